@@ -1,0 +1,13 @@
+/* The monotonic clock, in nanoseconds. Nothing in Weft reads the calendar to measure or to wait. */
+#ifndef WEFT_BASE_CLOCK_H
+#define WEFT_BASE_CLOCK_H
+
+#include <stdint.h>
+
+int64_t weft_clock_now_ns(void);
+
+/* Sleeps until the monotonic clock reads `ns`; returns at once when it already does. Signals do
+ * not shorten it. */
+void weft_clock_sleep_until_ns(int64_t ns);
+
+#endif

@@ -1,0 +1,15 @@
+/* The only compiler extensions of the planning half: attributes, spelt once. */
+#ifndef WEFT_BASE_COMPILER_H
+#define WEFT_BASE_COMPILER_H
+
+#if defined(__GNUC__)
+#define WEFT_PRINTF(form, first) __attribute__((format(printf, form, first)))
+#define WEFT_MUST_USE            __attribute__((warn_unused_result))
+#define WEFT_EXPORT              __attribute__((visibility("default")))
+#else
+#define WEFT_PRINTF(form, first)
+#define WEFT_MUST_USE
+#define WEFT_EXPORT
+#endif
+
+#endif

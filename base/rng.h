@@ -1,0 +1,20 @@
+/* Counter-based random numbers: every draw is a pure function of (seed, stream, counter), so a
+ * value does not depend on who draws it or in which order. Streams are named by a hash (of a
+ * tensor's name, say). The generator is Philox4x32-10 (Salmon et al., SC'11). */
+#ifndef WEFT_BASE_RNG_H
+#define WEFT_BASE_RNG_H
+
+#include <stdint.h>
+
+uint64_t weft_rng_u64(uint64_t seed, uint64_t stream, uint64_t counter);
+
+/* Uniform in [0, 1), 53 bits. */
+double weft_rng_uniform(uint64_t seed, uint64_t stream, uint64_t counter);
+
+/* Standard normal by Box-Muller on the two halves of one draw's pair; |result| < 9. */
+double weft_rng_normal(uint64_t seed, uint64_t stream, uint64_t counter);
+
+/* Uniform in [0, below), below > 0, without modulo bias worth measuring (128-bit multiply). */
+uint64_t weft_rng_below(uint64_t seed, uint64_t stream, uint64_t counter, uint64_t below);
+
+#endif

@@ -1,0 +1,31 @@
+/* A text is a growable, NUL-terminated string under construction. Failure to grow is remembered,
+ * not reported at each append: ask once, at the end, with weft_text_ok. */
+#ifndef WEFT_BASE_TEXT_H
+#define WEFT_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+struct weft_text {
+    char *data;    /* NUL-terminated; NULL while empty. Read with weft_text_chars */
+    size_t length; /* without the NUL */
+    size_t capacity;
+    bool failed;
+};
+
+void weft_text_init(struct weft_text *text);
+void weft_text_finish(struct weft_text *text);
+
+void weft_text_append(struct weft_text *text, const char *bytes, size_t length);
+void weft_text_add(struct weft_text *text, const char *string);
+void weft_text_addf(struct weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
+
+/* The characters so far, "" when there are none. Owned by the text. */
+const char *weft_text_chars(const struct weft_text *text);
+
+/* False when any append since init ran out of memory. */
+bool weft_text_ok(const struct weft_text *text);
+
+#endif

@@ -1,0 +1,111 @@
+/* A config is what the user says: model, cluster, training settings, planning settings. Read,
+ * checked, with every default filled in; nothing in it is measured. */
+#ifndef WEFT_SPEC_CONFIG_H
+#define WEFT_SPEC_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/pool.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "spec/layer.h"
+#include "spec/model.h"
+
+struct weft_device_spec {
+    struct {
+        double f32, bf16, f16; /* peak flops a second by dtype; 0 = not given */
+    } flops;
+    double memory_bytes_per_s; /* 0 = not given */
+    double efficiency;         /* share of the peak that layers reach; default 0.5 */
+};
+
+struct weft_link {
+    int64_t alpha_ns;
+    double bytes_per_s; /* that a rank sends; 0 = not given */
+};
+
+struct weft_cluster {
+    int64_t ranks;
+    int64_t ranks_per_node;     /* 0 in a file = all ranks in one node; resolved here */
+    int64_t memory_limit_bytes; /* of one rank, everything included; 0 = not given */
+    struct weft_device_spec device;
+    struct {
+        struct weft_link intra, inter;
+    } link;
+    bool emulate_link;   /* "emulate": the local communicator paces itself by link.intra */
+    int64_t threads;     /* compute threads a rank; 0 = cores / ranks */
+    const char *profile; /* path, relative to the config's directory resolved; NULL = analytic */
+};
+
+enum weft_optimizer_type { WEFT_ADAMW, WEFT_OPTIMIZER_COUNT };
+enum weft_lr_schedule { WEFT_LR_CONSTANT, WEFT_LR_COSINE, WEFT_LR_SCHEDULE_COUNT };
+
+struct weft_train {
+    int64_t steps, micro_batch, grad_accum, seq_len, seed;
+    const char *data; /* path of a text file, resolved; NULL = none given */
+    struct {
+        int compute, reduce, accumulate; /* enum weft_dtype */
+    } precision;
+    struct {
+        int type; /* enum weft_optimizer_type */
+        double lr, betas[2], eps, weight_decay;
+    } optimizer;
+    double clip_norm; /* 0 = no clipping */
+    struct {
+        int type; /* enum weft_lr_schedule */
+        int64_t warmup_steps;
+        double min_ratio;
+    } lr_schedule;
+};
+
+struct weft_plan_options {
+    const char *planner; /* "ilp", ... resolved by scheduler/ */
+    int64_t time_limit_ns;
+    double gap;              /* relative, at which the solver may stop */
+    int64_t seed;            /* of the random planner */
+    int64_t blocks;          /* blocks of every unit; 0 = from block_bytes */
+    int64_t block_bytes;     /* 0 = from the profile's table, at block_efficiency */
+    double block_efficiency; /* default 0.9 */
+    bool fuse;               /* small neighbours share a unit; default true */
+};
+
+struct weft_config {
+    struct weft_pool pool;
+    const char *source; /* file that it came from */
+    struct weft_model *model;
+    struct weft_cluster cluster;
+    struct weft_train train;
+    struct weft_plan_options plan;
+    struct weft_hash hash; /* of the resolved form without train.steps, data, seed, lr and the like:
+                              what a plan depends on (model, cluster, batch, precision, blocks) */
+};
+
+/* Reads a config. Model and cluster may be paths of files, relative to the config's directory.
+ * `overrides` are n "path.key=value" strings (value: JSON, or a bare string), applied before
+ * decoding. All findings at once in one error. WEFT_E_NO_INPUT, WEFT_E_DATA, WEFT_E_USAGE for an
+ * override of a key that cannot be. */
+WEFT_MUST_USE enum weft_status weft_config_read(const char *path, const char *const *overrides,
+                                                int32_t n_overrides, struct weft_config **out,
+                                                struct weft_error *err);
+/* The same from bytes; paths inside are relative to `directory`. */
+WEFT_MUST_USE enum weft_status weft_config_parse(const char *bytes, size_t length,
+                                                 const char *source, const char *directory,
+                                                 const char *const *overrides, int32_t n_overrides,
+                                                 struct weft_config **out, struct weft_error *err);
+void weft_config_destroy(struct weft_config *config);
+
+/* The resolved config as a JSON document that weft_config_parse reads back to an equal config. */
+void weft_config_write(const struct weft_config *config, struct weft_text *out);
+
+struct weft_batch weft_config_batch(const struct weft_config *config);
+
+/* JSON Schema (draft-07) of "config", "model", "cluster"; WEFT_E_USAGE for another kind, naming
+ * those that there are. */
+WEFT_MUST_USE enum weft_status weft_config_schema(const char *kind, struct weft_text *out,
+                                                  struct weft_error *err);
+/* The key reference in Markdown, from the same tables. */
+void weft_config_reference(struct weft_text *out);
+
+#endif

@@ -1,0 +1,78 @@
+/* A field table says, for one kind of JSON object that a person writes, every key: its name, type,
+ * default, range and one line of text. The same table drives the decoder, `weft schema`, the key
+ * reference and the resolved config, so that they cannot disagree. */
+#ifndef WEFT_SPEC_FIELD_H
+#define WEFT_SPEC_FIELD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/pool.h"
+#include "base/status.h"
+#include "base/text.h"
+
+enum weft_field_kind {
+    WEFT_FIELD_INTEGER,    /* int64_t */
+    WEFT_FIELD_NUMBER,     /* double */
+    WEFT_FIELD_BOOL,       /* bool */
+    WEFT_FIELD_STRING,     /* const char *, owned by the decoder's pool */
+    WEFT_FIELD_BYTES,      /* int64_t, "24GiB" */
+    WEFT_FIELD_RATE,       /* double, bytes a second, "25Gbit/s" */
+    WEFT_FIELD_TIME,       /* int64_t ns, "8us" */
+    WEFT_FIELD_COUNT_UNIT, /* double, "312T" */
+    WEFT_FIELD_CHOICE,     /* int, one of `choices` (aliases after '=': "fsdp=FULL_SHARD=zero3") */
+    WEFT_FIELD_NUMBERS,    /* double[2], a pair like betas */
+    WEFT_FIELD_OBJECT,     /* a nested struct at `offset`, described by `table` */
+    WEFT_FIELD_KIND_COUNT
+};
+
+struct weft_field_table;
+
+struct weft_field {
+    const char *name;
+    enum weft_field_kind kind;
+    size_t offset;                        /* in the struct that is decoded */
+    const char *fallback;                 /* default as JSON text; NULL: the key must be present */
+    double least, most;                   /* inclusive range of numbers; least > most: any */
+    const char *const *choices;           /* NULL-terminated, for CHOICE */
+    const struct weft_field_table *table; /* for OBJECT */
+    const char *text;                     /* one line for the reference */
+};
+
+struct weft_field_table {
+    const char *name; /* "train", "layer" */
+    const char *text;
+    const struct weft_field *fields;
+    size_t n_fields;
+};
+
+/* All problems of a file at once. Each line: source: $.path: what is wrong; what would be right. */
+struct weft_findings {
+    struct weft_text text;
+    int32_t count;
+};
+
+void weft_findings_init(struct weft_findings *findings);
+void weft_findings_finish(struct weft_findings *findings);
+void weft_findings_add(struct weft_findings *findings, const char *source, const char *path,
+                       const char *format, ...) WEFT_PRINTF(4, 5);
+/* WEFT_OK when there are none; else WEFT_E_DATA with all of them. */
+enum weft_status weft_findings_status(const struct weft_findings *findings, struct weft_error *err);
+
+/* Decodes `object` into `target` by the table: defaults first, then every key. Unknown keys are
+ * findings that name the nearest known key; "$comment" and "$schema" are passed over. Strings are
+ * copied into the pool. `object` may be NULL: all defaults. Never stops at the first problem. */
+void weft_field_decode(const struct weft_field_table *table, const struct weft_json_value *object,
+                       const char *source, const char *path, struct weft_pool *pool, void *target,
+                       struct weft_findings *findings);
+
+/* Writes `target` as a JSON object with every key resolved, in the form that decode reads. */
+void weft_field_encode(const struct weft_field_table *table, const void *target,
+                       struct weft_json_writer *writer);
+
+/* The name in `names` (n of them) nearest to `name` by edit distance, or NULL when none is near. */
+const char *weft_field_nearest(const char *name, const char *const *names, size_t n);
+
+#endif

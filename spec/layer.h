@@ -1,0 +1,67 @@
+/* What a layer needs, as pure functions of its sizes and of the batch: tensors, saved activations,
+ * workspace, flops, bytes moved. runtime/nn computes on exactly the buffers declared here.
+ *
+ * Tensor order of each type (index in weft_layer.tensors; T = samples * seq_len rows):
+ *   embedding          0 tokens [vocab, hidden], 1 positions [positions, hidden] when positions > 0
+ *   transformer_block  0 ln1.weight, 1 ln1.bias, 2 attn.qkv.weight [3h, h], 3 attn.qkv.bias,
+ *                      4 attn.proj.weight [h, h], 5 attn.proj.bias, 6 ln2.weight, 7 ln2.bias,
+ *                      8 mlp.fc.weight [ffn, h], 9 mlp.fc.bias, 10 mlp.proj.weight [h, ffn],
+ *                      11 mlp.proj.bias   (pre-norm GPT-2, causal attention, tanh GELU)
+ *   layer_norm         0 weight, 1 bias
+ *   linear             0 weight [outputs, inputs], 1 bias when bias
+ *   lm_head            0 weight [vocab, hidden] (the embedding's tokens when tied), 1 bias when
+ * bias classifier         0 weight [classes, hidden], 1 bias when bias; mean over the sequence
+ * first llama_block        0 input_norm, 1 q [h, h], 2 k [kv_heads*d, h], 3 v, 4 o [h, h], 5
+ * post_norm, 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn]      (planning only) rms_norm 0 weight
+ * (planning only) custom             0 parameters [parameters] when parameters > 0 (planning only)
+ *   relu, gelu         none
+ *
+ * What flows between layers is [T, width] in the compute dtype. The model's input is int32 token
+ * numbers [T] for an embedding, else numbers [T, hidden]. Targets are int32 [T] for lm_head and
+ * [samples] for classifier. The last layer's output is its loss: one double per row of targets is
+ * not kept; the sum goes to the caller. */
+#ifndef WEFT_SPEC_LAYER_H
+#define WEFT_SPEC_LAYER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spec/model.h"
+
+struct weft_batch {
+    int64_t samples; /* on one rank, one micro-step */
+    int64_t seq_len;
+    enum weft_dtype compute;
+};
+
+/* Buffers of one layer on one rank. All multiples of nothing in particular: the layout aligns. */
+struct weft_layer_work {
+    int64_t output_bytes; /* what the next layer reads; 0 for a loss layer */
+    int64_t saved_bytes;  /* written by forward, read by backward, private to the layer */
+    int64_t forward_temporary_bytes;
+    int64_t backward_temporary_bytes;
+    bool backward_reads_input;  /* backward needs the previous layer's output */
+    bool backward_reads_output; /* backward needs this layer's own output */
+    double forward_flops, backward_flops;
+    double forward_moved_bytes,
+        backward_moved_bytes; /* least memory traffic, for memory-bound layers */
+};
+
+/* WEFT_E_DATA, naming the layer, when a size overflows or seq_len exceeds positions. */
+WEFT_MUST_USE enum weft_status weft_layer_work(const struct weft_layer *layer,
+                                               const struct weft_batch *batch,
+                                               struct weft_layer_work *out, struct weft_error *err);
+
+/* A text that is equal for layers (and batches) that take the same time, e.g.
+ * "transformer_block hidden=64 heads=4 ffn=256 samples=4 seq=64 f32"; the key of profile entries.
+ * NULL when memory runs out; owned by the pool. */
+WEFT_MUST_USE char *weft_layer_key(struct weft_pool *pool, const struct weft_layer *layer,
+                                   const struct weft_batch *batch);
+
+/* Bytes of the model's input and targets for one micro-step, held from the first forward to the
+ * first layer's backward (input) and from the first forward to the last layer's backward
+ * (targets). */
+int64_t weft_model_input_bytes(const struct weft_model *model, const struct weft_batch *batch);
+int64_t weft_model_target_bytes(const struct weft_model *model, const struct weft_batch *batch);
+
+#endif

@@ -1,0 +1,100 @@
+/* A model is the list of layers that a user wrote, expanded ("h.{i}" repeated) and checked, and
+ * the tensors that those layers own. Layers run in order; each reads the previous one's output.
+ * Tensors are owned by one layer; a tied head refers to the embedding's. */
+#ifndef WEFT_SPEC_MODEL_H
+#define WEFT_SPEC_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "base/status.h"
+#include "base/text.h"
+
+enum weft_dtype { WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_DTYPE_COUNT };
+
+int64_t weft_dtype_bytes(enum weft_dtype dtype);
+const char *weft_dtype_name(enum weft_dtype dtype); /* "f32", "bf16", "f16" */
+
+/* X(enumerator, name in configs, does it train with the kernels of runtime/nn). */
+#define WEFT_LAYER_MAP(X)                                                                          \
+    X(EMBEDDING, "embedding", true)                                                                \
+    X(TRANSFORMER_BLOCK, "transformer_block", true)                                                \
+    X(LAYER_NORM, "layer_norm", true)                                                              \
+    X(LINEAR, "linear", true)                                                                      \
+    X(RELU, "relu", true)                                                                          \
+    X(GELU, "gelu", true)                                                                          \
+    X(LM_HEAD, "lm_head", true)                                                                    \
+    X(CLASSIFIER, "classifier", true)                                                              \
+    X(LLAMA_BLOCK, "llama_block", false)                                                           \
+    X(RMS_NORM, "rms_norm", false)                                                                 \
+    X(CUSTOM, "custom", false)
+
+enum weft_layer_type {
+#define WEFT_LAYER_ENUMERATOR(name, text, trains) WEFT_LAYER_##name,
+    WEFT_LAYER_MAP(WEFT_LAYER_ENUMERATOR)
+#undef WEFT_LAYER_ENUMERATOR
+        WEFT_LAYER_TYPE_COUNT
+};
+
+const char *weft_layer_type_name(enum weft_layer_type type);
+bool weft_layer_type_trains(enum weft_layer_type type);
+
+enum { WEFT_LAYER_TENSORS = 12 }; /* the most that one layer has */
+
+/* Initial values: zero, one, or normal with mean 0 and `init_std`. */
+enum weft_init { WEFT_INIT_ZERO, WEFT_INIT_ONE, WEFT_INIT_NORMAL, WEFT_INIT_COUNT };
+
+struct weft_tensor {
+    const char *name; /* "h.3.attn.qkv.weight", unique */
+    int32_t layer;    /* owner */
+    int32_t n_dims;   /* 1 or 2, row-major; a product y = x W^T + b has W of [outputs, inputs] */
+    int64_t dims[2];
+    int64_t elements;
+    enum weft_init init;
+    double init_std;
+    bool decays;    /* weight decay applies (matrices: yes; biases, norms: no) */
+    bool trainable; /* false when its layer is frozen */
+};
+
+struct weft_layer {
+    const char *name; /* "h.3" */
+    enum weft_layer_type type;
+    bool frozen;
+    bool bias;         /* linear, lm_head, classifier */
+    int32_t tie;       /* lm_head: index of the embedding layer whose tokens it shares, or -1 */
+    int64_t vocab;     /* embedding, lm_head */
+    int64_t positions; /* embedding; 0 = no position table */
+    int64_t hidden;    /* width of what flows in (and out, where the type keeps it) */
+    int64_t outputs;   /* width of what flows out: linear's outputs, vocab, classes, else hidden */
+    int64_t heads, kv_heads, ffn; /* blocks */
+    /* custom: per sample of seq_len tokens */
+    double forward_flops, backward_flops;
+    int64_t parameters, output_bytes, saved_bytes, temporary_bytes;
+    /* Tensors that forward reads, in the fixed order of the type (see spec/layer.h). */
+    int32_t n_tensors;
+    int32_t tensors[WEFT_LAYER_TENSORS];
+};
+
+struct weft_model {
+    struct weft_pool pool;
+    int32_t n_layers;
+    struct weft_layer *layers;
+    int32_t n_tensors;
+    struct weft_tensor *tensors; /* in order of their owners */
+    int64_t parameters;          /* unique elements, tied once */
+};
+
+/* Gives every layer its tensors and checks that shapes chain. `layers` is copied into the model's
+ * pool; names too. Fills model->tensors and parameters. WEFT_E_DATA naming the layer. */
+WEFT_MUST_USE enum weft_status weft_model_create(const struct weft_layer *layers, int32_t n_layers,
+                                                 struct weft_model **out, struct weft_error *err);
+void weft_model_destroy(struct weft_model *model);
+
+/* WEFT_OK when every layer has kernels and the chain can be trained on text (first layer an
+ * embedding, or linear with seq_len 1; last layer lm_head or classifier); else WEFT_E_DATA saying
+ * which layer cannot and what would work. */
+WEFT_MUST_USE enum weft_status weft_model_trains(const struct weft_model *model, int64_t seq_len,
+                                                 struct weft_error *err);
+
+#endif

@@ -1,0 +1,83 @@
+/* A profile is what the machine said: times of layers, of collectives by size, of the optimizer
+ * and the norm, and the base memory. It is measured by runtime/measure, or analytic, computed from
+ * the cluster's figures; a measured profile overrides each part that it has. */
+#ifndef WEFT_SPEC_PROFILE_H
+#define WEFT_SPEC_PROFILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/pool.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "spec/config.h"
+
+/* A piecewise linear function through points with increasing x (bytes or elements); below the
+ * first point constant, beyond the last extended with the last segment's slope. */
+struct weft_curve {
+    int32_t n;
+    const int64_t *x;
+    const int64_t *ns;
+};
+
+/* Nanoseconds at x >= 0, at least 0; 0 for an empty curve. Rounded to nearest. */
+int64_t weft_curve_at(const struct weft_curve *curve, int64_t x);
+
+enum weft_collective {
+    WEFT_ALL_GATHER,
+    WEFT_REDUCE_SCATTER,
+    WEFT_ALL_REDUCE,
+    WEFT_COLLECTIVE_COUNT
+};
+const char *weft_collective_name(enum weft_collective kind); /* "all_gather" ... */
+
+struct weft_layer_times {
+    const char *key; /* weft_layer_key */
+    int64_t forward_ns, backward_ns;
+};
+
+struct weft_profile {
+    struct weft_pool pool;
+    const char *source;  /* "analytic", or "measured" */
+    const char *machine; /* for people: device, cores, link ("emulated link ...") */
+    int64_t ranks;
+    int32_t n_layers; /* distinct keys */
+    struct weft_layer_times *layers;
+    struct weft_curve collectives[WEFT_COLLECTIVE_COUNT]; /* by full (gathered) bytes */
+    struct weft_curve update;                             /* by elements that one rank updates */
+    struct weft_curve norm;                               /* by elements that one rank owns */
+    int64_t agree_ns;      /* sum of norm, loss and flags over ranks */
+    int64_t base_bytes;    /* of a rank, outside the arena */
+    struct weft_hash hash; /* of the written form */
+};
+
+/* Times from the cluster's device and link figures (clusters.md: flops / (peak * efficiency), no
+ * less than moved bytes / memory bandwidth; alpha + bytes*(N-1)/N / bandwidth, the slower of intra
+ * and inter when there are several nodes). WEFT_E_DATA naming the missing figure. */
+WEFT_MUST_USE enum weft_status weft_profile_analytic(const struct weft_config *config,
+                                                     struct weft_profile **out,
+                                                     struct weft_error *err);
+
+/* The profile that a config names (cluster.profile) over the analytic one: each part from the
+ * first that has it. WEFT_E_DATA when it was made for other ranks or lacks a layer for which there
+ * is no analytic time either (saying to run `weft profile`). */
+WEFT_MUST_USE enum weft_status weft_profile_resolve(const struct weft_config *config,
+                                                    struct weft_profile **out,
+                                                    struct weft_error *err);
+
+WEFT_MUST_USE enum weft_status weft_profile_parse(const char *bytes, size_t length,
+                                                  const char *source, struct weft_profile **out,
+                                                  struct weft_error *err);
+void weft_profile_write(const struct weft_profile *profile, struct weft_text *out);
+void weft_profile_destroy(struct weft_profile *profile);
+
+/* Times of a layer by key; NULL when the profile has none. */
+const struct weft_layer_times *weft_profile_layer(const struct weft_profile *profile,
+                                                  const char *key);
+
+/* The smallest full size (bytes) of an AllGather that reaches `efficiency` of the best bandwidth
+ * in the curve: the block size rule of planning-problem.md. At least 1. */
+int64_t weft_profile_block_bytes(const struct weft_profile *profile, double efficiency);
+
+#endif

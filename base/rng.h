@@ -6,6 +6,10 @@
 
 #include <stdint.h>
 
+/* The generator itself: four random words for a counter and a key. The functions below call it
+ * with counter = (counter, stream) and key = seed, low words first. */
+void weft_rng_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
 uint64_t weft_rng_u64(uint64_t seed, uint64_t stream, uint64_t counter);
 
 /* Uniform in [0, 1), 53 bits. */

@@ -1,0 +1,22 @@
+#include "base/clock.h"
+
+#include <errno.h>
+#include <time.h>
+
+enum { NS_PER_S = 1000000000 };
+
+int64_t weft_clock_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+void weft_clock_sleep_until_ns(int64_t ns)
+{
+    if (ns <= weft_clock_now_ns()) return;
+    struct timespec until = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+    /* The time is absolute, so a sleep that a signal cut short just goes on. */
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {
+    }
+}

@@ -1,0 +1,61 @@
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    int exit_code;
+    const char *text;
+} statuses[WEFT_STATUS_COUNT] = {
+#define STATUS_ROW(name, code, text) [WEFT_##name] = {code, text},
+    WEFT_STATUS_MAP(STATUS_ROW)
+#undef STATUS_ROW
+};
+
+static enum weft_status known(enum weft_status status)
+{
+    return (unsigned)status < WEFT_STATUS_COUNT ? status : WEFT_E_INTERNAL;
+}
+
+int weft_status_exit_code(enum weft_status status)
+{
+    return statuses[known(status)].exit_code;
+}
+
+const char *weft_status_text(enum weft_status status)
+{
+    return statuses[known(status)].text;
+}
+
+enum weft_status weft_status_of_exit_code(int code)
+{
+    for (int i = 0; i < WEFT_STATUS_COUNT; i++) {
+        if (statuses[i].exit_code == code) return (enum weft_status)i;
+    }
+    return WEFT_E_INTERNAL;
+}
+
+enum weft_status weft_fail(struct weft_error *err, enum weft_status status, const char *format, ...)
+{
+    static const char ellipsis[] = "...";
+    if (err == NULL || err->status != WEFT_OK) return status;
+    err->status = status;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(err->text, sizeof err->text, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        snprintf(err->text, sizeof err->text, "%s", weft_status_text(status));
+    } else if ((size_t)length >= sizeof err->text) {
+        memcpy(err->text + sizeof err->text - sizeof ellipsis, ellipsis, sizeof ellipsis);
+    }
+    return status;
+}
+
+enum weft_status weft_fail_memory(struct weft_error *err, const char *what)
+{
+    return weft_fail(err, WEFT_E_SYSTEM,
+                     "out of memory for %s: free some memory or make the problem smaller", what);
+}

@@ -1,0 +1,72 @@
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void weft_text_init(struct weft_text *text)
+{
+    *text = (struct weft_text){0};
+}
+
+void weft_text_finish(struct weft_text *text)
+{
+    free(text->data);
+    weft_text_init(text);
+}
+
+/* Makes room for `more` characters and the NUL. */
+static bool reserve(struct weft_text *text, size_t more)
+{
+    if (text->failed) return false;
+    if (text->capacity - text->length > more) return true;
+    text->failed = true;
+    if (more > SIZE_MAX / 2 - text->length - 1) return false;
+    size_t capacity = 2 * (text->length + more + 1);
+    if (capacity < 64) capacity = 64;
+    char *data = realloc(text->data, capacity);
+    if (data == NULL) return false;
+    text->data = data;
+    text->capacity = capacity;
+    text->failed = false;
+    return true;
+}
+
+void weft_text_append(struct weft_text *text, const char *bytes, size_t length)
+{
+    if (length == 0 || !reserve(text, length)) return;
+    memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = '\0';
+}
+
+void weft_text_add(struct weft_text *text, const char *string)
+{
+    weft_text_append(text, string, strlen(string));
+}
+
+void weft_text_addf(struct weft_text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    if (length < 0) text->failed = true;
+    if (length <= 0 || !reserve(text, (size_t)length)) return;
+    va_start(arguments, format);
+    vsnprintf(text->data + text->length, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    text->length += (size_t)length;
+}
+
+const char *weft_text_chars(const struct weft_text *text)
+{
+    return text->data == NULL ? "" : text->data;
+}
+
+bool weft_text_ok(const struct weft_text *text)
+{
+    return !text->failed;
+}

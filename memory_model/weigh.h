@@ -1,0 +1,109 @@
+/* To weigh is to say what every unit, under every policy, holds in every slot: the planning side
+ * of the memory model, in closed form. A hold is bytes of one category that live from the start of
+ * slot `first` to the end of slot `last` (wrapping round the period's end when first > last). What
+ * depends on when a block moves is an item with a staircase.
+ *
+ * The other side is lifetime.h, which finds the same bytes from a program's happens-before order;
+ * a test holds the two to each other. */
+#ifndef WEFT_MEMORY_MODEL_WEIGH_H
+#define WEFT_MEMORY_MODEL_WEIGH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "base/status.h"
+#include "memory_model/period.h"
+#include "shard/shard.h"
+#include "spec/layer.h"
+
+/* In this order wherever memory is shown. */
+#define WEFT_CATEGORY_MAP(X)                                                                       \
+    X(SHARDED_PARAMETERS, "sharded_parameters", "sharded parameters")                              \
+    X(GATHERED_PARAMETERS, "gathered_parameters", "gathered parameters")                           \
+    X(SHARDED_GRADIENTS, "sharded_gradients", "sharded gradients")                                 \
+    X(FULL_GRADIENTS, "full_gradients", "full gradients")                                          \
+    X(OPTIMIZER_STATE, "optimizer_state", "optimizer state")                                       \
+    X(ACTIVATIONS, "activations", "activations")                                                   \
+    X(COMMUNICATION, "communication", "communication")                                             \
+    X(TEMPORARY, "temporary", "temporary")                                                         \
+    X(BASE, "base", "base")
+
+enum weft_category {
+#define WEFT_CATEGORY_ENUMERATOR(name, key, text) WEFT_CATEGORY_##name,
+    WEFT_CATEGORY_MAP(WEFT_CATEGORY_ENUMERATOR)
+#undef WEFT_CATEGORY_ENUMERATOR
+        WEFT_CATEGORY_COUNT
+};
+const char *weft_category_key(enum weft_category category);
+const char *weft_category_text(enum weft_category category);
+bool weft_category_read(const char *key, enum weft_category *out);
+
+struct weft_hold {
+    enum weft_category category;
+    int32_t first, last; /* slots, inclusive; first > last wraps */
+    int64_t bytes;
+};
+
+/* Every buffer starts at a multiple of this in the arena; sizes are rounded up to it here, so that
+ * the rows count what the layout uses. */
+enum { WEFT_ARENA_ALIGN_BYTES = 256 };
+/* Of the record that ranks sum at the step's end (norm bins, loss, flags): one to send, one to
+ * receive, both held all step as "communication". runtime/nn/norm.h fits its record in it. */
+enum { WEFT_AGREE_BYTES = 8192 };
+
+/* All blocks of one kind that one unit moves once: its `gather`-th AllGather, its ReduceScatter or
+ * its AllReduce. A block is assigned a slot s in [first, last]:
+ *   AllGather: launched at the start of s, used from the start of last + 1 on, and its bytes are
+ *     held from s to `last` (from last + 1 on they are part of the policy's holds).
+ *   ReduceScatter, AllReduce: launched at the start of `first` (after the last backward slot that
+ *     adds to it), complete by the end of s, and its bytes are held from `first` to s. */
+struct weft_item {
+    int32_t unit;
+    int32_t kind;      /* enum weft_collective */
+    int32_t gather;    /* AllGather: 0, 1, ... in time order; else 0 */
+    uint32_t policies; /* bit p: the item exists under policy p */
+    int32_t n_blocks;
+    int32_t first, last; /* window of s */
+    int64_t block_bytes; /* full (gathered) bytes that one block's collective moves */
+    int64_t stair_bytes; /* held by one block as above; 0 where the policy holds it all step */
+    enum weft_category stair_category;
+};
+
+struct weft_weights {
+    struct weft_pool pool;
+    int32_t n_slots, n_units;
+    int32_t n_common; /* activations, temporaries, input, communication, base: every plan */
+    struct weft_hold *common;
+    struct {
+        int32_t n[WEFT_POLICY_COUNT];
+        struct weft_hold *holds[WEFT_POLICY_COUNT];
+        uint32_t policies; /* that make sense for the unit: bit p. A unit that fsdp would never
+                              release (its uses are neighbours) has no fsdp; frozen units have no
+                              gradient and no state under any */
+    } * units;
+    int32_t n_items;
+    struct weft_item *items;
+};
+
+/* Dtypes as in planning-problem.md: parameters and gathers in compute, gradients in reduce (sharded
+ * gradients in accumulate), AdamW moments in fp32, and an fp32 master beside the slice when compute
+ * is not f32. base_bytes becomes a common hold. WEFT_E_DATA when a sum overflows. */
+struct weft_weigh_options {
+    struct weft_batch batch;
+    enum weft_dtype reduce, accumulate;
+    int64_t base_bytes;
+};
+
+WEFT_MUST_USE enum weft_status weft_weights_create(const struct weft_model *model,
+                                                   const struct weft_shards *shards,
+                                                   const struct weft_period *period,
+                                                   const struct weft_weigh_options *options,
+                                                   struct weft_weights **out,
+                                                   struct weft_error *err);
+void weft_weights_destroy(struct weft_weights *weights);
+
+/* Rounded up to WEFT_ARENA_ALIGN_BYTES. */
+int64_t weft_arena_round(int64_t bytes);
+
+#endif

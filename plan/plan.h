@@ -1,0 +1,100 @@
+/* A plan is the decision: a policy for every unit and a placement for every block, with what it is
+ * predicted to cost, a bound below which no plan can be, and the problem that it solves. It is the
+ * same for all ranks. */
+#ifndef WEFT_PLAN_PLAN_H
+#define WEFT_PLAN_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plan/problem.h"
+
+/* Of one block; the array of a plan is in channel order. */
+struct weft_placement {
+    int32_t item;     /* in the problem */
+    int32_t block;    /* in the unit; in index order within an item */
+    int32_t launch;   /* slot at whose start it is launched */
+    int32_t deadline; /* slot before whose start it must be complete */
+};
+
+struct weft_prediction {
+    int64_t step_ns;    /* by simulate */
+    int64_t exposed_ns; /* compute stream waiting for communication */
+    int64_t compute_ns; /* sum of slot times */
+    int64_t channel_ns; /* sum of block times and agree */
+    int64_t peak_bytes; /* largest row, base included */
+    int32_t peak_slot;
+    int64_t arena_bytes; /* end of the arena after layout */
+    int64_t total_bytes; /* base + arena: what the limit binds */
+};
+
+struct weft_plan {
+    struct weft_pool pool;
+    struct weft_problem *problem; /* owned */
+    const char *planner;          /* "ilp" */
+    enum weft_policy *policies;   /* by unit */
+    int32_t n_placements;
+    struct weft_placement *placements;
+    struct weft_prediction prediction;
+    int64_t bound_ns;        /* proven: no plan of this problem is faster; 0 = none was computed */
+    const char *bound_by;    /* "lp relaxation, weak duality", "compute" ... */
+    double solver_gap;       /* the solver's own figure; negative = none */
+    const char *solver_stop; /* "optimal", "gap", "time limit", "solver missing: ..." */
+};
+
+/* Builds a plan from policies and, for every item that they need, a slot for every block, given as
+ * counts: slots[k] for placement k of a list of (item, slot) pairs in channel order. Derives launch
+ * and deadline (item.h), then puts them in normal form: along the channel launches do not decrease
+ * and a reduction's deadline is not later than that of anything behind it, which is what
+ * happens-before makes of them anyway. The problem is referred to, not copied: it must outlive the
+ * plan unless the caller sets owns_problem.
+ * WEFT_E_INTERNAL when the pairs are not exactly what the policies need, or a slot is outside its
+ * window. The prediction is not filled (see weft_plan_predict). */
+struct weft_move {
+    int32_t item;
+    int32_t slot;
+};
+WEFT_MUST_USE enum weft_status weft_plan_create(const struct weft_problem *problem,
+                                                const char *planner,
+                                                const enum weft_policy *policies,
+                                                const struct weft_move *moves, int32_t n_moves,
+                                                struct weft_plan **out, struct weft_error *err);
+/* Frees the problem too when it owns it. Accepts NULL. */
+void weft_plan_destroy(struct weft_plan *plan);
+
+/* Bytes held in every slot by category under a plan's policies and placements: the memory rows of
+ * the ILP. rows[slot * WEFT_CATEGORY_COUNT + category]; the caller gives n_slots * COUNT. */
+void weft_plan_rows(const struct weft_plan *plan, int64_t *rows);
+/* Largest row sum, and its slot. */
+int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot);
+
+/* Compute time of a slot under the plan's policies: slot_ns, or the unit's update_ns. */
+int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
+
+/* Moves gathers' launches earlier and reductions' deadlines later, in channel order, as far as
+ * every row stays within `limit_bytes`: same channel order, never slower in the simulator, less
+ * tender to jitter on a real machine. */
+WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
+                                               struct weft_error *err);
+
+/* Simulates and sums the rows; fills plan->prediction but for arena_bytes and total_bytes, which
+ * lowering knows. */
+WEFT_MUST_USE enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *err);
+
+/* (step - bound) / bound; 0 when there is no bound. */
+double weft_plan_gap(const struct weft_plan *plan);
+
+/* JSON document, `format` "weft-plan", `version` 1; a plan read back is equal. Reading recomputes
+ * nothing and trusts nothing: indices, windows, order and normal form are checked. */
+void weft_plan_write(const struct weft_plan *plan, struct weft_text *out);
+WEFT_MUST_USE enum weft_status weft_plan_parse(const char *bytes, size_t length, const char *source,
+                                               struct weft_plan **out, struct weft_error *err);
+struct weft_hash weft_plan_hash(const struct weft_plan *plan);
+
+/* WEFT_OK when the plan was made for this problem (config and profile); else WEFT_E_DATA naming the
+ * first differences. */
+WEFT_MUST_USE enum weft_status weft_plan_matches(const struct weft_plan *plan,
+                                                 const struct weft_problem *problem,
+                                                 struct weft_error *err);
+
+#endif

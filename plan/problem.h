@@ -1,0 +1,76 @@
+/* A problem is everything that a planner may know, in integers: slots with their times, units with
+ * the policies that they may have, items with their windows and block times, holds in bytes, and
+ * the limit. A plan carries the problem that it solves, so that it can be checked anywhere. */
+#ifndef WEFT_PLAN_PROBLEM_H
+#define WEFT_PLAN_PROBLEM_H
+
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/pool.h"
+#include "base/status.h"
+#include "memory_model/weigh.h"
+#include "spec/config.h"
+#include "spec/profile.h"
+
+struct weft_problem_unit {
+    const char *name;
+    uint32_t policies;                    /* that a planner may choose: bit p */
+    int32_t update_slot;                  /* -1 when frozen */
+    int64_t update_ns[WEFT_POLICY_COUNT]; /* time of its U slot by policy */
+    int32_t n_holds[WEFT_POLICY_COUNT];
+    struct weft_hold *holds[WEFT_POLICY_COUNT];
+};
+
+struct weft_problem_item {
+    struct weft_item item;
+    int64_t block_ns; /* channel time of one block */
+};
+
+struct weft_problem {
+    struct weft_pool pool;
+    int64_t ranks;
+    int64_t memory_limit_bytes; /* INT64_MAX when the user gave none */
+    const char *profile_source; /* "analytic", "measured" */
+    struct weft_hash config_hash, profile_hash;
+    int32_t n_slots;
+    struct weft_slot *slots;
+    const char **slot_names; /* "U:h.3", "F:h.3", "drain" */
+    int64_t *slot_ns;        /* compute time; 0 for U slots (see update_ns), fill and drain */
+    int64_t agree_ns;        /* channel time of the sum at the end of the norm slot; never hidden */
+    int32_t n_units;
+    struct weft_problem_unit *units;
+    int32_t n_common;
+    struct weft_hold *common;
+    int32_t n_items;
+    struct weft_problem_item *items; /* in order of unit, then kind, then gather */
+};
+
+/* What a config and a profile make: shards, period and weights on the way. The caller owns all
+ * four. Any of the out pointers but `problem` may be NULL when not wanted. */
+struct weft_stages {
+    struct weft_shards *shards;
+    struct weft_period *period;
+    struct weft_weights *weights;
+    struct weft_problem *problem;
+};
+WEFT_MUST_USE enum weft_status weft_stages_create(const struct weft_config *config,
+                                                  const struct weft_profile *profile,
+                                                  struct weft_stages *out, struct weft_error *err);
+void weft_stages_finish(struct weft_stages *stages); /* accepts {0} and half-made ones */
+
+void weft_problem_destroy(struct weft_problem *problem);
+
+/* JSON object in integers (times _ns, sizes _bytes), and back. Reading checks every index, window
+ * and sum; WEFT_E_DATA with the place. */
+void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer);
+WEFT_MUST_USE enum weft_status weft_problem_read(const struct weft_json_value *value,
+                                                 const char *where, struct weft_problem **out,
+                                                 struct weft_error *err);
+
+/* The first differences (at most 5, one a line) between two problems, "" when they are equal. */
+void weft_problem_compare(const struct weft_problem *a, const struct weft_problem *b,
+                          struct weft_text *out);
+
+#endif

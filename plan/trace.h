@@ -1,0 +1,60 @@
+/* A trace is what an executor did, or what the simulator predicts: a record for each instruction
+ * (same indices as the program), and the bytes live at the start of each slot by category. */
+#ifndef WEFT_PLAN_TRACE_H
+#define WEFT_PLAN_TRACE_H
+
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "plan/program.h"
+
+struct weft_record {
+    int64_t start_ns; /* since the start of the step's first instruction */
+    int64_t end_ns;
+};
+
+struct weft_trace {
+    struct weft_pool pool;
+    const char *source; /* "simulated", "virtual clock", "wall clock", + ", emulated link" */
+    int32_t n_instructions;
+    struct weft_record *records;
+    int32_t n_slots;
+    int64_t *live_bytes; /* [n_slots * WEFT_CATEGORY_COUNT] */
+};
+
+WEFT_MUST_USE enum weft_status weft_trace_create(const struct weft_program *program,
+                                                 const char *source, struct weft_trace **out,
+                                                 struct weft_error *err);
+void weft_trace_destroy(struct weft_trace *trace);
+
+struct weft_trace_summary {
+    int64_t step_ns;    /* from the first start to the last end */
+    int64_t exposed_ns; /* MARK and FINISH starting later than the compute before them ended */
+    int64_t compute_ns, channel_ns;
+    int64_t overlapped_ns; /* channel time during which compute ran */
+    int64_t peak_bytes;
+    int32_t peak_slot;
+};
+void weft_trace_summarise(const struct weft_program *program, const struct weft_trace *trace,
+                          struct weft_trace_summary *out);
+
+/* Runs the program event by event in its predicted times: a collective starts when it is launched
+ * and at the head of the channel (every rank is alike). The one place where time is computed. */
+WEFT_MUST_USE enum weft_status weft_simulate(const struct weft_program *program,
+                                             struct weft_trace **out, struct weft_error *err);
+
+/* The same times for a plan whose config is not at hand or that is one of thousands of candidates:
+ * step time and exposed time from problem and placements alone. Equal to simulating the program
+ * (a test holds it to that). Allocates only from `scratch`: 2 * n_slots + n_placements int64. */
+void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch,
+                        struct weft_prediction *out);
+
+void weft_trace_write(const struct weft_program *program, const struct weft_trace *trace,
+                      struct weft_text *out);
+/* Chrome trace event format, opened by chrome://tracing and Perfetto. */
+void weft_trace_write_chrome(const struct weft_program *program, const struct weft_plan *plan,
+                             const struct weft_trace *trace, struct weft_text *out);
+
+#endif

@@ -1,0 +1,81 @@
+/* A communicator moves bytes between ranks, and owns the arena's bytes, which must be shared (or
+ * registered) for that. All ranks issue the same collectives in the same order on one stream, the
+ * channel. Offsets are of the arena and equal on all ranks. A back end is a const table of
+ * functions; "local" (ranks of one machine over shared memory) is always built and is the oracle:
+ * sums over ranks are taken in rank order, in fp32, whatever the block (numerics.md). */
+#ifndef WEFT_RUNTIME_COMM_COMM_H
+#define WEFT_RUNTIME_COMM_COMM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/device/device.h"
+
+struct weft_comm;
+
+struct weft_comm_options {
+    int32_t rank, ranks;
+    /* local: descriptors that the launcher made and all ranks inherited. -1, with ranks 1: the
+     * communicator makes its own. */
+    int control_fd;       /* WEFT_COMM_CONTROL_BYTES of zeroed shared memory */
+    const int *arena_fds; /* [ranks], empty shared-memory files, resized by map_arena */
+    /* Emulated link: a collective completes no sooner than alpha + bytes*(N-1)/N / bytes_per_s
+     * (AllReduce: twice) after the last rank arrived and the link was free. 0 = as fast as it is.
+     */
+    bool emulate;
+    int64_t alpha_ns;
+    double bytes_per_s;
+    int64_t timeout_ns; /* a peer that does not come within this is WEFT_E_HANG; 0 = 10 minutes */
+};
+
+/* Bytes of the control mapping for `ranks` ranks (a multiple of the page size). */
+size_t weft_comm_control_bytes(int32_t ranks);
+
+/* Collective: every rank calls it. Error when a peer is gone (WEFT_E_LOST) or does not come. */
+WEFT_MUST_USE enum weft_status weft_comm_open(const char *name,
+                                              const struct weft_comm_options *options,
+                                              struct weft_comm **out, struct weft_error *err);
+void weft_comm_close(struct weft_comm *comm);
+int32_t weft_comm_rank(const struct weft_comm *comm);
+int32_t weft_comm_ranks(const struct weft_comm *comm);
+const char *weft_comm_describe(
+    const struct weft_comm *comm); /* "local, emulated link 20 us + ..." */
+
+/* The arena: `bytes` (equal on all ranks) of zeroed memory between inaccessible guard pages, mapped
+ * so that every peer can reach it. At most one at a time. WEFT_E_SYSTEM naming the limit when
+ * shared memory is exhausted (found out here, not by a signal later: the pages are allocated). */
+WEFT_MUST_USE enum weft_status weft_comm_map_arena(struct weft_comm *comm, int64_t bytes,
+                                                   void **base, struct weft_error *err);
+void weft_comm_unmap_arena(struct weft_comm *comm);
+/* Bytes of this rank's own arena mapping that the system has allocated. */
+int64_t weft_comm_arena_resident_bytes(const struct weft_comm *comm);
+
+/* Collectives on the channel stream. `ns` is the predicted time, used by the virtual clock alone:
+ * there a collective starts at the latest arrival of all ranks. Counts are fp32 elements. */
+struct weft_comm_block {
+    int64_t full_offset;  /* bytes: ranks * slice_elements elements */
+    int64_t slice_offset; /* bytes: this rank's slice_elements; AllGather reads it, ReduceScatter
+                             writes it. Equal on all ranks. Negative: in place in the full block
+                             (AllGather into a resident buffer), slice r at slot r */
+    int64_t slice_elements;
+    int64_t ns;
+};
+void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,
+                          const struct weft_comm_block *block);
+void weft_comm_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
+                              const struct weft_comm_block *block);
+/* In place: the sum in rank order stands in all ranks' full blocks. slice_offset is not used. */
+void weft_comm_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                          const struct weft_comm_block *block);
+/* Sum of `words` uint64 at `from_offset` over ranks (wrapping), to `to_offset`, on all ranks. */
+void weft_comm_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
+                     int64_t to_offset, int64_t words, int64_t ns);
+
+/* Blocking, from the host, outside the step: each rank gives `bytes` (at most 4096, equal on all)
+ * and gets everybody's, in rank order. A barrier is an exchange of nothing. */
+WEFT_MUST_USE enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine,
+                                                  size_t bytes, void *all, struct weft_error *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* A device holds and runs: streams are in-order queues of work, events order work between streams.
+ * A back end is a const table of functions found by name; "cpu" is always built: a stream is a
+ * worker thread, work is a function call.
+ *
+ * Under the virtual clock work is really done, but time is what the program predicts: a stream's
+ * clock advances by the declared nanoseconds, events carry the time at which they were recorded,
+ * and a wait takes the later of the two. A trace is then exact on any machine. */
+#ifndef WEFT_RUNTIME_DEVICE_DEVICE_H
+#define WEFT_RUNTIME_DEVICE_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum weft_clock { WEFT_CLOCK_WALL, WEFT_CLOCK_VIRTUAL, WEFT_CLOCK_COUNT };
+
+struct weft_device;
+struct weft_stream;
+struct weft_event;
+
+/* `name` "cpu". WEFT_E_ENVIRONMENT when there is no such device, naming those that there are. */
+WEFT_MUST_USE enum weft_status weft_device_open(const char *name, enum weft_clock clock,
+                                                struct weft_device **out, struct weft_error *err);
+/* All streams and events must be destroyed before. Accepts NULL. */
+void weft_device_close(struct weft_device *device);
+enum weft_clock weft_device_clock(const struct weft_device *device);
+
+WEFT_MUST_USE enum weft_status weft_stream_create(struct weft_device *device, const char *name,
+                                                  struct weft_stream **out, struct weft_error *err);
+void weft_stream_destroy(struct weft_stream *stream); /* waits until it is idle */
+WEFT_MUST_USE enum weft_status weft_event_create(struct weft_device *device,
+                                                 struct weft_event **out, struct weft_error *err);
+void weft_event_destroy(struct weft_event *event);
+
+/* Work. A task gets a copy of its argument (at most WEFT_TASK_BYTES) and the stream; its status, if
+ * not WEFT_OK, makes the stream fail: later tasks are dropped, events still fire, so that nothing
+ * hangs, and synchronise returns the first error. Called from one issuing thread. */
+enum { WEFT_TASK_BYTES = 512 };
+typedef enum weft_status weft_task_fn(struct weft_stream *stream, const void *argument,
+                                      struct weft_error *err);
+void weft_stream_push(struct weft_stream *stream, weft_task_fn *task, const void *argument,
+                      size_t bytes);
+
+/* As in CUDA: record marks the work pushed so far; wait makes later work of `stream` wait for the
+ * latest record made before this call (nothing, when there was none). */
+void weft_stream_record(struct weft_stream *stream, struct weft_event *event);
+void weft_stream_wait(struct weft_stream *stream, struct weft_event *event);
+
+/* Writes the stream's time (wall: monotonic ns; virtual: its clock) to *ns when it gets there. */
+void weft_stream_stamp(struct weft_stream *stream, int64_t *ns);
+/* Virtual clock: adds ns, in order. Nothing under the wall clock. */
+void weft_stream_advance(struct weft_stream *stream, int64_t ns);
+
+/* Blocks until all work pushed so far is done; the first error of any of its tasks, if any. */
+WEFT_MUST_USE enum weft_status weft_stream_synchronise(struct weft_stream *stream,
+                                                       struct weft_error *err);
+
+/* For tasks, inside their stream: the stream's time; setting it (virtual clock; a collective that
+ * ends when the last rank arrives). */
+int64_t weft_stream_now(const struct weft_stream *stream);
+void weft_stream_set_now(struct weft_stream *stream, int64_t ns);
+
+#endif

@@ -1,0 +1,56 @@
+/* Forward and backward of the layers, on exactly the buffers that spec/layer.h declares. A back end
+ * is a const table of functions; "cpu" is always built. Work is pushed on a stream; pointers must
+ * stay valid until it is done. Gradients: `accumulate[i]` false means that tensor i's gradient is
+ * written, true that it is added to. fp32. */
+#ifndef WEFT_RUNTIME_NN_NN_H
+#define WEFT_RUNTIME_NN_NN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/device/device.h"
+#include "spec/layer.h"
+
+struct weft_nn;
+
+struct weft_nn_options {
+    int32_t threads;  /* compute threads; at least 1 */
+    const char *gemm; /* "onednn", "openblas", or "auto": the faster by measurement */
+};
+
+WEFT_MUST_USE enum weft_status weft_nn_open(const char *name, const struct weft_nn_options *options,
+                                            struct weft_nn **out, struct weft_error *err);
+void weft_nn_close(struct weft_nn *nn);
+const char *weft_nn_describe(
+    const struct weft_nn *nn); /* "oneDNN 2.6.3 (231 GFLOP/s; OpenBLAS 121)" */
+
+struct weft_nn_call {
+    const struct weft_layer *layer; /* outlives the call */
+    struct weft_batch batch;
+    const float *tensors[WEFT_LAYER_TENSORS];
+    float *gradients[WEFT_LAYER_TENSORS]; /* backward; NULL = frozen, not computed */
+    bool accumulate[WEFT_LAYER_TENSORS];
+    const void *input; /* int32 tokens for an embedding, else float [T, width] */
+    const int32_t *targets;
+    float *output;
+    void *saved;
+    void *temporary;
+    const float *output_gradient; /* [T, outputs]; not for loss layers */
+    float *input_gradient;        /* NULL: not wanted (first layer) */
+    double loss_scale; /* loss layers: factor of every row's loss in the gradient: 1 / rows of all
+                          ranks */
+    double *loss;      /* loss layers, forward: sum of rows' losses on this rank (natural log) */
+};
+
+void weft_nn_forward(struct weft_nn *nn, struct weft_stream *stream,
+                     const struct weft_nn_call *call);
+void weft_nn_backward(struct weft_nn *nn, struct weft_stream *stream,
+                      const struct weft_nn_call *call);
+
+/* c[m,n] = op(a) op(b) (+ c when accumulate), row-major, synchronous, on the calling thread: for
+ * measuring the rate that the layers' products can reach. */
+void weft_nn_gemm(struct weft_nn *nn, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                  int64_t k, const float *a, const float *b, bool accumulate, float *c);
+
+#endif

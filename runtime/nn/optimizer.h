@@ -1,0 +1,30 @@
+/* The optimizer's element-wise kernels and the norm for clipping, on the elements that a rank owns.
+ * Body and tail of every loop do the same operations, so bits do not depend on how elements are
+ * cut into slices (numerics.md). */
+#ifndef WEFT_RUNTIME_NN_OPTIMIZER_H
+#define WEFT_RUNTIME_NN_OPTIMIZER_H
+
+#include <stdint.h>
+
+/* AdamW (Loshchilov and Hutter 2019) with bias correction from the step number t = 1, 2, ...:
+ *   g = clip * gradient; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
+ *   p -= lr * ((m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps) + decay * p) */
+struct weft_adamw {
+    float lr, beta1, beta2, eps, decay;
+    float clip;                     /* factor of the gradient */
+    float correction1, correction2; /* 1 / (1 - beta^t), see weft_adamw_at */
+};
+/* Fills the corrections for step t in double, rounded once. */
+void weft_adamw_at(struct weft_adamw *adamw, double beta1, double beta2, int64_t t);
+void weft_adamw_update(const struct weft_adamw *adamw, float *parameters, const float *gradients,
+                       float *moment1, float *moment2, int64_t n);
+
+/* Exact sum of squares of fp32 numbers, independent of order: squares of mantissas are summed as
+ * integers, one bin for each exponent. Bins of different ranks are added as integers (comm_agree).
+ * WEFT_NORM_WORDS uint64; fits in half of WEFT_AGREE_BYTES together with loss and flags. */
+enum { WEFT_NORM_WORDS = 512 };
+void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n);
+/* Square root of the sum, rounded to double once; *finite false when any x was not finite. */
+double weft_norm_result(const uint64_t bins[WEFT_NORM_WORDS], int *finite);
+
+#endif

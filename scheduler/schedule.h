@@ -1,0 +1,67 @@
+/* To schedule is to make a plan: choose a planner by name, let it decide policies and placements
+ * within the memory limit, prove a bound, lower the result, and plan again with tighter rows if its
+ * layout does not fit. Pure: no process, clock or device; the solver is a function of the
+ * caller's. */
+#ifndef WEFT_SCHEDULER_SCHEDULE_H
+#define WEFT_SCHEDULER_SCHEDULE_H
+
+#include <stdint.h>
+
+#include "plan/plan.h"
+#include "plan/program.h"
+#include "scheduler/mip.h"
+
+struct weft_schedule_options {
+    const char *planner; /* "ilp", "greedy", "all-fsdp", "all-sdp", "all-dp", "random" */
+    uint64_t seed;       /* of "random" */
+    int64_t time_limit_ns;
+    double gap;
+    struct weft_solver solver;
+};
+
+/* Policies and moves in channel order: what a planner decides, before it is a plan. */
+struct weft_candidate {
+    enum weft_policy *policies; /* [n_units] */
+    struct weft_move *moves;    /* [n_moves], room for every block of every item */
+    int32_t n_moves;
+};
+
+/* What a planner proves and says beside its decision. */
+struct weft_outcome {
+    int64_t bound_ns;     /* 0 = none */
+    const char *bound_by; /* static text */
+    double solver_gap;    /* negative = none */
+    char solver_stop[256];
+};
+
+/* One row of the planner table. `decide` fills the candidate (its arrays are the caller's) such
+ * that every memory row is within limit_bytes; WEFT_E_INFEASIBLE when it finds none. */
+struct weft_planner {
+    const char *name;
+    const char *text; /* one line: its rule */
+    enum weft_status (*decide)(const struct weft_problem *problem, int64_t limit_bytes,
+                               const struct weft_schedule_options *options,
+                               struct weft_candidate *out, struct weft_outcome *outcome,
+                               struct weft_error *err);
+};
+
+/* NULL-name-terminated table of all planners, and one by name (NULL when there is none). */
+const struct weft_planner *weft_planners(void);
+const struct weft_planner *weft_planner_find(const char *name);
+
+/* The plan, its prediction (arena included) and bound filled, and its program when `program` is not
+ * NULL. The plan refers to inputs' problem. WEFT_E_INFEASIBLE names the least limit that fits, the
+ * slot and categories at that peak, and what would help; WEFT_E_USAGE an unknown planner. A solver
+ * that fails is no error: the best plan found without it is returned, plan->solver_stop says so. */
+WEFT_MUST_USE enum weft_status weft_schedule(const struct weft_problem *problem,
+                                             const struct weft_lower_inputs *inputs,
+                                             const struct weft_schedule_options *options,
+                                             struct weft_plan **plan, struct weft_program **program,
+                                             struct weft_error *err);
+
+/* The least memory limit (bytes, base included, arena after layout not counted) at which any plan
+ * of the problem fits: every unit at its leanest policy, gathers as late and reductions as early as
+ * they can be. Also the slot of that peak. */
+int64_t weft_least_limit(const struct weft_problem *problem, int32_t *peak_slot);
+
+#endif

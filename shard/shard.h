@@ -1,0 +1,106 @@
+/* Who holds what. Parameters are put into units (one flat buffer each, as in FSDP), a unit is cut
+ * into equal blocks (what one collective moves), a block into one equal slice a rank. Rank r owns
+ * slice r of every block: its shard of a unit is n_blocks slices, back to back.
+ *
+ *     unit:   | block 0                     | block 1                     | ...
+ *     block:  | slice 0 | slice 1 | slice N-1 |
+ *
+ * Element e of a unit lies in block e / (N * slice_elements). The same for all policies. */
+#ifndef WEFT_SHARD_SHARD_H
+#define WEFT_SHARD_SHARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "base/status.h"
+#include "spec/model.h"
+
+/* Every slice is a multiple of this, so that no element-wise kernel or transfer is misaligned. */
+enum { WEFT_SLICE_ALIGN_ELEMENTS = 64 };
+/* Tensors start at multiples of this in their unit. The gap is zeroed and belongs to no tensor. */
+enum { WEFT_TENSOR_ALIGN_ELEMENTS = 16 };
+
+/* X(enumerator, name, aliases separated by '='). What a unit shards. */
+#define WEFT_POLICY_MAP(X)                                                                         \
+    X(DP, "dp", "NO_SHARD=ddp")                                                                    \
+    X(ZERO1, "zero1", "")                                                                          \
+    X(SDP, "sdp", "SHARD_GRAD_OP=zero2")                                                           \
+    X(FSDP, "fsdp", "FULL_SHARD=zero3")
+
+enum weft_policy {
+#define WEFT_POLICY_ENUMERATOR(name, text, aliases) WEFT_POLICY_##name,
+    WEFT_POLICY_MAP(WEFT_POLICY_ENUMERATOR)
+#undef WEFT_POLICY_ENUMERATOR
+        WEFT_POLICY_COUNT
+};
+
+const char *weft_policy_name(enum weft_policy policy);
+bool weft_policy_read(const char *name, enum weft_policy *out); /* names and aliases */
+
+struct weft_unit {
+    const char *name; /* of its layers: "h.3", "ln_f+head" */
+    int32_t n_tensors;
+    const int32_t *tensors;  /* indices in the model, in order of offset */
+    const int64_t *offsets;  /* of each, in elements, in the unit */
+    int64_t elements;        /* of its tensors, without gaps */
+    int64_t padded_elements; /* n_blocks * ranks * slice_elements */
+    int32_t n_blocks;
+    int64_t slice_elements;
+    bool trainable;
+    /* Layers that read it, in forward order; each reads it in forward, and in backward unless
+     * reads_in_backward says no (an embedding's backward reads none). Every layer of a trainable
+     * unit adds to its gradient in its backward slot. */
+    int32_t n_layers;
+    const int32_t *layers;
+    const bool *reads_in_backward;
+};
+
+struct weft_shards {
+    struct weft_pool pool;
+    int64_t ranks;
+    int32_t n_units;
+    struct weft_unit *units;      /* in order of first use */
+    const int32_t *tensor_unit;   /* by tensor */
+    const int64_t *tensor_offset; /* by tensor: elements in its unit */
+};
+
+/* How units are cut: exactly `blocks` when > 0; else block_bytes (> 0; of the communication dtype
+ * `element_bytes`): units below it are fused with neighbours when `fuse`, larger ones become
+ * floor(bytes / block_bytes) equal blocks. */
+struct weft_block_rule {
+    int64_t blocks;
+    int64_t block_bytes;
+    int64_t element_bytes;
+    bool fuse;
+};
+
+/* Units of a model: one a layer; a tensor used by several layers is a unit of its own; layers
+ * without parameters have none; trainable and frozen never share one. WEFT_E_DATA when sizes
+ * overflow. */
+WEFT_MUST_USE enum weft_status weft_shards_create(const struct weft_model *model, int64_t ranks,
+                                                  const struct weft_block_rule *rule,
+                                                  struct weft_shards **out, struct weft_error *err);
+void weft_shards_destroy(struct weft_shards *shards);
+
+/* A run of elements of one tensor that lies in one block and, where `rank` >= 0, in that rank's
+ * slice of it. */
+struct weft_piece {
+    int32_t tensor;
+    int64_t tensor_begin; /* first element, in the tensor */
+    int64_t unit_begin;   /* the same element, in the unit's full buffer */
+    int64_t shard_begin;  /* the same element, in the rank's shard; == unit_begin when rank < 0 */
+    int64_t count;
+};
+
+/* Walks the pieces of a unit that `rank` owns (all of them, when rank is -1: dp), in order.
+ * Start with a zeroed cursor; false at the end. */
+struct weft_piece_cursor {
+    int64_t block;   /* next block */
+    int32_t tensor;  /* next tensor in the unit */
+    int64_t element; /* next element of the unit */
+};
+bool weft_piece_next(const struct weft_shards *shards, const struct weft_model *model, int32_t unit,
+                     int64_t rank, struct weft_piece_cursor *cursor, struct weft_piece *out);
+
+#endif

@@ -1,3 +1,6 @@
+/* realpath is XSI. */
+#define _XOPEN_SOURCE 700
+
 #include "base/file.h"
 
 #include <errno.h>
@@ -232,8 +235,8 @@ enum weft_status weft_file_write(const char *path, const char *bytes, size_t len
     if (exists && !S_ISREG(about.st_mode)) return write_special(path, bytes, length, err);
     /* A symbolic link stays one: what it points to is replaced. */
     char *real = exists ? realpath(path, NULL) : NULL;
-    enum weft_status status = replace(real != NULL ? real : path, exists ? &about : NULL, bytes,
-                                      length, err);
+    enum weft_status status =
+        replace(real != NULL ? real : path, exists ? &about : NULL, bytes, length, err);
     free(real);
     return status;
 }

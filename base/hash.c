@@ -18,7 +18,8 @@ static uint64_t rotate(uint64_t x, int bits)
 static uint64_t load(const unsigned char *bytes, size_t count)
 {
     uint64_t word = 0;
-    for (size_t i = 0; i < count; i++) word |= (uint64_t)bytes[i] << (8 * i);
+    for (size_t i = 0; i < count; i++)
+        word |= (uint64_t)bytes[i] << (8 * i);
     return word;
 }
 

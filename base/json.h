@@ -49,7 +49,8 @@ size_t weft_json_count(const struct weft_json_value *parent); /* linear time */
 const char *weft_json_name(const struct weft_json_value *value);
 
 /* Typed reads. False, with *out untouched, when the value is NULL or of another kind; for
- * integers also when it is not an integer or beyond +-2^53. */
+ * integers also when it is not an integer or not within +-(2^53 - 1), where a double tells all
+ * neighbours apart. */
 bool weft_json_bool(const struct weft_json_value *value, bool *out);
 bool weft_json_integer(const struct weft_json_value *value, int64_t *out);
 bool weft_json_number(const struct weft_json_value *value, double *out);
@@ -72,13 +73,19 @@ WEFT_MUST_USE enum weft_status weft_json_need(const struct weft_json_value *obje
                                               struct weft_error *err);
 
 /* Writing: a stream of tokens into a text; commas, newlines and indentation are the writer's.
- * With `indent` 0 everything is on one line. Arrays of scalars stay on one line. */
+ * With `indent` 0 everything is on one line. Arrays of scalars stay on one line. Strings that are
+ * not UTF-8 get U+FFFD for each bad byte; NULL strings are null. */
+enum { WEFT_JSON_WRITER_LEVELS = 128 };
+
 struct weft_json_writer {
     struct weft_text *text;
     int indent;
     int depth;
-    uint64_t started; /* bit d: something was written at depth d */
-    uint64_t flat;    /* bit d: depth d is on one line */
+    struct weft_json_level {
+        bool started;                  /* something was written in it */
+        bool broken;                   /* its end goes on a line of its own */
+        bool flat;                     /* all of it goes on one line */
+    } levels[WEFT_JSON_WRITER_LEVELS]; /* [0] is the document; deeper ones fail the text */
     bool after_key;
 };
 

@@ -44,10 +44,11 @@ struct weft_plan {
 
 /* Builds a plan from policies and, for every item that they need, a slot for every block, given as
  * counts: slots[k] for placement k of a list of (item, slot) pairs in channel order. Derives launch
- * and deadline (item.h), then puts them in normal form: along the channel launches do not decrease
- * and a reduction's deadline is not later than that of anything behind it, which is what
- * happens-before makes of them anyway. The problem is referred to, not copied: it must outlive the
- * plan unless the caller sets owns_problem.
+ * and deadline (memory_model/weigh.h), then puts them in normal form: a gather is not launched
+ * before anything ahead of it in the channel, and a reduction's deadline is not later than that of
+ * anything behind it, which is what happens-before makes of them anyway. A reduction's launch is
+ * always its window's first slot. The problem is referred to, not copied: it must outlive the plan
+ * unless the caller sets owns_problem.
  * WEFT_E_INTERNAL when the pairs are not exactly what the policies need, or a slot is outside its
  * window. The prediction is not filled (see weft_plan_predict). */
 struct weft_move {

@@ -16,8 +16,9 @@
 #include "base/status.h"
 #include "spec/model.h"
 
-/* Every slice is a multiple of this, so that no element-wise kernel or transfer is misaligned. */
-enum { WEFT_SLICE_ALIGN_ELEMENTS = 64 };
+/* Every slice is a multiple of this: 256 bytes or more in every dtype, so that no transfer or piece
+ * of a buffer is misaligned. */
+enum { WEFT_SLICE_ALIGN_ELEMENTS = 128 };
 /* Tensors start at multiples of this in their unit. The gap is zeroed and belongs to no tensor. */
 enum { WEFT_TENSOR_ALIGN_ELEMENTS = 16 };
 

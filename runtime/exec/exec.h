@@ -1,0 +1,78 @@
+/* To execute is to run a program, exactly, over a device, a communicator and the layers' kernels:
+ * every instruction on its stream, after its dependencies, at its addresses. The executor decides
+ * nothing and allocates nothing in a step. */
+#ifndef WEFT_RUNTIME_EXEC_EXEC_H
+#define WEFT_RUNTIME_EXEC_EXEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "plan/program.h"
+#include "plan/trace.h"
+#include "runtime/comm/comm.h"
+#include "runtime/device/device.h"
+#include "runtime/nn/nn.h"
+#include "shard/shard.h"
+#include "spec/config.h"
+
+struct weft_exec;
+
+struct weft_exec_options {
+    /* All must outlive the executor. */
+    const struct weft_config *config;
+    const struct weft_shards *shards;
+    const struct weft_plan *plan;
+    const struct weft_program *program;
+    struct weft_device *device;
+    struct weft_comm *comm; /* its arena is mapped at `arena`, program->arena_bytes long */
+    struct weft_nn *nn;
+    void *arena;
+    bool poison; /* fill what is dead with a pattern (0xFF bytes: NaN) between lives, so that a
+                    read of dead bytes shows; in ASan builds the ranges are poisoned too */
+};
+
+WEFT_MUST_USE enum weft_status weft_exec_create(const struct weft_exec_options *options,
+                                                struct weft_exec **out, struct weft_error *err);
+void weft_exec_destroy(struct weft_exec *exec);
+
+/* Writes the initial values of what this rank owns: functions of (seed, tensor name, element). */
+WEFT_MUST_USE enum weft_status weft_exec_initialise(struct weft_exec *exec, uint64_t seed,
+                                                    struct weft_error *err);
+
+struct weft_step_inputs {
+    const void *input; /* as the model's first layer reads it; copied by LOAD */
+    const int32_t *targets;
+    int64_t step; /* 1, 2, ...: of the gradients that this step computes */
+    double lr;    /* for the update with these gradients (done at the next step's start) */
+};
+
+struct weft_step_result {
+    double loss; /* mean over all rows of all ranks */
+    double norm; /* of the whole gradient before clipping */
+    double clip; /* coefficient used; 1 when not clipped */
+    bool finite; /* false: no rank may update; the same on all ranks */
+};
+
+/* One period. The first step has no gradients to apply: its UPDATE instructions do nothing. `trace`
+ * (may be NULL) was made by weft_trace_create for this program; filled with records and live bytes.
+ * Errors of any stream (WEFT_E_LOST, WEFT_E_HANG ...) come out here. */
+WEFT_MUST_USE enum weft_status weft_exec_step(struct weft_exec *exec,
+                                              const struct weft_step_inputs *inputs,
+                                              struct weft_step_result *result,
+                                              struct weft_trace *trace, struct weft_error *err);
+
+/* Applies the last step's gradients: the U slots alone, at a run's end. */
+WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err);
+
+/* 128 bits of all parameters of the model, independent of who owns them: each element of each
+ * tensor hashed with its name and index, added up over ranks. Collective. Equal only if every
+ * parameter has the same bits. Call it after settle. */
+WEFT_MUST_USE enum weft_status weft_exec_fingerprint(struct weft_exec *exec, struct weft_hash *out,
+                                                     struct weft_error *err);
+
+/* Highest arena byte that was ever touched plus one (found by pattern), with poison on; else the
+ * planned end. */
+int64_t weft_exec_touched_bytes(const struct weft_exec *exec);
+
+#endif

@@ -1,0 +1,32 @@
+/* To measure is to make a profile of this machine for one model, batch and number of ranks: layers,
+ * collectives by size, update, norm and base memory, on all local ranks at once, so that what they
+ * share (memory bandwidth, cores) is in the figures. */
+#ifndef WEFT_RUNTIME_MEASURE_MEASURE_H
+#define WEFT_RUNTIME_MEASURE_MEASURE_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/comm/comm.h"
+#include "runtime/device/device.h"
+#include "runtime/nn/nn.h"
+#include "spec/config.h"
+#include "spec/profile.h"
+
+struct weft_measure_options {
+    const struct weft_config *config;
+    struct weft_device *device; /* wall clock */
+    struct weft_comm *comm;     /* no arena mapped: measuring maps its own */
+    struct weft_nn *nn;
+    int32_t rounds; /* 0 = default; medians over rounds */
+};
+
+/* Collective: every rank calls it and every rank gets the same profile (medians; the slowest rank's
+ * where ranks differ). */
+WEFT_MUST_USE enum weft_status weft_measure(const struct weft_measure_options *options,
+                                            struct weft_profile **out, struct weft_error *err);
+
+/* Memory of this process that is not file-backed and not the shared arena (RssAnon), in bytes. */
+int64_t weft_measure_anonymous_bytes(void);
+
+#endif

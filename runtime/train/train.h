@@ -1,0 +1,65 @@
+/* To train is to run a plan's program step after step on data: learning rate by schedule, a line a
+ * step, numeric failure agreed by all ranks. One process is one rank; every rank calls this with
+ * the same arguments. */
+#ifndef WEFT_RUNTIME_TRAIN_TRAIN_H
+#define WEFT_RUNTIME_TRAIN_TRAIN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "plan/plan.h"
+#include "plan/program.h"
+#include "plan/trace.h"
+#include "runtime/comm/comm.h"
+#include "runtime/device/device.h"
+#include "runtime/nn/nn.h"
+
+struct weft_step_line { /* what is known after each step; equal on all ranks but for times */
+    int64_t step, steps;
+    double loss, norm, clip, lr;
+    int64_t step_ns, exposed_ns, overlapped_ns; /* by this rank's trace */
+    int64_t tokens;                             /* of all ranks in this step */
+};
+
+struct weft_train_options {
+    const struct weft_config *config;
+    const struct weft_plan *plan; /* made for this config: checked by the caller */
+    const struct weft_program *program;
+    const struct weft_shards *shards;
+    struct weft_device *device;
+    struct weft_comm *comm;
+    struct weft_nn *nn;
+    bool poison;
+    /* Called after every step on every rank; may be NULL. A failure ends the run. */
+    enum weft_status (*on_step)(void *context, const struct weft_step_line *line,
+                                const struct weft_trace *trace, struct weft_error *err);
+    void *context;
+    const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
+};
+
+struct weft_train_result {
+    int64_t steps_done;
+    bool stopped; /* by *stop */
+    double first_loss, last_loss;
+    struct weft_hash fingerprint; /* of all parameters at the end */
+    /* Medians over the steps after the first two (over all when there are fewer than five). */
+    int64_t step_ns, exposed_ns, overlapped_ns;
+    int64_t planned_bytes;  /* base + arena */
+    int64_t measured_bytes; /* anonymous memory + the arena's own allocated bytes */
+    int64_t touched_bytes;
+};
+
+/* Compares plan hashes over ranks (WEFT_E_DISAGREE), maps the arena, initialises, runs
+ * train.steps steps, settles. WEFT_E_NUMERIC when loss or norm is not finite, on all ranks alike,
+ * naming the step. */
+WEFT_MUST_USE enum weft_status weft_train_run(const struct weft_train_options *options,
+                                              struct weft_train_result *out,
+                                              struct weft_error *err);
+
+/* Learning rate of step 1, 2, ... */
+double weft_train_lr(const struct weft_train *train, int64_t step);
+
+#endif

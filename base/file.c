@@ -234,7 +234,10 @@ enum weft_status weft_file_write(const char *path, const char *bytes, size_t len
     if (exists && S_ISDIR(about.st_mode)) return fail_create(path, EISDIR, err);
     if (exists && !S_ISREG(about.st_mode)) return write_special(path, bytes, length, err);
     /* A symbolic link stays one: what it points to is replaced. */
-    char *real = exists ? realpath(path, NULL) : NULL;
+    struct stat link;
+    bool is_link = exists && lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+    char *real = is_link ? realpath(path, NULL) : NULL;
+    if (is_link && real == NULL) return fail_create(path, errno, err);
     enum weft_status status =
         replace(real != NULL ? real : path, exists ? &about : NULL, bytes, length, err);
     free(real);

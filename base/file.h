@@ -14,9 +14,10 @@
 WEFT_MUST_USE enum weft_status weft_file_read(const char *path, int64_t most_bytes, char **bytes,
                                               size_t *length, struct weft_error *err);
 
-/* Writes a temporary file beside `path`, syncs it and renames it over. "-" writes to stdout. On
- * failure nothing of it is left: WEFT_E_CREATE when it cannot be made, WEFT_E_IO when the disk is
- * full or fails. */
+/* Writes a temporary file beside `path`, syncs it and renames it over; a file that was there gives
+ * its mode, a symbolic link stays one. "-" writes to stdout; pipes and devices are written to,
+ * never replaced. On failure nothing of it is left: WEFT_E_CREATE when it cannot be made, WEFT_E_IO
+ * when the disk is full or fails. */
 WEFT_MUST_USE enum weft_status weft_file_write(const char *path, const char *bytes, size_t length,
                                                struct weft_error *err);
 

@@ -1,0 +1,404 @@
+#include "base/json.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static struct weft_json *parse(const char *text)
+{
+    struct weft_error err = {0};
+    struct weft_json *document = NULL;
+    cr_assert_eq(weft_json_parse(text, strlen(text), "t", &document, &err), WEFT_OK, "%s",
+                 err.text);
+    return document;
+}
+
+/* `message` is the whole error, place first. */
+static void refuse_bytes(const char *text, size_t length, const char *message)
+{
+    struct weft_error err = {0};
+    struct weft_json *document = NULL;
+    /* A copy of the exact size, so that AddressSanitizer sees a read past the end. */
+    char *exact = malloc(length == 0 ? 1 : length);
+    memcpy(exact, text, length);
+    cr_assert_eq(weft_json_parse(exact, length, "t", &document, &err), WEFT_E_DATA, "accepted: %s",
+                 text);
+    free(exact);
+    cr_assert_null(document, "outputs stay untouched on failure");
+    cr_assert_str_eq(err.text, message);
+}
+
+static void refuse(const char *text, const char *message)
+{
+    refuse_bytes(text, strlen(text), message);
+}
+
+Test(json, every_kind_is_read)
+{
+    struct weft_json *document = parse(" {\"n\": null, \"t\": true, \"f\": false, \"i\": -12,\n"
+                                       "\"d\": 2.5e-1, \"s\": \"x\", \"a\": [1, 2], \"o\": {}} ");
+    const struct weft_json_value *root = weft_json_root(document);
+    static const char *const names[] = {"n", "t", "f", "i", "d", "s", "a", "o"};
+    static const enum weft_json_kind kinds[] = {
+        WEFT_JSON_NULL,   WEFT_JSON_BOOL,   WEFT_JSON_BOOL,  WEFT_JSON_NUMBER,
+        WEFT_JSON_NUMBER, WEFT_JSON_STRING, WEFT_JSON_ARRAY, WEFT_JSON_OBJECT};
+    cr_assert_eq(weft_json_kind(root), WEFT_JSON_OBJECT);
+    cr_assert_eq(weft_json_count(root), 8);
+    const struct weft_json_value *value = weft_json_first(root);
+    for (int i = 0; i < 8; i++, value = weft_json_next(value)) {
+        cr_assert_str_eq(weft_json_name(value), names[i]);
+        cr_assert_eq(weft_json_kind(value), kinds[i]);
+        cr_assert_eq(weft_json_member(root, names[i]), value);
+    }
+    cr_assert_null(value);
+    bool boolean = false;
+    int64_t integer = 0;
+    double number = 0;
+    const char *string = NULL;
+    cr_assert(weft_json_bool(weft_json_member(root, "t"), &boolean) && boolean);
+    cr_assert(weft_json_bool(weft_json_member(root, "f"), &boolean) && !boolean);
+    cr_assert(weft_json_integer(weft_json_member(root, "i"), &integer));
+    cr_assert_eq(integer, -12);
+    cr_assert(weft_json_number(weft_json_member(root, "d"), &number));
+    cr_assert_eq(number, 0.25);
+    cr_assert(weft_json_string(weft_json_member(root, "s"), &string));
+    cr_assert_str_eq(string, "x");
+    cr_assert_eq(weft_json_count(weft_json_member(root, "a")), 2);
+    cr_assert_eq(weft_json_count(weft_json_member(root, "o")), 0);
+    weft_json_destroy(document);
+}
+
+Test(json, a_scalar_is_a_document)
+{
+    static const char *const texts[] = {"0", "-0", "true", "null", "\"\"", "\r\n\t 1e5 ", "[]"};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        weft_json_destroy(parse(texts[i]));
+    }
+    weft_json_destroy(NULL);
+}
+
+Test(json, reads_of_another_kind_or_of_nothing_are_false)
+{
+    struct weft_json *document = parse("{\"A\": \"1\"}");
+    const struct weft_json_value *root = weft_json_root(document);
+    int64_t integer = 5;
+    double number = 5;
+    bool boolean = true;
+    const char *string = "kept";
+    cr_assert_null(weft_json_member(root, "a"), "names are told apart by case");
+    cr_assert_null(weft_json_member(weft_json_member(root, "A"), "A"));
+    cr_assert_null(weft_json_member(NULL, "A"));
+    cr_assert_not(weft_json_integer(weft_json_member(root, "A"), &integer));
+    cr_assert_not(weft_json_number(root, &number));
+    cr_assert_not(weft_json_bool(NULL, &boolean));
+    cr_assert_not(weft_json_string(root, &string));
+    cr_assert(integer == 5 && number == 5 && boolean);
+    cr_assert_str_eq(string, "kept");
+    cr_assert_null(weft_json_first(NULL));
+    cr_assert_null(weft_json_next(NULL));
+    cr_assert_null(weft_json_name(root));
+    cr_assert_null(weft_json_root(NULL));
+    weft_json_destroy(document);
+}
+
+Test(json, integers_end_where_doubles_stop_telling_them_apart)
+{
+    static const struct {
+        const char *text;
+        bool integer;
+        int64_t value;
+    } cases[] = {
+        {"9007199254740991", true, 9007199254740991},
+        {"-9007199254740991", true, -9007199254740991},
+        {"9007199254740992", false, 0},
+        {"9007199254740993", false, 0},
+        {"1e300", false, 0},
+        {"1.5", false, 0},
+        {"1e3", true, 1000},
+        {"12.0", true, 12},
+        {"-0", true, 0},
+        {"5e-324", false, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct weft_json *document = parse(cases[i].text);
+        int64_t value = 0;
+        cr_assert_eq(weft_json_integer(weft_json_root(document), &value), cases[i].integer, "%s",
+                     cases[i].text);
+        cr_assert_eq(value, cases[i].value);
+        weft_json_destroy(document);
+    }
+}
+
+Test(json, numbers_are_what_the_grammar_says)
+{
+    refuse("01", "t:1:1: a number has a leading zero");
+    refuse("[-01]", "t:1:2: a number has a leading zero");
+    refuse("-", "t:1:2: the text ends where a digit is wanted");
+    refuse("+1", "t:1:1: found '+' where a value is wanted");
+    refuse(".5", "t:1:1: found '.' where a value is wanted");
+    refuse("1.", "t:1:3: the text ends where a digit after the decimal point is wanted");
+    refuse("1.e5", "t:1:3: found 'e' where a digit after the decimal point is wanted");
+    refuse("1e+", "t:1:4: the text ends where a digit of the exponent is wanted");
+    refuse("0x10", "t:1:2: found 'x' where the end of the document is wanted");
+    refuse("NaN", "t:1:1: found 'N' where a value is wanted");
+    refuse("-Infinity", "t:1:2: found 'I' where a digit is wanted");
+}
+
+Test(json, numbers_fit_a_double)
+{
+    static const char *const good[] = {"1e308",  "1.7976931348623157e308", "4.9e-324",
+                                       "0e999",  "0.000e-999999999999999", "-1.5E+10",
+                                       "100e-2", "0.00000000001e318"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        weft_json_destroy(parse(good[i]));
+    static const char *const bad[] = {"1e400",  "-1e309",  "1.8e308", "1e99999999999999999999",
+                                      "1e-400", "1000e306"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        refuse(bad[i],
+               "t:1:1: a number is out of range: its size must be within 4.9e-324 to 1.8e308");
+    }
+}
+
+/* cJSON reads the first 63 characters of a number and takes the others for something else. */
+Test(json, long_numbers_are_refused_not_cut)
+{
+    char text[80];
+    memset(text, '1', sizeof text);
+    text[63] = '\0';
+    struct weft_json *document = parse(text);
+    double number = 0;
+    cr_assert(weft_json_number(weft_json_root(document), &number));
+    cr_assert_eq(number, strtod(text, NULL));
+    weft_json_destroy(document);
+    text[63] = '1';
+    text[64] = '\0';
+    refuse(text, "t:1:1: a number is longer than 63 characters, the most that is read");
+}
+
+Test(json, strings_decode_their_escapes)
+{
+    struct weft_json *document =
+        parse("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\uD83D\\ude00 \xC3\xA9\x7F\"");
+    const char *string = NULL;
+    cr_assert(weft_json_string(weft_json_root(document), &string));
+    cr_assert_str_eq(string, "\"\\/\b\f\n\r\tA\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 \xC3\xA9\x7F");
+    weft_json_destroy(document);
+}
+
+Test(json, bad_strings_are_refused)
+{
+    static const char control[] = "t:1:4: a control character stands in a string; write it as an "
+                                  "escape (\\n, \\t or \\u00XX)";
+    refuse("\"ab\n\"", control);
+    refuse("\"ab\t\"", control);
+    refuse_bytes("\"ab\0\"", 5, control);
+    refuse("\"abc", "t:1:1: a string is not closed");
+    refuse("\"abc\\", "t:1:6: the text ends where one of \" \\ / b f n r t u after a backslash is "
+                      "wanted");
+    refuse("\"\\x41\"",
+           "t:1:3: found 'x' where one of \" \\ / b f n r t u after a backslash is wanted");
+    refuse("\"\\u12\"", "t:1:2: \\u is not followed by four hexadecimal digits");
+    refuse("\"\\u", "t:1:2: \\u is not followed by four hexadecimal digits");
+    refuse("\"\\u00g0\"", "t:1:2: \\u is not followed by four hexadecimal digits");
+    refuse("\"\\u0000\"", "t:1:2: \\u0000 is not allowed in a string");
+    refuse("\"\\uDC00\"", "t:1:2: a low surrogate stands without a high one before it");
+    refuse("\"\\uD800\"", "t:1:2: a high surrogate stands without a low one behind it");
+    refuse("\"\\uD800\\u0041\"", "t:1:2: a high surrogate stands without a low one behind it");
+    refuse("\"\\uD800\\uD800\"", "t:1:2: a high surrogate stands without a low one behind it");
+}
+
+Test(json, strings_are_valid_utf8)
+{
+    static const char *const bad[] = {
+        "\"\x80\"",             /* a continuation alone */
+        "\"\xC0\xAF\"",         /* overlong, two bytes */
+        "\"\xC1\xBF\"",         /* overlong, two bytes */
+        "\"\xE0\x9F\xBF\"",     /* overlong, three bytes */
+        "\"\xED\xA0\x80\"",     /* a surrogate */
+        "\"\xF0\x8F\xBF\xBF\"", /* overlong, four bytes */
+        "\"\xF4\x90\x80\x80\"", /* above U+10FFFF */
+        "\"\xF5\x80\x80\x80\"",
+        "\"\xFF\"",
+        "\"\xC3\"",
+        "\"\xE2\x82\"",
+        "\"\xE2\x82",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        refuse(bad[i], "t:1:2: a string is not valid UTF-8");
+    }
+    static const char *const good[] = {"\"\xC2\x80\"",         "\"\xE0\xA0\x80\"",
+                                       "\"\xED\x9F\xBF\"",     "\"\xEE\x80\x80\"",
+                                       "\"\xF0\x90\x80\x80\"", "\"\xF4\x8F\xBF\xBF\""};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        weft_json_destroy(parse(good[i]));
+}
+
+Test(json, structure_is_strict)
+{
+    refuse("", "t:1:1: the text ends where a value is wanted");
+    refuse(" \n ", "t:2:2: the text ends where a value is wanted");
+    refuse("[1,]", "t:1:4: found ']' where another value (no comma after the last one) is wanted");
+    refuse("{\"a\": 1,}",
+           "t:1:9: found '}' where another key (no comma after the last one) is wanted");
+    refuse("[1 2]", "t:1:4: found '2' where ',' or ']' is wanted");
+    refuse("[,1]", "t:1:2: found ',' where a value is wanted");
+    refuse("[1", "t:1:3: the text ends where ',' or ']' is wanted");
+    refuse("[1}", "t:1:3: found '}' where ',' or ']' is wanted");
+    refuse("{a: 1}", "t:1:2: found 'a' where the \" of a key is wanted");
+    refuse("{\"a\" 1}", "t:1:6: found '1' where a ':' after a key is wanted");
+    refuse("{\"a\":}", "t:1:6: found '}' where a value is wanted");
+    refuse("{\"a\": 1 \"b\": 2}", "t:1:9: found '\"' where ',' or '}' is wanted");
+    refuse("{", "t:1:2: the text ends where the \" of a key is wanted");
+    refuse("1 2", "t:1:3: found '2' where the end of the document is wanted");
+    refuse("{} // c", "t:1:4: found '/' where the end of the document is wanted");
+    refuse("tru", "t:1:1: found 't' where a value (true, false and null are the only words) is "
+                  "wanted");
+    refuse("truer", "t:1:5: found 'r' where the end of the document is wanted");
+    refuse("[\v1]", "t:1:2: found the byte 0x0B where a value is wanted");
+    refuse_bytes("1\0", 2, "t:1:2: found the byte 0x00 where the end of the document is wanted");
+    refuse_bytes("[\0]", 3, "t:1:2: found the byte 0x00 where a value is wanted");
+    refuse("\xEF\xBB\xBF{}", "t:1:1: the text starts with a byte-order mark; save it without");
+}
+
+Test(json, places_count_lines_and_characters)
+{
+    refuse("{\n  \"a\": 1,\n  \"\xC3\xA9\xE2\x82\xAC\": x\n}",
+           "t:3:9: found 'x' where a value is wanted");
+    refuse("[\r\n1,\r\n x]", "t:3:2: found 'x' where a value is wanted");
+}
+
+Test(json, duplicate_keys_are_refused_however_they_are_spelt)
+{
+    refuse("{\"a\": 1, \"b\": 2,\n \"a\": 3}",
+           "t:2:2: duplicate key \"a\"; it stands at line 1, column 2 already");
+    refuse("{\"a/\": 1, \"\\u0061\\/\": 2}",
+           "t:1:11: duplicate key \"a/\"; it stands at line 1, column 2 already");
+    refuse("[{\"x\": {\"\": 0, \"\": 0}}]",
+           "t:1:16: duplicate key \"\"; it stands at line 1, column 9 already");
+    /* The first duplicate in the file, against the nearest that stood there before. */
+    refuse("{\"z\":1,\"b\":2,\"b\":3,\"z\":4,\"b\":5}",
+           "t:1:14: duplicate key \"b\"; it stands at line 1, column 8 already");
+    weft_json_destroy(
+        parse("{\"a\": {\"a\": [{\"a\": 1}, {\"a\": 2}]}, \"A\": 1, \"b\": {\"a\": 0}}"));
+}
+
+Test(json, nesting_ends_at_100)
+{
+    char text[203] = {0};
+    memset(text, '[', 100);
+    memset(text + 100, ']', 100);
+    weft_json_destroy(parse(text));
+    memset(text, '[', 101);
+    memset(text + 101, ']', 101);
+    refuse(text, "t:1:101: arrays and objects are nested more than 100 deep");
+    char *deep = malloc(1000000);
+    memset(deep, '[', 1000000);
+    refuse_bytes(deep, 1000000, "t:1:101: arrays and objects are nested more than 100 deep");
+    free(deep);
+}
+
+/* Quadratic work on 2 * 10^5 keys would take minutes. */
+Test(json, many_members_are_quick)
+{
+    enum { COUNT = 200000 };
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_text_add(&text, "{\"last\": 0");
+    for (int i = 0; i < COUNT; i++)
+        weft_text_addf(&text, ", \"key%d\": %d", i, i);
+    size_t open_length = text.length;
+    weft_text_add(&text, "}");
+    int64_t start = weft_clock_now_ns();
+    struct weft_json *document = parse(weft_text_chars(&text));
+    cr_assert_eq(weft_json_count(weft_json_root(document)), COUNT + 1);
+    weft_json_destroy(document);
+    text.length = open_length;
+    weft_text_add(&text, ", \"last\": 1}");
+    struct weft_error err = {0};
+    document = NULL;
+    cr_assert_eq(weft_json_parse(text.data, text.length, "t", &document, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "duplicate key \"last\"; it stands at line 1, column 2"));
+    cr_assert_lt(weft_clock_now_ns() - start, INT64_C(10000000000));
+    weft_text_finish(&text);
+}
+
+Test(json, files_are_read_and_named)
+{
+    char path[] = "/tmp/weft-json-XXXXXX";
+    struct weft_json *document = NULL;
+    struct weft_error err = {0};
+    char wanted[100];
+    int descriptor = mkstemp(path);
+    cr_assert(descriptor >= 0);
+    cr_assert_eq(write(descriptor, "{\n!", 3), 3);
+    cr_assert_eq(weft_json_read(path, &document, &err), WEFT_E_DATA);
+    snprintf(wanted, sizeof wanted, "%s:2:1: found '!' where the \" of a key is wanted", path);
+    cr_assert_str_eq(err.text, wanted);
+    cr_assert_eq(pwrite(descriptor, "[7]", 3, 0), 3);
+    cr_assert_eq(weft_json_read(path, &document, NULL), WEFT_OK);
+    cr_assert_eq(weft_json_count(weft_json_root(document)), 1);
+    weft_json_destroy(document);
+    close(descriptor);
+    unlink(path);
+    cr_assert_eq(weft_json_read(path, &document, NULL), WEFT_E_NO_INPUT);
+}
+
+Test(json, needs_say_where_what_and_what_is_wanted)
+{
+    struct weft_json *document = parse("{\"n\": 7, \"s\": \"x\", \"h\": 1.5, \"a\": []}");
+    const struct weft_json_value *root = weft_json_root(document);
+    const struct weft_json_value *value = NULL;
+    const char *where = "plan.json: units[3]", *string = NULL;
+    int64_t integer = -1;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_json_need_integer(root, where, "n", 0, 7, &integer, &err), WEFT_OK);
+    cr_assert_eq(integer, 7);
+    cr_assert_eq(weft_json_need_string(root, where, "s", &string, &err), WEFT_OK);
+    cr_assert_str_eq(string, "x");
+    cr_assert_eq(weft_json_need(root, where, "a", WEFT_JSON_ARRAY, &value, &err), WEFT_OK);
+    cr_assert_eq(weft_json_kind(value), WEFT_JSON_ARRAY);
+    cr_assert_eq(err.status, WEFT_OK);
+    struct {
+        const struct weft_json_value *object;
+        const char *name, *message;
+    } cases[] = {
+        {root, "m",
+         "plan.json: units[3]: the member \"m\" is missing; an integer from 0 to 6 is "
+         "wanted"},
+        {root, "s",
+         "plan.json: units[3]: the member \"s\" is a string; an integer from 0 to 6 is "
+         "wanted"},
+        {root, "n", "plan.json: units[3]: the member \"n\" is 7; an integer from 0 to 6 is wanted"},
+        {root, "h",
+         "plan.json: units[3]: the member \"h\" is 1.5; an integer from 0 to 6 is wanted"},
+        {value, "n", "plan.json: units[3] is an array; an object with the member \"n\" is wanted"},
+        {NULL, "n", "plan.json: units[3] is missing; an object with the member \"n\" is wanted"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        err = (struct weft_error){0};
+        cr_assert_eq(
+            weft_json_need_integer(cases[i].object, where, cases[i].name, 0, 6, &integer, &err),
+            WEFT_E_DATA);
+        cr_assert_str_eq(err.text, cases[i].message);
+        cr_assert_eq(integer, 7, "outputs stay untouched on failure");
+    }
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_json_need_string(root, where, "n", &string, &err), WEFT_E_DATA);
+    cr_assert_str_eq(err.text,
+                     "plan.json: units[3]: the member \"n\" is a number; a string is wanted");
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_json_need(root, where, "x", WEFT_JSON_OBJECT, &value, &err), WEFT_E_DATA);
+    cr_assert_str_eq(err.text,
+                     "plan.json: units[3]: the member \"x\" is missing; an object is wanted");
+    weft_json_destroy(document);
+}
+
+Test(json, kinds_have_names)
+{
+    cr_assert_str_eq(weft_json_kind_name(WEFT_JSON_OBJECT), "object");
+    cr_assert_str_eq(weft_json_kind_name(WEFT_JSON_NULL), "null");
+}

@@ -1,0 +1,89 @@
+#include "base/status.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+Test(status, exit_codes_are_those_of_sysexits_and_go_back)
+{
+    cr_assert_eq(weft_status_exit_code(WEFT_OK), 0);
+    cr_assert_eq(weft_status_exit_code(WEFT_E_DATA), 65);
+    cr_assert_eq(weft_status_exit_code(WEFT_E_INFEASIBLE), 78);
+    for (int i = 0; i < WEFT_STATUS_COUNT; i++) {
+        enum weft_status status = (enum weft_status)i;
+        cr_assert_eq(weft_status_of_exit_code(weft_status_exit_code(status)), status);
+        cr_assert_neq(weft_status_text(status)[0], '\0');
+    }
+}
+
+Test(status, unknown_values_are_internal_errors)
+{
+    cr_assert_eq(weft_status_of_exit_code(-1), WEFT_E_INTERNAL);
+    cr_assert_eq(weft_status_of_exit_code(200), WEFT_E_INTERNAL);
+    cr_assert_eq(weft_status_exit_code((enum weft_status)1000), 70);
+    cr_assert_str_eq(weft_status_text((enum weft_status) - 1), "internal error");
+}
+
+Test(status, the_first_error_wins)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_fail(&err, WEFT_E_DATA, "%s:%d", "run.json", 3), WEFT_E_DATA);
+    cr_assert_eq(weft_fail(&err, WEFT_E_IO, "later"), WEFT_E_IO);
+    cr_assert_eq(err.status, WEFT_E_DATA);
+    cr_assert_str_eq(err.text, "run.json:3");
+    cr_assert_eq(weft_fail(NULL, WEFT_E_HANG, "nobody listens"), WEFT_E_HANG);
+}
+
+Test(status, a_long_message_is_cut_visibly)
+{
+    struct weft_error err = {0};
+    char message[WEFT_ERROR_TEXT_BYTES + 1];
+    memset(message, 'x', sizeof message);
+    message[WEFT_ERROR_TEXT_BYTES] = '\0';
+    weft_fail(&err, WEFT_E_DATA, "%s", message);
+    cr_assert_eq(strlen(err.text), WEFT_ERROR_TEXT_BYTES - 1);
+    cr_assert_str_eq(err.text + WEFT_ERROR_TEXT_BYTES - 5, "x...");
+
+    /* The longest that fits is whole. */
+    err = (struct weft_error){0};
+    message[WEFT_ERROR_TEXT_BYTES - 1] = '\0';
+    weft_fail(&err, WEFT_E_DATA, "%s", message);
+    cr_assert_str_eq(err.text, message);
+}
+
+Test(status, memory_failure_names_what)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_fail_memory(&err, "the plan"), WEFT_E_SYSTEM);
+    cr_assert_not_null(strstr(err.text, "out of memory for the plan"));
+}
+
+static enum weft_status try_twice(enum weft_status first, int *reached)
+{
+    WEFT_TRY(first);
+    *reached += 1;
+    return WEFT_OK;
+}
+
+static enum weft_status try_goto(enum weft_status first, int *cleaned)
+{
+    enum weft_status status;
+    WEFT_TRY_GOTO(done, first);
+    *cleaned += 10;
+done:
+    *cleaned += 1;
+    return status;
+}
+
+Test(status, try_returns_or_goes_on)
+{
+    int count = 0;
+    cr_assert_eq(try_twice(WEFT_E_LOST, &count), WEFT_E_LOST);
+    cr_assert_eq(count, 0);
+    cr_assert_eq(try_twice(WEFT_OK, &count), WEFT_OK);
+    cr_assert_eq(count, 1);
+    count = 0;
+    cr_assert_eq(try_goto(WEFT_E_LOST, &count), WEFT_E_LOST);
+    cr_assert_eq(count, 1);
+    cr_assert_eq(try_goto(WEFT_OK, &count), WEFT_OK);
+    cr_assert_eq(count, 12);
+}

@@ -40,7 +40,7 @@ const char *weft_policy_name(enum weft_policy policy);
 bool weft_policy_read(const char *name, enum weft_policy *out); /* names and aliases */
 
 struct weft_unit {
-    const char *name; /* of its layers: "h.3", "ln_f+head" */
+    const char *name; /* of its layers: "h.3", "ln_f+head", "h.0+..+h.5"; a tied tensor's own */
     int32_t n_tensors;
     const int32_t *tensors;  /* indices in the model, in order of offset */
     const int64_t *offsets;  /* of each, in elements, in the unit */

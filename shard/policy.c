@@ -1,0 +1,39 @@
+#include <string.h>
+
+#include "shard/shard.h"
+
+static const struct {
+    const char *name;
+    const char *aliases; /* separated by '=' */
+} policies[WEFT_POLICY_COUNT] = {
+#define WEFT_POLICY_ENTRY(name, text, aliases) [WEFT_POLICY_##name] = {text, aliases},
+    WEFT_POLICY_MAP(WEFT_POLICY_ENTRY)
+#undef WEFT_POLICY_ENTRY
+};
+
+const char *weft_policy_name(enum weft_policy policy)
+{
+    return policies[policy].name;
+}
+
+static bool is_alias(const char *aliases, const char *name)
+{
+    size_t length = strlen(name);
+    while (*aliases != '\0') {
+        size_t span = strcspn(aliases, "=");
+        if (span == length && memcmp(aliases, name, length) == 0) return true;
+        aliases += span;
+        aliases += *aliases == '=';
+    }
+    return false;
+}
+
+bool weft_policy_read(const char *name, enum weft_policy *out)
+{
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if (strcmp(policies[p].name, name) != 0 && !is_alias(policies[p].aliases, name)) continue;
+        *out = (enum weft_policy)p;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,191 @@
+#include "shard/shard.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "shard/units.h"
+
+static enum weft_status fail_size(struct weft_error *err, const struct weft_unit *unit)
+{
+    return weft_fail(err, WEFT_E_DATA,
+                     "unit %s: its padded size does not fit into 64 bits: give it fewer parameters "
+                     "or use fewer blocks or ranks",
+                     unit->name);
+}
+
+/* The tensors of a unit that nobody else reads are named after their layers; a tied one after
+ * itself, because its layers have other units too. */
+static enum weft_status name_unit(struct weft_pool *pool, const struct weft_model *model,
+                                  struct weft_unit *unit, bool tied, struct weft_error *err)
+{
+    const char *first = model->layers[unit->layers[0]].name;
+    const char *last = model->layers[unit->layers[unit->n_layers - 1]].name;
+    if (tied) {
+        unit->name = weft_pool_string(pool, model->tensors[unit->tensors[0]].name);
+    } else if (unit->n_layers == 1) {
+        unit->name = weft_pool_string(pool, first);
+    } else {
+        unit->name =
+            weft_pool_format(pool, "%s+%s%s", first, unit->n_layers > 2 ? "..+" : "", last);
+    }
+    return unit->name == NULL ? weft_fail_memory(err, "units") : WEFT_OK;
+}
+
+/* Tensors and offsets, in order of the model; elements with and without gaps. */
+static enum weft_status place_tensors(struct weft_shards *shards, const struct weft_model *model,
+                                      int64_t *aligned_elements, struct weft_error *err)
+{
+    struct weft_pool *pool = &shards->pool;
+    int32_t **tensors = calloc((size_t)shards->n_units + 1, sizeof *tensors);
+    int64_t **offsets = calloc((size_t)shards->n_units + 1, sizeof *offsets);
+    int64_t *tensor_offset = weft_pool_array(pool, (size_t)model->n_tensors, sizeof *tensor_offset);
+    enum weft_status status = WEFT_OK;
+    if (tensors == NULL || offsets == NULL || tensor_offset == NULL) goto no_memory;
+    for (int32_t t = 0; t < model->n_tensors; t++)
+        shards->units[shards->tensor_unit[t]].n_tensors++;
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        struct weft_unit *unit = &shards->units[u];
+        unit->tensors = tensors[u] =
+            weft_pool_array(pool, (size_t)unit->n_tensors, sizeof *tensors[u]);
+        unit->offsets = offsets[u] =
+            weft_pool_array(pool, (size_t)unit->n_tensors, sizeof *offsets[u]);
+        if (tensors[u] == NULL || offsets[u] == NULL) goto no_memory;
+        unit->n_tensors = 0;
+    }
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        int32_t u = shards->tensor_unit[t];
+        struct weft_unit *unit = &shards->units[u];
+        const struct weft_tensor *tensor = &model->tensors[t];
+        if (!weft_units_append(aligned_elements[u], tensor->elements, &tensor_offset[t],
+                               &aligned_elements[u])) {
+            status = weft_fail(err, WEFT_E_DATA,
+                               "tensor %s: the parameters of its unit are too many to count in 64 "
+                               "bits: make the layer smaller",
+                               tensor->name);
+            goto done;
+        }
+        tensors[u][unit->n_tensors] = t;
+        offsets[u][unit->n_tensors++] = tensor_offset[t];
+        unit->elements += tensor->elements;
+        unit->trainable = tensor->trainable;
+    }
+    shards->tensor_offset = tensor_offset;
+    goto done;
+no_memory:
+    status = weft_fail_memory(err, "units");
+done:
+    free(tensors);
+    free(offsets);
+    return status;
+}
+
+static bool layer_reads(const struct weft_layer *layer, const struct weft_shards *shards, int32_t u)
+{
+    for (int32_t i = 0; i < layer->n_tensors; i++) {
+        if (shards->tensor_unit[layer->tensors[i]] == u) return true;
+    }
+    return false;
+}
+
+static enum weft_status find_layers(struct weft_shards *shards, const struct weft_model *model,
+                                    struct weft_unit *unit, struct weft_error *err)
+{
+    int32_t u = (int32_t)(unit - shards->units);
+    for (int32_t l = 0; l < model->n_layers; l++)
+        unit->n_layers += layer_reads(&model->layers[l], shards, u);
+    int32_t *layers = weft_pool_array(&shards->pool, (size_t)unit->n_layers, sizeof *layers);
+    bool *reads = weft_pool_array(&shards->pool, (size_t)unit->n_layers, sizeof *reads);
+    if (layers == NULL || reads == NULL) return weft_fail_memory(err, "units");
+    int32_t n = 0;
+    for (int32_t l = 0; l < model->n_layers; l++) {
+        const struct weft_layer *layer = &model->layers[l];
+        if (!layer_reads(layer, shards, u)) continue;
+        layers[n] = l;
+        /* An embedding scatters the gradient of its output; nothing flows further back. */
+        reads[n++] = layer->type != WEFT_LAYER_EMBEDDING;
+    }
+    unit->layers = layers;
+    unit->reads_in_backward = reads;
+    bool tied = unit->n_tensors == 1 && unit->n_layers > 1;
+    return name_unit(&shards->pool, model, unit, tied, err);
+}
+
+static enum weft_status cut(const struct weft_shards *shards, const struct weft_block_rule *rule,
+                            int64_t aligned_elements, struct weft_unit *unit,
+                            struct weft_error *err)
+{
+    int64_t n_blocks = rule->blocks;
+    if (n_blocks <= 0) {
+        int64_t bytes, least_block;
+        if (!weft_checked_mul(aligned_elements, rule->element_bytes, &bytes) ||
+            !weft_checked_mul(shards->ranks, WEFT_SLICE_ALIGN_ELEMENTS, &least_block)) {
+            return fail_size(err, unit);
+        }
+        n_blocks = bytes / rule->block_bytes;
+        /* More blocks than smallest slices would be nothing but padding. */
+        if (n_blocks > aligned_elements / least_block) n_blocks = aligned_elements / least_block;
+        if (n_blocks < 1) n_blocks = 1;
+    }
+    int64_t parts, padded, slice;
+    if (n_blocks > INT32_MAX || !weft_checked_mul(n_blocks, shards->ranks, &parts) ||
+        !weft_checked_round_up(aligned_elements / parts + (aligned_elements % parts != 0),
+                               WEFT_SLICE_ALIGN_ELEMENTS, &slice) ||
+        !weft_checked_mul(parts, slice, &padded)) {
+        return fail_size(err, unit);
+    }
+    unit->n_blocks = (int32_t)n_blocks;
+    unit->slice_elements = slice;
+    unit->padded_elements = padded;
+    return WEFT_OK;
+}
+
+static enum weft_status fill(struct weft_shards *shards, const struct weft_model *model,
+                             const struct weft_block_rule *rule, struct weft_error *err)
+{
+    struct weft_grouping grouping;
+    WEFT_TRY(weft_units_group(&shards->pool, model, rule, &grouping, err));
+    shards->n_units = grouping.n_units;
+    shards->tensor_unit = grouping.tensor_unit;
+    size_t n_units = (size_t)grouping.n_units;
+    shards->units = weft_pool_array(&shards->pool, n_units, sizeof *shards->units);
+    int64_t *aligned_elements = weft_pool_array(&shards->pool, n_units, sizeof *aligned_elements);
+    if (shards->units == NULL || aligned_elements == NULL) return weft_fail_memory(err, "units");
+    WEFT_TRY(place_tensors(shards, model, aligned_elements, err));
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        WEFT_TRY(find_layers(shards, model, &shards->units[u], err));
+        WEFT_TRY(cut(shards, rule, aligned_elements[u], &shards->units[u], err));
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_shards_create(const struct weft_model *model, int64_t ranks,
+                                    const struct weft_block_rule *rule, struct weft_shards **out,
+                                    struct weft_error *err)
+{
+    if (ranks < 1) {
+        return weft_fail(err, WEFT_E_DATA, "ranks is %" PRId64 ": there must be at least 1", ranks);
+    }
+    if (rule->blocks <= 0 && (rule->block_bytes <= 0 || rule->element_bytes <= 0)) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "block_bytes is %" PRId64 ": give a size above 0, or a number of blocks",
+                         rule->block_bytes);
+    }
+    struct weft_shards *shards = calloc(1, sizeof *shards);
+    if (shards == NULL) return weft_fail_memory(err, "units");
+    shards->ranks = ranks;
+    enum weft_status status = fill(shards, model, rule, err);
+    if (status != WEFT_OK) {
+        weft_shards_destroy(shards);
+        return status;
+    }
+    *out = shards;
+    return WEFT_OK;
+}
+
+void weft_shards_destroy(struct weft_shards *shards)
+{
+    if (shards == NULL) return;
+    weft_pool_finish(&shards->pool);
+    free(shards);
+}

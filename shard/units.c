@@ -1,0 +1,140 @@
+#include "shard/units.h"
+
+#include "base/checked.h"
+
+/* Neighbouring layers' own tensors that are being put into one unit. */
+struct run {
+    int32_t open;     /* unit that still grows, or -1 */
+    int32_t closed;   /* neighbour before it, that a small tail may join, or -1 */
+    int64_t elements; /* of the open one */
+    bool trainable;   /* of both */
+};
+
+struct grouper {
+    const struct weft_model *model;
+    int64_t fuse_below_bytes; /* 0: never fuse */
+    int64_t element_bytes;
+    int32_t *readers; /* by tensor: layers that read it */
+    int32_t *unit;    /* by tensor */
+    int32_t n_units;  /* with those that joined another and are empty now */
+    struct run run;
+};
+
+bool weft_units_append(int64_t elements, int64_t more, int64_t *begin, int64_t *end)
+{
+    int64_t start;
+    if (!weft_checked_round_up(elements, WEFT_TENSOR_ALIGN_ELEMENTS, &start)) return false;
+    if (!weft_checked_add(start, more, end)) return false;
+    *begin = start;
+    return true;
+}
+
+static bool is_small(const struct grouper *g, int64_t elements)
+{
+    int64_t bytes;
+    return weft_checked_mul(elements, g->element_bytes, &bytes) && bytes < g->fuse_below_bytes;
+}
+
+/* The run is over: a rest that is still small joins its neighbour rather than sending messages that
+ * are too short. */
+static void end_run(struct grouper *g)
+{
+    struct run *run = &g->run;
+    if (run->open >= 0 && run->closed >= 0 && is_small(g, run->elements)) {
+        for (int32_t t = 0; t < g->model->n_tensors; t++) {
+            if (g->unit[t] == run->open) g->unit[t] = run->closed;
+        }
+    }
+    run->open = run->closed = -1;
+    run->elements = 0;
+}
+
+/* Puts the tensors that only this layer reads into the open unit, or into a new one. */
+static enum weft_status add_own(struct grouper *g, const struct weft_layer *layer,
+                                struct weft_error *err)
+{
+    struct run *run = &g->run;
+    for (int32_t i = 0; i < layer->n_tensors; i++) {
+        int32_t t = layer->tensors[i];
+        const struct weft_tensor *tensor = &g->model->tensors[t];
+        if (g->readers[t] > 1) continue;
+        bool neighbours = run->open >= 0 || run->closed >= 0;
+        if (neighbours && tensor->trainable != run->trainable) end_run(g);
+        if (run->open < 0) {
+            run->open = g->n_units++;
+            run->elements = 0;
+            run->trainable = tensor->trainable;
+        }
+        g->unit[t] = run->open;
+        int64_t begin;
+        if (!weft_units_append(run->elements, tensor->elements, &begin, &run->elements)) {
+            return weft_fail(err, WEFT_E_DATA,
+                             "layer %s: the parameters of its unit are too many to count in 64 "
+                             "bits: make the layer smaller",
+                             layer->name);
+        }
+    }
+    if (run->open >= 0 && !is_small(g, run->elements)) {
+        run->closed = run->open;
+        run->open = -1;
+    }
+    return WEFT_OK;
+}
+
+static void add_shared(struct grouper *g, const struct weft_layer *layer)
+{
+    for (int32_t i = 0; i < layer->n_tensors; i++) {
+        int32_t t = layer->tensors[i];
+        if (g->readers[t] > 1 && g->unit[t] < 0) g->unit[t] = g->n_units++;
+    }
+}
+
+/* Numbers units that have tensors 0, 1, ... in the order in which they were opened, which is that
+ * of first use. */
+static enum weft_status renumber(struct weft_pool *pool, struct grouper *g, struct weft_error *err)
+{
+    int32_t *number = weft_pool_array(pool, (size_t)g->n_units, sizeof *number);
+    if (number == NULL) return weft_fail_memory(err, "units");
+    for (int32_t t = 0; t < g->model->n_tensors; t++)
+        number[g->unit[t]] = 1;
+    int32_t n = 0;
+    for (int32_t u = 0; u < g->n_units; u++) {
+        bool used = number[u] != 0;
+        number[u] = n;
+        n += used;
+    }
+    for (int32_t t = 0; t < g->model->n_tensors; t++)
+        g->unit[t] = number[g->unit[t]];
+    g->n_units = n;
+    return WEFT_OK;
+}
+
+enum weft_status weft_units_group(struct weft_pool *pool, const struct weft_model *model,
+                                  const struct weft_block_rule *rule, struct weft_grouping *out,
+                                  struct weft_error *err)
+{
+    struct grouper g = {
+        .model = model,
+        .fuse_below_bytes = rule->fuse && rule->blocks <= 0 ? rule->block_bytes : 0,
+        .element_bytes = rule->element_bytes,
+        .run = {.open = -1, .closed = -1},
+    };
+    g.readers = weft_pool_array(pool, (size_t)model->n_tensors, sizeof *g.readers);
+    g.unit = weft_pool_array(pool, (size_t)model->n_tensors, sizeof *g.unit);
+    if (g.readers == NULL || g.unit == NULL) return weft_fail_memory(err, "units");
+    for (int32_t t = 0; t < model->n_tensors; t++)
+        g.unit[t] = -1;
+    for (int32_t l = 0; l < model->n_layers; l++) {
+        const struct weft_layer *layer = &model->layers[l];
+        for (int32_t i = 0; i < layer->n_tensors; i++)
+            g.readers[layer->tensors[i]]++;
+    }
+    for (int32_t l = 0; l < model->n_layers; l++) {
+        add_shared(&g, &model->layers[l]);
+        WEFT_TRY(add_own(&g, &model->layers[l], err));
+    }
+    end_run(&g);
+    WEFT_TRY(renumber(pool, &g, err));
+    *out = (struct weft_grouping){.n_units = g.n_units, .tensor_unit = g.unit};
+    return WEFT_OK;
+}

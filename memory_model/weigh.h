@@ -3,8 +3,8 @@
  * slot `first` to the end of slot `last` (wrapping round the period's end when first > last). What
  * depends on when a block moves is an item with a staircase.
  *
- * The other side is lifetime.h, which finds the same bytes from a program's happens-before order;
- * a test holds the two to each other. */
+ * The other side is the lowering in plan/, which finds the same bytes from a program's
+ * happens-before order; a test holds the two to each other. */
 #ifndef WEFT_MEMORY_MODEL_WEIGH_H
 #define WEFT_MEMORY_MODEL_WEIGH_H
 
@@ -73,7 +73,9 @@ struct weft_item {
 struct weft_weights {
     struct weft_pool pool;
     int32_t n_slots, n_units;
-    int32_t n_common; /* activations, temporaries, input, communication, base: every plan */
+    int32_t n_common; /* base, the agree records, input, targets, and of every layer its output,
+                         the gradient of its output (the last layer has none), what it saves, and
+                         its temporaries: held by every plan. All flow and saves are activations */
     struct weft_hold *common;
     struct {
         int32_t n[WEFT_POLICY_COUNT];

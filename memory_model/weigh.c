@@ -1,0 +1,343 @@
+#include "memory_model/weigh.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "spec/profile.h"
+
+static const struct {
+    const char *key, *text;
+} categories[WEFT_CATEGORY_COUNT] = {
+#define WEFT_CATEGORY_ENTRY(name, key, text) [WEFT_CATEGORY_##name] = {key, text},
+    WEFT_CATEGORY_MAP(WEFT_CATEGORY_ENTRY)
+#undef WEFT_CATEGORY_ENTRY
+};
+
+const char *weft_category_key(enum weft_category category)
+{
+    return categories[category].key;
+}
+
+const char *weft_category_text(enum weft_category category)
+{
+    return categories[category].text;
+}
+
+bool weft_category_read(const char *key, enum weft_category *out)
+{
+    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+        if (strcmp(categories[c].key, key) != 0) continue;
+        *out = (enum weft_category)c;
+        return true;
+    }
+    return false;
+}
+
+static bool round_up(int64_t bytes, int64_t *out)
+{
+    return weft_checked_round_up(bytes, WEFT_ARENA_ALIGN_BYTES, out);
+}
+
+int64_t weft_arena_round(int64_t bytes)
+{
+    int64_t rounded = INT64_MAX / WEFT_ARENA_ALIGN_BYTES * WEFT_ARENA_ALIGN_BYTES;
+    (void)round_up(bytes, &rounded);
+    return rounded;
+}
+
+/* Holds that are being collected for one list. The first that does not fit into 64 bits, alone or
+ * in the sum of all, is remembered in `overflow` and ends in one error. */
+struct weigher {
+    const struct weft_model *model;
+    const struct weft_shards *shards;
+    const struct weft_period *period;
+    const struct weft_weigh_options *options;
+    struct weft_weights *weights;
+    int64_t total_bytes;
+    bool overflow;
+};
+
+static void count_bytes(struct weigher *w, int64_t bytes)
+{
+    w->overflow |= !weft_checked_add(w->total_bytes, bytes, &w->total_bytes);
+}
+
+/* A buffer of `bytes` that lives from slot `first` to slot `last`; none when it is empty. */
+static void hold(struct weigher *w, struct weft_hold *holds, int32_t *n,
+                 enum weft_category category, int32_t first, int32_t last, int64_t bytes)
+{
+    int64_t rounded = 0;
+    if (bytes == 0) return;
+    w->overflow |= !round_up(bytes, &rounded);
+    count_bytes(w, rounded);
+    holds[(*n)++] = (struct weft_hold){category, first, last, rounded};
+}
+
+static int64_t elements_bytes(struct weigher *w, int64_t elements, enum weft_dtype dtype)
+{
+    int64_t bytes = 0;
+    w->overflow |= !weft_checked_mul(elements, weft_dtype_bytes(dtype), &bytes);
+    return bytes;
+}
+
+/* The last slot that reads a layer's output. */
+static int32_t last_read(const struct weft_period *period, const struct weft_layer_work *works,
+                         int32_t n_layers, int32_t l)
+{
+    if (works[l].backward_reads_output) return period->backward[l];
+    if (l + 1 == n_layers) return period->forward[l];
+    return works[l + 1].backward_reads_input ? period->backward[l + 1] : period->forward[l + 1];
+}
+
+static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
+{
+    const struct weft_period *period = w->period;
+    int32_t n_layers = w->model->n_layers, end = period->n_slots - 1;
+    struct weft_pool *pool = &w->weights->pool;
+    struct weft_layer_work *works = weft_pool_array(pool, (size_t)n_layers, sizeof *works);
+    struct weft_hold *holds = weft_pool_array(pool, 5 * ((size_t)n_layers + 1), sizeof *holds);
+    if (works == NULL || holds == NULL) return weft_fail_memory(err, "weights");
+    for (int32_t l = 0; l < n_layers; l++)
+        WEFT_TRY(weft_layer_work(&w->model->layers[l], &w->options->batch, &works[l], err));
+    int32_t n = 0;
+    hold(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
+    hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
+    hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
+    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, period->forward[0], period->backward[0],
+         weft_model_input_bytes(w->model, &w->options->batch));
+    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, period->forward[0],
+         period->backward[n_layers - 1], weft_model_target_bytes(w->model, &w->options->batch));
+    for (int32_t l = 0; l < n_layers; l++) {
+        int32_t forward = period->forward[l], backward = period->backward[l];
+        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward,
+             last_read(period, works, n_layers, l), works[l].output_bytes);
+        if (l + 1 < n_layers) {
+            /* The last layer's output is the loss, or nothing reads it. */
+            hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, period->backward[l + 1], backward,
+                 works[l].output_bytes);
+        }
+        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, backward, works[l].saved_bytes);
+        hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward, forward,
+             works[l].forward_temporary_bytes);
+        hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward, backward,
+             works[l].backward_temporary_bytes);
+    }
+    w->weights->common = holds;
+    w->weights->n_common = n;
+    return WEFT_OK;
+}
+
+/* Number of the first use behind the residency that begins with use `i`: neighbouring slots share
+ * one, because there is no slot between them in which the parameters could be away. */
+static int32_t residency_end(const struct weft_period *period, int32_t u, int32_t i)
+{
+    const int32_t *uses = period->uses[u];
+    do
+        i++;
+    while (i < period->n_uses[u] && uses[i] == uses[i - 1] + 1);
+    return i;
+}
+
+static uint32_t sensible_policies(const struct weigher *w, int32_t u)
+{
+    uint32_t policies = 1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_SDP;
+    if (w->shards->units[u].trainable) policies |= 1u << WEFT_POLICY_ZERO1;
+    if (residency_end(w->period, u, 0) < w->period->n_uses[u]) policies |= 1u << WEFT_POLICY_FSDP;
+    return policies;
+}
+
+/* Parameters: the resident buffer, or the shard and what is gathered. */
+static int32_t weigh_parameters(struct weigher *w, int32_t u, enum weft_policy policy,
+                                struct weft_hold *holds)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const int32_t *uses = w->period->uses[u];
+    int32_t n = 0, n_uses = w->period->n_uses[u], end = w->period->n_slots - 1;
+    enum weft_dtype compute = w->options->batch.compute;
+    int64_t full_bytes = elements_bytes(w, unit->padded_elements, compute);
+    if (policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1) {
+        hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, 0, end, full_bytes);
+        return n;
+    }
+    hold(w, holds, &n, WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end, full_bytes / w->shards->ranks);
+    for (int32_t i = 0, next; i < n_uses; i = next) {
+        next = policy == WEFT_POLICY_SDP ? n_uses : residency_end(w->period, u, i);
+        hold(w, holds, &n, WEFT_CATEGORY_GATHERED_PARAMETERS, uses[i], uses[next - 1], full_bytes);
+    }
+    return n;
+}
+
+/* What training adds: optimizer state, the full gradient, the reduced one. */
+static int32_t weigh_training(struct weigher *w, int32_t u, enum weft_policy policy,
+                              struct weft_hold *holds)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    int32_t n = 0, end = period->n_slots - 1;
+    bool all = policy == WEFT_POLICY_DP;
+    int64_t owned = all ? unit->padded_elements : unit->padded_elements / w->shards->ranks;
+    int64_t state_bytes = elements_bytes(w, owned, WEFT_F32);
+    int32_t n_states = w->options->batch.compute == WEFT_F32 ? 2 : 3; /* moments, master */
+    for (int32_t i = 0; i < n_states; i++)
+        hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state_bytes);
+    hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS, period->first_gradient[u],
+         all ? period->update[u] : period->last_gradient[u],
+         elements_bytes(w, unit->padded_elements, w->options->reduce));
+    if (!all) {
+        hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS, period->last_gradient[u] + 1,
+             period->update[u], elements_bytes(w, owned, w->options->accumulate));
+    }
+    return n;
+}
+
+static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_error *err)
+{
+    enum { MOST_OTHERS = 6 }; /* resident or shard; master, two moments, two gradients */
+    struct weft_weights *weights = w->weights;
+    weights->units[u].policies = sensible_policies(w, u);
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if (!(weights->units[u].policies >> p & 1)) continue;
+        struct weft_hold *holds = weft_pool_array(
+            &weights->pool, (size_t)w->period->n_uses[u] + MOST_OTHERS, sizeof *holds);
+        if (holds == NULL) return weft_fail_memory(err, "weights");
+        int32_t n = weigh_parameters(w, u, (enum weft_policy)p, holds);
+        if (w->shards->units[u].trainable)
+            n += weigh_training(w, u, (enum weft_policy)p, holds + n);
+        weights->units[u].holds[p] = holds;
+        weights->units[u].n[p] = n;
+    }
+    return WEFT_OK;
+}
+
+static void add_item(struct weigher *w, struct weft_item item)
+{
+    int64_t bytes = 0;
+    w->overflow |= !weft_checked_mul(item.stair_bytes, item.n_blocks, &bytes);
+    count_bytes(w, bytes);
+    w->weights->items[w->weights->n_items++] = item;
+}
+
+static void item_gathers(struct weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    const int32_t *uses = period->uses[u];
+    uint32_t policies = w->weights->units[u].policies;
+    int64_t bytes =
+        elements_bytes(w, unit->padded_elements, w->options->batch.compute) / unit->n_blocks;
+    struct weft_item item = {
+        .unit = u,
+        .kind = WEFT_ALL_GATHER,
+        .policies = policies & (1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP),
+        .n_blocks = unit->n_blocks,
+        .first = period->update[u] + 1, /* a frozen unit's update slot is -1 */
+        .last = uses[0] - 1,
+        .block_bytes = bytes,
+        .stair_bytes = bytes,
+        .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS,
+    };
+    add_item(w, item);
+    if (policies >> WEFT_POLICY_ZERO1 & 1) {
+        struct weft_item resident = item;
+        resident.policies = 1u << WEFT_POLICY_ZERO1;
+        resident.stair_bytes = 0;
+        add_item(w, resident);
+    }
+    item.policies = 1u << WEFT_POLICY_FSDP;
+    for (int32_t i = residency_end(period, u, 0); i < period->n_uses[u];
+         i = residency_end(period, u, i)) {
+        item.gather++;
+        item.first = uses[i - 1] + 1;
+        item.last = uses[i] - 1;
+        add_item(w, item);
+    }
+}
+
+static void item_reductions(struct weigher *w, int32_t u)
+{
+    const struct weft_unit *unit = &w->shards->units[u];
+    int64_t bytes = elements_bytes(w, unit->padded_elements, w->options->reduce) / unit->n_blocks;
+    struct weft_item item = {
+        .unit = u,
+        .kind = WEFT_REDUCE_SCATTER,
+        .policies = w->weights->units[u].policies & ~(1u << WEFT_POLICY_DP),
+        .n_blocks = unit->n_blocks,
+        .first = w->period->last_gradient[u] + 1,
+        .last = w->period->drain,
+        .block_bytes = bytes,
+        .stair_bytes = bytes,
+        .stair_category = WEFT_CATEGORY_FULL_GRADIENTS,
+    };
+    add_item(w, item);
+    item.kind = WEFT_ALL_REDUCE;
+    item.policies = 1u << WEFT_POLICY_DP;
+    item.stair_bytes = 0;
+    add_item(w, item);
+}
+
+static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
+{
+    size_t most = 0;
+    for (int32_t u = 0; u < w->shards->n_units; u++)
+        most += (size_t)w->period->n_uses[u] + 3; /* zero1's gather, two reductions */
+    w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
+    if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
+    for (int32_t u = 0; u < w->shards->n_units; u++) {
+        item_gathers(w, u);
+        if (w->shards->units[u].trainable) item_reductions(w, u);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status fill(struct weigher *w, struct weft_error *err)
+{
+    struct weft_weights *weights = w->weights;
+    weights->n_slots = w->period->n_slots;
+    weights->n_units = w->shards->n_units;
+    weights->units =
+        weft_pool_array(&weights->pool, (size_t)weights->n_units, sizeof *weights->units);
+    if (weights->units == NULL) return weft_fail_memory(err, "weights");
+    WEFT_TRY(weigh_common(w, err));
+    for (int32_t u = 0; u < weights->n_units; u++)
+        WEFT_TRY(weigh_unit(w, u, err));
+    WEFT_TRY(weigh_items(w, err));
+    if (w->overflow) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the model's buffers add up to more bytes than 64 bits can count: use "
+                         "fewer parameters, a smaller micro_batch or fewer blocks");
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_weights_create(const struct weft_model *model,
+                                     const struct weft_shards *shards,
+                                     const struct weft_period *period,
+                                     const struct weft_weigh_options *options,
+                                     struct weft_weights **out, struct weft_error *err)
+{
+    if (options->base_bytes < 0) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "base memory is %" PRId64 " bytes: it cannot be negative",
+                         options->base_bytes);
+    }
+    struct weft_weights *weights = calloc(1, sizeof *weights);
+    if (weights == NULL) return weft_fail_memory(err, "weights");
+    struct weigher weigher = {
+        .model = model, .shards = shards, .period = period, .options = options, .weights = weights};
+    enum weft_status status = fill(&weigher, err);
+    if (status != WEFT_OK) {
+        weft_weights_destroy(weights);
+        return status;
+    }
+    *out = weights;
+    return WEFT_OK;
+}
+
+void weft_weights_destroy(struct weft_weights *weights)
+{
+    if (weights == NULL) return;
+    weft_pool_finish(&weights->pool);
+    free(weights);
+}

@@ -1,25 +1,37 @@
 /* What a layer needs, as pure functions of its sizes and of the batch: tensors, saved activations,
- * workspace, flops, bytes moved. runtime/nn computes on exactly the buffers declared here.
+ * workspace, flops, bytes moved. runtime/nn computes on exactly the buffers declared here, laid out
+ * inside as spec/layer_layout.h says.
  *
- * Tensor order of each type (index in weft_layer.tensors; T = samples * seq_len rows):
- *   embedding          0 tokens [vocab, hidden], 1 positions [positions, hidden] when positions > 0
+ * Tensor order of each type (index in weft_layer.tensors; h = hidden):
+ *
+ *   embedding          0 tokens [vocab, h]; 1 positions [positions, h] when positions > 0
  *   transformer_block  0 ln1.weight, 1 ln1.bias, 2 attn.qkv.weight [3h, h], 3 attn.qkv.bias,
  *                      4 attn.proj.weight [h, h], 5 attn.proj.bias, 6 ln2.weight, 7 ln2.bias,
  *                      8 mlp.fc.weight [ffn, h], 9 mlp.fc.bias, 10 mlp.proj.weight [h, ffn],
- *                      11 mlp.proj.bias   (pre-norm GPT-2, causal attention, tanh GELU)
+ *                      11 mlp.proj.bias (pre-norm GPT-2, causal attention, tanh GELU)
  *   layer_norm         0 weight, 1 bias
- *   linear             0 weight [outputs, inputs], 1 bias when bias
- *   lm_head            0 weight [vocab, hidden] (the embedding's tokens when tied), 1 bias when
- * bias classifier         0 weight [classes, hidden], 1 bias when bias; mean over the sequence
- * first llama_block        0 input_norm, 1 q [h, h], 2 k [kv_heads*d, h], 3 v, 4 o [h, h], 5
- * post_norm, 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn]      (planning only) rms_norm 0 weight
- * (planning only) custom             0 parameters [parameters] when parameters > 0 (planning only)
+ *   linear             0 weight [outputs, inputs]; 1 bias when it has one
  *   relu, gelu         none
+ *   lm_head            0 weight [vocab, h], the embedding's tokens when tied; 1 bias
+ *   classifier         0 weight [classes, h]; 1 bias; reads the mean over the sequence
+ *   llama_block        0 input_norm, 1 q [h, h], 2 k [kv_heads * d, h], 3 v, 4 o [h, h],
+ *                      5 post_norm, 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn], with d = h /
+ *                      heads (planning only)
+ *   rms_norm           0 weight (planning only)
+ *   custom             0 parameters [parameters] when there are any (planning only)
  *
- * What flows between layers is [T, width] in the compute dtype. The model's input is int32 token
- * numbers [T] for an embedding, else numbers [T, hidden]. Targets are int32 [T] for lm_head and
- * [samples] for classifier. The last layer's output is its loss: one double per row of targets is
- * not kept; the sum goes to the caller. */
+ * With T = samples * seq_len rows, what flows between layers is [T, width] in the compute dtype.
+ * The model's input is int32 token numbers [T] for an embedding, else numbers [T, hidden]. Targets
+ * are int32 [T] for lm_head and [samples] for classifier. A loss layer has no output: the sum of
+ * its rows' losses goes to the caller.
+ *
+ * Backward reads, beside weights, saved and the gradient of the output: the input for
+ * transformer_block, layer_norm, gelu, and, unless frozen, embedding, linear, lm_head; the output
+ * for relu; neither for classifier.
+ *
+ * Flops: 2 a multiply-add. Attention counts half of its products, those below the diagonal,
+ * whatever a kernel computes. Backward is twice forward; a frozen layer saves the products that
+ * give gradients of weights. */
 #ifndef WEFT_SPEC_LAYER_H
 #define WEFT_SPEC_LAYER_H
 

@@ -70,9 +70,8 @@ struct weft_linear_layout {
     } backward;
 };
 
-/* Forward computes logits and turns them, in place, into the gradient of every row's loss by its
- * logits: probabilities, less 1 at the target. Backward multiplies by loss_scale in its products.
- */
+/* Forward computes logits and turns them, in place, into every row's d loss / d logits:
+ * probabilities, less 1 at the target. Backward multiplies by loss_scale in its products. */
 struct weft_lm_head_layout {
     struct {
         int64_t d_logits; /* [T, vocab] */

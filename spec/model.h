@@ -85,8 +85,9 @@ struct weft_model {
     int64_t parameters;          /* unique elements, tied once */
 };
 
-/* Gives every layer its tensors and checks that shapes chain. `layers` is copied into the model's
- * pool; names too. Fills model->tensors and parameters. WEFT_E_DATA naming the layer. */
+/* Gives every layer its tensors and checks sizes, names, ties and that shapes chain. `layers` is
+ * copied into the model's pool; names too. Sizes that follow from others (outputs but of linear,
+ * classifier and custom; kv_heads 0 = heads) are filled in. WEFT_E_DATA naming the layer. */
 WEFT_MUST_USE enum weft_status weft_model_create(const struct weft_layer *layers, int32_t n_layers,
                                                  struct weft_model **out, struct weft_error *err);
 void weft_model_destroy(struct weft_model *model);

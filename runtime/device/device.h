@@ -25,6 +25,7 @@ WEFT_MUST_USE enum weft_status weft_device_open(const char *name, enum weft_cloc
 /* All streams and events must be destroyed before. Accepts NULL. */
 void weft_device_close(struct weft_device *device);
 enum weft_clock weft_device_clock(const struct weft_device *device);
+enum weft_clock weft_stream_clock(const struct weft_stream *stream);
 
 WEFT_MUST_USE enum weft_status weft_stream_create(struct weft_device *device, const char *name,
                                                   struct weft_stream **out, struct weft_error *err);

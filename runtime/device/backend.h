@@ -1,0 +1,45 @@
+/* What a device back end is: a const table of functions, and the heads that its device, streams
+ * and events begin with. For back ends and device.c alone; everybody else includes device.h, which
+ * says what each function does. */
+#ifndef WEFT_RUNTIME_DEVICE_BACKEND_H
+#define WEFT_RUNTIME_DEVICE_BACKEND_H
+
+#include "runtime/device/device.h"
+
+struct weft_device_ops {
+    const char *name;
+    enum weft_status (*open)(enum weft_clock clock, struct weft_device **out,
+                             struct weft_error *err);
+    void (*close)(struct weft_device *device);
+    enum weft_status (*stream_create)(struct weft_device *device, const char *name,
+                                      struct weft_stream **out, struct weft_error *err);
+    void (*stream_destroy)(struct weft_stream *stream);
+    enum weft_status (*event_create)(struct weft_device *device, struct weft_event **out,
+                                     struct weft_error *err);
+    void (*event_destroy)(struct weft_event *event);
+    /* `bytes` is at most WEFT_TASK_BYTES. */
+    void (*push)(struct weft_stream *stream, weft_task_fn *task, const void *argument,
+                 size_t bytes);
+    void (*record)(struct weft_stream *stream, struct weft_event *event);
+    void (*wait)(struct weft_stream *stream, struct weft_event *event);
+    void (*stamp)(struct weft_stream *stream, int64_t *ns);
+    void (*advance)(struct weft_stream *stream, int64_t ns);
+    enum weft_status (*synchronise)(struct weft_stream *stream, struct weft_error *err);
+    int64_t (*now)(const struct weft_stream *stream);
+    void (*set_now)(struct weft_stream *stream, int64_t ns);
+};
+
+struct weft_device {
+    const struct weft_device_ops *ops;
+    enum weft_clock clock;
+};
+
+struct weft_stream {
+    struct weft_device *device;
+};
+
+struct weft_event {
+    struct weft_device *device;
+};
+
+#endif

@@ -1,0 +1,406 @@
+#define _GNU_SOURCE /* pthread_setname_np, prctl */
+#include "runtime/device/cpu.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/clock.h"
+#include "runtime/device/futex.h"
+
+enum {
+    RING_ITEMS = 256, /* a power of two; a full ring makes the issuing thread wait */
+    MARKS = 4,        /* records of one event that may be under way at once */
+    LINE_BYTES = 64,
+    NAME_BYTES = 16, /* what the kernel keeps of a thread's name */
+    /* A sleep and a wake cost several microseconds, so waiting awake for about as long can never
+     * lose much; more would take the core from whoever computes on it. */
+    SPIN_NS = 3000,
+    POLL_NS = 20000
+};
+
+/* One record of an event: the worker that gets there reaches it, waiters wait for it. An event that
+ * is recorded again takes another mark, so a wait keeps the record (and the time) that it was made
+ * for. */
+struct mark {
+    _Atomic uint32_t reached;  /* futex word: 0 or 1 */
+    _Atomic uint32_t sleepers; /* on it */
+    _Atomic uint32_t users;    /* queued items that still refer to this mark */
+    int64_t ns;                /* virtual time at which it was reached */
+};
+
+struct cpu_event {
+    struct weft_event event; /* first */
+    struct mark marks[MARKS];
+    int last; /* mark of the latest record, -1 before the first. Of the issuing thread */
+};
+
+enum item_kind { ITEM_TASK, ITEM_RECORD, ITEM_WAIT, ITEM_STAMP, ITEM_ADVANCE, ITEM_EXIT };
+
+struct item {
+    alignas(LINE_BYTES) enum item_kind kind;
+    union {
+        weft_task_fn *task;
+        struct mark *mark;
+        int64_t *stamp;
+        int64_t ns;
+    } u;
+    alignas(max_align_t) unsigned char argument[WEFT_TASK_BYTES];
+};
+
+struct cpu_stream {
+    struct weft_stream stream; /* first */
+    char name[NAME_BYTES];
+    pthread_t worker;
+    int64_t spin_ns;
+
+    /* The ring: counts of items ever pushed and ever done, modulo 2^32. */
+    alignas(LINE_BYTES) _Atomic uint32_t pushed; /* futex word of the worker */
+    _Atomic uint32_t worker_sleeps;
+    alignas(LINE_BYTES) _Atomic uint32_t done; /* futex word of the issuing thread */
+    _Atomic uint32_t issuer_sleeps;
+    _Atomic uint32_t wanted; /* the count of done items that it sleeps for */
+
+    /* Of the worker; others may look after they have seen `done`. */
+    alignas(LINE_BYTES) int64_t now;
+    struct weft_error error; /* of the first task that failed */
+    enum weft_status status;
+
+    struct item items[RING_ITEMS];
+};
+
+static struct cpu_stream *cpu_stream_of(const struct weft_stream *stream)
+{
+    return (struct cpu_stream *)stream;
+}
+
+/* Whether the count `a` has come to `b`, modulo 2^32. */
+static bool has_come_to(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) >= 0;
+}
+
+/* Waits awake, for at most spin_ns, until *word is no longer `seen`; returns what it is then. */
+static uint32_t spin_while(_Atomic uint32_t *word, uint32_t seen, int64_t spin_ns)
+{
+    uint32_t value = atomic_load_explicit(word, memory_order_acquire);
+    if (value != seen || spin_ns == 0) return value;
+    int64_t end_ns = weft_clock_now_ns() + spin_ns;
+    do {
+        for (int i = 0; i < 16; i++) {
+            value = atomic_load_explicit(word, memory_order_acquire);
+            if (value != seen) return value;
+            weft_cpu_relax();
+        }
+    } while (weft_clock_now_ns() < end_ns);
+    return value;
+}
+
+static bool is_virtual(const struct cpu_stream *s)
+{
+    return s->stream.device->clock == WEFT_CLOCK_VIRTUAL;
+}
+
+/* The worker */
+
+static void mark_reach(struct mark *mark, int64_t ns)
+{
+    mark->ns = ns;
+    atomic_store(&mark->reached, 1);
+    if (atomic_load(&mark->sleepers) > 0) weft_futex_wake(&mark->reached, false);
+    /* Last, because the owner may reuse or free the mark from here on. */
+    atomic_fetch_sub(&mark->users, 1);
+}
+
+/* Returns the time at which it was reached. */
+static int64_t mark_wait(struct mark *mark, int64_t spin_ns)
+{
+    if (spin_while(&mark->reached, 0, spin_ns) == 0) {
+        atomic_fetch_add(&mark->sleepers, 1);
+        while (atomic_load(&mark->reached) == 0)
+            weft_futex_wait(&mark->reached, 0, -1, false);
+        atomic_fetch_sub(&mark->sleepers, 1);
+    }
+    int64_t ns = mark->ns;
+    atomic_fetch_sub(&mark->users, 1);
+    return ns;
+}
+
+static void run_task(struct cpu_stream *s, const struct item *item)
+{
+    if (s->status != WEFT_OK) return;
+    s->status = item->u.task(&s->stream, item->argument, &s->error);
+    if (s->status != WEFT_OK) {
+        weft_fail(&s->error, s->status, "a task on stream \"%s\" failed: %s", s->name,
+                  weft_status_text(s->status));
+    }
+}
+
+static void run_item(struct cpu_stream *s, const struct item *item)
+{
+    switch (item->kind) {
+    case ITEM_TASK:
+        run_task(s, item);
+        break;
+    case ITEM_RECORD:
+        mark_reach(item->u.mark, s->now);
+        break;
+    case ITEM_WAIT: {
+        int64_t ns = mark_wait(item->u.mark, s->spin_ns);
+        if (ns > s->now) s->now = ns;
+        break;
+    }
+    case ITEM_STAMP:
+        *item->u.stamp = weft_stream_now(&s->stream);
+        break;
+    case ITEM_ADVANCE:
+        s->now += item->u.ns;
+        break;
+    case ITEM_EXIT:
+        break;
+    }
+}
+
+/* Sleeps until an item beyond `done` items has been pushed; returns the count of pushed items. */
+static uint32_t wait_for_item(struct cpu_stream *s, uint32_t done)
+{
+    uint32_t pushed = spin_while(&s->pushed, done, s->spin_ns);
+    if (pushed != done) return pushed;
+    atomic_store(&s->worker_sleeps, 1);
+    while ((pushed = atomic_load(&s->pushed)) == done)
+        weft_futex_wait(&s->pushed, done, -1, false);
+    atomic_store_explicit(&s->worker_sleeps, 0, memory_order_relaxed);
+    return pushed;
+}
+
+static void *work(void *argument)
+{
+    struct cpu_stream *s = argument;
+    /* Tasks sleep to absolute times (an emulated link), and the default slack is 50 us. */
+    prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    uint32_t done = 0;
+    for (enum item_kind kind = ITEM_TASK; kind != ITEM_EXIT;) {
+        uint32_t pushed = wait_for_item(s, done);
+        while (done != pushed && kind != ITEM_EXIT) {
+            const struct item *item = &s->items[done % RING_ITEMS];
+            kind = item->kind;
+            run_item(s, item);
+            atomic_store(&s->done, ++done);
+            if (atomic_load(&s->issuer_sleeps) != 0 &&
+                has_come_to(done, atomic_load_explicit(&s->wanted, memory_order_relaxed)))
+                weft_futex_wake(&s->done, false);
+        }
+    }
+    return NULL;
+}
+
+/* The issuing thread */
+
+/* Blocks until `count` items are done. */
+static void wait_until_done(struct cpu_stream *s, uint32_t count)
+{
+    uint32_t done = atomic_load_explicit(&s->done, memory_order_acquire);
+    if (has_come_to(done, count)) return;
+    atomic_store_explicit(&s->wanted, count, memory_order_relaxed);
+    atomic_store(&s->issuer_sleeps, 1);
+    while (!has_come_to(done = atomic_load(&s->done), count))
+        weft_futex_wait(&s->done, done, -1, false);
+    atomic_store_explicit(&s->issuer_sleeps, 0, memory_order_relaxed);
+}
+
+/* The next free item of the ring, of the given kind; publish hands it to the worker. */
+static struct item *next_item(struct cpu_stream *s, enum item_kind kind)
+{
+    uint32_t pushed = atomic_load_explicit(&s->pushed, memory_order_relaxed);
+    uint32_t done = atomic_load_explicit(&s->done, memory_order_acquire);
+    /* Whatever the worker waits for was pushed earlier, so a full ring always drains. Half of it,
+     * so that the two threads do not hand over one item at a time. */
+    if (pushed - done == RING_ITEMS) wait_until_done(s, pushed - RING_ITEMS / 2);
+    struct item *item = &s->items[pushed % RING_ITEMS];
+    item->kind = kind;
+    return item;
+}
+
+static void publish(struct cpu_stream *s)
+{
+    atomic_fetch_add(&s->pushed, 1);
+    if (atomic_load(&s->worker_sleeps) != 0) weft_futex_wake(&s->pushed, false);
+}
+
+static void cpu_push(struct weft_stream *stream, weft_task_fn *task, const void *argument,
+                     size_t bytes)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    struct item *item = next_item(s, ITEM_TASK);
+    item->u.task = task;
+    if (bytes > 0) memcpy(item->argument, argument, bytes);
+    publish(s);
+}
+
+static void cpu_record(struct weft_stream *stream, struct weft_event *event)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    struct cpu_event *e = (struct cpu_event *)event;
+    int next = (e->last + 1) % MARKS;
+    struct mark *mark = &e->marks[next];
+    /* All items that refer to it were pushed before, so they end. */
+    while (atomic_load(&mark->users) > 0)
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + POLL_NS);
+    atomic_store_explicit(&mark->reached, 0, memory_order_relaxed);
+    atomic_store_explicit(&mark->users, 1, memory_order_relaxed);
+    e->last = next;
+    next_item(s, ITEM_RECORD)->u.mark = mark;
+    publish(s);
+}
+
+static void cpu_wait(struct weft_stream *stream, struct weft_event *event)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    struct cpu_event *e = (struct cpu_event *)event;
+    if (e->last < 0) return;
+    struct mark *mark = &e->marks[e->last];
+    atomic_fetch_add(&mark->users, 1);
+    next_item(s, ITEM_WAIT)->u.mark = mark;
+    publish(s);
+}
+
+static void cpu_stamp(struct weft_stream *stream, int64_t *ns)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    next_item(s, ITEM_STAMP)->u.stamp = ns;
+    publish(s);
+}
+
+static void cpu_advance(struct weft_stream *stream, int64_t ns)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    if (!is_virtual(s)) return;
+    next_item(s, ITEM_ADVANCE)->u.ns = ns;
+    publish(s);
+}
+
+static enum weft_status cpu_synchronise(struct weft_stream *stream, struct weft_error *err)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    wait_until_done(s, atomic_load_explicit(&s->pushed, memory_order_relaxed));
+    if (s->status == WEFT_OK) return WEFT_OK;
+    return weft_fail(err, s->status, "%s", s->error.text);
+}
+
+static int64_t cpu_now(const struct weft_stream *stream)
+{
+    const struct cpu_stream *s = cpu_stream_of(stream);
+    return is_virtual(s) ? s->now : weft_clock_now_ns();
+}
+
+static void cpu_set_now(struct weft_stream *stream, int64_t ns)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    if (is_virtual(s)) s->now = ns;
+}
+
+/* Life and death */
+
+static enum weft_status cpu_open(enum weft_clock clock, struct weft_device **out,
+                                 struct weft_error *err)
+{
+    struct weft_device *device = calloc(1, sizeof *device);
+    if (device == NULL) return weft_fail_memory(err, "a device");
+    device->ops = &weft_device_cpu;
+    device->clock = clock;
+    *out = device;
+    return WEFT_OK;
+}
+
+static void cpu_close(struct weft_device *device)
+{
+    free(device);
+}
+
+/* Starts the worker with every signal blocked: handlers belong to the thread that installed them.
+ */
+static int start_worker(struct cpu_stream *s)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&s->worker, NULL, work, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0) pthread_setname_np(s->worker, s->name);
+    return error;
+}
+
+static enum weft_status cpu_stream_create(struct weft_device *device, const char *name,
+                                          struct weft_stream **out, struct weft_error *err)
+{
+    struct cpu_stream *s = aligned_alloc(LINE_BYTES, sizeof *s);
+    if (s == NULL) return weft_fail_memory(err, "a stream");
+    memset(s, 0, sizeof *s);
+    s->stream.device = device;
+    s->spin_ns = weft_cores() > 1 ? SPIN_NS : 0;
+    strncpy(s->name, name, NAME_BYTES - 1);
+    int error = start_worker(s);
+    if (error != 0) {
+        weft_fail(err, WEFT_E_SYSTEM,
+                  "cannot start a thread for stream \"%s\": %s. Raise the limit of processes "
+                  "(ulimit -u, or pids.max of the cgroup) or start fewer ranks",
+                  name, strerror(error));
+        free(s);
+        return WEFT_E_SYSTEM;
+    }
+    *out = &s->stream;
+    return WEFT_OK;
+}
+
+static void cpu_stream_destroy(struct weft_stream *stream)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    next_item(s, ITEM_EXIT);
+    publish(s);
+    pthread_join(s->worker, NULL);
+    free(s);
+}
+
+static enum weft_status cpu_event_create(struct weft_device *device, struct weft_event **out,
+                                         struct weft_error *err)
+{
+    struct cpu_event *e = calloc(1, sizeof *e);
+    if (e == NULL) return weft_fail_memory(err, "an event");
+    e->event.device = device;
+    e->last = -1;
+    *out = &e->event;
+    return WEFT_OK;
+}
+
+static void cpu_event_destroy(struct weft_event *event)
+{
+    struct cpu_event *e = (struct cpu_event *)event;
+    for (int i = 0; i < MARKS; i++) {
+        while (atomic_load(&e->marks[i].users) > 0)
+            weft_clock_sleep_until_ns(weft_clock_now_ns() + POLL_NS);
+    }
+    free(e);
+}
+
+const struct weft_device_ops weft_device_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .stream_create = cpu_stream_create,
+    .stream_destroy = cpu_stream_destroy,
+    .event_create = cpu_event_create,
+    .event_destroy = cpu_event_destroy,
+    .push = cpu_push,
+    .record = cpu_record,
+    .wait = cpu_wait,
+    .stamp = cpu_stamp,
+    .advance = cpu_advance,
+    .synchronise = cpu_synchronise,
+    .now = cpu_now,
+    .set_now = cpu_set_now,
+};

@@ -1,0 +1,122 @@
+#include "runtime/device/device.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "runtime/device/backend.h"
+#include "runtime/device/cpu.h"
+
+static const struct weft_device_ops *const backends[] = {&weft_device_cpu};
+enum { BACKENDS = sizeof backends / sizeof backends[0] };
+
+enum weft_status weft_device_open(const char *name, enum weft_clock clock, struct weft_device **out,
+                                  struct weft_error *err)
+{
+    for (int i = 0; i < BACKENDS; i++) {
+        if (strcmp(backends[i]->name, name) == 0) return backends[i]->open(clock, out, err);
+    }
+    struct weft_text known;
+    weft_text_init(&known);
+    for (int i = 0; i < BACKENDS; i++) {
+        weft_text_addf(&known, "%s\"%s\"", i > 0 ? ", " : "", backends[i]->name);
+    }
+    weft_fail(err, WEFT_E_ENVIRONMENT, "no device \"%s\" in this build: it has %s", name,
+              weft_text_chars(&known));
+    weft_text_finish(&known);
+    return WEFT_E_ENVIRONMENT;
+}
+
+void weft_device_close(struct weft_device *device)
+{
+    if (device != NULL) device->ops->close(device);
+}
+
+enum weft_clock weft_device_clock(const struct weft_device *device)
+{
+    return device->clock;
+}
+
+enum weft_clock weft_stream_clock(const struct weft_stream *stream)
+{
+    return stream->device->clock;
+}
+
+enum weft_status weft_stream_create(struct weft_device *device, const char *name,
+                                    struct weft_stream **out, struct weft_error *err)
+{
+    return device->ops->stream_create(device, name, out, err);
+}
+
+void weft_stream_destroy(struct weft_stream *stream)
+{
+    if (stream != NULL) stream->device->ops->stream_destroy(stream);
+}
+
+enum weft_status weft_event_create(struct weft_device *device, struct weft_event **out,
+                                   struct weft_error *err)
+{
+    return device->ops->event_create(device, out, err);
+}
+
+void weft_event_destroy(struct weft_event *event)
+{
+    if (event != NULL) event->device->ops->event_destroy(event);
+}
+
+static enum weft_status refuse_large(struct weft_stream *stream, const void *argument,
+                                     struct weft_error *err)
+{
+    (void)stream;
+    size_t bytes;
+    memcpy(&bytes, argument, sizeof bytes);
+    return weft_fail(err, WEFT_E_INTERNAL,
+                     "a task's argument has %zu bytes, and at most %d are copied: pass a pointer",
+                     bytes, WEFT_TASK_BYTES);
+}
+
+void weft_stream_push(struct weft_stream *stream, weft_task_fn *task, const void *argument,
+                      size_t bytes)
+{
+    const struct weft_device_ops *ops = stream->device->ops;
+    if (bytes > WEFT_TASK_BYTES) {
+        /* There is no status to return, so the stream carries it to synchronise. */
+        ops->push(stream, refuse_large, &bytes, sizeof bytes);
+        return;
+    }
+    ops->push(stream, task, argument, bytes);
+}
+
+void weft_stream_record(struct weft_stream *stream, struct weft_event *event)
+{
+    stream->device->ops->record(stream, event);
+}
+
+void weft_stream_wait(struct weft_stream *stream, struct weft_event *event)
+{
+    stream->device->ops->wait(stream, event);
+}
+
+void weft_stream_stamp(struct weft_stream *stream, int64_t *ns)
+{
+    stream->device->ops->stamp(stream, ns);
+}
+
+void weft_stream_advance(struct weft_stream *stream, int64_t ns)
+{
+    stream->device->ops->advance(stream, ns);
+}
+
+enum weft_status weft_stream_synchronise(struct weft_stream *stream, struct weft_error *err)
+{
+    return stream->device->ops->synchronise(stream, err);
+}
+
+int64_t weft_stream_now(const struct weft_stream *stream)
+{
+    return stream->device->ops->now(stream);
+}
+
+void weft_stream_set_now(struct weft_stream *stream, int64_t ns)
+{
+    stream->device->ops->set_now(stream, ns);
+}

@@ -1,0 +1,33 @@
+#define _GNU_SOURCE /* syscall, sched_getaffinity */
+#include "runtime/device/futex.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NS_PER_S = 1000000000 };
+
+void weft_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ns, bool shared)
+{
+    struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / NS_PER_S),
+                               .tv_nsec = (long)(timeout_ns % NS_PER_S)};
+    syscall(SYS_futex, word, shared ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE, seen,
+            timeout_ns < 0 ? NULL : &timeout, NULL, 0);
+}
+
+void weft_futex_wake(_Atomic uint32_t *word, bool shared)
+{
+    syscall(SYS_futex, word, shared ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+int32_t weft_cores(void)
+{
+    cpu_set_t set;
+    int cores = 0;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+    return cores > 0 ? cores : 1;
+}

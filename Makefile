@@ -1,0 +1,35 @@
+# A thin door to meson: installs what a fresh Debian machine lacks, builds, runs.
+#
+#   make          build into build/
+#   make demo     build, then run `weft demo`
+#   make check    build and run every test (plain, ASan+UBSan, TSan)
+#   make bench    re-create the figures of bench/ (minutes; leave the machine alone meanwhile)
+#   make format   clang-format over the sources
+
+BUILD ?= build
+
+all: $(BUILD)/build.ninja
+	meson compile -C $(BUILD)
+
+$(BUILD)/build.ninja: | packages
+	meson setup $(BUILD) --buildtype=release
+
+packages:
+	@sh scripts/packages.sh
+
+demo: all
+	$(BUILD)/cli/weft demo
+
+check: packages
+	@sh scripts/check.sh
+
+bench: all
+	@sh bench/run.sh $(BUILD)
+
+format:
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean:
+	rm -rf build build-*
+
+.PHONY: all packages demo check bench format clean

@@ -1,0 +1,60 @@
+#include <stdio.h>
+
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/session.h"
+
+/* One file: its own error, so that all files are looked at before the verdict. */
+static enum weft_status check_one(const struct weft_cli *cli, const char *path,
+                                  struct weft_text *out, struct weft_text *problems)
+{
+    struct weft_error err = {0};
+    struct weft_session session = {0};
+    enum weft_status status = weft_session_read(cli, path, &session, &err);
+    if (status == WEFT_OK && cli->print) weft_config_write(session.config, out);
+    weft_session_close(&session);
+    if (status != WEFT_OK)
+        weft_text_addf(problems, "%s%s", problems->length ? "\n" : "", err.text);
+    else if (!cli->print && !cli->json && !cli->quiet)
+        weft_text_addf(out, "%s: ok\n", path);
+    return status;
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_text out, problems;
+    weft_text_init(&out);
+    weft_text_init(&problems);
+    enum weft_status worst = WEFT_OK;
+    for (int32_t i = 0; i < cli->n_operands; i++) {
+        enum weft_status status = check_one(cli, cli->operands[i], &out, &problems);
+        if (worst == WEFT_OK) worst = status;
+    }
+    if (cli->json && !cli->print) {
+        struct weft_json_writer writer;
+        weft_json_writer_init(&writer, &out, 0);
+        weft_json_begin_object(&writer);
+        weft_json_put_bool(&writer, "ok", worst == WEFT_OK);
+        weft_json_put_string(&writer, "problems", weft_text_chars(&problems));
+        weft_json_end_object(&writer);
+        weft_text_add(&out, "\n");
+    }
+    enum weft_status status = weft_cli_emit(cli, &out, err);
+    if (status == WEFT_OK && worst != WEFT_OK)
+        status = weft_fail(err, worst, "%s", weft_text_chars(&problems));
+    weft_text_finish(&out);
+    weft_text_finish(&problems);
+    return status;
+}
+
+const struct weft_command weft_command_check = {
+    .name = "check",
+    .usage = "FILE... [--print]",
+    .summary = "validates configs; all problems at once",
+    .details = "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
+               "--print writes the resolved config, with every default filled in.",
+    .flags = "--print --memory-limit --planner --time-limit --gap",
+    .least_operands = 1,
+    .most_operands = WEFT_CLI_OPERANDS,
+    .run = run,
+};

@@ -1,0 +1,69 @@
+/* A command is one verb of the program: a row of the table in main.c and one file. Commands return
+ * a status and fill an error; main.c alone prints the error and picks the exit code. */
+#ifndef WEFT_CLI_COMMAND_H
+#define WEFT_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/text.h"
+
+enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096 };
+
+/* The command line after parsing; strings are argv's. A flag that a verb does not take is refused
+ * before the verb runs. */
+struct weft_cli {
+    const char *program; /* argv[0] */
+    const char *verb;
+    int32_t n_operands;
+    const char *operands[WEFT_CLI_OPERANDS];
+    int32_t n_overrides;
+    const char *overrides[WEFT_CLI_OVERRIDES]; /* --set path.key=value, in order */
+    const char *output;                        /* -o */
+    int64_t ranks;                             /* -n, --ranks; 0 = not given */
+    bool json, quiet, verbose;
+    bool color;               /* resolved from --color, NO_COLOR and the terminal */
+    const char *memory_limit; /* --memory-limit */
+    const char *planner;
+    const char *time_limit;
+    const char *gap;
+    const char *plan;          /* --plan */
+    const char *config;        /* --config */
+    const char *trace;         /* --trace FILE */
+    const char *run_directory; /* --run */
+    const char *seed;
+    const char *clock; /* --clock wall|virtual */
+    const char *sweep; /* --sweep key=a,b,c */
+    bool print, program_dump, poison;
+    char settings[8][256]; /* overrides that flags above stand for */
+};
+
+struct weft_command {
+    const char *name;
+    const char *usage;   /* "CONFIG [-o plan.json]" */
+    const char *summary; /* one line */
+    const char *details; /* paragraphs for `weft help VERB` */
+    const char *flags;   /* names that it takes, separated by spaces, beside the common ones */
+    int32_t least_operands, most_operands;
+    enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);
+};
+
+extern const struct weft_command weft_command_demo, weft_command_check, weft_command_estimate,
+    weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
+    weft_command_simulate, weft_command_train, weft_command_doctor, weft_command_schema,
+    weft_command_version, weft_command_help, weft_command_rank;
+
+/* All verbs, in the order of `weft help`; NULL at the end. The hidden ones come last. */
+extern const struct weft_command *const weft_commands[];
+
+/* Fills *cli from argv. WEFT_E_USAGE naming the flag and the nearest one that there is. */
+WEFT_MUST_USE enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
+                                              const struct weft_command **command,
+                                              struct weft_error *err);
+
+/* Writes all of `text` to stdout, or to cli->output when it was given. WEFT_E_IO, WEFT_E_CREATE. */
+WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
+                                             const struct weft_text *text, struct weft_error *err);
+
+#endif

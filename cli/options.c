@@ -1,0 +1,228 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/command.h"
+#include "spec/field.h"
+
+enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_RANKS, FLAG_SET, FLAG_COLOR, FLAG_PROGRESS };
+
+struct flag {
+    const char *name;
+    const char *alias; /* short form or NULL */
+    enum flag_kind kind;
+    bool common;         /* every verb takes it */
+    size_t offset;       /* in struct weft_cli */
+    const char *setting; /* config key that the value stands for, or NULL */
+};
+
+#define AT(member) offsetof(struct weft_cli, member)
+
+static const struct flag flags[] = {
+    {"--output", "-o", FLAG_TEXT, true, AT(output), NULL},
+    {"--set", NULL, FLAG_SET, true, 0, NULL},
+    {"--ranks", "-n", FLAG_RANKS, true, AT(ranks), NULL},
+    {"--json", NULL, FLAG_BOOL, true, AT(json), NULL},
+    {"--quiet", "-q", FLAG_BOOL, true, AT(quiet), NULL},
+    {"--verbose", "-v", FLAG_BOOL, true, AT(verbose), NULL},
+    {"--color", NULL, FLAG_COLOR, true, 0, NULL},
+    {"--progress", NULL, FLAG_PROGRESS, true, 0, NULL},
+    {"--seed", NULL, FLAG_TEXT, true, AT(seed), "train.seed"},
+    {"--memory-limit", NULL, FLAG_TEXT, false, AT(memory_limit), "cluster.memory_limit"},
+    {"--planner", NULL, FLAG_TEXT, false, AT(planner), "plan.planner"},
+    {"--time-limit", NULL, FLAG_TEXT, false, AT(time_limit), "plan.time_limit"},
+    {"--gap", NULL, FLAG_TEXT, false, AT(gap), "plan.gap"},
+    {"--plan", NULL, FLAG_TEXT, false, AT(plan), NULL},
+    {"--config", NULL, FLAG_TEXT, false, AT(config), NULL},
+    {"--trace", NULL, FLAG_TEXT, false, AT(trace), NULL},
+    {"--run", NULL, FLAG_TEXT, false, AT(run_directory), NULL},
+    {"--clock", NULL, FLAG_TEXT, false, AT(clock), NULL},
+    {"--sweep", NULL, FLAG_TEXT, false, AT(sweep), NULL},
+    {"--print", NULL, FLAG_BOOL, false, AT(print), NULL},
+    {"--program", NULL, FLAG_BOOL, false, AT(program_dump), NULL},
+    {"--poison", NULL, FLAG_BOOL, false, AT(poison), NULL},
+};
+enum { N_FLAGS = sizeof flags / sizeof flags[0] };
+
+static bool verb_takes(const struct weft_command *command, const struct flag *flag)
+{
+    if (flag->common) return true;
+    size_t length = strlen(flag->name);
+    const char *at = command->flags ? strstr(command->flags, flag->name) : NULL;
+    return at && (at[length] == '\0' || at[length] == ' ');
+}
+
+static const struct flag *find_flag(const char *name, size_t length)
+{
+    for (size_t i = 0; i < N_FLAGS; i++) {
+        const struct flag *flag = &flags[i];
+        if (strlen(flag->name) == length && memcmp(flag->name, name, length) == 0) return flag;
+        if (flag->alias && strlen(flag->alias) == length && memcmp(flag->alias, name, length) == 0)
+            return flag;
+    }
+    return NULL;
+}
+
+static enum weft_status unknown_flag(const char *argument, const struct weft_command *command,
+                                     struct weft_error *err)
+{
+    const char *names[N_FLAGS];
+    size_t n = 0;
+    for (size_t i = 0; i < N_FLAGS; i++)
+        if (verb_takes(command, &flags[i])) names[n++] = flags[i].name;
+    const char *near = weft_field_nearest(argument, names, n);
+    return weft_fail(err, WEFT_E_USAGE, "%s: no such flag of `weft %s`%s%s%s; see `weft help %s`",
+                     argument, command->name, near ? "; did you mean " : "", near ? near : "",
+                     near ? "?" : "", command->name);
+}
+
+static enum weft_status keep_setting(struct weft_cli *cli, const struct flag *flag,
+                                     const char *value, struct weft_error *err)
+{
+    int32_t at = 0;
+    while (at < 8 && cli->settings[at][0])
+        at++;
+    if (at == 8 || cli->n_overrides == WEFT_CLI_OVERRIDES)
+        return weft_fail(err, WEFT_E_USAGE, "too many flags that change the config");
+    int length =
+        snprintf(cli->settings[at], sizeof cli->settings[at], "%s=%s", flag->setting, value);
+    if (length < 0 || (size_t)length >= sizeof cli->settings[at])
+        return weft_fail(err, WEFT_E_USAGE, "%s: the value is too long", flag->name);
+    cli->overrides[cli->n_overrides++] = cli->settings[at];
+    return WEFT_OK;
+}
+
+static enum weft_status parse_ranks(const char *value, int64_t *ranks, struct weft_error *err)
+{
+    char *end;
+    long long n = strtoll(value, &end, 10);
+    if (*value == '\0' || *end != '\0' || n < 1 || n > 65536)
+        return weft_fail(err, WEFT_E_USAGE, "-n %s: ranks are a number from 1 to 65536", value);
+    *ranks = n;
+    return WEFT_OK;
+}
+
+static enum weft_status parse_choice(const char *name, const char *value, const char *a,
+                                     const char *b, const char *c, int *choice,
+                                     struct weft_error *err)
+{
+    const char *const choices[] = {a, b, c};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, choices[i]) == 0) {
+            *choice = i;
+            return WEFT_OK;
+        }
+    }
+    return weft_fail(err, WEFT_E_USAGE, "%s %s: one of %s, %s, %s", name, value, a, b, c);
+}
+
+static enum weft_status apply_flag(struct weft_cli *cli, const struct flag *flag, const char *value,
+                                   struct weft_error *err)
+{
+    char *target = (char *)cli + flag->offset;
+    int choice = 0;
+    switch (flag->kind) {
+    case FLAG_BOOL:
+        *(bool *)target = true;
+        return WEFT_OK;
+    case FLAG_TEXT:
+        *(const char **)target = value;
+        return flag->setting ? keep_setting(cli, flag, value, err) : WEFT_OK;
+    case FLAG_RANKS:
+        return parse_ranks(value, (int64_t *)target, err);
+    case FLAG_SET:
+        if (!strchr(value, '='))
+            return weft_fail(err, WEFT_E_USAGE, "--set %s: write --set path.key=value", value);
+        if (cli->n_overrides == WEFT_CLI_OVERRIDES)
+            return weft_fail(err, WEFT_E_USAGE, "--set: at most %d times", WEFT_CLI_OVERRIDES);
+        cli->overrides[cli->n_overrides++] = value;
+        return WEFT_OK;
+    case FLAG_COLOR:
+        WEFT_TRY(parse_choice(flag->name, value, "auto", "always", "never", &choice, err));
+        if (choice != 0) cli->color = choice == 1;
+        return WEFT_OK;
+    case FLAG_PROGRESS:
+        return parse_choice(flag->name, value, "auto", "plain", "none", &choice, err);
+    }
+    return WEFT_OK;
+}
+
+static const struct weft_command *find_command(const char *name)
+{
+    for (size_t i = 0; weft_commands[i]; i++)
+        if (strcmp(weft_commands[i]->name, name) == 0) return weft_commands[i];
+    return NULL;
+}
+
+static enum weft_status find_verb(int argc, char **argv, const struct weft_command **command,
+                                  struct weft_error *err)
+{
+    const char *verb = argc > 1 ? argv[1] : "help";
+    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) verb = "help";
+    if (strcmp(verb, "--version") == 0) verb = "version";
+    *command = find_command(verb);
+    if (*command) return WEFT_OK;
+    const char *names[32];
+    size_t n = 0;
+    for (size_t i = 0; weft_commands[i] && n < 32; i++)
+        names[n++] = weft_commands[i]->name;
+    const char *near = weft_field_nearest(verb, names, n);
+    return weft_fail(err, WEFT_E_USAGE, "%s: no such verb%s%s%s; see `weft help`", verb,
+                     near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static enum weft_status parse_flag(int argc, char **argv, int *at,
+                                   const struct weft_command *command, struct weft_cli *cli,
+                                   struct weft_error *err)
+{
+    const char *argument = argv[*at];
+    const char *equals = argument[1] == '-' ? strchr(argument, '=') : NULL;
+    size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
+    const struct flag *flag = find_flag(argument, length);
+    if (!flag || !verb_takes(command, flag)) return unknown_flag(argument, command, err);
+    if (flag->kind == FLAG_BOOL) {
+        if (equals) return weft_fail(err, WEFT_E_USAGE, "%s takes no value", flag->name);
+        return apply_flag(cli, flag, NULL, err);
+    }
+    if (equals) return apply_flag(cli, flag, equals + 1, err);
+    if (*at + 1 >= argc) return weft_fail(err, WEFT_E_USAGE, "%s needs a value", argument);
+    return apply_flag(cli, flag, argv[++*at], err);
+}
+
+enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
+                                const struct weft_command **out, struct weft_error *err)
+{
+    const struct weft_command *command = NULL;
+    WEFT_TRY(find_verb(argc, argv, &command, err));
+    cli->program = argv[0];
+    cli->verb = command->name;
+    const char *no_color = getenv("NO_COLOR");
+    cli->color = isatty(STDOUT_FILENO) && !(no_color && no_color[0]);
+    bool flags_end = false;
+    for (int i = 2; i < argc; i++) {
+        const char *argument = argv[i];
+        if (!flags_end && strcmp(argument, "--") == 0) {
+            flags_end = true;
+        } else if (!flags_end && argument[0] == '-' && argument[1] != '\0') {
+            WEFT_TRY(parse_flag(argc, argv, &i, command, cli, err));
+        } else {
+            if (cli->n_operands == WEFT_CLI_OPERANDS)
+                return weft_fail(err, WEFT_E_USAGE, "more than %d operands", WEFT_CLI_OPERANDS);
+            cli->operands[cli->n_operands++] = argument;
+        }
+    }
+    if (cli->n_operands < command->least_operands || cli->n_operands > command->most_operands)
+        return weft_fail(err, WEFT_E_USAGE, "usage: weft %s %s", command->name, command->usage);
+    *out = command;
+    return WEFT_OK;
+}
+
+enum weft_status weft_cli_emit(const struct weft_cli *cli, const struct weft_text *text,
+                               struct weft_error *err)
+{
+    if (!weft_text_ok(text)) return weft_fail_memory(err, "the output");
+    return weft_file_write(cli->output ? cli->output : "-", weft_text_chars(text), text->length,
+                           err);
+}

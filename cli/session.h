@@ -1,0 +1,45 @@
+/* A session is what most verbs do first: read a config with its overrides, find its profile, make
+ * the stages, and get a plan (made, or read from a file and checked against the config). */
+#ifndef WEFT_CLI_SESSION_H
+#define WEFT_CLI_SESSION_H
+
+#include "cli/command.h"
+#include "plan/plan.h"
+#include "plan/program.h"
+#include "spec/config.h"
+#include "spec/profile.h"
+
+struct weft_session {
+    struct weft_config *config;
+    struct weft_profile *profile;
+    struct weft_stages stages;
+    struct weft_lower_inputs inputs;
+    struct weft_plan *plan;
+    struct weft_program *program; /* of the plan */
+};
+
+/* Reads `path` with the command line's overrides (-n becomes cluster.ranks). Fills config only. */
+WEFT_MUST_USE enum weft_status weft_session_read(const struct weft_cli *cli, const char *path,
+                                                 struct weft_session *session,
+                                                 struct weft_error *err);
+
+/* After read: profile and stages. With `profile` not NULL that one is taken (and owned) instead of
+ * the config's. */
+WEFT_MUST_USE enum weft_status weft_session_stage(struct weft_session *session,
+                                                  struct weft_profile *profile,
+                                                  struct weft_error *err);
+
+/* After stage: the plan of `planner` (NULL: the config's), its program, verified. */
+WEFT_MUST_USE enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
+                                                 struct weft_error *err);
+
+/* After stage: a plan from a file; refused when it is not this config's. Its program, verified. */
+WEFT_MUST_USE enum weft_status weft_session_load(struct weft_session *session, const char *path,
+                                                 struct weft_error *err);
+
+/* Forgets plan and program, so that another can be made. */
+void weft_session_drop_plan(struct weft_session *session);
+/* Accepts {0} and half-open ones. */
+void weft_session_close(struct weft_session *session);
+
+#endif

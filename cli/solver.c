@@ -1,0 +1,238 @@
+#include "cli/solver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* The solver checks its own clock coarsely (1.0 s asked, 3.5 s taken), so the kill timer leaves it
+ * this factor and this much more before the process is taken for hung. */
+enum { KILL_FACTOR = 2, KILL_GRACE_S = 5 };
+enum { ANSWER_MOST_BYTES = 1 << 30, NOTE_BYTES = 512 };
+
+static bool executable(const char *path)
+{
+    return access(path, X_OK) == 0;
+}
+
+static bool find_in_path(char *out, size_t capacity)
+{
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+        if (length > 0 && length < capacity &&
+            snprintf(out, capacity, "%.*s/weft-solve", (int)length, path) < (int)capacity &&
+            executable(out))
+            return true;
+        path += length + (path[length] == ':');
+    }
+    return false;
+}
+
+const char *weft_solver_find(char *out, size_t capacity)
+{
+    const char *named = getenv("WEFT_SOLVE");
+    if (named) {
+        /* Said explicitly: that one or none, so that a wrong path is not papered over. */
+        int length = snprintf(out, capacity, "%s", named);
+        return length > 0 && (size_t)length < capacity && executable(out) ? out : NULL;
+    }
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = '\0';
+        char *slash = strrchr(self, '/');
+        if (slash) *slash = '\0';
+        static const char *const places[] = {"%s/weft-solve", "%s/../scheduler/weft-solve",
+                                             "%s/../libexec/weft/weft-solve",
+                                             "%s/../../scheduler/weft-solve"};
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            const char *tail = places[i] + 2;
+            int length = snprintf(out, capacity, "%s%s", self, tail);
+            if (length > 0 && (size_t)length < capacity && executable(out)) return out;
+        }
+    }
+    return find_in_path(out, capacity) ? out : NULL;
+}
+
+struct child {
+    pid_t pid;
+    int in, out, note; /* our ends of its stdin, stdout, stderr; -1 when closed */
+};
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+static void run_child(const char *path, int pipes[3][2])
+{
+    dup2(pipes[0][0], STDIN_FILENO);
+    dup2(pipes[1][1], STDOUT_FILENO);
+    dup2(pipes[2][1], STDERR_FILENO);
+    for (int i = 0; i < 3; i++) {
+        close(pipes[i][0]);
+        close(pipes[i][1]);
+    }
+    signal(SIGPIPE, SIG_DFL);
+    char *argv[] = {(char *)path, NULL};
+    execv(path, argv);
+    _exit(127);
+}
+
+static enum weft_status start(const char *path, struct child *child, struct weft_error *err)
+{
+    int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
+    bool ok = true;
+    for (int i = 0; i < 3 && ok; i++) {
+        ok = pipe(pipes[i]) == 0;
+        for (int end = 0; ok && end < 2; end++)
+            ok = fcntl(pipes[i][end], F_SETFD, FD_CLOEXEC) == 0;
+    }
+    pid_t pid = ok ? fork() : -1;
+    if (pid == 0) run_child(path, pipes);
+    if (pid < 0) {
+        int reason = errno;
+        for (int i = 0; i < 3; i++) {
+            close_end(&pipes[i][0]);
+            close_end(&pipes[i][1]);
+        }
+        return weft_fail(err, WEFT_E_SYSTEM, "weft-solve could not be started: %s",
+                         strerror(reason));
+    }
+    close(pipes[0][0]);
+    close(pipes[1][1]);
+    close(pipes[2][1]);
+    *child = (struct child){pid, pipes[0][1], pipes[1][0], pipes[2][0]};
+    fcntl(child->in, F_SETFL, O_NONBLOCK);
+    return WEFT_OK;
+}
+
+/* What it says on stderr is kept for the message, at most NOTE_BYTES. */
+static void read_note(struct child *child, char *note, size_t *length)
+{
+    char bytes[NOTE_BYTES];
+    ssize_t n = read(child->note, bytes, sizeof bytes);
+    if (n <= 0) {
+        if (n == 0 || errno != EINTR) close_end(&child->note);
+        return;
+    }
+    for (ssize_t i = 0; i < n && *length + 1 < NOTE_BYTES; i++)
+        note[(*length)++] = bytes[i] == '\n' ? ' ' : bytes[i];
+    note[*length] = '\0';
+}
+
+static void read_answer(struct child *child, struct weft_text *answer)
+{
+    char bytes[65536];
+    ssize_t n = read(child->out, bytes, sizeof bytes);
+    if (n > 0 && answer->length < ANSWER_MOST_BYTES)
+        weft_text_append(answer, bytes, (size_t)n);
+    else if (n >= 0 || errno != EINTR)
+        close_end(&child->out);
+}
+
+static void write_question(struct child *child, const struct weft_text *question, size_t *written)
+{
+    ssize_t n = write(child->in, weft_text_chars(question) + *written, question->length - *written);
+    if (n > 0) *written += (size_t)n;
+    bool broken = n < 0 && errno != EINTR && errno != EAGAIN;
+    if (broken || *written == question->length) close_end(&child->in);
+}
+
+/* Moves bytes both ways until the solver closes its output; false when `deadline_ns` came first. */
+static bool talk(struct child *child, const struct weft_text *question, int64_t deadline_ns,
+                 struct weft_text *answer, char *note)
+{
+    size_t written = 0, note_length = 0;
+    while (child->out >= 0) {
+        int64_t left_ns = deadline_ns - weft_clock_now_ns();
+        if (left_ns <= 0) return false;
+        struct pollfd fds[3] = {
+            {child->out, POLLIN, 0}, {child->note, POLLIN, 0}, {child->in, POLLOUT, 0}};
+        int timeout_ms = left_ns > 1000000000 ? 1000 : (int)(left_ns / 1000000) + 1;
+        if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR) return false;
+        if (fds[2].revents) write_question(child, question, &written);
+        if (fds[1].revents) read_note(child, note, &note_length);
+        if (fds[0].revents) read_answer(child, answer);
+    }
+    return true;
+}
+
+static enum weft_status judge_exit(int wait_status, const char *path, const char *note,
+                                   struct weft_error *err)
+{
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) return WEFT_OK;
+    const char *colon = note[0] ? ": " : "";
+    if (WIFSIGNALED(wait_status))
+        return weft_fail(err, WEFT_E_INTERNAL, "solver crashed (%s, signal %d)%s%s", path,
+                         WTERMSIG(wait_status), colon, note);
+    if (WEXITSTATUS(wait_status) == 127)
+        return weft_fail(err, WEFT_E_ENVIRONMENT, "solver missing (%s cannot be executed)", path);
+    return weft_fail(err, WEFT_E_INTERNAL, "solver failed (%s, exit %d)%s%s", path,
+                     WEXITSTATUS(wait_status), colon, note);
+}
+
+static enum weft_status converse(const char *path, const struct weft_text *question,
+                                 int64_t time_ns, struct weft_text *answer, struct weft_error *err)
+{
+    struct child child;
+    WEFT_TRY(start(path, &child, err));
+    int64_t patience_ns = KILL_FACTOR * time_ns + KILL_GRACE_S * INT64_C(1000000000);
+    char note[NOTE_BYTES] = "";
+    bool answered = talk(&child, question, weft_clock_now_ns() + patience_ns, answer, note);
+    if (!answered) kill(child.pid, SIGKILL);
+    close_end(&child.in);
+    close_end(&child.out);
+    close_end(&child.note);
+    int wait_status = 0;
+    while (waitpid(child.pid, &wait_status, 0) < 0 && errno == EINTR) {
+    }
+    if (!answered)
+        return weft_fail(err, WEFT_E_HANG, "solver hung: no answer in %.1f s, killed",
+                         (double)patience_ns / 1e9);
+    WEFT_TRY(judge_exit(wait_status, path, note, err));
+    if (!weft_text_ok(answer)) return weft_fail_memory(err, "the solver's answer");
+    return WEFT_OK;
+}
+
+static enum weft_status solve(void *context, const struct weft_mip *mip,
+                              const struct weft_mip_limits *limits, struct weft_pool *pool,
+                              struct weft_mip_result *result, struct weft_error *err)
+{
+    char found[4096];
+    const char *path = context ? context : weft_solver_find(found, sizeof found);
+    if (!path) {
+        const char *named = getenv("WEFT_SOLVE");
+        return named ? weft_fail(err, WEFT_E_ENVIRONMENT,
+                                 "solver missing (WEFT_SOLVE=%s is not an executable file)", named)
+                     : weft_fail(err, WEFT_E_ENVIRONMENT,
+                                 "solver missing (no weft-solve beside weft or in PATH; build with "
+                                 "GLPK: libglpk-dev)");
+    }
+    struct weft_text question, answer;
+    weft_text_init(&question);
+    weft_text_init(&answer);
+    weft_mip_write(mip, limits, &question);
+    enum weft_status status = weft_text_ok(&question) ? WEFT_OK : weft_fail_memory(err, "the MIP");
+    if (status == WEFT_OK) status = converse(path, &question, limits->time_ns, &answer, err);
+    if (status == WEFT_OK)
+        status =
+            weft_mip_result_parse(weft_text_chars(&answer), answer.length, mip, pool, result, err);
+    weft_text_finish(&question);
+    weft_text_finish(&answer);
+    return status;
+}
+
+struct weft_solver weft_solver_process(const char *path)
+{
+    return (struct weft_solver){solve, (void *)path};
+}

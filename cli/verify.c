@@ -1,0 +1,83 @@
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/session.h"
+
+/* Without the config: what the file says of itself must hold. */
+static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
+                                     struct weft_error *err)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    WEFT_TRY(weft_file_read(path, INT64_C(1) << 30, &bytes, &length, err));
+    enum weft_status status = weft_plan_parse(bytes, length, path, plan, err);
+    free(bytes);
+    WEFT_TRY(status);
+    const struct weft_prediction claimed = (*plan)->prediction;
+    WEFT_TRY(weft_plan_predict(*plan, err));
+    const struct weft_prediction *found = &(*plan)->prediction;
+    if (claimed.step_ns != found->step_ns || claimed.peak_bytes != found->peak_bytes)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: the plan says step_ns %lld and peak_bytes %lld, its placements give "
+                         "%lld and %lld",
+                         path, (long long)claimed.step_ns, (long long)claimed.peak_bytes,
+                         (long long)found->step_ns, (long long)found->peak_bytes);
+    if (found->peak_bytes > (*plan)->problem->memory_limit_bytes)
+        return weft_fail(err, WEFT_E_DATA, "%s: slot %s holds %lld bytes, over the limit of %lld",
+                         path, (*plan)->problem->slot_names[found->peak_slot],
+                         (long long)found->peak_bytes,
+                         (long long)(*plan)->problem->memory_limit_bytes);
+    if ((*plan)->bound_ns > found->step_ns)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: the claimed bound %lld ns lies above the plan's own step of %lld ns",
+                         path, (long long)(*plan)->bound_ns, (long long)found->step_ns);
+    return WEFT_OK;
+}
+
+static enum weft_status verify_with_config(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_session session = {0};
+    enum weft_status status = weft_session_read(cli, cli->config, &session, err);
+    if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
+    if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
+    weft_session_close(&session);
+    return status;
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_text out;
+    weft_text_init(&out);
+    enum weft_status status = verify_alone(cli->operands[0], &plan, err);
+    if (status == WEFT_OK && cli->config) status = verify_with_config(cli, err);
+    if (status == WEFT_OK) {
+        char step[WEFT_UNITS_TEXT_BYTES];
+        weft_text_addf(&out, "%s: placements, order and memory rows hold; step %s as said%s\n",
+                       cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
+                       cli->config ? "; the problem is the config's; the program is safe in every "
+                                     "timing"
+                                   : "; give --config to check the program and the problem too");
+        status = weft_cli_emit(cli, &out, err);
+    }
+    weft_plan_destroy(plan);
+    weft_text_finish(&out);
+    return status;
+}
+
+const struct weft_command weft_command_verify = {
+    .name = "verify",
+    .usage = "PLAN [--config CONFIG]",
+    .summary = "checks a plan without the solver",
+    .details =
+        "Reads the plan as a stranger would: every block placed once, inside its window, in an\n"
+        "order that exists; memory rows within the limit; time as the simulator has it. With\n"
+        "--config also: the plan's problem is the one that this config and profile make, and\n"
+        "its program is safe under happens-before, whatever the timing.",
+    .flags = "--config --memory-limit",
+    .least_operands = 1,
+    .most_operands = 1,
+    .run = run,
+};

@@ -1,0 +1,149 @@
+#include "report/plan_report.h"
+
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "report/table.h"
+
+static double share(int64_t part, int64_t whole)
+{
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+void weft_report_policies(const struct weft_plan *plan, struct weft_text *out)
+{
+    const struct weft_problem *problem = plan->problem;
+    for (int32_t first = 0; first < problem->n_units;) {
+        int32_t last = first;
+        while (last + 1 < problem->n_units && plan->policies[last + 1] == plan->policies[first])
+            last++;
+        weft_text_addf(out, "%s%s", first ? ", " : "", problem->units[first].name);
+        if (last > first) weft_text_addf(out, "..%s", problem->units[last].name);
+        weft_text_addf(out, " %s", weft_policy_name(plan->policies[first]));
+        first = last + 1;
+    }
+}
+
+/* The rows of one slot; false when memory runs out. */
+static bool slot_rows(const struct weft_plan *plan, int32_t slot, int64_t out[WEFT_CATEGORY_COUNT])
+{
+    size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = calloc(n, sizeof *rows);
+    if (!rows) return false;
+    weft_plan_rows(plan, rows);
+    for (int i = 0; i < WEFT_CATEGORY_COUNT; i++)
+        out[i] = rows[(size_t)slot * WEFT_CATEGORY_COUNT + (size_t)i];
+    free(rows);
+    return true;
+}
+
+void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_text *out)
+{
+    int64_t bytes[WEFT_CATEGORY_COUNT];
+    if (!slot_rows(plan, slot, bytes)) {
+        out->failed = true;
+        return;
+    }
+    struct weft_table table;
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    int64_t sum = 0;
+    weft_table_init(&table, "lr");
+    weft_table_cell(&table, "memory at the peak, slot %s", plan->problem->slot_names[slot]);
+    weft_table_cell(&table, "bytes");
+    for (int i = 0; i < WEFT_CATEGORY_COUNT; i++) {
+        weft_table_cell(&table, "%s", weft_category_text((enum weft_category)i));
+        weft_table_cell(&table, "%s", weft_units_show_bytes(bytes[i], shown));
+        sum += bytes[i];
+    }
+    weft_table_cell(&table, "in all");
+    weft_table_cell(&table, "%s", weft_units_show_bytes(sum, shown));
+    weft_table_render(&table, 2, out);
+    weft_table_finish(&table);
+}
+
+static void report_limit(const struct weft_plan *plan, struct weft_text *out)
+{
+    char total[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES], peak[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_prediction *p = &plan->prediction;
+    weft_units_show_bytes(p->total_bytes, total);
+    weft_units_show_bytes(p->peak_bytes, peak);
+    if (plan->problem->memory_limit_bytes == INT64_MAX) {
+        weft_text_addf(out, "memory    %s a rank (largest row %s), no limit given\n", total, peak);
+        return;
+    }
+    weft_units_show_bytes(plan->problem->memory_limit_bytes, limit);
+    weft_text_addf(out, "memory    %s a rank of %s; largest row %s, packing costs %.2f %%\n", total,
+                   limit, peak, share(p->total_bytes - p->peak_bytes, p->peak_bytes));
+}
+
+void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
+{
+    char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_prediction *p = &plan->prediction;
+    weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
+                   (long long)plan->problem->ranks, plan->problem->profile_source);
+    weft_text_addf(out, "policies  ");
+    weft_report_policies(plan, out);
+    weft_text_addf(out, "\nstep      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
+                   weft_units_show_ns(p->compute_ns, b));
+    weft_text_addf(out, "communication %s, of which %s exposed\n",
+                   weft_units_show_ns(p->channel_ns, a), weft_units_show_ns(p->exposed_ns, b));
+    if (plan->bound_ns > 0)
+        weft_text_addf(out, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
+                       weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
+                       100.0 * weft_plan_gap(plan));
+    if (plan->solver_stop && plan->solver_stop[0]) {
+        weft_text_addf(out, "solver    %s", plan->solver_stop);
+        if (plan->solver_gap >= 0.0)
+            weft_text_addf(out, " (its own gap %.3f %%)", 100.0 * plan->solver_gap);
+        weft_text_add(out, "\n");
+    }
+    report_limit(plan, out);
+    weft_report_memory(plan, p->peak_slot, out);
+}
+
+static void put_memory(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    int64_t bytes[WEFT_CATEGORY_COUNT];
+    if (!slot_rows(plan, plan->prediction.peak_slot, bytes)) {
+        writer->text->failed = true;
+        return;
+    }
+    weft_json_key(writer, "peak_memory_bytes");
+    weft_json_begin_object(writer);
+    for (int i = 0; i < WEFT_CATEGORY_COUNT; i++)
+        weft_json_put_integer(writer, weft_category_key((enum weft_category)i), bytes[i]);
+    weft_json_end_object(writer);
+}
+
+void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    const struct weft_prediction *p = &plan->prediction;
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "planner", plan->planner);
+    weft_json_put_integer(writer, "ranks", plan->problem->ranks);
+    weft_json_put_string(writer, "times", plan->problem->profile_source);
+    weft_json_put_integer(writer, "step_ns", p->step_ns);
+    weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
+    weft_json_put_string(writer, "bound_by", plan->bound_by ? plan->bound_by : "");
+    weft_json_put_number(writer, "gap", weft_plan_gap(plan));
+    weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
+    if (plan->solver_gap >= 0.0) weft_json_put_number(writer, "solver_gap", plan->solver_gap);
+    weft_json_put_integer(writer, "compute_ns", p->compute_ns);
+    weft_json_put_integer(writer, "communication_ns", p->channel_ns);
+    weft_json_put_integer(writer, "exposed_ns", p->exposed_ns);
+    weft_json_put_integer(writer, "peak_bytes", p->peak_bytes);
+    weft_json_put_string(writer, "peak_slot", plan->problem->slot_names[p->peak_slot]);
+    weft_json_put_integer(writer, "arena_bytes", p->arena_bytes);
+    weft_json_put_integer(writer, "total_bytes", p->total_bytes);
+    if (plan->problem->memory_limit_bytes != INT64_MAX)
+        weft_json_put_integer(writer, "memory_limit_bytes", plan->problem->memory_limit_bytes);
+    put_memory(plan, writer);
+    weft_json_key(writer, "policies");
+    weft_json_begin_object(writer);
+    for (int32_t u = 0; u < plan->problem->n_units; u++)
+        weft_json_put_string(writer, plan->problem->units[u].name,
+                             weft_policy_name(plan->policies[u]));
+    weft_json_end_object(writer);
+    weft_json_end_object(writer);
+}

@@ -1,0 +1,24 @@
+/* What a person (text) or a program (JSON) is told of a plan: what it costs, how near to the best
+ * that is, which unit got which policy, and where the memory goes. */
+#ifndef WEFT_REPORT_PLAN_REPORT_H
+#define WEFT_REPORT_PLAN_REPORT_H
+
+#include "base/json.h"
+#include "base/text.h"
+#include "plan/plan.h"
+#include "plan/program.h"
+
+/* A paragraph and two tables: prediction with bound, gap and the solver's own words; policies by
+ * unit with runs of equal ones folded; memory by category at the peak. */
+void weft_report_plan(const struct weft_plan *plan, struct weft_text *out);
+
+/* The same figures as one JSON object. */
+void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer);
+
+/* "h.0..h.3 fsdp, h.4 sdp": policies with neighbours of the same one folded. */
+void weft_report_policies(const struct weft_plan *plan, struct weft_text *out);
+
+/* Bytes by category in one slot of the plan. */
+void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_text *out);
+
+#endif

@@ -1,0 +1,50 @@
+#!/bin/sh
+# Builds and runs every test: plain, under ASan+UBSan, and the races under TSan; and compiles with
+# clang where there is one. Ends with what was skipped and why, and one line that counts.
+set -u
+cd "$(dirname "$0")/.."
+logs=""
+broken=""
+
+configure() { # directory, meson options...
+    directory=$1
+    shift
+    [ -f "$directory/build.ninja" ] || meson setup "$directory" "$@" >"$directory.log" 2>&1 || {
+        cat "$directory.log"
+        return 1
+    }
+}
+
+run_suites() { # name, directory, meson test options...
+    name=$1
+    directory=$2
+    shift 2
+    echo "== $name"
+    if ! ninja -C "$directory" >"$directory.log" 2>&1; then
+        tail -n 60 "$directory.log"
+        broken="$broken $name(build)"
+        return
+    fi
+    meson test -C "$directory" --no-rebuild --print-errorlogs "$@" || true
+    logs="$logs $name=$directory/meson-logs/testlog.json"
+    [ -f "$directory/meson-logs/testlog.json" ] || broken="$broken $name(no-log)"
+}
+
+configure build-check -Dwerror=true || broken="$broken plain(configure)"
+run_suites plain build-check -t 2
+configure build-asan -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false ||
+    broken="$broken sanitizers(configure)"
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+run_suites asan+ubsan build-asan -t 6 --no-suite style
+configure build-tsan -Dwerror=true -Db_sanitize=thread -Db_lundef=false ||
+    broken="$broken tsan(configure)"
+export TSAN_OPTIONS=halt_on_error=1
+run_suites tsan build-tsan -t 8 --suite race
+if command -v clang >/dev/null 2>&1; then
+    echo "== clang"
+    CC=clang configure build-clang -Dwerror=true && ninja -C build-clang >build-clang.log 2>&1 || {
+        tail -n 60 build-clang.log
+        broken="$broken clang(build)"
+    }
+fi
+python3 scripts/count_tests.py "$broken" $logs

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Installs the Debian packages that are missing; says what to do where it may not.
+set -eu
+need="meson ninja-build gcc pkg-config libcjson-dev libglpk-dev libdnnl-dev libopenblas-dev
+      libcriterion-dev python3"
+missing=""
+for package in $need; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+        missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+if [ "$(id -u)" = 0 ]; then sudo=""; else sudo="sudo"; fi
+echo "installing:$missing" >&2
+$sudo apt-get update -q >&2 && $sudo env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q --no-install-recommends $missing >&2 || {
+    echo "packages: could not install:$missing (install them, then run make again)" >&2
+    exit 1
+}

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""The house rules of ARCHITECTURE.md as a test: style/check.py RULE SOURCE_ROOT [BUILD_ROOT].
+
+Rules: layers (who may include whom, no circles, one includer of each foreign header), sizes (files,
+functions, headers), words (nothing unfinished, nothing of one machine), mirror (a test file has the
+path of its source), format (clang-format), symbols (what libraries export begins with weft_).
+Exit 0 when the rule holds, 1 with every violation on a line, 77 when it cannot be checked here.
+"""
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+PLANNING = ["base", "spec", "shard", "memory_model", "plan", "scheduler"]
+RUNTIME = ["device", "comm", "nn", "exec", "measure", "launch", "train"]
+MAY = {
+    "base": [],
+    "spec": ["base"],
+    "shard": ["base", "spec"],
+    "memory_model": ["base", "spec", "shard"],
+    "plan": ["base", "spec", "shard", "memory_model"],
+    "scheduler": ["base", "spec", "shard", "memory_model", "plan"],
+    "report": PLANNING[:5],
+    "runtime/device": ["base"],
+    "runtime/comm": ["base", "runtime/device"],
+    "runtime/nn": ["base", "spec", "runtime/device"],
+    "runtime/exec": PLANNING[:5] + ["runtime/device", "runtime/comm", "runtime/nn"],
+    "runtime/measure": PLANNING[:5]
+    + ["runtime/device", "runtime/comm", "runtime/nn", "runtime/exec"],
+    "runtime/launch": ["base", "spec"],
+    "runtime/train": PLANNING[:5] + ["runtime/" + r for r in RUNTIME if r != "train"],
+}
+FOREIGN = {"glpk.h", "nccl.h", "mpi.h", "cJSON.h", "dnnl.h", "cblas.h"}
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented")
+LOCAL = re.compile(r"/(?:home|root)/\w|/tmp/(?:b-|brief)")
+LIMITS = {"header": 200, "file": 800, "function": 100}
+
+
+def sources(root, *suffixes):
+    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"],
+                            capture_output=True, text=True)
+    if listed.returncode == 0:
+        names = [root / line for line in listed.stdout.splitlines()]
+    else:
+        names = [p for p in root.rglob("*") if "build" not in p.parts]
+    return sorted(p for p in names if p.suffix in suffixes and p.is_file())
+
+
+def folder_of(relative):
+    parts = relative.parts
+    if parts[0] == "runtime":
+        return "/".join(parts[:2])
+    return parts[0]
+
+
+def includes(path):
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.M)
+
+
+def check_layers(root):
+    bad, graph, foreign = [], {}, {}
+    for path in sources(root, ".c", ".h"):
+        relative = path.relative_to(root)
+        folder = folder_of(relative)
+        for name in includes(path):
+            base = name.rsplit("/", 1)[-1]
+            if base in FOREIGN and folder != "tests":
+                foreign.setdefault(base, []).append(str(relative))
+            target = root / name
+            if "/" not in name or not target.exists():
+                continue
+            graph.setdefault(str(relative), []).append(name)
+            other = folder_of(Path(name))
+            if folder in MAY and other != folder and other not in MAY[folder]:
+                bad.append(f"{relative}: may not include {name} ({folder} may use "
+                           f"{', '.join(MAY[folder]) or 'nothing'})")
+    for name, users in foreign.items():
+        if len(users) > 1:
+            bad.append(f"{name}: included by {', '.join(users)}; the house wants one file")
+    return bad + circles(graph)
+
+
+def circles(graph):
+    bad, done, path = [], set(), []
+
+    def visit(node):
+        if node in path:
+            bad.append("circle: " + " -> ".join(path[path.index(node):] + [node]))
+            return
+        if node in done:
+            return
+        path.append(node)
+        for target in graph.get(node, []):
+            visit(target)
+        path.pop()
+        done.add(node)
+
+    for node in sorted(graph):
+        visit(node)
+    return bad
+
+
+def check_sizes(root):
+    bad = []
+    for path in sources(root, ".c", ".h"):
+        relative = path.relative_to(root)
+        lines = path.read_text().splitlines()
+        most = LIMITS["header"] if path.suffix == ".h" else LIMITS["file"]
+        if len(lines) > most:
+            bad.append(f"{relative}: {len(lines)} lines, at most {most}")
+        for name, length in functions(lines):
+            if length > LIMITS["function"]:
+                bad.append(f"{relative}: {name} has {length} lines, at most {LIMITS['function']}")
+        for number, line in enumerate(lines, 1):
+            if len(line) > 100:
+                bad.append(f"{relative}:{number}: {len(line)} columns, at most 100")
+    return bad
+
+
+def functions(lines):
+    """(signature, lines) of each function: a brace on its own at column 0, to the closing one."""
+    start = None
+    for number, line in enumerate(lines):
+        if line == "{" and number and not lines[number - 1].rstrip().endswith("="):
+            start = number
+        elif line == "}" and start is not None:
+            yield lines[start - 1].strip(), number - start + 1
+            start = None
+
+
+def check_words(root):
+    bad = []
+    for path in sources(root, ".c", ".h", ".py", ".sh", ".build", ".json", ".md"):
+        relative = path.relative_to(root)
+        if str(relative) == "tests/style/check.py":
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for pattern in (UNFINISHED, LOCAL):
+                found = pattern.search(line)
+                if found:
+                    bad.append(f"{relative}:{number}: {found.group(0)}")
+    return bad
+
+
+def check_mirror(root):
+    """Every folder of sources has tests under the same path."""
+    bad = []
+    for folder in MAY:
+        tests = root / "tests" / folder
+        if any((root / folder).glob("*.c")) and not any(tests.glob("*.c")):
+            bad.append(f"{folder}: has sources and no test in tests/{folder}")
+    return bad
+
+
+def check_format(root):
+    tool = shutil.which("clang-format")
+    if not tool:
+        print("skipped: clang-format is not installed")
+        sys.exit(77)
+    bad = []
+    for path in sources(root, ".c", ".h"):
+        done = subprocess.run([tool, "--dry-run", "--Werror", str(path)], capture_output=True,
+                              text=True)
+        if done.returncode != 0:
+            bad.append(f"{path.relative_to(root)}: run clang-format -i ({done.stderr.splitlines()[0]})")
+    return bad
+
+
+def check_symbols(root, build):
+    tool = shutil.which("nm")
+    libraries = sorted(build.glob("**/libweft-*.a"))
+    if not tool or not libraries:
+        print("skipped: no nm, or no libraries built")
+        sys.exit(77)
+    bad = []
+    for library in libraries:
+        listed = subprocess.run([tool, "-g", "--defined-only", str(library)], capture_output=True,
+                                text=True).stdout
+        for line in listed.splitlines():
+            words = line.split()
+            if len(words) == 3 and words[1] in "TDBRC" and not words[2].startswith("weft_"):
+                bad.append(f"{library.name}: exports {words[2]}")
+    return bad
+
+
+def main():
+    rule, root = sys.argv[1], Path(sys.argv[2]).resolve()
+    if rule == "symbols":
+        bad = check_symbols(root, Path(sys.argv[3]).resolve())
+    else:
+        bad = {"layers": check_layers, "sizes": check_sizes, "words": check_words,
+               "mirror": check_mirror, "format": check_format}[rule](root)
+    for line in bad:
+        print(line)
+    sys.exit(1 if bad else 0)
+
+
+main()

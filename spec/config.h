@@ -30,6 +30,7 @@ struct weft_cluster {
     int64_t ranks;
     int64_t ranks_per_node;     /* 0 in a file = all ranks in one node; resolved here */
     int64_t memory_limit_bytes; /* of one rank, everything included; 0 = not given */
+    int64_t base_bytes;         /* "base": of a rank outside the arena, in the analytic profile */
     struct weft_device_spec device;
     struct {
         struct weft_link intra, inter;
@@ -40,11 +41,17 @@ struct weft_cluster {
 };
 
 enum weft_optimizer_type { WEFT_ADAMW, WEFT_OPTIMIZER_COUNT };
+enum weft_cadence {
+    WEFT_CADENCE_AUTO,
+    WEFT_CADENCE_COUNT
+}; /* "reduce": with one micro-step a
+      step there is nothing to choose */
 enum weft_lr_schedule { WEFT_LR_CONSTANT, WEFT_LR_COSINE, WEFT_LR_SCHEDULE_COUNT };
 
 struct weft_train {
     int64_t steps, micro_batch, grad_accum, seq_len, seed;
     const char *data; /* path of a text file, resolved; NULL = none given */
+    int cadence;      /* enum weft_cadence */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;
@@ -78,8 +85,9 @@ struct weft_config {
     struct weft_cluster cluster;
     struct weft_train train;
     struct weft_plan_options plan;
-    struct weft_hash hash; /* of the resolved form without train.steps, data, seed, lr and the like:
-                              what a plan depends on (model, cluster, batch, precision, blocks) */
+    struct weft_hash hash; /* of what a plan depends on: layers; ranks, ranks_per_node and
+                              memory_limit; batch, precision, optimizer type; blocks and fuse. What
+                              device and link say comes in through the profile's hash */
 };
 
 /* Reads a config. Model and cluster may be paths of files, relative to the config's directory.

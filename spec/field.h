@@ -25,6 +25,10 @@ enum weft_field_kind {
     WEFT_FIELD_CHOICE,     /* int, one of `choices` (aliases after '=': "fsdp=FULL_SHARD=zero3") */
     WEFT_FIELD_NUMBERS,    /* double[2], a pair like betas */
     WEFT_FIELD_OBJECT,     /* a nested struct at `offset`, described by `table` */
+    WEFT_FIELD_SECTION,    /* an object described by `table`, or the path of a file that holds one;
+                              the caller decodes it */
+    WEFT_FIELD_LIST,       /* an array of objects described by `table`; the caller decodes it */
+    WEFT_FIELD_REFUSED,    /* a key that this version does not have; `text` says what works */
     WEFT_FIELD_KIND_COUNT
 };
 
@@ -34,10 +38,11 @@ struct weft_field {
     const char *name;
     enum weft_field_kind kind;
     size_t offset;                        /* in the struct that is decoded */
-    const char *fallback;                 /* default as JSON text; NULL: the key must be present */
-    double least, most;                   /* inclusive range of numbers; least > most: any */
+    const char *fallback;                 /* default as JSON text; NULL: the key must be present;
+                                             "null": not given, the target stays zero */
+    double least, most;                   /* inclusive range of numbers, in the target's unit */
     const char *const *choices;           /* NULL-terminated, for CHOICE */
-    const struct weft_field_table *table; /* for OBJECT */
+    const struct weft_field_table *table; /* for OBJECT, SECTION and LIST */
     const char *text;                     /* one line for the reference */
 };
 
@@ -68,9 +73,25 @@ void weft_field_decode(const struct weft_field_table *table, const struct weft_j
                        const char *source, const char *path, struct weft_pool *pool, void *target,
                        struct weft_findings *findings);
 
-/* Writes `target` as a JSON object with every key resolved, in the form that decode reads. */
+/* Writes `target` as a JSON object with every key resolved, in the form that decode reads. Keys
+ * that are not given, and those that the caller decodes, are left out. */
 void weft_field_encode(const struct weft_field_table *table, const void *target,
                        struct weft_json_writer *writer);
+/* Writes the one key and its value into the object that is being written. */
+void weft_field_encode_key(const struct weft_field *field, const void *target,
+                           struct weft_json_writer *writer);
+
+/* The field of that name, or NULL. */
+const struct weft_field *weft_field_find(const struct weft_field_table *table, const char *name);
+
+/* What a value of the kind looks like, for messages: "bytes with a unit, such as \"24GiB\"". */
+const char *weft_field_kind_text(enum weft_field_kind kind);
+
+/* Appends a number of the field in the form that decode reads (with its unit, without quotes). */
+void weft_field_show(const struct weft_field *field, double number, struct weft_text *out);
+
+/* Copies the name of `choices[index]`, without its aliases, into a text. */
+void weft_field_choice(const struct weft_field *field, int index, struct weft_text *out);
 
 /* The name in `names` (n of them) nearest to `name` by edit distance, or NULL when none is near. */
 const char *weft_field_nearest(const char *name, const char *const *names, size_t n);

@@ -49,6 +49,7 @@ struct weft_profile {
     struct weft_curve norm;                               /* by elements that one rank owns */
     int64_t agree_ns;      /* sum of norm, loss and flags over ranks */
     int64_t base_bytes;    /* of a rank, outside the arena */
+                           /* -1 in either: a measured profile that has not got it */
     struct weft_hash hash; /* of the written form */
 };
 

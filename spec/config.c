@@ -1,0 +1,221 @@
+#include "spec/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "spec/config_parts.h"
+#include "spec/config_tables.h"
+
+static void check_cluster(const struct weft_section *section, struct weft_config *config,
+                          struct weft_findings *findings)
+{
+    struct weft_cluster *cluster = &config->cluster;
+    if (cluster->ranks_per_node == 0 || cluster->ranks_per_node > cluster->ranks) {
+        cluster->ranks_per_node = cluster->ranks;
+    }
+    if (cluster->emulate_link && cluster->link.intra.bytes_per_s == 0) {
+        char path[32];
+        snprintf(path, sizeof path, "%s.emulate", section->path);
+        weft_findings_add(findings, section->source, path,
+                          "there is no link to emulate; give link.intra.bandwidth");
+    }
+}
+
+static void check_train(const struct weft_section *section, const struct weft_train *train,
+                        struct weft_findings *findings)
+{
+    /* Tokens of a micro-step are counted with 32 bits by the kernels. */
+    if (train->seq_len > 0 && train->micro_batch > INT32_MAX / train->seq_len) {
+        weft_findings_add(findings, section->source, "$.train.micro_batch",
+                          "%lld samples of %lld tokens are more than %d tokens; lower one of them",
+                          (long long)train->micro_batch, (long long)train->seq_len, INT32_MAX);
+    }
+}
+
+/* Shapes that do not chain and sizes that overflow, once every layer by itself is right. */
+static void check_model(const struct weft_section *section, struct weft_config *config,
+                        const struct weft_layer *layers, int32_t n_layers,
+                        struct weft_findings *findings)
+{
+    struct weft_error error = {0};
+    if (weft_model_create(layers, n_layers, &config->model, &error) != WEFT_OK) {
+        weft_findings_add(findings, section->source, section->path, "%s", error.text);
+        return;
+    }
+    struct weft_batch batch = weft_config_batch(config);
+    for (int32_t i = 0; i < n_layers; i++) {
+        struct weft_layer_work work;
+        error = (struct weft_error){0};
+        if (weft_layer_work(&config->model->layers[i], &batch, &work, &error) != WEFT_OK) {
+            weft_findings_add(findings, section->source, section->path, "%s", error.text);
+            return;
+        }
+    }
+}
+
+static void resolve_path(struct weft_config *config, const char *directory, const char **path,
+                         struct weft_findings *findings)
+{
+    if (*path == NULL) return;
+    *path = weft_path_absolute(&config->pool, directory, *path);
+    if (*path != NULL) return;
+    findings->text.failed = true;
+    findings->count++;
+}
+
+/* `name` of what plans depend on, as {"name": value} tokens. */
+static void add_key(struct weft_json_writer *writer, const struct weft_field_table *table,
+                    const char *name, const void *target)
+{
+    weft_field_encode_key(weft_field_find(table, name), target, writer);
+}
+
+static enum weft_status hash_config(struct weft_config *config, struct weft_error *err)
+{
+    static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit"};
+    static const char *const train_keys[] = {"micro_batch", "grad_accum", "seq_len", "precision",
+                                             "reduce"};
+    static const char *const plan_keys[] = {"blocks", "block_size", "block_efficiency", "fuse"};
+    struct weft_text text;
+    struct weft_json_writer writer;
+    weft_text_init(&text);
+    weft_json_writer_init(&writer, &text, 0);
+    weft_json_begin_object(&writer);
+    weft_json_key(&writer, "layers");
+    weft_layers_encode(config->model, &writer);
+    for (size_t i = 0; i < sizeof cluster_keys / sizeof *cluster_keys; i++) {
+        add_key(&writer, &weft_cluster_table, cluster_keys[i], &config->cluster);
+    }
+    for (size_t i = 0; i < sizeof train_keys / sizeof *train_keys; i++) {
+        add_key(&writer, &weft_train_table, train_keys[i], &config->train);
+    }
+    weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);
+    for (size_t i = 0; i < sizeof plan_keys / sizeof *plan_keys; i++) {
+        add_key(&writer, &weft_plan_table, plan_keys[i], &config->plan);
+    }
+    weft_json_end_object(&writer);
+    config->hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    bool ok = weft_text_ok(&text);
+    weft_text_finish(&text);
+    return ok ? WEFT_OK : weft_fail_memory(err, "the config's hash");
+}
+
+static enum weft_status decode(const struct weft_sections *sections, const char *directory,
+                               struct weft_config *config, struct weft_error *err)
+{
+    struct weft_findings findings;
+    struct weft_run run = {0};
+    struct weft_layer *layers = NULL;
+    int32_t n_layers = 0;
+    weft_findings_init(&findings);
+    weft_field_decode(&weft_run_table, weft_json_root(sections->run.document), sections->run.source,
+                      "$", &config->pool, &run, &findings);
+    config->train = run.train;
+    config->plan = run.plan;
+    check_train(&sections->run, &config->train, &findings);
+    if (sections->cluster.document != NULL) {
+        weft_field_decode(&weft_cluster_table, weft_json_root(sections->cluster.document),
+                          sections->cluster.source, sections->cluster.path, &config->pool,
+                          &config->cluster, &findings);
+        check_cluster(&sections->cluster, config, &findings);
+    }
+    if (sections->model.document != NULL) {
+        weft_layers_decode(&sections->model, &config->pool, &layers, &n_layers, &findings);
+    }
+    resolve_path(config, directory, &config->cluster.profile, &findings);
+    resolve_path(config, directory, &config->train.data, &findings);
+    if (findings.count == 0) {
+        check_model(&sections->model, config, layers, n_layers, &findings);
+    }
+    enum weft_status status = weft_findings_status(&findings, err);
+    weft_findings_finish(&findings);
+    return status == WEFT_OK ? hash_config(config, err) : status;
+}
+
+enum weft_status weft_config_parse(const char *bytes, size_t length, const char *source,
+                                   const char *directory, const char *const *overrides,
+                                   int32_t n_overrides, struct weft_config **out,
+                                   struct weft_error *err)
+{
+    struct weft_config_input input = {bytes, length, source, directory, overrides, n_overrides};
+    struct weft_sections sections = {0};
+    enum weft_status status;
+    struct weft_config *config = calloc(1, sizeof *config);
+    if (config == NULL) return weft_fail_memory(err, "a config");
+    config->source = weft_pool_string(&config->pool, source);
+    if (config->source == NULL) {
+        status = weft_fail_memory(err, "a config");
+        goto done;
+    }
+    WEFT_TRY_GOTO(done, weft_sections_load(&input, &config->pool, &sections, err));
+    WEFT_TRY_GOTO(done, decode(&sections, directory, config, err));
+    *out = config;
+    config = NULL;
+done:
+    weft_sections_finish(&sections);
+    weft_config_destroy(config);
+    return status;
+}
+
+enum weft_status weft_config_read(const char *path, const char *const *overrides,
+                                  int32_t n_overrides, struct weft_config **out,
+                                  struct weft_error *err)
+{
+    const int64_t most_bytes = INT64_C(1) << 30;
+    struct weft_pool pool = {0};
+    char *bytes = NULL;
+    size_t length = 0;
+    enum weft_status status;
+    const char *slash = strrchr(path, '/');
+    /* "/run.json" lies in "/", "run.json" in ".", "a/run.json" in "a". */
+    int kept = slash == NULL ? 0 : slash == path ? 1 : (int)(slash - path);
+    char *directory = weft_pool_format(&pool, "%.*s", kept, path);
+    if (directory == NULL) return weft_fail_memory(err, "a config");
+    WEFT_TRY_GOTO(done, weft_file_read(path, most_bytes, &bytes, &length, err));
+    WEFT_TRY_GOTO(
+        done, weft_config_parse(bytes, length, path, directory, overrides, n_overrides, out, err));
+done:
+    free(bytes);
+    weft_pool_finish(&pool);
+    return status;
+}
+
+void weft_config_destroy(struct weft_config *config)
+{
+    if (config == NULL) return;
+    weft_model_destroy(config->model);
+    weft_pool_finish(&config->pool);
+    free(config);
+}
+
+void weft_config_write(const struct weft_config *config, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "version", 1);
+    weft_json_key(&writer, "model");
+    weft_json_begin_object(&writer);
+    weft_json_key(&writer, "layers");
+    weft_layers_encode(config->model, &writer);
+    weft_json_end_object(&writer);
+    weft_json_key(&writer, "cluster");
+    weft_field_encode(&weft_cluster_table, &config->cluster, &writer);
+    weft_json_key(&writer, "train");
+    weft_field_encode(&weft_train_table, &config->train, &writer);
+    weft_json_key(&writer, "plan");
+    weft_field_encode(&weft_plan_table, &config->plan, &writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+struct weft_batch weft_config_batch(const struct weft_config *config)
+{
+    return (struct weft_batch){
+        .samples = config->train.micro_batch,
+        .seq_len = config->train.seq_len,
+        .compute = (enum weft_dtype)config->train.precision.compute,
+    };
+}

@@ -1,0 +1,118 @@
+/* The key reference, Markdown out of the field tables. */
+#include <string.h>
+
+#include "spec/config_tables.h"
+
+/* The value's form, and its range where it has one. */
+static void add_value(struct weft_text *out, const struct weft_field *field)
+{
+    switch (field->kind) {
+    case WEFT_FIELD_CHOICE:
+        for (int i = 0; field->choices[i] != NULL; i++) {
+            weft_text_add(out, i > 0 ? ", `\"" : "`\"");
+            weft_field_choice(field, i, out);
+            weft_text_add(out, "\"`");
+        }
+        return;
+    case WEFT_FIELD_INTEGER:
+    case WEFT_FIELD_NUMBER:
+    case WEFT_FIELD_NUMBERS:
+    case WEFT_FIELD_BYTES:
+    case WEFT_FIELD_RATE:
+    case WEFT_FIELD_TIME:
+    case WEFT_FIELD_COUNT_UNIT:
+        weft_text_addf(out, "%s; ", weft_field_kind_text(field->kind));
+        weft_field_show(field, field->least, out);
+        if (field->least == field->most) return;
+        weft_text_add(out, " to ");
+        weft_field_show(field, field->most, out);
+        return;
+    case WEFT_FIELD_BOOL:
+    case WEFT_FIELD_STRING:
+    case WEFT_FIELD_OBJECT:
+    case WEFT_FIELD_SECTION:
+    case WEFT_FIELD_LIST:
+        weft_text_add(out, weft_field_kind_text(field->kind));
+        return;
+    case WEFT_FIELD_REFUSED:
+        weft_text_add(out, "not in this version");
+        return;
+    case WEFT_FIELD_KIND_COUNT:
+        return;
+    }
+}
+
+static void add_default(struct weft_text *out, const struct weft_field *field, bool of_layer)
+{
+    if (field->fallback == NULL) {
+        weft_text_add(out, "required");
+    } else if (strcmp(field->fallback, "null") == 0) {
+        weft_text_add(out, of_layer ? "see below" : "-");
+    } else if (strcmp(field->fallback, "{}") == 0) {
+        weft_text_add(out, "its defaults");
+    } else {
+        weft_text_addf(out, "`%s`", field->fallback);
+    }
+}
+
+static void add_names(struct weft_text *out, const char *const *names)
+{
+    if (*names == NULL) weft_text_add(out, "-");
+    for (int i = 0; names[i] != NULL; i++) {
+        weft_text_addf(out, "%s`%s`", i > 0 ? ", " : "", names[i]);
+    }
+}
+
+static void add_layer_types(struct weft_text *out)
+{
+    weft_text_add(out, "\n| type | is | needs | may have |\n| --- | --- | --- | --- |\n");
+    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
+        const struct weft_layer_keys *keys = &weft_layer_type_keys[type];
+        weft_text_addf(out, "| `%s` | %s | ", weft_layer_type_name((enum weft_layer_type)type),
+                       keys->text);
+        add_names(out, keys->required);
+        weft_text_add(out, " | ");
+        add_names(out, keys->optional);
+        weft_text_add(out, " |\n");
+    }
+}
+
+static void add_table(struct weft_text *out, const struct weft_field_table *table, const char *path)
+{
+    bool of_layer = table == &weft_layer_table;
+    weft_text_addf(out, "\n## %s\n\n%s\n\n", path, table->text);
+    weft_text_add(out, "| key | value | default | |\n| --- | --- | --- | --- |\n");
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct weft_field *field = &table->fields[i];
+        weft_text_addf(out, "| `%s` | ", field->name);
+        add_value(out, field);
+        weft_text_add(out, " | ");
+        add_default(out, field, of_layer);
+        weft_text_addf(out, " | %s |\n", field->text);
+    }
+    if (of_layer) add_layer_types(out);
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct weft_field *field = &table->fields[i];
+        if (field->table == NULL) continue;
+        struct weft_text inner;
+        weft_text_init(&inner);
+        weft_text_addf(&inner, "%s%s%s%s", table == &weft_run_table ? "" : path,
+                       table == &weft_run_table ? "" : ".", field->name,
+                       field->kind == WEFT_FIELD_LIST ? "[]" : "");
+        if (!weft_text_ok(&inner)) out->failed = true;
+        add_table(out, field->table, weft_text_chars(&inner));
+        weft_text_finish(&inner);
+    }
+}
+
+void weft_config_reference(struct weft_text *out)
+{
+    weft_text_add(
+        out, "# Keys of a config\n\n"
+             "Generated from the tables that the decoder uses; `weft schema` gives the same as "
+             "JSON Schema.\nA config is strict JSON; `$comment` and `$schema` are passed over, "
+             "any other key that is not here is an error.\n`--set path.key=value` sets a key "
+             "for one run, as in `--set train.optimizer.lr=1e-3` or `--set "
+             "model.layers.0.frozen=true`.\n");
+    add_table(out, &weft_run_table, "config");
+}

@@ -1,0 +1,242 @@
+/* JSON Schema (draft-07) out of the field tables. */
+#include <string.h>
+
+#include "spec/config_tables.h"
+
+static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table);
+
+/* A value with a unit, as the pattern of base/units.h. */
+static const char *pattern(enum weft_field_kind kind)
+{
+    switch (kind) {
+    case WEFT_FIELD_BYTES:
+        return "^[0-9]+([.][0-9]+)? ?([kMGTP]?B|[KMGTP]iB)$";
+    case WEFT_FIELD_RATE:
+        return "^[0-9]+([.][0-9]+)? ?([kMGT]?(B|bit)|[KMGT]iB)/s$";
+    case WEFT_FIELD_TIME:
+        return "^[0-9]+([.][0-9]+)? ?(ns|us|ms|s|min|h)$";
+    case WEFT_FIELD_COUNT_UNIT:
+        return "^[0-9]+([.][0-9]+)? ?[kMGTP]?$";
+    case WEFT_FIELD_INTEGER:
+    case WEFT_FIELD_NUMBER:
+    case WEFT_FIELD_BOOL:
+    case WEFT_FIELD_STRING:
+    case WEFT_FIELD_CHOICE:
+    case WEFT_FIELD_NUMBERS:
+    case WEFT_FIELD_OBJECT:
+    case WEFT_FIELD_SECTION:
+    case WEFT_FIELD_LIST:
+    case WEFT_FIELD_REFUSED:
+    case WEFT_FIELD_KIND_COUNT:
+        break;
+    }
+    return "";
+}
+
+static void write_number(struct weft_json_writer *writer, const struct weft_field *field,
+                         const char *type)
+{
+    weft_json_put_string(writer, "type", type);
+    weft_json_put_number(writer, "minimum", field->least);
+    weft_json_put_number(writer, "maximum", field->most);
+}
+
+/* Every name of a choice, aliases too. */
+static void write_choices(struct weft_json_writer *writer, const struct weft_field *field)
+{
+    weft_json_key(writer, "enum");
+    weft_json_begin_array(writer);
+    for (int i = 0; field->choices[i] != NULL; i++) {
+        for (const char *name = field->choices[i];;) {
+            size_t length = strcspn(name, "=");
+            struct weft_text text;
+            weft_text_init(&text);
+            weft_text_append(&text, name, length);
+            if (!weft_text_ok(&text)) writer->text->failed = true;
+            weft_json_add_string(writer, weft_text_chars(&text));
+            weft_text_finish(&text);
+            if (name[length] == '\0') break;
+            name += length + 1;
+        }
+    }
+    weft_json_end_array(writer);
+}
+
+/* What the value may be, without the braces. */
+static void write_type(struct weft_json_writer *writer, const struct weft_field *field)
+{
+    switch (field->kind) {
+    case WEFT_FIELD_INTEGER:
+        write_number(writer, field, "integer");
+        return;
+    case WEFT_FIELD_NUMBER:
+        write_number(writer, field, "number");
+        return;
+    case WEFT_FIELD_BOOL:
+        weft_json_put_string(writer, "type", "boolean");
+        return;
+    case WEFT_FIELD_STRING:
+        weft_json_put_string(writer, "type", "string");
+        weft_json_put_integer(writer, "minLength", 1);
+        return;
+    case WEFT_FIELD_BYTES:
+    case WEFT_FIELD_RATE:
+    case WEFT_FIELD_TIME:
+    case WEFT_FIELD_COUNT_UNIT:
+        weft_json_put_string(writer, "type", "string");
+        weft_json_put_string(writer, "pattern", pattern(field->kind));
+        return;
+    case WEFT_FIELD_CHOICE:
+        write_choices(writer, field);
+        return;
+    case WEFT_FIELD_NUMBERS:
+        weft_json_put_string(writer, "type", "array");
+        weft_json_put_integer(writer, "minItems", 2);
+        weft_json_put_integer(writer, "maxItems", 2);
+        weft_json_key(writer, "items");
+        weft_json_begin_object(writer);
+        write_number(writer, field, "number");
+        weft_json_end_object(writer);
+        return;
+    case WEFT_FIELD_OBJECT:
+        write_object(writer, field->table);
+        return;
+    case WEFT_FIELD_SECTION:
+        weft_json_key(writer, "anyOf");
+        weft_json_begin_array(writer);
+        weft_json_begin_object(writer);
+        weft_json_put_string(writer, "type", "string");
+        weft_json_end_object(writer);
+        weft_json_begin_object(writer);
+        write_object(writer, field->table);
+        weft_json_end_object(writer);
+        weft_json_end_array(writer);
+        return;
+    case WEFT_FIELD_LIST:
+        weft_json_put_string(writer, "type", "array");
+        weft_json_put_integer(writer, "minItems", 1);
+        weft_json_key(writer, "items");
+        weft_json_begin_object(writer);
+        write_object(writer, field->table);
+        weft_json_end_object(writer);
+        return;
+    case WEFT_FIELD_REFUSED:
+    case WEFT_FIELD_KIND_COUNT:
+        return;
+    }
+}
+
+static void write_default(struct weft_json_writer *writer, const struct weft_field *field)
+{
+    struct weft_json *document = NULL;
+    if (field->fallback == NULL || strcmp(field->fallback, "null") == 0) return;
+    if (weft_json_parse(field->fallback, strlen(field->fallback), field->name, &document, NULL) !=
+        WEFT_OK) {
+        writer->text->failed = true;
+        return;
+    }
+    weft_json_key(writer, "default");
+    weft_json_add_value(writer, weft_json_root(document));
+    weft_json_destroy(document);
+}
+
+static void write_names(struct weft_json_writer *writer, const char *const *names)
+{
+    for (; *names != NULL; names++)
+        weft_json_add_string(writer, *names);
+}
+
+/* A layer's type says which keys it must and may have. */
+static void write_layer_types(struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "allOf");
+    weft_json_begin_array(writer);
+    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
+        const struct weft_layer_keys *keys = &weft_layer_type_keys[type];
+        weft_json_begin_object(writer);
+        weft_json_key(writer, "if");
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_key(writer, "properties");
+        weft_json_begin_object(writer);
+        weft_json_key(writer, "type");
+        weft_json_begin_object(writer);
+        weft_json_put_string(writer, "const", weft_layer_type_name((enum weft_layer_type)type));
+        weft_json_end_object(writer);
+        weft_json_end_object(writer);
+        weft_json_end_object(writer);
+        weft_json_key(writer, "then");
+        weft_json_begin_object(writer);
+        weft_json_key(writer, "required");
+        weft_json_begin_array(writer);
+        write_names(writer, keys->required);
+        weft_json_end_array(writer);
+        weft_json_key(writer, "propertyNames");
+        weft_json_begin_object(writer);
+        weft_json_key(writer, "enum");
+        weft_json_begin_array(writer);
+        weft_json_add_string(writer, "$comment");
+        write_names(writer, weft_layer_common_keys);
+        write_names(writer, keys->required);
+        write_names(writer, keys->optional);
+        weft_json_end_array(writer);
+        weft_json_end_object(writer);
+        weft_json_end_object(writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+/* The members of an object's schema, without the braces. */
+static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table)
+{
+    weft_json_put_string(writer, "type", "object");
+    weft_json_put_string(writer, "description", table->text);
+    weft_json_key(writer, "properties");
+    weft_json_begin_object(writer);
+    weft_json_key(writer, "$comment");
+    weft_json_add_bool(writer, true);
+    weft_json_key(writer, "$schema");
+    weft_json_add_bool(writer, true);
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct weft_field *field = &table->fields[i];
+        if (field->kind == WEFT_FIELD_REFUSED) continue;
+        weft_json_key(writer, field->name);
+        weft_json_begin_object(writer);
+        if (field->kind != WEFT_FIELD_OBJECT) {
+            weft_json_put_string(writer, "description", field->text);
+        }
+        write_type(writer, field);
+        write_default(writer, field);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_object(writer);
+    weft_json_key(writer, "required");
+    weft_json_begin_array(writer);
+    for (size_t i = 0; i < table->n_fields; i++) {
+        if (table->fields[i].fallback == NULL) weft_json_add_string(writer, table->fields[i].name);
+    }
+    weft_json_end_array(writer);
+    weft_json_put_bool(writer, "additionalProperties", false);
+    if (table == &weft_layer_table) write_layer_types(writer);
+}
+
+enum weft_status weft_config_schema(const char *kind, struct weft_text *out, struct weft_error *err)
+{
+    static const struct weft_field_table *const tables[] = {&weft_run_table, &weft_model_table,
+                                                            &weft_cluster_table};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (strcmp(kind, tables[i]->name) != 0) continue;
+        struct weft_json_writer writer;
+        weft_json_writer_init(&writer, out, 2);
+        weft_json_begin_object(&writer);
+        weft_json_put_string(&writer, "$schema", "http://json-schema.org/draft-07/schema#");
+        weft_json_put_string(&writer, "title", kind);
+        write_object(&writer, tables[i]);
+        weft_json_end_object(&writer);
+        weft_text_add(out, "\n");
+        return weft_text_ok(out) ? WEFT_OK : weft_fail_memory(err, "a schema");
+    }
+    return weft_fail(err, WEFT_E_USAGE,
+                     "there is no schema of \"%s\"; there are: config, model, cluster", kind);
+}

@@ -1,0 +1,285 @@
+#include "spec/config_tables.h"
+
+/* A row: name, kind, where it goes, default, least, most, choices, table, text. */
+#define AT(type, member) offsetof(struct type, member)
+#define ROWS(array)      (array), sizeof(array) / sizeof *(array)
+
+#define LARGE      9007199254740992.0 /* 2^53: every integer up to it is a double */
+#define INT32_MOST 2147483647.0
+#define WIDTH_MOST 16777216.0 /* 2^24 */
+#define HOUR_NS    3600e9
+#define LEAST_RATE 1.0
+#define MOST_RATE  1e18
+
+static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=fp16=float16", NULL};
+static const char *const optimizers[] = {"adamw", NULL};
+static const char *const schedules[] = {"constant", "cosine", NULL};
+static const char *const cadences[] = {"auto", NULL};
+static const char *const layer_types[] = {
+#define LAYER_NAME(name, text, trains) text,
+    WEFT_LAYER_MAP(LAYER_NAME)
+#undef LAYER_NAME
+        NULL};
+
+/* layers */
+
+static const struct weft_field layer_fields[] = {
+    {"name", WEFT_FIELD_STRING, AT(weft_layer_entry, layer.name), NULL, 0, 0, NULL, NULL,
+     "unique; letters, digits, \"_\", \"-\", \"/\" and \".\"; \"{i}\" becomes the number of the "
+     "copy"},
+    {"type", WEFT_FIELD_CHOICE, AT(weft_layer_entry, type), NULL, 0, 0, layer_types, NULL,
+     "what the layer computes, and so which of the other keys it has"},
+    {"repeat", WEFT_FIELD_INTEGER, AT(weft_layer_entry, repeat), "1", 1, 16384, NULL, NULL,
+     "copies of the layer, one after the other"},
+    {"frozen", WEFT_FIELD_BOOL, AT(weft_layer_entry, layer.frozen), "false", 0, 0, NULL, NULL,
+     "its parameters are not trained: no gradient, no optimizer state"},
+    {"vocab", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.vocab), "null", 1, INT32_MOST, NULL,
+     NULL, "number of tokens"},
+    {"positions", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.positions), "0", 0, INT32_MOST,
+     NULL, NULL, "rows of the position table, at least seq_len; 0: no table"},
+    {"hidden", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.hidden), "null", 1, WIDTH_MOST, NULL,
+     NULL, "width of what flows in, and out where the type keeps it"},
+    {"outputs", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.outputs), "null", 1, WIDTH_MOST,
+     NULL, NULL, "width of what flows out"},
+    {"classes", WEFT_FIELD_INTEGER, AT(weft_layer_entry, classes), "null", 2, WIDTH_MOST, NULL,
+     NULL, "number of classes"},
+    {"heads", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.heads), "null", 1, WIDTH_MOST, NULL,
+     NULL, "attention heads; they divide hidden"},
+    {"kv_heads", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.kv_heads), "null", 1, WIDTH_MOST,
+     NULL, NULL, "heads of keys and values; they divide heads, and are as many when left out"},
+    {"ffn", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.ffn), "null", 1, INT32_MOST, NULL, NULL,
+     "width between the two products of the feed-forward part"},
+    {"bias", WEFT_FIELD_BOOL, AT(weft_layer_entry, layer.bias), "true", 0, 0, NULL, NULL,
+     "adds a trained bias"},
+    {"tie", WEFT_FIELD_STRING, AT(weft_layer_entry, tie), "null", 0, 0, NULL, NULL,
+     "name of an earlier embedding whose token table is this layer's weight"},
+    {"parameters", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.parameters), "0", 0, LARGE, NULL,
+     NULL, "number of parameters"},
+    {"forward_flops", WEFT_FIELD_COUNT_UNIT, AT(weft_layer_entry, layer.forward_flops), "\"0\"", 0,
+     1e24, NULL, NULL, "operations of the forward pass, a sample of seq_len tokens"},
+    {"backward_flops", WEFT_FIELD_COUNT_UNIT, AT(weft_layer_entry, layer.backward_flops), "\"0\"",
+     0, 1e24, NULL, NULL, "operations of the backward pass, a sample of seq_len tokens"},
+    {"output", WEFT_FIELD_BYTES, AT(weft_layer_entry, layer.output_bytes), "\"0B\"", 0, LARGE, NULL,
+     NULL, "what the next layer reads, a sample of seq_len tokens"},
+    {"saved", WEFT_FIELD_BYTES, AT(weft_layer_entry, layer.saved_bytes), "\"0B\"", 0, LARGE, NULL,
+     NULL, "what forward keeps for backward, a sample of seq_len tokens"},
+    {"temporary", WEFT_FIELD_BYTES, AT(weft_layer_entry, layer.temporary_bytes), "\"0B\"", 0, LARGE,
+     NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
+};
+const struct weft_field_table weft_layer_table = {
+    "layer",
+    "One entry of `layers`. Every type has `name`, `type`, `repeat` and `frozen`; the other keys "
+    "depend on the type.",
+    ROWS(layer_fields)};
+
+const char *const weft_layer_common_keys[] = {"name", "type", "repeat", "frozen", NULL};
+
+const struct weft_layer_keys weft_layer_type_keys[WEFT_LAYER_TYPE_COUNT] = {
+    [WEFT_LAYER_EMBEDDING] = {{"vocab", "hidden"},
+                              {"positions"},
+                              "token table, and position table when `positions` is not 0"},
+    [WEFT_LAYER_TRANSFORMER_BLOCK] = {{"hidden", "heads", "ffn"},
+                                      {NULL},
+                                      "GPT-2 block: pre-norm, causal attention, GELU"},
+    [WEFT_LAYER_LAYER_NORM] = {{"hidden"}, {NULL}, "layer normalisation with weight and bias"},
+    [WEFT_LAYER_LINEAR] = {{"hidden", "outputs"}, {"bias"}, "matrix product"},
+    [WEFT_LAYER_RELU] = {{"hidden"}, {NULL}, "max(x, 0)"},
+    [WEFT_LAYER_GELU] = {{"hidden"}, {NULL}, "GELU, tanh form"},
+    [WEFT_LAYER_LM_HEAD] = {{"vocab", "hidden"},
+                            {"bias", "tie"},
+                            "product onto the vocabulary with cross-entropy, a loss for each "
+                            "token"},
+    [WEFT_LAYER_CLASSIFIER] = {{"classes", "hidden"},
+                               {"bias"},
+                               "mean over the sequence, product onto the classes, cross-entropy"},
+    [WEFT_LAYER_LLAMA_BLOCK] = {{"hidden", "heads", "ffn"},
+                                {"kv_heads"},
+                                "Llama block (planning only)"},
+    [WEFT_LAYER_RMS_NORM] = {{"hidden"}, {NULL}, "RMS normalisation (planning only)"},
+    [WEFT_LAYER_CUSTOM] = {{"hidden", "forward_flops", "backward_flops"},
+                           {"parameters", "output", "saved", "temporary"},
+                           "anything, by its figures (planning only)"},
+};
+
+static const struct weft_field model_fields[] = {
+    {"layers", WEFT_FIELD_LIST, 0, NULL, 0, 0, NULL, &weft_layer_table,
+     "in the order in which they run"},
+};
+const struct weft_field_table weft_model_table = {
+    "model", "What is trained. In the config, or in a file of its own.", ROWS(model_fields)};
+
+/* cluster */
+
+static const struct weft_field flops_fields[] = {
+    {"f32", WEFT_FIELD_COUNT_UNIT, AT(weft_device_spec, flops.f32), "null", LEAST_RATE, MOST_RATE,
+     NULL, NULL, "peak a second in f32"},
+    {"bf16", WEFT_FIELD_COUNT_UNIT, AT(weft_device_spec, flops.bf16), "null", LEAST_RATE, MOST_RATE,
+     NULL, NULL, "peak a second in bf16"},
+    {"f16", WEFT_FIELD_COUNT_UNIT, AT(weft_device_spec, flops.f16), "null", LEAST_RATE, MOST_RATE,
+     NULL, NULL, "peak a second in f16"},
+};
+static const struct weft_field_table flops_table = {
+    "flops", "Peak rate of matrix products, by the dtype that they compute in.",
+    ROWS(flops_fields)};
+
+static const struct weft_field device_fields[] = {
+    /* The table of flops counts from the device: its offset is 0. */
+    {"flops", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &flops_table, "peak operations a second"},
+    {"memory_bandwidth", WEFT_FIELD_RATE, AT(weft_device_spec, memory_bytes_per_s), "null",
+     LEAST_RATE, MOST_RATE, NULL, NULL, "of the device's memory"},
+    {"efficiency", WEFT_FIELD_NUMBER, AT(weft_device_spec, efficiency), "0.5", 0.001, 1, NULL, NULL,
+     "share of the peak that layers reach"},
+};
+static const struct weft_field_table device_table = {
+    "device",
+    "One device, for the analytic profile: a layer takes flops / (peak x efficiency), and no less "
+    "than the bytes that it moves / memory_bandwidth.",
+    ROWS(device_fields)};
+
+static const struct weft_field line_fields[] = {
+    {"alpha", WEFT_FIELD_TIME, AT(weft_link, alpha_ns), "\"0s\"", 0, HOUR_NS, NULL, NULL,
+     "time of a collective that moves nothing"},
+    {"bandwidth", WEFT_FIELD_RATE, AT(weft_link, bytes_per_s), "null", LEAST_RATE, MOST_RATE, NULL,
+     NULL, "bytes that a rank sends in a second"},
+};
+static const struct weft_field_table line_table = {
+    "intra, inter",
+    "AllGather or ReduceScatter of B bytes over N ranks takes alpha + B x (N-1)/N / bandwidth, "
+    "AllReduce twice that.",
+    ROWS(line_fields)};
+
+static const struct weft_field link_fields[] = {
+    {"intra", WEFT_FIELD_OBJECT, AT(weft_cluster, link.intra), "{}", 0, 0, NULL, &line_table,
+     "between ranks of one node"},
+    {"inter", WEFT_FIELD_OBJECT, AT(weft_cluster, link.inter), "{}", 0, 0, NULL, &line_table,
+     "between nodes, a rank's share"},
+};
+static const struct weft_field_table link_table = {
+    "link", "The network, for the analytic profile and for emulation.", ROWS(link_fields)};
+
+static const struct weft_field cluster_fields[] = {
+    {"ranks", WEFT_FIELD_INTEGER, AT(weft_cluster, ranks), NULL, 1, 65536, NULL, NULL,
+     "processes that train together, each with a device"},
+    {"ranks_per_node", WEFT_FIELD_INTEGER, AT(weft_cluster, ranks_per_node), "0", 0, 65536, NULL,
+     NULL, "0: all in one node"},
+    {"memory_limit", WEFT_FIELD_BYTES, AT(weft_cluster, memory_limit_bytes), "null", 1, LARGE, NULL,
+     NULL, "of one rank, everything included; left out: no limit"},
+    {"base", WEFT_FIELD_BYTES, AT(weft_cluster, base_bytes), "\"0B\"", 0, LARGE, NULL, NULL,
+     "memory of a rank outside the arena (context, libraries), until it is measured"},
+    {"device", WEFT_FIELD_OBJECT, AT(weft_cluster, device), "{}", 0, 0, NULL, &device_table,
+     "figures of the device"},
+    {"link", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &link_table, "figures of the network"},
+    {"emulate", WEFT_FIELD_BOOL, AT(weft_cluster, emulate_link), "false", 0, 0, NULL, NULL,
+     "local ranks pace their communication by link.intra"},
+    {"threads", WEFT_FIELD_INTEGER, AT(weft_cluster, threads), "0", 0, 1024, NULL, NULL,
+     "compute threads of a rank; 0: cores / ranks"},
+    {"profile", WEFT_FIELD_STRING, AT(weft_cluster, profile), "null", 0, 0, NULL, NULL,
+     "path of a measured profile; each part that it has replaces the analytic one"},
+};
+const struct weft_field_table weft_cluster_table = {
+    "cluster", "Where it is trained. In the config, or in a file of its own.",
+    ROWS(cluster_fields)};
+
+/* train */
+
+static const struct weft_field precision_fields[] = {
+    {"compute", WEFT_FIELD_CHOICE, AT(weft_train, precision.compute), "\"f32\"", 0, 0, dtypes, NULL,
+     "of layers, parameters and AllGathers; this version trains in f32 and plans for all"},
+    {"reduce", WEFT_FIELD_CHOICE, AT(weft_train, precision.reduce), "\"f32\"", 0, 0, dtypes, NULL,
+     "of full gradients and their reduction"},
+    {"accumulate", WEFT_FIELD_CHOICE, AT(weft_train, precision.accumulate), "\"f32\"", 0, 0, dtypes,
+     NULL, "of the reduced gradient"},
+};
+static const struct weft_field_table precision_table = {"precision", "Dtypes.",
+                                                        ROWS(precision_fields)};
+
+static const struct weft_field optimizer_fields[] = {
+    {"type", WEFT_FIELD_CHOICE, AT(weft_train, optimizer.type), "\"adamw\"", 0, 0, optimizers, NULL,
+     "the one optimizer of this version"},
+    {"lr", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.lr), "0.0006", 0, 1e6, NULL, NULL,
+     "learning rate at its highest"},
+    {"betas", WEFT_FIELD_NUMBERS, AT(weft_train, optimizer.betas), "[0.9, 0.95]", 0, 0.99999999,
+     NULL, NULL, "decay of the two moments"},
+    {"eps", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.eps), "1e-8", 1e-30, 1, NULL, NULL,
+     "added to the root of the second moment"},
+    {"weight_decay", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.weight_decay), "0.1", 0, 1e6, NULL,
+     NULL, "of matrices; biases and norms have none"},
+};
+static const struct weft_field_table optimizer_table = {"optimizer", "How parameters move.",
+                                                        ROWS(optimizer_fields)};
+
+static const struct weft_field schedule_fields[] = {
+    {"type", WEFT_FIELD_CHOICE, AT(weft_train, lr_schedule.type), "\"constant\"", 0, 0, schedules,
+     NULL, "after the warm-up"},
+    {"warmup_steps", WEFT_FIELD_INTEGER, AT(weft_train, lr_schedule.warmup_steps), "0", 0, LARGE,
+     NULL, NULL, "steps in which the rate rises from 0 to lr"},
+    {"min_ratio", WEFT_FIELD_NUMBER, AT(weft_train, lr_schedule.min_ratio), "0.1", 0, 1, NULL, NULL,
+     "cosine: the last rate / lr"},
+};
+static const struct weft_field_table schedule_table = {"lr_schedule", "The rate over the steps.",
+                                                       ROWS(schedule_fields)};
+
+static const struct weft_field train_fields[] = {
+    {"steps", WEFT_FIELD_INTEGER, AT(weft_train, steps), "100", 1, 1e12, NULL, NULL,
+     "training steps"},
+    {"micro_batch", WEFT_FIELD_INTEGER, AT(weft_train, micro_batch), NULL, 1, 1048576, NULL, NULL,
+     "samples of one rank in one micro-step"},
+    {"grad_accum", WEFT_FIELD_INTEGER, AT(weft_train, grad_accum), "1", 1, 1, NULL, NULL,
+     "micro-steps a step: this version has one; raise micro_batch or ranks instead"},
+    {"seq_len", WEFT_FIELD_INTEGER, AT(weft_train, seq_len), NULL, 1, 16777216, NULL, NULL,
+     "tokens of a sample"},
+    {"seed", WEFT_FIELD_INTEGER, AT(weft_train, seed), "42", 0, LARGE, NULL, NULL,
+     "of the initial parameters and of the order of the data"},
+    {"data", WEFT_FIELD_STRING, AT(weft_train, data), "null", 0, 0, NULL, NULL,
+     "path of a text file, read as bytes; needed to train"},
+    {"precision", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &precision_table, "dtypes"},
+    {"reduce", WEFT_FIELD_CHOICE, AT(weft_train, cadence), "\"auto\"", 0, 0, cadences, NULL,
+     "with one micro-step a step, gradients are reduced once a step"},
+    {"optimizer", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &optimizer_table, "how parameters move"},
+    {"clip_norm", WEFT_FIELD_NUMBER, AT(weft_train, clip_norm), "1", 0, 1e12, NULL, NULL,
+     "longest gradient over all parameters; 0: any"},
+    {"lr_schedule", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &schedule_table,
+     "the rate over the steps"},
+    {"checkpoint", WEFT_FIELD_REFUSED, 0, "null", 0, 0, NULL, NULL,
+     "leave the key out, and train all steps in one run"},
+};
+const struct weft_field_table weft_train_table = {"train", "How it is trained.",
+                                                  ROWS(train_fields)};
+
+/* plan */
+
+static const struct weft_field plan_fields[] = {
+    {"planner", WEFT_FIELD_STRING, AT(weft_plan_options, planner), "\"ilp\"", 0, 0, NULL, NULL,
+     "ilp, greedy, all-fsdp, all-sdp, all-dp or random"},
+    {"time_limit", WEFT_FIELD_TIME, AT(weft_plan_options, time_limit_ns), "\"30s\"", 1e6,
+     24 * HOUR_NS, NULL, NULL, "of the solver"},
+    {"gap", WEFT_FIELD_NUMBER, AT(weft_plan_options, gap), "0.001", 0, 1, NULL, NULL,
+     "(step time - bound) / bound at which the solver stops"},
+    {"seed", WEFT_FIELD_INTEGER, AT(weft_plan_options, seed), "1", 0, LARGE, NULL, NULL,
+     "of the random planner"},
+    {"blocks", WEFT_FIELD_INTEGER, AT(weft_plan_options, blocks), "0", 0, 65536, NULL, NULL,
+     "blocks of every unit; 0: as many as block_size says"},
+    {"block_size", WEFT_FIELD_BYTES, AT(weft_plan_options, block_bytes), "null", 1, LARGE, NULL,
+     NULL, "smallest block; left out: what reaches block_efficiency in the profile"},
+    {"block_efficiency", WEFT_FIELD_NUMBER, AT(weft_plan_options, block_efficiency), "0.9", 0.01,
+     0.99, NULL, NULL, "share of the link's best bandwidth that a block reaches"},
+    {"fuse", WEFT_FIELD_BOOL, AT(weft_plan_options, fuse), "true", 0, 0, NULL, NULL,
+     "neighbouring layers smaller than a block share a unit"},
+};
+const struct weft_field_table weft_plan_table = {"plan", "How it is planned.", ROWS(plan_fields)};
+
+/* run */
+
+static const struct weft_field run_fields[] = {
+    {"version", WEFT_FIELD_INTEGER, AT(weft_run, version), "1", 1, 1, NULL, NULL,
+     "of this format: 1"},
+    {"model", WEFT_FIELD_SECTION, 0, NULL, 0, 0, NULL, &weft_model_table, "what is trained"},
+    {"cluster", WEFT_FIELD_SECTION, 0, NULL, 0, 0, NULL, &weft_cluster_table, "where"},
+    {"train", WEFT_FIELD_OBJECT, AT(weft_run, train), NULL, 0, 0, NULL, &weft_train_table, "how"},
+    {"plan", WEFT_FIELD_OBJECT, AT(weft_run, plan), "{}", 0, 0, NULL, &weft_plan_table,
+     "how it is planned"},
+};
+const struct weft_field_table weft_run_table = {
+    "config",
+    "A run. Relative paths count from the directory of the config file, wherever they stand.",
+    ROWS(run_fields)};

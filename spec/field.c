@@ -1,0 +1,436 @@
+#include "spec/field.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+
+/* What every part of a decoder needs to say where it is. */
+struct place {
+    const char *source, *path;
+    struct weft_pool *pool;
+    struct weft_findings *findings;
+};
+
+void weft_findings_init(struct weft_findings *findings)
+{
+    weft_text_init(&findings->text);
+    findings->count = 0;
+}
+
+void weft_findings_finish(struct weft_findings *findings)
+{
+    weft_text_finish(&findings->text);
+    findings->count = 0;
+}
+
+void weft_findings_add(struct weft_findings *findings, const char *source, const char *path,
+                       const char *format, ...)
+{
+    char what[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    size_t start = findings->text.length;
+    weft_text_addf(&findings->text, "%s: %s: %s", source, path, what);
+    /* A finding quotes what a stranger wrote: it stays one line and moves no cursor. */
+    for (size_t i = start; i < findings->text.length; i++) {
+        unsigned char c = (unsigned char)findings->text.data[i];
+        if (c < ' ' || c == 127) findings->text.data[i] = '?';
+    }
+    weft_text_add(&findings->text, "\n");
+    findings->count++;
+}
+
+enum weft_status weft_findings_status(const struct weft_findings *findings, struct weft_error *err)
+{
+    enum { ROOM = WEFT_ERROR_TEXT_BYTES - 64 };
+    if (findings->count == 0) return WEFT_OK;
+    if (!weft_text_ok(&findings->text)) return weft_fail_memory(err, "the findings in a config");
+    const char *text = weft_text_chars(&findings->text);
+    int32_t shown = 0;
+    size_t length = 0;
+    for (const char *end; shown < findings->count; shown++) {
+        end = strchr(text + length, '\n');
+        if (end == NULL || (size_t)(end - text) > ROOM) break;
+        length = (size_t)(end - text) + 1;
+    }
+    if (shown == 0) return weft_fail(err, WEFT_E_DATA, "%.*s...", ROOM, text);
+    if (shown == findings->count) return weft_fail(err, WEFT_E_DATA, "%.*s", (int)length - 1, text);
+    return weft_fail(err, WEFT_E_DATA, "%.*sand %d more", (int)length, text,
+                     findings->count - shown);
+}
+
+const struct weft_field *weft_field_find(const struct weft_field_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->n_fields; i++) {
+        if (strcmp(table->fields[i].name, name) == 0) return &table->fields[i];
+    }
+    return NULL;
+}
+
+const char *weft_field_kind_text(enum weft_field_kind kind)
+{
+    switch (kind) {
+    case WEFT_FIELD_INTEGER:
+        return "an integer";
+    case WEFT_FIELD_NUMBER:
+        return "a number";
+    case WEFT_FIELD_BOOL:
+        return "true or false";
+    case WEFT_FIELD_STRING:
+        return "a string";
+    case WEFT_FIELD_BYTES:
+        return "bytes with a unit, such as \"24GiB\"";
+    case WEFT_FIELD_RATE:
+        return "a rate with a unit, such as \"25GB/s\"";
+    case WEFT_FIELD_TIME:
+        return "a time with a unit, such as \"8us\"";
+    case WEFT_FIELD_COUNT_UNIT:
+        return "a count with a unit, such as \"312T\"";
+    case WEFT_FIELD_CHOICE:
+        return "one of the names";
+    case WEFT_FIELD_NUMBERS:
+        return "an array of 2 numbers";
+    case WEFT_FIELD_OBJECT:
+        return "an object";
+    case WEFT_FIELD_SECTION:
+        return "an object, or the path of a file that holds one";
+    case WEFT_FIELD_LIST:
+        return "an array of objects";
+    case WEFT_FIELD_REFUSED:
+        return "left out";
+    case WEFT_FIELD_KIND_COUNT:
+        break;
+    }
+    return "";
+}
+
+static void add(const struct place *place, const char *what)
+{
+    weft_findings_add(place->findings, place->source, place->path, "%s", what);
+}
+
+static const char *article(const struct weft_json_value *value)
+{
+    switch (weft_json_kind(value)) {
+    case WEFT_JSON_ARRAY:
+    case WEFT_JSON_OBJECT:
+        return "an ";
+    case WEFT_JSON_BOOL:
+    case WEFT_JSON_NUMBER:
+    case WEFT_JSON_STRING:
+        return "a ";
+    case WEFT_JSON_NULL:
+    case WEFT_JSON_KIND_COUNT:
+        break;
+    }
+    return "";
+}
+
+static void wrong_kind(const struct place *place, const struct weft_field *field,
+                       const struct weft_json_value *value)
+{
+    weft_findings_add(place->findings, place->source, place->path, "is %s%s; must be %s",
+                      article(value), weft_json_kind_name(weft_json_kind(value)),
+                      weft_field_kind_text(field->kind));
+}
+
+/* True when the number lies in the field's range; a range of one value explains itself. */
+static bool in_range(const struct place *place, const struct weft_field *field, double number)
+{
+    if (number >= field->least && number <= field->most) return true;
+    struct weft_text what;
+    weft_text_init(&what);
+    weft_field_show(field, number, &what);
+    if (field->least == field->most) {
+        weft_text_add(&what, " is not possible; must be ");
+        weft_field_show(field, field->least, &what);
+        weft_text_addf(&what, " (%s)", field->text);
+    } else {
+        weft_text_add(&what, " is out of range; must be ");
+        weft_field_show(field, field->least, &what);
+        weft_text_add(&what, " to ");
+        weft_field_show(field, field->most, &what);
+    }
+    add(place, weft_text_chars(&what));
+    weft_text_finish(&what);
+    return false;
+}
+
+static void decode_integer(const struct place *place, const struct weft_field *field,
+                           const struct weft_json_value *value, int64_t *target)
+{
+    double number;
+    if (!weft_json_number(value, &number)) {
+        wrong_kind(place, field, value);
+    } else if (in_range(place, field, number) && !weft_json_integer(value, target)) {
+        weft_findings_add(place->findings, place->source, place->path,
+                          "%.17g is not a whole number; must be an integer", number);
+    }
+}
+
+static void decode_number(const struct place *place, const struct weft_field *field,
+                          const struct weft_json_value *value, double *target)
+{
+    double number;
+    if (!weft_json_number(value, &number)) {
+        wrong_kind(place, field, value);
+    } else if (in_range(place, field, number)) {
+        *target = number;
+    }
+}
+
+static void decode_pair(const struct place *place, const struct weft_field *field,
+                        const struct weft_json_value *value, double *target)
+{
+    if (weft_json_kind(value) != WEFT_JSON_ARRAY || weft_json_count(value) != 2) {
+        wrong_kind(place, field, value);
+        return;
+    }
+    const struct weft_json_value *item = weft_json_first(value);
+    for (int i = 0; i < 2; i++, item = weft_json_next(item)) {
+        decode_number(place, field, item, &target[i]);
+    }
+}
+
+/* Values with a unit of measure: a string, read by base/units. */
+static void decode_unit(const struct place *place, const struct weft_field *field,
+                        const struct weft_json_value *value, void *target)
+{
+    const char *string;
+    if (!weft_json_string(value, &string)) {
+        wrong_kind(place, field, value);
+        return;
+    }
+    struct weft_error error = {0};
+    enum weft_status status;
+    int64_t integer = 0;
+    double number = 0;
+    bool whole = field->kind == WEFT_FIELD_BYTES || field->kind == WEFT_FIELD_TIME;
+    if (field->kind == WEFT_FIELD_BYTES) {
+        status = weft_units_bytes(string, &integer, &error);
+    } else if (field->kind == WEFT_FIELD_TIME) {
+        status = weft_units_ns(string, &integer, &error);
+    } else if (field->kind == WEFT_FIELD_RATE) {
+        status = weft_units_bytes_per_s(string, &number, &error);
+    } else {
+        status = weft_units_count(string, &number, &error);
+    }
+    if (status != WEFT_OK) {
+        add(place, error.text);
+    } else if (whole) {
+        if (in_range(place, field, (double)integer)) *(int64_t *)target = integer;
+    } else if (in_range(place, field, number)) {
+        *(double *)target = number;
+    }
+}
+
+/* Length of the first of the names in "fsdp=FULL_SHARD=zero3". */
+static size_t name_length(const char *names)
+{
+    return strcspn(names, "=");
+}
+
+void weft_field_choice(const struct weft_field *field, int index, struct weft_text *out)
+{
+    const char *names = field->choices[index];
+    weft_text_append(out, names, name_length(names));
+}
+
+static bool choice_has(const char *names, const char *name)
+{
+    size_t length = strlen(name);
+    while (true) {
+        size_t own = name_length(names);
+        if (own == length && memcmp(names, name, length) == 0) return true;
+        if (names[own] == '\0') return false;
+        names += own + 1;
+    }
+}
+
+static void unknown_choice(const struct place *place, const struct weft_field *field,
+                           const char *string)
+{
+    struct weft_text what;
+    weft_text_init(&what);
+    weft_text_addf(&what, "\"%s\" is not possible; must be ", string);
+    bool one = field->choices[1] == NULL;
+    for (int i = 0; field->choices[i] != NULL; i++) {
+        weft_text_add(&what, i == 0 ? "\"" : field->choices[i + 1] == NULL ? " or \"" : ", \"");
+        weft_field_choice(field, i, &what);
+        weft_text_add(&what, "\"");
+    }
+    if (one) weft_text_addf(&what, " (%s)", field->text);
+    add(place, weft_text_chars(&what));
+    weft_text_finish(&what);
+}
+
+static void decode_choice(const struct place *place, const struct weft_field *field,
+                          const struct weft_json_value *value, int *target)
+{
+    const char *string;
+    if (!weft_json_string(value, &string)) {
+        wrong_kind(place, field, value);
+        return;
+    }
+    for (int i = 0; field->choices[i] != NULL; i++) {
+        if (choice_has(field->choices[i], string)) {
+            *target = i;
+            return;
+        }
+    }
+    unknown_choice(place, field, string);
+}
+
+static void decode_string(const struct place *place, const struct weft_field *field,
+                          const struct weft_json_value *value, const char **target)
+{
+    const char *string;
+    if (!weft_json_string(value, &string)) {
+        wrong_kind(place, field, value);
+    } else if (string[0] == '\0') {
+        add(place, "is empty; leave the key out or write a value");
+    } else {
+        const char *copy = weft_pool_string(place->pool, string);
+        if (copy == NULL) place->findings->text.failed = true;
+        if (copy == NULL) place->findings->count++;
+        *target = copy;
+    }
+}
+
+static void decode_value(const struct place *place, const struct weft_field *field,
+                         const struct weft_json_value *value, void *target)
+{
+    enum weft_json_kind kind = weft_json_kind(value);
+    switch (field->kind) {
+    case WEFT_FIELD_INTEGER:
+        decode_integer(place, field, value, target);
+        return;
+    case WEFT_FIELD_NUMBER:
+        decode_number(place, field, value, target);
+        return;
+    case WEFT_FIELD_BOOL:
+        if (!weft_json_bool(value, target)) wrong_kind(place, field, value);
+        return;
+    case WEFT_FIELD_STRING:
+        decode_string(place, field, value, target);
+        return;
+    case WEFT_FIELD_BYTES:
+    case WEFT_FIELD_RATE:
+    case WEFT_FIELD_TIME:
+    case WEFT_FIELD_COUNT_UNIT:
+        decode_unit(place, field, value, target);
+        return;
+    case WEFT_FIELD_CHOICE:
+        decode_choice(place, field, value, target);
+        return;
+    case WEFT_FIELD_NUMBERS:
+        decode_pair(place, field, value, target);
+        return;
+    case WEFT_FIELD_OBJECT:
+        weft_field_decode(field->table, value, place->source, place->path, place->pool, target,
+                          place->findings);
+        return;
+    case WEFT_FIELD_SECTION:
+        if (kind != WEFT_JSON_OBJECT && kind != WEFT_JSON_STRING) wrong_kind(place, field, value);
+        return;
+    case WEFT_FIELD_LIST:
+        if (kind != WEFT_JSON_ARRAY) wrong_kind(place, field, value);
+        return;
+    case WEFT_FIELD_REFUSED:
+        weft_findings_add(place->findings, place->source, place->path,
+                          "this version does not have it; %s", field->text);
+        return;
+    case WEFT_FIELD_KIND_COUNT:
+        return;
+    }
+}
+
+/* The default, through the same decoder as what a person writes. */
+static void decode_fallback(const struct place *place, const struct weft_field *field, void *target)
+{
+    if (strcmp(field->fallback, "null") == 0) return;
+    struct weft_json *document = NULL;
+    struct weft_error error = {0};
+    if (weft_json_parse(field->fallback, strlen(field->fallback), "default", &document, &error) !=
+        WEFT_OK) {
+        add(place, error.text);
+        return;
+    }
+    decode_value(place, field, weft_json_root(document), target);
+    weft_json_destroy(document);
+}
+
+static void unknown_key(const struct place *place, const struct weft_field_table *table,
+                        const char *name)
+{
+    enum { MOST_KEYS = 64 };
+    const char *names[MOST_KEYS];
+    size_t n = 0;
+    for (size_t i = 0; i < table->n_fields && n < MOST_KEYS; i++) {
+        if (table->fields[i].kind != WEFT_FIELD_REFUSED) names[n++] = table->fields[i].name;
+    }
+    const char *near = weft_field_nearest(name, names, n);
+    if (near != NULL) {
+        weft_findings_add(place->findings, place->source, place->path,
+                          "unknown key; did you mean \"%s\"?", near);
+        return;
+    }
+    struct weft_text keys;
+    weft_text_init(&keys);
+    for (size_t i = 0; i < n; i++)
+        weft_text_addf(&keys, "%s%s", i == 0 ? "" : ", ", names[i]);
+    weft_findings_add(place->findings, place->source, place->path,
+                      "unknown key; the keys of \"%s\" are: %s", table->name,
+                      weft_text_chars(&keys));
+    weft_text_finish(&keys);
+}
+
+static bool is_annotation(const char *name)
+{
+    return strcmp(name, "$comment") == 0 || strcmp(name, "$schema") == 0;
+}
+
+void weft_field_decode(const struct weft_field_table *table, const struct weft_json_value *object,
+                       const char *source, const char *path, struct weft_pool *pool, void *target,
+                       struct weft_findings *findings)
+{
+    struct place here = {source, path, pool, findings};
+    if (object != NULL && weft_json_kind(object) != WEFT_JSON_OBJECT) {
+        weft_findings_add(findings, source, path, "is %s%s; must be an object", article(object),
+                          weft_json_kind_name(weft_json_kind(object)));
+        return;
+    }
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct weft_field *field = &table->fields[i];
+        const struct weft_json_value *value = weft_json_member(object, field->name);
+        struct weft_text inner;
+        weft_text_init(&inner);
+        weft_text_addf(&inner, "%s.%s", path, field->name);
+        struct place place = {source, weft_text_chars(&inner), pool, findings};
+        void *member = (char *)target + field->offset;
+        if (value != NULL) {
+            decode_value(&place, field, value, member);
+        } else if (field->fallback != NULL) {
+            decode_fallback(&place, field, member);
+        } else {
+            weft_findings_add(findings, source, path, "the key \"%s\" is missing; %s: %s",
+                              field->name, weft_field_kind_text(field->kind), field->text);
+        }
+        weft_text_finish(&inner);
+    }
+    for (const struct weft_json_value *value = weft_json_first(object); value != NULL;
+         value = weft_json_next(value)) {
+        const char *name = weft_json_name(value);
+        if (is_annotation(name) || weft_field_find(table, name) != NULL) continue;
+        struct weft_text inner;
+        weft_text_init(&inner);
+        weft_text_addf(&inner, "%s.%s", path, name);
+        here.path = weft_text_chars(&inner);
+        unknown_key(&here, table, name);
+        weft_text_finish(&inner);
+    }
+}

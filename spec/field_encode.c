@@ -1,0 +1,207 @@
+/* The other direction: values to the text that the decoder reads back to the same bits. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "spec/field.h"
+
+struct unit {
+    const char *name;
+    double size;
+};
+
+static const struct unit byte_units[] = {
+    {"TiB", 1099511627776},
+    {"GiB", 1073741824},
+    {"MiB", 1048576},
+    {"KiB", 1024},
+    {"B", 1},
+    {NULL, 0},
+};
+static const struct unit time_units[] = {
+    {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {NULL, 0}};
+static const struct unit rate_units[] = {
+    {"TB/s", 1e12}, {"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1}, {NULL, 0},
+};
+static const struct unit count_units[] = {
+    {"P", 1e15}, {"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}, {NULL, 0},
+};
+
+/* Whole numbers: the largest unit that divides. */
+static void show_whole(const struct unit *unit, double number, struct weft_text *out)
+{
+    int64_t whole = (int64_t)number;
+    while (unit[1].name != NULL && (whole == 0 || whole % (int64_t)unit->size != 0))
+        unit++;
+    weft_text_addf(out, "%" PRId64 "%s", whole / (int64_t)unit->size, unit->name);
+}
+
+static bool reads_back(enum weft_field_kind kind, const char *string, double number)
+{
+    double read;
+    enum weft_status status = kind == WEFT_FIELD_RATE ? weft_units_bytes_per_s(string, &read, NULL)
+                                                      : weft_units_count(string, &read, NULL);
+    return status == WEFT_OK && read == number;
+}
+
+/* Others: the largest unit and the fewest decimals that read back to the same number. */
+static void show_real(enum weft_field_kind kind, double number, struct weft_text *out)
+{
+    enum { MOST_DECIMALS = 18 };
+    char string[400];
+    const struct unit *units = kind == WEFT_FIELD_RATE ? rate_units : count_units;
+    for (const struct unit *unit = units; unit->name != NULL; unit++) {
+        if (number < unit->size && unit->size != 1) continue;
+        for (int decimals = 0; decimals <= MOST_DECIMALS; decimals++) {
+            snprintf(string, sizeof string, "%.*f%s", decimals, number / unit->size, unit->name);
+            if (!reads_back(kind, string, number)) continue;
+            weft_text_add(out, string);
+            return;
+        }
+    }
+    snprintf(string, sizeof string, "%.*g%s", 17, number, kind == WEFT_FIELD_RATE ? "B/s" : "");
+    weft_text_add(out, string);
+}
+
+void weft_field_show(const struct weft_field *field, double number, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    switch (field->kind) {
+    case WEFT_FIELD_BYTES:
+        show_whole(byte_units, number, out);
+        return;
+    case WEFT_FIELD_TIME:
+        show_whole(time_units, number, out);
+        return;
+    case WEFT_FIELD_RATE:
+    case WEFT_FIELD_COUNT_UNIT:
+        show_real(field->kind, number, out);
+        return;
+    case WEFT_FIELD_INTEGER:
+        weft_text_addf(out, "%.17g", number);
+        return;
+    case WEFT_FIELD_NUMBER:
+    case WEFT_FIELD_BOOL:
+    case WEFT_FIELD_STRING:
+    case WEFT_FIELD_CHOICE:
+    case WEFT_FIELD_NUMBERS:
+    case WEFT_FIELD_OBJECT:
+    case WEFT_FIELD_SECTION:
+    case WEFT_FIELD_LIST:
+    case WEFT_FIELD_REFUSED:
+    case WEFT_FIELD_KIND_COUNT:
+        break;
+    }
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_add_number(&writer, number);
+}
+
+/* A key whose default is "null" and that nobody gave. */
+static bool is_absent(const struct weft_field *field, const void *value)
+{
+    if (field->fallback == NULL || strcmp(field->fallback, "null") != 0) return false;
+    switch (field->kind) {
+    case WEFT_FIELD_INTEGER:
+    case WEFT_FIELD_BYTES:
+    case WEFT_FIELD_TIME:
+        return *(const int64_t *)value == 0;
+    case WEFT_FIELD_NUMBER:
+    case WEFT_FIELD_RATE:
+    case WEFT_FIELD_COUNT_UNIT:
+        return *(const double *)value == 0;
+    case WEFT_FIELD_STRING:
+        return *(const char *const *)value == NULL;
+    case WEFT_FIELD_BOOL:
+    case WEFT_FIELD_CHOICE:
+    case WEFT_FIELD_NUMBERS:
+    case WEFT_FIELD_OBJECT:
+    case WEFT_FIELD_SECTION:
+    case WEFT_FIELD_LIST:
+    case WEFT_FIELD_REFUSED:
+    case WEFT_FIELD_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+static void add_shown(const struct weft_field *field, double number,
+                      struct weft_json_writer *writer)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_field_show(field, number, &text);
+    if (!weft_text_ok(&text)) writer->text->failed = true;
+    weft_json_add_string(writer, weft_text_chars(&text));
+    weft_text_finish(&text);
+}
+
+static void add_choice(const struct weft_field *field, int index, struct weft_json_writer *writer)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_field_choice(field, index, &text);
+    if (!weft_text_ok(&text)) writer->text->failed = true;
+    weft_json_add_string(writer, weft_text_chars(&text));
+    weft_text_finish(&text);
+}
+
+void weft_field_encode_key(const struct weft_field *field, const void *target,
+                           struct weft_json_writer *writer)
+{
+    const void *value = (const char *)target + field->offset;
+    if (field->kind == WEFT_FIELD_SECTION || field->kind == WEFT_FIELD_LIST ||
+        field->kind == WEFT_FIELD_REFUSED || is_absent(field, value)) {
+        return;
+    }
+    weft_json_key(writer, field->name);
+    switch (field->kind) {
+    case WEFT_FIELD_INTEGER:
+        weft_json_add_integer(writer, *(const int64_t *)value);
+        return;
+    case WEFT_FIELD_NUMBER:
+        weft_json_add_number(writer, *(const double *)value);
+        return;
+    case WEFT_FIELD_BOOL:
+        weft_json_add_bool(writer, *(const bool *)value);
+        return;
+    case WEFT_FIELD_STRING:
+        weft_json_add_string(writer, *(const char *const *)value);
+        return;
+    case WEFT_FIELD_BYTES:
+    case WEFT_FIELD_TIME:
+        add_shown(field, (double)*(const int64_t *)value, writer);
+        return;
+    case WEFT_FIELD_RATE:
+    case WEFT_FIELD_COUNT_UNIT:
+        add_shown(field, *(const double *)value, writer);
+        return;
+    case WEFT_FIELD_CHOICE:
+        add_choice(field, *(const int *)value, writer);
+        return;
+    case WEFT_FIELD_NUMBERS:
+        weft_json_begin_array(writer);
+        weft_json_add_number(writer, ((const double *)value)[0]);
+        weft_json_add_number(writer, ((const double *)value)[1]);
+        weft_json_end_array(writer);
+        return;
+    case WEFT_FIELD_OBJECT:
+        weft_field_encode(field->table, value, writer);
+        return;
+    case WEFT_FIELD_SECTION:
+    case WEFT_FIELD_LIST:
+    case WEFT_FIELD_REFUSED:
+    case WEFT_FIELD_KIND_COUNT:
+        return;
+    }
+}
+
+void weft_field_encode(const struct weft_field_table *table, const void *target,
+                       struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    for (size_t i = 0; i < table->n_fields; i++) {
+        weft_field_encode_key(&table->fields[i], target, writer);
+    }
+    weft_json_end_object(writer);
+}

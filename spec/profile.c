@@ -1,0 +1,325 @@
+#include "spec/profile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+enum { VERSION = 1 };
+/* With one rank nothing is sent, and with an empty table nothing is known: any block size does,
+ * and this one keeps both the number of blocks and their size moderate. */
+static const int64_t plain_block_bytes = INT64_C(4) << 20;
+/* 2^53: what a JSON number holds exactly. 104 days in ns, 8 PiB. */
+static const int64_t most_integer = INT64_C(1) << 53;
+
+static const char *const collective_names[WEFT_COLLECTIVE_COUNT] = {
+    [WEFT_ALL_GATHER] = "all_gather",
+    [WEFT_REDUCE_SCATTER] = "reduce_scatter",
+    [WEFT_ALL_REDUCE] = "all_reduce",
+};
+
+const char *weft_collective_name(enum weft_collective kind)
+{
+    return (unsigned)kind < WEFT_COLLECTIVE_COUNT ? collective_names[kind] : "no collective";
+}
+
+/* The segment (its right end) that gives the value at x >= the first point. */
+static int32_t segment(const struct weft_curve *curve, int64_t x)
+{
+    int32_t low = 1, high = curve->n - 1;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (curve->x[middle] >= x) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+int64_t weft_curve_at(const struct weft_curve *curve, int64_t x)
+{
+    const double most_ns = 4e18;
+    if (curve->n == 0) return 0;
+    if (curve->n == 1 || x <= curve->x[0]) return curve->ns[0] > 0 ? curve->ns[0] : 0;
+    int32_t right = segment(curve, x);
+    double x0 = (double)curve->x[right - 1], x1 = (double)curve->x[right];
+    double y0 = (double)curve->ns[right - 1], y1 = (double)curve->ns[right];
+    double y = y0 + (y1 - y0) * (((double)x - x0) / (x1 - x0));
+    if (y <= 0) return 0;
+    return y < most_ns ? (int64_t)floor(y + 0.5) : (int64_t)most_ns;
+}
+
+const struct weft_layer_times *weft_profile_layer(const struct weft_profile *profile,
+                                                  const char *key)
+{
+    for (int32_t i = 0; i < profile->n_layers; i++) {
+        if (strcmp(profile->layers[i].key, key) == 0) return &profile->layers[i];
+    }
+    return NULL;
+}
+
+int64_t weft_profile_block_bytes(const struct weft_profile *profile, double efficiency)
+{
+    const struct weft_curve *curve = &profile->collectives[WEFT_ALL_GATHER];
+    double best = 0; /* bytes a ns */
+    for (int32_t i = 0; i < curve->n; i++) {
+        if (curve->ns[i] <= 0) return plain_block_bytes;
+        double rate = (double)curve->x[i] / (double)curve->ns[i];
+        if (rate > best) best = rate;
+    }
+    double wanted = efficiency * best;
+    if (wanted <= 0) return plain_block_bytes;
+    int32_t reached = 0;
+    while (reached + 1 < curve->n &&
+           (double)curve->x[reached] / (double)curve->ns[reached] < wanted) {
+        reached++;
+    }
+    /* x / ns(x) = wanted on the segment that ends there; before the first point ns is constant. */
+    double x0 = 0, y0 = (double)curve->ns[0], slope = 0;
+    if (reached > 0) {
+        x0 = (double)curve->x[reached - 1];
+        y0 = (double)curve->ns[reached - 1];
+        slope = ((double)curve->ns[reached] - y0) / ((double)curve->x[reached] - x0);
+    }
+    double x = wanted * (y0 - slope * x0) / (1 - wanted * slope);
+    double most = (double)curve->x[reached];
+    if (!(x > x0) || x > most) x = most;
+    int64_t bytes = (int64_t)ceil(x);
+    return bytes < 1 ? 1 : bytes;
+}
+
+void weft_profile_destroy(struct weft_profile *profile)
+{
+    if (profile == NULL) return;
+    weft_pool_finish(&profile->pool);
+    free(profile);
+}
+
+static void write_curve(struct weft_json_writer *writer, const char *name, const char *x_name,
+                        const struct weft_curve *curve)
+{
+    if (curve->n == 0) return;
+    weft_json_key(writer, name);
+    weft_json_begin_object(writer);
+    weft_json_key(writer, x_name);
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < curve->n; i++)
+        weft_json_add_integer(writer, curve->x[i]);
+    weft_json_end_array(writer);
+    weft_json_key(writer, "ns");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < curve->n; i++)
+        weft_json_add_integer(writer, curve->ns[i]);
+    weft_json_end_array(writer);
+    weft_json_end_object(writer);
+}
+
+void weft_profile_write(const struct weft_profile *profile, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "format", "weft-profile");
+    weft_json_put_integer(&writer, "version", VERSION);
+    weft_json_put_string(&writer, "source", profile->source);
+    weft_json_put_string(&writer, "machine", profile->machine);
+    weft_json_put_integer(&writer, "ranks", profile->ranks);
+    weft_json_key(&writer, "layers");
+    weft_json_begin_array(&writer);
+    for (int32_t i = 0; i < profile->n_layers; i++) {
+        weft_json_begin_object(&writer);
+        weft_json_flat(&writer);
+        weft_json_put_string(&writer, "key", profile->layers[i].key);
+        weft_json_put_integer(&writer, "forward_ns", profile->layers[i].forward_ns);
+        weft_json_put_integer(&writer, "backward_ns", profile->layers[i].backward_ns);
+        weft_json_end_object(&writer);
+    }
+    weft_json_end_array(&writer);
+    weft_json_key(&writer, "collectives");
+    weft_json_begin_object(&writer);
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        write_curve(&writer, collective_names[kind], "bytes", &profile->collectives[kind]);
+    }
+    weft_json_end_object(&writer);
+    write_curve(&writer, "update", "elements", &profile->update);
+    write_curve(&writer, "norm", "elements", &profile->norm);
+    if (profile->agree_ns >= 0) weft_json_put_integer(&writer, "agree_ns", profile->agree_ns);
+    if (profile->base_bytes >= 0) weft_json_put_integer(&writer, "base_bytes", profile->base_bytes);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+/* A number list of a curve; each is in [0, 2^53] and, for x, more than the one before. */
+static enum weft_status read_numbers(const struct weft_json_value *array, const char *where,
+                                     const char *name, bool increasing, struct weft_pool *pool,
+                                     const int64_t **out, int32_t *n, struct weft_error *err)
+{
+    enum { MOST_POINTS = 65536 };
+    size_t count = weft_json_count(array), i = 0;
+    if (count == 0 || count > MOST_POINTS) {
+        return weft_fail(err, WEFT_E_DATA, "%s: %s has %zu points; must have 1 to %d", where, name,
+                         count, MOST_POINTS);
+    }
+    int64_t *numbers = weft_pool_array(pool, count, sizeof *numbers);
+    if (numbers == NULL) return weft_fail_memory(err, "a profile");
+    for (const struct weft_json_value *value = weft_json_first(array); value != NULL;
+         value = weft_json_next(value), i++) {
+        if (!weft_json_integer(value, &numbers[i]) || numbers[i] < 0) {
+            return weft_fail(err, WEFT_E_DATA, "%s: %s[%zu] is no integer from 0 to 2^53", where,
+                             name, i);
+        }
+        if (increasing && i > 0 && numbers[i] <= numbers[i - 1]) {
+            return weft_fail(err, WEFT_E_DATA, "%s: %s[%zu] is not more than the one before it",
+                             where, name, i);
+        }
+    }
+    *out = numbers;
+    *n = (int32_t)count;
+    return WEFT_OK;
+}
+
+/* An absent curve stays empty. */
+static enum weft_status read_curve(const struct weft_json_value *object, const char *source,
+                                   const char *name, const char *x_name, struct weft_pool *pool,
+                                   struct weft_curve *out, struct weft_error *err)
+{
+    const struct weft_json_value *curve = weft_json_member(object, name), *x, *ns;
+    struct weft_curve read = {0};
+    int32_t n_ns = 0;
+    if (curve == NULL) return WEFT_OK;
+    char *where = weft_pool_format(pool, "%s: %s", source, name);
+    if (where == NULL) return weft_fail_memory(err, "a profile");
+    WEFT_TRY(weft_json_need(curve, where, x_name, WEFT_JSON_ARRAY, &x, err));
+    WEFT_TRY(weft_json_need(curve, where, "ns", WEFT_JSON_ARRAY, &ns, err));
+    WEFT_TRY(read_numbers(x, where, x_name, true, pool, &read.x, &read.n, err));
+    WEFT_TRY(read_numbers(ns, where, "ns", false, pool, &read.ns, &n_ns, err));
+    if (n_ns != read.n) {
+        return weft_fail(err, WEFT_E_DATA, "%s: %d %s but %d ns; must be as many", where, read.n,
+                         x_name, n_ns);
+    }
+    *out = read;
+    return WEFT_OK;
+}
+
+static enum weft_status read_layers(const struct weft_json_value *root, const char *source,
+                                    struct weft_profile *profile, struct weft_error *err)
+{
+    const struct weft_json_value *list;
+    enum { MOST_LAYERS = 65536 };
+    WEFT_TRY(weft_json_need(root, source, "layers", WEFT_JSON_ARRAY, &list, err));
+    size_t n = weft_json_count(list);
+    if (n > MOST_LAYERS) {
+        return weft_fail(err, WEFT_E_DATA, "%s: layers has %zu entries; must have at most %d",
+                         source, n, MOST_LAYERS);
+    }
+    profile->layers = weft_pool_array(&profile->pool, n, sizeof *profile->layers);
+    if (profile->layers == NULL) return weft_fail_memory(err, "a profile");
+    for (const struct weft_json_value *value = weft_json_first(list); value != NULL;
+         value = weft_json_next(value)) {
+        char where[512];
+        struct weft_layer_times times;
+        snprintf(where, sizeof where, "%s: layers[%d]", source, profile->n_layers);
+        WEFT_TRY(weft_json_need_string(value, where, "key", &times.key, err));
+        WEFT_TRY(weft_json_need_integer(value, where, "forward_ns", 0, most_integer,
+                                        &times.forward_ns, err));
+        WEFT_TRY(weft_json_need_integer(value, where, "backward_ns", 0, most_integer,
+                                        &times.backward_ns, err));
+        if (weft_profile_layer(profile, times.key) != NULL) {
+            return weft_fail(err, WEFT_E_DATA, "%s: \"%s\" is there twice", where, times.key);
+        }
+        times.key = weft_pool_string(&profile->pool, times.key);
+        if (times.key == NULL) return weft_fail_memory(err, "a profile");
+        profile->layers[profile->n_layers++] = times;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_strings(const struct weft_json_value *root, const char *source,
+                                     struct weft_profile *profile, struct weft_error *err)
+{
+    const char *format;
+    int64_t version;
+    WEFT_TRY(weft_json_need_string(root, source, "format", &format, err));
+    if (strcmp(format, "weft-profile") != 0) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: its format is \"%s\", not \"weft-profile\"; make one with "
+                         "`weft profile`",
+                         source, format);
+    }
+    WEFT_TRY(weft_json_need_integer(root, source, "version", 0, most_integer, &version, err));
+    if (version != VERSION) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: its version is %lld and this program reads %d; make it again with "
+                         "`weft profile`",
+                         source, (long long)version, VERSION);
+    }
+    WEFT_TRY(weft_json_need_string(root, source, "source", &profile->source, err));
+    WEFT_TRY(weft_json_need_string(root, source, "machine", &profile->machine, err));
+    profile->source = weft_pool_string(&profile->pool, profile->source);
+    profile->machine = weft_pool_string(&profile->pool, profile->machine);
+    if (profile->source == NULL || profile->machine == NULL) {
+        return weft_fail_memory(err, "a profile");
+    }
+    return weft_json_need_integer(root, source, "ranks", 1, 65536, &profile->ranks, err);
+}
+
+/* An integer that a profile may lack: -1 then. */
+static enum weft_status read_optional(const struct weft_json_value *root, const char *source,
+                                      const char *name, int64_t *out, struct weft_error *err)
+{
+    *out = -1;
+    if (weft_json_member(root, name) == NULL) return WEFT_OK;
+    return weft_json_need_integer(root, source, name, 0, most_integer, out, err);
+}
+
+static enum weft_status read_profile(const struct weft_json_value *root, const char *source,
+                                     struct weft_profile *profile, struct weft_error *err)
+{
+    struct weft_pool *pool = &profile->pool;
+    const struct weft_json_value *collectives;
+    if (weft_json_kind(root) != WEFT_JSON_OBJECT) {
+        return weft_fail(err, WEFT_E_DATA, "%s: is no object; make a profile with `weft profile`",
+                         source);
+    }
+    WEFT_TRY(read_strings(root, source, profile, err));
+    WEFT_TRY(read_layers(root, source, profile, err));
+    WEFT_TRY(weft_json_need(root, source, "collectives", WEFT_JSON_OBJECT, &collectives, err));
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        WEFT_TRY(read_curve(collectives, source, collective_names[kind], "bytes", pool,
+                            &profile->collectives[kind], err));
+    }
+    WEFT_TRY(read_curve(root, source, "update", "elements", pool, &profile->update, err));
+    WEFT_TRY(read_curve(root, source, "norm", "elements", pool, &profile->norm, err));
+    WEFT_TRY(read_optional(root, source, "agree_ns", &profile->agree_ns, err));
+    return read_optional(root, source, "base_bytes", &profile->base_bytes, err);
+}
+
+enum weft_status weft_profile_parse(const char *bytes, size_t length, const char *source,
+                                    struct weft_profile **out, struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    struct weft_text text;
+    enum weft_status status;
+    weft_text_init(&text);
+    struct weft_profile *profile = calloc(1, sizeof *profile);
+    if (profile == NULL) return weft_fail_memory(err, "a profile");
+    WEFT_TRY_GOTO(done, weft_json_parse(bytes, length, source, &document, err));
+    WEFT_TRY_GOTO(done, read_profile(weft_json_root(document), source, profile, err));
+    weft_profile_write(profile, &text);
+    if (!weft_text_ok(&text)) {
+        status = weft_fail_memory(err, "a profile");
+        goto done;
+    }
+    profile->hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    *out = profile;
+    profile = NULL;
+done:
+    weft_text_finish(&text);
+    weft_json_destroy(document);
+    weft_profile_destroy(profile);
+    return status;
+}

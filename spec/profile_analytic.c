@@ -1,0 +1,347 @@
+/* Times from the figures that the user gives, part by part, so that a measured profile may have
+ * some of the parts and the figures give the others. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "spec/layer.h"
+#include "spec/profile.h"
+
+enum {
+    FIRST_POINT = 10, /* 2^10 = 1 KiB (or elements) */
+    LAST_POINT = 33,  /* 2^33 = 8 GiB */
+    POINTS = LAST_POINT - FIRST_POINT + 1,
+    /* AdamW in f32 reads parameter, gradient and two moments and writes all but the gradient. */
+    UPDATE_BYTES = 28,
+    NORM_BYTES = 4,    /* the gradient is read once, in f32 */
+    AGREE_BYTES = 8192 /* what ranks sum at the end of a step */
+};
+
+/* Where a missing figure would have come from, for messages. */
+struct figures {
+    const struct weft_config *config;
+    const char *measured; /* source of the measured profile, or NULL */
+};
+
+static enum weft_status missing(const struct figures *figures, const char *figure, const char *part,
+                                struct weft_error *err)
+{
+    if (figures->measured != NULL) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: no %s, and %s does not give cluster.%s to compute it from; run `weft "
+                         "profile` or give it",
+                         figures->measured, part, figures->config->source, figure);
+    }
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: $.cluster.%s is missing: without it there is no %s; give it, or run `weft "
+        "profile` and name its result in cluster.profile",
+        figures->config->source, figure, part);
+}
+
+/* Rounded up, and never beyond what a profile's file can hold. */
+static int64_t to_ns(double seconds)
+{
+    const double most = 9007199254740992.0;
+    double ns = ceil(seconds * 1e9);
+    return ns < most ? (int64_t)ns : (int64_t)most;
+}
+
+static double peak_flops(const struct weft_config *config, const char **figure)
+{
+    const struct weft_device_spec *device = &config->cluster.device;
+    switch ((enum weft_dtype)config->train.precision.compute) {
+    case WEFT_F32:
+        *figure = "device.flops.f32";
+        return device->flops.f32;
+    case WEFT_BF16:
+        *figure = "device.flops.bf16";
+        return device->flops.bf16;
+    case WEFT_F16:
+        *figure = "device.flops.f16";
+        return device->flops.f16;
+    case WEFT_DTYPE_COUNT:
+        break;
+    }
+    *figure = "device.flops";
+    return 0;
+}
+
+/* flops / (peak x efficiency), and no less than moved bytes / memory bandwidth (clusters.md). */
+static enum weft_status layer_times(const struct figures *figures, const struct weft_layer *layer,
+                                    struct weft_layer_times *out, struct weft_error *err)
+{
+    const struct weft_device_spec *device = &figures->config->cluster.device;
+    struct weft_batch batch = weft_config_batch(figures->config);
+    struct weft_layer_work work;
+    const char *figure;
+    WEFT_TRY(weft_layer_work(layer, &batch, &work, err));
+    double peak = peak_flops(figures->config, &figure);
+    if (peak <= 0) return missing(figures, figure, "time of its layers", err);
+    if (device->memory_bytes_per_s <= 0) {
+        return missing(figures, "device.memory_bandwidth", "time of its layers", err);
+    }
+    double rate = peak * device->efficiency, bandwidth = device->memory_bytes_per_s;
+    out->forward_ns = to_ns(fmax(work.forward_flops / rate, work.forward_moved_bytes / bandwidth));
+    out->backward_ns =
+        to_ns(fmax(work.backward_flops / rate, work.backward_moved_bytes / bandwidth));
+    return WEFT_OK;
+}
+
+/* One entry for every distinct layer of the model, measured where it was. */
+static enum weft_status fill_layers(const struct figures *figures,
+                                    const struct weft_profile *measured,
+                                    struct weft_profile *profile, bool *analytic,
+                                    struct weft_error *err)
+{
+    const struct weft_model *model = figures->config->model;
+    struct weft_batch batch = weft_config_batch(figures->config);
+    profile->layers =
+        weft_pool_array(&profile->pool, (size_t)model->n_layers, sizeof *profile->layers);
+    if (profile->layers == NULL) return weft_fail_memory(err, "a profile");
+    for (int32_t i = 0; i < model->n_layers; i++) {
+        const struct weft_layer *layer = &model->layers[i];
+        struct weft_layer_times times = {.key = weft_layer_key(&profile->pool, layer, &batch)};
+        if (times.key == NULL) return weft_fail_memory(err, "a profile");
+        if (weft_profile_layer(profile, times.key) != NULL) continue;
+        const struct weft_layer_times *found =
+            measured == NULL ? NULL : weft_profile_layer(measured, times.key);
+        if (found != NULL) {
+            times.forward_ns = found->forward_ns;
+            times.backward_ns = found->backward_ns;
+        } else {
+            struct weft_error error = {0};
+            enum weft_status status = layer_times(figures, layer, &times, &error);
+            if (status != WEFT_OK) {
+                return weft_fail(err, status, "layer \"%s\" (%s): %s", layer->name, times.key,
+                                 error.text);
+            }
+            *analytic = true;
+        }
+        profile->layers[profile->n_layers++] = times;
+    }
+    return WEFT_OK;
+}
+
+/* Points at the powers of two, seconds(x, context) at each. */
+static enum weft_status make_curve(struct weft_pool *pool,
+                                   double (*seconds)(double x, const void *context),
+                                   const void *context, struct weft_curve *out,
+                                   struct weft_error *err)
+{
+    int64_t *x = weft_pool_array(pool, POINTS, sizeof *x);
+    int64_t *ns = weft_pool_array(pool, POINTS, sizeof *ns);
+    if (x == NULL || ns == NULL) return weft_fail_memory(err, "a profile");
+    for (int i = 0; i < POINTS; i++) {
+        x[i] = INT64_C(1) << (FIRST_POINT + i);
+        ns[i] = to_ns(seconds((double)x[i], context));
+    }
+    *out = (struct weft_curve){POINTS, x, ns};
+    return WEFT_OK;
+}
+
+struct network {
+    struct weft_link links[2]; /* that a collective goes over; its time is the slower one's */
+    int n;
+    double ranks, passes; /* AllReduce passes twice: ReduceScatter, then AllGather */
+};
+
+static double collective_s(double bytes, const void *context)
+{
+    const struct network *network = context;
+    double longest = 0;
+    for (int i = 0; i < network->n; i++) {
+        const struct weft_link *link = &network->links[i];
+        double share = bytes * (network->ranks - 1) / network->ranks;
+        longest = fmax(longest, (double)link->alpha_ns * 1e-9 + share / link->bytes_per_s);
+    }
+    return network->passes * longest;
+}
+
+static enum weft_status find_network(const struct figures *figures, struct network *out,
+                                     struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &figures->config->cluster;
+    bool nodes = cluster->ranks > cluster->ranks_per_node;
+    bool within = cluster->ranks_per_node > 1;
+    *out = (struct network){.ranks = (double)cluster->ranks};
+    if (cluster->ranks == 1) return WEFT_OK; /* nothing is sent */
+    if (nodes && cluster->link.inter.bytes_per_s <= 0) {
+        return missing(figures, "link.inter.bandwidth", "time of collectives between nodes", err);
+    }
+    if (within && cluster->link.intra.bytes_per_s <= 0) {
+        return missing(figures, "link.intra.bandwidth", "time of collectives in a node", err);
+    }
+    if (nodes) out->links[out->n++] = cluster->link.inter;
+    if (within) out->links[out->n++] = cluster->link.intra;
+    return WEFT_OK;
+}
+
+static enum weft_status fill_collectives(const struct figures *figures,
+                                         const struct weft_profile *measured,
+                                         struct weft_profile *profile, bool *analytic,
+                                         struct weft_error *err)
+{
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        struct network network;
+        if (measured != NULL && measured->collectives[kind].n > 0) {
+            profile->collectives[kind] = measured->collectives[kind];
+            continue;
+        }
+        WEFT_TRY(find_network(figures, &network, err));
+        network.passes = kind == WEFT_ALL_REDUCE ? 2 : 1;
+        WEFT_TRY(
+            make_curve(&profile->pool, collective_s, &network, &profile->collectives[kind], err));
+        *analytic = true;
+    }
+    if (measured != NULL && measured->agree_ns >= 0) {
+        profile->agree_ns = measured->agree_ns;
+        return WEFT_OK;
+    }
+    struct network network;
+    WEFT_TRY(find_network(figures, &network, err));
+    network.passes = 2;
+    profile->agree_ns = to_ns(collective_s(AGREE_BYTES, &network));
+    *analytic = true;
+    return WEFT_OK;
+}
+
+static double moved_s(double elements, const void *context)
+{
+    return elements * *(const double *)context;
+}
+
+/* A pass over memory that moves so many bytes an element. */
+static enum weft_status fill_pass(const struct figures *figures, const struct weft_curve *measured,
+                                  int bytes, const char *part, struct weft_pool *pool,
+                                  struct weft_curve *out, bool *analytic, struct weft_error *err)
+{
+    double bandwidth = figures->config->cluster.device.memory_bytes_per_s;
+    if (measured != NULL && measured->n > 0) {
+        *out = *measured;
+        return WEFT_OK;
+    }
+    if (bandwidth <= 0) return missing(figures, "device.memory_bandwidth", part, err);
+    double seconds_an_element = bytes / bandwidth;
+    *analytic = true;
+    return make_curve(pool, moved_s, &seconds_an_element, out, err);
+}
+
+/* Which parts were computed, for `source` and `machine`. */
+struct origins {
+    bool layers, collectives, update, norm, base;
+};
+
+static enum weft_status describe(const struct figures *figures, const struct weft_profile *measured,
+                                 const struct origins *origins, struct weft_profile *profile,
+                                 struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &figures->config->cluster;
+    struct weft_text parts;
+    weft_text_init(&parts);
+    const struct {
+        bool is;
+        const char *name;
+    } all[] = {{origins->layers, "layers"},
+               {origins->collectives, "collectives"},
+               {origins->update, "update"},
+               {origins->norm, "norm"},
+               {origins->base, "base"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (all[i].is) weft_text_addf(&parts, "%s%s", parts.length > 0 ? ", " : "", all[i].name);
+    }
+    if (measured == NULL) {
+        profile->source = weft_pool_string(&profile->pool, "analytic");
+        profile->machine =
+            weft_pool_format(&profile->pool, "%lld ranks, %lld a node, from the config's figures",
+                             (long long)cluster->ranks, (long long)cluster->ranks_per_node);
+    } else {
+        profile->source =
+            weft_pool_format(&profile->pool, parts.length > 0 ? "%s, with analytic %s" : "%s",
+                             measured->source, weft_text_chars(&parts));
+        profile->machine = weft_pool_string(&profile->pool, measured->machine);
+    }
+    bool ok = weft_text_ok(&parts);
+    weft_text_finish(&parts);
+    if (!ok || profile->source == NULL || profile->machine == NULL) {
+        return weft_fail_memory(err, "a profile");
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status fill(const struct figures *figures, const struct weft_profile *measured,
+                             struct weft_profile *profile, struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &figures->config->cluster;
+    struct origins origins = {0};
+    profile->ranks = cluster->ranks;
+    WEFT_TRY(fill_layers(figures, measured, profile, &origins.layers, err));
+    WEFT_TRY(fill_collectives(figures, measured, profile, &origins.collectives, err));
+    WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->update, UPDATE_BYTES,
+                       "time of updates", &profile->pool, &profile->update, &origins.update, err));
+    WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->norm, NORM_BYTES,
+                       "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));
+    origins.base = measured == NULL || measured->base_bytes < 0;
+    profile->base_bytes = origins.base ? cluster->base_bytes : measured->base_bytes;
+    return describe(figures, measured, &origins, profile, err);
+}
+
+/* The profile from both sources. Writing and reading it back gives it its hash and memory that it
+ * does not share with the measured one. */
+static enum weft_status combine(const struct figures *figures, const struct weft_profile *measured,
+                                struct weft_profile **out, struct weft_error *err)
+{
+    struct weft_text text;
+    enum weft_status status;
+    weft_text_init(&text);
+    struct weft_profile *profile = calloc(1, sizeof *profile);
+    if (profile == NULL) return weft_fail_memory(err, "a profile");
+    WEFT_TRY_GOTO(done, fill(figures, measured, profile, err));
+    weft_profile_write(profile, &text);
+    if (!weft_text_ok(&text)) {
+        status = weft_fail_memory(err, "a profile");
+        goto done;
+    }
+    WEFT_TRY_GOTO(done, weft_profile_parse(weft_text_chars(&text), text.length, "resolved profile",
+                                           out, err));
+done:
+    weft_text_finish(&text);
+    weft_profile_destroy(profile);
+    return status;
+}
+
+enum weft_status weft_profile_analytic(const struct weft_config *config, struct weft_profile **out,
+                                       struct weft_error *err)
+{
+    struct figures figures = {.config = config};
+    return combine(&figures, NULL, out, err);
+}
+
+enum weft_status weft_profile_resolve(const struct weft_config *config, struct weft_profile **out,
+                                      struct weft_error *err)
+{
+    const int64_t most_bytes = INT64_C(1) << 28;
+    const char *path = config->cluster.profile;
+    struct figures figures = {.config = config, .measured = path};
+    struct weft_profile *measured = NULL;
+    char *bytes = NULL;
+    size_t length = 0;
+    enum weft_status status;
+    if (path == NULL) return weft_profile_analytic(config, out, err);
+    WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
+    WEFT_TRY_GOTO(done, weft_profile_parse(bytes, length, path, &measured, err));
+    if (measured->ranks != config->cluster.ranks) {
+        status = weft_fail(err, WEFT_E_DATA,
+                           "%s: made for %lld ranks, and the cluster of %s has %lld; run `weft "
+                           "profile` with as many",
+                           path, (long long)measured->ranks, config->source,
+                           (long long)config->cluster.ranks);
+        goto done;
+    }
+    WEFT_TRY_GOTO(done, combine(&figures, measured, out, err));
+done:
+    free(bytes);
+    weft_profile_destroy(measured);
+    return status;
+}

@@ -1,0 +1,78 @@
+/* A packing is a set of bodies that get offsets one after another, each at the lowest offset where
+ * it meets none of those before it. A body is a buffer as the packing sees it: segments (runs of
+ * pieces with the same life) at fixed places. Which body comes when is layout.c's to try. Private
+ * to memory_model/. */
+#ifndef WEFT_MEMORY_MODEL_PACKING_H
+#define WEFT_MEMORY_MODEL_PACKING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "base/status.h"
+#include "memory_model/layout.h"
+
+struct weft_packing_segment {
+    int64_t at; /* in its body */
+    int64_t bytes;
+    int32_t first, length; /* slots: the life, from `first` on, round the end */
+};
+
+struct weft_packing_body {
+    int32_t buffer; /* that it stands for */
+    int32_t n_segments;
+    const struct weft_packing_segment *segments; /* by `at` */
+    int64_t bytes;
+    double area;           /* bytes times slots */
+    int64_t crowd_bytes;   /* the most that lives in a slot of its life, itself included */
+    int32_t first, length; /* slots of its longest segment */
+};
+
+/* A segment that has its place. */
+struct weft_packing_tenant {
+    int64_t begin, end;
+    int32_t first, length;
+};
+
+struct weft_packing {
+    int32_t n_slots;
+    int32_t n_bodies;
+    struct weft_packing_body *bodies;
+    int64_t *slot_bytes; /* by slot: live sum of the bodies */
+    /* The state of one pass. */
+    bool mirrored; /* bodies stand on their heads, to be turned over with weft_packing_turn */
+    int32_t n_tenants;
+    struct weft_packing_tenant *tenants; /* by begin */
+    int64_t *offsets;                    /* by body; -1 before it has one */
+    int32_t *cursors;                    /* scratch, by segment of one body */
+    int64_t end_bytes;                   /* highest end so far */
+    int64_t work;                        /* tenants looked at, all passes together */
+};
+
+/* Bodies of those buffers that do not live in all slots (those need no packing), arrays the pool's.
+ * Buffers and their lives are only read. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_packing_fill(struct weft_packing *packing,
+                                                 struct weft_pool *pool,
+                                                 const struct weft_layout_buffer *buffers,
+                                                 int32_t n_buffers, int32_t n_slots,
+                                                 struct weft_error *err);
+
+/* True when every piece of the buffer lives in every slot. */
+bool weft_packing_is_resident(const struct weft_layout_buffer *buffer, int32_t n_slots);
+
+/* Slots of a life. */
+int32_t weft_packing_length(struct weft_life life, int32_t n_slots);
+
+/* Starts a pass: no body has a place. */
+void weft_packing_clear(struct weft_packing *packing, bool mirrored);
+
+/* Gives a body its lowest offset, unless its end would exceed limit_bytes: then false. */
+bool weft_packing_place(struct weft_packing *packing, int32_t body, int64_t limit_bytes);
+
+/* Gives a body the offset, which the caller knows to be free. */
+void weft_packing_put(struct weft_packing *packing, int32_t body, int64_t offset);
+
+/* heights[slot] = highest end of what lives in the slot, by the pass so far. */
+void weft_packing_heights(const struct weft_packing *packing, int64_t *heights);
+
+#endif

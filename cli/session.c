@@ -65,19 +65,25 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     return check_program(session, err);
 }
 
+enum weft_status weft_session_take(struct weft_session *session, const char *bytes, size_t length,
+                                   const char *source, struct weft_error *err)
+{
+    weft_session_drop_plan(session);
+    WEFT_TRY(weft_plan_parse(bytes, length, source, &session->plan, err));
+    WEFT_TRY(weft_plan_matches(session->plan, session->stages.problem, err));
+    WEFT_TRY(weft_program_lower(session->plan, &session->inputs, 0, &session->program, err));
+    return check_program(session, err);
+}
+
 enum weft_status weft_session_load(struct weft_session *session, const char *path,
                                    struct weft_error *err)
 {
     char *bytes = NULL;
     size_t length = 0;
-    weft_session_drop_plan(session);
     WEFT_TRY(weft_file_read(path, PLAN_MOST_BYTES, &bytes, &length, err));
-    enum weft_status status = weft_plan_parse(bytes, length, path, &session->plan, err);
+    enum weft_status status = weft_session_take(session, bytes, length, path, err);
     free(bytes);
-    WEFT_TRY(status);
-    WEFT_TRY(weft_plan_matches(session->plan, session->stages.problem, err));
-    WEFT_TRY(weft_program_lower(session->plan, &session->inputs, 0, &session->program, err));
-    return check_program(session, err);
+    return status;
 }
 
 void weft_session_drop_plan(struct weft_session *session)

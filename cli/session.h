@@ -37,6 +37,11 @@ WEFT_MUST_USE enum weft_status weft_session_plan(struct weft_session *session, c
 WEFT_MUST_USE enum weft_status weft_session_load(struct weft_session *session, const char *path,
                                                  struct weft_error *err);
 
+/* The same from bytes that `source` names. */
+WEFT_MUST_USE enum weft_status weft_session_take(struct weft_session *session, const char *bytes,
+                                                 size_t length, const char *source,
+                                                 struct weft_error *err);
+
 /* Forgets plan and program, so that another can be made. */
 void weft_session_drop_plan(struct weft_session *session);
 /* Accepts {0} and half-open ones. */

@@ -1,0 +1,54 @@
+/* A job is what local ranks do together: profile the machine, or train. The launching process reads
+ * and decides, describes the job in an inherited memory file, starts the ranks and waits; rank 0
+ * leaves the result in another one. */
+#ifndef WEFT_CLI_JOB_H
+#define WEFT_CLI_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "plan/plan.h"
+#include "runtime/train/train.h"
+#include "spec/config.h"
+#include "spec/profile.h"
+
+enum weft_job_kind { WEFT_JOB_PROFILE, WEFT_JOB_TRAIN, WEFT_JOB_KIND_COUNT };
+
+enum weft_step_output { WEFT_STEPS_SILENT, WEFT_STEPS_TEXT, WEFT_STEPS_JSON, WEFT_STEPS_COUNT };
+
+struct weft_job {
+    enum weft_job_kind kind;
+    const struct weft_config *config;
+    const struct weft_profile *profile; /* TRAIN: that the plan was made with */
+    const struct weft_plan *plan;       /* TRAIN */
+    bool virtual_clock, poison;
+    enum weft_step_output steps; /* what rank 0 writes to stdout after each step */
+    const char *metrics;         /* JSON Lines of every step, or NULL */
+    const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
+};
+
+/* Launching side. WEFT_E_LOST names the rank that died; a rank's own error comes back with its
+ * status. `result` gets what rank 0 left: a profile (PROFILE) or the text of
+ * weft_train_result (TRAIN; read it with weft_job_read_result). */
+WEFT_MUST_USE enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *result,
+                                            struct weft_error *err);
+
+WEFT_MUST_USE enum weft_status weft_job_read_result(const struct weft_text *text,
+                                                    struct weft_train_result *out,
+                                                    struct weft_error *err);
+
+/* `weft profile` of a config, as a value. */
+WEFT_MUST_USE enum weft_status weft_job_profile(const struct weft_config *config,
+                                                struct weft_profile **out, struct weft_error *err);
+
+/* Shared by both sides: the description as JSON, and the result. */
+void weft_job_write(const struct weft_job *job, struct weft_text *out);
+void weft_job_write_result(const struct weft_train_result *result, struct weft_text *out);
+
+/* One step for people (fixed columns) or as one line of JSON. */
+void weft_job_step_line(const struct weft_step_line *line, bool json, struct weft_text *out);
+
+#endif

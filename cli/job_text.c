@@ -1,0 +1,133 @@
+#include <string.h>
+
+#include "base/json.h"
+#include "base/units.h"
+#include "cli/job.h"
+
+static void put_text(struct weft_json_writer *writer, const char *name, struct weft_text *text)
+{
+    weft_json_put_string(writer, name, weft_text_chars(text));
+    if (!weft_text_ok(text)) writer->text->failed = true;
+    weft_text_finish(text);
+    weft_text_init(text);
+}
+
+void weft_job_write(const struct weft_job *job, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    struct weft_text part;
+    weft_text_init(&part);
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "kind", job->kind);
+    weft_json_put_bool(&writer, "virtual_clock", job->virtual_clock);
+    weft_json_put_bool(&writer, "poison", job->poison);
+    weft_json_put_integer(&writer, "steps", job->steps);
+    if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
+    if (job->trace) weft_json_put_string(&writer, "trace", job->trace);
+    weft_config_write(job->config, &part);
+    put_text(&writer, "config", &part);
+    if (job->plan) {
+        weft_profile_write(job->profile, &part);
+        put_text(&writer, "profile", &part);
+        weft_plan_write(job->plan, &part);
+        put_text(&writer, "plan", &part);
+    }
+    weft_json_end_object(&writer);
+    weft_text_finish(&part);
+}
+
+void weft_job_write_result(const struct weft_train_result *result, struct weft_text *out)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "steps_done", result->steps_done);
+    weft_json_put_bool(&writer, "stopped", result->stopped);
+    weft_json_put_number(&writer, "first_loss", result->first_loss);
+    weft_json_put_number(&writer, "last_loss", result->last_loss);
+    weft_json_put_string(&writer, "fingerprint", weft_hash_show(result->fingerprint, hash));
+    weft_json_put_integer(&writer, "step_ns", result->step_ns);
+    weft_json_put_integer(&writer, "exposed_ns", result->exposed_ns);
+    weft_json_put_integer(&writer, "overlapped_ns", result->overlapped_ns);
+    weft_json_put_integer(&writer, "planned_bytes", result->planned_bytes);
+    weft_json_put_integer(&writer, "measured_bytes", result->measured_bytes);
+    weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+static enum weft_status read_result(const struct weft_json_value *root,
+                                    struct weft_train_result *out, struct weft_error *err)
+{
+    static const char where[] = "rank 0's result";
+    struct {
+        const char *name;
+        int64_t *value;
+    } const integers[] = {
+        {"steps_done", &out->steps_done},       {"step_ns", &out->step_ns},
+        {"exposed_ns", &out->exposed_ns},       {"overlapped_ns", &out->overlapped_ns},
+        {"planned_bytes", &out->planned_bytes}, {"measured_bytes", &out->measured_bytes},
+        {"touched_bytes", &out->touched_bytes},
+    };
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
+        WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,
+                                        integers[i].value, err));
+    const char *hash = NULL;
+    WEFT_TRY(weft_json_need_string(root, where, "fingerprint", &hash, err));
+    if (!weft_hash_read(hash, &out->fingerprint) ||
+        !weft_json_number(weft_json_member(root, "first_loss"), &out->first_loss) ||
+        !weft_json_number(weft_json_member(root, "last_loss"), &out->last_loss) ||
+        !weft_json_bool(weft_json_member(root, "stopped"), &out->stopped))
+        return weft_fail(err, WEFT_E_INTERNAL, "%s is not complete", where);
+    return WEFT_OK;
+}
+
+enum weft_status weft_job_read_result(const struct weft_text *text, struct weft_train_result *out,
+                                      struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    struct weft_train_result result = {0};
+    WEFT_TRY(
+        weft_json_parse(weft_text_chars(text), text->length, "rank 0's result", &document, err));
+    enum weft_status status = read_result(weft_json_root(document), &result, err);
+    weft_json_destroy(document);
+    if (status == WEFT_OK) *out = result;
+    return status;
+}
+
+static void step_as_json(const struct weft_step_line *line, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "step", line->step);
+    weft_json_put_number(&writer, "loss", line->loss);
+    weft_json_put_number(&writer, "norm", line->norm);
+    weft_json_put_number(&writer, "clip", line->clip);
+    weft_json_put_number(&writer, "lr", line->lr);
+    weft_json_put_integer(&writer, "step_ns", line->step_ns);
+    weft_json_put_integer(&writer, "exposed_ns", line->exposed_ns);
+    weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);
+    weft_json_put_integer(&writer, "tokens", line->tokens);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+void weft_job_step_line(const struct weft_step_line *line, bool json, struct weft_text *out)
+{
+    if (json) {
+        step_as_json(line, out);
+        return;
+    }
+    char step[WEFT_UNITS_TEXT_BYTES], exposed[WEFT_UNITS_TEXT_BYTES];
+    double tokens_per_s =
+        line->step_ns > 0 ? 1e9 * (double)line->tokens / (double)line->step_ns : 0.0;
+    weft_text_addf(out,
+                   "step %*lld/%lld  loss %.4f  norm %8.4f  lr %.2e  %10s  exposed %10s  "
+                   "%.0f tokens/s\n",
+                   line->steps >= 1000 ? 5 : 3, (long long)line->step, (long long)line->steps,
+                   line->loss, line->norm, line->lr, weft_units_show_ns(line->step_ns, step),
+                   weft_units_show_ns(line->exposed_ns, exposed), tokens_per_s);
+}

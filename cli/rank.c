@@ -1,0 +1,269 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/command.h"
+#include "cli/job.h"
+#include "cli/session.h"
+#include "runtime/launch/launch.h"
+#include "runtime/measure/measure.h"
+
+/* Everything that a rank holds while it works; closed in reverse. */
+struct rank {
+    struct weft_rendezvous meeting;
+    struct weft_json *description;
+    struct weft_session session;
+    struct weft_job job; /* strings belong to the description */
+    struct weft_device *device;
+    struct weft_comm *comm;
+    struct weft_nn *nn;
+    FILE *metrics;
+};
+
+static atomic_int stop_requested;
+
+static void request_stop(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&stop_requested, 1);
+}
+
+static void watch_signals(void)
+{
+    struct sigaction action = {.sa_handler = request_stop};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
+static int inherited_fd(const char *name)
+{
+    const char *text = getenv(name);
+    char *end = NULL;
+    long fd = text ? strtol(text, &end, 10) : -1;
+    return text && *text && *end == '\0' && fd > 2 && fd < 1 << 20 ? (int)fd : -1;
+}
+
+static enum weft_status read_description(struct rank *rank, struct weft_error *err)
+{
+    int fd = inherited_fd("WEFT_JOB_FD");
+    if (fd < 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "rank: this verb is for ranks that `weft train` and `weft profile` start "
+                         "themselves");
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return weft_json_read(path, &rank->description, err);
+}
+
+static enum weft_status part(const struct rank *rank, const char *name, const char **out,
+                             struct weft_error *err)
+{
+    return weft_json_need_string(weft_json_root(rank->description), "job", name, out, err);
+}
+
+static enum weft_status understand(struct rank *rank, struct weft_error *err)
+{
+    const struct weft_json_value *root = weft_json_root(rank->description);
+    int64_t kind = 0, steps = 0;
+    const char *config = NULL;
+    WEFT_TRY(weft_json_need_integer(root, "job", "kind", 0, WEFT_JOB_KIND_COUNT - 1, &kind, err));
+    WEFT_TRY(weft_json_need_integer(root, "job", "steps", 0, WEFT_STEPS_COUNT - 1, &steps, err));
+    rank->job.kind = (enum weft_job_kind)kind;
+    rank->job.steps = (enum weft_step_output)steps;
+    weft_json_bool(weft_json_member(root, "virtual_clock"), &rank->job.virtual_clock);
+    weft_json_bool(weft_json_member(root, "poison"), &rank->job.poison);
+    weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
+    weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
+    WEFT_TRY(part(rank, "config", &config, err));
+    return weft_config_parse(config, strlen(config), "job config", "/", NULL, 0,
+                             &rank->session.config, err);
+}
+
+static enum weft_status open_machine(struct rank *rank, struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &rank->session.config->cluster;
+    if (rank->meeting.ranks != cluster->ranks)
+        return weft_fail(err, WEFT_E_DISAGREE,
+                         "rank %d: %d ranks were started, the config says %lld", rank->meeting.rank,
+                         rank->meeting.ranks, (long long)cluster->ranks);
+    struct weft_comm_options comm = {
+        .rank = rank->meeting.rank,
+        .ranks = rank->meeting.ranks,
+        .control_fd = rank->meeting.control_fd,
+        .arena_fds = rank->meeting.arena_fds,
+        .emulate = cluster->emulate_link,
+        .alpha_ns = cluster->link.intra.alpha_ns,
+        .bytes_per_s = cluster->link.intra.bytes_per_s,
+    };
+    struct weft_nn_options nn = {
+        .threads = weft_rendezvous_threads(&rank->meeting, cluster->threads), .gemm = "auto"};
+    enum weft_clock clock = rank->job.virtual_clock ? WEFT_CLOCK_VIRTUAL : WEFT_CLOCK_WALL;
+    WEFT_TRY(weft_device_open("cpu", clock, &rank->device, err));
+    WEFT_TRY(weft_nn_open("cpu", &nn, &rank->nn, err));
+    return weft_comm_open("local", &comm, &rank->comm, err);
+}
+
+/* Rank 0 alone leaves a result, and only a whole one. */
+static enum weft_status leave_result(const struct rank *rank, const struct weft_text *text,
+                                     struct weft_error *err)
+{
+    if (rank->meeting.rank != 0) return WEFT_OK;
+    int fd = inherited_fd("WEFT_RESULT_FD");
+    if (fd < 0) return weft_fail(err, WEFT_E_INTERNAL, "rank 0 has nowhere to leave its result");
+    if (!weft_text_ok(text)) return weft_fail_memory(err, "the result");
+    for (size_t written = 0; written < text->length;) {
+        ssize_t n =
+            pwrite(fd, weft_text_chars(text) + written, text->length - written, (off_t)written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return weft_fail(err, WEFT_E_IO, "rank 0's result could not be written: %s",
+                             strerror(errno));
+        written += (size_t)n;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
+{
+    struct weft_profile *profile = NULL;
+    struct weft_measure_options options = {
+        .config = rank->session.config, .device = rank->device, .comm = rank->comm, .nn = rank->nn};
+    struct weft_text text;
+    WEFT_TRY(weft_measure(&options, &profile, err));
+    weft_text_init(&text);
+    weft_profile_write(profile, &text);
+    enum weft_status status = leave_result(rank, &text, err);
+    weft_text_finish(&text);
+    weft_profile_destroy(profile);
+    return status;
+}
+
+static enum weft_status write_all(FILE *stream, const struct weft_text *text, const char *what,
+                                  struct weft_error *err)
+{
+    if (!weft_text_ok(text)) return weft_fail_memory(err, what);
+    if (fwrite(weft_text_chars(text), 1, text->length, stream) != text->length ||
+        fflush(stream) != 0)
+        return weft_fail(err, WEFT_E_IO, "%s cannot be written: %s", what, strerror(errno));
+    return WEFT_OK;
+}
+
+static enum weft_status write_step(struct rank *rank, const struct weft_step_line *line, bool json,
+                                   FILE *stream, const char *what, struct weft_error *err)
+{
+    struct weft_text text;
+    (void)rank;
+    weft_text_init(&text);
+    weft_job_step_line(line, json, &text);
+    enum weft_status status = write_all(stream, &text, what, err);
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status on_step(void *context, const struct weft_step_line *line,
+                                const struct weft_trace *trace, struct weft_error *err)
+{
+    struct rank *rank = context;
+    if (rank->meeting.rank != 0) return WEFT_OK;
+    if (rank->job.steps != WEFT_STEPS_SILENT)
+        WEFT_TRY(write_step(rank, line, rank->job.steps == WEFT_STEPS_JSON, stdout,
+                            "standard output", err));
+    if (rank->metrics)
+        WEFT_TRY(write_step(rank, line, true, rank->metrics, rank->job.metrics, err));
+    if (!rank->job.trace || line->step != line->steps) return WEFT_OK;
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_trace_write_chrome(rank->session.program, rank->session.plan, trace, &text);
+    enum weft_status status =
+        weft_text_ok(&text)
+            ? weft_file_write(rank->job.trace, weft_text_chars(&text), text.length, err)
+            : weft_fail_memory(err, "the trace");
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status take_plan(struct rank *rank, struct weft_error *err)
+{
+    const char *profile_text = NULL, *plan_text = NULL;
+    struct weft_profile *profile = NULL;
+    struct weft_session *session = &rank->session;
+    WEFT_TRY(part(rank, "profile", &profile_text, err));
+    WEFT_TRY(part(rank, "plan", &plan_text, err));
+    WEFT_TRY(weft_profile_parse(profile_text, strlen(profile_text), "job profile", &profile, err));
+    WEFT_TRY(weft_session_stage(session, profile, err));
+    return weft_session_take(session, plan_text, strlen(plan_text), "job plan", err);
+}
+
+static enum weft_status do_train(struct rank *rank, struct weft_error *err)
+{
+    struct weft_session *session = &rank->session;
+    WEFT_TRY(take_plan(rank, err));
+    if (rank->meeting.rank == 0 && rank->job.metrics) {
+        rank->metrics = fopen(rank->job.metrics, "w");
+        if (!rank->metrics)
+            return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", rank->job.metrics,
+                             strerror(errno));
+    }
+    struct weft_train_options options = {
+        .config = session->config,
+        .plan = session->plan,
+        .program = session->program,
+        .shards = session->stages.shards,
+        .device = rank->device,
+        .comm = rank->comm,
+        .nn = rank->nn,
+        .poison = rank->job.poison,
+        .on_step = on_step,
+        .context = rank,
+        .stop = &stop_requested,
+    };
+    struct weft_train_result result = {0};
+    struct weft_text text;
+    WEFT_TRY(weft_train_run(&options, &result, err));
+    weft_text_init(&text);
+    weft_job_write_result(&result, &text);
+    enum weft_status status = leave_result(rank, &text, err);
+    weft_text_finish(&text);
+    return status;
+}
+
+static void close_rank(struct rank *rank)
+{
+    if (rank->metrics) fclose(rank->metrics);
+    weft_comm_close(rank->comm);
+    weft_nn_close(rank->nn);
+    weft_device_close(rank->device);
+    weft_session_close(&rank->session);
+    weft_json_destroy(rank->description);
+    weft_rendezvous_finish(&rank->meeting);
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct rank rank = {0};
+    (void)cli;
+    watch_signals();
+    enum weft_status status = weft_rendezvous_from_environment(&rank.meeting, err);
+    if (status == WEFT_OK) status = read_description(&rank, err);
+    if (status == WEFT_OK) status = understand(&rank, err);
+    if (status == WEFT_OK) status = open_machine(&rank, err);
+    if (status == WEFT_OK)
+        status = rank.job.kind == WEFT_JOB_PROFILE ? do_profile(&rank, err) : do_train(&rank, err);
+    close_rank(&rank);
+    return status;
+}
+
+const struct weft_command weft_command_rank = {
+    .name = "rank",
+    .usage = "",
+    .summary = NULL, /* not for people */
+    .run = run,
+};

@@ -1,0 +1,38 @@
+/* What a communicator back end is: a const table of functions, and the head that its communicator
+ * begins with. For back ends and comm.c alone; everybody else includes comm.h, which says what each
+ * function does. */
+#ifndef WEFT_RUNTIME_COMM_BACKEND_H
+#define WEFT_RUNTIME_COMM_BACKEND_H
+
+#include "runtime/comm/comm.h"
+
+struct weft_comm_ops {
+    const char *name;
+    enum weft_status (*open)(const struct weft_comm_options *options, struct weft_comm **out,
+                             struct weft_error *err);
+    void (*close)(struct weft_comm *comm);
+    enum weft_status (*map_arena)(struct weft_comm *comm, int64_t bytes, void **base,
+                                  struct weft_error *err);
+    void (*unmap_arena)(struct weft_comm *comm);
+    int64_t (*arena_resident_bytes)(const struct weft_comm *comm);
+    void (*all_gather)(struct weft_comm *comm, struct weft_stream *channel,
+                       const struct weft_comm_block *block);
+    void (*reduce_scatter)(struct weft_comm *comm, struct weft_stream *channel,
+                           const struct weft_comm_block *block);
+    void (*all_reduce)(struct weft_comm *comm, struct weft_stream *channel,
+                       const struct weft_comm_block *block);
+    void (*agree)(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
+                  int64_t to_offset, int64_t words, int64_t ns);
+    enum weft_status (*exchange)(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
+                                 struct weft_error *err);
+};
+
+enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
+
+struct weft_comm {
+    const struct weft_comm_ops *ops;
+    int32_t rank, ranks;
+    char description[WEFT_COMM_DESCRIPTION_BYTES];
+};
+
+#endif

@@ -1,0 +1,137 @@
+#define _GNU_SOURCE /* memfd_create */
+#include "runtime/comm/local.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/units.h"
+
+static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
+
+static void describe(struct local_comm *c)
+{
+    char alpha[WEFT_UNITS_TEXT_BYTES], rate[WEFT_UNITS_TEXT_BYTES];
+    if (c->emulate) {
+        snprintf(c->comm.description, sizeof c->comm.description, "local, emulated link %s + %s",
+                 weft_units_show_ns(c->alpha_ns, alpha),
+                 weft_units_show_rate(c->bytes_per_s, rate));
+    } else {
+        snprintf(c->comm.description, sizeof c->comm.description, "local");
+    }
+}
+
+static void local_close(struct weft_comm *comm)
+{
+    struct local_comm *c = local_comm_of(comm);
+    if (c->arenas != NULL && c->arena_fds != NULL) local_unmap_arena(comm);
+    local_control_close(c);
+    if (c->owns_arena_fd && c->arena_fds[0] >= 0) close(c->arena_fds[0]);
+    free(c->arena_fds);
+    free(c->arenas);
+    free(c->peer_fds);
+    free(c);
+}
+
+/* The descriptors of the arenas: the launcher's, or for a single rank its own. */
+static enum weft_status take_arena_fds(struct local_comm *c,
+                                       const struct weft_comm_options *options,
+                                       struct weft_error *err)
+{
+    size_t ranks = (size_t)c->comm.ranks;
+    if (options->arena_fds != NULL) {
+        memcpy(c->arena_fds, options->arena_fds, ranks * sizeof *c->arena_fds);
+        return WEFT_OK;
+    }
+    if (ranks > 1) {
+        return weft_fail(err, WEFT_E_INTERNAL,
+                         "%d local ranks need shared memory that their launcher made",
+                         c->comm.ranks);
+    }
+    c->owns_arena_fd = true;
+    c->arena_fds[0] = memfd_create("weft-arena", MFD_CLOEXEC);
+    if (c->arena_fds[0] < 0) {
+        return weft_fail(err, WEFT_E_SYSTEM, "cannot make shared memory for the arena: %s",
+                         strerror(errno));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status set_up(struct local_comm *c, const struct weft_comm_options *options,
+                               struct weft_error *err)
+{
+    size_t ranks = (size_t)options->ranks;
+    c->comm.rank = options->rank;
+    c->comm.ranks = options->ranks;
+    c->timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
+    c->emulate = options->emulate;
+    c->alpha_ns = options->alpha_ns;
+    c->bytes_per_s = options->bytes_per_s;
+    c->control_fd = options->control_fd;
+    describe(c);
+    c->peer_fds = malloc(ranks * sizeof *c->peer_fds);
+    c->arena_fds = malloc(ranks * sizeof *c->arena_fds);
+    c->arenas = calloc(ranks, sizeof *c->arenas);
+    if (c->peer_fds == NULL || c->arena_fds == NULL || c->arenas == NULL)
+        return weft_fail_memory(err, "a communicator");
+    for (size_t i = 0; i < ranks; i++) {
+        c->peer_fds[i] = -1;
+        c->arena_fds[i] = -1;
+    }
+    if (options->control_fd < 0 && ranks > 1) {
+        return weft_fail(err, WEFT_E_INTERNAL,
+                         "%d local ranks need control memory that their launcher made",
+                         options->ranks);
+    }
+    WEFT_TRY(take_arena_fds(c, options, err));
+    return local_control_open(c, err);
+}
+
+static enum weft_status local_open(const struct weft_comm_options *options, struct weft_comm **out,
+                                   struct weft_error *err)
+{
+    struct local_comm *c = calloc(1, sizeof *c);
+    if (c == NULL) return weft_fail_memory(err, "a communicator");
+    c->comm.ops = &weft_comm_local;
+    enum weft_status status = set_up(c, options, err);
+    if (status != WEFT_OK) {
+        local_close(&c->comm);
+        return status;
+    }
+    *out = &c->comm;
+    return WEFT_OK;
+}
+
+enum weft_status local_exchange(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
+                                struct weft_error *err)
+{
+    struct local_comm *c = local_comm_of(comm);
+    if (bytes > LOCAL_POST_BYTES) {
+        return weft_fail(err, WEFT_E_INTERNAL, "an exchange of %zu bytes: at most %d a rank", bytes,
+                         LOCAL_POST_BYTES);
+    }
+    const struct local_call call = {.kind = LOCAL_CALL_EXCHANGE, .count = (int64_t)bytes};
+    int64_t latest_ns;
+    WEFT_TRY(local_enter(c, &call, 0, mine, bytes, &latest_ns, err));
+    for (int32_t rank = 0; rank < comm->ranks && bytes > 0; rank++) {
+        memcpy((unsigned char *)all + (size_t)rank * bytes, local_posted(c, rank)->bytes, bytes);
+    }
+    return WEFT_OK;
+}
+
+const struct weft_comm_ops weft_comm_local = {
+    .name = "local",
+    .open = local_open,
+    .close = local_close,
+    .map_arena = local_map_arena,
+    .unmap_arena = local_unmap_arena,
+    .arena_resident_bytes = local_arena_resident_bytes,
+    .all_gather = local_all_gather,
+    .reduce_scatter = local_reduce_scatter,
+    .all_reduce = local_all_reduce,
+    .agree = local_agree,
+    .exchange = local_exchange,
+};

@@ -1,0 +1,267 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "runtime/comm/local.h"
+
+enum {
+    ELEMENT_BYTES = sizeof(float),
+    CHUNK = 2048, /* elements summed at once: 8 KiB, which stays in the first cache */
+    WORD_CHUNK = 512
+};
+
+/* The argument of every collective's task. */
+struct job {
+    struct local_comm *c;
+    struct local_call call;
+    int64_t ns;
+    int64_t slice_elements;
+};
+
+static int64_t add_saturated(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+/* Ends a collective that began when the last rank arrived, on the clock of the channel. `passes`:
+ * how often every byte crosses the link. */
+static void end_call(const struct job *job, struct weft_stream *channel, int64_t latest_ns,
+                     int passes, double bytes)
+{
+    struct local_comm *c = job->c;
+    int64_t start_ns = latest_ns > c->link_free_ns ? latest_ns : c->link_free_ns;
+    if (weft_stream_clock(channel) == WEFT_CLOCK_VIRTUAL) {
+        c->link_free_ns = add_saturated(start_ns, job->ns);
+        weft_stream_set_now(channel, c->link_free_ns);
+        return;
+    }
+    if (!c->emulate || c->comm.ranks == 1) return;
+    double share = (double)(c->comm.ranks - 1) / (double)c->comm.ranks;
+    double ns = (double)passes * ((double)c->alpha_ns + bytes * share / c->bytes_per_s * 1e9);
+    /* All ranks compute the same end from the same numbers. */
+    c->link_free_ns = start_ns + (int64_t)llround(ns);
+    weft_clock_sleep_until_ns(c->link_free_ns);
+}
+
+static enum weft_status enter(const struct job *job, struct weft_stream *channel,
+                              int64_t *latest_ns, struct weft_error *err)
+{
+    return local_enter(job->c, &job->call, weft_stream_now(channel), NULL, 0, latest_ns, err);
+}
+
+/* Addresses */
+
+static bool is_inside(const struct local_comm *c, int64_t offset, int64_t bytes)
+{
+    return offset >= 0 && bytes >= 0 && bytes <= c->arena_bytes &&
+           offset <= c->arena_bytes - bytes && offset % ELEMENT_BYTES == 0;
+}
+
+static bool overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes)
+{
+    return a < b + b_bytes && b < a + a_bytes;
+}
+
+static enum weft_status fail_block(const struct job *job, const char *why, struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_INTERNAL,
+                     "a collective of %lld from offset %lld to %lld %s (arena of %lld bytes)",
+                     (long long)job->call.count, (long long)job->call.from, (long long)job->call.to,
+                     why, (long long)job->c->arena_bytes);
+}
+
+/* The full block lies in the arena, and so does the slice; they may be the same memory (negative
+ * offset: in place) but not half so, because peers read one while this rank writes the other. */
+static enum weft_status check_block(const struct job *job, int64_t full, int64_t slice,
+                                    struct weft_error *err)
+{
+    const struct local_comm *c = job->c;
+    int64_t bytes, full_bytes;
+    if (!weft_checked_mul(job->slice_elements, ELEMENT_BYTES, &bytes) ||
+        !weft_checked_mul(bytes, c->comm.ranks, &full_bytes) || !is_inside(c, full, full_bytes) ||
+        (slice >= 0 && !is_inside(c, slice, bytes)))
+        return fail_block(job, "leaves the arena", err);
+    if (slice >= 0 && overlap(full, full_bytes, slice, bytes))
+        return fail_block(job, "has a slice that overlaps its block", err);
+    return WEFT_OK;
+}
+
+/* Where rank's slice is on `owner`: by itself, or in the full block. */
+static int64_t slice_at(int64_t full, int64_t slice, int32_t rank, int64_t slice_bytes)
+{
+    return slice >= 0 ? slice : full + rank * slice_bytes;
+}
+
+/* Sums */
+
+static void add(float *restrict sum, const float *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+static void add_words(uint64_t *restrict sum, const uint64_t *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += x[i];
+}
+
+/* out[0..n) = the sum over ranks, in rank order, of n floats at `offset` of every arena. `out` may
+ * be this rank's own operand: a chunk is written when all its operands have been read. */
+static void sum_ranks(const struct local_comm *c, int64_t offset, float *out, int64_t n)
+{
+    float sum[CHUNK];
+    for (int64_t at = 0; at < n; at += CHUNK) {
+        int64_t count = n - at < CHUNK ? n - at : CHUNK;
+        size_t bytes = (size_t)count * sizeof *sum;
+        int64_t from = offset + at * ELEMENT_BYTES;
+        memcpy(sum, c->arenas[0] + from, bytes);
+        for (int32_t rank = 1; rank < c->comm.ranks; rank++) {
+            add(sum, (const float *)(const void *)(c->arenas[rank] + from), count);
+        }
+        memcpy(out + at, sum, bytes);
+    }
+}
+
+/* Copies every rank's slice into this rank's full block, beginning with the next rank's so that
+ * ranks do not all read the same one. */
+static void gather(const struct local_comm *c, int64_t full, int64_t slice, int64_t slice_bytes)
+{
+    int32_t ranks = c->comm.ranks, self = c->comm.rank;
+    for (int32_t i = 0; i < ranks; i++) {
+        int32_t rank = (self + 1 + i) % ranks;
+        unsigned char *to = c->arenas[self] + full + rank * slice_bytes;
+        const unsigned char *from = c->arenas[rank] + slice_at(full, slice, rank, slice_bytes);
+        if (to != from) memcpy(to, from, (size_t)slice_bytes);
+    }
+}
+
+/* The collectives, as tasks on the channel */
+
+static enum weft_status run_all_gather(struct weft_stream *channel, const void *argument,
+                                       struct weft_error *err)
+{
+    const struct job *job = argument;
+    int64_t full = job->call.to, slice = job->call.from, latest_ns;
+    WEFT_TRY(check_block(job, full, slice, err));
+    int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
+    WEFT_TRY(enter(job, channel, &latest_ns, err));
+    gather(job->c, full, slice, slice_bytes);
+    WEFT_TRY(local_barrier(job->c, err));
+    end_call(job, channel, latest_ns, 1, (double)slice_bytes * job->c->comm.ranks);
+    return WEFT_OK;
+}
+
+static enum weft_status run_reduce_scatter(struct weft_stream *channel, const void *argument,
+                                           struct weft_error *err)
+{
+    const struct job *job = argument;
+    struct local_comm *c = job->c;
+    int64_t full = job->call.from, slice = job->call.to, latest_ns;
+    WEFT_TRY(check_block(job, full, slice, err));
+    int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
+    WEFT_TRY(enter(job, channel, &latest_ns, err));
+    int64_t to = slice_at(full, slice, c->comm.rank, slice_bytes);
+    sum_ranks(c, full + c->comm.rank * slice_bytes, (float *)(void *)(c->arenas[c->comm.rank] + to),
+              job->slice_elements);
+    WEFT_TRY(local_barrier(c, err));
+    end_call(job, channel, latest_ns, 1, (double)slice_bytes * c->comm.ranks);
+    return WEFT_OK;
+}
+
+static enum weft_status run_all_reduce(struct weft_stream *channel, const void *argument,
+                                       struct weft_error *err)
+{
+    const struct job *job = argument;
+    struct local_comm *c = job->c;
+    int64_t full = job->call.from, latest_ns;
+    WEFT_TRY(check_block(job, full, -1, err));
+    int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
+    WEFT_TRY(enter(job, channel, &latest_ns, err));
+    /* Rank r alone reads slot r of all full blocks and writes its own, so this is safe in place. */
+    int64_t own = full + c->comm.rank * slice_bytes;
+    sum_ranks(c, own, (float *)(void *)(c->arenas[c->comm.rank] + own), job->slice_elements);
+    WEFT_TRY(local_barrier(c, err));
+    gather(c, full, -1, slice_bytes);
+    WEFT_TRY(local_barrier(c, err));
+    end_call(job, channel, latest_ns, 2, (double)slice_bytes * c->comm.ranks);
+    return WEFT_OK;
+}
+
+static enum weft_status run_agree(struct weft_stream *channel, const void *argument,
+                                  struct weft_error *err)
+{
+    const struct job *job = argument;
+    struct local_comm *c = job->c;
+    int64_t from = job->call.from, to = job->call.to, words = job->call.count, bytes, latest_ns;
+    if (!weft_checked_mul(words, sizeof(uint64_t), &bytes) || !is_inside(c, from, bytes) ||
+        !is_inside(c, to, bytes))
+        return fail_block(job, "leaves the arena", err);
+    if (overlap(from, bytes, to, bytes)) return fail_block(job, "overlaps itself", err);
+    WEFT_TRY(enter(job, channel, &latest_ns, err));
+    uint64_t sum[WORD_CHUNK];
+    for (int64_t at = 0; at < words; at += WORD_CHUNK) {
+        int64_t count = words - at < WORD_CHUNK ? words - at : WORD_CHUNK;
+        int64_t skip = at * (int64_t)sizeof *sum;
+        memset(sum, 0, sizeof sum);
+        for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
+            const void *theirs = c->arenas[rank] + from + skip;
+            add_words(sum, theirs, count);
+        }
+        memcpy(c->arenas[c->comm.rank] + to + skip, sum, (size_t)count * sizeof *sum);
+    }
+    WEFT_TRY(local_barrier(c, err));
+    end_call(job, channel, latest_ns, 2, 0);
+    return WEFT_OK;
+}
+
+void local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
+                      const struct weft_comm_block *block)
+{
+    const struct job job = {
+        .c = local_comm_of(comm),
+        .call = {LOCAL_CALL_ALL_GATHER, block->slice_elements, block->slice_offset,
+                 block->full_offset},
+        .ns = block->ns,
+        .slice_elements = block->slice_elements,
+    };
+    weft_stream_push(channel, run_all_gather, &job, sizeof job);
+}
+
+void local_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
+                          const struct weft_comm_block *block)
+{
+    const struct job job = {
+        .c = local_comm_of(comm),
+        .call = {LOCAL_CALL_REDUCE_SCATTER, block->slice_elements, block->full_offset,
+                 block->slice_offset},
+        .ns = block->ns,
+        .slice_elements = block->slice_elements,
+    };
+    weft_stream_push(channel, run_reduce_scatter, &job, sizeof job);
+}
+
+void local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                      const struct weft_comm_block *block)
+{
+    const struct job job = {
+        .c = local_comm_of(comm),
+        .call = {LOCAL_CALL_ALL_REDUCE, block->slice_elements, block->full_offset,
+                 block->full_offset},
+        .ns = block->ns,
+        .slice_elements = block->slice_elements,
+    };
+    weft_stream_push(channel, run_all_reduce, &job, sizeof job);
+}
+
+void local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
+                 int64_t to_offset, int64_t words, int64_t ns)
+{
+    const struct job job = {
+        .c = local_comm_of(comm),
+        .call = {LOCAL_CALL_AGREE, words, from_offset, to_offset},
+        .ns = ns,
+    };
+    weft_stream_push(channel, run_agree, &job, sizeof job);
+}

@@ -1,0 +1,310 @@
+#define _GNU_SOURCE /* syscall, memfd_create */
+#include "runtime/comm/local.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "runtime/device/futex.h"
+
+enum {
+    LOOK_NS = 100000000, /* how often a sleeper looks whether its peers are alive */
+    SPIN_NS = 5000       /* about what a sleep and a wake cost */
+};
+
+static const char *call_name(uint32_t kind)
+{
+    static const char *const names[LOCAL_CALL_COUNT] = {
+#define LOCAL_CALL_NAME(name, text) text,
+        LOCAL_CALL_MAP(LOCAL_CALL_NAME)
+#undef LOCAL_CALL_NAME
+    };
+    return kind < LOCAL_CALL_COUNT ? names[kind] : "?";
+}
+
+/* Remembers the first failure, so that later calls fail at once instead of waiting out of step. */
+static enum weft_status fail_for_good(struct local_comm *c, struct weft_error *err)
+{
+    weft_fail(err, c->broken.status, "%s", c->broken.text);
+    return c->broken.status;
+}
+
+/* Peers */
+
+static void open_peer_fd(struct local_comm *c, int32_t rank)
+{
+    int32_t pid = atomic_load(&c->control->ranks[rank].pid);
+    if (c->peer_fds[rank] < 0 && pid > 0)
+        c->peer_fds[rank] = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+}
+
+/* Whether the rank's process has ended. A pidfd sees one that nobody has waited for yet, which
+ * kill(pid, 0) takes for alive; kill is for kernels without pidfds. */
+static bool peer_has_ended(struct local_comm *c, int32_t rank)
+{
+    open_peer_fd(c, rank);
+    if (c->peer_fds[rank] >= 0) {
+        struct pollfd poll_fd = {.fd = c->peer_fds[rank], .events = POLLIN};
+        return poll(&poll_fd, 1, 0) == 1;
+    }
+    int32_t pid = atomic_load(&c->control->ranks[rank].pid);
+    return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+static bool is_missing(const struct local_comm *c, int32_t rank)
+{
+    return atomic_load(&c->control->ranks[rank].arrived) != c->barriers;
+}
+
+static bool is_complete(const struct local_comm *c)
+{
+    return (int32_t)(atomic_load(&c->control->complete) - c->barriers) >= 0;
+}
+
+static enum weft_status fail_lost(struct local_comm *c, int32_t rank, const char *how)
+{
+    const struct local_rank *peer = &c->control->ranks[rank];
+    return weft_fail(&c->broken, WEFT_E_LOST,
+                     "rank %d (process %d) %s while rank %d waited for it in %s, call %u; its last "
+                     "call was %s, call %u. See what rank %d printed last",
+                     rank, atomic_load(&peer->pid), how, c->comm.rank,
+                     call_name(atomic_load(&local_self(c)->kind)), c->calls,
+                     call_name(atomic_load(&peer->kind)), atomic_load(&peer->calls), rank);
+}
+
+/* WEFT_E_LOST when a rank that is missing at this barrier will never come. */
+static enum weft_status look_for_lost(struct local_comm *c)
+{
+    for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
+        if (rank == c->comm.rank || !is_missing(c, rank)) continue;
+        const char *how = NULL;
+        if (peer_has_ended(c, rank)) {
+            how = "has ended";
+        } else if (atomic_load(&c->control->ranks[rank].closed) != 0) {
+            how = "has left";
+        }
+        /* It may have come and then ended between the two looks. */
+        if (how != NULL && is_missing(c, rank)) return fail_lost(c, rank, how);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status fail_hang(struct local_comm *c)
+{
+    struct weft_text missing;
+    weft_text_init(&missing);
+    for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
+        if (rank == c->comm.rank || !is_missing(c, rank)) continue;
+        const struct local_rank *peer = &c->control->ranks[rank];
+        int32_t pid = atomic_load(&peer->pid);
+        weft_text_add(&missing, missing.length > 0 ? "; " : "");
+        if (pid == 0) {
+            weft_text_addf(&missing, "rank %d never started", rank);
+        } else {
+            weft_text_addf(&missing, "rank %d (process %d) is alive, its last call was %s, call %u",
+                           rank, pid, call_name(atomic_load(&peer->kind)),
+                           atomic_load(&peer->calls));
+        }
+    }
+    char waited[WEFT_UNITS_TEXT_BYTES];
+    weft_fail(&c->broken, WEFT_E_HANG,
+              "rank %d waited %s in %s, call %u, for ranks that did not come: %s. If they are only "
+              "slow, a longer timeout helps",
+              c->comm.rank, weft_units_show_ns(c->timeout_ns, waited),
+              call_name(atomic_load(&local_self(c)->kind)), c->calls, weft_text_chars(&missing));
+    weft_text_finish(&missing);
+    return WEFT_E_HANG;
+}
+
+/* Coming together */
+
+static bool spin_until_complete(const struct local_comm *c)
+{
+    if (c->spin_ns == 0) return is_complete(c);
+    int64_t end_ns = weft_clock_now_ns() + c->spin_ns;
+    do {
+        for (int i = 0; i < 16; i++) {
+            if (is_complete(c)) return true;
+            weft_cpu_relax();
+        }
+    } while (weft_clock_now_ns() < end_ns);
+    return false;
+}
+
+static enum weft_status sleep_until_complete(struct local_comm *c)
+{
+    struct local_control *control = c->control;
+    enum weft_status status = WEFT_OK;
+    int64_t start_ns = weft_clock_now_ns();
+    int64_t look_ns = start_ns + LOOK_NS;
+    atomic_fetch_add(&control->sleepers, 1);
+    while (status == WEFT_OK && !is_complete(c)) {
+        int64_t now_ns = weft_clock_now_ns();
+        int64_t left_ns = start_ns + c->timeout_ns - now_ns;
+        if (now_ns >= look_ns || left_ns <= 0) {
+            look_ns = now_ns + LOOK_NS;
+            status = look_for_lost(c);
+            if (status == WEFT_OK && left_ns <= 0 && !is_complete(c)) status = fail_hang(c);
+            continue;
+        }
+        int64_t sleep_ns = look_ns - now_ns < left_ns ? look_ns - now_ns : left_ns;
+        weft_futex_wait(&control->complete, c->barriers - 1, sleep_ns, true);
+        /* Somebody who leaves wakes everybody, so a wake for another reason is worth a look. */
+        if (!is_complete(c)) status = look_for_lost(c);
+    }
+    atomic_fetch_sub(&control->sleepers, 1);
+    return status;
+}
+
+enum weft_status local_barrier(struct local_comm *c, struct weft_error *err)
+{
+    if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
+    if (c->comm.ranks == 1) return WEFT_OK;
+    struct local_control *control = c->control;
+    c->barriers++;
+    atomic_store(&local_self(c)->arrived, c->barriers);
+    /* Counts run modulo 2^32 on both sides. */
+    uint32_t arrivals = atomic_fetch_add(&control->arrivals, 1) + 1;
+    if (arrivals == c->barriers * (uint32_t)c->comm.ranks) {
+        atomic_store(&control->complete, c->barriers);
+        if (atomic_load(&control->sleepers) > 0) weft_futex_wake(&control->complete, true);
+        return WEFT_OK;
+    }
+    if (spin_until_complete(c)) return WEFT_OK;
+    if (sleep_until_complete(c) != WEFT_OK) return fail_for_good(c, err);
+    return WEFT_OK;
+}
+
+/* Posts */
+
+static struct local_post *post_of(const struct local_comm *c, int32_t rank)
+{
+    return &c->control->ranks[rank].posts[c->calls % LOCAL_POSTS];
+}
+
+const struct local_post *local_posted(const struct local_comm *c, int32_t rank)
+{
+    return post_of(c, rank);
+}
+
+static bool is_same_call(const struct local_call *a, const struct local_call *b)
+{
+    return a->kind == b->kind && a->count == b->count && a->from == b->from && a->to == b->to;
+}
+
+static void show_call(const struct local_call *call, struct weft_text *out)
+{
+    weft_text_addf(out, "%s of %lld from %lld to %lld", call_name((uint32_t)call->kind),
+                   (long long)call->count, (long long)call->from, (long long)call->to);
+}
+
+static enum weft_status fail_disagree(struct local_comm *c, int32_t rank)
+{
+    struct weft_text calls;
+    weft_text_init(&calls);
+    weft_text_addf(&calls, "rank %d called ", c->comm.rank);
+    show_call(&post_of(c, c->comm.rank)->call, &calls);
+    weft_text_addf(&calls, " and rank %d ", rank);
+    show_call(&post_of(c, rank)->call, &calls);
+    weft_fail(&c->broken, WEFT_E_DISAGREE,
+              "call %u differs between ranks: %s. All ranks must run the same plan with the same "
+              "options",
+              c->calls, weft_text_chars(&calls));
+    weft_text_finish(&calls);
+    return WEFT_E_DISAGREE;
+}
+
+enum weft_status local_enter(struct local_comm *c, const struct local_call *call,
+                             int64_t arrival_ns, const void *mine, size_t bytes, int64_t *latest_ns,
+                             struct weft_error *err)
+{
+    if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
+    c->calls++;
+    struct local_rank *self = local_self(c);
+    atomic_store_explicit(&self->kind, (uint32_t)call->kind, memory_order_relaxed);
+    atomic_store_explicit(&self->calls, c->calls, memory_order_relaxed);
+    struct local_post *post = post_of(c, c->comm.rank);
+    post->arrival_ns = arrival_ns;
+    post->call = *call;
+    if (bytes > 0) memcpy(post->bytes, mine, bytes);
+    WEFT_TRY(local_barrier(c, err));
+    int64_t latest = arrival_ns;
+    for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
+        const struct local_post *theirs = post_of(c, rank);
+        if (!is_same_call(call, &theirs->call)) {
+            fail_disagree(c, rank);
+            return fail_for_good(c, err);
+        }
+        if (theirs->arrival_ns > latest) latest = theirs->arrival_ns;
+    }
+    *latest_ns = latest;
+    return WEFT_OK;
+}
+
+/* Opening and closing */
+
+static enum weft_status map_control(struct local_comm *c, struct weft_error *err)
+{
+    if (c->control_fd < 0) {
+        c->control =
+            mmap(NULL, c->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    } else {
+        struct stat status;
+        if (fstat(c->control_fd, &status) != 0 || status.st_size < (off_t)c->control_bytes) {
+            return weft_fail(err, WEFT_E_INTERNAL,
+                             "descriptor %d is not the control memory of %d ranks (%zu bytes): "
+                             "ranks must be started by weft",
+                             c->control_fd, c->comm.ranks, c->control_bytes);
+        }
+        c->control =
+            mmap(NULL, c->control_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, c->control_fd, 0);
+    }
+    if (c->control == MAP_FAILED) {
+        c->control = NULL;
+        return weft_fail(err, WEFT_E_SYSTEM, "cannot map %zu bytes of control memory: %s",
+                         c->control_bytes, strerror(errno));
+    }
+    return WEFT_OK;
+}
+
+enum weft_status local_control_open(struct local_comm *c, struct weft_error *err)
+{
+    c->control_bytes = weft_comm_control_bytes(c->comm.ranks);
+    WEFT_TRY(map_control(c, err));
+    /* With more ranks than cores a spinning rank keeps the one that it waits for from running. */
+    c->spin_ns = c->comm.ranks <= weft_cores() ? SPIN_NS : 0;
+    atomic_store(&local_self(c)->pid, (int32_t)getpid());
+    int64_t latest_ns;
+    const struct local_call call = {.kind = LOCAL_CALL_OPEN,
+                                    .count = c->comm.ranks,
+                                    .from = c->emulate ? c->alpha_ns : -1,
+                                    .to = c->emulate ? (int64_t)c->bytes_per_s : -1};
+    WEFT_TRY(local_enter(c, &call, 0, NULL, 0, &latest_ns, err));
+    for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
+        if (rank != c->comm.rank) open_peer_fd(c, rank);
+    }
+    return WEFT_OK;
+}
+
+void local_control_close(struct local_comm *c)
+{
+    if (c->control != NULL) {
+        atomic_store(&local_self(c)->closed, 1);
+        weft_futex_wake(&c->control->complete, true);
+        munmap(c->control, c->control_bytes);
+        c->control = NULL;
+    }
+    if (c->peer_fds == NULL) return;
+    for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
+        if (c->peer_fds[rank] >= 0) close(c->peer_fds[rank]);
+        c->peer_fds[rank] = -1;
+    }
+}

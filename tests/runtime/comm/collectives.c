@@ -1,0 +1,236 @@
+/* Every collective against plain loops, at 1 to 4 ranks, at sizes that divide nothing. The sums
+ * must have the bits of a sum in rank order: two ranks cannot show an order, three and four do. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "runtime/device/device.h"
+#include "tests/runtime/comm/ranks.h"
+
+enum { ELEMENT_BYTES = sizeof(float), ARENA_BYTES = 1 << 18, FROM = 256, TO = 1 << 17 };
+
+static const int64_t sizes[] = {1, 7, 128, 384, 2047, 2048, 2176, 5 * 1024 + 128};
+enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
+
+static const float sentinel = -12345.0F;
+
+/* A value whose magnitude varies so much that the order of a sum shows in its bits. */
+static float value_of(int32_t rank, int64_t element)
+{
+    double x = weft_rng_uniform(7, (uint64_t)rank, (uint64_t)element) - 0.5;
+    uint64_t power = weft_rng_below(8, (uint64_t)rank, (uint64_t)element, 12);
+    return (float)(x * (double)(UINT64_C(1) << power));
+}
+
+static float sum_of(int32_t ranks, int64_t element)
+{
+    float sum = value_of(0, element);
+    for (int32_t rank = 1; rank < ranks; rank++)
+        sum += value_of(rank, element);
+    return sum;
+}
+
+static float backward_sum_of(int32_t ranks, int64_t element)
+{
+    float sum = value_of(ranks - 1, element);
+    for (int32_t rank = ranks - 2; rank >= 0; rank--)
+        sum += value_of(rank, element);
+    return sum;
+}
+
+struct site {
+    int32_t rank, ranks;
+    struct weft_comm *comm;
+    struct weft_device *device;
+    struct weft_stream *channel;
+    unsigned char *arena;
+};
+
+static void synchronise(struct site *s)
+{
+    struct weft_error err = {.status = WEFT_OK};
+    CHECK(weft_stream_synchronise(s->channel, &err) == WEFT_OK, "%s", err.text);
+}
+
+static float *floats_at(struct site *s, int64_t offset)
+{
+    return (float *)(void *)(s->arena + offset);
+}
+
+/* Fills the arena with the sentinel, and n values of this rank at `offset`. */
+static void fill(struct site *s, int64_t offset, int64_t n, int64_t first)
+{
+    float *all = floats_at(s, 0);
+    for (int64_t i = 0; i < ARENA_BYTES / ELEMENT_BYTES; i++)
+        all[i] = sentinel;
+    for (int64_t i = 0; i < n; i++)
+        floats_at(s, offset)[i] = value_of(s->rank, first + i);
+}
+
+/* Whether nothing but [offset, offset + n elements) and [FROM, + m elements) was written. */
+static void check_untouched(struct site *s, int64_t offset, int64_t n, int64_t m)
+{
+    const float *all = floats_at(s, 0);
+    int64_t from = FROM / ELEMENT_BYTES, to = offset / ELEMENT_BYTES;
+    for (int64_t i = 0; i < ARENA_BYTES / ELEMENT_BYTES; i++) {
+        if ((i >= from && i < from + m) || (i >= to && i < to + n)) continue;
+        CHECK(all[i] == sentinel, "element %lld of the arena was written", (long long)i);
+    }
+}
+
+static void check_bits(const float *got, float expected, const char *what, int64_t element)
+{
+    CHECK(memcmp(got, &expected, sizeof expected) == 0, "%s: element %lld is %a, not %a", what,
+          (long long)element, (double)*got, (double)expected);
+}
+
+static void test_all_gather(struct site *s, int64_t n, bool in_place)
+{
+    int64_t slice_bytes = n * ELEMENT_BYTES;
+    const struct weft_comm_block block = {
+        .full_offset = TO, .slice_offset = in_place ? -1 : FROM, .slice_elements = n};
+    fill(s, in_place ? TO + s->rank * slice_bytes : FROM, n, 0);
+    weft_comm_all_gather(s->comm, s->channel, &block);
+    synchronise(s);
+    for (int64_t i = 0; i < n * s->ranks; i++)
+        check_bits(floats_at(s, TO) + i, value_of((int32_t)(i / n), i % n), "all_gather", i);
+    check_untouched(s, TO, n * s->ranks, in_place ? 0 : n);
+}
+
+static void test_reduce_scatter(struct site *s, int64_t n, bool in_place)
+{
+    const struct weft_comm_block block = {
+        .full_offset = FROM, .slice_offset = in_place ? -1 : TO, .slice_elements = n};
+    int64_t to = in_place ? FROM + s->rank * n * ELEMENT_BYTES : TO;
+    fill(s, FROM, n * s->ranks, 0);
+    weft_comm_reduce_scatter(s->comm, s->channel, &block);
+    synchronise(s);
+    for (int64_t i = 0; i < n; i++) {
+        check_bits(floats_at(s, to) + i, sum_of(s->ranks, s->rank * n + i), "reduce_scatter", i);
+    }
+    for (int64_t i = 0; i < n * s->ranks; i++) { /* the source stays, but for the result */
+        if (in_place && i / n == s->rank) continue;
+        check_bits(floats_at(s, FROM) + i, value_of(s->rank, i), "source of reduce_scatter", i);
+    }
+    check_untouched(s, to, n, n * s->ranks);
+}
+
+static void test_all_reduce(struct site *s, int64_t n)
+{
+    const struct weft_comm_block block = {.full_offset = FROM, .slice_elements = n};
+    fill(s, FROM, n * s->ranks, 0);
+    weft_comm_all_reduce(s->comm, s->channel, &block);
+    synchronise(s);
+    for (int64_t i = 0; i < n * s->ranks; i++)
+        check_bits(floats_at(s, FROM) + i, sum_of(s->ranks, i), "all_reduce", i);
+    check_untouched(s, FROM, n * s->ranks, 0);
+}
+
+static void test_agree(struct site *s, int64_t words)
+{
+    uint64_t *from = (uint64_t *)(void *)(s->arena + FROM),
+             *to = (uint64_t *)(void *)(s->arena + TO);
+    for (int64_t i = 0; i < words; i++)
+        from[i] = weft_rng_u64(9, (uint64_t)s->rank, (uint64_t)i);
+    weft_comm_agree(s->comm, s->channel, FROM, TO, words, 0);
+    synchronise(s);
+    for (int64_t i = 0; i < words; i++) {
+        uint64_t sum = 0;
+        for (int32_t rank = 0; rank < s->ranks; rank++)
+            sum += weft_rng_u64(9, (uint64_t)rank, (uint64_t)i);
+        CHECK(to[i] == sum, "agree: word %lld", (long long)i);
+    }
+}
+
+/* Many collectives without a synchronise between them, each reading what the one before wrote: a
+ * source that is reused too early or a slice that is read too early shows here. */
+static void test_chain(struct site *s)
+{
+    enum { N = 640, ROUNDS = 200 };
+    const struct weft_comm_block gather = {
+        .full_offset = TO, .slice_offset = FROM, .slice_elements = N};
+    const struct weft_comm_block reduce = {
+        .full_offset = TO, .slice_offset = FROM, .slice_elements = N};
+    for (int i = 0; i < N; i++)
+        floats_at(s, FROM)[i] = (float)(i % 5);
+    for (int round = 0; round < ROUNDS; round++) {
+        weft_comm_all_gather(s->comm, s->channel, &gather);
+        weft_comm_reduce_scatter(s->comm, s->channel, &reduce);
+    }
+    synchronise(s);
+    /* Each round multiplies by the number of ranks, exactly, until it overflows at 3 and 4. */
+    for (int i = 0; i < N; i++) {
+        float expected = (float)(i % 5);
+        for (int round = 0; round < ROUNDS; round++) {
+            float once = expected;
+            for (int32_t rank = 1; rank < s->ranks; rank++)
+                expected += once;
+        }
+        check_bits(floats_at(s, FROM) + i, expected, "chain", i);
+    }
+}
+
+static void test_exchange(struct site *s)
+{
+    struct weft_error err = {.status = WEFT_OK};
+    unsigned char mine[4096], all[MOST_RANKS * 4096];
+    for (size_t bytes = 0; bytes <= sizeof mine; bytes = bytes * 2 + 1365) {
+        memset(mine, s->rank + 1, sizeof mine);
+        memset(all, 0, sizeof all);
+        CHECK(weft_comm_exchange(s->comm, mine, bytes, all, &err) == WEFT_OK, "%s", err.text);
+        for (size_t i = 0; i < bytes * (size_t)s->ranks; i++)
+            CHECK(all[i] == i / bytes + 1, "byte %zu", i);
+    }
+    for (uint32_t round = 0; round < 1000; round++) {
+        uint32_t values[MOST_RANKS], value = round * 10 + (uint32_t)s->rank;
+        CHECK(weft_comm_exchange(s->comm, &value, sizeof value, values, &err) == WEFT_OK, "%s",
+              err.text);
+        for (int32_t rank = 0; rank < s->ranks; rank++)
+            CHECK(values[rank] == round * 10 + (uint32_t)rank, "round %u", round);
+    }
+    CHECK(weft_comm_exchange(s->comm, mine, 4097, all, &err) == WEFT_E_INTERNAL, "too large");
+}
+
+static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct site s = {.rank = rank, .ranks = ranks->n};
+    void *arena;
+    CHECK(weft_comm_open("local", &options, &s.comm, &err) == WEFT_OK, "%s", err.text);
+    CHECK(weft_comm_rank(s.comm) == rank && weft_comm_ranks(s.comm) == ranks->n, "rank");
+    CHECK(strcmp(weft_comm_describe(s.comm), "local") == 0, "%s", weft_comm_describe(s.comm));
+    CHECK(weft_device_open("cpu", WEFT_CLOCK_WALL, &s.device, &err) == WEFT_OK, "%s", err.text);
+    CHECK(weft_stream_create(s.device, "channel", &s.channel, &err) == WEFT_OK, "%s", err.text);
+    CHECK(weft_comm_map_arena(s.comm, ARENA_BYTES, &arena, &err) == WEFT_OK, "%s", err.text);
+    s.arena = arena;
+    for (int i = 0; i < N_SIZES; i++) {
+        test_all_gather(&s, sizes[i], false);
+        test_all_gather(&s, sizes[i], true);
+        test_reduce_scatter(&s, sizes[i], false);
+        test_reduce_scatter(&s, sizes[i], true);
+        test_all_reduce(&s, sizes[i]);
+        test_agree(&s, sizes[i]);
+    }
+    test_chain(&s);
+    test_exchange(&s);
+    weft_comm_unmap_arena(s.comm);
+    weft_stream_destroy(s.channel);
+    weft_device_close(s.device);
+    weft_comm_close(s.comm);
+    return 0;
+}
+
+int main(void)
+{
+    for (int32_t ranks = 3; ranks <= MOST_RANKS; ranks++) {
+        int64_t differ = 0;
+        for (int64_t i = 0; i < 1000; i++)
+            differ += sum_of(ranks, i) != backward_sum_of(ranks, i);
+        CHECK(differ > 50, "the values do not show the order of a sum at %d ranks", ranks);
+    }
+    for (int32_t ranks = 1; ranks <= MOST_RANKS; ranks++)
+        CHECK(ranks_run(ranks, run_rank, NULL) == 0, "%d ranks", ranks);
+    return 0;
+}

@@ -1,0 +1,75 @@
+#define _GNU_SOURCE /* memfd_create */
+#include "tests/runtime/comm/ranks.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void check_failed(const char *file, int line, const char *condition, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "%s:%d: %s: ", file, line, condition);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    _exit(1);
+}
+
+void ranks_start(struct ranks *ranks, int32_t n, rank_fn *function, void *argument)
+{
+    ranks->n = n;
+    ranks->control_fd = memfd_create("control", MFD_CLOEXEC);
+    CHECK(ranks->control_fd >= 0, "memfd_create");
+    CHECK(ftruncate(ranks->control_fd, (off_t)weft_comm_control_bytes(n)) == 0, "ftruncate");
+    for (int32_t i = 0; i < n; i++) {
+        ranks->arena_fds[i] = memfd_create("arena", MFD_CLOEXEC);
+        CHECK(ranks->arena_fds[i] >= 0, "memfd_create");
+    }
+    fflush(NULL);
+    for (int32_t i = 0; i < n; i++) {
+        ranks->pids[i] = fork();
+        CHECK(ranks->pids[i] >= 0, "fork");
+        if (ranks->pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            int code = function(i, ranks, argument);
+            fflush(NULL);
+            _exit(code);
+        }
+    }
+}
+
+int ranks_wait(struct ranks *ranks)
+{
+    int failed = 0;
+    for (int32_t i = 0; i < ranks->n; i++) {
+        CHECK(waitpid(ranks->pids[i], &ranks->outcomes[i], 0) == ranks->pids[i], "waitpid");
+        if (!WIFEXITED(ranks->outcomes[i]) || WEXITSTATUS(ranks->outcomes[i]) != 0) failed++;
+        close(ranks->arena_fds[i]);
+    }
+    close(ranks->control_fd);
+    return failed;
+}
+
+int ranks_run(int32_t n, rank_fn *function, void *argument)
+{
+    struct ranks ranks;
+    ranks_start(&ranks, n, function, argument);
+    return ranks_wait(&ranks);
+}
+
+struct weft_comm_options ranks_options(int32_t rank, const struct ranks *ranks)
+{
+    return (struct weft_comm_options){
+        .rank = rank,
+        .ranks = ranks->n,
+        .control_fd = ranks->control_fd,
+        .arena_fds = ranks->arena_fds,
+        .timeout_ns = INT64_C(20) * 1000000000,
+    };
+}

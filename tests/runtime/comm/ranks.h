@@ -1,0 +1,42 @@
+/* Runs a function as several local ranks: processes of this program, forked before it has any
+ * thread, with the shared memory that the launcher makes. */
+#ifndef WEFT_TESTS_RUNTIME_COMM_RANKS_H
+#define WEFT_TESTS_RUNTIME_COMM_RANKS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/comm/comm.h"
+
+enum { MOST_RANKS = 4 };
+
+struct ranks {
+    int32_t n;
+    int control_fd;
+    int arena_fds[MOST_RANKS];
+    pid_t pids[MOST_RANKS];
+    int outcomes[MOST_RANKS]; /* as wait(2) gives them */
+};
+
+/* Returns the exit code of the rank. */
+typedef int rank_fn(int32_t rank, const struct ranks *ranks, void *argument);
+
+/* Shared memory for n ranks, and their processes. */
+void ranks_start(struct ranks *ranks, int32_t n, rank_fn *function, void *argument);
+/* Waits for all; returns the number of ranks that did not exit with 0. */
+int ranks_wait(struct ranks *ranks);
+/* Both. */
+int ranks_run(int32_t n, rank_fn *function, void *argument);
+
+/* What a rank opens its communicator with. */
+struct weft_comm_options ranks_options(int32_t rank, const struct ranks *ranks);
+
+/* Says where and exits this process with 1 when the condition does not hold. */
+#define CHECK(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__);               \
+    } while (0)
+_Noreturn void check_failed(const char *file, int line, const char *condition, const char *format,
+                            ...) WEFT_PRINTF(4, 5);
+
+#endif

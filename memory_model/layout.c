@@ -32,6 +32,7 @@ struct search {
     int64_t least_bytes;   /* the largest live sum */
     int64_t best_bytes;    /* the lowest end so far, with best_offsets */
     int64_t *best_offsets; /* by body */
+    int64_t pass_limit;    /* of improve */
     int64_t work_limit;    /* of packing.work */
     /* Scratch. */
     struct ranked *ranked;
@@ -193,7 +194,9 @@ static void improve(struct search *search)
     struct weft_packing *packing = &search->packing;
     rank(search, search->best_offsets, BY_BYTES);
     uint64_t draw = 0;
-    while (search->best_bytes > search->least_bytes && packing->work < search->work_limit) {
+    for (int64_t pass = 0; pass < search->pass_limit && packing->work < search->work_limit;
+         pass++) {
+        if (search->best_bytes <= search->least_bytes) return;
         int64_t gap = search->best_bytes - search->least_bytes;
         int64_t aim = search->best_bytes - (gap + 7) / 8;
         int32_t stuck = place_all(search, aim);
@@ -237,10 +240,13 @@ enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffe
                              int32_t effort, int64_t *end_bytes, int64_t *live_bytes,
                              struct weft_error *err)
 {
-    /* Tenants looked at: a third of a second, and as much again for each step of effort. */
-    static const int64_t work_of_effort = 100000000;
+    /* A tenth of a second at most on large instances, and on small ones until little more is to be
+     * had; as much again for each step of effort. */
+    static const int64_t passes_of_effort = 400, work_of_effort = 100000000;
+    int64_t share = (effort > 0 ? effort : 0) + 1;
     struct weft_pool pool = {0};
-    struct search search = {.work_limit = work_of_effort * ((int64_t)effort + 1)};
+    struct search search = {.pass_limit = passes_of_effort * share,
+                            .work_limit = work_of_effort * share};
     enum weft_status status;
     WEFT_TRY_GOTO(done,
                   weft_packing_fill(&search.packing, &pool, buffers, n_buffers, n_slots, err));

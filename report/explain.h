@@ -1,0 +1,33 @@
+/* To explain a plan is to say, for each unit, what it holds and moves, and for each of its blocks
+ * what keeps it from standing elsewhere. */
+#ifndef WEFT_REPORT_EXPLAIN_H
+#define WEFT_REPORT_EXPLAIN_H
+
+#include "base/json.h"
+#include "base/text.h"
+#include "plan/plan.h"
+
+/* What keeps a gather from being launched one slot earlier, or a reduction from being due one slot
+ * later. */
+enum weft_hold_back {
+    WEFT_HELD_BY_WINDOW, /* the window ends there: update or release before it, use or norm after */
+    WEFT_HELD_BY_MEMORY, /* one slot further a row would exceed the limit */
+    WEFT_HELD_BY_ORDER,  /* the channel serves its neighbour first */
+    WEFT_HELD_BY_CHOICE, /* nothing: it would cost nothing there either */
+    WEFT_HELD_COUNT
+};
+
+struct weft_hold_reason {
+    enum weft_hold_back by;
+    int32_t slot;          /* MEMORY: the row that would overflow */
+    int64_t missing_bytes; /* MEMORY: by how much */
+};
+
+/* Of placement `index`; `rows` are weft_plan_rows. */
+struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, const int64_t *rows,
+                                               int32_t index);
+
+void weft_explain(const struct weft_plan *plan, struct weft_text *out);
+void weft_explain_json(const struct weft_plan *plan, struct weft_json_writer *writer);
+
+#endif

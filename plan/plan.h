@@ -30,9 +30,10 @@ struct weft_prediction {
 
 struct weft_plan {
     struct weft_pool pool;
-    struct weft_problem *problem; /* owned */
-    const char *planner;          /* "ilp" */
-    enum weft_policy *policies;   /* by unit */
+    const struct weft_problem *problem;
+    bool owns_problem;          /* destroyed with the plan */
+    const char *planner;        /* "ilp" */
+    enum weft_policy *policies; /* by unit */
     int32_t n_placements;
     struct weft_placement *placements;
     struct weft_prediction prediction;
@@ -66,7 +67,7 @@ void weft_plan_destroy(struct weft_plan *plan);
 /* Bytes held in every slot by category under a plan's policies and placements: the memory rows of
  * the ILP. rows[slot * WEFT_CATEGORY_COUNT + category]; the caller gives n_slots * COUNT. */
 void weft_plan_rows(const struct weft_plan *plan, int64_t *rows);
-/* Largest row sum, and its slot. */
+/* Largest row sum, and its slot (may be NULL); -1 when memory runs out. */
 int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot);
 
 /* Compute time of a slot under the plan's policies: slot_ns, or the unit's update_ns. */

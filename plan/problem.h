@@ -4,6 +4,7 @@
 #ifndef WEFT_PLAN_PROBLEM_H
 #define WEFT_PLAN_PROBLEM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/hash.h"
@@ -48,7 +49,8 @@ struct weft_problem {
 };
 
 /* What a config and a profile make: shards, period and weights on the way. The caller owns all
- * four. Any of the out pointers but `problem` may be NULL when not wanted. */
+ * four and frees them with weft_stages_finish. *out is untouched on failure. WEFT_E_DATA when the
+ * profile is for other ranks or lacks a layer, or when a sum is out of range. */
 struct weft_stages {
     struct weft_shards *shards;
     struct weft_period *period;
@@ -61,6 +63,19 @@ WEFT_MUST_USE enum weft_status weft_stages_create(const struct weft_config *conf
 void weft_stages_finish(struct weft_stages *stages); /* accepts {0} and half-made ones */
 
 void weft_problem_destroy(struct weft_problem *problem);
+
+/* Integers of a problem and sums of them are at most this, which JSON readers hold exactly. */
+#define WEFT_PROBLEM_MOST (INT64_C(9007199254740991))
+
+/* WEFT_OK when every index, window and sum of the problem is in its range and its slots make a
+ * period; else WEFT_E_DATA with `where` and the place. Whatever makes a problem calls it, so that
+ * whoever plans may add and index without a thought. */
+WEFT_MUST_USE enum weft_status weft_problem_check(const struct weft_problem *problem,
+                                                  const char *where, struct weft_error *err);
+
+/* True when the item exists under the policies chosen by unit. */
+bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,
+                        int32_t item);
 
 /* JSON object in integers (times _ns, sizes _bytes), and back. Reading checks every index, window
  * and sum; WEFT_E_DATA with the place. */

@@ -1,0 +1,419 @@
+#include "plan/lower.h"
+
+#include <stdlib.h>
+
+#include "memory_model/period.h"
+#include "plan/lifetime.h"
+
+enum access { READ = 1, WRITE = 2 };
+
+/* Instructions are emitted twice by the same code: once to count, once to fill them in. */
+struct emitter {
+    struct weft_lowering *lowering;
+    bool counting;
+    int32_t n_instructions, n_dependencies, n_operands;
+    int32_t *marks;  /* by slot: its MARK */
+    int32_t *due;    /* by slot: last placement due by then, or -1 */
+    int32_t *issued; /* by placement: its instruction */
+};
+
+/* Begins an instruction; what follows is added to it. Returns its index. */
+static int32_t begin(struct emitter *e, enum weft_op op, int32_t slot, int32_t layer, int32_t unit,
+                     int64_t ns)
+{
+    if (!e->counting) {
+        e->lowering->program->instructions[e->n_instructions] = (struct weft_instruction){
+            .op = op,
+            .slot = slot,
+            .layer = layer,
+            .unit = unit,
+            .block = -1,
+            .item = -1,
+            .ns = ns,
+            .first_dependency = e->n_dependencies,
+            .first_operand = e->n_operands,
+        };
+    }
+    return e->n_instructions++;
+}
+
+static struct weft_instruction *current(struct emitter *e)
+{
+    return &e->lowering->program->instructions[e->n_instructions - 1];
+}
+
+static void wait_for(struct emitter *e, int32_t instruction)
+{
+    if (!e->counting) {
+        e->lowering->program->dependencies[e->n_dependencies] = instruction;
+        current(e)->n_dependencies++;
+    }
+    e->n_dependencies++;
+}
+
+static void add_operand(struct emitter *e, int32_t buffer, int32_t piece, bool writes)
+{
+    if (!e->counting) {
+        e->lowering->program->operands[e->n_operands] =
+            (struct weft_operand){.buffer = buffer, .piece = piece, .writes = writes};
+        current(e)->n_operands++;
+    }
+    e->n_operands++;
+}
+
+/* Passes over buffers that there are not: a layer without temporaries, a unit without a master. */
+static void touch_piece(struct emitter *e, enum weft_buffer_kind kind, int32_t index,
+                        int32_t instance, int32_t piece, int access)
+{
+    int32_t buffer = e->lowering->buffers[kind][index < 0 ? 0 : index];
+    if (buffer < 0) return;
+    if ((access & READ) != 0) add_operand(e, buffer + instance, piece, false);
+    if ((access & WRITE) != 0) add_operand(e, buffer + instance, piece, true);
+}
+
+static void touch(struct emitter *e, enum weft_buffer_kind kind, int32_t index, int access)
+{
+    touch_piece(e, kind, index, 0, -1, access);
+}
+
+static bool shards_parameters(const struct emitter *e, int32_t unit)
+{
+    enum weft_policy policy = e->lowering->plan->policies[unit];
+    return policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
+}
+
+int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t slot)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t low = 0, high = problem->n_items; /* first item of the unit */
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (problem->items[middle].item.unit < unit) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    int32_t residency = 0;
+    for (int32_t i = low; i < problem->n_items && problem->items[i].item.unit == unit; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        bool gathers =
+            item->kind == WEFT_ALL_GATHER && weft_problem_needs(problem, plan->policies, i);
+        if (gathers && item->last < slot) residency = item->gather;
+    }
+    return residency;
+}
+
+static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool backward)
+{
+    const struct weft_lowering *lowering = e->lowering;
+    for (int32_t i = lowering->first_layer_unit[layer]; i < lowering->first_layer_unit[layer + 1];
+         i++) {
+        const struct weft_layer_unit *use = &lowering->layer_units[i];
+        if (backward && !use->in_backward) continue;
+        int32_t residency = weft_lower_residency(lowering->plan, use->unit, slot);
+        touch_piece(e, WEFT_BUFFER_FULL, use->unit, residency, -1, READ);
+    }
+}
+
+static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
+{
+    begin(e, WEFT_OP_UPDATE, slot, -1, unit, weft_plan_slot_ns(e->lowering->plan, slot));
+    enum weft_policy policy = e->lowering->plan->policies[unit];
+    bool whole = policy == WEFT_POLICY_DP;
+    touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
+    /* A skipped step leaves all of it as it was, so each is read too. */
+    touch(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_MASTER, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_MOMENT1, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_MOMENT2, unit, READ | WRITE);
+}
+
+static void read_input(struct emitter *e, int32_t layer)
+{
+    if (layer == 0) {
+        touch(e, WEFT_BUFFER_INPUT, -1, READ);
+    } else {
+        touch(e, WEFT_BUFFER_OUTPUT, layer - 1, READ);
+    }
+}
+
+static void emit_forward(struct emitter *e, int32_t slot, int32_t layer)
+{
+    const struct weft_lowering *lowering = e->lowering;
+    if (layer == 0) {
+        begin(e, WEFT_OP_LOAD, slot, -1, -1, 0);
+        touch(e, WEFT_BUFFER_INPUT, -1, WRITE);
+        touch(e, WEFT_BUFFER_TARGETS, -1, WRITE);
+    }
+    begin(e, WEFT_OP_FORWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    read_parameters(e, layer, slot, false);
+    read_input(e, layer);
+    if (layer + 1 == lowering->inputs->model->n_layers) touch(e, WEFT_BUFFER_TARGETS, -1, READ);
+    touch(e, WEFT_BUFFER_OUTPUT, layer, WRITE);
+    touch(e, WEFT_BUFFER_SAVED, layer, WRITE);
+    touch(e, WEFT_BUFFER_FORWARD_TEMPORARY, layer, WRITE);
+}
+
+static void add_gradients(struct emitter *e, int32_t slot, int32_t layer)
+{
+    const struct weft_lowering *lowering = e->lowering;
+    for (int32_t i = lowering->first_layer_unit[layer]; i < lowering->first_layer_unit[layer + 1];
+         i++) {
+        int32_t unit = lowering->layer_units[i].unit;
+        bool adds = slot > lowering->inputs->period->first_gradient[unit];
+        touch(e, WEFT_BUFFER_GRADIENT, unit, adds ? READ | WRITE : WRITE);
+    }
+}
+
+static void emit_backward(struct emitter *e, int32_t slot, int32_t layer)
+{
+    const struct weft_lowering *lowering = e->lowering;
+    for (int32_t i = lowering->first_layer_unit[layer]; i < lowering->first_layer_unit[layer + 1];
+         i++) {
+        int32_t unit = lowering->layer_units[i].unit;
+        if (slot != lowering->inputs->period->first_gradient[unit]) continue;
+        begin(e, WEFT_OP_ZERO, slot, -1, unit, 0);
+        touch(e, WEFT_BUFFER_GRADIENT, unit, WRITE);
+    }
+    const struct weft_layer_work *work = &lowering->works[layer];
+    begin(e, WEFT_OP_BACKWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    read_parameters(e, layer, slot, true);
+    /* The batch is held until the first layer's backward whatever that reads. */
+    if (layer == 0 || work->backward_reads_input) read_input(e, layer);
+    if (work->backward_reads_output) touch(e, WEFT_BUFFER_OUTPUT, layer, READ);
+    if (layer + 1 == lowering->inputs->model->n_layers) touch(e, WEFT_BUFFER_TARGETS, -1, READ);
+    touch(e, WEFT_BUFFER_SAVED, layer, READ);
+    touch(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer, READ);
+    if (layer > 0) touch(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer - 1, WRITE);
+    add_gradients(e, slot, layer);
+    touch(e, WEFT_BUFFER_BACKWARD_TEMPORARY, layer, WRITE);
+}
+
+static void emit_norm(struct emitter *e, int32_t slot)
+{
+    const struct weft_plan *plan = e->lowering->plan;
+    int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
+    for (int32_t u = 0; u < plan->problem->n_units; u++) {
+        bool whole = plan->policies[u] == WEFT_POLICY_DP;
+        touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u, READ);
+    }
+    touch(e, WEFT_BUFFER_RECORD, -1, WRITE);
+    int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, -1, plan->problem->agree_ns);
+    wait_for(e, norm);
+    touch(e, WEFT_BUFFER_RECORD, -1, READ);
+    touch(e, WEFT_BUFFER_RECORD_SUM, -1, WRITE);
+    begin(e, WEFT_OP_FINISH, slot, -1, -1, 0);
+    wait_for(e, agree);
+    touch(e, WEFT_BUFFER_RECORD_SUM, -1, READ);
+}
+
+static void emit_collective(struct emitter *e, int32_t placement)
+{
+    static const enum weft_op ops[WEFT_COLLECTIVE_COUNT] = {
+        [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER,
+        [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
+        [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE,
+    };
+    const struct weft_plan *plan = e->lowering->plan;
+    const struct weft_placement *at = &plan->placements[placement];
+    const struct weft_item *item = &plan->problem->items[at->item].item;
+    e->issued[placement] = begin(e, ops[item->kind], at->launch, -1, item->unit,
+                                 plan->problem->items[at->item].block_ns);
+    if (!e->counting) {
+        current(e)->item = at->item;
+        current(e)->block = at->block;
+    }
+    wait_for(e, e->marks[at->launch]);
+    if (item->kind == WEFT_REDUCE_SCATTER) {
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, 0, at->block, READ);
+        touch(e, WEFT_BUFFER_REDUCED, item->unit, WRITE);
+    } else if (item->kind == WEFT_ALL_REDUCE) {
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, 0, at->block, READ | WRITE);
+    } else if (shards_parameters(e, item->unit)) {
+        touch(e, WEFT_BUFFER_SHARD, item->unit, READ);
+        touch_piece(e, WEFT_BUFFER_FULL, item->unit, item->gather, at->block, WRITE);
+    } else {
+        /* In place: this rank's slice of the block is read, the others' are written. */
+        touch(e, WEFT_BUFFER_FULL, item->unit, READ | WRITE);
+    }
+}
+
+static void emit_compute(struct emitter *e, int32_t slot)
+{
+    struct weft_slot what = e->lowering->plan->problem->slots[slot];
+    switch (what.kind) {
+    case WEFT_SLOT_UPDATE:
+        emit_update(e, slot, what.index);
+        break;
+    case WEFT_SLOT_FORWARD:
+        emit_forward(e, slot, what.index);
+        break;
+    case WEFT_SLOT_BACKWARD:
+        emit_backward(e, slot, what.index);
+        break;
+    case WEFT_SLOT_NORM:
+        emit_norm(e, slot);
+        break;
+    case WEFT_SLOT_FILL:
+    case WEFT_SLOT_DRAIN:
+    case WEFT_SLOT_KIND_COUNT:
+        break;
+    }
+}
+
+static void emit(struct emitter *e)
+{
+    const struct weft_plan *plan = e->lowering->plan;
+    int32_t next = 0;     /* placement to be issued */
+    int32_t awaited = -1; /* last placement that a MARK waits for */
+    for (int32_t s = 0; s < plan->problem->n_slots; s++) {
+        e->marks[s] = begin(e, WEFT_OP_MARK, s, -1, -1, 0);
+        if (e->due[s] > awaited) {
+            awaited = e->due[s];
+            wait_for(e, e->issued[awaited]);
+        }
+        /* The channel runs in issue order, so a block waits here for all ahead of it. */
+        for (; next < plan->n_placements && plan->placements[next].launch <= s; next++)
+            emit_collective(e, next);
+        emit_compute(e, s);
+    }
+}
+
+/* The units of every layer, from the layers of every unit. */
+static enum weft_status list_layer_units(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_shards *shards = lowering->inputs->shards;
+    size_t n_layers = (size_t)lowering->inputs->model->n_layers;
+    int32_t *first = weft_pool_array(&lowering->pool, n_layers + 1, sizeof *first);
+    int32_t *filled = weft_pool_array(&lowering->pool, n_layers, sizeof *filled);
+    if (first == NULL || filled == NULL) return weft_fail_memory(err, "program");
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        for (int32_t i = 0; i < shards->units[u].n_layers; i++)
+            first[shards->units[u].layers[i] + 1]++;
+    }
+    for (size_t l = 0; l < n_layers; l++)
+        first[l + 1] += first[l];
+    lowering->layer_units =
+        weft_pool_array(&lowering->pool, (size_t)first[n_layers], sizeof *lowering->layer_units);
+    if (lowering->layer_units == NULL) return weft_fail_memory(err, "program");
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        const struct weft_unit *unit = &shards->units[u];
+        for (int32_t i = 0; i < unit->n_layers; i++) {
+            int32_t layer = unit->layers[i];
+            lowering->layer_units[first[layer] + filled[layer]++] =
+                (struct weft_layer_unit){u, unit->reads_in_backward[i]};
+        }
+    }
+    lowering->first_layer_unit = first;
+    return WEFT_OK;
+}
+
+static enum weft_status prepare(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_lower_inputs *inputs = lowering->inputs;
+    const struct weft_plan *plan = lowering->plan;
+    struct weft_program *program = lowering->program;
+    if (inputs->period->n_slots != plan->problem->n_slots ||
+        inputs->shards->n_units != plan->problem->n_units) {
+        return weft_fail(err, WEFT_E_INTERNAL,
+                         "the plan has %d slots and %d units, the model %d and %d: they do not "
+                         "belong together",
+                         plan->problem->n_slots, plan->problem->n_units, inputs->period->n_slots,
+                         inputs->shards->n_units);
+    }
+    int32_t n_layers = inputs->model->n_layers;
+    lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
+    program->n_slots = plan->problem->n_slots;
+    program->n_units = plan->problem->n_units;
+    program->base_bytes = inputs->weigh.base_bytes;
+    program->policies =
+        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);
+    if (lowering->works == NULL || program->policies == NULL) {
+        return weft_fail_memory(err, "program");
+    }
+    for (int32_t u = 0; u < program->n_units; u++)
+        program->policies[u] = plan->policies[u];
+    for (int32_t l = 0; l < n_layers; l++) {
+        WEFT_TRY(weft_layer_work(&inputs->model->layers[l], &inputs->weigh.batch,
+                                 &lowering->works[l], err));
+    }
+    WEFT_TRY(list_layer_units(lowering, err));
+    return weft_lower_buffers(lowering, err);
+}
+
+static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_plan *plan = lowering->plan;
+    struct weft_program *program = lowering->program;
+    size_t n_slots = (size_t)plan->problem->n_slots;
+    struct emitter counter = {.lowering = lowering, .counting = true};
+    counter.marks = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+    counter.due = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+    counter.issued = weft_pool_array(&lowering->pool, (size_t)plan->n_placements, sizeof(int32_t));
+    if (counter.marks == NULL || counter.due == NULL || counter.issued == NULL) {
+        return weft_fail_memory(err, "program");
+    }
+    for (size_t s = 0; s < n_slots; s++)
+        counter.due[s] = -1;
+    for (int32_t i = 0; i < plan->n_placements; i++)
+        counter.due[plan->placements[i].deadline] = i;
+    struct emitter emitter = counter;
+    emit(&counter);
+    program->instructions = weft_pool_array(&program->pool, (size_t)counter.n_instructions,
+                                            sizeof *program->instructions);
+    program->dependencies = weft_pool_array(&program->pool, (size_t)counter.n_dependencies,
+                                            sizeof *program->dependencies);
+    program->operands =
+        weft_pool_array(&program->pool, (size_t)counter.n_operands, sizeof *program->operands);
+    if (program->instructions == NULL || program->dependencies == NULL ||
+        program->operands == NULL) {
+        return weft_fail_memory(err, "program");
+    }
+    emitter.counting = false;
+    emit(&emitter);
+    program->n_instructions = emitter.n_instructions;
+    return WEFT_OK;
+}
+
+static enum weft_status lay_out(struct weft_lowering *lowering, int32_t effort,
+                                struct weft_error *err)
+{
+    struct weft_program *program = lowering->program;
+    size_t n_pieces = (size_t)weft_program_pieces(program), n_buffers = (size_t)program->n_buffers;
+    struct weft_life *lives = weft_pool_array(&program->pool, n_pieces, sizeof *lives);
+    struct weft_layout_buffer *laid = weft_pool_array(&lowering->pool, n_buffers, sizeof *laid);
+    if (lives == NULL || laid == NULL) return weft_fail_memory(err, "program");
+    WEFT_TRY(weft_program_lives(program, lives, err));
+    for (size_t b = 0; b < n_buffers; b++) {
+        struct weft_buffer *buffer = &program->buffers[b];
+        buffer->lives = lives;
+        lives += buffer->n_pieces;
+        laid[b] = (struct weft_layout_buffer){
+            .bytes = buffer->bytes, .n_pieces = buffer->n_pieces, .lives = buffer->lives};
+    }
+    WEFT_TRY(weft_layout(laid, program->n_buffers, program->n_slots, effort, &program->arena_bytes,
+                         &program->live_bytes, err));
+    for (size_t b = 0; b < n_buffers; b++)
+        program->buffers[b].offset = laid[b].offset;
+    return WEFT_OK;
+}
+
+enum weft_status weft_program_lower(const struct weft_plan *plan,
+                                    const struct weft_lower_inputs *inputs, int32_t effort,
+                                    struct weft_program **out, struct weft_error *err)
+{
+    enum weft_status status;
+    struct weft_lowering lowering = {.plan = plan, .inputs = inputs};
+    lowering.program = calloc(1, sizeof *lowering.program);
+    if (lowering.program == NULL) return weft_fail_memory(err, "program");
+    WEFT_TRY_GOTO(done, prepare(&lowering, err));
+    WEFT_TRY_GOTO(done, emit_all(&lowering, err));
+    WEFT_TRY_GOTO(done, lay_out(&lowering, effort, err));
+    *out = lowering.program;
+    lowering.program = NULL;
+done:
+    weft_program_destroy(lowering.program);
+    weft_pool_finish(&lowering.pool);
+    return status;
+}

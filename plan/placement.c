@@ -1,0 +1,92 @@
+#include "plan/placement.h"
+
+#include <stdlib.h>
+
+void weft_placements_normalise(const struct weft_problem *problem,
+                               struct weft_placement *placements, int32_t n_placements)
+{
+    int32_t launched = 0;
+    for (int32_t i = 0; i < n_placements; i++) {
+        struct weft_placement *at = &placements[i];
+        bool gathers = problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+        if (gathers && at->launch < launched) at->launch = launched;
+        if (at->launch > launched) launched = at->launch;
+    }
+    int32_t due = problem->n_slots;
+    for (int32_t i = n_placements - 1; i >= 0; i--) {
+        struct weft_placement *at = &placements[i];
+        bool gathers = problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+        if (!gathers && at->deadline > due) at->deadline = due;
+        if (at->deadline < due) due = at->deadline;
+    }
+}
+
+int32_t weft_placements_stuck(const struct weft_placement *placements, int32_t n_placements)
+{
+    int32_t launched = 0;
+    for (int32_t i = 0; i < n_placements; i++) {
+        if (placements[i].launch > launched) launched = placements[i].launch;
+        if (launched >= placements[i].deadline) return i;
+    }
+    return -1;
+}
+
+/* What is wrong with a placement by itself and after those before it; NULL when nothing is.
+ * `blocks` counts the blocks of each item so far. */
+static const char *placement_fault(const struct weft_plan *plan, const struct weft_placement *at,
+                                   int32_t *blocks)
+{
+    const struct weft_item *item = &plan->problem->items[at->item].item;
+    if (!weft_problem_needs(plan->problem, plan->policies, at->item)) {
+        return "the policies do not need this item";
+    }
+    if (at->block != blocks[at->item]++) return "blocks of an item are not in index order";
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    if (gathers ? at->launch < item->first || at->launch > item->last : at->launch != item->first) {
+        return "launch is outside the item's window";
+    }
+    if (gathers ? at->deadline != item->last + 1
+                : at->deadline <= item->first || at->deadline > item->last + 1) {
+        return "deadline is outside the item's window";
+    }
+    return NULL;
+}
+
+enum weft_status weft_placements_check(const struct weft_plan *plan, const char *where,
+                                       struct weft_error *err)
+{
+    size_t n = (size_t)plan->n_placements;
+    int32_t *blocks = calloc((size_t)plan->problem->n_items + 1, sizeof *blocks);
+    struct weft_placement *normal = calloc(n + 1, sizeof *normal);
+    const char *fault = NULL;
+    int32_t at = 0;
+    if (blocks == NULL || normal == NULL) {
+        free(blocks);
+        free(normal);
+        return weft_fail_memory(err, "plan");
+    }
+    for (; fault == NULL && at < plan->n_placements; at++) {
+        fault = placement_fault(plan, &plan->placements[at], blocks);
+        normal[at] = plan->placements[at];
+    }
+    at--;
+    if (fault == NULL) {
+        weft_placements_normalise(plan->problem, normal, plan->n_placements);
+        for (size_t i = 0; fault == NULL && i < n; i++) {
+            at = (int32_t)i;
+            if (normal[i].launch != plan->placements[i].launch) {
+                fault = "its launch is before one ahead of it in the channel";
+            } else if (normal[i].deadline != plan->placements[i].deadline) {
+                fault = "its deadline is behind one behind it in the channel";
+            }
+        }
+    }
+    if (fault == NULL) {
+        at = weft_placements_stuck(plan->placements, plan->n_placements);
+        if (at >= 0) fault = "it is due before something ahead of it in the channel is launched";
+    }
+    free(blocks);
+    free(normal);
+    if (fault == NULL) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: placements[%d]: %s", where, at, fault);
+}

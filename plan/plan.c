@@ -1,0 +1,175 @@
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/placement.h"
+#include "plan/trace.h"
+
+void weft_plan_destroy(struct weft_plan *plan)
+{
+    if (plan == NULL) return;
+    /* The cast is the price of one pointer for owners and for those who only look. */
+    if (plan->owns_problem) weft_problem_destroy((struct weft_problem *)plan->problem);
+    weft_pool_finish(&plan->pool);
+    free(plan);
+}
+
+static enum weft_status copy_policies(struct weft_plan *plan, const enum weft_policy *policies,
+                                      struct weft_error *err)
+{
+    const struct weft_problem *problem = plan->problem;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        bool known = (unsigned)policies[u] < WEFT_POLICY_COUNT;
+        if (!known || (problem->units[u].policies >> policies[u] & 1u) == 0) {
+            return weft_fail(err, WEFT_E_INTERNAL, "planner %s: unit %s cannot have policy %s",
+                             plan->planner, problem->units[u].name,
+                             known ? weft_policy_name(policies[u]) : "(out of range)");
+        }
+        plan->policies[u] = policies[u];
+    }
+    return WEFT_OK;
+}
+
+/* The window gives one end of a block's flight, the planner's slot the other. */
+static enum weft_status place(struct weft_plan *plan, const struct weft_move *moves,
+                              int32_t *blocks, struct weft_error *err)
+{
+    const struct weft_problem *problem = plan->problem;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        struct weft_move move = moves[i];
+        if (move.item < 0 || move.item >= problem->n_items ||
+            !weft_problem_needs(problem, plan->policies, move.item)) {
+            return weft_fail(err, WEFT_E_INTERNAL,
+                             "planner %s: move %d is of item %d, which its policies do not need",
+                             plan->planner, i, move.item);
+        }
+        const struct weft_item *item = &problem->items[move.item].item;
+        if (move.slot < item->first || move.slot > item->last) {
+            return weft_fail(err, WEFT_E_INTERNAL,
+                             "planner %s: move %d puts item %d into slot %d, outside its window "
+                             "%d to %d",
+                             plan->planner, i, move.item, move.slot, item->first, item->last);
+        }
+        bool gathers = item->kind == WEFT_ALL_GATHER;
+        plan->placements[i] = (struct weft_placement){
+            .item = move.item,
+            .block = blocks[move.item]++,
+            .launch = gathers ? move.slot : item->first,
+            .deadline = gathers ? item->last + 1 : move.slot + 1,
+        };
+    }
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        bool needed = weft_problem_needs(problem, plan->policies, i);
+        int32_t expected = needed ? problem->items[i].item.n_blocks : 0;
+        if (blocks[i] != expected) {
+            return weft_fail(err, WEFT_E_INTERNAL,
+                             "planner %s: %d moves of item %d, which has %d blocks", plan->planner,
+                             blocks[i], i, expected);
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status build(struct weft_plan *plan, const char *planner,
+                              const enum weft_policy *policies, const struct weft_move *moves,
+                              int32_t n_moves, struct weft_error *err)
+{
+    const struct weft_problem *problem = plan->problem;
+    plan->solver_gap = -1;
+    plan->n_placements = n_moves;
+    plan->planner = weft_pool_string(&plan->pool, planner);
+    plan->policies = weft_pool_array(&plan->pool, (size_t)problem->n_units, sizeof *plan->policies);
+    plan->placements = weft_pool_array(&plan->pool, (size_t)n_moves, sizeof *plan->placements);
+    if (plan->planner == NULL || plan->policies == NULL || plan->placements == NULL) {
+        return weft_fail_memory(err, "plan");
+    }
+    WEFT_TRY(copy_policies(plan, policies, err));
+    int32_t *blocks = calloc((size_t)problem->n_items + 1, sizeof *blocks);
+    if (blocks == NULL) return weft_fail_memory(err, "plan");
+    enum weft_status status = place(plan, moves, blocks, err);
+    free(blocks);
+    if (status != WEFT_OK) return status;
+    weft_placements_normalise(problem, plan->placements, n_moves);
+    int32_t stuck = weft_placements_stuck(plan->placements, n_moves);
+    if (stuck < 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INTERNAL,
+                     "planner %s: move %d (item %d) is due by slot %d and stands behind a block "
+                     "that is not launched before it",
+                     plan->planner, stuck, plan->placements[stuck].item,
+                     plan->placements[stuck].deadline);
+}
+
+enum weft_status weft_plan_create(const struct weft_problem *problem, const char *planner,
+                                  const enum weft_policy *policies, const struct weft_move *moves,
+                                  int32_t n_moves, struct weft_plan **out, struct weft_error *err)
+{
+    struct weft_plan *plan = calloc(1, sizeof *plan);
+    if (plan == NULL) return weft_fail_memory(err, "plan");
+    plan->problem = problem;
+    enum weft_status status = build(plan, planner, policies, moves, n_moves, err);
+    if (status != WEFT_OK) {
+        weft_plan_destroy(plan);
+        return status;
+    }
+    *out = plan;
+    return WEFT_OK;
+}
+
+int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot)
+{
+    const struct weft_problem *problem = plan->problem;
+    struct weft_slot what = problem->slots[slot];
+    if (what.kind != WEFT_SLOT_UPDATE) return problem->slot_ns[slot];
+    return problem->units[what.index].update_ns[plan->policies[what.index]];
+}
+
+enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *err)
+{
+    size_t words = 2 * (size_t)plan->problem->n_slots + (size_t)plan->n_placements;
+    int64_t *scratch = calloc(words, sizeof *scratch);
+    if (scratch == NULL) return weft_fail_memory(err, "prediction");
+    struct weft_prediction prediction = plan->prediction;
+    weft_simulate_plan(plan, scratch, &prediction);
+    prediction.peak_bytes = weft_plan_peak(plan, &prediction.peak_slot);
+    free(scratch);
+    if (prediction.peak_bytes < 0) return weft_fail_memory(err, "memory rows");
+    plan->prediction = prediction;
+    return WEFT_OK;
+}
+
+double weft_plan_gap(const struct weft_plan *plan)
+{
+    if (plan->bound_ns <= 0) return 0;
+    return (double)(plan->prediction.step_ns - plan->bound_ns) / (double)plan->bound_ns;
+}
+
+struct weft_hash weft_plan_hash(const struct weft_plan *plan)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_plan_write(plan, &text);
+    struct weft_hash hash = {0};
+    if (weft_text_ok(&text)) hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    weft_text_finish(&text);
+    return hash;
+}
+
+enum weft_status weft_plan_matches(const struct weft_plan *plan, const struct weft_problem *problem,
+                                   struct weft_error *err)
+{
+    struct weft_text differences;
+    weft_text_init(&differences);
+    weft_problem_compare(plan->problem, problem, &differences);
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(&differences)) {
+        status = weft_fail_memory(err, "comparison of problems");
+    } else if (differences.length > 0) {
+        status = weft_fail(err, WEFT_E_DATA,
+                           "the plan was made for another problem; plan it again. First "
+                           "differences (in the plan, now):\n%s",
+                           weft_text_chars(&differences));
+    }
+    weft_text_finish(&differences);
+    return status;
+}

@@ -1,0 +1,289 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/version.h"
+#include "plan/placement.h"
+#include "plan/plan.h"
+
+static const char format_name[] = "weft-plan";
+enum { FORMAT_VERSION = 1, PLACE_BYTES = 256 };
+
+static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "prediction");
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "step_ns", plan->prediction.step_ns);
+    weft_json_put_integer(writer, "exposed_ns", plan->prediction.exposed_ns);
+    weft_json_put_integer(writer, "compute_ns", plan->prediction.compute_ns);
+    weft_json_put_integer(writer, "channel_ns", plan->prediction.channel_ns);
+    weft_json_put_integer(writer, "peak_bytes", plan->prediction.peak_bytes);
+    weft_json_put_integer(writer, "peak_slot", plan->prediction.peak_slot);
+    weft_json_put_integer(writer, "arena_bytes", plan->prediction.arena_bytes);
+    weft_json_put_integer(writer, "total_bytes", plan->prediction.total_bytes);
+    weft_json_end_object(writer);
+}
+
+static void write_bound(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "bound");
+    weft_json_begin_object(writer);
+    weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
+    weft_json_put_string(writer, "by", plan->bound_by);
+    weft_json_end_object(writer);
+    weft_json_key(writer, "solver");
+    weft_json_begin_object(writer);
+    weft_json_key(writer, "gap");
+    if (plan->solver_gap < 0) {
+        weft_json_add_null(writer);
+    } else {
+        weft_json_add_number(writer, plan->solver_gap);
+    }
+    weft_json_put_string(writer, "stop", plan->solver_stop);
+    weft_json_end_object(writer);
+}
+
+void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "format", format_name);
+    weft_json_put_integer(&writer, "version", FORMAT_VERSION);
+    weft_json_put_string(&writer, "weft", WEFT_VERSION);
+    weft_json_put_string(&writer, "planner", plan->planner);
+    write_prediction(plan, &writer);
+    write_bound(plan, &writer);
+    weft_json_key(&writer, "policies");
+    weft_json_begin_array(&writer);
+    for (int32_t u = 0; u < plan->problem->n_units; u++)
+        weft_json_add_string(&writer, weft_policy_name(plan->policies[u]));
+    weft_json_end_array(&writer);
+    weft_json_key(&writer, "placements");
+    weft_json_begin_array(&writer);
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        weft_json_begin_object(&writer);
+        weft_json_flat(&writer);
+        weft_json_put_integer(&writer, "item", at->item);
+        weft_json_put_integer(&writer, "block", at->block);
+        weft_json_put_integer(&writer, "launch", at->launch);
+        weft_json_put_integer(&writer, "deadline", at->deadline);
+        weft_json_end_object(&writer);
+    }
+    weft_json_end_array(&writer);
+    weft_json_key(&writer, "problem");
+    weft_problem_write(plan->problem, &writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+struct reader {
+    struct weft_plan *plan;
+    const char *source;
+    struct weft_error *err;
+};
+
+static enum weft_status check_format(struct reader *reader, const struct weft_json_value *root)
+{
+    const char *format;
+    int64_t version;
+    WEFT_TRY(weft_json_need_string(root, reader->source, "format", &format, reader->err));
+    if (strcmp(format, format_name) != 0) {
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: format is \"%.64s\"; expected \"%s\"",
+                         reader->source, format, format_name);
+    }
+    WEFT_TRY(weft_json_need_integer(root, reader->source, "version", 0, WEFT_PROBLEM_MOST, &version,
+                                    reader->err));
+    if (version != FORMAT_VERSION) {
+        return weft_fail(reader->err, WEFT_E_DATA,
+                         "%s: version %" PRId64 " of %s; this is weft %s, which reads version %d: "
+                         "plan again",
+                         reader->source, version, format_name, WEFT_VERSION, FORMAT_VERSION);
+    }
+    const char *program;
+    return weft_json_need_string(root, reader->source, "weft", &program, reader->err);
+}
+
+static enum weft_status read_prediction(struct reader *reader, const struct weft_json_value *root)
+{
+    const struct weft_json_value *object;
+    WEFT_TRY(
+        weft_json_need(root, reader->source, "prediction", WEFT_JSON_OBJECT, &object, reader->err));
+    struct weft_prediction *to = &reader->plan->prediction;
+    char where[PLACE_BYTES];
+    int64_t value, last_slot = reader->plan->problem->n_slots - 1;
+    snprintf(where, sizeof where, "%s: prediction", reader->source);
+    WEFT_TRY(weft_json_need_integer(object, where, "peak_slot", 0, last_slot, &value, reader->err));
+    to->peak_slot = (int32_t)value;
+    const struct {
+        const char *name;
+        int64_t *out;
+    } fields[] = {
+        {"step_ns", &to->step_ns},         {"exposed_ns", &to->exposed_ns},
+        {"compute_ns", &to->compute_ns},   {"channel_ns", &to->channel_ns},
+        {"peak_bytes", &to->peak_bytes},   {"arena_bytes", &to->arena_bytes},
+        {"total_bytes", &to->total_bytes},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        WEFT_TRY(weft_json_need_integer(object, where, fields[i].name, 0, WEFT_PROBLEM_MOST,
+                                        fields[i].out, reader->err));
+    }
+    return WEFT_OK;
+}
+
+/* A string that may be null, copied. */
+static enum weft_status read_optional(struct reader *reader, const struct weft_json_value *object,
+                                      const char *where, const char *name, const char **out)
+{
+    const struct weft_json_value *value = weft_json_member(object, name);
+    if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) return WEFT_OK;
+    const char *string;
+    WEFT_TRY(weft_json_need_string(object, where, name, &string, reader->err));
+    *out = weft_pool_string(&reader->plan->pool, string);
+    return *out == NULL ? weft_fail_memory(reader->err, "plan") : WEFT_OK;
+}
+
+static enum weft_status read_gap(struct reader *reader, const struct weft_json_value *object)
+{
+    const struct weft_json_value *value = weft_json_member(object, "gap");
+    reader->plan->solver_gap = -1;
+    if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) return WEFT_OK;
+    if (weft_json_number(value, &reader->plan->solver_gap) && reader->plan->solver_gap >= 0) {
+        return WEFT_OK;
+    }
+    return weft_fail(reader->err, WEFT_E_DATA, "%s: solver: gap is not null or a number from 0",
+                     reader->source);
+}
+
+static enum weft_status read_bound(struct reader *reader, const struct weft_json_value *root)
+{
+    const struct weft_json_value *bound, *solver;
+    char where[PLACE_BYTES];
+    snprintf(where, sizeof where, "%s: bound", reader->source);
+    WEFT_TRY(weft_json_need(root, reader->source, "bound", WEFT_JSON_OBJECT, &bound, reader->err));
+    WEFT_TRY(weft_json_need_integer(bound, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
+                                    &reader->plan->bound_ns, reader->err));
+    WEFT_TRY(read_optional(reader, bound, where, "by", &reader->plan->bound_by));
+    snprintf(where, sizeof where, "%s: solver", reader->source);
+    WEFT_TRY(
+        weft_json_need(root, reader->source, "solver", WEFT_JSON_OBJECT, &solver, reader->err));
+    WEFT_TRY(read_gap(reader, solver));
+    return read_optional(reader, solver, where, "stop", &reader->plan->solver_stop);
+}
+
+static enum weft_status read_policies(struct reader *reader, const struct weft_json_value *root)
+{
+    struct weft_plan *plan = reader->plan;
+    const struct weft_problem *problem = plan->problem;
+    const struct weft_json_value *array;
+    WEFT_TRY(
+        weft_json_need(root, reader->source, "policies", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n != (size_t)problem->n_units) {
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu policies for %d units", reader->source,
+                         n, problem->n_units);
+    }
+    plan->policies = weft_pool_array(&plan->pool, n, sizeof *plan->policies);
+    if (plan->policies == NULL) return weft_fail_memory(reader->err, "plan");
+    int32_t u = 0;
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it), u++) {
+        const char *name = "";
+        bool known = weft_json_string(it, &name) && weft_policy_read(name, &plan->policies[u]);
+        if (!known || (problem->units[u].policies >> plan->policies[u] & 1u) == 0) {
+            return weft_fail(reader->err, WEFT_E_DATA,
+                             "%s: policies[%d]: \"%.64s\" is no policy that unit %s may have",
+                             reader->source, u, name, problem->units[u].name);
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_placement(struct reader *reader, const struct weft_json_value *value,
+                                       int32_t index)
+{
+    struct weft_plan *plan = reader->plan;
+    char where[PLACE_BYTES];
+    int64_t item, block, launch, deadline, last_slot = plan->problem->n_slots - 1;
+    snprintf(where, sizeof where, "%s: placements[%d]", reader->source, index);
+    WEFT_TRY(weft_json_need_integer(value, where, "item", 0, (int64_t)plan->problem->n_items - 1,
+                                    &item, reader->err));
+    int64_t last_block = plan->problem->items[item].item.n_blocks - 1;
+    WEFT_TRY(weft_json_need_integer(value, where, "block", 0, last_block, &block, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "launch", 0, last_slot, &launch, reader->err));
+    WEFT_TRY(
+        weft_json_need_integer(value, where, "deadline", 0, last_slot, &deadline, reader->err));
+    plan->placements[index] =
+        (struct weft_placement){(int32_t)item, (int32_t)block, (int32_t)launch, (int32_t)deadline};
+    return WEFT_OK;
+}
+
+static enum weft_status read_placements(struct reader *reader, const struct weft_json_value *root)
+{
+    struct weft_plan *plan = reader->plan;
+    const struct weft_json_value *array;
+    WEFT_TRY(
+        weft_json_need(root, reader->source, "placements", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    int64_t needed = 0;
+    for (int32_t i = 0; i < plan->problem->n_items; i++) {
+        if (weft_problem_needs(plan->problem, plan->policies, i))
+            needed += plan->problem->items[i].item.n_blocks;
+    }
+    if ((int64_t)n != needed) {
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu placements; the policies need %" PRId64,
+                         reader->source, n, needed);
+    }
+    plan->placements = weft_pool_array(&plan->pool, n, sizeof *plan->placements);
+    if (plan->placements == NULL) return weft_fail_memory(reader->err, "plan");
+    plan->n_placements = (int32_t)n;
+    int32_t i = 0;
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it), i++) {
+        WEFT_TRY(read_placement(reader, it, i));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_all(struct reader *reader, const struct weft_json_value *root)
+{
+    struct weft_plan *plan = reader->plan;
+    WEFT_TRY(check_format(reader, root));
+    const struct weft_json_value *value;
+    char where[PLACE_BYTES];
+    struct weft_problem *problem;
+    snprintf(where, sizeof where, "%s: problem", reader->source);
+    WEFT_TRY(
+        weft_json_need(root, reader->source, "problem", WEFT_JSON_OBJECT, &value, reader->err));
+    WEFT_TRY(weft_problem_read(value, where, &problem, reader->err));
+    plan->problem = problem;
+    plan->owns_problem = true;
+    const char *planner;
+    WEFT_TRY(weft_json_need_string(root, reader->source, "planner", &planner, reader->err));
+    plan->planner = weft_pool_string(&plan->pool, planner);
+    if (plan->planner == NULL) return weft_fail_memory(reader->err, "plan");
+    WEFT_TRY(read_prediction(reader, root));
+    WEFT_TRY(read_bound(reader, root));
+    WEFT_TRY(read_policies(reader, root));
+    WEFT_TRY(read_placements(reader, root));
+    return weft_placements_check(plan, reader->source, reader->err);
+}
+
+enum weft_status weft_plan_parse(const char *bytes, size_t length, const char *source,
+                                 struct weft_plan **out, struct weft_error *err)
+{
+    struct weft_json *document;
+    WEFT_TRY(weft_json_parse(bytes, length, source, &document, err));
+    struct reader reader = {.plan = calloc(1, sizeof *reader.plan), .source = source, .err = err};
+    enum weft_status status = reader.plan == NULL ? weft_fail_memory(err, "plan")
+                                                  : read_all(&reader, weft_json_root(document));
+    weft_json_destroy(document);
+    if (status != WEFT_OK) {
+        weft_plan_destroy(reader.plan);
+        return status;
+    }
+    *out = reader.plan;
+    return WEFT_OK;
+}

@@ -1,0 +1,142 @@
+#include "plan/problem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+void weft_problem_destroy(struct weft_problem *problem)
+{
+    if (problem == NULL) return;
+    weft_pool_finish(&problem->pool);
+    free(problem);
+}
+
+bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,
+                        int32_t item)
+{
+    const struct weft_item *it = &problem->items[item].item;
+    return (it->policies >> policies[it->unit] & 1u) != 0;
+}
+
+enum { MOST_DIFFERENCES = 5 };
+
+struct comparison {
+    struct weft_text *out;
+    int count;
+};
+
+static bool full(const struct comparison *comparison)
+{
+    return comparison->count >= MOST_DIFFERENCES;
+}
+
+/* One line "what: a, b" when the two differ. */
+static void compare_integer(struct comparison *comparison, const char *what, const char *name,
+                            int64_t a, int64_t b)
+{
+    if (a == b || full(comparison)) return;
+    comparison->count++;
+    weft_text_addf(comparison->out, "%s%s%s: %" PRId64 ", %" PRId64 "\n", what,
+                   name[0] == '\0' ? "" : " ", name, a, b);
+}
+
+static void compare_string(struct comparison *comparison, const char *what, const char *a,
+                           const char *b)
+{
+    if (strcmp(a, b) == 0 || full(comparison)) return;
+    comparison->count++;
+    weft_text_addf(comparison->out, "%s: %s, %s\n", what, a, b);
+}
+
+static void compare_hash(struct comparison *comparison, const char *what, struct weft_hash a,
+                         struct weft_hash b)
+{
+    char a_text[WEFT_HASH_TEXT_BYTES], b_text[WEFT_HASH_TEXT_BYTES];
+    compare_string(comparison, what, weft_hash_show(a, a_text), weft_hash_show(b, b_text));
+}
+
+static void compare_holds(struct comparison *comparison, const char *what,
+                          const struct weft_hold *a, int32_t n_a, const struct weft_hold *b,
+                          int32_t n_b)
+{
+    compare_integer(comparison, what, "holds", n_a, n_b);
+    for (int32_t i = 0; i < n_a && i < n_b && !full(comparison); i++) {
+        const char *category = weft_category_key(a[i].category);
+        compare_string(comparison, what, category, weft_category_key(b[i].category));
+        compare_integer(comparison, what, category, a[i].bytes, b[i].bytes);
+        compare_integer(comparison, what, "first slot", a[i].first, b[i].first);
+        compare_integer(comparison, what, "last slot", a[i].last, b[i].last);
+    }
+}
+
+static void compare_slots(struct comparison *comparison, const struct weft_problem *a,
+                          const struct weft_problem *b)
+{
+    compare_integer(comparison, "slots", "", a->n_slots, b->n_slots);
+    for (int32_t s = 0; s < a->n_slots && s < b->n_slots && !full(comparison); s++) {
+        compare_string(comparison, "slot", a->slot_names[s], b->slot_names[s]);
+        compare_integer(comparison, a->slot_names[s], "kind", a->slots[s].kind, b->slots[s].kind);
+        compare_integer(comparison, a->slot_names[s], "index", a->slots[s].index,
+                        b->slots[s].index);
+        compare_integer(comparison, a->slot_names[s], "ns", a->slot_ns[s], b->slot_ns[s]);
+    }
+}
+
+static void compare_units(struct comparison *comparison, const struct weft_problem *a,
+                          const struct weft_problem *b)
+{
+    compare_integer(comparison, "units", "", a->n_units, b->n_units);
+    for (int32_t u = 0; u < a->n_units && u < b->n_units && !full(comparison); u++) {
+        const struct weft_problem_unit *x = &a->units[u], *y = &b->units[u];
+        compare_string(comparison, "unit", x->name, y->name);
+        compare_integer(comparison, x->name, "policies", x->policies, y->policies);
+        compare_integer(comparison, x->name, "update slot", x->update_slot, y->update_slot);
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            compare_integer(comparison, x->name, "update ns", x->update_ns[p], y->update_ns[p]);
+            compare_holds(comparison, x->name, x->holds[p], x->n_holds[p], y->holds[p],
+                          y->n_holds[p]);
+        }
+    }
+}
+
+static void compare_items(struct comparison *comparison, const struct weft_problem *a,
+                          const struct weft_problem *b)
+{
+    compare_integer(comparison, "items", "", a->n_items, b->n_items);
+    for (int32_t i = 0; i < a->n_items && i < b->n_items && !full(comparison); i++) {
+        const struct weft_item *x = &a->items[i].item, *y = &b->items[i].item;
+        char what[64];
+        snprintf(what, sizeof what, "items[%d]", i);
+        compare_integer(comparison, what, "unit", x->unit, y->unit);
+        compare_integer(comparison, what, "kind", x->kind, y->kind);
+        compare_integer(comparison, what, "gather", x->gather, y->gather);
+        compare_integer(comparison, what, "policies", x->policies, y->policies);
+        compare_integer(comparison, what, "blocks", x->n_blocks, y->n_blocks);
+        compare_integer(comparison, what, "first slot", x->first, y->first);
+        compare_integer(comparison, what, "last slot", x->last, y->last);
+        compare_integer(comparison, what, "block bytes", x->block_bytes, y->block_bytes);
+        compare_integer(comparison, what, "held bytes", x->stair_bytes, y->stair_bytes);
+        compare_integer(comparison, what, "category", x->stair_category, y->stair_category);
+        compare_integer(comparison, what, "block ns", a->items[i].block_ns, b->items[i].block_ns);
+    }
+}
+
+void weft_problem_compare(const struct weft_problem *a, const struct weft_problem *b,
+                          struct weft_text *out)
+{
+    struct comparison comparison = {.out = out};
+    compare_hash(&comparison, "config", a->config_hash, b->config_hash);
+    compare_hash(&comparison, "profile", a->profile_hash, b->profile_hash);
+    compare_string(&comparison, "profile source", a->profile_source, b->profile_source);
+    compare_integer(&comparison, "ranks", "", a->ranks, b->ranks);
+    compare_integer(&comparison, "memory limit bytes", "", a->memory_limit_bytes,
+                    b->memory_limit_bytes);
+    compare_integer(&comparison, "agree ns", "", a->agree_ns, b->agree_ns);
+    compare_slots(&comparison, a, b);
+    compare_units(&comparison, a, b);
+    compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);
+    compare_items(&comparison, a, b);
+}

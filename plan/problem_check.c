@@ -1,0 +1,217 @@
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "plan/problem.h"
+
+/* What the checks share: where the problem came from, and the sums so far. */
+struct checker {
+    const struct weft_problem *problem;
+    const char *where;
+    struct weft_error *err;
+    int64_t bytes, ns, blocks;
+};
+
+static bool add_within(int64_t *sum, int64_t value)
+{
+    return weft_checked_add(*sum, value, sum) && *sum <= WEFT_PROBLEM_MOST;
+}
+
+static enum weft_status check_scalars(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    if (problem->ranks < 1 || problem->ranks > INT32_MAX) {
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: ranks is %" PRId64 "; expected 1 to %d",
+                         checker->where, problem->ranks, INT32_MAX);
+    }
+    if (problem->memory_limit_bytes < 1 || (problem->memory_limit_bytes > WEFT_PROBLEM_MOST &&
+                                            problem->memory_limit_bytes != INT64_MAX)) {
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: memory_limit_bytes is %" PRId64 "; expected 1 to 2^53 - 1, or none",
+                         checker->where, problem->memory_limit_bytes);
+    }
+    if (!add_within(&checker->ns, problem->agree_ns)) {
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: agree_ns is %" PRId64 "; out of range",
+                         checker->where, problem->agree_ns);
+    }
+    return WEFT_OK;
+}
+
+/* The slot that the period's form asks for at `at`, given how many U slots and layers it has. */
+static struct weft_slot expected_slot(int32_t at, int32_t n_updates, int32_t n_layers)
+{
+    int32_t behind = at - n_updates; /* slots behind the U slots */
+    if (behind < 0) return (struct weft_slot){WEFT_SLOT_UPDATE, -1};
+    if (behind == 0) return (struct weft_slot){WEFT_SLOT_FILL, -1};
+    if (behind <= n_layers) return (struct weft_slot){WEFT_SLOT_FORWARD, behind - 1};
+    if (behind <= 2 * n_layers)
+        return (struct weft_slot){WEFT_SLOT_BACKWARD, 2 * n_layers - behind};
+    if (behind == 2 * n_layers + 1) return (struct weft_slot){WEFT_SLOT_DRAIN, -1};
+    return (struct weft_slot){WEFT_SLOT_NORM, -1};
+}
+
+static enum weft_status check_slots(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    int32_t n_updates = 0;
+    while (n_updates < problem->n_slots && problem->slots[n_updates].kind == WEFT_SLOT_UPDATE) {
+        n_updates++;
+    }
+    int32_t others = problem->n_slots - n_updates - 3; /* without fill, drain, norm */
+    if (others < 2 || others % 2 != 0) {
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: %d slots of which %d are updates do not make a period; expected "
+                         "updates, fill, forwards, as many backwards, drain, norm",
+                         checker->where, problem->n_slots, n_updates);
+    }
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        struct weft_slot slot = problem->slots[s];
+        struct weft_slot expected = expected_slot(s, n_updates, others / 2);
+        bool update = expected.kind == WEFT_SLOT_UPDATE;
+        bool fits = update ? slot.index >= 0 && slot.index < problem->n_units &&
+                                 problem->units[slot.index].update_slot == s
+                           : slot.kind == expected.kind && slot.index == expected.index;
+        if (!fits) {
+            return weft_fail(checker->err, WEFT_E_DATA, "%s: slots[%d] is %s %d; expected %s of %s",
+                             checker->where, s, weft_slot_kind_name(slot.kind), slot.index,
+                             weft_slot_kind_name(expected.kind),
+                             update ? "a unit that has this update slot" : "the next layer");
+        }
+        if (!add_within(&checker->ns, problem->slot_ns[s])) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: slots[%d]: ns is %" PRId64
+                             " or the sum of all times is above 2^53 - 1",
+                             checker->where, s, problem->slot_ns[s]);
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_holds(struct checker *checker, const struct weft_hold *holds,
+                                    int32_t n_holds, const char *owner, int32_t index)
+{
+    int32_t n_slots = checker->problem->n_slots;
+    for (int32_t i = 0; i < n_holds; i++) {
+        const struct weft_hold *hold = &holds[i];
+        bool slots =
+            hold->first >= 0 && hold->first < n_slots && hold->last >= 0 && hold->last < n_slots;
+        if (!slots || (unsigned)hold->category >= WEFT_CATEGORY_COUNT) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: %s[%d]: hold %d is in slots %d to %d, category %d; the period "
+                             "has slots 0 to %d and there are %d categories",
+                             checker->where, owner, index, i, hold->first, hold->last,
+                             (int)hold->category, n_slots - 1, WEFT_CATEGORY_COUNT);
+        }
+        if (!add_within(&checker->bytes, hold->bytes)) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: %s[%d]: bytes of hold %d are %" PRId64
+                             " or the sum of all bytes is above 2^53 - 1",
+                             checker->where, owner, index, i, hold->bytes);
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_units(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    const uint32_t all = (1u << WEFT_POLICY_COUNT) - 1;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        if (unit->policies == 0 || (unit->policies & ~all) != 0) {
+            return weft_fail(checker->err, WEFT_E_DATA, "%s: units[%d] (%s) has no policies",
+                             checker->where, u, unit->name);
+        }
+        int32_t slot = unit->update_slot;
+        bool updated = slot >= 0 && slot < problem->n_slots &&
+                       problem->slots[slot].kind == WEFT_SLOT_UPDATE &&
+                       problem->slots[slot].index == u;
+        if (slot != -1 && !updated) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: units[%d] (%s): update_slot %d is not an update of this unit",
+                             checker->where, u, unit->name, slot);
+        }
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            WEFT_TRY(check_holds(checker, unit->holds[p], unit->n_holds[p], "units", u));
+            if (!add_within(&checker->ns, unit->update_ns[p])) {
+                return weft_fail(checker->err, WEFT_E_DATA,
+                                 "%s: units[%d] (%s): update_ns is %" PRId64
+                                 " or the sum of all times is above 2^53 - 1",
+                                 checker->where, u, unit->name, unit->update_ns[p]);
+            }
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Sorted by unit, kind, gather; of equal ones the policies differ. */
+static bool items_ordered(const struct weft_item *a, const struct weft_item *b)
+{
+    if (a->unit != b->unit) return a->unit < b->unit;
+    if (a->kind != b->kind) return a->kind < b->kind;
+    if (a->gather != b->gather) return a->gather < b->gather;
+    return (a->policies & b->policies) == 0;
+}
+
+static const char *item_fault(const struct weft_problem *problem, const struct weft_item *item)
+{
+    const uint32_t all = (1u << WEFT_POLICY_COUNT) - 1;
+    if (item->unit < 0 || item->unit >= problem->n_units) return "unit is out of range";
+    if (item->kind < 0 || item->kind >= WEFT_COLLECTIVE_COUNT) return "kind is out of range";
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    if (item->gather < 0 || (!gathers && item->gather != 0)) return "gather is out of range";
+    if (item->policies == 0 || (item->policies & ~all) != 0) return "it has no policies";
+    if (item->n_blocks < 1) return "n_blocks is below 1";
+    /* Even the last slot of a window has one behind it: the norm slot waits for everything. */
+    if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
+        return "its window is not within the period";
+    }
+    int32_t update = problem->units[item->unit].update_slot;
+    if (item->first <= update) return "its window begins before the unit's update has ended";
+    if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
+    if ((unsigned)item->stair_category >= WEFT_CATEGORY_COUNT) return "category is out of range";
+    return NULL;
+}
+
+static enum weft_status check_items(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        const char *fault = item_fault(problem, item);
+        if (fault != NULL) {
+            return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
+                             fault);
+        }
+        if (i > 0 && !items_ordered(&problem->items[i - 1].item, item)) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: items[%d] is not behind items[%d] in order of unit, kind, gather",
+                             checker->where, i, i - 1);
+        }
+        int64_t bytes, ns, moved;
+        bool fits = weft_checked_mul(item->n_blocks, item->stair_bytes, &bytes) &&
+                    weft_checked_mul(item->n_blocks, problem->items[i].block_ns, &ns) &&
+                    weft_checked_mul(item->n_blocks, item->block_bytes, &moved) &&
+                    moved <= WEFT_PROBLEM_MOST && add_within(&checker->bytes, bytes) &&
+                    add_within(&checker->ns, ns) && add_within(&checker->blocks, item->n_blocks) &&
+                    checker->blocks <= INT32_MAX;
+        if (!fits) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: items[%d]: %d blocks of %" PRId64 " bytes, held %" PRId64
+                             " bytes, %" PRId64 " ns: negative, or a sum is out of range",
+                             checker->where, i, item->n_blocks, item->block_bytes,
+                             item->stair_bytes, problem->items[i].block_ns);
+        }
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_problem_check(const struct weft_problem *problem, const char *where,
+                                    struct weft_error *err)
+{
+    struct checker checker = {.problem = problem, .where = where, .err = err};
+    WEFT_TRY(check_scalars(&checker));
+    WEFT_TRY(check_slots(&checker));
+    WEFT_TRY(check_units(&checker));
+    WEFT_TRY(check_holds(&checker, problem->common, problem->n_common, "common", 0));
+    return check_items(&checker);
+}

@@ -1,0 +1,65 @@
+#include "plan/program.h"
+
+#include <stdlib.h>
+
+const char *weft_op_name(enum weft_op op)
+{
+    static const char *const names[WEFT_OP_COUNT] = {
+#define WEFT_OP_ENTRY(name, text, stream) [WEFT_OP_##name] = text,
+        WEFT_OP_MAP(WEFT_OP_ENTRY)
+#undef WEFT_OP_ENTRY
+    };
+    return names[op];
+}
+
+enum weft_stream_kind weft_op_stream(enum weft_op op)
+{
+    static const enum weft_stream_kind streams[WEFT_OP_COUNT] = {
+#define WEFT_OP_ENTRY(name, text, stream) [WEFT_OP_##name] = WEFT_STREAM_##stream,
+        WEFT_OP_MAP(WEFT_OP_ENTRY)
+#undef WEFT_OP_ENTRY
+    };
+    return streams[op];
+}
+
+const char *weft_buffer_kind_name(enum weft_buffer_kind kind)
+{
+    static const char *const names[WEFT_BUFFER_KIND_COUNT] = {
+#define WEFT_BUFFER_ENTRY(name, text) [WEFT_BUFFER_##name] = text,
+        WEFT_BUFFER_MAP(WEFT_BUFFER_ENTRY)
+#undef WEFT_BUFFER_ENTRY
+    };
+    return names[kind];
+}
+
+void weft_program_destroy(struct weft_program *program)
+{
+    if (program == NULL) return;
+    weft_pool_finish(&program->pool);
+    free(program);
+}
+
+static int32_t compare(int32_t a, int32_t b)
+{
+    return (a > b) - (a < b);
+}
+
+int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,
+                            int32_t index, int32_t instance)
+{
+    int32_t low = 0, high = program->n_buffers; /* sorted by kind, index, instance */
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        const struct weft_buffer *at = &program->buffers[middle];
+        int32_t order = compare((int32_t)at->kind, (int32_t)kind);
+        if (order == 0) order = compare(at->index, index);
+        if (order == 0) order = compare(at->instance, instance);
+        if (order == 0) return middle;
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return -1;
+}

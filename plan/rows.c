@@ -1,0 +1,128 @@
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+/* Adds to the slots of a hold; `stride` is the distance between slots in the array. */
+static void add_slots(int64_t *rows, int32_t stride, int32_t n_slots, int32_t first, int32_t last,
+                      int64_t bytes)
+{
+    int32_t slot = first;
+    for (;;) {
+        rows[(size_t)slot * (size_t)stride] += bytes;
+        if (slot == last) return;
+        slot = slot + 1 == n_slots ? 0 : slot + 1;
+    }
+}
+
+static void add_holds(int64_t *rows, int32_t n_slots, const struct weft_hold *holds,
+                      int32_t n_holds)
+{
+    for (int32_t i = 0; i < n_holds; i++) {
+        add_slots(rows + holds[i].category, WEFT_CATEGORY_COUNT, n_slots, holds[i].first,
+                  holds[i].last, holds[i].bytes);
+    }
+}
+
+void weft_plan_rows(const struct weft_plan *plan, int64_t *rows)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t n_slots = problem->n_slots;
+    for (int32_t i = 0; i < n_slots * WEFT_CATEGORY_COUNT; i++)
+        rows[i] = 0;
+    add_holds(rows, n_slots, problem->common, problem->n_common);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        enum weft_policy policy = plan->policies[u];
+        add_holds(rows, n_slots, unit->holds[policy], unit->n_holds[policy]);
+    }
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        const struct weft_item *item = &problem->items[at->item].item;
+        /* A gather's deadline is the end of its window, so both kinds read alike. */
+        add_slots(rows + item->stair_category, WEFT_CATEGORY_COUNT, n_slots, at->launch,
+                  at->deadline - 1, item->stair_bytes);
+    }
+}
+
+/* Sums by slot alone: totals[n_slots], or NULL. The caller frees. */
+static int64_t *slot_totals(const struct weft_plan *plan)
+{
+    int32_t n_slots = plan->problem->n_slots;
+    int64_t *rows = calloc((size_t)n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
+    if (rows == NULL) return NULL;
+    weft_plan_rows(plan, rows);
+    for (int32_t s = 0; s < n_slots; s++) {
+        int64_t total = 0;
+        for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
+            total += rows[s * WEFT_CATEGORY_COUNT + c];
+        rows[s] = total; /* behind what is still to be read */
+    }
+    return rows;
+}
+
+int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot)
+{
+    int64_t peak = -1;
+    int32_t peak_slot = 0;
+    int64_t *totals = slot_totals(plan);
+    for (int32_t s = 0; totals != NULL && s < plan->problem->n_slots; s++) {
+        if (totals[s] > peak) {
+            peak = totals[s];
+            peak_slot = s;
+        }
+    }
+    free(totals);
+    if (slot != NULL) *slot = peak_slot;
+    return peak;
+}
+
+static bool is_gather(const struct weft_plan *plan, const struct weft_placement *at)
+{
+    return plan->problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+}
+
+/* From the end of the channel to its start, so that what is behind has moved already. */
+static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
+{
+    int32_t due = plan->problem->n_slots;
+    for (int32_t i = plan->n_placements - 1; i >= 0; i--) {
+        struct weft_placement *at = &plan->placements[i];
+        const struct weft_item *item = &plan->problem->items[at->item].item;
+        if (!is_gather(plan, at)) {
+            int32_t latest = item->last + 1 < due ? item->last + 1 : due;
+            while (at->deadline < latest &&
+                   totals[at->deadline] <= limit_bytes - item->stair_bytes) {
+                totals[at->deadline++] += item->stair_bytes;
+            }
+        }
+        if (at->deadline < due) due = at->deadline;
+    }
+}
+
+static void pull_launches(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
+{
+    int32_t launched = 0;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        struct weft_placement *at = &plan->placements[i];
+        const struct weft_item *item = &plan->problem->items[at->item].item;
+        if (is_gather(plan, at)) {
+            int32_t earliest = item->first > launched ? item->first : launched;
+            while (at->launch > earliest &&
+                   totals[at->launch - 1] <= limit_bytes - item->stair_bytes) {
+                totals[--at->launch] += item->stair_bytes;
+            }
+        }
+        if (at->launch > launched) launched = at->launch;
+    }
+}
+
+enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
+                                 struct weft_error *err)
+{
+    int64_t *totals = slot_totals(plan);
+    if (totals == NULL) return weft_fail_memory(err, "memory rows");
+    push_deadlines(plan, totals, limit_bytes);
+    pull_launches(plan, totals, limit_bytes);
+    free(totals);
+    return WEFT_OK;
+}

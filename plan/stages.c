@@ -1,0 +1,221 @@
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "plan/problem.h"
+
+/* What the pieces of a problem are made from. */
+struct builder {
+    const struct weft_config *config;
+    const struct weft_profile *profile;
+    const struct weft_stages *stages;
+    struct weft_problem *problem;
+    struct weft_error *err;
+};
+
+static struct weft_weigh_options weigh_options(const struct weft_config *config,
+                                               const struct weft_profile *profile)
+{
+    return (struct weft_weigh_options){
+        .batch = weft_config_batch(config),
+        .reduce = (enum weft_dtype)config->train.precision.reduce,
+        .accumulate = (enum weft_dtype)config->train.precision.accumulate,
+        .base_bytes = profile->base_bytes,
+    };
+}
+
+static enum weft_status layer_times(const struct builder *b, int32_t layer,
+                                    struct weft_layer_times *out)
+{
+    const struct weft_layer *what = &b->config->model->layers[layer];
+    struct weft_batch batch = weft_config_batch(b->config);
+    const char *key = weft_layer_key(&b->problem->pool, what, &batch);
+    if (key == NULL) return weft_fail_memory(b->err, "problem");
+    const struct weft_layer_times *times = weft_profile_layer(b->profile, key);
+    if (times == NULL) {
+        return weft_fail(b->err, WEFT_E_DATA,
+                         "%s profile (%s): no times for layer %s (%s); run `weft profile` for this "
+                         "config",
+                         b->profile->source, b->profile->machine, what->name, key);
+    }
+    *out = *times;
+    return WEFT_OK;
+}
+
+/* Elements of trainable units that one rank owns when everything is sharded. The norm is timed for
+ * these whatever the policies: under dp too each element is counted on one rank only. */
+static int64_t sharded_elements(const struct weft_shards *shards)
+{
+    int64_t elements = 0;
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        if (shards->units[u].trainable)
+            elements += shards->units[u].padded_elements / shards->ranks;
+    }
+    return elements;
+}
+
+static enum weft_status fill_slot(struct builder *b, int32_t s)
+{
+    static const char letters[WEFT_SLOT_KIND_COUNT] = {
+        [WEFT_SLOT_UPDATE] = 'U', [WEFT_SLOT_FORWARD] = 'F', [WEFT_SLOT_BACKWARD] = 'B'};
+    struct weft_problem *problem = b->problem;
+    struct weft_slot slot = b->stages->period->slots[s];
+    const char *owner = NULL;
+    problem->slots[s] = slot;
+    if (slot.kind == WEFT_SLOT_FORWARD || slot.kind == WEFT_SLOT_BACKWARD) {
+        struct weft_layer_times times = {0};
+        WEFT_TRY(layer_times(b, slot.index, &times));
+        problem->slot_ns[s] = slot.kind == WEFT_SLOT_FORWARD ? times.forward_ns : times.backward_ns;
+        owner = b->config->model->layers[slot.index].name;
+    } else if (slot.kind == WEFT_SLOT_NORM) {
+        problem->slot_ns[s] = weft_curve_at(&b->profile->norm, sharded_elements(b->stages->shards));
+    } else if (slot.kind == WEFT_SLOT_UPDATE) {
+        owner = b->stages->shards->units[slot.index].name;
+    }
+    problem->slot_names[s] =
+        owner == NULL ? weft_pool_string(&problem->pool, weft_slot_kind_name(slot.kind))
+                      : weft_pool_format(&problem->pool, "%c:%s", letters[slot.kind], owner);
+    return problem->slot_names[s] == NULL ? weft_fail_memory(b->err, "problem") : WEFT_OK;
+}
+
+static enum weft_status fill_slots(struct builder *b)
+{
+    struct weft_problem *problem = b->problem;
+    size_t n = (size_t)b->stages->period->n_slots;
+    problem->n_slots = b->stages->period->n_slots;
+    problem->slots = weft_pool_array(&problem->pool, n, sizeof *problem->slots);
+    problem->slot_names = weft_pool_array(&problem->pool, n, sizeof *problem->slot_names);
+    problem->slot_ns = weft_pool_array(&problem->pool, n, sizeof *problem->slot_ns);
+    if (problem->slots == NULL || problem->slot_names == NULL || problem->slot_ns == NULL) {
+        return weft_fail_memory(b->err, "problem");
+    }
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        WEFT_TRY(fill_slot(b, s));
+    return WEFT_OK;
+}
+
+static enum weft_status copy_holds(struct builder *b, const struct weft_hold *holds, int32_t n,
+                                   struct weft_hold **out, int32_t *n_out)
+{
+    *out = weft_pool_array(&b->problem->pool, (size_t)n, sizeof **out);
+    if (*out == NULL) return weft_fail_memory(b->err, "problem");
+    for (int32_t i = 0; i < n; i++)
+        (*out)[i] = holds[i];
+    *n_out = n;
+    return WEFT_OK;
+}
+
+static enum weft_status fill_units(struct builder *b)
+{
+    const struct weft_shards *shards = b->stages->shards;
+    const struct weft_weights *weights = b->stages->weights;
+    struct weft_problem *problem = b->problem;
+    problem->n_units = shards->n_units;
+    problem->units =
+        weft_pool_array(&problem->pool, (size_t)shards->n_units, sizeof *problem->units);
+    if (problem->units == NULL) return weft_fail_memory(b->err, "problem");
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        const struct weft_unit *unit = &shards->units[u];
+        struct weft_problem_unit *to = &problem->units[u];
+        to->name = weft_pool_string(&problem->pool, unit->name);
+        if (to->name == NULL) return weft_fail_memory(b->err, "problem");
+        to->policies = weights->units[u].policies;
+        to->update_slot = b->stages->period->update[u];
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            WEFT_TRY(copy_holds(b, weights->units[u].holds[p], weights->units[u].n[p],
+                                &to->holds[p], &to->n_holds[p]));
+            int64_t owned =
+                p == WEFT_POLICY_DP ? unit->padded_elements : unit->padded_elements / shards->ranks;
+            if (unit->trainable) to->update_ns[p] = weft_curve_at(&b->profile->update, owned);
+        }
+    }
+    return copy_holds(b, weights->common, weights->n_common, &problem->common, &problem->n_common);
+}
+
+static enum weft_status fill_items(struct builder *b)
+{
+    const struct weft_weights *weights = b->stages->weights;
+    struct weft_problem *problem = b->problem;
+    problem->n_items = weights->n_items;
+    problem->items =
+        weft_pool_array(&problem->pool, (size_t)weights->n_items, sizeof *problem->items);
+    if (problem->items == NULL) return weft_fail_memory(b->err, "problem");
+    for (int32_t i = 0; i < weights->n_items; i++) {
+        const struct weft_item *item = &weights->items[i];
+        problem->items[i] = (struct weft_problem_item){
+            .item = *item,
+            .block_ns = weft_curve_at(&b->profile->collectives[item->kind], item->block_bytes),
+        };
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status fill_problem(struct builder *b)
+{
+    const struct weft_config *config = b->config;
+    struct weft_problem *problem = b->problem;
+    int64_t limit_bytes = config->cluster.memory_limit_bytes;
+    problem->ranks = config->cluster.ranks;
+    problem->memory_limit_bytes = limit_bytes == 0 ? INT64_MAX : limit_bytes;
+    problem->config_hash = config->hash;
+    problem->profile_hash = b->profile->hash;
+    problem->agree_ns = b->profile->agree_ns;
+    problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
+    if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");
+    WEFT_TRY(fill_slots(b));
+    WEFT_TRY(fill_units(b));
+    WEFT_TRY(fill_items(b));
+    return weft_problem_check(problem, config->source == NULL ? "config" : config->source, b->err);
+}
+
+static enum weft_status create(const struct weft_config *config, const struct weft_profile *profile,
+                               struct weft_stages *stages, struct weft_error *err)
+{
+    struct weft_batch batch = weft_config_batch(config);
+    struct weft_block_rule rule = {
+        .blocks = config->plan.blocks,
+        .block_bytes = config->plan.block_bytes,
+        .element_bytes = weft_dtype_bytes(batch.compute),
+        .fuse = config->plan.fuse,
+    };
+    if (rule.block_bytes == 0) {
+        rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
+    }
+    struct weft_weigh_options options = weigh_options(config, profile);
+    WEFT_TRY(weft_shards_create(config->model, config->cluster.ranks, &rule, &stages->shards, err));
+    WEFT_TRY(weft_period_create(config->model, stages->shards, &stages->period, err));
+    WEFT_TRY(weft_weights_create(config->model, stages->shards, stages->period, &options,
+                                 &stages->weights, err));
+    stages->problem = calloc(1, sizeof *stages->problem);
+    if (stages->problem == NULL) return weft_fail_memory(err, "problem");
+    struct builder builder = {config, profile, stages, stages->problem, err};
+    return fill_problem(&builder);
+}
+
+enum weft_status weft_stages_create(const struct weft_config *config,
+                                    const struct weft_profile *profile, struct weft_stages *out,
+                                    struct weft_error *err)
+{
+    if (profile->ranks != config->cluster.ranks) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the profile was made for %" PRId64 " ranks, the config has %" PRId64
+                         "; run `weft profile` with as many",
+                         profile->ranks, config->cluster.ranks);
+    }
+    struct weft_stages stages = {0};
+    enum weft_status status = create(config, profile, &stages, err);
+    if (status != WEFT_OK) {
+        weft_stages_finish(&stages);
+        return status;
+    }
+    *out = stages;
+    return WEFT_OK;
+}
+
+void weft_stages_finish(struct weft_stages *stages)
+{
+    weft_problem_destroy(stages->problem);
+    weft_weights_destroy(stages->weights);
+    weft_period_destroy(stages->period);
+    weft_shards_destroy(stages->shards);
+    *stages = (struct weft_stages){0};
+}

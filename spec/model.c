@@ -287,15 +287,25 @@ static enum weft_status check_chain(const struct weft_layer *layers, int32_t ind
     return WEFT_OK;
 }
 
-static enum weft_status check_name(const struct weft_layer *layers, int32_t index,
-                                   struct weft_error *err)
+static int by_name(const void *a, const void *b)
 {
-    for (int32_t i = 0; i < index; i++)
-        if (strcmp(layers[i].name, layers[index].name) == 0)
-            return weft_fail(err, WEFT_E_DATA,
-                             "layer \"%s\": layers %d and %d have this name; names must differ "
-                             "(\"h.{i}\" with repeat numbers them)",
-                             layers[index].name, (int)i, (int)index);
+    const struct weft_layer *const *first = a, *const *second = b;
+    return strcmp((*first)->name, (*second)->name);
+}
+
+static enum weft_status check_names(struct weft_model *model, struct weft_error *err)
+{
+    size_t n = (size_t)model->n_layers;
+    const struct weft_layer **sorted = weft_pool_array(&model->pool, n, sizeof(*sorted));
+    if (!sorted) return weft_fail_memory(err, "a model");
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &model->layers[i];
+    qsort(sorted, n, sizeof(*sorted), by_name);
+    for (size_t i = 1; i < n; i++)
+        if (by_name(&sorted[i - 1], &sorted[i]) == 0)
+            return refuse(err, sorted[i],
+                          "another layer has this name; names must differ (\"h.{i}\" with repeat "
+                          "numbers them)");
     return WEFT_OK;
 }
 
@@ -362,8 +372,8 @@ static enum weft_status build(struct weft_model *model, const struct weft_layer 
                               int32_t n_layers, struct weft_error *err)
 {
     WEFT_TRY(copy_layers(model, layers, n_layers, err));
+    WEFT_TRY(check_names(model, err));
     for (int32_t i = 0; i < n_layers; i++) {
-        WEFT_TRY(check_name(model->layers, i, err));
         WEFT_TRY(check_sizes(&model->layers[i], err));
         WEFT_TRY(check_chain(model->layers, i, err));
         WEFT_TRY(check_tie(model->layers, i, err));

@@ -1,0 +1,271 @@
+#include "spec/layer.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "spec/layer_layout.h"
+
+static const struct weft_layer block = {.name = "h.0",
+                                        .type = WEFT_LAYER_TRANSFORMER_BLOCK,
+                                        .hidden = 64,
+                                        .outputs = 64,
+                                        .heads = 4,
+                                        .kv_heads = 4,
+                                        .ffn = 256};
+static const struct weft_batch batch = {4, 64, WEFT_F32};
+enum { ROWS = 256 };
+
+static struct weft_layer_work work_of(const struct weft_layer *layer, const struct weft_batch *of)
+{
+    struct weft_layer_work work;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_layer_work(layer, of, &work, &err), WEFT_OK, "%s", err.text);
+    return work;
+}
+
+static void refuses(const struct weft_layer *layer, const struct weft_batch *of, const char *text)
+{
+    struct weft_layer_work work = {.output_bytes = 12345};
+    struct weft_error err = {0};
+    cr_assert_eq(weft_layer_work(layer, of, &work, &err), WEFT_E_DATA);
+    cr_assert_eq(work.output_bytes, 12345);
+    cr_assert(strstr(err.text, text), "\"%s\" does not say \"%s\"", err.text, text);
+}
+
+Test(layer, transformer_block_has_the_buffers_of_its_layout)
+{
+    struct weft_layer_work work = work_of(&block, &batch);
+    struct weft_transformer_block_layout layout = weft_layout_transformer_block(&block, &batch);
+    cr_assert_eq(work.output_bytes, ROWS * 64 * 4);
+    cr_assert_eq(work.saved_bytes, layout.saved.bytes);
+    /* All of these sizes are multiples of the alignment, so their sum is exact. */
+    cr_assert_eq(work.saved_bytes,
+                 4 * (4 * ROWS + ROWS * 64 * (1 + 3 + 1 + 1 + 1) + 2 * ROWS * 256 + 16 * 64 * 64));
+    cr_assert_eq(work.forward_temporary_bytes, 0);
+    cr_assert_eq(work.backward_temporary_bytes, layout.backward.bytes);
+    cr_assert(work.backward_reads_input);
+    cr_assert_not(work.backward_reads_output);
+}
+
+Test(layer, transformer_block_flops_are_those_of_the_design)
+{
+    struct weft_layer_work work = work_of(&block, &batch);
+    double t = ROWS, h = 64, f = 256, s = 64;
+    double forward = 2 * t * (4 * h * h + 2 * h * f) + 4 * t * s * h / 2;
+    cr_assert_eq(work.forward_flops, forward);
+    cr_assert_eq(work.backward_flops, 2 * forward);
+}
+
+Test(layer, frozen_layers_save_the_products_of_weight_gradients)
+{
+    struct weft_layer frozen = block;
+    frozen.frozen = true;
+    struct weft_layer_work work = work_of(&block, &batch), less = work_of(&frozen, &batch);
+    double t = ROWS, h = 64, f = 256;
+    cr_assert_eq(work.forward_flops, less.forward_flops);
+    cr_assert_eq(work.backward_flops - less.backward_flops, 2 * t * (4 * h * h + 2 * h * f));
+
+    struct weft_layer linear = {
+        .name = "l", .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7, .frozen = true};
+    cr_assert_not(work_of(&linear, &batch).backward_reads_input);
+    linear.frozen = false;
+    cr_assert(work_of(&linear, &batch).backward_reads_input);
+}
+
+Test(layer, half_precision_halves_rows_but_not_statistics)
+{
+    struct weft_batch half = batch;
+    half.compute = WEFT_BF16;
+    struct weft_layer_work full = work_of(&block, &batch), less = work_of(&block, &half);
+    int64_t statistics = 4 * ROWS * 4;
+    cr_assert_eq(2 * (less.saved_bytes - statistics), full.saved_bytes - statistics);
+    cr_assert_eq(2 * less.output_bytes, full.output_bytes);
+    cr_assert_eq(less.forward_flops, full.forward_flops);
+}
+
+Test(layer, relu_reads_its_output_and_gelu_its_input)
+{
+    struct weft_layer layer = {.name = "a", .type = WEFT_LAYER_RELU, .hidden = 7, .outputs = 7};
+    struct weft_layer_work work = work_of(&layer, &batch);
+    cr_assert(work.backward_reads_output && !work.backward_reads_input);
+    cr_assert_eq(work.saved_bytes + work.backward_temporary_bytes, 0);
+    cr_assert_eq(work.output_bytes, ROWS * 7 * 4);
+    layer.type = WEFT_LAYER_GELU;
+    work = work_of(&layer, &batch);
+    cr_assert(work.backward_reads_input && !work.backward_reads_output);
+}
+
+Test(layer, losses_have_no_output)
+{
+    struct weft_layer head = {
+        .name = "h", .type = WEFT_LAYER_LM_HEAD, .hidden = 64, .vocab = 256, .outputs = 256};
+    struct weft_layer_work work = work_of(&head, &batch);
+    cr_assert_eq(work.output_bytes, 0);
+    cr_assert_eq(work.saved_bytes, ROWS * 256 * 4);
+    cr_assert_eq(work.forward_flops, 2.0 * ROWS * 64 * 256);
+    cr_assert(work.backward_reads_input);
+
+    struct weft_layer classifier = {
+        .name = "c", .type = WEFT_LAYER_CLASSIFIER, .hidden = 64, .outputs = 16};
+    work = work_of(&classifier, &batch);
+    cr_assert_eq(work.output_bytes, 0);
+    cr_assert_eq(work.saved_bytes, 4 * 64 * 4 + 4 * 16 * 4);
+    cr_assert_not(work.backward_reads_input);
+}
+
+Test(layer, embedding_reads_tokens_and_moves_only_their_rows)
+{
+    struct weft_layer layer = {.name = "wte",
+                               .type = WEFT_LAYER_EMBEDDING,
+                               .vocab = 50257,
+                               .positions = 64,
+                               .hidden = 64,
+                               .outputs = 64};
+    struct weft_layer_work work = work_of(&layer, &batch);
+    cr_assert_eq(work.output_bytes, ROWS * 64 * 4);
+    cr_assert_eq(work.saved_bytes, 0);
+    cr_assert(work.backward_reads_input);
+    cr_assert_eq(work.forward_moved_bytes, ROWS * (64 * 4 + 4 + 64 * 4));
+    /* The gradient of the table is dense. */
+    cr_assert_geq(work.backward_moved_bytes, 50257.0 * 64 * 4);
+}
+
+Test(layer, llama_block_keeps_no_probabilities)
+{
+    struct weft_layer layer = block;
+    layer.type = WEFT_LAYER_LLAMA_BLOCK;
+    layer.kv_heads = 2;
+    struct weft_layer_work work = work_of(&layer, &batch);
+    double t = ROWS, h = 64, f = 256, s = 64, kv = 32;
+    cr_assert_eq(work.forward_flops, 2 * t * (2 * h * h + 2 * h * kv + 3 * h * f) + 2 * t * s * h);
+    cr_assert_eq(work.backward_flops, 2 * work.forward_flops);
+    cr_assert_eq(work.saved_bytes, ROWS * 4 * (5 * 64 + 2 * 32 + 3 * 256 + 2 + 4));
+}
+
+Test(layer, custom_is_what_it_says_times_samples)
+{
+    struct weft_layer layer = {.name = "c",
+                               .type = WEFT_LAYER_CUSTOM,
+                               .forward_flops = 10,
+                               .backward_flops = 30,
+                               .output_bytes = 5,
+                               .saved_bytes = 7,
+                               .temporary_bytes = 11};
+    struct weft_layer_work work = work_of(&layer, &batch);
+    cr_assert_eq(work.forward_flops, 40);
+    cr_assert_eq(work.backward_flops, 120);
+    cr_assert_eq(work.output_bytes, 20);
+    cr_assert_eq(work.saved_bytes, 28);
+    cr_assert_eq(work.forward_temporary_bytes, 44);
+    cr_assert_eq(work.backward_temporary_bytes, 44);
+    cr_assert(work.backward_reads_input);
+}
+
+Test(layer, refuses_batches_that_cannot_be)
+{
+    struct weft_layer layer = {.name = "wte",
+                               .type = WEFT_LAYER_EMBEDDING,
+                               .vocab = 256,
+                               .positions = 63,
+                               .hidden = 64,
+                               .outputs = 64};
+    refuses(&layer, &batch,
+            "layer \"wte\" (embedding): train.seq_len 64 is beyond its 63 positions");
+    layer.positions = 0;
+    work_of(&layer, &batch);
+    refuses(&block, &(struct weft_batch){0, 64, WEFT_F32}, "must be at least 1");
+    refuses(&block, &(struct weft_batch){1, -1, WEFT_F32}, "must be at least 1");
+}
+
+Test(layer, refuses_sizes_that_overflow)
+{
+    struct weft_batch large = {INT64_C(1) << 31, INT64_C(1) << 31, WEFT_F32};
+    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
+        struct weft_layer layer = block;
+        layer.type = (enum weft_layer_type)type;
+        layer.vocab = 256;
+        layer.saved_bytes = INT64_MAX;
+        refuses(&layer, &large, "do not fit in 63 bits");
+    }
+}
+
+Test(layer, flops_and_traffic_are_positive_for_every_type)
+{
+    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
+        struct weft_layer layer = block;
+        layer.type = (enum weft_layer_type)type;
+        layer.vocab = layer.positions = 256;
+        layer.forward_flops = layer.backward_flops = 1;
+        struct weft_layer_work work = work_of(&layer, &batch);
+        cr_assert_gt(work.forward_flops, 0, "type %d", type);
+        cr_assert_gt(work.backward_flops, 0, "type %d", type);
+        cr_assert_gt(work.forward_moved_bytes, 0, "type %d", type);
+        cr_assert_gt(work.backward_moved_bytes, 0, "type %d", type);
+    }
+}
+
+Test(layer, keys_are_equal_for_what_takes_the_same_time)
+{
+    struct weft_pool pool = {0};
+    struct weft_layer other = block;
+    cr_assert_str_eq(weft_layer_key(&pool, &block, &batch),
+                     "transformer_block hidden=64 heads=4 ffn=256 samples=4 seq=64 f32");
+    other.name = "h.1";
+    cr_assert_str_eq(weft_layer_key(&pool, &block, &batch), weft_layer_key(&pool, &other, &batch));
+    other.frozen = true;
+    cr_assert_str_eq(weft_layer_key(&pool, &other, &batch),
+                     "transformer_block hidden=64 heads=4 ffn=256 frozen samples=4 seq=64 f32");
+
+    struct weft_layer linear = {
+        .name = "l", .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7, .bias = true};
+    struct weft_batch half = {4, 1, WEFT_BF16};
+    cr_assert_str_eq(weft_layer_key(&pool, &linear, &half),
+                     "linear inputs=5 outputs=7 bias samples=4 seq=1 bf16");
+    weft_pool_finish(&pool);
+}
+
+/* A change of any size that a type has changes its key. */
+Test(layer, keys_differ_by_every_size)
+{
+    struct weft_pool pool = {0};
+    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
+        struct weft_layer layer = block;
+        layer.type = (enum weft_layer_type)type;
+        char *key = weft_layer_key(&pool, &layer, &batch);
+        struct weft_layer wider = layer;
+        wider.hidden = 128;
+        cr_assert_str_neq(key, weft_layer_key(&pool, &wider, &batch));
+        struct weft_batch longer = batch;
+        longer.samples++;
+        cr_assert_str_neq(key, weft_layer_key(&pool, &layer, &longer));
+        longer = batch;
+        longer.seq_len++;
+        cr_assert_str_neq(key, weft_layer_key(&pool, &layer, &longer));
+    }
+    weft_pool_finish(&pool);
+}
+
+Test(layer, input_and_targets_have_the_bytes_of_their_rows)
+{
+    struct weft_layer tokens[] = {
+        {.name = "e", .type = WEFT_LAYER_EMBEDDING, .vocab = 256, .hidden = 8},
+        {.name = "h", .type = WEFT_LAYER_LM_HEAD, .vocab = 256, .hidden = 8, .tie = -1},
+    };
+    struct weft_layer rows[] = {
+        {.name = "l", .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 8},
+        {.name = "c", .type = WEFT_LAYER_CLASSIFIER, .hidden = 8, .outputs = 3, .tie = -1},
+    };
+    struct weft_model *text = NULL, *numbers = NULL, *open = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_model_create(tokens, 2, &text, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_model_create(rows, 2, &numbers, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_model_create(rows, 1, &open, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_model_input_bytes(text, &batch), ROWS * 4);
+    cr_assert_eq(weft_model_target_bytes(text, &batch), ROWS * 4);
+    cr_assert_eq(weft_model_input_bytes(numbers, &batch), ROWS * 5 * 4);
+    cr_assert_eq(weft_model_target_bytes(numbers, &batch), 4 * 4);
+    cr_assert_eq(weft_model_target_bytes(open, &batch), 0);
+    weft_model_destroy(text);
+    weft_model_destroy(numbers);
+    weft_model_destroy(open);
+}

@@ -1,0 +1,135 @@
+#include "spec/layer_layout.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* A part as the header declares it: where it is and how many bytes it needs. */
+struct declared {
+    const char *name;
+    int64_t offset, bytes;
+};
+
+static int64_t end_of(const struct declared *part)
+{
+    return part->offset + part->bytes;
+}
+
+/* All parts are aligned, inside, disjoint, and the buffer ends where the last of them does. */
+static void is_sound(const struct declared *parts, size_t n, int64_t bytes)
+{
+    int64_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        cr_assert_geq(parts[i].offset, 0, "%s", parts[i].name);
+        cr_assert_eq(parts[i].offset % WEFT_LAYOUT_ALIGN_BYTES, 0, "%s", parts[i].name);
+        cr_assert_leq(end_of(&parts[i]), bytes, "%s", parts[i].name);
+        for (size_t k = 0; k < i; k++)
+            cr_assert(parts[i].offset >= end_of(&parts[k]) || parts[k].offset >= end_of(&parts[i]),
+                      "%s and %s overlap", parts[i].name, parts[k].name);
+        if (end_of(&parts[i]) > last) last = end_of(&parts[i]);
+    }
+    cr_assert_lt(bytes - last, WEFT_LAYOUT_ALIGN_BYTES);
+}
+
+#define SOUND(parts, bytes) is_sound(parts, sizeof(parts) / sizeof(*(parts)), bytes)
+
+static void check_block(int64_t samples, int64_t s, int64_t h, int64_t heads, int64_t f,
+                        enum weft_dtype dtype)
+{
+    struct weft_layer layer = {
+        .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = h, .heads = heads, .ffn = f};
+    struct weft_batch batch = {samples, s, dtype};
+    struct weft_transformer_block_layout at = weft_layout_transformer_block(&layer, &batch);
+    int64_t t = samples * s, e = weft_dtype_bytes(dtype), widest = f > 3 * h ? f : 3 * h;
+    struct declared saved[] = {
+        {"ln1_mean", at.saved.ln1_mean, t * 4},
+        {"ln1_rstd", at.saved.ln1_rstd, t * 4},
+        {"ln1_out", at.saved.ln1_out, t * h * e},
+        {"qkv", at.saved.qkv, t * 3 * h * e},
+        {"probabilities", at.saved.probabilities, samples * heads * s * s * e},
+        {"attention", at.saved.attention, t * h * e},
+        {"residual", at.saved.residual, t * h * e},
+        {"ln2_mean", at.saved.ln2_mean, t * 4},
+        {"ln2_rstd", at.saved.ln2_rstd, t * 4},
+        {"ln2_out", at.saved.ln2_out, t * h * e},
+        {"fc", at.saved.fc, t * f * e},
+        {"gelu", at.saved.gelu, t * f * e},
+    };
+    SOUND(saved, at.saved.bytes);
+    struct declared mlp[] = {
+        {"d_fc", at.backward.d_fc, t * f * e},
+        {"d_ln2", at.backward.d_ln2, t * h * e},
+        {"d_residual", at.backward.d_residual, t * h * e},
+        {"d_scores", at.backward.d_scores, s * s * e},
+        {"sums", at.backward.sums, widest * 4},
+    };
+    SOUND(mlp, at.backward.bytes);
+    struct declared attention[] = {
+        {"d_qkv", at.backward.d_qkv, t * 3 * h * e},
+        {"d_attention", at.backward.d_attention, t * h * e},
+        {"d_residual", at.backward.d_residual, t * h * e},
+        {"d_scores", at.backward.d_scores, s * s * e},
+        {"sums", at.backward.sums, 2 * h * 4 > widest * 4 ? 2 * h * 4 : widest * 4},
+    };
+    SOUND(attention, at.backward.bytes);
+    cr_assert_eq(at.backward.d_ln1, at.backward.d_attention);
+}
+
+Test(layer_layout, transformer_block_parts_do_not_overlap)
+{
+    check_block(4, 64, 64, 4, 256, WEFT_F32);
+    check_block(3, 31, 36, 3, 101, WEFT_F32); /* 3h > ffn, nothing divides */
+    check_block(1, 1, 1, 1, 1, WEFT_BF16);
+    check_block(5, 7, 6, 2, 333, WEFT_F16);
+}
+
+Test(layer_layout, other_parts_do_not_overlap)
+{
+    struct weft_layer layer = {.hidden = 36, .vocab = 257, .outputs = 11, .bias = true};
+    struct weft_batch batch = {3, 31, WEFT_F32};
+    struct weft_layer_norm_layout norm = weft_layout_layer_norm(&layer, &batch);
+    struct declared stats[] = {{"mean", norm.saved.mean, 93 * 4},
+                               {"rstd", norm.saved.rstd, 93 * 4}};
+    SOUND(stats, norm.saved.bytes);
+    struct declared sums[] = {{"sums", norm.backward.sums, 2 * 36 * 4}};
+    SOUND(sums, norm.backward.bytes);
+
+    struct weft_lm_head_layout head = weft_layout_lm_head(&layer, &batch);
+    struct declared logits[] = {{"d_logits", head.saved.d_logits, 93 * 257 * 4}};
+    SOUND(logits, head.saved.bytes);
+    struct declared bias[] = {{"sums", head.backward.sums, 257 * 4}};
+    SOUND(bias, head.backward.bytes);
+
+    struct weft_classifier_layout classes = weft_layout_classifier(&layer, &batch);
+    struct declared pooled[] = {{"pooled", classes.saved.pooled, 3 * 36 * 4},
+                                {"d_logits", classes.saved.d_logits, 3 * 11 * 4}};
+    SOUND(pooled, classes.saved.bytes);
+    struct declared d_pooled[] = {{"d_pooled", classes.backward.d_pooled, 3 * 36 * 4},
+                                  {"sums", classes.backward.sums, 11 * 4}};
+    SOUND(d_pooled, classes.backward.bytes);
+
+    struct weft_linear_layout linear = weft_layout_linear(&layer, &batch);
+    struct declared linear_sums[] = {{"sums", linear.backward.sums, 11 * 4}};
+    SOUND(linear_sums, linear.backward.bytes);
+}
+
+Test(layer_layout, asks_nothing_for_a_bias_that_is_not_there)
+{
+    struct weft_layer layer = {.hidden = 36, .vocab = 257, .outputs = 11};
+    struct weft_batch batch = {3, 31, WEFT_F32};
+    cr_assert_eq(weft_layout_linear(&layer, &batch).backward.bytes, 0);
+    cr_assert_eq(weft_layout_lm_head(&layer, &batch).backward.bytes, 0);
+}
+
+Test(layer_layout, says_minus_one_for_what_overflows)
+{
+    struct weft_layer layer = {.hidden = INT32_MAX, .heads = 1, .ffn = INT32_MAX, .vocab = 2};
+    struct weft_batch batch = {INT32_MAX, INT32_MAX, WEFT_F32};
+    struct weft_transformer_block_layout block = weft_layout_transformer_block(&layer, &batch);
+    cr_assert_eq(block.saved.bytes, -1);
+    cr_assert_eq(block.saved.gelu, -1);
+    cr_assert_eq(block.backward.bytes, -1);
+    cr_assert_eq(weft_layout_lm_head(&layer, &batch).saved.bytes, -1);
+    layer.ffn = INT64_MAX;
+    batch = (struct weft_batch){1, 1, WEFT_F32};
+    cr_assert_eq(weft_layout_transformer_block(&layer, &batch).saved.bytes, -1);
+}

@@ -1,0 +1,306 @@
+#include "spec/model.h"
+
+#include <criterion/criterion.h>
+#include <stdint.h>
+#include <string.h>
+
+#define COUNT(array) ((int32_t)(sizeof(array) / sizeof(*(array))))
+
+static const struct weft_layer gpt[] = {
+    {.name = "wte", .type = WEFT_LAYER_EMBEDDING, .vocab = 256, .positions = 33, .hidden = 36},
+    {.name = "h.0", .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = 36, .heads = 3, .ffn = 101},
+    {.name = "h.1", .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = 36, .heads = 3, .ffn = 101},
+    {.name = "ln_f", .type = WEFT_LAYER_LAYER_NORM, .hidden = 36},
+    {.name = "head", .type = WEFT_LAYER_LM_HEAD, .vocab = 256, .hidden = 36, .tie = 0},
+};
+
+enum { EMBEDDING, BLOCK_0, BLOCK_1, NORM, HEAD };
+
+static struct weft_model *create(const struct weft_layer *layers, int32_t n)
+{
+    struct weft_model *model = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_model_create(layers, n, &model, &err), WEFT_OK, "%s", err.text);
+    return model;
+}
+
+/* Creation fails with bad data, says `text`, and leaves the output alone. */
+static void refuses(const struct weft_layer *layers, int32_t n, const char *text)
+{
+    struct weft_model *untouched = (struct weft_model *)(uintptr_t)&gpt, *model = untouched;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_model_create(layers, n, &model, &err), WEFT_E_DATA);
+    cr_assert_eq(model, untouched);
+    cr_assert(strstr(err.text, text), "\"%s\" does not say \"%s\"", err.text, text);
+}
+
+/* `gpt` with one layer replaced is refused. */
+static void refuses_with(int32_t index, struct weft_layer layer, const char *text)
+{
+    struct weft_layer layers[COUNT(gpt)];
+    memcpy(layers, gpt, sizeof(gpt));
+    layers[index] = layer;
+    refuses(layers, COUNT(gpt), text);
+}
+
+Test(model, names_and_bytes_of_dtypes)
+{
+    cr_assert_eq(weft_dtype_bytes(WEFT_F32), 4);
+    cr_assert_eq(weft_dtype_bytes(WEFT_BF16), 2);
+    cr_assert_eq(weft_dtype_bytes(WEFT_F16), 2);
+    cr_assert_str_eq(weft_dtype_name(WEFT_F32), "f32");
+    cr_assert_str_eq(weft_dtype_name(WEFT_BF16), "bf16");
+    cr_assert_str_eq(weft_dtype_name(WEFT_F16), "f16");
+}
+
+Test(model, layer_types_know_whether_they_train)
+{
+    cr_assert_str_eq(weft_layer_type_name(WEFT_LAYER_EMBEDDING), "embedding");
+    cr_assert_str_eq(weft_layer_type_name(WEFT_LAYER_CUSTOM), "custom");
+    cr_assert(weft_layer_type_trains(WEFT_LAYER_CLASSIFIER));
+    cr_assert_not(weft_layer_type_trains(WEFT_LAYER_LLAMA_BLOCK));
+    cr_assert_not(weft_layer_type_trains(WEFT_LAYER_RMS_NORM));
+    cr_assert_not(weft_layer_type_trains(WEFT_LAYER_CUSTOM));
+}
+
+Test(model, gives_a_block_its_tensors_in_order)
+{
+    struct weft_model *model = create(gpt, COUNT(gpt));
+    const struct weft_layer *block = &model->layers[BLOCK_1];
+    static const struct {
+        const char *name;
+        int64_t rows, columns;
+    } expected[] = {
+        {"h.1.ln1.weight", 36, 1},        {"h.1.ln1.bias", 36, 1},
+        {"h.1.attn.qkv.weight", 108, 36}, {"h.1.attn.qkv.bias", 108, 1},
+        {"h.1.attn.proj.weight", 36, 36}, {"h.1.attn.proj.bias", 36, 1},
+        {"h.1.ln2.weight", 36, 1},        {"h.1.ln2.bias", 36, 1},
+        {"h.1.mlp.fc.weight", 101, 36},   {"h.1.mlp.fc.bias", 101, 1},
+        {"h.1.mlp.proj.weight", 36, 101}, {"h.1.mlp.proj.bias", 36, 1},
+    };
+    cr_assert_eq(block->n_tensors, COUNT(expected));
+    for (int32_t i = 0; i < COUNT(expected); i++) {
+        const struct weft_tensor *tensor = &model->tensors[block->tensors[i]];
+        bool is_matrix = expected[i].columns > 1;
+        cr_assert_str_eq(tensor->name, expected[i].name);
+        cr_assert_eq(tensor->layer, BLOCK_1);
+        cr_assert_eq(tensor->n_dims, is_matrix ? 2 : 1);
+        cr_assert_eq(tensor->dims[0], expected[i].rows);
+        cr_assert_eq(tensor->dims[1], expected[i].columns);
+        cr_assert_eq(tensor->elements, expected[i].rows * expected[i].columns);
+        cr_assert_eq(tensor->decays, is_matrix, "only matrices decay: %s", tensor->name);
+        cr_assert(tensor->trainable);
+    }
+    weft_model_destroy(model);
+}
+
+Test(model, starts_as_gpt2_does)
+{
+    struct weft_model *model = create(gpt, COUNT(gpt));
+    const struct weft_layer *block = &model->layers[BLOCK_0];
+    cr_assert_eq(model->tensors[block->tensors[0]].init, WEFT_INIT_ONE);
+    cr_assert_eq(model->tensors[block->tensors[1]].init, WEFT_INIT_ZERO);
+    cr_assert_eq(model->tensors[block->tensors[2]].init, WEFT_INIT_NORMAL);
+    cr_assert_eq(model->tensors[block->tensors[2]].init_std, 0.02);
+    /* Two blocks, so four branches: 0.02 / sqrt(4). */
+    cr_assert_float_eq(model->tensors[block->tensors[4]].init_std, 0.01, 1e-15);
+    cr_assert_float_eq(model->tensors[block->tensors[10]].init_std, 0.01, 1e-15);
+    weft_model_destroy(model);
+}
+
+Test(model, counts_tied_weights_once)
+{
+    struct weft_layer layers[COUNT(gpt)];
+    memcpy(layers, gpt, sizeof(gpt));
+    struct weft_model *tied = create(layers, COUNT(gpt));
+    cr_assert_eq(tied->layers[HEAD].n_tensors, 1);
+    cr_assert_eq(tied->layers[HEAD].tensors[0], tied->layers[EMBEDDING].tensors[0]);
+    cr_assert_eq(tied->tensors[tied->layers[HEAD].tensors[0]].layer, EMBEDDING);
+
+    layers[HEAD].tie = -1;
+    struct weft_model *untied = create(layers, COUNT(gpt));
+    cr_assert_eq(untied->parameters - tied->parameters, 256 * 36);
+    cr_assert_str_eq(untied->tensors[untied->layers[HEAD].tensors[0]].name, "head.weight");
+
+    layers[HEAD].bias = true;
+    struct weft_model *biased = create(layers, COUNT(gpt));
+    cr_assert_eq(biased->parameters - untied->parameters, 256);
+
+    int64_t sum = 0;
+    for (int32_t i = 0; i < biased->n_tensors; i++)
+        sum += biased->tensors[i].elements;
+    cr_assert_eq(sum, biased->parameters);
+    weft_model_destroy(tied);
+    weft_model_destroy(untied);
+    weft_model_destroy(biased);
+}
+
+Test(model, fills_in_sizes_that_follow)
+{
+    struct weft_model *model = create(gpt, COUNT(gpt));
+    cr_assert_eq(model->layers[EMBEDDING].outputs, 36);
+    cr_assert_eq(model->layers[BLOCK_0].outputs, 36);
+    cr_assert_eq(model->layers[BLOCK_0].kv_heads, 3);
+    cr_assert_eq(model->layers[BLOCK_0].tie, -1);
+    cr_assert_eq(model->layers[HEAD].outputs, 256);
+    weft_model_destroy(model);
+}
+
+Test(model, owns_its_names)
+{
+    char name[] = "fc";
+    struct weft_layer layer = {
+        .name = name, .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7, .bias = true};
+    struct weft_model *model = create(&layer, 1);
+    name[0] = 'x';
+    cr_assert_str_eq(model->layers[0].name, "fc");
+    cr_assert_str_eq(model->tensors[1].name, "fc.bias");
+    cr_assert_eq(model->parameters, 5 * 7 + 7);
+    weft_model_destroy(model);
+}
+
+Test(model, shares_heads_in_llama_blocks)
+{
+    struct weft_layer layer = {.name = "b",
+                               .type = WEFT_LAYER_LLAMA_BLOCK,
+                               .hidden = 48,
+                               .heads = 6,
+                               .kv_heads = 2,
+                               .ffn = 100};
+    struct weft_model *model = create(&layer, 1);
+    cr_assert_eq(model->tensors[model->layers[0].tensors[2]].dims[0], 16);
+    cr_assert_eq(model->parameters, 2 * 48 + 2 * 48 * 48 + 2 * 16 * 48 + 3 * 48 * 100);
+    weft_model_destroy(model);
+}
+
+Test(model, freezes_all_tensors_of_a_layer)
+{
+    struct weft_layer layers[COUNT(gpt)];
+    memcpy(layers, gpt, sizeof(gpt));
+    layers[BLOCK_0].frozen = true;
+    struct weft_model *model = create(layers, COUNT(gpt));
+    for (int32_t i = 0; i < model->n_tensors; i++)
+        cr_assert_eq(model->tensors[i].trainable, model->tensors[i].layer != BLOCK_0);
+    weft_model_destroy(model);
+}
+
+Test(model, refuses_what_does_not_chain)
+{
+    struct weft_layer layer = gpt[NORM];
+    layer.hidden = 35;
+    refuses_with(NORM, layer,
+                 "layer \"ln_f\" (layer_norm): it reads rows of 35, but \"h.1\" "
+                 "before it gives rows of 36");
+    layer = gpt[EMBEDDING];
+    layer.name = "second";
+    refuses_with(BLOCK_0, layer, "it can only be the first layer; \"wte\" is before it");
+    layer = gpt[HEAD];
+    layer.name = "early";
+    refuses_with(BLOCK_1, layer,
+                 "layer \"ln_f\" (layer_norm): it follows \"early\" (lm_head), "
+                 "whose output is the loss");
+    layer = gpt[BLOCK_0];
+    refuses_with(BLOCK_1, layer, "layer \"h.0\" (transformer_block): another layer has this name");
+}
+
+Test(model, refuses_heads_that_do_not_divide)
+{
+    struct weft_layer layer = gpt[BLOCK_0];
+    layer.heads = 5;
+    refuses_with(BLOCK_0, layer, "hidden 36 is not a multiple of heads 5");
+    layer.heads = 0;
+    refuses_with(BLOCK_0, layer, "heads is 0; it must be from 1");
+    layer = gpt[BLOCK_0];
+    layer.kv_heads = 1;
+    refuses_with(BLOCK_0, layer, "kv_heads 1 is not heads 3; only a llama_block");
+    layer.type = WEFT_LAYER_LLAMA_BLOCK;
+    layer.kv_heads = 2;
+    refuses_with(BLOCK_0, layer, "heads 3 is not a multiple of kv_heads 2");
+    layer.kv_heads = 4;
+    refuses_with(BLOCK_0, layer, "kv_heads is 4; it must be from 1 to 3");
+}
+
+Test(model, refuses_ties_that_cannot_share)
+{
+    struct weft_layer layer = gpt[HEAD];
+    layer.tie = BLOCK_0;
+    refuses_with(HEAD, layer, "it can only be tied to an embedding before it");
+    layer.tie = HEAD;
+    refuses_with(HEAD, layer, "it can only be tied to an embedding before it");
+    layer = gpt[HEAD];
+    layer.vocab = 255;
+    refuses_with(HEAD, layer, "its weight is 255 x 36 and the embedding's 256 x 36");
+    layer = gpt[HEAD];
+    layer.frozen = true;
+    refuses_with(HEAD, layer, "only one of them is frozen");
+}
+
+Test(model, refuses_sizes_that_are_none)
+{
+    refuses(NULL, 0, "the model has no layers");
+    struct weft_layer layer = gpt[EMBEDDING];
+    layer.vocab = 0;
+    refuses_with(EMBEDDING, layer, "vocab is 0; it must be from 1 to 2147483647");
+    layer = gpt[EMBEDDING];
+    layer.positions = -1;
+    refuses_with(EMBEDDING, layer, "positions is -1");
+    layer = (struct weft_layer){.name = "c", .type = WEFT_LAYER_CUSTOM, .saved_bytes = -1};
+    refuses(&layer, 1, "layer \"c\" (custom): a size or a number of flops is negative");
+    layer = (struct weft_layer){.name = "c", .type = WEFT_LAYER_CLASSIFIER, .hidden = 3, .tie = -1};
+    refuses(&layer, 1, "classes is 0");
+}
+
+Test(model, refuses_parameters_that_overflow)
+{
+    struct weft_layer layers[] = {
+        {.name = "a", .type = WEFT_LAYER_CUSTOM, .parameters = INT64_MAX},
+        {.name = "b", .type = WEFT_LAYER_CUSTOM, .parameters = 1},
+    };
+    struct weft_model *model = create(layers, 1);
+    cr_assert_eq(model->parameters, INT64_MAX);
+    weft_model_destroy(model);
+    refuses(layers, 2, "with b.parameters the model's parameters do not fit in 63 bits");
+}
+
+static void trains(const struct weft_layer *layers, int32_t n, int64_t seq_len, const char *text)
+{
+    struct weft_model *model = create(layers, n);
+    struct weft_error err = {0};
+    enum weft_status status = weft_model_trains(model, seq_len, &err);
+    cr_assert_eq(status, text ? WEFT_E_DATA : WEFT_OK, "%s", err.text);
+    if (text) cr_assert(strstr(err.text, text), "\"%s\" does not say \"%s\"", err.text, text);
+    weft_model_destroy(model);
+}
+
+Test(model, trains_what_begins_with_text_and_ends_with_a_loss)
+{
+    static const struct weft_layer mlp[] = {
+        {.name = "fc", .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7},
+        {.name = "act", .type = WEFT_LAYER_RELU, .hidden = 7},
+        {.name = "head", .type = WEFT_LAYER_CLASSIFIER, .hidden = 7, .outputs = 3, .tie = -1},
+    };
+    trains(gpt, COUNT(gpt), 33, NULL);
+    trains(mlp, COUNT(mlp), 1, NULL);
+    trains(mlp, COUNT(mlp), 2,
+           "layer \"fc\" (linear): it is first and reads one row a sample, "
+           "but train.seq_len is 2");
+    trains(mlp + 1, 2, 1, "layer \"act\" (relu): it is first, but text can only be read by");
+    trains(gpt, NORM + 1, 1, "layer \"ln_f\" (layer_norm): it is last, so there is no loss");
+}
+
+Test(model, says_why_it_does_not_train)
+{
+    struct weft_layer layers[] = {
+        {.name = "wte", .type = WEFT_LAYER_EMBEDDING, .vocab = 256, .hidden = 8, .frozen = true},
+        {.name = "norm", .type = WEFT_LAYER_RMS_NORM, .hidden = 8, .frozen = true},
+        {.name = "head", .type = WEFT_LAYER_LM_HEAD, .vocab = 256, .hidden = 8, .frozen = true},
+    };
+    trains(layers, 3, 4, "layer \"norm\" (rms_norm): it can be planned but not trained");
+    layers[1].type = WEFT_LAYER_GELU;
+    trains(layers, 3, 4, "the model has no parameter that is not frozen");
+}
+
+Test(model, destroys_nothing)
+{
+    weft_model_destroy(NULL);
+}

@@ -25,6 +25,10 @@ void weft_nn_close(struct weft_nn *nn);
 const char *weft_nn_describe(
     const struct weft_nn *nn); /* "oneDNN 2.6.3 (231 GFLOP/s; OpenBLAS 121)" */
 
+/* "onednn" or "openblas": what "auto" chose. Another library gives other bits, so whoever compares
+ * runs, or starts several ranks, decides once and asks for it by this name. */
+const char *weft_nn_gemm_name(const struct weft_nn *nn);
+
 struct weft_nn_call {
     const struct weft_layer *layer; /* outlives the call */
     struct weft_batch batch;
@@ -49,8 +53,9 @@ void weft_nn_backward(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_call *call);
 
 /* c[m,n] = op(a) op(b) (+ c when accumulate), row-major, synchronous, on the calling thread: for
- * measuring the rate that the layers' products can reach. */
-void weft_nn_gemm(struct weft_nn *nn, bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                  int64_t k, const float *a, const float *b, bool accumulate, float *c);
+ * measuring the rate that the layers' products can reach. WEFT_E_SYSTEM when the library fails. */
+enum weft_status weft_nn_gemm(struct weft_nn *nn, bool transpose_a, bool transpose_b, int64_t m,
+                              int64_t n, int64_t k, const float *a, const float *b, bool accumulate,
+                              float *c, struct weft_error *err);
 
 #endif

@@ -10,21 +10,26 @@
  *   g = clip * gradient; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
  *   p -= lr * ((m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps) + decay * p) */
 struct weft_adamw {
-    float lr, beta1, beta2, eps, decay;
-    float clip;                     /* factor of the gradient */
-    float correction1, correction2; /* 1 / (1 - beta^t), see weft_adamw_at */
+    float lr, eps, decay;
+    float clip; /* factor of the gradient */
+    /* From weft_adamw_at: beta, 1 - beta (in fp32 it would be off by 5e-5 for 0.999) and
+     * 1 / (1 - beta^t). */
+    float beta1, beta2, rest1, rest2, correction1, correction2;
 };
-/* Fills the corrections for step t in double, rounded once. */
+/* Fills what depends on the betas and on step t >= 1, in double, rounded once. */
 void weft_adamw_at(struct weft_adamw *adamw, double beta1, double beta2, int64_t t);
 void weft_adamw_update(const struct weft_adamw *adamw, float *parameters, const float *gradients,
                        float *moment1, float *moment2, int64_t n);
 
 /* Exact sum of squares of fp32 numbers, independent of order: squares of mantissas are summed as
- * integers, one bin for each exponent. Bins of different ranks are added as integers (comm_agree).
- * WEFT_NORM_WORDS uint64; fits in half of WEFT_AGREE_BYTES together with loss and flags. */
+ * integers, one bin of two words for each exponent e: words 2e and 2e + 1 hold multiples of 1 and
+ * of 2^24. Words of different ranks are added as integers (comm_agree); 2^40 numbers on 2^20 ranks
+ * do not overflow. WEFT_NORM_WORDS uint64; fits in half of WEFT_AGREE_BYTES together with loss and
+ * flags. On one rank the words are the same for every order and every cut of the same numbers. */
 enum { WEFT_NORM_WORDS = 512 };
 void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n);
-/* Square root of the sum, rounded to double once; *finite false when any x was not finite. */
+/* Square root of the sum, rounded to double once; *finite false when any x was not finite (then
+ * the result is infinite). */
 double weft_norm_result(const uint64_t bins[WEFT_NORM_WORDS], int *finite);
 
 #endif

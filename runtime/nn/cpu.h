@@ -1,0 +1,87 @@
+/* The "cpu" back end: products by a GEMM library, the rest by kernels, both on the calling thread.
+ * Every layer type has a forward and a backward here, one file a family; each is synchronous,
+ * allocates nothing and touches exactly the buffers of its call, at the offsets of
+ * spec/layer_layout.h. They fail only on data (a token or target out of range: WEFT_E_DATA) or
+ * when the GEMM library does (WEFT_E_SYSTEM). */
+#ifndef WEFT_RUNTIME_NN_CPU_H
+#define WEFT_RUNTIME_NN_CPU_H
+
+#include "runtime/nn/backend.h"
+#include "runtime/nn/gemm.h"
+#include "runtime/nn/kernels.h"
+#include "runtime/nn/nn.h"
+
+struct weft_nn_cpu {
+    struct weft_nn base;
+    struct weft_gemm *gemm;
+    const struct weft_kernels *kernels;
+};
+
+extern const struct weft_nn_backend weft_nn_backend_cpu;
+
+typedef enum weft_status weft_nn_cpu_fn(const struct weft_nn_cpu *cpu,
+                                        const struct weft_nn_call *call, struct weft_error *err);
+
+weft_nn_cpu_fn weft_nn_cpu_embedding_forward, weft_nn_cpu_embedding_backward;
+weft_nn_cpu_fn weft_nn_cpu_block_forward, weft_nn_cpu_block_backward;
+weft_nn_cpu_fn weft_nn_cpu_layer_norm_forward, weft_nn_cpu_layer_norm_backward;
+weft_nn_cpu_fn weft_nn_cpu_linear_forward, weft_nn_cpu_linear_backward;
+weft_nn_cpu_fn weft_nn_cpu_relu_forward, weft_nn_cpu_relu_backward;
+weft_nn_cpu_fn weft_nn_cpu_gelu_forward, weft_nn_cpu_gelu_backward;
+weft_nn_cpu_fn weft_nn_cpu_lm_head_forward, weft_nn_cpu_lm_head_backward;
+weft_nn_cpu_fn weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward;
+
+/* Parts of layers. */
+
+/* The part of a buffer that begins at a layout's offset. */
+static inline float *weft_nn_part(void *buffer, int64_t offset_bytes)
+{
+    return (float *)(void *)((char *)buffer + offset_bytes);
+}
+
+/* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. */
+struct weft_nn_linear {
+    int64_t rows, inputs, outputs;
+    const float *x, *weight;
+};
+
+/* y = x W^T + bias + residual; bias and residual may be NULL. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu,
+                                               const struct weft_nn_linear *linear,
+                                               const float *bias, const float *residual, float *y,
+                                               struct weft_error *err);
+/* dx = alpha dy W. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_map_input(const struct weft_nn_cpu *cpu,
+                                                     const struct weft_nn_linear *linear,
+                                                     float alpha, const float *dy, float *dx,
+                                                     struct weft_error *err);
+/* The gradient of tensor `tensor` of the call, unless it is frozen: alpha dy^T x. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_map_weight(const struct weft_nn_cpu *cpu,
+                                                      const struct weft_nn_linear *linear,
+                                                      float alpha, const float *dy,
+                                                      const struct weft_nn_call *call, int tensor,
+                                                      struct weft_error *err);
+/* The gradient of a bias, unless it is frozen: alpha times the column sums of dy, by `sums`. */
+void weft_nn_cpu_map_bias(const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear,
+                          float alpha, const float *dy, const struct weft_nn_call *call, int tensor,
+                          float *sums);
+/* Hands n finished sums to tensor `tensor`'s gradient, unless it is frozen. */
+void weft_nn_cpu_give(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, int tensor,
+                      int64_t n, float alpha, const float *sums);
+
+/* Causal self-attention of every head of every sample. Rows of qkv are [q, k, v], each of all
+ * heads; probabilities [samples, heads, seq_len, seq_len] and output [T, hidden]. */
+struct weft_nn_attention {
+    int64_t samples, seq_len, heads, hidden;
+    const float *qkv;
+    float *probabilities; /* written by forward up to the diagonal's block, read by backward */
+};
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
+                                                  const struct weft_nn_attention *attention,
+                                                  float *output, struct weft_error *err);
+/* d_scores [seq_len, seq_len] is scratch; d_qkv is written. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_backward(
+    const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const float *d_output,
+    float *d_scores, float *d_qkv, struct weft_error *err);
+
+#endif

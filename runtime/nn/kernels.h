@@ -1,0 +1,71 @@
+/* Kernels are the loops over elements and rows that are not products. One source, kernels.c, is
+ * compiled for several instruction-set levels; a const table names each, and the best that the CPU
+ * has is chosen when the program runs. All levels give the same bits: no contraction, no
+ * reassociation; a sum runs in 16 lanes, element i in lane i mod 16, added up as a fixed tree.
+ * So bits depend neither on the level, nor on alignment, nor on how elements are cut up.
+ *
+ * Matrices are row-major and dense unless a stride is given. Where it is not said, buffers do not
+ * overlap. `sums` is overwritten; kernels allocate nothing. */
+#ifndef WEFT_RUNTIME_NN_KERNELS_H
+#define WEFT_RUNTIME_NN_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/nn/optimizer.h"
+
+struct weft_kernels {
+    const char *level; /* "plain", "avx2", "avx512" */
+
+    /* y = x + bias in every row. x, or bias, may be NULL: then 0. x may be y. */
+    void (*fill)(int64_t rows, int64_t width, const float *x, const float *bias, float *y);
+    /* sums[j] = sum over rows of x[i][j], in row order. */
+    void (*column_sums)(int64_t rows, int64_t width, const float *x, float *sums);
+    /* y = alpha x, or y += alpha x. */
+    void (*add_to)(int64_t n, float alpha, const float *x, bool accumulate, float *y);
+
+    /* y = (x - mean) rstd weight + bias, row by row, variance + WEFT_NORM_EPSILON. */
+    void (*layer_norm)(int64_t rows, int64_t width, const float *x, const float *weight,
+                       const float *bias, float *y, float *mean, float *rstd);
+    /* dx = residual + gradient by x (either may be NULL: dx not wanted, residual 0; dx may be
+     * residual or dy); sums [2, width]: gradients of weight and bias. */
+    void (*layer_norm_backward)(int64_t rows, int64_t width, const float *x, const float *weight,
+                                const float *mean, const float *rstd, const float *dy,
+                                const float *residual, float *dx, float *sums);
+
+    /* y = gelu(x) = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). */
+    void (*gelu)(int64_t n, const float *x, float *y);
+    /* x += bias in every row, y = gelu(x). */
+    void (*bias_gelu)(int64_t rows, int64_t width, const float *bias, float *x, float *y);
+    /* dx = dy gelu'(x); dx may be dy. sums [width] of dx's columns, unless NULL. */
+    void (*gelu_backward)(int64_t rows, int64_t width, const float *x, const float *dy, float *dx,
+                          float *sums);
+    void (*relu)(int64_t n, const float *x, float *y);
+    /* dx = y > 0 ? dy : 0, from relu's output y. */
+    void (*relu_backward)(int64_t n, const float *y, const float *dy, float *dx);
+
+    /* In place, rows `first`, first + 1, ... of a causal score matrix, `width` columns of each:
+     * row i becomes softmax over its columns 0..i, and 0 beyond. */
+    void (*causal_softmax)(int64_t rows, int64_t first, int64_t width, int64_t stride, float *x);
+    /* d = p (d - sum of d p in the row), in place. */
+    void (*softmax_backward)(int64_t rows, int64_t width, int64_t stride, const float *p, float *d);
+    /* In place: logits become the gradient of -log softmax(logits)[target] by themselves. Returns
+     * the sum of the rows' losses in row order. Targets must be in range. */
+    double (*cross_entropy)(int64_t rows, int64_t width, const int32_t *targets, float *logits);
+
+    void (*adamw)(const struct weft_adamw *adamw, int64_t n, float *parameters,
+                  const float *gradients, float *moment1, float *moment2);
+
+    /* e^x, for tests: within 3e-7 of the true value, relative; 0 below -86.6, inf above 88.3. */
+    void (*exponential)(int64_t n, const float *x, float *y);
+};
+
+#define WEFT_NORM_EPSILON 1e-5f
+
+/* Every level in this build that the CPU has, from the plain one up; NULL when `index` is past the
+ * last. */
+const struct weft_kernels *weft_kernels_level(int32_t index);
+/* The highest of them. */
+const struct weft_kernels *weft_kernels_best(void);
+
+#endif

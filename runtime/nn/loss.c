@@ -1,0 +1,121 @@
+#include "runtime/nn/cpu.h"
+#include "spec/layer_layout.h"
+
+static enum weft_status check_targets(const struct weft_nn_call *call, int64_t n,
+                                      struct weft_error *err)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (call->targets[i] < 0 || call->targets[i] >= call->layer->outputs) {
+            return weft_fail(err, WEFT_E_DATA,
+                             "layer %s: target %d of row %lld is outside 0 to %lld",
+                             call->layer->name, (int)call->targets[i], (long long)i,
+                             (long long)call->layer->outputs - 1);
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Logits and loss of a map to classes; they become the rows' own gradient in place, to which
+ * backward gives the loss scale as the factor of its products. */
+static enum weft_status classify(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call,
+                                 const struct weft_nn_linear *linear, float *d_logits,
+                                 struct weft_error *err)
+{
+    WEFT_TRY(check_targets(call, linear->rows, err));
+    WEFT_TRY(weft_nn_cpu_map(cpu, linear, call->layer->bias ? call->tensors[1] : NULL, NULL,
+                             d_logits, err));
+    *call->loss =
+        cpu->kernels->cross_entropy(linear->rows, linear->outputs, call->targets, d_logits);
+    return WEFT_OK;
+}
+
+static enum weft_status classify_backward(const struct weft_nn_cpu *cpu,
+                                          const struct weft_nn_call *call,
+                                          const struct weft_nn_linear *linear,
+                                          const float *d_logits, float *sums, float *dx,
+                                          struct weft_error *err)
+{
+    const float scale = (float)call->loss_scale;
+    if (call->layer->bias) weft_nn_cpu_map_bias(cpu, linear, scale, d_logits, call, 1, sums);
+    WEFT_TRY(weft_nn_cpu_map_weight(cpu, linear, scale, d_logits, call, 0, err));
+    if (!dx) return WEFT_OK;
+    return weft_nn_cpu_map_input(cpu, linear, scale, d_logits, dx, err);
+}
+
+static struct weft_nn_linear head_of(const struct weft_nn_call *call)
+{
+    return (struct weft_nn_linear){.rows = call->batch.samples * call->batch.seq_len,
+                                   .inputs = call->layer->hidden,
+                                   .outputs = call->layer->vocab,
+                                   .x = call->input,
+                                   .weight = call->tensors[0]};
+}
+
+enum weft_status weft_nn_cpu_lm_head_forward(const struct weft_nn_cpu *cpu,
+                                             const struct weft_nn_call *call,
+                                             struct weft_error *err)
+{
+    const struct weft_lm_head_layout layout = weft_layout_lm_head(call->layer, &call->batch);
+    const struct weft_nn_linear linear = head_of(call);
+    return classify(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
+}
+
+enum weft_status weft_nn_cpu_lm_head_backward(const struct weft_nn_cpu *cpu,
+                                              const struct weft_nn_call *call,
+                                              struct weft_error *err)
+{
+    const struct weft_lm_head_layout layout = weft_layout_lm_head(call->layer, &call->batch);
+    const struct weft_nn_linear linear = head_of(call);
+    return classify_backward(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits),
+                             weft_nn_part(call->temporary, layout.backward.sums),
+                             call->input_gradient, err);
+}
+
+static struct weft_nn_linear classifier_of(const struct weft_nn_call *call, const float *pooled)
+{
+    return (struct weft_nn_linear){.rows = call->batch.samples,
+                                   .inputs = call->layer->hidden,
+                                   .outputs = call->layer->outputs,
+                                   .x = pooled,
+                                   .weight = call->tensors[0]};
+}
+
+enum weft_status weft_nn_cpu_classifier_forward(const struct weft_nn_cpu *cpu,
+                                                const struct weft_nn_call *call,
+                                                struct weft_error *err)
+{
+    const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
+    const int64_t width = call->layer->hidden, seq_len = call->batch.seq_len;
+    const float *x = call->input;
+    float *pooled = weft_nn_part(call->saved, layout.saved.pooled);
+    for (int64_t b = 0; b < call->batch.samples; b++) {
+        float *row = pooled + b * width;
+        cpu->kernels->column_sums(seq_len, width, x + b * seq_len * width, row);
+        for (int64_t j = 0; j < width; j++) {
+            row[j] /= (float)seq_len;
+        }
+    }
+    const struct weft_nn_linear linear = classifier_of(call, pooled);
+    return classify(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
+}
+
+enum weft_status weft_nn_cpu_classifier_backward(const struct weft_nn_cpu *cpu,
+                                                 const struct weft_nn_call *call,
+                                                 struct weft_error *err)
+{
+    const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
+    const int64_t width = call->layer->hidden, seq_len = call->batch.seq_len;
+    const struct weft_nn_linear linear =
+        classifier_of(call, weft_nn_part(call->saved, layout.saved.pooled));
+    float *d_pooled =
+        call->input_gradient ? weft_nn_part(call->temporary, layout.backward.d_pooled) : NULL;
+    WEFT_TRY(classify_backward(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits),
+                               weft_nn_part(call->temporary, layout.backward.sums), d_pooled, err));
+    for (int64_t i = 0; d_pooled && i < call->batch.samples * seq_len; i++) {
+        const float *row = d_pooled + i / seq_len * width;
+        for (int64_t j = 0; j < width; j++) {
+            call->input_gradient[i * width + j] = row[j] / (float)seq_len;
+        }
+    }
+    return WEFT_OK;
+}

@@ -1,0 +1,25 @@
+#include <criterion/criterion.h>
+
+#include "subject.h"
+
+Test(block, is_the_formula_at_every_element_of_a_tiny_one)
+{
+    subject_check_layer(subject_block(6, 2, 10), 2, 5, 100000);
+}
+
+Test(block, crosses_the_blocks_of_the_score_matrix_with_sizes_that_divide_nothing)
+{
+    subject_check_layer(subject_block(15, 3, 34), 2, 67, 12);
+    subject_check_layer(subject_block(10, 1, 7), 1, 131, 8);
+}
+
+Test(block, takes_exact_blocks)
+{
+    subject_check_layer(subject_block(32, 2, 64), 1, 128, 6);
+}
+
+Test(block, takes_one_token)
+{
+    subject_check_layer(subject_block(8, 4, 16), 1, 1, 100000);
+    subject_check_layer(subject_block(8, 8, 16), 3, 1, 100000);
+}

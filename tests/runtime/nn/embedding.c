@@ -1,0 +1,33 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "subject.h"
+
+Test(embedding, is_the_formula_with_and_without_positions)
+{
+    subject_check_layer(subject_embedding(11, 9, 5), 3, 7, 1000);
+    subject_check_layer(subject_embedding(3, 0, 17), 2, 8, 1000);
+    subject_check_layer(subject_embedding(1, 1, 1), 1, 1, 1000);
+}
+
+Test(embedding, refuses_a_token_outside_the_vocabulary)
+{
+    static const int32_t wrong[] = {-1, 11, INT32_MAX, INT32_MIN};
+    struct weft_nn *nn = subject_open("auto");
+    struct subject subject;
+    subject_init(&subject, subject_embedding(11, 9, 5), 3, 7, 0);
+    int32_t tokens[21] = {0};
+    subject.call.input = tokens;
+    for (int i = 0; i < 4; i++) {
+        struct weft_error err = {0};
+        tokens[15] = wrong[i];
+        cr_assert_eq(nn->backend->forward(nn, &subject.call, &err), WEFT_E_DATA);
+        cr_assert(strstr(err.text, "layer wte: token "), "%s", err.text);
+        cr_assert(strstr(err.text, "at position 1 of sample 2 is outside the vocabulary 0 to 10"),
+                  "%s", err.text);
+        err = (struct weft_error){0};
+        cr_assert_eq(nn->backend->backward(nn, &subject.call, &err), WEFT_E_DATA);
+    }
+    subject_finish(&subject);
+    weft_nn_close(nn);
+}

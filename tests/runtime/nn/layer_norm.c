@@ -1,0 +1,31 @@
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "subject.h"
+
+Test(layer_norm, is_the_formula)
+{
+    subject_check_layer(subject_same(WEFT_LAYER_LAYER_NORM, 5), 3, 4, 1000);
+    subject_check_layer(subject_same(WEFT_LAYER_LAYER_NORM, 16), 1, 2, 1000);
+    subject_check_layer(subject_same(WEFT_LAYER_LAYER_NORM, 99), 2, 7, 200);
+}
+
+Test(layer_norm, has_no_overflow_of_a_far_mean)
+{
+    struct weft_nn *nn = subject_open("auto");
+    struct subject subject;
+    subject_init(&subject, subject_same(WEFT_LAYER_LAYER_NORM, 64), 1, 1, 0);
+    float *x = (float *)(void *)subject.buffers[4];
+    cr_assert_eq((const void *)x, subject.call.input);
+    for (int i = 0; i < 64; i++) {
+        x[i] = 10000.0f + (float)(i % 2);
+    }
+    subject_forward(nn, &subject);
+    for (int i = 0; i < 64; i++) {
+        const float *w = subject.call.tensors[0], *b = subject.call.tensors[1];
+        const float expected = (i % 2 ? 1.0f : -1.0f) * w[i] + b[i];
+        cr_assert(fabsf(subject.call.output[i] - expected) < 1e-4f);
+    }
+    subject_finish(&subject);
+    weft_nn_close(nn);
+}

@@ -1,0 +1,49 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "subject.h"
+
+Test(loss, of_a_head_is_the_formula)
+{
+    subject_check_layer(subject_head(WEFT_LAYER_LM_HEAD, 6, 11, false), 2, 5, 1000);
+    subject_check_layer(subject_head(WEFT_LAYER_LM_HEAD, 6, 11, true), 2, 5, 1000);
+    subject_check_layer(subject_head(WEFT_LAYER_LM_HEAD, 33, 130, true), 3, 17, 60);
+}
+
+Test(loss, of_a_classifier_is_the_formula)
+{
+    subject_check_layer(subject_head(WEFT_LAYER_CLASSIFIER, 6, 4, false), 3, 5, 1000);
+    subject_check_layer(subject_head(WEFT_LAYER_CLASSIFIER, 21, 10, true), 4, 1, 1000);
+}
+
+Test(loss, of_equal_logits_is_the_logarithm_of_their_number)
+{
+    struct weft_nn *nn = subject_open("auto");
+    struct subject subject;
+    subject_init(&subject, subject_head(WEFT_LAYER_LM_HEAD, 8, 256, false), 2, 9, 0);
+    memset(subject.buffers[0], 0, 8 * 256 * sizeof(float));
+    subject_forward(nn, &subject);
+    cr_assert(fabs(subject.loss / 18 - log(256)) < 1e-9);
+    subject_finish(&subject);
+    weft_nn_close(nn);
+}
+
+Test(loss, refuses_a_target_outside_the_classes)
+{
+    static const int32_t wrong[] = {-1, 4, INT32_MAX};
+    struct weft_nn *nn = subject_open("auto");
+    struct subject subject;
+    subject_init(&subject, subject_head(WEFT_LAYER_CLASSIFIER, 6, 4, true), 3, 5, 0);
+    int32_t targets[3] = {0};
+    subject.call.targets = targets;
+    for (int i = 0; i < 3; i++) {
+        struct weft_error err = {0};
+        targets[2] = wrong[i];
+        cr_assert_eq(nn->backend->forward(nn, &subject.call, &err), WEFT_E_DATA);
+        cr_assert(strstr(err.text, "layer head: target "), "%s", err.text);
+        cr_assert(strstr(err.text, "of row 2 is outside 0 to 3"), "%s", err.text);
+    }
+    subject_finish(&subject);
+    weft_nn_close(nn);
+}

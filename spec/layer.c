@@ -3,7 +3,7 @@
 #include "base/checked.h"
 #include "spec/layer_layout.h"
 
-/* A sum and product of sizes that remembers whether anything overflowed. */
+/* Arithmetic on sizes that remembers whether anything overflowed; such a result is 0. */
 struct sizes {
     bool overflowed;
 };
@@ -38,8 +38,8 @@ static double bytes_of(const struct subject *subject, double elements)
     return elements * (double)subject->element_bytes;
 }
 
-/* One layer type's part of the work: buffers but the output, flops, and `weights`, the elements of
- * parameters that forward reads. */
+/* Each of the following fills in a type's part of the work, buffers but the output and flops, and
+ * returns the elements of parameters that forward reads. */
 static double embedding_work(struct subject *subject, struct weft_layer_work *work)
 {
     const struct weft_layer *layer = subject->layer;

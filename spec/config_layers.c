@@ -184,7 +184,9 @@ static bool repeat(struct expansion *expansion, int32_t number,
 {
     if (!grow(expansion, entry->repeat)) return false;
     const char *name = entry->layer.name, *copy = strstr(name, "{i}");
-    for (int64_t i = 0; i < entry->repeat; i++) {
+    /* Copies of one name are a finding already. */
+    int64_t copies = copy == NULL ? 1 : entry->repeat;
+    for (int64_t i = 0; i < copies; i++) {
         struct weft_layer *layer = &expansion->layers[expansion->n];
         *layer = entry->layer;
         if (copy != NULL) {

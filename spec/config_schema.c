@@ -176,6 +176,7 @@ static void write_layer_types(struct weft_json_writer *writer)
         weft_json_key(writer, "enum");
         weft_json_begin_array(writer);
         weft_json_add_string(writer, "$comment");
+        weft_json_add_string(writer, "$schema");
         write_names(writer, weft_layer_common_keys);
         write_names(writer, keys->required);
         write_names(writer, keys->optional);

@@ -251,17 +251,46 @@ static bool choice_has(const char *names, const char *name)
     }
 }
 
+/* The choice that was meant: its index, or -1. */
+static int nearest_choice(const struct weft_field *field, const char *string)
+{
+    enum { MOST_CHOICES = 32 };
+    struct weft_text names[MOST_CHOICES];
+    const char *chars[MOST_CHOICES];
+    int n = 0, near = -1;
+    for (; n < MOST_CHOICES && field->choices[n] != NULL; n++) {
+        weft_text_init(&names[n]);
+        weft_field_choice(field, n, &names[n]);
+        chars[n] = weft_text_chars(&names[n]);
+    }
+    const char *found = weft_field_nearest(string, chars, (size_t)n);
+    for (int i = 0; i < n; i++) {
+        if (found == chars[i]) near = i;
+        weft_text_finish(&names[i]);
+    }
+    return near;
+}
+
 static void unknown_choice(const struct place *place, const struct weft_field *field,
                            const char *string)
 {
     struct weft_text what;
     weft_text_init(&what);
-    weft_text_addf(&what, "\"%s\" is not possible; must be ", string);
+    weft_text_addf(&what, "\"%.80s\" is not possible; ", string);
     bool one = field->choices[1] == NULL;
-    for (int i = 0; field->choices[i] != NULL; i++) {
-        weft_text_add(&what, i == 0 ? "\"" : field->choices[i + 1] == NULL ? " or \"" : ", \"");
-        weft_field_choice(field, i, &what);
-        weft_text_add(&what, "\"");
+    int near = one ? -1 : nearest_choice(field, string);
+    if (near >= 0) {
+        weft_text_add(&what, "did you mean \"");
+        weft_field_choice(field, near, &what);
+        weft_text_add(&what, "\"?");
+    } else {
+        weft_text_add(&what, "must be ");
+        for (int i = 0; field->choices[i] != NULL; i++) {
+            const char *between = field->choices[i + 1] == NULL ? " or " : ", ";
+            weft_text_addf(&what, "%s\"", i == 0 ? "" : between);
+            weft_field_choice(field, i, &what);
+            weft_text_add(&what, "\"");
+        }
     }
     if (one) weft_text_addf(&what, " (%s)", field->text);
     add(place, weft_text_chars(&what));

@@ -1,0 +1,187 @@
+#include "spec/profile.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const int64_t xs[] = {10, 20, 40};
+static const int64_t times[] = {100, 100, 300};
+static const struct weft_curve curve = {3, xs, times};
+
+Test(profile, curve_is_piecewise_linear)
+{
+    static const int64_t cases[][2] = {{0, 100},  {9, 100},  {10, 100}, {15, 100}, {20, 100},
+                                       {30, 200}, {31, 210}, {40, 300}, {41, 310}, {1000, 9900}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_assert_eq(weft_curve_at(&curve, cases[i][0]), cases[i][1], "at %d", (int)cases[i][0]);
+    }
+}
+
+Test(profile, curve_edges)
+{
+    static const int64_t falling[] = {100, 50}, at[] = {0, 3};
+    struct weft_curve empty = {0}, one = {1, xs, times}, down = {2, at, falling};
+    cr_assert_eq(weft_curve_at(&empty, 5), 0);
+    cr_assert_eq(weft_curve_at(&one, 5), 100);
+    cr_assert_eq(weft_curve_at(&one, 50), 100);
+    cr_assert_eq(weft_curve_at(&down, 1), 83, "rounded to nearest");
+    cr_assert_eq(weft_curve_at(&down, 100), 0, "never negative");
+    cr_assert_gt(weft_curve_at(&curve, INT64_MAX), 0, "no overflow");
+}
+
+static int64_t block_bytes(const struct weft_curve *gather, double efficiency)
+{
+    struct weft_profile profile = {.collectives = {[WEFT_ALL_GATHER] = *gather}};
+    return weft_profile_block_bytes(&profile, efficiency);
+}
+
+Test(profile, block_is_the_smallest_that_reaches_the_efficiency)
+{
+    /* 1000 + x / 2: at most 2 bytes a ns in the limit, 1.996 at the last point. */
+    int64_t x[12], ns[12];
+    for (int i = 0; i < 12; i++) {
+        x[i] = INT64_C(256) << i;
+        ns[i] = 1000 + x[i] / 2;
+    }
+    struct weft_curve line = {12, x, ns};
+    double best = (double)x[11] / (double)ns[11];
+    static const double efficiencies[] = {0.2, 0.5, 0.9, 0.99};
+    for (size_t i = 0; i < 4; i++) {
+        double wanted = efficiencies[i] * best;
+        int64_t bytes = block_bytes(&line, efficiencies[i]);
+        cr_assert((double)bytes / (1000 + (double)bytes / 2) >= wanted * (1 - 1e-12));
+        bytes--;
+        cr_assert((double)bytes / (1000 + (double)bytes / 2) < wanted);
+    }
+}
+
+Test(profile, block_edges)
+{
+    static const int64_t x[] = {1000, 2000}, proportional[] = {10, 20}, nothing[] = {0, 0};
+    struct weft_curve no_alpha = {2, x, proportional}, free_link = {2, x, nothing}, empty = {0};
+    cr_assert_eq(block_bytes(&no_alpha, 0.9), 900, "constant below the first point");
+    cr_assert_eq(block_bytes(&free_link, 0.9), INT64_C(4) << 20);
+    cr_assert_eq(block_bytes(&empty, 0.9), INT64_C(4) << 20);
+    static const int64_t tiny_x[] = {1}, tiny_ns[] = {7};
+    struct weft_curve tiny = {1, tiny_x, tiny_ns};
+    cr_assert_eq(block_bytes(&tiny, 0.01), 1);
+}
+
+static const char complete[] =
+    "{\"format\":\"weft-profile\",\"version\":1,\"source\":\"measured\",\"machine\":\"2 cores\","
+    "\"ranks\":2,\"layers\":[{\"key\":\"relu\",\"forward_ns\":5,\"backward_ns\":7}],"
+    "\"collectives\":{\"all_gather\":{\"bytes\":[1,8],\"ns\":[3,4]},"
+    "\"reduce_scatter\":{\"bytes\":[2],\"ns\":[3]},\"all_reduce\":{\"bytes\":[2],\"ns\":[9]}},"
+    "\"update\":{\"elements\":[5],\"ns\":[6]},\"norm\":{\"elements\":[7],\"ns\":[8]},"
+    "\"agree_ns\":11,\"base_bytes\":12}";
+
+static struct weft_profile *must_parse(const char *text)
+{
+    struct weft_profile *profile = NULL;
+    struct weft_error error = {0};
+    enum weft_status status = weft_profile_parse(text, strlen(text), "p.json", &profile, &error);
+    cr_assert(status == WEFT_OK, "%s", error.text);
+    return profile;
+}
+
+Test(profile, reads_every_part)
+{
+    struct weft_profile *profile = must_parse(complete);
+    cr_assert_str_eq(profile->source, "measured");
+    cr_assert_str_eq(profile->machine, "2 cores");
+    cr_assert_eq(profile->ranks, 2);
+    cr_assert_eq(weft_profile_layer(profile, "relu")->backward_ns, 7);
+    cr_assert_null(weft_profile_layer(profile, "gelu"));
+    cr_assert_eq(profile->collectives[WEFT_ALL_GATHER].n, 2);
+    cr_assert_eq(profile->collectives[WEFT_ALL_GATHER].ns[1], 4);
+    cr_assert_eq(profile->collectives[WEFT_ALL_REDUCE].ns[0], 9);
+    cr_assert_eq(profile->update.x[0], 5);
+    cr_assert_eq(profile->norm.ns[0], 8);
+    cr_assert_eq(profile->agree_ns, 11);
+    cr_assert_eq(profile->base_bytes, 12);
+    weft_profile_destroy(profile);
+}
+
+Test(profile, writes_what_it_reads)
+{
+    struct weft_profile *first = must_parse(complete);
+    struct weft_text once, twice;
+    weft_text_init(&once);
+    weft_text_init(&twice);
+    weft_profile_write(first, &once);
+    struct weft_profile *second = must_parse(weft_text_chars(&once));
+    weft_profile_write(second, &twice);
+    cr_assert_str_eq(weft_text_chars(&once), weft_text_chars(&twice));
+    cr_assert(weft_hash_equal(first->hash, second->hash));
+    cr_assert(weft_hash_equal(first->hash, weft_hash_bytes(weft_text_chars(&once), once.length)));
+    weft_text_finish(&once);
+    weft_text_finish(&twice);
+    weft_profile_destroy(first);
+    weft_profile_destroy(second);
+}
+
+Test(profile, may_lack_parts)
+{
+    struct weft_profile *profile =
+        must_parse("{\"format\":\"weft-profile\",\"version\":1,\"source\":\"measured\","
+                   "\"machine\":\"\",\"ranks\":1,\"layers\":[],\"collectives\":{}}");
+    cr_assert_eq(profile->n_layers, 0);
+    cr_assert_eq(profile->update.n, 0);
+    cr_assert_eq(profile->agree_ns, -1);
+    cr_assert_eq(profile->base_bytes, -1);
+    weft_profile_destroy(profile);
+}
+
+/* `complete` with the first `from` replaced. */
+static const char *failure(const char *from, const char *to)
+{
+    static struct weft_error error;
+    struct weft_text text;
+    const char *at = strstr(complete, from);
+    struct weft_profile *profile = NULL;
+    cr_assert_not_null(at, "%s", from);
+    weft_text_init(&text);
+    weft_text_append(&text, complete, (size_t)(at - complete));
+    weft_text_add(&text, to);
+    weft_text_add(&text, at + strlen(from));
+    error = (struct weft_error){0};
+    enum weft_status status =
+        weft_profile_parse(weft_text_chars(&text), text.length, "p.json", &profile, &error);
+    cr_assert_eq(status, WEFT_E_DATA, "%s", to);
+    cr_assert_null(profile);
+    weft_text_finish(&text);
+    return error.text;
+}
+
+Test(profile, refuses_what_is_no_profile)
+{
+    static const char *const cases[][3] = {
+        {"weft-profile", "weft-plan", "its format is \"weft-plan\", not \"weft-profile\""},
+        {"\"version\":1", "\"version\":2", "its version is 2 and this program reads 1"},
+        {"\"ranks\":2", "\"ranks\":0", "ranks"},
+        {"\"forward_ns\":5", "\"forward_ns\":-5", "forward_ns"},
+        {"\"key\":\"relu\"", "\"kye\":\"relu\"", "key"},
+        {"[1,8]", "[8,1]", "p.json: all_gather: bytes[1] is not more than the one before it"},
+        {"[1,8]", "[1,8,9]", "p.json: all_gather: 3 bytes but 2 ns; must be as many"},
+        {"[1,8]", "[]", "p.json: all_gather: bytes has 0 points"},
+        {"[1,8]", "[1,8.5]", "p.json: all_gather: bytes[1] is no integer"},
+        {"[3,4]", "[3,-4]", "p.json: all_gather: ns[1] is no integer"},
+        {"\"elements\":[5]", "\"bytes\":[5]", "elements"},
+        {"\"agree_ns\":11", "\"agree_ns\":\"11us\"", "agree_ns"},
+        {"\"base_bytes\":12", "\"base_bytes\":-1", "base_bytes"},
+        {"[{\"key\"", "[{\"key\":\"relu\",\"forward_ns\":5,\"backward_ns\":7},{\"key\"",
+         "p.json: layers[1]: \"relu\" is there twice"},
+        {"}", "", "p.json:1:"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *text = failure(cases[i][0], cases[i][1]);
+        cr_assert_not_null(strstr(text, cases[i][2]), "%s", text);
+        cr_assert_eq(strncmp(text, "p.json", 6), 0, "%s", text);
+    }
+}
+
+Test(profile, names_of_collectives)
+{
+    cr_assert_str_eq(weft_collective_name(WEFT_ALL_GATHER), "all_gather");
+    cr_assert_str_eq(weft_collective_name(WEFT_REDUCE_SCATTER), "reduce_scatter");
+    cr_assert_str_eq(weft_collective_name(WEFT_ALL_REDUCE), "all_reduce");
+}

@@ -1,0 +1,247 @@
+/* The analytic profile, and a measured one over it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "spec/layer.h"
+#include "spec/profile.h"
+#include "tests/spec/config_text.h"
+
+#define DEVICE "\"device\":{\"flops\":{\"f32\":\"1T\"},\"memory_bandwidth\":\"28GB/s\"}"
+#define INTRA  "\"intra\":{\"alpha\":\"10us\",\"bandwidth\":\"1GB/s\"}"
+#define INTER  "\"inter\":{\"alpha\":\"30us\",\"bandwidth\":\"0.5GB/s\"}"
+#define NODE   "{\"ranks\":4,\"base\":\"3MiB\"," DEVICE ",\"link\":{" INTRA "," INTER "}}"
+
+static struct weft_profile *resolve(struct weft_config *config)
+{
+    struct weft_profile *profile = NULL;
+    struct weft_error error = {0};
+    enum weft_status status = weft_profile_resolve(config, &profile, &error);
+    cr_assert(status == WEFT_OK, "%s", error.text);
+    return profile;
+}
+
+static const char *failure(const struct weft_config *config)
+{
+    static struct weft_error error;
+    struct weft_profile *profile = NULL;
+    error = (struct weft_error){0};
+    cr_assert_eq(weft_profile_resolve(config, &profile, &error), WEFT_E_DATA);
+    cr_assert_null(profile);
+    return error.text;
+}
+
+Test(profile_analytic, follows_the_formulas)
+{
+    struct weft_config *config = must_parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN));
+    struct weft_profile *profile = resolve(config);
+    cr_assert_str_eq(profile->source, "analytic");
+    cr_assert_eq(profile->ranks, 4);
+    cr_assert_eq(profile->base_bytes, 3 << 20);
+    const struct weft_curve *gather = &profile->collectives[WEFT_ALL_GATHER];
+    /* 1 MiB x 3/4 at 1 byte a ns, and 10 us. */
+    cr_assert_eq(weft_curve_at(gather, 1 << 20), 10000 + 786432);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_REDUCE_SCATTER], 1 << 20), 796432);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_REDUCE], 1 << 20), 2 * 796432);
+    cr_assert_eq(weft_curve_at(gather, INT64_C(1) << 34), 10000 + 3 * (INT64_C(1) << 32),
+                 "beyond the last point");
+    /* 28 bytes an element at 28 bytes a ns; 4 for the norm. */
+    cr_assert_eq(weft_curve_at(&profile->update, 1 << 20), 1 << 20);
+    cr_assert_eq(weft_curve_at(&profile->norm, 8 << 20), 1198373);
+    cr_assert_eq(profile->agree_ns, 2 * (10000 + 6144));
+    weft_profile_destroy(profile);
+    weft_config_destroy(config);
+}
+
+Test(profile_analytic, layers_take_the_slower_of_compute_and_memory)
+{
+    struct weft_config *config = must_parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN));
+    struct weft_profile *profile = resolve(config);
+    struct weft_batch batch = weft_config_batch(config);
+    struct weft_pool pool = {0};
+    cr_assert_eq(profile->n_layers, 4, "three equal blocks are one entry");
+    for (int32_t i = 0; i < config->model->n_layers; i++) {
+        const struct weft_layer *layer = &config->model->layers[i];
+        struct weft_layer_work work;
+        cr_assert_eq(weft_layer_work(layer, &batch, &work, NULL), WEFT_OK);
+        const struct weft_layer_times *times =
+            weft_profile_layer(profile, weft_layer_key(&pool, layer, &batch));
+        cr_assert_not_null(times);
+        double compute = work.forward_flops / 0.5e12 * 1e9;
+        double memory = work.forward_moved_bytes / 28e9 * 1e9;
+        double slower = compute > memory ? compute : memory;
+        cr_assert((double)times->forward_ns >= slower * (1 - 1e-9) &&
+                  (double)times->forward_ns <= slower + 1.001);
+        cr_assert_gt(times->backward_ns, 0);
+    }
+    weft_pool_finish(&pool);
+    weft_profile_destroy(profile);
+    weft_config_destroy(config);
+}
+
+Test(profile_analytic, the_slower_link_decides_between_nodes)
+{
+    struct weft_config *config =
+        must_parse_with(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN), SET("cluster.ranks_per_node=2"));
+    struct weft_profile *profile = resolve(config);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 1 << 20),
+                 30000 + 2 * 786432);
+    weft_profile_destroy(profile);
+    weft_config_destroy(config);
+    config = must_parse_with(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
+                             SET("cluster.ranks_per_node=2", "cluster.link.inter.alpha=1us",
+                                 "cluster.link.inter.bandwidth=9GB/s"));
+    profile = resolve(config);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 1 << 20), 10000 + 786432);
+    weft_profile_destroy(profile);
+    weft_config_destroy(config);
+}
+
+Test(profile_analytic, one_rank_sends_nothing)
+{
+    struct weft_config *config =
+        must_parse(CONFIG(GPT_MODEL, "{\"ranks\":1," DEVICE "}", SMALL_TRAIN));
+    struct weft_profile *profile = resolve(config);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_REDUCE], 1 << 30), 0);
+    cr_assert_eq(profile->agree_ns, 0);
+    cr_assert_gt(profile->layers[0].forward_ns, 0);
+    weft_profile_destroy(profile);
+    weft_config_destroy(config);
+}
+
+Test(profile_analytic, names_the_missing_figure)
+{
+    static const char *const cases[][2] = {
+        {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"bf16\":\"1T\"}}}",
+         "layer \"wte\""},
+        {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"bf16\":\"1T\"}}}",
+         "run.json: $.cluster.device.flops.f32 is missing: without it there is no time of its "
+         "layers; give it, or run `weft profile` and name its result in cluster.profile"},
+        {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"f32\":\"1T\"}}}",
+         "$.cluster.device.memory_bandwidth is missing"},
+        {"{\"ranks\":2," DEVICE "}", "$.cluster.link.intra.bandwidth is missing"},
+        {"{\"ranks\":4,\"ranks_per_node\":2," DEVICE ",\"link\":{" INTRA "}}",
+         "$.cluster.link.inter.bandwidth is missing"},
+        {"{\"ranks\":4,\"ranks_per_node\":2," DEVICE ",\"link\":{" INTER "}}",
+         "$.cluster.link.intra.bandwidth is missing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4096], cluster[512];
+        snprintf(cluster, sizeof cluster, "cluster=%s", cases[i][0]);
+        snprintf(text, sizeof text, "%s", SMALL_CONFIG);
+        struct weft_config *config = must_parse_with(text, SET(cluster));
+        const char *error = failure(config);
+        cr_assert_not_null(strstr(error, cases[i][1]), "%s", error);
+        weft_config_destroy(config);
+    }
+}
+
+Test(profile_analytic, one_rank_a_node_needs_no_link_in_it)
+{
+    struct weft_config *config = must_parse(
+        CONFIG(GPT_MODEL, "{\"ranks\":4,\"ranks_per_node\":1," DEVICE ",\"link\":{" INTER "}}",
+               SMALL_TRAIN));
+    weft_profile_destroy(resolve(config));
+    weft_config_destroy(config);
+}
+
+/* A config whose profile is a file with that text. */
+static struct weft_config *with_measured(const char *cluster, const char *profile)
+{
+    static char path[64];
+    char set_cluster[512], set_profile[128];
+    snprintf(path, sizeof path, "/tmp/weft-profile-XXXXXX");
+    int file = mkstemp(path);
+    cr_assert_geq(file, 0);
+    cr_assert_eq(write(file, profile, strlen(profile)), (ssize_t)strlen(profile));
+    close(file);
+    snprintf(set_cluster, sizeof set_cluster, "cluster=%s", cluster);
+    snprintf(set_profile, sizeof set_profile, "cluster.profile=%s", path);
+    return must_parse_with(SMALL_CONFIG, SET(set_cluster, set_profile));
+}
+
+static void drop(struct weft_config *config)
+{
+    unlink(config->cluster.profile);
+    weft_config_destroy(config);
+}
+
+#define MEASURED(ranks, parts)                                                                     \
+    "{\"format\":\"weft-profile\",\"version\":1,\"source\":\"measured\",\"machine\":\"here\","     \
+    "\"ranks\":" ranks parts "}"
+#define SOME                                                                                       \
+    ",\"layers\":[{\"key\":\"layer_norm hidden=48 samples=2 seq=64 f32\",\"forward_ns\":77,"       \
+    "\"backward_ns\":88}],\"collectives\":{\"all_gather\":{\"bytes\":[1024],\"ns\":[55]}},"        \
+    "\"base_bytes\":99"
+
+Test(profile_resolve, takes_each_part_from_the_first_that_has_it)
+{
+    struct weft_config *config = with_measured(NODE, MEASURED("4", SOME));
+    struct weft_profile *profile = resolve(config);
+    const struct weft_layer_times *norm =
+        weft_profile_layer(profile, "layer_norm hidden=48 samples=2 seq=64 f32");
+    cr_assert_str_eq(profile->source, "measured, with analytic layers, collectives, update, norm");
+    cr_assert_str_eq(profile->machine, "here");
+    cr_assert_not_null(norm);
+    cr_assert_eq(norm->forward_ns, 77);
+    cr_assert_eq(norm->backward_ns, 88);
+    cr_assert_eq(profile->n_layers, 4);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 1 << 20), 55);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_REDUCE_SCATTER], 1 << 20), 796432);
+    cr_assert_eq(profile->base_bytes, 99);
+    weft_profile_destroy(profile);
+    drop(config);
+}
+
+Test(profile_resolve, needs_no_figures_where_all_is_measured)
+{
+    struct weft_config *whole = must_parse(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN));
+    struct weft_profile *analytic = resolve(whole);
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_profile_write(analytic, &text);
+    struct weft_config *config = with_measured("{\"ranks\":4}", weft_text_chars(&text));
+    struct weft_profile *profile = resolve(config);
+    cr_assert_eq(profile->n_layers, analytic->n_layers);
+    cr_assert_eq(profile->agree_ns, analytic->agree_ns);
+    cr_assert(weft_hash_equal(profile->hash, analytic->hash));
+    weft_text_finish(&text);
+    weft_profile_destroy(profile);
+    weft_profile_destroy(analytic);
+    weft_config_destroy(whole);
+    drop(config);
+}
+
+Test(profile_resolve, refuses_other_ranks)
+{
+    struct weft_config *config = with_measured(NODE, MEASURED("2", SOME));
+    const char *error = failure(config);
+    cr_assert_not_null(
+        strstr(error, ": made for 2 ranks, and the cluster of run.json has 4; run `weft profile` "
+                      "with as many"),
+        "%s", error);
+    drop(config);
+}
+
+Test(profile_resolve, says_to_measure_what_is_neither_measured_nor_given)
+{
+    struct weft_config *config = with_measured("{\"ranks\":4}", MEASURED("4", SOME));
+    const char *error = failure(config);
+    cr_assert_not_null(strstr(error, "layer \"wte\" (embedding vocab=256"), "%s", error);
+    cr_assert_not_null(strstr(error, "no time of its layers, and run.json does not give "
+                                     "cluster.device.flops.f32"),
+                       "%s", error);
+    cr_assert_not_null(strstr(error, "run `weft profile` or give it"), "%s", error);
+    drop(config);
+}
+
+Test(profile_resolve, a_missing_file_is_no_input)
+{
+    struct weft_config *config =
+        must_parse_with(SMALL_CONFIG, SET("cluster.profile=/nowhere/profile.json"));
+    struct weft_profile *profile = NULL;
+    struct weft_error error = {0};
+    cr_assert_eq(weft_profile_resolve(config, &profile, &error), WEFT_E_NO_INPUT);
+    cr_assert_not_null(strstr(error.text, "/nowhere/profile.json"), "%s", error.text);
+    weft_config_destroy(config);
+}

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -22,13 +23,13 @@ static void log_to_stderr(void *context, enum weft_log_level level, const char *
     fprintf(stderr, "weft: %s%s\n", level == WEFT_LOG_WARNING ? "warning: " : "", text);
 }
 
-static int finish(enum weft_status status, const struct weft_error *err)
+static int finish(enum weft_status status, bool told_elsewhere, const struct weft_error *err)
 {
     if (status == WEFT_OK && (fflush(stdout) != 0 || ferror(stdout))) {
         fputs("weft: cannot write to standard output\n", stderr);
         return weft_status_exit_code(WEFT_E_IO);
     }
-    if (status != WEFT_OK)
+    if (status != WEFT_OK && !told_elsewhere)
         fprintf(stderr, "weft: %s\n", err->text[0] ? err->text : weft_status_text(status));
     return weft_status_exit_code(status);
 }
@@ -45,5 +46,6 @@ int main(int argc, char **argv)
         weft_log_set_sink(log_to_stderr, &cli);
         status = command->run(&cli, &err);
     }
-    return finish(status, &err);
+    bool told_elsewhere = command && command->told_elsewhere && getenv("WEFT_ERROR_FD");
+    return finish(status, told_elsewhere, &err);
 }

@@ -246,6 +246,16 @@ static void close_rank(struct rank *rank)
     weft_rendezvous_finish(&rank->meeting);
 }
 
+/* The launching process prints the error of the rank that failed first; this leaves it there. */
+static void leave_error(int32_t rank, const struct weft_error *err)
+{
+    int fd = inherited_fd("WEFT_ERROR_FD");
+    if (fd < 0) return;
+    size_t length = strlen(err->text);
+    ssize_t written = pwrite(fd, err->text, length, (off_t)rank * WEFT_ERROR_TEXT_BYTES);
+    (void)written; /* the exit code says the rest */
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct rank rank = {0};
@@ -257,6 +267,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     if (status == WEFT_OK) status = open_machine(&rank, err);
     if (status == WEFT_OK)
         status = rank.job.kind == WEFT_JOB_PROFILE ? do_profile(&rank, err) : do_train(&rank, err);
+    if (status != WEFT_OK && rank.description) leave_error(rank.meeting.rank, err);
     close_rank(&rank);
     return status;
 }
@@ -265,5 +276,6 @@ const struct weft_command weft_command_rank = {
     .name = "rank",
     .usage = "",
     .summary = NULL, /* not for people */
+    .told_elsewhere = true,
     .run = run,
 };

@@ -1,0 +1,146 @@
+#define _GNU_SOURCE /* memfd_create */
+#include "cli/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/comm/comm.h"
+#include "runtime/launch/launch.h"
+
+enum { DESCRIPTION, RESULT, ERRORS, N_FILES };
+static const char *const file_names[N_FILES] = {"WEFT_JOB_FD", "WEFT_RESULT_FD", "WEFT_ERROR_FD"};
+
+static enum weft_status make_files(int fds[N_FILES], struct weft_error *err)
+{
+    for (int i = 0; i < N_FILES; i++) {
+        fds[i] = memfd_create(file_names[i], 0);
+        if (fds[i] < 0)
+            return weft_fail(err, WEFT_E_SYSTEM, "a memory file for the ranks cannot be made: %s",
+                             strerror(errno));
+    }
+    return WEFT_OK;
+}
+
+static void close_files(int fds[N_FILES])
+{
+    for (int i = 0; i < N_FILES; i++)
+        if (fds[i] >= 0) close(fds[i]);
+}
+
+static enum weft_status describe(const struct weft_job *job, int fd, struct weft_error *err)
+{
+    struct weft_text text;
+    enum weft_status status = WEFT_OK;
+    weft_text_init(&text);
+    weft_job_write(job, &text);
+    if (!weft_text_ok(&text)) status = weft_fail_memory(err, "the job's description");
+    for (size_t written = 0; status == WEFT_OK && written < text.length;) {
+        ssize_t n = write(fd, weft_text_chars(&text) + written, text.length - written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            status = weft_fail(err, WEFT_E_SYSTEM,
+                               "the job's description cannot be handed over: %s", strerror(errno));
+        else
+            written += (size_t)n;
+    }
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status take_result(int fd, struct weft_text *result, struct weft_error *err)
+{
+    char bytes[65536];
+    off_t at = 0;
+    for (;;) {
+        ssize_t n = pread(fd, bytes, sizeof bytes, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return weft_fail(err, WEFT_E_IO, "rank 0's result cannot be read: %s", strerror(errno));
+        if (n == 0) break;
+        weft_text_append(result, bytes, (size_t)n);
+        at += n;
+    }
+    if (!weft_text_ok(result)) return weft_fail_memory(err, "rank 0's result");
+    if (result->length == 0) return weft_fail(err, WEFT_E_INTERNAL, "rank 0 left no result");
+    return WEFT_OK;
+}
+
+/* A rank leaves its message in its own place of the error file; the one that failed first is told
+ * as the job's error, once. Without a message (a rank that was killed) the launcher's stands. */
+static enum weft_status tell(int fd, const struct weft_launch_outcome *outcome,
+                             enum weft_status status, const struct weft_error *launcher,
+                             struct weft_error *err)
+{
+    char text[WEFT_ERROR_TEXT_BYTES] = "";
+    if (outcome->rank >= 0 && outcome->signal_number == 0) {
+        ssize_t n = pread(fd, text, sizeof text - 1, (off_t)outcome->rank * WEFT_ERROR_TEXT_BYTES);
+        text[n > 0 ? n : 0] = '\0';
+    }
+    if (text[0]) return weft_fail(err, status, "rank %d: %s", outcome->rank, text);
+    return weft_fail(err, status, "%s", launcher->text);
+}
+
+static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES],
+                               struct weft_error *err)
+{
+    char *const argv[] = {"weft", "rank", NULL};
+    char environment[N_FILES][64];
+    const char *entries[N_FILES];
+    int32_t ranks = (int32_t)job->config->cluster.ranks;
+    for (int i = 0; i < N_FILES; i++) {
+        snprintf(environment[i], sizeof environment[i], "%s=%d", file_names[i], fds[i]);
+        entries[i] = environment[i];
+    }
+    struct weft_launch_options options = {
+        .ranks = ranks,
+        .argv = argv,
+        .control_bytes = weft_comm_control_bytes(ranks),
+        .fds = fds,
+        .n_fds = N_FILES,
+        .environment = entries,
+        .n_environment = N_FILES,
+        .threads = job->config->cluster.threads,
+    };
+    struct weft_launch_outcome outcome = {.rank = -1};
+    struct weft_error *launcher = calloc(1, sizeof *launcher);
+    if (!launcher) return weft_fail_memory(err, "an error");
+    enum weft_status status = weft_launch(&options, &outcome, launcher);
+    if (status != WEFT_OK) tell(fds[ERRORS], &outcome, status, launcher, err);
+    free(launcher);
+    return status;
+}
+
+enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *result,
+                              struct weft_error *err)
+{
+    if (job->config->cluster.ranks > WEFT_LAUNCH_MOST_RANKS)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%lld local ranks are more than the %d that one machine can be asked for; "
+                         "give -n",
+                         (long long)job->config->cluster.ranks, WEFT_LAUNCH_MOST_RANKS);
+    int fds[N_FILES] = {-1, -1, -1};
+    enum weft_status status = make_files(fds, err);
+    if (status == WEFT_OK) status = describe(job, fds[DESCRIPTION], err);
+    if (status == WEFT_OK) status = launch(job, fds, err);
+    if (status == WEFT_OK) status = take_result(fds[RESULT], result, err);
+    close_files(fds);
+    return status;
+}
+
+enum weft_status weft_job_profile(const struct weft_config *config, struct weft_profile **out,
+                                  struct weft_error *err)
+{
+    struct weft_job job = {.kind = WEFT_JOB_PROFILE, .config = config};
+    struct weft_text text;
+    weft_text_init(&text);
+    enum weft_status status = weft_job_run(&job, &text, err);
+    if (status == WEFT_OK)
+        status =
+            weft_profile_parse(weft_text_chars(&text), text.length, "measured profile", out, err);
+    weft_text_finish(&text);
+    return status;
+}

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Bad input: one clear error and the right exit code, and nothing half-written."""
+import json
+import os
+import sys
+
+from configs import TINY, tiny
+from tap import case, main
+
+
+def config_text(weft, config=None):
+    return weft.write("run.json", config or TINY)
+
+
+@case
+def unknown_key_names_the_nearest(weft):
+    path = weft.write("run.json", tiny(train__stesp=3))
+    weft.expect(65, "check", path, says=["run.json", "$.train.stesp", "steps"])
+
+
+@case
+def duplicate_key(weft):
+    path = weft.write("run.json", '{"version": 1, "version": 1}')
+    weft.expect(65, "check", path, says=["run.json", "version", "duplicate"])
+
+
+@case
+def missing_key(weft):
+    path = weft.write("run.json", tiny(model__layers__0__vocab=None))
+    weft.expect(65, "check", path, says=["$.model.layers[0]", "vocab"])
+
+
+@case
+def mistyped_key(weft):
+    path = weft.write("run.json", tiny(train__steps="three"))
+    weft.expect(65, "check", path, says=["$.train.steps"])
+
+
+@case
+def all_problems_at_once(weft):
+    path = weft.write("run.json", tiny(train__steps=-1, cluster__ranks=0))
+    weft.expect(65, "check", path, says=["$.train.steps", "$.cluster.ranks"])
+
+
+@case
+def bare_24G_shows_both_readings(weft):
+    path = weft.write("run.json", tiny(cluster__memory_limit="24G"))
+    weft.expect(65, "check", path, says=["24GiB", "24GB", "$.cluster.memory_limit"])
+
+
+@case
+def sizes_that_overflow(weft):
+    huge = tiny(model__layers__0__vocab=2**40, model__layers__3__vocab=2**40,
+                model__layers__0__hidden=2**40)
+    weft.expect(65, "check", weft.write("run.json", huge), says=["$.model.layers[0]"])
+
+
+@case
+def heads_that_do_not_divide(weft):
+    path = weft.write("run.json", tiny(model__layers__1__heads=5))
+    weft.expect(65, "check", path, says=["heads", "32"])
+
+
+@case
+def no_ranks(weft):
+    path = weft.write("run.json", tiny(cluster__ranks=0))
+    weft.expect(65, "check", path, says=["$.cluster.ranks"])
+    weft.expect(64, "check", "-n", "0", path, says="65536")
+
+
+@case
+def truncated_json(weft):
+    text = json.dumps(TINY)
+    for length in range(1, len(text) - 1, 37):
+        path = weft.write("run.json", text[:length])
+        weft.expect(65, "check", path, says=["run.json:1:"])
+
+
+@case
+def corrupt_json(weft):
+    for text in ("", "\ufeff{}", "{]", '{"a": 01}', '{"a": 1e999}', "nul", '{"a": "\x01"}'):
+        weft.expect(65, "check", weft.write("run.json", text), says="run.json")
+
+
+@case
+def no_config_file(weft):
+    weft.expect(66, "plan", weft.path("none.json"), says="none.json")
+
+
+@case
+def unknown_verb_and_flag(weft):
+    weft.expect(64, "pln", says='plan')
+    weft.expect(64, "plan", "--plannr=ilp", "x.json", says="--planner")
+    weft.expect(64, "plan", says="usage")
+
+
+@case
+def unknown_planner(weft):
+    weft.expect(64, "plan", config_text(weft), "--planner", "magic", says=["magic", "greedy"])
+
+
+@case
+def unknown_override(weft):
+    path = config_text(weft)
+    weft.expect(65, "plan", path, "--set", "train.stesp=1", says="steps")
+    weft.expect(64, "plan", path, "--set", "train", says="path.key=value")
+
+
+@case
+def limit_too_small(weft):
+    out = weft.path("plan.json")
+    _, _, err = weft.run("plan", config_text(weft), "--memory-limit", "64KiB", "-o", out)
+    weft.expect(78, "plan", config_text(weft), "--memory-limit", "64KiB", "-o", out,
+                says=["least", "activations"])
+    assert not os.path.exists(out), "a plan was written"
+    assert "B" in err
+
+
+@case
+def no_data_file(weft):
+    path = weft.write("run.json", tiny(train__data="/no/such/file.txt"))
+    weft.expect(66, "train", path, says="/no/such/file.txt")
+
+
+@case
+def data_shorter_than_a_sequence(weft):
+    weft.write("short.txt", "too short")
+    path = weft.write("run.json", tiny(train__data="short.txt"))
+    weft.expect(65, "train", path, says=["short.txt", "9", "17"])
+
+
+@case
+def model_that_cannot_train(weft):
+    config = tiny()
+    config["model"]["layers"][1] = {"name": "c", "type": "custom", "hidden": 32,
+                                    "parameters": 1000, "forward_flops": "1M"}
+    code, _, err = weft.run("train", weft.write("run.json", config))
+    assert code == 65, (code, err)
+
+
+def plan_of(weft, config, name):
+    out = weft.path(name)
+    weft.expect(0, "plan", weft.write(name + ".run.json", config), "-o", out)
+    return out
+
+
+@case
+def plan_of_another_model_or_cluster(weft):
+    plan = plan_of(weft, tiny(), "a.json")
+    path = weft.write("run.json", tiny(model__layers__1__repeat=4))
+    weft.expect(65, "train", path, "--plan", plan, says="a.json" if False else "differ")
+    path = weft.write("run.json", tiny(cluster__ranks=4))
+    weft.expect(65, "verify", plan, "--config", path, says="differ")
+    path = weft.write("run.json", tiny(cluster__link__intra__bandwidth="2GB/s"))
+    weft.expect(65, "verify", plan, "--config", path, says="differ")
+
+
+@case
+def plan_of_another_version(weft):
+    plan = plan_of(weft, tiny(), "a.json")
+    document = json.load(open(plan, encoding="utf-8"))
+    document["version"] = 99
+    weft.expect(65, "verify", weft.write("b.json", document), says=["b.json", "99"])
+
+
+@case
+def plan_that_was_tampered_with(weft):
+    plan = plan_of(weft, tiny(), "a.json")
+    text = open(plan, encoding="utf-8").read()
+    weft.expect(65, "verify", weft.write("b.json", text[:len(text) // 2]), says="b.json")
+    document = json.loads(text)
+    assert document["problem"]["memory_limit_bytes"] > 0
+    document["problem"]["memory_limit_bytes"] = 1000
+    weft.expect(65, "verify", weft.write("c.json", document), says="limit")
+
+
+@case
+def output_that_cannot_be_written(weft):
+    weft.expect(73, "plan", config_text(weft), "-o", weft.path("no/such/plan.json"),
+                says="no/such/plan.json")
+
+
+@case
+def full_disk_leaves_the_old_plan(weft):
+    if not os.path.exists("/dev/full"):
+        return
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        import subprocess
+        done = subprocess.run([weft.program, "help"], stdout=full, stderr=subprocess.PIPE,
+                              check=False)
+    assert done.returncode == 74, done
+
+
+main(sys.argv[1])

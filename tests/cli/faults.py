@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""What goes wrong around a run: the solver, a rank, the launcher, a signal, memory."""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+from configs import tiny
+from tap import Skip, case, main
+
+
+def script(weft, name, body):
+    path = weft.write(name, "#!/bin/sh\n" + body)
+    os.chmod(path, 0o755)
+    return path
+
+
+def plan_without(weft, solver, says):
+    """A solver that fails is no error: a plan that fits all the same, which says what happened."""
+    out = weft.expect(0, "plan", weft.write("run.json", tiny()), "--json",
+                      "--time-limit", "1s", env={"WEFT_SOLVE": solver})
+    assert says in out, out
+    assert '"gap"' in out and '"total_bytes"' in out, out
+
+
+@case
+def solver_missing(weft):
+    plan_without(weft, "/no/such/solver", "missing")
+
+
+@case
+def solver_crashed(weft):
+    plan_without(weft, script(weft, "solve", "cat >/dev/null\nkill -SEGV $$\n"), "crashed")
+
+
+@case
+def solver_that_fails(weft):
+    plan_without(weft, script(weft, "solve", "cat >/dev/null\necho out of luck >&2\nexit 3\n"),
+                 "out of luck")
+
+
+@case
+def solver_that_babbles(weft):
+    plan_without(weft, script(weft, "solve", "cat >/dev/null\necho weft-mip-result banana\n"),
+                 "solver")
+
+
+@case
+def solver_hung(weft):
+    start = time.monotonic()
+    plan_without(weft, script(weft, "solve", "exec sleep 1000\n"), "hung")
+    assert time.monotonic() - start < 30
+
+
+def ranks_of(pid):
+    """Pids of the ranks that a launcher started."""
+    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(pid)], capture_output=True,
+                            text=True, check=False).stdout
+    return [int(line.split()[0]) for line in listed.splitlines() if " rank" in line]
+
+
+def gone(pids, seconds=3.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if not any(alive(pid) for pid in pids):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def long_run(weft, **changes):
+    config = weft.write("run.json", tiny(train__steps=1000000, cluster__ranks=2, **changes))
+    process = weft.start("train", config, "--run", "run")
+    first_lines = []
+    while len(first_lines) < 40:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        first_lines.append(line)
+        if line.startswith("step ") and "/" in line.split("loss")[0]:
+            break
+    pids = ranks_of(process.pid)
+    assert len(pids) == 2, pids
+    return process, pids
+
+
+def finish(process, seconds):
+    start = time.monotonic()
+    _, err = process.communicate(timeout=30)
+    assert time.monotonic() - start < seconds, "took too long"
+    return process.returncode, err
+
+
+def shared_memory_names():
+    if not os.path.isdir("/dev/shm"):
+        raise Skip("no /dev/shm to look into")
+    return set(os.listdir("/dev/shm"))
+
+
+@case
+def a_rank_killed_ends_the_job(weft):
+    before = shared_memory_names()
+    for victim in (0, 1):
+        process, pids = long_run(weft)
+        os.kill(pids[victim], signal.SIGKILL)
+        code, err = finish(process, 3.0)
+        assert code == 69, (code, err)
+        assert "rank" in err and "signal 9" in err, err
+        assert gone(pids), "a rank is left"
+    assert shared_memory_names() == before
+
+
+@case
+def the_launcher_killed_ends_the_ranks(weft):
+    process, pids = long_run(weft)
+    process.kill()
+    process.communicate(timeout=30)
+    assert gone(pids), "a rank is left"
+
+
+@case
+def a_signal_stops_once(weft):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process, pids = long_run(weft)
+        process.send_signal(number)
+        code, err = finish(process, 5.0)
+        assert code == 75, (code, err)
+        assert gone(pids), "a rank is left"
+
+
+@case
+def ctrl_c_at_any_moment(weft):
+    config = weft.write("run.json", tiny(train__steps=1000000))
+    for tenths in range(1, 12):
+        process = weft.start("train", config, "--run", f"run{tenths}", start_new_session=True)
+        time.sleep(0.04 * tenths)
+        pids = ranks_of(process.pid)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode in (75, -signal.SIGINT), (process.returncode, err)
+        assert gone(pids), "a rank is left"
+
+
+@case
+def shared_memory_exhausted(weft):
+    """The arena is a file of memory; a limit on file sizes stands for a system without room."""
+    config = weft.write("run.json", tiny())
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 10, 256 << 10))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    code, _, err = weft.run("train", config, "--run", "run", preexec_fn=limit)
+    assert code == 71, (code, err)
+
+
+@case
+def run_directory_that_cannot_be_made(weft):
+    weft.write("file", "in the way")
+    config = weft.write("run.json", tiny())
+    weft.expect(73, "train", config, "--run", "file/run", says="file/run")
+
+
+@case
+def ranks_outside_a_job(weft):
+    weft.expect(64, "rank", says="rank")
+
+
+main(sys.argv[1])

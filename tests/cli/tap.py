@@ -1,0 +1,84 @@
+"""A test program that speaks TAP: cases are functions, a failure is an exception, a skip says why."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+CASES = []
+
+
+class Skip(Exception):
+    """Raised by a case that cannot be run here."""
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Weft:
+    """Runs the program in a scratch directory of its own."""
+
+    def __init__(self, program, directory):
+        self.program = str(Path(program).resolve())
+        self.directory = Path(directory)
+
+    def path(self, name):
+        return str(self.directory / name)
+
+    def write(self, name, content):
+        data = content if isinstance(content, (str, bytes)) else json.dumps(content)
+        path = self.directory / name
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        return str(path)
+
+    def start(self, *arguments, env=None, **options):
+        return subprocess.Popen([self.program, *arguments], cwd=self.directory,
+                                env={**os.environ, **(env or {})}, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, **options)
+
+    def run(self, *arguments, env=None, timeout=120, **options):
+        process = self.start(*arguments, env=env, **options)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            out, err = process.communicate()
+            raise AssertionError(f"weft {' '.join(arguments)} hung; stderr: {err[-500:]}")
+        return process.returncode, out, err
+
+    def expect(self, code, *arguments, says=(), **options):
+        """Runs, checks the exit code, that stderr has each text of `says`, and returns stdout."""
+        got, out, err = self.run(*arguments, **options)
+        assert got == code, f"exit {got}, not {code}: {' '.join(arguments)}\n{err}{out[-500:]}"
+        for text in [says] if isinstance(says, str) else says:
+            assert text in err, f"stderr lacks {text!r}:\n{err}"
+        if code != 0:
+            lines = [line for line in err.splitlines() if line.startswith("weft: ")
+                     and not line.startswith("weft: warning")]
+            assert lines, f"no message on stderr: {err!r}"
+        return out
+
+
+def main(program):
+    failures = 0
+    print(f"1..{len(CASES)}")
+    for number, function in enumerate(CASES, 1):
+        name = function.__name__.replace("_", " ")
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                function(Weft(program, directory))
+                print(f"ok {number} - {name}")
+            except Skip as skip:
+                print(f"ok {number} - {name} # SKIP {skip}")
+            except Exception:  # pylint: disable=broad-except
+                failures += 1
+                for line in traceback.format_exc().splitlines():
+                    print(f"# {line}")
+                print(f"not ok {number} - {name}")
+        sys.stdout.flush()
+    sys.exit(1 if failures else 0)

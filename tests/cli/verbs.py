@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Every verb does its work and says it in text and in JSON."""
+import json
+import os
+import sys
+
+from configs import tiny
+from tap import case, main
+
+
+def config_of(weft, **changes):
+    return weft.write("run.json", tiny(**changes))
+
+
+@case
+def check_prints_a_config_that_reads_back(weft):
+    out = weft.expect(0, "check", config_of(weft), "--print")
+    again = weft.expect(0, "check", weft.write("again.json", out), "--print")
+    assert out == again
+
+
+@case
+def estimate_orders_policies_by_memory(weft):
+    rows = json.loads(weft.expect(0, "estimate", config_of(weft), "--json"))
+    memory = {row["planner"]: row["total_bytes"] for row in rows}
+    assert memory["all-fsdp"] <= memory["all-sdp"] < memory["all-dp"], memory
+
+
+@case
+def estimate_sweeps(weft):
+    out = weft.expect(0, "estimate", config_of(weft), "--sweep", "train.micro_batch=1,2,4")
+    assert out.count("train.micro_batch=4") >= 3
+
+
+@case
+def plan_verify_simulate_explain(weft):
+    plan = weft.path("plan.json")
+    config = config_of(weft)
+    said = json.loads(weft.expect(0, "plan", config, "-o", plan, "--json"))
+    assert 0 < said["bound_ns"] <= said["step_ns"]
+    assert said["total_bytes"] <= said["memory_limit_bytes"]
+    weft.expect(0, "verify", plan)
+    weft.expect(0, "verify", plan, "--config", config)
+    replayed = json.loads(weft.expect(0, "simulate", plan, "--json"))
+    assert replayed["step_ns"] == said["step_ns"]
+    trace = weft.path("trace.json")
+    weft.expect(0, "simulate", plan, "--config", config, "--trace", trace)
+    events = json.load(open(trace, encoding="utf-8"))["traceEvents"]
+    assert any(event.get("ph") == "X" for event in events)
+    assert "channel" in weft.expect(0, "explain", plan)
+    blocks = json.loads(weft.expect(0, "explain", plan, "--json"))
+    assert blocks and all(block["held_by"] for block in blocks)
+
+
+@case
+def same_inputs_same_plan(weft):
+    config = config_of(weft)
+    for name in ("a.json", "b.json"):
+        weft.expect(0, "plan", config, "-o", weft.path(name))
+    a, b = (open(weft.path(name), "rb").read() for name in ("a.json", "b.json"))
+    assert a == b
+
+
+@case
+def a_limit_between_mixes_policies(weft):
+    rows = json.loads(weft.expect(0, "estimate", config_of(weft), "--json"))
+    need = {row["planner"]: row["total_bytes"] for row in rows}
+    limit = (need["all-fsdp"] + need["all-sdp"]) // 2
+    said = json.loads(weft.expect(0, "plan", config_of(weft), "--json", "--memory-limit",
+                                  f"{limit}B"))
+    assert said["total_bytes"] <= limit
+    assert len(set(said["policies"].values())) >= 2, said["policies"]
+
+
+@case
+def train_under_every_planner_gives_the_same_bits(weft):
+    found = set()
+    for planner in ("ilp", "greedy", "all-fsdp", "all-sdp", "all-dp", "random"):
+        run = weft.path(planner)
+        weft.expect(0, "train", config_of(weft), "--planner", planner, "--run", run, "-q")
+        found.add(json.load(open(run + "/result.json", encoding="utf-8"))["fingerprint"])
+        lines = open(run + "/metrics.jsonl", encoding="utf-8").read().splitlines()
+        assert len(lines) == 3 and all("loss" in json.loads(line) for line in lines)
+        weft.expect(0, "check", run + "/config.json")
+        weft.expect(0, "verify", run + "/plan.json", "--config", run + "/config.json")
+    assert len(found) == 1, found
+
+
+@case
+def train_says_json_lines(weft):
+    out = weft.expect(0, "train", config_of(weft), "--json", "--run", "run")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line.get("step") for line in lines[:-1]] == [1, 2, 3]
+    assert lines[-1]["steps_done"] == 3
+
+
+@case
+def train_with_a_measured_profile(weft):
+    config = config_of(weft)
+    profile = weft.path("profile.json")
+    weft.expect(0, "profile", config, "-o", profile)
+    said = json.loads(weft.expect(0, "plan", config, "--set", f"cluster.profile={profile}",
+                                  "--json"))
+    assert said["times"] == "measured"
+    weft.expect(0, "train", config, "--set", f"cluster.profile={profile}", "--run", "run", "-q")
+
+
+@case
+def virtual_clock_takes_the_predicted_time(weft):
+    config = config_of(weft)
+    said = json.loads(weft.expect(0, "plan", config, "--json"))
+    weft.expect(0, "train", config, "--clock", "virtual", "--run", "run", "-q")
+    result = json.load(open(weft.path("run/result.json"), encoding="utf-8"))
+    assert result["step_ns"] == said["step_ns"], (result, said["step_ns"])
+    assert result["exposed_ns"] == said["exposed_ns"]
+
+
+@case
+def poison_changes_nothing(weft):
+    results = []
+    for flags in ([], ["--poison"]):
+        weft.expect(0, "train", config_of(weft), "--run", "run", "-q", *flags)
+        results.append(json.load(open(weft.path("run/result.json"), encoding="utf-8")))
+    assert results[0]["fingerprint"] == results[1]["fingerprint"]
+
+
+@case
+def schema_version_help_doctor(weft):
+    schema = json.loads(weft.expect(0, "schema", "config"))
+    assert "draft-07" in schema["$schema"]
+    assert weft.expect(0, "version").startswith("weft ")
+    overview = weft.expect(0, "help")
+    for verb in ("demo", "check", "estimate", "profile", "plan", "explain", "verify", "simulate",
+                 "train", "doctor", "schema", "version", "help"):
+        assert f"  {verb}" in overview, verb
+        assert "usage: weft " + verb in weft.expect(0, "help", verb)
+    states = json.loads(weft.expect(0, "doctor", "--json"))
+    assert states["kernels"]["state"] == "ok"
+
+
+@case
+def shipped_configs_are_valid(weft):
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "runs")
+    files = sorted(os.path.join(root, name) for name in os.listdir(root))
+    assert len(files) >= 10
+    weft.expect(0, "check", *files)
+
+
+main(sys.argv[1])

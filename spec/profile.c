@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/version.h"
 
 enum { VERSION = 1 };
 /* With one rank nothing is sent, and with an empty table nothing is known: any block size does,
@@ -118,13 +119,17 @@ static void write_curve(struct weft_json_writer *writer, const char *name, const
     weft_json_end_object(writer);
 }
 
-void weft_profile_write(const struct weft_profile *profile, struct weft_text *out)
+/* The written form; without the program's version (NULL) it is what the hash covers, so that the
+ * same times have the same hash whoever wrote them. */
+static void write_profile(const struct weft_profile *profile, const char *program,
+                          struct weft_text *out)
 {
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, out, 2);
     weft_json_begin_object(&writer);
     weft_json_put_string(&writer, "format", "weft-profile");
     weft_json_put_integer(&writer, "version", VERSION);
+    if (program != NULL) weft_json_put_string(&writer, "weft", program);
     weft_json_put_string(&writer, "source", profile->source);
     weft_json_put_string(&writer, "machine", profile->machine);
     weft_json_put_integer(&writer, "ranks", profile->ranks);
@@ -151,6 +156,11 @@ void weft_profile_write(const struct weft_profile *profile, struct weft_text *ou
     if (profile->base_bytes >= 0) weft_json_put_integer(&writer, "base_bytes", profile->base_bytes);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
+}
+
+void weft_profile_write(const struct weft_profile *profile, struct weft_text *out)
+{
+    write_profile(profile, WEFT_VERSION, out);
 }
 
 /* A number list of a curve; each is in [0, 2^53] and, for x, more than the one before. */
@@ -309,7 +319,7 @@ enum weft_status weft_profile_parse(const char *bytes, size_t length, const char
     if (profile == NULL) return weft_fail_memory(err, "a profile");
     WEFT_TRY_GOTO(done, weft_json_parse(bytes, length, source, &document, err));
     WEFT_TRY_GOTO(done, read_profile(weft_json_root(document), source, profile, err));
-    weft_profile_write(profile, &text);
+    write_profile(profile, NULL, &text);
     if (!weft_text_ok(&text)) {
         status = weft_fail_memory(err, "a profile");
         goto done;

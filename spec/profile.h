@@ -50,7 +50,7 @@ struct weft_profile {
     int64_t agree_ns;      /* sum of norm, loss and flags over ranks */
     int64_t base_bytes;    /* of a rank, outside the arena */
                            /* -1 in either: a measured profile that has not got it */
-    struct weft_hash hash; /* of the written form */
+    struct weft_hash hash; /* of the written form but the program's version */
 };
 
 /* Times from the cluster's device and link figures (clusters.md: flops / (peak * efficiency), no
@@ -78,7 +78,8 @@ const struct weft_layer_times *weft_profile_layer(const struct weft_profile *pro
                                                   const char *key);
 
 /* The smallest full size (bytes) of an AllGather that reaches `efficiency` of the best bandwidth
- * in the curve: the block size rule of planning-problem.md. At least 1. */
+ * in the curve: the block size rule of planning-problem.md. At least 1; 4 MiB where the curve says
+ * nothing (one rank). */
 int64_t weft_profile_block_bytes(const struct weft_profile *profile, double efficiency);
 
 #endif

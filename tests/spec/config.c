@@ -1,6 +1,6 @@
 #include "spec/config.h"
 
-#include <math.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -126,6 +126,23 @@ Test(config, resolved_reads_back_to_an_equal_config)
 {
     assert_reads_back(SMALL_CONFIG);
     assert_reads_back(complete);
+}
+
+Test(config, every_shipped_run_reads_back)
+{
+    glob_t runs;
+    cr_assert_eq(glob("configs/runs/*.json", 0, NULL, &runs), 0, "run in the source root");
+    for (size_t i = 0; i < runs.gl_pathc; i++) {
+        struct weft_config *config = NULL;
+        struct weft_error error = {0};
+        enum weft_status status = weft_config_read(runs.gl_pathv[i], NULL, 0, &config, &error);
+        cr_assert(status == WEFT_OK, "%s", error.text);
+        char *text = resolved(config);
+        assert_reads_back(text);
+        free(text);
+        weft_config_destroy(config);
+    }
+    globfree(&runs);
 }
 
 static uint64_t next(uint64_t *state)

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Re-creates the figures of bench/README.md: figures.py [--weft PROGRAM] FIGURE...
+
+    memory    measured against planned memory of ranks that hold at least 200 MB of state
+    time      predicted against measured step time over an emulated link
+    overlap   exposed communication of every planner at one limit, predicted and measured
+    compute   share of the GEMM rate that a training step of a 10 M GPT reaches on one thread
+
+Each figure measures both sides in one run and prints what it measured. Nothing else should run on
+the machine meanwhile.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = "/usr/share/common-licenses/GPL-3"
+
+
+def gpt(layers, hidden, heads, seq, vocab=256):
+    return {"layers": [
+        {"name": "wte", "type": "embedding", "vocab": vocab, "positions": seq, "hidden": hidden},
+        {"name": "h.{i}", "type": "transformer_block", "repeat": layers, "hidden": hidden,
+         "heads": heads, "ffn": 4 * hidden},
+        {"name": "ln_f", "type": "layer_norm", "hidden": hidden},
+        {"name": "head", "type": "lm_head", "vocab": vocab, "hidden": hidden, "bias": False}]}
+
+
+def run_config(model, ranks, batch, seq, steps, bandwidth=None, alpha="30us"):
+    config = {
+        "version": 1, "model": model, "cluster": {"ranks": ranks, "threads": 1},
+        "train": {"steps": steps, "micro_batch": batch, "seq_len": seq, "seed": 1, "data": DATA,
+                  "optimizer": {"type": "adamw", "lr": 3e-4}, "clip_norm": 1.0},
+        "plan": {"planner": "ilp", "time_limit": "10s"}}
+    if bandwidth:
+        config["cluster"]["emulate"] = True
+        config["cluster"]["link"] = {"intra": {"alpha": alpha, "bandwidth": bandwidth}}
+    return config
+
+
+class Weft:
+    def __init__(self, program, directory):
+        self.program, self.directory = program, Path(directory)
+
+    def call(self, *arguments):
+        done = subprocess.run([self.program, *map(str, arguments)], cwd=self.directory,
+                              capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(f"weft {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def write(self, config, name="run.json"):
+        path = self.directory / name
+        path.write_text(json.dumps(config))
+        return path
+
+    def profile(self, config, name="profile.json"):
+        path = self.directory / name
+        self.call("profile", config, "-o", path)
+        return path
+
+    def plan(self, config, profile, planner, *flags):
+        path = self.directory / f"{planner}.plan.json"
+        said = self.call("plan", config, "--set", f"cluster.profile={profile}", "--planner",
+                         planner, "-o", path, "--json", *flags)
+        return path, json.loads(said)
+
+    def train(self, config, profile, plan, planner, *flags):
+        run = self.directory / f"run-{planner}"
+        self.call("train", config, "--set", f"cluster.profile={profile}", "--planner", planner,
+                  "--plan", plan, "--run", run, "-q", *flags)
+        return json.loads((run / "result.json").read_text())
+
+
+def compute_ns(profile):
+    """Sum of layer times of a profile, each key once: a number to compare two profiles by."""
+    layers = json.loads(profile.read_text())["layers"]
+    return sum(layer["forward_ns"] + layer["backward_ns"] for layer in layers)
+
+
+def bandwidth_for(weft, model, batch, seq, ratio, parameters):
+    """Link rate at which fsdp's communication takes `ratio` times the compute measured now."""
+    config = weft.write(run_config(model, 2, batch, seq, 1), "probe.json")
+    profile = weft.profile(config, "probe.profile.json")
+    _, said = weft.plan(config, profile, "all-fsdp")
+    sent = 3 * 4 * parameters * 0.5  # two gathers and a reduction of fp32, (N-1)/N of it
+    return int(sent / (ratio * said["compute_ns"] * 1e-9))
+
+
+def figure_memory(weft):
+    print("memory: measured less base against planned less base, 2 ranks, GPT of 30 M parameters")
+    config = weft.write(run_config(gpt(10, 512, 8, 64), 2, 2, 64, 5))
+    profile = weft.profile(config)
+    base = json.loads(profile.read_text())["base_bytes"]
+    for planner in ("all-fsdp", "all-sdp", "all-dp", "ilp"):
+        plan, said = weft.plan(config, profile, planner)
+        result = weft.train(config, profile, plan, planner)
+        planned = result["planned_bytes"] - base
+        measured = result["measured_bytes"] - base
+        print(f"  {planner:9} planned {planned / 1e6:8.1f} MB  measured {measured / 1e6:8.1f} MB  "
+              f"{100 * (measured / planned - 1):+.2f} %  touched "
+              f"{result['touched_bytes'] / said['arena_bytes']:.3f} of the arena")
+
+
+def figure_time(weft):
+    print("time: median of 20 steps against predicted, 2 ranks, 1 thread each, emulated link")
+    model, batch, seq, parameters = gpt(6, 256, 4, 128), 4, 128, 4.9e6
+    for ratio in (0.3, 1.0, 3.0):
+        rate = bandwidth_for(weft, model, batch, seq, ratio, parameters)
+        config = weft.write(run_config(model, 2, batch, seq, 22, f"{rate}B/s"))
+        for attempt in range(3):
+            before = weft.profile(config)
+            rows = []
+            for planner in ("ilp", "all-fsdp", "all-sdp"):
+                plan, said = weft.plan(config, before, planner)
+                result = weft.train(config, before, plan, planner)
+                rows.append((planner, said["step_ns"], result["step_ns"]))
+            after = weft.profile(config, "after.json")
+            drift = compute_ns(after) / compute_ns(before) - 1
+            print(f"  communication {ratio:3} x compute ({rate / 1e6:.0f} MB/s), profiles differ "
+                  f"by {100 * drift:+.1f} %" + (", repeated" if abs(drift) > 0.02 and attempt < 2
+                                                else ""))
+            for planner, predicted, measured in rows:
+                print(f"    {planner:9} predicted {predicted / 1e6:8.2f} ms  measured "
+                      f"{measured / 1e6:8.2f} ms  {100 * (measured / predicted - 1):+.1f} %")
+            if abs(drift) <= 0.02:
+                break
+
+
+def figure_overlap(weft):
+    print("overlap: exposed communication at one limit, communication about equal to compute")
+    model, batch, seq, parameters = gpt(8, 256, 4, 128), 4, 128, 6.5e6
+    rate = bandwidth_for(weft, model, batch, seq, 1.0, parameters)
+    config = weft.write(run_config(model, 2, batch, seq, 22, f"{rate}B/s"))
+    profile = weft.profile(config)
+    needs = [weft.plan(config, profile, planner)[1]["total_bytes"]
+             for planner in ("all-fsdp", "all-sdp")]
+    limit = sum(needs) // 2
+    print(f"  limit {limit / 1e6:.1f} MB, all-fsdp needs {needs[0] / 1e6:.1f}, all-sdp "
+          f"{needs[1] / 1e6:.1f}")
+    for planner in ("ilp", "greedy", "all-fsdp", "random"):
+        flags = ("--memory-limit", f"{limit}B")
+        plan, said = weft.plan(config, profile, planner, *flags)
+        result = weft.train(config, profile, plan, planner, *flags)
+        print(f"  {planner:9} exposed predicted {said['exposed_ns'] / 1e6:7.2f} ms measured "
+              f"{result['exposed_ns'] / 1e6:7.2f} ms; step predicted {said['step_ns'] / 1e6:8.2f} "
+              f"measured {result['step_ns'] / 1e6:8.2f} ms; bound {said['bound_ns'] / 1e6:8.2f} ms")
+
+
+def figure_compute(weft):
+    layers, hidden, seq, batch, vocab = 6, 384, 256, 8, 256
+    tokens = batch * seq
+    print("compute: step of a 10 M GPT, 1 rank, 1 thread, as a share of the GEMM rate")
+    products = layers * 12 * hidden * hidden + vocab * hidden
+    # Causal attention: two products forward, four backward, half of each square.
+    flops = 6 * products * tokens + layers * 6 * tokens * seq * hidden
+    bench = Path(weft.program).resolve().parent.parent / "bench" / "gemm"
+    config = weft.write(run_config(gpt(layers, hidden, 6, seq, vocab), 1, batch, seq, 12))
+    profile = weft.profile(config)
+    plan, _ = weft.plan(config, profile, "all-dp")
+    rows = []
+    for _ in range(3):
+        rate = json.loads(subprocess.run([bench], capture_output=True, text=True,
+                                         check=True).stdout)["best_flops_per_s"]
+        step = weft.train(config, profile, plan, "all-dp")["step_ns"]
+        rows.append((rate, step, flops / (step * 1e-9) / rate))
+        print(f"  GEMM {rate / 1e9:6.1f} GFLOP/s  step {step / 1e6:7.1f} ms = "
+              f"{flops / step:6.1f} GFLOP/s  share {100 * rows[-1][2]:.1f} %")
+    print(f"  median share {100 * statistics.median(row[2] for row in rows):.1f} %")
+
+
+def main():
+    figures = {"memory": figure_memory, "time": figure_time, "overlap": figure_overlap,
+               "compute": figure_compute}
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weft", default=str(ROOT / "build" / "cli" / "weft"))
+    parser.add_argument("figure", nargs="*", choices=[*figures, []], default=[])
+    arguments = parser.parse_args()
+    program = os.path.abspath(arguments.weft)
+    for name in arguments.figure or figures:
+        with tempfile.TemporaryDirectory() as directory:
+            figures[name](Weft(program, directory))
+
+
+main()

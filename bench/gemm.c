@@ -1,0 +1,63 @@
+/* Prints, as JSON, the best rate that matrix products reach on one thread: over the shapes of a
+ * 10 M GPT's layers (2048 rows, 384 wide) and squares of 1024 to 2048. The yardstick for
+ * `bench/figures.py compute`, which runs it beside the training step. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "runtime/nn/nn.h"
+
+struct shape {
+    bool transpose_a, transpose_b;
+    int64_t m, n, k;
+};
+
+static const struct shape shapes[] = {
+    {false, true, 2048, 1152, 384},  {false, true, 2048, 384, 384},
+    {false, true, 2048, 1536, 384},  {false, true, 2048, 384, 1536},
+    {false, false, 2048, 384, 1152}, {true, false, 1152, 384, 2048},
+    {true, false, 1536, 384, 2048},  {false, true, 1024, 1024, 1024},
+    {false, true, 1536, 1536, 1536}, {false, true, 2048, 2048, 2048},
+};
+
+static double best_rate(struct weft_nn *nn, const struct shape *shape, const float *a,
+                        const float *b, float *c)
+{
+    double best = 0.0;
+    for (int round = 0; round < 5; round++) {
+        int64_t start = weft_clock_now_ns();
+        weft_nn_gemm(nn, shape->transpose_a, shape->transpose_b, shape->m, shape->n, shape->k, a, b,
+                     false, c);
+        double seconds = (double)(weft_clock_now_ns() - start) * 1e-9;
+        double rate = 2.0 * (double)shape->m * (double)shape->n * (double)shape->k / seconds;
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+int main(void)
+{
+    enum { MOST = 2048 * 2048 };
+    static struct weft_error err;
+    struct weft_nn_options options = {.threads = 1, .gemm = "auto"};
+    struct weft_nn *nn = NULL;
+    float *a = malloc(MOST * sizeof *a), *b = malloc(MOST * sizeof *b),
+          *c = calloc(MOST, sizeof *c);
+    if (!a || !b || !c || weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    for (int i = 0; i < MOST; i++)
+        a[i] = b[i] = (float)(i % 17) * 0.1f - 0.8f;
+    double best = 0.0;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        double rate = best_rate(nn, &shapes[i], a, b, c);
+        if (rate > best) best = rate;
+    }
+    printf("{\"best_flops_per_s\": %.0f, \"with\": \"%s\"}\n", best, weft_nn_describe(nn));
+    weft_nn_close(nn);
+    free(a);
+    free(b);
+    free(c);
+    return 0;
+}

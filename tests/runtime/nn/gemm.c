@@ -1,0 +1,191 @@
+#include "runtime/nn/gemm.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+
+static const char *const names[] = {"onednn", "openblas"};
+
+struct matrices {
+    float *a, *b, *c;
+    void *owned[3];
+};
+
+static float *matrix(struct matrices *m, int i, int64_t elements, size_t offset_bytes)
+{
+    char *owned = malloc((size_t)elements * sizeof(float) + offset_bytes);
+    float *x = (float *)(void *)(owned + offset_bytes);
+    for (int64_t j = 0; j < elements; j++) {
+        x[j] = (float)weft_rng_normal(11, (uint64_t)i, (uint64_t)j);
+    }
+    m->owned[i] = owned;
+    return x;
+}
+
+static void matrices_finish(struct matrices *m)
+{
+    for (int i = 0; i < 3; i++) {
+        free(m->owned[i]);
+    }
+}
+
+static void run(const struct weft_gemm *gemm, const struct weft_product *product)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_gemm_run(gemm, product, &err), WEFT_OK, "%s", err.text);
+}
+
+/* Rows end with `pad` unused elements, which must stay as they are. The buffers hold not one byte
+ * more than the last row needs. */
+static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_t m, int64_t n,
+                          int64_t k, int64_t pad, bool accumulate)
+{
+    const int64_t a_rows = ta ? k : m, a_columns = ta ? m : k;
+    const int64_t b_rows = tb ? n : k, b_columns = tb ? k : n;
+    struct matrices x;
+    struct weft_product product = {
+        ta,      tb,   m,          n,   k, NULL, NULL, a_columns + pad, b_columns + pad,
+        n + pad, 0.5f, accumulate, NULL};
+    product.a = x.a = matrix(&x, 0, a_rows * (a_columns + pad) - pad, 0);
+    product.b = x.b = matrix(&x, 1, b_rows * (b_columns + pad) - pad, 0);
+    product.c = x.c = matrix(&x, 2, m * (n + pad) - pad, 0);
+    float *before = malloc((size_t)(m * (n + pad) - pad) * sizeof(float));
+    memcpy(before, x.c, (size_t)(m * (n + pad) - pad) * sizeof(float));
+    if (!accumulate) {
+        for (int64_t i = 0; i < m; i++) {
+            memset(x.c + i * (n + pad), 0xff, (size_t)n * sizeof(float)); /* NaN, not read */
+        }
+    }
+    run(gemm, &product);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; l++) {
+                sum += (double)x.a[ta ? l * product.a_stride + i : i * product.a_stride + l] *
+                       (double)x.b[tb ? j * product.b_stride + l : l * product.b_stride + j];
+            }
+            const int64_t at = i * product.c_stride + j;
+            const double expected = 0.5 * sum + (accumulate ? (double)before[at] : 0);
+            cr_assert(fabs((double)x.c[at] - expected) < 1e-6 * (double)(k + 10),
+                      "%s %d%d %lldx%lldx%lld [%lld, %lld]: %g, not %g", weft_gemm_name(gemm), ta,
+                      tb, (long long)m, (long long)n, (long long)k, (long long)i, (long long)j,
+                      (double)x.c[at], expected);
+        }
+        for (int64_t j = n; j < n + pad && i < m - 1; j++) {
+            cr_assert_eq(x.c[i * (n + pad) + j], before[i * (n + pad) + j]);
+        }
+    }
+    free(before);
+    matrices_finish(&x);
+}
+
+Test(gemm, is_the_formula_for_every_transposition_stride_and_odd_size)
+{
+    static const int64_t sizes[][3] = {{1, 1, 1},   {3, 5, 7},    {64, 64, 64}, {67, 130, 33},
+                                       {1, 97, 40}, {97, 1, 300}, {5, 6, 1}};
+    int opened = 0;
+    for (int library = 0; library < 2; library++) {
+        struct weft_gemm *gemm = NULL;
+        struct weft_error err = {0};
+        if (weft_gemm_open(names[library], 1, &gemm, &err) != WEFT_OK) continue;
+        opened++;
+        for (int s = 0; s < 7; s++) {
+            for (int kind = 0; kind < 8; kind++) {
+                check_product(gemm, kind & 1, kind & 2, sizes[s][0], sizes[s][1], sizes[s][2],
+                              s % 3 * 5, kind & 4);
+            }
+        }
+        weft_gemm_close(gemm);
+    }
+    cr_assert_gt(opened, 0);
+}
+
+Test(gemm, of_no_columns_is_zero_or_nothing)
+{
+    struct weft_gemm *gemm = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_gemm_open("auto", 1, &gemm, &err), WEFT_OK, "%s", err.text);
+    float c[6] = {1, 2, 3, 4, 5, 6};
+    struct weft_product product = {
+        .m = 2, .n = 2, .a_stride = 1, .b_stride = 2, .c_stride = 3, .alpha = 1, .c = c};
+    product.accumulate = true;
+    run(gemm, &product);
+    cr_assert_eq(c[0], 1);
+    product.accumulate = false;
+    run(gemm, &product);
+    const float expected[6] = {0, 0, 3, 0, 0, 6};
+    cr_assert_eq(memcmp(c, expected, sizeof(c)), 0);
+    weft_gemm_close(gemm);
+}
+
+Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
+{
+    static const size_t offsets[][3] = {{64, 0, 0}, {0, 64, 128}, {192, 64, 0}, {4, 20, 36}};
+    static const int64_t sizes[][3] = {{64, 64, 64}, {150, 70, 384}, {64, 200, 64}, {33, 65, 129}};
+    for (int library = 0; library < 2; library++) {
+        struct weft_gemm *gemm = NULL;
+        struct weft_error err = {0};
+        if (weft_gemm_open(names[library], 1, &gemm, &err) != WEFT_OK) continue;
+        for (int s = 0; s < 4; s++) {
+            for (int kind = 0; kind < 4; kind++) {
+                const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
+                const bool ta = kind & 1, tb = kind & 2;
+                float *first = NULL;
+                struct matrices x[5];
+                for (int i = 0; i < 5; i++) {
+                    static const size_t none[3];
+                    const size_t *offset = i > 0 ? offsets[i - 1] : none;
+                    x[i].a = matrix(&x[i], 0, m * k, offset[0]);
+                    x[i].b = matrix(&x[i], 1, k * n, offset[1]);
+                    x[i].c = matrix(&x[i], 2, m * n, offset[2]);
+                    const struct weft_product product = {
+                        ta,         tb,         m, n, k,         x[i].a, x[i].b,
+                        ta ? m : k, tb ? k : n, n, 1, kind == 3, x[i].c};
+                    run(gemm, &product);
+                    if (!first) first = x[i].c;
+                    cr_assert_eq(memcmp(first, x[i].c, (size_t)(m * n) * sizeof(float)), 0,
+                                 "%s size %d kind %d offset %d", names[library], s, kind, i);
+                }
+                for (int i = 0; i < 5; i++) {
+                    matrices_finish(&x[i]);
+                }
+            }
+        }
+        weft_gemm_close(gemm);
+    }
+}
+
+Test(gemm, says_what_it_chose_and_why)
+{
+    struct weft_gemm *gemm = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_gemm_open("auto", 2, &gemm, &err), WEFT_OK, "%s", err.text);
+    cr_assert(strstr(weft_gemm_describe(gemm), " GFLOP/s"), "%s", weft_gemm_describe(gemm));
+    const char *name = weft_gemm_name(gemm);
+    cr_assert(strcmp(name, "onednn") == 0 || strcmp(name, "openblas") == 0);
+    weft_gemm_close(gemm);
+
+    for (int i = 0; i < 2; i++) {
+        if (weft_gemm_open(names[i], 1, &gemm, &err) != WEFT_OK) continue;
+        cr_assert(strstr(weft_gemm_describe(gemm), "(asked for)"), "%s", weft_gemm_describe(gemm));
+        cr_assert_str_eq(weft_gemm_name(gemm), names[i]);
+        weft_gemm_close(gemm);
+    }
+    weft_gemm_close(NULL);
+}
+
+Test(gemm, refuses_what_there_is_not)
+{
+    struct weft_gemm *gemm = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_gemm_open("mkl", 1, &gemm, &err), WEFT_E_USAGE);
+    cr_assert(strstr(err.text, "there is no GEMM library \"mkl\"; there are \"auto\", \""), "%s",
+              err.text);
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_gemm_open("auto", 0, &gemm, &err), WEFT_E_USAGE);
+    cr_assert_str_eq(err.text, "compute threads must be at least 1, not 0");
+    cr_assert_null(gemm);
+}

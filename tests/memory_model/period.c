@@ -1,0 +1,99 @@
+#include "memory_model/period.h"
+
+#include "tests/shard/models.h"
+
+static struct weft_shards *shard(const struct weft_model *model)
+{
+    struct weft_block_rule rule = {.blocks = 1};
+    struct weft_shards *shards = NULL;
+    cr_assert_eq(weft_shards_create(model, 2, &rule, &shards, NULL), WEFT_OK);
+    return shards;
+}
+
+static void check_slots(const struct weft_period *period, const char *const *expected)
+{
+    static const char letters[WEFT_SLOT_KIND_COUNT] = {'U', 'f', 'F', 'B', 'd', 'n'};
+    int32_t s = 0;
+    for (; expected[s] != NULL; s++) {
+        cr_assert_lt(s, period->n_slots);
+        cr_assert_eq(letters[period->slots[s].kind], expected[s][0], "slot %d", s);
+        int32_t index = expected[s][1] == '\0' ? -1 : expected[s][1] - '0';
+        cr_assert_eq(period->slots[s].index, index, "slot %d", s);
+    }
+    cr_assert_eq(period->n_slots, s);
+}
+
+static void check_uses(const struct weft_period *period, int32_t unit, int32_t n,
+                       const int32_t *uses)
+{
+    cr_assert_eq(period->n_uses[unit], n, "unit %d", unit);
+    for (int32_t i = 0; i < n; i++)
+        cr_assert_eq(period->uses[unit][i], uses[i], "unit %d, use %d", unit, i);
+}
+
+Test(period, goes_up_and_down_the_layers)
+{
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    struct weft_period *period = NULL;
+    cr_assert_eq(weft_period_create(model, shards, &period, NULL), WEFT_OK);
+    /*                              0     1     2     3     4    5     6     7     8 */
+    const char *const expected[] = {"U0", "U1", "U2", "U3", "f", "F0", "F1", "F2", "F3",
+                                    /* 9  10    11    12    13   14 */
+                                    "B3", "B2", "B1", "B0", "d", "n", NULL};
+    check_slots(period, expected);
+    cr_assert_eq(period->fill, 4);
+    cr_assert_eq(period->drain, 13);
+    cr_assert_eq(period->norm, 14);
+    for (int32_t l = 0; l < 4; l++) {
+        cr_assert_eq(period->forward[l], 5 + l);
+        cr_assert_eq(period->backward[l], 12 - l);
+        cr_assert_eq(period->update[l], l);
+    }
+    /* Tied tokens: both forwards, and the head's backward alone. Positions: forward alone. */
+    check_uses(period, 0, 3, (const int32_t[]){5, 8, 9});
+    check_uses(period, 1, 1, (const int32_t[]){5});
+    check_uses(period, 2, 2, (const int32_t[]){6, 11});
+    check_uses(period, 3, 2, (const int32_t[]){7, 10});
+    cr_assert_eq(period->first_gradient[0], 9, "the head's backward adds to it first");
+    cr_assert_eq(period->last_gradient[0], 12, "the embedding's last");
+    cr_assert_eq(period->first_gradient[2], 11);
+    cr_assert_eq(period->last_gradient[2], 11);
+    weft_period_destroy(period);
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
+Test(period, frozen_units_have_no_update_and_no_gradient)
+{
+    struct weft_model *model = make_tied_model(true);
+    struct weft_shards *shards = shard(model);
+    struct weft_period *period = NULL;
+    cr_assert_eq(weft_period_create(model, shards, &period, NULL), WEFT_OK);
+    const char *const expected[] = {"U2", "U3", "f",  "F0", "F1", "F2", "F3",
+                                    "B3", "B2", "B1", "B0", "d",  "n",  NULL};
+    check_slots(period, expected);
+    for (int32_t u = 0; u < 2; u++) {
+        cr_assert_eq(period->update[u], -1);
+        cr_assert_eq(period->first_gradient[u], -1);
+        cr_assert_eq(period->last_gradient[u], -1);
+    }
+    check_uses(period, 0, 3, (const int32_t[]){3, 6, 7});
+    cr_assert_eq(period->update[2], 0);
+    weft_period_destroy(period);
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
+Test(period, slots_have_names)
+{
+    cr_assert_str_eq(weft_slot_kind_name(WEFT_SLOT_UPDATE), "update");
+    cr_assert_str_eq(weft_slot_kind_name(WEFT_SLOT_NORM), "norm");
+    for (int k = 0; k < WEFT_SLOT_KIND_COUNT; k++)
+        cr_assert_not_null(weft_slot_kind_name((enum weft_slot_kind)k));
+}
+
+Test(period, destroy_accepts_nothing)
+{
+    weft_period_destroy(NULL);
+}

@@ -1,0 +1,427 @@
+#include "memory_model/weigh.h"
+
+#include "base/rng.h"
+#include "memory_model/layout.h"
+#include "spec/profile.h"
+#include "tests/shard/models.h"
+
+/* Three layers on two ranks, a block each:
+ *
+ *     layer  parameters  full bytes (f32)  slice bytes   output  saved  temporary
+ *     a      1000        1024 * 4          512 * 4       300     1000   256
+ *     b      2000        2048 * 4          1024 * 4      300     0      100
+ *     c      500         512 * 4           256 * 4       40      700    0
+ *
+ *     slot   0   1   2   3     4   5   6   7   8   9   10     11
+ *            Ua  Ub  Uc  fill  Fa  Fb  Fc  Bc  Bb  Ba  drain  norm
+ */
+enum { N_SLOTS = 12, KIB = 1024 };
+
+struct stage {
+    struct weft_model *model;
+    struct weft_shards *shards;
+    struct weft_period *period;
+    struct weft_weights *weights;
+};
+
+static void cut(struct stage *stage, int64_t ranks, const struct weft_block_rule *rule)
+{
+    cr_assert_eq(weft_shards_create(stage->model, ranks, rule, &stage->shards, NULL), WEFT_OK);
+    cr_assert_eq(weft_period_create(stage->model, stage->shards, &stage->period, NULL), WEFT_OK);
+}
+
+static void weigh(struct stage *stage, const struct weft_weigh_options *options)
+{
+    struct weft_error err = {0};
+    enum weft_status status = weft_weights_create(stage->model, stage->shards, stage->period,
+                                                  options, &stage->weights, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    cr_assert_eq(stage->weights->n_slots, stage->period->n_slots);
+    cr_assert_eq(stage->weights->n_units, stage->shards->n_units);
+}
+
+static void finish(struct stage *stage)
+{
+    weft_weights_destroy(stage->weights);
+    weft_period_destroy(stage->period);
+    weft_shards_destroy(stage->shards);
+    weft_model_destroy(stage->model);
+}
+
+static const struct weft_weigh_options single = {
+    .batch = {.samples = 1, .seq_len = 1, .compute = WEFT_F32},
+    .reduce = WEFT_F32,
+    .accumulate = WEFT_F32,
+    .base_bytes = 5000,
+};
+
+static struct stage three_layers(const struct weft_weigh_options *options, bool frozen)
+{
+    struct weft_layer layers[] = {custom_layer("a", 1000, false), custom_layer("b", 2000, frozen),
+                                  custom_layer("c", 500, false)};
+    static const int64_t sizes[][3] = {{300, 1000, 256}, {300, 0, 100}, {40, 700, 0}};
+    for (int l = 0; l < 3; l++) {
+        layers[l].output_bytes = sizes[l][0];
+        layers[l].saved_bytes = sizes[l][1];
+        layers[l].temporary_bytes = sizes[l][2];
+    }
+    struct stage stage = {.model = make_model(layers, 3)};
+    cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
+    weigh(&stage, options);
+    return stage;
+}
+
+static int64_t sum(const struct weft_hold *holds, int32_t n, enum weft_category category,
+                   int32_t slot)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < n; i++) {
+        struct weft_life life = {holds[i].first, holds[i].last};
+        if (holds[i].category == category && weft_life_has(life, slot)) bytes += holds[i].bytes;
+    }
+    return bytes;
+}
+
+static int64_t unit_bytes(const struct weft_weights *weights, int32_t unit, enum weft_policy policy,
+                          enum weft_category category, int32_t slot)
+{
+    return sum(weights->units[unit].holds[policy], weights->units[unit].n[policy], category, slot);
+}
+
+/* Of one unit under one policy: KiB of each category in each slot. */
+struct rows {
+    int64_t shard, gathered[N_SLOTS], reduced[N_SLOTS], gradient[N_SLOTS], state;
+};
+
+static void check_unit(const struct weft_weights *weights, int32_t unit, enum weft_policy policy,
+                       const struct rows *expected)
+{
+    cr_assert(weights->units[unit].policies >> policy & 1);
+    for (int32_t s = 0; s < N_SLOTS; s++) {
+        int64_t kib[WEFT_CATEGORY_COUNT] = {
+            [WEFT_CATEGORY_SHARDED_PARAMETERS] = expected->shard,
+            [WEFT_CATEGORY_GATHERED_PARAMETERS] = expected->gathered[s],
+            [WEFT_CATEGORY_SHARDED_GRADIENTS] = expected->reduced[s],
+            [WEFT_CATEGORY_FULL_GRADIENTS] = expected->gradient[s],
+            [WEFT_CATEGORY_OPTIMIZER_STATE] = expected->state,
+        };
+        for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+            cr_assert_eq(unit_bytes(weights, unit, policy, (enum weft_category)c, s), kib[c] * KIB,
+                         "unit %d, %s, slot %d, %s", unit, weft_policy_name(policy), s,
+                         weft_category_text((enum weft_category)c));
+        }
+    }
+}
+
+Test(weigh, every_policy_in_every_slot)
+{
+    struct stage stage = three_layers(&single, false);
+    /* Unit b: 8 KiB full, 4 KiB a rank; used in Fb (5) and Bb (8). */
+    check_unit(stage.weights, 1, WEFT_POLICY_DP,
+               &(struct rows){.gathered = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8},
+                              .gradient = {8, 8, 0, 0, 0, 0, 0, 0, 8, 8, 8, 8},
+                              .state = 16});
+    check_unit(stage.weights, 1, WEFT_POLICY_ZERO1,
+               &(struct rows){.gathered = {8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8},
+                              .gradient = {0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0},
+                              .reduced = {4, 4, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4},
+                              .state = 8});
+    check_unit(stage.weights, 1, WEFT_POLICY_SDP,
+               &(struct rows){.shard = 4,
+                              .gathered = {0, 0, 0, 0, 0, 8, 8, 8, 8, 0, 0, 0},
+                              .gradient = {0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0},
+                              .reduced = {4, 4, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4},
+                              .state = 8});
+    check_unit(stage.weights, 1, WEFT_POLICY_FSDP,
+               &(struct rows){.shard = 4,
+                              .gathered = {0, 0, 0, 0, 0, 8, 0, 0, 8, 0, 0, 0},
+                              .gradient = {0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0},
+                              .reduced = {4, 4, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4},
+                              .state = 8});
+    /* Unit a: 4 KiB full; Fa (4) and Ba (9), the last backward. */
+    check_unit(stage.weights, 0, WEFT_POLICY_FSDP,
+               &(struct rows){.shard = 2,
+                              .gathered = {0, 0, 0, 0, 4, 0, 0, 0, 0, 4, 0, 0},
+                              .gradient = {0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0},
+                              .reduced = {2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2},
+                              .state = 4});
+    /* Unit c: 2 KiB full; Fc (6) and Bc (7) are neighbours, so there is nothing to release. */
+    check_unit(stage.weights, 2, WEFT_POLICY_SDP,
+               &(struct rows){.shard = 1,
+                              .gathered = {0, 0, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0},
+                              .gradient = {0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0},
+                              .reduced = {1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1},
+                              .state = 2});
+    cr_assert_not(stage.weights->units[2].policies >> WEFT_POLICY_FSDP & 1);
+    finish(&stage);
+}
+
+Test(weigh, what_every_plan_holds)
+{
+    struct stage stage = three_layers(&single, false);
+    const struct weft_weights *w = stage.weights;
+    /* Outputs: a 512 over 4..8 (b's backward reads it), b 512 over 5..7, c 256 in 6. Gradients of
+     * outputs: b's 512 over 7..8, a's 512 over 8..9. Saved: a 1024 over 4..9, c 768 over 6..7. */
+    static const int64_t activations[N_SLOTS] = {0,    0,    0,    0,    1536, 2048,
+                                                 3072, 3328, 2560, 1536, 0,    0};
+    static const int64_t temporary[N_SLOTS] = {0, 0, 0, 0, 256, 256, 0, 0, 256, 256, 0, 0};
+    for (int32_t s = 0; s < N_SLOTS; s++) {
+        cr_assert_eq(sum(w->common, w->n_common, WEFT_CATEGORY_ACTIVATIONS, s), activations[s],
+                     "slot %d", s);
+        cr_assert_eq(sum(w->common, w->n_common, WEFT_CATEGORY_TEMPORARY, s), temporary[s]);
+        cr_assert_eq(sum(w->common, w->n_common, WEFT_CATEGORY_BASE, s), 5120);
+        cr_assert_eq(sum(w->common, w->n_common, WEFT_CATEGORY_COMMUNICATION, s),
+                     2 * WEFT_AGREE_BYTES);
+    }
+    finish(&stage);
+}
+
+static void check_item(const struct weft_item *item, enum weft_collective kind, int32_t gather,
+                       uint32_t policies, int32_t first, int32_t last, int64_t stair_bytes)
+{
+    cr_assert_eq(item->unit, 1);
+    cr_assert_eq(item->kind, (int32_t)kind);
+    cr_assert_eq(item->gather, gather);
+    cr_assert_eq(item->policies, policies);
+    cr_assert_eq(item->n_blocks, 1);
+    cr_assert_eq(item->first, first);
+    cr_assert_eq(item->last, last);
+    cr_assert_eq(item->block_bytes, 8 * KIB);
+    cr_assert_eq(item->stair_bytes, stair_bytes);
+    cr_assert_eq(item->stair_category, kind == WEFT_ALL_GATHER ? WEFT_CATEGORY_GATHERED_PARAMETERS
+                                                               : WEFT_CATEGORY_FULL_GRADIENTS);
+}
+
+Test(weigh, items_of_a_unit)
+{
+    enum {
+        DP = 1 << WEFT_POLICY_DP,
+        ZERO1 = 1 << WEFT_POLICY_ZERO1,
+        SDP = 1 << WEFT_POLICY_SDP,
+        FSDP = 1 << WEFT_POLICY_FSDP,
+    };
+    struct stage stage = three_layers(&single, false);
+    const struct weft_item *items = stage.weights->items;
+    int32_t n = 0;
+    while (items[n].unit != 1)
+        n++;
+    check_item(&items[n++], WEFT_ALL_GATHER, 0, SDP | FSDP, 2, 4, 8 * KIB);
+    check_item(&items[n++], WEFT_ALL_GATHER, 0, ZERO1, 2, 4, 0);
+    check_item(&items[n++], WEFT_ALL_GATHER, 1, FSDP, 6, 7, 8 * KIB);
+    check_item(&items[n++], WEFT_REDUCE_SCATTER, 0, ZERO1 | SDP | FSDP, 9, 10, 8 * KIB);
+    check_item(&items[n++], WEFT_ALL_REDUCE, 0, DP, 9, 10, 0);
+    cr_assert_eq(items[n].unit, 2);
+    cr_assert_eq(stage.weights->n_items, 5 + 5 + 4);
+    finish(&stage);
+}
+
+Test(weigh, frozen_units_have_parameters_alone)
+{
+    struct stage stage = three_layers(&single, true);
+    /* With no update of b there is one U slot less: Fb is 4 and Bb is 7. */
+    const struct weft_weights *w = stage.weights;
+    cr_assert_eq(w->units[1].policies,
+                 1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP);
+    for (int32_t s = 0; s < w->n_slots; s++) {
+        enum weft_category gathered = WEFT_CATEGORY_GATHERED_PARAMETERS;
+        cr_assert_eq(unit_bytes(w, 1, WEFT_POLICY_DP, gathered, s), 8 * KIB);
+        cr_assert_eq(unit_bytes(w, 1, WEFT_POLICY_FSDP, gathered, s), s == 4 || s == 7 ? 8192 : 0);
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            enum weft_policy policy = (enum weft_policy)p;
+            cr_assert_eq(unit_bytes(w, 1, policy, WEFT_CATEGORY_SHARDED_GRADIENTS, s), 0);
+            cr_assert_eq(unit_bytes(w, 1, policy, WEFT_CATEGORY_FULL_GRADIENTS, s), 0);
+            cr_assert_eq(unit_bytes(w, 1, policy, WEFT_CATEGORY_OPTIMIZER_STATE, s), 0);
+        }
+    }
+    int32_t n_items = 0;
+    for (int32_t i = 0; i < w->n_items; i++) {
+        if (w->items[i].unit != 1) continue;
+        cr_assert_eq(w->items[i].kind, WEFT_ALL_GATHER);
+        cr_assert_eq(w->items[i].first, n_items == 0 ? 0 : 5, "nothing has to be updated before");
+        cr_assert_eq(w->items[i].last, n_items == 0 ? 3 : 6);
+        n_items++;
+    }
+    cr_assert_eq(n_items, 2);
+    finish(&stage);
+}
+
+Test(weigh, each_dtype_weighs_in_its_place)
+{
+    struct weft_weigh_options mixed = single;
+    mixed.batch.compute = WEFT_BF16;
+    mixed.reduce = WEFT_BF16;
+    struct stage stage = three_layers(&mixed, false);
+    /* Unit b: parameters and full gradient at 2 bytes, reduced gradient, master and moments at 4.
+     */
+    check_unit(stage.weights, 1, WEFT_POLICY_FSDP,
+               &(struct rows){.shard = 2,
+                              .gathered = {0, 0, 0, 0, 0, 4, 0, 0, 4, 0, 0, 0},
+                              .gradient = {0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0},
+                              .reduced = {4, 4, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4},
+                              .state = 12});
+    check_unit(stage.weights, 1, WEFT_POLICY_DP,
+               &(struct rows){.gathered = {4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4},
+                              .gradient = {4, 4, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4},
+                              .state = 24});
+    finish(&stage);
+}
+
+/* Tokens are read in F of wte, then in F and B of the head, which are neighbours. */
+Test(weigh, a_tied_unit_is_released_once)
+{
+    struct stage stage = {.model = make_tied_model(false)};
+    cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
+    weigh(&stage, &single);
+    const struct weft_weights *w = stage.weights;
+    enum weft_category gathered = WEFT_CATEGORY_GATHERED_PARAMETERS;
+    for (int32_t s = 0; s < w->n_slots; s++) {
+        bool held = s == 5 || s == 8 || s == 9;
+        cr_assert_eq(unit_bytes(w, 0, WEFT_POLICY_FSDP, gathered, s) > 0, held, "slot %d", s);
+        bool gradient = s >= 9 && s <= 12;
+        cr_assert_eq(unit_bytes(w, 0, WEFT_POLICY_SDP, WEFT_CATEGORY_FULL_GRADIENTS, s) > 0,
+                     gradient, "slot %d", s);
+        cr_assert_eq(unit_bytes(w, 1, WEFT_POLICY_SDP, gathered, s) > 0, s == 5, "positions");
+    }
+    int32_t n_gathers = 0;
+    for (int32_t i = 0; i < w->n_items; i++) {
+        const struct weft_item *item = &w->items[i];
+        if (item->unit != 0 || item->gather != 1) continue;
+        n_gathers++;
+        cr_assert_eq(item->first, 6);
+        cr_assert_eq(item->last, 7);
+    }
+    cr_assert_eq(n_gathers, 1);
+    cr_assert_not(w->units[1].policies >> WEFT_POLICY_FSDP & 1, "one use, nothing to release");
+    finish(&stage);
+}
+
+/* A loss layer has no output, and relu's backward reads its own. */
+Test(weigh, outputs_live_to_their_last_reader)
+{
+    struct weft_layer layers[] = {
+        {.name = "in", .type = WEFT_LAYER_LINEAR, .tie = -1, .hidden = 128, .outputs = 64},
+        {.name = "relu", .type = WEFT_LAYER_RELU, .tie = -1, .hidden = 64, .outputs = 64},
+        {.name = "out",
+         .type = WEFT_LAYER_LINEAR,
+         .frozen = true,
+         .tie = -1,
+         .hidden = 64,
+         .outputs = 64},
+        {.name = "loss", .type = WEFT_LAYER_CLASSIFIER, .tie = -1, .hidden = 64, .outputs = 3},
+    };
+    struct stage stage = {.model = make_model(layers, 4)};
+    cut(&stage, 1, &(struct weft_block_rule){.blocks = 1});
+    weigh(&stage, &single);
+    const struct weft_period *p = stage.period;
+    struct weft_layer_work loss;
+    cr_assert_eq(weft_layer_work(&layers[3], &single.batch, &loss, NULL), WEFT_OK);
+    int64_t saved = weft_arena_round(loss.saved_bytes);
+    /* In F of the loss: the input (512), targets, relu's output for its own backward, out's. The
+     * output of `in` went with relu's forward, because nobody's backward reads it. */
+    int64_t bytes = sum(stage.weights->common, stage.weights->n_common, WEFT_CATEGORY_ACTIVATIONS,
+                        p->forward[3]);
+    cr_assert_eq(bytes, 512 + 256 + 256 + 256 + saved);
+    /* In B of relu: the input, relu's output, the gradients of relu's and of in's output. */
+    bytes = sum(stage.weights->common, stage.weights->n_common, WEFT_CATEGORY_ACTIVATIONS,
+                p->backward[1]);
+    cr_assert_eq(bytes, 512 + 256 + 256 + 256);
+    finish(&stage);
+}
+
+/* With gathers at the same slots, zero1 keeps a full copy where sdp keeps a shard beside the full
+ * copy that comes and goes. */
+Test(weigh, zero1_saves_no_more_than_the_shard)
+{
+    struct weft_layer layers[4];
+    static const char *const names[] = {"a", "b", "c", "d"};
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        for (int l = 0; l < 4; l++) {
+            int64_t parameters = 1 + (int64_t)weft_rng_below(seed, 0, (uint64_t)l, 5000);
+            layers[l] = custom_layer(names[l], parameters, false);
+        }
+        struct stage stage = {.model = make_model(layers, 4)};
+        int64_t ranks = 1 + (int64_t)weft_rng_below(seed, 1, 0, 5);
+        cut(&stage, ranks, &(struct weft_block_rule){.blocks = 1 + (int64_t)seed % 3});
+        weigh(&stage, &single);
+        for (int32_t u = 0; u < 4; u++) {
+            int64_t full = stage.shards->units[u].padded_elements * 4;
+            const int32_t *uses = stage.period->uses[u];
+            for (int32_t s = 0; s < stage.weights->n_slots; s++) {
+                int64_t zero1 = 0, sdp = 0;
+                for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+                    enum weft_category category = (enum weft_category)c;
+                    zero1 += unit_bytes(stage.weights, u, WEFT_POLICY_ZERO1, category, s);
+                    sdp += unit_bytes(stage.weights, u, WEFT_POLICY_SDP, category, s);
+                }
+                bool used = s >= uses[0] && s <= uses[stage.period->n_uses[u] - 1];
+                cr_assert_eq(zero1 - sdp, (used ? 0 : full) - full / ranks);
+            }
+        }
+        finish(&stage);
+    }
+}
+
+Test(weigh, blocks_make_up_the_unit)
+{
+    struct stage stage = {.model = make_tied_model(false)};
+    cut(&stage, 3, &(struct weft_block_rule){.blocks = 5});
+    weigh(&stage, &single);
+    for (int32_t i = 0; i < stage.weights->n_items; i++) {
+        const struct weft_item *item = &stage.weights->items[i];
+        const struct weft_unit *unit = &stage.shards->units[item->unit];
+        cr_assert_eq(item->n_blocks, 5);
+        cr_assert_eq(item->n_blocks * item->block_bytes, unit->padded_elements * 4);
+        cr_assert_eq(item->block_bytes % WEFT_ARENA_ALIGN_BYTES, 0);
+        cr_assert_leq(item->first, item->last, "no window is empty");
+    }
+    finish(&stage);
+}
+
+Test(weigh, rounds_to_the_arena)
+{
+    cr_assert_eq(weft_arena_round(0), 0);
+    cr_assert_eq(weft_arena_round(1), 256);
+    cr_assert_eq(weft_arena_round(256), 256);
+    cr_assert_eq(weft_arena_round(257), 512);
+    cr_assert_eq(weft_arena_round(INT64_MAX) % 256, 0);
+    cr_assert_gt(weft_arena_round(INT64_MAX), INT64_MAX - 256);
+}
+
+static void refuse(int64_t parameters, int64_t saved_bytes, int64_t base_bytes, const char *text)
+{
+    struct weft_layer layer = custom_layer("wide", parameters, false);
+    layer.saved_bytes = saved_bytes;
+    struct weft_weigh_options options = single;
+    options.base_bytes = base_bytes;
+    struct stage stage = {.model = make_model(&layer, 1)};
+    cut(&stage, 1, &(struct weft_block_rule){.blocks = 1});
+    struct weft_error err = {0};
+    enum weft_status status = weft_weights_create(stage.model, stage.shards, stage.period, &options,
+                                                  &stage.weights, &err);
+    cr_assert_eq(status, WEFT_E_DATA);
+    cr_assert_null(stage.weights);
+    cr_assert_not_null(strstr(err.text, text), "%s", err.text);
+    finish(&stage);
+}
+
+Test(weigh, refuses_sums_that_overflow)
+{
+    refuse(INT64_MAX / 8, 0, 0, "more bytes than 64 bits");
+    refuse(INT64_MAX / 1024, 0, INT64_MAX - 4096, "more bytes than 64 bits");
+    refuse(1, INT64_MAX, 0, "more bytes than 64 bits");
+    refuse(1, 0, INT64_MAX, "more bytes than 64 bits");
+    refuse(1, 0, -1, "base memory is -1 bytes");
+}
+
+Test(weigh, categories_read_what_they_name)
+{
+    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+        enum weft_category read = WEFT_CATEGORY_COUNT;
+        cr_assert(weft_category_read(weft_category_key((enum weft_category)c), &read));
+        cr_assert_eq((int)read, c);
+        cr_assert_not_null(weft_category_text((enum weft_category)c));
+    }
+    enum weft_category read = WEFT_CATEGORY_COUNT;
+    cr_assert_not(weft_category_read("sharded parameters", &read), "that is its text");
+    cr_assert_eq(read, WEFT_CATEGORY_COUNT);
+}

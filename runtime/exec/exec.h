@@ -45,13 +45,17 @@ struct weft_step_inputs {
     const int32_t *targets;
     int64_t step; /* 1, 2, ...: of the gradients that this step computes */
     double lr;    /* for the update with these gradients (done at the next step's start) */
+    bool stop;    /* this rank was told to stop */
 };
 
 struct weft_step_result {
-    double loss; /* mean over all rows of all ranks */
-    double norm; /* of the whole gradient before clipping */
-    double clip; /* coefficient used; 1 when not clipped */
-    bool finite; /* false: no rank may update; the same on all ranks */
+    double loss;     /* mean over all rows of all ranks */
+    double norm;     /* of the whole gradient before clipping */
+    double clip;     /* coefficient used; 1 when not clipped */
+    bool stop;       /* some rank was told to; the same on all ranks */
+    bool finite;     /* false: no rank may update; the same on all ranks */
+    int32_t suspect; /* unit nearest to the loss whose gradient is not finite; -1 = none. Gradients
+                        run from the loss backwards, so it is the first that went wrong */
 };
 
 /* One period. The first step has no gradients to apply: its UPDATE instructions do nothing. `trace`

@@ -1,0 +1,193 @@
+#include "runtime/exec/parts.h"
+
+/* The buffer that the instruction touches, by kind and index; NULL when it touches none. Only what
+ * an instruction declares is bound, so that a kernel can never use what the plan did not count. */
+static const struct weft_buffer *touched(const struct weft_exec *exec,
+                                         const struct weft_instruction *at,
+                                         enum weft_buffer_kind kind, int32_t index)
+{
+    const struct weft_program *program = exec->options.program;
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        int32_t b = program->operands[at->first_operand + i].buffer;
+        const struct weft_buffer *buffer = &program->buffers[b];
+        if (buffer->kind == kind && buffer->index == index) return buffer;
+    }
+    return NULL;
+}
+
+static void *address(const struct weft_exec *exec, const struct weft_instruction *at,
+                     enum weft_buffer_kind kind, int32_t index)
+{
+    const struct weft_buffer *buffer = touched(exec, at, kind, index);
+    return buffer == NULL ? NULL : exec->arena + buffer->offset;
+}
+
+/* Element 0 of a tensor in the unit's buffer of that kind. */
+static float *tensor_address(const struct weft_exec *exec, const struct weft_instruction *at,
+                             enum weft_buffer_kind kind, int32_t tensor)
+{
+    const struct weft_shards *shards = exec->options.shards;
+    float *unit = address(exec, at, kind, shards->tensor_unit[tensor]);
+    return unit == NULL ? NULL : unit + shards->tensor_offset[tensor];
+}
+
+static int64_t loss_rows(const struct weft_config *config)
+{
+    const struct weft_layer *last = &config->model->layers[config->model->n_layers - 1];
+    struct weft_batch batch = weft_config_batch(config);
+    return last->type == WEFT_LAYER_CLASSIFIER ? batch.samples : batch.samples * batch.seq_len;
+}
+
+/* `written` says of every tensor whether an earlier backward has written its gradient. */
+static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_instruction *at,
+                                   bool *written, const struct weft_nn_call **out,
+                                   struct weft_error *err)
+{
+    const struct weft_model *model = exec->options.config->model;
+    const struct weft_layer *layer = &model->layers[at->layer];
+    bool last = at->layer + 1 == model->n_layers;
+    struct weft_nn_call *call = weft_pool_array(&exec->pool, 1, sizeof *call);
+    if (call == NULL) return weft_fail_memory(err, "a layer's call");
+    call->layer = layer;
+    call->batch = weft_config_batch(exec->options.config);
+    call->loss_scale = 1.0 / ((double)exec->rows * exec->ranks);
+    call->loss = last ? &exec->loss : NULL;
+    call->input = at->layer == 0 ? address(exec, at, WEFT_BUFFER_INPUT, -1)
+                                 : address(exec, at, WEFT_BUFFER_OUTPUT, at->layer - 1);
+    call->targets = address(exec, at, WEFT_BUFFER_TARGETS, -1);
+    call->output = address(exec, at, WEFT_BUFFER_OUTPUT, at->layer);
+    call->saved = address(exec, at, WEFT_BUFFER_SAVED, at->layer);
+    bool backward = at->op == WEFT_OP_BACKWARD;
+    call->temporary =
+        address(exec, at, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
+                at->layer);
+    for (int32_t i = 0; i < layer->n_tensors; i++)
+        call->tensors[i] = tensor_address(exec, at, WEFT_BUFFER_FULL, layer->tensors[i]);
+    if (backward) {
+        call->output_gradient = address(exec, at, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer);
+        call->input_gradient = address(exec, at, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer - 1);
+        for (int32_t i = 0; i < layer->n_tensors; i++) {
+            int32_t tensor = layer->tensors[i];
+            if (!model->tensors[tensor].trainable) continue;
+            call->gradients[i] = tensor_address(exec, at, WEFT_BUFFER_GRADIENT, tensor);
+            call->accumulate[i] = written[tensor];
+            written[tensor] = true;
+        }
+    }
+    *out = call;
+    return WEFT_OK;
+}
+
+static enum weft_status bind_collective(struct weft_exec *exec, const struct weft_instruction *at,
+                                        struct weft_comm_block *block, struct weft_error *err)
+{
+    const struct weft_unit *unit = &exec->options.shards->units[at->unit];
+    bool gathers = at->op == WEFT_OP_ALL_GATHER;
+    const struct weft_buffer *full =
+        touched(exec, at, gathers ? WEFT_BUFFER_FULL : WEFT_BUFFER_GRADIENT, at->unit);
+    const struct weft_buffer *slice =
+        touched(exec, at, gathers ? WEFT_BUFFER_SHARD : WEFT_BUFFER_REDUCED, at->unit);
+    bool sliced = at->op == WEFT_OP_REDUCE_SCATTER || (gathers && !exec->units[at->unit].resident);
+    if (full == NULL || (sliced && slice == NULL)) {
+        return weft_fail(err, WEFT_E_INTERNAL, "%s of unit %s, block %d, has no buffer to move",
+                         weft_op_name(at->op), unit->name, at->block);
+    }
+    int64_t slice_bytes = unit->slice_elements * (int64_t)sizeof(float);
+    *block = (struct weft_comm_block){
+        .full_offset = full->offset + at->block * slice_bytes * exec->ranks,
+        .slice_offset = sliced ? slice->offset + at->block * slice_bytes : -1,
+        .slice_elements = unit->slice_elements,
+        .ns = at->ns,
+    };
+    return WEFT_OK;
+}
+
+/* Events of the other stream; what is earlier on its own stream is over anyway. */
+static enum weft_status bind_waits(struct weft_exec *exec, const struct weft_instruction *at,
+                                   struct exec_bound *bound, struct weft_error *err)
+{
+    const struct weft_program *program = exec->options.program;
+    bound->waits = weft_pool_array(&exec->pool, (size_t)at->n_dependencies, sizeof *bound->waits);
+    if (bound->waits == NULL) return weft_fail_memory(err, "an instruction's events");
+    for (int32_t d = 0; d < at->n_dependencies; d++) {
+        struct weft_event *event = exec->events[program->dependencies[at->first_dependency + d]];
+        int32_t before = program->dependencies[at->first_dependency + d];
+        if (weft_op_stream(program->instructions[before].op) == weft_op_stream(at->op)) continue;
+        bound->waits[bound->n_waits++] = event;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, bool *written,
+                                         struct weft_error *err)
+{
+    const struct weft_instruction *at = &exec->options.program->instructions[i];
+    struct exec_bound *bound = &exec->bound[i];
+    bound->op = at->op;
+    bound->slot = at->slot;
+    bound->ns = at->ns;
+    bound->stream = exec->streams[weft_op_stream(at->op)];
+    bound->done = exec->events[i];
+    WEFT_TRY(bind_waits(exec, at, bound, err));
+    switch (at->op) {
+    case WEFT_OP_FORWARD:
+    case WEFT_OP_BACKWARD:
+        return bind_layer(exec, at, written, &bound->with.call, err);
+    case WEFT_OP_UPDATE:
+    case WEFT_OP_ZERO:
+        bound->with.unit = &exec->units[at->unit];
+        return WEFT_OK;
+    case WEFT_OP_ALL_GATHER:
+    case WEFT_OP_REDUCE_SCATTER:
+    case WEFT_OP_ALL_REDUCE:
+        return bind_collective(exec, at, &bound->with.block, err);
+    case WEFT_OP_MARK:
+    case WEFT_OP_LOAD:
+    case WEFT_OP_NORM:
+    case WEFT_OP_FINISH:
+    case WEFT_OP_AGREE:
+    case WEFT_OP_COUNT:
+        break;
+    }
+    return WEFT_OK;
+}
+
+/* The buffers that belong to no unit or layer. */
+static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *err)
+{
+    const struct weft_program *program = exec->options.program;
+    const struct weft_config *config = exec->options.config;
+    struct weft_batch batch = weft_config_batch(config);
+    int32_t input = weft_program_buffer(program, WEFT_BUFFER_INPUT, -1, 0);
+    int32_t targets = weft_program_buffer(program, WEFT_BUFFER_TARGETS, -1, 0);
+    int32_t record = weft_program_buffer(program, WEFT_BUFFER_RECORD, -1, 0);
+    int32_t sum = weft_program_buffer(program, WEFT_BUFFER_RECORD_SUM, -1, 0);
+    if (input < 0 || targets < 0 || record < 0 || sum < 0) {
+        return weft_fail(err, WEFT_E_INTERNAL,
+                         "the program lacks a buffer for the batch or for the record of the step");
+    }
+    exec->input = exec->arena + program->buffers[input].offset;
+    exec->targets = exec->arena + program->buffers[targets].offset;
+    exec->input_bytes = weft_model_input_bytes(config->model, &batch);
+    exec->target_bytes = weft_model_target_bytes(config->model, &batch);
+    exec->record_offset = program->buffers[record].offset;
+    exec->record_sum_offset = program->buffers[sum].offset;
+    exec->record = (uint64_t *)(void *)(exec->arena + exec->record_offset);
+    exec->record_sum = (uint64_t *)(void *)(exec->arena + exec->record_sum_offset);
+    exec->rows = loss_rows(config);
+    return WEFT_OK;
+}
+
+enum weft_status exec_bind(struct weft_exec *exec, struct weft_error *err)
+{
+    const struct weft_program *program = exec->options.program;
+    size_t n_tensors = (size_t)exec->options.config->model->n_tensors;
+    bool *written = weft_pool_array(&exec->pool, n_tensors, sizeof *written);
+    exec->bound =
+        weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->bound);
+    if (written == NULL || exec->bound == NULL) return weft_fail_memory(err, "bound instructions");
+    WEFT_TRY(bind_singles(exec, err));
+    for (int32_t i = 0; i < program->n_instructions; i++)
+        WEFT_TRY(bind_instruction(exec, i, written, err));
+    return WEFT_OK;
+}

@@ -1,0 +1,211 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/exec/parts.h"
+
+/* Marks the instructions that somebody on the other stream waits for, and gives them events. */
+static enum weft_status create_events(struct weft_exec *exec, struct weft_error *err)
+{
+    const struct weft_program *program = exec->options.program;
+    exec->events =
+        weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->events);
+    if (exec->events == NULL) return weft_fail_memory(err, "events");
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        for (int32_t d = 0; d < at->n_dependencies; d++) {
+            int32_t before = program->dependencies[at->first_dependency + d];
+            bool same = weft_op_stream(program->instructions[before].op) == weft_op_stream(at->op);
+            if (same || exec->events[before] != NULL) continue;
+            WEFT_TRY(weft_event_create(exec->options.device, &exec->events[before], err));
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
+{
+    const struct weft_program *program = exec->options.program;
+    const struct weft_train *train = &exec->options.config->train;
+    if (train->precision.compute != WEFT_F32 || train->precision.reduce != WEFT_F32 ||
+        train->precision.accumulate != WEFT_F32) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the executor computes, reduces and accumulates in f32: set all of "
+                         "train.precision to \"f32\"");
+    }
+    WEFT_TRY(weft_stream_create(exec->options.device, "compute",
+                                &exec->streams[WEFT_STREAM_COMPUTE], err));
+    WEFT_TRY(weft_stream_create(exec->options.device, "channel",
+                                &exec->streams[WEFT_STREAM_CHANNEL], err));
+    exec->records =
+        weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
+    if (exec->records == NULL) return weft_fail_memory(err, "records");
+    WEFT_TRY(create_events(exec, err));
+    WEFT_TRY(exec_units_fill(exec, err));
+    WEFT_TRY(exec_bind(exec, err));
+    WEFT_TRY(exec_live_create(program, &exec->live, err));
+    if (!exec->options.poison) return WEFT_OK;
+    return exec_poison_create(exec, err);
+}
+
+enum weft_status weft_exec_create(const struct weft_exec_options *options, struct weft_exec **out,
+                                  struct weft_error *err)
+{
+    struct weft_exec *exec = calloc(1, sizeof *exec);
+    if (exec == NULL) return weft_fail_memory(err, "the executor");
+    exec->options = *options;
+    exec->rank = weft_comm_rank(options->comm);
+    exec->ranks = weft_comm_ranks(options->comm);
+    exec->arena = options->arena;
+    enum weft_status status = fill(exec, err);
+    if (status != WEFT_OK) {
+        weft_exec_destroy(exec);
+        return status;
+    }
+    *out = exec;
+    return WEFT_OK;
+}
+
+void weft_exec_destroy(struct weft_exec *exec)
+{
+    if (exec == NULL) return;
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+        if (exec->streams[s] != NULL) weft_stream_destroy(exec->streams[s]);
+    }
+    for (int32_t i = 0; exec->events != NULL && i < exec->options.program->n_instructions; i++) {
+        if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
+    }
+    exec_poison_destroy(exec);
+    exec_live_destroy(exec->live);
+    weft_pool_finish(&exec->pool);
+    free(exec);
+}
+
+static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
+{
+    switch (bound->op) {
+    case WEFT_OP_MARK:
+        exec_poison_push(exec, bound->slot);
+        return;
+    case WEFT_OP_UPDATE:
+        exec_push_update(exec, bound->with.unit);
+        return;
+    case WEFT_OP_LOAD:
+        exec_push_load(exec);
+        return;
+    case WEFT_OP_FORWARD:
+        weft_nn_forward(exec->options.nn, bound->stream, bound->with.call);
+        return;
+    case WEFT_OP_ZERO:
+        exec_push_zero(exec, bound->with.unit);
+        return;
+    case WEFT_OP_BACKWARD:
+        weft_nn_backward(exec->options.nn, bound->stream, bound->with.call);
+        return;
+    case WEFT_OP_NORM:
+        exec_push_norm(exec);
+        return;
+    case WEFT_OP_FINISH:
+        exec_push_finish(exec);
+        return;
+    case WEFT_OP_ALL_GATHER:
+        weft_comm_all_gather(exec->options.comm, bound->stream, &bound->with.block);
+        return;
+    case WEFT_OP_REDUCE_SCATTER:
+        weft_comm_reduce_scatter(exec->options.comm, bound->stream, &bound->with.block);
+        return;
+    case WEFT_OP_ALL_REDUCE:
+        weft_comm_all_reduce(exec->options.comm, bound->stream, &bound->with.block);
+        return;
+    case WEFT_OP_AGREE:
+        weft_comm_agree(exec->options.comm, bound->stream, exec->record_offset,
+                        exec->record_sum_offset, EXEC_WORDS, bound->ns);
+        return;
+    case WEFT_OP_COUNT:
+        return;
+    }
+}
+
+/* Time of collectives passes in the communicator, where ranks meet. */
+static void issue(struct weft_exec *exec, int32_t i)
+{
+    const struct exec_bound *bound = &exec->bound[i];
+    for (int32_t w = 0; w < bound->n_waits; w++)
+        weft_stream_wait(bound->stream, bound->waits[w]);
+    weft_stream_stamp(bound->stream, &exec->records[i].start_ns);
+    issue_work(exec, bound);
+    if (bound->ns > 0 && bound->stream == exec->streams[WEFT_STREAM_COMPUTE])
+        weft_stream_advance(bound->stream, bound->ns);
+    weft_stream_stamp(bound->stream, &exec->records[i].end_ns);
+    if (bound->done != NULL) weft_stream_record(bound->stream, bound->done);
+}
+
+/* The channel first: a lost peer is the reason when both have failed. */
+static enum weft_status synchronise(struct weft_exec *exec, struct weft_error *err)
+{
+    struct weft_error other = {0};
+    enum weft_status channel = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL], err);
+    enum weft_status compute = weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE],
+                                                       channel == WEFT_OK ? err : &other);
+    return channel == WEFT_OK ? compute : channel;
+}
+
+static void fill_trace(const struct weft_exec *exec, struct weft_trace *trace)
+{
+    int32_t n = exec->options.program->n_instructions;
+    int64_t zero_ns = n > 0 ? exec->records[0].start_ns : 0;
+    for (int32_t i = 0; i < n; i++) {
+        trace->records[i].start_ns = exec->records[i].start_ns - zero_ns;
+        trace->records[i].end_ns = exec->records[i].end_ns - zero_ns;
+    }
+}
+
+/* What the update with this step's gradients will need. */
+static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs *inputs)
+{
+    const struct weft_train *train = &exec->options.config->train;
+    struct exec_pending *pending = &exec->pending;
+    pending->valid = exec->finished.finite;
+    pending->decay = (float)train->optimizer.weight_decay;
+    pending->adamw = (struct weft_adamw){
+        .lr = (float)inputs->lr,
+        .eps = (float)train->optimizer.eps,
+        .clip = (float)exec->finished.clip,
+    };
+    weft_adamw_at(&pending->adamw, train->optimizer.betas[0], train->optimizer.betas[1],
+                  inputs->step);
+}
+
+enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_inputs *inputs,
+                                struct weft_step_result *result, struct weft_trace *trace,
+                                struct weft_error *err)
+{
+    int64_t *rows = trace == NULL ? NULL : trace->live_bytes;
+    exec->inputs = inputs;
+    for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
+        exec_live_issue(exec->live, i, rows);
+        issue(exec, i);
+    }
+    enum weft_status status = synchronise(exec, err);
+    exec_live_end(exec->live, rows);
+    exec->inputs = NULL;
+    exec->pending.valid = false;
+    if (status != WEFT_OK) return status;
+    if (trace != NULL) fill_trace(exec, trace);
+    prepare_update(exec, inputs);
+    *result = exec->finished;
+    return WEFT_OK;
+}
+
+enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
+{
+    for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
+        if (exec->bound[i].op == WEFT_OP_UPDATE) issue(exec, i);
+    }
+    exec->pending.valid = false;
+    return synchronise(exec, err);
+}
+
+int64_t weft_exec_touched_bytes(const struct weft_exec *exec)
+{
+    return exec->deaths == NULL ? exec->options.program->arena_bytes : exec_poison_touched(exec);
+}

@@ -1,0 +1,218 @@
+#include <stdlib.h>
+
+#include "runtime/exec/parts.h"
+
+/* One piece of a buffer. `left` counts the accesses of its present life that are not yet known to
+ * be over. */
+struct piece {
+    bool persists, live;
+    int32_t accesses, left; /* in a period */
+    int64_t bytes;
+    enum weft_category category;
+};
+
+struct exec_live {
+    const struct weft_program *program;
+    int32_t *first_piece; /* by buffer */
+    struct piece *pieces;
+    int64_t bytes[WEFT_CATEGORY_COUNT]; /* now */
+    int32_t slot;                       /* of the last MARK; -1 before the first */
+    /* Instructions that have been issued and are not known to be over, oldest first. */
+    int32_t *running[WEFT_STREAM_COUNT];
+    int32_t n_running[WEFT_STREAM_COUNT];
+};
+
+/* Kinds whose content the next step needs. */
+static bool persists(const struct weft_program *program, const struct weft_buffer *buffer)
+{
+    switch (buffer->kind) {
+    case WEFT_BUFFER_SHARD:
+    case WEFT_BUFFER_MASTER:
+    case WEFT_BUFFER_MOMENT1:
+    case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_RECORD:
+    case WEFT_BUFFER_RECORD_SUM:
+        return true;
+    case WEFT_BUFFER_FULL:
+        return program->policies[buffer->index] == WEFT_POLICY_DP ||
+               program->policies[buffer->index] == WEFT_POLICY_ZERO1;
+    case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_INPUT:
+    case WEFT_BUFFER_TARGETS:
+    case WEFT_BUFFER_OUTPUT:
+    case WEFT_BUFFER_OUTPUT_GRADIENT:
+    case WEFT_BUFFER_SAVED:
+    case WEFT_BUFFER_FORWARD_TEMPORARY:
+    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+    case WEFT_BUFFER_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+typedef void access_fn(struct exec_live *live, struct piece *piece, bool writes);
+
+static void for_accesses(struct exec_live *live, int32_t instruction, access_fn *access)
+{
+    const struct weft_program *program = live->program;
+    const struct weft_instruction *at = &program->instructions[instruction];
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        const struct weft_operand *operand = &program->operands[at->first_operand + i];
+        int32_t n_pieces = program->buffers[operand->buffer].n_pieces;
+        struct piece *pieces = &live->pieces[live->first_piece[operand->buffer]];
+        int32_t from = operand->piece < 0 ? 0 : operand->piece;
+        int32_t to = operand->piece < 0 ? n_pieces : operand->piece + 1;
+        for (int32_t p = from; p < to; p++)
+            access(live, &pieces[p], operand->writes);
+    }
+}
+
+static void count_access(struct exec_live *live, struct piece *piece, bool writes)
+{
+    (void)live;
+    (void)writes;
+    piece->accesses++;
+}
+
+/* A read of a piece that is not live reads what was left before the first period. */
+static void begin_access(struct exec_live *live, struct piece *piece, bool writes)
+{
+    if (piece->live || !writes) return;
+    piece->live = true;
+    piece->left = piece->accesses;
+    live->bytes[piece->category] += piece->bytes;
+}
+
+static void end_access(struct exec_live *live, struct piece *piece, bool writes)
+{
+    (void)writes;
+    if (!piece->live || piece->persists || --piece->left > 0) return;
+    piece->live = false;
+    live->bytes[piece->category] -= piece->bytes;
+}
+
+/* The first `n` running instructions of a stream are over. */
+static void retire(struct exec_live *live, enum weft_stream_kind stream, int32_t n)
+{
+    int32_t *running = live->running[stream];
+    for (int32_t i = 0; i < n; i++)
+        for_accesses(live, running[i], end_access);
+    live->n_running[stream] -= n;
+    for (int32_t i = 0; i < live->n_running[stream]; i++)
+        running[i] = running[i + n];
+}
+
+/* Collectives end in order: those up to the one that is waited for. */
+static void retire_awaited(struct exec_live *live, const struct weft_instruction *mark)
+{
+    int32_t awaited = -1;
+    for (int32_t d = 0; d < mark->n_dependencies; d++) {
+        int32_t before = live->program->dependencies[mark->first_dependency + d];
+        if (weft_op_stream(live->program->instructions[before].op) == WEFT_STREAM_CHANNEL &&
+            before > awaited)
+            awaited = before;
+    }
+    int32_t n = 0;
+    while (n < live->n_running[WEFT_STREAM_CHANNEL] &&
+           live->running[WEFT_STREAM_CHANNEL][n] <= awaited)
+        n++;
+    retire(live, WEFT_STREAM_CHANNEL, n);
+}
+
+static void write_row(const struct exec_live *live, int64_t *rows)
+{
+    if (rows == NULL || live->slot < 0) return;
+    for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
+        rows[live->slot * WEFT_CATEGORY_COUNT + c] = live->bytes[c];
+}
+
+void exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows)
+{
+    const struct weft_instruction *at = &live->program->instructions[instruction];
+    if (at->op == WEFT_OP_MARK) {
+        write_row(live, rows);
+        retire(live, WEFT_STREAM_COMPUTE, live->n_running[WEFT_STREAM_COMPUTE]);
+        retire_awaited(live, at);
+        live->slot = at->slot;
+    }
+    if (at->n_operands == 0) return;
+    for_accesses(live, instruction, begin_access);
+    enum weft_stream_kind stream = weft_op_stream(at->op);
+    live->running[stream][live->n_running[stream]++] = instruction;
+}
+
+/* The step has been synchronised: nothing runs any more. */
+void exec_live_end(struct exec_live *live, int64_t *rows)
+{
+    write_row(live, rows);
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
+        retire(live, (enum weft_stream_kind)s, live->n_running[s]);
+    live->slot = -1;
+}
+
+static enum weft_status allocate(struct exec_live *live, struct weft_error *err)
+{
+    const struct weft_program *program = live->program;
+    size_t n_buffers = (size_t)program->n_buffers, n_pieces = 0;
+    for (size_t b = 0; b < n_buffers; b++)
+        n_pieces += (size_t)program->buffers[b].n_pieces;
+    live->first_piece = calloc(n_buffers + 1, sizeof *live->first_piece);
+    live->pieces = calloc(n_pieces + 1, sizeof *live->pieces);
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
+        live->running[s] = calloc((size_t)program->n_instructions + 1, sizeof *live->running[s]);
+    if (live->first_piece == NULL || live->pieces == NULL || live->running[0] == NULL ||
+        live->running[1] == NULL) {
+        return weft_fail_memory(err, "the count of live bytes");
+    }
+    return WEFT_OK;
+}
+
+/* Walks one period, after which what lives round the period's end is live as in every other. */
+static void settle(struct exec_live *live)
+{
+    live->bytes[WEFT_CATEGORY_BASE] = live->program->base_bytes;
+    for (int32_t b = 0, next = 0; b < live->program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &live->program->buffers[b];
+        live->first_piece[b] = next;
+        for (int32_t p = 0; p < buffer->n_pieces; p++) {
+            struct piece *piece = &live->pieces[next++];
+            piece->bytes = buffer->bytes / buffer->n_pieces;
+            piece->category = buffer->category;
+            piece->persists = piece->live = persists(live->program, buffer);
+            if (piece->live) live->bytes[piece->category] += piece->bytes;
+        }
+    }
+    for (int32_t i = 0; i < live->program->n_instructions; i++)
+        for_accesses(live, i, count_access);
+    live->slot = -1;
+    for (int32_t i = 0; i < live->program->n_instructions; i++)
+        exec_live_issue(live, i, NULL);
+    exec_live_end(live, NULL);
+}
+
+enum weft_status exec_live_create(const struct weft_program *program, struct exec_live **out,
+                                  struct weft_error *err)
+{
+    struct exec_live *live = calloc(1, sizeof *live);
+    if (live == NULL) return weft_fail_memory(err, "the count of live bytes");
+    live->program = program;
+    enum weft_status status = allocate(live, err);
+    if (status != WEFT_OK) {
+        exec_live_destroy(live);
+        return status;
+    }
+    settle(live);
+    *out = live;
+    return WEFT_OK;
+}
+
+void exec_live_destroy(struct exec_live *live)
+{
+    if (live == NULL) return;
+    free(live->first_piece);
+    free(live->pieces);
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
+        free(live->running[s]);
+    free(live);
+}

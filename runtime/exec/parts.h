@@ -1,0 +1,163 @@
+/* The executor's insides, shared by the files of this folder alone. A bound instruction is one of
+ * the program with everything looked up: streams, events, pointers, pieces, calls. It is made once,
+ * when the executor is created, so that a step only hands it over. */
+#ifndef WEFT_RUNTIME_EXEC_PARTS_H
+#define WEFT_RUNTIME_EXEC_PARTS_H
+
+#include "base/pool.h"
+#include "runtime/exec/exec.h"
+#include "runtime/nn/optimizer.h"
+
+/* Words of the record that ranks add up. Every word is an integer, so the order of ranks does not
+ * matter. A rank's loss is split at the binary point: the integer part in one word, the fraction in
+ * units of 2^-32 in the next; both are exact for losses below EXEC_LOSS_MOST, and 2^16 ranks of
+ * them fit. */
+enum {
+    EXEC_WORD_NORM = 0, /* WEFT_NORM_WORDS bins */
+    EXEC_WORD_LOSS = WEFT_NORM_WORDS,
+    EXEC_WORD_LOSS_FRACTION,
+    EXEC_WORD_BAD_LOSS,  /* ranks whose loss is not finite, or is too large */
+    EXEC_WORD_STOP,      /* ranks that were told to stop */
+    EXEC_WORD_BAD_UNITS, /* one word a unit: ranks that own a gradient of it that is not finite */
+    EXEC_WORDS = WEFT_AGREE_BYTES / 8,
+    /* Units beyond share the last word. */
+    EXEC_FLAGGED_UNITS = EXEC_WORDS - EXEC_WORD_BAD_UNITS
+};
+#define EXEC_LOSS_MOST 0x1p46
+
+struct exec_gap {
+    float *begin;
+    int64_t count;
+};
+
+/* A unit as this rank holds it. Element pieces[i] of the parameters is at parameters[at], where at
+ * is the piece's unit_begin in full buffers and shard_begin in a rank's. */
+struct exec_unit {
+    bool trainable;
+    bool whole;        /* dp: gradient and state of all elements are here */
+    bool resident;     /* dp, zero1: parameters stay in the full buffer */
+    float *parameters; /* full buffer when resident, else this rank's shard */
+    int64_t parameter_elements;
+    float *gradient; /* full when whole, else reduced; NULL when frozen */
+    float *moment1, *moment2;
+    int64_t state_elements;
+    struct weft_piece *own; /* in this rank's slices */
+    int64_t n_own;
+    struct weft_piece *updated; /* what its UPDATE computes: all when whole, else own */
+    int64_t n_updated;
+    struct exec_gap *gaps; /* of the full gradient: between tensors, and padding */
+    int32_t n_gaps;
+};
+
+struct exec_bound {
+    enum weft_op op;
+    int32_t slot;
+    int64_t ns;
+    struct weft_stream *stream;
+    struct weft_event *done; /* recorded after it; NULL when nobody on the other stream waits */
+    struct weft_event **waits;
+    int32_t n_waits;
+    union {
+        const struct weft_nn_call *call; /* FORWARD, BACKWARD */
+        struct weft_comm_block block;    /* collectives */
+        const struct exec_unit *unit;    /* UPDATE, ZERO */
+    } with;
+};
+
+/* Bytes of the arena, [begin, end). */
+struct exec_range {
+    int64_t begin, end;
+};
+
+/* What to poison at the start of a slot, and (ASan) what to open again. */
+struct exec_deaths {
+    struct exec_range *dead, *born;
+    int32_t n_dead, n_born;
+};
+
+struct exec_live; /* live.c */
+
+/* The step whose gradients wait to be applied. */
+struct exec_pending {
+    bool valid;
+    struct weft_adamw adamw;
+    float decay;
+};
+
+struct weft_exec {
+    struct weft_exec_options options;
+    struct weft_pool pool;
+    int32_t rank, ranks;
+    unsigned char *arena;
+    struct weft_stream *streams[WEFT_STREAM_COUNT];
+    struct weft_event **events; /* [n_instructions], NULL where there is none */
+    struct exec_bound *bound;   /* [n_instructions] */
+    struct weft_record *records;
+    struct exec_unit *units; /* [n_units] */
+
+    int64_t input_bytes, target_bytes;
+    int64_t rows; /* of the loss, on this rank */
+    unsigned char *input;
+    unsigned char *targets;
+    uint64_t *record, *record_sum;
+    int64_t record_offset, record_sum_offset;
+    double loss; /* sum of this rank's rows, from the loss layer's forward */
+
+    struct exec_live *live;
+    struct exec_deaths *deaths; /* [n_slots]; NULL without poison */
+    int64_t touched_bytes;
+
+    const struct weft_step_inputs *inputs; /* of the step under way */
+    struct weft_step_result finished;      /* by FINISH */
+    struct exec_pending pending;
+};
+
+static inline float *exec_floats(const struct weft_exec *exec, int64_t offset)
+{
+    return (float *)(void *)(exec->arena + offset);
+}
+
+/* Where a piece lies in the unit's parameters, and in its gradient and moments. */
+static inline int64_t exec_parameter_at(const struct exec_unit *unit,
+                                        const struct weft_piece *piece)
+{
+    return unit->resident ? piece->unit_begin : piece->shard_begin;
+}
+
+static inline int64_t exec_state_at(const struct exec_unit *unit, const struct weft_piece *piece)
+{
+    return unit->whole ? piece->unit_begin : piece->shard_begin;
+}
+
+/* units.c: pieces, pointers and gaps of every unit. */
+WEFT_MUST_USE enum weft_status exec_units_fill(struct weft_exec *exec, struct weft_error *err);
+
+/* bind.c: fills exec->bound; events must exist. */
+WEFT_MUST_USE enum weft_status exec_bind(struct weft_exec *exec, struct weft_error *err);
+
+/* work.c: what the executor computes itself, as tasks of the compute stream. */
+void exec_push_load(struct weft_exec *exec);
+void exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit);
+void exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
+void exec_push_norm(struct weft_exec *exec);
+void exec_push_finish(struct weft_exec *exec);
+
+/* live.c: counts live bytes while a step is issued. A piece becomes live with the first write of
+ * it that is launched and dies with the MARK from which on all its accesses are over. */
+WEFT_MUST_USE enum weft_status exec_live_create(const struct weft_program *program,
+                                                struct exec_live **out, struct weft_error *err);
+void exec_live_destroy(struct exec_live *live);
+/* Called for every instruction of a step in issue order; `rows` as in weft_trace, may be NULL. */
+void exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows);
+/* Called when a step has been issued: the last slot's row. */
+void exec_live_end(struct exec_live *live, int64_t *rows);
+
+/* poison.c */
+WEFT_MUST_USE enum weft_status exec_poison_create(struct weft_exec *exec, struct weft_error *err);
+void exec_poison_push(struct weft_exec *exec, int32_t slot);
+/* Opens the whole arena again. */
+void exec_poison_destroy(struct weft_exec *exec);
+/* Looks for the highest byte that no longer holds the pattern in what lives now. */
+int64_t exec_poison_touched(const struct weft_exec *exec);
+
+#endif

@@ -40,12 +40,15 @@ struct weft_train_options {
     const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
 };
 
+enum { WEFT_TRAIN_MEDIAN_STEPS = 4096 };
+
 struct weft_train_result {
     int64_t steps_done;
-    bool stopped; /* by *stop */
+    bool stopped; /* by *stop of any rank, before the last step */
     double first_loss, last_loss;
     struct weft_hash fingerprint; /* of all parameters at the end */
-    /* Medians over the steps after the first two (over all when there are fewer than five). */
+    /* Medians over the steps after the first two (over all when there are fewer than five), the
+     * last WEFT_TRAIN_MEDIAN_STEPS of them. */
     int64_t step_ns, exposed_ns, overlapped_ns;
     int64_t planned_bytes;  /* base + arena */
     int64_t measured_bytes; /* anonymous memory + the arena's own allocated bytes */

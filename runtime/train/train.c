@@ -1,0 +1,248 @@
+#include "runtime/train/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "runtime/exec/exec.h"
+#include "runtime/measure/measure.h"
+#include "runtime/train/data.h"
+
+enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
+
+/* Times of the latest steps, for medians. */
+struct times {
+    int64_t step_ns[WEFT_TRAIN_MEDIAN_STEPS];
+    int64_t exposed_ns[WEFT_TRAIN_MEDIAN_STEPS];
+    int64_t overlapped_ns[WEFT_TRAIN_MEDIAN_STEPS];
+};
+
+struct run {
+    const struct weft_train_options *options;
+    const struct weft_train *train;
+    int32_t rank, ranks;
+    struct weft_data *data;
+    void *input;
+    int32_t *targets;
+    void *arena;
+    struct weft_exec *exec;
+    struct weft_trace *trace;
+    struct times *times;
+    int64_t memory_bytes; /* most seen */
+    struct weft_train_result result;
+};
+
+static enum weft_status refuse(const struct weft_config *config, struct weft_error *err)
+{
+    const struct weft_train *train = &config->train;
+    WEFT_TRY(weft_model_trains(config->model, train->seq_len, err));
+    if (train->precision.compute != WEFT_F32 || train->precision.reduce != WEFT_F32 ||
+        train->precision.accumulate != WEFT_F32) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "train.precision is %s, %s, %s (compute, reduce, accumulate): this "
+                         "version trains in f32 alone. Set all three to \"f32\"",
+                         weft_dtype_name((enum weft_dtype)train->precision.compute),
+                         weft_dtype_name((enum weft_dtype)train->precision.reduce),
+                         weft_dtype_name((enum weft_dtype)train->precision.accumulate));
+    }
+    if (train->grad_accum != 1) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "train.grad_accum is %" PRId64
+                         ": this version trains with one micro-step a step. Set it to 1, and "
+                         "micro_batch to what a rank computes in a step",
+                         train->grad_accum);
+    }
+    if (train->data == NULL) {
+        return weft_fail(err, WEFT_E_NO_INPUT,
+                         "train.data is not set: give it the path of a text to train on");
+    }
+    return WEFT_OK;
+}
+
+/* Collective: every rank must hold rank 0's plan. */
+static enum weft_status compare_plans(const struct run *run, struct weft_error *err)
+{
+    struct weft_hash mine = weft_plan_hash(run->options->plan);
+    struct weft_hash *all = calloc((size_t)run->ranks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' plan hashes");
+    enum weft_status status = weft_comm_exchange(run->options->comm, &mine, sizeof mine, all, err);
+    struct weft_text others;
+    weft_text_init(&others);
+    for (int32_t r = 1; r < run->ranks && status == WEFT_OK; r++) {
+        if (weft_hash_equal(all[r], all[0])) continue;
+        weft_text_addf(&others, "%s%d", others.length > 0 ? ", " : "", r);
+    }
+    if (others.length > 0) {
+        status = weft_fail(err, WEFT_E_DISAGREE,
+                           "rank %s: another plan than rank 0's. Give every rank the same plan "
+                           "file and config",
+                           weft_text_chars(&others));
+    }
+    weft_text_finish(&others);
+    free(all);
+    return status;
+}
+
+static const char *trace_source(const struct run *run)
+{
+    if (weft_device_clock(run->options->device) == WEFT_CLOCK_VIRTUAL) return "virtual clock";
+    return run->options->config->cluster.emulate_link ? "wall clock, emulated link" : "wall clock";
+}
+
+static enum weft_status open_run(struct run *run, struct weft_error *err)
+{
+    const struct weft_train_options *o = run->options;
+    struct weft_batch batch = weft_config_batch(o->config);
+    run->input = malloc((size_t)weft_model_input_bytes(o->config->model, &batch));
+    run->targets = malloc((size_t)weft_model_target_bytes(o->config->model, &batch));
+    run->times = malloc(sizeof *run->times);
+    if (run->input == NULL || run->targets == NULL || run->times == NULL)
+        return weft_fail_memory(err, "a batch");
+    WEFT_TRY(weft_data_open(run->train->data, o->config, &run->data, err));
+    WEFT_TRY(weft_trace_create(o->program, trace_source(run), &run->trace, err));
+    WEFT_TRY(compare_plans(run, err));
+    WEFT_TRY(weft_comm_map_arena(o->comm, o->program->arena_bytes, &run->arena, err));
+    struct weft_exec_options options = {
+        .config = o->config,
+        .shards = o->shards,
+        .plan = o->plan,
+        .program = o->program,
+        .device = o->device,
+        .comm = o->comm,
+        .nn = o->nn,
+        .arena = run->arena,
+        .poison = o->poison,
+    };
+    WEFT_TRY(weft_exec_create(&options, &run->exec, err));
+    return weft_exec_initialise(run->exec, (uint64_t)run->train->seed, err);
+}
+
+static void close_run(struct run *run)
+{
+    weft_exec_destroy(run->exec);
+    if (run->arena != NULL) weft_comm_unmap_arena(run->options->comm);
+    weft_trace_destroy(run->trace);
+    weft_data_close(run->data);
+    free(run->times);
+    free(run->targets);
+    free(run->input);
+}
+
+static enum weft_status fail_numeric(const struct run *run, int64_t step,
+                                     const struct weft_step_result *result, struct weft_error *err)
+{
+    const char *unit = result->suspect < 0 ? "no gradient, so the loss itself"
+                                           : run->options->shards->units[result->suspect].name;
+    return weft_fail(err, WEFT_E_NUMERIC,
+                     "step %" PRId64 ": loss %g, gradient norm %g. Not finite first, from the loss "
+                     "backwards: %s. Nothing was updated with it. Lower train.optimizer.lr (%g at "
+                     "this step), lengthen train.lr_schedule.warmup_steps, or set train.clip_norm",
+                     step, result->loss, result->norm, unit, weft_train_lr(run->train, step));
+}
+
+/* Memory as the system counts it, on the steps where it could have grown. */
+static void look_at_memory(struct run *run, int64_t step)
+{
+    bool power = (step & (step - 1)) == 0;
+    if (!power && step != run->train->steps) return;
+    int64_t bytes =
+        weft_measure_anonymous_bytes() + weft_comm_arena_resident_bytes(run->options->comm);
+    if (bytes > run->memory_bytes) run->memory_bytes = bytes;
+}
+
+static enum weft_status do_step(struct run *run, int64_t step, struct weft_error *err)
+{
+    const struct weft_train_options *o = run->options;
+    weft_data_fill(run->data, step, run->rank, run->ranks, run->input, run->targets);
+    double lr = weft_train_lr(run->train, step);
+    struct weft_step_inputs inputs = {
+        .input = run->input,
+        .targets = run->targets,
+        .step = step,
+        .lr = lr,
+        .stop = o->stop != NULL && atomic_load(o->stop) != 0,
+    };
+    struct weft_step_result result;
+    WEFT_TRY(weft_exec_step(run->exec, &inputs, &result, run->trace, err));
+    if (!result.finite) return fail_numeric(run, step, &result, err);
+    struct weft_trace_summary summary;
+    weft_trace_summarise(o->program, run->trace, &summary);
+    int64_t at = (step - 1) % WEFT_TRAIN_MEDIAN_STEPS;
+    run->times->step_ns[at] = summary.step_ns;
+    run->times->exposed_ns[at] = summary.exposed_ns;
+    run->times->overlapped_ns[at] = summary.overlapped_ns;
+    if (step == 1) run->result.first_loss = result.loss;
+    run->result.last_loss = result.loss;
+    run->result.steps_done = step;
+    run->result.stopped = result.stop && step < run->train->steps;
+    look_at_memory(run, step);
+    struct weft_step_line line = {
+        .step = step,
+        .steps = run->train->steps,
+        .loss = result.loss,
+        .norm = result.norm,
+        .clip = result.clip,
+        .lr = lr,
+        .step_ns = summary.step_ns,
+        .exposed_ns = summary.exposed_ns,
+        .overlapped_ns = summary.overlapped_ns,
+        .tokens = run->train->micro_batch * run->train->seq_len * run->ranks,
+    };
+    return o->on_step == NULL ? WEFT_OK : o->on_step(o->context, &line, run->trace, err);
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts the values in place. */
+static int64_t median_of(int64_t *values, int64_t n)
+{
+    if (n == 0) return 0;
+    qsort(values, (size_t)n, sizeof *values, compare_ns);
+    return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+static void summarise_times(struct run *run)
+{
+    int64_t done = run->result.steps_done, first = 0;
+    int64_t kept = done < WEFT_TRAIN_MEDIAN_STEPS ? done : WEFT_TRAIN_MEDIAN_STEPS;
+    if (done >= LEAST_STEPS && done <= WEFT_TRAIN_MEDIAN_STEPS) first = WARM_STEPS;
+    run->result.step_ns = median_of(run->times->step_ns + first, kept - first);
+    run->result.exposed_ns = median_of(run->times->exposed_ns + first, kept - first);
+    run->result.overlapped_ns = median_of(run->times->overlapped_ns + first, kept - first);
+}
+
+static enum weft_status run_steps(struct run *run, struct weft_error *err)
+{
+    for (int64_t step = 1; step <= run->train->steps && !run->result.stopped; step++)
+        WEFT_TRY(do_step(run, step, err));
+    WEFT_TRY(weft_exec_settle(run->exec, err));
+    summarise_times(run);
+    const struct weft_program *program = run->options->program;
+    run->result.planned_bytes = program->base_bytes + program->arena_bytes;
+    run->result.measured_bytes = run->memory_bytes;
+    run->result.touched_bytes = weft_exec_touched_bytes(run->exec);
+    return weft_exec_fingerprint(run->exec, &run->result.fingerprint, err);
+}
+
+enum weft_status weft_train_run(const struct weft_train_options *options,
+                                struct weft_train_result *out, struct weft_error *err)
+{
+    WEFT_TRY(refuse(options->config, err));
+    struct run run = {
+        .options = options,
+        .train = &options->config->train,
+        .rank = weft_comm_rank(options->comm),
+        .ranks = weft_comm_ranks(options->comm),
+    };
+    enum weft_status status = open_run(&run, err);
+    if (status == WEFT_OK) status = run_steps(&run, err);
+    close_run(&run);
+    if (status == WEFT_OK) *out = run.result;
+    return status;
+}

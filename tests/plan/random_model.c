@@ -1,0 +1,258 @@
+#include "tests/plan/random_model.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+
+/* A stream of draws. */
+struct dice {
+    uint64_t seed, stream, counter;
+};
+
+static int64_t roll(struct dice *dice, int64_t least, int64_t most)
+{
+    uint64_t span = (uint64_t)(most - least) + 1;
+    return least + (int64_t)weft_rng_below(dice->seed, dice->stream, dice->counter++, span);
+}
+
+static bool chance(struct dice *dice, int64_t percent)
+{
+    return roll(dice, 1, 100) <= percent;
+}
+
+static const char *frozen_or_not(struct dice *dice, int64_t percent)
+{
+    return chance(dice, percent) ? ", \"frozen\": true" : "";
+}
+
+/* Tokens in, tokens out: an embedding, blocks and norms, a head that may be tied. */
+static void language_layers(struct dice *dice, struct weft_text *out)
+{
+    int hidden = 8 * (int)roll(dice, 1, 5), vocab = (int)roll(dice, 5, 40);
+    bool tied = chance(dice, 50);
+    int middle = (int)roll(dice, 0, 6);
+    const char *frozen = tied ? "" : frozen_or_not(dice, 20);
+    weft_text_addf(out,
+                   "{\"name\": \"wte\", \"type\": \"embedding\", \"vocab\": %d, \"positions\": %d, "
+                   "\"hidden\": %d%s}",
+                   vocab, chance(dice, 50) ? 8 : 0, hidden, frozen);
+    for (int i = 0; i < middle; i++) {
+        frozen = frozen_or_not(dice, 20);
+        if (chance(dice, 60)) {
+            weft_text_addf(out,
+                           ", {\"name\": \"h%d\", \"type\": \"transformer_block\", \"hidden\": %d, "
+                           "\"heads\": 2, \"ffn\": %d%s}",
+                           i, hidden, (int)roll(dice, 3, 70), frozen);
+        } else if (chance(dice, 50)) {
+            weft_text_addf(out, ", {\"name\": \"n%d\", \"type\": \"layer_norm\", \"hidden\": %d%s}",
+                           i, hidden, frozen);
+        } else {
+            weft_text_addf(out, ", {\"name\": \"g%d\", \"type\": \"gelu\", \"hidden\": %d}", i,
+                           hidden);
+        }
+    }
+    weft_text_addf(out,
+                   ", {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": %d, \"hidden\": %d%s}",
+                   vocab, hidden, tied ? ", \"bias\": false, \"tie\": \"wte\"" : "");
+}
+
+/* Numbers in, classes out; widths that nothing divides. */
+static void dense_layers(struct dice *dice, struct weft_text *out)
+{
+    int width = (int)roll(dice, 1, 60), middle = (int)roll(dice, 0, 7);
+    for (int i = 0; i < middle; i++) {
+        int next = (int)roll(dice, 1, 60);
+        if (chance(dice, 60)) {
+            weft_text_addf(out,
+                           "{\"name\": \"f%d\", \"type\": \"linear\", \"hidden\": %d, "
+                           "\"outputs\": %d%s}, ",
+                           i, width, next, frozen_or_not(dice, 20));
+            width = next;
+        } else {
+            weft_text_addf(out, "{\"name\": \"a%d\", \"type\": \"%s\", \"hidden\": %d}, ", i,
+                           chance(dice, 50) ? "relu" : "gelu", width);
+        }
+    }
+    weft_text_addf(out,
+                   "{\"name\": \"head\", \"type\": \"classifier\", \"hidden\": %d, "
+                   "\"classes\": %d}",
+                   width, (int)roll(dice, 2, 20));
+}
+
+void random_config(uint64_t seed, struct weft_text *out)
+{
+    struct dice dice = {seed, weft_hash_string("config"), 0};
+    bool language = chance(&dice, 60), bf16 = chance(&dice, 30);
+    weft_text_add(out, "{\"version\": 1, \"model\": {\"layers\": [");
+    if (language) {
+        language_layers(&dice, out);
+    } else {
+        dense_layers(&dice, out);
+    }
+    weft_text_addf(out, "]}, \"cluster\": {\"ranks\": %d}, ", (int)roll(&dice, 1, 4));
+    weft_text_addf(out, "\"train\": {\"steps\": 1, \"micro_batch\": %d, \"seq_len\": %d",
+                   (int)roll(&dice, 1, 3), language ? (int)roll(&dice, 1, 8) : 1);
+    if (bf16) {
+        weft_text_addf(out, ", \"precision\": {\"compute\": \"bf16\", \"reduce\": \"%s\"}",
+                       chance(&dice, 50) ? "bf16" : "f32");
+    }
+    weft_text_add(out, "}, \"plan\": {");
+    if (chance(&dice, 50)) {
+        weft_text_addf(out, "\"blocks\": %d}}", (int)roll(&dice, 1, 5));
+    } else {
+        weft_text_addf(out, "\"block_size\": \"%dKiB\", \"fuse\": %s}}", (int)roll(&dice, 1, 64),
+                       chance(&dice, 50) ? "true" : "false");
+    }
+}
+
+static void fill_curve(struct weft_pool *pool, struct dice *dice, struct weft_curve *curve)
+{
+    enum { POINTS = 3 };
+    int64_t *x = weft_pool_array(pool, POINTS, sizeof *x);
+    int64_t *ns = weft_pool_array(pool, POINTS, sizeof *ns);
+    cr_assert(x != NULL && ns != NULL);
+    for (int i = 0; i < POINTS; i++) {
+        x[i] = (i > 0 ? x[i - 1] : 0) + roll(dice, 1, 20000);
+        ns[i] = (i > 0 ? ns[i - 1] : 0) + roll(dice, 0, 30000);
+    }
+    *curve = (struct weft_curve){POINTS, x, ns};
+}
+
+struct weft_profile *random_profile(const struct weft_config *config, uint64_t seed)
+{
+    struct dice dice = {seed, weft_hash_string("profile"), 0};
+    struct weft_profile *profile = calloc(1, sizeof *profile);
+    struct weft_batch batch = weft_config_batch(config);
+    cr_assert(profile != NULL);
+    profile->source = "random";
+    profile->machine = "none";
+    profile->ranks = config->cluster.ranks;
+    profile->layers =
+        weft_pool_array(&profile->pool, (size_t)config->model->n_layers, sizeof *profile->layers);
+    cr_assert(profile->layers != NULL);
+    for (int32_t l = 0; l < config->model->n_layers; l++) {
+        const char *key = weft_layer_key(&profile->pool, &config->model->layers[l], &batch);
+        cr_assert(key != NULL);
+        if (weft_profile_layer(profile, key) != NULL) continue;
+        profile->layers[profile->n_layers++] =
+            (struct weft_layer_times){key, roll(&dice, 0, 50000), roll(&dice, 0, 100000)};
+    }
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
+        fill_curve(&profile->pool, &dice, &profile->collectives[kind]);
+    fill_curve(&profile->pool, &dice, &profile->update);
+    fill_curve(&profile->pool, &dice, &profile->norm);
+    profile->agree_ns = roll(&dice, 0, 5000);
+    profile->base_bytes = roll(&dice, 0, 100) * WEFT_ARENA_ALIGN_BYTES;
+    profile->hash = weft_hash_bytes(&seed, sizeof seed);
+    return profile;
+}
+
+void random_case_init(struct random_case *random, uint64_t seed)
+{
+    struct weft_error err = {0};
+    struct weft_text text;
+    *random = (struct random_case){.seed = seed};
+    weft_text_init(&text);
+    random_config(seed, &text);
+    enum weft_status status = weft_config_parse(weft_text_chars(&text), text.length, "random.json",
+                                                ".", NULL, 0, &random->config, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s\n%s", (int)seed, err.text, weft_text_chars(&text));
+    weft_text_finish(&text);
+    random->profile = random_profile(random->config, seed);
+    status = weft_stages_create(random->config, random->profile, &random->stages, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)seed, err.text);
+    const struct weft_train *train = &random->config->train;
+    random->inputs = (struct weft_lower_inputs){
+        .model = random->config->model,
+        .shards = random->stages.shards,
+        .period = random->stages.period,
+        .weigh = {.batch = weft_config_batch(random->config),
+                  .reduce = (enum weft_dtype)train->precision.reduce,
+                  .accumulate = (enum weft_dtype)train->precision.accumulate,
+                  .base_bytes = random->profile->base_bytes},
+    };
+}
+
+void random_case_finish(struct random_case *random)
+{
+    weft_stages_finish(&random->stages);
+    weft_profile_destroy(random->profile);
+    weft_config_destroy(random->config);
+}
+
+/* A move with the moment, within its flight, by which the channel is sorted: whatever stands ahead
+ * of it was then launched before its deadline. */
+struct draw {
+    struct weft_move move;
+    int32_t moment;
+    uint32_t tie;
+};
+
+static int by_moment(const void *a, const void *b)
+{
+    const struct draw *x = a, *y = b;
+    if (x->moment != y->moment) return x->moment < y->moment ? -1 : 1;
+    return (x->tie > y->tie) - (x->tie < y->tie);
+}
+
+struct weft_plan *random_placements(const struct random_case *random,
+                                    const enum weft_policy *policies, uint64_t seed)
+{
+    const struct weft_problem *problem = random->stages.problem;
+    struct dice dice = {random->seed, weft_hash_string("placements") + seed, 0};
+    int32_t n = 0;
+    size_t most = 1;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        most += (size_t)problem->items[i].item.n_blocks;
+    struct draw *draws = calloc(most, sizeof *draws);
+    struct weft_move *moves = calloc(most, sizeof *moves);
+    cr_assert(draws != NULL && moves != NULL);
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_problem_needs(problem, policies, i)) continue;
+        for (int32_t k = 0; k < item->n_blocks; k++) {
+            int32_t slot = (int32_t)roll(&dice, item->first, item->last);
+            bool gathers = item->kind == WEFT_ALL_GATHER;
+            int32_t moment =
+                (int32_t)roll(&dice, gathers ? slot : item->first, gathers ? item->last : slot);
+            draws[n++] = (struct draw){{i, slot}, moment, (uint32_t)roll(&dice, 0, 1 << 30)};
+        }
+    }
+    qsort(draws, (size_t)n, sizeof *draws, by_moment);
+    for (int32_t i = 0; i < n; i++)
+        moves[i] = draws[i].move;
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_plan_create(problem, "random", policies, moves, n, &plan, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
+    cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
+    free(draws);
+    free(moves);
+    return plan;
+}
+
+struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
+{
+    const struct weft_problem *problem = random->stages.problem;
+    struct dice dice = {random->seed, weft_hash_string("policies") + seed, 0};
+    enum weft_policy *policies = calloc((size_t)problem->n_units + 1, sizeof *policies);
+    cr_assert(policies != NULL);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        do
+            policies[u] = (enum weft_policy)roll(&dice, 0, WEFT_POLICY_COUNT - 1);
+        while ((problem->units[u].policies >> policies[u] & 1u) == 0);
+    }
+    struct weft_plan *plan = random_placements(random, policies, seed);
+    free(policies);
+    return plan;
+}
+
+struct weft_program *random_program(const struct random_case *random, const struct weft_plan *plan)
+{
+    struct weft_program *program = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_program_lower(plan, &random->inputs, 0, &program, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
+    return program;
+}

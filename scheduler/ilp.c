@@ -1,0 +1,512 @@
+#include "scheduler/ilp.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/ilp_class.h"
+
+/* Growing arrays of a program under construction; a row is summed up by column in `row` until it is
+ * closed, because no column may stand in it twice. */
+struct build {
+    struct weft_ilp *ilp;
+    int32_t n_columns, most_columns;
+    int32_t n_rows, most_rows;
+    int64_t n_entries, most_entries;
+    double *row;      /* [most_columns] */
+    int32_t *touched; /* [most_columns] */
+    bool *in_row;     /* [most_columns] */
+    int32_t n_touched;
+    bool failed;
+};
+
+static bool grow(void *array, int64_t *most, int64_t need, size_t size)
+{
+    int64_t wanted = *most;
+    if (need <= wanted) return true;
+    while (wanted < need)
+        wanted = wanted < 1024 ? 1024 : 2 * wanted;
+    void *old, *grown;
+    memcpy(&old, array, sizeof old);
+    grown = realloc(old, (size_t)wanted * size);
+    if (!grown) return false;
+    memcpy(array, &grown, sizeof grown);
+    *most = wanted;
+    return true;
+}
+
+static bool grow_columns(struct build *build)
+{
+    struct weft_mip *mip = &build->ilp->mip;
+    int64_t need = build->n_columns + 1, most = build->most_columns;
+    struct {
+        void *array;
+        size_t size;
+    } arrays[] = {
+        {&mip->cost, sizeof *mip->cost},           {&mip->lower, sizeof *mip->lower},
+        {&mip->upper, sizeof *mip->upper},         {&mip->integer, sizeof *mip->integer},
+        {&mip->priority, sizeof *mip->priority},   {&build->row, sizeof *build->row},
+        {&build->touched, sizeof *build->touched}, {&build->in_row, sizeof *build->in_row}};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        most = build->most_columns;
+        if (!grow(arrays[i].array, &most, need, arrays[i].size)) return false;
+    }
+    memset(build->in_row + build->most_columns, 0, (size_t)(most - build->most_columns));
+    build->most_columns = (int32_t)most;
+    return true;
+}
+
+static int32_t add_column(struct build *build, double cost, double lower, double upper,
+                          bool integer, int32_t priority)
+{
+    struct weft_mip *mip = &build->ilp->mip;
+    if (build->failed) return 0;
+    if (build->n_columns == build->most_columns && !grow_columns(build)) {
+        build->failed = true;
+        return 0;
+    }
+    int32_t j = build->n_columns++;
+    mip->cost[j] = cost;
+    mip->lower[j] = lower;
+    mip->upper[j] = upper;
+    mip->integer[j] = integer;
+    mip->priority[j] = priority;
+    build->in_row[j] = false;
+    build->row[j] = 0;
+    return j;
+}
+
+static void add_entry(struct build *build, int32_t column, double value)
+{
+    if (build->failed) return;
+    if (!build->in_row[column]) {
+        build->in_row[column] = true;
+        build->row[column] = 0;
+        build->touched[build->n_touched++] = column;
+    }
+    build->row[column] += value;
+}
+
+static void end_row(struct build *build, double lower, double upper)
+{
+    struct weft_mip *mip = &build->ilp->mip;
+    if (build->failed) return;
+    int64_t most = build->most_rows, again = build->most_rows, starts = build->most_rows;
+    int64_t columns = build->most_entries;
+    bool ok =
+        grow(&mip->row_lower, &most, build->n_rows + 2, sizeof *mip->row_lower) &&
+        grow(&mip->row_upper, &again, build->n_rows + 2, sizeof *mip->row_upper) &&
+        grow(&mip->row_start, &starts, build->n_rows + 2, sizeof *mip->row_start) &&
+        grow(&mip->column, &columns, build->n_entries + build->n_touched, sizeof *mip->column) &&
+        grow(&mip->value, &build->most_entries, build->n_entries + build->n_touched,
+             sizeof *mip->value);
+    if (!ok) {
+        build->failed = true;
+        return;
+    }
+    build->most_rows = (int32_t)most;
+    mip->row_start[build->n_rows] = build->n_entries;
+    for (int32_t k = 0; k < build->n_touched; k++) {
+        int32_t column = build->touched[k];
+        build->in_row[column] = false;
+        if (build->row[column] == 0) continue;
+        mip->column[build->n_entries] = column;
+        mip->value[build->n_entries++] = build->row[column];
+    }
+    build->n_touched = 0;
+    mip->row_lower[build->n_rows] = lower;
+    mip->row_upper[build->n_rows] = upper;
+    mip->row_start[++build->n_rows] = build->n_entries;
+}
+
+static double time_units(const struct weft_ilp *ilp, int64_t ns)
+{
+    return ldexp((double)ns, -ilp->time_shift);
+}
+
+static double bytes_units(const struct weft_ilp *ilp, int64_t bytes)
+{
+    return ldexp((double)bytes, -ilp->bytes_shift);
+}
+
+/* Exponent that brings `value` into [2^(bits-1), 2^bits). */
+static int shift_to(int64_t value, int bits)
+{
+    int exponent = 0;
+    (void)frexp(value > 0 ? (double)value : 1.0, &exponent);
+    return exponent - bits;
+}
+
+/* Adds factor * (work of an item times its policies) to the row. */
+static void add_item(struct build *build, const struct weft_ilp_class *of, int32_t item,
+                     double factor)
+{
+    const struct weft_ilp *ilp = build->ilp;
+    int32_t unit = ilp->table->problem->items[item].item.unit;
+    uint32_t mask = weft_ilp_policy_mask(ilp, item);
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if (mask >> p & 1u)
+            add_entry(build, ilp->z[unit * WEFT_POLICY_COUNT + p],
+                      factor * weft_ilp_work(ilp, of, item));
+    }
+}
+
+/* Adds factor * (work of the items of the prefix up to `slot`) to the row. */
+static void add_prefix(struct build *build, const struct weft_ilp_class *of,
+                       const struct weft_ilp_prefix *prefix, int32_t slot, double factor)
+{
+    int32_t k = -1;
+    while (k + 1 < prefix->n && prefix->slots[k + 1] <= slot)
+        k++;
+    if (k < 0) return;
+    if (prefix->columns[k] >= 0) {
+        add_entry(build, prefix->columns[k], factor);
+        return;
+    }
+    for (int32_t i = 0; i < of->n_items; i++) {
+        const struct weft_item *item = &build->ilp->table->problem->items[of->items[i]].item;
+        if ((prefix == &of->due ? item->last : item->first) <= slot)
+            add_item(build, of, of->items[i], factor);
+    }
+}
+
+/* Adds factor * A[class, slot] to the row. */
+static void add_placed(struct build *build, const struct weft_ilp_class *of, int32_t slot,
+                       double factor)
+{
+    if (slot < of->first) return;
+    if (slot >= of->last) {
+        add_prefix(build, of, &of->due, of->last, factor);
+    } else {
+        add_entry(build, of->column + slot - of->first, factor);
+    }
+}
+
+/* A prefix of more than one item is a column, defined by the one before it. */
+static void chain_prefix(struct build *build, struct weft_ilp_class *of,
+                         struct weft_ilp_prefix *prefix)
+{
+    for (int32_t k = 0; k < prefix->n; k++) {
+        prefix->columns[k] = -1;
+        if (of->n_items == 1) continue;
+        int32_t column = add_column(build, 0, 0, of->most, false, 0);
+        add_entry(build, column, 1);
+        if (k > 0) add_entry(build, prefix->columns[k - 1], -1);
+        for (int32_t i = 0; i < of->n_items; i++) {
+            const struct weft_item *item = &build->ilp->table->problem->items[of->items[i]].item;
+            if ((prefix == &of->due ? item->last : item->first) == prefix->slots[k])
+                add_item(build, of, of->items[i], -1);
+        }
+        end_row(build, 0, 0);
+        prefix->columns[k] = column;
+    }
+}
+
+/* Released before placed, placed before due, nothing taken back. */
+static void build_class(struct build *build, struct weft_ilp_class *of)
+{
+    chain_prefix(build, of, &of->released);
+    chain_prefix(build, of, &of->due);
+    for (int32_t s = of->first; s < of->last; s++) {
+        int32_t column = add_column(build, 0, 0, of->most, of->counts, 0);
+        if (s == of->first) of->column = column;
+    }
+    for (int32_t s = of->first + 1; s <= of->last; s++) {
+        add_placed(build, of, s, 1);
+        add_placed(build, of, s - 1, -1);
+        end_row(build, 0, INFINITY);
+    }
+    for (int32_t k = 0; k + 1 < of->released.n; k++) {
+        /* What is placed before the next release is of those before it. */
+        int32_t s = of->released.slots[k + 1] - 1;
+        if (s >= of->last) break;
+        add_placed(build, of, s, 1);
+        add_prefix(build, of, &of->released, s, -1);
+        end_row(build, -INFINITY, 0);
+    }
+    for (int32_t k = 0; k + 1 < of->due.n; k++) {
+        add_placed(build, of, of->due.slots[k], 1);
+        add_prefix(build, of, &of->due, of->due.slots[k], -1);
+        end_row(build, 0, INFINITY);
+    }
+}
+
+bool weft_ilp_dominated(const struct weft_table *table, int32_t unit, enum weft_policy policy,
+                        enum weft_policy other)
+{
+    const struct weft_problem *problem = table->problem;
+    const int64_t *ours = &table->fixed[weft_table_row(table, unit, policy)];
+    const int64_t *theirs = &table->fixed[weft_table_row(table, unit, other)];
+    if (problem->units[unit].update_ns[other] > problem->units[unit].update_ns[policy])
+        return false;
+    for (int32_t s = 0; s < table->n_slots; s++) {
+        int64_t saved = ours[s] - theirs[s];
+        for (int32_t i = 0; i < table->n_items; i++) {
+            const struct weft_item *a = &problem->items[i].item;
+            if (a->unit != unit || !(a->policies >> policy & 1u)) continue;
+            const struct weft_item *b = NULL;
+            for (int32_t k = 0; k < table->n_items && !b; k++) {
+                const struct weft_problem_item *it = &problem->items[k];
+                bool match = it->item.unit == unit && it->item.policies >> other & 1u &&
+                             it->item.kind == a->kind && it->item.gather == a->gather;
+                if (match) b = &it->item;
+                if (match && it->block_ns > problem->items[i].block_ns) return false;
+            }
+            bool gathers = a->kind == WEFT_ALL_GATHER;
+            if (!b || b->n_blocks != a->n_blocks || b->first > a->first || b->last < a->last ||
+                (gathers ? b->last != a->last : b->first != a->first))
+                return false;
+            if (s >= a->first && s <= a->last && b->stair_bytes > a->stair_bytes)
+                saved -= a->n_blocks * (b->stair_bytes - a->stair_bytes);
+        }
+        if (saved < 0) return false;
+    }
+    /* Every item of the other policy must have been matched. */
+    int32_t n_ours = 0, n_theirs = 0;
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->unit != unit) continue;
+        n_ours += item->policies >> policy & 1u;
+        n_theirs += item->policies >> other & 1u;
+    }
+    return n_ours == n_theirs;
+}
+
+/* Left out: policies that are nowhere better than another; of two equal ones the first is kept. */
+static bool worth_a_column(const struct weft_table *table, int32_t unit, int policy)
+{
+    uint32_t allowed = table->problem->units[unit].policies;
+    if (!(allowed >> policy & 1u)) return false;
+    for (int other = 0; other < WEFT_POLICY_COUNT; other++) {
+        if (other == policy || !(allowed >> other & 1u)) continue;
+        if (weft_ilp_dominated(table, unit, (enum weft_policy)policy, (enum weft_policy)other) &&
+            (other < policy ||
+             !weft_ilp_dominated(table, unit, (enum weft_policy)other, (enum weft_policy)policy)))
+            return false;
+    }
+    return true;
+}
+
+static int64_t lean_bytes(const struct weft_table *table, int32_t unit, int policy, int32_t slot)
+{
+    return table->lean[weft_table_row(table, unit, policy) + (size_t)slot];
+}
+
+static int64_t least_of_unit(const struct weft_table *table, int32_t unit, int32_t slot)
+{
+    int64_t least = INT64_MAX;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if (!(table->problem->units[unit].policies >> p & 1u)) continue;
+        if (lean_bytes(table, unit, p, slot) < least) least = lean_bytes(table, unit, p, slot);
+    }
+    return least;
+}
+
+/* False when the policy exceeds the limit in some slot even with every other unit at its least
+ * there: such a z is 0 in every plan, and the relaxation should know. */
+static bool can_fit(const struct weft_ilp *ilp, int32_t unit, int policy)
+{
+    const struct weft_table *table = ilp->table;
+    for (int32_t s = 0; s < table->n_slots; s++) {
+        int64_t others = table->slotwise_least[s] - least_of_unit(table, unit, s);
+        if (others + lean_bytes(table, unit, policy, s) > ilp->limit_bytes) return false;
+    }
+    return true;
+}
+
+static void build_policies(struct build *build)
+{
+    struct weft_ilp *ilp = build->ilp;
+    const struct weft_table *table = ilp->table;
+    for (int32_t u = 0; u < table->n_units; u++) {
+        const struct weft_problem_unit *unit = &table->problem->units[u];
+        int32_t n = 0;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            int32_t *z = &ilp->z[u * WEFT_POLICY_COUNT + p];
+            *z = -1;
+            if (!worth_a_column(table, u, p)) continue;
+            double cost = unit->update_slot < 0 ? 0 : time_units(ilp, unit->update_ns[p]);
+            bool fits = can_fit(ilp, u, p);
+            *z = add_column(build, cost, 0, fits ? 1 : 0, true, 1);
+            n++;
+        }
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (ilp->z[u * WEFT_POLICY_COUNT + p] < 0) continue;
+            add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p], 1);
+            if (n == 1 && !build->failed) {
+                ilp->mip.lower[ilp->z[u * WEFT_POLICY_COUNT + p]] = 1;
+                ilp->mip.upper[ilp->z[u * WEFT_POLICY_COUNT + p]] = 1;
+            }
+        }
+        end_row(build, 1, 1);
+    }
+}
+
+/* The channel: what is placed in a slot fits into its compute time and its wait. */
+static void build_loads(struct build *build)
+{
+    struct weft_ilp *ilp = build->ilp;
+    const struct weft_problem *problem = ilp->table->problem;
+    /* A wait of the compute stream is for the channel, which is busy in it. */
+    double most_wait = time_units(ilp, ilp->table->most_channel_ns);
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        bool used = false;
+        for (int32_t c = 0; c < ilp->n_classes; c++)
+            used = used || (s >= ilp->classes[c].first && s <= ilp->classes[c].last);
+        ilp->wait[s] = -1;
+        if (!used) continue;
+        ilp->wait[s] = add_column(build, 1, 0, most_wait, false, 0);
+        for (int32_t c = 0; c < ilp->n_classes; c++) {
+            const struct weft_ilp_class *of = &ilp->classes[c];
+            if (s < of->first || s > of->last) continue;
+            add_placed(build, of, s, of->unit_time);
+            add_placed(build, of, s - 1, -of->unit_time);
+        }
+        add_entry(build, ilp->wait[s], -1);
+        if (problem->slots[s].kind != WEFT_SLOT_UPDATE) {
+            end_row(build, -INFINITY, time_units(ilp, problem->slot_ns[s]));
+            continue;
+        }
+        int32_t u = problem->slots[s].index;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (ilp->z[u * WEFT_POLICY_COUNT + p] >= 0)
+                add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p],
+                          -time_units(ilp, problem->units[u].update_ns[p]));
+        }
+        end_row(build, -INFINITY, 0);
+    }
+}
+
+static void build_memory(struct build *build)
+{
+    struct weft_ilp *ilp = build->ilp;
+    const struct weft_table *table = ilp->table;
+    bool needed = ilp->limit_bytes < table->most_bytes;
+    for (int32_t s = 0; s < table->n_slots; s++) {
+        ilp->hold[s] = -1;
+        if (!needed) continue;
+        double room = bytes_units(ilp, ilp->limit_bytes - table->common[s]);
+        ilp->hold[s] = add_column(build, 0, 0, room, false, 0);
+        add_entry(build, ilp->hold[s], 1);
+        if (s > 0) add_entry(build, ilp->hold[s - 1], -1);
+        for (int32_t u = 0; u < table->n_units; u++) {
+            for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+                int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+                const int64_t *row = &table->fixed[weft_table_row(table, u, p)];
+                int64_t change = s > 0 ? row[s] - row[s - 1] : row[s];
+                if (z >= 0 && change != 0) add_entry(build, z, -bytes_units(ilp, change));
+            }
+        }
+        end_row(build, 0, 0);
+        bool any = false;
+        for (int32_t c = 0; c < ilp->n_classes; c++) {
+            const struct weft_ilp_class *of = &ilp->classes[c];
+            if (s < of->first || s > of->last || of->unit_bytes == 0) continue;
+            any = true;
+            if (of->gathers) {
+                add_placed(build, of, s, of->unit_bytes);
+                add_prefix(build, of, &of->due, s - 1, -of->unit_bytes);
+            } else {
+                add_prefix(build, of, &of->released, s, of->unit_bytes);
+                add_placed(build, of, s - 1, -of->unit_bytes);
+            }
+        }
+        if (!any) continue;
+        add_entry(build, ilp->hold[s], 1);
+        end_row(build, -INFINITY, room);
+    }
+}
+
+static void choose_units(struct weft_ilp *ilp)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    int64_t total_ns = ilp->table->most_channel_ns + problem->agree_ns;
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        total_ns += problem->slot_ns[s];
+    ilp->time_shift = shift_to(total_ns, 14);
+    ilp->bytes_shift = shift_to(ilp->limit_bytes, 11);
+}
+
+static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
+                                  struct weft_error *err)
+{
+    struct build build = {.ilp = ilp};
+    const struct weft_problem *problem = ilp->table->problem;
+    enum weft_status status = WEFT_OK;
+    int64_t fixed_ns = problem->agree_ns;
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        fixed_ns += problem->slots[s].kind == WEFT_SLOT_UPDATE ? 0 : problem->slot_ns[s];
+    ilp->fixed = add_column(&build, time_units(ilp, fixed_ns), 1, 1, false, 0);
+    build_policies(&build);
+    if (!build.failed) status = weft_ilp_classify(ilp, most_columns, err);
+    for (int32_t c = 0; status == WEFT_OK && c < ilp->n_classes; c++)
+        build_class(&build, &ilp->classes[c]);
+    if (status == WEFT_OK) {
+        build_loads(&build);
+        build_memory(&build);
+    }
+    ilp->mip.n_columns = build.n_columns;
+    ilp->mip.n_rows = build.n_rows;
+    ilp->mip.n_entries = build.n_entries;
+    free(build.row);
+    free(build.touched);
+    free(build.in_row);
+    if (status == WEFT_OK && build.failed) status = weft_fail_memory(err, "an integer program");
+    return status;
+}
+
+enum weft_status weft_ilp_create(const struct weft_table *table, int64_t limit_bytes,
+                                 int32_t most_columns, struct weft_ilp **out,
+                                 struct weft_error *err)
+{
+    if (limit_bytes > table->most_bytes) limit_bytes = table->most_bytes;
+    for (int32_t s = 0; s < table->n_slots; s++) {
+        if (table->common[s] > limit_bytes)
+            return weft_fail(err, WEFT_E_INTERNAL,
+                             "an integer program for a limit that no plan "
+                             "meets: ask for the least limit first");
+    }
+    struct weft_ilp *ilp = calloc(1, sizeof *ilp);
+    if (!ilp) return weft_fail_memory(err, "an integer program");
+    ilp->table = table;
+    ilp->limit_bytes = limit_bytes;
+    choose_units(ilp);
+    size_t n_slots = (size_t)table->n_slots;
+    ilp->z =
+        weft_pool_array(&ilp->pool, (size_t)table->n_units * WEFT_POLICY_COUNT, sizeof *ilp->z);
+    ilp->wait = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->wait);
+    ilp->hold = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->hold);
+    enum weft_status status = WEFT_OK;
+    if (!ilp->z || !ilp->wait || !ilp->hold) status = weft_fail_memory(err, "an integer program");
+    if (status == WEFT_OK) status = build_all(ilp, most_columns, err);
+    if (status != WEFT_OK) {
+        weft_ilp_destroy(ilp);
+        return status;
+    }
+    *out = ilp;
+    return WEFT_OK;
+}
+
+void weft_ilp_destroy(struct weft_ilp *ilp)
+{
+    if (!ilp) return;
+    struct weft_mip *mip = &ilp->mip;
+    free(mip->cost);
+    free(mip->lower);
+    free(mip->upper);
+    free(mip->integer);
+    free(mip->priority);
+    free(mip->row_lower);
+    free(mip->row_upper);
+    free(mip->row_start);
+    free(mip->column);
+    free(mip->value);
+    weft_pool_finish(&ilp->pool);
+    free(ilp);
+}
+
+int64_t weft_ilp_ns(const struct weft_ilp *ilp, long double objective)
+{
+    long double ns = floorl(ldexpl(objective, ilp->time_shift));
+    return ns > 0 && ns < 9e18L ? (int64_t)ns : 0;
+}

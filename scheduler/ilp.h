@@ -1,0 +1,92 @@
+/* The planning problem as an integer program, in the slot form of the channel: which policy each
+ * unit has, and how many blocks have been placed by every slot.
+ *
+ *     z[u,p]   unit u has policy p; binary, sum over p = 1
+ *     A[c,s]   blocks of class c placed in slots <= s; integer, does not decrease
+ *     w[s]     time that the compute stream waits at the end of slot s
+ *     H[s]     bytes that the policies hold in slot s, chained so that rows stay sparse
+ *
+ * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
+ * its own; items with equal blocks share counts and go in order of deadline; items whose blocks
+ * hold about the same bytes a nanosecond share channel time. Every coarser model is a relaxation of
+ * the finer one (its rows are sums of theirs), so its LP bound is as valid, and much faster.
+ *
+ * Times are in units of 2^time_shift ns and sizes in units of 2^bytes_shift bytes: every
+ * coefficient is the problem's integer exactly, or rounded to the side that keeps the bound
+ * valid. */
+#ifndef WEFT_SCHEDULER_ILP_H
+#define WEFT_SCHEDULER_ILP_H
+
+#include "scheduler/mip.h"
+#include "scheduler/table.h"
+
+/* Prefix sums of a class's work by first (released) or last (due) slot of its items. */
+struct weft_ilp_prefix {
+    int32_t n;
+    int32_t *slots;   /* [n], increasing */
+    int32_t *columns; /* [n]; -1: one item, written by its policies' columns */
+};
+
+struct weft_ilp_class {
+    int32_t n_items;
+    int32_t *items;      /* in the problem; gathers by last, reductions by first slot */
+    bool gathers;        /* else reductions */
+    bool counts;         /* A counts blocks; else channel time */
+    int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
+    int32_t column;      /* of A[first] */
+    double unit_time;    /* channel time of one unit of A */
+    double unit_bytes;   /* held by one unit of A */
+    double most;         /* no plan has more */
+    struct weft_ilp_prefix released, due;
+};
+
+struct weft_ilp {
+    struct weft_pool pool;
+    const struct weft_table *table; /* borrowed */
+    int64_t limit_bytes;
+    int time_shift, bytes_shift;
+    int32_t *z; /* [n_units * WEFT_POLICY_COUNT]; -1: not a choice */
+    int32_t n_classes;
+    struct weft_ilp_class *classes;
+    int32_t *wait;   /* [n_slots]; -1: nothing can be on the channel */
+    int32_t *hold;   /* [n_slots]; -1 when every plan fits */
+    int32_t fixed;   /* column that is 1: its cost is the time that no choice changes */
+    bool all_counts; /* every class counts blocks: solutions say where blocks go */
+    struct weft_mip mip;
+};
+
+/* With classes as fine as `most_columns` columns of A allow (one class a kind at the coarsest).
+ * WEFT_E_SYSTEM only; WEFT_E_INTERNAL when the limit is below every plan's. */
+WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_table *table, int64_t limit_bytes,
+                                               int32_t most_columns, struct weft_ilp **out,
+                                               struct weft_error *err);
+void weft_ilp_destroy(struct weft_ilp *ilp); /* accepts NULL */
+
+/* The program's point x [n_columns] of policies and moves. False when one of the policies was
+ * left out of the program (see weft_ilp_dominated). */
+bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies,
+                    const struct weft_move *moves, int32_t n_moves, double *x);
+
+/* The policies of a point: for every unit the one with the greatest z. */
+void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies);
+
+/* Orders of the blocks placed in one slot. */
+enum weft_ilp_order {
+    WEFT_ILP_REDUCE_FIRST,
+    WEFT_ILP_DUE_FIRST, /* gathers due in the next slot, reductions, other gathers */
+    WEFT_ILP_GATHER_FIRST,
+    WEFT_ILP_ORDER_COUNT
+};
+/* The moves of a point with all_counts. False when its counts, rounded, are no placement. */
+bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
+                    enum weft_ilp_order order, struct weft_move *moves, int32_t *n_moves);
+
+/* Time in ns (rounded down) of a value of the objective. */
+int64_t weft_ilp_ns(const struct weft_ilp *ilp, long double objective);
+
+/* True when `policy` of the unit is nowhere better than `other`: same collectives in windows that
+ * are no wider, updates no faster, and no less held in any slot wherever the blocks go. */
+bool weft_ilp_dominated(const struct weft_table *table, int32_t unit, enum weft_policy policy,
+                        enum weft_policy other);
+
+#endif

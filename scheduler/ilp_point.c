@@ -1,0 +1,181 @@
+/* From plans to points of the integer program and back. */
+#include "scheduler/ilp.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/ilp_class.h"
+
+static void fill_prefix(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
+                        const struct weft_ilp_prefix *prefix, const enum weft_policy *policies,
+                        double *x)
+{
+    for (int32_t k = 0; k < prefix->n; k++) {
+        if (prefix->columns[k] < 0) continue;
+        double sum = 0;
+        for (int32_t i = 0; i < of->n_items; i++) {
+            const struct weft_item *item = &ilp->table->problem->items[of->items[i]].item;
+            int32_t slot = prefix == &of->due ? item->last : item->first;
+            if (slot <= prefix->slots[k] && weft_item_active(item, policies))
+                sum += weft_ilp_work(ilp, of, of->items[i]);
+        }
+        x[prefix->columns[k]] = sum;
+    }
+}
+
+/* Adds the moves of the class to its cumulative columns, and to the slots' loads. */
+static void fill_class(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
+                       const int32_t *blocks, double *x, double *loads)
+{
+    double placed = 0;
+    for (int32_t s = of->first; s <= of->last; s++) {
+        double work = 0;
+        for (int32_t i = 0; i < of->n_items; i++) {
+            int32_t item = of->items[i];
+            int32_t n = blocks[(size_t)item * (size_t)ilp->table->n_slots + (size_t)s];
+            if (n > 0)
+                work += weft_ilp_work(ilp, of, item) * n /
+                        ilp->table->problem->items[item].item.n_blocks;
+        }
+        placed += work;
+        loads[s] += work * of->unit_time;
+        if (s < of->last) x[of->column + s - of->first] = placed;
+    }
+}
+
+bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies,
+                    const struct weft_move *moves, int32_t n_moves, double *x)
+{
+    const struct weft_table *table = ilp->table;
+    size_t n_slots = (size_t)table->n_slots;
+    for (int32_t u = 0; u < table->n_units; u++)
+        if (ilp->z[u * WEFT_POLICY_COUNT + (int32_t)policies[u]] < 0) return false;
+    int32_t *blocks = calloc((size_t)table->n_items * n_slots + 1, sizeof *blocks);
+    double *loads = calloc(n_slots, sizeof *loads);
+    int64_t *rows = calloc(n_slots, sizeof *rows);
+    bool ok = blocks && loads && rows;
+    if (ok) {
+        memset(x, 0, (size_t)ilp->mip.n_columns * sizeof *x);
+        x[ilp->fixed] = 1;
+        for (int32_t u = 0; u < table->n_units; u++)
+            x[ilp->z[u * WEFT_POLICY_COUNT + (int32_t)policies[u]]] = 1;
+        for (int32_t k = 0; k < n_moves; k++)
+            blocks[(size_t)moves[k].item * n_slots + (size_t)moves[k].slot]++;
+        for (int32_t c = 0; c < ilp->n_classes; c++) {
+            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].released, policies, x);
+            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].due, policies, x);
+            fill_class(ilp, &ilp->classes[c], blocks, x, loads);
+        }
+        weft_table_fixed_rows(table, policies, rows);
+        for (int32_t s = 0; s < table->n_slots; s++) {
+            double slot = ldexp((double)weft_table_slot_ns(table, policies, s), -ilp->time_shift);
+            if (ilp->wait[s] >= 0) x[ilp->wait[s]] = loads[s] > slot ? loads[s] - slot : 0;
+            if (ilp->hold[s] >= 0)
+                x[ilp->hold[s]] = ldexp((double)(rows[s] - table->common[s]), -ilp->bytes_shift);
+        }
+    }
+    free(blocks);
+    free(loads);
+    free(rows);
+    return ok;
+}
+
+void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies)
+{
+    for (int32_t u = 0; u < ilp->table->n_units; u++) {
+        double most = -1;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+            if (z < 0 || x[z] <= most) continue;
+            most = x[z];
+            policies[u] = (enum weft_policy)p;
+        }
+    }
+}
+
+/* Deals the class's counts out to its items, in their order; false when they do not come out. */
+static bool deal(const struct weft_ilp *ilp, const struct weft_ilp_class *of, const double *x,
+                 const enum weft_policy *policies, struct weft_move *moves, int32_t *n_moves)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    int64_t placed = 0, total = 0;
+    int32_t at = 0, left = 0;
+    for (int32_t i = 0; i < of->n_items; i++) {
+        const struct weft_item *item = &problem->items[of->items[i]].item;
+        if (weft_item_active(item, policies)) total += item->n_blocks;
+    }
+    for (int32_t s = of->first; s <= of->last; s++) {
+        int64_t upto = s < of->last ? llround(x[of->column + s - of->first]) : total;
+        if (upto > total || upto < placed) return false;
+        for (; placed < upto; placed++) {
+            while (left == 0) {
+                if (at == of->n_items) return false;
+                const struct weft_item *item = &problem->items[of->items[at++]].item;
+                if (weft_item_active(item, policies)) left = item->n_blocks;
+            }
+            const struct weft_item *item = &problem->items[of->items[at - 1]].item;
+            if (s < item->first || s > item->last) return false;
+            moves[(*n_moves)++] = (struct weft_move){.item = of->items[at - 1], .slot = s};
+            left--;
+        }
+    }
+    return true;
+}
+
+/* Sort key within a slot: lower goes first. */
+static int32_t rank_of(const struct weft_item *item, int32_t slot, enum weft_ilp_order order)
+{
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    switch (order) {
+    case WEFT_ILP_REDUCE_FIRST:
+        return gathers ? 1 : 0;
+    case WEFT_ILP_DUE_FIRST:
+        return !gathers ? 1 : item->last == slot ? 0 : 2;
+    case WEFT_ILP_GATHER_FIRST:
+        return gathers ? 0 : 1;
+    case WEFT_ILP_ORDER_COUNT:
+        break;
+    }
+    return 0;
+}
+
+struct keyed {
+    int32_t slot, rank, deadline, index;
+    struct weft_move move;
+};
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+    if (x->rank != y->rank) return x->rank < y->rank ? -1 : 1;
+    if (x->deadline != y->deadline) return x->deadline < y->deadline ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
+                    enum weft_ilp_order order, struct weft_move *moves, int32_t *n_moves)
+{
+    *n_moves = 0;
+    if (!ilp->all_counts) return false;
+    for (int32_t c = 0; c < ilp->n_classes; c++)
+        if (!deal(ilp, &ilp->classes[c], x, policies, moves, n_moves)) return false;
+    struct keyed *keyed = calloc((size_t)*n_moves + 1, sizeof *keyed);
+    if (!keyed) return false;
+    for (int32_t k = 0; k < *n_moves; k++) {
+        const struct weft_item *item = &ilp->table->problem->items[moves[k].item].item;
+        keyed[k] = (struct keyed){
+            .slot = moves[k].slot,
+            .rank = rank_of(item, moves[k].slot, order),
+            .deadline = item->kind == WEFT_ALL_GATHER ? item->last : item->first,
+            .index = k,
+            .move = moves[k],
+        };
+    }
+    qsort(keyed, (size_t)*n_moves, sizeof *keyed, compare_keyed);
+    for (int32_t k = 0; k < *n_moves; k++)
+        moves[k] = keyed[k].move;
+    free(keyed);
+    return true;
+}

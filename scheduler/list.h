@@ -1,0 +1,30 @@
+/* List scheduling: for fixed policies, place every block by walking the slots in time and putting
+ * on the channel, whenever it is free, what a rule says is next, without ever holding more than the
+ * limit in any slot. Event-exact: the time that it returns is the simulator's. */
+#ifndef WEFT_SCHEDULER_LIST_H
+#define WEFT_SCHEDULER_LIST_H
+
+#include "scheduler/table.h"
+
+/* With both a gather and a reduction ready, the gather goes first when its deadline is within this
+ * many slots. WEFT_LIST_RULES rules, from 0 to all. */
+enum { WEFT_LIST_RULES = 5 };
+extern const int32_t weft_list_rules[WEFT_LIST_RULES];
+
+/* Scratch memory of list scheduling, made once for a table. */
+struct weft_list;
+WEFT_MUST_USE enum weft_status weft_list_create(const struct weft_table *table,
+                                                struct weft_list **out, struct weft_error *err);
+void weft_list_destroy(struct weft_list *list); /* accepts NULL */
+
+/* Step time in ns (agree_ns included), or -1 when the policies' lean rows exceed the limit. Fills
+ * moves (room for table->n_blocks) in channel order when it is not NULL. */
+int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
+                        int64_t limit_bytes, int32_t gather_within, struct weft_move *moves,
+                        int32_t *n_moves);
+
+/* The best of all rules: its step time, or -1; *rule is set when it is not NULL. */
+int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies,
+                       int64_t limit_bytes, int32_t *rule);
+
+#endif

@@ -1,0 +1,102 @@
+#include "scheduler/planners/fixed.h"
+
+#include <stdlib.h>
+
+#include "base/units.h"
+
+/* qsort has no context, so the key travels with the move. */
+struct keyed {
+    int32_t launch, kind, deadline, index;
+    struct weft_move move;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct keyed *x = a, *y = b;
+    if (x->launch != y->launch) return x->launch < y->launch ? -1 : 1;
+    if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
+    if (x->deadline != y->deadline) return x->deadline < y->deadline ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves, int32_t n_moves)
+{
+    struct keyed *keyed = calloc((size_t)n_moves + 1, sizeof *keyed);
+    if (!keyed) return;
+    for (int32_t k = 0; k < n_moves; k++) {
+        const struct weft_item *item = &problem->items[moves[k].item].item;
+        bool gathers = item->kind == WEFT_ALL_GATHER;
+        keyed[k] = (struct keyed){.launch = gathers ? moves[k].slot : item->first,
+                                  .kind = gathers,
+                                  .deadline = gathers ? item->last : moves[k].slot,
+                                  .index = k,
+                                  .move = moves[k]};
+    }
+    qsort(keyed, (size_t)n_moves, sizeof *keyed, compare);
+    for (int32_t k = 0; k < n_moves; k++)
+        moves[k] = keyed[k].move;
+    free(keyed);
+}
+
+static enum weft_status choose(const struct weft_fixed_rule *rule,
+                               const struct weft_problem *problem, enum weft_policy *policies,
+                               struct weft_error *err)
+{
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const enum weft_policy *p = rule->policies;
+        while (*p != WEFT_POLICY_COUNT && !(problem->units[u].policies >> *p & 1u))
+            p++;
+        if (*p == WEFT_POLICY_COUNT)
+            return weft_fail(err, WEFT_E_INFEASIBLE,
+                             "planner %s: unit %s may not be %s in this problem; allow it in the "
+                             "config's policies or use another planner",
+                             rule->planner, problem->units[u].name,
+                             weft_policy_name(rule->policies[0]));
+        policies[u] = *p;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check(const struct weft_fixed_rule *rule, const struct weft_table *table,
+                              int64_t limit_bytes, const struct weft_candidate *out,
+                              struct weft_error *err)
+{
+    char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
+    int32_t peak = 0;
+    int64_t *rows = calloc((size_t)table->n_slots, sizeof *rows);
+    if (!rows) return weft_fail_memory(err, "memory rows");
+    weft_table_move_rows(table, out->policies, out->moves, out->n_moves, rows);
+    for (int32_t s = 1; s < table->n_slots; s++)
+        if (rows[s] > rows[peak]) peak = s;
+    int64_t most = rows[peak];
+    free(rows);
+    if (most <= limit_bytes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "planner %s: its plan holds %s (%lld bytes) in slot %s, above the limit of "
+                     "%s (%lld bytes)",
+                     rule->planner, weft_units_show_bytes(most, held), (long long)most,
+                     table->problem->slot_names[peak], weft_units_show_bytes(limit_bytes, limit),
+                     (long long)limit_bytes);
+}
+
+enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
+                                   const struct weft_problem *problem, int64_t limit_bytes,
+                                   struct weft_candidate *out, struct weft_error *err)
+{
+    struct weft_table *table = NULL;
+    WEFT_TRY(choose(rule, problem, out->policies, err));
+    out->n_moves = 0;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_item_active(item, out->policies)) continue;
+        bool late = item->kind == WEFT_ALL_GATHER && !rule->gather_early;
+        for (int32_t b = 0; b < item->n_blocks; b++)
+            out->moves[out->n_moves++] =
+                (struct weft_move){.item = i, .slot = late ? item->last : item->first};
+    }
+    weft_moves_sort(problem, out->moves, out->n_moves);
+    WEFT_TRY(weft_table_create(problem, &table, err));
+    enum weft_status status = check(rule, table, limit_bytes, out, err);
+    weft_table_destroy(table);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* Fixed planners: one policy for all units and one rule for all blocks, as users of sharded data
+ * parallelism have them today. Nothing is substituted: what does not fit is refused. */
+#ifndef WEFT_SCHEDULER_PLANNERS_FIXED_H
+#define WEFT_SCHEDULER_PLANNERS_FIXED_H
+
+#include "scheduler/schedule.h"
+#include "scheduler/table.h"
+
+struct weft_fixed_rule {
+    const char *planner;
+    /* The first of these that a unit may have: 0 is dp, so ends with WEFT_POLICY_COUNT. */
+    enum weft_policy policies[WEFT_POLICY_COUNT + 1];
+    bool gather_early; /* at the first slot of the window; else at the last, one use ahead */
+};
+
+/* WEFT_E_INFEASIBLE when a unit may have none of the policies, or when it does not fit. */
+WEFT_MUST_USE enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
+                                                 const struct weft_problem *problem,
+                                                 int64_t limit_bytes, struct weft_candidate *out,
+                                                 struct weft_error *err);
+
+/* Sorts moves into channel order by launch slot (a reduction's is the first of its window), then
+ * reductions, then by deadline. */
+void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves, int32_t n_moves);
+
+#endif

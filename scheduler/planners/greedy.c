@@ -1,0 +1,28 @@
+/* Upwards from the leanest policies, without a solver. */
+#include "scheduler/planners/planners.h"
+#include "scheduler/search.h"
+
+enum weft_status weft_planner_greedy(const struct weft_problem *problem, int64_t limit_bytes,
+                                     const struct weft_schedule_options *options,
+                                     struct weft_candidate *out, struct weft_outcome *outcome,
+                                     struct weft_error *err)
+{
+    struct weft_table *table = NULL;
+    struct weft_search *search = NULL;
+    enum weft_status status;
+    (void)options;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_table_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &search, err));
+    weft_search_greedy(search);
+    if (search->step_ns >= 0) {
+        weft_search_result(search, out);
+    } else {
+        status =
+            weft_fail(err, WEFT_E_INFEASIBLE, "planner greedy: not even the leanest plan fits");
+    }
+done:
+    weft_search_destroy(search);
+    weft_table_destroy(table);
+    return status;
+}

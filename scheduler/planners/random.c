@@ -1,0 +1,120 @@
+/* A random plan that fits, for tests: policies and slots are drawn, then what does not fit goes
+ * back towards the leanest plan. The same seed gives the same plan everywhere. */
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/rng.h"
+#include "scheduler/planners/fixed.h"
+#include "scheduler/planners/planners.h"
+
+struct draw {
+    uint64_t seed, stream, counter;
+};
+
+static int32_t below(struct draw *draw, int32_t n)
+{
+    return (int32_t)weft_rng_below(draw->seed, draw->stream, draw->counter++, (uint64_t)n);
+}
+
+static void draw_policies(struct draw *draw, const struct weft_table *table, int64_t limit_bytes,
+                          enum weft_policy *policies, int64_t *rows)
+{
+    for (int32_t u = 0; u < table->n_units; u++) {
+        int options[WEFT_POLICY_COUNT], n = 0;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (table->problem->units[u].policies >> p & 1u) options[n++] = p;
+        policies[u] = (enum weft_policy)options[below(draw, n)];
+    }
+    int32_t start = below(draw, table->n_units);
+    for (int32_t i = 0; i < table->n_units; i++) {
+        if (weft_table_lean_rows(table, policies, rows, NULL) <= limit_bytes) return;
+        int32_t u = (start + i) % table->n_units;
+        policies[u] = table->leanest[u];
+    }
+}
+
+/* Where the block would hold more than its least: [*first, *last], empty for the least. */
+static void extra(const struct weft_item *item, int32_t slot, int32_t *first, int32_t *last)
+{
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    *first = gathers ? slot : item->first + 1;
+    *last = gathers ? item->last - 1 : slot;
+}
+
+static int32_t draw_slot(struct draw *draw, const struct weft_item *item, int64_t limit_bytes,
+                         int64_t *rows)
+{
+    int32_t slot = item->first + below(draw, item->last - item->first + 1), first, last;
+    extra(item, slot, &first, &last);
+    for (int32_t s = first; s <= last; s++) {
+        if (rows[s] + item->stair_bytes > limit_bytes)
+            return item->kind == WEFT_ALL_GATHER ? item->last : item->first;
+    }
+    for (int32_t s = first; s <= last; s++)
+        rows[s] += item->stair_bytes;
+    return slot;
+}
+
+/* A place in the channel order: (slot in which it is issued, lot). */
+struct place {
+    int32_t slot;
+    uint64_t lot;
+    struct weft_move move;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+    if (x->lot != y->lot) return x->lot < y->lot ? -1 : 1;
+    return x->move.item < y->move.item ? -1 : x->move.item > y->move.item;
+}
+
+static void draw_moves(struct draw *draw, const struct weft_table *table, int64_t limit_bytes,
+                       struct weft_candidate *out, int64_t *rows, struct place *places)
+{
+    out->n_moves = 0;
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_item *item = &table->problem->items[i].item;
+        if (!weft_item_active(item, out->policies)) continue;
+        for (int32_t b = 0; b < item->n_blocks; b++) {
+            int32_t slot = draw_slot(draw, item, limit_bytes, rows), issue = slot;
+            if (item->kind != WEFT_ALL_GATHER)
+                issue = item->first + below(draw, slot - item->first + 1);
+            places[out->n_moves++] =
+                (struct place){.slot = issue,
+                               .lot = weft_rng_u64(draw->seed, draw->stream, draw->counter++),
+                               .move = {.item = i, .slot = slot}};
+        }
+    }
+    qsort(places, (size_t)out->n_moves, sizeof *places, compare);
+    for (int32_t k = 0; k < out->n_moves; k++)
+        out->moves[k] = places[k].move;
+}
+
+enum weft_status weft_planner_random(const struct weft_problem *problem, int64_t limit_bytes,
+                                     const struct weft_schedule_options *options,
+                                     struct weft_candidate *out, struct weft_outcome *outcome,
+                                     struct weft_error *err)
+{
+    struct draw draw = {.seed = options->seed, .stream = weft_hash_string("planner random")};
+    struct weft_table *table = NULL;
+    struct place *places = NULL;
+    int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
+    enum weft_status status = WEFT_OK;
+    (void)outcome;
+    if (!rows) return weft_fail_memory(err, "memory rows");
+    WEFT_TRY_GOTO(done, weft_table_create(problem, &table, err));
+    places = calloc((size_t)table->n_blocks + 1, sizeof *places);
+    if (!places) WEFT_TRY_GOTO(done, weft_fail_memory(err, "a random plan"));
+    draw_policies(&draw, table, limit_bytes, out->policies, rows);
+    if (weft_table_lean_rows(table, out->policies, rows, NULL) > limit_bytes)
+        WEFT_TRY_GOTO(done, weft_fail(err, WEFT_E_INFEASIBLE,
+                                      "planner random: not even the leanest plan fits"));
+    draw_moves(&draw, table, limit_bytes, out, rows, places);
+done:
+    free(places);
+    free(rows);
+    weft_table_destroy(table);
+    return status;
+}

@@ -1,0 +1,244 @@
+#include "scheduler/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "scheduler/bound.h"
+#include "scheduler/infeasible.h"
+#include "scheduler/planners/fixed.h"
+#include "scheduler/planners/planners.h"
+#include "scheduler/table.h"
+
+static const struct weft_planner planners[] = {
+    {"ilp", "the fastest plan that fits, with a proven bound: relaxation, list scheduling, search",
+     weft_planner_ilp},
+    {"greedy", "from the leanest policies upwards, by gain, while it fits; no solver",
+     weft_planner_greedy},
+    {"all-fsdp", "every unit fsdp, gathered one use ahead, reduced at once", weft_planner_all_fsdp},
+    {"all-sdp", "every unit sdp, gathered as soon as it is updated, reduced at once",
+     weft_planner_all_sdp},
+    {"all-dp", "every unit dp, reduced at once", weft_planner_all_dp},
+    {"random", "random policies and slots that fit, from a seed", weft_planner_random},
+    {NULL, NULL, NULL},
+};
+
+const struct weft_planner *weft_planners(void)
+{
+    return planners;
+}
+
+const struct weft_planner *weft_planner_find(const char *name)
+{
+    for (const struct weft_planner *planner = planners; planner->name; planner++)
+        if (strcmp(planner->name, name) == 0) return planner;
+    return NULL;
+}
+
+struct run {
+    const struct weft_problem *problem;
+    const struct weft_lower_inputs *inputs;
+    const struct weft_schedule_options *options;
+    const struct weft_planner *planner;
+    struct weft_table *table;
+    struct weft_candidate candidate;
+    struct weft_outcome outcome; /* of the first round, whose limit is the user's */
+    /* The best so far: one that fits, or the one that exceeds the limit least. */
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+static void keep(struct run *run, struct weft_plan *plan, struct weft_program *program)
+{
+    weft_plan_destroy(run->plan);
+    weft_program_destroy(run->program);
+    run->plan = plan;
+    run->program = program;
+}
+
+static int64_t total_bytes(const struct run *run)
+{
+    return run->plan->prediction.total_bytes;
+}
+
+/* A plan of the candidate, relaxed within `limit_bytes` when that is wanted, lowered and measured.
+ * It is kept when it takes less than the one kept before. */
+static enum weft_status lower(struct run *run, int64_t limit_bytes, bool relax, int32_t effort,
+                              struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_program *program = NULL;
+    enum weft_status status;
+    WEFT_TRY(weft_plan_create(run->problem, run->planner->name, run->candidate.policies,
+                              run->candidate.moves, run->candidate.n_moves, &plan, err));
+    if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
+    WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
+    if (run->inputs) {
+        WEFT_TRY_GOTO(fail, weft_program_lower(plan, run->inputs, effort, &program, err));
+        plan->prediction.arena_bytes = program->arena_bytes;
+        plan->prediction.total_bytes = program->base_bytes + program->arena_bytes;
+    } else {
+        plan->prediction.total_bytes = plan->prediction.peak_bytes;
+    }
+    if (!run->plan || plan->prediction.total_bytes < total_bytes(run)) {
+        keep(run, plan, program);
+    } else {
+        weft_plan_destroy(plan);
+        weft_program_destroy(program);
+    }
+    return WEFT_OK;
+fail:
+    weft_plan_destroy(plan);
+    return status;
+}
+
+/* Tries to make the candidate's layout fit: with blocks moved apart as far as memory allows, as
+ * they are, and with a longer search. */
+static enum weft_status pack(struct run *run, int64_t row_limit_bytes, struct weft_error *err)
+{
+    static const struct {
+        bool relax;
+        int32_t effort;
+    } tries[] = {{true, 0}, {false, 0}, {true, 1}, {false, 2}};
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        WEFT_TRY(lower(run, row_limit_bytes, tries[i].relax, tries[i].effort, err));
+        if (total_bytes(run) <= limit_bytes) break;
+    }
+    return WEFT_OK;
+}
+
+/* The leanest plan there is: the last resort when packing fails. Laid out with the most effort, it
+ * takes the least limit. */
+static enum weft_status plan_leanest(struct run *run, struct weft_error *err)
+{
+    const struct weft_problem *problem = run->problem;
+    struct weft_candidate *out = &run->candidate;
+    memcpy(out->policies, run->table->leanest, (size_t)run->table->n_units * sizeof *out->policies);
+    out->n_moves = 0;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_item_active(item, out->policies)) continue;
+        for (int32_t b = 0; b < item->n_blocks; b++)
+            out->moves[out->n_moves++] = (struct weft_move){
+                .item = i, .slot = item->kind == WEFT_ALL_GATHER ? item->last : item->first};
+    }
+    weft_moves_sort(problem, out->moves, out->n_moves);
+    return pack(run, run->table->least_bytes, err);
+}
+
+/* Decides, and decides again with tighter rows while the layout exceeds the limit. */
+static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
+{
+    enum { MOST_ROUNDS = 4 };
+    int64_t limit_bytes = run->problem->memory_limit_bytes, row_limit_bytes = limit_bytes;
+    for (int round = 0; round < MOST_ROUNDS; round++) {
+        struct weft_outcome outcome = {.solver_gap = -1};
+        struct weft_error refusal = {0};
+        enum weft_status status =
+            run->planner->decide(run->problem, row_limit_bytes, run->options, &run->candidate,
+                                 &outcome, round == 0 ? err : &refusal);
+        if (round == 0) run->outcome = outcome;
+        if (status == WEFT_E_INFEASIBLE && round > 0) break;
+        if (status != WEFT_OK)
+            return round == 0 ? status : weft_fail(err, status, "%s", refusal.text);
+        WEFT_TRY(pack(run, row_limit_bytes, err));
+        int64_t excess = total_bytes(run) - limit_bytes;
+        if (excess <= 0) return WEFT_OK;
+        weft_log(WEFT_LOG_INFO,
+                 "planner %s: the layout ends %lld bytes above the limit; again with tighter rows",
+                 run->planner->name, (long long)excess);
+        row_limit_bytes -= excess;
+        if (row_limit_bytes < run->table->least_bytes) {
+            if (row_limit_bytes + excess == run->table->least_bytes) break;
+            row_limit_bytes = run->table->least_bytes;
+        }
+    }
+    /* Rules without a choice have nothing leaner to fall back on. */
+    if (run->planner->decide != weft_planner_ilp && run->planner->decide != weft_planner_greedy)
+        return WEFT_OK;
+    return plan_leanest(run, err);
+}
+
+static enum weft_status finish(struct run *run, struct weft_error *err)
+{
+    const struct weft_outcome *outcome = &run->outcome;
+    const char *by = NULL;
+    struct weft_plan *plan = run->plan;
+    plan->bound_ns = weft_bound_trivial(run->problem, &by);
+    plan->bound_by = by;
+    if (outcome->bound_ns > plan->bound_ns) {
+        plan->bound_ns = outcome->bound_ns;
+        plan->bound_by = outcome->bound_by;
+    }
+    plan->solver_gap = outcome->solver_gap;
+    plan->solver_stop = weft_pool_string(&plan->pool, outcome->solver_stop);
+    if (!plan->solver_stop) return weft_fail_memory(err, "a plan");
+    char packing[WEFT_UNITS_TEXT_BYTES];
+    weft_log(
+        WEFT_LOG_DEBUG, "planner %s: packing costs %s above the largest row", run->planner->name,
+        weft_units_show_bytes(plan->prediction.total_bytes - plan->prediction.peak_bytes, packing));
+    return WEFT_OK;
+}
+
+static enum weft_status make_candidate(struct run *run, struct weft_error *err)
+{
+    struct weft_candidate *candidate = &run->candidate;
+    candidate->policies = calloc((size_t)run->table->n_units + 1, sizeof *candidate->policies);
+    candidate->moves = calloc((size_t)run->table->n_blocks + 1, sizeof *candidate->moves);
+    if (!candidate->policies || !candidate->moves) return weft_fail_memory(err, "a candidate");
+    return WEFT_OK;
+}
+
+/* Refuses, with the limit at which the leanest plan does fit. */
+static enum weft_status refuse(struct run *run, const char *refusal, struct weft_error *err)
+{
+    keep(run, NULL, NULL);
+    WEFT_TRY(plan_leanest(run, err));
+    return weft_fail_infeasible(run->table, run->planner->name, refusal,
+                                run->inputs ? total_bytes(run) : 0, err);
+}
+
+static enum weft_status schedule(struct run *run, struct weft_error *err)
+{
+    struct weft_error refusal = {0};
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    WEFT_TRY(weft_table_create(run->problem, &run->table, err));
+    WEFT_TRY(make_candidate(run, err));
+    if (run->table->least_bytes > limit_bytes) return refuse(run, "", err);
+    enum weft_status status = plan_in_rounds(run, &refusal);
+    if (status == WEFT_E_INFEASIBLE) return refuse(run, refusal.text, err);
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+    if (total_bytes(run) > limit_bytes) return refuse(run, "", err);
+    return finish(run, err);
+}
+
+enum weft_status weft_schedule(const struct weft_problem *problem,
+                               const struct weft_lower_inputs *inputs,
+                               const struct weft_schedule_options *options, struct weft_plan **plan,
+                               struct weft_program **program, struct weft_error *err)
+{
+    struct run run = {.problem = problem, .inputs = inputs, .options = options};
+    run.planner = weft_planner_find(options->planner ? options->planner : "ilp");
+    if (!run.planner)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "no planner \"%s\"; there are ilp, greedy, all-fsdp, all-sdp, all-dp and "
+                         "random",
+                         options->planner);
+    enum weft_status status = schedule(&run, err);
+    if (status == WEFT_OK) {
+        *plan = run.plan;
+        run.plan = NULL;
+        if (program) {
+            *program = run.program;
+            run.program = NULL;
+        }
+    }
+    weft_plan_destroy(run.plan);
+    weft_program_destroy(run.program);
+    free(run.candidate.policies);
+    free(run.candidate.moves);
+    weft_table_destroy(run.table);
+    return status;
+}

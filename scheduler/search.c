@@ -1,0 +1,372 @@
+#include "scheduler/search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/trace.h"
+
+struct weft_search_choice {
+    int32_t unit;
+    enum weft_policy policy;
+    double value;
+};
+
+enum weft_status weft_search_create(const struct weft_table *table, int64_t limit_bytes,
+                                    struct weft_search **out, struct weft_error *err)
+{
+    struct weft_search *search = calloc(1, sizeof *search);
+    if (!search) return weft_fail_memory(err, "a search");
+    size_t n_units = (size_t)table->n_units + 1, n_blocks = (size_t)table->n_blocks + 1;
+    size_t n_slots = (size_t)table->n_slots;
+    search->table = table;
+    search->limit_bytes = limit_bytes;
+    search->step_ns = -1;
+    search->policies = calloc(3 * n_units, sizeof *search->policies);
+    search->moves = calloc(2 * n_blocks, sizeof *search->moves);
+    search->rows = calloc(n_slots, sizeof *search->rows);
+    search->simulation = calloc(2 * n_slots + n_blocks, sizeof *search->simulation);
+    search->choices = calloc(n_units * WEFT_POLICY_COUNT, sizeof *search->choices);
+    enum weft_status status = WEFT_OK;
+    if (!search->policies || !search->moves || !search->rows || !search->simulation ||
+        !search->choices)
+        status = weft_fail_memory(err, "a search");
+    if (status == WEFT_OK) status = weft_list_create(table, &search->list, err);
+    if (status != WEFT_OK) {
+        weft_search_destroy(search);
+        return status;
+    }
+    search->trial = search->policies + n_units;
+    search->other = search->trial + n_units;
+    search->trial_moves = search->moves + n_blocks;
+    *out = search;
+    return WEFT_OK;
+}
+
+void weft_search_destroy(struct weft_search *search)
+{
+    if (!search) return;
+    weft_list_destroy(search->list);
+    free(search->policies);
+    free(search->moves);
+    free(search->rows);
+    free(search->simulation);
+    free(search->choices);
+    free(search);
+}
+
+bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies)
+{
+    return weft_table_lean_rows(search->table, policies, search->rows, NULL) <= search->limit_bytes;
+}
+
+static int64_t peak_of_moves(struct weft_search *search, const enum weft_policy *policies,
+                             const struct weft_move *moves, int32_t n_moves)
+{
+    int64_t peak = 0;
+    weft_table_move_rows(search->table, policies, moves, n_moves, search->rows);
+    for (int32_t s = 0; s < search->table->n_slots; s++)
+        if (search->rows[s] > peak) peak = search->rows[s];
+    return peak;
+}
+
+static void offer(struct weft_search *search, const enum weft_policy *policies,
+                  const struct weft_move *moves, int32_t n_moves, int64_t step_ns)
+{
+    int64_t peak = peak_of_moves(search, policies, moves, n_moves);
+    if (peak > search->limit_bytes) return;
+    if (search->step_ns >= 0 &&
+        (step_ns > search->step_ns || (step_ns == search->step_ns && peak >= search->peak_bytes)))
+        return;
+    memmove(search->policies, policies, (size_t)search->table->n_units * sizeof *policies);
+    memmove(search->moves, moves, (size_t)n_moves * sizeof *moves);
+    search->n_moves = n_moves;
+    search->step_ns = step_ns;
+    search->peak_bytes = peak;
+}
+
+int64_t weft_search_try(struct weft_search *search, const enum weft_policy *policies)
+{
+    int64_t best_ns = -1;
+    search->n_tried++;
+    for (int32_t i = 0; i < WEFT_LIST_RULES; i++) {
+        int32_t n_moves = 0;
+        int64_t ns = weft_list_place(search->list, policies, search->limit_bytes,
+                                     weft_list_rules[i], search->trial_moves, &n_moves);
+        if (ns < 0) return -1;
+        if (search->step_ns < 0 || ns <= search->step_ns)
+            offer(search, policies, search->trial_moves, n_moves, ns);
+        if (best_ns < 0 || ns < best_ns) best_ns = ns;
+    }
+    return best_ns;
+}
+
+enum weft_status weft_search_try_moves(struct weft_search *search, const enum weft_policy *policies,
+                                       const struct weft_move *moves, int32_t n_moves,
+                                       struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_prediction prediction = {0};
+    if (peak_of_moves(search, policies, moves, n_moves) > search->limit_bytes) return WEFT_OK;
+    WEFT_TRY(weft_plan_create(search->table->problem, "ilp", policies, moves, n_moves, &plan, err));
+    weft_simulate_plan(plan, search->simulation, &prediction);
+    weft_plan_destroy(plan);
+    search->n_tried++;
+    offer(search, policies, moves, n_moves, prediction.step_ns);
+    return WEFT_OK;
+}
+
+static bool allowed(const struct weft_search *search, int32_t unit, int policy)
+{
+    return (search->table->problem->units[unit].policies >> policy & 1u) != 0;
+}
+
+static void copy_policies(const struct weft_search *search, enum weft_policy *to,
+                          const enum weft_policy *from)
+{
+    memcpy(to, from, (size_t)search->table->n_units * sizeof *to);
+}
+
+/* Largest value first; equal ones in order of unit, then policy. */
+static int compare_choices(const void *a, const void *b)
+{
+    const struct weft_search_choice *x = a, *y = b;
+    if (x->value != y->value) return x->value > y->value ? -1 : 1;
+    if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
+    return x->policy < y->policy ? -1 : x->policy > y->policy;
+}
+
+/* One pass: what each single change from `trial` gains, sorted, then each applied if it still
+ * fits and still helps. True when anything was. */
+static bool greedy_pass(struct weft_search *search, int64_t *now_ns)
+{
+    const struct weft_table *table = search->table;
+    int32_t n = 0;
+    bool changed = false;
+    for (int32_t u = 0; u < table->n_units; u++) {
+        enum weft_policy before = search->other[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (p == (int)before || !allowed(search, u, p)) continue;
+            search->other[u] = (enum weft_policy)p;
+            int64_t ns = weft_list_place(search->list, search->other, search->limit_bytes,
+                                         weft_list_rules[0], NULL, NULL);
+            if (ns >= 0 && ns <= *now_ns) {
+                search->choices[n++] = (struct weft_search_choice){
+                    .unit = u, .policy = (enum weft_policy)p, .value = (double)(*now_ns - ns)};
+            }
+        }
+        search->other[u] = before;
+    }
+    qsort(search->choices, (size_t)n, sizeof *search->choices, compare_choices);
+    for (int32_t k = 0; k < n; k++) {
+        int32_t u = search->choices[k].unit;
+        enum weft_policy before = search->other[u];
+        if (before == search->choices[k].policy) continue;
+        search->other[u] = search->choices[k].policy;
+        int64_t ns =
+            weft_search_fits(search, search->other) ? weft_search_try(search, search->other) : -1;
+        if (ns >= 0 && ns < *now_ns) {
+            *now_ns = ns;
+            changed = true;
+        } else {
+            search->other[u] = before;
+        }
+    }
+    return changed;
+}
+
+void weft_search_greedy(struct weft_search *search)
+{
+    enum { MOST_PASSES = 4 };
+    copy_policies(search, search->other, search->table->leanest);
+    int64_t now_ns = weft_search_try(search, search->other);
+    if (now_ns < 0) return;
+    for (int pass = 0; pass < MOST_PASSES && greedy_pass(search, &now_ns); pass++) {
+    }
+}
+
+enum pattern { PATTERN_FIRST, PATTERN_LAST, PATTERN_EVEN, PATTERN_COUNT };
+
+/* The i-th of n units is one of the k of the pattern. */
+static bool in_pattern(enum pattern pattern, int32_t i, int32_t k, int32_t n)
+{
+    switch (pattern) {
+    case PATTERN_FIRST:
+        return i < k;
+    case PATTERN_LAST:
+        return i >= n - k;
+    case PATTERN_EVEN:
+        return (int64_t)(i + 1) * k / n > (int64_t)i * k / n;
+    case PATTERN_COUNT:
+        break;
+    }
+    return false;
+}
+
+static void make_pattern(struct weft_search *search, enum pattern pattern, int policy, int32_t k,
+                         int32_t n)
+{
+    int32_t i = 0;
+    copy_policies(search, search->trial, search->table->leanest);
+    for (int32_t u = 0; u < search->table->n_units; u++) {
+        if (!allowed(search, u, policy) || (int)search->table->leanest[u] == policy) continue;
+        if (in_pattern(pattern, i++, k, n)) search->trial[u] = (enum weft_policy)policy;
+    }
+}
+
+void weft_search_patterns(struct weft_search *search)
+{
+    const struct weft_table *table = search->table;
+    weft_search_try(search, table->leanest);
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        int32_t n = 0;
+        for (int32_t u = 0; u < table->n_units; u++)
+            n += allowed(search, u, p) && (int)table->leanest[u] != p;
+        for (int pattern = 0; pattern < PATTERN_COUNT && n > 0; pattern++) {
+            /* The most that fits, then fewer at growing distance. */
+            int32_t most = n;
+            for (; most > 0; most--) {
+                make_pattern(search, (enum pattern)pattern, p, most, n);
+                if (weft_search_fits(search, search->trial)) break;
+            }
+            for (int32_t less = 0; less < most; less = less < 4 ? less + 1 : 2 * less) {
+                make_pattern(search, (enum pattern)pattern, p, most - less, n);
+                weft_search_try(search, search->trial);
+            }
+        }
+    }
+}
+
+static double value_of(const struct weft_ilp *ilp, const double *x, int32_t unit, int policy)
+{
+    int32_t z = ilp->z[unit * WEFT_POLICY_COUNT + policy];
+    return z < 0 ? 0 : x[z];
+}
+
+/* Makes `trial` fit: units whose policy the solution likes least go back to their leanest. */
+static void retreat(struct weft_search *search, const struct weft_ilp *ilp, const double *x)
+{
+    const struct weft_table *table = search->table;
+    while (!weft_search_fits(search, search->trial)) {
+        int32_t worst = -1;
+        double least = 2;
+        for (int32_t u = 0; u < table->n_units; u++) {
+            double value = value_of(ilp, x, u, (int)search->trial[u]);
+            if (search->trial[u] == table->leanest[u] || value >= least) continue;
+            least = value;
+            worst = u;
+        }
+        if (worst < 0) return;
+        search->trial[worst] = table->leanest[worst];
+    }
+}
+
+/* Goes through the units and takes for each the policy that the solution's shares so far have been
+ * cheated of most. */
+static void diffuse(struct weft_search *search, const struct weft_ilp *ilp, const double *x,
+                    bool backwards)
+{
+    const struct weft_table *table = search->table;
+    double owed[WEFT_POLICY_COUNT] = {0};
+    for (int32_t i = 0; i < table->n_units; i++) {
+        int32_t u = backwards ? table->n_units - 1 - i : i;
+        int best = -1;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            owed[p] += value_of(ilp, x, u, p);
+            bool can = allowed(search, u, p) && value_of(ilp, x, u, p) > 1e-6;
+            if (can && (best < 0 || owed[p] > owed[best])) best = p;
+        }
+        if (best < 0) best = (int)table->leanest[u];
+        owed[best] -= 1;
+        search->trial[u] = (enum weft_policy)best;
+    }
+}
+
+void weft_search_round(struct weft_search *search, const struct weft_ilp *ilp, const double *x)
+{
+    const struct weft_table *table = search->table;
+    weft_ilp_policies(ilp, x, search->trial);
+    retreat(search, ilp, x);
+    weft_search_try(search, search->trial);
+    for (int backwards = 0; backwards < 2; backwards++) {
+        diffuse(search, ilp, x, backwards != 0);
+        retreat(search, ilp, x);
+        weft_search_try(search, search->trial);
+    }
+    int32_t n = 0;
+    for (int32_t u = 0; u < table->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (p == (int)table->leanest[u] || value_of(ilp, x, u, p) < 1e-6) continue;
+            search->choices[n++] = (struct weft_search_choice){
+                .unit = u, .policy = (enum weft_policy)p, .value = value_of(ilp, x, u, p)};
+        }
+    }
+    qsort(search->choices, (size_t)n, sizeof *search->choices, compare_choices);
+    copy_policies(search, search->trial, table->leanest);
+    for (int32_t k = 0; k < n; k++) {
+        int32_t u = search->choices[k].unit;
+        enum weft_policy before = search->trial[u];
+        if (before != table->leanest[u]) continue;
+        search->trial[u] = search->choices[k].policy;
+        if (!weft_search_fits(search, search->trial)) search->trial[u] = before;
+    }
+    weft_search_try(search, search->trial);
+}
+
+/* Tries `trial`, which differs from the best; true when it became the best in time. */
+static bool improves(struct weft_search *search)
+{
+    int64_t before = search->step_ns;
+    if (!weft_search_fits(search, search->trial)) return false;
+    weft_search_try(search, search->trial);
+    return search->step_ns < before;
+}
+
+static bool improve_by_change(struct weft_search *search, int64_t most_tries)
+{
+    for (int32_t u = 0; u < search->table->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (p == (int)search->policies[u] || !allowed(search, u, p)) continue;
+            if (search->n_tried >= most_tries) return false;
+            copy_policies(search, search->trial, search->policies);
+            search->trial[u] = (enum weft_policy)p;
+            if (improves(search)) return true;
+        }
+    }
+    return false;
+}
+
+/* Neighbours first. */
+static bool improve_by_exchange(struct weft_search *search, int64_t most_tries)
+{
+    int32_t n = search->table->n_units;
+    for (int32_t distance = 1; distance < n; distance++) {
+        for (int32_t u = 0; u + distance < n; u++) {
+            int32_t v = u + distance;
+            enum weft_policy of_u = search->policies[u], of_v = search->policies[v];
+            if (of_u == of_v || !allowed(search, u, (int)of_v) || !allowed(search, v, (int)of_u))
+                continue;
+            if (search->n_tried >= most_tries) return false;
+            copy_policies(search, search->trial, search->policies);
+            search->trial[u] = of_v;
+            search->trial[v] = of_u;
+            if (improves(search)) return true;
+        }
+    }
+    return false;
+}
+
+void weft_search_improve(struct weft_search *search, int64_t most_tries, int64_t enough_ns)
+{
+    most_tries += search->n_tried;
+    while (search->step_ns > enough_ns && search->n_tried < most_tries) {
+        if (!improve_by_change(search, most_tries) && !improve_by_exchange(search, most_tries))
+            return;
+    }
+}
+
+void weft_search_result(const struct weft_search *search, struct weft_candidate *out)
+{
+    copy_policies(search, out->policies, search->policies);
+    memcpy(out->moves, search->moves, (size_t)search->n_moves * sizeof *out->moves);
+    out->n_moves = search->n_moves;
+}

@@ -1,0 +1,63 @@
+/* A search keeps the best plan found so far and tries others: policies, placed by list scheduling,
+ * or moves from elsewhere, timed by the simulator. It makes the incumbents that a solver lacks.
+ * Deterministic: what it tries depends on the problem and on counts, never on time. */
+#ifndef WEFT_SCHEDULER_SEARCH_H
+#define WEFT_SCHEDULER_SEARCH_H
+
+#include "scheduler/ilp.h"
+#include "scheduler/list.h"
+#include "scheduler/schedule.h"
+
+struct weft_search {
+    const struct weft_table *table; /* borrowed */
+    struct weft_list *list;
+    int64_t limit_bytes;
+    /* The best so far; step_ns is -1 before the first that fits. */
+    enum weft_policy *policies; /* [n_units] */
+    struct weft_move *moves;    /* [n_blocks] */
+    int32_t n_moves;
+    int64_t step_ns, peak_bytes;
+    int64_t n_tried;
+    /* Scratch: */
+    enum weft_policy *trial, *other;
+    struct weft_move *trial_moves;
+    int64_t *rows;
+    int64_t *simulation; /* for weft_simulate_plan */
+    struct weft_search_choice *choices;
+};
+
+WEFT_MUST_USE enum weft_status weft_search_create(const struct weft_table *table,
+                                                  int64_t limit_bytes, struct weft_search **out,
+                                                  struct weft_error *err);
+void weft_search_destroy(struct weft_search *search); /* accepts NULL */
+
+/* True when the policies' lean rows are within the limit. */
+bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies);
+
+/* Places the policies by every rule and keeps the best: faster, or as fast with a lower peak. Its
+ * step time; -1 when they do not fit. */
+int64_t weft_search_try(struct weft_search *search, const enum weft_policy *policies);
+
+/* Simulates moves as they are, when they fit. */
+WEFT_MUST_USE enum weft_status weft_search_try_moves(struct weft_search *search,
+                                                     const enum weft_policy *policies,
+                                                     const struct weft_move *moves, int32_t n_moves,
+                                                     struct weft_error *err);
+
+/* From the leanest policies upwards, units in order of what a change gains, while it fits. */
+void weft_search_greedy(struct weft_search *search);
+
+/* The first, the last or every n-th k units at one policy, the rest at their leanest. */
+void weft_search_patterns(struct weft_search *search);
+
+/* The policies of a solution of the relaxation, rounded by sorting and by error diffusion. */
+void weft_search_round(struct weft_search *search, const struct weft_ilp *ilp, const double *x);
+
+/* Changes of one unit, then exchanges between two, as long as they help; at most most_tries, and
+ * not beyond enough_ns. */
+void weft_search_improve(struct weft_search *search, int64_t most_tries, int64_t enough_ns);
+
+/* Copies the best to a planner's candidate. */
+void weft_search_result(const struct weft_search *search, struct weft_candidate *out);
+
+#endif

@@ -1,0 +1,202 @@
+#include "scheduler/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows)
+{
+    bool wraps = hold->first > hold->last;
+    for (int32_t s = 0; s < n_slots; s++) {
+        bool held =
+            wraps ? s >= hold->first || s <= hold->last : s >= hold->first && s <= hold->last;
+        if (held) rows[s] += hold->bytes;
+    }
+}
+
+static bool is_gather(const struct weft_item *item)
+{
+    return item->kind == WEFT_ALL_GATHER;
+}
+
+/* Insertion sorts: a few hundred items, once. */
+static void sort_items(const struct weft_problem *problem, int32_t *items, int32_t n, bool by_last)
+{
+    for (int32_t i = 1; i < n; i++) {
+        int32_t moving = items[i], at = i;
+        const struct weft_item *item = &problem->items[moving].item;
+        while (at > 0) {
+            const struct weft_item *before = &problem->items[items[at - 1]].item;
+            int32_t order = by_last ? before->last - item->last : 0;
+            if (order == 0) order = before->first - item->first;
+            if (order <= 0) break;
+            items[at] = items[at - 1];
+            at--;
+        }
+        items[at] = moving;
+    }
+}
+
+static enum weft_status make_arrays(struct weft_table *table, struct weft_error *err)
+{
+    size_t n_slots = (size_t)table->n_slots, n_units = (size_t)table->n_units;
+    size_t rows = n_units * WEFT_POLICY_COUNT * n_slots;
+    table->common = weft_pool_array(&table->pool, n_slots, sizeof *table->common);
+    table->fixed = weft_pool_array(&table->pool, rows, sizeof *table->fixed);
+    table->lean = weft_pool_array(&table->pool, rows, sizeof *table->lean);
+    table->gathers = weft_pool_array(&table->pool, (size_t)table->n_items, sizeof *table->gathers);
+    table->reductions =
+        weft_pool_array(&table->pool, (size_t)table->n_items, sizeof *table->reductions);
+    table->leanest = weft_pool_array(&table->pool, n_units, sizeof *table->leanest);
+    table->slotwise_least = weft_pool_array(&table->pool, n_slots, sizeof *table->slotwise_least);
+    bool ok = table->slotwise_least && table->common && table->fixed && table->lean &&
+              table->gathers && table->reductions && table->leanest;
+    return ok ? WEFT_OK : weft_fail_memory(err, "a scheduler's table");
+}
+
+static void fill_items(struct weft_table *table)
+{
+    const struct weft_problem *problem = table->problem;
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (is_gather(item)) {
+            table->gathers[table->n_gathers++] = i;
+        } else {
+            table->reductions[table->n_reductions++] = i;
+        }
+        table->n_blocks += item->n_blocks;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (!(item->policies >> p & 1u)) continue;
+            int32_t slot = is_gather(item) ? item->last : item->first;
+            table->lean[weft_table_row(table, item->unit, p) + (size_t)slot] +=
+                item->n_blocks * item->stair_bytes;
+        }
+    }
+    sort_items(problem, table->gathers, table->n_gathers, true);
+    sort_items(problem, table->reductions, table->n_reductions, false);
+}
+
+static void fill_rows(struct weft_table *table)
+{
+    const struct weft_problem *problem = table->problem;
+    size_t n_slots = (size_t)table->n_slots;
+    for (int32_t i = 0; i < problem->n_common; i++)
+        weft_hold_add(&problem->common[i], table->n_slots, table->common);
+    for (int32_t u = 0; u < table->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            int64_t *row = &table->fixed[weft_table_row(table, u, p)];
+            for (int32_t i = 0; i < unit->n_holds[p]; i++)
+                weft_hold_add(&unit->holds[p][i], table->n_slots, row);
+            memcpy(&table->lean[weft_table_row(table, u, p)], row, n_slots * sizeof *row);
+        }
+    }
+}
+
+/* Upper limits of memory and of channel time: the sum over units of the worst of their policies. */
+static void fill_most(struct weft_table *table)
+{
+    const struct weft_problem *problem = table->problem;
+    int64_t most_common = 0;
+    for (int32_t s = 0; s < table->n_slots; s++)
+        if (table->common[s] > most_common) most_common = table->common[s];
+    table->most_bytes = most_common;
+    for (int32_t u = 0; u < table->n_units; u++) {
+        int64_t most_bytes = 0, most_ns = 0;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (!(problem->units[u].policies >> p & 1u)) continue;
+            const int64_t *row = &table->fixed[weft_table_row(table, u, p)];
+            int64_t bytes = 0, ns = 0, stairs = 0;
+            for (int32_t s = 0; s < table->n_slots; s++)
+                if (row[s] > bytes) bytes = row[s];
+            for (int32_t i = 0; i < table->n_items; i++) {
+                const struct weft_problem_item *item = &problem->items[i];
+                if (item->item.unit != u || !(item->item.policies >> p & 1u)) continue;
+                stairs += item->item.n_blocks * item->item.stair_bytes;
+                ns += item->item.n_blocks * item->block_ns;
+            }
+            if (bytes + stairs > most_bytes) most_bytes = bytes + stairs;
+            if (ns > most_ns) most_ns = ns;
+        }
+        table->most_bytes += most_bytes;
+        table->most_channel_ns += most_ns;
+    }
+}
+
+enum weft_status weft_table_create(const struct weft_problem *problem, struct weft_table **out,
+                                   struct weft_error *err)
+{
+    enum weft_status status;
+    struct weft_table *table = calloc(1, sizeof *table);
+    if (!table) return weft_fail_memory(err, "a scheduler's table");
+    table->problem = problem;
+    table->n_slots = problem->n_slots;
+    table->n_units = problem->n_units;
+    table->n_items = problem->n_items;
+    WEFT_TRY_GOTO(fail, make_arrays(table, err));
+    fill_rows(table);
+    fill_items(table);
+    fill_most(table);
+    WEFT_TRY_GOTO(fail, weft_table_find_least(table, err));
+    *out = table;
+    return WEFT_OK;
+fail:
+    weft_table_destroy(table);
+    return status;
+}
+
+void weft_table_destroy(struct weft_table *table)
+{
+    if (!table) return;
+    weft_pool_finish(&table->pool);
+    free(table);
+}
+
+int64_t weft_table_slot_ns(const struct weft_table *table, const enum weft_policy *policies,
+                           int32_t slot)
+{
+    const struct weft_problem *problem = table->problem;
+    if (problem->slots[slot].kind != WEFT_SLOT_UPDATE) return problem->slot_ns[slot];
+    int32_t unit = problem->slots[slot].index;
+    return problem->units[unit].update_ns[policies[unit]];
+}
+
+static void sum_rows(const struct weft_table *table, const enum weft_policy *policies,
+                     const int64_t *of, int64_t *rows)
+{
+    memcpy(rows, table->common, (size_t)table->n_slots * sizeof *rows);
+    for (int32_t u = 0; u < table->n_units; u++) {
+        const int64_t *row = &of[weft_table_row(table, u, policies[u])];
+        for (int32_t s = 0; s < table->n_slots; s++)
+            rows[s] += row[s];
+    }
+}
+
+int64_t weft_table_lean_rows(const struct weft_table *table, const enum weft_policy *policies,
+                             int64_t *rows, int32_t *peak_slot)
+{
+    int32_t peak = 0;
+    sum_rows(table, policies, table->lean, rows);
+    for (int32_t s = 1; s < table->n_slots; s++)
+        if (rows[s] > rows[peak]) peak = s;
+    if (peak_slot) *peak_slot = peak;
+    return rows[peak];
+}
+
+void weft_table_fixed_rows(const struct weft_table *table, const enum weft_policy *policies,
+                           int64_t *rows)
+{
+    sum_rows(table, policies, table->fixed, rows);
+}
+
+void weft_table_move_rows(const struct weft_table *table, const enum weft_policy *policies,
+                          const struct weft_move *moves, int32_t n_moves, int64_t *rows)
+{
+    sum_rows(table, policies, table->fixed, rows);
+    for (int32_t k = 0; k < n_moves; k++) {
+        const struct weft_item *item = &table->problem->items[moves[k].item].item;
+        int32_t first = is_gather(item) ? moves[k].slot : item->first;
+        int32_t last = is_gather(item) ? item->last : moves[k].slot;
+        for (int32_t s = first; s <= last; s++)
+            rows[s] += item->stair_bytes;
+    }
+}

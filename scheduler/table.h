@@ -1,0 +1,72 @@
+/* A table is a problem made quick to ask: what every unit holds in every slot under every policy,
+ * and its items in the orders in which planners walk them. `fixed` is what a policy holds whatever
+ * its blocks do; `lean` adds the least that its blocks must: gathers in the last slot of their
+ * window, reductions in the first. Policies fit a limit if and only if their lean rows do. */
+#ifndef WEFT_SCHEDULER_TABLE_H
+#define WEFT_SCHEDULER_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "plan/plan.h"
+#include "plan/problem.h"
+
+struct weft_table {
+    struct weft_pool pool;
+    const struct weft_problem *problem; /* borrowed */
+    int32_t n_slots, n_units, n_items;
+    int64_t *common;       /* [n_slots] */
+    int64_t *fixed, *lean; /* [n_units][WEFT_POLICY_COUNT][n_slots]; see weft_table_row */
+    int32_t *gathers;      /* AllGather items by last, first, index */
+    int32_t n_gathers;
+    int32_t *reductions; /* other items by first, index */
+    int32_t n_reductions;
+    int32_t n_blocks;           /* of all items: the most moves of any plan */
+    int64_t most_bytes;         /* no plan holds more in any slot */
+    int64_t most_channel_ns;    /* no plan moves more, agree_ns apart */
+    enum weft_policy *leanest;  /* [n_units]: policies with the least limit found */
+    int64_t least_bytes;        /* largest row of their lean placement */
+    int32_t least_slot;         /* where it is */
+    int64_t *slotwise_least;    /* [n_slots]: common, and every unit at its least in this slot */
+    int64_t least_proven_bytes; /* no plan needs less: == least_bytes when that is proven */
+};
+
+WEFT_MUST_USE enum weft_status weft_table_create(const struct weft_problem *problem,
+                                                 struct weft_table **out, struct weft_error *err);
+void weft_table_destroy(struct weft_table *table); /* accepts NULL */
+
+/* Offset of a unit's and policy's row in `fixed` and `lean`. */
+static inline size_t weft_table_row(const struct weft_table *table, int32_t unit, int policy)
+{
+    return ((size_t)unit * WEFT_POLICY_COUNT + (size_t)policy) * (size_t)table->n_slots;
+}
+
+/* True when the item exists under these policies. */
+static inline bool weft_item_active(const struct weft_item *item, const enum weft_policy *policies)
+{
+    return (item->policies >> policies[item->unit] & 1u) != 0;
+}
+
+/* Compute time of a slot under these policies. */
+int64_t weft_table_slot_ns(const struct weft_table *table, const enum weft_policy *policies,
+                           int32_t slot);
+
+/* Sums common and lean (or fixed) rows into rows[n_slots]; the largest, and its slot when
+ * `peak_slot` is not NULL. */
+int64_t weft_table_lean_rows(const struct weft_table *table, const enum weft_policy *policies,
+                             int64_t *rows, int32_t *peak_slot);
+void weft_table_fixed_rows(const struct weft_table *table, const enum weft_policy *policies,
+                           int64_t *rows);
+
+/* Memory rows of policies with moves, as placed (before normal form, which holds no more). */
+void weft_table_move_rows(const struct weft_table *table, const enum weft_policy *policies,
+                          const struct weft_move *moves, int32_t n_moves, int64_t *rows);
+
+/* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
+void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);
+
+/* Fills slotwise_least, leanest, least_bytes, least_slot, least_proven_bytes (least.c). */
+WEFT_MUST_USE enum weft_status weft_table_find_least(struct weft_table *table,
+                                                     struct weft_error *err);
+
+#endif

@@ -54,7 +54,7 @@ enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_p
 static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_s,
                                 struct weft_error *err)
 {
-    enum { M = 512, N = 384, K = 448, RUNS = 4 };
+    enum { M = 384, N = 320, K = 448, RUNS = 3 };
     static const bool transposed[3][2] = {{false, true}, {false, false}, {true, false}};
     float *numbers = calloc((size_t)(M * K + K * N + M * N), sizeof(float));
     if (!numbers) return weft_fail_memory(err, "the matrices that measure GEMM libraries");

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "runtime/device/device.h"
-#include "tests/runtime/comm/ranks.h"
+#include "tests/runtime/comm/site.h"
 
 enum { ELEMENT_BYTES = sizeof(float), ARENA_BYTES = 1 << 18, FROM = 256, TO = 1 << 17 };
 
@@ -38,39 +37,20 @@ static float backward_sum_of(int32_t ranks, int64_t element)
     return sum;
 }
 
-struct site {
-    int32_t rank, ranks;
-    struct weft_comm *comm;
-    struct weft_device *device;
-    struct weft_stream *channel;
-    unsigned char *arena;
-};
-
-static void synchronise(struct site *s)
-{
-    struct weft_error err = {.status = WEFT_OK};
-    CHECK(weft_stream_synchronise(s->channel, &err) == WEFT_OK, "%s", err.text);
-}
-
-static float *floats_at(struct site *s, int64_t offset)
-{
-    return (float *)(void *)(s->arena + offset);
-}
-
 /* Fills the arena with the sentinel, and n values of this rank at `offset`. */
 static void fill(struct site *s, int64_t offset, int64_t n, int64_t first)
 {
-    float *all = floats_at(s, 0);
+    float *all = site_floats(s, 0);
     for (int64_t i = 0; i < ARENA_BYTES / ELEMENT_BYTES; i++)
         all[i] = sentinel;
     for (int64_t i = 0; i < n; i++)
-        floats_at(s, offset)[i] = value_of(s->rank, first + i);
+        site_floats(s, offset)[i] = value_of(s->rank, first + i);
 }
 
 /* Whether nothing but [offset, offset + n elements) and [FROM, + m elements) was written. */
 static void check_untouched(struct site *s, int64_t offset, int64_t n, int64_t m)
 {
-    const float *all = floats_at(s, 0);
+    const float *all = site_floats(s, 0);
     int64_t from = FROM / ELEMENT_BYTES, to = offset / ELEMENT_BYTES;
     for (int64_t i = 0; i < ARENA_BYTES / ELEMENT_BYTES; i++) {
         if ((i >= from && i < from + m) || (i >= to && i < to + n)) continue;
@@ -91,9 +71,9 @@ static void test_all_gather(struct site *s, int64_t n, bool in_place)
         .full_offset = TO, .slice_offset = in_place ? -1 : FROM, .slice_elements = n};
     fill(s, in_place ? TO + s->rank * slice_bytes : FROM, n, 0);
     weft_comm_all_gather(s->comm, s->channel, &block);
-    synchronise(s);
+    site_synchronise(s);
     for (int64_t i = 0; i < n * s->ranks; i++)
-        check_bits(floats_at(s, TO) + i, value_of((int32_t)(i / n), i % n), "all_gather", i);
+        check_bits(site_floats(s, TO) + i, value_of((int32_t)(i / n), i % n), "all_gather", i);
     check_untouched(s, TO, n * s->ranks, in_place ? 0 : n);
 }
 
@@ -104,13 +84,13 @@ static void test_reduce_scatter(struct site *s, int64_t n, bool in_place)
     int64_t to = in_place ? FROM + s->rank * n * ELEMENT_BYTES : TO;
     fill(s, FROM, n * s->ranks, 0);
     weft_comm_reduce_scatter(s->comm, s->channel, &block);
-    synchronise(s);
+    site_synchronise(s);
     for (int64_t i = 0; i < n; i++) {
-        check_bits(floats_at(s, to) + i, sum_of(s->ranks, s->rank * n + i), "reduce_scatter", i);
+        check_bits(site_floats(s, to) + i, sum_of(s->ranks, s->rank * n + i), "reduce_scatter", i);
     }
     for (int64_t i = 0; i < n * s->ranks; i++) { /* the source stays, but for the result */
         if (in_place && i / n == s->rank) continue;
-        check_bits(floats_at(s, FROM) + i, value_of(s->rank, i), "source of reduce_scatter", i);
+        check_bits(site_floats(s, FROM) + i, value_of(s->rank, i), "source of reduce_scatter", i);
     }
     check_untouched(s, to, n, n * s->ranks);
 }
@@ -120,9 +100,9 @@ static void test_all_reduce(struct site *s, int64_t n)
     const struct weft_comm_block block = {.full_offset = FROM, .slice_elements = n};
     fill(s, FROM, n * s->ranks, 0);
     weft_comm_all_reduce(s->comm, s->channel, &block);
-    synchronise(s);
+    site_synchronise(s);
     for (int64_t i = 0; i < n * s->ranks; i++)
-        check_bits(floats_at(s, FROM) + i, sum_of(s->ranks, i), "all_reduce", i);
+        check_bits(site_floats(s, FROM) + i, sum_of(s->ranks, i), "all_reduce", i);
     check_untouched(s, FROM, n * s->ranks, 0);
 }
 
@@ -133,7 +113,7 @@ static void test_agree(struct site *s, int64_t words)
     for (int64_t i = 0; i < words; i++)
         from[i] = weft_rng_u64(9, (uint64_t)s->rank, (uint64_t)i);
     weft_comm_agree(s->comm, s->channel, FROM, TO, words, 0);
-    synchronise(s);
+    site_synchronise(s);
     for (int64_t i = 0; i < words; i++) {
         uint64_t sum = 0;
         for (int32_t rank = 0; rank < s->ranks; rank++)
@@ -152,12 +132,12 @@ static void test_chain(struct site *s)
     const struct weft_comm_block reduce = {
         .full_offset = TO, .slice_offset = FROM, .slice_elements = N};
     for (int i = 0; i < N; i++)
-        floats_at(s, FROM)[i] = (float)(i % 5);
+        site_floats(s, FROM)[i] = (float)(i % 5);
     for (int round = 0; round < ROUNDS; round++) {
         weft_comm_all_gather(s->comm, s->channel, &gather);
         weft_comm_reduce_scatter(s->comm, s->channel, &reduce);
     }
-    synchronise(s);
+    site_synchronise(s);
     /* Each round multiplies by the number of ranks, exactly, until it overflows at 3 and 4. */
     for (int i = 0; i < N; i++) {
         float expected = (float)(i % 5);
@@ -166,7 +146,7 @@ static void test_chain(struct site *s)
             for (int32_t rank = 1; rank < s->ranks; rank++)
                 expected += once;
         }
-        check_bits(floats_at(s, FROM) + i, expected, "chain", i);
+        check_bits(site_floats(s, FROM) + i, expected, "chain", i);
     }
 }
 
@@ -194,17 +174,11 @@ static void test_exchange(struct site *s)
 static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
 {
     (void)argument;
-    struct weft_error err = {.status = WEFT_OK};
     struct weft_comm_options options = ranks_options(rank, ranks);
-    struct site s = {.rank = rank, .ranks = ranks->n};
-    void *arena;
-    CHECK(weft_comm_open("local", &options, &s.comm, &err) == WEFT_OK, "%s", err.text);
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
     CHECK(weft_comm_rank(s.comm) == rank && weft_comm_ranks(s.comm) == ranks->n, "rank");
     CHECK(strcmp(weft_comm_describe(s.comm), "local") == 0, "%s", weft_comm_describe(s.comm));
-    CHECK(weft_device_open("cpu", WEFT_CLOCK_WALL, &s.device, &err) == WEFT_OK, "%s", err.text);
-    CHECK(weft_stream_create(s.device, "channel", &s.channel, &err) == WEFT_OK, "%s", err.text);
-    CHECK(weft_comm_map_arena(s.comm, ARENA_BYTES, &arena, &err) == WEFT_OK, "%s", err.text);
-    s.arena = arena;
     for (int i = 0; i < N_SIZES; i++) {
         test_all_gather(&s, sizes[i], false);
         test_all_gather(&s, sizes[i], true);
@@ -215,10 +189,7 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
     }
     test_chain(&s);
     test_exchange(&s);
-    weft_comm_unmap_arena(s.comm);
-    weft_stream_destroy(s.channel);
-    weft_device_close(s.device);
-    weft_comm_close(s.comm);
+    site_close(&s);
     return 0;
 }
 

@@ -1,0 +1,316 @@
+#define _GNU_SOURCE /* memfd_create */
+#include "runtime/launch/launch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "runtime/launch/spawn.h"
+
+enum { NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
+
+static const int64_t never_ns = INT64_MAX;
+static const int64_t ask_after_ns = INT64_C(500) * NS_PER_MS;   /* after the first failure */
+static const int64_t kill_after_ns = INT64_C(1500) * NS_PER_MS; /* after the first failure */
+static const int64_t default_grace_ns = INT64_C(30) * NS_PER_S;
+static const int64_t look_ns = INT64_C(1) * NS_PER_S;
+
+struct child {
+    pid_t pid; /* 0: not started */
+    bool ended;
+    int status; /* as waitpid gives it */
+};
+
+struct watch {
+    const struct weft_launch_options *options;
+    struct child *children; /* [ranks] */
+    int control_fd;
+    int *arena_fds;                /* [ranks] */
+    sigset_t signals;              /* that the launcher takes */
+    sigset_t mask;                 /* before */
+    struct sigaction child_action; /* before */
+    int32_t first;                 /* rank that failed first, or -1 */
+    int stop_signal;               /* the first that was passed on, or 0 */
+    int64_t ask_ns;                /* when to send SIGTERM */
+    int64_t kill_ns;               /* when to send SIGKILL */
+    bool interfered; /* one of them was sent: who ends from now on did not fail by itself */
+};
+
+/* Signals: taken one at a time by waiting for them, so there is no handler and no global state */
+
+static void add_unless_ignored(sigset_t *set, int signal_number)
+{
+    struct sigaction action;
+    if (sigaction(signal_number, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+        sigaddset(set, signal_number);
+}
+
+static void take_signals(struct watch *w)
+{
+    /* Ignored SIGCHLD would lose the ranks' exit codes. */
+    struct sigaction wait_for_children = {.sa_handler = SIG_DFL};
+    sigemptyset(&wait_for_children.sa_mask);
+    sigaction(SIGCHLD, &wait_for_children, &w->child_action);
+    sigemptyset(&w->signals);
+    sigaddset(&w->signals, SIGCHLD);
+    sigaddset(&w->signals, SIGUSR1);
+    sigaddset(&w->signals, SIGTERM);
+    add_unless_ignored(&w->signals, SIGINT);
+    add_unless_ignored(&w->signals, SIGHUP); /* nohup */
+    pthread_sigmask(SIG_BLOCK, &w->signals, &w->mask);
+}
+
+static void give_back_signals(struct watch *w)
+{
+    sigaction(SIGCHLD, &w->child_action, NULL);
+    pthread_sigmask(SIG_SETMASK, &w->mask, NULL);
+}
+
+static void send_all(struct watch *w, int signal_number)
+{
+    for (int32_t i = 0; i < w->options->ranks; i++) {
+        /* One that has ended but was not waited for still owns its number. */
+        if (w->children[i].pid > 0 && !w->children[i].ended)
+            kill(w->children[i].pid, signal_number);
+    }
+}
+
+/* What came of a child */
+
+static bool has_failed(const struct child *child)
+{
+    return child->ended && !(WIFEXITED(child->status) && WEXITSTATUS(child->status) == 0);
+}
+
+static bool has_stopped(const struct child *child)
+{
+    return WIFEXITED(child->status) &&
+           WEXITSTATUS(child->status) == weft_status_exit_code(WEFT_E_STOPPED);
+}
+
+/* How much it looks like the cause of the others' failures; 0 when it has not failed. */
+static int weight_of_cause(const struct child *child)
+{
+    if (!has_failed(child)) return 0;
+    if (WIFSIGNALED(child->status)) return 3;
+    return WEXITSTATUS(child->status) == weft_status_exit_code(WEFT_E_LOST) ? 1 : 2;
+}
+
+/* Whether the child has ended, remembering how. */
+static bool has_ended(struct child *child)
+{
+    pid_t ended = waitpid(child->pid, &child->status, WNOHANG);
+    if (ended == 0 || (ended < 0 && errno == EINTR)) return false;
+    /* Somebody else in this process waited for it: how it ended is lost. */
+    if (ended < 0) child->status = weft_status_exit_code(WEFT_E_INTERNAL) << 8;
+    child->ended = true;
+    return true;
+}
+
+/* Takes note of the first failure, and sets when the others are made to end. */
+static void blame(struct watch *w, int32_t rank)
+{
+    int64_t now_ns = weft_clock_now_ns();
+    w->first = rank;
+    if (has_stopped(&w->children[rank])) {
+        /* It was asked to stop, as the others were: they may still be saving. */
+        if (w->kill_ns == never_ns) w->kill_ns = now_ns + w->options->stop_grace_ns;
+        return;
+    }
+    if (w->ask_ns == never_ns) w->ask_ns = now_ns + ask_after_ns;
+    if (w->kill_ns > now_ns + kill_after_ns) w->kill_ns = now_ns + kill_after_ns;
+}
+
+/* Collects who has ended; returns how many still run. A rank that leaves with an error of its own
+ * makes its peers fail with WEFT_E_LOST, and they may be faster out of the door: until the launcher
+ * interferes, a better cause replaces the one found first. */
+static int32_t collect(struct watch *w)
+{
+    int32_t running = 0, cause = w->first;
+    for (int32_t i = 0; i < w->options->ranks; i++) {
+        struct child *child = &w->children[i];
+        if (child->pid <= 0 || child->ended) continue;
+        if (!has_ended(child)) {
+            running++;
+            continue;
+        }
+        int best = cause < 0 ? 0 : weight_of_cause(&w->children[cause]);
+        if (weight_of_cause(child) > best) cause = i;
+    }
+    if (cause != w->first && (w->first < 0 || !w->interfered)) blame(w, cause);
+    return running;
+}
+
+static void pass_on(struct watch *w, int signal_number)
+{
+    int64_t now_ns = weft_clock_now_ns();
+    if (signal_number != SIGUSR1) {
+        if (w->stop_signal != 0) {
+            w->kill_ns = now_ns;
+        } else {
+            w->stop_signal = signal_number;
+            if (w->kill_ns == never_ns) w->kill_ns = now_ns + w->options->stop_grace_ns;
+        }
+    }
+    send_all(w, signal_number);
+}
+
+/* Waits for a signal until something is due. */
+static void wait_for_signal(struct watch *w)
+{
+    int64_t now_ns = weft_clock_now_ns();
+    int64_t due_ns = now_ns + look_ns;
+    if (w->ask_ns < due_ns) due_ns = w->ask_ns;
+    if (w->kill_ns < due_ns) due_ns = w->kill_ns;
+    int64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
+    struct timespec timeout = {.tv_sec = (time_t)(left_ns / NS_PER_S),
+                               .tv_nsec = (long)(left_ns % NS_PER_S)};
+    int signal_number = sigtimedwait(&w->signals, NULL, &timeout);
+    if (signal_number > 0 && signal_number != SIGCHLD) pass_on(w, signal_number);
+}
+
+static void see_to_the_end(struct watch *w)
+{
+    while (collect(w) > 0) {
+        int64_t now_ns = weft_clock_now_ns();
+        if (now_ns >= w->kill_ns) {
+            w->interfered = true;
+            send_all(w, SIGKILL);
+            w->kill_ns = now_ns + look_ns;
+        } else if (now_ns >= w->ask_ns) {
+            w->interfered = true;
+            send_all(w, SIGTERM);
+            w->ask_ns = never_ns;
+        }
+        wait_for_signal(w);
+    }
+}
+
+/* Verdict */
+
+static enum weft_status judge(const struct watch *w, struct weft_launch_outcome *outcome,
+                              struct weft_error *err)
+{
+    *outcome = (struct weft_launch_outcome){.rank = w->first};
+    if (w->first < 0) return WEFT_OK;
+    const struct child *child = &w->children[w->first];
+    if (WIFSIGNALED(child->status)) {
+        outcome->signal_number = WTERMSIG(child->status);
+    } else {
+        outcome->exit_code = WEXITSTATUS(child->status);
+    }
+    enum weft_status status = weft_status_of_exit_code(outcome->exit_code);
+    if (w->stop_signal != 0 &&
+        (outcome->signal_number != 0 || status == WEFT_E_LOST || status == WEFT_E_STOPPED)) {
+        return weft_fail(err, WEFT_E_STOPPED, "stopped by %s, which was passed on to all ranks",
+                         strsignal(w->stop_signal));
+    }
+    if (outcome->signal_number != 0) {
+        return weft_fail(err, WEFT_E_LOST, "rank %d (process %d) was killed by signal %d (%s)%s",
+                         w->first, (int)child->pid, outcome->signal_number,
+                         strsignal(outcome->signal_number),
+                         outcome->signal_number == SIGKILL
+                             ? ": if nobody sent it, the system ran out of memory (see dmesg); a "
+                               "lower memory limit helps"
+                             : "");
+    }
+    if (status == WEFT_E_STOPPED) {
+        return weft_fail(err, status, "rank %d was asked to stop, and all ranks did", w->first);
+    }
+    return weft_fail(err, status,
+                     "rank %d failed first, with exit code %d (%s); the other ranks "
+                     "were ended. Its own message says why",
+                     w->first, outcome->exit_code, weft_status_text(status));
+}
+
+/* Beginning and end */
+
+static enum weft_status make_memory(struct watch *w, struct weft_error *err)
+{
+    w->control_fd = memfd_create("weft-control", MFD_CLOEXEC);
+    bool failed =
+        w->control_fd < 0 || ftruncate(w->control_fd, (off_t)w->options->control_bytes) != 0;
+    for (int32_t i = 0; i < w->options->ranks && !failed; i++) {
+        w->arena_fds[i] = memfd_create("weft-arena", MFD_CLOEXEC);
+        failed = w->arena_fds[i] < 0;
+    }
+    if (!failed) return WEFT_OK;
+    return weft_fail(err, WEFT_E_SYSTEM, "cannot make shared memory for %d ranks: %s%s",
+                     w->options->ranks, strerror(errno),
+                     errno == EMFILE ? ": raise the limit of open files (ulimit -n)" : "");
+}
+
+static enum weft_status start_all(struct watch *w, struct weft_error *err)
+{
+    const struct weft_spawn spawn = {
+        .options = w->options,
+        .control_fd = w->control_fd,
+        .arena_fds = w->arena_fds,
+        .signals = &w->mask,
+        .threads = weft_spawn_threads(w->options->threads, w->options->ranks),
+    };
+    for (int32_t i = 0; i < w->options->ranks; i++) {
+        enum weft_status status = weft_spawn_rank(&spawn, i, &w->children[i].pid, err);
+        if (status == WEFT_OK) continue;
+        send_all(w, SIGKILL);
+        return status;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status run(struct watch *w, struct weft_launch_outcome *outcome,
+                            struct weft_error *err)
+{
+    WEFT_TRY(make_memory(w, err));
+    take_signals(w);
+    enum weft_status status = start_all(w, err);
+    see_to_the_end(w);
+    give_back_signals(w);
+    return status != WEFT_OK ? status : judge(w, outcome, err);
+}
+
+static void finish(struct watch *w)
+{
+    if (w->control_fd >= 0) close(w->control_fd);
+    for (int32_t i = 0; w->arena_fds != NULL && i < w->options->ranks; i++) {
+        if (w->arena_fds[i] >= 0) close(w->arena_fds[i]);
+    }
+    free(w->arena_fds);
+    free(w->children);
+}
+
+enum weft_status weft_launch(const struct weft_launch_options *asked,
+                             struct weft_launch_outcome *outcome, struct weft_error *err)
+{
+    if (asked->ranks < 1 || asked->ranks > WEFT_LAUNCH_MOST_RANKS) {
+        return weft_fail(err, WEFT_E_USAGE, "%d local ranks: 1 to %d can be started", asked->ranks,
+                         WEFT_LAUNCH_MOST_RANKS);
+    }
+    struct weft_launch_options options = *asked;
+    struct weft_launch_outcome unwanted;
+    if (options.stop_grace_ns <= 0) options.stop_grace_ns = default_grace_ns;
+    size_t ranks = (size_t)options.ranks;
+    struct watch w = {
+        .options = &options,
+        .control_fd = -1,
+        .children = calloc(ranks, sizeof *w.children),
+        .arena_fds = malloc(ranks * sizeof *w.arena_fds),
+        .first = -1,
+        .ask_ns = never_ns,
+        .kill_ns = never_ns,
+    };
+    for (size_t i = 0; w.arena_fds != NULL && i < ranks; i++)
+        w.arena_fds[i] = -1;
+    enum weft_status status = w.children != NULL && w.arena_fds != NULL
+                                  ? run(&w, outcome != NULL ? outcome : &unwanted, err)
+                                  : weft_fail_memory(err, "a launch");
+    finish(&w);
+    return status;
+}

@@ -1,0 +1,64 @@
+/* To launch is to start the local ranks of a job and to see them to their end. Ranks are processes
+ * made by exec, each in a session of its own, with the shared memory of the local communicator
+ * inherited as descriptors; they end with the launcher, whatever ends it, and leave nothing behind.
+ * To meet (rendezvous) is the rank's side: who am I, how many are we, where is the memory. */
+#ifndef WEFT_RUNTIME_LAUNCH_LAUNCH_H
+#define WEFT_RUNTIME_LAUNCH_LAUNCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { WEFT_LAUNCH_MOST_RANKS = 1024 };
+
+struct weft_launch_options {
+    int32_t ranks;        /* 1 to WEFT_LAUNCH_MOST_RANKS */
+    const char *path;     /* of the program; NULL = this one */
+    char *const *argv;    /* what every rank gets, from argv[0], NULL at the end */
+    size_t control_bytes; /* weft_comm_control_bytes(ranks) */
+    const int *fds;       /* [n_fds] handed to every rank under the same numbers, beside 0, 1, 2 */
+    int32_t n_fds;
+    /* [n_environment] "NAME=value", beside what this process has. */
+    const char *const *environment;
+    int32_t n_environment;
+    int64_t threads;       /* compute threads of a rank; 0 = cores / ranks */
+    int64_t stop_grace_ns; /* from a first SIGINT, SIGTERM or SIGHUP to SIGKILL; 0 = 30 s */
+};
+
+struct weft_launch_outcome {
+    int32_t rank;                 /* that failed first, -1 when none did */
+    int exit_code, signal_number; /* its; 0 */
+};
+
+/* Starts the ranks and blocks until all have ended; none is left on return. Ranks read nothing from
+ * stdin and share stdout and stderr. WEFT_OK when all ended with 0. Otherwise the first that
+ * failed decides: killed by a signal is WEFT_E_LOST, an exit code is its status, and the text names
+ * rank and cause; the others have half a second to notice by themselves, then get SIGTERM, and
+ * SIGKILL at one and a half.
+ * SIGINT, SIGTERM and SIGHUP are passed on, which makes the result WEFT_E_STOPPED unless the ranks
+ * finish all the same; the second one kills. SIGUSR1 is passed on. WEFT_E_SYSTEM, WEFT_E_NO_INPUT
+ * when ranks cannot be started. `outcome` may be NULL.
+ * Call it from the thread that outlives the ranks, with no other thread that takes signals. */
+WEFT_MUST_USE enum weft_status weft_launch(const struct weft_launch_options *options,
+                                           struct weft_launch_outcome *outcome,
+                                           struct weft_error *err);
+
+struct weft_rendezvous {
+    int32_t rank, ranks;
+    int control_fd; /* -1: a single process that was not launched */
+    int *arena_fds; /* [ranks], or NULL */
+};
+
+/* Reads what the launcher left in the environment; rank 0 of 1 when there is nothing.
+ * WEFT_E_ENVIRONMENT under a launcher that is not ours (torchrun, mpirun, srun) with more than one
+ * rank, saying what works; WEFT_E_DATA when it makes no sense. Finish takes {0} too, and closes the
+ * descriptors, which nobody else does. */
+WEFT_MUST_USE enum weft_status weft_rendezvous_from_environment(struct weft_rendezvous *out,
+                                                                struct weft_error *err);
+void weft_rendezvous_finish(struct weft_rendezvous *rendezvous);
+
+/* Compute threads of this rank: `asked`, or its share of the cores when that is 0; at least 1. */
+int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked);
+
+#endif

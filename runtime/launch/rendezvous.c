@@ -1,0 +1,134 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/launch/launch.h"
+#include "runtime/launch/spawn.h"
+
+/* Variables by which other launchers number their processes: the first complete pair wins. */
+static const struct {
+    const char *rank, *ranks, *launcher;
+    const char *also; /* must be set too, or NULL: a batch script has Slurm's pair without a step */
+} strangers[] = {
+    {"RANK", "WORLD_SIZE", "torchrun", NULL},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", NULL},
+    {"PMI_RANK", "PMI_SIZE", "an MPI launcher (PMI)", NULL},
+    {"SLURM_PROCID", "SLURM_NTASKS", "srun", "SLURM_STEP_ID"},
+};
+enum { STRANGERS = sizeof strangers / sizeof strangers[0] };
+
+/* The number that fills `text` up to a comma or its end; *rest is what comes after the comma. */
+static bool read_number(const char *text, int32_t most, int32_t *out, const char **rest)
+{
+    if (text == NULL || *text < '0' || *text > '9') return false;
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno != 0 || value > most || (*end != '\0' && *end != ',')) return false;
+    *out = (int32_t)value;
+    *rest = *end == ',' ? end + 1 : end;
+    return true;
+}
+
+static bool read_variable(const char *name, int32_t most, int32_t *out)
+{
+    const char *rest, *text = getenv(name);
+    return read_number(text, most, out, &rest) && strchr(text, ',') == NULL;
+}
+
+/* Open, and not for whoever this rank may start. */
+static bool take_fd(int fd)
+{
+    return fd > STDERR_FILENO && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static enum weft_status refuse_strangers(struct weft_error *err)
+{
+    for (int i = 0; i < STRANGERS; i++) {
+        int32_t rank, ranks;
+        if (strangers[i].also != NULL && getenv(strangers[i].also) == NULL) continue;
+        if (!read_variable(strangers[i].rank, INT32_MAX, &rank) ||
+            !read_variable(strangers[i].ranks, INT32_MAX, &ranks) || ranks <= 1)
+            continue;
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "this looks like rank %d of %d of %s (%s and %s are set), but this build "
+                         "of Weft runs only local ranks, which it starts itself: start one process "
+                         "with `-n %d`, or unset these variables",
+                         rank, ranks, strangers[i].launcher, strangers[i].rank, strangers[i].ranks,
+                         ranks);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status fail_variable(const char *name, struct weft_error *err)
+{
+    const char *value = getenv(name);
+    return weft_fail(err, WEFT_E_DATA,
+                     "the environment of this rank is damaged: %s is %s%s%s. Ranks are started by "
+                     "weft itself; if nothing else set it, unset " WEFT_CONTROL_FD_NAME,
+                     name, value != NULL ? "\"" : "", value != NULL ? value : "not set",
+                     value != NULL ? "\"" : "");
+}
+
+static enum weft_status read_arena_fds(struct weft_rendezvous *r, struct weft_error *err)
+{
+    const char *text = getenv(WEFT_ARENA_FDS_NAME);
+    r->arena_fds = malloc((size_t)r->ranks * sizeof *r->arena_fds);
+    if (r->arena_fds == NULL) return weft_fail_memory(err, "a rank's descriptors");
+    for (int32_t i = 0; i < r->ranks; i++)
+        r->arena_fds[i] = -1;
+    for (int32_t i = 0; i < r->ranks; i++) {
+        int32_t fd;
+        if (!read_number(text, INT32_MAX, &fd, &text) || !take_fd(fd))
+            return fail_variable(WEFT_ARENA_FDS_NAME, err);
+        r->arena_fds[i] = fd;
+    }
+    return *text == '\0' ? WEFT_OK : fail_variable(WEFT_ARENA_FDS_NAME, err);
+}
+
+static enum weft_status read_launch(struct weft_rendezvous *r, struct weft_error *err)
+{
+    int32_t fd, ranks, rank;
+    if (!read_variable(WEFT_WORLD_SIZE_NAME, WEFT_LAUNCH_MOST_RANKS, &ranks) || ranks < 1)
+        return fail_variable(WEFT_WORLD_SIZE_NAME, err);
+    if (!read_variable(WEFT_RANK_NAME, ranks - 1, &rank)) return fail_variable(WEFT_RANK_NAME, err);
+    if (!read_variable(WEFT_CONTROL_FD_NAME, INT32_MAX, &fd) || !take_fd(fd))
+        return fail_variable(WEFT_CONTROL_FD_NAME, err);
+    r->rank = rank;
+    r->ranks = ranks;
+    r->control_fd = fd;
+    return read_arena_fds(r, err);
+}
+
+enum weft_status weft_rendezvous_from_environment(struct weft_rendezvous *out,
+                                                  struct weft_error *err)
+{
+    struct weft_rendezvous r = {.ranks = 1, .control_fd = -1};
+    enum weft_status status =
+        getenv(WEFT_CONTROL_FD_NAME) != NULL ? read_launch(&r, err) : refuse_strangers(err);
+    if (status != WEFT_OK) {
+        weft_rendezvous_finish(&r);
+        return status;
+    }
+    *out = r;
+    return WEFT_OK;
+}
+
+void weft_rendezvous_finish(struct weft_rendezvous *r)
+{
+    if (r->control_fd > STDERR_FILENO) close(r->control_fd);
+    for (int32_t i = 0; r->arena_fds != NULL && i < r->ranks; i++) {
+        if (r->arena_fds[i] > STDERR_FILENO) close(r->arena_fds[i]);
+    }
+    free(r->arena_fds);
+    *r = (struct weft_rendezvous){.control_fd = -1};
+}
+
+int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked)
+{
+    return weft_spawn_threads(asked, rendezvous->ranks);
+}

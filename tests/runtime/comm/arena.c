@@ -1,0 +1,182 @@
+/* The arena: where it lies, what it costs, and what is said when there is not enough. */
+#define _GNU_SOURCE /* RLIMIT_AS */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "runtime/comm/local.h"
+#include "tests/runtime/comm/ranks.h"
+
+enum { PAGE = 4096 };
+
+static struct weft_comm *open_comm(int32_t rank, const struct ranks *ranks)
+{
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm *comm = NULL;
+    CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_OK, "%s", err.text);
+    return comm;
+}
+
+/* A system call that reads the byte says whether it can be read, without a signal. */
+static bool can_read(const unsigned char *byte)
+{
+    int ends[2];
+    CHECK(pipe(ends) == 0, "pipe");
+    bool can = write(ends[1], byte, 1) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    return can;
+}
+
+static int run_mapping(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm *comm = open_comm(rank, ranks);
+    CHECK(weft_comm_arena_resident_bytes(comm) == 0, "before");
+    for (int64_t bytes = 1; bytes < 10000000; bytes = bytes * 7 + 5000) {
+        void *base, *other;
+        CHECK(weft_comm_map_arena(comm, bytes, &base, &err) == WEFT_OK, "%s", err.text);
+        unsigned char *arena = base;
+        int64_t mapped = (bytes + PAGE - 1) / PAGE * PAGE;
+        CHECK((uintptr_t)base % PAGE == 0, "alignment");
+        for (int64_t i = 0; i < bytes; i++)
+            CHECK(arena[i] == 0, "byte %lld of %lld is not zero", (long long)i, (long long)bytes);
+        CHECK(weft_comm_arena_resident_bytes(comm) == mapped, "%lld of %lld bytes are resident",
+              (long long)weft_comm_arena_resident_bytes(comm), (long long)mapped);
+        CHECK(!can_read(arena - 1) && !can_read(arena + mapped), "no guard pages");
+        CHECK(can_read(arena) && can_read(arena + mapped - 1), "not mapped");
+        CHECK(weft_comm_map_arena(comm, bytes, &other, &err) == WEFT_E_INTERNAL, "a second one");
+        err.status = WEFT_OK;
+        memset(arena, 0xff, (size_t)bytes); /* the next one must be zero again */
+        weft_comm_unmap_arena(comm);
+        CHECK(weft_comm_arena_resident_bytes(comm) == 0, "after");
+    }
+    weft_comm_close(comm);
+    return 0;
+}
+
+static int run_refused(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_comm *comm = open_comm(rank, ranks);
+    void *base = NULL;
+    for (int64_t bytes = 0; bytes >= -1; bytes--) {
+        struct weft_error err = {.status = WEFT_OK};
+        CHECK(weft_comm_map_arena(comm, bytes, &base, &err) == WEFT_E_INTERNAL, "%s", err.text);
+    }
+    struct weft_error err = {.status = WEFT_OK};
+    CHECK(weft_comm_map_arena(comm, INT64_MAX, &base, &err) == WEFT_E_INTERNAL, "%s", err.text);
+
+    /* More than the machine has: refused before anything is taken. */
+    err.status = WEFT_OK;
+    CHECK(weft_comm_map_arena(comm, INT64_C(1) << 50, &base, &err) == WEFT_E_SYSTEM, "%s",
+          err.text);
+    CHECK(strstr(err.text, "need an arena of 1024.00 TiB each, 2048.00 TiB in all, and there is "
+                           "only ") != NULL ||
+              strstr(err.text, "1.00 PiB each") != NULL,
+          "%s", err.text);
+    CHECK(strstr(err.text, "lower the memory limit, start fewer ranks") != NULL, "%s", err.text);
+
+    err.status = WEFT_OK;
+    CHECK(weft_comm_map_arena(comm, PAGE * (rank + 1), &base, &err) == WEFT_E_DISAGREE, "%s",
+          err.text);
+    CHECK(base == NULL, "an output was touched");
+
+    /* The communicator is as good as before. */
+    err.status = WEFT_OK;
+    CHECK(weft_comm_map_arena(comm, PAGE, &base, &err) == WEFT_OK, "%s", err.text);
+    weft_comm_close(comm);
+    return 0;
+}
+
+static void limit(int resource, rlim_t most)
+{
+    const struct rlimit value = {.rlim_cur = most, .rlim_max = most};
+    CHECK(setrlimit(resource, &value) == 0, "setrlimit");
+}
+
+/* One rank cannot; all of them say so, and name it. */
+static int run_limited(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const int *resource = argument;
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm *comm = open_comm(rank, ranks);
+    void *base = NULL;
+    if (rank == 1) limit(*resource, 1 << 20);
+    CHECK(weft_comm_map_arena(comm, 4 << 20, &base, &err) == WEFT_E_SYSTEM, "%s", err.text);
+    const char *named = *resource == RLIMIT_AS ? "RLIMIT_AS" : "RLIMIT_FSIZE";
+    CHECK(strstr(err.text, named) != NULL && strncmp(err.text, "rank 1: ", 8) == 0, "%s", err.text);
+    CHECK(weft_comm_arena_resident_bytes(comm) == 0 && base == NULL, "something is left");
+    if (rank != 1) { /* nothing is broken but the limit */
+        CHECK(weft_comm_exchange(comm, NULL, 0, NULL, &err) == WEFT_OK, "%s", err.text);
+    } else {
+        CHECK(weft_comm_exchange(comm, NULL, 0, NULL, NULL) == WEFT_OK, "exchange");
+    }
+    weft_comm_close(comm);
+    return 0;
+}
+
+static int run_alone(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)ranks;
+    (void)argument;
+    const struct weft_comm_options options = {.rank = rank, .ranks = 1, .control_fd = -1};
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm *comm = NULL;
+    void *base;
+    CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_OK, "%s", err.text);
+    CHECK(weft_comm_map_arena(comm, 12345, &base, &err) == WEFT_OK, "%s", err.text);
+    memset(base, 1, 12345);
+    weft_comm_close(comm); /* unmaps by itself */
+    return 0;
+}
+
+static void test_options(void)
+{
+    struct weft_comm *comm = NULL;
+    struct weft_comm_options options = {.rank = 0, .ranks = 2, .control_fd = -1};
+    struct weft_error err = {.status = WEFT_OK};
+    CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_INTERNAL, "%s", err.text);
+    CHECK(strstr(err.text, "need control memory that their launcher made") != NULL, "%s", err.text);
+    err.status = WEFT_OK;
+    options.rank = 2;
+    CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_INTERNAL, "%s", err.text);
+    err.status = WEFT_OK;
+    options = (struct weft_comm_options){.ranks = 1, .control_fd = -1, .emulate = true};
+    CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_USAGE, "%s", err.text);
+    err.status = WEFT_OK;
+    options.emulate = false;
+    CHECK(weft_comm_open("pigeon", &options, &comm, &err) == WEFT_E_ENVIRONMENT, "%s", err.text);
+    CHECK(strcmp(err.text, "no communicator \"pigeon\" in this build: it has \"local\"") == 0, "%s",
+          err.text);
+    err.status = WEFT_OK;
+    options.control_fd = STDIN_FILENO;
+    CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_INTERNAL, "%s", err.text);
+    CHECK(comm == NULL, "an output was touched");
+    weft_comm_close(NULL);
+}
+
+static void test_available(void)
+{
+    char name[512] = "";
+    int64_t bytes = local_memory_available(name, sizeof name);
+    CHECK(bytes > 0 && bytes < INT64_C(1) << 50, "%lld bytes (%s)", (long long)bytes, name);
+    CHECK(strlen(name) > 0, "no name");
+}
+
+int main(void)
+{
+    test_options();
+    test_available();
+    for (int32_t n = 1; n <= MOST_RANKS; n++)
+        CHECK(ranks_run(n, run_mapping, NULL) == 0, "mapping, %d ranks", n);
+    CHECK(ranks_run(1, run_alone, NULL) == 0, "alone");
+    CHECK(ranks_run(2, run_refused, NULL) == 0, "refused");
+    int resources[] = {RLIMIT_FSIZE, RLIMIT_AS};
+    for (int i = 0; i < 2; i++)
+        CHECK(ranks_run(2, run_limited, &resources[i]) == 0, "limit %d", i);
+    return 0;
+}

@@ -1,0 +1,246 @@
+/* Ranks that die, leave, hang, stop or do something else than the others. */
+#define _GNU_SOURCE /* SIGCONT and friends beside fork */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tests/runtime/comm/site.h"
+
+enum { ARENA_BYTES = 1 << 20, FAULTY = 1 };
+
+static const int64_t ms = 1000000;
+
+static const struct weft_comm_block block = {
+    .full_offset = 0, .slice_offset = 1 << 19, .slice_elements = 1024};
+
+/* All ranks but the faulty one call all_gather and must fail with `status` and `text` in time. */
+struct expected {
+    enum weft_status status;
+    const char *text[3];
+    int64_t within_ns;
+};
+
+static void check_error(struct site *s, const struct expected *expected)
+{
+    for (int again = 0; again < 2; again++) { /* the second time at once */
+        struct weft_error err = {.status = WEFT_OK};
+        int64_t start_ns = weft_clock_now_ns();
+        enum weft_status status;
+        if (again) {
+            status = weft_comm_exchange(s->comm, NULL, 0, NULL, &err);
+        } else {
+            weft_comm_all_gather(s->comm, s->channel, &block);
+            status = weft_stream_synchronise(s->channel, &err);
+        }
+        int64_t ns = weft_clock_now_ns() - start_ns;
+        CHECK(status == expected->status, "status %d: %s", (int)status, err.text);
+        for (int i = 0; i < 3 && expected->text[i] != NULL; i++)
+            CHECK(strstr(err.text, expected->text[i]) != NULL, "\"%s\" is not in: %s",
+                  expected->text[i], err.text);
+        CHECK(ns < (again ? 50 * ms : expected->within_ns), "%lld ns", (long long)ns);
+    }
+}
+
+static void warm_up(struct site *s)
+{
+    for (int i = 0; i < 5; i++)
+        weft_comm_reduce_scatter(s->comm, s->channel, &block);
+    site_synchronise(s);
+}
+
+static int run_killed(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    static const struct expected lost = {WEFT_E_LOST,
+                                         {"rank 1 (process ", "has ended while rank",
+                                          "in all_gather, call 9; its last call was "
+                                          "reduce_scatter, call 8"},
+                                         2000 * INT64_C(1000000)};
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    warm_up(&s);
+    if (rank == FAULTY) raise(SIGKILL);
+    check_error(&s, &lost);
+    site_close(&s);
+    return 0;
+}
+
+static void test_killed(void)
+{
+    struct ranks ranks;
+    ranks_start(&ranks, 4, run_killed, NULL);
+    CHECK(ranks_wait(&ranks) == 1, "only the killed one fails");
+    CHECK(WIFSIGNALED(ranks.outcomes[FAULTY]), "the killed one");
+}
+
+static int run_leaving(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    static const struct expected lost = {
+        WEFT_E_LOST, {"rank 1 (process ", "has left while rank"}, 2000 * INT64_C(1000000)};
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    warm_up(&s);
+    if (rank != FAULTY) check_error(&s, &lost);
+    site_close(&s);
+    /* Leaves, but does not end until the others have heard of it. */
+    if (rank == FAULTY) weft_clock_sleep_until_ns(weft_clock_now_ns() + 500 * ms);
+    return 0;
+}
+
+static int run_hanging(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    static const struct expected hang = {
+        WEFT_E_HANG,
+        {"waited 300 ms in all_gather, call 9", "rank 1 (process ",
+         "is alive, its last call was reduce_scatter, call 8. If they are only slow"},
+        1000 * INT64_C(1000000)};
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    options.timeout_ns = 300 * ms;
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    warm_up(&s);
+    if (rank == FAULTY) {
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + 1500 * ms);
+    } else {
+        int64_t start_ns = weft_clock_now_ns();
+        check_error(&s, &hang);
+        CHECK(weft_clock_now_ns() - start_ns >= 300 * ms, "gave up early");
+    }
+    site_close(&s);
+    return 0;
+}
+
+static int run_never_started(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_comm *comm = NULL;
+    struct weft_error err = {.status = WEFT_OK};
+    options.timeout_ns = 200 * ms;
+    if (rank == FAULTY) return 0;
+    CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_HANG, "%s", err.text);
+    CHECK(strstr(err.text, "rank 1 never started") != NULL, "%s", err.text);
+    CHECK(comm == NULL, "an output was touched");
+    return 0;
+}
+
+/* Stopped and continued in time: nothing happened. */
+static int run_stopped(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    site_floats(&s, block.slice_offset)[0] = (float)rank;
+    if (rank == FAULTY) raise(SIGSTOP);
+    weft_comm_all_gather(s.comm, s.channel, &block);
+    site_synchronise(&s);
+    CHECK(site_floats(&s, 0)[FAULTY * 1024] == 1.0F, "the stopped rank's slice");
+    site_close(&s);
+    return 0;
+}
+
+static void test_stopped(void)
+{
+    struct ranks ranks;
+    int outcome;
+    ranks_start(&ranks, 3, run_stopped, NULL);
+    CHECK(waitpid(ranks.pids[FAULTY], &outcome, WUNTRACED) == ranks.pids[FAULTY], "waitpid");
+    CHECK(WIFSTOPPED(outcome), "did not stop");
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + 400 * ms);
+    kill(ranks.pids[FAULTY], SIGCONT);
+    CHECK(ranks_wait(&ranks) == 0, "a stopped rank");
+}
+
+static int run_different(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    if (rank == FAULTY) {
+        weft_comm_reduce_scatter(s.comm, s.channel, &block);
+    } else {
+        weft_comm_all_gather(s.comm, s.channel, &block);
+    }
+    CHECK(weft_stream_synchronise(s.channel, &err) == WEFT_E_DISAGREE, "%s", err.text);
+    CHECK(strstr(err.text, "all_gather of 1024 from 524288 to 0") != NULL, "%s", err.text);
+    CHECK(strstr(err.text, "reduce_scatter of 1024 from 0 to 524288") != NULL, "%s", err.text);
+    site_close(&s);
+    return 0;
+}
+
+static int run_other_link(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_comm *comm = NULL;
+    struct weft_error err = {.status = WEFT_OK};
+    options.emulate = true;
+    options.alpha_ns = rank == FAULTY ? 1 : 2;
+    options.bytes_per_s = 1e9;
+    CHECK(weft_comm_open("local", &options, &comm, &err) == WEFT_E_DISAGREE, "%s", err.text);
+    return 0;
+}
+
+/* Blocks that no plan may contain. */
+static int run_wrong_blocks(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct weft_comm_block wrong[] = {
+        {.full_offset = 0, .slice_offset = 1 << 19, .slice_elements = INT64_MAX / 4},
+        {.full_offset = 0, .slice_offset = ARENA_BYTES - 8, .slice_elements = 4},
+        {.full_offset = ARENA_BYTES - 4, .slice_offset = -1, .slice_elements = 1},
+        {.full_offset = -4, .slice_offset = 1 << 19, .slice_elements = 1},
+        {.full_offset = 0, .slice_offset = 1 << 19, .slice_elements = -1},
+        {.full_offset = 0, .slice_offset = 4, .slice_elements = 128},
+        {.full_offset = 2, .slice_offset = -1, .slice_elements = 128},
+    };
+    size_t *at = argument, n = sizeof wrong / sizeof wrong[0];
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    struct site s;
+    if (*at >= n) return 77;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    weft_comm_all_gather(s.comm, s.channel, &wrong[*at]);
+    CHECK(weft_stream_synchronise(s.channel, &err) == WEFT_E_INTERNAL, "block %zu: %s", *at,
+          err.text);
+    site_close(&s);
+    return 0;
+}
+
+static int run_wrong_agree(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    weft_comm_agree(s.comm, s.channel, 0, 64, 9, 0);
+    CHECK(weft_stream_synchronise(s.channel, &err) == WEFT_E_INTERNAL, "%s", err.text);
+    CHECK(strstr(err.text, "overlaps itself") != NULL, "%s", err.text);
+    site_close(&s);
+    return 0;
+}
+
+int main(void)
+{
+    test_killed();
+    CHECK(ranks_run(3, run_leaving, NULL) == 0, "leaving");
+    CHECK(ranks_run(3, run_hanging, NULL) == 0, "hanging");
+    CHECK(ranks_run(3, run_never_started, NULL) == 0, "never started");
+    test_stopped();
+    CHECK(ranks_run(3, run_different, NULL) == 0, "different calls");
+    CHECK(ranks_run(2, run_other_link, NULL) == 0, "different links");
+    for (size_t i = 0; i < 7; i++)
+        CHECK(ranks_run(2, run_wrong_blocks, &i) == 0, "wrong block %zu", i);
+    CHECK(ranks_run(2, run_wrong_agree, NULL) == 0, "agree that overlaps");
+    return 0;
+}

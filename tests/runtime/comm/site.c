@@ -1,0 +1,34 @@
+#include "tests/runtime/comm/site.h"
+
+void site_open(struct site *site, const struct weft_comm_options *options, enum weft_clock clock,
+               int64_t arena_bytes)
+{
+    struct weft_error err = {.status = WEFT_OK};
+    void *arena;
+    *site = (struct site){.rank = options->rank, .ranks = options->ranks};
+    CHECK(weft_comm_open("local", options, &site->comm, &err) == WEFT_OK, "%s", err.text);
+    CHECK(weft_device_open("cpu", clock, &site->device, &err) == WEFT_OK, "%s", err.text);
+    CHECK(weft_stream_create(site->device, "channel", &site->channel, &err) == WEFT_OK, "%s",
+          err.text);
+    CHECK(weft_comm_map_arena(site->comm, arena_bytes, &arena, &err) == WEFT_OK, "%s", err.text);
+    site->arena = arena;
+}
+
+void site_close(struct site *site)
+{
+    weft_stream_destroy(site->channel);
+    weft_device_close(site->device);
+    weft_comm_unmap_arena(site->comm);
+    weft_comm_close(site->comm);
+}
+
+void site_synchronise(struct site *site)
+{
+    struct weft_error err = {.status = WEFT_OK};
+    CHECK(weft_stream_synchronise(site->channel, &err) == WEFT_OK, "%s", err.text);
+}
+
+float *site_floats(struct site *site, int64_t offset)
+{
+    return (float *)(void *)(site->arena + offset);
+}

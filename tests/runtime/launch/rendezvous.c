@@ -1,0 +1,165 @@
+#include "runtime/launch/launch.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct weft_error error;
+static struct weft_rendezvous meeting;
+
+static void forget_environment(void)
+{
+    static const char *const names[] = {
+        "RANK",     "WORLD_SIZE",           "LOCAL_RANK",           "WEFT_CONTROL_FD",
+        "PMI_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "WEFT_ARENA_FDS",
+        "PMI_SIZE", "SLURM_PROCID",         "SLURM_NTASKS",         "SLURM_STEP_ID",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unsetenv(names[i]);
+}
+
+static void set(const char *name, const char *value)
+{
+    setenv(name, value, 1);
+}
+
+TestSuite(rendezvous, .init = forget_environment);
+
+Test(rendezvous, nothing_is_a_single_process)
+{
+    cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_OK);
+    cr_assert(meeting.rank == 0 && meeting.ranks == 1);
+    cr_assert(meeting.control_fd == -1 && meeting.arena_fds == NULL);
+    weft_rendezvous_finish(&meeting);
+}
+
+Test(rendezvous, finish_takes_zeroes_and_leaves_stdin_open)
+{
+    struct weft_rendezvous zero = {0};
+    weft_rendezvous_finish(&zero);
+    cr_assert(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+}
+
+Test(rendezvous, torchrun_is_told_what_works)
+{
+    set("RANK", "3");
+    set("WORLD_SIZE", "8");
+    cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_E_ENVIRONMENT);
+    cr_assert_str_eq(error.text,
+                     "this looks like rank 3 of 8 of torchrun (RANK and WORLD_SIZE are set), but "
+                     "this build of Weft runs only local ranks, which it starts itself: start one "
+                     "process with `-n 8`, or unset these variables");
+}
+
+Test(rendezvous, other_launchers_are_known_too)
+{
+    static const char *const pairs[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                           {"PMI_RANK", "PMI_SIZE"},
+                                           {"SLURM_PROCID", "SLURM_NTASKS"}};
+    set("SLURM_STEP_ID", "0");
+    for (int i = 0; i < 3; i++) {
+        struct weft_error err = {.status = WEFT_OK};
+        set(pairs[i][0], "1");
+        set(pairs[i][1], "2");
+        cr_assert(weft_rendezvous_from_environment(&meeting, &err) == WEFT_E_ENVIRONMENT);
+        cr_assert(strstr(err.text, pairs[i][0]) != NULL, "%s", err.text);
+        unsetenv(pairs[i][0]);
+    }
+}
+
+Test(rendezvous, a_slurm_batch_script_is_not_a_step)
+{
+    set("SLURM_PROCID", "0");
+    set("SLURM_NTASKS", "8");
+    cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_OK);
+    cr_assert(meeting.ranks == 1);
+}
+
+Test(rendezvous, one_rank_of_another_launcher_is_a_single_process)
+{
+    set("RANK", "0");
+    set("WORLD_SIZE", "1");
+    cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_OK);
+    cr_assert(meeting.ranks == 1 && meeting.control_fd == -1);
+}
+
+Test(rendezvous, descriptors_are_taken_over_and_closed)
+{
+    char text[64];
+    int fds[3];
+    for (int i = 0; i < 3; i++) {
+        fds[i] = open("/dev/null", O_RDWR);
+        cr_assert(fds[i] > STDERR_FILENO);
+    }
+    set("RANK", "1");
+    set("WORLD_SIZE", "2");
+    snprintf(text, sizeof text, "%d", fds[0]);
+    set("WEFT_CONTROL_FD", text);
+    snprintf(text, sizeof text, "%d,%d", fds[1], fds[2]);
+    set("WEFT_ARENA_FDS", text);
+    cr_assert(weft_rendezvous_from_environment(&meeting, &error) == WEFT_OK, "%s", error.text);
+    cr_assert(meeting.rank == 1 && meeting.ranks == 2 && meeting.control_fd == fds[0]);
+    cr_assert(meeting.arena_fds[0] == fds[1] && meeting.arena_fds[1] == fds[2]);
+    for (int i = 0; i < 3; i++)
+        cr_assert(fcntl(fds[i], F_GETFD) == FD_CLOEXEC);
+    weft_rendezvous_finish(&meeting);
+    for (int i = 0; i < 3; i++)
+        cr_assert(fcntl(fds[i], F_GETFD) == -1);
+}
+
+/* Each is damaged in one variable; the message names it. */
+Test(rendezvous, damage_is_named)
+{
+    static const struct {
+        const char *rank, *ranks, *control, *arenas, *named;
+    } cases[] = {
+        {"0", "0", "@", "@,@", "WORLD_SIZE is \"0\""},
+        {"0", "2x", "@", "@,@", "WORLD_SIZE is \"2x\""},
+        {"0", "99999999999999999999", "@", "@,@", "WORLD_SIZE is \"99999999999999999999\""},
+        {"2", "2", "@", "@,@", "RANK is \"2\""},
+        {"-1", "2", "@", "@,@", "RANK is \"-1\""},
+        {"", "2", "@", "@,@", "RANK is \"\""},
+        {NULL, "2", "@", "@,@", "RANK is not set"},
+        {"0", "2", "", "@,@", "WEFT_CONTROL_FD is \"\""},
+        {"0", "2", "0", "@,@", "WEFT_CONTROL_FD is \"0\""},
+        {"0", "2", "9999", "@,@", "WEFT_CONTROL_FD is \"9999\""},
+        {"0", "2", "@", "@", "WEFT_ARENA_FDS is"},
+        {"0", "2", "@", "@,@,@", "WEFT_ARENA_FDS is"},
+        {"0", "2", "@", "@,9999", "WEFT_ARENA_FDS is"},
+        {"0", "2", "@", NULL, "WEFT_ARENA_FDS is not set"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const values[] = {cases[i].rank, cases[i].ranks, cases[i].control,
+                                      cases[i].arenas};
+        static const char *const names[] = {"RANK", "WORLD_SIZE", "WEFT_CONTROL_FD",
+                                            "WEFT_ARENA_FDS"};
+        struct weft_error err = {.status = WEFT_OK};
+        forget_environment();
+        for (int k = 0; k < 4; k++) {
+            char text[128] = ""; /* "@" stands for an open descriptor */
+            for (const char *c = values[k]; c != NULL && *c != '\0'; c++) {
+                size_t at = strlen(text);
+                if (*c == '@') {
+                    snprintf(text + at, sizeof text - at, "%d", open("/dev/null", O_RDWR));
+                } else {
+                    snprintf(text + at, sizeof text - at, "%c", *c);
+                }
+            }
+            if (values[k] != NULL) set(names[k], text);
+        }
+        cr_assert(weft_rendezvous_from_environment(&meeting, &err) == WEFT_E_DATA, "case %zu", i);
+        cr_assert(strstr(err.text, cases[i].named) != NULL, "case %zu: %s", i, err.text);
+    }
+}
+
+Test(rendezvous, threads_are_as_asked_or_a_share_of_the_cores)
+{
+    const struct weft_rendezvous many = {.ranks = 1 << 20}, one = {.ranks = 1};
+    cr_assert(weft_rendezvous_threads(&one, 7) == 7);
+    cr_assert(weft_rendezvous_threads(&one, INT64_MAX) == INT32_MAX);
+    cr_assert(weft_rendezvous_threads(&many, 0) == 1);
+    cr_assert(weft_rendezvous_threads(&one, 0) >= 1);
+}

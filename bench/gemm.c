@@ -21,13 +21,14 @@ static const struct shape shapes[] = {
 };
 
 static double best_rate(struct weft_nn *nn, const struct shape *shape, const float *a,
-                        const float *b, float *c)
+                        const float *b, float *c, struct weft_error *err)
 {
     double best = 0.0;
     for (int round = 0; round < 5; round++) {
         int64_t start = weft_clock_now_ns();
-        weft_nn_gemm(nn, shape->transpose_a, shape->transpose_b, shape->m, shape->n, shape->k, a, b,
-                     false, c);
+        if (weft_nn_gemm(nn, shape->transpose_a, shape->transpose_b, shape->m, shape->n, shape->k,
+                         a, b, false, c, err) != WEFT_OK)
+            return 0.0;
         double seconds = (double)(weft_clock_now_ns() - start) * 1e-9;
         double rate = 2.0 * (double)shape->m * (double)shape->n * (double)shape->k / seconds;
         if (rate > best) best = rate;
@@ -51,8 +52,12 @@ int main(void)
         a[i] = b[i] = (float)(i % 17) * 0.1f - 0.8f;
     double best = 0.0;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        double rate = best_rate(nn, &shapes[i], a, b, c);
+        double rate = best_rate(nn, &shapes[i], a, b, c, &err);
         if (rate > best) best = rate;
+    }
+    if (best == 0.0) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
     }
     printf("{\"best_flops_per_s\": %.0f, \"with\": \"%s\"}\n", best, weft_nn_describe(nn));
     weft_nn_close(nn);

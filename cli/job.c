@@ -87,7 +87,8 @@ static enum weft_status tell(int fd, const struct weft_launch_outcome *outcome,
 static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES],
                                struct weft_error *err)
 {
-    char *const argv[] = {"weft", "rank", NULL};
+    char program[] = "weft", verb[] = "rank";
+    char *const argv[] = {program, verb, NULL};
     char environment[N_FILES][64];
     const char *entries[N_FILES];
     int32_t ranks = (int32_t)job->config->cluster.ranks;

@@ -184,7 +184,7 @@ static enum weft_status judge_exit(int wait_status, const char *path, const char
 static enum weft_status converse(const char *path, const struct weft_text *question,
                                  int64_t time_ns, struct weft_text *answer, struct weft_error *err)
 {
-    struct child child;
+    struct child child = {.in = -1, .out = -1, .note = -1};
     WEFT_TRY(start(path, &child, err));
     int64_t patience_ns = KILL_FACTOR * time_ns + KILL_GRACE_S * INT64_C(1000000000);
     char note[NOTE_BYTES] = "";

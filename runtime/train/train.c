@@ -61,6 +61,15 @@ static enum weft_status refuse(const struct weft_config *config, struct weft_err
     return WEFT_OK;
 }
 
+enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
+{
+    struct weft_data *data = NULL;
+    WEFT_TRY(refuse(config, err));
+    WEFT_TRY(weft_data_open(config->train.data, config, &data, err));
+    weft_data_close(data);
+    return WEFT_OK;
+}
+
 /* Collective: every rank must hold rank 0's plan. */
 static enum weft_status compare_plans(const struct run *run, struct weft_error *err)
 {

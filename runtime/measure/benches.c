@@ -1,0 +1,224 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/measure/parts.h"
+#include "runtime/nn/optimizer.h"
+#include "shard/shard.h"
+
+enum {
+    MOST_ROUNDS = 24,
+    LEAST_ROUNDS = 3,
+    LEAST_COLLECTIVE_BYTES = 1 << 10,
+    MOST_COLLECTIVE_BYTES = 1 << 26,
+    LEAST_PASS_ELEMENTS = 1 << 10,
+    MOST_PASS_ELEMENTS = 1 << 22,
+    PASS_ARRAYS = 4, /* parameter, gradient, two moments */
+    /* Nothing lies in a cache in a real step, so operations walk through memory of this size. */
+    WALK_BYTES = 1 << 25
+};
+/* Time for one size, and the time of one operation beyond which larger sizes follow the line. */
+#define BUDGET_NS (INT64_C(50) * 1000000)
+#define SLOW_NS   (INT64_C(200) * 1000000)
+
+struct bench {
+    const struct weft_measure_options *options;
+    struct weft_stream *stream;
+    unsigned char *arena;
+    int64_t arena_bytes;
+    int64_t turn;                    /* operations so far: where the next one works */
+    int64_t stamps[MOST_ROUNDS + 1]; /* before the first, and after each */
+};
+
+/* One operation of size `x` pushed on the stream. */
+typedef void push_fn(struct bench *bench, int kind, int64_t x);
+
+/* Where an operation that needs `bytes` works: all over the arena, one after the other. */
+static int64_t next_place(struct bench *bench, int64_t bytes)
+{
+    int64_t places = bench->arena_bytes / bytes;
+    return bench->turn++ % places * bytes;
+}
+
+static void push_collective(struct bench *bench, int kind, int64_t x)
+{
+    struct weft_comm *comm = bench->options->comm;
+    int64_t slice_bytes = x / weft_comm_ranks(comm);
+    int64_t place = next_place(bench, x + slice_bytes);
+    struct weft_comm_block block = {
+        .full_offset = place,
+        .slice_offset = place + x,
+        .slice_elements = slice_bytes / (int64_t)sizeof(float),
+    };
+    switch ((enum weft_collective)kind) {
+    case WEFT_ALL_GATHER:
+        weft_comm_all_gather(comm, bench->stream, &block);
+        break;
+    case WEFT_REDUCE_SCATTER:
+        weft_comm_reduce_scatter(comm, bench->stream, &block);
+        break;
+    case WEFT_ALL_REDUCE:
+        weft_comm_all_reduce(comm, bench->stream, &block);
+        break;
+    case WEFT_COLLECTIVE_COUNT:
+        break;
+    }
+}
+
+struct pass {
+    float *at;
+    int64_t n;
+};
+
+static enum weft_status run_update(struct weft_stream *stream, const void *argument,
+                                   struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct pass *pass = argument;
+    struct weft_adamw adamw = {.lr = 1e-6f, .eps = 1e-8f, .clip = 1};
+    weft_adamw_at(&adamw, 0.9, 0.95, 1);
+    weft_adamw_update(&adamw, pass->at, pass->at + pass->n, pass->at + 2 * pass->n,
+                      pass->at + 3 * pass->n, pass->n);
+    return WEFT_OK;
+}
+
+static enum weft_status run_norm(struct weft_stream *stream, const void *argument,
+                                 struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct pass *pass = argument;
+    uint64_t bins[WEFT_NORM_WORDS] = {0};
+    weft_norm_add(bins, pass->at, pass->n);
+    return WEFT_OK;
+}
+
+enum { PASS_UPDATE, PASS_NORM };
+
+static void push_pass(struct bench *bench, int kind, int64_t x)
+{
+    int64_t bytes = x * PASS_ARRAYS * (int64_t)sizeof(float);
+    struct pass pass = {(float *)(void *)(bench->arena + next_place(bench, bytes)), x};
+    weft_stream_push(bench->stream, kind == PASS_UPDATE ? run_update : run_norm, &pass,
+                     sizeof pass);
+}
+
+/* Pushes `rounds` operations, all ranks together; their times stand between the stamps. */
+static enum weft_status push_rounds(struct bench *bench, push_fn *push, int kind, int64_t x,
+                                    int32_t rounds, struct weft_error *err)
+{
+    WEFT_TRY(weft_comm_exchange(bench->options->comm, NULL, 0, NULL, err));
+    weft_stream_stamp(bench->stream, &bench->stamps[0]);
+    for (int32_t r = 0; r < rounds; r++) {
+        push(bench, kind, x);
+        weft_stream_stamp(bench->stream, &bench->stamps[r + 1]);
+    }
+    return weft_stream_synchronise(bench->stream, err);
+}
+
+/* The median over rounds, the slowest rank's. Ranks do the same number of rounds. */
+static enum weft_status time_one(struct bench *bench, push_fn *push, int kind, int64_t x,
+                                 int64_t *ns, struct weft_error *err)
+{
+    int32_t most = bench->options->rounds > 0 ? bench->options->rounds : MOST_ROUNDS;
+    if (most > MOST_ROUNDS) most = MOST_ROUNDS;
+    WEFT_TRY(push_rounds(bench, push, kind, x, 2, err));
+    int64_t warm_ns = bench->stamps[2] - bench->stamps[1];
+    WEFT_TRY(measure_most(bench->options->comm, &warm_ns, 1, err));
+    int64_t rounds = BUDGET_NS / (warm_ns > 0 ? warm_ns : 1);
+    if (rounds > most) rounds = most;
+    if (rounds < LEAST_ROUNDS) rounds = LEAST_ROUNDS;
+    WEFT_TRY(push_rounds(bench, push, kind, x, (int32_t)rounds, err));
+    int64_t times[MOST_ROUNDS];
+    for (int64_t r = 0; r < rounds; r++)
+        times[r] = bench->stamps[r + 1] - bench->stamps[r];
+    *ns = measure_median(times, rounds);
+    return measure_most(bench->options->comm, ns, 1, err);
+}
+
+/* Sizes from `least` in steps of two until `most` is reached, or one operation takes very long:
+ * beyond that the curve's last slope goes on. `unit`: what a size must be a multiple of. */
+static enum weft_status time_sizes(struct bench *bench, push_fn *push, int kind, int64_t least,
+                                   int64_t most, int64_t unit, struct measure_curve *out,
+                                   struct weft_error *err)
+{
+    out->n = 0;
+    for (int64_t size = least; out->n < MEASURE_POINTS; size *= 2) {
+        int64_t x = (size + unit - 1) / unit * unit, ns = 0;
+        WEFT_TRY(time_one(bench, push, kind, x, &ns, err));
+        out->x[out->n] = x;
+        out->ns[out->n++] = ns;
+        if (size >= most || (ns > SLOW_NS && out->n > 1)) break;
+    }
+    return WEFT_OK;
+}
+
+static int64_t bounded(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+/* Elements of the largest unit, whatever its blocks will be. */
+static enum weft_status largest_unit(const struct weft_config *config, int64_t *elements,
+                                     struct weft_error *err)
+{
+    struct weft_block_rule rule = {.blocks = 1, .element_bytes = sizeof(float)};
+    struct weft_shards *shards;
+    WEFT_TRY(weft_shards_create(config->model, config->cluster.ranks, &rule, &shards, err));
+    *elements = 0;
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        if (shards->units[u].padded_elements > *elements)
+            *elements = shards->units[u].padded_elements;
+    }
+    weft_shards_destroy(shards);
+    return WEFT_OK;
+}
+
+static enum weft_status run_all(struct bench *bench, int64_t elements, struct measure_benches *out,
+                                struct weft_error *err)
+{
+    int64_t ranks = weft_comm_ranks(bench->options->comm);
+    int64_t slice_unit = ranks * WEFT_SLICE_ALIGN_ELEMENTS * (int64_t)sizeof(float);
+    int64_t most_bytes =
+        bounded(elements * (int64_t)sizeof(float), LEAST_COLLECTIVE_BYTES, MOST_COLLECTIVE_BYTES);
+    int64_t most_elements = bounded(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        WEFT_TRY(
+            time_sizes(bench, push_collective, kind,
+                       slice_unit > LEAST_COLLECTIVE_BYTES ? slice_unit : LEAST_COLLECTIVE_BYTES,
+                       most_bytes, slice_unit, &out->collectives[kind], err));
+    }
+    WEFT_TRY(time_sizes(bench, push_pass, PASS_UPDATE, LEAST_PASS_ELEMENTS, most_elements, 1,
+                        &out->update, err));
+    return time_sizes(bench, push_pass, PASS_NORM, LEAST_PASS_ELEMENTS, most_elements, 1,
+                      &out->norm, err);
+}
+
+enum weft_status measure_run_benches(const struct weft_measure_options *options,
+                                     struct measure_benches *out, struct weft_error *err)
+{
+    int64_t elements;
+    WEFT_TRY(largest_unit(options->config, &elements, err));
+    struct bench *bench = calloc(1, sizeof *bench);
+    if (bench == NULL) return weft_fail_memory(err, "the measurement");
+    bench->options = options;
+    /* Sizes double past what is wanted, and a collective holds block and slice. */
+    int64_t pass_bytes = 2 * PASS_ARRAYS * (int64_t)sizeof(float) *
+                         bounded(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
+    int64_t ranks = weft_comm_ranks(options->comm);
+    int64_t block_bytes = 4 * bounded(elements * (int64_t)sizeof(float),
+                                      ranks * WEFT_SLICE_ALIGN_ELEMENTS * (int64_t)sizeof(float),
+                                      MOST_COLLECTIVE_BYTES);
+    bench->arena_bytes = pass_bytes > block_bytes ? pass_bytes : block_bytes;
+    if (bench->arena_bytes < WALK_BYTES) bench->arena_bytes = WALK_BYTES;
+    void *arena = NULL;
+    enum weft_status status = weft_comm_map_arena(options->comm, bench->arena_bytes, &arena, err);
+    bench->arena = arena;
+    if (status == WEFT_OK)
+        status = weft_stream_create(options->device, "measure", &bench->stream, err);
+    if (status == WEFT_OK) status = run_all(bench, elements, out, err);
+    if (bench->stream != NULL) weft_stream_destroy(bench->stream);
+    if (arena != NULL) weft_comm_unmap_arena(options->comm);
+    free(bench);
+    return status;
+}

@@ -1,0 +1,175 @@
+#include "runtime/measure/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/measure/parts.h"
+
+enum { EXCHANGE_WORDS = 512 }; /* 4096 bytes, the most that ranks exchange at once */
+
+enum weft_status measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
+                              struct weft_error *err)
+{
+    int32_t ranks = weft_comm_ranks(comm);
+    int64_t *all = calloc((size_t)ranks * EXCHANGE_WORDS, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' measurements");
+    enum weft_status status = WEFT_OK;
+    for (int32_t at = 0; at < n && status == WEFT_OK; at += EXCHANGE_WORDS) {
+        int32_t count = n - at < EXCHANGE_WORDS ? n - at : EXCHANGE_WORDS;
+        status = weft_comm_exchange(comm, values + at, (size_t)count * sizeof *values, all, err);
+        for (int32_t i = 0; i < ranks * count && status == WEFT_OK; i++) {
+            int64_t *value = &values[at + i % count];
+            if (all[i] > *value) *value = all[i];
+        }
+    }
+    free(all);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int64_t measure_median(int64_t *values, int64_t n)
+{
+    if (n == 0) return 0;
+    qsort(values, (size_t)n, sizeof *values, compare);
+    return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+/* A profile under construction: written and read back, it is checked and gets its hash. */
+struct draft {
+    const struct weft_measure_options *options;
+    struct weft_profile profile;
+};
+
+static enum weft_status list_layers(struct draft *draft, struct weft_error *err)
+{
+    const struct weft_config *config = draft->options->config;
+    struct weft_profile *profile = &draft->profile;
+    struct weft_batch batch = weft_config_batch(config);
+    size_t n_layers = (size_t)config->model->n_layers;
+    profile->layers = weft_pool_array(&profile->pool, n_layers, sizeof *profile->layers);
+    if (profile->layers == NULL) return weft_fail_memory(err, "a profile");
+    for (int32_t l = 0; l < config->model->n_layers; l++) {
+        const char *key = weft_layer_key(&profile->pool, &config->model->layers[l], &batch);
+        if (key == NULL) return weft_fail_memory(err, "a profile");
+        if (weft_profile_layer(profile, key) != NULL) continue;
+        profile->layers[profile->n_layers++] =
+            (struct weft_layer_times){.key = key, .forward_ns = 1, .backward_ns = 1};
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status take_curve(struct weft_pool *pool, const struct measure_curve *from,
+                                   struct weft_curve *to, struct weft_error *err)
+{
+    size_t n = (size_t)from->n;
+    int64_t *x = weft_pool_array(pool, n, sizeof *x), *ns = weft_pool_array(pool, n, sizeof *ns);
+    if (x == NULL || ns == NULL) return weft_fail_memory(err, "a profile");
+    memcpy(x, from->x, n * sizeof *x);
+    memcpy(ns, from->ns, n * sizeof *ns);
+    *to = (struct weft_curve){.n = from->n, .x = x, .ns = ns};
+    return WEFT_OK;
+}
+
+static enum weft_status take_benches(struct draft *draft, const struct measure_benches *benches,
+                                     struct weft_error *err)
+{
+    struct weft_profile *profile = &draft->profile;
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        WEFT_TRY(take_curve(&profile->pool, &benches->collectives[kind],
+                            &profile->collectives[kind], err));
+    }
+    WEFT_TRY(take_curve(&profile->pool, &benches->update, &profile->update, err));
+    return take_curve(&profile->pool, &benches->norm, &profile->norm, err);
+}
+
+static enum weft_status read_back(const struct draft *draft, struct weft_profile **out,
+                                  struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_profile_write(&draft->profile, &text);
+    enum weft_status status =
+        weft_text_ok(&text)
+            ? weft_profile_parse(weft_text_chars(&text), text.length, "measured profile", out, err)
+            : weft_fail_memory(err, "a profile");
+    weft_text_finish(&text);
+    return status;
+}
+
+/* A bench times one call on one run of memory; a real update or norm is many calls on pieces. The
+ * curve keeps its form and takes the height of what was seen. */
+static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected_ns)
+{
+    if (seen_ns <= 0 || expected_ns <= 0) return;
+    double factor = (double)seen_ns / (double)expected_ns;
+    for (int32_t i = 0; i < curve->n; i++)
+        curve->ns[i] = llround((double)curve->ns[i] * factor);
+}
+
+static enum weft_status rehearse(struct draft *draft, struct measure_benches *benches,
+                                 struct weft_error *err)
+{
+    struct weft_profile *planned;
+    struct weft_profile *profile = &draft->profile;
+    size_t n_keys = (size_t)profile->n_layers;
+    struct measure_rehearsal rehearsal = {
+        .forward_ns = weft_pool_array(&profile->pool, n_keys, sizeof(int64_t)),
+        .backward_ns = weft_pool_array(&profile->pool, n_keys, sizeof(int64_t)),
+    };
+    if (rehearsal.forward_ns == NULL || rehearsal.backward_ns == NULL)
+        return weft_fail_memory(err, "a profile");
+    WEFT_TRY(read_back(draft, &planned, err));
+    enum weft_status status = measure_rehearse(draft->options, planned, &rehearsal, err);
+    weft_profile_destroy(planned);
+    if (status != WEFT_OK) return status;
+    for (size_t k = 0; k < n_keys; k++) {
+        profile->layers[k].forward_ns = rehearsal.forward_ns[k];
+        profile->layers[k].backward_ns = rehearsal.backward_ns[k];
+    }
+    scale(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
+    scale(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
+    profile->agree_ns = rehearsal.agree_ns;
+    profile->base_bytes = rehearsal.base_bytes;
+    return take_benches(draft, benches, err);
+}
+
+static enum weft_status fill(struct draft *draft, struct weft_error *err)
+{
+    const struct weft_measure_options *o = draft->options;
+    struct weft_profile *profile = &draft->profile;
+    struct measure_benches *benches = calloc(1, sizeof *benches);
+    if (benches == NULL) return weft_fail_memory(err, "a profile");
+    profile->source = "measured";
+    profile->ranks = weft_comm_ranks(o->comm);
+    profile->machine = weft_pool_format(&profile->pool, "%s; %s", weft_comm_describe(o->comm),
+                                        weft_nn_describe(o->nn));
+    enum weft_status status =
+        profile->machine == NULL ? weft_fail_memory(err, "a profile") : list_layers(draft, err);
+    if (status == WEFT_OK) status = measure_run_benches(o, benches, err);
+    if (status == WEFT_OK) status = take_benches(draft, benches, err);
+    if (status == WEFT_OK) status = rehearse(draft, benches, err);
+    free(benches);
+    return status;
+}
+
+enum weft_status weft_measure(const struct weft_measure_options *options, struct weft_profile **out,
+                              struct weft_error *err)
+{
+    const struct weft_config *config = options->config;
+    WEFT_TRY(weft_model_trains(config->model, config->train.seq_len, err));
+    if (weft_device_clock(options->device) != WEFT_CLOCK_WALL) {
+        return weft_fail(err, WEFT_E_USAGE,
+                         "a virtual clock measures nothing: open the device with the wall clock");
+    }
+    struct draft draft = {.options = options};
+    enum weft_status status = fill(&draft, err);
+    if (status == WEFT_OK) status = read_back(&draft, out, err);
+    weft_pool_finish(&draft.profile.pool);
+    return status;
+}

@@ -1,0 +1,329 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "plan/plan.h"
+#include "plan/trace.h"
+#include "runtime/exec/exec.h"
+#include "runtime/measure/parts.h"
+
+enum { WARM_STEPS = 2, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
+#define BUDGET_NS (INT64_C(4) * 1000000000)
+
+/* What one step gives: two times a layer key, then these. */
+enum { VALUE_UPDATE, VALUE_NORM, VALUE_AGREE, OTHER_VALUES };
+
+struct rehearsal {
+    const struct weft_measure_options *options;
+    const struct weft_profile *profile;
+    struct weft_stages stages;
+    struct weft_plan *plan;
+    struct weft_program *program;
+    void *arena, *input;
+    int32_t *targets;
+    struct weft_exec *exec;
+    struct weft_trace *trace;
+    int32_t *layer_key;  /* by layer: index in profile->layers */
+    int32_t *key_layers; /* by key: layers that have it */
+    int64_t *slot_ns;
+    int32_t n_values;
+    int64_t *values; /* [n_values][MOST_ROUNDS] */
+};
+
+/* A placement and where it stands in the channel: at the start of slot `at`. */
+struct place {
+    int32_t at, order;
+    struct weft_move move;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
+                          : (x->order > y->order) - (x->order < y->order);
+}
+
+/* The leanest policy of a unit: whatever plan comes later, this one fits beside it. */
+static enum weft_policy leanest(const struct weft_problem_unit *unit)
+{
+    static const enum weft_policy order[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        if ((unit->policies >> order[i] & 1u) != 0) return order[i];
+    }
+    return WEFT_POLICY_DP;
+}
+
+/* Every gather is launched one slot before it must be, every reduction has one slot more than it
+ * needs: communication runs beside compute, as in any good plan. */
+static enum weft_status make_plan(struct rehearsal *r, struct weft_error *err)
+{
+    const struct weft_problem *problem = r->stages.problem;
+    enum weft_status status = WEFT_OK;
+    int32_t n = 0, most = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        most += problem->items[i].item.n_blocks;
+    enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
+    struct place *places = calloc((size_t)most + 1, sizeof *places);
+    struct weft_move *moves = calloc((size_t)most + 1, sizeof *moves);
+    if (policies == NULL || places == NULL || moves == NULL) {
+        status = weft_fail_memory(err, "the rehearsal's plan");
+        goto done;
+    }
+    for (int32_t u = 0; u < problem->n_units; u++)
+        policies[u] = leanest(&problem->units[u]);
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_problem_needs(problem, policies, i)) continue;
+        bool gathers = item->kind == WEFT_ALL_GATHER;
+        int32_t slot = gathers ? item->last - 1 : item->first + 1;
+        if (slot < item->first || slot > item->last) slot = gathers ? item->first : item->last;
+        for (int32_t b = 0; b < item->n_blocks; b++, n++)
+            places[n] = (struct place){gathers ? item->last : item->first, n, {i, slot}};
+    }
+    qsort(places, (size_t)n, sizeof *places, compare_places);
+    for (int32_t i = 0; i < n; i++)
+        moves[i] = places[i].move;
+    status = weft_plan_create(problem, "rehearsal", policies, moves, n, &r->plan, err);
+done:
+    free(moves);
+    free(places);
+    free(policies);
+    return status;
+}
+
+static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
+{
+    const struct weft_config *config = r->options->config;
+    struct weft_lower_inputs inputs = {
+        .model = config->model,
+        .shards = r->stages.shards,
+        .period = r->stages.period,
+        .weigh = {.batch = weft_config_batch(config),
+                  .reduce = (enum weft_dtype)config->train.precision.reduce,
+                  .accumulate = (enum weft_dtype)config->train.precision.accumulate},
+    };
+    return weft_program_lower(r->plan, &inputs, 0, &r->program, err);
+}
+
+/* Which profile line a layer has. */
+static enum weft_status find_keys(struct rehearsal *r, struct weft_error *err)
+{
+    const struct weft_model *model = r->options->config->model;
+    struct weft_batch batch = weft_config_batch(r->options->config);
+    struct weft_pool pool = {0};
+    enum weft_status status = WEFT_OK;
+    for (int32_t l = 0; l < model->n_layers && status == WEFT_OK; l++) {
+        const char *key = weft_layer_key(&pool, &model->layers[l], &batch);
+        const struct weft_layer_times *times =
+            key == NULL ? NULL : weft_profile_layer(r->profile, key);
+        if (times == NULL) {
+            status = weft_fail_memory(err, "layer keys");
+            break;
+        }
+        r->layer_key[l] = (int32_t)(times - r->profile->layers);
+        r->key_layers[r->layer_key[l]]++;
+    }
+    weft_pool_finish(&pool);
+    return status;
+}
+
+/* A batch of noise: the time of a step does not depend on what is in it. */
+static void fill_batch(const struct rehearsal *r)
+{
+    const struct weft_model *model = r->options->config->model;
+    const struct weft_layer *first = &model->layers[0], *last = &model->layers[model->n_layers - 1];
+    struct weft_batch batch = weft_config_batch(r->options->config);
+    int64_t rows = batch.samples * batch.seq_len;
+    int64_t n_targets = last->type == WEFT_LAYER_CLASSIFIER ? batch.samples : rows;
+    bool tokens = first->type == WEFT_LAYER_EMBEDDING;
+    for (int64_t i = 0; tokens && i < rows; i++)
+        ((int32_t *)r->input)[i] =
+            (int32_t)weft_rng_below(1, 0, (uint64_t)i, (uint64_t)first->vocab);
+    for (int64_t i = 0; !tokens && i < rows * first->hidden; i++)
+        ((float *)r->input)[i] = (float)(2 * weft_rng_uniform(1, 0, (uint64_t)i) - 1);
+    for (int64_t i = 0; i < n_targets; i++)
+        r->targets[i] = (int32_t)weft_rng_below(1, 1, (uint64_t)i, (uint64_t)last->outputs);
+}
+
+static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *err)
+{
+    const struct weft_measure_options *o = r->options;
+    const struct weft_model *model = o->config->model;
+    struct weft_batch batch = weft_config_batch(o->config);
+    WEFT_TRY(weft_stages_create(o->config, r->profile, &r->stages, err));
+    WEFT_TRY(make_plan(r, err));
+    WEFT_TRY(lower_plan(r, err));
+    r->n_values = 2 * r->profile->n_layers + OTHER_VALUES;
+    r->layer_key = calloc((size_t)model->n_layers, sizeof *r->layer_key);
+    r->key_layers = calloc((size_t)r->profile->n_layers, sizeof *r->key_layers);
+    r->slot_ns = calloc((size_t)r->program->n_slots, sizeof *r->slot_ns);
+    r->values = calloc((size_t)r->n_values * MOST_ROUNDS, sizeof *r->values);
+    r->input = malloc((size_t)weft_model_input_bytes(model, &batch));
+    r->targets = malloc((size_t)weft_model_target_bytes(model, &batch));
+    if (r->layer_key == NULL || r->key_layers == NULL || r->slot_ns == NULL || r->values == NULL ||
+        r->input == NULL || r->targets == NULL) {
+        return weft_fail_memory(err, "the rehearsal");
+    }
+    WEFT_TRY(find_keys(r, err));
+    fill_batch(r);
+    WEFT_TRY(weft_trace_create(r->program, "wall clock", &r->trace, err));
+    WEFT_TRY(weft_comm_map_arena(o->comm, r->program->arena_bytes, &r->arena, err));
+    struct weft_exec_options options = {
+        .config = o->config,
+        .shards = r->stages.shards,
+        .plan = r->plan,
+        .program = r->program,
+        .device = o->device,
+        .comm = o->comm,
+        .nn = o->nn,
+        .arena = r->arena,
+    };
+    WEFT_TRY(weft_exec_create(&options, &r->exec, err));
+    return weft_exec_initialise(r->exec, 1, err);
+}
+
+static void close_rehearsal(struct rehearsal *r)
+{
+    weft_exec_destroy(r->exec);
+    if (r->arena != NULL) weft_comm_unmap_arena(r->options->comm);
+    weft_trace_destroy(r->trace);
+    free(r->targets);
+    free(r->input);
+    free(r->values);
+    free(r->slot_ns);
+    free(r->key_layers);
+    free(r->layer_key);
+    weft_program_destroy(r->program);
+    weft_plan_destroy(r->plan);
+    weft_stages_finish(&r->stages);
+}
+
+/* Compute time of every slot, from its MARK to the end of its last work, so that what the executor
+ * itself needs between instructions is in it. Returns the time of the AGREE, as compute waits. */
+static int64_t read_slots(struct rehearsal *r)
+{
+    int64_t begin_ns = 0, normed_ns = 0, agreed_ns = 0;
+    for (int32_t i = 0; i < r->program->n_instructions; i++) {
+        const struct weft_instruction *at = &r->program->instructions[i];
+        struct weft_record record = r->trace->records[i];
+        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) continue;
+        if (at->op == WEFT_OP_MARK) begin_ns = record.start_ns;
+        if (at->op == WEFT_OP_NORM) normed_ns = record.end_ns;
+        if (at->op == WEFT_OP_FINISH) {
+            agreed_ns = record.end_ns;
+        } else {
+            r->slot_ns[at->slot] = record.end_ns - begin_ns;
+        }
+    }
+    return agreed_ns - normed_ns;
+}
+
+static void read_step(struct rehearsal *r, int32_t round)
+{
+    int64_t step[OTHER_VALUES] = {0};
+    int32_t n_keys = r->profile->n_layers;
+    step[VALUE_AGREE] = read_slots(r);
+    for (int32_t v = 0; v < 2 * n_keys; v++)
+        r->values[v * MOST_ROUNDS + round] = 0;
+    for (int32_t s = 0; s < r->program->n_slots; s++) {
+        struct weft_slot slot = r->stages.period->slots[s];
+        switch (slot.kind) {
+        case WEFT_SLOT_UPDATE:
+            step[VALUE_UPDATE] += r->slot_ns[s];
+            break;
+        case WEFT_SLOT_FORWARD:
+            r->values[2 * r->layer_key[slot.index] * MOST_ROUNDS + round] += r->slot_ns[s];
+            break;
+        case WEFT_SLOT_BACKWARD:
+            r->values[(2 * r->layer_key[slot.index] + 1) * MOST_ROUNDS + round] += r->slot_ns[s];
+            break;
+        case WEFT_SLOT_NORM:
+            step[VALUE_NORM] = r->slot_ns[s];
+            break;
+        case WEFT_SLOT_FILL:
+        case WEFT_SLOT_DRAIN:
+        case WEFT_SLOT_KIND_COUNT:
+            break;
+        }
+    }
+    for (int32_t v = 0; v < 2 * n_keys; v++)
+        r->values[v * MOST_ROUNDS + round] /= r->key_layers[v / 2];
+    for (int32_t v = 0; v < OTHER_VALUES; v++)
+        r->values[(2 * n_keys + v) * MOST_ROUNDS + round] = step[v];
+}
+
+/* What the benches' curves say of the same updates and the same norm. */
+static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
+{
+    int64_t owned = 0;
+    out->update_expected_ns = 0;
+    for (int32_t u = 0; u < r->stages.shards->n_units; u++) {
+        const struct weft_unit *unit = &r->stages.shards->units[u];
+        if (!unit->trainable) continue;
+        int64_t slices = unit->padded_elements / r->stages.shards->ranks;
+        bool whole = r->plan->policies[u] == WEFT_POLICY_DP;
+        out->update_expected_ns +=
+            weft_curve_at(&r->profile->update, whole ? unit->padded_elements : slices);
+        owned += slices;
+    }
+    out->norm_expected_ns = weft_curve_at(&r->profile->norm, owned);
+}
+
+static enum weft_status run_steps(struct rehearsal *r, int32_t *rounds, struct weft_error *err)
+{
+    int32_t most = r->options->rounds > 0 ? r->options->rounds : DEFAULT_ROUNDS;
+    *rounds = most < MOST_ROUNDS ? most : MOST_ROUNDS;
+    for (int32_t i = 0; i < WARM_STEPS + *rounds; i++) {
+        struct weft_step_inputs inputs = {
+            .input = r->input, .targets = r->targets, .step = i + 1, .lr = 1e-6};
+        struct weft_step_result result;
+        WEFT_TRY(weft_exec_step(r->exec, &inputs, &result, r->trace, err));
+        if (i >= WARM_STEPS) {
+            read_step(r, i - WARM_STEPS);
+        } else if (i == WARM_STEPS - 1) {
+            struct weft_trace_summary summary;
+            weft_trace_summarise(r->program, r->trace, &summary);
+            WEFT_TRY(measure_most(r->options->comm, &summary.step_ns, 1, err));
+            int64_t fitting = BUDGET_NS / (summary.step_ns > 0 ? summary.step_ns : 1);
+            if (fitting < LEAST_ROUNDS) fitting = LEAST_ROUNDS;
+            if (fitting < *rounds) *rounds = (int32_t)fitting;
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status finish(struct rehearsal *r, int32_t rounds, struct measure_rehearsal *out,
+                               struct weft_error *err)
+{
+    int32_t n_keys = r->profile->n_layers;
+    int64_t *medians = calloc((size_t)r->n_values + 1, sizeof *medians);
+    if (medians == NULL) return weft_fail_memory(err, "the rehearsal");
+    for (int32_t v = 0; v < r->n_values; v++)
+        medians[v] = measure_median(&r->values[v * MOST_ROUNDS], rounds);
+    medians[r->n_values] = weft_measure_anonymous_bytes();
+    enum weft_status status = measure_most(r->options->comm, medians, r->n_values + 1, err);
+    for (int32_t k = 0; k < n_keys; k++) {
+        out->forward_ns[k] = medians[2 * k];
+        out->backward_ns[k] = medians[2 * k + 1];
+    }
+    out->update_ns = medians[2 * n_keys + VALUE_UPDATE];
+    out->norm_ns = medians[2 * n_keys + VALUE_NORM];
+    out->agree_ns = medians[2 * n_keys + VALUE_AGREE];
+    out->base_bytes = medians[r->n_values];
+    expect(r, out);
+    free(medians);
+    return status;
+}
+
+enum weft_status measure_rehearse(const struct weft_measure_options *options,
+                                  const struct weft_profile *profile, struct measure_rehearsal *out,
+                                  struct weft_error *err)
+{
+    struct rehearsal rehearsal = {.options = options, .profile = profile};
+    int32_t rounds = 0;
+    enum weft_status status = open_rehearsal(&rehearsal, err);
+    if (status == WEFT_OK) status = run_steps(&rehearsal, &rounds, err);
+    if (status == WEFT_OK) status = finish(&rehearsal, rounds, out, err);
+    close_rehearsal(&rehearsal);
+    return status;
+}

@@ -1,0 +1,486 @@
+#include "plan/program.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/plan/random_model.h"
+
+enum { CASES = 80 };
+
+/* A random program that may be spoilt. */
+struct subject {
+    struct random_case random;
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+static void subject_init(struct subject *subject, uint64_t seed)
+{
+    random_case_init(&subject->random, seed);
+    subject->plan = random_plan(&subject->random, 0);
+    subject->program = random_program(&subject->random, subject->plan);
+}
+
+static void subject_finish(struct subject *subject)
+{
+    weft_program_destroy(subject->program);
+    weft_plan_destroy(subject->plan);
+    random_case_finish(&subject->random);
+}
+
+static int64_t total_bytes(const struct weft_program *program)
+{
+    return program->base_bytes + program->arena_bytes;
+}
+
+static void accept(const struct subject *subject)
+{
+    struct weft_error err = {0};
+    enum weft_status status =
+        weft_program_verify(subject->program, total_bytes(subject->program), &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)subject->random.seed, err.text);
+}
+
+/* Refused, in words one of which is `word`. */
+static void refuse(const struct subject *subject, const char *word)
+{
+    struct weft_error err = {0};
+    enum weft_status status = weft_program_verify(subject->program, INT64_MAX, &err);
+    cr_assert_eq(status, WEFT_E_DATA, "seed %d: not refused; expected: %s",
+                 (int)subject->random.seed, word);
+    cr_assert(strstr(err.text, word) != NULL, "seed %d: \"%s\" lacks \"%s\"",
+              (int)subject->random.seed, err.text, word);
+}
+
+/* Runs a spoiler over many programs; it undoes what it does and returns how often it refused. */
+static void spoil(int (*spoiler)(struct subject *subject))
+{
+    int spoilt = 0;
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        struct subject subject;
+        subject_init(&subject, seed);
+        spoilt += spoiler(&subject);
+        accept(&subject);
+        subject_finish(&subject);
+    }
+    cr_assert_gt(spoilt, CASES / 4, "the test found next to nothing to spoil");
+}
+
+static bool moves_block(const struct weft_instruction *at)
+{
+    return at->op == WEFT_OP_ALL_GATHER || at->op == WEFT_OP_REDUCE_SCATTER ||
+           at->op == WEFT_OP_ALL_REDUCE;
+}
+
+static int32_t mark_of(const struct weft_program *program, int32_t slot)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op == WEFT_OP_MARK && at->slot == slot) return i;
+    }
+    return -1;
+}
+
+Test(verify, accepts_lowered_plans)
+{
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        struct subject subject;
+        subject_init(&subject, seed);
+        accept(&subject);
+        subject_finish(&subject);
+    }
+}
+
+static int one_byte_less(struct subject *subject)
+{
+    struct weft_error err = {0};
+    int64_t limit_bytes = total_bytes(subject->program) - 1;
+    cr_assert_eq(weft_program_verify(subject->program, limit_bytes, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "exceed the limit") != NULL, "%s", err.text);
+    return 1;
+}
+
+Test(verify, limit_binds_base_and_arena)
+{
+    spoil(one_byte_less);
+}
+
+static int shrink_arena(struct subject *subject)
+{
+    subject->program->arena_bytes -= WEFT_ARENA_ALIGN_BYTES;
+    refuse(subject, "inside the arena");
+    subject->program->arena_bytes += WEFT_ARENA_ALIGN_BYTES;
+    return 1;
+}
+
+Test(verify, arena_too_small)
+{
+    spoil(shrink_arena);
+}
+
+/* Onto a buffer that is always live; those that are already there may stay. */
+static int move_onto(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int32_t record = weft_program_buffer(program, WEFT_BUFFER_RECORD, -1, 0);
+    int spoilt = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        int64_t offset = program->buffers[b].offset;
+        bool fits =
+            program->buffers[record].offset + program->buffers[b].bytes <= program->arena_bytes;
+        if (b == record || !fits) continue;
+        program->buffers[b].offset = program->buffers[record].offset;
+        refuse(subject, "share bytes");
+        program->buffers[b].offset = offset;
+        spoilt = 1;
+    }
+    return spoilt;
+}
+
+Test(verify, buffers_on_top_of_each_other)
+{
+    spoil(move_onto);
+}
+
+/* Two buffers of the same slot, neither of which is there all the time. */
+static int move_saved(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    for (int32_t l = 1; l < subject->random.config->model->n_layers; l++) {
+        int32_t a = weft_program_buffer(program, WEFT_BUFFER_OUTPUT, l - 1, 0);
+        int32_t b = weft_program_buffer(program, WEFT_BUFFER_SAVED, l, 0);
+        if (a < 0 || b < 0) continue;
+        int64_t offset = program->buffers[b].offset, to = program->buffers[a].offset;
+        if (to + program->buffers[b].bytes > program->arena_bytes) continue;
+        program->buffers[b].offset = to;
+        refuse(subject, "share bytes");
+        program->buffers[b].offset = offset;
+        return 1;
+    }
+    return 0;
+}
+
+Test(verify, neighbours_in_time_on_top_of_each_other)
+{
+    spoil(move_saved);
+}
+
+static int misalign(struct subject *subject)
+{
+    subject->program->buffers[0].offset++;
+    refuse(subject, "not aligned");
+    subject->program->buffers[0].offset--;
+    return 1;
+}
+
+Test(verify, misaligned_buffer)
+{
+    spoil(misalign);
+}
+
+/* Said to end one slot early or late, or to begin so. */
+static int change_lives(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int32_t n = program->n_slots;
+    int spoilt = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        for (int32_t p = 0; p < program->buffers[b].n_pieces; p++) {
+            struct weft_life *life = (struct weft_life *)&program->buffers[b].lives[p];
+            struct weft_life true_life = *life;
+            life->last = (true_life.last + n - 1) % n;
+            refuse(subject, "is said to live");
+            life->last = (true_life.last + 1) % n;
+            refuse(subject, "is said to live");
+            *life = true_life;
+            life->first = (true_life.first + 1) % n;
+            refuse(subject, "is said to live");
+            *life = true_life;
+            spoilt = 1;
+        }
+    }
+    return spoilt;
+}
+
+Test(verify, lives_are_those_of_the_instructions)
+{
+    spoil(change_lives);
+}
+
+static int lie_about_live_bytes(struct subject *subject)
+{
+    subject->program->live_bytes++;
+    refuse(subject, "bytes are live");
+    subject->program->live_bytes--;
+    return 1;
+}
+
+Test(verify, live_bytes_are_summed)
+{
+    spoil(lie_about_live_bytes);
+}
+
+/* A gather that nobody waits for: its dependency becomes one that was there before. */
+static int drop_mark_dependency(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_MARK || at->n_dependencies == 0) continue;
+        int32_t *dependency = &program->dependencies[at->first_dependency];
+        int32_t awaited = *dependency;
+        bool norm = program->n_slots - 1 == at->slot;
+        if (program->instructions[awaited].op != WEFT_OP_ALL_GATHER && !norm) continue;
+        *dependency = 0;
+        refuse(subject, "does not wait for");
+        *dependency = awaited;
+        spoilt = 1;
+    }
+    return spoilt;
+}
+
+Test(verify, use_that_does_not_wait)
+{
+    spoil(drop_mark_dependency);
+}
+
+static int drop_launch_dependency(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        struct weft_instruction *at = &program->instructions[i];
+        if (!moves_block(at) || at->slot == 0) continue;
+        int32_t *dependency = &program->dependencies[at->first_dependency];
+        int32_t mark = *dependency;
+        *dependency = 0;
+        refuse(subject, "does not wait for the mark");
+        *dependency = mark;
+        spoilt = 1;
+    }
+    return spoilt;
+}
+
+Test(verify, launch_that_does_not_wait)
+{
+    spoil(drop_launch_dependency);
+}
+
+/* Launches in an earlier slot, honestly. */
+static int launch_early(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    int32_t ahead = 0; /* slot of the mark that the channel waits for anyway */
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        struct weft_instruction *at = &program->instructions[i];
+        if (!moves_block(at)) continue;
+        const struct weft_problem *problem = subject->plan->problem;
+        bool gathers = at->op == WEFT_OP_ALL_GATHER;
+        int32_t update = problem->units[at->unit].update_slot;
+        int32_t early = gathers ? update : problem->items[at->item].item.first - 1;
+        if (early > ahead) {
+            int32_t slot = at->slot, *dependency = &program->dependencies[at->first_dependency];
+            int32_t mark = *dependency;
+            at->slot = early;
+            *dependency = mark_of(program, early);
+            if (gathers) {
+                refuse(subject, "before the unit's update is over");
+            } else {
+                refuse(subject, "does not wait for");
+            }
+            at->slot = slot;
+            *dependency = mark;
+            spoilt = 1;
+        }
+        if (at->slot > ahead) ahead = at->slot;
+    }
+    return spoilt;
+}
+
+Test(verify, launched_too_early)
+{
+    spoil(launch_early);
+}
+
+static void swap_content(struct weft_program *program, int32_t a, int32_t b)
+{
+    struct weft_instruction *x = &program->instructions[a], *y = &program->instructions[b];
+    struct weft_instruction old = *x;
+    x->unit = y->unit;
+    x->block = y->block;
+    x->item = y->item;
+    y->unit = old.unit;
+    y->block = old.block;
+    y->item = old.item;
+    for (int32_t i = 0; i < x->n_operands; i++) {
+        struct weft_operand *p = &program->operands[x->first_operand + i];
+        struct weft_operand *q = &program->operands[y->first_operand + i];
+        struct weft_operand operand = *p;
+        *p = *q;
+        *q = operand;
+    }
+}
+
+static int swap_blocks(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    int32_t last = -1;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (!moves_block(at)) continue;
+        if (last >= 0 && program->instructions[last].item == at->item) {
+            swap_content(program, last, i);
+            refuse(subject, "blocks do not move in order");
+            swap_content(program, last, i);
+            spoilt = 1;
+        }
+        last = i;
+    }
+    return spoilt;
+}
+
+Test(verify, blocks_out_of_order)
+{
+    spoil(swap_blocks);
+}
+
+/* The awaited gather changes places with one behind it that is due later. */
+static int swap_gathers(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *mark = &program->instructions[i];
+        if (mark->op != WEFT_OP_MARK || mark->n_dependencies == 0) continue;
+        int32_t awaited = program->dependencies[mark->first_dependency];
+        const struct weft_instruction *at = &program->instructions[awaited];
+        if (at->op != WEFT_OP_ALL_GATHER) continue;
+        for (int32_t j = awaited + 1; j < i; j++) {
+            const struct weft_instruction *behind = &program->instructions[j];
+            if (behind->op != WEFT_OP_ALL_GATHER || behind->n_operands != at->n_operands) continue;
+            if (behind->item == at->item || behind->slot != at->slot) continue;
+            swap_content(program, awaited, j);
+            refuse(subject, "program: ");
+            swap_content(program, awaited, j);
+            spoilt = 1;
+        }
+    }
+    return spoilt;
+}
+
+Test(verify, gathers_out_of_order)
+{
+    int spoilt = 0;
+    for (uint64_t seed = 0; seed < 4 * CASES; seed++) {
+        struct subject subject;
+        subject_init(&subject, seed);
+        spoilt += swap_gathers(&subject);
+        accept(&subject);
+        subject_finish(&subject);
+    }
+    cr_assert_gt(spoilt, 5);
+}
+
+static int repeat_block(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        struct weft_instruction *at = &program->instructions[i];
+        if (!moves_block(at)) continue;
+        at->block++;
+        refuse(subject, "block");
+        at->block--;
+        return 1;
+    }
+    return 0;
+}
+
+Test(verify, wrong_block)
+{
+    spoil(repeat_block);
+}
+
+/* What forward makes becomes something that it only reads. */
+static int forget_write(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_LOAD && at->op != WEFT_OP_FORWARD) continue;
+        for (int32_t o = 0; o < at->n_operands; o++) {
+            struct weft_operand *operand = &program->operands[at->first_operand + o];
+            if (!operand->writes) continue;
+            operand->writes = false;
+            refuse(subject, "writes");
+            operand->writes = true;
+            spoilt = 1;
+        }
+    }
+    return spoilt;
+}
+
+Test(verify, read_before_written)
+{
+    spoil(forget_write);
+}
+
+static int break_indices(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    struct weft_operand *operand = &program->operands[0];
+    struct weft_operand old = *operand;
+    operand->buffer = program->n_buffers;
+    refuse(subject, "buffer is out of range");
+    *operand = old;
+    operand->piece = program->buffers[old.buffer].n_pieces;
+    refuse(subject, "piece is out of range");
+    *operand = old;
+    int32_t last = program->n_instructions - 1;
+    struct weft_instruction *finish = &program->instructions[last];
+    int32_t *dependency = &program->dependencies[finish->first_dependency], agree = *dependency;
+    *dependency = last;
+    refuse(subject, "what is behind it");
+    *dependency = 0;
+    refuse(subject, "do not follow each other");
+    *dependency = agree;
+    finish->slot--;
+    refuse(subject, "slot is over");
+    finish->slot++;
+    program->n_instructions--;
+    refuse(subject, "without finish");
+    program->n_instructions++;
+    finish->op = WEFT_OP_COUNT;
+    refuse(subject, "op is out of range");
+    finish->op = WEFT_OP_FINISH;
+    return 1;
+}
+
+Test(verify, indices_in_range)
+{
+    spoil(break_indices);
+}
+
+static int change_policy(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t u = 0; u < program->n_units; u++) {
+        enum weft_policy policy = program->policies[u];
+        program->policies[u] = policy == WEFT_POLICY_DP ? WEFT_POLICY_SDP : WEFT_POLICY_DP;
+        refuse(subject, "program: ");
+        program->policies[u] = (enum weft_policy)WEFT_POLICY_COUNT;
+        refuse(subject, "has policy");
+        program->policies[u] = policy;
+        spoilt = 1;
+    }
+    return spoilt;
+}
+
+Test(verify, policies_are_what_runs)
+{
+    spoil(change_policy);
+}

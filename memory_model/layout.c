@@ -242,7 +242,7 @@ enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffe
 {
     /* A tenth of a second at most on large instances, and on small ones until little more is to be
      * had; as much again for each step of effort. */
-    static const int64_t passes_of_effort = 400, work_of_effort = 100000000;
+    static const int64_t passes_of_effort = 2000, work_of_effort = 100000000;
     int64_t share = (effort > 0 ? effort : 0) + 1;
     struct weft_pool pool = {0};
     struct search search = {.pass_limit = passes_of_effort * share,

@@ -40,7 +40,7 @@ struct weft_packing {
     struct weft_packing_body *bodies;
     int64_t *slot_bytes; /* by slot: live sum of the bodies */
     /* The state of one pass. */
-    bool mirrored; /* bodies stand on their heads, to be turned over with weft_packing_turn */
+    bool mirrored; /* bodies stand on their heads: offsets count down from a ceiling */
     int32_t n_tenants;
     struct weft_packing_tenant *tenants; /* by begin */
     int64_t *offsets;                    /* by body; -1 before it has one */

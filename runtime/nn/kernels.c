@@ -156,8 +156,9 @@ static void layer_norm(int64_t rows, int64_t width, const float *restrict x,
     }
 }
 
-static void layer_norm_dx(int64_t width, const float *x, const float *weight, float m, float r,
-                          const float *dy, const float *residual, float *dx)
+static void layer_norm_dx(int64_t width, const float *restrict x, const float *restrict weight,
+                          float m, float r, const float *restrict dy,
+                          const float *restrict residual, float *restrict dx)
 {
     float g_lanes[LANES] = {0}, gx_lanes[LANES] = {0};
     FOR_LANES(i, lane, width, g_lanes[lane] += dy[i] * weight[i]);
@@ -234,21 +235,19 @@ static inline float gelu_slope(float x)
     return gate + c * (gate * (1.0f - gate)) * du2;
 }
 
+/* In place once dy is copied: compilers do not vectorise a loop whose output may be its input. */
 static void gelu_backward(int64_t rows, int64_t width, const float *restrict x, const float *dy,
                           float *dx, float *restrict sums)
 {
+    float *restrict d = dx;
     if (sums) memset(sums, 0, (size_t)width * sizeof(float));
-    for (int64_t row = 0; row < rows; row++, x += width, dy += width, dx += width) {
-        if (sums) {
-            for (int64_t i = 0; i < width; i++) {
-                const float d = dy[i] * gelu_slope(x[i]);
-                dx[i] = d;
-                sums[i] += d;
-            }
-        } else {
-            for (int64_t i = 0; i < width; i++) {
-                dx[i] = dy[i] * gelu_slope(x[i]);
-            }
+    for (int64_t row = 0; row < rows; row++, x += width, d += width) {
+        if (dx != dy) memcpy(d, dy + row * width, (size_t)width * sizeof(float));
+        for (int64_t i = 0; i < width; i++) {
+            d[i] *= gelu_slope(x[i]);
+        }
+        for (int64_t i = 0; sums && i < width; i++) {
+            sums[i] += d[i];
         }
     }
 }

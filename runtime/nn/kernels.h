@@ -27,8 +27,8 @@ struct weft_kernels {
     /* y = (x - mean) rstd weight + bias, row by row, variance + WEFT_NORM_EPSILON. */
     void (*layer_norm)(int64_t rows, int64_t width, const float *x, const float *weight,
                        const float *bias, float *y, float *mean, float *rstd);
-    /* dx = residual + gradient by x (either may be NULL: dx not wanted, residual 0; dx may be
-     * residual or dy); sums [2, width]: gradients of weight and bias. */
+    /* dx = residual + gradient by x (either may be NULL: dx not wanted, residual 0); sums [2,
+     * width]: gradients of weight and bias. */
     void (*layer_norm_backward)(int64_t rows, int64_t width, const float *x, const float *weight,
                                 const float *mean, const float *rstd, const float *dy,
                                 const float *residual, float *dx, float *sums);

@@ -124,12 +124,13 @@ Test(gemm, of_no_columns_is_zero_or_nothing)
 Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
 {
     static const size_t offsets[][3] = {{64, 0, 0}, {0, 64, 128}, {192, 64, 0}, {4, 20, 36}};
-    static const int64_t sizes[][3] = {{64, 64, 64}, {150, 70, 384}, {64, 200, 64}, {33, 65, 129}};
+    static const int64_t sizes[][3] = {{64, 64, 64}, {150, 70, 384}, {64, 200, 64}, {33, 65, 129},
+                                       {1, 97, 40},  {97, 1, 300},   {130, 2, 66}};
     for (int library = 0; library < 2; library++) {
         struct weft_gemm *gemm = NULL;
         struct weft_error err = {0};
         if (weft_gemm_open(names[library], 1, &gemm, &err) != WEFT_OK) continue;
-        for (int s = 0; s < 4; s++) {
+        for (int s = 0; s < 7; s++) {
             for (int kind = 0; kind < 4; kind++) {
                 const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
                 const bool ta = kind & 1, tb = kind & 2;

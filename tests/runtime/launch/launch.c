@@ -109,7 +109,9 @@ static int dies(const struct weft_rendezvous *me)
 {
     struct weft_comm *comm = open_comm(me);
     if (me->rank == 1) raise(SIGKILL);
-    return weft_status_exit_code(meet(comm));
+    enum weft_status status = meet(comm);
+    weft_comm_close(comm);
+    return weft_status_exit_code(status);
 }
 
 _Noreturn static void wait_for_ever(void)
@@ -123,6 +125,7 @@ static int is_stubborn(const struct weft_rendezvous *me)
     signal(SIGTERM, SIG_IGN);
     struct weft_comm *comm = open_comm(me);
     CHECK(meet(comm) == WEFT_OK, "exchange");
+    weft_comm_close(comm);
     if (me->rank == 1) return 65;
     wait_for_ever();
 }

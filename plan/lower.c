@@ -309,18 +309,36 @@ static enum weft_status list_layer_units(struct weft_lowering *lowering, struct 
     return WEFT_OK;
 }
 
+/* The plan's problem is the one that these stages make, as far as lowering relies on it. */
+static bool belongs(const struct weft_problem *problem, const struct weft_lower_inputs *inputs)
+{
+    const struct weft_period *period = inputs->period;
+    if (problem->n_slots != period->n_slots || problem->n_units != inputs->shards->n_units) {
+        return false;
+    }
+    for (int32_t s = 0; s < period->n_slots; s++) {
+        struct weft_slot a = problem->slots[s], b = period->slots[s];
+        if (a.kind != b.kind || a.index != b.index) return false;
+    }
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->n_blocks != inputs->shards->units[item->unit].n_blocks) return false;
+        if (item->gather >= period->n_uses[item->unit]) return false;
+    }
+    return true;
+}
+
 static enum weft_status prepare(struct weft_lowering *lowering, struct weft_error *err)
 {
     const struct weft_lower_inputs *inputs = lowering->inputs;
     const struct weft_plan *plan = lowering->plan;
     struct weft_program *program = lowering->program;
-    if (inputs->period->n_slots != plan->problem->n_slots ||
-        inputs->shards->n_units != plan->problem->n_units) {
-        return weft_fail(err, WEFT_E_INTERNAL,
-                         "the plan has %d slots and %d units, the model %d and %d: they do not "
-                         "belong together",
-                         plan->problem->n_slots, plan->problem->n_units, inputs->period->n_slots,
-                         inputs->shards->n_units);
+    if (!belongs(plan->problem, inputs)) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan has %d slots, %d units and %d items, the model %d slots and %d "
+                         "units: they do not belong together; plan again",
+                         plan->problem->n_slots, plan->problem->n_units, plan->problem->n_items,
+                         inputs->period->n_slots, inputs->shards->n_units);
     }
     int32_t n_layers = inputs->model->n_layers;
     lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);

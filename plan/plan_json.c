@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/version.h"
+#include "plan/decode.h"
 #include "plan/placement.h"
 #include "plan/plan.h"
 
@@ -79,6 +80,16 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
     weft_text_add(out, "\n");
 }
 
+static const char *const plan_names[] = {"format",     "version", "weft",   "planner",
+                                         "prediction", "bound",   "solver", "policies",
+                                         "placements", "problem", NULL};
+static const char *const prediction_names[] = {"step_ns",     "exposed_ns",  "compute_ns",
+                                               "channel_ns",  "peak_bytes",  "peak_slot",
+                                               "arena_bytes", "total_bytes", NULL};
+static const char *const bound_names[] = {"bound_ns", "by", NULL};
+static const char *const solver_names[] = {"gap", "stop", NULL};
+static const char *const placement_names[] = {"item", "block", "launch", "deadline", NULL};
+
 struct reader {
     struct weft_plan *plan;
     const char *source;
@@ -115,6 +126,7 @@ static enum weft_status read_prediction(struct reader *reader, const struct weft
     char where[PLACE_BYTES];
     int64_t value, last_slot = reader->plan->problem->n_slots - 1;
     snprintf(where, sizeof where, "%s: prediction", reader->source);
+    WEFT_TRY(weft_decode_known(object, where, prediction_names, reader->err));
     WEFT_TRY(weft_json_need_integer(object, where, "peak_slot", 0, last_slot, &value, reader->err));
     to->peak_slot = (int32_t)value;
     const struct {
@@ -163,12 +175,14 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     char where[PLACE_BYTES];
     snprintf(where, sizeof where, "%s: bound", reader->source);
     WEFT_TRY(weft_json_need(root, reader->source, "bound", WEFT_JSON_OBJECT, &bound, reader->err));
+    WEFT_TRY(weft_decode_known(bound, where, bound_names, reader->err));
     WEFT_TRY(weft_json_need_integer(bound, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
                                     &reader->plan->bound_ns, reader->err));
     WEFT_TRY(read_optional(reader, bound, where, "by", &reader->plan->bound_by));
     snprintf(where, sizeof where, "%s: solver", reader->source);
     WEFT_TRY(
         weft_json_need(root, reader->source, "solver", WEFT_JSON_OBJECT, &solver, reader->err));
+    WEFT_TRY(weft_decode_known(solver, where, solver_names, reader->err));
     WEFT_TRY(read_gap(reader, solver));
     return read_optional(reader, solver, where, "stop", &reader->plan->solver_stop);
 }
@@ -208,6 +222,7 @@ static enum weft_status read_placement(struct reader *reader, const struct weft_
     char where[PLACE_BYTES];
     int64_t item, block, launch, deadline, last_slot = plan->problem->n_slots - 1;
     snprintf(where, sizeof where, "%s: placements[%d]", reader->source, index);
+    WEFT_TRY(weft_decode_known(value, where, placement_names, reader->err));
     WEFT_TRY(weft_json_need_integer(value, where, "item", 0, (int64_t)plan->problem->n_items - 1,
                                     &item, reader->err));
     int64_t last_block = plan->problem->items[item].item.n_blocks - 1;
@@ -251,6 +266,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
 {
     struct weft_plan *plan = reader->plan;
     WEFT_TRY(check_format(reader, root));
+    WEFT_TRY(weft_decode_known(root, reader->source, plan_names, reader->err));
     const struct weft_json_value *value;
     char where[PLACE_BYTES];
     struct weft_problem *problem;

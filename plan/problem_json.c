@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/decode.h"
 #include "plan/problem.h"
 
 enum { PLACE_BYTES = 256, MOST_SLOTS = 1 << 20 };
@@ -137,6 +138,23 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
 
 /* Reading: types and names here, indices and sums in weft_problem_check. */
 
+static const char *const hold_names[] = {"category", "first", "last", "bytes", NULL};
+static const char *const slot_names[] = {"name", "kind", "index", "time_ns", NULL};
+static const char *const unit_names[] = {"name",      "policies", "update_slot",
+                                         "update_ns", "holds",    NULL};
+static const char *const policy_names[] = {
+#define POLICY_NAME(name, text, aliases) text,
+    WEFT_POLICY_MAP(POLICY_NAME)
+#undef POLICY_NAME
+        NULL};
+static const char *const item_names[] = {"unit",     "kind",       "gather",   "policies",
+                                         "blocks",   "first",      "last",     "block_bytes",
+                                         "block_ns", "held_bytes", "category", NULL};
+static const char *const problem_names[] = {
+    "config_hash", "profile_hash", "profile_source", "ranks",  "memory_limit_bytes",
+    "agree_ns",    "slots",        "units",          "common", "items",
+    NULL};
+
 struct reader {
     struct weft_problem *problem;
     struct weft_error *err;
@@ -168,6 +186,12 @@ static enum weft_status need_name(struct reader *reader, const struct weft_json_
     WEFT_TRY(weft_json_need_string(object, reader->place, name, &string, reader->err));
     *out = weft_pool_string(&reader->problem->pool, string);
     return *out == NULL ? weft_fail_memory(reader->err, "problem") : WEFT_OK;
+}
+
+static enum weft_status known(struct reader *reader, const struct weft_json_value *object,
+                              const char *const *names)
+{
+    return weft_decode_known(object, reader->place, names, reader->err);
 }
 
 static enum weft_status need_hash(struct reader *reader, const struct weft_json_value *object,
@@ -242,6 +266,7 @@ static enum weft_status read_holds(struct reader *reader, const struct weft_json
     WEFT_TRY(need_array(reader, object, name, sizeof **out, &it, &room, count));
     *out = room;
     for (struct weft_hold *hold = room; it != NULL; it = weft_json_next(it), hold++) {
+        WEFT_TRY(known(reader, it, hold_names));
         WEFT_TRY(need_category(reader, it, &hold->category));
         WEFT_TRY(need_int32(reader, it, "first", 0, &hold->first));
         WEFT_TRY(need_int32(reader, it, "last", 0, &hold->last));
@@ -281,6 +306,7 @@ static enum weft_status read_slots(struct reader *reader, const struct weft_json
     }
     for (int32_t s = 0; it != NULL; it = weft_json_next(it), s++) {
         snprintf(reader->place, sizeof reader->place, "%s.slots[%d]", where, s);
+        WEFT_TRY(known(reader, it, slot_names));
         WEFT_TRY(need_name(reader, it, "name", &problem->slot_names[s]));
         WEFT_TRY(read_slot_kind(reader, it, &problem->slots[s].kind));
         WEFT_TRY(need_int32(reader, it, "index", -1, &problem->slots[s].index));
@@ -301,14 +327,17 @@ static enum weft_status read_units(struct reader *reader, const struct weft_json
     for (int32_t u = 0; it != NULL; it = weft_json_next(it), u++) {
         struct weft_problem_unit *unit = &problem->units[u];
         snprintf(reader->place, sizeof reader->place, "%s.units[%d]", where, u);
+        WEFT_TRY(known(reader, it, unit_names));
         WEFT_TRY(need_name(reader, it, "name", &unit->name));
         WEFT_TRY(need_policies(reader, it, &unit->policies));
         WEFT_TRY(need_int32(reader, it, "update_slot", -1, &unit->update_slot));
         WEFT_TRY(
             weft_json_need(it, reader->place, "update_ns", WEFT_JSON_OBJECT, &times, reader->err));
         WEFT_TRY(weft_json_need(it, reader->place, "holds", WEFT_JSON_OBJECT, &holds, reader->err));
+        WEFT_TRY(known(reader, times, policy_names));
+        WEFT_TRY(known(reader, holds, policy_names));
         for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            const char *name = weft_policy_name((enum weft_policy)p);
+            const char *name = policy_names[p];
             WEFT_TRY(need_size(reader, times, name, &unit->update_ns[p]));
             WEFT_TRY(read_holds(reader, holds, name, &unit->holds[p], &unit->n_holds[p]));
         }
@@ -342,6 +371,7 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
         struct weft_item *item = &problem->items[i].item;
         snprintf(reader->place, sizeof reader->place, "%s.items[%d]", where, i);
+        WEFT_TRY(known(reader, it, item_names));
         WEFT_TRY(need_int32(reader, it, "unit", 0, &item->unit));
         WEFT_TRY(read_collective(reader, it, &item->kind));
         WEFT_TRY(need_int32(reader, it, "gather", 0, &item->gather));
@@ -372,6 +402,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
 {
     struct weft_problem *problem = reader->problem;
     snprintf(reader->place, sizeof reader->place, "%s", where);
+    WEFT_TRY(known(reader, value, problem_names));
     WEFT_TRY(need_hash(reader, value, "config_hash", &problem->config_hash));
     WEFT_TRY(need_hash(reader, value, "profile_hash", &problem->profile_hash));
     WEFT_TRY(need_name(reader, value, "profile_source", &problem->profile_source));

@@ -97,7 +97,7 @@ Test(lower, refuses_stages_of_another_model)
         random_case_init(&other, seed++);
     while (other.stages.period->n_slots == one.stages.period->n_slots);
     struct weft_plan *plan = random_plan(&one, 0);
-    cr_assert_eq(weft_program_lower(plan, &other.inputs, 0, &program, &err), WEFT_E_INTERNAL);
+    cr_assert_eq(weft_program_lower(plan, &other.inputs, 0, &program, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "do not belong together") != NULL, "%s", err.text);
     cr_assert_null(program);
     weft_plan_destroy(plan);

@@ -1,0 +1,15 @@
+/* To decode is to read a file that the program itself wrote, trusting nothing in it. Internal to
+ * plan/; base/json.h has the reading of single members. */
+#ifndef WEFT_PLAN_DECODE_H
+#define WEFT_PLAN_DECODE_H
+
+#include "base/json.h"
+#include "base/status.h"
+
+/* WEFT_OK when an object has no member but those in `names` (NULL at the end), "$comment" and
+ * "$schema"; else WEFT_E_DATA naming `where` and the first that it has. */
+WEFT_MUST_USE enum weft_status weft_decode_known(const struct weft_json_value *object,
+                                                 const char *where, const char *const *names,
+                                                 struct weft_error *err);
+
+#endif

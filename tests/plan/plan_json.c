@@ -1,0 +1,342 @@
+#include "plan/plan.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "tests/plan/random_model.h"
+
+static enum weft_status parse(const char *text, size_t length, struct weft_plan **out,
+                              struct weft_error *err)
+{
+    *err = (struct weft_error){0};
+    return weft_plan_parse(text, length, "p.json", out, err);
+}
+
+static void expect_equal(const struct weft_plan *a, const struct weft_plan *b)
+{
+    struct weft_text differences;
+    weft_text_init(&differences);
+    weft_problem_compare(a->problem, b->problem, &differences);
+    cr_assert_eq(differences.length, 0, "%s", weft_text_chars(&differences));
+    weft_text_finish(&differences);
+    cr_assert_str_eq(a->planner, b->planner);
+    cr_assert_eq(a->n_placements, b->n_placements);
+    cr_assert_eq(
+        memcmp(a->placements, b->placements, (size_t)a->n_placements * sizeof *a->placements), 0);
+    cr_assert_eq(
+        memcmp(a->policies, b->policies, (size_t)a->problem->n_units * sizeof *a->policies), 0);
+    cr_assert_eq(a->prediction.step_ns, b->prediction.step_ns);
+    cr_assert_eq(a->prediction.exposed_ns, b->prediction.exposed_ns);
+    cr_assert_eq(a->prediction.compute_ns, b->prediction.compute_ns);
+    cr_assert_eq(a->prediction.channel_ns, b->prediction.channel_ns);
+    cr_assert_eq(a->prediction.peak_bytes, b->prediction.peak_bytes);
+    cr_assert_eq(a->prediction.peak_slot, b->prediction.peak_slot);
+    cr_assert_eq(a->prediction.arena_bytes, b->prediction.arena_bytes);
+    cr_assert_eq(a->prediction.total_bytes, b->prediction.total_bytes);
+    cr_assert_eq(a->bound_ns, b->bound_ns);
+    cr_assert(weft_hash_equal(weft_plan_hash(a), weft_plan_hash(b)));
+}
+
+Test(plan_json, round_trip)
+{
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct random_case random;
+        struct weft_error err;
+        struct weft_plan *back = NULL;
+        struct weft_text text;
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 0);
+        plan->prediction.arena_bytes = 4096;
+        plan->prediction.total_bytes = 8192;
+        plan->bound_ns = seed % 2 == 0 ? 0 : 123456789;
+        plan->bound_by = seed % 2 == 0 ? NULL : "compute";
+        plan->solver_gap = seed % 3 == 0 ? -1 : 0.03125;
+        plan->solver_stop = seed % 3 == 0 ? NULL : "time \"limit\"";
+        weft_text_init(&text);
+        weft_plan_write(plan, &text);
+        enum weft_status status = parse(weft_text_chars(&text), text.length, &back, &err);
+        cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)seed, err.text);
+        expect_equal(plan, back);
+        cr_assert_eq(plan->solver_gap >= 0, back->solver_gap >= 0);
+        cr_assert_eq(plan->bound_by == NULL, back->bound_by == NULL);
+        cr_assert_eq(plan->solver_stop == NULL, back->solver_stop == NULL);
+        if (back->solver_stop != NULL) cr_assert_str_eq(back->solver_stop, plan->solver_stop);
+        cr_assert_eq(weft_plan_matches(back, random.stages.problem, &err), WEFT_OK);
+        weft_plan_destroy(back);
+        weft_plan_destroy(plan);
+        weft_text_finish(&text);
+        random_case_finish(&random);
+    }
+}
+
+Test(plan_json, no_limit_is_null)
+{
+    struct random_case random;
+    struct weft_error err;
+    struct weft_plan *back = NULL;
+    struct weft_text text;
+    random_case_init(&random, 1);
+    cr_assert_eq(random.stages.problem->memory_limit_bytes, INT64_MAX);
+    struct weft_plan *plan = random_plan(&random, 0);
+    weft_text_init(&text);
+    weft_plan_write(plan, &text);
+    cr_assert(strstr(weft_text_chars(&text), "\"memory_limit_bytes\": null") != NULL);
+    cr_assert_eq(parse(weft_text_chars(&text), text.length, &back, &err), WEFT_OK);
+    cr_assert_eq(back->problem->memory_limit_bytes, INT64_MAX);
+    weft_plan_destroy(back);
+    weft_plan_destroy(plan);
+    weft_text_finish(&text);
+    random_case_finish(&random);
+}
+
+/* The text of a plan with at least one gather and one reduction. The caller frees. */
+static char *plan_text(struct random_case *random, struct weft_plan **plan)
+{
+    uint64_t seed = 0;
+    bool fits = false;
+    for (; !fits; seed++) {
+        random_case_init(random, seed);
+        *plan = random_plan(random, 0);
+        bool gathers = false, reduces = false;
+        for (int32_t i = 0; i < (*plan)->n_placements; i++) {
+            int32_t kind = (*plan)->problem->items[(*plan)->placements[i].item].item.kind;
+            gathers |= kind == WEFT_ALL_GATHER;
+            reduces |= kind == WEFT_REDUCE_SCATTER;
+        }
+        fits = gathers && reduces && (*plan)->problem->n_units >= 3;
+        if (fits) break;
+        weft_plan_destroy(*plan);
+        random_case_finish(random);
+    }
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_plan_write(*plan, &text);
+    cr_assert(weft_text_ok(&text));
+    return text.data;
+}
+
+/* Replaces the value behind the n-th `"key": ` by `value`; the caller frees. NULL when there is no
+ * such key. */
+static char *replace(const char *text, const char *key, int n, const char *value)
+{
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"%s\": ", key);
+    const char *at = text;
+    for (int i = 0; i <= n; i++) {
+        at = strstr(i == 0 ? at : at + 1, quoted);
+        if (at == NULL) return NULL;
+    }
+    at += strlen(quoted);
+    const char *end = at;
+    if (*at == '"') {
+        end = strchr(at + 1, '"') + 1;
+    } else if (*at == '[' || *at == '{') {
+        int depth = 0;
+        do {
+            depth += *end == '[' || *end == '{';
+            depth -= *end == ']' || *end == '}';
+            end++;
+        } while (depth > 0);
+    } else {
+        end += strcspn(at, ",}\n");
+    }
+    size_t head = (size_t)(at - text);
+    char *out = malloc(strlen(text) + strlen(value) + 1);
+    memcpy(out, text, head);
+    strcpy(out + head, value);
+    strcat(out, end);
+    return out;
+}
+
+/* Every key, with a value of the right type that cannot be. */
+static const struct {
+    const char *key, *value, *word;
+} corruptions[] = {
+    {"format", "\"weft-trace\"", "weft-plan"},
+    {"version", "2", "version 2"},
+    {"weft", "7", "weft"},
+    {"planner", "7", "planner"},
+    {"step_ns", "-1", "step_ns"},
+    {"exposed_ns", "1.5", "exposed_ns"},
+    {"compute_ns", "1e300", "compute_ns"},
+    {"channel_ns", "null", "channel_ns"},
+    {"peak_bytes", "-5", "peak_bytes"},
+    {"peak_slot", "1000000", "peak_slot"},
+    {"arena_bytes", "\"0\"", "arena_bytes"},
+    {"total_bytes", "[]", "total_bytes"},
+    {"bound_ns", "-1", "bound_ns"},
+    {"by", "3", "by"},
+    {"gap", "-0.5", "gap"},
+    {"stop", "3", "stop"},
+    {"policies", "[\"fsdp\"]", "policies"},
+    {"policies", "[7, 7, 7]", "polic"},
+    {"placements", "[]", "placements"},
+    {"item", "100000", "item"},
+    {"item", "-1", "item"},
+    {"block", "9", "block"},
+    {"launch", "-1", "launch"},
+    {"launch", "100000", "launch"},
+    {"deadline", "100000", "deadline"},
+    {"deadline", "0", "placements"},
+    {"config_hash", "\"12\"", "config_hash"},
+    {"profile_hash", "\"zz\"", "profile_hash"},
+    {"profile_source", "1", "profile_source"},
+    {"ranks", "0", "ranks"},
+    {"memory_limit_bytes", "0", "memory_limit_bytes"},
+    {"agree_ns", "-1", "agree_ns"},
+    {"slots", "[]", "slots"},
+    {"slots", "{}", "slots"},
+    {"kind", "\"lunch\"", "lunch"},
+    {"index", "-2", "index"},
+    {"index", "77", "slots"},
+    {"time_ns", "9007199254740991", "2^53"},
+    {"units", "[]", "expected"},
+    {"update_slot", "-2", "update_slot"},
+    {"update_slot", "-1", "slots"},
+    {"update_ns", "{}", "dp"},
+    {"holds", "{}", "dp"},
+    {"first", "1000", "slots"},
+    {"first", "-1", "first"},
+    {"last", "1000", "slots"},
+    {"bytes", "-1", "bytes"},
+    {"bytes", "9007199254740991", "2^53"},
+    {"category", "\"gold\"", "gold"},
+    {"common", "7", "common"},
+    {"items", "[]", "placements"},
+    {"unit", "99", "unit"},
+    {"gather", "-1", "gather"},
+    {"gather", "5", "items"},
+    {"blocks", "0", "blocks"},
+    {"blocks", "2147483647", "blocks"},
+    {"block_bytes", "-1", "block_bytes"},
+    {"block_ns", "9007199254740991", "out of range"},
+    {"held_bytes", "9007199254740991", "out of range"},
+};
+
+Test(plan_json, every_field_corrupted_is_refused)
+{
+    struct random_case random;
+    struct weft_plan *plan, *out = NULL;
+    char *text = plan_text(&random, &plan);
+    for (size_t i = 0; i < sizeof corruptions / sizeof *corruptions; i++) {
+        struct weft_error err;
+        char *bad = replace(text, corruptions[i].key, 0, corruptions[i].value);
+        cr_assert_not_null(bad, "%s is not in the file", corruptions[i].key);
+        enum weft_status status = parse(bad, strlen(bad), &out, &err);
+        cr_assert_eq(status, WEFT_E_DATA, "%s: %s is not refused", corruptions[i].key,
+                     corruptions[i].value);
+        cr_assert(strncmp(err.text, "p.json", 6) == 0, "%s", err.text);
+        cr_assert(strstr(err.text, corruptions[i].word) != NULL, "%s: %s: \"%s\"",
+                  corruptions[i].key, corruptions[i].value, err.text);
+        cr_assert_null(out);
+        free(bad);
+    }
+    free(text);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}
+
+/* Every member left out, wherever it stands for the first time. */
+Test(plan_json, every_field_missing_is_refused)
+{
+    struct random_case random;
+    struct weft_plan *plan, *out = NULL;
+    char *text = plan_text(&random, &plan);
+    for (size_t i = 0; i < sizeof corruptions / sizeof *corruptions; i++) {
+        struct weft_error err;
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "\"%s\": ", corruptions[i].key);
+        char *bad = malloc(strlen(text) + 1);
+        strcpy(bad, text);
+        char *at = strstr(bad, quoted);
+        cr_assert_not_null(at);
+        at[1] = '_';
+        cr_assert_eq(parse(bad, strlen(bad), &out, &err), WEFT_E_DATA, "%s", corruptions[i].key);
+        free(bad);
+    }
+    free(text);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}
+
+Test(plan_json, unknown_field_is_refused)
+{
+    struct random_case random;
+    struct weft_plan *plan, *out = NULL;
+    struct weft_error err;
+    char *text = plan_text(&random, &plan);
+    static const char *const places[] = {"format", "step_ns", "bound_ns", "gap",  "item",
+                                         "ranks",  "index",   "unit",     "bytes"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char value[64], quoted[64];
+        snprintf(quoted, sizeof quoted, "\"%s\": ", places[i]);
+        char *at = strstr(text, quoted);
+        cr_assert_not_null(at);
+        snprintf(value, sizeof value, "\"colour\": 1, ");
+        char *bad = malloc(strlen(text) + sizeof value);
+        size_t head = (size_t)(at - text);
+        memcpy(bad, text, head);
+        strcpy(bad + head, value);
+        strcat(bad, at);
+        cr_assert_eq(parse(bad, strlen(bad), &out, &err), WEFT_E_DATA, "beside %s", places[i]);
+        cr_assert(strstr(err.text, "colour") != NULL, "%s", err.text);
+        free(bad);
+    }
+    free(text);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}
+
+Test(plan_json, truncated_is_refused)
+{
+    struct random_case random;
+    struct weft_plan *plan, *out = NULL;
+    struct weft_error err;
+    char *text = plan_text(&random, &plan);
+    size_t length = strlen(text);
+    for (size_t n = 0; n < length - 2; n += 1 + n / 20)
+        cr_assert_eq(parse(text, n, &out, &err), WEFT_E_DATA, "%d bytes", (int)n);
+    free(text);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}
+
+/* Whatever the bytes say: refused with a reason, or a plan that can be used without a crash. */
+Test(plan_json, mutated_bytes_do_no_harm)
+{
+    static const char bytes[] = "0123456789-.,:[]{}\"en";
+    struct random_case random;
+    struct weft_plan *plan;
+    char *text = plan_text(&random, &plan);
+    size_t length = strlen(text);
+    int accepted = 0, refused = 0;
+    for (uint64_t i = 0; i < 4000; i++) {
+        struct weft_plan *out = NULL;
+        struct weft_error err;
+        char *bad = malloc(length + 1);
+        memcpy(bad, text, length + 1);
+        uint64_t changes = 1 + weft_rng_below(i, 1, 0, 3);
+        for (uint64_t c = 0; c < changes; c++) {
+            size_t at = (size_t)weft_rng_below(i, 2, c, length);
+            bad[at] = bytes[weft_rng_below(i, 3, c, sizeof bytes - 1)];
+        }
+        if (parse(bad, length, &out, &err) == WEFT_OK) {
+            accepted++;
+            cr_assert_eq(weft_plan_predict(out, &err), WEFT_OK);
+            cr_assert_eq(weft_plan_relax(out, weft_plan_peak(out, NULL), &err), WEFT_OK);
+            weft_plan_destroy(out);
+        } else {
+            refused++;
+            cr_assert(err.text[0] != '\0');
+        }
+        free(bad);
+    }
+    cr_assert_gt(accepted, 10);
+    cr_assert_gt(refused, 100);
+    free(text);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}

@@ -20,9 +20,11 @@ enum {
     NAME_BYTES = 16, /* what the kernel keeps of a thread's name */
     /* A sleep and a wake cost several microseconds, so waiting awake for about as long can never
      * lose much; more would take the core from whoever computes on it. */
-    SPIN_NS = 3000,
-    POLL_NS = 20000
+    SPIN_NS = 3000
 };
+
+/* In mark.users: the issuing thread sleeps until nobody uses the mark. */
+static const uint32_t owner_sleeps = UINT32_C(1) << 31;
 
 /* One record of an event: the worker that gets there reaches it, waiters wait for it. An event that
  * is recorded again takes another mark, so a wait keeps the record (and the time) that it was made
@@ -30,7 +32,7 @@ enum {
 struct mark {
     _Atomic uint32_t reached;  /* futex word: 0 or 1 */
     _Atomic uint32_t sleepers; /* on it */
-    _Atomic uint32_t users;    /* queued items that still refer to this mark */
+    _Atomic uint32_t users;    /* queued items that still refer to it; futex word of the issuer */
     int64_t ns;                /* virtual time at which it was reached */
 };
 
@@ -108,13 +110,20 @@ static bool is_virtual(const struct cpu_stream *s)
 
 /* The worker */
 
+/* The last thing that an item does with its mark: its owner may reuse or free it from here on, so
+ * only its address is used for the wake. */
+static void mark_leave(struct mark *mark)
+{
+    if (atomic_fetch_sub(&mark->users, 1) == (owner_sleeps | 1))
+        weft_futex_wake(&mark->users, false);
+}
+
 static void mark_reach(struct mark *mark, int64_t ns)
 {
     mark->ns = ns;
     atomic_store(&mark->reached, 1);
     if (atomic_load(&mark->sleepers) > 0) weft_futex_wake(&mark->reached, false);
-    /* Last, because the owner may reuse or free the mark from here on. */
-    atomic_fetch_sub(&mark->users, 1);
+    mark_leave(mark);
 }
 
 /* Returns the time at which it was reached. */
@@ -127,7 +136,7 @@ static int64_t mark_wait(struct mark *mark, int64_t spin_ns)
         atomic_fetch_sub(&mark->sleepers, 1);
     }
     int64_t ns = mark->ns;
-    atomic_fetch_sub(&mark->users, 1);
+    mark_leave(mark);
     return ns;
 }
 
@@ -213,6 +222,18 @@ static void wait_until_done(struct cpu_stream *s, uint32_t count)
     atomic_store_explicit(&s->issuer_sleeps, 0, memory_order_relaxed);
 }
 
+/* Blocks until no queued item refers to the mark. All of them were pushed before, so they end. */
+static void wait_until_free(struct mark *mark)
+{
+    if (atomic_load(&mark->users) == 0) return;
+    uint32_t users = atomic_fetch_or(&mark->users, owner_sleeps) | owner_sleeps;
+    while (users != owner_sleeps) {
+        weft_futex_wait(&mark->users, users, -1, false);
+        users = atomic_load(&mark->users);
+    }
+    atomic_store(&mark->users, 0);
+}
+
 /* The next free item of the ring, of the given kind; publish hands it to the worker. */
 static struct item *next_item(struct cpu_stream *s, enum item_kind kind)
 {
@@ -248,9 +269,7 @@ static void cpu_record(struct weft_stream *stream, struct weft_event *event)
     struct cpu_event *e = (struct cpu_event *)event;
     int next = (e->last + 1) % MARKS;
     struct mark *mark = &e->marks[next];
-    /* All items that refer to it were pushed before, so they end. */
-    while (atomic_load(&mark->users) > 0)
-        weft_clock_sleep_until_ns(weft_clock_now_ns() + POLL_NS);
+    wait_until_free(mark);
     atomic_store_explicit(&mark->reached, 0, memory_order_relaxed);
     atomic_store_explicit(&mark->users, 1, memory_order_relaxed);
     e->last = next;
@@ -380,10 +399,8 @@ static enum weft_status cpu_event_create(struct weft_device *device, struct weft
 static void cpu_event_destroy(struct weft_event *event)
 {
     struct cpu_event *e = (struct cpu_event *)event;
-    for (int i = 0; i < MARKS; i++) {
-        while (atomic_load(&e->marks[i].users) > 0)
-            weft_clock_sleep_until_ns(weft_clock_now_ns() + POLL_NS);
-    }
+    for (int i = 0; i < MARKS; i++)
+        wait_until_free(&e->marks[i]);
     free(e);
 }
 

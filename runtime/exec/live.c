@@ -17,6 +17,11 @@ struct exec_live {
     struct piece *pieces;
     int64_t bytes[WEFT_CATEGORY_COUNT]; /* now */
     int32_t slot;                       /* of the last MARK; -1 before the first */
+    /* Collectives by the slot in which they are launched: that of the MARK that they depend on. In
+     * the queue they may stand behind some that are launched later, but a plan counts their bytes
+     * from the launch. */
+    int32_t *launched;       /* all of them */
+    int32_t *first_launched; /* by slot, and one more: in launched */
     /* Instructions that have been issued and are not known to be over, oldest first. */
     int32_t *running[WEFT_STREAM_COUNT];
     int32_t n_running[WEFT_STREAM_COUNT];
@@ -135,10 +140,13 @@ void exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows)
         retire(live, WEFT_STREAM_COMPUTE, live->n_running[WEFT_STREAM_COMPUTE]);
         retire_awaited(live, at);
         live->slot = at->slot;
+        for (int32_t l = live->first_launched[at->slot]; l < live->first_launched[at->slot + 1];
+             l++)
+            for_accesses(live, live->launched[l], begin_access);
     }
     if (at->n_operands == 0) return;
-    for_accesses(live, instruction, begin_access);
     enum weft_stream_kind stream = weft_op_stream(at->op);
+    if (stream == WEFT_STREAM_COMPUTE) for_accesses(live, instruction, begin_access);
     live->running[stream][live->n_running[stream]++] = instruction;
 }
 
@@ -159,13 +167,47 @@ static enum weft_status allocate(struct exec_live *live, struct weft_error *err)
         n_pieces += (size_t)program->buffers[b].n_pieces;
     live->first_piece = calloc(n_buffers + 1, sizeof *live->first_piece);
     live->pieces = calloc(n_pieces + 1, sizeof *live->pieces);
+    live->launched = calloc((size_t)program->n_instructions + 1, sizeof *live->launched);
+    live->first_launched = calloc((size_t)program->n_slots + 2, sizeof *live->first_launched);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++)
         live->running[s] = calloc((size_t)program->n_instructions + 1, sizeof *live->running[s]);
-    if (live->first_piece == NULL || live->pieces == NULL || live->running[0] == NULL ||
-        live->running[1] == NULL) {
+    if (live->first_piece == NULL || live->pieces == NULL || live->launched == NULL ||
+        live->first_launched == NULL || live->running[0] == NULL || live->running[1] == NULL) {
         return weft_fail_memory(err, "the count of live bytes");
     }
     return WEFT_OK;
+}
+
+/* The slot of the last compute instruction that a collective depends on. */
+static int32_t launch_slot(const struct weft_program *program, const struct weft_instruction *at)
+{
+    int32_t slot = 0;
+    for (int32_t d = 0; d < at->n_dependencies; d++) {
+        const struct weft_instruction *before =
+            &program->instructions[program->dependencies[at->first_dependency + d]];
+        bool computes = weft_op_stream(before->op) == WEFT_STREAM_COMPUTE;
+        if (computes && before->slot > slot) slot = before->slot;
+    }
+    return slot;
+}
+
+/* Counts, then places: afterwards first_launched[s + 1] has moved from the start of slot s's list
+ * to its end, which is the start of the next. */
+static void list_launches(struct exec_live *live)
+{
+    const struct weft_program *program = live->program;
+    int32_t *first = live->first_launched;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) first[launch_slot(program, at) + 2]++;
+    }
+    for (int32_t s = 0; s < program->n_slots; s++)
+        first[s + 2] += first[s + 1];
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL)
+            live->launched[first[launch_slot(program, at) + 1]++] = i;
+    }
 }
 
 /* Walks one period, after which what lives round the period's end is live as in every other. */
@@ -202,6 +244,7 @@ enum weft_status exec_live_create(const struct weft_program *program, struct exe
         exec_live_destroy(live);
         return status;
     }
+    list_launches(live);
     settle(live);
     *out = live;
     return WEFT_OK;
@@ -212,6 +255,8 @@ void exec_live_destroy(struct exec_live *live)
     if (live == NULL) return;
     free(live->first_piece);
     free(live->pieces);
+    free(live->launched);
+    free(live->first_launched);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++)
         free(live->running[s]);
     free(live);

@@ -1,0 +1,229 @@
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
+#include "tests/runtime/exec/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/rng.h"
+#include "runtime/train/data.h"
+#include "runtime/train/train.h"
+#include "scheduler/schedule.h"
+
+void job_open(struct job *job, const char *path, const char *const *overrides)
+{
+    int32_t n = 0;
+    while (overrides != NULL && overrides[n] != NULL)
+        n++;
+    *job = (struct job){0};
+    OK(weft_config_read(path, overrides, n, &job->config, &err));
+    OK(weft_profile_analytic(job->config, &job->profile, &err));
+    OK(weft_stages_create(job->config, job->profile, &job->stages, &err));
+    job->inputs = (struct weft_lower_inputs){
+        .model = job->config->model,
+        .shards = job->stages.shards,
+        .period = job->stages.period,
+        .weigh = {.batch = weft_config_batch(job->config),
+                  .reduce = (enum weft_dtype)job->config->train.precision.reduce,
+                  .accumulate = (enum weft_dtype)job->config->train.precision.accumulate,
+                  .base_bytes = job->profile->base_bytes},
+    };
+}
+
+static void drop_plan(struct job *job)
+{
+    weft_program_destroy(job->program);
+    weft_plan_destroy(job->plan);
+    job->program = NULL;
+    job->plan = NULL;
+}
+
+void job_close(struct job *job)
+{
+    drop_plan(job);
+    weft_stages_finish(&job->stages);
+    weft_profile_destroy(job->profile);
+    weft_config_destroy(job->config);
+}
+
+static enum weft_policy allowed(const struct weft_problem_unit *unit, enum weft_policy policy)
+{
+    return (unit->policies >> policy & 1u) != 0 ? policy : WEFT_POLICY_SDP;
+}
+
+/* A block, the slot that it is assigned, and the slot at which it stands in the channel. */
+struct block {
+    int32_t at, order;
+    struct weft_move move;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct block *x = a, *y = b;
+    return x->at != y->at ? x->at - y->at : x->order - y->order;
+}
+
+/* Chooses a block's slot and place: gathers are launched at or before the place, reductions are due
+ * behind it, so that every order by place can be met. */
+typedef struct block choose_fn(const struct weft_item *item, int32_t index, void *context);
+
+static void make_plan(struct job *job, const enum weft_policy *policies, choose_fn *choose,
+                      void *context)
+{
+    const struct weft_problem *problem = job->stages.problem;
+    int32_t n = 0, most = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        most += problem->items[i].item.n_blocks;
+    struct block *blocks = calloc((size_t)most + 1, sizeof *blocks);
+    struct weft_move *moves = calloc((size_t)most + 1, sizeof *moves);
+    CHECK(blocks != NULL && moves != NULL, "out of memory");
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        if (!weft_problem_needs(problem, policies, i)) continue;
+        for (int32_t b = 0; b < problem->items[i].item.n_blocks; b++, n++) {
+            blocks[n] = choose(&problem->items[i].item, n, context);
+            blocks[n].order = n;
+            blocks[n].move.item = i;
+        }
+    }
+    qsort(blocks, (size_t)n, sizeof *blocks, compare);
+    for (int32_t i = 0; i < n; i++)
+        moves[i] = blocks[i].move;
+    drop_plan(job);
+    OK(weft_plan_create(problem, "by hand", policies, moves, n, &job->plan, &err));
+    OK(weft_plan_predict(job->plan, &err));
+    OK(weft_program_lower(job->plan, &job->inputs, 1, &job->program, &err));
+    OK(weft_program_verify(job->program, INT64_MAX, &err));
+    free(moves);
+    free(blocks);
+}
+
+static struct block choose_end(const struct weft_item *item, int32_t index, void *context)
+{
+    bool lean = *(bool *)context, gathers = item->kind == WEFT_ALL_GATHER;
+    (void)index;
+    int32_t early = gathers ? item->last : item->first;
+    int32_t late = gathers ? item->first : item->last;
+    return (struct block){.at = early, .move = {.slot = lean ? early : late}};
+}
+
+void job_plan_policy(struct job *job, enum weft_policy policy, bool lean)
+{
+    const struct weft_problem *problem = job->stages.problem;
+    enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
+    CHECK(policies != NULL, "out of memory");
+    for (int32_t u = 0; u < problem->n_units; u++)
+        policies[u] = allowed(&problem->units[u], policy);
+    make_plan(job, policies, choose_end, &lean);
+    free(policies);
+}
+
+static int32_t draw(uint64_t seed, uint64_t counter, int32_t first, int32_t last)
+{
+    return first + (int32_t)weft_rng_below(seed, 7, counter, (uint64_t)(last - first) + 1);
+}
+
+static struct block choose_random(const struct weft_item *item, int32_t index, void *context)
+{
+    uint64_t seed = *(uint64_t *)context, counter = 2 * (uint64_t)index;
+    int32_t at = draw(seed, counter, item->first, item->last);
+    int32_t slot = item->kind == WEFT_ALL_GATHER ? draw(seed, counter + 1, item->first, at)
+                                                 : draw(seed, counter + 1, at, item->last);
+    return (struct block){.at = at, .move = {.slot = slot}};
+}
+
+void job_plan_random(struct job *job, uint64_t seed)
+{
+    const struct weft_problem *problem = job->stages.problem;
+    enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
+    CHECK(policies != NULL, "out of memory");
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        enum weft_policy policy =
+            (enum weft_policy)weft_rng_below(seed, 8, (uint64_t)u, WEFT_POLICY_COUNT);
+        policies[u] = allowed(&problem->units[u], policy);
+    }
+    make_plan(job, policies, choose_random, &seed);
+    free(policies);
+}
+
+bool job_plan_planner(struct job *job, const char *planner)
+{
+    struct weft_schedule_options options = {
+        .planner = planner, .seed = 1, .time_limit_ns = INT64_C(5) * 1000000000, .gap = 0.01};
+    struct weft_error err = {0};
+    drop_plan(job);
+    enum weft_status status =
+        weft_schedule(job->stages.problem, &job->inputs, &options, &job->plan, &job->program, &err);
+    CHECK(status == WEFT_OK || status == WEFT_E_INFEASIBLE, "%s: %s", planner, err.text);
+    return status == WEFT_OK;
+}
+
+/* One library, whatever is faster at the moment: another would give other bits. */
+static void open_kernels(struct weft_nn **nn)
+{
+    struct weft_error none = {0};
+    struct weft_nn_options options = {.threads = 1, .gemm = "onednn"};
+    if (weft_nn_open("cpu", &options, nn, &none) == WEFT_OK) return;
+    options.gemm = "openblas";
+    OK(weft_nn_open("cpu", &options, nn, &err));
+}
+
+void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
+                   const struct ranks *ranks, enum weft_clock clock, bool poison)
+{
+    struct weft_batch batch = weft_config_batch(job->config);
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    *r = (struct job_rank){.job = job, .rank = rank};
+    OK(weft_device_open("cpu", clock, &r->device, &err));
+    open_kernels(&r->nn);
+    OK(weft_comm_open("local", &options, &r->comm, &err));
+    OK(weft_comm_map_arena(r->comm, job->program->arena_bytes, &r->arena, &err));
+    struct weft_exec_options exec = {
+        .config = job->config,
+        .shards = job->stages.shards,
+        .plan = job->plan,
+        .program = job->program,
+        .device = r->device,
+        .comm = r->comm,
+        .nn = r->nn,
+        .arena = r->arena,
+        .poison = poison,
+    };
+    OK(weft_exec_create(&exec, &r->exec, &err));
+    OK(weft_exec_initialise(r->exec, (uint64_t)job->config->train.seed, &err));
+    OK(weft_trace_create(job->program, "test", &r->trace, &err));
+    OK(weft_data_open(job->config->train.data, job->config, &r->data, &err));
+    r->input = malloc((size_t)weft_model_input_bytes(job->config->model, &batch));
+    r->targets = malloc((size_t)weft_model_target_bytes(job->config->model, &batch));
+    CHECK(r->input != NULL && r->targets != NULL, "out of memory");
+}
+
+struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
+{
+    const struct weft_train *train = &r->job->config->train;
+    struct weft_step_result result;
+    struct weft_step_inputs inputs = {
+        .input = r->input, .targets = r->targets, .step = step, .lr = weft_train_lr(train, step)};
+    weft_data_fill(r->data, step, r->rank, weft_comm_ranks(r->comm), r->input, r->targets);
+    OK(weft_exec_step(r->exec, &inputs, &result, r->trace, &err));
+    return result;
+}
+
+void job_rank_close(struct job_rank *r)
+{
+    weft_exec_destroy(r->exec);
+    weft_trace_destroy(r->trace);
+    weft_comm_unmap_arena(r->comm);
+    weft_comm_close(r->comm);
+    weft_nn_close(r->nn);
+    weft_device_close(r->device);
+    weft_data_close(r->data);
+    free(r->input);
+    free(r->targets);
+}
+
+void *job_shared(size_t bytes)
+{
+    void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED, "mmap");
+    return shared;
+}

@@ -1,0 +1,68 @@
+/* A job for tests: a shipped config with overrides, a plan made in some way, and the rank's side of
+ * it. The parent process makes config, plan and program; ranks inherit them by fork, before there
+ * is any thread. A failure ends the process with a message. */
+#ifndef WEFT_TESTS_RUNTIME_EXEC_JOB_H
+#define WEFT_TESTS_RUNTIME_EXEC_JOB_H
+
+#include <stdbool.h>
+
+#include "plan/plan.h"
+#include "plan/trace.h"
+#include "runtime/exec/exec.h"
+#include "tests/runtime/comm/ranks.h"
+
+struct job {
+    struct weft_config *config;
+    struct weft_profile *profile;
+    struct weft_stages stages;
+    struct weft_lower_inputs inputs;
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+/* `path` from the source root, which tests are run in; overrides end with NULL. Analytic profile.
+ */
+void job_open(struct job *job, const char *path, const char *const *overrides);
+void job_close(struct job *job);
+
+/* Every unit under the policy, or, where it has none of it, sdp. Gathers as late and reductions as
+ * early as can be when `lean`, else the other way round. */
+void job_plan_policy(struct job *job, enum weft_policy policy, bool lean);
+/* Policies and placements at random. */
+void job_plan_random(struct job *job, uint64_t seed);
+/* By a planner of the scheduler, without a solver; false when nothing fits. */
+bool job_plan_planner(struct job *job, const char *planner);
+
+/* What a rank trains with. */
+struct job_rank {
+    const struct job *job;
+    int32_t rank;
+    struct weft_device *device;
+    struct weft_comm *comm;
+    struct weft_nn *nn;
+    void *arena;
+    struct weft_exec *exec;
+    struct weft_trace *trace;
+    struct weft_data *data;
+    void *input;
+    int32_t *targets;
+};
+
+void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
+                   const struct ranks *ranks, enum weft_clock clock, bool poison);
+/* One step on the job's data. */
+struct weft_step_result job_rank_step(struct job_rank *r, int64_t step);
+void job_rank_close(struct job_rank *r);
+
+/* Memory that all ranks and the parent see, for results. */
+void *job_shared(size_t bytes);
+
+/* CHECKs that a call succeeds, with the error's text. */
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        struct weft_error err = {0}; /* for the call */                                            \
+        enum weft_status status_ = (call);                                                         \
+        CHECK(status_ == WEFT_OK, "%s", err.text);                                                 \
+    } while (0)
+
+#endif

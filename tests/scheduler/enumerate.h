@@ -1,0 +1,19 @@
+/* The oracle of the planners: the fastest plan of a tiny problem, by trying every policy of every
+ * unit, every order of all blocks on the channel, and every slot for each. It computes rows and
+ * times from the definitions in weigh.h and plan.h, with none of the code under test. */
+#ifndef WEFT_TESTS_SCHEDULER_ENUMERATE_H
+#define WEFT_TESTS_SCHEDULER_ENUMERATE_H
+
+#include "plan/problem.h"
+
+enum { ENUMERATE_MOST_MOVES = 10, ENUMERATE_MOST_SLOTS = 20, ENUMERATE_MOST_UNITS = 4 };
+
+/* Step time of the fastest plan within the limit, -1 when there is none. Writes its policies when
+ * `policies` is not NULL. */
+int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes,
+                       enum weft_policy *policies);
+
+/* The least limit of any plan: the same, over the largest row. */
+int64_t enumerate_least_limit(const struct weft_problem *problem);
+
+#endif

@@ -1,0 +1,123 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "plan/random_model.h"
+#include "plan/trace.h"
+#include "scheduler/list.h"
+#include "tiny.h"
+
+/* Places random policies at `limit` by every rule and holds the result to plan/. */
+static void check_all_rules(const struct weft_problem *problem, const enum weft_policy *policies,
+                            int64_t limit_bytes, bool must_fit)
+{
+    struct weft_table *table = NULL;
+    struct weft_list *list = NULL;
+    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
+    int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
+    int64_t best_ns = -1;
+    for (int i = 0; i < WEFT_LIST_RULES; i++) {
+        int32_t n_moves = 0;
+        int64_t ns =
+            weft_list_place(list, policies, limit_bytes, weft_list_rules[i], moves, &n_moves);
+        int64_t lean = weft_table_lean_rows(table, policies, rows, NULL);
+        cr_assert_eq(ns >= 0, lean <= limit_bytes, "placed exactly when the leanest rows fit");
+        cr_assert(!must_fit || ns >= 0);
+        if (ns < 0) continue;
+        if (best_ns < 0 || ns < best_ns) best_ns = ns;
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        cr_assert_eq(weft_plan_create(problem, "list", policies, moves, n_moves, &plan, &err),
+                     WEFT_OK, "%s", err.text);
+        cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
+        cr_assert_eq(plan->prediction.step_ns, ns, "event-exact");
+        cr_assert_leq(plan->prediction.peak_bytes, limit_bytes);
+        weft_table_move_rows(table, policies, moves, n_moves, rows);
+        for (int32_t s = 0; s < problem->n_slots; s++)
+            cr_assert_leq(rows[s], limit_bytes);
+        weft_plan_destroy(plan);
+    }
+    cr_assert_eq(weft_list_best(list, policies, limit_bytes, NULL), best_ns);
+    free(rows);
+    free(moves);
+    weft_list_destroy(list);
+    weft_table_destroy(table);
+}
+
+static void random_policies(const struct weft_problem *problem, unsigned seed,
+                            enum weft_policy *policies)
+{
+    srand(seed);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        do {
+            policies[u] = (enum weft_policy)(rand() % WEFT_POLICY_COUNT);
+        } while (!(problem->units[u].policies >> policies[u] & 1u));
+    }
+}
+
+Test(list, is_event_exact_and_within_the_limit_on_models)
+{
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        const struct weft_problem *problem = random.stages.problem;
+        enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
+        struct weft_table *table = NULL;
+        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        for (int step = 0; step <= 8; step++) {
+            int64_t limit =
+                table->least_bytes + (table->most_bytes - table->least_bytes) * step / 8;
+            random_policies(problem, (unsigned)(seed * 31 + (uint64_t)step), policies);
+            check_all_rules(problem, policies, limit, false);
+        }
+        check_all_rules(problem, table->leanest, table->least_bytes, true);
+        check_all_rules(problem, table->leanest, table->least_bytes - 1, false);
+        weft_table_destroy(table);
+        free(policies);
+        random_case_finish(&random);
+    }
+}
+
+Test(list, is_event_exact_and_within_the_limit_on_tiny_problems)
+{
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 6),
+                                   .most_blocks = 4,
+                                   .policies = 15,
+                                   .load = 0.1 * (double)(seed % 23)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        enum weft_policy policies[8];
+        tiny_set_limit(problem, (double)(seed % 10) * 0.1);
+        random_policies(problem, (unsigned)seed, policies);
+        check_all_rules(problem, policies, problem->memory_limit_bytes, false);
+        weft_problem_destroy(problem);
+    }
+}
+
+/* Two units of one block, times by hand: U0 U1 fill F0 F1 B1 B0 drain norm. */
+Test(list, overlaps_what_it_can)
+{
+    struct tiny_shape shape = {
+        .n_units = 2, .most_blocks = 1, .policies = 1 << WEFT_POLICY_SDP, .load = 0};
+    struct weft_problem *problem = tiny_problem(&shape, 3);
+    enum weft_policy policies[2] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    const int64_t ns[] = {0, 0, 0, 100, 200, 400, 300, 0, 7};
+    for (int s = 0; s < 9; s++)
+        problem->slot_ns[s] = ns[s];
+    for (int i = 0; i < problem->n_items; i++)
+        problem->items[i].block_ns = 150;
+    problem->units[0].update_ns[WEFT_POLICY_SDP] = 10;
+    problem->units[1].update_ns[WEFT_POLICY_SDP] = 20;
+    problem->agree_ns = 5;
+    struct weft_table *table = NULL;
+    struct weft_list *list = NULL;
+    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    /* U0 0-10, gather 0 at 10-160, gather 1 at 160-310; U1 to 30; F0 waits to 160, to 260; F1 waits
+     * to 310, to 510; B1 to 910; reduce 1 at 910-1060; B0 to 1210; reduce 0 to 1360; norm 1367. */
+    cr_assert_eq(weft_list_best(list, policies, table->most_bytes, NULL), 1372);
+    weft_list_destroy(list);
+    weft_table_destroy(table);
+    weft_problem_destroy(problem);
+}

@@ -1,0 +1,327 @@
+#include "scheduler/schedule.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "enumerate.h"
+#include "plan/random_model.h"
+#include "scheduler/table.h"
+#include "solver.h"
+#include "tiny.h"
+
+static struct weft_schedule_options options_of(const char *planner)
+{
+    struct weft_schedule_options options = {
+        .planner = planner, .seed = 5, .time_limit_ns = 20000000000, .gap = 0.0001};
+    if (test_solver_exists()) options.solver = test_solver();
+    return options;
+}
+
+static struct weft_plan *plan_by(const struct weft_problem *problem, const char *planner)
+{
+    struct weft_schedule_options options = options_of(planner);
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &err);
+    cr_assert(status == WEFT_OK || status == WEFT_E_INFEASIBLE, "%s: %s", planner, err.text);
+    return plan;
+}
+
+static const char *const all_planners[] = {"greedy", "all-fsdp", "all-sdp", "all-dp", "random"};
+
+/* ilp is never slower than another, its bound is below all, and every plan is within its limit. */
+static void check_planners(const struct weft_problem *problem)
+{
+    struct weft_plan *best = plan_by(problem, "ilp");
+    cr_assert_not_null(best);
+    cr_assert_leq(best->prediction.peak_bytes, problem->memory_limit_bytes);
+    cr_assert_gt(best->bound_ns, 0);
+    cr_assert_leq(best->bound_ns, best->prediction.step_ns);
+    for (size_t i = 0; i < sizeof all_planners / sizeof all_planners[0]; i++) {
+        struct weft_plan *plan = plan_by(problem, all_planners[i]);
+        if (!plan) continue;
+        cr_assert_leq(plan->prediction.peak_bytes, problem->memory_limit_bytes, "%s",
+                      all_planners[i]);
+        cr_assert_leq(best->prediction.step_ns, plan->prediction.step_ns, "ilp against %s",
+                      all_planners[i]);
+        cr_assert_leq(best->bound_ns, plan->prediction.step_ns);
+        cr_assert_leq(plan->bound_ns, plan->prediction.step_ns);
+        weft_plan_destroy(plan);
+    }
+    weft_plan_destroy(best);
+}
+
+Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 60)
+{
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),
+                                   .most_blocks = 3,
+                                   .policies = 15,
+                                   .load = 0.1 * (double)(seed % 20)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        tiny_set_limit(problem, 0.1 * (double)(seed % 9));
+        check_planners(problem);
+        weft_problem_destroy(problem);
+    }
+}
+
+/* The bound is below the best of all plans; no plan is better than the best of all. */
+Test(schedule, bound_and_plan_hold_to_enumeration, .timeout = 120)
+{
+    int n_equal = 0, n = 0;
+    double worst_gap = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        bool three = seed % 3 == 0;
+        struct tiny_shape shape = {.n_units = three ? 3 : 2,
+                                   .most_blocks = three ? 1 : 1 + (int32_t)(seed & 1),
+                                   .policies = three ? 12 : 15,
+                                   .load = 0.1 * (double)(seed % 25)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        tiny_set_limit(problem, 0.05 * (double)(seed % 13));
+        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        struct weft_plan *plan = plan_by(problem, "ilp");
+        cr_assert_not_null(plan);
+        cr_assert_geq(best_ns, 0);
+        cr_assert_leq(plan->bound_ns, best_ns, "seed %d", (int)seed);
+        cr_assert_geq(plan->prediction.step_ns, best_ns, "seed %d", (int)seed);
+        n++;
+        n_equal += plan->prediction.step_ns == best_ns;
+        double gap = (double)(plan->prediction.step_ns - best_ns) / (double)best_ns;
+        if (gap > worst_gap) worst_gap = gap;
+        weft_plan_destroy(plan);
+        weft_problem_destroy(problem);
+    }
+    cr_log_info("ilp finds the optimum of %d of %d, worst %.4f %%", n_equal, n, 100 * worst_gap);
+    cr_assert_geq(n_equal * 10, n * 9);
+    cr_assert_lt(worst_gap, 0.05);
+}
+
+Test(schedule, without_a_solver_says_so_and_plans_all_the_same)
+{
+    struct tiny_shape shape = {.n_units = 4, .most_blocks = 3, .policies = 15, .load = 0.7};
+    struct weft_problem *problem = tiny_problem(&shape, 11);
+    tiny_set_limit(problem, 0.3);
+    struct weft_schedule_options options = {.planner = "ilp", .gap = 0.001};
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_OK, "%s",
+                 err.text);
+    cr_assert_str_eq(plan->solver_stop, "no solver");
+    cr_assert(strcmp(plan->bound_by, "compute") == 0 || strcmp(plan->bound_by, "channel") == 0);
+    cr_assert_lt(plan->solver_gap, 0);
+    cr_assert_leq(plan->bound_ns, plan->prediction.step_ns);
+    weft_plan_destroy(plan);
+    weft_problem_destroy(problem);
+}
+
+static enum weft_status failing(void *context, const struct weft_mip *mip,
+                                const struct weft_mip_limits *limits, struct weft_pool *pool,
+                                struct weft_mip_result *result, struct weft_error *err)
+{
+    (void)context, (void)mip, (void)limits, (void)pool, (void)result;
+    return weft_fail(err, WEFT_E_HANG, "killed after 30 s");
+}
+
+Test(schedule, a_solver_that_fails_is_told_and_is_no_error)
+{
+    struct tiny_shape shape = {.n_units = 3, .most_blocks = 2, .policies = 15, .load = 0.7};
+    struct weft_problem *problem = tiny_problem(&shape, 12);
+    tiny_set_limit(problem, 0.2);
+    struct weft_schedule_options options = {.planner = "ilp", .solver = {failing, NULL}};
+    struct weft_plan *plan = NULL;
+    cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, NULL), WEFT_OK);
+    cr_assert_str_eq(plan->solver_stop, "solver failed: killed after 30 s");
+    weft_plan_destroy(plan);
+    weft_problem_destroy(problem);
+}
+
+/* Claims that everything is infeasible, or gives numbers that mean nothing. */
+static enum weft_status lying(void *context, const struct weft_mip *mip,
+                              const struct weft_mip_limits *limits, struct weft_pool *pool,
+                              struct weft_mip_result *result, struct weft_error *err)
+{
+    (void)limits, (void)err;
+    *result = (struct weft_mip_result){.status = WEFT_MIP_OPTIMAL, .stop = "optimal"};
+    result->has_lp = true;
+    result->lp_value = 1e12;
+    result->bound = 1e12;
+    result->row_duals = weft_pool_array(pool, (size_t)mip->n_rows, sizeof(double));
+    result->lp_x = weft_pool_array(pool, (size_t)mip->n_columns, sizeof(double));
+    result->x = result->lp_x;
+    for (int32_t i = 0; i < mip->n_rows; i++)
+        result->row_duals[i] = (i * 7 % 13 - 6) * *(double *)context;
+    for (int32_t j = 0; j < mip->n_columns; j++)
+        result->lp_x[j] = 0.3 * (j % 5);
+    return WEFT_OK;
+}
+
+Test(schedule, nothing_that_a_solver_says_makes_a_false_bound)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct tiny_shape shape = {.n_units = 2, .most_blocks = 2, .policies = 15, .load = 0.9};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        tiny_set_limit(problem, 0.2);
+        double scale = seed % 2 ? 0.01 : 1e6;
+        struct weft_schedule_options options = {.planner = "ilp", .solver = {lying, &scale}};
+        struct weft_plan *plan = NULL;
+        cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, NULL), WEFT_OK);
+        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        cr_assert_leq(plan->bound_ns, best_ns);
+        cr_assert_geq(plan->prediction.step_ns, best_ns);
+        weft_plan_destroy(plan);
+        weft_problem_destroy(problem);
+    }
+}
+
+Test(schedule, the_same_inputs_give_the_same_plan)
+{
+    struct tiny_shape shape = {.n_units = 6, .most_blocks = 3, .policies = 15, .load = 0.8};
+    struct weft_problem *problem = tiny_problem(&shape, 21);
+    tiny_set_limit(problem, 0.25);
+    const char *const names[] = {"ilp", "greedy", "random"};
+    for (int i = 0; i < 3; i++) {
+        struct weft_plan *a = plan_by(problem, names[i]), *b = plan_by(problem, names[i]);
+        cr_assert(weft_hash_equal(weft_plan_hash(a), weft_plan_hash(b)), "%s", names[i]);
+        weft_plan_destroy(a);
+        weft_plan_destroy(b);
+    }
+    weft_problem_destroy(problem);
+}
+
+Test(schedule, random_seeds_give_different_plans_that_fit)
+{
+    struct tiny_shape shape = {.n_units = 5, .most_blocks = 3, .policies = 15, .load = 0.8};
+    struct weft_problem *problem = tiny_problem(&shape, 22);
+    tiny_set_limit(problem, 0.3);
+    struct weft_schedule_options options = options_of("random");
+    int n_different = 0;
+    int64_t last_ns = 0;
+    for (options.seed = 0; options.seed < 50; options.seed++) {
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_OK, "%s",
+                     err.text);
+        cr_assert_leq(plan->prediction.peak_bytes, problem->memory_limit_bytes);
+        n_different += plan->prediction.step_ns != last_ns;
+        last_ns = plan->prediction.step_ns;
+        weft_plan_destroy(plan);
+    }
+    cr_assert_gt(n_different, 40);
+    weft_problem_destroy(problem);
+}
+
+Test(schedule, an_unknown_planner_is_a_usage_error_that_lists_them)
+{
+    struct tiny_shape shape = {.n_units = 2, .most_blocks = 1, .policies = 15, .load = 0.5};
+    struct weft_problem *problem = tiny_problem(&shape, 1);
+    struct weft_schedule_options options = {.planner = "zero3"};
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_E_USAGE);
+    cr_assert_not_null(strstr(err.text, "\"zero3\""));
+    for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
+        cr_assert_not_null(strstr(err.text, planner->name));
+        cr_assert_eq(weft_planner_find(planner->name), planner);
+    }
+    cr_assert_null(plan);
+    weft_problem_destroy(problem);
+}
+
+/* On whole models, with layout: the limit binds base + arena, and the program verifies. */
+static void check_model(struct random_case *random, int64_t limit_bytes, const char *planner)
+{
+    struct weft_schedule_options options = options_of(planner);
+    struct weft_plan *plan = NULL;
+    struct weft_program *program = NULL;
+    struct weft_error err = {0};
+    random->stages.problem->memory_limit_bytes = limit_bytes;
+    enum weft_status status =
+        weft_schedule(random->stages.problem, &random->inputs, &options, &plan, &program, &err);
+    if (status == WEFT_E_INFEASIBLE) {
+        cr_assert_null(plan);
+        return;
+    }
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    cr_assert_leq(plan->prediction.total_bytes, limit_bytes);
+    cr_assert_eq(plan->prediction.total_bytes, program->base_bytes + program->arena_bytes);
+    cr_assert_leq(plan->prediction.peak_bytes, plan->prediction.total_bytes);
+    cr_assert_eq(weft_program_verify(program, limit_bytes, &err), WEFT_OK, "%s", err.text);
+    weft_plan_destroy(plan);
+    weft_program_destroy(program);
+}
+
+Test(schedule, models_fit_after_layout_and_verify, .timeout = 120)
+{
+    for (uint64_t seed = 1; seed <= 25; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        int32_t peak_slot = -1;
+        int64_t least = weft_least_limit(random.stages.problem, &peak_slot);
+        cr_assert_geq(peak_slot, 0);
+        for (const struct weft_planner *planner = weft_planners(); planner->name; planner++)
+            check_model(&random, least + (int64_t)(seed % 7) * least / 6, planner->name);
+        random_case_finish(&random);
+    }
+}
+
+/* The limit that a refusal names is one at which a plan is found. */
+Test(schedule, the_least_limit_named_is_true, .timeout = 60)
+{
+    for (uint64_t seed = 1; seed <= 25; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        struct weft_schedule_options options = {.planner = "ilp", .gap = 0.001};
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        problem->memory_limit_bytes = weft_least_limit(problem, NULL) - 1;
+        cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err),
+                     WEFT_E_INFEASIBLE);
+        const char *at = strstr(err.text, "the least limit that fits is ");
+        cr_assert_not_null(at, "%s", err.text);
+        long long named = 0;
+        cr_assert_eq(sscanf(strchr(at, '(') + 1, "%lld bytes", &named), 1, "%s", err.text);
+        problem->memory_limit_bytes = named;
+        err = (struct weft_error){0};
+        cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err), WEFT_OK,
+                     "%s", err.text);
+        cr_assert_leq(plan->prediction.total_bytes, named);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}
+
+Test(schedule, a_refusal_names_slot_categories_and_remedies)
+{
+    struct random_case random;
+    random_case_init(&random, 3);
+    struct weft_problem *problem = random.stages.problem;
+    struct weft_schedule_options options = {.planner = "ilp"};
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    int32_t slot = 0;
+    problem->memory_limit_bytes = weft_least_limit(problem, &slot) / 2;
+    cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err),
+                 WEFT_E_INFEASIBLE);
+    cr_assert_not_null(strstr(err.text, "no plan fits the memory limit"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, problem->slot_names[slot]), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "optimizer state"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "What would help"), "%s", err.text);
+    random_case_finish(&random);
+}
+
+Test(schedule, a_fixed_planner_is_refused_and_not_replaced)
+{
+    struct tiny_shape shape = {.n_units = 4, .most_blocks = 2, .policies = 15, .load = 0.5};
+    struct weft_problem *problem = tiny_problem(&shape, 2);
+    tiny_set_limit(problem, 0.0);
+    struct weft_schedule_options options = options_of("all-dp");
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_E_INFEASIBLE);
+    cr_assert_not_null(strstr(err.text, "planner all-dp: its plan holds"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "Planner ilp can go down to"), "%s", err.text);
+    weft_problem_destroy(problem);
+}

@@ -1,0 +1,178 @@
+#include "tiny.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "scheduler/table.h"
+
+struct builder {
+    struct weft_problem *problem;
+    const struct tiny_shape *shape;
+    uint64_t seed, counter;
+};
+
+static int64_t draw(struct builder *b, int64_t least, int64_t most)
+{
+    return least + (int64_t)weft_rng_below(b->seed, 7, b->counter++, (uint64_t)(most - least + 1));
+}
+
+static void *array(struct builder *b, int64_t n, size_t size)
+{
+    void *made = weft_pool_array(&b->problem->pool, (size_t)n, size);
+    cr_assert_not_null(made);
+    return made;
+}
+
+static void hold(struct builder *b, int32_t unit, int policy, enum weft_category category,
+                 int32_t first, int32_t last, int64_t bytes)
+{
+    struct weft_problem_unit *to = &b->problem->units[unit];
+    to->holds[policy][to->n_holds[policy]++] =
+        (struct weft_hold){.category = category, .first = first, .last = last, .bytes = bytes};
+}
+
+static void item(struct builder *b, struct weft_item item, int64_t block_ns)
+{
+    b->problem->items[b->problem->n_items++] =
+        (struct weft_problem_item){.item = item, .block_ns = block_ns};
+}
+
+enum { SDP_LIKE = 1 << WEFT_POLICY_SDP | 1 << WEFT_POLICY_FSDP };
+
+static void add_unit(struct builder *b, int32_t u)
+{
+    struct weft_problem *problem = b->problem;
+    int32_t n = b->shape->n_units, forward = n + 1 + u, backward = 3 * n - u, drain = 3 * n + 1;
+    struct weft_problem_unit *unit = &problem->units[u];
+    int32_t n_blocks = (int32_t)draw(b, 1, b->shape->most_blocks);
+    int64_t block_bytes = 256 * draw(b, 2, 40), bytes = n_blocks * block_bytes;
+    int64_t slice = bytes / 2;
+    int64_t gather_ns =
+        (int64_t)(b->shape->load * (double)draw(b, 300, 1700)) / n_blocks + draw(b, 1, 9);
+    uint32_t every = b->shape->policies;
+    unit->name = weft_pool_format(&problem->pool, "unit%d", u);
+    unit->policies = u == n - 1 ? every & ~(1u << WEFT_POLICY_FSDP) : every;
+    unit->update_slot = u;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        unit->update_ns[p] = p == WEFT_POLICY_DP ? 80 : 40;
+        unit->holds[p] = array(b, 8, sizeof(struct weft_hold));
+        bool whole = p == WEFT_POLICY_DP || p == WEFT_POLICY_ZERO1;
+        hold(b, u, p, WEFT_CATEGORY_OPTIMIZER_STATE, 0, problem->n_slots - 1,
+             p == WEFT_POLICY_DP ? 2 * bytes : 2 * slice);
+        hold(b, u, p, whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS,
+             0, problem->n_slots - 1, whole ? bytes : slice);
+        hold(b, u, p, WEFT_CATEGORY_FULL_GRADIENTS, backward, p == WEFT_POLICY_DP ? u : backward,
+             bytes); /* dp: around the end to the update */
+        if (p != WEFT_POLICY_DP)
+            hold(b, u, p, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, slice);
+        if (p == WEFT_POLICY_SDP)
+            hold(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
+        if (p == WEFT_POLICY_FSDP) {
+            hold(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
+            hold(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
+        }
+    }
+    struct weft_item gather = {.unit = u,
+                               .kind = WEFT_ALL_GATHER,
+                               .policies = SDP_LIKE,
+                               .n_blocks = n_blocks,
+                               .first = u + 1,
+                               .last = forward - 1,
+                               .block_bytes = block_bytes,
+                               .stair_bytes = block_bytes,
+                               .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS};
+    item(b, gather, gather_ns);
+    gather.policies = 1 << WEFT_POLICY_ZERO1;
+    gather.stair_bytes = 0;
+    item(b, gather, gather_ns);
+    if (u < n - 1) {
+        gather = problem->items[problem->n_items - 2].item;
+        gather.gather = 1;
+        gather.policies = 1 << WEFT_POLICY_FSDP;
+        gather.first = forward + 1;
+        gather.last = backward - 1;
+        item(b, gather, gather_ns);
+    }
+    struct weft_item reduction = gather;
+    reduction.kind = WEFT_REDUCE_SCATTER;
+    reduction.gather = 0;
+    reduction.policies = SDP_LIKE | 1 << WEFT_POLICY_ZERO1;
+    reduction.first = backward + 1;
+    reduction.last = drain;
+    reduction.stair_bytes = block_bytes;
+    reduction.stair_category = WEFT_CATEGORY_FULL_GRADIENTS;
+    item(b, reduction, gather_ns + draw(b, 0, 20));
+    reduction.kind = WEFT_ALL_REDUCE;
+    reduction.policies = 1 << WEFT_POLICY_DP;
+    reduction.stair_bytes = 0;
+    item(b, reduction, 2 * gather_ns);
+}
+
+static void add_slots(struct builder *b)
+{
+    struct weft_problem *problem = b->problem;
+    int32_t n = b->shape->n_units;
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        struct weft_slot *slot = &problem->slots[s];
+        if (s < n) {
+            *slot = (struct weft_slot){WEFT_SLOT_UPDATE, s};
+        } else if (s == n) {
+            *slot = (struct weft_slot){WEFT_SLOT_FILL, -1};
+        } else if (s <= 2 * n) {
+            *slot = (struct weft_slot){WEFT_SLOT_FORWARD, s - n - 1};
+            problem->slot_ns[s] = draw(b, 500, 1500);
+        } else if (s <= 3 * n) {
+            *slot = (struct weft_slot){WEFT_SLOT_BACKWARD, 3 * n - s};
+            problem->slot_ns[s] = draw(b, 1000, 3000);
+        } else if (s == 3 * n + 1) {
+            *slot = (struct weft_slot){WEFT_SLOT_DRAIN, -1};
+        } else {
+            *slot = (struct weft_slot){WEFT_SLOT_NORM, -1};
+            problem->slot_ns[s] = 25;
+        }
+        problem->slot_names[s] = weft_pool_format(&problem->pool, "slot%d", s);
+        cr_assert_not_null(problem->slot_names[s]);
+    }
+}
+
+struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
+{
+    struct weft_problem *problem = calloc(1, sizeof *problem);
+    cr_assert_not_null(problem);
+    struct builder b = {.problem = problem, .shape = shape, .seed = seed};
+    problem->ranks = 2;
+    problem->profile_source = "analytic";
+    problem->n_slots = 3 * shape->n_units + 3;
+    problem->n_units = shape->n_units;
+    problem->agree_ns = 11;
+    problem->memory_limit_bytes = INT64_MAX;
+    problem->slots = array(&b, problem->n_slots, sizeof *problem->slots);
+    problem->slot_names = array(&b, problem->n_slots, sizeof *problem->slot_names);
+    problem->slot_ns = array(&b, problem->n_slots, sizeof *problem->slot_ns);
+    problem->units = array(&b, problem->n_units, sizeof *problem->units);
+    problem->items = array(&b, 5 * problem->n_units, sizeof *problem->items);
+    problem->common = array(&b, problem->n_units + 1, sizeof *problem->common);
+    add_slots(&b);
+    for (int32_t u = 0; u < shape->n_units; u++) {
+        add_unit(&b, u);
+        /* Activations, saved from forward to backward. */
+        problem->common[problem->n_common++] =
+            (struct weft_hold){.category = WEFT_CATEGORY_ACTIVATIONS,
+                               .first = shape->n_units + 1 + u,
+                               .last = 3 * shape->n_units - u,
+                               .bytes = 256 * draw(&b, 0, 30)};
+    }
+    problem->common[problem->n_common++] =
+        (struct weft_hold){WEFT_CATEGORY_BASE, 0, problem->n_slots - 1, 1000};
+    return problem;
+}
+
+void tiny_set_limit(struct weft_problem *problem, double share)
+{
+    struct weft_table *table = NULL;
+    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    problem->memory_limit_bytes =
+        table->least_bytes + (int64_t)(share * (double)(table->most_bytes - table->least_bytes));
+    weft_table_destroy(table);
+}

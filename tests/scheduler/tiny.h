@@ -1,0 +1,21 @@
+/* Tiny problems built by hand, small enough that every plan of them can be tried: a chain of units,
+ * one a layer, with random sizes and times, in the shapes that weigh gives. */
+#ifndef WEFT_TESTS_SCHEDULER_TINY_H
+#define WEFT_TESTS_SCHEDULER_TINY_H
+
+#include "plan/problem.h"
+
+struct tiny_shape {
+    int32_t n_units;
+    int32_t most_blocks; /* of a unit: 1 to this, drawn */
+    uint32_t policies;   /* allowed, but fsdp for the last unit */
+    double load;         /* channel time of a full gather over compute of a forward, about */
+};
+
+/* The caller destroys it. Fails the test that runs when memory runs out. */
+struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed);
+
+/* A limit between the least and what everything gathered takes; 0 is the least, 1 the most. */
+void tiny_set_limit(struct weft_problem *problem, double share);
+
+#endif

@@ -1,5 +1,6 @@
 #include "runtime/nn/cpu.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct {
@@ -40,13 +41,15 @@ static enum weft_status cpu_open(const struct weft_nn_options *options, struct w
         cpu_close(&cpu->base);
         return status;
     }
+    snprintf(cpu->description, sizeof(cpu->description), "%s, %s kernels",
+             weft_gemm_describe(cpu->gemm), cpu->kernels->level);
     *out = &cpu->base;
     return WEFT_OK;
 }
 
 static const char *cpu_describe(const struct weft_nn *nn)
 {
-    return weft_gemm_describe(cpu_of(nn)->gemm);
+    return cpu_of(nn)->description;
 }
 
 static const char *cpu_gemm_name(const struct weft_nn *nn)

@@ -15,6 +15,7 @@ struct weft_nn_cpu {
     struct weft_nn base;
     struct weft_gemm *gemm;
     const struct weft_kernels *kernels;
+    char description[384];
 };
 
 extern const struct weft_nn_backend weft_nn_backend_cpu;

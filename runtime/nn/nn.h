@@ -15,16 +15,17 @@
 struct weft_nn;
 
 struct weft_nn_options {
-    int32_t threads;  /* compute threads; at least 1 */
+    int32_t threads;  /* of the products; at least 1. The rest runs on the stream's thread */
     const char *gemm; /* "onednn", "openblas", or "auto": the faster by measurement */
 };
 
+/* `name` "cpu" (WEFT_E_ENVIRONMENT otherwise). Errors of the GEMM library: runtime/nn/gemm.h. Freed
+ * by weft_nn_close, which accepts NULL and must not run before the streams are idle. */
 WEFT_MUST_USE enum weft_status weft_nn_open(const char *name, const struct weft_nn_options *options,
                                             struct weft_nn **out, struct weft_error *err);
 void weft_nn_close(struct weft_nn *nn);
-const char *weft_nn_describe(
-    const struct weft_nn *nn); /* "oneDNN 2.6.3 (231 GFLOP/s; OpenBLAS 121)" */
-
+/* "oneDNN 2.6.3 (231 GFLOP/s; OpenBLAS 121), avx512 kernels"; lives as long as nn. */
+const char *weft_nn_describe(const struct weft_nn *nn);
 /* "onednn" or "openblas": what "auto" chose. Another library gives other bits, so whoever compares
  * runs, or starts several ranks, decides once and asks for it by this name. */
 const char *weft_nn_gemm_name(const struct weft_nn *nn);
@@ -47,6 +48,8 @@ struct weft_nn_call {
     double *loss;      /* loss layers, forward: sum of rows' losses on this rank (natural log) */
 };
 
+/* Push the call, copied, on the stream. The stream fails with WEFT_E_DATA when a token or target is
+ * out of range or the layer does not train, WEFT_E_SYSTEM when the GEMM library fails. */
 void weft_nn_forward(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_call *call);
 void weft_nn_backward(struct weft_nn *nn, struct weft_stream *stream,

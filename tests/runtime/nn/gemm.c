@@ -159,6 +159,29 @@ Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
     }
 }
 
+Test(gemm, threads_give_the_same_bits_every_time)
+{
+    enum { M = 190, N = 130, K = 400, RUNS = 6 };
+    for (int library = 0; library < 2; library++) {
+        struct weft_gemm *gemm = NULL;
+        struct weft_error err = {0};
+        if (weft_gemm_open(names[library], 2, &gemm, &err) != WEFT_OK) continue;
+        struct matrices x;
+        x.a = matrix(&x, 0, M * K, 0);
+        x.b = matrix(&x, 1, K * N, 0);
+        x.c = matrix(&x, 2, RUNS * M * N, 0);
+        for (int i = 0; i < RUNS; i++) {
+            float *c = x.c + i * M * N;
+            const struct weft_product product = {false, true, M, N, K,     x.a, x.b,
+                                                 K,     K,    N, 1, false, c};
+            run(gemm, &product);
+            cr_assert_eq(memcmp(x.c, c, M * N * sizeof(float)), 0, "%s", names[library]);
+        }
+        matrices_finish(&x);
+        weft_gemm_close(gemm);
+    }
+}
+
 Test(gemm, says_what_it_chose_and_why)
 {
     struct weft_gemm *gemm = NULL;

@@ -107,6 +107,18 @@ Test(kernels, softmax_is_masked_scaled_and_does_not_overflow)
     cr_assert_eq(out[2 * STRIDE + 7], 0);
 }
 
+Test(kernels, softmax_masks_below_any_score)
+{
+    float x[18];
+    for (int i = 0; i < 18; i++) {
+        x[i] = i < 9 ? -1e30f : 1e30f;
+    }
+    weft_kernels_best()->causal_softmax(1, 8, 18, 18, x);
+    for (int i = 0; i < 18; i++) {
+        cr_assert_eq(x[i], i < 9 ? 1.0f / 9 : 0);
+    }
+}
+
 Test(kernels, softmax_passes_on_what_is_not_a_number)
 {
     const float bad[] = {NAN, -NAN, INFINITY};

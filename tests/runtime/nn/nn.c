@@ -21,6 +21,7 @@ Test(nn, says_what_multiplies)
 {
     struct weft_nn *nn = subject_open("auto");
     cr_assert(strstr(weft_nn_describe(nn), "GFLOP/s"), "%s", weft_nn_describe(nn));
+    cr_assert(strstr(weft_nn_describe(nn), " kernels"), "%s", weft_nn_describe(nn));
     struct weft_nn *same = subject_open(weft_nn_gemm_name(nn));
     cr_assert_str_eq(weft_nn_gemm_name(same), weft_nn_gemm_name(nn));
     weft_nn_close(same);

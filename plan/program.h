@@ -116,7 +116,8 @@ struct weft_program {
 };
 
 /* Lowers a plan. Needs the stages that made its problem (for layers, tensors and sizes), so it can
- * be run only where the config is. `effort` as in weft_layout. */
+ * be run only where the config is. `effort` as in weft_layout. WEFT_E_DATA when plan and stages do
+ * not belong together. */
 struct weft_lower_inputs {
     const struct weft_model *model;
     const struct weft_shards *shards;

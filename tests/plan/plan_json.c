@@ -304,7 +304,8 @@ Test(plan_json, truncated_is_refused)
     random_case_finish(&random);
 }
 
-/* Whatever the bytes say: refused with a reason, or a plan that can be used without a crash. */
+/* Whatever the bytes say: refused with a reason, or a plan that can be predicted, relaxed, lowered
+ * and verified without harm. */
 Test(plan_json, mutated_bytes_do_no_harm)
 {
     static const char bytes[] = "0123456789-.,:[]{}\"en";
@@ -312,7 +313,7 @@ Test(plan_json, mutated_bytes_do_no_harm)
     struct weft_plan *plan;
     char *text = plan_text(&random, &plan);
     size_t length = strlen(text);
-    int accepted = 0, refused = 0;
+    int accepted = 0, refused = 0, verified = 0;
     for (uint64_t i = 0; i < 4000; i++) {
         struct weft_plan *out = NULL;
         struct weft_error err;
@@ -327,6 +328,10 @@ Test(plan_json, mutated_bytes_do_no_harm)
             accepted++;
             cr_assert_eq(weft_plan_predict(out, &err), WEFT_OK);
             cr_assert_eq(weft_plan_relax(out, weft_plan_peak(out, NULL), &err), WEFT_OK);
+            struct weft_program *program = NULL;
+            if (weft_program_lower(out, &random.inputs, 0, &program, &err) == WEFT_OK)
+                verified += weft_program_verify(program, INT64_MAX, &err) == WEFT_OK;
+            weft_program_destroy(program);
             weft_plan_destroy(out);
         } else {
             refused++;
@@ -336,6 +341,7 @@ Test(plan_json, mutated_bytes_do_no_harm)
     }
     cr_assert_gt(accepted, 10);
     cr_assert_gt(refused, 100);
+    cr_assert_gt(verified, 10);
     free(text);
     weft_plan_destroy(plan);
     random_case_finish(&random);

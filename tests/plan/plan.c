@@ -1,0 +1,173 @@
+#include "plan/plan.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/plan/small_problem.h"
+
+static const enum weft_policy all_sdp[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+
+static enum weft_status create(const struct weft_problem *problem, const enum weft_policy *policies,
+                               const struct weft_move *moves, int32_t n, struct weft_plan **out,
+                               struct weft_error *err)
+{
+    *err = (struct weft_error){0};
+    return weft_plan_create(problem, "test", policies, moves, n, out, err);
+}
+
+static void expect(const struct weft_plan *plan, int32_t at, int32_t item, int32_t block,
+                   int32_t launch, int32_t deadline)
+{
+    const struct weft_placement *placement = &plan->placements[at];
+    cr_assert_eq(placement->item, item, "placement %d", at);
+    cr_assert_eq(placement->block, block, "placement %d", at);
+    cr_assert_eq(placement->launch, launch, "placement %d: %d", at, placement->launch);
+    cr_assert_eq(placement->deadline, deadline, "placement %d: %d", at, placement->deadline);
+}
+
+/* Slots: 0 U:a, 1 U:b, 2 fill, 3 F:a, 4 F:b, 5 B:b, 6 B:a, 7 drain, 8 norm. */
+Test(plan, windows_give_the_other_end)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err;
+    const struct weft_move moves[] = {{A_GATHER, 1}, {A_GATHER, 2}, {B_GATHER, 2}, {B_GATHER, 3},
+                                      {B_REDUCE, 6}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
+    expect(plan, 0, A_GATHER, 0, 1, 3);
+    expect(plan, 1, A_GATHER, 1, 2, 3);
+    expect(plan, 2, B_GATHER, 0, 2, 4);
+    expect(plan, 3, B_GATHER, 1, 3, 4);
+    expect(plan, 4, B_REDUCE, 0, 6, 7);
+    expect(plan, 5, B_REDUCE, 1, 6, 8);
+    expect(plan, 6, A_REDUCE, 0, 7, 8);
+    expect(plan, 7, A_REDUCE, 1, 7, 8);
+    weft_plan_destroy(plan);
+}
+
+Test(plan, normal_form)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err;
+    /* The second gather of b says 2 but stands behind one of 3; b's first reduction says 7 but
+     * stands before one of 6. */
+    const struct weft_move moves[] = {{A_GATHER, 2}, {A_GATHER, 1}, {B_GATHER, 3}, {B_GATHER, 2},
+                                      {B_REDUCE, 7}, {B_REDUCE, 6}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
+    expect(plan, 1, A_GATHER, 1, 2, 3);
+    expect(plan, 3, B_GATHER, 1, 3, 4);
+    expect(plan, 4, B_REDUCE, 0, 6, 7);
+    expect(plan, 5, B_REDUCE, 1, 6, 7);
+    weft_plan_destroy(plan);
+}
+
+Test(plan, dp_needs_other_items)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err;
+    const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_DP};
+    const struct weft_move moves[] = {
+        {B_ALL_REDUCE, 7}, {B_ALL_REDUCE, 7}, {A_ALL_REDUCE, 7}, {A_ALL_REDUCE, 7}};
+    cr_assert_eq(create(&problem, policies, moves, 4, &plan, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_slot_ns(plan, 0), 400);
+    cr_assert_eq(weft_plan_slot_ns(plan, 3), 1000);
+    weft_plan_destroy(plan);
+}
+
+static void refused(const enum weft_policy *policies, const struct weft_move *moves, int32_t n,
+                    const char *word)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err;
+    cr_assert_eq(create(&problem, policies, moves, n, &plan, &err), WEFT_E_INTERNAL, "%s", word);
+    cr_assert(strstr(err.text, word) != NULL, "\"%s\" lacks \"%s\"", err.text, word);
+    cr_assert_null(plan);
+}
+
+Test(plan, wrong_moves_are_refused)
+{
+    const struct weft_move good[] = {{A_GATHER, 1}, {A_GATHER, 2}, {B_GATHER, 2}, {B_GATHER, 3},
+                                     {B_REDUCE, 6}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    struct weft_move bad[8];
+    refused(all_sdp, good, 7, "1 moves of item");
+    memcpy(bad, good, sizeof good);
+    bad[0].item = N_SMALL_ITEMS;
+    refused(all_sdp, bad, 8, "do not need");
+    bad[0].item = -1;
+    refused(all_sdp, bad, 8, "do not need");
+    bad[0].item = A_ALL_REDUCE;
+    refused(all_sdp, bad, 8, "do not need");
+    bad[0] = (struct weft_move){A_GATHER, 0};
+    refused(all_sdp, bad, 8, "outside its window");
+    bad[0].slot = 3;
+    refused(all_sdp, bad, 8, "outside its window");
+    bad[0] = (struct weft_move){B_GATHER, 2};
+    refused(all_sdp, bad, 8, "moves of item");
+    const enum weft_policy policies[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP};
+    refused(policies, good, 8, "cannot have policy fsdp");
+    const enum weft_policy unknown[] = {WEFT_POLICY_COUNT, WEFT_POLICY_SDP};
+    refused(unknown, good, 8, "out of range");
+}
+
+Test(plan, order_that_cannot_be_in_time_is_refused)
+{
+    /* a's gathers, due in slot 3, stand behind one of b that is launched in it. */
+    const struct weft_move moves[] = {{B_GATHER, 3}, {A_GATHER, 1}, {A_GATHER, 2}, {B_GATHER, 3},
+                                      {B_REDUCE, 6}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    refused(all_sdp, moves, 8, "due by slot 3");
+    /* b's reduction is to be over by 7, but a's, launched in 7, stands ahead of it. */
+    const struct weft_move late[] = {{A_GATHER, 1}, {A_GATHER, 2}, {B_GATHER, 2}, {B_GATHER, 3},
+                                     {A_REDUCE, 7}, {B_REDUCE, 6}, {B_REDUCE, 7}, {A_REDUCE, 7}};
+    refused(all_sdp, late, 8, "not launched before it");
+}
+
+Test(plan, gap)
+{
+    struct weft_plan plan = {.bound_ns = 0, .prediction = {.step_ns = 150}};
+    cr_assert_float_eq(weft_plan_gap(&plan), 0, 0);
+    plan.bound_ns = 100;
+    cr_assert_float_eq(weft_plan_gap(&plan), 0.5, 1e-12);
+}
+
+Test(plan, predicts_by_hand)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err;
+    const struct weft_move moves[] = {{A_GATHER, 1}, {A_GATHER, 1}, {B_GATHER, 2}, {B_GATHER, 2},
+                                      {B_REDUCE, 7}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
+    cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
+    /* U 200 + 200. a's gathers begin at 200 and end at 1400: 1000 exposed before F:a (1400-2400).
+     * b's end at 2600: 200 exposed before F:b (2600-3600). B:b 3600-5600, B:a 5600-7600. b's
+     * reductions run 5600-6800; a's 7600-8800, of which all is exposed. Norm 8800-8900, agree 50.
+     */
+    cr_assert_eq(plan->prediction.exposed_ns, 1000 + 200 + 1200 + 50);
+    cr_assert_eq(plan->prediction.compute_ns, 400 + 2000 + 4000 + 100);
+    cr_assert_eq(plan->prediction.channel_ns, 8 * 600 + 50);
+    cr_assert_eq(plan->prediction.step_ns, 8950);
+    weft_plan_destroy(plan);
+}
+
+Test(plan, matches_its_problem_only)
+{
+    struct weft_problem problem = small_problem(), other = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err;
+    const struct weft_move moves[] = {{A_GATHER, 1}, {A_GATHER, 1}, {B_GATHER, 2}, {B_GATHER, 2},
+                                      {B_REDUCE, 7}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
+    cr_assert_eq(weft_plan_matches(plan, &other, &err), WEFT_OK);
+    other.ranks = 3;
+    other.config_hash.low++;
+    cr_assert_eq(weft_plan_matches(plan, &other, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "ranks: 2, 3") != NULL, "%s", err.text);
+    cr_assert(strstr(err.text, "config: ") != NULL, "%s", err.text);
+    cr_assert(strstr(err.text, "plan it again") != NULL, "%s", err.text);
+    weft_plan_destroy(plan);
+    weft_plan_destroy(NULL);
+}

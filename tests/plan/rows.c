@@ -1,0 +1,140 @@
+#include "plan/plan.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "plan/placement.h"
+#include "tests/plan/random_model.h"
+#include "tests/plan/small_problem.h"
+
+enum { CASES = 100 };
+
+static struct weft_plan *small_plan(const struct weft_problem *problem)
+{
+    static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    static const struct weft_move moves[] = {{A_GATHER, 2}, {A_GATHER, 2}, {B_GATHER, 3},
+                                             {B_GATHER, 3}, {B_REDUCE, 6}, {B_REDUCE, 6},
+                                             {A_REDUCE, 7}, {A_REDUCE, 7}};
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_plan_create(problem, "test", policies, moves, 8, &plan, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    return plan;
+}
+
+Test(rows, by_hand)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = small_plan(&problem);
+    int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
+    /*                                    U:a  U:b  fill F:a  F:b  B:b  B:a  drain norm */
+    static const int64_t gathered[] = {0, 0, 200, 400, 400, 400, 200, 0, 0};
+    static const int64_t full[] = {0, 0, 0, 0, 0, 200, 400, 200, 0};
+    static const int64_t sharded[] = {200, 100, 0, 0, 0, 0, 100, 200, 200};
+    weft_plan_rows(plan, rows);
+    for (int s = 0; s < N_SMALL_SLOTS; s++) {
+        const int64_t *row = &rows[s * WEFT_CATEGORY_COUNT];
+        cr_assert_eq(row[WEFT_CATEGORY_BASE], 1000);
+        cr_assert_eq(row[WEFT_CATEGORY_GATHERED_PARAMETERS], gathered[s], "slot %d", s);
+        cr_assert_eq(row[WEFT_CATEGORY_FULL_GRADIENTS], full[s], "slot %d", s);
+        cr_assert_eq(row[WEFT_CATEGORY_SHARDED_GRADIENTS], sharded[s], "slot %d", s);
+        cr_assert_eq(row[WEFT_CATEGORY_ACTIVATIONS], 0);
+    }
+    int32_t slot = -1;
+    cr_assert_eq(weft_plan_peak(plan, &slot), 1700);
+    cr_assert_eq(slot, 6);
+    weft_plan_destroy(plan);
+}
+
+/* With 1700 bytes b's gathers may come in slot 2 (1200 to 1400) and its reductions, of which slot 7
+ * would hold 1400 + 200, may end in it; a's gathers may come in slot 1. */
+Test(rows, relax_uses_what_is_free)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_error err = {0};
+    cr_assert_eq(weft_plan_relax(plan, 1700, &err), WEFT_OK);
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(plan->placements[i].launch, 1);
+        cr_assert_eq(plan->placements[2 + i].launch, 2);
+        cr_assert_eq(plan->placements[4 + i].deadline, 8);
+        cr_assert_eq(plan->placements[6 + i].deadline, 8);
+    }
+    cr_assert_eq(weft_plan_peak(plan, NULL), 1700);
+    weft_plan_destroy(plan);
+}
+
+Test(rows, relax_stays_within_the_limit)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_error err = {0};
+    /* Slot 2 holds 1200: one block of b fits under 1300. Slots 1 (1100) takes two of a. */
+    cr_assert_eq(weft_plan_relax(plan, 1300, &err), WEFT_OK);
+    cr_assert_eq(plan->placements[0].launch, 1);
+    cr_assert_eq(plan->placements[1].launch, 1);
+    cr_assert_eq(plan->placements[2].launch, 2);
+    cr_assert_eq(plan->placements[3].launch, 3);
+    cr_assert_eq(plan->placements[4].deadline, 7, "slot 7 holds 1400");
+    cr_assert_eq(weft_plan_peak(plan, NULL), 1700, "what was above the limit stays");
+    weft_plan_destroy(plan);
+}
+
+static void check_slots(const struct weft_plan *plan, const int64_t *before, int64_t limit_bytes)
+{
+    int32_t n_slots = plan->problem->n_slots;
+    int64_t *rows = calloc((size_t)n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
+    weft_plan_rows(plan, rows);
+    for (int32_t s = 0; s < n_slots; s++) {
+        int64_t total = 0, old = 0;
+        for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+            total += rows[s * WEFT_CATEGORY_COUNT + c];
+            old += before[s * WEFT_CATEGORY_COUNT + c];
+        }
+        cr_assert(total <= limit_bytes || total == old);
+        cr_assert_geq(total, old);
+    }
+    free(rows);
+}
+
+/* Nothing that could move further alone is left. */
+static void check_maximal(const struct weft_plan *plan, int64_t limit_bytes)
+{
+    int32_t n_slots = plan->problem->n_slots;
+    int64_t *rows = calloc((size_t)n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
+    weft_plan_rows(plan, rows);
+    int32_t launched = 0;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        struct weft_placement at = plan->placements[i];
+        const struct weft_item *item = &plan->problem->items[at.item].item;
+        if (item->kind == WEFT_ALL_GATHER && at.launch > item->first && at.launch > launched) {
+            int64_t total = item->stair_bytes;
+            for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
+                total += rows[(at.launch - 1) * WEFT_CATEGORY_COUNT + c];
+            cr_assert_gt(total, limit_bytes, "placement %d may be launched earlier", i);
+        }
+        if (at.launch > launched) launched = at.launch;
+    }
+    free(rows);
+}
+
+Test(rows, relax_of_random_plans)
+{
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        struct random_case random;
+        struct weft_error err = {0};
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 3);
+        size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
+        int64_t *before = calloc(n, sizeof *before);
+        weft_plan_rows(plan, before);
+        int64_t limit_bytes = weft_plan_peak(plan, NULL) * (90 + (int64_t)seed % 15) / 100;
+        cr_assert_eq(weft_plan_relax(plan, limit_bytes, &err), WEFT_OK);
+        cr_assert_eq(weft_placements_check(plan, "relaxed", &err), WEFT_OK, "%s", err.text);
+        check_slots(plan, before, limit_bytes);
+        check_maximal(plan, limit_bytes);
+        free(before);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}

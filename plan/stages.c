@@ -104,6 +104,42 @@ static enum weft_status copy_holds(struct builder *b, const struct weft_hold *ho
     return WEFT_OK;
 }
 
+/* The policies that the config allows, "dp,sdp": bit p. */
+static enum weft_status read_policies(const struct weft_config *config, uint32_t *out,
+                                      struct weft_error *err)
+{
+    uint32_t allowed = 0;
+    for (const char *at = config->plan.policies; *at != '\0';) {
+        char name[32];
+        enum weft_policy policy;
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof name) length = sizeof name - 1;
+        memcpy(name, at, length);
+        name[length] = '\0';
+        if (!weft_policy_read(name, &policy))
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: $.plan.policies: \"%s\" is no policy; write some of dp, zero1, "
+                             "sdp, fsdp, separated by commas",
+                             config->source, name);
+        allowed |= UINT32_C(1) << policy;
+        at += length + (at[length] == ',');
+    }
+    if (allowed == 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.plan.policies: names none; write some of dp, zero1, sdp, fsdp",
+                         config->source);
+    *out = allowed;
+    return WEFT_OK;
+}
+
+/* A unit that can have none of the allowed ones gets sdp, which is what fsdp is for a unit that is
+ * never released, and zero1 for a frozen one. */
+static uint32_t policies_of(const struct builder *b, int32_t unit)
+{
+    uint32_t policies = b->stages->weights->units[unit].policies & b->allowed;
+    return policies != 0 ? policies : UINT32_C(1) << WEFT_POLICY_SDP;
+}
+
 static enum weft_status fill_units(struct builder *b)
 {
     const struct weft_shards *shards = b->stages->shards;
@@ -118,7 +154,7 @@ static enum weft_status fill_units(struct builder *b)
         struct weft_problem_unit *to = &problem->units[u];
         to->name = weft_pool_string(&problem->pool, unit->name);
         if (to->name == NULL) return weft_fail_memory(b->err, "problem");
-        to->policies = weights->units[u].policies;
+        to->policies = policies_of(b, u);
         to->update_slot = b->stages->period->update[u];
         for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
             WEFT_TRY(copy_holds(b, weights->units[u].holds[p], weights->units[u].n[p],

@@ -1,0 +1,48 @@
+#include "plan/placement.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/plan/random_model.h"
+
+Test(placement, normal_form_is_a_fixed_point)
+{
+    for (uint64_t seed = 0; seed < 80; seed++) {
+        struct random_case random;
+        struct weft_error err = {0};
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 0);
+        cr_assert_eq(weft_placements_check(plan, "plan", &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(weft_placements_stuck(plan->placements, plan->n_placements), -1);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}
+
+/* Any change of one number of one placement is found. */
+Test(placement, changes_are_found)
+{
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 0);
+        for (int32_t i = 0; i < plan->n_placements; i++) {
+            struct weft_placement *at = &plan->placements[i], good = *at;
+            bool gathers = plan->problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+            struct weft_error err = {0};
+            at->block++;
+            cr_assert_eq(weft_placements_check(plan, "here", &err), WEFT_E_DATA);
+            cr_assert(strncmp(err.text, "here: placements[", 17) == 0, "%s", err.text);
+            *at = good;
+            if (gathers) {
+                at->deadline--;
+            } else {
+                at->launch++;
+            }
+            cr_assert_eq(weft_placements_check(plan, "here", NULL), WEFT_E_DATA);
+            *at = good;
+        }
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}

@@ -26,7 +26,9 @@ static const char demo_config[] =
     "    \"data\": \"/usr/share/common-licenses/GPL-3\",\n"
     "    \"optimizer\": { \"type\": \"adamw\", \"lr\": 1e-3 }, \"clip_norm\": 1.0,\n"
     "    \"lr_schedule\": { \"type\": \"cosine\", \"warmup_steps\": 4 } },\n"
-    "  \"plan\": { \"planner\": \"ilp\", \"time_limit\": \"5s\" } }\n";
+    /* Over two ranks zero1 holds as much as this very limit, and would be the whole answer. */
+    "  \"plan\": { \"planner\": \"ilp\", \"time_limit\": \"5s\","
+    " \"policies\": \"dp,sdp,fsdp\" } }\n";
 
 static const char *const planners[] = {"ilp", "all-fsdp", "all-sdp"};
 enum { ILP, ALL_FSDP, ALL_SDP, N_PLANNERS };
@@ -48,9 +50,15 @@ static enum weft_status open_session(const struct demo *demo, int64_t limit_byte
                                      struct weft_session *session, struct weft_error *err)
 {
     const struct weft_cli *cli = demo->cli;
-    WEFT_TRY(weft_config_parse(demo_config, sizeof demo_config - 1, "demo", "/", cli->overrides,
-                               cli->n_overrides, &session->config, err));
-    session->config->cluster.memory_limit_bytes = limit_bytes;
+    const char *overrides[WEFT_CLI_OVERRIDES + 1];
+    char limit[64];
+    int32_t n = 0;
+    for (; n < cli->n_overrides; n++)
+        overrides[n] = cli->overrides[n];
+    snprintf(limit, sizeof limit, "cluster.memory_limit=%lldB", (long long)limit_bytes);
+    if (limit_bytes > 0) overrides[n++] = limit;
+    WEFT_TRY(weft_config_parse(demo_config, sizeof demo_config - 1, "demo", "/", overrides, n,
+                               &session->config, err));
     if (!demo->profile) return WEFT_OK;
     struct weft_text text;
     struct weft_profile *copy = NULL;

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan/problem.h"
 
@@ -9,6 +10,7 @@ struct builder {
     const struct weft_profile *profile;
     const struct weft_stages *stages;
     struct weft_problem *problem;
+    uint32_t allowed; /* policies: bit p */
     struct weft_error *err;
 };
 
@@ -223,7 +225,8 @@ static enum weft_status create(const struct weft_config *config, const struct we
                                  &stages->weights, err));
     stages->problem = calloc(1, sizeof *stages->problem);
     if (stages->problem == NULL) return weft_fail_memory(err, "problem");
-    struct builder builder = {config, profile, stages, stages->problem, err};
+    struct builder builder = {config, profile, stages, stages->problem, 0, err};
+    WEFT_TRY(read_policies(config, &builder.allowed, err));
     return fill_problem(&builder);
 }
 

@@ -76,6 +76,7 @@ struct weft_plan_options {
     int64_t block_bytes;     /* 0 = from the profile's table, at block_efficiency */
     double block_efficiency; /* default 0.9 */
     bool fuse;               /* small neighbours share a unit; default true */
+    const char *policies;    /* that units may have, separated by commas */
 };
 
 struct weft_config {

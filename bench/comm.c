@@ -1,6 +1,10 @@
-/* Collectives of the local communicator, from 1 KiB to 64 MiB a block: median time, and bytes of
- * the block a second. `comm [RANKS]` starts its own ranks; rank 0 prints one line of JSON a size.
- * Blocks rotate through the arena, so that the large ones come from memory and not from a cache. */
+/* Collectives of the local communicator, from 1 KiB to 32 MiB a block: median time, and bytes of
+ * the block a second. Starts its own ranks; rank 0 prints one line of JSON a size. Blocks rotate
+ * through the arena, so that the large ones come from memory and not from a cache. With a latency
+ * and a rate the link is emulated, and "late_us" is the median time beyond what it asks for.
+ *
+ *     build/bench/comm [RANKS [ALPHA_US GB_PER_S]]
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +20,7 @@ static const int64_t most_block_bytes = INT64_C(64) << 20;
 struct site {
     struct weft_comm *comm;
     struct weft_stream *channel;
+    struct weft_comm_options options;
 };
 
 static int compare(const void *a, const void *b)
@@ -24,10 +29,19 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What the emulated link asks for; 0 without one. */
+static double link_ns(const struct weft_comm_options *options, int passes, int64_t bytes)
+{
+    if (!options->emulate || options->ranks == 1) return 0;
+    double share = (double)(options->ranks - 1) / options->ranks;
+    return passes *
+           ((double)options->alpha_ns + (double)bytes * share / options->bytes_per_s * 1e9);
+}
+
 typedef void collective_fn(struct weft_comm *comm, struct weft_stream *channel,
                            const struct weft_comm_block *block);
 
-static enum weft_status measure(struct site *s, const char *name, collective_fn *call,
+static enum weft_status measure(struct site *s, const char *name, collective_fn *call, int passes,
                                 int64_t bytes, struct weft_error *err)
 {
     static int64_t stamps[MOST_TIMES + 1];
@@ -50,9 +64,10 @@ static enum weft_status measure(struct site *s, const char *name, collective_fn 
     int64_t ns = stamps[times / 2];
     if (weft_comm_rank(s->comm) == 0) {
         printf("{\"collective\": \"%s\", \"ranks\": %d, \"bytes\": %lld, \"median_us\": %.1f, "
-               "\"least_us\": %.1f, \"gb_per_s\": %.2f}\n",
+               "\"least_us\": %.1f, \"gb_per_s\": %.2f, \"late_us\": %.1f}\n",
                name, ranks, (long long)bytes, (double)ns / 1e3, (double)stamps[0] / 1e3,
-               (double)bytes / (double)ns);
+               (double)bytes / (double)ns,
+               ((double)ns - link_ns(&s->options, passes, bytes)) / 1e3);
     }
     return WEFT_OK;
 }
@@ -62,27 +77,34 @@ static enum weft_status measure_all(struct site *s, struct weft_error *err)
     static const struct {
         const char *name;
         collective_fn *call;
-    } collectives[] = {{"all_gather", weft_comm_all_gather},
-                       {"reduce_scatter", weft_comm_reduce_scatter},
-                       {"all_reduce", weft_comm_all_reduce}};
+        int passes;
+    } collectives[] = {{"all_gather", weft_comm_all_gather, 1},
+                       {"reduce_scatter", weft_comm_reduce_scatter, 1},
+                       {"all_reduce", weft_comm_all_reduce, 2}};
     for (int i = 0; i < 3; i++) {
         for (int64_t bytes = 1 << 10; bytes <= most_block_bytes; bytes *= 8) {
-            WEFT_TRY(measure(s, collectives[i].name, collectives[i].call, bytes, err));
+            WEFT_TRY(measure(s, collectives[i].name, collectives[i].call, collectives[i].passes,
+                             bytes, err));
         }
     }
     return WEFT_OK;
 }
 
-static enum weft_status run_rank(struct weft_rendezvous *me, struct weft_error *err)
+static enum weft_status run_rank(const struct weft_rendezvous *me, char **argv,
+                                 struct weft_error *err)
 {
-    struct site s = {0};
     struct weft_device *device = NULL;
     void *arena;
-    const struct weft_comm_options options = {.rank = me->rank,
-                                              .ranks = me->ranks,
-                                              .control_fd = me->control_fd,
-                                              .arena_fds = me->arena_fds};
-    WEFT_TRY(weft_comm_open("local", &options, &s.comm, err));
+    struct site s = {.options = {.rank = me->rank,
+                                 .ranks = me->ranks,
+                                 .control_fd = me->control_fd,
+                                 .arena_fds = me->arena_fds}};
+    if (argv[1] != NULL && argv[2] != NULL && argv[3] != NULL) {
+        s.options.emulate = true;
+        s.options.alpha_ns = (int64_t)(strtod(argv[2], NULL) * 1e3);
+        s.options.bytes_per_s = strtod(argv[3], NULL) * 1e9;
+    }
+    WEFT_TRY(weft_comm_open("local", &s.options, &s.comm, err));
     enum weft_status status = weft_device_open("cpu", WEFT_CLOCK_WALL, &device, err);
     if (status == WEFT_OK) status = weft_stream_create(device, "channel", &s.channel, err);
     if (status == WEFT_OK) status = weft_comm_map_arena(s.comm, arena_bytes, &arena, err);
@@ -99,7 +121,7 @@ static enum weft_status run_rank(struct weft_rendezvous *me, struct weft_error *
 static enum weft_status launch(int argc, char **argv, struct weft_error *err)
 {
     int32_t ranks = argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : 2;
-    if (ranks < 1) return weft_fail(err, WEFT_E_USAGE, "comm [RANKS]");
+    if (ranks < 1) return weft_fail(err, WEFT_E_USAGE, "comm [RANKS [ALPHA_US GB_PER_S]]");
     const struct weft_launch_options options = {
         .ranks = ranks, .argv = argv, .control_bytes = weft_comm_control_bytes(ranks)};
     return weft_launch(&options, NULL, err);
@@ -111,7 +133,7 @@ int main(int argc, char **argv)
     struct weft_rendezvous me = {0};
     enum weft_status status = weft_rendezvous_from_environment(&me, &err);
     if (status == WEFT_OK)
-        status = me.control_fd < 0 ? launch(argc, argv, &err) : run_rank(&me, &err);
+        status = me.control_fd < 0 ? launch(argc, argv, &err) : run_rank(&me, argv, &err);
     weft_rendezvous_finish(&me);
     if (status != WEFT_OK) fprintf(stderr, "comm: %s\n", err.text);
     return weft_status_exit_code(status);

@@ -43,6 +43,15 @@ static int run_virtual(int32_t rank, const struct ranks *ranks, void *argument)
     const int64_t expected[5] = {last + 50, last + 100, last + 1150, last + 1157, last + 1157};
     for (int i = 0; i < 5; i++)
         CHECK(stamps[i] == expected[i], "%d: %lld", i, (long long)stamps[i]);
+
+    /* A stream that is early finds the one link still taken. */
+    struct weft_stream *early = NULL;
+    CHECK(weft_stream_create(s.device, "early", &early, NULL) == WEFT_OK, "stream");
+    weft_comm_all_gather(s.comm, early, &block);
+    weft_stream_stamp(early, &stamps[0]);
+    CHECK(weft_stream_synchronise(early, NULL) == WEFT_OK, "all_gather");
+    CHECK(stamps[0] == last + 1157 + 50, "%lld", (long long)stamps[0]);
+    weft_stream_destroy(early);
     site_close(&s);
     return 0;
 }

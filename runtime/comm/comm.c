@@ -14,7 +14,8 @@ enum { BACKENDS = sizeof backends / sizeof backends[0] };
 size_t weft_comm_control_bytes(int32_t ranks)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t bytes = sizeof(struct local_control) + (size_t)ranks * sizeof(struct local_rank);
+    size_t bytes =
+        sizeof(struct weft_local_control) + (size_t)ranks * sizeof(struct weft_local_rank);
     return (bytes + page - 1) / page * page;
 }
 

@@ -12,7 +12,7 @@
 
 static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
 
-static void describe(struct local_comm *c)
+static void describe(struct weft_local_comm *c)
 {
     char alpha[WEFT_UNITS_TEXT_BYTES], rate[WEFT_UNITS_TEXT_BYTES];
     if (c->emulate) {
@@ -26,9 +26,9 @@ static void describe(struct local_comm *c)
 
 static void local_close(struct weft_comm *comm)
 {
-    struct local_comm *c = local_comm_of(comm);
-    if (c->arenas != NULL && c->arena_fds != NULL) local_unmap_arena(comm);
-    local_control_close(c);
+    struct weft_local_comm *c = weft_local_comm_of(comm);
+    if (c->arenas != NULL && c->arena_fds != NULL) weft_local_unmap_arena(comm);
+    weft_local_control_close(c);
     if (c->owns_arena_fd && c->arena_fds[0] >= 0) close(c->arena_fds[0]);
     free(c->arena_fds);
     free(c->arenas);
@@ -37,7 +37,7 @@ static void local_close(struct weft_comm *comm)
 }
 
 /* The descriptors of the arenas: the launcher's, or for a single rank its own. */
-static enum weft_status take_arena_fds(struct local_comm *c,
+static enum weft_status take_arena_fds(struct weft_local_comm *c,
                                        const struct weft_comm_options *options,
                                        struct weft_error *err)
 {
@@ -60,7 +60,7 @@ static enum weft_status take_arena_fds(struct local_comm *c,
     return WEFT_OK;
 }
 
-static enum weft_status set_up(struct local_comm *c, const struct weft_comm_options *options,
+static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm_options *options,
                                struct weft_error *err)
 {
     size_t ranks = (size_t)options->ranks;
@@ -87,13 +87,13 @@ static enum weft_status set_up(struct local_comm *c, const struct weft_comm_opti
                          options->ranks);
     }
     WEFT_TRY(take_arena_fds(c, options, err));
-    return local_control_open(c, err);
+    return weft_local_control_open(c, err);
 }
 
 static enum weft_status local_open(const struct weft_comm_options *options, struct weft_comm **out,
                                    struct weft_error *err)
 {
-    struct local_comm *c = calloc(1, sizeof *c);
+    struct weft_local_comm *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(err, "a communicator");
     c->comm.ops = &weft_comm_local;
     enum weft_status status = set_up(c, options, err);
@@ -105,19 +105,20 @@ static enum weft_status local_open(const struct weft_comm_options *options, stru
     return WEFT_OK;
 }
 
-enum weft_status local_exchange(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
-                                struct weft_error *err)
+enum weft_status weft_local_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
+                                     void *all, struct weft_error *err)
 {
-    struct local_comm *c = local_comm_of(comm);
-    if (bytes > LOCAL_POST_BYTES) {
+    struct weft_local_comm *c = weft_local_comm_of(comm);
+    if (bytes > WEFT_LOCAL_POST_BYTES) {
         return weft_fail(err, WEFT_E_INTERNAL, "an exchange of %zu bytes: at most %d a rank", bytes,
-                         LOCAL_POST_BYTES);
+                         WEFT_LOCAL_POST_BYTES);
     }
-    const struct local_call call = {.kind = LOCAL_CALL_EXCHANGE, .count = (int64_t)bytes};
+    const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = (int64_t)bytes};
     int64_t latest_ns;
-    WEFT_TRY(local_enter(c, &call, 0, mine, bytes, &latest_ns, err));
+    WEFT_TRY(weft_local_enter(c, &call, 0, mine, bytes, &latest_ns, err));
     for (int32_t rank = 0; rank < comm->ranks && bytes > 0; rank++) {
-        memcpy((unsigned char *)all + (size_t)rank * bytes, local_posted(c, rank)->bytes, bytes);
+        memcpy((unsigned char *)all + (size_t)rank * bytes, weft_local_posted(c, rank)->bytes,
+               bytes);
     }
     return WEFT_OK;
 }
@@ -126,12 +127,12 @@ const struct weft_comm_ops weft_comm_local = {
     .name = "local",
     .open = local_open,
     .close = local_close,
-    .map_arena = local_map_arena,
-    .unmap_arena = local_unmap_arena,
-    .arena_resident_bytes = local_arena_resident_bytes,
-    .all_gather = local_all_gather,
-    .reduce_scatter = local_reduce_scatter,
-    .all_reduce = local_all_reduce,
-    .agree = local_agree,
-    .exchange = local_exchange,
+    .map_arena = weft_local_map_arena,
+    .unmap_arena = weft_local_unmap_arena,
+    .arena_resident_bytes = weft_local_arena_resident_bytes,
+    .all_gather = weft_local_all_gather,
+    .reduce_scatter = weft_local_reduce_scatter,
+    .all_reduce = weft_local_all_reduce,
+    .agree = weft_local_agree,
+    .exchange = weft_local_exchange,
 };

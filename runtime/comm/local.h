@@ -18,7 +18,7 @@
 #include "runtime/comm/backend.h"
 
 /* X(enumerator, name): what ranks come together for. */
-#define LOCAL_CALL_MAP(X)                                                                          \
+#define WEFT_LOCAL_CALL_MAP(X)                                                                     \
     X(NONE, "nothing")                                                                             \
     X(OPEN, "open")                                                                                \
     X(EXCHANGE, "exchange")                                                                        \
@@ -27,45 +27,45 @@
     X(ALL_REDUCE, "all_reduce")                                                                    \
     X(AGREE, "agree")
 
-enum local_call_kind {
-#define LOCAL_CALL_ENUMERATOR(name, text) LOCAL_CALL_##name,
-    LOCAL_CALL_MAP(LOCAL_CALL_ENUMERATOR)
-#undef LOCAL_CALL_ENUMERATOR
-        LOCAL_CALL_COUNT
+enum weft_local_call_kind {
+#define WEFT_LOCAL_CALL_ENUMERATOR(name, text) WEFT_LOCAL_CALL_##name,
+    WEFT_LOCAL_CALL_MAP(WEFT_LOCAL_CALL_ENUMERATOR)
+#undef WEFT_LOCAL_CALL_ENUMERATOR
+        WEFT_LOCAL_CALL_COUNT
 };
 
-enum { LOCAL_POST_BYTES = 4096, LOCAL_LINE_BYTES = 64, LOCAL_POSTS = 2 };
+enum { WEFT_LOCAL_POST_BYTES = 4096, WEFT_LOCAL_LINE_BYTES = 64, WEFT_LOCAL_POSTS = 2 };
 
 /* What every rank must have called with the same values. */
-struct local_call {
-    enum local_call_kind kind;
+struct weft_local_call {
+    enum weft_local_call_kind kind;
     int64_t count;    /* elements, words or bytes */
     int64_t from, to; /* offsets */
 };
 
-struct local_post {
+struct weft_local_post {
     int64_t arrival_ns; /* on the channel's clock */
-    struct local_call call;
-    unsigned char bytes[LOCAL_POST_BYTES];
+    struct weft_local_call call;
+    unsigned char bytes[WEFT_LOCAL_POST_BYTES];
 };
 
-struct local_rank {
-    alignas(LOCAL_LINE_BYTES) _Atomic int32_t pid; /* 0 until it has opened */
+struct weft_local_rank {
+    alignas(WEFT_LOCAL_LINE_BYTES) _Atomic int32_t pid; /* 0 until it has opened */
     _Atomic uint32_t closed;
     _Atomic uint32_t arrived; /* barriers that it has come to */
     _Atomic uint32_t kind;    /* of its latest call, and the call's number: for messages */
     _Atomic uint32_t calls;
-    struct local_post posts[LOCAL_POSTS];
+    struct weft_local_post posts[WEFT_LOCAL_POSTS];
 };
 
-struct local_control {
-    alignas(LOCAL_LINE_BYTES) _Atomic uint32_t arrivals; /* of all ranks at all barriers */
-    alignas(LOCAL_LINE_BYTES) _Atomic uint32_t complete; /* barriers; futex word */
-    _Atomic uint32_t sleepers;                           /* on it */
-    struct local_rank ranks[];
+struct weft_local_control {
+    alignas(WEFT_LOCAL_LINE_BYTES) _Atomic uint32_t arrivals; /* of all ranks at all barriers */
+    alignas(WEFT_LOCAL_LINE_BYTES) _Atomic uint32_t complete; /* barriers; futex word */
+    _Atomic uint32_t sleepers;                                /* on it */
+    struct weft_local_rank ranks[];
 };
 
-struct local_comm {
+struct weft_local_comm {
     struct weft_comm comm; /* first */
     int64_t timeout_ns;
     bool emulate;
@@ -73,7 +73,7 @@ struct local_comm {
     double bytes_per_s;
 
     int control_fd;
-    struct local_control *control;
+    struct weft_local_control *control;
     size_t control_bytes;
     int *peer_fds; /* [ranks] pidfds, -1 where there is none (yet) */
     int64_t spin_ns;
@@ -91,65 +91,65 @@ struct local_comm {
     int64_t link_free_ns; /* end of the last collective: virtual clock or emulated link */
 };
 
-static inline struct local_comm *local_comm_of(const struct weft_comm *comm)
+static inline struct weft_local_comm *weft_local_comm_of(const struct weft_comm *comm)
 {
-    return (struct local_comm *)comm;
+    return (struct weft_local_comm *)comm;
 }
 
-static inline struct local_rank *local_self(const struct local_comm *c)
+static inline struct weft_local_rank *weft_local_self(const struct weft_local_comm *c)
 {
     return &c->control->ranks[c->comm.rank];
 }
 
-/* local_control.c */
+/* weft_local_control.c */
 
 /* Maps the control memory, says that this rank is there and waits for all others. */
-enum weft_status local_control_open(struct local_comm *c, struct weft_error *err);
+enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_error *err);
 /* Says that this rank will not come again, and unmaps. Accepts a half-opened one. */
-void local_control_close(struct local_comm *c);
+void weft_local_control_close(struct weft_local_comm *c);
 
 /* Comes together with all ranks: WEFT_E_LOST when one is gone, WEFT_E_HANG when one does not come
  * in time. */
-enum weft_status local_barrier(struct local_comm *c, struct weft_error *err);
+enum weft_status weft_local_barrier(struct weft_local_comm *c, struct weft_error *err);
 
 /* Posts `call`, the time and `bytes` bytes of `mine`, and comes together; WEFT_E_DISAGREE when
  * somebody called something else. *latest_ns is the latest arrival of all ranks. */
-enum weft_status local_enter(struct local_comm *c, const struct local_call *call,
-                             int64_t arrival_ns, const void *mine, size_t bytes, int64_t *latest_ns,
-                             struct weft_error *err);
-/* What `rank` posted with the latest local_enter; valid until the next one. */
-const struct local_post *local_posted(const struct local_comm *c, int32_t rank);
+enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_local_call *call,
+                                  int64_t arrival_ns, const void *mine, size_t bytes,
+                                  int64_t *latest_ns, struct weft_error *err);
+/* What `rank` posted with the latest weft_local_enter; valid until the next one. */
+const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c, int32_t rank);
 
 /* local_arena.c */
 
-enum weft_status local_map_arena(struct weft_comm *comm, int64_t bytes, void **base,
-                                 struct weft_error *err);
-void local_unmap_arena(struct weft_comm *comm);
-int64_t local_arena_resident_bytes(const struct weft_comm *comm);
+enum weft_status weft_local_map_arena(struct weft_comm *comm, int64_t bytes, void **base,
+                                      struct weft_error *err);
+void weft_local_unmap_arena(struct weft_comm *comm);
+int64_t weft_local_arena_resident_bytes(const struct weft_comm *comm);
 
 /* local_memory.c */
 
 /* Bytes of memory that this process may still get from the system, as far as it says: the least of
  * what is available on the machine and in the memory cgroups above. Writes the name of the limit
  * that says so. INT64_MAX when nothing does. */
-int64_t local_memory_available(char *limit, size_t limit_bytes);
+int64_t weft_local_memory_available(char *limit, size_t limit_bytes);
 
 /* local_collectives.c */
 
-void local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
-                      const struct weft_comm_block *block);
-void local_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
-                          const struct weft_comm_block *block);
-void local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
-                      const struct weft_comm_block *block);
-void local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
-                 int64_t to_offset, int64_t words, int64_t ns);
+void weft_local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
+                           const struct weft_comm_block *block);
+void weft_local_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
+                               const struct weft_comm_block *block);
+void weft_local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                           const struct weft_comm_block *block);
+void weft_local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
+                      int64_t to_offset, int64_t words, int64_t ns);
 
 /* local.c */
 
 extern const struct weft_comm_ops weft_comm_local;
 
-enum weft_status local_exchange(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
-                                struct weft_error *err);
+enum weft_status weft_local_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
+                                     void *all, struct weft_error *err);
 
 #endif

@@ -26,15 +26,15 @@ struct outcome {
     char reason[REASON_BYTES];
 };
 
-_Static_assert(sizeof(struct offer) <= LOCAL_POST_BYTES, "an offer is one exchange");
-_Static_assert(sizeof(struct outcome) <= LOCAL_POST_BYTES, "an outcome is one exchange");
+_Static_assert(sizeof(struct offer) <= WEFT_LOCAL_POST_BYTES, "an offer is one exchange");
+_Static_assert(sizeof(struct outcome) <= WEFT_LOCAL_POST_BYTES, "an outcome is one exchange");
 
 static int64_t page_bytes(void)
 {
     return (int64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void unmap_all(struct local_comm *c)
+static void unmap_all(struct weft_local_comm *c)
 {
     int32_t rank = c->comm.rank;
     for (int32_t i = 0; i < c->comm.ranks; i++) {
@@ -81,7 +81,7 @@ static enum weft_status fail_map(int64_t bytes, struct weft_error *err)
 }
 
 /* Sizes this rank's memory and takes its pages, which are zero: it was empty. */
-static enum weft_status allocate(struct local_comm *c, struct weft_error *err)
+static enum weft_status allocate(struct weft_local_comm *c, struct weft_error *err)
 {
     int fd = c->arena_fds[c->comm.rank];
     WEFT_TRY(check_file_limit(c->mapped_bytes, err));
@@ -102,7 +102,7 @@ static enum weft_status allocate(struct local_comm *c, struct weft_error *err)
 }
 
 /* This rank's own, to write, between two pages that nobody may touch. */
-static enum weft_status map_own(struct local_comm *c, struct weft_error *err)
+static enum weft_status map_own(struct weft_local_comm *c, struct weft_error *err)
 {
     int64_t page = page_bytes();
     void *reservation = mmap(NULL, (size_t)(c->mapped_bytes + 2 * page), PROT_NONE,
@@ -119,7 +119,7 @@ static enum weft_status map_own(struct local_comm *c, struct weft_error *err)
 }
 
 /* The peers', to read only: no rank can damage another's memory. */
-static enum weft_status map_peers(struct local_comm *c, struct weft_error *err)
+static enum weft_status map_peers(struct weft_local_comm *c, struct weft_error *err)
 {
     for (int32_t i = 0; i < c->comm.ranks; i++) {
         if (i == c->comm.rank) continue;
@@ -133,13 +133,14 @@ static enum weft_status map_peers(struct local_comm *c, struct weft_error *err)
 
 /* Whether all arenas together fit what every rank saw available before any took memory. Without
  * this the system would end a process of its own choice instead of refusing. */
-static enum weft_status check_offers(struct local_comm *c, int64_t bytes, struct weft_error *err)
+static enum weft_status check_offers(struct weft_local_comm *c, int64_t bytes,
+                                     struct weft_error *err)
 {
     int64_t all_bytes;
     struct offer least = {.available_bytes = INT64_MAX};
     for (int32_t i = 0; i < c->comm.ranks; i++) {
         struct offer offer;
-        memcpy(&offer, local_posted(c, i)->bytes, sizeof offer);
+        memcpy(&offer, weft_local_posted(c, i)->bytes, sizeof offer);
         if (offer.bytes != bytes) {
             return weft_fail(err, WEFT_E_DISAGREE,
                              "rank %d asks for an arena of %lld bytes and rank %d for %lld: all "
@@ -160,16 +161,16 @@ static enum weft_status check_offers(struct local_comm *c, int64_t bytes, struct
 }
 
 /* Tells all ranks how it went here; the first rank's failure is everybody's. */
-static enum weft_status share_outcome(struct local_comm *c, enum weft_status status,
+static enum weft_status share_outcome(struct weft_local_comm *c, enum weft_status status,
                                       struct weft_error *own, struct weft_error *err)
 {
     struct outcome outcome = {.status = (int32_t)status};
     snprintf(outcome.reason, sizeof outcome.reason, "%.*s", REASON_BYTES - 1, own->text);
-    const struct local_call call = {.kind = LOCAL_CALL_EXCHANGE, .count = sizeof outcome};
+    const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = sizeof outcome};
     int64_t latest_ns;
-    WEFT_TRY(local_enter(c, &call, 0, &outcome, sizeof outcome, &latest_ns, err));
+    WEFT_TRY(weft_local_enter(c, &call, 0, &outcome, sizeof outcome, &latest_ns, err));
     for (int32_t i = 0; i < c->comm.ranks; i++) {
-        memcpy(&outcome, local_posted(c, i)->bytes, sizeof outcome);
+        memcpy(&outcome, weft_local_posted(c, i)->bytes, sizeof outcome);
         if (outcome.status == WEFT_OK) continue;
         return weft_fail(err, (enum weft_status)outcome.status, "rank %d: %.*s", i,
                          REASON_BYTES - 1, outcome.reason);
@@ -177,17 +178,17 @@ static enum weft_status share_outcome(struct local_comm *c, enum weft_status sta
     return WEFT_OK;
 }
 
-static enum weft_status take(struct local_comm *c, struct weft_error *err)
+static enum weft_status take(struct weft_local_comm *c, struct weft_error *err)
 {
     WEFT_TRY(allocate(c, err));
     WEFT_TRY(map_own(c, err));
     return map_peers(c, err);
 }
 
-enum weft_status local_map_arena(struct weft_comm *comm, int64_t bytes, void **base,
-                                 struct weft_error *err)
+enum weft_status weft_local_map_arena(struct weft_comm *comm, int64_t bytes, void **base,
+                                      struct weft_error *err)
 {
-    struct local_comm *c = local_comm_of(comm);
+    struct weft_local_comm *c = weft_local_comm_of(comm);
     int64_t mapped_bytes;
     if (c->arena_bytes > 0)
         return weft_fail(err, WEFT_E_INTERNAL, "an arena is mapped already: unmap it first");
@@ -197,10 +198,10 @@ enum weft_status local_map_arena(struct weft_comm *comm, int64_t bytes, void **b
                          (long long)bytes);
     }
     struct offer offer = {.bytes = bytes};
-    offer.available_bytes = local_memory_available(offer.limit, sizeof offer.limit);
-    const struct local_call call = {.kind = LOCAL_CALL_EXCHANGE, .count = sizeof offer};
+    offer.available_bytes = weft_local_memory_available(offer.limit, sizeof offer.limit);
+    const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = sizeof offer};
     int64_t latest_ns;
-    WEFT_TRY(local_enter(c, &call, 0, &offer, sizeof offer, &latest_ns, err));
+    WEFT_TRY(weft_local_enter(c, &call, 0, &offer, sizeof offer, &latest_ns, err));
     WEFT_TRY(check_offers(c, bytes, err));
 
     c->mapped_bytes = mapped_bytes;
@@ -215,14 +216,14 @@ enum weft_status local_map_arena(struct weft_comm *comm, int64_t bytes, void **b
     return WEFT_OK;
 }
 
-void local_unmap_arena(struct weft_comm *comm)
+void weft_local_unmap_arena(struct weft_comm *comm)
 {
-    unmap_all(local_comm_of(comm));
+    unmap_all(weft_local_comm_of(comm));
 }
 
-int64_t local_arena_resident_bytes(const struct weft_comm *comm)
+int64_t weft_local_arena_resident_bytes(const struct weft_comm *comm)
 {
-    const struct local_comm *c = local_comm_of(comm);
+    const struct weft_local_comm *c = weft_local_comm_of(comm);
     struct stat status;
     if (c->arena_bytes == 0 || fstat(c->arena_fds[comm->rank], &status) != 0) return 0;
     return (int64_t)status.st_blocks * STAT_BLOCK_BYTES;

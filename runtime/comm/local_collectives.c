@@ -13,8 +13,8 @@ enum {
 
 /* The argument of every collective's task. */
 struct job {
-    struct local_comm *c;
-    struct local_call call;
+    struct weft_local_comm *c;
+    struct weft_local_call call;
     int64_t ns;
     int64_t slice_elements;
 };
@@ -29,7 +29,7 @@ static int64_t add_saturated(int64_t a, int64_t b)
 static void end_call(const struct job *job, struct weft_stream *channel, int64_t latest_ns,
                      int passes, double bytes)
 {
-    struct local_comm *c = job->c;
+    struct weft_local_comm *c = job->c;
     int64_t start_ns = latest_ns > c->link_free_ns ? latest_ns : c->link_free_ns;
     if (weft_stream_clock(channel) == WEFT_CLOCK_VIRTUAL) {
         c->link_free_ns = add_saturated(start_ns, job->ns);
@@ -47,12 +47,12 @@ static void end_call(const struct job *job, struct weft_stream *channel, int64_t
 static enum weft_status enter(const struct job *job, struct weft_stream *channel,
                               int64_t *latest_ns, struct weft_error *err)
 {
-    return local_enter(job->c, &job->call, weft_stream_now(channel), NULL, 0, latest_ns, err);
+    return weft_local_enter(job->c, &job->call, weft_stream_now(channel), NULL, 0, latest_ns, err);
 }
 
 /* Addresses */
 
-static bool is_inside(const struct local_comm *c, int64_t offset, int64_t bytes)
+static bool is_inside(const struct weft_local_comm *c, int64_t offset, int64_t bytes)
 {
     return offset >= 0 && bytes >= 0 && bytes <= c->arena_bytes &&
            offset <= c->arena_bytes - bytes && offset % ELEMENT_BYTES == 0;
@@ -76,7 +76,7 @@ static enum weft_status fail_block(const struct job *job, const char *why, struc
 static enum weft_status check_block(const struct job *job, int64_t full, int64_t slice,
                                     struct weft_error *err)
 {
-    const struct local_comm *c = job->c;
+    const struct weft_local_comm *c = job->c;
     int64_t bytes, full_bytes;
     if (!weft_checked_mul(job->slice_elements, ELEMENT_BYTES, &bytes) ||
         !weft_checked_mul(bytes, c->comm.ranks, &full_bytes) || !is_inside(c, full, full_bytes) ||
@@ -109,7 +109,7 @@ static void add_words(uint64_t *restrict sum, const uint64_t *restrict x, int64_
 
 /* out[0..n) = the sum over ranks, in rank order, of n floats at `offset` of every arena. `out` may
  * be this rank's own operand: a chunk is written when all its operands have been read. */
-static void sum_ranks(const struct local_comm *c, int64_t offset, float *out, int64_t n)
+static void sum_ranks(const struct weft_local_comm *c, int64_t offset, float *out, int64_t n)
 {
     float sum[CHUNK];
     for (int64_t at = 0; at < n; at += CHUNK) {
@@ -126,7 +126,8 @@ static void sum_ranks(const struct local_comm *c, int64_t offset, float *out, in
 
 /* Copies every rank's slice into this rank's full block, beginning with the next rank's so that
  * ranks do not all read the same one. */
-static void gather(const struct local_comm *c, int64_t full, int64_t slice, int64_t slice_bytes)
+static void gather(const struct weft_local_comm *c, int64_t full, int64_t slice,
+                   int64_t slice_bytes)
 {
     int32_t ranks = c->comm.ranks, self = c->comm.rank;
     for (int32_t i = 0; i < ranks; i++) {
@@ -148,7 +149,7 @@ static enum weft_status run_all_gather(struct weft_stream *channel, const void *
     int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     gather(job->c, full, slice, slice_bytes);
-    WEFT_TRY(local_barrier(job->c, err));
+    WEFT_TRY(weft_local_barrier(job->c, err));
     end_call(job, channel, latest_ns, 1, (double)slice_bytes * job->c->comm.ranks);
     return WEFT_OK;
 }
@@ -157,7 +158,7 @@ static enum weft_status run_reduce_scatter(struct weft_stream *channel, const vo
                                            struct weft_error *err)
 {
     const struct job *job = argument;
-    struct local_comm *c = job->c;
+    struct weft_local_comm *c = job->c;
     int64_t full = job->call.from, slice = job->call.to, latest_ns;
     WEFT_TRY(check_block(job, full, slice, err));
     int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
@@ -165,7 +166,7 @@ static enum weft_status run_reduce_scatter(struct weft_stream *channel, const vo
     int64_t to = slice_at(full, slice, c->comm.rank, slice_bytes);
     sum_ranks(c, full + c->comm.rank * slice_bytes, (float *)(void *)(c->arenas[c->comm.rank] + to),
               job->slice_elements);
-    WEFT_TRY(local_barrier(c, err));
+    WEFT_TRY(weft_local_barrier(c, err));
     end_call(job, channel, latest_ns, 1, (double)slice_bytes * c->comm.ranks);
     return WEFT_OK;
 }
@@ -174,7 +175,7 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
                                        struct weft_error *err)
 {
     const struct job *job = argument;
-    struct local_comm *c = job->c;
+    struct weft_local_comm *c = job->c;
     int64_t full = job->call.from, latest_ns;
     WEFT_TRY(check_block(job, full, -1, err));
     int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
@@ -182,9 +183,9 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     /* Rank r alone reads slot r of all full blocks and writes its own, so this is safe in place. */
     int64_t own = full + c->comm.rank * slice_bytes;
     sum_ranks(c, own, (float *)(void *)(c->arenas[c->comm.rank] + own), job->slice_elements);
-    WEFT_TRY(local_barrier(c, err));
+    WEFT_TRY(weft_local_barrier(c, err));
     gather(c, full, -1, slice_bytes);
-    WEFT_TRY(local_barrier(c, err));
+    WEFT_TRY(weft_local_barrier(c, err));
     end_call(job, channel, latest_ns, 2, (double)slice_bytes * c->comm.ranks);
     return WEFT_OK;
 }
@@ -193,7 +194,7 @@ static enum weft_status run_agree(struct weft_stream *channel, const void *argum
                                   struct weft_error *err)
 {
     const struct job *job = argument;
-    struct local_comm *c = job->c;
+    struct weft_local_comm *c = job->c;
     int64_t from = job->call.from, to = job->call.to, words = job->call.count, bytes, latest_ns;
     if (!weft_checked_mul(words, sizeof(uint64_t), &bytes) || !is_inside(c, from, bytes) ||
         !is_inside(c, to, bytes))
@@ -211,17 +212,17 @@ static enum weft_status run_agree(struct weft_stream *channel, const void *argum
         }
         memcpy(c->arenas[c->comm.rank] + to + skip, sum, (size_t)count * sizeof *sum);
     }
-    WEFT_TRY(local_barrier(c, err));
+    WEFT_TRY(weft_local_barrier(c, err));
     end_call(job, channel, latest_ns, 2, 0);
     return WEFT_OK;
 }
 
-void local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
-                      const struct weft_comm_block *block)
+void weft_local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
+                           const struct weft_comm_block *block)
 {
     const struct job job = {
-        .c = local_comm_of(comm),
-        .call = {LOCAL_CALL_ALL_GATHER, block->slice_elements, block->slice_offset,
+        .c = weft_local_comm_of(comm),
+        .call = {WEFT_LOCAL_CALL_ALL_GATHER, block->slice_elements, block->slice_offset,
                  block->full_offset},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
@@ -229,12 +230,12 @@ void local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
     weft_stream_push(channel, run_all_gather, &job, sizeof job);
 }
 
-void local_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
-                          const struct weft_comm_block *block)
+void weft_local_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
+                               const struct weft_comm_block *block)
 {
     const struct job job = {
-        .c = local_comm_of(comm),
-        .call = {LOCAL_CALL_REDUCE_SCATTER, block->slice_elements, block->full_offset,
+        .c = weft_local_comm_of(comm),
+        .call = {WEFT_LOCAL_CALL_REDUCE_SCATTER, block->slice_elements, block->full_offset,
                  block->slice_offset},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
@@ -242,12 +243,12 @@ void local_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
     weft_stream_push(channel, run_reduce_scatter, &job, sizeof job);
 }
 
-void local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
-                      const struct weft_comm_block *block)
+void weft_local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                           const struct weft_comm_block *block)
 {
     const struct job job = {
-        .c = local_comm_of(comm),
-        .call = {LOCAL_CALL_ALL_REDUCE, block->slice_elements, block->full_offset,
+        .c = weft_local_comm_of(comm),
+        .call = {WEFT_LOCAL_CALL_ALL_REDUCE, block->slice_elements, block->full_offset,
                  block->full_offset},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
@@ -255,12 +256,12 @@ void local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
     weft_stream_push(channel, run_all_reduce, &job, sizeof job);
 }
 
-void local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
-                 int64_t to_offset, int64_t words, int64_t ns)
+void weft_local_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
+                      int64_t to_offset, int64_t words, int64_t ns)
 {
     const struct job job = {
-        .c = local_comm_of(comm),
-        .call = {LOCAL_CALL_AGREE, words, from_offset, to_offset},
+        .c = weft_local_comm_of(comm),
+        .call = {WEFT_LOCAL_CALL_AGREE, words, from_offset, to_offset},
         .ns = ns,
     };
     weft_stream_push(channel, run_agree, &job, sizeof job);

@@ -22,16 +22,16 @@ enum {
 
 static const char *call_name(uint32_t kind)
 {
-    static const char *const names[LOCAL_CALL_COUNT] = {
-#define LOCAL_CALL_NAME(name, text) text,
-        LOCAL_CALL_MAP(LOCAL_CALL_NAME)
-#undef LOCAL_CALL_NAME
+    static const char *const names[WEFT_LOCAL_CALL_COUNT] = {
+#define WEFT_LOCAL_CALL_NAME(name, text) text,
+        WEFT_LOCAL_CALL_MAP(WEFT_LOCAL_CALL_NAME)
+#undef WEFT_LOCAL_CALL_NAME
     };
-    return kind < LOCAL_CALL_COUNT ? names[kind] : "?";
+    return kind < WEFT_LOCAL_CALL_COUNT ? names[kind] : "?";
 }
 
 /* Remembers the first failure, so that later calls fail at once instead of waiting out of step. */
-static enum weft_status fail_for_good(struct local_comm *c, struct weft_error *err)
+static enum weft_status fail_for_good(struct weft_local_comm *c, struct weft_error *err)
 {
     weft_fail(err, c->broken.status, "%s", c->broken.text);
     return c->broken.status;
@@ -39,7 +39,7 @@ static enum weft_status fail_for_good(struct local_comm *c, struct weft_error *e
 
 /* Peers */
 
-static void open_peer_fd(struct local_comm *c, int32_t rank)
+static void open_peer_fd(struct weft_local_comm *c, int32_t rank)
 {
     int32_t pid = atomic_load(&c->control->ranks[rank].pid);
     if (c->peer_fds[rank] < 0 && pid > 0)
@@ -48,7 +48,7 @@ static void open_peer_fd(struct local_comm *c, int32_t rank)
 
 /* Whether the rank's process has ended. A pidfd sees one that nobody has waited for yet, which
  * kill(pid, 0) takes for alive; kill is for kernels without pidfds. */
-static bool peer_has_ended(struct local_comm *c, int32_t rank)
+static bool peer_has_ended(struct weft_local_comm *c, int32_t rank)
 {
     open_peer_fd(c, rank);
     if (c->peer_fds[rank] >= 0) {
@@ -59,29 +59,29 @@ static bool peer_has_ended(struct local_comm *c, int32_t rank)
     return pid > 0 && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-static bool is_missing(const struct local_comm *c, int32_t rank)
+static bool is_missing(const struct weft_local_comm *c, int32_t rank)
 {
     return atomic_load(&c->control->ranks[rank].arrived) != c->barriers;
 }
 
-static bool is_complete(const struct local_comm *c)
+static bool is_complete(const struct weft_local_comm *c)
 {
     return (int32_t)(atomic_load(&c->control->complete) - c->barriers) >= 0;
 }
 
-static enum weft_status fail_lost(struct local_comm *c, int32_t rank, const char *how)
+static enum weft_status fail_lost(struct weft_local_comm *c, int32_t rank, const char *how)
 {
-    const struct local_rank *peer = &c->control->ranks[rank];
+    const struct weft_local_rank *peer = &c->control->ranks[rank];
     return weft_fail(&c->broken, WEFT_E_LOST,
                      "rank %d (process %d) %s while rank %d waited for it in %s, call %u; its last "
                      "call was %s, call %u. See what rank %d printed last",
                      rank, atomic_load(&peer->pid), how, c->comm.rank,
-                     call_name(atomic_load(&local_self(c)->kind)), c->calls,
+                     call_name(atomic_load(&weft_local_self(c)->kind)), c->calls,
                      call_name(atomic_load(&peer->kind)), atomic_load(&peer->calls), rank);
 }
 
 /* WEFT_E_LOST when a rank that is missing at this barrier will never come. */
-static enum weft_status look_for_lost(struct local_comm *c)
+static enum weft_status look_for_lost(struct weft_local_comm *c)
 {
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         if (rank == c->comm.rank || !is_missing(c, rank)) continue;
@@ -97,13 +97,13 @@ static enum weft_status look_for_lost(struct local_comm *c)
     return WEFT_OK;
 }
 
-static enum weft_status fail_hang(struct local_comm *c)
+static enum weft_status fail_hang(struct weft_local_comm *c)
 {
     struct weft_text missing;
     weft_text_init(&missing);
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         if (rank == c->comm.rank || !is_missing(c, rank)) continue;
-        const struct local_rank *peer = &c->control->ranks[rank];
+        const struct weft_local_rank *peer = &c->control->ranks[rank];
         int32_t pid = atomic_load(&peer->pid);
         weft_text_add(&missing, missing.length > 0 ? "; " : "");
         if (pid == 0) {
@@ -119,14 +119,15 @@ static enum weft_status fail_hang(struct local_comm *c)
               "rank %d waited %s in %s, call %u, for ranks that did not come: %s. If they are only "
               "slow, a longer timeout helps",
               c->comm.rank, weft_units_show_ns(c->timeout_ns, waited),
-              call_name(atomic_load(&local_self(c)->kind)), c->calls, weft_text_chars(&missing));
+              call_name(atomic_load(&weft_local_self(c)->kind)), c->calls,
+              weft_text_chars(&missing));
     weft_text_finish(&missing);
     return WEFT_E_HANG;
 }
 
 /* Coming together */
 
-static bool spin_until_complete(const struct local_comm *c)
+static bool spin_until_complete(const struct weft_local_comm *c)
 {
     if (c->spin_ns == 0) return is_complete(c);
     int64_t end_ns = weft_clock_now_ns() + c->spin_ns;
@@ -139,9 +140,9 @@ static bool spin_until_complete(const struct local_comm *c)
     return false;
 }
 
-static enum weft_status sleep_until_complete(struct local_comm *c)
+static enum weft_status sleep_until_complete(struct weft_local_comm *c)
 {
-    struct local_control *control = c->control;
+    struct weft_local_control *control = c->control;
     enum weft_status status = WEFT_OK;
     int64_t start_ns = weft_clock_now_ns();
     int64_t look_ns = start_ns + LOOK_NS;
@@ -164,13 +165,13 @@ static enum weft_status sleep_until_complete(struct local_comm *c)
     return status;
 }
 
-enum weft_status local_barrier(struct local_comm *c, struct weft_error *err)
+enum weft_status weft_local_barrier(struct weft_local_comm *c, struct weft_error *err)
 {
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     if (c->comm.ranks == 1) return WEFT_OK;
-    struct local_control *control = c->control;
+    struct weft_local_control *control = c->control;
     c->barriers++;
-    atomic_store(&local_self(c)->arrived, c->barriers);
+    atomic_store(&weft_local_self(c)->arrived, c->barriers);
     /* Counts run modulo 2^32 on both sides. */
     uint32_t arrivals = atomic_fetch_add(&control->arrivals, 1) + 1;
     if (arrivals == c->barriers * (uint32_t)c->comm.ranks) {
@@ -185,28 +186,28 @@ enum weft_status local_barrier(struct local_comm *c, struct weft_error *err)
 
 /* Posts */
 
-static struct local_post *post_of(const struct local_comm *c, int32_t rank)
+static struct weft_local_post *post_of(const struct weft_local_comm *c, int32_t rank)
 {
-    return &c->control->ranks[rank].posts[c->calls % LOCAL_POSTS];
+    return &c->control->ranks[rank].posts[c->calls % WEFT_LOCAL_POSTS];
 }
 
-const struct local_post *local_posted(const struct local_comm *c, int32_t rank)
+const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c, int32_t rank)
 {
     return post_of(c, rank);
 }
 
-static bool is_same_call(const struct local_call *a, const struct local_call *b)
+static bool is_same_call(const struct weft_local_call *a, const struct weft_local_call *b)
 {
     return a->kind == b->kind && a->count == b->count && a->from == b->from && a->to == b->to;
 }
 
-static void show_call(const struct local_call *call, struct weft_text *out)
+static void show_call(const struct weft_local_call *call, struct weft_text *out)
 {
     weft_text_addf(out, "%s of %lld from %lld to %lld", call_name((uint32_t)call->kind),
                    (long long)call->count, (long long)call->from, (long long)call->to);
 }
 
-static enum weft_status fail_disagree(struct local_comm *c, int32_t rank)
+static enum weft_status fail_disagree(struct weft_local_comm *c, int32_t rank)
 {
     struct weft_text calls;
     weft_text_init(&calls);
@@ -222,23 +223,23 @@ static enum weft_status fail_disagree(struct local_comm *c, int32_t rank)
     return WEFT_E_DISAGREE;
 }
 
-enum weft_status local_enter(struct local_comm *c, const struct local_call *call,
-                             int64_t arrival_ns, const void *mine, size_t bytes, int64_t *latest_ns,
-                             struct weft_error *err)
+enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_local_call *call,
+                                  int64_t arrival_ns, const void *mine, size_t bytes,
+                                  int64_t *latest_ns, struct weft_error *err)
 {
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     c->calls++;
-    struct local_rank *self = local_self(c);
+    struct weft_local_rank *self = weft_local_self(c);
     atomic_store_explicit(&self->kind, (uint32_t)call->kind, memory_order_relaxed);
     atomic_store_explicit(&self->calls, c->calls, memory_order_relaxed);
-    struct local_post *post = post_of(c, c->comm.rank);
+    struct weft_local_post *post = post_of(c, c->comm.rank);
     post->arrival_ns = arrival_ns;
     post->call = *call;
     if (bytes > 0) memcpy(post->bytes, mine, bytes);
-    WEFT_TRY(local_barrier(c, err));
+    WEFT_TRY(weft_local_barrier(c, err));
     int64_t latest = arrival_ns;
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
-        const struct local_post *theirs = post_of(c, rank);
+        const struct weft_local_post *theirs = post_of(c, rank);
         if (!is_same_call(call, &theirs->call)) {
             fail_disagree(c, rank);
             return fail_for_good(c, err);
@@ -251,7 +252,7 @@ enum weft_status local_enter(struct local_comm *c, const struct local_call *call
 
 /* Opening and closing */
 
-static enum weft_status map_control(struct local_comm *c, struct weft_error *err)
+static enum weft_status map_control(struct weft_local_comm *c, struct weft_error *err)
 {
     if (c->control_fd < 0) {
         c->control =
@@ -275,29 +276,29 @@ static enum weft_status map_control(struct local_comm *c, struct weft_error *err
     return WEFT_OK;
 }
 
-enum weft_status local_control_open(struct local_comm *c, struct weft_error *err)
+enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_error *err)
 {
     c->control_bytes = weft_comm_control_bytes(c->comm.ranks);
     WEFT_TRY(map_control(c, err));
     /* With more ranks than cores a spinning rank keeps the one that it waits for from running. */
     c->spin_ns = c->comm.ranks <= weft_cores() ? SPIN_NS : 0;
-    atomic_store(&local_self(c)->pid, (int32_t)getpid());
+    atomic_store(&weft_local_self(c)->pid, (int32_t)getpid());
     int64_t latest_ns;
-    const struct local_call call = {.kind = LOCAL_CALL_OPEN,
-                                    .count = c->comm.ranks,
-                                    .from = c->emulate ? c->alpha_ns : -1,
-                                    .to = c->emulate ? (int64_t)c->bytes_per_s : -1};
-    WEFT_TRY(local_enter(c, &call, 0, NULL, 0, &latest_ns, err));
+    const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_OPEN,
+                                         .count = c->comm.ranks,
+                                         .from = c->emulate ? c->alpha_ns : -1,
+                                         .to = c->emulate ? (int64_t)c->bytes_per_s : -1};
+    WEFT_TRY(weft_local_enter(c, &call, 0, NULL, 0, &latest_ns, err));
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
         if (rank != c->comm.rank) open_peer_fd(c, rank);
     }
     return WEFT_OK;
 }
 
-void local_control_close(struct local_comm *c)
+void weft_local_control_close(struct weft_local_comm *c)
 {
     if (c->control != NULL) {
-        atomic_store(&local_self(c)->closed, 1);
+        atomic_store(&weft_local_self(c)->closed, 1);
         weft_futex_wake(&c->control->complete, true);
         munmap(c->control, c->control_bytes);
         c->control = NULL;

@@ -71,7 +71,7 @@ static bool find_group(char *out, size_t bytes)
     return found;
 }
 
-int64_t local_memory_available(char *limit, size_t limit_bytes)
+int64_t weft_local_memory_available(char *limit, size_t limit_bytes)
 {
     int64_t least = INT64_MAX, machine;
     snprintf(limit, limit_bytes, "nothing");

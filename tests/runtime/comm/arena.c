@@ -162,7 +162,7 @@ static void test_options(void)
 static void test_available(void)
 {
     char name[512] = "";
-    int64_t bytes = local_memory_available(name, sizeof name);
+    int64_t bytes = weft_local_memory_available(name, sizeof name);
     CHECK(bytes > 0 && bytes < INT64_C(1) << 50, "%lld bytes (%s)", (long long)bytes, name);
     CHECK(strlen(name) > 0, "no name");
 }

@@ -12,7 +12,7 @@
 /* Columns of counts up to which the root relaxation takes about a second. */
 enum { MOST_COLUMNS = 4000 };
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. */
-enum { SEARCH_WORK = 1000000, SIMPLEX_WORK = 60, NODE_WORK = 3000000, MOST_NODES = 5000 };
+enum { SEARCH_WORK = 4000000, SIMPLEX_WORK = 60, NODE_WORK = 200000, MOST_NODES = 5000 };
 
 struct run {
     const struct weft_table *table;

@@ -1,0 +1,270 @@
+#include "scheduler/ilp.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "enumerate.h"
+#include "plan/random_model.h"
+#include "scheduler/bound.h"
+#include "scheduler/list.h"
+#include "solver.h"
+#include "tiny.h"
+
+/* Columns of counts allowed: fine, shared by equal blocks (on tiny problems nothing is), and the
+ * coarsest. */
+static const int32_t sizes[] = {100000, 60, 0};
+
+static void check_feasible(const struct weft_mip *mip, const double *x)
+{
+    for (int32_t j = 0; j < mip->n_columns; j++) {
+        double slack = 1e-9 * (1 + fabs(x[j]));
+        cr_assert(x[j] >= mip->lower[j] - slack && x[j] <= mip->upper[j] + slack,
+                  "column %d: %g not in [%g, %g]", j, x[j], mip->lower[j], mip->upper[j]);
+        if (mip->integer[j]) cr_assert_eq(x[j], round(x[j]));
+    }
+    for (int32_t i = 0; i < mip->n_rows; i++) {
+        double sum = 0, size = 1;
+        for (int64_t k = mip->row_start[i]; k < mip->row_start[i + 1]; k++) {
+            sum += mip->value[k] * x[mip->column[k]];
+            size += fabs(mip->value[k] * x[mip->column[k]]);
+        }
+        cr_assert(sum >= mip->row_lower[i] - 1e-9 * size && sum <= mip->row_upper[i] + 1e-9 * size,
+                  "row %d: %g not in [%g, %g]", i, sum, mip->row_lower[i], mip->row_upper[i]);
+    }
+}
+
+static double objective(const struct weft_mip *mip, const double *x)
+{
+    double sum = 0;
+    for (int32_t j = 0; j < mip->n_columns; j++)
+        sum += mip->cost[j] * x[j];
+    return sum;
+}
+
+static int columns_repeat(const struct weft_mip *mip)
+{
+    int n = 0;
+    int32_t *row_of = calloc((size_t)mip->n_columns, sizeof *row_of);
+    for (int32_t i = 0; i < mip->n_rows; i++) {
+        for (int64_t k = mip->row_start[i]; k < mip->row_start[i + 1]; k++) {
+            n += row_of[mip->column[k]] == i + 1;
+            row_of[mip->column[k]] = i + 1;
+        }
+    }
+    free(row_of);
+    return n;
+}
+
+/* Every plan that list scheduling makes is a point of the program, at every coarseness, and the
+ * point's objective is no less than its time by the judge less what a block may straddle. */
+static void check_points(const struct weft_problem *problem, int64_t limit_bytes)
+{
+    struct weft_table *table = NULL;
+    struct weft_list *list = NULL;
+    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
+    for (int k = 0; k < 3; k++) {
+        struct weft_ilp *ilp = NULL;
+        struct weft_error err = {0};
+        cr_assert_eq(weft_ilp_create(table, limit_bytes, sizes[k], &ilp, &err), WEFT_OK, "%s",
+                     err.text);
+        cr_assert_eq(columns_repeat(&ilp->mip), 0);
+        double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
+        enum weft_policy *back = calloc((size_t)table->n_units, sizeof *back);
+        for (int rule = 0; rule < WEFT_LIST_RULES; rule++) {
+            int32_t n_moves = 0;
+            int64_t ns = weft_list_place(list, table->leanest, limit_bytes, weft_list_rules[rule],
+                                         moves, &n_moves);
+            cr_assert_geq(ns, 0);
+            if (!weft_ilp_point(ilp, table->leanest, moves, n_moves, x)) continue;
+            check_feasible(&ilp->mip, x);
+            weft_ilp_policies(ilp, x, back);
+            cr_assert_eq(memcmp(back, table->leanest, (size_t)table->n_units * sizeof *back), 0);
+        }
+        free(back);
+        free(x);
+        weft_ilp_destroy(ilp);
+    }
+    free(moves);
+    weft_list_destroy(list);
+    weft_table_destroy(table);
+}
+
+Test(ilp, plans_are_points_of_the_program)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 5),
+                                   .most_blocks = 3,
+                                   .policies = 15,
+                                   .load = 0.1 * (double)(seed % 20)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        tiny_set_limit(problem, 0.1 * (double)(seed % 11));
+        check_points(problem, problem->memory_limit_bytes);
+        weft_problem_destroy(problem);
+    }
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        int64_t least = weft_least_limit(random.stages.problem, NULL);
+        check_points(random.stages.problem, least);
+        check_points(random.stages.problem, least + least / 5);
+        random_case_finish(&random);
+    }
+}
+
+/* Coarser classes give lower bounds, the finest is below the best plan of all; and they are worth
+ * having: on average close to it. */
+Test(ilp, every_coarseness_bounds_all_plans, .timeout = 120)
+{
+    if (!test_solver_exists()) cr_skip("no weft-solve in this build");
+    struct weft_solver solver = test_solver();
+    double ratio_sum[3] = {0};
+    int n = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
+                                   .most_blocks = 1,
+                                   .policies = seed % 2 ? 12 : 15,
+                                   .load = 0.2 + 0.1 * (double)(seed % 15)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        tiny_set_limit(problem, 0.04 * (double)(seed % 13));
+        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        struct weft_table *table = NULL;
+        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        double finer = INFINITY;
+        for (int k = 0; k < 3; k++) {
+            struct weft_pool pool = {0};
+            struct weft_ilp *ilp = NULL;
+            struct weft_mip_result result = {0};
+            struct weft_mip_limits limits = {.nodes = -1};
+            struct weft_error err = {0};
+            long double bound = 0;
+            cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, sizes[k], &ilp, &err),
+                         WEFT_OK);
+            cr_assert_eq(solver.solve(NULL, &ilp->mip, &limits, &pool, &result, &err), WEFT_OK,
+                         "%s", err.text);
+            cr_assert(result.has_lp, "%s", result.stop);
+            cr_assert_eq(weft_bound(&ilp->mip, result.row_duals, &bound, NULL), WEFT_OK);
+            cr_assert_lt(fabs((double)bound - result.lp_value), 1e-6 * result.lp_value,
+                         "weak duality gives the relaxation's value back");
+            cr_assert_leq(weft_ilp_ns(ilp, bound), best_ns, "seed %d size %d", (int)seed, k);
+            cr_assert_leq((double)bound, finer * (1 + 1e-9));
+            finer = (double)bound;
+            ratio_sum[k] += (double)weft_ilp_ns(ilp, bound) / (double)best_ns;
+            weft_ilp_destroy(ilp);
+            weft_pool_finish(&pool);
+        }
+        n++;
+        weft_table_destroy(table);
+        weft_problem_destroy(problem);
+    }
+    cr_log_info("bound / optimum on average: %.4f, %.4f, %.4f", ratio_sum[0] / n, ratio_sum[1] / n,
+                ratio_sum[2] / n);
+    cr_assert_gt(ratio_sum[0] / n, 0.93);
+}
+
+/* A solution's counts come back as moves that plan/ accepts, in every order. */
+Test(ilp, solutions_become_plans)
+{
+    if (!test_solver_exists()) cr_skip("no weft-solve in this build");
+    struct weft_solver solver = test_solver();
+    int n_plans = 0;
+    for (uint64_t seed = 1; seed <= 25; seed++) {
+        struct tiny_shape shape = {
+            .n_units = 4, .most_blocks = 3, .policies = 15, .load = 0.1 * (double)(seed % 15)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        tiny_set_limit(problem, 0.05 * (double)(seed % 13));
+        struct weft_table *table = NULL;
+        struct weft_ilp *ilp = NULL;
+        struct weft_pool pool = {0};
+        struct weft_mip_result result = {0};
+        struct weft_mip_limits limits = {.nodes = 200, .gap = 0.0001};
+        struct weft_error err = {0};
+        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, 100000, &ilp, &err),
+                     WEFT_OK);
+        cr_assert(ilp->all_counts);
+        cr_assert_eq(solver.solve(NULL, &ilp->mip, &limits, &pool, &result, &err), WEFT_OK, "%s",
+                     err.text);
+        struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
+        enum weft_policy policies[4];
+        if (result.x) {
+            weft_ilp_policies(ilp, result.x, policies);
+            for (int order = 0; order < WEFT_ILP_ORDER_COUNT; order++) {
+                int32_t n_moves = 0;
+                struct weft_plan *plan = NULL;
+                cr_assert(weft_ilp_moves(ilp, result.x, policies, (enum weft_ilp_order)order, moves,
+                                         &n_moves));
+                cr_assert_eq(
+                    weft_plan_create(problem, "ilp", policies, moves, n_moves, &plan, &err),
+                    WEFT_OK, "%s", err.text);
+                cr_assert_leq(weft_plan_peak(plan, NULL), problem->memory_limit_bytes);
+                weft_plan_destroy(plan);
+                n_plans++;
+            }
+            double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
+            int32_t n_moves = 0;
+            cr_assert(weft_ilp_moves(ilp, result.x, policies, WEFT_ILP_DUE_FIRST, moves, &n_moves));
+            cr_assert(weft_ilp_point(ilp, policies, moves, n_moves, x));
+            cr_assert_lt(objective(&ilp->mip, x), result.objective * (1 + 1e-6));
+            free(x);
+        }
+        free(moves);
+        weft_ilp_destroy(ilp);
+        weft_table_destroy(table);
+        weft_pool_finish(&pool);
+        weft_problem_destroy(problem);
+    }
+    cr_assert_geq(n_plans, 60);
+}
+
+/* zero1 with a slice of its own beside the full buffer would be sdp with more bytes. */
+Test(ilp, leaves_out_what_is_nowhere_better)
+{
+    struct tiny_shape shape = {.n_units = 3, .most_blocks = 2, .policies = 15, .load = 0.5};
+    struct weft_problem *problem = tiny_problem(&shape, 4);
+    struct weft_table *table = NULL;
+    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    for (int32_t u = 0; u < 3; u++) {
+        /* As it is, zero1 saves the slice wherever sdp holds slice and gathered buffer both. */
+        cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP));
+        cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1));
+        cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_DP, WEFT_POLICY_SDP));
+    }
+    weft_table_destroy(table);
+    for (int32_t u = 0; u < 3; u++) {
+        struct weft_problem_unit *unit = &problem->units[u];
+        for (int32_t i = 0; i < unit->n_holds[WEFT_POLICY_SDP]; i++) {
+            struct weft_hold hold = unit->holds[WEFT_POLICY_SDP][i];
+            if (hold.category == WEFT_CATEGORY_SHARDED_PARAMETERS)
+                unit->holds[WEFT_POLICY_ZERO1][unit->n_holds[WEFT_POLICY_ZERO1]++] = hold;
+        }
+    }
+    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    struct weft_ilp *ilp = NULL;
+    cr_assert_eq(weft_ilp_create(table, table->least_bytes, 1000, &ilp, NULL), WEFT_OK);
+    for (int32_t u = 0; u < 3; u++) {
+        cr_assert(weft_ilp_dominated(table, u, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP));
+        cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1));
+        cr_assert_eq(ilp->z[u * WEFT_POLICY_COUNT + WEFT_POLICY_ZERO1], -1);
+        cr_assert_geq(ilp->z[u * WEFT_POLICY_COUNT + WEFT_POLICY_SDP], 0);
+    }
+    weft_ilp_destroy(ilp);
+    weft_table_destroy(table);
+    weft_problem_destroy(problem);
+}
+
+Test(ilp, refuses_a_limit_below_what_every_plan_holds)
+{
+    struct tiny_shape shape = {.n_units = 2, .most_blocks = 1, .policies = 15, .load = 0.5};
+    struct weft_problem *problem = tiny_problem(&shape, 4);
+    struct weft_table *table = NULL;
+    struct weft_ilp *ilp = NULL;
+    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_ilp_create(table, 10, 1000, &ilp, NULL), WEFT_E_INTERNAL);
+    cr_assert_null(ilp);
+    weft_table_destroy(table);
+    weft_problem_destroy(problem);
+}

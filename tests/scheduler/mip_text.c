@@ -1,0 +1,200 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "scheduler/mip.h"
+
+static double cost[] = {1, -0.1, 1e-300}, lower[] = {0, -INFINITY, 0.1};
+static double upper[] = {1, INFINITY, 1e300}, row_lower[] = {-INFINITY, 2};
+static double row_upper[] = {1.0 / 3, 2}, value[] = {1, -7.25, 0.1};
+static bool integer[] = {true, false, false};
+static int32_t priority[] = {3, 0, 0}, column[] = {0, 2, 1};
+static int64_t row_start[] = {0, 2, 3};
+static double point[] = {1, -2.5, 1.0 / 7};
+static double *incumbents[] = {point};
+
+static const struct weft_mip example = {.n_columns = 3,
+                                        .cost = cost,
+                                        .lower = lower,
+                                        .upper = upper,
+                                        .integer = integer,
+                                        .priority = priority,
+                                        .n_rows = 2,
+                                        .row_lower = row_lower,
+                                        .row_upper = row_upper,
+                                        .n_entries = 3,
+                                        .row_start = row_start,
+                                        .column = column,
+                                        .value = value,
+                                        .n_incumbents = 1,
+                                        .incumbents = incumbents};
+static const struct weft_mip_limits limits = {
+    .iterations = 12, .nodes = -1, .time_ns = INT64_MAX, .gap = 0.001};
+
+static char *written(void)
+{
+    struct weft_text text = {0};
+    weft_mip_write(&example, &limits, &text);
+    cr_assert(weft_text_ok(&text));
+    return text.data;
+}
+
+Test(mip_text, reads_back_the_same_bits)
+{
+    struct weft_pool pool = {0};
+    struct weft_mip mip = {0};
+    struct weft_mip_limits read = {0};
+    struct weft_error err = {0};
+    char *text = written();
+    cr_assert_eq(weft_mip_parse(text, strlen(text), &pool, &mip, &read, &err), WEFT_OK, "%s",
+                 err.text);
+    cr_assert_eq(mip.n_columns, 3);
+    cr_assert_eq(mip.n_rows, 2);
+    cr_assert_eq(mip.n_entries, 3);
+    cr_assert_eq(memcmp(mip.cost, cost, sizeof cost), 0);
+    cr_assert_eq(memcmp(mip.lower, lower, sizeof lower), 0);
+    cr_assert_eq(memcmp(mip.upper, upper, sizeof upper), 0);
+    cr_assert_eq(memcmp(mip.integer, integer, sizeof integer), 0);
+    cr_assert_eq(memcmp(mip.priority, priority, sizeof priority), 0);
+    cr_assert_eq(memcmp(mip.row_lower, row_lower, sizeof row_lower), 0);
+    cr_assert_eq(memcmp(mip.row_upper, row_upper, sizeof row_upper), 0);
+    cr_assert_eq(memcmp(mip.row_start, row_start, sizeof row_start), 0);
+    cr_assert_eq(memcmp(mip.column, column, sizeof column), 0);
+    cr_assert_eq(memcmp(mip.value, value, sizeof value), 0);
+    cr_assert_eq(mip.n_incumbents, 1);
+    cr_assert_eq(memcmp(mip.incumbents[0], point, sizeof point), 0);
+    cr_assert_eq(read.iterations, 12);
+    cr_assert_eq(read.nodes, -1);
+    cr_assert_eq(read.time_ns, INT64_MAX);
+    cr_assert_eq(read.gap, 0.001);
+    free(text);
+    weft_pool_finish(&pool);
+}
+
+Test(mip_text, every_truncation_is_an_error_with_its_line)
+{
+    char *text = written();
+    size_t length = strlen(text) - 1; /* without the last newline nothing is missing */
+    for (size_t n = 0; n < length; n++) {
+        struct weft_pool pool = {0};
+        struct weft_mip mip = {.n_columns = -7};
+        struct weft_mip_limits read = {0};
+        struct weft_error err = {0};
+        cr_assert_eq(weft_mip_parse(text, n, &pool, &mip, &read, &err), WEFT_E_DATA, "%zu", n);
+        cr_assert_eq(mip.n_columns, -7, "untouched on failure");
+        cr_assert_not_null(strstr(err.text, "line "));
+        weft_pool_finish(&pool);
+    }
+    free(text);
+}
+
+/* A byte changed anywhere must give an error or a program whose indices are in range. */
+Test(mip_text, changed_bytes_never_give_an_index_out_of_range)
+{
+    char *text = written();
+    size_t length = strlen(text);
+    for (uint64_t k = 0; k < 20000; k++) {
+        struct weft_pool pool = {0};
+        struct weft_mip mip = {0};
+        struct weft_mip_limits read = {0};
+        size_t at = weft_rng_below(1, 2, 2 * k, length);
+        char before = text[at];
+        text[at] = "0123456789-.einfxrc \n"[weft_rng_below(1, 2, 2 * k + 1, 21)];
+        if (weft_mip_parse(text, length, &pool, &mip, &read, NULL) == WEFT_OK) {
+            cr_assert_eq(mip.row_start[mip.n_rows], mip.n_entries);
+            for (int64_t e = 0; e < mip.n_entries; e++)
+                cr_assert(mip.column[e] >= 0 && mip.column[e] < mip.n_columns);
+        }
+        text[at] = before;
+        weft_pool_finish(&pool);
+    }
+    free(text);
+}
+
+static void refuse(const char *text, const char *what)
+{
+    struct weft_pool pool = {0};
+    struct weft_mip mip = {0};
+    struct weft_mip_limits read = {0};
+    struct weft_error err = {0};
+    cr_assert_eq(weft_mip_parse(text, strlen(text), &pool, &mip, &read, &err), WEFT_E_DATA, "%s",
+                 text);
+    cr_assert_not_null(strstr(err.text, what), "%s", err.text);
+    weft_pool_finish(&pool);
+}
+
+Test(mip_text, says_what_is_wrong)
+{
+    refuse("weft-mip 2\n", "line 1: expected 1");
+    refuse("", "expected weft-mip");
+    refuse("weft-mip 1\nsize 1000000 1 1 0\nlimits 0 0 0 0\n", "line 2: expected a number of col");
+    refuse("weft-mip 1\nsize 1 1 1 0\nlimits 0 -2 0 0\n", "line 3: expected a limit of nodes");
+    refuse("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 1 1\nend\n",
+           "line 5: expected a column's number");
+    refuse("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 inf\nend\n",
+           "line 5: expected a finite coefficient");
+    refuse("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc nan 0 1 0 0\nr 0 1 1 0 1\nend\n",
+           "line 4: expected a cost");
+    refuse("weft-mip 1\nsize 1 1 2 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 1\nend\n",
+           "as many entries");
+}
+
+Test(mip_text, results_read_back)
+{
+    double duals[] = {0.1, -3}, lp_x[] = {1, 2, 1.0 / 3};
+    struct weft_mip_result result = {.status = WEFT_MIP_FEASIBLE,
+                                     .stop = "time limit in the relaxation",
+                                     .has_lp = true,
+                                     .lp_value = 1.0 / 9,
+                                     .row_duals = duals,
+                                     .lp_x = lp_x,
+                                     .x = point,
+                                     .objective = -4.5,
+                                     .bound = -INFINITY,
+                                     .iterations = 5,
+                                     .nodes = 6};
+    struct weft_mip_result read = {0};
+    struct weft_pool pool = {0};
+    struct weft_text text = {0};
+    struct weft_error err = {0};
+    weft_mip_result_write(&example, &result, &text);
+    cr_assert_eq(weft_mip_result_parse(text.data, text.length, &example, &pool, &read, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(read.status, WEFT_MIP_FEASIBLE);
+    cr_assert_str_eq(read.stop, result.stop);
+    cr_assert(read.has_lp);
+    cr_assert_eq(read.lp_value, result.lp_value);
+    cr_assert_eq(memcmp(read.row_duals, duals, sizeof duals), 0);
+    cr_assert_eq(memcmp(read.lp_x, lp_x, sizeof lp_x), 0);
+    cr_assert_eq(memcmp(read.x, point, sizeof point), 0);
+    cr_assert_eq(read.objective, -4.5);
+    cr_assert_eq(read.bound, -INFINITY);
+    cr_assert_eq(read.iterations, 5);
+    cr_assert_eq(read.nodes, 6);
+    for (size_t n = 0; n + 1 < text.length; n++)
+        cr_assert_eq(weft_mip_result_parse(text.data, n, &example, &pool, &read, NULL),
+                     WEFT_E_DATA);
+    weft_text_finish(&text);
+    weft_pool_finish(&pool);
+}
+
+Test(mip_text, a_result_without_numbers_is_one_too_but_not_an_optimal_one)
+{
+    struct weft_mip_result read = {0};
+    struct weft_pool pool = {0};
+    const char unknown[] = "weft-mip-result 1\nstatus unknown\nstop \nwork 0 0\nbound -inf\nend\n";
+    cr_assert_eq(weft_mip_result_parse(unknown, sizeof unknown - 1, &example, &pool, &read, NULL),
+                 WEFT_OK);
+    cr_assert_null(read.x);
+    cr_assert_not(read.has_lp);
+    cr_assert_str_eq(read.stop, "");
+    const char optimal[] =
+        "weft-mip-result 1\nstatus optimal\nstop optimal\nwork 0 0\nbound 0\nend\n";
+    struct weft_error err = {0};
+    cr_assert_eq(weft_mip_result_parse(optimal, sizeof optimal - 1, &example, &pool, &read, &err),
+                 WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "the solution found"));
+    weft_pool_finish(&pool);
+}

@@ -50,8 +50,12 @@ static bool verb_takes(const struct weft_command *command, const struct flag *fl
 {
     if (flag->common) return true;
     size_t length = strlen(flag->name);
-    const char *at = command->flags ? strstr(command->flags, flag->name) : NULL;
-    return at && (at[length] == '\0' || at[length] == ' ');
+    for (const char *at = command->flags; at && *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, flag->name, length) == 0) return true;
+        at += word;
+    }
+    return false;
 }
 
 static const struct flag *find_flag(const char *name, size_t length)
@@ -72,9 +76,11 @@ static enum weft_status unknown_flag(const char *argument, const struct weft_com
     size_t n = 0;
     for (size_t i = 0; i < N_FLAGS; i++)
         if (verb_takes(command, &flags[i])) names[n++] = flags[i].name;
-    const char *near = weft_field_nearest(argument, names, n);
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
+    const char *near = weft_field_nearest(name, names, n);
     return weft_fail(err, WEFT_E_USAGE, "%s: no such flag of `weft %s`%s%s%s; see `weft help %s`",
-                     argument, command->name, near ? "; did you mean " : "", near ? near : "",
+                     name, command->name, near ? "; did you mean " : "", near ? near : "",
                      near ? "?" : "", command->name);
 }
 

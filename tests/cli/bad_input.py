@@ -102,7 +102,7 @@ def unknown_planner(weft):
 @case
 def unknown_override(weft):
     path = config_text(weft)
-    weft.expect(65, "plan", path, "--set", "train.stesp=1", says="steps")
+    weft.expect(64, "plan", path, "--set", "train.stesp=1", says="steps")
     weft.expect(64, "plan", path, "--set", "train", says="path.key=value")
 
 
@@ -148,7 +148,7 @@ def plan_of(weft, config, name):
 def plan_of_another_model_or_cluster(weft):
     plan = plan_of(weft, tiny(), "a.json")
     path = weft.write("run.json", tiny(model__layers__1__repeat=4))
-    weft.expect(65, "train", path, "--plan", plan, says="a.json" if False else "differ")
+    weft.expect(65, "train", path, "--plan", plan, says="differ")
     path = weft.write("run.json", tiny(cluster__ranks=4))
     weft.expect(65, "verify", plan, "--config", path, says="differ")
     path = weft.write("run.json", tiny(cluster__link__intra__bandwidth="2GB/s"))

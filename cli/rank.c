@@ -87,6 +87,28 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
                              &rank->session.config, err);
 }
 
+/* Two libraries give two sums: rank 0 measures which one is faster, and all ranks take that. */
+static enum weft_status open_kernels(struct rank *rank, struct weft_error *err)
+{
+    enum { NAME_BYTES = 32 };
+    int64_t threads = rank->session.config->cluster.threads;
+    char mine[NAME_BYTES] = "", *all = calloc((size_t)rank->meeting.ranks, NAME_BYTES);
+    if (!all) return weft_fail_memory(err, "the names of the ranks' libraries");
+    struct weft_nn_options options = {.threads = weft_rendezvous_threads(&rank->meeting, threads),
+                                      .gemm = "auto"};
+    enum weft_status status = WEFT_OK;
+    if (rank->meeting.rank == 0) {
+        status = weft_nn_open("cpu", &options, &rank->nn, err);
+        if (status == WEFT_OK) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(rank->nn));
+    }
+    if (status == WEFT_OK) status = weft_comm_exchange(rank->comm, mine, NAME_BYTES, all, err);
+    options.gemm = all;
+    if (status == WEFT_OK && rank->meeting.rank != 0)
+        status = weft_nn_open("cpu", &options, &rank->nn, err);
+    free(all);
+    return status;
+}
+
 static enum weft_status open_machine(struct rank *rank, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &rank->session.config->cluster;
@@ -103,12 +125,10 @@ static enum weft_status open_machine(struct rank *rank, struct weft_error *err)
         .alpha_ns = cluster->link.intra.alpha_ns,
         .bytes_per_s = cluster->link.intra.bytes_per_s,
     };
-    struct weft_nn_options nn = {
-        .threads = weft_rendezvous_threads(&rank->meeting, cluster->threads), .gemm = "auto"};
     enum weft_clock clock = rank->job.virtual_clock ? WEFT_CLOCK_VIRTUAL : WEFT_CLOCK_WALL;
     WEFT_TRY(weft_device_open("cpu", clock, &rank->device, err));
-    WEFT_TRY(weft_nn_open("cpu", &nn, &rank->nn, err));
-    return weft_comm_open("local", &comm, &rank->comm, err);
+    WEFT_TRY(weft_comm_open("local", &comm, &rank->comm, err));
+    return open_kernels(rank, err);
 }
 
 /* Rank 0 alone leaves a result, and only a whole one. */

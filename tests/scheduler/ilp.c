@@ -9,6 +9,7 @@
 #include "plan/random_model.h"
 #include "scheduler/bound.h"
 #include "scheduler/list.h"
+#include "scheduler/schedule.h"
 #include "solver.h"
 #include "tiny.h"
 

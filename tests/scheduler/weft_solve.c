@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/rng.h"
 #include "solver.h"
 
 /* max value of a knapsack as a minimum: sizes 4 5 7, room 10, values 5 6 8. */
@@ -137,24 +138,43 @@ Test(weft_solve, takes_an_incumbent_and_refuses_a_false_one)
     weft_pool_finish(&pool);
 }
 
-/* Enough equal items to make a tree: an even sum that odd sizes must meet. */
+/* A market split: rows of random coefficients that no 0-1 point meets, and no cut tells. */
 Test(weft_solve, stops_at_the_limit_of_nodes)
 {
-    enum { N = 40 };
-    static double cost[N], lower[N], upper[N], value[N];
+    enum { N = 30, ROWS = 3 };
+    static double cost[N], lower[N], upper[N], value[ROWS * N], row[ROWS];
     static bool integer[N];
-    static int32_t priority[N], column[N];
-    int64_t row_start[] = {0, N};
-    double row[] = {N + 1};
+    static int32_t priority[N], column[ROWS * N];
+    static int64_t row_start[ROWS + 1];
     for (int j = 0; j < N; j++) {
         upper[j] = 1;
-        cost[j] = 1 + j % 3;
-        value[j] = 2;
+        cost[j] = 1;
         integer[j] = true;
-        column[j] = j;
     }
-    struct weft_mip mip = {N,   cost, lower,     upper,  integer, priority, 1,   row,
-                           row, N,    row_start, column, value,   0,        NULL};
+    for (int i = 0; i < ROWS; i++) {
+        int64_t sum = 0;
+        row_start[i + 1] = (int64_t)(i + 1) * N;
+        for (int j = 0; j < N; j++) {
+            int64_t drawn = (int64_t)weft_rng_below(3, (uint64_t)i, (uint64_t)j, 100);
+            value[i * N + j] = (double)drawn;
+            column[i * N + j] = j;
+            sum += drawn;
+        }
+        row[i] = (double)(sum / 2);
+    }
+    struct weft_mip mip = {.n_columns = N,
+                           .cost = cost,
+                           .lower = lower,
+                           .upper = upper,
+                           .integer = integer,
+                           .priority = priority,
+                           .n_rows = ROWS,
+                           .row_lower = row,
+                           .row_upper = row,
+                           .n_entries = (int64_t)ROWS * N,
+                           .row_start = row_start,
+                           .column = column,
+                           .value = value};
     struct weft_pool pool = {0};
     struct weft_mip_result result = solve(&mip, (struct weft_mip_limits){.nodes = 20}, &pool);
     cr_assert_str_eq(result.stop, "node limit");

@@ -39,6 +39,14 @@ static const char *buffer_fault(const struct weft_program *program, const struct
     return NULL;
 }
 
+/* By kind, index, instance, as weft_program_buffer expects them. */
+static bool sorted(const struct weft_buffer *a, const struct weft_buffer *b)
+{
+    if (a->kind != b->kind) return a->kind < b->kind;
+    if (a->index != b->index) return a->index < b->index;
+    return a->instance < b->instance;
+}
+
 static enum weft_status check_buffers(const struct weft_program *program, struct weft_error *err)
 {
     int64_t pieces = 0;
@@ -52,6 +60,9 @@ static enum weft_status check_buffers(const struct weft_program *program, struct
         const char *fault = buffer_fault(program, &program->buffers[b]);
         pieces += fault == NULL ? program->buffers[b].n_pieces : 0;
         if (fault == NULL && pieces > INT32_MAX) fault = "there are too many pieces";
+        if (fault == NULL && b > 0 && !sorted(&program->buffers[b - 1], &program->buffers[b])) {
+            fault = "buffers are not in order, each once";
+        }
         if (fault != NULL) {
             return weft_fail(err, WEFT_E_DATA,
                              "program: buffer %d (%" PRId64 " bytes at %" PRId64 "): %s", b,

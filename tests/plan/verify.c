@@ -464,6 +464,20 @@ Test(verify, indices_in_range)
     spoil(break_indices);
 }
 
+static int repeat_buffer(struct subject *subject)
+{
+    struct weft_buffer *buffer = &subject->program->buffers[1], old = *buffer;
+    *buffer = subject->program->buffers[0];
+    refuse(subject, "not in order, each once");
+    *buffer = old;
+    return 1;
+}
+
+Test(verify, buffers_in_order)
+{
+    spoil(repeat_buffer);
+}
+
 static int change_policy(struct subject *subject)
 {
     struct weft_program *program = subject->program;

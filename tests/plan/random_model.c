@@ -148,6 +148,24 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
     return profile;
 }
 
+static void fill_stages(struct random_case *random)
+{
+    struct weft_error err = {0};
+    enum weft_status status =
+        weft_stages_create(random->config, random->profile, &random->stages, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
+    const struct weft_train *train = &random->config->train;
+    random->inputs = (struct weft_lower_inputs){
+        .model = random->config->model,
+        .shards = random->stages.shards,
+        .period = random->stages.period,
+        .weigh = {.batch = weft_config_batch(random->config),
+                  .reduce = (enum weft_dtype)train->precision.reduce,
+                  .accumulate = (enum weft_dtype)train->precision.accumulate,
+                  .base_bytes = random->profile->base_bytes},
+    };
+}
+
 void random_case_init(struct random_case *random, uint64_t seed)
 {
     struct weft_error err = {0};
@@ -160,18 +178,18 @@ void random_case_init(struct random_case *random, uint64_t seed)
     cr_assert_eq(status, WEFT_OK, "seed %d: %s\n%s", (int)seed, err.text, weft_text_chars(&text));
     weft_text_finish(&text);
     random->profile = random_profile(random->config, seed);
-    status = weft_stages_create(random->config, random->profile, &random->stages, &err);
-    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)seed, err.text);
-    const struct weft_train *train = &random->config->train;
-    random->inputs = (struct weft_lower_inputs){
-        .model = random->config->model,
-        .shards = random->stages.shards,
-        .period = random->stages.period,
-        .weigh = {.batch = weft_config_batch(random->config),
-                  .reduce = (enum weft_dtype)train->precision.reduce,
-                  .accumulate = (enum weft_dtype)train->precision.accumulate,
-                  .base_bytes = random->profile->base_bytes},
-    };
+    fill_stages(random);
+}
+
+void random_case_read(struct random_case *random, const char *path)
+{
+    struct weft_error err = {0};
+    *random = (struct random_case){0};
+    enum weft_status status = weft_config_read(path, NULL, 0, &random->config, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    status = weft_profile_analytic(random->config, &random->profile, &err);
+    cr_assert_eq(status, WEFT_OK, "%s: %s", path, err.text);
+    fill_stages(random);
 }
 
 void random_case_finish(struct random_case *random)

@@ -23,6 +23,8 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
 
 /* Fails the test that runs when any of it fails. */
 void random_case_init(struct random_case *random, uint64_t seed);
+/* The same for a config in a file, with its analytic profile. */
+void random_case_read(struct random_case *random, const char *path);
 void random_case_finish(struct random_case *random);
 
 /* A plan of random policies and a random legal order of its blocks, predicted. The caller destroys

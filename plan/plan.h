@@ -44,8 +44,8 @@ struct weft_plan {
 };
 
 /* Builds a plan from policies and, for every item that they need, a slot for every block, given as
- * counts: slots[k] for placement k of a list of (item, slot) pairs in channel order. Derives launch
- * and deadline (memory_model/weigh.h), then puts them in normal form: a gather is not launched
+ * (item, slot) pairs in channel order; the k-th pair of an item is its block k. Derives launch and
+ * deadline (memory_model/weigh.h), then puts them in normal form: a gather is not launched
  * before anything ahead of it in the channel, and a reduction's deadline is not later than that of
  * anything behind it, which is what happens-before makes of them anyway. A reduction's launch is
  * always its window's first slot. The problem is referred to, not copied: it must outlive the plan
@@ -75,7 +75,7 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 
 /* Moves gathers' launches earlier and reductions' deadlines later, in channel order, as far as
  * every row stays within `limit_bytes`: same channel order, never slower in the simulator, less
- * tender to jitter on a real machine. */
+ * tender to jitter on a real machine. The prediction is not renewed. */
 WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                                struct weft_error *err);
 

@@ -81,6 +81,7 @@ struct weft_buffer {
     const struct weft_life *lives; /* [n_pieces], slots */
 };
 
+/* An instruction that reads a piece and writes it too has one operand for each. */
 struct weft_operand {
     int32_t buffer;
     int32_t piece; /* -1: all */

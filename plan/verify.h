@@ -1,5 +1,6 @@
-/* The parts of verifying a program, each sure of what those before it have checked. Internal to
- * plan/. */
+/* The parts of verifying a program, each sure of what those before it have checked. That all ranks
+ * issue the same collectives in the same order needs no part of its own: a program holds nothing
+ * that depends on the rank, and its channel is one stream in issue order. Internal to plan/. */
 #ifndef WEFT_PLAN_VERIFY_H
 #define WEFT_PLAN_VERIFY_H
 

@@ -20,11 +20,7 @@ static const char *const status_names[WEFT_MIP_STATUS_COUNT] = {"optimal", "feas
 
 static void add_number(struct weft_text *out, double value)
 {
-    if (value == (double)(long long)value && fabs(value) < 1e15) {
-        weft_text_addf(out, " %lld", (long long)value);
-    } else {
-        weft_text_addf(out, " %.17g", value);
-    }
+    weft_text_addf(out, " %.17g", value);
 }
 
 static void add_numbers(struct weft_text *out, const double *values, int32_t n)

@@ -128,37 +128,52 @@ static enum weft_status plan_leanest(struct run *run, struct weft_error *err)
     return pack(run, run->table->least_bytes, err);
 }
 
-/* Decides, and decides again with tighter rows while the layout exceeds the limit. */
+/* The planner decides within row_limit_bytes, and its plan is packed. */
+static enum weft_status plan_once(struct run *run, int64_t row_limit_bytes,
+                                  struct weft_outcome *outcome, struct weft_error *err)
+{
+    *outcome = (struct weft_outcome){.solver_gap = -1};
+    keep(run, NULL, NULL);
+    WEFT_TRY(run->planner->decide(run->problem, row_limit_bytes, run->options, &run->candidate,
+                                  outcome, err));
+    return pack(run, row_limit_bytes, err);
+}
+
+/* Rules without a choice have nothing leaner to fall back on. */
+static bool may_retreat(const struct run *run)
+{
+    return run->planner->decide == weft_planner_ilp || run->planner->decide == weft_planner_greedy;
+}
+
+/* Decides, and decides again with tighter rows while the layout exceeds the limit. The bound is the
+ * first round's, whose rows have the user's limit. */
 static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
 {
-    enum { MOST_ROUNDS = 4 };
+    enum { MOST_ROUNDS = 5 };
     int64_t limit_bytes = run->problem->memory_limit_bytes, row_limit_bytes = limit_bytes;
-    for (int round = 0; round < MOST_ROUNDS; round++) {
-        struct weft_outcome outcome = {.solver_gap = -1};
+    WEFT_TRY(plan_once(run, row_limit_bytes, &run->outcome, err));
+    int64_t excess = total_bytes(run) - limit_bytes, least_excess = excess;
+    for (int round = 1; round < MOST_ROUNDS && excess > 0; round++) {
+        struct weft_outcome outcome;
         struct weft_error refusal = {0};
-        enum weft_status status =
-            run->planner->decide(run->problem, row_limit_bytes, run->options, &run->candidate,
-                                 &outcome, round == 0 ? err : &refusal);
-        if (round == 0) run->outcome = outcome;
-        if (status == WEFT_E_INFEASIBLE && round > 0) break;
-        if (status != WEFT_OK)
-            return round == 0 ? status : weft_fail(err, status, "%s", refusal.text);
-        WEFT_TRY(pack(run, row_limit_bytes, err));
-        int64_t excess = total_bytes(run) - limit_bytes;
-        if (excess <= 0) return WEFT_OK;
+        int64_t room = row_limit_bytes - run->table->least_bytes;
         weft_log(WEFT_LOG_INFO,
                  "planner %s: the layout ends %lld bytes above the limit; again with tighter rows",
                  run->planner->name, (long long)excess);
-        row_limit_bytes -= excess;
-        if (row_limit_bytes < run->table->least_bytes) {
-            if (row_limit_bytes + excess == run->table->least_bytes) break;
-            row_limit_bytes = run->table->least_bytes;
-        }
+        if (room <= 0) break;
+        row_limit_bytes -= excess < room ? excess : room;
+        enum weft_status status = plan_once(run, row_limit_bytes, &outcome, &refusal);
+        if (status == WEFT_E_INFEASIBLE) break;
+        if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+        excess = total_bytes(run) - limit_bytes;
+        if (excess < least_excess) least_excess = excess;
     }
-    /* Rules without a choice have nothing leaner to fall back on. */
-    if (run->planner->decide != weft_planner_ilp && run->planner->decide != weft_planner_greedy)
-        return WEFT_OK;
-    return plan_leanest(run, err);
+    if (excess <= 0) return WEFT_OK;
+    if (may_retreat(run)) return plan_leanest(run, err);
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "planner %s: its live bytes fit into the limit of %lld bytes, but its layout "
+                     "ends %lld bytes above it",
+                     run->planner->name, (long long)limit_bytes, (long long)least_excess);
 }
 
 static enum weft_status finish(struct run *run, struct weft_error *err)

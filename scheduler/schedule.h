@@ -50,9 +50,12 @@ const struct weft_planner *weft_planners(void);
 const struct weft_planner *weft_planner_find(const char *name);
 
 /* The plan, its prediction (arena included) and bound filled, and its program when `program` is not
- * NULL. The plan refers to inputs' problem. WEFT_E_INFEASIBLE names the least limit that fits, the
- * slot and categories at that peak, and what would help; WEFT_E_USAGE an unknown planner. A solver
- * that fails is no error: the best plan found without it is returned, plan->solver_stop says so. */
+ * NULL. The plan refers to `problem`, which must outlive it. Without `inputs` (NULL) there is no
+ * layout: arena_bytes is 0, total_bytes the largest row, and `program` must be NULL. The bound
+ * holds for rows within the problem's limit; the price of packing is total_bytes - peak_bytes.
+ * WEFT_E_INFEASIBLE names the least limit that fits, the slot and categories at that peak, and what
+ * would help; WEFT_E_USAGE an unknown planner. A solver that fails is no error: the best plan found
+ * without it is returned, plan->solver_stop says so. */
 WEFT_MUST_USE enum weft_status weft_schedule(const struct weft_problem *problem,
                                              const struct weft_lower_inputs *inputs,
                                              const struct weft_schedule_options *options,

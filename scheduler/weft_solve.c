@@ -16,6 +16,7 @@
  * not, see <https://www.gnu.org/licenses/>.
  *
  * SPDX-License-Identifier: GPL-3.0-or-later */
+#include <float.h>
 #include <glpk.h>
 #include <math.h>
 #include <setjmp.h>
@@ -239,7 +240,11 @@ static void on_event(glp_tree *tree, void *info)
     glp_ios_tree_size(tree, &active, &current, &total);
     solver->result.nodes = total;
     int best = glp_ios_best_node(tree);
-    if (best != 0) solver->result.bound = glp_ios_node_bound(tree, best);
+    if (best != 0) {
+        /* GLPK says -DBL_MAX of a node that it has not solved yet. */
+        double bound = glp_ios_node_bound(tree, best);
+        if (bound > -DBL_MAX) solver->result.bound = bound;
+    }
     if (solver->limits.nodes > 0 && total > solver->limits.nodes) {
         solver->out_of_nodes = true;
         glp_ios_terminate(tree);

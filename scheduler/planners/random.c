@@ -25,7 +25,7 @@ static void draw_policies(struct draw *draw, const struct weft_table *table, int
             if (table->problem->units[u].policies >> p & 1u) options[n++] = p;
         policies[u] = (enum weft_policy)options[below(draw, n)];
     }
-    int32_t start = below(draw, table->n_units);
+    int32_t start = table->n_units > 0 ? below(draw, table->n_units) : 0;
     for (int32_t i = 0; i < table->n_units; i++) {
         if (weft_table_lean_rows(table, policies, rows, NULL) <= limit_bytes) return;
         int32_t u = (start + i) % table->n_units;

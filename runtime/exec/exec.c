@@ -32,6 +32,12 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
                          "the executor computes, reduces and accumulates in f32: set all of "
                          "train.precision to \"f32\"");
     }
+    if (exec->ranks != exec->options.shards->ranks) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan is for %lld ranks and %d were started: start as many, or plan "
+                         "again with cluster.ranks=%d",
+                         (long long)exec->options.shards->ranks, exec->ranks, exec->ranks);
+    }
     WEFT_TRY(weft_stream_create(exec->options.device, "compute",
                                 &exec->streams[WEFT_STREAM_COMPUTE], err));
     WEFT_TRY(weft_stream_create(exec->options.device, "channel",

@@ -1,12 +1,16 @@
 #include "runtime/measure/measure.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/measure/parts.h"
 
-enum { EXCHANGE_WORDS = 512 }; /* 4096 bytes, the most that ranks exchange at once */
+enum {
+    EXCHANGE_WORDS = 512, /* 4096 bytes, the most that ranks exchange at once */
+    MACHINE_BYTES = 512
+};
 
 enum weft_status measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
                               struct weft_error *err)
@@ -102,14 +106,31 @@ static enum weft_status read_back(const struct draft *draft, struct weft_profile
     return status;
 }
 
-/* A bench times one call on one run of memory; a real update or norm is many calls on pieces. The
- * curve keeps its form and takes the height of what was seen. */
+/* A bench times one operation with nothing beside it; in a step compute and communication disturb
+ * each other, and an update or norm is many calls on pieces. The curve keeps its form and takes the
+ * height of what was seen. */
 static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected_ns)
 {
     if (seen_ns <= 0 || expected_ns <= 0) return;
     double factor = (double)seen_ns / (double)expected_ns;
     for (int32_t i = 0; i < curve->n; i++)
         curve->ns[i] = llround((double)curve->ns[i] * factor);
+}
+
+/* A kind that the rehearsal did not need is disturbed as the others were. */
+static void scale_collectives(struct measure_benches *benches,
+                              const struct measure_rehearsal *rehearsal)
+{
+    int64_t all_ns = 0, all_expected_ns = 0;
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        all_ns += rehearsal->collective_ns[kind];
+        all_expected_ns += rehearsal->collective_expected_ns[kind];
+    }
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        bool seen = rehearsal->collective_expected_ns[kind] > 0;
+        scale(&benches->collectives[kind], seen ? rehearsal->collective_ns[kind] : all_ns,
+              seen ? rehearsal->collective_expected_ns[kind] : all_expected_ns);
+    }
 }
 
 static enum weft_status rehearse(struct draft *draft, struct measure_benches *benches,
@@ -132,11 +153,27 @@ static enum weft_status rehearse(struct draft *draft, struct measure_benches *be
         profile->layers[k].forward_ns = rehearsal.forward_ns[k];
         profile->layers[k].backward_ns = rehearsal.backward_ns[k];
     }
+    scale_collectives(benches, &rehearsal);
     scale(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
     scale(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
     profile->agree_ns = rehearsal.agree_ns;
     profile->base_bytes = rehearsal.base_bytes;
     return take_benches(draft, benches, err);
+}
+
+/* Rank 0's word for all: what kernels say of their speed differs a little from rank to rank. */
+static enum weft_status describe(struct draft *draft, struct weft_error *err)
+{
+    const struct weft_measure_options *o = draft->options;
+    char mine[MACHINE_BYTES] = {0};
+    snprintf(mine, sizeof mine, "%s; %s", weft_comm_describe(o->comm), weft_nn_describe(o->nn));
+    char *all = calloc((size_t)weft_comm_ranks(o->comm), sizeof mine);
+    if (all == NULL) return weft_fail_memory(err, "a profile");
+    enum weft_status status = weft_comm_exchange(o->comm, mine, sizeof mine, all, err);
+    draft->profile.machine = weft_pool_string(&draft->profile.pool, all);
+    free(all);
+    if (status != WEFT_OK) return status;
+    return draft->profile.machine == NULL ? weft_fail_memory(err, "a profile") : WEFT_OK;
 }
 
 static enum weft_status fill(struct draft *draft, struct weft_error *err)
@@ -147,10 +184,8 @@ static enum weft_status fill(struct draft *draft, struct weft_error *err)
     if (benches == NULL) return weft_fail_memory(err, "a profile");
     profile->source = "measured";
     profile->ranks = weft_comm_ranks(o->comm);
-    profile->machine = weft_pool_format(&profile->pool, "%s; %s", weft_comm_describe(o->comm),
-                                        weft_nn_describe(o->nn));
-    enum weft_status status =
-        profile->machine == NULL ? weft_fail_memory(err, "a profile") : list_layers(draft, err);
+    enum weft_status status = describe(draft, err);
+    if (status == WEFT_OK) status = list_layers(draft, err);
     if (status == WEFT_OK) status = measure_run_benches(o, benches, err);
     if (status == WEFT_OK) status = take_benches(draft, benches, err);
     if (status == WEFT_OK) status = rehearse(draft, benches, err);
@@ -166,6 +201,12 @@ enum weft_status weft_measure(const struct weft_measure_options *options, struct
     if (weft_device_clock(options->device) != WEFT_CLOCK_WALL) {
         return weft_fail(err, WEFT_E_USAGE,
                          "a virtual clock measures nothing: open the device with the wall clock");
+    }
+    if (config->cluster.ranks != weft_comm_ranks(options->comm)) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the config is for %lld ranks and %d were started: start as many, or set "
+                         "cluster.ranks",
+                         (long long)config->cluster.ranks, weft_comm_ranks(options->comm));
     }
     struct draft draft = {.options = options};
     enum weft_status status = fill(&draft, err);

@@ -6,7 +6,7 @@
 
 #include "tests/runtime/exec/job.h"
 
-enum { STEPS = 50, RANDOM_PLANS = 5 };
+enum { STEPS = 50, FEW_STEPS = 8, RANDOM_PLANS = 5 };
 
 struct outcome {
     struct weft_hash fingerprint;
@@ -17,6 +17,7 @@ struct outcome {
 
 struct task {
     const struct job *job;
+    int64_t steps;
     struct outcome *outcome;
 };
 
@@ -26,7 +27,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     struct job_rank r;
     struct outcome outcome = {0};
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
-    for (int64_t step = 1; step <= STEPS; step++) {
+    for (int64_t step = 1; step <= task->steps; step++) {
         struct weft_step_result result = job_rank_step(&r, step);
         CHECK(result.finite, "step %lld: loss %g, norm %g", (long long)step, result.loss,
               result.norm);
@@ -42,9 +43,9 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-static struct outcome run(const struct job *job, struct outcome *shared)
+static struct outcome run(const struct job *job, int64_t steps, struct outcome *shared)
 {
-    struct task task = {job, shared};
+    struct task task = {job, steps, shared};
     CHECK(ranks_run((int32_t)job->config->cluster.ranks, train, &task) == 0, "a rank failed");
     /* The layout's grain is what a buffer may leave unused at its end. */
     int64_t untouched = job->program->arena_bytes - shared->touched_bytes;
@@ -74,6 +75,8 @@ static void check_blocks(int32_t ranks, int32_t blocks, struct outcome *shared,
                                "cluster.emulate=false", NULL};
     struct job job;
     job_open(&job, "configs/runs/gpt-odd.json", overrides);
+    CHECK(job.stages.shards->n_units >= 5, "%d units leave nothing to mix",
+          job.stages.shards->n_units);
     for (int32_t plan = 0; plan < WEFT_POLICY_COUNT + RANDOM_PLANS; plan++) {
         /* Blocks change nothing about dp but its AllReduces; every other policy sees all counts. */
         if (plan < WEFT_POLICY_COUNT) {
@@ -85,7 +88,7 @@ static void check_blocks(int32_t ranks, int32_t blocks, struct outcome *shared,
             snprintf(what, sizeof what, "%d ranks, %d blocks, random plan %d", ranks, blocks,
                      plan - WEFT_POLICY_COUNT);
         }
-        struct outcome outcome = run(&job, shared);
+        struct outcome outcome = run(&job, STEPS, shared);
         if (!*have_first) {
             *first = outcome;
             *have_first = true;
@@ -97,6 +100,26 @@ static void check_blocks(int32_t ranks, int32_t blocks, struct outcome *shared,
                   outcome.clipped_steps);
         }
         same(first, &outcome, what);
+    }
+    job_close(&job);
+}
+
+/* Tied and frozen parameters, layers without any, other losses: each unit by itself, 3 ranks. */
+static void check_config(const char *path, struct outcome *shared)
+{
+    const char *overrides[] = {"cluster.ranks=3", "plan.blocks=2", "cluster.emulate=false", NULL};
+    struct job job;
+    struct outcome first;
+    job_open(&job, path, overrides);
+    for (int32_t plan = 0; plan < WEFT_POLICY_COUNT + 2; plan++) {
+        if (plan < WEFT_POLICY_COUNT) {
+            job_plan_policy(&job, (enum weft_policy)plan, false);
+        } else {
+            job_plan_random(&job, (uint64_t)plan);
+        }
+        struct outcome outcome = run(&job, FEW_STEPS, shared);
+        if (plan == 0) first = outcome;
+        same(&first, &outcome, path);
     }
     job_close(&job);
 }
@@ -116,6 +139,10 @@ int main(void)
                ranks, first.first_loss, first.last_loss, first.clipped_steps, STEPS,
                3 * (WEFT_POLICY_COUNT + RANDOM_PLANS));
     }
+    check_config("configs/runs/gpt-frozen.json", shared);
+    check_config("configs/runs/gpt-tiny.json", shared);
+    check_config("configs/runs/gpt-classifier.json", shared);
+    check_config("configs/runs/mlp-tiny.json", shared);
     /* The comparison itself can fail: other ranks train on other data. */
     CHECK(!weft_hash_equal(fingerprints[2], fingerprints[3]), "fingerprints cannot tell");
     return 0;

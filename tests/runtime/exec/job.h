@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "plan/trace.h"
 #include "runtime/exec/exec.h"
+#include "runtime/train/data.h"
 #include "tests/runtime/comm/ranks.h"
 
 struct job {

@@ -231,43 +231,47 @@ static void build_class(struct build *build, struct weft_ilp_class *of)
     }
 }
 
+/* The item of `other` that moves the same blocks as item `i` does under its own policy, in a window
+ * that is no narrower, with the end that memory depends on in the same place; -1 when none does. */
+static int32_t counterpart(const struct weft_problem *problem, int32_t i, enum weft_policy other)
+{
+    const struct weft_item *a = &problem->items[i].item;
+    for (int32_t k = 0; k < problem->n_items; k++) {
+        const struct weft_item *b = &problem->items[k].item;
+        if (b->unit != a->unit || !(b->policies >> other & 1u) || b->kind != a->kind ||
+            b->gather != a->gather)
+            continue;
+        bool same_end = a->kind == WEFT_ALL_GATHER ? b->last == a->last : b->first == a->first;
+        bool wider = b->first <= a->first && b->last >= a->last;
+        bool faster = problem->items[k].block_ns <= problem->items[i].block_ns;
+        return b->n_blocks == a->n_blocks && same_end && wider && faster ? k : -1;
+    }
+    return -1;
+}
+
 bool weft_ilp_dominated(const struct weft_table *table, int32_t unit, enum weft_policy policy,
                         enum weft_policy other)
 {
     const struct weft_problem *problem = table->problem;
     const int64_t *ours = &table->fixed[weft_table_row(table, unit, policy)];
     const int64_t *theirs = &table->fixed[weft_table_row(table, unit, other)];
+    int32_t n_ours = 0, n_theirs = 0;
     if (problem->units[unit].update_ns[other] > problem->units[unit].update_ns[policy])
         return false;
-    for (int32_t s = 0; s < table->n_slots; s++) {
-        int64_t saved = ours[s] - theirs[s];
-        for (int32_t i = 0; i < table->n_items; i++) {
-            const struct weft_item *a = &problem->items[i].item;
-            if (a->unit != unit || !(a->policies >> policy & 1u)) continue;
-            const struct weft_item *b = NULL;
-            for (int32_t k = 0; k < table->n_items && !b; k++) {
-                const struct weft_problem_item *it = &problem->items[k];
-                bool match = it->item.unit == unit && it->item.policies >> other & 1u &&
-                             it->item.kind == a->kind && it->item.gather == a->gather;
-                if (match) b = &it->item;
-                if (match && it->block_ns > problem->items[i].block_ns) return false;
-            }
-            bool gathers = a->kind == WEFT_ALL_GATHER;
-            if (!b || b->n_blocks != a->n_blocks || b->first > a->first || b->last < a->last ||
-                (gathers ? b->last != a->last : b->first != a->first))
-                return false;
-            if (s >= a->first && s <= a->last && b->stair_bytes > a->stair_bytes)
-                saved -= a->n_blocks * (b->stair_bytes - a->stair_bytes);
-        }
-        if (saved < 0) return false;
-    }
-    /* Every item of the other policy must have been matched. */
-    int32_t n_ours = 0, n_theirs = 0;
+    for (int32_t s = 0; s < table->n_slots; s++)
+        if (theirs[s] > ours[s]) return false;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->unit != unit) continue;
-        n_ours += item->policies >> policy & 1u;
         n_theirs += item->policies >> other & 1u;
+        if (!(item->policies >> policy & 1u)) continue;
+        n_ours++;
+        int32_t match = counterpart(problem, i, other);
+        if (match < 0) return false;
+        /* Where the other's blocks hold more, what the policy holds anyway must make up for it. */
+        int64_t more = problem->items[match].item.stair_bytes - item->stair_bytes;
+        for (int32_t s = item->first; more > 0 && s <= item->last; s++)
+            if (theirs[s] + item->n_blocks * more > ours[s]) return false;
     }
     return n_ours == n_theirs;
 }

@@ -1,6 +1,7 @@
 #include "scheduler/infeasible.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "base/units.h"
@@ -49,17 +50,16 @@ static const char *remedy(enum weft_category category)
         return "more ranks";
     case WEFT_CATEGORY_GATHERED_PARAMETERS:
     case WEFT_CATEGORY_FULL_GRADIENTS:
-        return "a 16-bit compute and reduce dtype, or the model's layers cut into smaller ones";
+        return "narrower dtypes in precision, or the largest layer cut into smaller ones";
     case WEFT_CATEGORY_ACTIVATIONS:
     case WEFT_CATEGORY_TEMPORARY:
-        return "a smaller micro_batch, a shorter seq_len, or a 16-bit compute dtype";
+        return "a smaller micro_batch or a shorter seq_len";
     case WEFT_CATEGORY_COMMUNICATION:
     case WEFT_CATEGORY_BASE:
-        return "a device with more memory";
     case WEFT_CATEGORY_COUNT:
         break;
     }
-    return "a larger limit";
+    return "a device with more memory";
 }
 
 static void add_peak(struct weft_text *text, const struct weft_table *table)
@@ -83,7 +83,7 @@ static void add_peak(struct weft_text *text, const struct weft_table *table)
         const char *what = remedy((enum weft_category)most);
         if (!remedies[0]) {
             remedies[0] = what;
-        } else if (!remedies[1] && what != remedies[0]) {
+        } else if (!remedies[1] && strcmp(what, remedies[0]) != 0) {
             remedies[1] = what;
         }
     }

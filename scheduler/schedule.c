@@ -128,14 +128,17 @@ static enum weft_status plan_leanest(struct run *run, struct weft_error *err)
     return pack(run, run->table->least_bytes, err);
 }
 
-/* The planner decides within row_limit_bytes, and its plan is packed. */
-static enum weft_status plan_once(struct run *run, int64_t row_limit_bytes,
+/* The planner decides within row_limit_bytes, and its plan is packed. Round r may spend a share of
+ * 2^-(r+1) of the time limit: all together no more than the limit. */
+static enum weft_status plan_once(struct run *run, int round, int64_t row_limit_bytes,
                                   struct weft_outcome *outcome, struct weft_error *err)
 {
+    struct weft_schedule_options options = *run->options;
+    options.time_limit_ns >>= round + 1;
     *outcome = (struct weft_outcome){.solver_gap = -1};
     keep(run, NULL, NULL);
-    WEFT_TRY(run->planner->decide(run->problem, row_limit_bytes, run->options, &run->candidate,
-                                  outcome, err));
+    WEFT_TRY(run->planner->decide(run->problem, row_limit_bytes, &options, &run->candidate, outcome,
+                                  err));
     return pack(run, row_limit_bytes, err);
 }
 
@@ -151,7 +154,7 @@ static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
 {
     enum { MOST_ROUNDS = 5 };
     int64_t limit_bytes = run->problem->memory_limit_bytes, row_limit_bytes = limit_bytes;
-    WEFT_TRY(plan_once(run, row_limit_bytes, &run->outcome, err));
+    WEFT_TRY(plan_once(run, 0, row_limit_bytes, &run->outcome, err));
     int64_t excess = total_bytes(run) - limit_bytes, least_excess = excess;
     for (int round = 1; round < MOST_ROUNDS && excess > 0; round++) {
         struct weft_outcome outcome;
@@ -162,7 +165,7 @@ static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
                  run->planner->name, (long long)excess);
         if (room <= 0) break;
         row_limit_bytes -= excess < room ? excess : room;
-        enum weft_status status = plan_once(run, row_limit_bytes, &outcome, &refusal);
+        enum weft_status status = plan_once(run, round, row_limit_bytes, &outcome, &refusal);
         if (status == WEFT_E_INFEASIBLE) break;
         if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
         excess = total_bytes(run) - limit_bytes;

@@ -12,9 +12,9 @@
 #include "scheduler/mip.h"
 
 struct weft_schedule_options {
-    const char *planner; /* "ilp", "greedy", "all-fsdp", "all-sdp", "all-dp", "random" */
-    uint64_t seed;       /* of "random" */
-    int64_t time_limit_ns;
+    const char *planner;   /* "ilp", "greedy", "all-fsdp", "all-sdp", "all-dp", "random" */
+    uint64_t seed;         /* of "random" */
+    int64_t time_limit_ns; /* of the solver's wall clock, all its runs together; 0 = none */
     double gap;
     struct weft_solver solver;
 };

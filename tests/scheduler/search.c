@@ -1,0 +1,123 @@
+#include "scheduler/search.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tiny.h"
+
+struct fixture {
+    struct weft_problem *problem;
+    struct weft_table *table;
+    struct weft_search *search;
+};
+
+static void init(struct fixture *f, uint64_t seed, double share)
+{
+    struct tiny_shape shape = {.n_units = 6, .most_blocks = 3, .policies = 15, .load = 0.8};
+    f->problem = tiny_problem(&shape, seed);
+    tiny_set_limit(f->problem, share);
+    cr_assert_eq(weft_table_create(f->problem, &f->table, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(f->table, f->problem->memory_limit_bytes, &f->search, NULL),
+                 WEFT_OK);
+}
+
+static void finish(struct fixture *f)
+{
+    weft_search_destroy(f->search);
+    weft_table_destroy(f->table);
+    weft_problem_destroy(f->problem);
+}
+
+/* The best is a plan of this time and peak, by the judge. */
+static void check_best(const struct fixture *f)
+{
+    const struct weft_search *search = f->search;
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    cr_assert_geq(search->step_ns, 0);
+    cr_assert_eq(weft_plan_create(f->problem, "search", search->policies, search->moves,
+                                  search->n_moves, &plan, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_predict(plan, NULL), WEFT_OK);
+    cr_assert_eq(plan->prediction.step_ns, search->step_ns);
+    cr_assert_leq(plan->prediction.peak_bytes, search->peak_bytes);
+    cr_assert_leq(search->peak_bytes, search->limit_bytes);
+    weft_plan_destroy(plan);
+}
+
+Test(search, every_step_keeps_a_true_plan_and_never_a_worse_one)
+{
+    int n_improved = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct fixture f;
+        init(&f, seed, 0.04 * (double)(seed % 10));
+        weft_search_try(f.search, f.table->leanest);
+        check_best(&f);
+        int64_t before = f.search->step_ns;
+        weft_search_improve(f.search, 1000, 0);
+        check_best(&f);
+        cr_assert_leq(f.search->step_ns, before);
+        n_improved += f.search->step_ns < before;
+        before = f.search->step_ns;
+        weft_search_greedy(f.search);
+        check_best(&f);
+        cr_assert_leq(f.search->step_ns, before);
+        before = f.search->step_ns;
+        weft_search_patterns(f.search);
+        check_best(&f);
+        cr_assert_leq(f.search->step_ns, before);
+        finish(&f);
+    }
+    cr_assert_gt(n_improved, 10);
+}
+
+Test(search, tries_no_more_than_it_may)
+{
+    struct fixture f;
+    init(&f, 3, 0.3);
+    weft_search_try(f.search, f.table->leanest);
+    int64_t before = f.search->n_tried;
+    weft_search_improve(f.search, 7, 0);
+    cr_assert_leq(f.search->n_tried - before, 7);
+    cr_assert_gt(f.search->n_tried - before, 0);
+    before = f.search->n_tried;
+    weft_search_improve(f.search, 7, f.search->step_ns);
+    cr_assert_eq(f.search->n_tried, before, "it is fast enough already");
+    finish(&f);
+}
+
+Test(search, moves_above_the_limit_are_not_taken)
+{
+    struct fixture f;
+    init(&f, 5, 1);
+    weft_search_try(f.search, f.table->leanest);
+    weft_search_improve(f.search, 500, 0);
+    struct weft_search *tight = NULL;
+    int64_t peak = f.search->peak_bytes;
+    cr_assert_eq(weft_search_create(f.table, peak - 1, &tight, NULL), WEFT_OK);
+    cr_assert_eq(
+        weft_search_try_moves(tight, f.search->policies, f.search->moves, f.search->n_moves, NULL),
+        WEFT_OK);
+    cr_assert_eq(tight->step_ns, -1);
+    weft_search_destroy(tight);
+    cr_assert_eq(weft_search_create(f.table, peak, &tight, NULL), WEFT_OK);
+    cr_assert_eq(
+        weft_search_try_moves(tight, f.search->policies, f.search->moves, f.search->n_moves, NULL),
+        WEFT_OK);
+    cr_assert_eq(tight->step_ns, f.search->step_ns);
+    weft_search_destroy(tight);
+    finish(&f);
+}
+
+Test(search, policies_that_do_not_fit_are_not_taken)
+{
+    struct fixture f;
+    enum weft_policy dp[6] = {0};
+    init(&f, 2, 0);
+    cr_assert_not(weft_search_fits(f.search, dp));
+    cr_assert_eq(weft_search_try(f.search, dp), -1);
+    cr_assert_eq(f.search->step_ns, -1);
+    cr_assert_geq(weft_search_try(f.search, f.table->leanest), 0);
+    cr_assert_eq(memcmp(f.search->policies, f.table->leanest, sizeof dp), 0);
+    finish(&f);
+}

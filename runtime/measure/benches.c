@@ -12,7 +12,8 @@ enum {
     MOST_COLLECTIVE_BYTES = 1 << 26,
     LEAST_PASS_ELEMENTS = 1 << 10,
     MOST_PASS_ELEMENTS = 1 << 22,
-    PASS_ARRAYS = 4, /* parameter, gradient, two moments */
+    FUSED_ELEMENTS = 1 << 20, /* small layers may share a unit of about this size */
+    PASS_ARRAYS = 4,          /* parameter, gradient, two moments */
     /* Nothing lies in a cache in a real step, so operations walk through memory of this size. */
     WALK_BYTES = 1 << 25
 };
@@ -158,7 +159,7 @@ static int64_t bounded(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Elements of the largest unit, whatever its blocks will be. */
+/* Elements of the largest unit that there may be, whatever its blocks. */
 static enum weft_status largest_unit(const struct weft_config *config, int64_t *elements,
                                      struct weft_error *err)
 {
@@ -170,6 +171,9 @@ static enum weft_status largest_unit(const struct weft_config *config, int64_t *
         if (shards->units[u].padded_elements > *elements)
             *elements = shards->units[u].padded_elements;
     }
+    int64_t fused = config->model->parameters;
+    if (fused > FUSED_ELEMENTS) fused = FUSED_ELEMENTS;
+    if (fused > *elements) *elements = fused;
     weft_shards_destroy(shards);
     return WEFT_OK;
 }

@@ -43,12 +43,14 @@ static void check_profile(const struct weft_config *config, const struct weft_pr
               key);
     }
     weft_pool_finish(&pool);
+    /* All parameters of these small models may be one unit. */
+    int64_t elements = config->model->parameters;
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
-        check_curve(&profile->collectives[kind], 65536,
+        check_curve(&profile->collectives[kind], elements * 4,
                     weft_collective_name((enum weft_collective)kind));
     }
-    check_curve(&profile->update, 16384, "update");
-    check_curve(&profile->norm, 16384, "norm");
+    check_curve(&profile->update, elements, "update");
+    check_curve(&profile->norm, elements, "norm");
     CHECK(profile->agree_ns > 0, "agree takes %lld ns", (long long)profile->agree_ns);
     CHECK(profile->base_bytes > 1 << 20 && profile->base_bytes < INT64_C(1) << 31,
           "base memory is %lld bytes", (long long)profile->base_bytes);

@@ -294,10 +294,10 @@ static int compare_names(const void *left, const void *right)
 /* The names of the object that ends here, which start at index `first`, are all different. */
 static enum weft_status check_names(struct scan *scan, size_t first)
 {
-    struct name *names = scan->names + first;
     size_t count = scan->name_count - first;
     const struct name *twin = NULL;
     if (count < 2) return WEFT_OK;
+    struct name *names = scan->names + first;
     qsort(names, count, sizeof *names, compare_names);
     for (size_t i = 1; i < count; i++) {
         if (weft_hash_equal(names[i - 1].hash, names[i].hash) &&

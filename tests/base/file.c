@@ -242,5 +242,5 @@ Test(file, directories_are_made_with_their_parents)
     cr_assert_eq(weft_file_make_directory("", NULL), WEFT_E_CREATE);
     write_ok("x/file", "");
     cr_assert_eq(weft_file_make_directory("x/file/w", &err), WEFT_E_CREATE);
-    cr_assert_str_eq(err.text, "cannot create x/file: Not a directory");
+    cr_assert_str_eq(err.text, "cannot create x/file/w: x/file: Not a directory");
 }

@@ -13,7 +13,7 @@ struct fixture {
 
 static void init(struct fixture *f, uint64_t seed, double share)
 {
-    struct tiny_shape shape = {.n_units = 6, .most_blocks = 3, .policies = 15, .load = 0.8};
+    struct tiny_shape shape = {.n_units = 6, .most_blocks = 3, .policies = 15, .load = 2};
     f->problem = tiny_problem(&shape, seed);
     tiny_set_limit(f->problem, share);
     cr_assert_eq(weft_table_create(f->problem, &f->table, NULL), WEFT_OK);

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/checked.h"
 #include "memory_model/period.h"
 #include "plan/lifetime.h"
 
@@ -394,26 +395,67 @@ static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_err
     return WEFT_OK;
 }
 
-static enum weft_status lay_out(struct weft_lowering *lowering, int32_t effort,
-                                struct weft_error *err)
+/* The addresses that the plan brings, taken at their word: verify is who checks them. */
+static enum weft_status take_layout(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_plan *plan = lowering->plan;
+    struct weft_program *program = lowering->program;
+    if (plan->n_offsets != program->n_buffers) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan has addresses for %d buffers, its program has %d: plan again",
+                         plan->n_offsets, program->n_buffers);
+    }
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        struct weft_buffer *buffer = &program->buffers[b];
+        int64_t end_bytes;
+        buffer->offset = plan->offsets[b];
+        if (!weft_checked_add(buffer->offset, buffer->bytes, &end_bytes))
+            return weft_fail(err, WEFT_E_DATA, "the plan's address of buffer %d is absurd", b);
+        if (end_bytes > program->arena_bytes) program->arena_bytes = end_bytes;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status find_layout(struct weft_lowering *lowering, int32_t effort,
+                                    struct weft_error *err)
 {
     struct weft_program *program = lowering->program;
-    size_t n_pieces = (size_t)weft_program_pieces(program), n_buffers = (size_t)program->n_buffers;
-    struct weft_life *lives = weft_pool_array(&program->pool, n_pieces, sizeof *lives);
+    size_t n_buffers = (size_t)program->n_buffers;
     struct weft_layout_buffer *laid = weft_pool_array(&lowering->pool, n_buffers, sizeof *laid);
-    if (lives == NULL || laid == NULL) return weft_fail_memory(err, "program");
-    WEFT_TRY(weft_program_lives(program, lives, err));
+    int64_t live_bytes;
+    if (laid == NULL) return weft_fail_memory(err, "program");
     for (size_t b = 0; b < n_buffers; b++) {
         struct weft_buffer *buffer = &program->buffers[b];
-        buffer->lives = lives;
-        lives += buffer->n_pieces;
         laid[b] = (struct weft_layout_buffer){
             .bytes = buffer->bytes, .n_pieces = buffer->n_pieces, .lives = buffer->lives};
     }
     WEFT_TRY(weft_layout(laid, program->n_buffers, program->n_slots, effort, &program->arena_bytes,
-                         &program->live_bytes, err));
+                         &live_bytes, err));
     for (size_t b = 0; b < n_buffers; b++)
         program->buffers[b].offset = laid[b].offset;
+    return WEFT_OK;
+}
+
+static enum weft_status find_lives(struct weft_lowering *lowering, struct weft_error *err)
+{
+    struct weft_program *program = lowering->program;
+    size_t n_pieces = (size_t)weft_program_pieces(program);
+    struct weft_life *lives = weft_pool_array(&program->pool, n_pieces, sizeof *lives);
+    size_t n_rows = (size_t)program->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = weft_pool_array(&lowering->pool, n_rows, sizeof *rows);
+    if (lives == NULL || rows == NULL) return weft_fail_memory(err, "program");
+    WEFT_TRY(weft_program_lives(program, lives, err));
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        program->buffers[b].lives = lives;
+        lives += program->buffers[b].n_pieces;
+    }
+    weft_program_live(program, rows);
+    for (int32_t s = 0; s < program->n_slots; s++) {
+        int64_t sum = -program->base_bytes;
+        for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+            sum += rows[(size_t)s * WEFT_CATEGORY_COUNT + (size_t)c];
+        if (sum > program->live_bytes) program->live_bytes = sum;
+    }
     return WEFT_OK;
 }
 
@@ -427,11 +469,26 @@ enum weft_status weft_program_lower(const struct weft_plan *plan,
     if (lowering.program == NULL) return weft_fail_memory(err, "program");
     WEFT_TRY_GOTO(done, prepare(&lowering, err));
     WEFT_TRY_GOTO(done, emit_all(&lowering, err));
-    WEFT_TRY_GOTO(done, lay_out(&lowering, effort, err));
+    WEFT_TRY_GOTO(done, find_lives(&lowering, err));
+    WEFT_TRY_GOTO(done, plan->n_offsets > 0 ? take_layout(&lowering, err)
+                                            : find_layout(&lowering, effort, err));
     *out = lowering.program;
     lowering.program = NULL;
 done:
     weft_program_destroy(lowering.program);
     weft_pool_finish(&lowering.pool);
     return status;
+}
+
+enum weft_status weft_program_keep_layout(const struct weft_program *program,
+                                          struct weft_plan *plan, struct weft_error *err)
+{
+    size_t n = (size_t)program->n_buffers;
+    int64_t *offsets = weft_pool_array(&plan->pool, n, sizeof *offsets);
+    if (offsets == NULL) return weft_fail_memory(err, "plan");
+    for (size_t b = 0; b < n; b++)
+        offsets[b] = program->buffers[b].offset;
+    plan->offsets = offsets;
+    plan->n_offsets = program->n_buffers;
+    return WEFT_OK;
 }

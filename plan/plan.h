@@ -37,6 +37,10 @@ struct weft_plan {
     int32_t n_placements;
     struct weft_placement *placements;
     struct weft_prediction prediction;
+    /* Addresses of the program's buffers in the arena, in the program's order, so that a layout is
+     * searched for once and is the same on all ranks; 0 and NULL before the plan was lowered. */
+    int32_t n_offsets;
+    int64_t *offsets;
     int64_t bound_ns;        /* proven: no plan of this problem is faster; 0 = none was computed */
     const char *bound_by;    /* "lp relaxation, weak duality", "compute" ... */
     double solver_gap;       /* the solver's own figure; negative = none */

@@ -74,15 +74,21 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
         weft_json_end_object(&writer);
     }
     weft_json_end_array(&writer);
+    weft_json_key(&writer, "offsets");
+    weft_json_begin_array(&writer);
+    weft_json_flat(&writer);
+    for (int32_t i = 0; i < plan->n_offsets; i++)
+        weft_json_add_integer(&writer, plan->offsets[i]);
+    weft_json_end_array(&writer);
     weft_json_key(&writer, "problem");
     weft_problem_write(plan->problem, &writer);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }
 
-static const char *const plan_names[] = {"format",     "version", "weft",   "planner",
-                                         "prediction", "bound",   "solver", "policies",
-                                         "placements", "problem", NULL};
+static const char *const plan_names[] = {"format",     "version", "weft",    "planner",
+                                         "prediction", "bound",   "solver",  "policies",
+                                         "placements", "offsets", "problem", NULL};
 static const char *const prediction_names[] = {"step_ns",     "exposed_ns",  "compute_ns",
                                                "channel_ns",  "peak_bytes",  "peak_slot",
                                                "arena_bytes", "total_bytes", NULL};
@@ -262,6 +268,31 @@ static enum weft_status read_placements(struct reader *reader, const struct weft
     return WEFT_OK;
 }
 
+/* Whether buffers overlap is the program's question: see weft_program_verify. */
+static enum weft_status read_offsets(struct reader *reader, const struct weft_json_value *root)
+{
+    struct weft_plan *plan = reader->plan;
+    const struct weft_json_value *array;
+    WEFT_TRY(weft_json_need(root, reader->source, "offsets", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX) {
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu offsets are more than any program has",
+                         reader->source, n);
+    }
+    plan->offsets = weft_pool_array(&plan->pool, n, sizeof *plan->offsets);
+    if (plan->offsets == NULL) return weft_fail_memory(reader->err, "plan");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        int64_t *offset = &plan->offsets[plan->n_offsets++];
+        bool whole = weft_json_integer(it, offset);
+        if (whole && *offset >= 0 && *offset % WEFT_ARENA_ALIGN_BYTES == 0) continue;
+        return weft_fail(reader->err, WEFT_E_DATA,
+                         "%s: offsets[%d] is no multiple of %d bytes from 0 on", reader->source,
+                         plan->n_offsets - 1, WEFT_ARENA_ALIGN_BYTES);
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status read_all(struct reader *reader, const struct weft_json_value *root)
 {
     struct weft_plan *plan = reader->plan;
@@ -284,6 +315,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(read_bound(reader, root));
     WEFT_TRY(read_policies(reader, root));
     WEFT_TRY(read_placements(reader, root));
+    WEFT_TRY(read_offsets(reader, root));
     return weft_placements_check(plan, reader->source, reader->err);
 }
 

@@ -131,6 +131,12 @@ WEFT_MUST_USE enum weft_status weft_program_lower(const struct weft_plan *plan,
                                                   struct weft_error *err);
 void weft_program_destroy(struct weft_program *program);
 
+/* Copies the addresses of the plan's program into the plan, so that whoever lowers it next takes
+ * them instead of searching. WEFT_E_SYSTEM only. */
+WEFT_MUST_USE enum weft_status weft_program_keep_layout(const struct weft_program *program,
+                                                        struct weft_plan *plan,
+                                                        struct weft_error *err);
+
 /* Index of the buffer, or -1. */
 int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,
                             int32_t index, int32_t instance);

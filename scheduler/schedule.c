@@ -193,6 +193,7 @@ static enum weft_status finish(struct run *run, struct weft_error *err)
     plan->solver_gap = outcome->solver_gap;
     plan->solver_stop = weft_pool_string(&plan->pool, outcome->solver_stop);
     if (!plan->solver_stop) return weft_fail_memory(err, "a plan");
+    if (run->program) WEFT_TRY(weft_program_keep_layout(run->program, plan, err));
     char packing[WEFT_UNITS_TEXT_BYTES];
     weft_log(
         WEFT_LOG_DEBUG, "planner %s: packing costs %s above the largest row", run->planner->name,

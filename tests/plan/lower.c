@@ -104,3 +104,41 @@ Test(lower, refuses_stages_of_another_model)
     random_case_finish(&one);
     random_case_finish(&other);
 }
+
+/* A kept layout is taken as it is; a wrong one is found by verify, or refused at once. */
+Test(lower, kept_addresses_are_taken_and_checked)
+{
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct random_case random;
+        struct weft_error err = {0};
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 7);
+        struct weft_program *first = random_program(&random, plan);
+        cr_assert_eq(weft_program_keep_layout(first, plan, &err), WEFT_OK);
+        struct weft_program *second = random_program(&random, plan);
+        cr_assert_eq(second->arena_bytes, first->arena_bytes);
+        cr_assert_eq(second->live_bytes, first->live_bytes);
+        for (int32_t b = 0; b < first->n_buffers; b++)
+            cr_assert_eq(second->buffers[b].offset, first->buffers[b].offset);
+        cr_assert_eq(weft_program_verify(second, INT64_MAX, &err), WEFT_OK, "%s", err.text);
+        weft_program_destroy(second);
+
+        /* The record and its sum are both held all step: on one address they overlap. */
+        int32_t from = weft_program_buffer(first, WEFT_BUFFER_RECORD, -1, 0);
+        int32_t to = weft_program_buffer(first, WEFT_BUFFER_RECORD_SUM, -1, 0);
+        plan->offsets[to] = plan->offsets[from];
+        second = random_program(&random, plan);
+        cr_assert_eq(weft_program_verify(second, INT64_MAX, &err), WEFT_E_DATA);
+        weft_program_destroy(second);
+
+        second = NULL;
+        err = (struct weft_error){0};
+        plan->n_offsets--;
+        cr_assert_eq(weft_program_lower(plan, &random.inputs, 0, &second, &err), WEFT_E_DATA);
+        cr_assert(strstr(err.text, "plan again") != NULL, "%s", err.text);
+        cr_assert_null(second);
+        weft_program_destroy(first);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}

@@ -511,6 +511,6 @@ void weft_ilp_destroy(struct weft_ilp *ilp)
 
 int64_t weft_ilp_ns(const struct weft_ilp *ilp, long double objective)
 {
-    long double ns = floorl(ldexpl(objective, ilp->time_shift));
+    long double ns = ceill(ldexpl(objective, ilp->time_shift));
     return ns > 0 && ns < 9e18L ? (int64_t)ns : 0;
 }

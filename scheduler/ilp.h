@@ -81,7 +81,8 @@ enum weft_ilp_order {
 bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
                     enum weft_ilp_order order, struct weft_move *moves, int32_t *n_moves);
 
-/* Time in ns (rounded down) of a value of the objective. */
+/* A bound on the objective as a bound on step times in ns: rounded up, because step times are whole
+ * numbers. 0 when it says nothing. */
 int64_t weft_ilp_ns(const struct weft_ilp *ilp, long double objective);
 
 /* True when `policy` of the unit is nowhere better than `other`: same collectives in windows that

@@ -11,7 +11,8 @@ struct likeness {
 
 static const struct likeness levels[] = {
     {.alone = true},     {.equal = true},    {.tolerance = 0.003}, {.tolerance = 0.01},
-    {.tolerance = 0.03}, {.tolerance = 0.1}, {.tolerance = 0.3},   {.tolerance = INFINITY},
+    {.tolerance = 0.03}, {.tolerance = 0.1}, {.tolerance = 0.3},   {.tolerance = 1},
+    {.tolerance = 3},    {.tolerance = 1e9},
 };
 enum { N_LEVELS = sizeof levels / sizeof levels[0] };
 

@@ -28,7 +28,8 @@ struct weft_mip {
 };
 
 struct weft_mip_limits {
-    int64_t iterations; /* simplex iterations of the root LP; 0 = no limit */
+    int64_t iterations; /* of the simplex method, in the root LP and again in the search; 0 = no
+                           limit */
     int64_t nodes;      /* of the search; 0 = no limit; -1 = root LP only */
     int64_t time_ns;    /* wall clock, last resort */
     double gap;         /* relative, at which to stop */

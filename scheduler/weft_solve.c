@@ -39,8 +39,9 @@ struct solver {
     struct weft_mip_result result;
     glp_prob *problem;
     int64_t start_ns;
-    bool offered; /* the incumbents were given to the search */
-    bool out_of_nodes;
+    int64_t root_iterations;
+    bool offered;          /* the incumbents were given to the search */
+    const char *limit_met; /* by the search; NULL: none */
     jmp_buf broken;
 };
 
@@ -140,7 +141,7 @@ static bool solve_relaxation(struct solver *solver)
         glp_std_basis(solver->problem);
         code = simplex(solver, GLP_OFF);
     }
-    result->iterations = glp_get_it_cnt(solver->problem);
+    result->iterations = solver->root_iterations = glp_get_it_cnt(solver->problem);
     if (code == 0 && glp_get_status(solver->problem) == GLP_NOFEAS) {
         result->status = WEFT_MIP_INFEASIBLE;
         result->stop = "infeasible";
@@ -245,8 +246,12 @@ static void on_event(glp_tree *tree, void *info)
         double bound = glp_ios_node_bound(tree, best);
         if (bound > -DBL_MAX) solver->result.bound = bound;
     }
+    int64_t iterations = glp_get_it_cnt(solver->problem) - solver->root_iterations;
     if (solver->limits.nodes > 0 && total > solver->limits.nodes) {
-        solver->out_of_nodes = true;
+        solver->limit_met = "node limit";
+        glp_ios_terminate(tree);
+    } else if (solver->limits.iterations > 0 && iterations > solver->limits.iterations) {
+        solver->limit_met = "iteration limit";
         glp_ios_terminate(tree);
     }
 }
@@ -283,11 +288,12 @@ static void search(struct solver *solver)
     options.cb_info = solver;
     int code = glp_intopt(solver->problem, &options);
     int status = glp_mip_status(solver->problem);
-    result->stop = code == 0              ? "optimal"
-                   : code == GLP_EMIPGAP  ? "gap"
-                   : code == GLP_ETMLIM   ? "time limit"
-                   : solver->out_of_nodes ? "node limit"
-                                          : "the search failed";
+    result->stop = code == 0             ? "optimal"
+                   : code == GLP_EMIPGAP ? "gap"
+                   : code == GLP_ETMLIM  ? "time limit"
+                   : solver->limit_met   ? solver->limit_met
+                                         : "the search failed";
+    result->iterations = glp_get_it_cnt(solver->problem);
     if (code == 0 && status == GLP_NOFEAS) {
         result->status = WEFT_MIP_INFEASIBLE;
         result->stop = "infeasible";

@@ -11,8 +11,9 @@
 
 /* Columns of counts up to which the root relaxation takes about a second. */
 enum { MOST_COLUMNS = 4000 };
-/* Work limits; they stop a run at the same point on every machine, the time limit does not. */
-enum { SEARCH_WORK = 4000000, SIMPLEX_WORK = 60, NODE_WORK = 200000, MOST_NODES = 5000 };
+/* Work limits; they stop a run at the same point on every machine, the time limit does not. Tries
+ * of local search and nodes of the tree are these divided by the size of what one costs. */
+enum { SEARCH_WORK = 4000000, ROOT_WORK = 60, NODE_WORK = 200000, TREE_ITERATIONS = 20000 };
 
 struct run {
     const struct weft_table *table;
@@ -52,7 +53,7 @@ static enum weft_status solve_root(struct run *run, struct weft_error *err)
     struct weft_error failure = {0};
     const struct weft_mip *mip = &run->ilp->mip;
     struct weft_mip_limits limits = {
-        .iterations = SIMPLEX_WORK * ((int64_t)mip->n_rows + mip->n_columns),
+        .iterations = ROOT_WORK * ((int64_t)mip->n_rows + mip->n_columns),
         .nodes = -1,
         .time_ns = time_share(run),
         .gap = run->options->gap,
@@ -105,10 +106,9 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     struct weft_mip *mip = &run->ilp->mip;
     const struct weft_search *search = run->search;
     const struct weft_solver *solver = &run->options->solver;
-    int64_t nodes = NODE_WORK / (mip->n_columns + 1) + 1;
     struct weft_mip_limits limits = {
-        .iterations = SIMPLEX_WORK * ((int64_t)mip->n_rows + mip->n_columns),
-        .nodes = nodes < MOST_NODES ? nodes : MOST_NODES,
+        .iterations = TREE_ITERATIONS,
+        .nodes = NODE_WORK / (mip->n_columns + 1) + 1,
         .time_ns = time_share(run),
         .gap = run->options->gap,
     };

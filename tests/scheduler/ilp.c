@@ -58,8 +58,7 @@ static int columns_repeat(const struct weft_mip *mip)
     return n;
 }
 
-/* Every plan that list scheduling makes is a point of the program, at every coarseness, and the
- * point's objective is no less than its time by the judge less what a block may straddle. */
+/* Every plan that list scheduling makes is a point of the program, at every coarseness. */
 static void check_points(const struct weft_problem *problem, int64_t limit_bytes)
 {
     struct weft_table *table = NULL;

@@ -139,7 +139,7 @@ Test(weft_solve, takes_an_incumbent_and_refuses_a_false_one)
 }
 
 /* A market split: rows of random coefficients that no 0-1 point meets, and no cut tells. */
-Test(weft_solve, stops_at_the_limit_of_nodes)
+Test(weft_solve, stops_at_the_limits_of_nodes_and_iterations)
 {
     enum { N = 30, ROWS = 3 };
     static double cost[N], lower[N], upper[N], value[ROWS * N], row[ROWS];
@@ -181,6 +181,8 @@ Test(weft_solve, stops_at_the_limit_of_nodes)
     cr_assert_eq(result.status, WEFT_MIP_UNKNOWN);
     cr_assert_leq(result.nodes, 25);
     cr_assert(isfinite(result.bound));
+    result = solve(&mip, (struct weft_mip_limits){.iterations = 60}, &pool);
+    cr_assert_str_eq(result.stop, "iteration limit");
     weft_pool_finish(&pool);
 }
 

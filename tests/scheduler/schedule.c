@@ -98,6 +98,27 @@ Test(schedule, bound_and_plan_hold_to_enumeration, .timeout = 120)
     cr_assert_lt(worst_gap, 0.05);
 }
 
+Test(schedule, without_a_limit_only_time_counts)
+{
+    struct tiny_shape shape = {.n_units = 4, .most_blocks = 3, .policies = 15, .load = 3};
+    struct weft_problem *problem = tiny_problem(&shape, 13);
+    cr_assert_eq(problem->memory_limit_bytes, INT64_MAX);
+    check_planners(problem);
+    struct weft_plan *best = plan_by(problem, "ilp");
+    tiny_set_limit(problem, 1);
+    struct weft_plan *wide = plan_by(problem, "ilp");
+    tiny_set_limit(problem, 0);
+    struct weft_plan *tight = plan_by(problem, "ilp");
+    cr_assert_eq(best->prediction.step_ns, wide->prediction.step_ns);
+    cr_assert_eq(best->bound_ns, wide->bound_ns);
+    cr_assert_lt(best->prediction.step_ns, tight->prediction.step_ns);
+    cr_assert_lt(best->bound_ns, tight->bound_ns);
+    weft_plan_destroy(best);
+    weft_plan_destroy(wide);
+    weft_plan_destroy(tight);
+    weft_problem_destroy(problem);
+}
+
 Test(schedule, without_a_solver_says_so_and_plans_all_the_same)
 {
     struct tiny_shape shape = {.n_units = 4, .most_blocks = 3, .policies = 15, .load = 0.7};

@@ -178,7 +178,7 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
     return WEFT_OK;
 }
 
-enum weft_status exec_bind(struct weft_exec *exec, struct weft_error *err)
+enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
     size_t n_tensors = (size_t)exec->options.config->model->n_tensors;

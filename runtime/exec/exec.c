@@ -42,16 +42,16 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
                                 &exec->streams[WEFT_STREAM_COMPUTE], err));
     WEFT_TRY(weft_stream_create(exec->options.device, "channel",
                                 &exec->streams[WEFT_STREAM_CHANNEL], err));
-    exec_prefer_channel(exec);
+    weft_exec_prefer_channel(exec);
     exec->records =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
     if (exec->records == NULL) return weft_fail_memory(err, "records");
     WEFT_TRY(create_events(exec, err));
-    WEFT_TRY(exec_units_fill(exec, err));
-    WEFT_TRY(exec_bind(exec, err));
-    WEFT_TRY(exec_live_create(program, &exec->live, err));
+    WEFT_TRY(weft_exec_units_fill(exec, err));
+    WEFT_TRY(weft_exec_bind(exec, err));
+    WEFT_TRY(weft_exec_live_create(program, &exec->live, err));
     if (!exec->options.poison) return WEFT_OK;
-    return exec_poison_create(exec, err);
+    return weft_exec_poison_create(exec, err);
 }
 
 enum weft_status weft_exec_create(const struct weft_exec_options *options, struct weft_exec **out,
@@ -81,8 +81,8 @@ void weft_exec_destroy(struct weft_exec *exec)
     for (int32_t i = 0; exec->events != NULL && i < exec->options.program->n_instructions; i++) {
         if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
     }
-    exec_poison_destroy(exec);
-    exec_live_destroy(exec->live);
+    weft_exec_poison_destroy(exec);
+    weft_exec_live_destroy(exec->live);
     weft_pool_finish(&exec->pool);
     free(exec);
 }
@@ -91,28 +91,28 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 {
     switch (bound->op) {
     case WEFT_OP_MARK:
-        exec_poison_push(exec, bound->slot);
+        weft_exec_poison_push(exec, bound->slot);
         return;
     case WEFT_OP_UPDATE:
-        exec_push_update(exec, bound->with.unit);
+        weft_exec_push_update(exec, bound->with.unit);
         return;
     case WEFT_OP_LOAD:
-        exec_push_load(exec);
+        weft_exec_push_load(exec);
         return;
     case WEFT_OP_FORWARD:
         weft_nn_forward(exec->options.nn, bound->stream, bound->with.call);
         return;
     case WEFT_OP_ZERO:
-        exec_push_zero(exec, bound->with.unit);
+        weft_exec_push_zero(exec, bound->with.unit);
         return;
     case WEFT_OP_BACKWARD:
         weft_nn_backward(exec->options.nn, bound->stream, bound->with.call);
         return;
     case WEFT_OP_NORM:
-        exec_push_norm(exec);
+        weft_exec_push_norm(exec);
         return;
     case WEFT_OP_FINISH:
-        exec_push_finish(exec);
+        weft_exec_push_finish(exec);
         return;
     case WEFT_OP_ALL_GATHER:
         weft_comm_all_gather(exec->options.comm, bound->stream, &bound->with.block);
@@ -189,11 +189,11 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     int64_t *rows = trace == NULL ? NULL : trace->live_bytes;
     exec->inputs = inputs;
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
-        exec_live_issue(exec->live, i, rows);
+        weft_exec_live_issue(exec->live, i, rows);
         issue(exec, i);
     }
     enum weft_status status = synchronise(exec, err);
-    exec_live_end(exec->live, rows);
+    weft_exec_live_end(exec->live, rows);
     exec->inputs = NULL;
     exec->pending.valid = false;
     if (status != WEFT_OK) return status;
@@ -214,5 +214,6 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
 
 int64_t weft_exec_touched_bytes(const struct weft_exec *exec)
 {
-    return exec->deaths == NULL ? exec->options.program->arena_bytes : exec_poison_touched(exec);
+    return exec->deaths == NULL ? exec->options.program->arena_bytes
+                                : weft_exec_poison_touched(exec);
 }

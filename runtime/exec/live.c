@@ -132,7 +132,7 @@ static void write_row(const struct exec_live *live, int64_t *rows)
         rows[live->slot * WEFT_CATEGORY_COUNT + c] = live->bytes[c];
 }
 
-void exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows)
+void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows)
 {
     const struct weft_instruction *at = &live->program->instructions[instruction];
     if (at->op == WEFT_OP_MARK) {
@@ -151,7 +151,7 @@ void exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows)
 }
 
 /* The step has been synchronised: nothing runs any more. */
-void exec_live_end(struct exec_live *live, int64_t *rows)
+void weft_exec_live_end(struct exec_live *live, int64_t *rows)
 {
     write_row(live, rows);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++)
@@ -229,19 +229,19 @@ static void settle(struct exec_live *live)
         for_accesses(live, i, count_access);
     live->slot = -1;
     for (int32_t i = 0; i < live->program->n_instructions; i++)
-        exec_live_issue(live, i, NULL);
-    exec_live_end(live, NULL);
+        weft_exec_live_issue(live, i, NULL);
+    weft_exec_live_end(live, NULL);
 }
 
-enum weft_status exec_live_create(const struct weft_program *program, struct exec_live **out,
-                                  struct weft_error *err)
+enum weft_status weft_exec_live_create(const struct weft_program *program, struct exec_live **out,
+                                       struct weft_error *err)
 {
     struct exec_live *live = calloc(1, sizeof *live);
     if (live == NULL) return weft_fail_memory(err, "the count of live bytes");
     live->program = program;
     enum weft_status status = allocate(live, err);
     if (status != WEFT_OK) {
-        exec_live_destroy(live);
+        weft_exec_live_destroy(live);
         return status;
     }
     list_launches(live);
@@ -250,7 +250,7 @@ enum weft_status exec_live_create(const struct weft_program *program, struct exe
     return WEFT_OK;
 }
 
-void exec_live_destroy(struct exec_live *live)
+void weft_exec_live_destroy(struct exec_live *live)
 {
     if (live == NULL) return;
     free(live->first_piece);

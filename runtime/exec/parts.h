@@ -130,37 +130,39 @@ static inline int64_t exec_state_at(const struct exec_unit *unit, const struct w
 }
 
 /* units.c: pieces, pointers and gaps of every unit. */
-WEFT_MUST_USE enum weft_status exec_units_fill(struct weft_exec *exec, struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_exec_units_fill(struct weft_exec *exec, struct weft_error *err);
 
 /* bind.c: fills exec->bound; events must exist. */
-WEFT_MUST_USE enum weft_status exec_bind(struct weft_exec *exec, struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err);
 
 /* work.c: what the executor computes itself, as tasks of the compute stream. */
-void exec_push_load(struct weft_exec *exec);
-void exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit);
-void exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
-void exec_push_norm(struct weft_exec *exec);
-void exec_push_finish(struct weft_exec *exec);
+void weft_exec_push_load(struct weft_exec *exec);
+void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit);
+void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
+void weft_exec_push_norm(struct weft_exec *exec);
+void weft_exec_push_finish(struct weft_exec *exec);
 
 /* priority.c: asks the system to run the channel before compute where they share a core. */
-void exec_prefer_channel(struct weft_exec *exec);
+void weft_exec_prefer_channel(struct weft_exec *exec);
 
 /* live.c: counts live bytes while a step is issued. A piece becomes live with the first write of
  * it that is launched and dies with the MARK from which on all its accesses are over. */
-WEFT_MUST_USE enum weft_status exec_live_create(const struct weft_program *program,
-                                                struct exec_live **out, struct weft_error *err);
-void exec_live_destroy(struct exec_live *live);
+WEFT_MUST_USE enum weft_status weft_exec_live_create(const struct weft_program *program,
+                                                     struct exec_live **out,
+                                                     struct weft_error *err);
+void weft_exec_live_destroy(struct exec_live *live);
 /* Called for every instruction of a step in issue order; `rows` as in weft_trace, may be NULL. */
-void exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows);
+void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows);
 /* Called when a step has been issued: the last slot's row. */
-void exec_live_end(struct exec_live *live, int64_t *rows);
+void weft_exec_live_end(struct exec_live *live, int64_t *rows);
 
 /* poison.c */
-WEFT_MUST_USE enum weft_status exec_poison_create(struct weft_exec *exec, struct weft_error *err);
-void exec_poison_push(struct weft_exec *exec, int32_t slot);
+WEFT_MUST_USE enum weft_status weft_exec_poison_create(struct weft_exec *exec,
+                                                       struct weft_error *err);
+void weft_exec_poison_push(struct weft_exec *exec, int32_t slot);
 /* Opens the whole arena again. */
-void exec_poison_destroy(struct weft_exec *exec);
+void weft_exec_poison_destroy(struct weft_exec *exec);
 /* Looks for the highest byte that no longer holds the pattern in what lives now. */
-int64_t exec_poison_touched(const struct weft_exec *exec);
+int64_t weft_exec_poison_touched(const struct weft_exec *exec);
 
 #endif

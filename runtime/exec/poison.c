@@ -140,7 +140,7 @@ static void fill_arena(struct weft_exec *exec)
     }
 }
 
-enum weft_status exec_poison_create(struct weft_exec *exec, struct weft_error *err)
+enum weft_status weft_exec_poison_create(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
     size_t n_pieces = 0;
@@ -196,7 +196,7 @@ static enum weft_status poison(struct weft_stream *stream, const void *argument,
     return WEFT_OK;
 }
 
-void exec_poison_push(struct weft_exec *exec, int32_t slot)
+void weft_exec_poison_push(struct weft_exec *exec, int32_t slot)
 {
     if (exec->deaths == NULL) return;
     struct slot_argument argument = {exec, &exec->deaths[slot]};
@@ -204,12 +204,12 @@ void exec_poison_push(struct weft_exec *exec, int32_t slot)
     weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], poison, &argument, sizeof argument);
 }
 
-void exec_poison_destroy(struct weft_exec *exec)
+void weft_exec_poison_destroy(struct weft_exec *exec)
 {
     if (exec->deaths != NULL) open_range(exec->arena, exec->options.program->arena_bytes);
 }
 
-int64_t exec_poison_touched(const struct weft_exec *exec)
+int64_t weft_exec_poison_touched(const struct weft_exec *exec)
 {
     struct exec_range all = {0, exec->options.program->arena_bytes};
     return highest_touched(exec->arena, all, exec->touched_bytes);

@@ -47,7 +47,7 @@ static enum weft_status yield_to_channel(struct weft_stream *stream, const void 
     return WEFT_OK;
 }
 
-void exec_prefer_channel(struct weft_exec *exec)
+void weft_exec_prefer_channel(struct weft_exec *exec)
 {
     weft_stream_push(exec->streams[WEFT_STREAM_CHANNEL], take_short_slices, NULL, 0);
     weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], yield_to_channel, NULL, 0);

@@ -79,7 +79,7 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
                      unit->name, weft_policy_name(policy));
 }
 
-enum weft_status exec_units_fill(struct weft_exec *exec, struct weft_error *err)
+enum weft_status weft_exec_units_fill(struct weft_exec *exec, struct weft_error *err)
 {
     size_t n_units = (size_t)exec->options.shards->n_units;
     exec->units = weft_pool_array(&exec->pool, n_units, sizeof *exec->units);

@@ -26,7 +26,7 @@ static enum weft_status load(struct weft_stream *stream, const void *argument,
     return WEFT_OK;
 }
 
-void exec_push_load(struct weft_exec *exec)
+void weft_exec_push_load(struct weft_exec *exec)
 {
     weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], load, &exec, sizeof exec);
 }
@@ -42,7 +42,7 @@ static enum weft_status zero(struct weft_stream *stream, const void *argument,
     return WEFT_OK;
 }
 
-void exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit)
+void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit)
 {
     struct unit_argument argument = {exec, unit};
     weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], zero, &argument, sizeof argument);
@@ -67,7 +67,7 @@ static enum weft_status update(struct weft_stream *stream, const void *argument,
     return WEFT_OK;
 }
 
-void exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
+void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
 {
     struct unit_argument argument = {exec, unit};
     if (!exec->pending.valid) return;
@@ -123,7 +123,7 @@ static enum weft_status norm(struct weft_stream *stream, const void *argument,
     return WEFT_OK;
 }
 
-void exec_push_norm(struct weft_exec *exec)
+void weft_exec_push_norm(struct weft_exec *exec)
 {
     weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], norm, &exec, sizeof exec);
 }
@@ -154,7 +154,7 @@ static enum weft_status finish(struct weft_stream *stream, const void *argument,
     return WEFT_OK;
 }
 
-void exec_push_finish(struct weft_exec *exec)
+void weft_exec_push_finish(struct weft_exec *exec)
 {
     weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], finish, &exec, sizeof exec);
 }

@@ -125,7 +125,7 @@ static enum weft_status time_one(struct bench *bench, push_fn *push, int kind, i
     if (most > MOST_ROUNDS) most = MOST_ROUNDS;
     WEFT_TRY(push_rounds(bench, push, kind, x, 2, err));
     int64_t warm_ns = bench->stamps[2] - bench->stamps[1];
-    WEFT_TRY(measure_most(bench->options->comm, &warm_ns, 1, err));
+    WEFT_TRY(weft_measure_most(bench->options->comm, &warm_ns, 1, err));
     int64_t rounds = BUDGET_NS / (warm_ns > 0 ? warm_ns : 1);
     if (rounds > most) rounds = most;
     if (rounds < LEAST_ROUNDS) rounds = LEAST_ROUNDS;
@@ -133,8 +133,8 @@ static enum weft_status time_one(struct bench *bench, push_fn *push, int kind, i
     int64_t times[MOST_ROUNDS];
     for (int64_t r = 0; r < rounds; r++)
         times[r] = bench->stamps[r + 1] - bench->stamps[r];
-    *ns = measure_median(times, rounds);
-    return measure_most(bench->options->comm, ns, 1, err);
+    *ns = weft_measure_median(times, rounds);
+    return weft_measure_most(bench->options->comm, ns, 1, err);
 }
 
 /* Sizes from `least` in steps of two until `most` is reached, or one operation takes very long:
@@ -198,8 +198,8 @@ static enum weft_status run_all(struct bench *bench, int64_t elements, struct me
                       &out->norm, err);
 }
 
-enum weft_status measure_run_benches(const struct weft_measure_options *options,
-                                     struct measure_benches *out, struct weft_error *err)
+enum weft_status weft_measure_run_benches(const struct weft_measure_options *options,
+                                          struct measure_benches *out, struct weft_error *err)
 {
     int64_t elements;
     WEFT_TRY(largest_unit(options->config, &elements, err));

@@ -12,8 +12,8 @@ enum {
     MACHINE_BYTES = 512
 };
 
-enum weft_status measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
-                              struct weft_error *err)
+enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
+                                   struct weft_error *err)
 {
     int32_t ranks = weft_comm_ranks(comm);
     int64_t *all = calloc((size_t)ranks * EXCHANGE_WORDS, sizeof *all);
@@ -37,7 +37,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int64_t measure_median(int64_t *values, int64_t n)
+int64_t weft_measure_median(int64_t *values, int64_t n)
 {
     if (n == 0) return 0;
     qsort(values, (size_t)n, sizeof *values, compare);
@@ -146,7 +146,7 @@ static enum weft_status rehearse(struct draft *draft, struct measure_benches *be
     if (rehearsal.forward_ns == NULL || rehearsal.backward_ns == NULL)
         return weft_fail_memory(err, "a profile");
     WEFT_TRY(read_back(draft, &planned, err));
-    enum weft_status status = measure_rehearse(draft->options, planned, &rehearsal, err);
+    enum weft_status status = weft_measure_rehearse(draft->options, planned, &rehearsal, err);
     weft_profile_destroy(planned);
     if (status != WEFT_OK) return status;
     for (size_t k = 0; k < n_keys; k++) {
@@ -186,7 +186,7 @@ static enum weft_status fill(struct draft *draft, struct weft_error *err)
     profile->ranks = weft_comm_ranks(o->comm);
     enum weft_status status = describe(draft, err);
     if (status == WEFT_OK) status = list_layers(draft, err);
-    if (status == WEFT_OK) status = measure_run_benches(o, benches, err);
+    if (status == WEFT_OK) status = weft_measure_run_benches(o, benches, err);
     if (status == WEFT_OK) status = take_benches(draft, benches, err);
     if (status == WEFT_OK) status = rehearse(draft, benches, err);
     free(benches);

@@ -33,21 +33,21 @@ struct measure_rehearsal {
 };
 
 /* Collective: values[i] becomes the most that any rank has. */
-WEFT_MUST_USE enum weft_status measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
-                                            struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
+                                                 struct weft_error *err);
 
 /* Sorts the values. */
-int64_t measure_median(int64_t *values, int64_t n);
+int64_t weft_measure_median(int64_t *values, int64_t n);
 
 /* benches.c: collective. */
-WEFT_MUST_USE enum weft_status measure_run_benches(const struct weft_measure_options *options,
-                                                   struct measure_benches *out,
-                                                   struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_measure_run_benches(const struct weft_measure_options *options,
+                                                        struct measure_benches *out,
+                                                        struct weft_error *err);
 
 /* rehearsal.c: collective. `profile` has the benches' curves and a line for every layer key. */
-WEFT_MUST_USE enum weft_status measure_rehearse(const struct weft_measure_options *options,
-                                                const struct weft_profile *profile,
-                                                struct measure_rehearsal *out,
-                                                struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_measure_rehearse(const struct weft_measure_options *options,
+                                                     const struct weft_profile *profile,
+                                                     struct measure_rehearsal *out,
+                                                     struct weft_error *err);
 
 #endif

@@ -312,7 +312,7 @@ static enum weft_status run_steps(struct rehearsal *r, int32_t *rounds, struct w
         } else if (i == WARM_STEPS - 1) {
             struct weft_trace_summary summary;
             weft_trace_summarise(r->program, r->trace, &summary);
-            WEFT_TRY(measure_most(r->options->comm, &summary.step_ns, 1, err));
+            WEFT_TRY(weft_measure_most(r->options->comm, &summary.step_ns, 1, err));
             int64_t fitting = BUDGET_NS / (summary.step_ns > 0 ? summary.step_ns : 1);
             if (fitting < LEAST_ROUNDS) fitting = LEAST_ROUNDS;
             if (fitting < *rounds) *rounds = (int32_t)fitting;
@@ -328,9 +328,9 @@ static enum weft_status finish(struct rehearsal *r, int32_t rounds, struct measu
     int64_t *medians = calloc((size_t)r->n_values + 1, sizeof *medians);
     if (medians == NULL) return weft_fail_memory(err, "the rehearsal");
     for (int32_t v = 0; v < r->n_values; v++)
-        medians[v] = measure_median(&r->values[v * MOST_ROUNDS], rounds);
+        medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], rounds);
     medians[r->n_values] = weft_measure_anonymous_bytes();
-    enum weft_status status = measure_most(r->options->comm, medians, r->n_values + 1, err);
+    enum weft_status status = weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
     for (int32_t k = 0; k < n_keys; k++) {
         out->forward_ns[k] = medians[2 * k];
         out->backward_ns[k] = medians[2 * k + 1];
@@ -346,9 +346,9 @@ static enum weft_status finish(struct rehearsal *r, int32_t rounds, struct measu
     return status;
 }
 
-enum weft_status measure_rehearse(const struct weft_measure_options *options,
-                                  const struct weft_profile *profile, struct measure_rehearsal *out,
-                                  struct weft_error *err)
+enum weft_status weft_measure_rehearse(const struct weft_measure_options *options,
+                                       const struct weft_profile *profile,
+                                       struct measure_rehearsal *out, struct weft_error *err)
 {
     struct rehearsal rehearsal = {.options = options, .profile = profile};
     int32_t rounds = 0;

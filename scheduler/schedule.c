@@ -1,5 +1,6 @@
 #include "scheduler/schedule.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,8 @@ struct run {
     const struct weft_planner *planner;
     struct weft_table *table;
     struct weft_candidate candidate;
-    struct weft_outcome outcome; /* of the first round, whose limit is the user's */
+    /* The bound of the first round, and what the solver said in the last. */
+    struct weft_outcome outcome;
     /* The best so far: one that fits, or the one that exceeds the limit least. */
     struct weft_plan *plan;
     struct weft_program *program;
@@ -149,7 +151,7 @@ static bool may_retreat(const struct run *run)
 }
 
 /* Decides, and decides again with tighter rows while the layout exceeds the limit. The bound is the
- * first round's, whose rows have the user's limit. */
+ * first round's: only its rows have the user's limit. */
 static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
 {
     enum { MOST_ROUNDS = 5 };
@@ -168,11 +170,17 @@ static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
         enum weft_status status = plan_once(run, round, row_limit_bytes, &outcome, &refusal);
         if (status == WEFT_E_INFEASIBLE) break;
         if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+        run->outcome.solver_gap = outcome.solver_gap;
+        memcpy(run->outcome.solver_stop, outcome.solver_stop, sizeof outcome.solver_stop);
         excess = total_bytes(run) - limit_bytes;
         if (excess < least_excess) least_excess = excess;
     }
     if (excess <= 0) return WEFT_OK;
-    if (may_retreat(run)) return plan_leanest(run, err);
+    if (may_retreat(run)) {
+        snprintf(run->outcome.solver_stop, sizeof run->outcome.solver_stop,
+                 "packing: only the leanest plan has a layout within the limit");
+        return plan_leanest(run, err);
+    }
     return weft_fail(err, WEFT_E_INFEASIBLE,
                      "planner %s: its live bytes fit into the limit of %lld bytes, but its layout "
                      "ends %lld bytes above it",

@@ -13,7 +13,7 @@
 enum { MOST_COLUMNS = 4000 };
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. Tries
  * of local search and nodes of the tree are these divided by the size of what one costs. */
-enum { SEARCH_WORK = 4000000, ROOT_WORK = 60, NODE_WORK = 200000, TREE_ITERATIONS = 20000 };
+enum { SEARCH_WORK = 4000000, ROOT_WORK = 60, NODE_WORK = 100000, TREE_ITERATIONS = 10000 };
 
 struct run {
     const struct weft_table *table;

@@ -50,6 +50,11 @@ Test(bound, multipliers_of_the_wrong_sign_or_none_count_as_nothing)
     cr_assert_eq(bound_of(NAN), bound_of(0));
     cr_assert_eq(bound_of(INFINITY), bound_of(0));
     cr_assert_leq(bound_of(0), 0.0L);
+    /* And the other way round. */
+    row_lower[0] = -INFINITY;
+    row_upper[0] = 3;
+    cr_assert_eq(bound_of(2), bound_of(0));
+    cr_assert_neq(bound_of(-2), bound_of(0));
 }
 
 Test(bound, takes_off_what_rounding_may_have_added)

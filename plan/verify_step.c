@@ -65,7 +65,8 @@ static enum weft_status check_gather(struct step *step, int32_t index)
         return fault(step, index, "it does not gather its unit's parameters");
     }
     int32_t update = step->updates[at->unit];
-    if (update >= 0 && !weft_order_before(step->order, update, index)) {
+    bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
+    if (trains && (update < 0 || !weft_order_before(step->order, update, index))) {
         return fault(step, index, "it may start before the unit's update is over");
     }
     return move_block(step, index, to);
@@ -94,20 +95,57 @@ static enum weft_status check_reduction(struct step *step, int32_t index)
 
 static enum weft_status check_update(struct step *step, int32_t index)
 {
-    int32_t unit = step->program->instructions[index].unit;
-    if (step->updates[unit] >= 0) return fault(step, index, "the unit is updated twice");
-    step->updates[unit] = index;
-    bool resident = step->program->policies[unit] == WEFT_POLICY_DP ||
-                    step->program->policies[unit] == WEFT_POLICY_ZERO1;
-    if (find_operand(step->program, &step->program->instructions[index],
-                     resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, unit, true) == NULL) {
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    enum weft_policy policy = program->policies[at->unit];
+    if (step->updates[at->unit] >= 0) return fault(step, index, "the unit is updated twice");
+    if (step->n_layers > 0) return fault(step, index, "it stands behind a forward");
+    step->updates[at->unit] = index;
+    bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
+    if (find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit,
+                     true) == NULL) {
         return fault(step, index, "it does not write its unit's parameters");
+    }
+    if (find_operand(program, at,
+                     policy == WEFT_POLICY_DP ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED,
+                     at->unit, false) == NULL) {
+        return fault(step, index, "it does not read its unit's gradient");
     }
     return WEFT_OK;
 }
 
-/* A forward a layer in order, then a backward each in reverse; no gradient is added to after a
- * block of it was reduced. */
+/* Blocks that are gathered into a buffer in every step. */
+static int32_t gathered_blocks(const struct weft_program *program, int32_t full)
+{
+    const struct weft_buffer *buffer = &program->buffers[full];
+    enum weft_policy policy = program->policies[buffer->index];
+    if (policy == WEFT_POLICY_DP) return 0;
+    if (policy != WEFT_POLICY_ZERO1) return buffer->n_pieces;
+    int32_t gradient = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, buffer->index, 0);
+    return gradient < 0 ? 0 : program->buffers[gradient].n_pieces;
+}
+
+/* No gradient is added to after a block of it was reduced. Parameters are read when all their
+ * blocks are there: in a resident buffer nothing else tells the last step's from this one's. */
+static enum weft_status check_layer_operands(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        const struct weft_operand *operand = &program->operands[at->first_operand + i];
+        enum weft_buffer_kind kind = program->buffers[operand->buffer].kind;
+        int32_t moved = step->moved[operand->buffer];
+        if (kind == WEFT_BUFFER_GRADIENT && operand->writes && moved > 0) {
+            return fault(step, index, "it writes a gradient of which a block is reduced already");
+        }
+        if (kind == WEFT_BUFFER_FULL && moved != gathered_blocks(program, operand->buffer)) {
+            return fault(step, index, "it reads parameters that are not gathered yet");
+        }
+    }
+    return WEFT_OK;
+}
+
+/* A forward a layer in order, then a backward each in reverse. */
 static enum weft_status check_layer(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
@@ -115,7 +153,6 @@ static enum weft_status check_layer(struct step *step, int32_t index)
         if (step->backwards >= 0 || at->layer != step->n_layers++) {
             return fault(step, index, "forwards do not run in order of layers");
         }
-        return WEFT_OK;
     }
     if (at->op == WEFT_OP_BACKWARD) {
         if (step->backwards < 0) step->backwards = step->n_layers;
@@ -123,15 +160,7 @@ static enum weft_status check_layer(struct step *step, int32_t index)
             return fault(step, index, "backwards do not run in reverse order of layers");
         }
     }
-    for (int32_t i = 0; i < at->n_operands; i++) {
-        const struct weft_operand *operand = &step->program->operands[at->first_operand + i];
-        bool adds =
-            operand->writes && step->program->buffers[operand->buffer].kind == WEFT_BUFFER_GRADIENT;
-        if (adds && step->moved[operand->buffer] > 0) {
-            return fault(step, index, "it writes a gradient of which a block is reduced already");
-        }
-    }
-    return WEFT_OK;
+    return check_layer_operands(step, index);
 }
 
 /* Every buffer that comes block by block is complete: gathered, or reduced before the norm. */
@@ -141,12 +170,7 @@ static enum weft_status check_complete(struct step *step, bool gradients, int32_
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
         if (buffer->kind != (gradients ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_FULL)) continue;
-        int32_t expected = buffer->n_pieces;
-        if (!gradients && program->policies[buffer->index] == WEFT_POLICY_DP) expected = 0;
-        if (!gradients && program->policies[buffer->index] == WEFT_POLICY_ZERO1) {
-            int32_t gradient = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, buffer->index, 0);
-            expected = gradient < 0 ? 0 : program->buffers[gradient].n_pieces;
-        }
+        int32_t expected = gradients ? buffer->n_pieces : gathered_blocks(program, b);
         if (step->moved[b] == expected) continue;
         char name[WEFT_VERIFY_NAME_BYTES], at[WEFT_VERIFY_NAME_BYTES];
         return weft_fail(step->err, WEFT_E_DATA,

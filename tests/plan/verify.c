@@ -498,3 +498,133 @@ Test(verify, policies_are_what_runs)
 {
     spoil(change_policy);
 }
+
+/* The operand by which an instruction reads, or writes, a buffer of a kind; NULL when none does. */
+static struct weft_operand *operand_of(struct weft_program *program,
+                                       const struct weft_instruction *at,
+                                       enum weft_buffer_kind kind, bool writes)
+{
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        struct weft_operand *operand = &program->operands[at->first_operand + i];
+        if (operand->writes == writes && program->buffers[operand->buffer].kind == kind)
+            return operand;
+    }
+    return NULL;
+}
+
+/* The update reads something else instead of its gradient, which may be gone by then. */
+static int forget_gradient(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int32_t record = weft_program_buffer(program, WEFT_BUFFER_RECORD, -1, 0);
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_UPDATE) continue;
+        bool whole = program->policies[at->unit] == WEFT_POLICY_DP;
+        struct weft_operand *operand =
+            operand_of(program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, false);
+        struct weft_operand old = *operand;
+        operand->buffer = record;
+        refuse(subject, "does not read its unit's gradient");
+        *operand = old;
+        spoilt = 1;
+    }
+    return spoilt;
+}
+
+Test(verify, update_without_gradient)
+{
+    spoil(forget_gradient);
+}
+
+/* The program of a plan in which every unit that may have the policy has it, and the others any. */
+static void subject_init_policy(struct subject *subject, uint64_t seed, enum weft_policy wanted,
+                                void (*spoiler)(struct subject *subject))
+{
+    enum { MOST_UNITS = 64 };
+    enum weft_policy policies[MOST_UNITS];
+    *subject = (struct subject){0};
+    random_case_init(&subject->random, seed);
+    const struct weft_problem *problem = subject->random.stages.problem;
+    cr_assert_leq(problem->n_units, MOST_UNITS);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        policies[u] = wanted;
+        while ((problem->units[u].policies >> policies[u] & 1u) == 0)
+            policies[u] = (policies[u] + 1) % WEFT_POLICY_COUNT;
+    }
+    spoiler(subject);
+    subject->plan = random_placements(&subject->random, policies, 0);
+    subject->program = random_program(&subject->random, subject->plan);
+}
+
+/* Lowers what no planner would decide, from windows or slots that are wrong. Everything is ordered
+ * and laid out as it should be, so that only what a step means can tell. */
+static void refuse_lowered(enum weft_policy policy, void (*spoiler)(struct subject *subject),
+                           const char *word)
+{
+    int spoilt = 0;
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        struct subject subject;
+        subject_init_policy(&subject, seed, policy, spoiler);
+        bool updates = false, any = false;
+        for (int32_t u = 0; u < subject.program->n_units; u++) {
+            any |= subject.program->policies[u] == policy;
+            updates |= subject.random.stages.problem->units[u].update_slot > 0;
+        }
+        if (any && updates) {
+            refuse(&subject, word);
+            spoilt++;
+        }
+        subject_finish(&subject);
+    }
+    cr_assert_gt(spoilt, CASES / 4, "the test found next to nothing to spoil");
+}
+
+/* All gathers are moved to the slot. */
+static void move_gathers(struct subject *subject, enum weft_policy policy, int32_t slot)
+{
+    struct weft_problem *problem = subject->random.stages.problem;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        struct weft_item *item = &problem->items[i].item;
+        bool gathers = item->kind == WEFT_ALL_GATHER && item->gather == 0;
+        if (gathers && (item->policies >> policy & 1u) != 0 &&
+            problem->units[item->unit].update_slot > 0) {
+            item->first = item->last = slot;
+        }
+    }
+}
+
+static void gather_behind_uses(struct subject *subject)
+{
+    move_gathers(subject, WEFT_POLICY_ZERO1, subject->random.stages.period->drain);
+}
+
+Test(verify, parameters_are_gathered_before_they_are_read)
+{
+    refuse_lowered(WEFT_POLICY_ZERO1, gather_behind_uses, "reads parameters that are not gathered");
+}
+
+static void gather_before_update(struct subject *subject)
+{
+    move_gathers(subject, WEFT_POLICY_SDP, 0);
+}
+
+Test(verify, parameters_are_updated_before_they_are_gathered)
+{
+    refuse_lowered(WEFT_POLICY_SDP, gather_before_update, "before the unit's update");
+}
+
+static void forward_before_update(struct subject *subject)
+{
+    const struct weft_stages *stages = &subject->random.stages;
+    int32_t forward = stages->period->forward[0];
+    struct weft_slot update = stages->problem->slots[0];
+    stages->problem->slots[0] = stages->period->slots[0] = stages->problem->slots[forward];
+    stages->problem->slots[forward] = stages->period->slots[forward] = update;
+}
+
+Test(verify, parameters_are_updated_before_they_are_read)
+{
+    refuse_lowered(WEFT_POLICY_DP, forward_before_update, "behind a forward");
+}

@@ -22,9 +22,18 @@ struct weft_measure_options {
 };
 
 /* Collective: every rank calls it and every rank gets the same profile (medians; the slowest rank's
- * where ranks differ). */
+ * where ranks differ). Collectives, update and norm are timed by themselves at many sizes; then
+ * real steps of the model run under the leanest plan, which gives layers, agree and base memory,
+ * and the height of the curves when compute and communication disturb each other. Base memory has 1
+ * MiB on top for what only a training run holds. A few seconds for a small model. WEFT_E_USAGE
+ * under a virtual clock, WEFT_E_DATA when the config is for other ranks or its model cannot be
+ * trained. */
 WEFT_MUST_USE enum weft_status weft_measure(const struct weft_measure_options *options,
                                             struct weft_profile **out, struct weft_error *err);
+
+/* Gives freed memory back to the system, so that what reading configs and plans took does not count
+ * as the run's. */
+void weft_measure_trim(void);
 
 /* Memory of this process that is not file-backed and not the shared arena (RssAnon), in bytes. */
 int64_t weft_measure_anonymous_bytes(void);

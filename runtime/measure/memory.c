@@ -1,9 +1,17 @@
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/measure/measure.h"
+
+void weft_measure_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
 
 /* Read without stdio, because to allocate while counting memory would count itself. */
 int64_t weft_measure_anonymous_bytes(void)

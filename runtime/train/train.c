@@ -243,6 +243,7 @@ enum weft_status weft_train_run(const struct weft_train_options *options,
                                 struct weft_train_result *out, struct weft_error *err)
 {
     WEFT_TRY(refuse(options->config, err));
+    weft_measure_trim();
     struct run run = {
         .options = options,
         .train = &options->config->train,

@@ -14,25 +14,34 @@ static int64_t row_sum(const int64_t *rows, int32_t slot)
     return sum;
 }
 
+static bool is_gather(const struct weft_plan *plan, int32_t index)
+{
+    return plan->problem->items[plan->placements[index].item].item.kind == WEFT_ALL_GATHER;
+}
+
 /* The slot that one step further would add to the placement's life, or -1 at the window's end. */
 static int32_t next_slot(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *placement = &plan->placements[index];
     const struct weft_item *item = &plan->problem->items[placement->item].item;
-    if (item->kind == WEFT_ALL_GATHER)
-        return placement->launch > item->first ? placement->launch - 1 : -1;
+    if (is_gather(plan, index)) return placement->launch > item->first ? placement->launch - 1 : -1;
     return placement->deadline <= item->last ? placement->deadline : -1;
 }
 
-/* The channel is in order: a gather cannot be launched before what stands ahead of it, nor a
- * reduction be due after what stands behind it. */
+/* The channel is in order: a gather cannot be launched before anything that stands ahead of it, nor
+ * a reduction be due after anything that stands behind it. Normal form makes the nearest of its
+ * kind speak for all beyond; those of the other kind in between keep their own ends. */
 static bool held_by_order(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *all = plan->placements;
-    const struct weft_item *item = &plan->problem->items[all[index].item].item;
-    if (item->kind == WEFT_ALL_GATHER)
-        return index > 0 && all[index - 1].launch >= all[index].launch;
-    return index + 1 < plan->n_placements && all[index + 1].deadline <= all[index].deadline;
+    bool gathers = is_gather(plan, index);
+    int32_t step = gathers ? -1 : 1;
+    for (int32_t i = index + step; i >= 0 && i < plan->n_placements; i += step) {
+        if (gathers ? all[i].launch >= all[index].launch : all[i].deadline <= all[index].deadline)
+            return true;
+        if (is_gather(plan, i) == gathers) return false;
+    }
+    return false;
 }
 
 struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, const int64_t *rows,
@@ -41,8 +50,9 @@ struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, con
     int32_t slot = next_slot(plan, index);
     if (slot < 0) return (struct weft_hold_reason){.by = WEFT_HELD_BY_WINDOW, .slot = -1};
     const struct weft_item *item = &plan->problem->items[plan->placements[index].item].item;
+    /* A block that holds nothing is at home in any row, also in one that is over the limit. */
     int64_t over = row_sum(rows, slot) + item->stair_bytes - plan->problem->memory_limit_bytes;
-    if (plan->problem->memory_limit_bytes != INT64_MAX && over > 0)
+    if (item->stair_bytes > 0 && over > 0)
         return (struct weft_hold_reason){WEFT_HELD_BY_MEMORY, slot, over};
     if (held_by_order(plan, index))
         return (struct weft_hold_reason){.by = WEFT_HELD_BY_ORDER, .slot = slot};
@@ -107,7 +117,27 @@ static void explain_channel(const struct weft_plan *plan, const int64_t *rows,
     weft_table_finish(&table);
 }
 
-/* Channel time and largest bytes of each unit under its policy. */
+/* What the items of a unit under its policy come to. */
+struct unit_traffic {
+    int32_t n_blocks;    /* of each item; 0 when nothing of the unit moves */
+    int64_t block_bytes; /* of the item with the largest */
+    int64_t channel_ns;
+};
+
+static struct unit_traffic sum_traffic(const struct weft_plan *plan, int32_t unit)
+{
+    struct unit_traffic sum = {0};
+    for (int32_t i = 0; i < plan->problem->n_items; i++) {
+        const struct weft_problem_item *of = &plan->problem->items[i];
+        if (of->item.unit != unit || !weft_problem_needs(plan->problem, plan->policies, i))
+            continue;
+        sum.n_blocks = of->item.n_blocks;
+        if (of->item.block_bytes > sum.block_bytes) sum.block_bytes = of->item.block_bytes;
+        sum.channel_ns += of->block_ns * of->item.n_blocks;
+    }
+    return sum;
+}
+
 static void explain_units(const struct weft_plan *plan, struct weft_text *out)
 {
     static const char *const head[] = {"unit", "policy", "blocks", "of", "channel", "update"};
@@ -118,21 +148,12 @@ static void explain_units(const struct weft_plan *plan, struct weft_text *out)
         weft_table_cell(&table, "%s", head[i]);
     for (int32_t u = 0; u < plan->problem->n_units; u++) {
         const struct weft_problem_unit *unit = &plan->problem->units[u];
-        int64_t channel_ns = 0, block_bytes = 0;
-        int32_t n_blocks = 0;
-        for (int32_t i = 0; i < plan->problem->n_items; i++) {
-            const struct weft_problem_item *item = &plan->problem->items[i];
-            if (item->item.unit != u) continue;
-            n_blocks = item->item.n_blocks;
-            block_bytes = item->item.block_bytes;
-            if (item->item.policies >> plan->policies[u] & 1)
-                channel_ns += item->block_ns * n_blocks;
-        }
+        struct unit_traffic traffic = sum_traffic(plan, u);
         weft_table_cell(&table, "%s", unit->name);
         weft_table_cell(&table, "%s", weft_policy_name(plan->policies[u]));
-        weft_table_cell(&table, "%d", n_blocks);
-        weft_table_cell(&table, "%s", weft_units_show_bytes(block_bytes, a));
-        weft_table_cell(&table, "%s", weft_units_show_ns(channel_ns, a));
+        weft_table_cell(&table, "%d", traffic.n_blocks);
+        weft_table_cell(&table, "%s", weft_units_show_bytes(traffic.block_bytes, a));
+        weft_table_cell(&table, "%s", weft_units_show_ns(traffic.channel_ns, a));
         weft_table_cell(&table, "%s", weft_units_show_ns(unit->update_ns[plan->policies[u]], a));
     }
     weft_table_render(&table, 2, out);
@@ -180,8 +201,10 @@ void weft_explain_json(const struct weft_plan *plan, struct weft_json_writer *wr
         weft_json_put_string(writer, "launch", plan->problem->slot_names[placement->launch]);
         weft_json_put_string(writer, "deadline", plan->problem->slot_names[placement->deadline]);
         weft_json_put_string(writer, "held_by", reason_texts[reason.by]);
-        if (reason.by == WEFT_HELD_BY_MEMORY)
+        if (reason.by == WEFT_HELD_BY_MEMORY) {
+            weft_json_put_string(writer, "full_slot", plan->problem->slot_names[reason.slot]);
             weft_json_put_integer(writer, "missing_bytes", reason.missing_bytes);
+        }
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);

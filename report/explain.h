@@ -19,15 +19,19 @@ enum weft_hold_back {
 
 struct weft_hold_reason {
     enum weft_hold_back by;
-    int32_t slot;          /* MEMORY: the row that would overflow */
-    int64_t missing_bytes; /* MEMORY: by how much */
+    int32_t slot;          /* that the step would add to its flight; -1 for WINDOW */
+    int64_t missing_bytes; /* MEMORY: by how much that slot's row would exceed the limit; else 0 */
 };
 
-/* Of placement `index`; `rows` are weft_plan_rows. */
+/* Of placement `index` of a plan in normal form; `rows` are weft_plan_rows. The first of the enum
+ * that applies: a block that neither its window nor memory holds may still be held by the order. */
 struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, const int64_t *rows,
                                                int32_t index);
 
+/* Two tables: what each unit costs a step, and the channel in order, equal neighbours folded. */
 void weft_explain(const struct weft_plan *plan, struct weft_text *out);
+/* The channel as one JSON array with an object a block; one that memory holds has `full_slot` and
+ * `missing_bytes`. */
 void weft_explain_json(const struct weft_plan *plan, struct weft_json_writer *writer);
 
 #endif

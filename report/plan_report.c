@@ -1,6 +1,7 @@
 #include "report/plan_report.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "report/table.h"
@@ -48,7 +49,10 @@ void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_
     char shown[WEFT_UNITS_TEXT_BYTES];
     int64_t sum = 0;
     weft_table_init(&table, "lr");
-    weft_table_cell(&table, "memory at the peak, slot %s", plan->problem->slot_names[slot]);
+    weft_table_cell(&table, "%s %s",
+                    slot == plan->prediction.peak_slot ? "memory at the peak, slot"
+                                                       : "memory in slot",
+                    plan->problem->slot_names[slot]);
     weft_table_cell(&table, "bytes");
     for (int i = 0; i < WEFT_CATEGORY_COUNT; i++) {
         weft_table_cell(&table, "%s", weft_category_text((enum weft_category)i));
@@ -61,19 +65,60 @@ void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_
     weft_table_finish(&table);
 }
 
+/* Breaks a list behind its commas into lines that end by column 100, where its words let it. */
+static void add_wrapped(struct weft_text *out, const char *list, size_t indent)
+{
+    const size_t width = 100;
+    size_t column = indent;
+    for (;;) {
+        const char *end = strstr(list, ", ");
+        size_t word = end ? (size_t)(end - list) + 1 : strlen(list);
+        if (column > indent && column + 1 + word > width) {
+            weft_text_addf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            weft_text_add(out, " ");
+            column++;
+        }
+        weft_text_append(out, list, word);
+        column += word;
+        if (!end) return;
+        list = end + 2;
+    }
+}
+
 static void report_limit(const struct weft_plan *plan, struct weft_text *out)
 {
     char total[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES], peak[WEFT_UNITS_TEXT_BYTES];
     const struct weft_prediction *p = &plan->prediction;
     weft_units_show_bytes(p->total_bytes, total);
     weft_units_show_bytes(p->peak_bytes, peak);
-    if (plan->problem->memory_limit_bytes == INT64_MAX) {
+    bool limited = plan->problem->memory_limit_bytes != INT64_MAX;
+    weft_units_show_bytes(plan->problem->memory_limit_bytes, limit);
+    if (p->total_bytes == 0) {
+        weft_text_addf(out, "memory    largest row %s a rank, not packed; %s%s\n", peak,
+                       limited ? "limit " : "no limit given", limited ? limit : "");
+        return;
+    }
+    if (!limited) {
         weft_text_addf(out, "memory    %s a rank (largest row %s), no limit given\n", total, peak);
         return;
     }
-    weft_units_show_bytes(plan->problem->memory_limit_bytes, limit);
     weft_text_addf(out, "memory    %s a rank of %s; largest row %s, packing costs %.2f %%\n", total,
                    limit, peak, share(p->total_bytes - p->peak_bytes, p->peak_bytes));
+}
+
+static void report_policies(const struct weft_plan *plan, struct weft_text *out)
+{
+    static const char head[] = "policies  ";
+    struct weft_text list;
+    weft_text_init(&list);
+    weft_report_policies(plan, &list);
+    weft_text_add(out, head);
+    add_wrapped(out, weft_text_chars(&list), sizeof head - 1);
+    weft_text_add(out, "\n");
+    if (!weft_text_ok(&list)) out->failed = true;
+    weft_text_finish(&list);
 }
 
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
@@ -82,9 +127,8 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
     const struct weft_prediction *p = &plan->prediction;
     weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
                    (long long)plan->problem->ranks, plan->problem->profile_source);
-    weft_text_addf(out, "policies  ");
-    weft_report_policies(plan, out);
-    weft_text_addf(out, "\nstep      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
+    report_policies(plan, out);
+    weft_text_addf(out, "step      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
                    weft_units_show_ns(p->compute_ns, b));
     weft_text_addf(out, "communication %s, of which %s exposed\n",
                    weft_units_show_ns(p->channel_ns, a), weft_units_show_ns(p->exposed_ns, b));

@@ -8,17 +8,18 @@
 #include "plan/plan.h"
 #include "plan/program.h"
 
-/* A paragraph and two tables: prediction with bound, gap and the solver's own words; policies by
- * unit with runs of equal ones folded; memory by category at the peak. */
+/* A paragraph and a table: policies by unit with runs of equal ones folded, prediction with bound,
+ * gap and the solver's own words; memory by category at the peak. The plan is predicted; before it
+ * is lowered nothing is said of packing. */
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out);
 
 /* The same figures as one JSON object. */
 void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer);
 
-/* "h.0..h.3 fsdp, h.4 sdp": policies with neighbours of the same one folded. */
+/* "h.0..h.3 fsdp, h.4 sdp": policies with neighbours of the same one folded, on one line. */
 void weft_report_policies(const struct weft_plan *plan, struct weft_text *out);
 
-/* Bytes by category in one slot of the plan. */
+/* Bytes by category in one slot of the plan, a table. */
 void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_text *out);
 
 #endif

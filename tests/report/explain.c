@@ -1,0 +1,295 @@
+#include "report/explain.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/placement.h"
+#include "tests/plan/random_model.h"
+#include "tests/report/small_plan.h"
+
+enum { CASES = 60 };
+
+static void expect(int64_t limit_bytes, int32_t index, enum weft_hold_back by, int32_t slot,
+                   int64_t missing_bytes)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = limit_bytes;
+    struct weft_plan *plan = small_plan(&problem);
+    int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
+    weft_plan_rows(plan, rows);
+    struct weft_hold_reason reason = weft_explain_placement(plan, rows, index);
+    cr_assert_eq(reason.by, by, "block %d: held by %d", (int)index, (int)reason.by);
+    cr_assert_eq(reason.slot, slot, "block %d: slot %d", (int)index, (int)reason.slot);
+    cr_assert_eq(reason.missing_bytes, missing_bytes);
+    weft_plan_destroy(plan);
+}
+
+/* To the byte: one less than what fits is missing one. */
+Test(explain, memory_holds_by_what_is_missing)
+{
+    expect(1199, 0, WEFT_HELD_BY_MEMORY, 1, 1);
+    expect(1200, 0, WEFT_HELD_BY_CHOICE, 1, 0);
+    expect(1250, 2, WEFT_HELD_BY_MEMORY, 2, 50);
+    expect(1299, 2, WEFT_HELD_BY_MEMORY, 2, 1);
+    expect(1300, 2, WEFT_HELD_BY_CHOICE, 2, 0);
+    expect(1499, 5, WEFT_HELD_BY_MEMORY, 7, 1);
+    expect(1500, 5, WEFT_HELD_BY_CHOICE, 7, 0);
+}
+
+Test(explain, order_holds_behind_and_ahead)
+{
+    expect(1700, 1, WEFT_HELD_BY_ORDER, 1, 0);
+    expect(1700, 3, WEFT_HELD_BY_ORDER, 2, 0);
+    expect(1700, 4, WEFT_HELD_BY_ORDER, 7, 0);
+    expect(1199, 1, WEFT_HELD_BY_MEMORY, 1, 1); /* neither room nor turn: room is said first */
+}
+
+Test(explain, windows_hold_whatever_the_limit)
+{
+    expect(1, 6, WEFT_HELD_BY_WINDOW, -1, 0);
+    expect(INT64_MAX, 7, WEFT_HELD_BY_WINDOW, -1, 0);
+}
+
+Test(explain, without_a_limit_memory_holds_nothing)
+{
+    for (int32_t i = 0; i < 6; i++) {
+        bool first = i == 0 || i == 2 || i == 5;
+        expect(INT64_MAX, i, first ? WEFT_HELD_BY_CHOICE : WEFT_HELD_BY_ORDER,
+               i < 2   ? 1
+               : i < 4 ? 2
+                       : 7,
+               0);
+    }
+}
+
+/* Under dp the reduction's bytes are held all step: its row is over the limit wherever it ends. */
+Test(explain, memory_does_not_hold_what_holds_none)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 500;
+    static const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_DP};
+    static const struct weft_move moves[] = {
+        {B_ALL_REDUCE, 6}, {B_ALL_REDUCE, 6}, {A_ALL_REDUCE, 7}, {A_ALL_REDUCE, 7}};
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_plan_create(&problem, "test", policies, moves, 4, &plan, &err), WEFT_OK);
+    int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
+    weft_plan_rows(plan, rows);
+    cr_assert_eq(weft_explain_placement(plan, rows, 0).by, WEFT_HELD_BY_ORDER);
+    cr_assert_eq(weft_explain_placement(plan, rows, 1).by, WEFT_HELD_BY_CHOICE);
+    weft_plan_destroy(plan);
+}
+
+static int64_t row_total(const int64_t *rows, int32_t slot)
+{
+    int64_t total = 0;
+    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+        total += rows[slot * WEFT_CATEGORY_COUNT + c];
+    return total;
+}
+
+/* What happens when the block is really moved: out of its window, over the limit, back into its
+ * place by normal form, or nothing. */
+static struct weft_hold_reason move_it(struct weft_plan *plan, int32_t index, int64_t *rows,
+                                       struct weft_placement *normal)
+{
+    struct weft_placement *at = &plan->placements[index], was = *at;
+    const struct weft_item *item = &plan->problem->items[at->item].item;
+    struct weft_hold_reason reason = {.by = WEFT_HELD_BY_CHOICE, .slot = -1};
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t slot = gathers ? at->launch - 1 : at->deadline;
+    if (slot < item->first || slot > item->last) {
+        reason.by = WEFT_HELD_BY_WINDOW;
+        return reason;
+    }
+    reason.slot = slot;
+    if (gathers) {
+        at->launch--;
+    } else {
+        at->deadline++;
+    }
+    weft_plan_rows(plan, rows);
+    int64_t over = row_total(rows, slot) - plan->problem->memory_limit_bytes;
+    memcpy(normal, plan->placements, (size_t)plan->n_placements * sizeof *normal);
+    weft_placements_normalise(plan->problem, normal, plan->n_placements);
+    if (over > 0 && item->stair_bytes > 0) {
+        reason.by = WEFT_HELD_BY_MEMORY;
+        reason.missing_bytes = over;
+    } else if (normal[index].launch != at->launch || normal[index].deadline != at->deadline) {
+        reason.by = WEFT_HELD_BY_ORDER;
+    }
+    *at = was;
+    return reason;
+}
+
+/* True when the neighbour in the channel is of the other kind and does not hold it itself. */
+static bool holder_is_further(const struct weft_plan *plan, int32_t index)
+{
+    const struct weft_placement *all = plan->placements;
+    if (plan->problem->items[all[index].item].item.kind == WEFT_ALL_GATHER)
+        return all[index - 1].launch < all[index].launch;
+    return all[index + 1].deadline > all[index].deadline;
+}
+
+static void compare(struct weft_plan *plan, int32_t seen[WEFT_HELD_COUNT], int32_t *further)
+{
+    size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = calloc(n, sizeof *rows), *moved = calloc(n, sizeof *moved);
+    struct weft_placement *normal = calloc((size_t)plan->n_placements + 1, sizeof *normal);
+    cr_assert(rows && moved && normal);
+    weft_plan_rows(plan, rows);
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        struct weft_hold_reason said = weft_explain_placement(plan, rows, i);
+        struct weft_hold_reason found = move_it(plan, i, moved, normal);
+        cr_assert_eq(said.by, found.by, "block %d: said %d, found %d", (int)i, (int)said.by,
+                     (int)found.by);
+        cr_assert_eq(said.slot, found.slot);
+        cr_assert_eq(said.missing_bytes, found.missing_bytes);
+        seen[said.by]++;
+        if (said.by == WEFT_HELD_BY_ORDER && holder_is_further(plan, i)) ++*further;
+    }
+    free(normal);
+    free(moved);
+    free(rows);
+}
+
+Test(explain, reasons_are_what_moving_the_block_finds)
+{
+    int32_t seen[WEFT_HELD_COUNT] = {0}, further = 0;
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, seed);
+        const int64_t peak_bytes = plan->prediction.peak_bytes;
+        const int64_t limits[] = {INT64_MAX, peak_bytes, peak_bytes * 4 / 5, peak_bytes / 2};
+        for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+            random.stages.problem->memory_limit_bytes = limits[i];
+            compare(plan, seen, &further);
+        }
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+    for (int i = 0; i < WEFT_HELD_COUNT; i++)
+        cr_expect(seen[i] > 50, "reason %d was seen %d times", i, (int)seen[i]);
+    cr_expect(further > 0, "no block was held across one of the other kind");
+}
+
+static void expect_text(const struct weft_plan *plan, const char *text)
+{
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_explain(plan, &out);
+    cr_assert(weft_text_ok(&out));
+    cr_assert_str_eq(weft_text_chars(&out), text);
+    weft_text_finish(&out);
+}
+
+Test(explain, text_folds_equal_blocks)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 1250;
+    struct weft_plan *plan = small_plan(&problem);
+    expect_text(plan,
+                "what each unit costs a step\n"
+                "  unit  policy  blocks     of  channel  update\n"
+                "  a     sdp          2  100 B  2.40 us  200 ns\n"
+                "  b     sdp          2  100 B  2.40 us  200 ns\n"
+                "\n"
+                "the channel, in order\n"
+                "  unit  moves           blocks     launched at  due before  held there by\n"
+                "  a     all_gather      0 of 2     fill         F:a         nothing\n"
+                "  a     all_gather      1 of 2     fill         F:a         channel order\n"
+                "  b     all_gather      0..1 of 2  F:a          F:b         memory: 50 B short in"
+                " fill\n"
+                "  b     reduce_scatter  0..1 of 2  B:a          drain       memory: 250 B short in"
+                " drain\n"
+                "  a     reduce_scatter  0..1 of 2  drain        norm        window\n");
+    weft_plan_destroy(plan);
+}
+
+/* What a unit moves is what its policy needs: the larger blocks of another policy do not count, and
+ * a unit of which nothing moves has no blocks. */
+Test(explain, units_show_what_their_policy_moves)
+{
+    struct weft_problem problem = small_problem();
+    problem.items[A_ALL_REDUCE].item.block_bytes = 5000;
+    problem.items[B_GATHER].item.block_bytes = 300;
+    problem.items[A_GATHER].item.policies = 0;
+    problem.items[A_REDUCE].item.policies = 0;
+    static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    static const struct weft_move moves[] = {
+        {B_GATHER, 2}, {B_GATHER, 2}, {B_REDUCE, 7}, {B_REDUCE, 7}};
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_plan_create(&problem, "test", policies, moves, 4, &plan, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_explain(plan, &out);
+    cr_assert(strstr(weft_text_chars(&out), "\n  a     sdp          0    0 B     0 ns  200 ns\n"));
+    cr_assert(strstr(weft_text_chars(&out), "\n  b     sdp          2  300 B  2.40 us  200 ns\n"));
+    weft_text_finish(&out);
+    weft_plan_destroy(plan);
+}
+
+Test(explain, long_names_stay_whole)
+{
+    static char name[1001];
+    memset(name, 'n', sizeof name - 1);
+    struct weft_problem problem = small_problem();
+    const char *was = problem.units[0].name;
+    problem.units[0].name = name;
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_explain(plan, &out);
+    size_t times = 0;
+    for (const char *at = weft_text_chars(&out); (at = strstr(at, name)); at += sizeof name - 1)
+        times++;
+    cr_assert_eq(times, 4, "once in the units' table, three times in the channel's");
+    weft_text_finish(&out);
+    weft_plan_destroy(plan);
+    problem.units[0].name = was;
+}
+
+Test(explain, json_has_an_object_a_block)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 1250;
+    problem.units[0].name = "a \"\xC3\xA9\"\n";
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_text out;
+    struct weft_json_writer writer;
+    struct weft_json *document = NULL;
+    struct weft_error err = {0};
+    weft_text_init(&out);
+    weft_json_writer_init(&writer, &out, 2);
+    weft_explain_json(plan, &writer);
+    enum weft_status status =
+        weft_json_parse(weft_text_chars(&out), out.length, "explain", &document, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    const struct weft_json_value *root = weft_json_root(document);
+    cr_assert_eq(weft_json_count(root), 8);
+    static const char *const held_by[] = {"nothing", "channel order", "memory", "memory",
+                                          "memory",  "memory",        "window", "window"};
+    const struct weft_json_value *block = weft_json_first(root);
+    for (int i = 0; i < 8; i++, block = weft_json_next(block)) {
+        const char *unit, *by, *slot = NULL;
+        int64_t missing_bytes = -1;
+        cr_assert(weft_json_string(weft_json_member(block, "unit"), &unit));
+        cr_assert(weft_json_string(weft_json_member(block, "held_by"), &by));
+        cr_assert_str_eq(unit, problem.units[i >= 2 && i < 6].name);
+        cr_assert_str_eq(by, held_by[i]);
+        bool memory = i >= 2 && i < 6;
+        cr_assert_eq(weft_json_string(weft_json_member(block, "full_slot"), &slot), memory);
+        cr_assert_eq(weft_json_integer(weft_json_member(block, "missing_bytes"), &missing_bytes),
+                     memory);
+        if (!memory) continue;
+        cr_assert_str_eq(slot, i < 4 ? "fill" : "drain");
+        cr_assert_eq(missing_bytes, i < 4 ? 50 : 250);
+    }
+    weft_json_destroy(document);
+    weft_text_finish(&out);
+    weft_plan_destroy(plan);
+}

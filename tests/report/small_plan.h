@@ -1,0 +1,27 @@
+/* The plan of the small problem that both report tests look at: every block as late (gathers) or as
+ * early (reductions) as its window lets it. Rows are 1200 1100 1200 1400 1400 1600 1700 1400 1200;
+ * a block holds 100 bytes. */
+#ifndef WEFT_TESTS_REPORT_SMALL_PLAN_H
+#define WEFT_TESTS_REPORT_SMALL_PLAN_H
+
+#include <criterion/criterion.h>
+
+#include "plan/plan.h"
+#include "tests/plan/small_problem.h"
+
+/* Predicted, not lowered. The caller destroys it before the problem. */
+static inline struct weft_plan *small_plan(const struct weft_problem *problem)
+{
+    static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    static const struct weft_move moves[] = {{A_GATHER, 2}, {A_GATHER, 2}, {B_GATHER, 3},
+                                             {B_GATHER, 3}, {B_REDUCE, 6}, {B_REDUCE, 6},
+                                             {A_REDUCE, 7}, {A_REDUCE, 7}};
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_plan_create(problem, "test", policies, moves, 8, &plan, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK, "%s", err.text);
+    return plan;
+}
+
+#endif

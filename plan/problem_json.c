@@ -258,6 +258,7 @@ static enum weft_status need_array(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
+/* The holds are at reader->place, which is where it stands again afterwards. */
 static enum weft_status read_holds(struct reader *reader, const struct weft_json_value *object,
                                    const char *name, struct weft_hold **out, int32_t *count)
 {
@@ -265,13 +266,17 @@ static enum weft_status read_holds(struct reader *reader, const struct weft_json
     void *room;
     WEFT_TRY(need_array(reader, object, name, sizeof **out, &it, &room, count));
     *out = room;
-    for (struct weft_hold *hold = room; it != NULL; it = weft_json_next(it), hold++) {
+    size_t length = strlen(reader->place);
+    for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
+        struct weft_hold *hold = &(*out)[i];
+        snprintf(reader->place + length, sizeof reader->place - length, ".%s[%d]", name, i);
         WEFT_TRY(known(reader, it, hold_names));
         WEFT_TRY(need_category(reader, it, &hold->category));
         WEFT_TRY(need_int32(reader, it, "first", 0, &hold->first));
         WEFT_TRY(need_int32(reader, it, "last", 0, &hold->last));
         WEFT_TRY(need_size(reader, it, "bytes", &hold->bytes));
     }
+    reader->place[length] = '\0';
     return WEFT_OK;
 }
 
@@ -336,10 +341,12 @@ static enum weft_status read_units(struct reader *reader, const struct weft_json
         WEFT_TRY(weft_json_need(it, reader->place, "holds", WEFT_JSON_OBJECT, &holds, reader->err));
         WEFT_TRY(known(reader, times, policy_names));
         WEFT_TRY(known(reader, holds, policy_names));
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++)
+            WEFT_TRY(need_size(reader, times, policy_names[p], &unit->update_ns[p]));
+        snprintf(reader->place, sizeof reader->place, "%s.units[%d].holds", where, u);
         for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            const char *name = policy_names[p];
-            WEFT_TRY(need_size(reader, times, name, &unit->update_ns[p]));
-            WEFT_TRY(read_holds(reader, holds, name, &unit->holds[p], &unit->n_holds[p]));
+            WEFT_TRY(
+                read_holds(reader, holds, policy_names[p], &unit->holds[p], &unit->n_holds[p]));
         }
     }
     return WEFT_OK;
@@ -411,7 +418,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
     WEFT_TRY(read_slots(reader, value, where));
     WEFT_TRY(read_units(reader, value, where));
-    snprintf(reader->place, sizeof reader->place, "%s.common", where);
+    snprintf(reader->place, sizeof reader->place, "%s", where);
     WEFT_TRY(read_holds(reader, value, "common", &problem->common, &problem->n_common));
     WEFT_TRY(read_items(reader, value, where));
     return weft_problem_check(problem, where, reader->err);

@@ -66,6 +66,9 @@ void weft_problem_destroy(struct weft_problem *problem);
 
 /* Integers of a problem and sums of them are at most this, which JSON readers hold exactly. */
 #define WEFT_PROBLEM_MOST (INT64_C(9007199254740991))
+/* Blocks of all items of a problem are at most this, so that whatever is made of them (a program's
+ * instructions, operands, pieces) can be numbered with 32 bits. */
+enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
 
 /* WEFT_OK when every index, window and sum of the problem is in its range and its slots make a
  * period; else WEFT_E_DATA with `where` and the place. Whatever makes a problem calls it, so that

@@ -187,13 +187,19 @@ static enum weft_status check_items(struct checker *checker)
                              "%s: items[%d] is not behind items[%d] in order of unit, kind, gather",
                              checker->where, i, i - 1);
         }
+        checker->blocks += item->n_blocks;
+        if (checker->blocks > WEFT_PROBLEM_MOST_BLOCKS) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: items[%d]: with its %d blocks there are more than %d; make "
+                             "blocks larger (plan.block_size) or fewer (plan.blocks)",
+                             checker->where, i, item->n_blocks, WEFT_PROBLEM_MOST_BLOCKS);
+        }
         int64_t bytes, ns, moved;
         bool fits = weft_checked_mul(item->n_blocks, item->stair_bytes, &bytes) &&
                     weft_checked_mul(item->n_blocks, problem->items[i].block_ns, &ns) &&
                     weft_checked_mul(item->n_blocks, item->block_bytes, &moved) &&
                     moved <= WEFT_PROBLEM_MOST && add_within(&checker->bytes, bytes) &&
-                    add_within(&checker->ns, ns) && add_within(&checker->blocks, item->n_blocks) &&
-                    checker->blocks <= INT32_MAX;
+                    add_within(&checker->ns, ns);
         if (!fits) {
             return weft_fail(checker->err, WEFT_E_DATA,
                              "%s: items[%d]: %d blocks of %" PRId64 " bytes, held %" PRId64

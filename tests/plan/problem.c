@@ -99,6 +99,9 @@ Test(problem, items)
     item->n_blocks = 0;
     refused(&problem, "n_blocks");
     *item = good;
+    item->n_blocks = WEFT_PROBLEM_MOST_BLOCKS;
+    refused(&problem, "there are more than 16777216; make blocks larger");
+    *item = good;
     item->policies = 0;
     refused(&problem, "no policies");
     *item = good;

@@ -151,14 +151,23 @@ static enum weft_status fail_numeric(const struct run *run, int64_t step,
                      step, result->loss, result->norm, unit, weft_train_lr(run->train, step));
 }
 
-/* Memory as the system counts it, on the steps where it could have grown. */
-static void look_at_memory(struct run *run, int64_t step)
+/* Memory as the system counts it, on the steps where it could have grown. The plan holds the arena
+ * to the limit; what is outside it was measured, or was only said, and is held to it here. */
+static enum weft_status look_at_memory(struct run *run, int64_t step, struct weft_error *err)
 {
     bool power = (step & (step - 1)) == 0;
-    if (!power && step != run->train->steps) return;
-    int64_t bytes =
-        weft_measure_anonymous_bytes() + weft_comm_arena_resident_bytes(run->options->comm);
+    if (!power && step != run->train->steps) return WEFT_OK;
+    int64_t outside_bytes = weft_measure_anonymous_bytes();
+    int64_t bytes = outside_bytes + weft_comm_arena_resident_bytes(run->options->comm);
     if (bytes > run->memory_bytes) run->memory_bytes = bytes;
+    int64_t limit_bytes = run->options->plan->problem->memory_limit_bytes;
+    if (bytes <= limit_bytes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "step %" PRId64 ": this rank holds %" PRId64
+                     " bytes, over the limit of %" PRId64 ": outside the arena %" PRId64
+                     ", where the plan counts %" PRId64
+                     " as base. Measure it with `weft profile`, or set cluster.base",
+                     step, bytes, limit_bytes, outside_bytes, run->options->program->base_bytes);
 }
 
 static enum weft_status do_step(struct run *run, int64_t step, struct weft_error *err)
@@ -186,7 +195,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     run->result.last_loss = result.loss;
     run->result.steps_done = step;
     run->result.stopped = result.stop && step < run->train->steps;
-    look_at_memory(run, step);
+    WEFT_TRY(look_at_memory(run, step, err));
     struct weft_step_line line = {
         .step = step,
         .steps = run->train->steps,

@@ -164,6 +164,14 @@ def shared_memory_exhausted(weft):
 
 
 @case
+def memory_that_nobody_counted_is_held_to_the_limit(weft):
+    """The plan counts no base here, and the libraries alone take more than is left."""
+    config = weft.write("run.json", tiny(cluster__memory_limit="2MiB"))
+    weft.expect(0, "plan", config)
+    weft.expect(78, "train", config, "--run", "run", says=["limit", "weft profile"])
+
+
+@case
 def run_directory_that_cannot_be_made(weft):
     weft.write("file", "in the way")
     config = weft.write("run.json", tiny())

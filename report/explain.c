@@ -88,7 +88,8 @@ static void explain_channel(const struct weft_plan *plan, const int64_t *rows,
 {
     static const char *const head[] = {"unit",        "moves",      "blocks",
                                        "launched at", "due before", "held there by"};
-    char blocks[32];
+    char blocks[48];
+    bool any_free = false;
     struct weft_table table;
     weft_table_init(&table, "llllll");
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
@@ -111,10 +112,15 @@ static void explain_channel(const struct weft_plan *plan, const int64_t *rows,
         weft_table_cell(&table, "%s", plan->problem->slot_names[placement->launch]);
         weft_table_cell(&table, "%s", plan->problem->slot_names[placement->deadline]);
         add_reason(plan, &reason, &table);
+        any_free |= reason.by == WEFT_HELD_BY_CHOICE;
         first = last + 1;
     }
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
+    /* The planner holds the whole layout to the limit, not the rows: a plan cannot say which. */
+    if (any_free)
+        weft_text_add(out, "  (nothing: its row has room; the block gains nothing there, or the "
+                           "arena had no layout\n  of it within the limit)\n");
 }
 
 /* What the items of a unit under its policy come to. */

@@ -13,7 +13,7 @@ enum weft_hold_back {
     WEFT_HELD_BY_WINDOW, /* the window ends there: update or release before it, use or norm after */
     WEFT_HELD_BY_MEMORY, /* one slot further a row would exceed the limit */
     WEFT_HELD_BY_ORDER,  /* the channel serves its neighbour first */
-    WEFT_HELD_BY_CHOICE, /* nothing: it would cost nothing there either */
+    WEFT_HELD_BY_CHOICE, /* none of these: it gains nothing there, or no layout was found */
     WEFT_HELD_COUNT
 };
 

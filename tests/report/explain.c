@@ -204,7 +204,23 @@ Test(explain, text_folds_equal_blocks)
                 " fill\n"
                 "  b     reduce_scatter  0..1 of 2  B:a          drain       memory: 250 B short in"
                 " drain\n"
-                "  a     reduce_scatter  0..1 of 2  drain        norm        window\n");
+                "  a     reduce_scatter  0..1 of 2  drain        norm        window\n"
+                "  (nothing: its row has room; the block gains nothing there, or the arena had no "
+                "layout\n"
+                "  of it within the limit)\n");
+    weft_plan_destroy(plan);
+}
+
+Test(explain, text_says_nothing_of_what_is_not_there)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 1100;
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_explain(plan, &out);
+    cr_assert_null(strstr(weft_text_chars(&out), "nothing"));
+    weft_text_finish(&out);
     weft_plan_destroy(plan);
 }
 

@@ -71,7 +71,9 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
     weft_session_drop_plan(session);
     WEFT_TRY(weft_plan_parse(bytes, length, source, &session->plan, err));
     WEFT_TRY(weft_plan_matches(session->plan, session->stages.problem, err));
+    WEFT_TRY(weft_plan_check_prediction(session->plan, err));
     WEFT_TRY(weft_program_lower(session->plan, &session->inputs, 0, &session->program, err));
+    WEFT_TRY(weft_program_check_prediction(session->program, session->plan, err));
     return check_program(session, err);
 }
 

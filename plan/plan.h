@@ -87,6 +87,12 @@ WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t l
  * lowering knows. */
 WEFT_MUST_USE enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *err);
 
+/* WEFT_OK when the prediction that a plan carries is what its placements give and its bound is not
+ * above its step; else WEFT_E_DATA with the first figure that is not. The arena's figures are the
+ * program's question: see weft_program_check_prediction. */
+WEFT_MUST_USE enum weft_status weft_plan_check_prediction(const struct weft_plan *plan,
+                                                          struct weft_error *err);
+
 /* (step - bound) / bound; 0 when there is no bound. */
 double weft_plan_gap(const struct weft_plan *plan);
 

@@ -1,5 +1,6 @@
 #include "plan/program.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 const char *weft_op_name(enum weft_op op)
@@ -62,4 +63,18 @@ int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer
         }
     }
     return -1;
+}
+
+enum weft_status weft_program_check_prediction(const struct weft_program *program,
+                                               const struct weft_plan *plan, struct weft_error *err)
+{
+    const struct weft_prediction *said = &plan->prediction;
+    int64_t total_bytes = program->base_bytes + program->arena_bytes;
+    if (plan->n_offsets == 0) return WEFT_OK;
+    if (said->arena_bytes == program->arena_bytes && said->total_bytes == total_bytes)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "the plan says that it takes %" PRId64 " bytes, of which %" PRId64
+                     " are its arena; its program takes %" PRId64 " and %" PRId64 ": plan again",
+                     said->total_bytes, said->arena_bytes, total_bytes, program->arena_bytes);
 }

@@ -137,6 +137,12 @@ WEFT_MUST_USE enum weft_status weft_program_keep_layout(const struct weft_progra
                                                         struct weft_plan *plan,
                                                         struct weft_error *err);
 
+/* WEFT_OK when the arena_bytes and total_bytes of a plan that brings addresses are those of its
+ * program; else WEFT_E_DATA. */
+WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_program *program,
+                                                             const struct weft_plan *plan,
+                                                             struct weft_error *err);
+
 /* Index of the buffer, or -1. */
 int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,
                             int32_t index, int32_t instance);

@@ -175,6 +175,21 @@ def plan_that_was_tampered_with(weft):
 
 
 @case
+def plan_that_promises_too_much(weft):
+    run = weft.write("run.json", tiny())
+    plan = plan_of(weft, tiny(), "a.json")
+    text = open(plan, encoding="utf-8").read()
+    for figure in json.loads(text)["prediction"]:
+        document = json.loads(text)
+        document["prediction"][figure] += 1 if document["prediction"][figure] == 0 else -1
+        weft.expect(65, "verify", weft.write("b.json", document), "--config", run,
+                    says=["the plan says", "plan again"])
+    document = json.loads(text)
+    document["bound"]["bound_ns"] = document["prediction"]["step_ns"] + 1
+    weft.expect(65, "verify", weft.write("b.json", document), says="no step is below")
+
+
+@case
 def output_that_cannot_be_written(weft):
     weft.expect(73, "plan", config_text(weft), "-o", weft.path("no/such/plan.json"),
                 says="no/such/plan.json")

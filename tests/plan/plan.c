@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/plan/random_model.h"
 #include "tests/plan/small_problem.h"
 
 static const enum weft_policy all_sdp[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
@@ -170,4 +171,42 @@ Test(plan, matches_its_problem_only)
     cr_assert(strstr(err.text, "plan it again") != NULL, "%s", err.text);
     weft_plan_destroy(plan);
     weft_plan_destroy(NULL);
+}
+
+Test(plan, prediction_is_what_placements_give)
+{
+    struct random_case random;
+    struct weft_error err = {0};
+    random_case_init(&random, 7);
+    struct weft_plan *plan = random_plan(&random, 0);
+    cr_assert_eq(weft_plan_check_prediction(plan, &err), WEFT_OK, "%s", err.text);
+    struct weft_prediction *said = &plan->prediction;
+    const struct {
+        const char *name;
+        int64_t *figure;
+    } figures[] = {{"step_ns", &said->step_ns},
+                   {"exposed_ns", &said->exposed_ns},
+                   {"compute_ns", &said->compute_ns},
+                   {"channel_ns", &said->channel_ns},
+                   {"peak_bytes", &said->peak_bytes}};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        ++*figures[i].figure;
+        err = (struct weft_error){0};
+        cr_assert_eq(weft_plan_check_prediction(plan, &err), WEFT_E_DATA);
+        cr_assert(strstr(err.text, figures[i].name) != NULL, "%s", err.text);
+        --*figures[i].figure;
+    }
+    said->peak_slot++;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_plan_check_prediction(plan, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "peak_slot") != NULL, "%s", err.text);
+    said->peak_slot--;
+    plan->bound_ns = said->step_ns;
+    cr_assert_eq(weft_plan_check_prediction(plan, &err), WEFT_OK);
+    plan->bound_ns++;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_plan_check_prediction(plan, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "no step is below") != NULL, "%s", err.text);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
 }

@@ -54,3 +54,29 @@ Test(program, dump_has_a_line_for_each)
     weft_plan_destroy(plan);
     random_case_finish(&random);
 }
+
+Test(program, prediction_of_the_arena)
+{
+    struct random_case random;
+    struct weft_error err = {0};
+    random_case_init(&random, 7);
+    struct weft_plan *plan = random_plan(&random, 0);
+    struct weft_program *program = random_program(&random, plan);
+    struct weft_prediction *said = &plan->prediction;
+    cr_assert_eq(weft_program_check_prediction(program, plan, &err), WEFT_OK);
+    cr_assert_eq(weft_program_keep_layout(program, plan, &err), WEFT_OK);
+    said->arena_bytes = program->arena_bytes;
+    said->total_bytes = program->arena_bytes + program->base_bytes;
+    cr_assert_eq(weft_program_check_prediction(program, plan, &err), WEFT_OK);
+    said->total_bytes--;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_program_check_prediction(program, plan, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "its program takes") != NULL, "%s", err.text);
+    said->total_bytes++;
+    said->arena_bytes--;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_program_check_prediction(program, plan, &err), WEFT_E_DATA);
+    weft_program_destroy(program);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}

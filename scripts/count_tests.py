@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Adds up meson test logs: count_tests.py BROKEN NAME=testlog.json...
+"""Adds up meson test logs: count_tests.py BROKEN NAME=testlog.json... [skipped=what:why]...
 
 Prints what failed, what was skipped with its reason, and 'N passed, N failed, N skipped', where a
 test is one meson test (a Criterion program counts once). BROKEN names stages that could not even run;
@@ -14,6 +14,9 @@ def main():
     passed, failed, skipped = 0, [f"{name} did not run" for name in broken], []
     for argument in sys.argv[2:]:
         stage, path = argument.split("=", 1)
+        if stage == "skipped":
+            skipped.append(path.replace(":", ": ").replace("-", " "))
+            continue
         with open(path, encoding="utf-8") as log:
             for line in log:
                 test = json.loads(line)

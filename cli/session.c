@@ -30,16 +30,7 @@ enum weft_status weft_session_stage(struct weft_session *session, struct weft_pr
     session->profile = profile;
     if (!profile) WEFT_TRY(weft_profile_resolve(session->config, &session->profile, err));
     WEFT_TRY(weft_stages_create(session->config, session->profile, &session->stages, err));
-    const struct weft_config *config = session->config;
-    session->inputs = (struct weft_lower_inputs){
-        .model = config->model,
-        .shards = session->stages.shards,
-        .period = session->stages.period,
-        .weigh = {.batch = weft_config_batch(config),
-                  .reduce = (enum weft_dtype)config->train.precision.reduce,
-                  .accumulate = (enum weft_dtype)config->train.precision.accumulate,
-                  .base_bytes = session->profile->base_bytes},
-    };
+    session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
     return WEFT_OK;
 }
 

@@ -125,6 +125,10 @@ struct weft_lower_inputs {
     const struct weft_period *period;
     struct weft_weigh_options weigh;
 };
+/* The inputs of the stages that a config and a profile made. They refer to stages and model. */
+struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
+                                              const struct weft_profile *profile,
+                                              const struct weft_stages *stages);
 WEFT_MUST_USE enum weft_status weft_program_lower(const struct weft_plan *plan,
                                                   const struct weft_lower_inputs *inputs,
                                                   int32_t effort, struct weft_program **out,

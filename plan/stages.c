@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/problem.h"
+#include "plan/program.h"
 
 /* What the pieces of a problem are made from. */
 struct builder {
@@ -22,6 +22,18 @@ static struct weft_weigh_options weigh_options(const struct weft_config *config,
         .reduce = (enum weft_dtype)config->train.precision.reduce,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .base_bytes = profile->base_bytes,
+    };
+}
+
+struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
+                                              const struct weft_profile *profile,
+                                              const struct weft_stages *stages)
+{
+    return (struct weft_lower_inputs){
+        .model = config->model,
+        .shards = stages->shards,
+        .period = stages->period,
+        .weigh = weigh_options(config, profile),
     };
 }
 

@@ -154,16 +154,7 @@ static void fill_stages(struct random_case *random)
     enum weft_status status =
         weft_stages_create(random->config, random->profile, &random->stages, &err);
     cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
-    const struct weft_train *train = &random->config->train;
-    random->inputs = (struct weft_lower_inputs){
-        .model = random->config->model,
-        .shards = random->stages.shards,
-        .period = random->stages.period,
-        .weigh = {.batch = weft_config_batch(random->config),
-                  .reduce = (enum weft_dtype)train->precision.reduce,
-                  .accumulate = (enum weft_dtype)train->precision.accumulate,
-                  .base_bytes = random->profile->base_bytes},
-    };
+    random->inputs = weft_lower_inputs_of(random->config, random->profile, &random->stages);
 }
 
 void random_case_init(struct random_case *random, uint64_t seed)

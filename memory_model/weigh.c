@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "spec/profile.h"
 
 static const struct {
     const char *key, *text;
@@ -103,6 +102,7 @@ static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
         WEFT_TRY(weft_layer_work(&w->model->layers[l], &w->options->batch, &works[l], err));
     int32_t n = 0;
     hold(w, holds, &n, WEFT_CATEGORY_BASE, 0, end, w->options->base_bytes);
+    /* One record to send, one to receive. */
     hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
     hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
     hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, period->forward[0], period->backward[0],

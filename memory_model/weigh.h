@@ -16,6 +16,7 @@
 #include "memory_model/period.h"
 #include "shard/shard.h"
 #include "spec/layer.h"
+#include "spec/profile.h"
 
 /* In this order wherever memory is shown. */
 #define WEFT_CATEGORY_MAP(X)                                                                       \
@@ -48,10 +49,6 @@ struct weft_hold {
 /* Every buffer starts at a multiple of this in the arena; sizes are rounded up to it here, so that
  * the rows count what the layout uses. */
 enum { WEFT_ARENA_ALIGN_BYTES = 256 };
-/* Of the record that ranks sum at the step's end (norm bins, loss, flags): one to send, one to
- * receive, both held all step as "communication". runtime/nn/norm.h fits its record in it. */
-enum { WEFT_AGREE_BYTES = 8192 };
-
 /* All blocks of one kind that one unit moves once: its `gather`-th AllGather, its ReduceScatter or
  * its AllReduce. A block is assigned a slot s in [first, last]:
  *   AllGather: launched at the start of s, used from the start of last + 1 on, and its bytes are

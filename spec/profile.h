@@ -24,6 +24,10 @@ struct weft_curve {
 /* Nanoseconds at x >= 0, at least 0; 0 for an empty curve. Rounded to nearest. */
 int64_t weft_curve_at(const struct weft_curve *curve, int64_t x);
 
+/* Of the record that ranks sum at the step's end (norm bins, loss, flags), which agree_ns is the
+ * time of. runtime/exec fits its record in it. */
+enum { WEFT_AGREE_BYTES = 8192 };
+
 enum weft_collective {
     WEFT_ALL_GATHER,
     WEFT_REDUCE_SCATTER,

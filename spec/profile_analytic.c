@@ -14,8 +14,7 @@ enum {
     POINTS = LAST_POINT - FIRST_POINT + 1,
     /* AdamW in f32 reads parameter, gradient and two moments and writes all but the gradient. */
     UPDATE_BYTES = 28,
-    NORM_BYTES = 4,    /* the gradient is read once, in f32 */
-    AGREE_BYTES = 8192 /* what ranks sum at the end of a step */
+    NORM_BYTES = 4 /* the gradient is read once, in f32 */
 };
 
 /* Where a missing figure would have come from, for messages. */
@@ -202,7 +201,7 @@ static enum weft_status fill_collectives(const struct figures *figures,
     struct network network;
     WEFT_TRY(find_network(figures, &network, err));
     network.passes = 2;
-    profile->agree_ns = to_ns(collective_s(AGREE_BYTES, &network));
+    profile->agree_ns = to_ns(collective_s(WEFT_AGREE_BYTES, &network));
     *analytic = true;
     return WEFT_OK;
 }

@@ -564,7 +564,7 @@ static void refuse_lowered(enum weft_policy policy, void (*spoiler)(struct subje
                            const char *word)
 {
     int spoilt = 0;
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < CASES / 4; seed++) {
         struct subject subject;
         subject_init_policy(&subject, seed, policy, spoiler);
         bool updates = false, any = false;
@@ -578,7 +578,7 @@ static void refuse_lowered(enum weft_policy policy, void (*spoiler)(struct subje
         }
         subject_finish(&subject);
     }
-    cr_assert_gt(spoilt, CASES / 4, "the test found next to nothing to spoil");
+    cr_assert_gt(spoilt, CASES / 16, "the test found next to nothing to spoil");
 }
 
 /* All gathers are moved to the slot. */

@@ -1,4 +1,4 @@
-#include <fcntl.h>
+#define _GNU_SOURCE /* memfd_create */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -68,15 +68,17 @@ static void look_at_kernels(struct checkup *checkup)
 
 static void look_at_shared_memory(struct checkup *checkup)
 {
-    char name[64];
-    snprintf(name, sizeof name, "/weft-doctor-%ld", (long)getpid());
-    int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (fd >= 0) {
-        shm_unlink(name);
-        close(fd);
-    }
-    note(checkup, "shared_memory", fd >= 0 ? HAS : LACKS,
-         fd >= 0 ? "local ranks can share an arena" : "local ranks need it: mount /dev/shm");
+    enum { PROBE_BYTES = 1 << 20 };
+    int fd = memfd_create("weft-doctor", 0);
+    void *bytes = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, PROBE_BYTES) == 0)
+        bytes = mmap(NULL, PROBE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    bool works = bytes != MAP_FAILED;
+    if (works) munmap(bytes, PROBE_BYTES);
+    if (fd >= 0) close(fd);
+    note(checkup, "shared_memory", works ? HAS : LACKS,
+         works ? "local ranks can share an arena"
+               : "local ranks share memory files (memfd_create), and none can be made here");
 }
 
 static void look_at_text(struct checkup *checkup)

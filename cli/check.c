@@ -26,11 +26,14 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_text_init(&out);
     weft_text_init(&problems);
     enum weft_status worst = WEFT_OK;
+    if (cli->json && cli->print && cli->n_operands > 1)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "check --print --json: one FILE at a time, for one JSON document");
     for (int32_t i = 0; i < cli->n_operands; i++) {
         enum weft_status status = check_one(cli, cli->operands[i], &out, &problems);
         if (worst == WEFT_OK) worst = status;
     }
-    if (cli->json && !cli->print) {
+    if (cli->json && (!cli->print || worst != WEFT_OK)) {
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, &out, 0);
         weft_json_begin_object(&writer);
@@ -53,7 +56,7 @@ const struct weft_command weft_command_check = {
     .summary = "validates configs; all problems at once",
     .details = "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
                "--print writes the resolved config, with every default filled in.",
-    .flags = "--print --memory-limit --planner --time-limit --gap",
+    .flags = "--print --set --ranks --seed --memory-limit --planner --time-limit --gap",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
     .run = run,

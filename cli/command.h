@@ -23,7 +23,9 @@ struct weft_cli {
     const char *output;                        /* -o */
     int64_t ranks;                             /* -n, --ranks; 0 = not given */
     bool json, quiet, verbose;
-    bool color;               /* resolved from --color, NO_COLOR and the terminal */
+    bool no_progress;         /* --progress=none */
+    bool color;               /* of messages: from --color, NO_COLOR and the terminal */
+    bool *emitted;            /* set once something was written to stdout; never NULL */
     const char *memory_limit; /* --memory-limit */
     const char *planner;
     const char *time_limit;
@@ -32,9 +34,8 @@ struct weft_cli {
     const char *config;        /* --config */
     const char *trace;         /* --trace FILE */
     const char *run_directory; /* --run */
-    const char *seed;
-    const char *clock; /* --clock wall|virtual */
-    const char *sweep; /* --sweep key=a,b,c */
+    const char *clock;         /* --clock wall|virtual */
+    const char *sweep;         /* --sweep key=a,b,c */
     bool print, program_dump, poison;
     char settings[8][256]; /* overrides that flags above stand for */
 };
@@ -58,13 +59,25 @@ extern const struct weft_command weft_command_demo, weft_command_check, weft_com
 /* All verbs, in the order of `weft help`; NULL at the end. The hidden ones come last. */
 extern const struct weft_command *const weft_commands[];
 
-/* Fills *cli from argv. WEFT_E_USAGE naming the flag and the nearest one that there is. */
+/* Fills *cli from argv; emitted stays what it is. WEFT_E_USAGE naming the flag and the nearest one
+ * that there is; then json is set when argv has --json anywhere. */
 WEFT_MUST_USE enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
                                               const struct weft_command **command,
                                               struct weft_error *err);
 
+/* WEFT_E_USAGE when flags change a config that the verb was not given (cli->config is NULL). */
+WEFT_MUST_USE enum weft_status weft_cli_need_config(const struct weft_cli *cli,
+                                                    struct weft_error *err);
+
 /* Writes all of `text` to stdout, or to cli->output when it was given. WEFT_E_IO, WEFT_E_CREATE. */
 WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
                                              const struct weft_text *text, struct weft_error *err);
+
+/* Of verbs that make a file: writes `file` where -o says, and `report` to stdout, unless -o is "-"
+ * and the file took its place. */
+WEFT_MUST_USE enum weft_status weft_cli_emit_file(const struct weft_cli *cli,
+                                                  const struct weft_text *file,
+                                                  const struct weft_text *report,
+                                                  struct weft_error *err);
 
 #endif

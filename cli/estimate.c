@@ -36,8 +36,11 @@ static enum weft_status estimate_one(const struct weft_cli *cli, const char *lab
 {
     struct weft_session session = {0};
     enum weft_status status = weft_session_read(cli, cli->operands[0], &session, err);
-    /* What each policy needs is the question, so the limit does not refuse any. */
-    if (status == WEFT_OK) session.config->cluster.memory_limit_bytes = 0;
+    /* What each policy needs is the question, so neither the limit nor the config refuses any. */
+    if (status == WEFT_OK) {
+        session.config->cluster.memory_limit_bytes = 0;
+        session.config->plan.policies = "dp,zero1,sdp,fsdp";
+    }
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     for (size_t i = 0; status == WEFT_OK && i < N_UNIFORM; i++) {
         status = weft_session_plan(&session, uniform[i], err);
@@ -116,9 +119,10 @@ const struct weft_command weft_command_estimate = {
     .usage = "CONFIG [--sweep path.key=a,b,c]",
     .summary = "memory by category and time for every policy, without a run",
     .details = "For each uniform policy the memory of a rank by category, the step time and the\n"
-               "exposed communication, by the config's profile or by its cluster's figures. The\n"
-               "memory limit is not applied. --sweep repeats it for each value of one key.",
-    .flags = "--sweep",
+               "exposed communication, by the config's profile or by its cluster's figures. Its\n"
+               "memory limit and plan.policies are not applied. --sweep repeats it for each value "
+               "of one key.",
+    .flags = "--sweep --set --ranks --seed",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

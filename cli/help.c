@@ -4,12 +4,15 @@
 
 static const char common_flags[] =
     "Common flags:\n"
-    "  --set path.key=value   change a key of the config, e.g. --set train.steps=10\n"
     "  -o FILE                write the result there instead of to standard output\n"
-    "  -n N, --ranks N        number of ranks (cluster.ranks)\n"
     "  --json                 exactly one JSON document on standard output (train: JSON Lines)\n"
     "  -q, -v                 quieter, more talkative\n"
-    "  --color=auto|always|never, --progress=auto|plain|none, --seed N\n";
+    "  --color=auto|always|never   of messages; auto: on a terminal, unless NO_COLOR is set\n"
+    "  --progress=auto|plain|none  lines about what is going on; none: only warnings and errors\n"
+    "Flags of verbs that read a config:\n"
+    "  --set path.key=value   change a key of the config, e.g. --set train.steps=10\n"
+    "  -n N, --ranks N        number of ranks (cluster.ranks)\n"
+    "  --seed N               train.seed and plan.seed\n";
 
 static void list_verbs(struct weft_text *out)
 {

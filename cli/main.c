@@ -1,10 +1,12 @@
 #include "cli/command.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
+#include "base/json.h"
 #include "base/log.h"
 
 const struct weft_command *const weft_commands[] = {
@@ -15,30 +17,77 @@ const struct weft_command *const weft_commands[] = {
     &weft_command_help,    &weft_command_rank,     NULL,
 };
 
+enum paint { PLAIN, YELLOW = 33, RED = 31 };
+
+static void say(const struct weft_cli *cli, enum paint paint, const char *what, const char *text)
+{
+    if (cli->color && paint != PLAIN)
+        fprintf(stderr, "\033[1;%dmweft:\033[0m %s%s\n", (int)paint, what, text);
+    else
+        fprintf(stderr, "weft: %s%s\n", what, text);
+}
+
 static void log_to_stderr(void *context, enum weft_log_level level, const char *text)
 {
     const struct weft_cli *cli = context;
     if (level == WEFT_LOG_DEBUG && !cli->verbose) return;
-    if (level == WEFT_LOG_INFO && cli->quiet) return;
-    fprintf(stderr, "weft: %s%s\n", level == WEFT_LOG_WARNING ? "warning: " : "", text);
+    if (level == WEFT_LOG_INFO && (cli->quiet || cli->no_progress)) return;
+    if (level == WEFT_LOG_WARNING)
+        say(cli, YELLOW, "warning: ", text);
+    else
+        say(cli, PLAIN, "", text);
 }
 
-static int finish(enum weft_status status, bool told_elsewhere, const struct weft_error *err)
+/* With --json whoever reads stdout gets one document also when there is no result. */
+static void say_as_json(enum weft_status status, const char *message)
 {
-    if (status == WEFT_OK && (fflush(stdout) != 0 || ferror(stdout))) {
-        fputs("weft: cannot write to standard output\n", stderr);
-        return weft_status_exit_code(WEFT_E_IO);
+    struct weft_text text;
+    struct weft_json_writer writer;
+    weft_text_init(&text);
+    weft_json_writer_init(&writer, &text, 0);
+    weft_json_begin_object(&writer);
+    weft_json_key(&writer, "error");
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "exit_code", weft_status_exit_code(status));
+    weft_json_put_string(&writer, "status", weft_status_text(status));
+    weft_json_put_string(&writer, "text", message);
+    weft_json_end_object(&writer);
+    weft_json_end_object(&writer);
+    if (weft_text_ok(&text)) puts(weft_text_chars(&text));
+    weft_text_finish(&text);
+}
+
+static int finish(const struct weft_cli *cli, enum weft_status status, bool told_elsewhere,
+                  const struct weft_error *err)
+{
+    const char *message = err->text[0] ? err->text : weft_status_text(status);
+    if (status != WEFT_OK && cli->json && !*cli->emitted) say_as_json(status, message);
+    bool written = fflush(stdout) == 0 && !ferror(stdout);
+    if (status == WEFT_OK && !written) {
+        status = WEFT_E_IO;
+        message = "cannot write to standard output";
     }
-    if (status != WEFT_OK && !told_elsewhere)
-        fprintf(stderr, "weft: %s\n", err->text[0] ? err->text : weft_status_text(status));
+    if (status != WEFT_OK && !told_elsewhere) say(cli, RED, "", message);
     return weft_status_exit_code(status);
+}
+
+/* A file opened later must not become a standard stream that was closed from the start: these stay
+ * as unusable as they were. */
+static void keep_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+    }
 }
 
 int main(int argc, char **argv)
 {
-    static struct weft_cli cli;
+    static bool emitted;
+    static struct weft_cli cli = {.emitted = &emitted};
     static struct weft_error err;
     const struct weft_command *command = NULL;
+    keep_standard_streams();
     /* A closed pipe is a write error like any other, with a message and an exit code. */
     signal(SIGPIPE, SIG_IGN);
     enum weft_status status = weft_cli_parse(argc, argv, &cli, &command, &err);
@@ -47,5 +96,5 @@ int main(int argc, char **argv)
         status = command->run(&cli, &err);
     }
     bool told_elsewhere = command && command->told_elsewhere && getenv("WEFT_ERROR_FD");
-    return finish(status, told_elsewhere, &err);
+    return finish(&cli, status, told_elsewhere, &err);
 }

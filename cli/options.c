@@ -3,11 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "cli/command.h"
 #include "spec/field.h"
 
-enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_RANKS, FLAG_SET, FLAG_COLOR, FLAG_PROGRESS };
+enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_RANKS, FLAG_SET, FLAG_SEED, FLAG_COLOR, FLAG_PROGRESS };
 
 struct flag {
     const char *name;
@@ -22,14 +21,14 @@ struct flag {
 
 static const struct flag flags[] = {
     {"--output", "-o", FLAG_TEXT, true, AT(output), NULL},
-    {"--set", NULL, FLAG_SET, true, 0, NULL},
-    {"--ranks", "-n", FLAG_RANKS, true, AT(ranks), NULL},
+    {"--set", NULL, FLAG_SET, false, 0, NULL},
+    {"--ranks", "-n", FLAG_RANKS, false, AT(ranks), NULL},
     {"--json", NULL, FLAG_BOOL, true, AT(json), NULL},
     {"--quiet", "-q", FLAG_BOOL, true, AT(quiet), NULL},
     {"--verbose", "-v", FLAG_BOOL, true, AT(verbose), NULL},
     {"--color", NULL, FLAG_COLOR, true, 0, NULL},
     {"--progress", NULL, FLAG_PROGRESS, true, 0, NULL},
-    {"--seed", NULL, FLAG_TEXT, true, AT(seed), "train.seed"},
+    {"--seed", NULL, FLAG_SEED, false, 0, NULL},
     {"--memory-limit", NULL, FLAG_TEXT, false, AT(memory_limit), "cluster.memory_limit"},
     {"--planner", NULL, FLAG_TEXT, false, AT(planner), "plan.planner"},
     {"--time-limit", NULL, FLAG_TEXT, false, AT(time_limit), "plan.time_limit"},
@@ -84,7 +83,7 @@ static enum weft_status unknown_flag(const char *argument, const struct weft_com
                      near ? "?" : "", command->name);
 }
 
-static enum weft_status keep_setting(struct weft_cli *cli, const struct flag *flag,
+static enum weft_status keep_setting(struct weft_cli *cli, const char *flag, const char *key,
                                      const char *value, struct weft_error *err)
 {
     int32_t at = 0;
@@ -92,10 +91,9 @@ static enum weft_status keep_setting(struct weft_cli *cli, const struct flag *fl
         at++;
     if (at == 8 || cli->n_overrides == WEFT_CLI_OVERRIDES)
         return weft_fail(err, WEFT_E_USAGE, "too many flags that change the config");
-    int length =
-        snprintf(cli->settings[at], sizeof cli->settings[at], "%s=%s", flag->setting, value);
+    int length = snprintf(cli->settings[at], sizeof cli->settings[at], "%s=%s", key, value);
     if (length < 0 || (size_t)length >= sizeof cli->settings[at])
-        return weft_fail(err, WEFT_E_USAGE, "%s: the value is too long", flag->name);
+        return weft_fail(err, WEFT_E_USAGE, "%s: the value is too long", flag);
     cli->overrides[cli->n_overrides++] = cli->settings[at];
     return WEFT_OK;
 }
@@ -135,7 +133,7 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct flag *flag
         return WEFT_OK;
     case FLAG_TEXT:
         *(const char **)target = value;
-        return flag->setting ? keep_setting(cli, flag, value, err) : WEFT_OK;
+        return flag->setting ? keep_setting(cli, flag->name, flag->setting, value, err) : WEFT_OK;
     case FLAG_RANKS:
         return parse_ranks(value, (int64_t *)target, err);
     case FLAG_SET:
@@ -145,12 +143,18 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct flag *flag
             return weft_fail(err, WEFT_E_USAGE, "--set: at most %d times", WEFT_CLI_OVERRIDES);
         cli->overrides[cli->n_overrides++] = value;
         return WEFT_OK;
+    case FLAG_SEED:
+        /* Of parameters and data, and of the planner `random`. */
+        WEFT_TRY(keep_setting(cli, flag->name, "train.seed", value, err));
+        return keep_setting(cli, flag->name, "plan.seed", value, err);
     case FLAG_COLOR:
         WEFT_TRY(parse_choice(flag->name, value, "auto", "always", "never", &choice, err));
         if (choice != 0) cli->color = choice == 1;
         return WEFT_OK;
     case FLAG_PROGRESS:
-        return parse_choice(flag->name, value, "auto", "plain", "none", &choice, err);
+        WEFT_TRY(parse_choice(flag->name, value, "auto", "plain", "none", &choice, err));
+        cli->no_progress = choice == 2;
+        return WEFT_OK;
     }
     return WEFT_OK;
 }
@@ -197,15 +201,28 @@ static enum weft_status parse_flag(int argc, char **argv, int *at,
     return apply_flag(cli, flag, argv[++*at], err);
 }
 
-enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
-                                const struct weft_command **out, struct weft_error *err)
+/* `weft VERB --help` is `weft help VERB`. */
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
+    return false;
+}
+
+static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
+                              const struct weft_command **out, struct weft_error *err)
 {
     const struct weft_command *command = NULL;
     WEFT_TRY(find_verb(argc, argv, &command, err));
     cli->program = argv[0];
     cli->verb = command->name;
     const char *no_color = getenv("NO_COLOR");
-    cli->color = isatty(STDOUT_FILENO) && !(no_color && no_color[0]);
+    cli->color = isatty(STDERR_FILENO) && !(no_color && no_color[0]);
+    if (asks_for_help(argc, argv)) {
+        *out = find_command("help");
+        if (command->summary) cli->operands[cli->n_operands++] = command->name;
+        return WEFT_OK;
+    }
     bool flags_end = false;
     for (int i = 2; i < argc; i++) {
         const char *argument = argv[i];
@@ -225,10 +242,18 @@ enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
     return WEFT_OK;
 }
 
-enum weft_status weft_cli_emit(const struct weft_cli *cli, const struct weft_text *text,
-                               struct weft_error *err)
+enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
+                                const struct weft_command **out, struct weft_error *err)
 {
-    if (!weft_text_ok(text)) return weft_fail_memory(err, "the output");
-    return weft_file_write(cli->output ? cli->output : "-", weft_text_chars(text), text->length,
-                           err);
+    enum weft_status status = parse(argc, argv, cli, out, err);
+    for (int i = 1; status != WEFT_OK && i < argc; i++)
+        cli->json = cli->json || strcmp(argv[i], "--json") == 0;
+    return status;
+}
+
+enum weft_status weft_cli_need_config(const struct weft_cli *cli, struct weft_error *err)
+{
+    if (cli->config || (cli->n_overrides == 0 && cli->ranks == 0)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE,
+                     "%s: flags that change the config need one: give --config CONFIG", cli->verb);
 }

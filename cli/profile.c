@@ -1,5 +1,3 @@
-#include "base/file.h"
-#include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
@@ -65,15 +63,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     if (status == WEFT_OK) {
         weft_profile_write(profile, &file);
         show(profile, &out);
-        if (cli->output)
-            status = weft_text_ok(&file)
-                         ? weft_file_write(cli->output, weft_text_chars(&file), file.length, err)
-                         : weft_fail_memory(err, "the profile");
-    }
-    if (status == WEFT_OK) {
-        struct weft_cli to_stdout = *cli;
-        to_stdout.output = NULL;
-        status = weft_cli_emit(&to_stdout, cli->json ? &file : &out, err);
+        status = weft_cli_emit_file(cli, &file, cli->json ? &file : &out, err);
     }
     weft_text_finish(&file);
     weft_text_finish(&out);
@@ -89,7 +79,7 @@ const struct weft_command weft_command_profile = {
     .details =
         "Starts the ranks of the config here and measures on all of them at once, so that\n"
         "what they share is in the figures. Name the file in cluster.profile to plan with it.",
-    .flags = "--memory-limit",
+    .flags = "--set --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

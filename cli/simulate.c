@@ -8,28 +8,31 @@
 #include "plan/trace.h"
 #include "report/plan_report.h"
 
-static enum weft_status write_trace(const struct weft_cli *cli, struct weft_error *err)
+/* The trace of the program that the config makes of the plan. */
+static enum weft_status write_trace(const struct weft_cli *cli, const struct weft_session *session,
+                                    struct weft_error *err)
 {
-    if (!cli->config)
-        return weft_fail(err, WEFT_E_USAGE,
-                         "--trace needs --config: instructions and addresses are lowered from the "
-                         "plan and the config that it was made for");
-    struct weft_session session = {0};
     struct weft_trace *trace = NULL;
     struct weft_text text;
+    WEFT_TRY(weft_simulate(session->program, &trace, err));
     weft_text_init(&text);
+    weft_trace_write_chrome(session->program, session->plan, trace, &text);
+    enum weft_status status =
+        weft_text_ok(&text) ? weft_file_write(cli->trace, weft_text_chars(&text), text.length, err)
+                            : weft_fail_memory(err, "the trace");
+    weft_text_finish(&text);
+    weft_trace_destroy(trace);
+    return status;
+}
+
+/* With --config the plan must be that config's, whether a trace is wanted or not. */
+static enum weft_status simulate_program(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_session session = {0};
     enum weft_status status = weft_session_read(cli, cli->config, &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
-    if (status == WEFT_OK) status = weft_simulate(session.program, &trace, err);
-    if (status == WEFT_OK) {
-        weft_trace_write_chrome(session.program, session.plan, trace, &text);
-        status = weft_text_ok(&text)
-                     ? weft_file_write(cli->trace, weft_text_chars(&text), text.length, err)
-                     : weft_fail_memory(err, "the trace");
-    }
-    weft_text_finish(&text);
-    weft_trace_destroy(trace);
+    if (status == WEFT_OK && cli->trace) status = write_trace(cli, &session, err);
     weft_session_close(&session);
     return status;
 }
@@ -40,6 +43,11 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     size_t length = 0;
     struct weft_plan *plan = NULL;
     struct weft_text out;
+    WEFT_TRY(weft_cli_need_config(cli, err));
+    if (cli->trace && !cli->config)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--trace needs --config: instructions and addresses are lowered from the "
+                         "plan and the config that it was made for");
     weft_text_init(&out);
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
@@ -51,7 +59,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         plan->prediction.arena_bytes = before.arena_bytes;
         plan->prediction.total_bytes = before.total_bytes;
     }
-    if (status == WEFT_OK && cli->trace) status = write_trace(cli, err);
+    if (status == WEFT_OK && cli->config) status = simulate_program(cli, err);
     if (status == WEFT_OK) {
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, &out, 2);
@@ -70,11 +78,13 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_simulate = {
     .name = "simulate",
-    .usage = "PLAN [--config CONFIG --trace trace.json]",
+    .usage = "PLAN [--config CONFIG [--trace trace.json]]",
     .summary = "replays a plan in the cost model",
     .details = "The same event-by-event replay that judges every planner. --trace writes a Chrome\n"
-               "trace (chrome://tracing, Perfetto) of the two streams and of memory by category.",
-    .flags = "--config --trace --memory-limit",
+               "trace (chrome://tracing, Perfetto) of the two streams and of memory by category. "
+               "With --config\n"
+               "the plan must be that config's.",
+    .flags = "--config --trace --set --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -1,5 +1,6 @@
 #include "cli/solver.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -7,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -50,12 +53,11 @@ const char *weft_solver_find(char *out, size_t capacity)
         self[n] = '\0';
         char *slash = strrchr(self, '/');
         if (slash) *slash = '\0';
-        static const char *const places[] = {"%s/weft-solve", "%s/../scheduler/weft-solve",
-                                             "%s/../libexec/weft/weft-solve",
-                                             "%s/../../scheduler/weft-solve"};
+        /* Beside this program, where it is installed, and in the build tree. */
+        static const char *const places[] = {"/weft-solve", "/../libexec/weft/weft-solve",
+                                             "/../scheduler/weft-solve"};
         for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-            const char *tail = places[i] + 2;
-            int length = snprintf(out, capacity, "%s%s", self, tail);
+            int length = snprintf(out, capacity, "%s%s", self, places[i]);
             if (length > 0 && (size_t)length < capacity && executable(out)) return out;
         }
     }
@@ -73,8 +75,11 @@ static void close_end(int *fd)
     *fd = -1;
 }
 
-static void run_child(const char *path, int pipes[3][2])
+static void run_child(const char *path, int pipes[3][2], pid_t parent)
 {
+    /* However weft ends, also by a signal, the solver ends with it. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
     dup2(pipes[0][0], STDIN_FILENO);
     dup2(pipes[1][1], STDOUT_FILENO);
     dup2(pipes[2][1], STDERR_FILENO);
@@ -97,16 +102,16 @@ static enum weft_status start(const char *path, struct child *child, struct weft
         for (int end = 0; ok && end < 2; end++)
             ok = fcntl(pipes[i][end], F_SETFD, FD_CLOEXEC) == 0;
     }
+    pid_t parent = getpid();
     pid_t pid = ok ? fork() : -1;
-    if (pid == 0) run_child(path, pipes);
+    if (pid == 0) run_child(path, pipes, parent);
     if (pid < 0) {
         int reason = errno;
         for (int i = 0; i < 3; i++) {
             close_end(&pipes[i][0]);
             close_end(&pipes[i][1]);
         }
-        return weft_fail(err, WEFT_E_SYSTEM, "weft-solve could not be started: %s",
-                         strerror(reason));
+        return weft_fail(err, WEFT_E_SYSTEM, "weft-solve cannot be started: %s", strerror(reason));
     }
     close(pipes[0][0]);
     close(pipes[1][1]);
@@ -116,7 +121,7 @@ static enum weft_status start(const char *path, struct child *child, struct weft
     return WEFT_OK;
 }
 
-/* What it says on stderr is kept for the message, at most NOTE_BYTES. */
+/* What it says on stderr is kept for the message, at most NOTE_BYTES and as one line. */
 static void read_note(struct child *child, char *note, size_t *length)
 {
     char bytes[NOTE_BYTES];
@@ -126,7 +131,9 @@ static void read_note(struct child *child, char *note, size_t *length)
         return;
     }
     for (ssize_t i = 0; i < n && *length + 1 < NOTE_BYTES; i++)
-        note[(*length)++] = bytes[i] == '\n' ? ' ' : bytes[i];
+        note[(*length)++] = bytes[i] == '\n'                   ? ' '
+                            : isprint((unsigned char)bytes[i]) ? bytes[i]
+                                                               : '?';
     note[*length] = '\0';
 }
 
@@ -167,18 +174,36 @@ static bool talk(struct child *child, const struct weft_text *question, int64_t 
     return true;
 }
 
+/* Waits for the end of a solver that has nothing more to say; false when `deadline_ns` came first,
+ * and it was killed. */
+static bool wait_for_end(pid_t pid, int64_t deadline_ns, int *wait_status)
+{
+    static const struct timespec look = {.tv_nsec = 5000000};
+    for (;;) {
+        pid_t ended = waitpid(pid, wait_status, WNOHANG);
+        if (ended == pid || (ended < 0 && errno != EINTR)) return true;
+        if (weft_clock_now_ns() >= deadline_ns) break;
+        nanosleep(&look, NULL);
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, wait_status, 0) < 0 && errno == EINTR) {
+    }
+    return false;
+}
+
+/* The scheduler tells what failed: "solver failed: " and these words. */
 static enum weft_status judge_exit(int wait_status, const char *path, const char *note,
                                    struct weft_error *err)
 {
     if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0) return WEFT_OK;
     const char *colon = note[0] ? ": " : "";
     if (WIFSIGNALED(wait_status))
-        return weft_fail(err, WEFT_E_INTERNAL, "solver crashed (%s, signal %d)%s%s", path,
+        return weft_fail(err, WEFT_E_INTERNAL, "crashed (%s, signal %d)%s%s", path,
                          WTERMSIG(wait_status), colon, note);
     if (WEXITSTATUS(wait_status) == 127)
-        return weft_fail(err, WEFT_E_ENVIRONMENT, "solver missing (%s cannot be executed)", path);
-    return weft_fail(err, WEFT_E_INTERNAL, "solver failed (%s, exit %d)%s%s", path,
-                     WEXITSTATUS(wait_status), colon, note);
+        return weft_fail(err, WEFT_E_ENVIRONMENT, "missing (%s cannot be executed)", path);
+    return weft_fail(err, WEFT_E_INTERNAL, "exit %d (%s)%s%s", WEXITSTATUS(wait_status), path,
+                     colon, note);
 }
 
 static enum weft_status converse(const char *path, const struct weft_text *question,
@@ -187,17 +212,15 @@ static enum weft_status converse(const char *path, const struct weft_text *quest
     struct child child = {.in = -1, .out = -1, .note = -1};
     WEFT_TRY(start(path, &child, err));
     int64_t patience_ns = KILL_FACTOR * time_ns + KILL_GRACE_S * INT64_C(1000000000);
+    int64_t deadline_ns = time_ns > 0 ? weft_clock_now_ns() + patience_ns : INT64_MAX;
     char note[NOTE_BYTES] = "";
-    bool answered = talk(&child, question, weft_clock_now_ns() + patience_ns, answer, note);
-    if (!answered) kill(child.pid, SIGKILL);
+    if (!talk(&child, question, deadline_ns, answer, note)) deadline_ns = 0;
     close_end(&child.in);
     close_end(&child.out);
     close_end(&child.note);
     int wait_status = 0;
-    while (waitpid(child.pid, &wait_status, 0) < 0 && errno == EINTR) {
-    }
-    if (!answered)
-        return weft_fail(err, WEFT_E_HANG, "solver hung: no answer in %.1f s, killed",
+    if (!wait_for_end(child.pid, deadline_ns, &wait_status))
+        return weft_fail(err, WEFT_E_HANG, "hung: no answer in %.1f s, killed",
                          (double)patience_ns / 1e9);
     WEFT_TRY(judge_exit(wait_status, path, note, err));
     if (!weft_text_ok(answer)) return weft_fail_memory(err, "the solver's answer");
@@ -213,9 +236,9 @@ static enum weft_status solve(void *context, const struct weft_mip *mip,
     if (!path) {
         const char *named = getenv("WEFT_SOLVE");
         return named ? weft_fail(err, WEFT_E_ENVIRONMENT,
-                                 "solver missing (WEFT_SOLVE=%s is not an executable file)", named)
+                                 "missing (WEFT_SOLVE=%s is not an executable file)", named)
                      : weft_fail(err, WEFT_E_ENVIRONMENT,
-                                 "solver missing (no weft-solve beside weft or in PATH; build with "
+                                 "missing (no weft-solve beside weft or in PATH; build with "
                                  "GLPK: libglpk-dev)");
     }
     struct weft_text question, answer;

@@ -9,8 +9,8 @@
  * weft_solver_find. The returned value refers to `path`. */
 struct weft_solver weft_solver_process(const char *path);
 
-/* Where weft-solve is: $WEFT_SOLVE, beside this program, in the build tree, or in PATH. Fills
- * `out` and returns it; NULL when there is none. */
+/* Where weft-solve is: $WEFT_SOLVE, beside this program, where it is installed, in the build
+ * tree, or in PATH. Fills `out` and returns it; NULL when there is none. */
 const char *weft_solver_find(char *out, size_t capacity);
 
 #endif

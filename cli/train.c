@@ -185,7 +185,9 @@ const struct weft_command weft_command_train = {
         "metrics.jsonl and result.json. A rank that dies ends the job within 2 s with exit 69.\n"
         "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
-    .flags = "--memory-limit --planner --time-limit --gap --plan --run --clock --poison --trace",
+    .flags =
+        "--set --ranks --seed --memory-limit --planner --time-limit --gap --plan --run --clock "
+        "--poison --trace",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

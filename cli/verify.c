@@ -39,6 +39,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     struct weft_text out;
+    WEFT_TRY(weft_cli_need_config(cli, err));
     weft_text_init(&out);
     enum weft_status status = verify_alone(cli->operands[0], &plan, err);
     if (status == WEFT_OK && cli->config) status = verify_with_config(cli, err);
@@ -65,7 +66,7 @@ const struct weft_command weft_command_verify = {
         "order that exists; memory rows within the limit; time as the simulator has it. With\n"
         "--config also: the plan's problem is the one that this config and profile make, and\n"
         "its program is safe under happens-before, whatever the timing.",
-    .flags = "--config --memory-limit",
+    .flags = "--config --set --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

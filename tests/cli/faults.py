@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What goes wrong around a run: the solver, a rank, the launcher, a signal, memory."""
+import json
 import os
 import resource
 import signal
@@ -52,6 +53,47 @@ def solver_hung(weft):
     start = time.monotonic()
     plan_without(weft, script(weft, "solve", "exec sleep 1000\n"), "hung")
     assert time.monotonic() - start < 30
+
+
+@case
+def solver_that_falls_silent(weft):
+    """It closes its output without an answer and does not end."""
+    start = time.monotonic()
+    plan_without(weft, script(weft, "solve", "exec >&- 2>&-\nexec sleep 1000\n"), "hung")
+    assert time.monotonic() - start < 30
+
+
+@case
+def solver_that_says_control_characters(weft):
+    out = weft.expect(0, "plan", weft.write("run.json", tiny()), "--json", env={
+        "WEFT_SOLVE": script(weft, "solve", "printf 'a\\033[31mb\\377' >&2\nexit 3\n")})
+    assert "a?[31mb?" in json.loads(out)["solver_stop"], out
+
+
+@case
+def solver_ends_with_its_caller(weft):
+    solver = script(weft, "solve", "echo $$ > pid\nexec sleep 1000\n")
+    process = weft.start("plan", weft.write("run.json", tiny()), env={"WEFT_SOLVE": solver})
+    end = time.monotonic() + 10
+    while not (os.path.exists(weft.path("pid")) and os.path.getsize(weft.path("pid"))):
+        assert time.monotonic() < end, "the solver was not started"
+        time.sleep(0.01)
+    with open(weft.path("pid"), encoding="utf-8") as file:
+        pid = int(file.read())
+    process.kill()
+    process.communicate(timeout=30)
+    assert gone([pid]), "the solver is left"
+
+
+@case
+def streams_closed_from_the_start(weft):
+    """The pipes to the solver must not be taken for the standard streams."""
+    config, plan = weft.write("run.json", tiny()), weft.path("plan.json")
+    command = f'exec "{weft.program}" plan "{config}" -o "{plan}"'
+    process = subprocess.run(["sh", "-c", command + " <&- >&- 2>&-"], check=False, timeout=60)
+    assert process.returncode == 74, process.returncode
+    with open(plan, encoding="utf-8") as file:
+        assert "solver failed" not in json.load(file)["solver"]["stop"]
 
 
 def ranks_of(pid):

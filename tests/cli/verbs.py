@@ -124,6 +124,92 @@ def poison_changes_nothing(weft):
     assert results[0]["fingerprint"] == results[1]["fingerprint"]
 
 
+def one_document(out):
+    """Fails on none, on two, and on anything beside one."""
+    return json.loads(out)
+
+
+@case
+def json_is_one_document_also_of_an_error(weft):
+    config, plan = config_of(weft), weft.path("plan.json")
+    weft.expect(0, "plan", config, "-o", plan)
+    missing = weft.path("missing.json")
+    for code, arguments in (
+            (64, ("nonsense",)), (64, ("plan",)), (64, ("plan", config, "--bogus")),
+            (66, ("plan", missing)), (78, ("plan", config, "--memory-limit", "1KiB")),
+            (65, ("plan", config, "--set", "train.steps=none")),
+            (66, ("estimate", missing)), (66, ("profile", missing)), (66, ("train", missing)),
+            (66, ("explain", missing)), (66, ("verify", missing)), (65, ("verify", config)),
+            (66, ("simulate", missing)), (64, ("schema", "nonsense")), (64, ("help", "nonsense")),
+            (73, ("plan", config, "-o", weft.path("no/such/directory")))):
+        error = one_document(weft.expect(code, *arguments, "--json"))["error"]
+        assert error["exit_code"] == code and error["text"], error
+    for code, arguments in (
+            (66, ("check", missing, config)), (66, ("check", missing, "--print")),
+            (0, ("check", config, "--print")), (0, ("plan", config, "--program")),
+            (0, ("plan", config, "-o", "-")), (0, ("explain", plan)), (0, ("simulate", plan)),
+            (0, ("estimate", config, "--sweep", "train.micro_batch=1,2")), (0, ("version",))):
+        one_document(weft.expect(code, *arguments, "--json"))
+    weft.expect(64, "check", config, config, "--print", "--json", says="one FILE")
+
+
+@case
+def a_file_on_stdout_takes_the_place_of_the_report(weft):
+    config, plan = config_of(weft), weft.path("plan.json")
+    weft.expect(0, "plan", config, "-o", plan)
+    with open(plan, encoding="utf-8") as file:
+        assert weft.expect(0, "plan", config, "-o", "-") == file.read()
+
+
+@case
+def flags_that_would_do_nothing_are_refused(weft):
+    config, plan = config_of(weft), weft.path("plan.json")
+    weft.expect(0, "plan", config, "-o", plan)
+    for verb in ("version", "help", "doctor", "demo"):
+        weft.expect(64, verb, "-n", "2", says="-n: no such flag")
+    weft.expect(64, "explain", plan, "--set", "train.steps=1", says="--set: no such flag")
+    for verb in ("verify", "simulate"):
+        weft.expect(64, verb, plan, "-n", "2", says="--config")
+        weft.expect(64, verb, plan, "--memory-limit", "1GiB", says="--config")
+        weft.expect(65, verb, plan, "--config", config, "-n", "3", says="ranks")
+    weft.expect(64, "simulate", plan, "--trace", weft.path("trace.json"), says="--config")
+
+
+@case
+def seed_seeds_the_random_planner(weft):
+    plans = {weft.expect(0, "plan", config_of(weft), "--planner", "random", "--seed", seed, "-o", "-")
+             for seed in ("1", "2", "3", "3")}
+    assert len(plans) == 3
+
+
+@case
+def color_and_progress(weft):
+    config = config_of(weft)
+    _, _, err = weft.run("plan", "--color=always", config, "--memory-limit", "1KiB")
+    assert err.startswith("\033[1;31mweft:\033[0m "), err
+    _, _, err = weft.run("plan", config, "--memory-limit", "1KiB")
+    assert err.startswith("weft: "), err
+    bare = weft.write("bare.json", tiny(cluster__device=None, cluster__memory_limit=None))
+    for flags, told in (((), True), (("--progress=plain",), True), (("--progress=none",), False),
+                        (("-q",), False)):
+        _, _, err = weft.run("train", bare, "--run", "run", *flags)
+        assert ("measuring" in err) == told, (flags, err)
+
+
+@case
+def estimate_lifts_the_config_s_policies(weft):
+    rows = json.loads(weft.expect(0, "estimate", config_of(weft), "--set", "plan.policies=sdp",
+                                  "--json"))
+    assert {row["planner"] for row in rows} >= {"all-dp", "all-fsdp"}
+
+
+@case
+def help_by_flag(weft):
+    for flag in ("--help", "-h"):
+        assert weft.expect(0, "plan", flag) == weft.expect(0, "help", "plan")
+        assert weft.expect(0, flag) == weft.expect(0, "help")
+
+
 @case
 def schema_version_help_doctor(weft):
     schema = json.loads(weft.expect(0, "schema", "config"))

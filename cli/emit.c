@@ -1,0 +1,23 @@
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/command.h"
+
+enum weft_status weft_cli_emit(const struct weft_cli *cli, const struct weft_text *text,
+                               struct weft_error *err)
+{
+    if (!weft_text_ok(text)) return weft_fail_memory(err, "the output");
+    const char *path = cli->output ? cli->output : "-";
+    if (strcmp(path, "-") == 0) *cli->emitted = true;
+    return weft_file_write(path, weft_text_chars(text), text->length, err);
+}
+
+enum weft_status weft_cli_emit_file(const struct weft_cli *cli, const struct weft_text *file,
+                                    const struct weft_text *report, struct weft_error *err)
+{
+    struct weft_cli to_stdout = *cli;
+    if (cli->output) WEFT_TRY(weft_cli_emit(cli, file, err));
+    if (cli->output && strcmp(cli->output, "-") == 0) return WEFT_OK;
+    to_stdout.output = NULL;
+    return weft_cli_emit(&to_stdout, report, err);
+}

@@ -215,6 +215,34 @@ static enum weft_status read_curve(const struct weft_json_value *object, const c
     return WEFT_OK;
 }
 
+/* Equal keys stand in the order of the file. */
+static int by_key(const void *a, const void *b)
+{
+    const struct weft_layer_times *const *x = a, *const *y = b;
+    int by = strcmp((*x)->key, (*y)->key);
+    return by != 0 ? by : (*x > *y) - (*x < *y);
+}
+
+/* No key is there twice: sorted, because a file may have many. */
+static enum weft_status check_keys(const struct weft_profile *profile, const char *source,
+                                   struct weft_error *err)
+{
+    size_t n = (size_t)profile->n_layers;
+    const struct weft_layer_times **sorted = calloc(n + 1, sizeof *sorted);
+    enum weft_status status = WEFT_OK;
+    if (sorted == NULL) return weft_fail_memory(err, "a profile");
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &profile->layers[i];
+    qsort(sorted, n, sizeof *sorted, by_key);
+    for (size_t i = 1; i < n && status == WEFT_OK; i++) {
+        if (strcmp(sorted[i - 1]->key, sorted[i]->key) != 0) continue;
+        status = weft_fail(err, WEFT_E_DATA, "%s: layers[%d]: \"%s\" is there twice", source,
+                           (int)(sorted[i] - profile->layers), sorted[i]->key);
+    }
+    free(sorted);
+    return status;
+}
+
 static enum weft_status read_layers(const struct weft_json_value *root, const char *source,
                                     struct weft_profile *profile, struct weft_error *err)
 {
@@ -238,14 +266,11 @@ static enum weft_status read_layers(const struct weft_json_value *root, const ch
                                         &times.forward_ns, err));
         WEFT_TRY(weft_json_need_integer(value, where, "backward_ns", 0, most_integer,
                                         &times.backward_ns, err));
-        if (weft_profile_layer(profile, times.key) != NULL) {
-            return weft_fail(err, WEFT_E_DATA, "%s: \"%s\" is there twice", where, times.key);
-        }
         times.key = weft_pool_string(&profile->pool, times.key);
         if (times.key == NULL) return weft_fail_memory(err, "a profile");
         profile->layers[profile->n_layers++] = times;
     }
-    return WEFT_OK;
+    return check_keys(profile, source, err);
 }
 
 static enum weft_status read_strings(const struct weft_json_value *root, const char *source,

@@ -80,35 +80,63 @@ done:
     return status;
 }
 
-static bool layer_reads(const struct weft_layer *layer, const struct weft_shards *shards, int32_t u)
+/* Layers of all units, one unit's behind the other's; the first pass counts, the second fills. */
+struct layer_lists {
+    int32_t *layers;
+    bool *reads;
+    int32_t *seen;  /* by unit: 1 + the last layer that was found to read it */
+    int32_t *first; /* by unit: in layers and reads */
+};
+
+/* A layer reads a unit once, with however many tensors. */
+static void list_layers(struct weft_shards *shards, const struct weft_model *model,
+                        struct layer_lists *lists, bool fill)
 {
-    for (int32_t i = 0; i < layer->n_tensors; i++) {
-        if (shards->tensor_unit[layer->tensors[i]] == u) return true;
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        shards->units[u].n_layers = 0;
+        lists->seen[u] = 0;
     }
-    return false;
+    for (int32_t l = 0; l < model->n_layers; l++) {
+        const struct weft_layer *layer = &model->layers[l];
+        for (int32_t i = 0; i < layer->n_tensors; i++) {
+            int32_t u = shards->tensor_unit[layer->tensors[i]];
+            if (lists->seen[u] == l + 1) continue;
+            lists->seen[u] = l + 1;
+            int32_t at = shards->units[u].n_layers++;
+            if (!fill) continue;
+            lists->layers[lists->first[u] + at] = l;
+            /* An embedding scatters the gradient of its output; nothing flows further back. */
+            lists->reads[lists->first[u] + at] = layer->type != WEFT_LAYER_EMBEDDING;
+        }
+    }
 }
 
 static enum weft_status find_layers(struct weft_shards *shards, const struct weft_model *model,
-                                    struct weft_unit *unit, struct weft_error *err)
+                                    struct weft_error *err)
 {
-    int32_t u = (int32_t)(unit - shards->units);
-    for (int32_t l = 0; l < model->n_layers; l++)
-        unit->n_layers += layer_reads(&model->layers[l], shards, u);
-    int32_t *layers = weft_pool_array(&shards->pool, (size_t)unit->n_layers, sizeof *layers);
-    bool *reads = weft_pool_array(&shards->pool, (size_t)unit->n_layers, sizeof *reads);
-    if (layers == NULL || reads == NULL) return weft_fail_memory(err, "units");
-    int32_t n = 0;
-    for (int32_t l = 0; l < model->n_layers; l++) {
-        const struct weft_layer *layer = &model->layers[l];
-        if (!layer_reads(layer, shards, u)) continue;
-        layers[n] = l;
-        /* An embedding scatters the gradient of its output; nothing flows further back. */
-        reads[n++] = layer->type != WEFT_LAYER_EMBEDDING;
+    struct weft_pool *pool = &shards->pool;
+    size_t n_units = (size_t)shards->n_units, n = 0;
+    struct layer_lists lists = {
+        .seen = weft_pool_array(pool, n_units, sizeof *lists.seen),
+        .first = weft_pool_array(pool, n_units, sizeof *lists.first),
+    };
+    if (lists.seen == NULL || lists.first == NULL) return weft_fail_memory(err, "units");
+    list_layers(shards, model, &lists, false);
+    for (size_t u = 0; u < n_units; u++) {
+        lists.first[u] = (int32_t)n;
+        n += (size_t)shards->units[u].n_layers;
     }
-    unit->layers = layers;
-    unit->reads_in_backward = reads;
-    bool tied = unit->n_tensors == 1 && unit->n_layers > 1;
-    return name_unit(&shards->pool, model, unit, tied, err);
+    lists.layers = weft_pool_array(pool, n, sizeof *lists.layers);
+    lists.reads = weft_pool_array(pool, n, sizeof *lists.reads);
+    if (lists.layers == NULL || lists.reads == NULL) return weft_fail_memory(err, "units");
+    list_layers(shards, model, &lists, true);
+    for (size_t u = 0; u < n_units; u++) {
+        struct weft_unit *unit = &shards->units[u];
+        unit->layers = lists.layers + lists.first[u];
+        unit->reads_in_backward = lists.reads + lists.first[u];
+        WEFT_TRY(name_unit(pool, model, unit, unit->n_tensors == 1 && unit->n_layers > 1, err));
+    }
+    return WEFT_OK;
 }
 
 static enum weft_status cut(const struct weft_shards *shards, const struct weft_block_rule *rule,
@@ -152,10 +180,9 @@ static enum weft_status fill(struct weft_shards *shards, const struct weft_model
     int64_t *aligned_elements = weft_pool_array(&shards->pool, n_units, sizeof *aligned_elements);
     if (shards->units == NULL || aligned_elements == NULL) return weft_fail_memory(err, "units");
     WEFT_TRY(place_tensors(shards, model, aligned_elements, err));
-    for (int32_t u = 0; u < shards->n_units; u++) {
-        WEFT_TRY(find_layers(shards, model, &shards->units[u], err));
+    WEFT_TRY(find_layers(shards, model, err));
+    for (int32_t u = 0; u < shards->n_units; u++)
         WEFT_TRY(cut(shards, rule, aligned_elements[u], &shards->units[u], err));
-    }
     return WEFT_OK;
 }
 

@@ -32,7 +32,7 @@ static void language_layers(struct dice *dice, struct weft_text *out)
     int hidden = 8 * (int)roll(dice, 1, 5), vocab = (int)roll(dice, 5, 40);
     bool tied = chance(dice, 50);
     int middle = (int)roll(dice, 0, 6);
-    const char *frozen = tied ? "" : frozen_or_not(dice, 20);
+    const char *frozen = frozen_or_not(dice, 20), *embedding_frozen = frozen;
     weft_text_addf(out,
                    "{\"name\": \"wte\", \"type\": \"embedding\", \"vocab\": %d, \"positions\": %d, "
                    "\"hidden\": %d%s}",
@@ -52,9 +52,10 @@ static void language_layers(struct dice *dice, struct weft_text *out)
                            hidden);
         }
     }
-    weft_text_addf(out,
-                   ", {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": %d, \"hidden\": %d%s}",
-                   vocab, hidden, tied ? ", \"bias\": false, \"tie\": \"wte\"" : "");
+    weft_text_addf(
+        out, ", {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": %d, \"hidden\": %d%s%s}",
+        vocab, hidden, tied ? ", \"bias\": false, \"tie\": \"wte\"" : "",
+        tied ? embedding_frozen : "");
 }
 
 /* Numbers in, classes out; widths that nothing divides. */
@@ -91,8 +92,11 @@ void random_config(uint64_t seed, struct weft_text *out)
         dense_layers(&dice, out);
     }
     weft_text_addf(out, "]}, \"cluster\": {\"ranks\": %d}, ", (int)roll(&dice, 1, 4));
-    weft_text_addf(out, "\"train\": {\"steps\": 1, \"micro_batch\": %d, \"seq_len\": %d",
-                   (int)roll(&dice, 1, 3), language ? (int)roll(&dice, 1, 8) : 1);
+    /* One roll a statement: arguments are evaluated in any order, and compilers differ. */
+    int samples = (int)roll(&dice, 1, 3);
+    int seq_len = language ? (int)roll(&dice, 1, 8) : 1;
+    weft_text_addf(out, "\"train\": {\"steps\": 1, \"micro_batch\": %d, \"seq_len\": %d", samples,
+                   seq_len);
     if (bf16) {
         weft_text_addf(out, ", \"precision\": {\"compute\": \"bf16\", \"reduce\": \"%s\"}",
                        chance(&dice, 50) ? "bf16" : "f32");
@@ -101,8 +105,10 @@ void random_config(uint64_t seed, struct weft_text *out)
     if (chance(&dice, 50)) {
         weft_text_addf(out, "\"blocks\": %d}}", (int)roll(&dice, 1, 5));
     } else {
-        weft_text_addf(out, "\"block_size\": \"%dKiB\", \"fuse\": %s}}", (int)roll(&dice, 1, 64),
-                       chance(&dice, 50) ? "true" : "false");
+        int kib = (int)roll(&dice, 1, 64);
+        bool fuse = chance(&dice, 50);
+        weft_text_addf(out, "\"block_size\": \"%dKiB\", \"fuse\": %s}}", kib,
+                       fuse ? "true" : "false");
     }
 }
 
@@ -135,8 +141,9 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
         const char *key = weft_layer_key(&profile->pool, &config->model->layers[l], &batch);
         cr_assert(key != NULL);
         if (weft_profile_layer(profile, key) != NULL) continue;
+        int64_t forward_ns = roll(&dice, 0, 50000), backward_ns = roll(&dice, 0, 100000);
         profile->layers[profile->n_layers++] =
-            (struct weft_layer_times){key, roll(&dice, 0, 50000), roll(&dice, 0, 100000)};
+            (struct weft_layer_times){key, forward_ns, backward_ns};
     }
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
         fill_curve(&profile->pool, &dice, &profile->collectives[kind]);

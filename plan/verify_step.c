@@ -186,6 +186,8 @@ static enum weft_status check_norm(struct step *step, int32_t index)
     const struct weft_program *program = step->program;
     if (step->norm >= 0) return fault(step, index, "there is a second norm");
     step->norm = index;
+    if (find_operand(program, &program->instructions[index], WEFT_BUFFER_RECORD, -1, true) == NULL)
+        return fault(step, index, "it does not write the record");
     WEFT_TRY(check_complete(step, true, index));
     for (int32_t u = 0; u < program->n_units; u++) {
         bool whole = program->policies[u] == WEFT_POLICY_DP;
@@ -209,7 +211,11 @@ static enum weft_status check_end(struct step *step, int32_t index)
         return fault(step, index, "norm, agree and finish do not follow each other");
     }
     *seen = index;
-    return WEFT_OK;
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    bool whole = find_operand(program, at, WEFT_BUFFER_RECORD_SUM, -1, agrees) != NULL &&
+                 (!agrees || find_operand(program, at, WEFT_BUFFER_RECORD, -1, false) != NULL);
+    return whole ? WEFT_OK : fault(step, index, "it does not use the record and its sum");
 }
 
 static enum weft_status check_instruction(struct step *step, int32_t index)

@@ -628,3 +628,33 @@ Test(verify, parameters_are_updated_before_they_are_read)
 {
     refuse_lowered(WEFT_POLICY_DP, forward_before_update, "behind a forward");
 }
+
+/* The record and its sum outlast the step, so that one that nobody wrote is not missed elsewhere.
+ */
+static int forget_record(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int32_t input = weft_program_buffer(program, WEFT_BUFFER_INPUT, -1, 0);
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op != WEFT_OP_NORM && at->op != WEFT_OP_AGREE && at->op != WEFT_OP_FINISH) continue;
+        for (int32_t o = 0; o < at->n_operands; o++) {
+            struct weft_operand *operand = &program->operands[at->first_operand + o],
+                                old = *operand;
+            enum weft_buffer_kind kind = program->buffers[old.buffer].kind;
+            if (kind != WEFT_BUFFER_RECORD && kind != WEFT_BUFFER_RECORD_SUM) continue;
+            operand->buffer = input;
+            refuse(subject, "the record");
+            *operand = old;
+            spoilt++;
+        }
+    }
+    cr_assert_eq(spoilt, 4);
+    return 1;
+}
+
+Test(verify, record_is_summed)
+{
+    spoil(forget_record);
+}

@@ -143,13 +143,13 @@ static enum weft_status check_units(struct checker *checker)
     return WEFT_OK;
 }
 
-/* Sorted by unit, kind, gather; of equal ones the policies differ. */
-static bool items_ordered(const struct weft_item *a, const struct weft_item *b)
+/* Negative, 0 or positive as `a` stands before, beside or behind `b` in order of unit, kind,
+ * gather. */
+static int64_t compare_items(const struct weft_item *a, const struct weft_item *b)
 {
-    if (a->unit != b->unit) return a->unit < b->unit;
-    if (a->kind != b->kind) return a->kind < b->kind;
-    if (a->gather != b->gather) return a->gather < b->gather;
-    return (a->policies & b->policies) == 0;
+    if (a->unit != b->unit) return (int64_t)a->unit - b->unit;
+    if (a->kind != b->kind) return (int64_t)a->kind - b->kind;
+    return (int64_t)a->gather - b->gather;
 }
 
 static const char *item_fault(const struct weft_problem *problem, const struct weft_item *item)
@@ -175,6 +175,7 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
 static enum weft_status check_items(struct checker *checker)
 {
     const struct weft_problem *problem = checker->problem;
+    uint32_t taken = 0; /* policies of the items beside this one */
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         const char *fault = item_fault(problem, item);
@@ -182,11 +183,15 @@ static enum weft_status check_items(struct checker *checker)
             return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
                              fault);
         }
-        if (i > 0 && !items_ordered(&problem->items[i - 1].item, item)) {
+        /* Of those that stand beside each other, a policy has one. */
+        int64_t order = i == 0 ? -1 : compare_items(&problem->items[i - 1].item, item);
+        taken = order == 0 ? taken : 0;
+        if (order > 0 || (taken & item->policies) != 0) {
             return weft_fail(checker->err, WEFT_E_DATA,
                              "%s: items[%d] is not behind items[%d] in order of unit, kind, gather",
                              checker->where, i, i - 1);
         }
+        taken |= item->policies;
         checker->blocks += item->n_blocks;
         if (checker->blocks > WEFT_PROBLEM_MOST_BLOCKS) {
             return weft_fail(checker->err, WEFT_E_DATA,

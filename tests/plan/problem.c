@@ -116,6 +116,12 @@ Test(problem, items)
     *item = good;
     problem.items[B_REDUCE].item.gather = 1;
     refused(&problem, "items[4]: gather");
+    problem = small_problem();
+    struct weft_item *items[] = {&problem.items[0].item, &problem.items[1].item,
+                                 &problem.items[2].item};
+    *items[1] = *items[2] = *items[0];
+    items[1]->policies = 1u << WEFT_POLICY_DP;
+    refused(&problem, "items[2] is not behind items[1]");
 }
 
 Test(problem, needs)

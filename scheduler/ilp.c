@@ -249,6 +249,38 @@ static int32_t counterpart(const struct weft_problem *problem, int32_t i, enum w
     return -1;
 }
 
+/* What the other's blocks hold more than those of item `i`, all of them together. */
+static int64_t more_bytes(const struct weft_problem *problem, int32_t i, int32_t match)
+{
+    const struct weft_item *item = &problem->items[i].item;
+    int64_t more = problem->items[match].item.stair_bytes - item->stair_bytes;
+    return more > 0 ? item->n_blocks * more : 0;
+}
+
+/* Where the other's blocks hold more, what the policy holds anyway must make up for it: in every
+ * slot of a window for the blocks of all windows, because they may be held together. */
+static bool makes_up(const struct weft_table *table, int32_t unit, enum weft_policy policy,
+                     enum weft_policy other)
+{
+    const struct weft_problem *problem = table->problem;
+    const int64_t *ours = &table->fixed[weft_table_row(table, unit, policy)];
+    const int64_t *theirs = &table->fixed[weft_table_row(table, unit, other)];
+    int64_t more = 0;
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->unit == unit && item->policies >> policy & 1u)
+            more += more_bytes(problem, i, counterpart(problem, i, other));
+    }
+    for (int32_t i = 0; more > 0 && i < table->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->unit != unit || !(item->policies >> policy & 1u)) continue;
+        if (more_bytes(problem, i, counterpart(problem, i, other)) == 0) continue;
+        for (int32_t s = item->first; s <= item->last; s++)
+            if (theirs[s] + more > ours[s]) return false;
+    }
+    return true;
+}
+
 bool weft_ilp_dominated(const struct weft_table *table, int32_t unit, enum weft_policy policy,
                         enum weft_policy other)
 {
@@ -266,14 +298,9 @@ bool weft_ilp_dominated(const struct weft_table *table, int32_t unit, enum weft_
         n_theirs += item->policies >> other & 1u;
         if (!(item->policies >> policy & 1u)) continue;
         n_ours++;
-        int32_t match = counterpart(problem, i, other);
-        if (match < 0) return false;
-        /* Where the other's blocks hold more, what the policy holds anyway must make up for it. */
-        int64_t more = problem->items[match].item.stair_bytes - item->stair_bytes;
-        for (int32_t s = item->first; more > 0 && s <= item->last; s++)
-            if (theirs[s] + item->n_blocks * more > ours[s]) return false;
+        if (counterpart(problem, i, other) < 0) return false;
     }
-    return n_ours == n_theirs;
+    return n_ours == n_theirs && makes_up(table, unit, policy, other);
 }
 
 /* Left out: policies that are nowhere better than another; of two equal ones the first is kept. */

@@ -128,7 +128,7 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     }
     set_stop(run->outcome, result.stop, "");
     if (!result.x) return WEFT_OK;
-    if (result.objective > 0 && isfinite(result.bound)) {
+    if (result.objective > 0 && isfinite(result.objective) && isfinite(result.bound)) {
         double gap = (result.objective - result.bound) / result.objective;
         run->outcome->solver_gap = gap > 0 ? gap : 0;
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "enumerate.h"
 #include "plan/random_model.h"
 #include "scheduler/bound.h"
@@ -254,6 +255,75 @@ Test(ilp, leaves_out_what_is_nowhere_better)
     weft_ilp_destroy(ilp);
     weft_table_destroy(table);
     weft_problem_destroy(problem);
+}
+
+/* Blocks of a gather and of a reduction that hold more may do so in the same slot. */
+Test(ilp, leaves_out_nothing_that_is_better_where_windows_meet)
+{
+    struct tiny_shape shape = {.n_units = 1,
+                               .most_blocks = 2,
+                               .policies = 1 << WEFT_POLICY_ZERO1 | 1 << WEFT_POLICY_SDP,
+                               .load = 0.5};
+    struct weft_problem *problem = tiny_problem(&shape, 3);
+    struct weft_problem_unit *unit = &problem->units[0];
+    struct weft_table *table = NULL;
+    int32_t n = problem->n_items;
+    for (int32_t i = 0; i < n; i++) {
+        struct weft_item *item = &problem->items[i].item;
+        if (item->kind != WEFT_REDUCE_SCATTER) continue;
+        item->first = item->last = 1;
+        problem->items[problem->n_items] = problem->items[i];
+        item->policies = 1 << WEFT_POLICY_SDP;
+        problem->items[problem->n_items].item.policies = 1 << WEFT_POLICY_ZERO1;
+        problem->items[problem->n_items++].item.stair_bytes = 0;
+    }
+    const struct weft_item *gather = &problem->items[0].item;
+    cr_assert(gather->first == 1 && gather->last == 1 && problem->n_items == n + 1);
+    int64_t bytes = gather->n_blocks * gather->block_bytes;
+    struct weft_hold *hold = &unit->holds[WEFT_POLICY_ZERO1][unit->n_holds[WEFT_POLICY_ZERO1]++];
+    *hold = (struct weft_hold){.category = WEFT_CATEGORY_TEMPORARY, .last = problem->n_slots - 1};
+    for (int enough = 0; enough < 2; enough++) {
+        hold->bytes = bytes / 2 + (enough ? bytes : 0);
+        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_ilp_dominated(table, 0, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP), enough);
+        weft_table_destroy(table);
+    }
+    weft_problem_destroy(problem);
+}
+
+/* What a hostile or broken solver may hand over as multipliers. */
+Test(ilp, no_multipliers_prove_too_much, .timeout = 60)
+{
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct tiny_shape shape = {
+            .n_units = 2, .most_blocks = 1, .policies = 15, .load = 0.3 + 0.2 * (double)(seed % 5)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        tiny_set_limit(problem, 0.06 * (double)(seed % 9));
+        int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
+        struct weft_table *table = NULL;
+        cr_assert_geq(best_ns, 0);
+        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        for (int k = 0; k < 3; k++) {
+            struct weft_ilp *ilp = NULL;
+            cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, sizes[k], &ilp, NULL),
+                         WEFT_OK);
+            double *multipliers = calloc((size_t)ilp->mip.n_rows, sizeof *multipliers);
+            for (uint64_t trial = 0; trial < 300; trial++) {
+                long double bound = 0;
+                double size = pow(10, (double)(trial % 13) - 6);
+                for (int32_t i = 0; i < ilp->mip.n_rows; i++) {
+                    double draw = weft_rng_uniform(seed, trial, (uint64_t)i);
+                    multipliers[i] = draw < 0.3 ? 0 : size * (2 * draw - 1.3);
+                }
+                cr_assert_eq(weft_bound(&ilp->mip, multipliers, &bound, NULL), WEFT_OK);
+                cr_assert_leq(weft_ilp_ns(ilp, bound), best_ns, "seed %d size %d", (int)seed, k);
+            }
+            free(multipliers);
+            weft_ilp_destroy(ilp);
+        }
+        weft_table_destroy(table);
+        weft_problem_destroy(problem);
+    }
 }
 
 Test(ilp, refuses_a_limit_below_what_every_plan_holds)

@@ -51,6 +51,7 @@ static void measure(struct weft_packing *packing)
     int32_t n_slots = packing->n_slots;
     for (int32_t b = 0; b < packing->n_bodies; b++) {
         struct weft_packing_body *body = &packing->bodies[b];
+        packing->total_bytes += body->bytes;
         for (int32_t i = 0; i < body->n_segments; i++) {
             const struct weft_packing_segment *segment = &body->segments[i];
             body->area += (double)segment->bytes * segment->length;
@@ -63,6 +64,10 @@ static void measure(struct weft_packing *packing)
                 s = s + 1 == n_slots ? 0 : s + 1;
             }
         }
+    }
+    for (int32_t s = 0; s < n_slots; s++) {
+        if (packing->slot_bytes[s] > packing->least_bytes)
+            packing->least_bytes = packing->slot_bytes[s];
     }
     for (int32_t b = 0; b < packing->n_bodies; b++) {
         struct weft_packing_body *body = &packing->bodies[b];
@@ -98,9 +103,12 @@ enum weft_status weft_packing_fill(struct weft_packing *packing, struct weft_poo
         .tenants = weft_pool_array(pool, (size_t)n_segments, sizeof *packing->tenants),
         .offsets = weft_pool_array(pool, (size_t)n_bodies, sizeof *packing->offsets),
         .cursors = weft_pool_array(pool, (size_t)most_segments, sizeof *packing->cursors),
+        .best_bytes = INT64_MAX,
+        .best_offsets = weft_pool_array(pool, (size_t)n_bodies, sizeof *packing->best_offsets),
     };
     if (segments == NULL || packing->bodies == NULL || packing->slot_bytes == NULL ||
-        packing->tenants == NULL || packing->offsets == NULL || packing->cursors == NULL) {
+        packing->tenants == NULL || packing->offsets == NULL || packing->cursors == NULL ||
+        packing->best_offsets == NULL) {
         return weft_fail_memory(err, "the layout");
     }
     for (int32_t i = 0; i < n_buffers; i++) {
@@ -161,6 +169,7 @@ void weft_packing_put(struct weft_packing *packing, int32_t body, int64_t offset
             .end = begin + segment->bytes,
             .first = segment->first,
             .length = segment->length,
+            .body = body,
         };
         packing->n_tenants++;
     }
@@ -178,12 +187,7 @@ static int64_t rise(struct weft_packing *packing, const struct weft_packing_segm
         const struct weft_packing_tenant *tenant = &packing->tenants[i];
         if (tenant->begin >= begin + segment->bytes) break;
         if (tenant->end <= begin) continue;
-        int32_t after = segment->first - tenant->first;
-        if (after < 0) after += packing->n_slots;
-        /* One of two arcs of the ring that meet begins within the other. */
-        if (after < tenant->length || packing->n_slots - after < segment->length) {
-            begin = tenant->end;
-        }
+        if (weft_packing_meet(segment, tenant, packing->n_slots)) begin = tenant->end;
     }
     packing->work += i - *cursor + 1;
     *cursor = i;
@@ -209,14 +213,17 @@ bool weft_packing_place(struct weft_packing *packing, int32_t body, int64_t limi
     return true;
 }
 
-void weft_packing_heights(const struct weft_packing *packing, int64_t *heights)
+void weft_packing_record(struct weft_packing *packing)
 {
-    memset(heights, 0, (size_t)packing->n_slots * sizeof *heights);
-    for (int32_t i = 0; i < packing->n_tenants; i++) {
-        const struct weft_packing_tenant *tenant = &packing->tenants[i];
-        for (int32_t k = 0, s = tenant->first; k < tenant->length; k++) {
-            if (tenant->end > heights[s]) heights[s] = tenant->end;
-            s = s + 1 == packing->n_slots ? 0 : s + 1;
+    if (packing->mirrored) {
+        for (int32_t b = 0; b < packing->n_bodies; b++) {
+            packing->offsets[b] =
+                packing->end_bytes - packing->offsets[b] - packing->bodies[b].bytes;
         }
+        packing->mirrored = false;
     }
+    if (packing->end_bytes >= packing->best_bytes) return;
+    packing->best_bytes = packing->end_bytes;
+    memcpy(packing->best_offsets, packing->offsets,
+           (size_t)packing->n_bodies * sizeof *packing->offsets);
 }

@@ -1,7 +1,7 @@
 /* A packing is a set of bodies that get offsets one after another, each at the lowest offset where
  * it meets none of those before it. A body is a buffer as the packing sees it: segments (runs of
- * pieces with the same life) at fixed places. Which body comes when is layout.c's to try. Private
- * to memory_model/. */
+ * pieces with the same life) at fixed places. Which body comes when is for seed.c to try, and what
+ * is in the way for repair.c to move. Private to memory_model/. */
 #ifndef WEFT_MEMORY_MODEL_PACKING_H
 #define WEFT_MEMORY_MODEL_PACKING_H
 
@@ -32,6 +32,7 @@ struct weft_packing_body {
 struct weft_packing_tenant {
     int64_t begin, end;
     int32_t first, length;
+    int32_t body;
 };
 
 struct weft_packing {
@@ -39,6 +40,7 @@ struct weft_packing {
     int32_t n_bodies;
     struct weft_packing_body *bodies;
     int64_t *slot_bytes; /* by slot: live sum of the bodies */
+    int64_t total_bytes; /* of all bodies side by side */
     /* The state of one pass. */
     bool mirrored; /* bodies stand on their heads: offsets count down from a ceiling */
     int32_t n_tenants;
@@ -47,6 +49,10 @@ struct weft_packing {
     int32_t *cursors;                    /* scratch, by segment of one body */
     int64_t end_bytes;                   /* highest end so far */
     int64_t work;                        /* tenants looked at, all passes together */
+    /* Of all passes together. */
+    int64_t least_bytes;   /* the largest live sum: no pass can end lower */
+    int64_t best_bytes;    /* lowest end of a whole pass, with */
+    int64_t *best_offsets; /* by body */
 };
 
 /* Bodies of those buffers that do not live in all slots (those need no packing), arrays the pool's.
@@ -72,7 +78,28 @@ bool weft_packing_place(struct weft_packing *packing, int32_t body, int64_t limi
 /* Gives a body the offset, which the caller knows to be free. */
 void weft_packing_put(struct weft_packing *packing, int32_t body, int64_t offset);
 
-/* heights[slot] = highest end of what lives in the slot, by the pass so far. */
-void weft_packing_heights(const struct weft_packing *packing, int64_t *heights);
+/* The pass has placed all bodies: keeps the offsets when it ends lower than all before it. A
+ * mirrored pass is turned on its feet; after it, only weft_packing_clear. */
+void weft_packing_record(struct weft_packing *packing);
+
+/* True when the best ends so little above the live sum that searching on is not worth the time. */
+static inline bool weft_packing_is_dense(const struct weft_packing *packing)
+{
+    return packing->best_bytes - packing->least_bytes <= packing->least_bytes / 2000;
+}
+
+/* Slots from `from` on to `to`, round the end. */
+static inline int32_t weft_packing_after(int32_t from, int32_t to, int32_t n_slots)
+{
+    return to >= from ? to - from : to - from + n_slots;
+}
+
+/* True when two lives share a slot: one of two arcs that meet begins within the other. */
+static inline bool weft_packing_meet(const struct weft_packing_segment *segment,
+                                     const struct weft_packing_tenant *tenant, int32_t n_slots)
+{
+    int32_t after = weft_packing_after(tenant->first, segment->first, n_slots);
+    return after < tenant->length || n_slots - after < segment->length;
+}
 
 #endif

@@ -87,12 +87,6 @@ Test(packing, places_at_the_lowest_offset)
     cr_assert_not(weft_packing_place(&packing, 3, 767), "its end would be at 768");
     cr_assert_eq(packing.offsets[3], -1);
     cr_assert(weft_packing_place(&packing, 3, 768));
-    int64_t heights[N_SLOTS];
-    weft_packing_heights(&packing, heights);
-    cr_assert_eq(heights[0], 768);
-    cr_assert_eq(heights[1], 512);
-    cr_assert_eq(heights[2], 512);
-    cr_assert_eq(heights[3], 768);
     weft_pool_finish(&pool);
 }
 
@@ -120,4 +114,44 @@ Test(packing, mirrored_bodies_stand_on_their_heads)
     cr_assert(weft_packing_place(&packing, 2, INT64_MAX));
     cr_assert_eq(packing.offsets[2], 256);
     weft_pool_finish(&pool);
+}
+
+Test(packing, keeps_the_lowest_of_whole_passes)
+{
+    struct weft_pool pool = {0};
+    struct weft_packing packing = four(&pool);
+    cr_assert_eq(packing.least_bytes, 768);
+    cr_assert_not(weft_packing_is_dense(&packing), "there is none yet");
+    weft_packing_clear(&packing, false);
+    for (int32_t b = 3; b >= 0; b--)
+        cr_assert(weft_packing_place(&packing, b, INT64_MAX));
+    weft_packing_record(&packing);
+    cr_assert_eq(packing.best_bytes, 1024, "a stands on b, so that its late piece is above c");
+    /* On their heads: d, then a with its late piece lower, then c and b where a leaves room. */
+    weft_packing_clear(&packing, true);
+    static const int32_t order[] = {3, 0, 1, 2};
+    for (int i = 0; i < 4; i++)
+        cr_assert(weft_packing_place(&packing, order[i], INT64_MAX));
+    weft_packing_record(&packing);
+    cr_assert_eq(packing.best_bytes, 768);
+    cr_assert(weft_packing_is_dense(&packing));
+    cr_assert_eq(packing.best_offsets[3], 512, "first from the ceiling");
+    cr_assert_eq(packing.best_offsets[0], 0);
+    weft_packing_clear(&packing, false);
+    weft_packing_put(&packing, 0, 4096);
+    weft_packing_record(&packing);
+    cr_assert_eq(packing.best_bytes, 768);
+    cr_assert_eq(packing.best_offsets[0], 0);
+    weft_pool_finish(&pool);
+}
+
+Test(packing, lives_meet_round_the_end)
+{
+    struct weft_packing_segment segment = {.first = 3, .length = 2};
+    struct weft_packing_tenant tenant = {.first = 0, .length = 1};
+    cr_assert(weft_packing_meet(&segment, &tenant, N_SLOTS));
+    tenant.first = 1;
+    cr_assert_not(weft_packing_meet(&segment, &tenant, N_SLOTS));
+    tenant.length = 3;
+    cr_assert(weft_packing_meet(&segment, &tenant, N_SLOTS));
 }

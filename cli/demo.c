@@ -137,6 +137,9 @@ static enum weft_status run_planner(struct demo *demo, int which, struct weft_er
         status = weft_job_run(&job, &result, err);
     }
     if (status == WEFT_OK) status = weft_job_read_result(&result, &demo->runs[which].measured, err);
+    if (status == WEFT_OK && demo->runs[which].measured.stopped)
+        status =
+            weft_fail(err, WEFT_E_STOPPED, "demo: stopped by a signal under %s", planners[which]);
     demo->runs[which].fits = demo->runs[which].predicted.total_bytes <= demo->limit_bytes &&
                              demo->runs[which].measured.measured_bytes <= demo->limit_bytes;
     weft_text_finish(&result);

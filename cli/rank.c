@@ -34,6 +34,8 @@ static void request_stop(int signal_number)
     atomic_store(&stop_requested, 1);
 }
 
+/* Training ends with a whole step; until it begins, and when profiling, there is nothing to settle
+ * and a signal ends the rank at once. */
 static void watch_signals(void)
 {
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
@@ -226,6 +228,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 {
     struct weft_session *session = &rank->session;
     WEFT_TRY(take_plan(rank, err));
+    watch_signals();
     if (rank->meeting.rank == 0 && rank->job.metrics) {
         rank->metrics = fopen(rank->job.metrics, "w");
         if (!rank->metrics)
@@ -280,7 +283,6 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct rank rank = {0};
     (void)cli;
-    watch_signals();
     enum weft_status status = weft_rendezvous_from_environment(&rank.meeting, err);
     if (status == WEFT_OK) status = read_description(&rank, err);
     if (status == WEFT_OK) status = understand(&rank, err);

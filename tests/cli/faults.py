@@ -193,6 +193,22 @@ def ctrl_c_at_any_moment(weft):
 
 
 @case
+def ctrl_c_stops_profile_and_demo(weft):
+    config = weft.write("run.json", tiny(model__layers__1__repeat=40, train__micro_batch=8))
+    for arguments, seconds in ((("profile", config), (0.05, 0.15)), (("demo",), (0.3, 3.5))):
+        for delay in seconds:
+            process = weft.start(*arguments, start_new_session=True)
+            time.sleep(delay)
+            if process.poll() is not None:
+                continue
+            pids = ranks_of(process.pid)
+            os.killpg(process.pid, signal.SIGINT)
+            code, err = finish(process, 3.0)
+            assert code in (75, -signal.SIGINT), (arguments, delay, code, err)
+            assert gone(pids), "a rank is left"
+
+
+@case
 def shared_memory_exhausted(weft):
     """The arena is a file of memory; a limit on file sizes stands for a system without room."""
     config = weft.write("run.json", tiny())

@@ -171,11 +171,13 @@ enum weft_status weft_local_barrier(struct weft_local_comm *c, struct weft_error
     if (c->comm.ranks == 1) return WEFT_OK;
     struct weft_local_control *control = c->control;
     c->barriers++;
-    atomic_store(&weft_local_self(c)->arrived, c->barriers);
     /* Counts run modulo 2^32 on both sides. */
     uint32_t arrivals = atomic_fetch_add(&control->arrivals, 1) + 1;
-    if (arrivals == c->barriers * (uint32_t)c->comm.ranks) {
-        atomic_store(&control->complete, c->barriers);
+    bool last = arrivals == c->barriers * (uint32_t)c->comm.ranks;
+    if (last) atomic_store(&control->complete, c->barriers);
+    /* Only now, so that a rank that dies before this is missed by those who wait for ever. */
+    atomic_store(&weft_local_self(c)->arrived, c->barriers);
+    if (last) {
         if (atomic_load(&control->sleepers) > 0) weft_futex_wake(&control->complete, true);
         return WEFT_OK;
     }

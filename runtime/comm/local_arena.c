@@ -44,8 +44,11 @@ static void unmap_all(struct weft_local_comm *c)
     if (c->reservation != NULL)
         munmap(c->reservation, (size_t)(c->mapped_bytes + 2 * page_bytes()));
     c->reservation = NULL;
-    /* Gives the pages back: the descriptor outlives the mapping. If it fails they go with it. */
-    if (c->mapped_bytes > 0 && ftruncate(c->arena_fds[rank], 0) != 0) errno = 0;
+    /* Gives the pages back: the descriptor outlives the mapping. If it fails they go with it, and
+     * so they do after a failure, when a peer may still be reading them: it would die of it and be
+     * taken for the cause. */
+    bool give_back = c->mapped_bytes > 0 && c->broken.status == WEFT_OK;
+    if (give_back && ftruncate(c->arena_fds[rank], 0) != 0) errno = 0;
     c->mapped_bytes = 0;
     c->arena_bytes = 0;
 }

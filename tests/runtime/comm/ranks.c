@@ -21,7 +21,7 @@ void check_failed(const char *file, int line, const char *condition, const char 
     _exit(1);
 }
 
-void ranks_start(struct ranks *ranks, int32_t n, rank_fn *function, void *argument)
+void ranks_open(struct ranks *ranks, int32_t n)
 {
     ranks->n = n;
     ranks->control_fd = memfd_create("control", MFD_CLOEXEC);
@@ -31,6 +31,18 @@ void ranks_start(struct ranks *ranks, int32_t n, rank_fn *function, void *argume
         ranks->arena_fds[i] = memfd_create("arena", MFD_CLOEXEC);
         CHECK(ranks->arena_fds[i] >= 0, "memfd_create");
     }
+}
+
+void ranks_close(struct ranks *ranks)
+{
+    for (int32_t i = 0; i < ranks->n; i++)
+        close(ranks->arena_fds[i]);
+    close(ranks->control_fd);
+}
+
+void ranks_start(struct ranks *ranks, int32_t n, rank_fn *function, void *argument)
+{
+    ranks_open(ranks, n);
     fflush(NULL);
     for (int32_t i = 0; i < n; i++) {
         ranks->pids[i] = fork();
@@ -50,9 +62,8 @@ int ranks_wait(struct ranks *ranks)
     for (int32_t i = 0; i < ranks->n; i++) {
         CHECK(waitpid(ranks->pids[i], &ranks->outcomes[i], 0) == ranks->pids[i], "waitpid");
         if (!WIFEXITED(ranks->outcomes[i]) || WEXITSTATUS(ranks->outcomes[i]) != 0) failed++;
-        close(ranks->arena_fds[i]);
     }
-    close(ranks->control_fd);
+    ranks_close(ranks);
     return failed;
 }
 

@@ -21,6 +21,10 @@ struct ranks {
 /* Returns the exit code of the rank. */
 typedef int rank_fn(int32_t rank, const struct ranks *ranks, void *argument);
 
+/* Shared memory for n ranks. */
+void ranks_open(struct ranks *ranks, int32_t n);
+void ranks_close(struct ranks *ranks);
+
 /* Shared memory for n ranks, and their processes. */
 void ranks_start(struct ranks *ranks, int32_t n, rank_fn *function, void *argument);
 /* Waits for all; returns the number of ranks that did not exit with 0. */

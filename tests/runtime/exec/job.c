@@ -167,15 +167,9 @@ static void open_kernels(struct weft_nn **nn)
     OK(weft_nn_open("cpu", &options, nn, &err));
 }
 
-void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
-                   const struct ranks *ranks, enum weft_clock clock, bool poison)
+void job_rank_load(struct job_rank *r)
 {
-    struct weft_batch batch = weft_config_batch(job->config);
-    struct weft_comm_options options = ranks_options(rank, ranks);
-    *r = (struct job_rank){.job = job, .rank = rank};
-    OK(weft_device_open("cpu", clock, &r->device, &err));
-    open_kernels(&r->nn);
-    OK(weft_comm_open("local", &options, &r->comm, &err));
+    const struct job *job = r->job;
     OK(weft_comm_map_arena(r->comm, job->program->arena_bytes, &r->arena, &err));
     struct weft_exec_options exec = {
         .config = job->config,
@@ -186,15 +180,34 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
         .comm = r->comm,
         .nn = r->nn,
         .arena = r->arena,
-        .poison = poison,
+        .poison = r->poison,
     };
     OK(weft_exec_create(&exec, &r->exec, &err));
     OK(weft_exec_initialise(r->exec, (uint64_t)job->config->train.seed, &err));
     OK(weft_trace_create(job->program, "test", &r->trace, &err));
+}
+
+void job_rank_unload(struct job_rank *r)
+{
+    weft_exec_destroy(r->exec);
+    weft_trace_destroy(r->trace);
+    weft_comm_unmap_arena(r->comm);
+}
+
+void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
+                   const struct ranks *ranks, enum weft_clock clock, bool poison)
+{
+    struct weft_batch batch = weft_config_batch(job->config);
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    *r = (struct job_rank){.job = job, .rank = rank, .poison = poison};
+    OK(weft_device_open("cpu", clock, &r->device, &err));
+    open_kernels(&r->nn);
+    OK(weft_comm_open("local", &options, &r->comm, &err));
     OK(weft_data_open(job->config->train.data, job->config, &r->data, &err));
     r->input = malloc((size_t)weft_model_input_bytes(job->config->model, &batch));
     r->targets = malloc((size_t)weft_model_target_bytes(job->config->model, &batch));
     CHECK(r->input != NULL && r->targets != NULL, "out of memory");
+    job_rank_load(r);
 }
 
 struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
@@ -210,9 +223,7 @@ struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
 
 void job_rank_close(struct job_rank *r)
 {
-    weft_exec_destroy(r->exec);
-    weft_trace_destroy(r->trace);
-    weft_comm_unmap_arena(r->comm);
+    job_rank_unload(r);
     weft_comm_close(r->comm);
     weft_nn_close(r->nn);
     weft_device_close(r->device);

@@ -38,6 +38,7 @@ bool job_plan_planner(struct job *job, const char *planner);
 struct job_rank {
     const struct job *job;
     int32_t rank;
+    bool poison;
     struct weft_device *device;
     struct weft_comm *comm;
     struct weft_nn *nn;
@@ -54,6 +55,10 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
 /* One step on the job's data. */
 struct weft_step_result job_rank_step(struct job_rank *r, int64_t step);
 void job_rank_close(struct job_rank *r);
+/* Between open and close, all ranks alike: after unload the job, which every process has a copy of,
+ * may be given another plan, which load takes. */
+void job_rank_unload(struct job_rank *r);
+void job_rank_load(struct job_rank *r);
 
 /* Memory that all ranks and the parent see, for results. */
 void *job_shared(size_t bytes);

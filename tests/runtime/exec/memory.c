@@ -1,0 +1,68 @@
+/* Planned memory is the memory: every small run that is shipped, at 1 to 4 ranks, under every
+ * policy with gathers and reductions as early and as late as can be. Dead ranges are poisoned, so
+ * that a use of what is not live ends in NaN (in a build with AddressSanitizer, in its report), the
+ * arena lies between guard pages, and the highest byte touched is the planned end. */
+#include <stdio.h>
+
+#include "tests/runtime/exec/job.h"
+
+enum { STEPS = 2 };
+
+static const char *const runs[] = {
+    "configs/runs/gpt-tiny.json",       "configs/runs/gpt-tiny-4.json",
+    "configs/runs/gpt-odd.json",        "configs/runs/gpt-frozen.json",
+    "configs/runs/gpt-classifier.json", "configs/runs/mlp-tiny.json",
+};
+enum { RUNS = sizeof runs / sizeof runs[0] };
+
+/* Trains by the job's plan from the start. */
+static void check_plan(struct job_rank *r, const char *what)
+{
+    const struct job *job = r->job;
+    for (int64_t step = 1; step <= STEPS; step++) {
+        struct weft_step_result result = job_rank_step(r, step);
+        CHECK(result.finite, "%s: loss %g, norm %g", what, result.loss, result.norm);
+    }
+    OK(weft_exec_settle(r->exec, &err));
+    int64_t touched_bytes = weft_exec_touched_bytes(r->exec);
+    /* The layout's grain is what a buffer may leave unused at its end. */
+    int64_t untouched = job->program->arena_bytes - touched_bytes;
+    CHECK(untouched >= 0 && untouched < WEFT_ARENA_ALIGN_BYTES,
+          "%s, rank %d: %lld bytes of an arena of %lld were touched", what, r->rank,
+          (long long)touched_bytes, (long long)job->program->arena_bytes);
+}
+
+static int train(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    struct job *job = argument;
+    struct job_rank r;
+    job_plan_random(job, (uint64_t)ranks->n);
+    job_rank_open(&r, job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
+    check_plan(&r, "a random plan");
+    for (int plan = 0; plan < 2 * WEFT_POLICY_COUNT; plan++) {
+        enum weft_policy policy = (enum weft_policy)(plan / 2);
+        job_rank_unload(&r);
+        job_plan_policy(job, policy, plan % 2 != 0);
+        job_rank_load(&r);
+        check_plan(&r, weft_policy_name(policy));
+    }
+    job_rank_close(&r);
+    job_close(job);
+    return 0;
+}
+
+int main(void)
+{
+    for (int i = 0; i < RUNS; i++) {
+        for (int32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
+            char set_ranks[64];
+            struct job job;
+            snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
+            const char *overrides[] = {set_ranks, "cluster.emulate=false", NULL};
+            job_open(&job, runs[i], overrides);
+            CHECK(ranks_run(ranks, train, &job) == 0, "%s at %d ranks", runs[i], ranks);
+            job_close(&job);
+        }
+    }
+    return 0;
+}

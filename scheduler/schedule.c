@@ -150,11 +150,22 @@ static bool may_retreat(const struct run *run)
     return run->planner->decide == weft_planner_ilp || run->planner->decide == weft_planner_greedy;
 }
 
+enum { MOST_ROUNDS = 5 };
+
+/* How much less the rows of this round may hold: what the layout was too long by, and from the
+ * second time on a share of all there is, doubled each time. A layout that is a little too long
+ * again and again must not end in the leanest plan, which may be much slower. */
+static int64_t tighten_by(int round, int64_t excess, int64_t room)
+{
+    int64_t share = round > 1 ? room >> (MOST_ROUNDS + 1 - round) : 0;
+    int64_t wanted = excess > share ? excess : share;
+    return wanted < room ? wanted : room;
+}
+
 /* Decides, and decides again with tighter rows while the layout exceeds the limit. The bound is the
  * first round's: only its rows have the user's limit. */
 static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
 {
-    enum { MOST_ROUNDS = 5 };
     int64_t limit_bytes = run->problem->memory_limit_bytes, row_limit_bytes = limit_bytes;
     WEFT_TRY(plan_once(run, 0, row_limit_bytes, &run->outcome, err));
     int64_t excess = total_bytes(run) - limit_bytes, least_excess = excess;
@@ -166,7 +177,7 @@ static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
                  "planner %s: the layout ends %lld bytes above the limit; again with tighter rows",
                  run->planner->name, (long long)excess);
         if (room <= 0) break;
-        row_limit_bytes -= excess < room ? excess : room;
+        row_limit_bytes -= tighten_by(round, excess, room);
         enum weft_status status = plan_once(run, round, row_limit_bytes, &outcome, &refusal);
         if (status == WEFT_E_INFEASIBLE) break;
         if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);

@@ -42,7 +42,6 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
                                 &exec->streams[WEFT_STREAM_COMPUTE], err));
     WEFT_TRY(weft_stream_create(exec->options.device, "channel",
                                 &exec->streams[WEFT_STREAM_CHANNEL], err));
-    weft_exec_prefer_channel(exec);
     exec->records =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
     if (exec->records == NULL) return weft_fail_memory(err, "records");

@@ -142,9 +142,6 @@ void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
 void weft_exec_push_norm(struct weft_exec *exec);
 void weft_exec_push_finish(struct weft_exec *exec);
 
-/* priority.c: asks the system to run the channel before compute where they share a core. */
-void weft_exec_prefer_channel(struct weft_exec *exec);
-
 /* live.c: counts live bytes while a step is issued. A piece becomes live with the first write of
  * it that is launched and dies with the MARK from which on all its accesses are over. */
 WEFT_MUST_USE enum weft_status weft_exec_live_create(const struct weft_program *program,

@@ -259,12 +259,12 @@ static int64_t more_bytes(const struct weft_problem *problem, int32_t i, int32_t
 
 /* Where the other's blocks hold more, what the policy holds anyway must make up for it: in every
  * slot of a window for the blocks of all windows, because they may be held together. */
-static bool makes_up(const struct weft_table *table, int32_t unit, enum weft_policy policy,
+static bool makes_up(const struct weft_digest *table, int32_t unit, enum weft_policy policy,
                      enum weft_policy other)
 {
     const struct weft_problem *problem = table->problem;
-    const int64_t *ours = &table->fixed[weft_table_row(table, unit, policy)];
-    const int64_t *theirs = &table->fixed[weft_table_row(table, unit, other)];
+    const int64_t *ours = &table->fixed[weft_digest_row(table, unit, policy)];
+    const int64_t *theirs = &table->fixed[weft_digest_row(table, unit, other)];
     int64_t more = 0;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
@@ -281,12 +281,12 @@ static bool makes_up(const struct weft_table *table, int32_t unit, enum weft_pol
     return true;
 }
 
-bool weft_ilp_dominated(const struct weft_table *table, int32_t unit, enum weft_policy policy,
+bool weft_ilp_dominated(const struct weft_digest *table, int32_t unit, enum weft_policy policy,
                         enum weft_policy other)
 {
     const struct weft_problem *problem = table->problem;
-    const int64_t *ours = &table->fixed[weft_table_row(table, unit, policy)];
-    const int64_t *theirs = &table->fixed[weft_table_row(table, unit, other)];
+    const int64_t *ours = &table->fixed[weft_digest_row(table, unit, policy)];
+    const int64_t *theirs = &table->fixed[weft_digest_row(table, unit, other)];
     int32_t n_ours = 0, n_theirs = 0;
     if (problem->units[unit].update_ns[other] > problem->units[unit].update_ns[policy])
         return false;
@@ -304,7 +304,7 @@ bool weft_ilp_dominated(const struct weft_table *table, int32_t unit, enum weft_
 }
 
 /* Left out: policies that are nowhere better than another; of two equal ones the first is kept. */
-static bool worth_a_column(const struct weft_table *table, int32_t unit, int policy)
+static bool worth_a_column(const struct weft_digest *table, int32_t unit, int policy)
 {
     uint32_t allowed = table->problem->units[unit].policies;
     if (!(allowed >> policy & 1u)) return false;
@@ -318,12 +318,12 @@ static bool worth_a_column(const struct weft_table *table, int32_t unit, int pol
     return true;
 }
 
-static int64_t lean_bytes(const struct weft_table *table, int32_t unit, int policy, int32_t slot)
+static int64_t lean_bytes(const struct weft_digest *table, int32_t unit, int policy, int32_t slot)
 {
-    return table->lean[weft_table_row(table, unit, policy) + (size_t)slot];
+    return table->lean[weft_digest_row(table, unit, policy) + (size_t)slot];
 }
 
-static int64_t least_of_unit(const struct weft_table *table, int32_t unit, int32_t slot)
+static int64_t least_of_unit(const struct weft_digest *table, int32_t unit, int32_t slot)
 {
     int64_t least = INT64_MAX;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
@@ -337,7 +337,7 @@ static int64_t least_of_unit(const struct weft_table *table, int32_t unit, int32
  * there: such a z is 0 in every plan, and the relaxation should know. */
 static bool can_fit(const struct weft_ilp *ilp, int32_t unit, int policy)
 {
-    const struct weft_table *table = ilp->table;
+    const struct weft_digest *table = ilp->table;
     for (int32_t s = 0; s < table->n_slots; s++) {
         int64_t others = table->slotwise_least[s] - least_of_unit(table, unit, s);
         if (others + lean_bytes(table, unit, policy, s) > ilp->limit_bytes) return false;
@@ -348,7 +348,7 @@ static bool can_fit(const struct weft_ilp *ilp, int32_t unit, int policy)
 static void build_policies(struct build *build)
 {
     struct weft_ilp *ilp = build->ilp;
-    const struct weft_table *table = ilp->table;
+    const struct weft_digest *table = ilp->table;
     for (int32_t u = 0; u < table->n_units; u++) {
         const struct weft_problem_unit *unit = &table->problem->units[u];
         int32_t n = 0;
@@ -411,7 +411,7 @@ static void build_loads(struct build *build)
 static void build_memory(struct build *build)
 {
     struct weft_ilp *ilp = build->ilp;
-    const struct weft_table *table = ilp->table;
+    const struct weft_digest *table = ilp->table;
     bool needed = ilp->limit_bytes < table->most_bytes;
     for (int32_t s = 0; s < table->n_slots; s++) {
         ilp->hold[s] = -1;
@@ -423,7 +423,7 @@ static void build_memory(struct build *build)
         for (int32_t u = 0; u < table->n_units; u++) {
             for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
                 int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
-                const int64_t *row = &table->fixed[weft_table_row(table, u, p)];
+                const int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
                 int64_t change = s > 0 ? row[s] - row[s - 1] : row[s];
                 if (z >= 0 && change != 0) add_entry(build, z, -bytes_units(ilp, change));
             }
@@ -486,7 +486,7 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     return status;
 }
 
-enum weft_status weft_ilp_create(const struct weft_table *table, int64_t limit_bytes,
+enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_bytes,
                                  int32_t most_columns, struct weft_ilp **out,
                                  struct weft_error *err)
 {

@@ -17,8 +17,8 @@
 #ifndef WEFT_SCHEDULER_ILP_H
 #define WEFT_SCHEDULER_ILP_H
 
+#include "scheduler/digest.h"
 #include "scheduler/mip.h"
-#include "scheduler/table.h"
 
 /* Prefix sums of a class's work by first (released) or last (due) slot of its items. */
 struct weft_ilp_prefix {
@@ -42,7 +42,7 @@ struct weft_ilp_class {
 
 struct weft_ilp {
     struct weft_pool pool;
-    const struct weft_table *table; /* borrowed */
+    const struct weft_digest *table; /* borrowed */
     int64_t limit_bytes;
     int time_shift, bytes_shift;
     int32_t *z; /* [n_units * WEFT_POLICY_COUNT]; -1: not a choice */
@@ -57,7 +57,7 @@ struct weft_ilp {
 
 /* With classes as fine as `most_columns` columns of A allow (one class a kind at the coarsest).
  * WEFT_E_SYSTEM only; WEFT_E_INTERNAL when the limit is below every plan's. */
-WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_table *table, int64_t limit_bytes,
+WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_bytes,
                                                int32_t most_columns, struct weft_ilp **out,
                                                struct weft_error *err);
 void weft_ilp_destroy(struct weft_ilp *ilp); /* accepts NULL */
@@ -87,7 +87,7 @@ int64_t weft_ilp_ns(const struct weft_ilp *ilp, long double objective);
 
 /* True when `policy` of the unit is nowhere better than `other`: same collectives in windows that
  * are no wider, updates no faster, and no less held in any slot wherever the blocks go. */
-bool weft_ilp_dominated(const struct weft_table *table, int32_t unit, enum weft_policy policy,
+bool weft_ilp_dominated(const struct weft_digest *table, int32_t unit, enum weft_policy policy,
                         enum weft_policy other);
 
 #endif

@@ -145,7 +145,7 @@ static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
 /* Members in the order in which list scheduling takes them. */
 static void fill_members(struct weft_ilp *ilp, const int32_t *class_of)
 {
-    const struct weft_table *table = ilp->table;
+    const struct weft_digest *table = ilp->table;
     for (int pass = 0; pass < 2; pass++) {
         const int32_t *order = pass == 0 ? table->gathers : table->reductions;
         int32_t n = pass == 0 ? table->n_gathers : table->n_reductions;

@@ -47,7 +47,7 @@ static void fill_class(const struct weft_ilp *ilp, const struct weft_ilp_class *
 bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies,
                     const struct weft_move *moves, int32_t n_moves, double *x)
 {
-    const struct weft_table *table = ilp->table;
+    const struct weft_digest *table = ilp->table;
     size_t n_slots = (size_t)table->n_slots;
     for (int32_t u = 0; u < table->n_units; u++)
         if (ilp->z[u * WEFT_POLICY_COUNT + (int32_t)policies[u]] < 0) return false;
@@ -67,9 +67,9 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies
             fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].due, policies, x);
             fill_class(ilp, &ilp->classes[c], blocks, x, loads);
         }
-        weft_table_fixed_rows(table, policies, rows);
+        weft_digest_fixed_rows(table, policies, rows);
         for (int32_t s = 0; s < table->n_slots; s++) {
-            double slot = ldexp((double)weft_table_slot_ns(table, policies, s), -ilp->time_shift);
+            double slot = ldexp((double)weft_digest_slot_ns(table, policies, s), -ilp->time_shift);
             if (ilp->wait[s] >= 0) x[ilp->wait[s]] = loads[s] > slot ? loads[s] - slot : 0;
             if (ilp->hold[s] >= 0)
                 x[ilp->hold[s]] = ldexp((double)(rows[s] - table->common[s]), -ilp->bytes_shift);

@@ -23,7 +23,7 @@ static void add_holds(const struct weft_hold *holds, int32_t n, int32_t slot,
 }
 
 /* What the leanest placement of the leanest policies holds in a slot, by category. */
-static void lean_categories(const struct weft_table *table, int32_t slot,
+static void lean_categories(const struct weft_digest *table, int32_t slot,
                             int64_t bytes[WEFT_CATEGORY_COUNT])
 {
     const struct weft_problem *problem = table->problem;
@@ -62,7 +62,7 @@ static const char *remedy(enum weft_category category)
     return "a device with more memory";
 }
 
-static void add_peak(struct weft_text *text, const struct weft_table *table)
+static void add_peak(struct weft_text *text, const struct weft_digest *table)
 {
     int64_t bytes[WEFT_CATEGORY_COUNT] = {0};
     bool told[WEFT_CATEGORY_COUNT] = {false};
@@ -94,7 +94,7 @@ static void add_peak(struct weft_text *text, const struct weft_table *table)
 }
 
 /* The least limit, and how sure it is. */
-static void add_least(struct weft_text *text, const struct weft_table *table, int64_t packed_bytes)
+static void add_least(struct weft_text *text, const struct weft_digest *table, int64_t packed_bytes)
 {
     if (packed_bytes > 0) {
         add_bytes(text, packed_bytes);
@@ -114,7 +114,7 @@ static void add_least(struct weft_text *text, const struct weft_table *table, in
     weft_text_add(text, ".");
 }
 
-enum weft_status weft_fail_infeasible(const struct weft_table *table, const char *planner,
+enum weft_status weft_fail_infeasible(const struct weft_digest *table, const char *planner,
                                       const char *refusal, int64_t packed_bytes,
                                       struct weft_error *err)
 {

@@ -3,11 +3,11 @@
 #ifndef WEFT_SCHEDULER_INFEASIBLE_H
 #define WEFT_SCHEDULER_INFEASIBLE_H
 
-#include "scheduler/table.h"
+#include "scheduler/digest.h"
 
 /* Fails with WEFT_E_INFEASIBLE. `refusal`: the planner's own words, "" when no planner could help.
  * `packed_bytes`: what the leanest plan takes after layout, base included; 0 when unknown. */
-enum weft_status weft_fail_infeasible(const struct weft_table *table, const char *planner,
+enum weft_status weft_fail_infeasible(const struct weft_digest *table, const char *planner,
                                       const char *refusal, int64_t packed_bytes,
                                       struct weft_error *err);
 

@@ -16,7 +16,7 @@ struct flight {
 };
 
 struct weft_list {
-    const struct weft_table *table;
+    const struct weft_digest *table;
     /* [n_slots + 1], the last of them an empty slot after the period: */
     int64_t *fixed, *least;
     int64_t *due_bytes, *launched_bytes; /* of gathers, by the last slot of their window */
@@ -38,7 +38,7 @@ struct weft_list {
     bool has_free_gathers;            /* of no bytes of their own */
 };
 
-enum weft_status weft_list_create(const struct weft_table *table, struct weft_list **out,
+enum weft_status weft_list_create(const struct weft_digest *table, struct weft_list **out,
                                   struct weft_error *err)
 {
     struct weft_list *list = calloc(1, sizeof *list);
@@ -118,7 +118,7 @@ static void land(struct weft_list *list, int64_t now_ns)
 /* The next gather that is due after this slot, -1 when none is; skips those already done. */
 static int32_t due_gather(struct weft_list *list)
 {
-    const struct weft_table *table = list->table;
+    const struct weft_digest *table = list->table;
     while (list->gather_at < table->n_gathers && list->left[table->gathers[list->gather_at]] == 0)
         list->gather_at++;
     if (list->gather_at == table->n_gathers) return -1;
@@ -128,7 +128,7 @@ static int32_t due_gather(struct weft_list *list)
 
 static int32_t ready_reduction(struct weft_list *list)
 {
-    const struct weft_table *table = list->table;
+    const struct weft_digest *table = list->table;
     while (list->reduction_at < table->n_reductions &&
            list->left[table->reductions[list->reduction_at]] == 0)
         list->reduction_at++;
@@ -161,7 +161,7 @@ static bool gather_fits(struct weft_list *list, int32_t item)
  * are tried that hold nothing by themselves. */
 static int32_t early_gather(struct weft_list *list)
 {
-    const struct weft_table *table = list->table;
+    const struct weft_digest *table = list->table;
     bool free_only = false;
     for (int32_t i = list->gather_at; i < table->n_gathers; i++) {
         int32_t item = table->gathers[i];
@@ -213,10 +213,10 @@ static bool put_next(struct weft_list *list, int64_t now_ns, int32_t gather_with
 
 static void begin(struct weft_list *list)
 {
-    const struct weft_table *table = list->table;
+    const struct weft_digest *table = list->table;
     size_t n_slots = (size_t)table->n_slots + 1;
     memset(list->fixed, 0, 6 * n_slots * sizeof *list->fixed);
-    weft_table_fixed_rows(table, list->policies, list->fixed);
+    weft_digest_fixed_rows(table, list->policies, list->fixed);
     list->has_free_gathers = false;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &item_of(list, i)->item;
@@ -253,7 +253,7 @@ static void begin_slot(struct weft_list *list)
 
 static void put_due_reductions(struct weft_list *list, int64_t begin_ns)
 {
-    const struct weft_table *table = list->table;
+    const struct weft_digest *table = list->table;
     for (int32_t i = list->reduction_at; i < table->n_reductions; i++) {
         int32_t item = table->reductions[i];
         if (item_of(list, item)->item.first > list->slot) return;
@@ -290,7 +290,7 @@ int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies
                         int64_t limit_bytes, int32_t gather_within, struct weft_move *moves,
                         int32_t *n_moves)
 {
-    const struct weft_table *table = list->table;
+    const struct weft_digest *table = list->table;
     list->policies = policies;
     list->moves = moves;
     list->limit = limit_bytes;
@@ -299,7 +299,7 @@ int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies
         if (list->least[s] > limit_bytes) return -1;
     int64_t now_ns = 0;
     for (list->slot = 0; list->slot < table->n_slots; list->slot++) {
-        int64_t end_ns = now_ns + weft_table_slot_ns(table, policies, list->slot);
+        int64_t end_ns = now_ns + weft_digest_slot_ns(table, policies, list->slot);
         begin_slot(list);
         while ((list->channel_ns > now_ns ? list->channel_ns : now_ns) < end_ns) {
             if (!put_next(list, now_ns, gather_within)) break;

@@ -4,7 +4,7 @@
 #ifndef WEFT_SCHEDULER_LIST_H
 #define WEFT_SCHEDULER_LIST_H
 
-#include "scheduler/table.h"
+#include "scheduler/digest.h"
 
 /* With both a gather and a reduction ready, the gather goes first when its deadline is within this
  * many slots. WEFT_LIST_RULES rules, from 0 to all. */
@@ -13,7 +13,7 @@ extern const int32_t weft_list_rules[WEFT_LIST_RULES];
 
 /* Scratch memory of list scheduling, made once for a table. */
 struct weft_list;
-WEFT_MUST_USE enum weft_status weft_list_create(const struct weft_table *table,
+WEFT_MUST_USE enum weft_status weft_list_create(const struct weft_digest *table,
                                                 struct weft_list **out, struct weft_error *err);
 void weft_list_destroy(struct weft_list *list); /* accepts NULL */
 

@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "scheduler/bound.h"
+#include "scheduler/digest.h"
 #include "scheduler/infeasible.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
-#include "scheduler/table.h"
 
 static const struct weft_planner planners[] = {
     {"ilp", "the fastest plan that fits, with a proven bound: relaxation, list scheduling, search",
@@ -42,7 +42,7 @@ struct run {
     const struct weft_lower_inputs *inputs;
     const struct weft_schedule_options *options;
     const struct weft_planner *planner;
-    struct weft_table *table;
+    struct weft_digest *table;
     struct weft_candidate candidate;
     /* The bound of the first round, and what the solver said in the last. */
     struct weft_outcome outcome;
@@ -242,7 +242,7 @@ static enum weft_status schedule(struct run *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
     int64_t limit_bytes = run->problem->memory_limit_bytes;
-    WEFT_TRY(weft_table_create(run->problem, &run->table, err));
+    WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
     WEFT_TRY(make_candidate(run, err));
     if (run->table->least_bytes > limit_bytes) return refuse(run, "", err);
     enum weft_status status = plan_in_rounds(run, &refusal);
@@ -277,6 +277,6 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
     weft_program_destroy(run.program);
     free(run.candidate.policies);
     free(run.candidate.moves);
-    weft_table_destroy(run.table);
+    weft_digest_destroy(run.table);
     return status;
 }

@@ -11,7 +11,7 @@ struct weft_search_choice {
     double value;
 };
 
-enum weft_status weft_search_create(const struct weft_table *table, int64_t limit_bytes,
+enum weft_status weft_search_create(const struct weft_digest *table, int64_t limit_bytes,
                                     struct weft_search **out, struct weft_error *err)
 {
     struct weft_search *search = calloc(1, sizeof *search);
@@ -56,14 +56,15 @@ void weft_search_destroy(struct weft_search *search)
 
 bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies)
 {
-    return weft_table_lean_rows(search->table, policies, search->rows, NULL) <= search->limit_bytes;
+    return weft_digest_lean_rows(search->table, policies, search->rows, NULL) <=
+           search->limit_bytes;
 }
 
 static int64_t peak_of_moves(struct weft_search *search, const enum weft_policy *policies,
                              const struct weft_move *moves, int32_t n_moves)
 {
     int64_t peak = 0;
-    weft_table_move_rows(search->table, policies, moves, n_moves, search->rows);
+    weft_digest_move_rows(search->table, policies, moves, n_moves, search->rows);
     for (int32_t s = 0; s < search->table->n_slots; s++)
         if (search->rows[s] > peak) peak = search->rows[s];
     return peak;
@@ -139,7 +140,7 @@ static int compare_choices(const void *a, const void *b)
  * fits and still helps. True when anything was. */
 static bool greedy_pass(struct weft_search *search, int64_t *now_ns)
 {
-    const struct weft_table *table = search->table;
+    const struct weft_digest *table = search->table;
     int32_t n = 0;
     bool changed = false;
     for (int32_t u = 0; u < table->n_units; u++) {
@@ -215,7 +216,7 @@ static void make_pattern(struct weft_search *search, enum pattern pattern, int p
 
 void weft_search_patterns(struct weft_search *search)
 {
-    const struct weft_table *table = search->table;
+    const struct weft_digest *table = search->table;
     weft_search_try(search, table->leanest);
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         int32_t n = 0;
@@ -245,7 +246,7 @@ static double value_of(const struct weft_ilp *ilp, const double *x, int32_t unit
 /* Makes `trial` fit: units whose policy the solution likes least go back to their leanest. */
 static void retreat(struct weft_search *search, const struct weft_ilp *ilp, const double *x)
 {
-    const struct weft_table *table = search->table;
+    const struct weft_digest *table = search->table;
     while (!weft_search_fits(search, search->trial)) {
         int32_t worst = -1;
         double least = 2;
@@ -265,7 +266,7 @@ static void retreat(struct weft_search *search, const struct weft_ilp *ilp, cons
 static void diffuse(struct weft_search *search, const struct weft_ilp *ilp, const double *x,
                     bool backwards)
 {
-    const struct weft_table *table = search->table;
+    const struct weft_digest *table = search->table;
     double owed[WEFT_POLICY_COUNT] = {0};
     for (int32_t i = 0; i < table->n_units; i++) {
         int32_t u = backwards ? table->n_units - 1 - i : i;
@@ -283,7 +284,7 @@ static void diffuse(struct weft_search *search, const struct weft_ilp *ilp, cons
 
 void weft_search_round(struct weft_search *search, const struct weft_ilp *ilp, const double *x)
 {
-    const struct weft_table *table = search->table;
+    const struct weft_digest *table = search->table;
     weft_ilp_policies(ilp, x, search->trial);
     retreat(search, ilp, x);
     weft_search_try(search, search->trial);

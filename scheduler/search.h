@@ -9,7 +9,7 @@
 #include "scheduler/schedule.h"
 
 struct weft_search {
-    const struct weft_table *table; /* borrowed */
+    const struct weft_digest *table; /* borrowed */
     struct weft_list *list;
     int64_t limit_bytes;
     /* The best so far; step_ns is -1 before the first that fits. */
@@ -26,7 +26,7 @@ struct weft_search {
     struct weft_search_choice *choices;
 };
 
-WEFT_MUST_USE enum weft_status weft_search_create(const struct weft_table *table,
+WEFT_MUST_USE enum weft_status weft_search_create(const struct weft_digest *table,
                                                   int64_t limit_bytes, struct weft_search **out,
                                                   struct weft_error *err);
 void weft_search_destroy(struct weft_search *search); /* accepts NULL */

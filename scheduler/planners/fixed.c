@@ -57,7 +57,7 @@ static enum weft_status choose(const struct weft_fixed_rule *rule,
     return WEFT_OK;
 }
 
-static enum weft_status check(const struct weft_fixed_rule *rule, const struct weft_table *table,
+static enum weft_status check(const struct weft_fixed_rule *rule, const struct weft_digest *table,
                               int64_t limit_bytes, const struct weft_candidate *out,
                               struct weft_error *err)
 {
@@ -65,7 +65,7 @@ static enum weft_status check(const struct weft_fixed_rule *rule, const struct w
     int32_t peak = 0;
     int64_t *rows = calloc((size_t)table->n_slots, sizeof *rows);
     if (!rows) return weft_fail_memory(err, "memory rows");
-    weft_table_move_rows(table, out->policies, out->moves, out->n_moves, rows);
+    weft_digest_move_rows(table, out->policies, out->moves, out->n_moves, rows);
     for (int32_t s = 1; s < table->n_slots; s++)
         if (rows[s] > rows[peak]) peak = s;
     int64_t most = rows[peak];
@@ -83,7 +83,7 @@ enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                                    const struct weft_problem *problem, int64_t limit_bytes,
                                    struct weft_candidate *out, struct weft_error *err)
 {
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     WEFT_TRY(choose(rule, problem, out->policies, err));
     out->n_moves = 0;
     for (int32_t i = 0; i < problem->n_items; i++) {
@@ -95,8 +95,8 @@ enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                 (struct weft_move){.item = i, .slot = late ? item->last : item->first};
     }
     weft_moves_sort(problem, out->moves, out->n_moves);
-    WEFT_TRY(weft_table_create(problem, &table, err));
+    WEFT_TRY(weft_digest_create(problem, &table, err));
     enum weft_status status = check(rule, table, limit_bytes, out, err);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     return status;
 }

@@ -3,8 +3,8 @@
 #ifndef WEFT_SCHEDULER_PLANNERS_FIXED_H
 #define WEFT_SCHEDULER_PLANNERS_FIXED_H
 
+#include "scheduler/digest.h"
 #include "scheduler/schedule.h"
-#include "scheduler/table.h"
 
 struct weft_fixed_rule {
     const char *planner;

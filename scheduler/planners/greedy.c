@@ -7,12 +7,12 @@ enum weft_status weft_planner_greedy(const struct weft_problem *problem, int64_t
                                      struct weft_candidate *out, struct weft_outcome *outcome,
                                      struct weft_error *err)
 {
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     struct weft_search *search = NULL;
     enum weft_status status;
     (void)options;
     (void)outcome;
-    WEFT_TRY_GOTO(done, weft_table_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &search, err));
     weft_search_greedy(search);
     if (search->step_ns >= 0) {
@@ -23,6 +23,6 @@ enum weft_status weft_planner_greedy(const struct weft_problem *problem, int64_t
     }
 done:
     weft_search_destroy(search);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     return status;
 }

@@ -16,7 +16,7 @@ enum { MOST_COLUMNS = 4000 };
 enum { SEARCH_WORK = 4000000, ROOT_WORK = 60, NODE_WORK = 100000, TREE_ITERATIONS = 10000 };
 
 struct run {
-    const struct weft_table *table;
+    const struct weft_digest *table;
     const struct weft_schedule_options *options;
     struct weft_search *search;
     struct weft_ilp *ilp;
@@ -143,7 +143,7 @@ static enum weft_status decide(struct run *run, int64_t limit_bytes, struct weft
     if (search->step_ns < 0)
         return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
     run->outcome->bound_ns = weft_bound_trivial(run->table->problem, &run->outcome->bound_by);
-    const struct weft_table *table = run->table;
+    const struct weft_digest *table = run->table;
     int64_t tries = SEARCH_WORK / (table->n_blocks + table->n_slots + 1) + 1;
     if (!run->options->solver.solve) {
         set_stop(run->outcome, "no solver", "");
@@ -162,10 +162,10 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t li
                                   struct weft_candidate *out, struct weft_outcome *outcome,
                                   struct weft_error *err)
 {
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     struct run run = {.options = options, .outcome = outcome};
     enum weft_status status;
-    WEFT_TRY_GOTO(done, weft_table_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     run.table = table;
     WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &run.search, err));
     WEFT_TRY_GOTO(done, decide(&run, limit_bytes, err));
@@ -173,7 +173,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t li
 done:
     weft_ilp_destroy(run.ilp);
     weft_search_destroy(run.search);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     weft_pool_finish(&run.pool);
     return status;
 }

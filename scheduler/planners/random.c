@@ -16,7 +16,7 @@ static int32_t below(struct draw *draw, int32_t n)
     return (int32_t)weft_rng_below(draw->seed, draw->stream, draw->counter++, (uint64_t)n);
 }
 
-static void draw_policies(struct draw *draw, const struct weft_table *table, int64_t limit_bytes,
+static void draw_policies(struct draw *draw, const struct weft_digest *table, int64_t limit_bytes,
                           enum weft_policy *policies, int64_t *rows)
 {
     for (int32_t u = 0; u < table->n_units; u++) {
@@ -27,7 +27,7 @@ static void draw_policies(struct draw *draw, const struct weft_table *table, int
     }
     int32_t start = table->n_units > 0 ? below(draw, table->n_units) : 0;
     for (int32_t i = 0; i < table->n_units; i++) {
-        if (weft_table_lean_rows(table, policies, rows, NULL) <= limit_bytes) return;
+        if (weft_digest_lean_rows(table, policies, rows, NULL) <= limit_bytes) return;
         int32_t u = (start + i) % table->n_units;
         policies[u] = table->leanest[u];
     }
@@ -70,7 +70,7 @@ static int compare(const void *a, const void *b)
     return x->move.item < y->move.item ? -1 : x->move.item > y->move.item;
 }
 
-static void draw_moves(struct draw *draw, const struct weft_table *table, int64_t limit_bytes,
+static void draw_moves(struct draw *draw, const struct weft_digest *table, int64_t limit_bytes,
                        struct weft_candidate *out, int64_t *rows, struct place *places)
 {
     out->n_moves = 0;
@@ -98,23 +98,23 @@ enum weft_status weft_planner_random(const struct weft_problem *problem, int64_t
                                      struct weft_error *err)
 {
     struct draw draw = {.seed = options->seed, .stream = weft_hash_string("planner random")};
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     struct place *places = NULL;
     int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
     enum weft_status status = WEFT_OK;
     (void)outcome;
     if (!rows) return weft_fail_memory(err, "memory rows");
-    WEFT_TRY_GOTO(done, weft_table_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     places = calloc((size_t)table->n_blocks + 1, sizeof *places);
     if (!places) WEFT_TRY_GOTO(done, weft_fail_memory(err, "a random plan"));
     draw_policies(&draw, table, limit_bytes, out->policies, rows);
-    if (weft_table_lean_rows(table, out->policies, rows, NULL) > limit_bytes)
+    if (weft_digest_lean_rows(table, out->policies, rows, NULL) > limit_bytes)
         WEFT_TRY_GOTO(done, weft_fail(err, WEFT_E_INFEASIBLE,
                                       "planner random: not even the leanest plan fits"));
     draw_moves(&draw, table, limit_bytes, out, rows, places);
 done:
     free(places);
     free(rows);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     return status;
 }

@@ -62,9 +62,9 @@ static int columns_repeat(const struct weft_mip *mip)
 /* Every plan that list scheduling makes is a point of the program, at every coarseness. */
 static void check_points(const struct weft_problem *problem, int64_t limit_bytes)
 {
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     struct weft_list *list = NULL;
-    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     for (int k = 0; k < 3; k++) {
@@ -91,7 +91,7 @@ static void check_points(const struct weft_problem *problem, int64_t limit_bytes
     }
     free(moves);
     weft_list_destroy(list);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
 }
 
 Test(ilp, plans_are_points_of_the_program)
@@ -132,8 +132,8 @@ Test(ilp, every_coarseness_bounds_all_plans, .timeout = 120)
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.04 * (double)(seed % 13));
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
-        struct weft_table *table = NULL;
-        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        struct weft_digest *table = NULL;
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         double finer = INFINITY;
         for (int k = 0; k < 3; k++) {
             struct weft_pool pool = {0};
@@ -158,7 +158,7 @@ Test(ilp, every_coarseness_bounds_all_plans, .timeout = 120)
             weft_pool_finish(&pool);
         }
         n++;
-        weft_table_destroy(table);
+        weft_digest_destroy(table);
         weft_problem_destroy(problem);
     }
     cr_log_info("bound / optimum on average: %.4f, %.4f, %.4f", ratio_sum[0] / n, ratio_sum[1] / n,
@@ -177,13 +177,13 @@ Test(ilp, solutions_become_plans)
             .n_units = 4, .most_blocks = 3, .policies = 15, .load = 0.1 * (double)(seed % 15)};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.05 * (double)(seed % 13));
-        struct weft_table *table = NULL;
+        struct weft_digest *table = NULL;
         struct weft_ilp *ilp = NULL;
         struct weft_pool pool = {0};
         struct weft_mip_result result = {0};
         struct weft_mip_limits limits = {.nodes = 200, .gap = 0.0001};
         struct weft_error err = {0};
-        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, 100000, &ilp, &err),
                      WEFT_OK);
         cr_assert(ilp->all_counts);
@@ -214,7 +214,7 @@ Test(ilp, solutions_become_plans)
         }
         free(moves);
         weft_ilp_destroy(ilp);
-        weft_table_destroy(table);
+        weft_digest_destroy(table);
         weft_pool_finish(&pool);
         weft_problem_destroy(problem);
     }
@@ -226,15 +226,15 @@ Test(ilp, leaves_out_what_is_nowhere_better)
 {
     struct tiny_shape shape = {.n_units = 3, .most_blocks = 2, .policies = 15, .load = 0.5};
     struct weft_problem *problem = tiny_problem(&shape, 4);
-    struct weft_table *table = NULL;
-    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    struct weft_digest *table = NULL;
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     for (int32_t u = 0; u < 3; u++) {
         /* As it is, zero1 saves the slice wherever sdp holds slice and gathered buffer both. */
         cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP));
         cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1));
         cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_DP, WEFT_POLICY_SDP));
     }
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     for (int32_t u = 0; u < 3; u++) {
         struct weft_problem_unit *unit = &problem->units[u];
         for (int32_t i = 0; i < unit->n_holds[WEFT_POLICY_SDP]; i++) {
@@ -243,7 +243,7 @@ Test(ilp, leaves_out_what_is_nowhere_better)
                 unit->holds[WEFT_POLICY_ZERO1][unit->n_holds[WEFT_POLICY_ZERO1]++] = hold;
         }
     }
-    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     struct weft_ilp *ilp = NULL;
     cr_assert_eq(weft_ilp_create(table, table->least_bytes, 1000, &ilp, NULL), WEFT_OK);
     for (int32_t u = 0; u < 3; u++) {
@@ -253,7 +253,7 @@ Test(ilp, leaves_out_what_is_nowhere_better)
         cr_assert_geq(ilp->z[u * WEFT_POLICY_COUNT + WEFT_POLICY_SDP], 0);
     }
     weft_ilp_destroy(ilp);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     weft_problem_destroy(problem);
 }
 
@@ -266,7 +266,7 @@ Test(ilp, leaves_out_nothing_that_is_better_where_windows_meet)
                                .load = 0.5};
     struct weft_problem *problem = tiny_problem(&shape, 3);
     struct weft_problem_unit *unit = &problem->units[0];
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     int32_t n = problem->n_items;
     for (int32_t i = 0; i < n; i++) {
         struct weft_item *item = &problem->items[i].item;
@@ -284,9 +284,9 @@ Test(ilp, leaves_out_nothing_that_is_better_where_windows_meet)
     *hold = (struct weft_hold){.category = WEFT_CATEGORY_TEMPORARY, .last = problem->n_slots - 1};
     for (int enough = 0; enough < 2; enough++) {
         hold->bytes = bytes / 2 + (enough ? bytes : 0);
-        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         cr_assert_eq(weft_ilp_dominated(table, 0, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP), enough);
-        weft_table_destroy(table);
+        weft_digest_destroy(table);
     }
     weft_problem_destroy(problem);
 }
@@ -300,9 +300,9 @@ Test(ilp, no_multipliers_prove_too_much, .timeout = 60)
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.06 * (double)(seed % 9));
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
-        struct weft_table *table = NULL;
+        struct weft_digest *table = NULL;
         cr_assert_geq(best_ns, 0);
-        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         for (int k = 0; k < 3; k++) {
             struct weft_ilp *ilp = NULL;
             cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, sizes[k], &ilp, NULL),
@@ -321,7 +321,7 @@ Test(ilp, no_multipliers_prove_too_much, .timeout = 60)
             free(multipliers);
             weft_ilp_destroy(ilp);
         }
-        weft_table_destroy(table);
+        weft_digest_destroy(table);
         weft_problem_destroy(problem);
     }
 }
@@ -330,11 +330,11 @@ Test(ilp, refuses_a_limit_below_what_every_plan_holds)
 {
     struct tiny_shape shape = {.n_units = 2, .most_blocks = 1, .policies = 15, .load = 0.5};
     struct weft_problem *problem = tiny_problem(&shape, 4);
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     struct weft_ilp *ilp = NULL;
-    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     cr_assert_eq(weft_ilp_create(table, 10, 1000, &ilp, NULL), WEFT_E_INTERNAL);
     cr_assert_null(ilp);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     weft_problem_destroy(problem);
 }

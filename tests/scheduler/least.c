@@ -1,8 +1,8 @@
 #include <criterion/criterion.h>
 
 #include "enumerate.h"
+#include "scheduler/digest.h"
 #include "scheduler/schedule.h"
-#include "scheduler/table.h"
 #include "tiny.h"
 
 Test(least, is_the_least_of_all_plans)
@@ -14,16 +14,16 @@ Test(least, is_the_least_of_all_plans)
                                    .policies = seed % 3 ? 15 : 12,
                                    .load = 0.5};
         struct weft_problem *problem = tiny_problem(&shape, seed);
-        struct weft_table *table = NULL;
+        struct weft_digest *table = NULL;
         int64_t least = enumerate_least_limit(problem);
         int32_t slot = -1;
-        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         cr_assert_eq(weft_least_limit(problem, &slot), least, "seed %d", (int)seed);
         cr_assert_eq(slot, table->least_slot);
         cr_assert_leq(table->least_proven_bytes, least);
         n++;
         n_proven += table->least_proven_bytes == least;
-        weft_table_destroy(table);
+        weft_digest_destroy(table);
         weft_problem_destroy(problem);
     }
     cr_log_info("proven for %d of %d", n_proven, n);

@@ -10,9 +10,9 @@
 static void check_all_rules(const struct weft_problem *problem, const enum weft_policy *policies,
                             int64_t limit_bytes, bool must_fit)
 {
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     struct weft_list *list = NULL;
-    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
@@ -21,7 +21,7 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
         int32_t n_moves = 0;
         int64_t ns =
             weft_list_place(list, policies, limit_bytes, weft_list_rules[i], moves, &n_moves);
-        int64_t lean = weft_table_lean_rows(table, policies, rows, NULL);
+        int64_t lean = weft_digest_lean_rows(table, policies, rows, NULL);
         cr_assert_eq(ns >= 0, lean <= limit_bytes, "placed exactly when the leanest rows fit");
         cr_assert(!must_fit || ns >= 0);
         if (ns < 0) continue;
@@ -33,7 +33,7 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
         cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
         cr_assert_eq(plan->prediction.step_ns, ns, "event-exact");
         cr_assert_leq(plan->prediction.peak_bytes, limit_bytes);
-        weft_table_move_rows(table, policies, moves, n_moves, rows);
+        weft_digest_move_rows(table, policies, moves, n_moves, rows);
         for (int32_t s = 0; s < problem->n_slots; s++)
             cr_assert_leq(rows[s], limit_bytes);
         weft_plan_destroy(plan);
@@ -42,7 +42,7 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
     free(rows);
     free(moves);
     weft_list_destroy(list);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
 }
 
 static void random_policies(const struct weft_problem *problem, unsigned seed,
@@ -63,8 +63,8 @@ Test(list, is_event_exact_and_within_the_limit_on_models)
         random_case_init(&random, seed);
         const struct weft_problem *problem = random.stages.problem;
         enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
-        struct weft_table *table = NULL;
-        cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+        struct weft_digest *table = NULL;
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         for (int step = 0; step <= 8; step++) {
             int64_t limit =
                 table->least_bytes + (table->most_bytes - table->least_bytes) * step / 8;
@@ -73,7 +73,7 @@ Test(list, is_event_exact_and_within_the_limit_on_models)
         }
         check_all_rules(problem, table->leanest, table->least_bytes, true);
         check_all_rules(problem, table->leanest, table->least_bytes - 1, false);
-        weft_table_destroy(table);
+        weft_digest_destroy(table);
         free(policies);
         random_case_finish(&random);
     }
@@ -110,14 +110,14 @@ Test(list, overlaps_what_it_can)
     problem->units[0].update_ns[WEFT_POLICY_SDP] = 10;
     problem->units[1].update_ns[WEFT_POLICY_SDP] = 20;
     problem->agree_ns = 5;
-    struct weft_table *table = NULL;
+    struct weft_digest *table = NULL;
     struct weft_list *list = NULL;
-    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
     /* U0 0-10, gather 0 at 10-160, gather 1 at 160-310; U1 to 30; F0 waits to 160, to 260; F1 waits
      * to 310, to 510; B1 to 910; reduce 1 at 910-1060; B0 to 1210; reduce 0 to 1360; norm 1367. */
     cr_assert_eq(weft_list_best(list, policies, table->most_bytes, NULL), 1372);
     weft_list_destroy(list);
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     weft_problem_destroy(problem);
 }

@@ -7,7 +7,7 @@
 
 #include "enumerate.h"
 #include "plan/random_model.h"
-#include "scheduler/table.h"
+#include "scheduler/digest.h"
 #include "solver.h"
 #include "tiny.h"
 

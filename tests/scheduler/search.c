@@ -7,7 +7,7 @@
 
 struct fixture {
     struct weft_problem *problem;
-    struct weft_table *table;
+    struct weft_digest *table;
     struct weft_search *search;
 };
 
@@ -16,7 +16,7 @@ static void init(struct fixture *f, uint64_t seed, double share)
     struct tiny_shape shape = {.n_units = 6, .most_blocks = 3, .policies = 15, .load = 2};
     f->problem = tiny_problem(&shape, seed);
     tiny_set_limit(f->problem, share);
-    cr_assert_eq(weft_table_create(f->problem, &f->table, NULL), WEFT_OK);
+    cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
     cr_assert_eq(weft_search_create(f->table, f->problem->memory_limit_bytes, &f->search, NULL),
                  WEFT_OK);
 }
@@ -24,7 +24,7 @@ static void init(struct fixture *f, uint64_t seed, double share)
 static void finish(struct fixture *f)
 {
     weft_search_destroy(f->search);
-    weft_table_destroy(f->table);
+    weft_digest_destroy(f->table);
     weft_problem_destroy(f->problem);
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "scheduler/table.h"
+#include "scheduler/digest.h"
 
 struct builder {
     struct weft_problem *problem;
@@ -170,9 +170,9 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
 
 void tiny_set_limit(struct weft_problem *problem, double share)
 {
-    struct weft_table *table = NULL;
-    cr_assert_eq(weft_table_create(problem, &table, NULL), WEFT_OK);
+    struct weft_digest *table = NULL;
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     problem->memory_limit_bytes =
         table->least_bytes + (int64_t)(share * (double)(table->most_bytes - table->least_bytes));
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
 }

@@ -1,4 +1,4 @@
-#include "scheduler/table.h"
+#include "scheduler/digest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void sort_items(const struct weft_problem *problem, int32_t *items, int32
     }
 }
 
-static enum weft_status make_arrays(struct weft_table *table, struct weft_error *err)
+static enum weft_status make_arrays(struct weft_digest *table, struct weft_error *err)
 {
     size_t n_slots = (size_t)table->n_slots, n_units = (size_t)table->n_units;
     size_t rows = n_units * WEFT_POLICY_COUNT * n_slots;
@@ -53,7 +53,7 @@ static enum weft_status make_arrays(struct weft_table *table, struct weft_error 
     return ok ? WEFT_OK : weft_fail_memory(err, "a scheduler's table");
 }
 
-static void fill_items(struct weft_table *table)
+static void fill_items(struct weft_digest *table)
 {
     const struct weft_problem *problem = table->problem;
     for (int32_t i = 0; i < table->n_items; i++) {
@@ -67,7 +67,7 @@ static void fill_items(struct weft_table *table)
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             if (!(item->policies >> p & 1u)) continue;
             int32_t slot = is_gather(item) ? item->last : item->first;
-            table->lean[weft_table_row(table, item->unit, p) + (size_t)slot] +=
+            table->lean[weft_digest_row(table, item->unit, p) + (size_t)slot] +=
                 item->n_blocks * item->stair_bytes;
         }
     }
@@ -75,7 +75,7 @@ static void fill_items(struct weft_table *table)
     sort_items(problem, table->reductions, table->n_reductions, false);
 }
 
-static void fill_rows(struct weft_table *table)
+static void fill_rows(struct weft_digest *table)
 {
     const struct weft_problem *problem = table->problem;
     size_t n_slots = (size_t)table->n_slots;
@@ -84,16 +84,16 @@ static void fill_rows(struct weft_table *table)
     for (int32_t u = 0; u < table->n_units; u++) {
         const struct weft_problem_unit *unit = &problem->units[u];
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            int64_t *row = &table->fixed[weft_table_row(table, u, p)];
+            int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
             for (int32_t i = 0; i < unit->n_holds[p]; i++)
                 weft_hold_add(&unit->holds[p][i], table->n_slots, row);
-            memcpy(&table->lean[weft_table_row(table, u, p)], row, n_slots * sizeof *row);
+            memcpy(&table->lean[weft_digest_row(table, u, p)], row, n_slots * sizeof *row);
         }
     }
 }
 
 /* Upper limits of memory and of channel time: the sum over units of the worst of their policies. */
-static void fill_most(struct weft_table *table)
+static void fill_most(struct weft_digest *table)
 {
     const struct weft_problem *problem = table->problem;
     int64_t most_common = 0;
@@ -104,7 +104,7 @@ static void fill_most(struct weft_table *table)
         int64_t most_bytes = 0, most_ns = 0;
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             if (!(problem->units[u].policies >> p & 1u)) continue;
-            const int64_t *row = &table->fixed[weft_table_row(table, u, p)];
+            const int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
             int64_t bytes = 0, ns = 0, stairs = 0;
             for (int32_t s = 0; s < table->n_slots; s++)
                 if (row[s] > bytes) bytes = row[s];
@@ -122,11 +122,11 @@ static void fill_most(struct weft_table *table)
     }
 }
 
-enum weft_status weft_table_create(const struct weft_problem *problem, struct weft_table **out,
-                                   struct weft_error *err)
+enum weft_status weft_digest_create(const struct weft_problem *problem, struct weft_digest **out,
+                                    struct weft_error *err)
 {
     enum weft_status status;
-    struct weft_table *table = calloc(1, sizeof *table);
+    struct weft_digest *table = calloc(1, sizeof *table);
     if (!table) return weft_fail_memory(err, "a scheduler's table");
     table->problem = problem;
     table->n_slots = problem->n_slots;
@@ -136,23 +136,23 @@ enum weft_status weft_table_create(const struct weft_problem *problem, struct we
     fill_rows(table);
     fill_items(table);
     fill_most(table);
-    WEFT_TRY_GOTO(fail, weft_table_find_least(table, err));
+    WEFT_TRY_GOTO(fail, weft_digest_find_least(table, err));
     *out = table;
     return WEFT_OK;
 fail:
-    weft_table_destroy(table);
+    weft_digest_destroy(table);
     return status;
 }
 
-void weft_table_destroy(struct weft_table *table)
+void weft_digest_destroy(struct weft_digest *table)
 {
     if (!table) return;
     weft_pool_finish(&table->pool);
     free(table);
 }
 
-int64_t weft_table_slot_ns(const struct weft_table *table, const enum weft_policy *policies,
-                           int32_t slot)
+int64_t weft_digest_slot_ns(const struct weft_digest *table, const enum weft_policy *policies,
+                            int32_t slot)
 {
     const struct weft_problem *problem = table->problem;
     if (problem->slots[slot].kind != WEFT_SLOT_UPDATE) return problem->slot_ns[slot];
@@ -160,19 +160,19 @@ int64_t weft_table_slot_ns(const struct weft_table *table, const enum weft_polic
     return problem->units[unit].update_ns[policies[unit]];
 }
 
-static void sum_rows(const struct weft_table *table, const enum weft_policy *policies,
+static void sum_rows(const struct weft_digest *table, const enum weft_policy *policies,
                      const int64_t *of, int64_t *rows)
 {
     memcpy(rows, table->common, (size_t)table->n_slots * sizeof *rows);
     for (int32_t u = 0; u < table->n_units; u++) {
-        const int64_t *row = &of[weft_table_row(table, u, policies[u])];
+        const int64_t *row = &of[weft_digest_row(table, u, policies[u])];
         for (int32_t s = 0; s < table->n_slots; s++)
             rows[s] += row[s];
     }
 }
 
-int64_t weft_table_lean_rows(const struct weft_table *table, const enum weft_policy *policies,
-                             int64_t *rows, int32_t *peak_slot)
+int64_t weft_digest_lean_rows(const struct weft_digest *table, const enum weft_policy *policies,
+                              int64_t *rows, int32_t *peak_slot)
 {
     int32_t peak = 0;
     sum_rows(table, policies, table->lean, rows);
@@ -182,14 +182,14 @@ int64_t weft_table_lean_rows(const struct weft_table *table, const enum weft_pol
     return rows[peak];
 }
 
-void weft_table_fixed_rows(const struct weft_table *table, const enum weft_policy *policies,
-                           int64_t *rows)
+void weft_digest_fixed_rows(const struct weft_digest *table, const enum weft_policy *policies,
+                            int64_t *rows)
 {
     sum_rows(table, policies, table->fixed, rows);
 }
 
-void weft_table_move_rows(const struct weft_table *table, const enum weft_policy *policies,
-                          const struct weft_move *moves, int32_t n_moves, int64_t *rows)
+void weft_digest_move_rows(const struct weft_digest *table, const enum weft_policy *policies,
+                           const struct weft_move *moves, int32_t n_moves, int64_t *rows)
 {
     sum_rows(table, policies, table->fixed, rows);
     for (int32_t k = 0; k < n_moves; k++) {

@@ -1,9 +1,9 @@
-/* A table is a problem made quick to ask: what every unit holds in every slot under every policy,
+/* A digest is a problem made quick to ask: what every unit holds in every slot under every policy,
  * and its items in the orders in which planners walk them. `fixed` is what a policy holds whatever
  * its blocks do; `lean` adds the least that its blocks must: gathers in the last slot of their
  * window, reductions in the first. Policies fit a limit if and only if their lean rows do. */
-#ifndef WEFT_SCHEDULER_TABLE_H
-#define WEFT_SCHEDULER_TABLE_H
+#ifndef WEFT_SCHEDULER_DIGEST_H
+#define WEFT_SCHEDULER_DIGEST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,12 +11,12 @@
 #include "plan/plan.h"
 #include "plan/problem.h"
 
-struct weft_table {
+struct weft_digest {
     struct weft_pool pool;
     const struct weft_problem *problem; /* borrowed */
     int32_t n_slots, n_units, n_items;
     int64_t *common;       /* [n_slots] */
-    int64_t *fixed, *lean; /* [n_units][WEFT_POLICY_COUNT][n_slots]; see weft_table_row */
+    int64_t *fixed, *lean; /* [n_units][WEFT_POLICY_COUNT][n_slots]; see weft_digest_row */
     int32_t *gathers;      /* AllGather items by last, first, index */
     int32_t n_gathers;
     int32_t *reductions; /* other items by first, index */
@@ -31,12 +31,12 @@ struct weft_table {
     int64_t least_proven_bytes; /* no plan needs less: == least_bytes when that is proven */
 };
 
-WEFT_MUST_USE enum weft_status weft_table_create(const struct weft_problem *problem,
-                                                 struct weft_table **out, struct weft_error *err);
-void weft_table_destroy(struct weft_table *table); /* accepts NULL */
+WEFT_MUST_USE enum weft_status weft_digest_create(const struct weft_problem *problem,
+                                                  struct weft_digest **out, struct weft_error *err);
+void weft_digest_destroy(struct weft_digest *table); /* accepts NULL */
 
 /* Offset of a unit's and policy's row in `fixed` and `lean`. */
-static inline size_t weft_table_row(const struct weft_table *table, int32_t unit, int policy)
+static inline size_t weft_digest_row(const struct weft_digest *table, int32_t unit, int policy)
 {
     return ((size_t)unit * WEFT_POLICY_COUNT + (size_t)policy) * (size_t)table->n_slots;
 }
@@ -48,25 +48,25 @@ static inline bool weft_item_active(const struct weft_item *item, const enum wef
 }
 
 /* Compute time of a slot under these policies. */
-int64_t weft_table_slot_ns(const struct weft_table *table, const enum weft_policy *policies,
-                           int32_t slot);
+int64_t weft_digest_slot_ns(const struct weft_digest *table, const enum weft_policy *policies,
+                            int32_t slot);
 
 /* Sums common and lean (or fixed) rows into rows[n_slots]; the largest, and its slot when
  * `peak_slot` is not NULL. */
-int64_t weft_table_lean_rows(const struct weft_table *table, const enum weft_policy *policies,
-                             int64_t *rows, int32_t *peak_slot);
-void weft_table_fixed_rows(const struct weft_table *table, const enum weft_policy *policies,
-                           int64_t *rows);
+int64_t weft_digest_lean_rows(const struct weft_digest *table, const enum weft_policy *policies,
+                              int64_t *rows, int32_t *peak_slot);
+void weft_digest_fixed_rows(const struct weft_digest *table, const enum weft_policy *policies,
+                            int64_t *rows);
 
 /* Memory rows of policies with moves, as placed (before normal form, which holds no more). */
-void weft_table_move_rows(const struct weft_table *table, const enum weft_policy *policies,
-                          const struct weft_move *moves, int32_t n_moves, int64_t *rows);
+void weft_digest_move_rows(const struct weft_digest *table, const enum weft_policy *policies,
+                           const struct weft_move *moves, int32_t n_moves, int64_t *rows);
 
 /* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);
 
 /* Fills slotwise_least, leanest, least_bytes, least_slot, least_proven_bytes (least.c). */
-WEFT_MUST_USE enum weft_status weft_table_find_least(struct weft_table *table,
-                                                     struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_digest_find_least(struct weft_digest *table,
+                                                      struct weft_error *err);
 
 #endif

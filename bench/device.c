@@ -85,7 +85,7 @@ int main(void)
     struct machine m;
     if (weft_device_open("cpu", WEFT_CLOCK_WALL, &m.device, NULL) != WEFT_OK) return 1;
     for (int i = 0; i < 2; i++) {
-        if (weft_stream_create(m.device, "bench", &m.streams[i], NULL) != WEFT_OK) return 1;
+        if (weft_stream_create(m.device, "bench", 0, &m.streams[i], NULL) != WEFT_OK) return 1;
     }
     for (int i = 0; i < EVENTS; i++) {
         if (weft_event_create(m.device, &m.events[i], NULL) != WEFT_OK) return 1;

@@ -11,7 +11,7 @@ struct weft_device_ops {
     enum weft_status (*open)(enum weft_clock clock, struct weft_device **out,
                              struct weft_error *err);
     void (*close)(struct weft_device *device);
-    enum weft_status (*stream_create)(struct weft_device *device, const char *name,
+    enum weft_status (*stream_create)(struct weft_device *device, const char *name, int32_t queue,
                                       struct weft_stream **out, struct weft_error *err);
     void (*stream_destroy)(struct weft_stream *stream);
     enum weft_status (*event_create)(struct weft_device *device, struct weft_event **out,

@@ -14,8 +14,7 @@
 #include "runtime/device/futex.h"
 
 enum {
-    RING_ITEMS = 256, /* a power of two; a full ring makes the issuing thread wait */
-    MARKS = 4,        /* records of one event that may be under way at once */
+    MARKS = 4, /* records of one event that may be under way at once */
     LINE_BYTES = 64,
     NAME_BYTES = 16, /* what the kernel keeps of a thread's name */
     /* A sleep and a wake cost several microseconds, so waiting awake for about as long can never
@@ -73,7 +72,8 @@ struct cpu_stream {
     struct weft_error error; /* of the first task that failed */
     enum weft_status status;
 
-    struct item items[RING_ITEMS];
+    uint32_t ring_items; /* a power of two; a full ring makes the issuing thread wait */
+    struct item *items;  /* [ring_items] */
 };
 
 static struct cpu_stream *cpu_stream_of(const struct weft_stream *stream)
@@ -196,7 +196,7 @@ static void *work(void *argument)
     for (enum item_kind kind = ITEM_TASK; kind != ITEM_EXIT;) {
         uint32_t pushed = wait_for_item(s, done);
         while (done != pushed && kind != ITEM_EXIT) {
-            const struct item *item = &s->items[done % RING_ITEMS];
+            const struct item *item = &s->items[done % s->ring_items];
             kind = item->kind;
             run_item(s, item);
             atomic_store(&s->done, ++done);
@@ -241,8 +241,8 @@ static struct item *next_item(struct cpu_stream *s, enum item_kind kind)
     uint32_t done = atomic_load_explicit(&s->done, memory_order_acquire);
     /* Whatever the worker waits for was pushed earlier, so a full ring always drains. Half of it,
      * so that the two threads do not hand over one item at a time. */
-    if (pushed - done == RING_ITEMS) wait_until_done(s, pushed - RING_ITEMS / 2);
-    struct item *item = &s->items[pushed % RING_ITEMS];
+    if (pushed - done == s->ring_items) wait_until_done(s, pushed - s->ring_items / 2);
+    struct item *item = &s->items[pushed % s->ring_items];
     item->kind = kind;
     return item;
 }
@@ -354,12 +354,27 @@ static int start_worker(struct cpu_stream *s)
     return error;
 }
 
+static void free_stream(struct cpu_stream *s)
+{
+    free(s->items);
+    free(s);
+}
+
 static enum weft_status cpu_stream_create(struct weft_device *device, const char *name,
-                                          struct weft_stream **out, struct weft_error *err)
+                                          int32_t queue, struct weft_stream **out,
+                                          struct weft_error *err)
 {
     struct cpu_stream *s = aligned_alloc(LINE_BYTES, sizeof *s);
     if (s == NULL) return weft_fail_memory(err, "a stream");
     memset(s, 0, sizeof *s);
+    s->ring_items = 2;
+    while (s->ring_items < (uint32_t)queue)
+        s->ring_items *= 2;
+    s->items = aligned_alloc(LINE_BYTES, s->ring_items * sizeof *s->items);
+    if (s->items == NULL) {
+        free(s);
+        return weft_fail_memory(err, "a stream");
+    }
     s->stream.device = device;
     s->spin_ns = weft_cores() > 1 ? SPIN_NS : 0;
     strncpy(s->name, name, NAME_BYTES - 1);
@@ -369,7 +384,7 @@ static enum weft_status cpu_stream_create(struct weft_device *device, const char
                   "cannot start a thread for stream \"%s\": %s. Raise the limit of processes "
                   "(ulimit -u, or pids.max of the cgroup) or start fewer ranks",
                   name, strerror(error));
-        free(s);
+        free_stream(s);
         return WEFT_E_SYSTEM;
     }
     *out = &s->stream;
@@ -382,7 +397,7 @@ static void cpu_stream_destroy(struct weft_stream *stream)
     next_item(s, ITEM_EXIT);
     publish(s);
     pthread_join(s->worker, NULL);
-    free(s);
+    free_stream(s);
 }
 
 static enum weft_status cpu_event_create(struct weft_device *device, struct weft_event **out,

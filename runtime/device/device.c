@@ -41,10 +41,15 @@ enum weft_clock weft_stream_clock(const struct weft_stream *stream)
     return stream->device->clock;
 }
 
-enum weft_status weft_stream_create(struct weft_device *device, const char *name,
+enum weft_status weft_stream_create(struct weft_device *device, const char *name, int32_t queue,
                                     struct weft_stream **out, struct weft_error *err)
 {
-    return device->ops->stream_create(device, name, out, err);
+    if (queue < 0 || queue > WEFT_STREAM_MOST_QUEUE) {
+        return weft_fail(err, WEFT_E_INTERNAL, "stream \"%s\": a queue of %d items; at most %d",
+                         name, queue, WEFT_STREAM_MOST_QUEUE);
+    }
+    return device->ops->stream_create(device, name, queue > 0 ? queue : WEFT_STREAM_QUEUE, out,
+                                      err);
 }
 
 void weft_stream_destroy(struct weft_stream *stream)

@@ -27,8 +27,14 @@ void weft_device_close(struct weft_device *device);
 enum weft_clock weft_device_clock(const struct weft_device *device);
 enum weft_clock weft_stream_clock(const struct weft_stream *stream);
 
+/* `queue` is the number of items (tasks, records, waits, stamps) that may be pushed and not yet
+ * done; 0 = WEFT_STREAM_QUEUE. One more blocks the issuing thread, and with it every other stream
+ * that it feeds, so whoever issues two streams in turn gives each room for all that it pushes
+ * ahead. */
+enum { WEFT_STREAM_QUEUE = 256, WEFT_STREAM_MOST_QUEUE = 1 << 20 };
 WEFT_MUST_USE enum weft_status weft_stream_create(struct weft_device *device, const char *name,
-                                                  struct weft_stream **out, struct weft_error *err);
+                                                  int32_t queue, struct weft_stream **out,
+                                                  struct weft_error *err);
 void weft_stream_destroy(struct weft_stream *stream); /* waits until it is idle */
 WEFT_MUST_USE enum weft_status weft_event_create(struct weft_device *device,
                                                  struct weft_event **out, struct weft_error *err);

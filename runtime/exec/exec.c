@@ -22,6 +22,25 @@ static enum weft_status create_events(struct weft_exec *exec, struct weft_error 
     return WEFT_OK;
 }
 
+/* A step is issued by one thread and may run far ahead on one stream (all gathers of a step, say),
+ * so each has room for all of it: otherwise a full channel would keep compute from its work. */
+static enum weft_status create_streams(struct weft_exec *exec, struct weft_error *err)
+{
+    enum { ITEMS_EACH = 8 }; /* waits, stamps, poison, the work, advance, record */
+    static const char *const names[WEFT_STREAM_COUNT] = {"compute", "channel"};
+    const struct weft_program *program = exec->options.program;
+    int64_t items[WEFT_STREAM_COUNT] = {0};
+    for (int32_t i = 0; i < program->n_instructions; i++)
+        items[weft_op_stream(program->instructions[i].op)] += ITEMS_EACH;
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+        int64_t queue = items[s] < WEFT_STREAM_QUEUE ? WEFT_STREAM_QUEUE : items[s];
+        if (queue > WEFT_STREAM_MOST_QUEUE) queue = WEFT_STREAM_MOST_QUEUE;
+        WEFT_TRY(weft_stream_create(exec->options.device, names[s], (int32_t)queue,
+                                    &exec->streams[s], err));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
@@ -38,10 +57,7 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
                          "again with cluster.ranks=%d",
                          (long long)exec->options.shards->ranks, exec->ranks, exec->ranks);
     }
-    WEFT_TRY(weft_stream_create(exec->options.device, "compute",
-                                &exec->streams[WEFT_STREAM_COMPUTE], err));
-    WEFT_TRY(weft_stream_create(exec->options.device, "channel",
-                                &exec->streams[WEFT_STREAM_CHANNEL], err));
+    WEFT_TRY(create_streams(exec, err));
     exec->records =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
     if (exec->records == NULL) return weft_fail_memory(err, "records");

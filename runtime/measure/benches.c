@@ -219,7 +219,7 @@ enum weft_status weft_measure_run_benches(const struct weft_measure_options *opt
     enum weft_status status = weft_comm_map_arena(options->comm, bench->arena_bytes, &arena, err);
     bench->arena = arena;
     if (status == WEFT_OK)
-        status = weft_stream_create(options->device, "measure", &bench->stream, err);
+        status = weft_stream_create(options->device, "measure", 0, &bench->stream, err);
     if (status == WEFT_OK) status = run_all(bench, elements, out, err);
     if (bench->stream != NULL) weft_stream_destroy(bench->stream);
     if (arena != NULL) weft_comm_unmap_arena(options->comm);

@@ -8,7 +8,7 @@ void site_open(struct site *site, const struct weft_comm_options *options, enum 
     *site = (struct site){.rank = options->rank, .ranks = options->ranks};
     CHECK(weft_comm_open("local", options, &site->comm, &err) == WEFT_OK, "%s", err.text);
     CHECK(weft_device_open("cpu", clock, &site->device, &err) == WEFT_OK, "%s", err.text);
-    CHECK(weft_stream_create(site->device, "channel", &site->channel, &err) == WEFT_OK, "%s",
+    CHECK(weft_stream_create(site->device, "channel", 0, &site->channel, &err) == WEFT_OK, "%s",
           err.text);
     CHECK(weft_comm_map_arena(site->comm, arena_bytes, &arena, &err) == WEFT_OK, "%s", err.text);
     site->arena = arena;

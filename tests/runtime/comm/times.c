@@ -46,7 +46,7 @@ static int run_virtual(int32_t rank, const struct ranks *ranks, void *argument)
 
     /* A stream that is early finds the one link still taken. */
     struct weft_stream *early = NULL;
-    CHECK(weft_stream_create(s.device, "early", &early, NULL) == WEFT_OK, "stream");
+    CHECK(weft_stream_create(s.device, "early", 0, &early, NULL) == WEFT_OK, "stream");
     weft_comm_all_gather(s.comm, early, &block);
     weft_stream_stamp(early, &stamps[0]);
     CHECK(weft_stream_synchronise(early, NULL) == WEFT_OK, "all_gather");

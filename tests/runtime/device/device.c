@@ -18,7 +18,7 @@ static struct weft_device *open_device(enum weft_clock clock)
 static struct weft_stream *open_stream(struct weft_device *device, const char *name)
 {
     struct weft_stream *stream = NULL;
-    cr_assert(weft_stream_create(device, name, &stream, &error) == WEFT_OK, "%s", error.text);
+    cr_assert(weft_stream_create(device, name, 0, &stream, &error) == WEFT_OK, "%s", error.text);
     return stream;
 }
 

@@ -55,7 +55,7 @@ static void open_machine(struct machine *m, enum weft_clock clock)
 {
     CHECK(weft_device_open("cpu", clock, &m->device, NULL) == WEFT_OK);
     for (int i = 0; i < STREAMS; i++) {
-        CHECK(weft_stream_create(m->device, "race", &m->streams[i], NULL) == WEFT_OK);
+        CHECK(weft_stream_create(m->device, "race", 0, &m->streams[i], NULL) == WEFT_OK);
         CHECK(weft_event_create(m->device, &m->events[i], NULL) == WEFT_OK);
     }
 }

@@ -61,7 +61,7 @@ Test(nn, runs_on_a_stream_and_its_errors_stop_it)
     struct weft_device *device = NULL;
     struct weft_stream *stream = NULL;
     cr_assert_eq(weft_device_open("cpu", WEFT_CLOCK_WALL, &device, &err), WEFT_OK);
-    cr_assert_eq(weft_stream_create(device, "compute", &stream, &err), WEFT_OK);
+    cr_assert_eq(weft_stream_create(device, "compute", 0, &stream, &err), WEFT_OK);
     struct weft_nn *nn = subject_open("auto");
     struct subject here, there;
     subject_init(&here, subject_block(12, 3, 20), 2, 9, 0);

@@ -106,31 +106,15 @@ static enum weft_status read_back(const struct draft *draft, struct weft_profile
     return status;
 }
 
-/* A bench times one operation with nothing beside it; in a step compute and communication disturb
- * each other, and an update or norm is many calls on pieces. The curve keeps its form and takes the
- * height of what was seen. */
+/* A bench times one operation with nothing beside it; in a step an update or norm is many calls on
+ * pieces. The curve keeps its form and takes the height of what was seen. Not for collectives: what
+ * they take in a step is mostly waiting for the other ranks, which the next plan does elsewhere. */
 static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected_ns)
 {
     if (seen_ns <= 0 || expected_ns <= 0) return;
     double factor = (double)seen_ns / (double)expected_ns;
     for (int32_t i = 0; i < curve->n; i++)
         curve->ns[i] = llround((double)curve->ns[i] * factor);
-}
-
-/* A kind that the rehearsal did not need is disturbed as the others were. */
-static void scale_collectives(struct measure_benches *benches,
-                              const struct measure_rehearsal *rehearsal)
-{
-    int64_t all_ns = 0, all_expected_ns = 0;
-    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
-        all_ns += rehearsal->collective_ns[kind];
-        all_expected_ns += rehearsal->collective_expected_ns[kind];
-    }
-    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
-        bool seen = rehearsal->collective_expected_ns[kind] > 0;
-        scale(&benches->collectives[kind], seen ? rehearsal->collective_ns[kind] : all_ns,
-              seen ? rehearsal->collective_expected_ns[kind] : all_expected_ns);
-    }
 }
 
 static enum weft_status rehearse(struct draft *draft, struct measure_benches *benches,
@@ -153,7 +137,6 @@ static enum weft_status rehearse(struct draft *draft, struct measure_benches *be
         profile->layers[k].forward_ns = rehearsal.forward_ns[k];
         profile->layers[k].backward_ns = rehearsal.backward_ns[k];
     }
-    scale_collectives(benches, &rehearsal);
     scale(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
     scale(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
     profile->agree_ns = rehearsal.agree_ns;

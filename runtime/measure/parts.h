@@ -26,9 +26,6 @@ struct measure_rehearsal {
     int64_t update_ns;                 /* of all units */
     int64_t norm_ns, agree_ns;
     int64_t update_expected_ns, norm_expected_ns; /* of the same by the benches' curves */
-    /* Channel time of all collectives of a kind, and the same by the benches' curves; 0 for a kind
-     * that the rehearsal did not need. */
-    int64_t collective_ns[WEFT_COLLECTIVE_COUNT], collective_expected_ns[WEFT_COLLECTIVE_COUNT];
     int64_t base_bytes;
 };
 

@@ -15,13 +15,7 @@ enum { WARM_STEPS = 2, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
 enum { RUN_BYTES = 1 << 20 };
 
 /* What one step gives: two times a layer key, then these. */
-enum {
-    VALUE_UPDATE,
-    VALUE_NORM,
-    VALUE_AGREE,
-    VALUE_COLLECTIVES, /* one for each kind */
-    OTHER_VALUES = VALUE_COLLECTIVES + WEFT_COLLECTIVE_COUNT
-};
+enum { VALUE_UPDATE, VALUE_NORM, VALUE_AGREE, OTHER_VALUES };
 
 struct rehearsal {
     const struct weft_measure_options *options;
@@ -228,31 +222,11 @@ static int64_t read_slots(struct rehearsal *r)
     return agreed_ns - normed_ns;
 }
 
-/* The kind of a collective's op, or -1. */
-static int collective_of(enum weft_op op)
-{
-    if (op == WEFT_OP_ALL_GATHER) return WEFT_ALL_GATHER;
-    if (op == WEFT_OP_REDUCE_SCATTER) return WEFT_REDUCE_SCATTER;
-    return op == WEFT_OP_ALL_REDUCE ? WEFT_ALL_REDUCE : -1;
-}
-
-/* Sums of channel time by kind. Negative, because of all ranks the least is wanted: a rank that
- * comes early waits for the others, and only the last one's time is the collective's. */
-static void read_collectives(const struct rehearsal *r, int64_t *negative_ns)
-{
-    for (int32_t i = 0; i < r->program->n_instructions; i++) {
-        int kind = collective_of(r->program->instructions[i].op);
-        struct weft_record record = r->trace->records[i];
-        if (kind >= 0) negative_ns[kind] -= record.end_ns - record.start_ns;
-    }
-}
-
 static void read_step(struct rehearsal *r, int32_t round)
 {
     int64_t step[OTHER_VALUES] = {0};
     int32_t n_keys = r->profile->n_layers;
     step[VALUE_AGREE] = read_slots(r);
-    read_collectives(r, &step[VALUE_COLLECTIVES]);
     for (int32_t v = 0; v < 2 * n_keys; v++)
         r->values[v * MOST_ROUNDS + round] = 0;
     for (int32_t s = 0; s < r->program->n_slots; s++) {
@@ -282,14 +256,10 @@ static void read_step(struct rehearsal *r, int32_t round)
         r->values[(2 * n_keys + v) * MOST_ROUNDS + round] = step[v];
 }
 
-/* What the benches' curves say of the same collectives, updates and norm. */
+/* What the benches' curves say of the same updates and norm. */
 static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
 {
     int64_t owned = 0;
-    for (int32_t i = 0; i < r->program->n_instructions; i++) {
-        int kind = collective_of(r->program->instructions[i].op);
-        if (kind >= 0) out->collective_expected_ns[kind] += r->program->instructions[i].ns;
-    }
     for (int32_t u = 0; u < r->stages.shards->n_units; u++) {
         const struct weft_unit *unit = &r->stages.shards->units[u];
         if (!unit->trainable) continue;
@@ -342,8 +312,6 @@ static enum weft_status finish(struct rehearsal *r, int32_t rounds, struct measu
     out->update_ns = medians[2 * n_keys + VALUE_UPDATE];
     out->norm_ns = medians[2 * n_keys + VALUE_NORM];
     out->agree_ns = medians[2 * n_keys + VALUE_AGREE];
-    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
-        out->collective_ns[kind] = -medians[2 * n_keys + VALUE_COLLECTIVES + kind];
     out->base_bytes = medians[r->n_values];
     expect(r, out);
     free(medians);

@@ -58,6 +58,7 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
                          (long long)exec->options.shards->ranks, exec->ranks, exec->ranks);
     }
     WEFT_TRY(create_streams(exec, err));
+    weft_exec_prefer_channel(exec);
     exec->records =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
     if (exec->records == NULL) return weft_fail_memory(err, "records");

@@ -162,4 +162,7 @@ void weft_exec_poison_destroy(struct weft_exec *exec);
 /* Looks for the highest byte that no longer holds the pattern in what lives now. */
 int64_t weft_exec_poison_touched(const struct weft_exec *exec);
 
+/* priority.c: asks the system to run the channel before compute where they share a core. */
+void weft_exec_prefer_channel(struct weft_exec *exec);
+
 #endif

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE /* syscall, gettid */
 #include <errno.h>
+#include <linux/sched.h>
 #include <linux/sched/types.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ static enum weft_status take_short_slices(struct weft_stream *stream, const void
     (void)err;
     struct sched_attr attributes = {0};
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return WEFT_OK;
-    if (attributes.sched_policy != SCHED_OTHER) return WEFT_OK; /* somebody chose otherwise */
+    if (attributes.sched_policy != SCHED_NORMAL) return WEFT_OK; /* somebody chose otherwise */
     attributes.sched_runtime = CHANNEL_SLICE_NS;
     (void)syscall(SYS_sched_setattr, 0, &attributes, 0);
     return WEFT_OK;

@@ -21,7 +21,7 @@ static const char demo_config[] =
     "    { \"name\": \"head\", \"type\": \"lm_head\", \"vocab\": 256, \"hidden\": 256,"
     " \"bias\": false } ] },\n"
     "  \"cluster\": { \"ranks\": 2, \"emulate\": true,\n"
-    "    \"link\": { \"intra\": { \"alpha\": \"30us\", \"bandwidth\": \"400MB/s\" } } },\n"
+    "    \"link\": { \"intra\": { \"alpha\": \"30us\", \"bandwidth\": \"300MB/s\" } } },\n"
     "  \"train\": { \"steps\": 20, \"micro_batch\": 4, \"seq_len\": 128, \"seed\": 42,\n"
     "    \"data\": \"/usr/share/common-licenses/GPL-3\",\n"
     "    \"optimizer\": { \"type\": \"adamw\", \"lr\": 1e-3 }, \"clip_norm\": 1.0,\n"

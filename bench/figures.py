@@ -4,6 +4,7 @@
     memory    measured against planned memory of ranks that hold at least 200 MB of state
     time      predicted against measured step time over an emulated link
     overlap   exposed communication of every planner at one limit, predicted and measured
+    packing   end of the arena over the largest row, all shipped configs
     compute   share of the GEMM rate that a training step of a 10 M GPT reaches on one thread
 
 Each figure measures both sides in one run and prints what it measured. Nothing else should run on
@@ -152,6 +153,22 @@ def figure_overlap(weft):
               f"measured {result['step_ns'] / 1e6:8.2f} ms; bound {said['bound_ns'] / 1e6:8.2f} ms")
 
 
+def figure_packing(weft):
+    print("packing: (base + end of the arena) / largest row, at the limit each config ships with")
+    for path in sorted((ROOT / "configs" / "runs").glob("*.json")):
+        cells = []
+        for planner in ("all-fsdp", "all-sdp", "greedy", "ilp"):
+            done = subprocess.run([weft.program, "plan", path, "--planner", planner, "--json",
+                                   "--time-limit", "5s"], capture_output=True, text=True,
+                                  check=False)
+            if done.returncode == 78:
+                cells.append(f"{planner} does not fit")
+                continue
+            said = json.loads(done.stdout)
+            cells.append(f"{planner} {said['total_bytes'] / said['peak_bytes']:.4f}")
+        print(f"  {path.stem:16} " + "  ".join(cells), flush=True)
+
+
 def figure_compute(weft):
     layers, hidden, seq, batch, vocab = 6, 384, 256, 8, 256
     tokens = batch * seq
@@ -176,7 +193,7 @@ def figure_compute(weft):
 
 def main():
     figures = {"memory": figure_memory, "time": figure_time, "overlap": figure_overlap,
-               "compute": figure_compute}
+               "packing": figure_packing, "compute": figure_compute}
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", default=str(ROOT / "build" / "cli" / "weft"))

@@ -66,11 +66,11 @@ Test(config, reads_every_key)
     cr_assert_eq(cluster->link.inter.bytes_per_s, 5.22e9 / 8);
     cr_assert(cluster->emulate_link);
     cr_assert_eq(cluster->threads, 3);
-    cr_assert_str_eq(cluster->profile, "/work/profile.json");
+    cr_assert_str_eq(cluster->profile, "/place/profile.json");
     const struct weft_train *train = &config->train;
     cr_assert_eq(train->steps, 7);
     cr_assert_eq(train->seed, 9);
-    cr_assert_str_eq(train->data, "/work/text.txt");
+    cr_assert_str_eq(train->data, "/place/text.txt");
     cr_assert_eq(train->precision.compute, WEFT_BF16);
     cr_assert_eq(train->precision.reduce, WEFT_F32);
     cr_assert_eq(train->optimizer.lr, 6e-4);

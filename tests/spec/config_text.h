@@ -30,7 +30,7 @@ static inline enum weft_status parse(const char *text, const char *const *overri
     int32_t n = 0;
     while (overrides != NULL && overrides[n] != NULL)
         n++;
-    return weft_config_parse(text, strlen(text), "run.json", "/work", overrides, n, out, err);
+    return weft_config_parse(text, strlen(text), "run.json", "/place", overrides, n, out, err);
 }
 
 static inline struct weft_config *must_parse_with(const char *text, const char *const *overrides)

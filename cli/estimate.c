@@ -10,7 +10,7 @@
 #include "scheduler/schedule.h"
 
 /* The uniform policies, each by the planner that applies it everywhere. */
-static const char *const uniform[] = {"all-dp", "all-sdp", "all-fsdp"};
+static const char *const uniform[] = {"all-dp", "all-zero1", "all-sdp", "all-fsdp"};
 enum { N_UNIFORM = sizeof uniform / sizeof uniform[0] };
 
 struct estimate {

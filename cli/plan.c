@@ -51,8 +51,9 @@ const struct weft_command weft_command_plan = {
     .usage = "CONFIG [-o plan.json] [--memory-limit BYTES] [--planner NAME]",
     .summary = "decides policies and placements within the limit, with a proven bound",
     .details =
-        "Planners: ilp, greedy, all-fsdp, all-sdp, all-dp, random. The gap is against a bound\n"
-        "that weft itself derives from the solver's multipliers, not the solver's word.\n"
+        "Planners: ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp, random. The gap is against "
+        "a\n"
+        "bound that weft itself derives from the solver's multipliers, not the solver's word.\n"
         "Exit 78 when no plan fits, naming the least limit that does. --program prints the\n"
         "instructions too.",
     .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --program",

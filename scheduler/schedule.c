@@ -20,6 +20,8 @@ static const struct weft_planner planners[] = {
     {"all-fsdp", "every unit fsdp, gathered one use ahead, reduced at once", weft_planner_all_fsdp},
     {"all-sdp", "every unit sdp, gathered as soon as it is updated, reduced at once",
      weft_planner_all_sdp},
+    {"all-zero1", "every unit zero1, gathered as soon as it is updated, reduced at once",
+     weft_planner_all_zero1},
     {"all-dp", "every unit dp, reduced at once", weft_planner_all_dp},
     {"random", "random policies and slots that fit, from a seed", weft_planner_random},
     {NULL, NULL, NULL},
@@ -260,10 +262,11 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
     struct run run = {.problem = problem, .inputs = inputs, .options = options};
     run.planner = weft_planner_find(options->planner ? options->planner : "ilp");
     if (!run.planner)
-        return weft_fail(err, WEFT_E_USAGE,
-                         "no planner \"%s\"; there are ilp, greedy, all-fsdp, all-sdp, all-dp and "
-                         "random",
-                         options->planner);
+        return weft_fail(
+            err, WEFT_E_USAGE,
+            "no planner \"%s\"; there are ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp and "
+            "random",
+            options->planner);
     enum weft_status status = schedule(&run, err);
     if (status == WEFT_OK) {
         *plan = run.plan;

@@ -29,7 +29,8 @@ static struct weft_plan *plan_by(const struct weft_problem *problem, const char 
     return plan;
 }
 
-static const char *const all_planners[] = {"greedy", "all-fsdp", "all-sdp", "all-dp", "random"};
+static const char *const all_planners[] = {"greedy",    "all-fsdp", "all-sdp",
+                                           "all-zero1", "all-dp",   "random"};
 
 /* ilp is never slower than another, its bound is below all, and every plan is within its limit. */
 static void check_planners(const struct weft_problem *problem)

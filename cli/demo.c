@@ -26,7 +26,7 @@ static const char demo_config[] =
     "    \"data\": \"/usr/share/common-licenses/GPL-3\",\n"
     "    \"optimizer\": { \"type\": \"adamw\", \"lr\": 1e-3 }, \"clip_norm\": 1.0,\n"
     "    \"lr_schedule\": { \"type\": \"cosine\", \"warmup_steps\": 4 } },\n"
-    /* Over two ranks zero1 holds as much as this very limit, and would be the whole answer. */
+    /* Over two ranks zero1 everywhere fits this very limit, and would be the whole answer. */
     "  \"plan\": { \"planner\": \"ilp\", \"time_limit\": \"5s\","
     " \"policies\": \"dp,sdp,fsdp\" } }\n";
 

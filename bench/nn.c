@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "runtime/nn/backend.h"
+#include "runtime/nn/kernels.h"
 #include "runtime/nn/optimizer.h"
 #include "spec/layer.h"
 
@@ -238,7 +239,7 @@ static void optimizer(void)
         int64_t at[4] = {weft_clock_now_ns()};
         move(p, g, m, v, n);
         at[1] = weft_clock_now_ns();
-        weft_adamw_update(&adamw, p, g, m, v, n);
+        weft_kernels_best()->adamw(&adamw, n, p, g, m, v);
         at[2] = weft_clock_now_ns();
         weft_norm_add(bins, g, n);
         at[3] = weft_clock_now_ns();

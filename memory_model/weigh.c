@@ -179,7 +179,8 @@ static int32_t weigh_training(struct weigher *w, int32_t u, enum weft_policy pol
     bool all = policy == WEFT_POLICY_DP;
     int64_t owned = all ? unit->padded_elements : unit->padded_elements / w->shards->ranks;
     int64_t state_bytes = elements_bytes(w, owned, WEFT_F32);
-    int32_t n_states = w->options->batch.compute == WEFT_F32 ? 2 : 3; /* moments, master */
+    int32_t n_masters = w->options->batch.compute == WEFT_F32 ? 0 : 1;
+    int32_t n_states = n_masters + w->options->n_moments;
     for (int32_t i = 0; i < n_states; i++)
         hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state_bytes);
     hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS, period->first_gradient[u],

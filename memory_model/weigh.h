@@ -86,11 +86,12 @@ struct weft_weights {
 };
 
 /* Dtypes as in planning-problem.md: parameters and gathers in compute, gradients in reduce (sharded
- * gradients in accumulate), AdamW moments in fp32, and an fp32 master beside the slice when compute
- * is not f32. base_bytes becomes a common hold. WEFT_E_DATA when a sum overflows. */
+ * gradients in accumulate), the optimizer's moments in fp32, and an fp32 master beside the slice
+ * when compute is not f32. base_bytes becomes a common hold. WEFT_E_DATA when a sum overflows. */
 struct weft_weigh_options {
     struct weft_batch batch;
     enum weft_dtype reduce, accumulate;
+    int32_t n_moments; /* of the optimizer: weft_config_moments */
     int64_t base_bytes;
 };
 

@@ -55,7 +55,9 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
         }
     }
     if (!unit->trainable) return;
-    if (kind == WEFT_BUFFER_MOMENT1 || kind == WEFT_BUFFER_MOMENT2 ||
+    int32_t n_moments = inputs->weigh.n_moments;
+    if ((kind == WEFT_BUFFER_MOMENT1 && n_moments >= 1) ||
+        (kind == WEFT_BUFFER_MOMENT2 && n_moments >= 2) ||
         (kind == WEFT_BUFFER_MASTER && inputs->weigh.batch.compute != WEFT_F32)) {
         make(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
     } else if (kind == WEFT_BUFFER_GRADIENT) {

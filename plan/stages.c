@@ -21,6 +21,7 @@ static struct weft_weigh_options weigh_options(const struct weft_config *config,
         .batch = weft_config_batch(config),
         .reduce = (enum weft_dtype)config->train.precision.reduce,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
+        .n_moments = weft_config_moments(config),
         .base_bytes = profile->base_bytes,
     };
 }

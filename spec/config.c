@@ -32,6 +32,14 @@ static void check_train(const struct weft_section *section, const struct weft_tr
                           "%lld samples of %lld tokens are more than %d tokens; lower one of them",
                           (long long)train->micro_batch, (long long)train->seq_len, INT32_MAX);
     }
+    if (train->lr_schedule.type == WEFT_LR_WSD &&
+        train->lr_schedule.decay_steps > train->steps - train->lr_schedule.warmup_steps) {
+        weft_findings_add(findings, section->source, "$.train.lr_schedule.decay_steps",
+                          "%lld steps of decay and %lld of warm-up are more than all %lld steps; "
+                          "lower one of them",
+                          (long long)train->lr_schedule.decay_steps,
+                          (long long)train->lr_schedule.warmup_steps, (long long)train->steps);
+    }
 }
 
 /* Shapes that do not chain and sizes that overflow, once every layer by itself is right. */
@@ -92,6 +100,8 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
         add_key(&writer, &weft_train_table, train_keys[i], &config->train);
     }
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);
+    if (config->train.optimizer.type == WEFT_SGD)
+        weft_json_put_integer(&writer, "moments", weft_config_moments(config));
     for (size_t i = 0; i < sizeof plan_keys / sizeof *plan_keys; i++) {
         add_key(&writer, &weft_plan_table, plan_keys[i], &config->plan);
     }
@@ -218,4 +228,17 @@ struct weft_batch weft_config_batch(const struct weft_config *config)
         .seq_len = config->train.seq_len,
         .compute = (enum weft_dtype)config->train.precision.compute,
     };
+}
+
+int32_t weft_config_moments(const struct weft_config *config)
+{
+    switch ((enum weft_optimizer_type)config->train.optimizer.type) {
+    case WEFT_ADAMW:
+        return 2;
+    case WEFT_SGD:
+        return config->train.optimizer.momentum > 0 ? 1 : 0;
+    case WEFT_OPTIMIZER_COUNT:
+        break;
+    }
+    return 0;
 }

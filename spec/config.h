@@ -40,13 +40,19 @@ struct weft_cluster {
     const char *profile; /* path, relative to the config's directory resolved; NULL = analytic */
 };
 
-enum weft_optimizer_type { WEFT_ADAMW, WEFT_OPTIMIZER_COUNT };
+enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_OPTIMIZER_COUNT };
 enum weft_cadence {
     WEFT_CADENCE_AUTO,
     WEFT_CADENCE_COUNT
 }; /* "reduce": with one micro-step a
       step there is nothing to choose */
-enum weft_lr_schedule { WEFT_LR_CONSTANT, WEFT_LR_COSINE, WEFT_LR_SCHEDULE_COUNT };
+enum weft_lr_schedule {
+    WEFT_LR_CONSTANT,
+    WEFT_LR_COSINE,
+    WEFT_LR_LINEAR,
+    WEFT_LR_WSD, /* warm-up, stable, decay (Hu et al. 2024) */
+    WEFT_LR_SCHEDULE_COUNT
+};
 
 struct weft_train {
     int64_t steps, micro_batch, grad_accum, seq_len, seed;
@@ -57,12 +63,13 @@ struct weft_train {
     } precision;
     struct {
         int type; /* enum weft_optimizer_type */
-        double lr, betas[2], eps, weight_decay;
+        double lr, betas[2], eps, weight_decay, momentum;
+        bool exempt_vectors; /* tensors of one dimension do not decay */
     } optimizer;
     double clip_norm; /* 0 = no clipping */
     struct {
-        int type; /* enum weft_lr_schedule */
-        int64_t warmup_steps;
+        int type;                          /* enum weft_lr_schedule */
+        int64_t warmup_steps, decay_steps; /* decay_steps 0: a tenth of the steps */
         double min_ratio;
     } lr_schedule;
 };
@@ -109,6 +116,8 @@ void weft_config_destroy(struct weft_config *config);
 void weft_config_write(const struct weft_config *config, struct weft_text *out);
 
 struct weft_batch weft_config_batch(const struct weft_config *config);
+/* fp32 numbers that the optimizer keeps for each parameter, beside a master: 0 to 2. */
+int32_t weft_config_moments(const struct weft_config *config);
 
 /* JSON Schema (draft-07) of "config", "model", "cluster"; WEFT_E_USAGE for another kind, naming
  * those that there are. */

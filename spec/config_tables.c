@@ -12,8 +12,9 @@
 #define MOST_RATE  1e18
 
 static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=fp16=float16", NULL};
-static const char *const optimizers[] = {"adamw", NULL};
-static const char *const schedules[] = {"constant", "cosine", NULL};
+static const char *const optimizers[] = {"adamw", "sgd", NULL};
+static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
+                                        NULL};
 static const char *const cadences[] = {"auto", NULL};
 static const char *const layer_types[] = {
 #define LAYER_NAME(name, text, trains) text,
@@ -195,15 +196,19 @@ static const struct weft_field_table precision_table = {"precision", "Dtypes.",
 
 static const struct weft_field optimizer_fields[] = {
     {"type", WEFT_FIELD_CHOICE, AT(weft_train, optimizer.type), "\"adamw\"", 0, 0, optimizers, NULL,
-     "the one optimizer of this version"},
+     "adamw, or sgd with momentum and decay added to the gradient"},
     {"lr", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.lr), "0.0006", 0, 1e6, NULL, NULL,
      "learning rate at its highest"},
     {"betas", WEFT_FIELD_NUMBERS, AT(weft_train, optimizer.betas), "[0.9, 0.95]", 0, 0.99999999,
-     NULL, NULL, "decay of the two moments"},
+     NULL, NULL, "adamw: decay of the two moments"},
     {"eps", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.eps), "1e-8", 1e-30, 1, NULL, NULL,
-     "added to the root of the second moment"},
+     "adamw: added to the root of the second moment"},
     {"weight_decay", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.weight_decay), "0.1", 0, 1e6, NULL,
-     NULL, "of matrices; biases and norms have none"},
+     NULL, "of what exempt_vectors does not exempt"},
+    {"exempt_vectors", WEFT_FIELD_BOOL, AT(weft_train, optimizer.exempt_vectors), "true", 0, 0,
+     NULL, NULL, "biases and norms (tensors of one dimension) have no weight decay"},
+    {"momentum", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.momentum), "0.9", 0, 0.99999999, NULL,
+     NULL, "sgd: decay of its one moment; 0: none is kept"},
 };
 static const struct weft_field_table optimizer_table = {"optimizer", "How parameters move.",
                                                         ROWS(optimizer_fields)};
@@ -214,7 +219,9 @@ static const struct weft_field schedule_fields[] = {
     {"warmup_steps", WEFT_FIELD_INTEGER, AT(weft_train, lr_schedule.warmup_steps), "0", 0, LARGE,
      NULL, NULL, "steps in which the rate rises from 0 to lr"},
     {"min_ratio", WEFT_FIELD_NUMBER, AT(weft_train, lr_schedule.min_ratio), "0.1", 0, 1, NULL, NULL,
-     "cosine: the last rate / lr"},
+     "cosine, linear, wsd: the last rate / lr"},
+    {"decay_steps", WEFT_FIELD_INTEGER, AT(weft_train, lr_schedule.decay_steps), "0", 0, LARGE,
+     NULL, NULL, "wsd: the last steps, in which the rate falls; 0: a tenth of all"},
 };
 static const struct weft_field_table schedule_table = {"lr_schedule", "The rate over the steps.",
                                                        ROWS(schedule_fields)};

@@ -12,8 +12,9 @@ enum {
     FIRST_POINT = 10, /* 2^10 = 1 KiB (or elements) */
     LAST_POINT = 33,  /* 2^33 = 8 GiB */
     POINTS = LAST_POINT - FIRST_POINT + 1,
-    /* AdamW in f32 reads parameter, gradient and two moments and writes all but the gradient. */
-    UPDATE_BYTES = 28,
+    /* An update in f32 reads parameter, gradient and moments and writes all but the gradient. */
+    UPDATE_BYTES = 12,
+    MOMENT_BYTES = 8,
     NORM_BYTES = 4 /* the gradient is read once, in f32 */
 };
 
@@ -277,7 +278,8 @@ static enum weft_status fill(const struct figures *figures, const struct weft_pr
     profile->ranks = cluster->ranks;
     WEFT_TRY(fill_layers(figures, measured, profile, &origins.layers, err));
     WEFT_TRY(fill_collectives(figures, measured, profile, &origins.collectives, err));
-    WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->update, UPDATE_BYTES,
+    WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->update,
+                       UPDATE_BYTES + MOMENT_BYTES * weft_config_moments(figures->config),
                        "time of updates", &profile->pool, &profile->update, &origins.update, err));
     WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->norm, NORM_BYTES,
                        "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));

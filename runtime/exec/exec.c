@@ -188,14 +188,7 @@ static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs
     const struct weft_train *train = &exec->options.config->train;
     struct exec_pending *pending = &exec->pending;
     pending->valid = exec->finished.finite;
-    pending->decay = (float)train->optimizer.weight_decay;
-    pending->adamw = (struct weft_adamw){
-        .lr = (float)inputs->lr,
-        .eps = (float)train->optimizer.eps,
-        .clip = (float)exec->finished.clip,
-    };
-    weft_adamw_at(&pending->adamw, train->optimizer.betas[0], train->optimizer.betas[1],
-                  inputs->step);
+    pending->optimizer = weft_optimizer_at(train, inputs->step, inputs->lr, exec->finished.clip);
 }
 
 enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_inputs *inputs,

@@ -38,8 +38,8 @@ static void fill_unit(struct weft_exec *exec, const struct exec_unit *unit, uint
                    unit->parameters + exec_parameter_at(unit, piece));
     }
     if (!unit->trainable) return;
-    memset(unit->moment1, 0, (size_t)unit->state_elements * sizeof(float));
-    memset(unit->moment2, 0, (size_t)unit->state_elements * sizeof(float));
+    if (unit->moment1) memset(unit->moment1, 0, (size_t)unit->state_elements * sizeof(float));
+    if (unit->moment2) memset(unit->moment2, 0, (size_t)unit->state_elements * sizeof(float));
 }
 
 enum weft_status weft_exec_initialise(struct weft_exec *exec, uint64_t seed, struct weft_error *err)

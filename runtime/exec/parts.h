@@ -38,8 +38,8 @@ struct exec_unit {
     bool resident;     /* dp, zero1: parameters stay in the full buffer */
     float *parameters; /* full buffer when resident, else this rank's shard */
     int64_t parameter_elements;
-    float *gradient; /* full when whole, else reduced; NULL when frozen */
-    float *moment1, *moment2;
+    float *gradient;          /* full when whole, else reduced; NULL when frozen */
+    float *moment1, *moment2; /* NULL where the optimizer has none */
     int64_t state_elements;
     struct weft_piece *own; /* in this rank's slices */
     int64_t n_own;
@@ -80,8 +80,7 @@ struct exec_live; /* live.c */
 /* The step whose gradients wait to be applied. */
 struct exec_pending {
     bool valid;
-    struct weft_adamw adamw;
-    float decay;
+    struct weft_optimizer optimizer;
 };
 
 struct weft_exec {

@@ -70,8 +70,10 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
         out->gradient = out->whole ? full : buffer_of(exec, WEFT_BUFFER_REDUCED, u);
         out->moment1 = buffer_of(exec, WEFT_BUFFER_MOMENT1, u);
         out->moment2 = buffer_of(exec, WEFT_BUFFER_MOMENT2, u);
-        complete = complete && full != NULL && out->gradient != NULL && out->moment1 != NULL &&
-                   out->moment2 != NULL;
+        int32_t moments = weft_config_moments(exec->options.config);
+        complete = complete && full != NULL && out->gradient != NULL &&
+                   (out->moment1 != NULL) == (moments >= 1) &&
+                   (out->moment2 != NULL) == (moments >= 2);
         if (complete) WEFT_TRY(list_gaps(exec, u, full, err));
     }
     if (complete) return WEFT_OK;

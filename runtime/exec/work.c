@@ -55,14 +55,17 @@ static enum weft_status update(struct weft_stream *stream, const void *argument,
     (void)err;
     const struct unit_argument *a = argument;
     const struct weft_tensor *tensors = a->exec->options.config->model->tensors;
-    struct weft_adamw adamw = a->exec->pending.adamw;
     for (int64_t i = 0; i < a->unit->n_updated; i++) {
         const struct weft_piece *piece = &a->unit->updated[i];
         int64_t at = exec_state_at(a->unit, piece);
-        adamw.decay = tensors[piece->tensor].decays ? a->exec->pending.decay : 0;
-        weft_adamw_update(&adamw, a->unit->parameters + exec_parameter_at(a->unit, piece),
-                          a->unit->gradient + at, a->unit->moment1 + at, a->unit->moment2 + at,
-                          piece->count);
+        struct weft_update what = {
+            .parameters = a->unit->parameters + exec_parameter_at(a->unit, piece),
+            .gradients = a->unit->gradient + at,
+            .moment1 = a->unit->moment1 == NULL ? NULL : a->unit->moment1 + at,
+            .moment2 = a->unit->moment2 == NULL ? NULL : a->unit->moment2 + at,
+            .n = piece->count,
+        };
+        weft_optimizer_update(&a->exec->pending.optimizer, tensors[piece->tensor].decays, &what);
     }
     return WEFT_OK;
 }

@@ -66,6 +66,7 @@ static void push_collective(struct bench *bench, int kind, int64_t x)
 }
 
 struct pass {
+    const struct weft_config *config;
     float *at;
     int64_t n;
 };
@@ -76,10 +77,16 @@ static enum weft_status run_update(struct weft_stream *stream, const void *argum
     (void)stream;
     (void)err;
     const struct pass *pass = argument;
-    struct weft_adamw adamw = {.lr = 1e-6f, .eps = 1e-8f, .clip = 1};
-    weft_adamw_at(&adamw, 0.9, 0.95, 1);
-    weft_adamw_update(&adamw, pass->at, pass->at + pass->n, pass->at + 2 * pass->n,
-                      pass->at + 3 * pass->n, pass->n);
+    const struct weft_optimizer optimizer = weft_optimizer_at(&pass->config->train, 1, 1e-6, 1);
+    int32_t moments = weft_config_moments(pass->config);
+    struct weft_update update = {
+        .parameters = pass->at,
+        .gradients = pass->at + pass->n,
+        .moment1 = moments >= 1 ? pass->at + 2 * pass->n : NULL,
+        .moment2 = moments >= 2 ? pass->at + 3 * pass->n : NULL,
+        .n = pass->n,
+    };
+    weft_optimizer_update(&optimizer, true, &update);
     return WEFT_OK;
 }
 
@@ -99,7 +106,8 @@ enum { PASS_UPDATE, PASS_NORM };
 static void push_pass(struct bench *bench, int kind, int64_t x)
 {
     int64_t bytes = x * PASS_ARRAYS * (int64_t)sizeof(float);
-    struct pass pass = {(float *)(void *)(bench->arena + next_place(bench, bytes)), x};
+    struct pass pass = {bench->options->config,
+                        (float *)(void *)(bench->arena + next_place(bench, bytes)), x};
     weft_stream_push(bench->stream, kind == PASS_UPDATE ? run_update : run_norm, &pass,
                      sizeof pass);
 }

@@ -104,7 +104,8 @@ static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
         .period = r->stages.period,
         .weigh = {.batch = weft_config_batch(config),
                   .reduce = (enum weft_dtype)config->train.precision.reduce,
-                  .accumulate = (enum weft_dtype)config->train.precision.accumulate},
+                  .accumulate = (enum weft_dtype)config->train.precision.accumulate,
+                  .n_moments = weft_config_moments(config)},
     };
     return weft_program_lower(r->plan, &inputs, 0, &r->program, err);
 }

@@ -339,6 +339,24 @@ static void adamw_update(const struct weft_adamw *adamw, int64_t n, float *restr
     }
 }
 
+static void sgd_update(const struct weft_sgd *sgd, int64_t n, float *restrict parameters,
+                       const float *restrict gradients, float *restrict momentum)
+{
+    const struct weft_sgd s = *sgd;
+    if (!momentum) {
+        for (int64_t i = 0; i < n; i++) {
+            parameters[i] -= s.lr * (s.clip * gradients[i] + s.decay * parameters[i]);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const float g = s.clip * gradients[i] + s.decay * parameters[i];
+        const float m = s.momentum * momentum[i] + g;
+        momentum[i] = m;
+        parameters[i] -= s.lr * m;
+    }
+}
+
 static void exponential_each(int64_t n, const float *restrict x, float *restrict y)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -362,5 +380,6 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .softmax_backward = softmax_backward,
     .cross_entropy = cross_entropy,
     .adamw = adamw_update,
+    .sgd = sgd_update,
     .exponential = exponential_each,
 };

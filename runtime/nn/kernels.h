@@ -55,6 +55,9 @@ struct weft_kernels {
 
     void (*adamw)(const struct weft_adamw *adamw, int64_t n, float *parameters,
                   const float *gradients, float *moment1, float *moment2);
+    /* momentum NULL: none is kept, and the setting is not read. */
+    void (*sgd)(const struct weft_sgd *sgd, int64_t n, float *parameters, const float *gradients,
+                float *momentum);
 
     /* e^x, for tests: within 3e-7 of the true value, relative; 0 below -86.6, inf above 88.3. */
     void (*exponential)(int64_t n, const float *x, float *y);

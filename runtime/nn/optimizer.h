@@ -4,7 +4,10 @@
 #ifndef WEFT_RUNTIME_NN_OPTIMIZER_H
 #define WEFT_RUNTIME_NN_OPTIMIZER_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "spec/config.h"
 
 /* AdamW (Loshchilov and Hutter 2019) with bias correction from the step number t = 1, 2, ...:
  *   g = clip * gradient; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
@@ -18,8 +21,36 @@ struct weft_adamw {
 };
 /* Fills what depends on the betas and on step t >= 1, in double, rounded once. */
 void weft_adamw_at(struct weft_adamw *adamw, double beta1, double beta2, int64_t t);
-void weft_adamw_update(const struct weft_adamw *adamw, float *parameters, const float *gradients,
-                       float *moment1, float *moment2, int64_t n);
+
+/* Stochastic gradient descent with momentum (Sutskever et al. 2013, in the form in which the rate
+ * may change) and decay added to the gradient:
+ *   g = clip * gradient + decay * p; m = momentum m + g; p -= lr * m */
+struct weft_sgd {
+    float lr, momentum, decay, clip;
+};
+
+/* What an update needs beside the parameters: the settings of one step. */
+struct weft_optimizer {
+    enum weft_optimizer_type type;
+    bool exempt_vectors; /* tensors that do not decay by themselves have no decay */
+    float decay;
+    struct weft_adamw adamw; /* when that is the type; the other is not used */
+    struct weft_sgd sgd;
+};
+/* The settings of step t = 1, 2, ... of a training. */
+struct weft_optimizer weft_optimizer_at(const struct weft_train *train, int64_t t, double lr,
+                                        double clip);
+
+/* n elements of one tensor. An optimizer without momentum has no moment1, only AdamW a moment2. */
+struct weft_update {
+    float *parameters;
+    const float *gradients;
+    float *moment1, *moment2;
+    int64_t n;
+};
+/* `matrix`: the tensor decays whatever exempt_vectors says. */
+void weft_optimizer_update(const struct weft_optimizer *optimizer, bool matrix,
+                           const struct weft_update *update);
 
 /* Exact sum of squares of fp32 numbers, independent of order: squares of mantissas are summed as
  * integers, one bin of two words for each exponent e: words 2e and 2e + 1 hold multiples of 1 and

@@ -52,6 +52,7 @@ static const struct weft_weigh_options single = {
     .batch = {.samples = 1, .seq_len = 1, .compute = WEFT_F32},
     .reduce = WEFT_F32,
     .accumulate = WEFT_F32,
+    .n_moments = 2,
     .base_bytes = 5000,
 };
 
@@ -264,6 +265,21 @@ Test(weigh, each_dtype_weighs_in_its_place)
                               .gradient = {4, 4, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4},
                               .state = 24});
     finish(&stage);
+}
+
+Test(weigh, an_optimizer_has_as_many_moments_as_it_says)
+{
+    static const int64_t elements = 2000; /* of unit b, of which a rank has half */
+    for (int32_t n = 0; n <= 2; n++) {
+        struct weft_weigh_options options = single;
+        options.n_moments = n;
+        struct stage stage = three_layers(&options, false);
+        int64_t bytes =
+            unit_bytes(stage.weights, 1, WEFT_POLICY_FSDP, WEFT_CATEGORY_OPTIMIZER_STATE, 0);
+        cr_assert_geq(bytes, n * elements / 2 * 4);
+        cr_assert_leq(bytes, n * (elements / 2 * 4 + 512));
+        finish(&stage);
+    }
 }
 
 /* Tokens are read in F of wte, then in F and B of the head, which are neighbours. */

@@ -105,9 +105,10 @@ static void check_blocks(int32_t ranks, int32_t blocks, struct outcome *shared,
 }
 
 /* Tied and frozen parameters, layers without any, other losses: each unit by itself, 3 ranks. */
-static void check_config(const char *path, struct outcome *shared)
+static void check_config(const char *path, const char *override, struct outcome *shared)
 {
-    const char *overrides[] = {"cluster.ranks=3", "plan.blocks=2", "cluster.emulate=false", NULL};
+    const char *overrides[] = {"cluster.ranks=3", "plan.blocks=2", "cluster.emulate=false",
+                               override, NULL};
     struct job job;
     struct outcome first;
     job_open(&job, path, overrides);
@@ -139,10 +140,13 @@ int main(void)
                ranks, first.first_loss, first.last_loss, first.clipped_steps, STEPS,
                3 * (WEFT_POLICY_COUNT + RANDOM_PLANS));
     }
-    check_config("configs/runs/gpt-frozen.json", shared);
-    check_config("configs/runs/gpt-tiny.json", shared);
-    check_config("configs/runs/gpt-classifier.json", shared);
-    check_config("configs/runs/mlp-tiny.json", shared);
+    check_config("configs/runs/gpt-frozen.json", NULL, shared);
+    check_config("configs/runs/gpt-tiny.json", NULL, shared);
+    check_config("configs/runs/gpt-classifier.json", NULL, shared);
+    check_config("configs/runs/mlp-tiny.json", NULL, shared);
+    check_config("configs/runs/gpt-odd.json", "train.optimizer.type=sgd", shared);
+    check_config("configs/runs/gpt-odd.json",
+                 "train.optimizer={\"type\":\"sgd\",\"momentum\":0,\"lr\":0.01}", shared);
     /* The comparison itself can fail: other ranks train on other data. */
     CHECK(!weft_hash_equal(fingerprints[2], fingerprints[3]), "fingerprints cannot tell");
     return 0;

@@ -26,6 +26,7 @@ void job_open(struct job *job, const char *path, const char *const *overrides)
         .weigh = {.batch = weft_config_batch(job->config),
                   .reduce = (enum weft_dtype)job->config->train.precision.reduce,
                   .accumulate = (enum weft_dtype)job->config->train.precision.accumulate,
+                  .n_moments = weft_config_moments(job->config),
                   .base_bytes = job->profile->base_bytes},
     };
 }

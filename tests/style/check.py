@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 PLANNING = ["base", "spec", "shard", "memory_model", "plan", "scheduler"]
-RUNTIME = ["device", "comm", "nn", "exec", "measure", "launch", "train"]
+RUNTIME = ["device", "comm", "nn", "exec", "measure", "launch", "checkpoint", "train"]
 MAY = {
     "base": [],
     "spec": ["base"],
@@ -29,6 +29,7 @@ MAY = {
     "runtime/measure": PLANNING[:5]
     + ["runtime/device", "runtime/comm", "runtime/nn", "runtime/exec"],
     "runtime/launch": ["base", "spec"],
+    "runtime/checkpoint": ["base", "spec", "runtime/device", "runtime/comm"],
     "runtime/train": PLANNING[:5] + ["runtime/" + r for r in RUNTIME if r != "train"],
 }
 FOREIGN = {"glpk.h", "nccl.h", "mpi.h", "cJSON.h", "dnnl.h", "cblas.h"}

@@ -51,6 +51,7 @@ void weft_job_write_result(const struct weft_train_result *result, struct weft_t
     weft_json_put_integer(&writer, "step_ns", result->step_ns);
     weft_json_put_integer(&writer, "exposed_ns", result->exposed_ns);
     weft_json_put_integer(&writer, "overlapped_ns", result->overlapped_ns);
+    weft_json_put_integer(&writer, "data_wait_ns", result->data_wait_ns);
     weft_json_put_integer(&writer, "planned_bytes", result->planned_bytes);
     weft_json_put_integer(&writer, "measured_bytes", result->measured_bytes);
     weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
@@ -69,7 +70,7 @@ static enum weft_status read_result(const struct weft_json_value *root,
         {"steps_done", &out->steps_done},       {"step_ns", &out->step_ns},
         {"exposed_ns", &out->exposed_ns},       {"overlapped_ns", &out->overlapped_ns},
         {"planned_bytes", &out->planned_bytes}, {"measured_bytes", &out->measured_bytes},
-        {"touched_bytes", &out->touched_bytes},
+        {"touched_bytes", &out->touched_bytes}, {"data_wait_ns", &out->data_wait_ns},
     };
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
         WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,
@@ -110,6 +111,7 @@ static void step_as_json(const struct weft_step_line *line, struct weft_text *ou
     weft_json_put_integer(&writer, "step_ns", line->step_ns);
     weft_json_put_integer(&writer, "exposed_ns", line->exposed_ns);
     weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);
+    weft_json_put_integer(&writer, "data_wait_ns", line->data_wait_ns);
     weft_json_put_integer(&writer, "tokens", line->tokens);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");

@@ -126,6 +126,7 @@ static enum weft_status open_machine(struct rank *rank, struct weft_error *err)
         .emulate = cluster->emulate_link,
         .alpha_ns = cluster->link.intra.alpha_ns,
         .bytes_per_s = cluster->link.intra.bytes_per_s,
+        .timeout_ns = cluster->timeout_ns,
     };
     enum weft_clock clock = rank->job.virtual_clock ? WEFT_CLOCK_VIRTUAL : WEFT_CLOCK_WALL;
     WEFT_TRY(weft_device_open("cpu", clock, &rank->device, err));

@@ -123,6 +123,7 @@ void weft_trace_write(const struct weft_program *program, const struct weft_trac
     weft_json_put_integer(&writer, "compute_ns", summary.compute_ns);
     weft_json_put_integer(&writer, "channel_ns", summary.channel_ns);
     weft_json_put_integer(&writer, "overlapped_ns", summary.overlapped_ns);
+    weft_json_put_integer(&writer, "data_wait_ns", trace->data_wait_ns);
     weft_json_put_integer(&writer, "peak_bytes", summary.peak_bytes);
     weft_json_put_integer(&writer, "peak_slot", summary.peak_slot);
     weft_json_key(&writer, "instructions");

@@ -92,6 +92,9 @@ void weft_trace_write_chrome(const struct weft_program *program, const struct we
     weft_json_begin_array(&writer);
     write_thread(&writer, WEFT_STREAM_COMPUTE, "compute");
     write_thread(&writer, WEFT_STREAM_CHANNEL, "channel");
+    if (trace->data_wait_ns > 0) {
+        write_event(&writer, "wait for data", WEFT_STREAM_COMPUTE, -trace->data_wait_ns, 0, 0);
+    }
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         struct weft_record record = trace->records[i];

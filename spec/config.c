@@ -40,6 +40,11 @@ static void check_train(const struct weft_section *section, const struct weft_tr
                           (long long)train->lr_schedule.decay_steps,
                           (long long)train->lr_schedule.warmup_steps, (long long)train->steps);
     }
+    if (train->validation.data != NULL && train->validation.share > 0) {
+        weft_findings_add(findings, section->source, "$.train.validation",
+                          "held-out data are a file of their own or a share of train.data; give "
+                          "data or share");
+    }
 }
 
 /* Shapes that do not chain and sizes that overflow, once every layer by itself is right. */
@@ -136,6 +141,7 @@ static enum weft_status decode(const struct weft_sections *sections, const char 
     }
     resolve_path(config, directory, &config->cluster.profile, &findings);
     resolve_path(config, directory, &config->train.data, &findings);
+    resolve_path(config, directory, &config->train.validation.data, &findings);
     if (findings.count == 0) {
         check_model(&sections->model, config, layers, n_layers, &findings);
     }

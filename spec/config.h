@@ -37,6 +37,7 @@ struct weft_cluster {
     } link;
     bool emulate_link;   /* "emulate": the local communicator paces itself by link.intra */
     int64_t threads;     /* compute threads a rank; 0 = cores / ranks */
+    int64_t timeout_ns;  /* of waiting for a rank in a collective */
     const char *profile; /* path, relative to the config's directory resolved; NULL = analytic */
 };
 
@@ -56,8 +57,14 @@ enum weft_lr_schedule {
 
 struct weft_train {
     int64_t steps, micro_batch, grad_accum, seq_len, seed;
-    const char *data; /* path of a text file, resolved; NULL = none given */
-    int cadence;      /* enum weft_cadence */
+    const char *data; /* path of a text or token file, resolved; NULL = none given */
+    struct {
+        const char *data; /* path, resolved; NULL = none given */
+        double share;     /* of `data` above that is held out, from its end */
+        int64_t every, batches;
+    } validation;
+    int64_t compare_every; /* steps between two comparisons of replicas; 0 = never */
+    int cadence;           /* enum weft_cadence */
     struct {
         int compute, reduce, accumulate; /* enum weft_dtype */
     } precision;

@@ -174,6 +174,8 @@ static const struct weft_field cluster_fields[] = {
      "local ranks pace their communication by link.intra"},
     {"threads", WEFT_FIELD_INTEGER, AT(weft_cluster, threads), "0", 0, 1024, NULL, NULL,
      "compute threads of a rank; 0: cores / ranks"},
+    {"timeout", WEFT_FIELD_TIME, AT(weft_cluster, timeout_ns), "\"10min\"", 1e6, 24 * HOUR_NS, NULL,
+     NULL, "after which a rank that does not come to a collective is taken to hang"},
     {"profile", WEFT_FIELD_STRING, AT(weft_cluster, profile), "null", 0, 0, NULL, NULL,
      "path of a measured profile; each part that it has replaces the analytic one"},
 };
@@ -226,6 +228,19 @@ static const struct weft_field schedule_fields[] = {
 static const struct weft_field_table schedule_table = {"lr_schedule", "The rate over the steps.",
                                                        ROWS(schedule_fields)};
 
+static const struct weft_field validation_fields[] = {
+    {"data", WEFT_FIELD_STRING, AT(weft_train, validation.data), "null", 0, 0, NULL, NULL,
+     "path of the held-out data, a text or a token file"},
+    {"share", WEFT_FIELD_NUMBER, AT(weft_train, validation.share), "0", 0, 0.9, NULL, NULL,
+     "or: this share of train.data, from its end, is held out"},
+    {"every", WEFT_FIELD_INTEGER, AT(weft_train, validation.every), "100", 1, 1e12, NULL, NULL,
+     "steps between two evaluations; there is one after the last step too"},
+    {"batches", WEFT_FIELD_INTEGER, AT(weft_train, validation.batches), "8", 1, 1048576, NULL, NULL,
+     "micro-batches of every rank in one evaluation, at even distances"},
+};
+static const struct weft_field_table validation_table = {
+    "validation", "Evaluation on data that are not trained on.", ROWS(validation_fields)};
+
 static const struct weft_field train_fields[] = {
     {"steps", WEFT_FIELD_INTEGER, AT(weft_train, steps), "100", 1, 1e12, NULL, NULL,
      "training steps"},
@@ -238,7 +253,11 @@ static const struct weft_field train_fields[] = {
     {"seed", WEFT_FIELD_INTEGER, AT(weft_train, seed), "42", 0, LARGE, NULL, NULL,
      "of the initial parameters and of the order of the data"},
     {"data", WEFT_FIELD_STRING, AT(weft_train, data), "null", 0, 0, NULL, NULL,
-     "path of a text file, read as bytes; needed to train"},
+     "path of a text, read as bytes, or of a token file (llm.c's, 16 bits); needed to train"},
+    {"validation", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &validation_table,
+     "evaluation on held-out data"},
+    {"compare_every", WEFT_FIELD_INTEGER, AT(weft_train, compare_every), "100", 0, 1e12, NULL, NULL,
+     "steps after which ranks compare what they hold alike; 0: never"},
     {"precision", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &precision_table, "dtypes"},
     {"reduce", WEFT_FIELD_CHOICE, AT(weft_train, cadence), "\"auto\"", 0, 0, cadences, NULL,
      "with one micro-step a step, gradients are reduced once a step"},

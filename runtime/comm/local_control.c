@@ -117,7 +117,7 @@ static enum weft_status fail_hang(struct weft_local_comm *c)
     char waited[WEFT_UNITS_TEXT_BYTES];
     weft_fail(&c->broken, WEFT_E_HANG,
               "rank %d waited %s in %s, call %u, for ranks that did not come: %s. If they are only "
-              "slow, a longer timeout helps",
+              "slow, a longer cluster.timeout helps",
               c->comm.rank, weft_units_show_ns(c->timeout_ns, waited),
               call_name(atomic_load(&weft_local_self(c)->kind)), c->calls,
               weft_text_chars(&missing));

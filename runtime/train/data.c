@@ -1,102 +1,101 @@
 #include "runtime/train/data.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/hash.h"
 #include "base/rng.h"
-
-enum { BYTE_VALUES = 256 };
+#include "runtime/train/corpus.h"
 
 struct weft_data {
-    const unsigned char *bytes;
-    int64_t length;
-    int64_t sample_bytes; /* that the model reads; the one behind it is a target too */
-    int64_t seq_len, samples;
-    int64_t classes; /* of a classifier; 0 = every position has the next byte as its target */
+    struct weft_corpus corpus;
+    enum weft_data_part part;
+    int64_t first, length; /* of the part, in tokens of the corpus */
+    int64_t sample_tokens; /* that the model reads; the one behind them is a target too */
+    int64_t seq_len;
+    int64_t of;      /* held out: samples of one evaluation */
+    int64_t classes; /* of a classifier; 0 = every position has the next token as its target */
     bool tokens;     /* the model begins with an embedding */
     uint64_t seed;
+    int32_t *sample; /* [sample_tokens + 1], scratch */
 };
 
-static enum weft_status check_vocabulary(const struct weft_model *model, struct weft_error *err)
+/* The least vocabulary of the layers that name tokens. */
+static int64_t least_vocab(const struct weft_model *model)
 {
     const struct weft_layer *ends[] = {&model->layers[0], &model->layers[model->n_layers - 1]};
+    int64_t least = INT64_MAX;
     for (int i = 0; i < 2; i++) {
         bool speaks = ends[i]->type == WEFT_LAYER_EMBEDDING || ends[i]->type == WEFT_LAYER_LM_HEAD;
-        if (speaks && ends[i]->vocab < BYTE_VALUES) {
-            return weft_fail(err, WEFT_E_DATA,
-                             "layer %s has a vocabulary of %" PRId64
-                             ", but text is read as bytes: set vocab to 256 or more",
-                             ends[i]->name, ends[i]->vocab);
-        }
+        if (speaks && ends[i]->vocab < least) least = ends[i]->vocab;
     }
-    return WEFT_OK;
+    return least;
 }
 
-static enum weft_status fail_file(struct weft_error *err, const char *path, int error)
+bool weft_data_has_held_out(const struct weft_config *config)
 {
-    if (error == ENOENT || error == ENOTDIR) {
-        return weft_fail(err, WEFT_E_NO_INPUT,
-                         "%s: no such file. train.data must be the path of a text to train on",
-                         path);
-    }
-    enum weft_status status = error == EACCES ? WEFT_E_PERMISSION : WEFT_E_IO;
-    return weft_fail(err, status, "%s: cannot read the training data: %s", path, strerror(error));
+    return config->train.validation.data != NULL || config->train.validation.share > 0;
 }
 
-static enum weft_status map_file(struct weft_data *data, const char *path, struct weft_error *err)
+/* Which tokens of the corpus belong to the part. */
+static enum weft_status take_part(struct weft_data *data, const struct weft_train *train,
+                                  struct weft_error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return fail_file(err, path, errno);
-    struct stat status;
-    enum weft_status result = WEFT_OK;
-    if (fstat(fd, &status) != 0) {
-        result = fail_file(err, path, errno);
-    } else if (!S_ISREG(status.st_mode)) {
-        result = weft_fail(err, WEFT_E_DATA,
-                           "%s is not a plain file: training data are mapped, so write them to one",
-                           path);
-    } else if (status.st_size < data->sample_bytes + 1) {
-        result = weft_fail(err, WEFT_E_DATA,
-                           "%s has %" PRId64 " bytes, but one sample takes %" PRId64
-                           " (the sequence and the byte behind it): use a longer text or a "
-                           "smaller train.seq_len",
-                           path, (int64_t)status.st_size, data->sample_bytes + 1);
-    } else {
-        data->length = status.st_size;
-        void *mapped = mmap(NULL, (size_t)data->length, PROT_READ, MAP_SHARED, fd, 0);
-        if (mapped == MAP_FAILED) {
-            result = fail_file(err, path, errno);
-        } else {
-            data->bytes = mapped;
-        }
-    }
-    close(fd);
-    return result;
+    int64_t held = 0;
+    if (train->validation.data == NULL)
+        held = (int64_t)((double)data->corpus.tokens * train->validation.share);
+    bool shares = data->part == WEFT_DATA_HELD_OUT && train->validation.data == NULL;
+    data->first = shares ? data->corpus.tokens - held : 0;
+    data->length = shares                             ? held
+                   : data->part == WEFT_DATA_TRAINING ? data->corpus.tokens - held
+                                                      : data->corpus.tokens;
+    if (data->length > data->sample_tokens) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s has %" PRId64 " %s%s, but one sample takes %" PRId64
+                     " (the sequence and the one behind it): use a longer file%s or a smaller "
+                     "train.seq_len",
+                     data->corpus.path, data->length, data->corpus.text ? "bytes" : "tokens",
+                     held == 0 ? ""
+                     : shares  ? " held out"
+                               : " that are not held out",
+                     data->sample_tokens + 1, held == 0 ? "" : ", another train.validation.share");
 }
 
-enum weft_status weft_data_open(const char *path, const struct weft_config *config,
-                                struct weft_data **out, struct weft_error *err)
+static enum weft_status fill_data(struct weft_data *data, const struct weft_config *config,
+                                  struct weft_error *err)
 {
     const struct weft_model *model = config->model;
+    const struct weft_train *train = &config->train;
     const struct weft_layer *last = &model->layers[model->n_layers - 1];
-    WEFT_TRY(check_vocabulary(model, err));
-    struct weft_data *data = calloc(1, sizeof *data);
-    if (data == NULL) return weft_fail_memory(err, "training data");
+    bool other = data->part == WEFT_DATA_HELD_OUT && train->validation.data != NULL;
     data->tokens = model->layers[0].type == WEFT_LAYER_EMBEDDING;
-    data->seq_len = config->train.seq_len;
-    data->samples = config->train.micro_batch;
-    data->sample_bytes = data->seq_len * (data->tokens ? 1 : model->layers[0].hidden);
+    data->seq_len = train->seq_len;
+    data->sample_tokens = train->seq_len * (data->tokens ? 1 : model->layers[0].hidden);
     data->classes = last->type == WEFT_LAYER_CLASSIFIER ? last->outputs : 0;
-    data->seed = (uint64_t)config->train.seed;
-    enum weft_status status = map_file(data, path, err);
+    data->seed = (uint64_t)train->seed;
+    data->of = train->validation.batches * train->micro_batch * config->cluster.ranks;
+    WEFT_TRY(weft_corpus_open(other ? train->validation.data : train->data,
+                              other ? "train.validation.data" : "train.data", least_vocab(model),
+                              &data->corpus, err));
+    if (!data->tokens && !data->corpus.text) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s is a token file, and layer %s reads numbers: give a text, or begin "
+                         "the model with an embedding",
+                         data->corpus.path, model->layers[0].name);
+    }
+    WEFT_TRY(take_part(data, train, err));
+    data->sample = malloc((size_t)(data->sample_tokens + 1) * sizeof *data->sample);
+    return data->sample != NULL ? WEFT_OK : weft_fail_memory(err, "a sample");
+}
+
+enum weft_status weft_data_open(const struct weft_config *config, enum weft_data_part part,
+                                struct weft_data **out, struct weft_error *err)
+{
+    struct weft_data *data = calloc(1, sizeof *data);
+    if (data == NULL) return weft_fail_memory(err, "the data");
+    data->corpus.fd = -1;
+    data->part = part;
+    enum weft_status status = fill_data(data, config, err);
     if (status != WEFT_OK) {
         weft_data_close(data);
         return status;
@@ -108,38 +107,67 @@ enum weft_status weft_data_open(const char *path, const struct weft_config *conf
 void weft_data_close(struct weft_data *data)
 {
     if (data == NULL) return;
-    if (data->bytes != NULL) munmap((void *)data->bytes, (size_t)data->length);
+    weft_corpus_close(&data->corpus);
+    free(data->sample);
     free(data);
 }
 
-static const unsigned char *find_sample(const struct weft_data *data, int64_t step, int64_t sample)
+/* First token of a sample. */
+static int64_t find_sample(const struct weft_data *data, int64_t step, int64_t sample)
 {
-    uint64_t stream = weft_hash_string("data") + (uint64_t)step;
-    uint64_t places = (uint64_t)(data->length - data->sample_bytes);
-    return data->bytes + weft_rng_below(data->seed, stream, (uint64_t)sample, places);
+    uint64_t places = (uint64_t)(data->length - data->sample_tokens);
+    if (data->part == WEFT_DATA_TRAINING) {
+        uint64_t stream = weft_hash_string("data") + (uint64_t)step;
+        return data->first + (int64_t)weft_rng_below(data->seed, stream, (uint64_t)sample, places);
+    }
+    double share = data->of > 1 ? (double)sample / (double)(data->of - 1) : 0;
+    return data->first + (int64_t)(share * (double)(places - 1));
 }
 
-void weft_data_fill(const struct weft_data *data, int64_t step, int64_t rank, int64_t ranks,
-                    void *input, int32_t *targets)
+static void fill_sample(const struct weft_data *data, void *input, int32_t *targets)
 {
-    (void)ranks;
-    for (int64_t s = 0; s < data->samples; s++) {
-        const unsigned char *bytes = find_sample(data, step, rank * data->samples + s);
-        if (data->tokens) {
-            int32_t *tokens = (int32_t *)input + s * data->sample_bytes;
-            for (int64_t i = 0; i < data->sample_bytes; i++)
-                tokens[i] = bytes[i];
-        } else {
-            float *numbers = (float *)input + s * data->sample_bytes;
-            for (int64_t i = 0; i < data->sample_bytes; i++)
-                numbers[i] = (float)bytes[i] / 127.5f - 1.0f;
-        }
-        if (data->classes > 0) {
-            targets[s] = (int32_t)(bytes[data->sample_bytes] % data->classes);
-            continue;
-        }
-        int64_t width = data->sample_bytes / data->seq_len;
-        for (int64_t i = 0; i < data->seq_len; i++)
-            targets[s * data->seq_len + i] = bytes[(i + 1) * width];
+    const int32_t *tokens = data->sample;
+    if (data->tokens) {
+        memcpy(input, tokens, (size_t)data->sample_tokens * sizeof *tokens);
+    } else {
+        float *numbers = input;
+        for (int64_t i = 0; i < data->sample_tokens; i++)
+            numbers[i] = (float)tokens[i] / 127.5f - 1.0f;
     }
+    if (data->classes > 0) {
+        *targets = (int32_t)(tokens[data->sample_tokens] % data->classes);
+        return;
+    }
+    int64_t width = data->sample_tokens / data->seq_len;
+    for (int64_t i = 0; i < data->seq_len; i++)
+        targets[i] = tokens[(i + 1) * width];
+}
+
+enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t first, int64_t count,
+                                void *input, int32_t *targets, struct weft_error *err)
+{
+    int64_t input_bytes = data->sample_tokens * 4; /* int32 or float */
+    int64_t n_targets = data->classes > 0 ? 1 : data->seq_len;
+    for (int64_t s = 0; s < count; s++) {
+        WEFT_TRY(weft_corpus_read(&data->corpus, find_sample(data, step, first + s),
+                                  data->sample_tokens + 1, data->sample, err));
+        fill_sample(data, (char *)input + s * input_bytes, targets + s * n_targets);
+    }
+    return WEFT_OK;
+}
+
+bool weft_data_is_text(const struct weft_data *data)
+{
+    return data->corpus.text;
+}
+
+enum weft_status weft_data_check(const struct weft_data *data, struct weft_error *err)
+{
+    return weft_corpus_check(&data->corpus, err);
+}
+
+enum weft_status weft_data_hash(const struct weft_data *data, struct weft_hash *out,
+                                struct weft_error *err)
+{
+    return weft_corpus_hash(&data->corpus, out, err);
 }

@@ -1,26 +1,48 @@
-/* Text as training data: any file, mapped, its bytes the tokens. Which bytes make sample i of step
- * s is a function of (seed, s, i), independent of ranks. */
+/* Data are samples of a corpus. Which tokens make sample i of step s is a function of (seed, s, i),
+ * independent of ranks and of how a step is cut into micro-steps. Held-out data are another file,
+ * or the last share of the same one, which training then never reads; their samples lie at even
+ * distances and are the same at every evaluation. */
 #ifndef WEFT_RUNTIME_TRAIN_DATA_H
 #define WEFT_RUNTIME_TRAIN_DATA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "spec/config.h"
 
 struct weft_data;
 
-/* WEFT_E_NO_INPUT when the file is not there; WEFT_E_DATA when it is shorter than one sample
- * (seq_len + 1 bytes), with both lengths. Checks that the model's vocabulary holds 256 bytes. */
-WEFT_MUST_USE enum weft_status weft_data_open(const char *path, const struct weft_config *config,
-                                              struct weft_data **out, struct weft_error *err);
+enum weft_data_part { WEFT_DATA_TRAINING, WEFT_DATA_HELD_OUT, WEFT_DATA_PART_COUNT };
+
+/* Errors of runtime/train/corpus.h, WEFT_E_DATA when the part is shorter than one sample (seq_len +
+ * 1 tokens), with both lengths, or when a model that reads numbers is given tokens. The config
+ * outlives it. */
+WEFT_MUST_USE enum weft_status weft_data_open(const struct weft_config *config,
+                                              enum weft_data_part part, struct weft_data **out,
+                                              struct weft_error *err);
 void weft_data_close(struct weft_data *data);
 
-/* Fills one rank's micro-batch of step `step` (1, 2, ...): samples rank*micro_batch ... of the
- * step's ranks*micro_batch. `input` is int32 tokens [samples, seq_len] for a model that begins with
- * an embedding, else floats [samples, hidden] in [-1, 1]; targets as in spec/layer.h (next byte;
- * for a classifier the byte after the sample, modulo its classes). */
-void weft_data_fill(const struct weft_data *data, int64_t step, int64_t rank, int64_t ranks,
-                    void *input, int32_t *targets);
+/* Whether the config holds data out. */
+bool weft_data_has_held_out(const struct weft_config *config);
+
+/* Fills samples [first, first + count) of step `step` (1, 2, ...; of no meaning when held out,
+ * where samples are numbered over one evaluation). `input` is int32 tokens [count, seq_len] for a
+ * model that begins with an embedding, else floats [count, hidden] in [-1, 1]; targets as in
+ * spec/layer.h (next token; for a classifier the token after the sample, modulo its classes).
+ * Errors of weft_corpus_read. One caller at a time. */
+WEFT_MUST_USE enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t first,
+                                              int64_t count, void *input, int32_t *targets,
+                                              struct weft_error *err);
+
+/* Whether tokens are bytes, so that a loss is one a byte. */
+bool weft_data_is_text(const struct weft_data *data);
+
+/* weft_corpus_check and weft_corpus_hash of the file. */
+WEFT_MUST_USE enum weft_status weft_data_check(const struct weft_data *data,
+                                               struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_data_hash(const struct weft_data *data, struct weft_hash *out,
+                                              struct weft_error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
+#include "runtime/train/reader.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
 
@@ -24,8 +25,7 @@ struct run {
     const struct weft_train *train;
     int32_t rank, ranks;
     struct weft_data *data;
-    void *input;
-    int32_t *targets;
+    struct weft_reader *reader;
     void *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
@@ -61,13 +61,21 @@ static enum weft_status refuse(const struct weft_config *config, struct weft_err
     return WEFT_OK;
 }
 
-enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
+static enum weft_status check_data(const struct weft_config *config, enum weft_data_part part,
+                                   struct weft_error *err)
 {
     struct weft_data *data = NULL;
-    WEFT_TRY(refuse(config, err));
-    WEFT_TRY(weft_data_open(config->train.data, config, &data, err));
+    WEFT_TRY(weft_data_open(config, part, &data, err));
+    enum weft_status status = weft_data_check(data, err);
     weft_data_close(data);
-    return WEFT_OK;
+    return status;
+}
+
+enum weft_status weft_train_check(const struct weft_config *config, struct weft_error *err)
+{
+    WEFT_TRY(refuse(config, err));
+    WEFT_TRY(check_data(config, WEFT_DATA_TRAINING, err));
+    return weft_data_has_held_out(config) ? check_data(config, WEFT_DATA_HELD_OUT, err) : WEFT_OK;
 }
 
 /* Collective: every rank must hold rank 0's plan. */
@@ -100,16 +108,30 @@ static const char *trace_source(const struct run *run)
     return run->options->config->cluster.emulate_link ? "wall clock, emulated link" : "wall clock";
 }
 
+static enum weft_status open_data(struct run *run, struct weft_error *err)
+{
+    const struct weft_config *config = run->options->config;
+    struct weft_batch batch = weft_config_batch(config);
+    int64_t micro_steps = run->train->grad_accum;
+    WEFT_TRY(weft_data_open(config, WEFT_DATA_TRAINING, &run->data, err));
+    struct weft_reader_options options = {
+        .data = run->data,
+        .first_sample = run->rank * micro_steps * batch.samples,
+        .count = micro_steps * batch.samples,
+        .input_bytes = micro_steps * weft_model_input_bytes(config->model, &batch),
+        .target_bytes = micro_steps * weft_model_target_bytes(config->model, &batch),
+        .first_step = 1,
+        .last_step = run->train->steps,
+    };
+    return weft_reader_create(&options, &run->reader, err);
+}
+
 static enum weft_status open_run(struct run *run, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
-    struct weft_batch batch = weft_config_batch(o->config);
-    run->input = malloc((size_t)weft_model_input_bytes(o->config->model, &batch));
-    run->targets = malloc((size_t)weft_model_target_bytes(o->config->model, &batch));
     run->times = malloc(sizeof *run->times);
-    if (run->input == NULL || run->targets == NULL || run->times == NULL)
-        return weft_fail_memory(err, "a batch");
-    WEFT_TRY(weft_data_open(run->train->data, o->config, &run->data, err));
+    if (run->times == NULL) return weft_fail_memory(err, "the times of steps");
+    WEFT_TRY(open_data(run, err));
     WEFT_TRY(weft_trace_create(o->program, trace_source(run), &run->trace, err));
     WEFT_TRY(compare_plans(run, err));
     WEFT_TRY(weft_comm_map_arena(o->comm, o->program->arena_bytes, &run->arena, err));
@@ -133,10 +155,9 @@ static void close_run(struct run *run)
     weft_exec_destroy(run->exec);
     if (run->arena != NULL) weft_comm_unmap_arena(run->options->comm);
     weft_trace_destroy(run->trace);
+    weft_reader_destroy(run->reader);
     weft_data_close(run->data);
     free(run->times);
-    free(run->targets);
-    free(run->input);
 }
 
 static enum weft_status fail_numeric(const struct run *run, int64_t step,
@@ -173,17 +194,21 @@ static enum weft_status look_at_memory(struct run *run, int64_t step, struct wef
 static enum weft_status do_step(struct run *run, int64_t step, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
-    weft_data_fill(run->data, step, run->rank, run->ranks, run->input, run->targets);
+    const void *input = NULL;
+    const int32_t *targets = NULL;
+    int64_t wait_ns = 0;
+    WEFT_TRY(weft_reader_take(run->reader, step, &input, &targets, &wait_ns, err));
     double lr = weft_train_lr(run->train, step);
     struct weft_step_inputs inputs = {
-        .input = run->input,
-        .targets = run->targets,
+        .input = input,
+        .targets = targets,
         .step = step,
         .lr = lr,
         .stop = o->stop != NULL && atomic_load(o->stop) != 0,
     };
     struct weft_step_result result;
     WEFT_TRY(weft_exec_step(run->exec, &inputs, &result, run->trace, err));
+    run->trace->data_wait_ns = wait_ns;
     if (!result.finite) return fail_numeric(run, step, &result, err);
     struct weft_trace_summary summary;
     weft_trace_summarise(o->program, run->trace, &summary);
@@ -191,6 +216,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     run->times->step_ns[at] = summary.step_ns;
     run->times->exposed_ns[at] = summary.exposed_ns;
     run->times->overlapped_ns[at] = summary.overlapped_ns;
+    if (step > WARM_STEPS) run->result.data_wait_ns += wait_ns;
     if (step == 1) run->result.first_loss = result.loss;
     run->result.last_loss = result.loss;
     run->result.steps_done = step;
@@ -206,6 +232,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .step_ns = summary.step_ns,
         .exposed_ns = summary.exposed_ns,
         .overlapped_ns = summary.overlapped_ns,
+        .data_wait_ns = wait_ns,
         .tokens = run->train->micro_batch * run->train->seq_len * run->ranks,
     };
     return o->on_step == NULL ? WEFT_OK : o->on_step(o->context, &line, run->trace, err);

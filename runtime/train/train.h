@@ -21,6 +21,7 @@ struct weft_step_line { /* what is known after each step; equal on all ranks but
     int64_t step, steps;
     double loss, norm, clip, lr;
     int64_t step_ns, exposed_ns, overlapped_ns; /* by this rank's trace */
+    int64_t data_wait_ns;                       /* before it began, for its data */
     int64_t tokens;                             /* of all ranks in this step */
 };
 
@@ -50,6 +51,7 @@ struct weft_train_result {
     /* Medians over the steps after the first two (over all when there are fewer than five), the
      * last WEFT_TRAIN_MEDIAN_STEPS of them. */
     int64_t step_ns, exposed_ns, overlapped_ns;
+    int64_t data_wait_ns;   /* for data on this rank, over all steps after the first two */
     int64_t planned_bytes;  /* base + arena */
     int64_t measured_bytes; /* anonymous memory + the arena's own allocated bytes */
     int64_t touched_bytes;

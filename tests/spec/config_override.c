@@ -61,9 +61,8 @@ Test(config_override, refuses_keys_that_cannot_be)
         {"train.steps", "--set train.steps: must be key=value, such as train.steps=100"},
         {"=3", "--set =3: must be key=value, such as train.steps=100"},
         {"train.steps=", "--set train.steps=: the value is missing"},
-        {"train.=3", "--set train.=3: there is no key \"train.\"; the keys there are: steps, "
-                     "micro_batch, grad_accum, seq_len, seed, data, precision, reduce, optimizer, "
-                     "clip_norm, lr_schedule, checkpoint"},
+        {"cluster.link.intra.=3", "--set cluster.link.intra.=3: there is no key "
+                                  "\"cluster.link.intra.\"; the keys there are: alpha, bandwidth"},
         {"a.b.c.d.e.f.g.h.i.j.k.l.m=1", "--set a.b.c.d.e.f.g.h.i.j.k.l.m=1: no key is that deep"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

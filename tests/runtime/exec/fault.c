@@ -35,7 +35,8 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
             shared->died_ns = weft_clock_now_ns();
             _exit(DEATH_CODE);
         }
-        weft_data_fill(r.data, step, rank, ranks->n, r.input, r.targets);
+        int64_t samples = task->job->config->train.micro_batch;
+        OK(weft_data_fill(r.data, step, rank * samples, samples, r.input, r.targets, &err));
         shared->status[rank] = weft_exec_step(r.exec, &inputs, &result, NULL, &why);
         shared->noticed_ns[rank] = weft_clock_now_ns();
         snprintf(shared->text[rank], WEFT_ERROR_TEXT_BYTES, "%s", why.text);

@@ -204,7 +204,7 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
     OK(weft_device_open("cpu", clock, &r->device, &err));
     open_kernels(&r->nn);
     OK(weft_comm_open("local", &options, &r->comm, &err));
-    OK(weft_data_open(job->config->train.data, job->config, &r->data, &err));
+    OK(weft_data_open(job->config, WEFT_DATA_TRAINING, &r->data, &err));
     r->input = malloc((size_t)weft_model_input_bytes(job->config->model, &batch));
     r->targets = malloc((size_t)weft_model_target_bytes(job->config->model, &batch));
     CHECK(r->input != NULL && r->targets != NULL, "out of memory");
@@ -217,7 +217,8 @@ struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
     struct weft_step_result result;
     struct weft_step_inputs inputs = {
         .input = r->input, .targets = r->targets, .step = step, .lr = weft_train_lr(train, step)};
-    weft_data_fill(r->data, step, r->rank, weft_comm_ranks(r->comm), r->input, r->targets);
+    OK(weft_data_fill(r->data, step, r->rank * train->micro_batch, train->micro_batch, r->input,
+                      r->targets, &err));
     OK(weft_exec_step(r->exec, &inputs, &result, r->trace, &err));
     return result;
 }

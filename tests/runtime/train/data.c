@@ -1,19 +1,6 @@
-#include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "runtime/train/data.h"
 
-enum { SAMPLES = 3, SEQ = 5 };
-
-static const char *const text_run =
-    "{\"version\": 1, \"model\": {\"layers\": ["
-    "{\"name\": \"wte\", \"type\": \"embedding\", \"vocab\": 256, \"positions\": 8, \"hidden\": 8},"
-    "{\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": 256, \"hidden\": 8}]},"
-    "\"cluster\": {\"ranks\": 1}, \"train\": {\"steps\": 3, \"micro_batch\": 3, \"seq_len\": 5, "
-    "\"seed\": 1}}";
+#include "tests/runtime/train/run_text.h"
 
 static const char *const number_run =
     "{\"version\": 1, \"model\": {\"layers\": ["
@@ -22,49 +9,31 @@ static const char *const number_run =
     "\"cluster\": {\"ranks\": 1}, \"train\": {\"steps\": 3, \"micro_batch\": 3, \"seq_len\": 1, "
     "\"seed\": 1}}";
 
-static struct weft_config *parse(const char *run, const char *override)
-{
-    struct weft_error err = {0};
-    struct weft_config *config;
-    const char *overrides[] = {override};
-    enum weft_status status = weft_config_parse(run, strlen(run), "run", ".", overrides,
-                                                override == NULL ? 0 : 1, &config, &err);
-    cr_assert_eq(status, WEFT_OK, "%s", err.text);
-    return config;
-}
-
-/* A file whose byte i is i modulo 251, so that a sample tells its place. */
-static const char *write_file(int64_t bytes)
-{
-    static char path[] = "/tmp/weft-data-XXXXXX";
-    strcpy(path, "/tmp/weft-data-XXXXXX");
-    int fd = mkstemp(path);
-    cr_assert_geq(fd, 0);
-    for (int64_t i = 0; i < bytes; i++) {
-        unsigned char byte = (unsigned char)(i % 251);
-        cr_assert_eq(write(fd, &byte, 1), 1);
-    }
-    close(fd);
-    return path;
-}
-
-static struct weft_data *open_data(const char *path, const struct weft_config *config)
+static struct weft_data *open_part(const struct weft_config *config, enum weft_data_part part)
 {
     struct weft_error err = {0};
     struct weft_data *data;
-    cr_assert_eq(weft_data_open(path, config, &data, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_data_open(config, part, &data, &err), WEFT_OK, "%s", err.text);
     return data;
+}
+
+static void fill(struct weft_data *data, int64_t step, int64_t first, int64_t count, void *input,
+                 int32_t *targets)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_data_fill(data, step, first, count, input, targets, &err), WEFT_OK, "%s",
+                 err.text);
 }
 
 Test(data, targets_are_the_next_bytes)
 {
-    struct weft_config *config = parse(text_run, NULL);
-    const char *path = write_file(200);
-    struct weft_data *data = open_data(path, config);
+    char path[32];
+    struct weft_config *config = parse_run(text_run, write_text(path, 200), NULL);
+    struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
     int32_t input[SAMPLES * SEQ], targets[SAMPLES * SEQ];
     bool differ = false;
     for (int64_t step = 1; step <= 20; step++) {
-        weft_data_fill(data, step, 0, 1, input, targets);
+        fill(data, step, 0, SAMPLES, input, targets);
         for (int i = 0; i < SAMPLES * SEQ; i++) {
             cr_assert_eq(targets[i], input[i] + 1);
             cr_assert_lt(targets[i], 200);
@@ -73,40 +42,91 @@ Test(data, targets_are_the_next_bytes)
         differ |= input[0] != input[SEQ];
     }
     cr_assert(differ, "samples are drawn, not repeated");
+    cr_assert(weft_data_is_text(data));
     weft_data_close(data);
     unlink(path);
     weft_config_destroy(config);
 }
 
-Test(data, samples_do_not_depend_on_how_ranks_share_them)
+Test(data, tokens_of_a_token_file)
 {
-    struct weft_config *three = parse(text_run, NULL);
-    struct weft_config *one = parse(text_run, "train.micro_batch=1");
-    const char *path = write_file(5000);
-    struct weft_data *whole = open_data(path, three), *share = open_data(path, one);
+    char path[32];
+    struct weft_config *config =
+        parse_run(text_run, write_tokens(path, 700, 700), "model.layers.0.vocab=1000");
+    config->model->layers[1].vocab = 700;
+    struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
+    struct weft_error err = {0};
+    int32_t input[SAMPLES * SEQ], targets[SAMPLES * SEQ], most = 0;
+    for (int64_t step = 1; step <= 100; step++) {
+        fill(data, step, 0, SAMPLES, input, targets);
+        for (int i = 0; i < SAMPLES * SEQ; i++) {
+            cr_assert_eq(targets[i], input[i] + 1);
+            if (targets[i] > most) most = targets[i];
+        }
+    }
+    cr_assert_gt(most, 256);
+    cr_assert_not(weft_data_is_text(data));
+    cr_assert_eq(weft_data_check(data, &err), WEFT_OK, "%s", err.text);
+    weft_data_close(data);
+    unlink(path);
+    weft_config_destroy(config);
+}
+
+Test(data, samples_do_not_depend_on_who_reads_them)
+{
+    char path[32];
+    struct weft_config *config = parse_run(text_run, write_text(path, 5000), NULL);
+    struct weft_data *whole = open_part(config, WEFT_DATA_TRAINING);
+    struct weft_data *share = open_part(config, WEFT_DATA_TRAINING);
     int32_t input[SAMPLES * SEQ], targets[SAMPLES * SEQ], part[SEQ], part_targets[SEQ];
     for (int64_t step = 1; step <= 5; step++) {
-        weft_data_fill(whole, step, 0, 1, input, targets);
-        for (int64_t rank = 0; rank < SAMPLES; rank++) {
-            weft_data_fill(share, step, rank, SAMPLES, part, part_targets);
-            cr_assert_arr_eq(part, input + rank * SEQ, sizeof part);
-            cr_assert_arr_eq(part_targets, targets + rank * SEQ, sizeof part);
+        fill(whole, step, 0, SAMPLES, input, targets);
+        for (int64_t sample = 0; sample < SAMPLES; sample++) {
+            fill(share, step, sample, 1, part, part_targets);
+            cr_assert_arr_eq(part, input + sample * SEQ, sizeof part);
+            cr_assert_arr_eq(part_targets, targets + sample * SEQ, sizeof part);
         }
     }
     weft_data_close(whole);
     weft_data_close(share);
     unlink(path);
-    weft_config_destroy(three);
-    weft_config_destroy(one);
+    weft_config_destroy(config);
+}
+
+Test(data, held_out_bytes_are_not_trained_on)
+{
+    char path[32];
+    struct weft_config *config =
+        parse_run(text_run, write_text(path, 200), "train.validation={\"share\": 0.25}");
+    struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
+    struct weft_data *held = open_part(config, WEFT_DATA_HELD_OUT);
+    int32_t input[SAMPLES * SEQ], targets[SAMPLES * SEQ];
+    cr_assert(weft_data_has_held_out(config));
+    for (int64_t step = 1; step <= 50; step++) {
+        fill(data, step, 0, SAMPLES, input, targets);
+        for (int i = 0; i < SAMPLES * SEQ; i++)
+            cr_assert_lt(targets[i], 150);
+    }
+    for (int64_t first = 0; first < 8 * SAMPLES; first += SAMPLES) {
+        fill(held, 1, first, SAMPLES, input, targets);
+        for (int i = 0; i < SAMPLES * SEQ; i++)
+            cr_assert(input[i] >= 150 && targets[i] == input[i] + 1 && targets[i] < 200);
+        if (first == 0) cr_assert_eq(input[0], 150);
+    }
+    cr_assert_eq(targets[SAMPLES * SEQ - 1], 199, "evaluation comes to the end");
+    weft_data_close(data);
+    weft_data_close(held);
+    unlink(path);
+    weft_config_destroy(config);
 }
 
 Test(data, shortest_file_has_one_sample)
 {
-    struct weft_config *config = parse(text_run, NULL);
-    const char *path = write_file(SEQ + 1);
-    struct weft_data *data = open_data(path, config);
+    char path[32];
+    struct weft_config *config = parse_run(text_run, write_text(path, SEQ + 1), NULL);
+    struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
     int32_t input[SAMPLES * SEQ], targets[SAMPLES * SEQ];
-    weft_data_fill(data, 1, 0, 1, input, targets);
+    fill(data, 1, 0, SAMPLES, input, targets);
     for (int i = 0; i < SAMPLES * SEQ; i++)
         cr_assert_eq(input[i], i % SEQ);
     weft_data_close(data);
@@ -116,12 +136,12 @@ Test(data, shortest_file_has_one_sample)
 
 Test(data, numbers_and_classes)
 {
-    struct weft_config *config = parse(number_run, NULL);
-    const char *path = write_file(250);
-    struct weft_data *data = open_data(path, config);
+    char path[32];
+    struct weft_config *config = parse_run(number_run, write_text(path, 250), NULL);
+    struct weft_data *data = open_part(config, WEFT_DATA_TRAINING);
     float input[SAMPLES * 6];
     int32_t targets[SAMPLES];
-    weft_data_fill(data, 1, 0, 1, input, targets);
+    fill(data, 1, 0, SAMPLES, input, targets);
     for (int s = 0; s < SAMPLES; s++) {
         int first = (int)((input[6 * s] + 1) * 127.5f + 0.5f);
         for (int i = 0; i < 6; i++)
@@ -133,27 +153,42 @@ Test(data, numbers_and_classes)
     weft_config_destroy(config);
 }
 
-static void refused(const char *path, const struct weft_config *config, enum weft_status status,
-                    const char *part)
+static void refused(struct weft_config *config, const char *path, enum weft_data_part part,
+                    enum weft_status status, const char *text)
 {
     struct weft_error err = {0};
     struct weft_data *data = NULL;
-    cr_assert_eq(weft_data_open(path, config, &data, &err), status, "%s", err.text);
-    cr_assert_not_null(strstr(err.text, part), "\"%s\" is not in: %s", part, err.text);
+    config->train.data = path;
+    cr_assert_eq(weft_data_open(config, part, &data, &err), status, "%s", err.text);
+    cr_assert_not_null(strstr(err.text, text), "\"%s\" is not in: %s", text, err.text);
     cr_assert_null(data);
 }
 
 Test(data, refuses_what_cannot_be_trained_on)
 {
-    struct weft_config *config = parse(text_run, NULL);
-    const char *path = write_file(SEQ);
-    refused(path, config, WEFT_E_DATA, "has 5 bytes, but one sample takes 6");
+    char path[32];
+    struct weft_config *config = parse_run(text_run, "x", NULL);
+    struct weft_config *numbers = parse_run(number_run, "x", NULL);
+    refused(config, write_text(path, SEQ), WEFT_DATA_TRAINING, WEFT_E_DATA,
+            "has 5 bytes, but one sample takes 6");
     unlink(path);
-    refused("/nowhere/text", config, WEFT_E_NO_INPUT, "/nowhere/text: no such file");
-    refused("/dev/null", config, WEFT_E_DATA, "not a plain file");
-    refused("/tmp", config, WEFT_E_DATA, "not a plain file");
+    refused(config, "/nowhere/text", WEFT_DATA_TRAINING, WEFT_E_NO_INPUT,
+            "/nowhere/text: no such file. train.data must");
+    refused(config, "/dev/null", WEFT_DATA_TRAINING, WEFT_E_DATA, "not a plain file");
+    refused(config, "/tmp", WEFT_DATA_TRAINING, WEFT_E_DATA, "not a plain file");
+    refused(config, write_tokens(path, 5, 5), WEFT_DATA_TRAINING, WEFT_E_DATA,
+            "has 5 tokens, but one sample takes 6");
+    unlink(path);
+    refused(numbers, write_tokens(path, 50, 50), WEFT_DATA_TRAINING, WEFT_E_DATA,
+            "layer fc reads numbers");
+    unlink(path);
+    config->train.validation.share = 0.1;
+    refused(config, write_text(path, 50), WEFT_DATA_HELD_OUT, WEFT_E_DATA,
+            "has 5 bytes held out, but one sample takes 6");
     config->model->layers[0].vocab = 255;
-    refused("/tmp", config, WEFT_E_DATA, "layer wte has a vocabulary of 255");
+    refused(config, path, WEFT_DATA_TRAINING, WEFT_E_DATA, "a vocabulary of 255");
+    unlink(path);
     weft_config_destroy(config);
+    weft_config_destroy(numbers);
     weft_data_close(NULL);
 }

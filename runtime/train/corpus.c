@@ -1,0 +1,228 @@
+#include "runtime/train/corpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BYTE_VALUES = 256,
+    HEADER_BYTES = 1024, /* 256 int32 */
+    MAGIC = 20240520,
+    WIDE_MAGIC = 20240801, /* the same with 32-bit tokens */
+    VERSION = 1,
+    PIECE_BYTES = 65536,
+    HASHED_PIECES = 1024
+};
+
+static enum weft_status fail_file(const char *path, const char *key, int error,
+                                  struct weft_error *err)
+{
+    if (error == ENOENT || error == ENOTDIR) {
+        return weft_fail(err, WEFT_E_NO_INPUT,
+                         "%s: no such file. %s must be the path of a text or of a token file", path,
+                         key);
+    }
+    if (error == EMFILE || error == ENFILE) {
+        return weft_fail(err, WEFT_E_SYSTEM,
+                         "%s: cannot be opened: %s. Raise the limit of open files (ulimit -n)",
+                         path, strerror(error));
+    }
+    enum weft_status status = error == EACCES ? WEFT_E_PERMISSION : WEFT_E_IO;
+    return weft_fail(err, status, "%s: cannot read the data: %s", path, strerror(error));
+}
+
+/* `n` bytes at `at`; a file that ends before is the caller's to explain: *got says how many. */
+static enum weft_status read_bytes(const struct weft_corpus *corpus, int64_t at, int64_t n,
+                                   unsigned char *out, int64_t *got, struct weft_error *err)
+{
+    for (*got = 0; *got < n;) {
+        ssize_t read = pread(corpus->fd, out + *got, (size_t)(n - *got), (off_t)(at + *got));
+        if (read < 0 && errno == EINTR) continue;
+        if (read < 0) {
+            return weft_fail(err, WEFT_E_IO, "%s: cannot be read at byte %" PRId64 ": %s",
+                             corpus->path, at + *got, strerror(errno));
+        }
+        if (read == 0) break;
+        *got += read;
+    }
+    return WEFT_OK;
+}
+
+static int64_t read_int32(const unsigned char *bytes)
+{
+    uint32_t value =
+        bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+    return value <= INT32_MAX ? (int64_t)value : (int64_t)value - (INT64_C(1) << 32);
+}
+
+/* A token file says how many tokens it has, and its length must say the same. */
+static enum weft_status read_header(struct weft_corpus *corpus, const unsigned char *header,
+                                    int64_t length, struct weft_error *err)
+{
+    int64_t version = read_int32(header + 4), tokens = read_int32(header + 8);
+    if (version != VERSION) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: a token file of version %" PRId64
+                         ": version %d (16-bit tokens) is what can be read",
+                         corpus->path, version, VERSION);
+    }
+    if (tokens < 0 || length != HEADER_BYTES + 2 * tokens) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: its header says %" PRId64 " tokens, which is %" PRId64
+                         " bytes with the header, but the file has %" PRId64
+                         ": it was cut short or damaged, so make it again",
+                         corpus->path, tokens, HEADER_BYTES + 2 * tokens, length);
+    }
+    corpus->tokens = tokens;
+    corpus->first_byte = HEADER_BYTES;
+    corpus->token_bytes = 2;
+    return WEFT_OK;
+}
+
+static enum weft_status find_form(struct weft_corpus *corpus, int64_t length,
+                                  struct weft_error *err)
+{
+    unsigned char header[HEADER_BYTES] = {0};
+    int64_t got;
+    WEFT_TRY(read_bytes(corpus, 0, HEADER_BYTES, header, &got, err));
+    int64_t magic = got >= 4 ? read_int32(header) : 0;
+    if (magic == WIDE_MAGIC) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: a token file of 32-bit tokens (magic %d): only those of 16 bits "
+                         "(magic %d) can be read",
+                         corpus->path, WIDE_MAGIC, MAGIC);
+    }
+    if (magic == MAGIC && got < HEADER_BYTES) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: a token file of %" PRId64 " bytes, shorter than its header of %d",
+                         corpus->path, length, HEADER_BYTES);
+    }
+    if (magic == MAGIC) return read_header(corpus, header, length, err);
+    corpus->text = true;
+    corpus->tokens = length;
+    corpus->token_bytes = 1;
+    if (corpus->vocab >= BYTE_VALUES) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s is a text, which is read as bytes, and the model has a vocabulary of "
+                     "%" PRId64 ": set vocab to 256 or more, or give a token file",
+                     corpus->path, corpus->vocab);
+}
+
+enum weft_status weft_corpus_open(const char *path, const char *key, int64_t vocab,
+                                  struct weft_corpus *out, struct weft_error *err)
+{
+    struct weft_corpus corpus = {.path = path, .vocab = vocab};
+    struct stat status;
+    /* Opening a pipe would wait for a writer. */
+    corpus.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (corpus.fd < 0) return fail_file(path, key, errno, err);
+    enum weft_status result = WEFT_OK;
+    if (fstat(corpus.fd, &status) != 0) {
+        result = fail_file(path, key, errno, err);
+    } else if (!S_ISREG(status.st_mode)) {
+        result = weft_fail(err, WEFT_E_DATA,
+                           "%s is not a plain file: samples are read from all over it, so write "
+                           "the data to one",
+                           path);
+    } else {
+        result = find_form(&corpus, status.st_size, err);
+    }
+    if (result != WEFT_OK) {
+        close(corpus.fd);
+        return result;
+    }
+    *out = corpus;
+    return WEFT_OK;
+}
+
+void weft_corpus_close(struct weft_corpus *corpus)
+{
+    if (corpus->fd >= 0) close(corpus->fd);
+    corpus->fd = -1;
+}
+
+static enum weft_status fail_token(const struct weft_corpus *corpus, int64_t at, int32_t token,
+                                   struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: token %" PRId64 " is %d, and the model has a vocabulary of %" PRId64
+                     ": set vocab to more than the largest token, or use the tokenizer that the "
+                     "model is for",
+                     corpus->path, at, (int)token, corpus->vocab);
+}
+
+enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, int64_t n,
+                                  int32_t *out, struct weft_error *err)
+{
+    /* The file's bytes go to the end of `out` and are widened from the front: the token that is
+     * written never reaches the bytes of one that is still to be read. */
+    int64_t width = corpus->token_bytes, got;
+    unsigned char *bytes = (unsigned char *)out + n * ((int64_t)sizeof *out - width);
+    WEFT_TRY(read_bytes(corpus, corpus->first_byte + at * width, n * width, bytes, &got, err));
+    if (got < n * width) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s ends at byte %" PRId64 ", and had %" PRId64
+                         " when the run began: it was cut short meanwhile. Put it back and start "
+                         "again",
+                         corpus->path, corpus->first_byte + at * width + got,
+                         corpus->first_byte + corpus->tokens * width);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int32_t token = width == 1 ? bytes[i] : bytes[2 * i] | bytes[2 * i + 1] << 8;
+        if (token >= corpus->vocab) return fail_token(corpus, at + i, token, err);
+        out[i] = token;
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_corpus_check(const struct weft_corpus *corpus, struct weft_error *err)
+{
+    enum { COUNT = PIECE_BYTES / 4 };
+    if (corpus->text) return WEFT_OK;
+    int32_t *tokens = malloc(PIECE_BYTES);
+    if (tokens == NULL) return weft_fail_memory(err, "a look at the data");
+    enum weft_status status = WEFT_OK;
+    for (int64_t at = 0; at < corpus->tokens && status == WEFT_OK; at += COUNT) {
+        int64_t n = corpus->tokens - at < COUNT ? corpus->tokens - at : COUNT;
+        status = weft_corpus_read(corpus, at, n, tokens, err);
+    }
+    free(tokens);
+    return status;
+}
+
+/* The hash so far, then the piece. */
+static enum weft_status hash_piece(const struct weft_corpus *corpus, int64_t at, int64_t n,
+                                   unsigned char *buffer, struct weft_hash *hash,
+                                   struct weft_error *err)
+{
+    int64_t got;
+    memcpy(buffer, hash, sizeof *hash);
+    WEFT_TRY(read_bytes(corpus, at, n, buffer + sizeof *hash, &got, err));
+    *hash = weft_hash_bytes(buffer, sizeof *hash + (size_t)got);
+    return WEFT_OK;
+}
+
+enum weft_status weft_corpus_hash(const struct weft_corpus *corpus, struct weft_hash *out,
+                                  struct weft_error *err)
+{
+    int64_t bytes = corpus->first_byte + corpus->tokens * corpus->token_bytes;
+    int64_t pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+    int64_t hashed = pieces < HASHED_PIECES ? pieces : HASHED_PIECES;
+    struct weft_hash hash = {(uint64_t)bytes, (uint64_t)corpus->token_bytes};
+    unsigned char *buffer = malloc(sizeof hash + PIECE_BYTES);
+    if (buffer == NULL) return weft_fail_memory(err, "the hash of the data");
+    enum weft_status status = WEFT_OK;
+    for (int64_t i = 0; i < hashed && status == WEFT_OK; i++) {
+        int64_t piece = hashed == pieces ? i : i * (pieces - 1) / (hashed - 1);
+        int64_t at = piece * PIECE_BYTES;
+        int64_t n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        status = hash_piece(corpus, at, n, buffer, &hash, err);
+    }
+    free(buffer);
+    if (status == WEFT_OK) *out = hash;
+    return status;
+}

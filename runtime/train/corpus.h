@@ -1,0 +1,48 @@
+/* A corpus is a file of tokens that is read in place, a piece at a time: a text, whose bytes are
+ * the tokens, or a token file with llm.c's header (256 little-endian int32: magic 20240520, version
+ * 1, number of tokens; then 16-bit tokens). Its first bytes say which. Files are taken as hostile
+ * and as others': what they say of themselves is checked, and one that changes during a run is an
+ * error and never a signal. */
+#ifndef WEFT_RUNTIME_TRAIN_CORPUS_H
+#define WEFT_RUNTIME_TRAIN_CORPUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/status.h"
+
+struct weft_corpus {
+    const char *path; /* the caller's, for messages */
+    int fd;
+    bool text;          /* tokens are bytes */
+    int64_t tokens;     /* in the file */
+    int64_t first_byte; /* of token 0 */
+    int32_t token_bytes;
+    int64_t vocab; /* every token that is read must be below */
+};
+
+/* WEFT_E_NO_INPUT when the file is not there, WEFT_E_PERMISSION, WEFT_E_SYSTEM at the limit of open
+ * files; WEFT_E_DATA when it is no plain file, when its header contradicts itself or the file's
+ * length, or when a text is to be read by a vocabulary of less than 256. `key` names what `path`
+ * was given as, for messages. Close accepts what open left or {.fd = -1}. */
+WEFT_MUST_USE enum weft_status weft_corpus_open(const char *path, const char *key, int64_t vocab,
+                                                struct weft_corpus *out, struct weft_error *err);
+void weft_corpus_close(struct weft_corpus *corpus);
+
+/* Tokens [at, at + n), which lie in the file as it was opened. WEFT_E_DATA when it has become
+ * shorter or a token is not in the vocabulary, WEFT_E_IO when it cannot be read. */
+WEFT_MUST_USE enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at,
+                                                int64_t n, int32_t *out, struct weft_error *err);
+
+/* Reads all of a token file once: WEFT_E_DATA naming the first token that is not in the vocabulary.
+ * A text cannot have one. */
+WEFT_MUST_USE enum weft_status weft_corpus_check(const struct weft_corpus *corpus,
+                                                 struct weft_error *err);
+
+/* Names the contents: length and form, and all bytes of a file of up to 64 MiB, else 1024 pieces of
+ * 64 KiB at even distances, so that another file is noticed at a bounded cost. */
+WEFT_MUST_USE enum weft_status weft_corpus_hash(const struct weft_corpus *corpus,
+                                                struct weft_hash *out, struct weft_error *err);
+
+#endif

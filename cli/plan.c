@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/session.h"
 #include "report/plan_report.h"
+#include "spec/planner.h"
 
 static void say(const struct weft_cli *cli, const struct weft_session *session,
                 struct weft_text *out)
@@ -46,16 +47,17 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     return status;
 }
 
+#define SHOW_PLANNER(identifier, name, literal, text) "\n  " name ": " text
+#define PLANNERS                                      WEFT_PLANNER_MAP(SHOW_PLANNER)
+
 const struct weft_command weft_command_plan = {
     .name = "plan",
     .usage = "CONFIG [-o plan.json] [--memory-limit BYTES] [--planner NAME]",
     .summary = "decides policies and placements within the limit, with a proven bound",
     .details =
-        "Planners: ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp, random. The gap is against "
-        "a\n"
-        "bound that weft itself derives from the solver's multipliers, not the solver's word.\n"
-        "Exit 78 when no plan fits, naming the least limit that does. --program prints the\n"
-        "instructions too.",
+        "The gap is against a bound that weft itself derives from the solver's multipliers, not\n"
+        "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"
+        "--program prints the instructions too. Planners (docs/planners.md):" PLANNERS,
     .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --program",
     .least_operands = 1,
     .most_operands = 1,

@@ -94,6 +94,7 @@ static void compare_units(struct comparison *comparison, const struct weft_probl
         compare_string(comparison, "unit", x->name, y->name);
         compare_integer(comparison, x->name, "policies", x->policies, y->policies);
         compare_integer(comparison, x->name, "update slot", x->update_slot, y->update_slot);
+        compare_integer(comparison, x->name, "elements", x->elements, y->elements);
         for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
             compare_integer(comparison, x->name, "update ns", x->update_ns[p], y->update_ns[p]);
             compare_holds(comparison, x->name, x->holds[p], x->n_holds[p], y->holds[p],

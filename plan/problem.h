@@ -19,6 +19,7 @@ struct weft_problem_unit {
     const char *name;
     uint32_t policies;                    /* that a planner may choose: bit p */
     int32_t update_slot;                  /* -1 when frozen */
+    int64_t elements;                     /* of its full parameters, padding included */
     int64_t update_ns[WEFT_POLICY_COUNT]; /* time of its U slot by policy */
     int32_t n_holds[WEFT_POLICY_COUNT];
     struct weft_hold *holds[WEFT_POLICY_COUNT];

@@ -130,6 +130,11 @@ static enum weft_status check_units(struct checker *checker)
                              "%s: units[%d] (%s): update_slot %d is not an update of this unit",
                              checker->where, u, unit->name, slot);
         }
+        if (unit->elements < 0 || unit->elements > WEFT_PROBLEM_MOST) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: units[%d] (%s): elements is %" PRId64 "; out of range",
+                             checker->where, u, unit->name, unit->elements);
+        }
         for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
             WEFT_TRY(check_holds(checker, unit->holds[p], unit->n_holds[p], "units", u));
             if (!add_within(&checker->ns, unit->update_ns[p])) {

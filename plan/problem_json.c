@@ -70,6 +70,7 @@ static void write_units(const struct weft_problem *problem, struct weft_json_wri
         weft_json_put_string(writer, "name", unit->name);
         write_policies(writer, unit->policies);
         weft_json_put_integer(writer, "update_slot", unit->update_slot);
+        weft_json_put_integer(writer, "elements", unit->elements);
         weft_json_key(writer, "update_ns");
         weft_json_begin_object(writer);
         weft_json_flat(writer);
@@ -140,7 +141,7 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
 
 static const char *const hold_names[] = {"category", "first", "last", "bytes", NULL};
 static const char *const slot_names[] = {"name", "kind", "index", "time_ns", NULL};
-static const char *const unit_names[] = {"name",      "policies", "update_slot",
+static const char *const unit_names[] = {"name",      "policies", "update_slot", "elements",
                                          "update_ns", "holds",    NULL};
 static const char *const policy_names[] = {
 #define POLICY_NAME(name, text, aliases) text,
@@ -336,6 +337,7 @@ static enum weft_status read_units(struct reader *reader, const struct weft_json
         WEFT_TRY(need_name(reader, it, "name", &unit->name));
         WEFT_TRY(need_policies(reader, it, &unit->policies));
         WEFT_TRY(need_int32(reader, it, "update_slot", -1, &unit->update_slot));
+        WEFT_TRY(need_size(reader, it, "elements", &unit->elements));
         WEFT_TRY(
             weft_json_need(it, reader->place, "update_ns", WEFT_JSON_OBJECT, &times, reader->err));
         WEFT_TRY(weft_json_need(it, reader->place, "holds", WEFT_JSON_OBJECT, &holds, reader->err));

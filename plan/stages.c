@@ -171,6 +171,7 @@ static enum weft_status fill_units(struct builder *b)
         if (to->name == NULL) return weft_fail_memory(b->err, "problem");
         to->policies = policies_of(b, u);
         to->update_slot = b->stages->period->update[u];
+        to->elements = unit->padded_elements;
         for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
             WEFT_TRY(copy_holds(b, weights->units[u].holds[p], weights->units[u].n[p],
                                 &to->holds[p], &to->n_holds[p]));

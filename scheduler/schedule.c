@@ -13,18 +13,10 @@
 #include "scheduler/planners/planners.h"
 
 static const struct weft_planner planners[] = {
-    {"ilp", "the fastest plan that fits, with a proven bound: relaxation, list scheduling, search",
-     weft_planner_ilp},
-    {"greedy", "from the leanest policies upwards, by gain, while it fits; no solver",
-     weft_planner_greedy},
-    {"all-fsdp", "every unit fsdp, gathered one use ahead, reduced at once", weft_planner_all_fsdp},
-    {"all-sdp", "every unit sdp, gathered as soon as it is updated, reduced at once",
-     weft_planner_all_sdp},
-    {"all-zero1", "every unit zero1, gathered as soon as it is updated, reduced at once",
-     weft_planner_all_zero1},
-    {"all-dp", "every unit dp, reduced at once", weft_planner_all_dp},
-    {"random", "random policies and slots that fit, from a seed", weft_planner_random},
-    {NULL, NULL, NULL},
+#define ROW(identifier, name, literal, text) {name, text, literal, weft_planner_##identifier},
+    WEFT_PLANNER_MAP(ROW)
+#undef ROW
+        {NULL, NULL, false, NULL},
 };
 
 const struct weft_planner *weft_planners(void)
@@ -32,10 +24,33 @@ const struct weft_planner *weft_planners(void)
     return planners;
 }
 
-const struct weft_planner *weft_planner_find(const char *name)
+const struct weft_setting *weft_planner_settings(const struct weft_planner *planner)
 {
-    for (const struct weft_planner *planner = planners; planner->name; planner++)
-        if (strcmp(planner->name, name) == 0) return planner;
+    (void)planner;
+    return NULL;
+}
+
+static const struct weft_setting *find_setting(const struct weft_setting *settings,
+                                               const char *name)
+{
+    for (; settings && settings->name; settings++)
+        if (strcmp(settings->name, name) == 0) return settings;
+    return NULL;
+}
+
+const struct weft_planner *weft_planner_find(const char *name, const struct weft_setting **setting)
+{
+    size_t length = strcspn(name, ":");
+    for (const struct weft_planner *planner = planners; planner->name; planner++) {
+        const struct weft_setting *found = NULL;
+        if (strlen(planner->name) != length || memcmp(planner->name, name, length) != 0) continue;
+        if (name[length] != '\0') {
+            found = find_setting(weft_planner_settings(planner), name + length + 1);
+            if (!found) return NULL;
+        }
+        if (setting) *setting = found;
+        return planner;
+    }
     return NULL;
 }
 
@@ -74,7 +89,7 @@ static enum weft_status lower(struct run *run, int64_t limit_bytes, bool relax, 
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     enum weft_status status;
-    WEFT_TRY(weft_plan_create(run->problem, run->planner->name, run->candidate.policies,
+    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, run->candidate.policies,
                               run->candidate.moves, run->candidate.n_moves, &plan, err));
     if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
     WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
@@ -98,8 +113,9 @@ fail:
 }
 
 /* Tries to make the candidate's layout fit: with blocks moved apart as far as memory allows, as
- * they are, and with a longer search. */
-static enum weft_status pack(struct run *run, int64_t row_limit_bytes, struct weft_error *err)
+ * they are, and with a longer search. A literal one only as it is. */
+static enum weft_status pack(struct run *run, int64_t row_limit_bytes, bool literal,
+                             struct weft_error *err)
 {
     static const struct {
         bool relax;
@@ -107,6 +123,7 @@ static enum weft_status pack(struct run *run, int64_t row_limit_bytes, struct we
     } tries[] = {{true, 0}, {false, 0}, {true, 1}, {false, 2}};
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        if (tries[i].relax && literal) continue;
         WEFT_TRY(lower(run, row_limit_bytes, tries[i].relax, tries[i].effort, err));
         if (total_bytes(run) <= limit_bytes) break;
     }
@@ -129,7 +146,7 @@ static enum weft_status plan_leanest(struct run *run, struct weft_error *err)
                 .item = i, .slot = item->kind == WEFT_ALL_GATHER ? item->last : item->first};
     }
     weft_moves_sort(problem, out->moves, out->n_moves);
-    return pack(run, run->table->least_bytes, err);
+    return pack(run, run->table->least_bytes, false, err);
 }
 
 /* The planner decides within row_limit_bytes, and its plan is packed. Round r may spend a share of
@@ -143,7 +160,7 @@ static enum weft_status plan_once(struct run *run, int round, int64_t row_limit_
     keep(run, NULL, NULL);
     WEFT_TRY(run->planner->decide(run->problem, row_limit_bytes, &options, &run->candidate, outcome,
                                   err));
-    return pack(run, row_limit_bytes, err);
+    return pack(run, row_limit_bytes, run->planner->literal, err);
 }
 
 /* Rules without a choice have nothing leaner to fall back on. */
@@ -254,19 +271,38 @@ static enum weft_status schedule(struct run *run, struct weft_error *err)
     return finish(run, err);
 }
 
+/* Names the planners, or the settings of the one that is meant. */
+static enum weft_status refuse_name(const char *name, struct weft_error *err)
+{
+    char meant[64], settings[512] = "";
+    snprintf(meant, sizeof meant, "%.*s", (int)strcspn(name, ":"), name);
+    const struct weft_planner *planner = weft_planner_find(meant, NULL);
+    if (!planner)
+        return weft_fail(err, WEFT_E_USAGE, "no planner \"%s\"; there are " WEFT_PLANNER_NAMES,
+                         name);
+    const struct weft_setting *setting = weft_planner_settings(planner);
+    if (!setting)
+        return weft_fail(err, WEFT_E_USAGE, "planner %s has no settings; write \"%s\"", meant,
+                         meant);
+    for (; setting->name; setting++) {
+        size_t length = strlen(settings);
+        snprintf(settings + length, sizeof settings - length, " %s", setting->name);
+    }
+    return weft_fail(err, WEFT_E_USAGE, "planner %s has no setting \"%s\"; there are%s", meant,
+                     name + strlen(meant) + 1, settings);
+}
+
 enum weft_status weft_schedule(const struct weft_problem *problem,
                                const struct weft_lower_inputs *inputs,
                                const struct weft_schedule_options *options, struct weft_plan **plan,
                                struct weft_program **program, struct weft_error *err)
 {
-    struct run run = {.problem = problem, .inputs = inputs, .options = options};
-    run.planner = weft_planner_find(options->planner ? options->planner : "ilp");
-    if (!run.planner)
-        return weft_fail(
-            err, WEFT_E_USAGE,
-            "no planner \"%s\"; there are ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp and "
-            "random",
-            options->planner);
+    struct run run = {.problem = problem, .inputs = inputs};
+    struct weft_schedule_options own = *options;
+    if (!own.planner) own.planner = "ilp";
+    run.planner = weft_planner_find(own.planner, &own.setting);
+    if (!run.planner) return refuse_name(own.planner, err);
+    run.options = &own;
     enum weft_status status = schedule(&run, err);
     if (status == WEFT_OK) {
         *plan = run.plan;

@@ -11,10 +11,18 @@
 #include "plan/program.h"
 #include "scheduler/mip.h"
 
+/* One way to run a rule that has parameters: "25MiB". What the values mean is the planner's. */
+struct weft_setting {
+    const char *name;
+    int64_t values[3];
+};
+
 struct weft_schedule_options {
-    const char *planner;   /* "ilp", "greedy", "all-fsdp", "all-sdp", "all-dp", "random" */
-    uint64_t seed;         /* of "random" */
-    int64_t time_limit_ns; /* of the solver's wall clock, all its runs together; 0 = none */
+    const char *planner; /* a name of spec/planner.h, or "name:setting"; NULL = "ilp" */
+    const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
+    int64_t policy_limit_bytes; /* of "two-stage": of the choice of policies; 0 = the limit */
+    uint64_t seed;              /* of "random" */
+    int64_t time_limit_ns;      /* of the solver's wall clock, all its runs together; 0 = none */
     double gap;
     struct weft_solver solver;
 };
@@ -39,15 +47,21 @@ struct weft_outcome {
 struct weft_planner {
     const char *name;
     const char *text; /* one line: its rule */
+    bool literal;     /* the blocks lie exactly where it puts them: see weft_plan_relax */
     enum weft_status (*decide)(const struct weft_problem *problem, int64_t limit_bytes,
                                const struct weft_schedule_options *options,
                                struct weft_candidate *out, struct weft_outcome *outcome,
                                struct weft_error *err);
 };
 
-/* NULL-name-terminated table of all planners, and one by name (NULL when there is none). */
+/* NULL-name-terminated table of all planners, and one by "name" or "name:setting" (NULL when there
+ * is none); *setting is NULL when none was named. `setting` may be NULL. */
 const struct weft_planner *weft_planners(void);
-const struct weft_planner *weft_planner_find(const char *name);
+const struct weft_planner *weft_planner_find(const char *name, const struct weft_setting **setting);
+
+/* The settings of a planner of the table, NULL-name-terminated, the published one first; NULL when
+ * its rule has no parameters. */
+const struct weft_setting *weft_planner_settings(const struct weft_planner *planner);
 
 /* The plan, its prediction (arena included) and bound filled, and its program when `program` is not
  * NULL. The plan refers to `problem`, which must outlive it. Without `inputs` (NULL) there is no

@@ -1,4 +1,5 @@
 #include "spec/config_tables.h"
+#include "spec/planner.h"
 
 /* A row: name, kind, where it goes, default, least, most, choices, table, text. */
 #define AT(type, member) offsetof(struct type, member)
@@ -276,7 +277,7 @@ const struct weft_field_table weft_train_table = {"train", "How it is trained.",
 
 static const struct weft_field plan_fields[] = {
     {"planner", WEFT_FIELD_STRING, AT(weft_plan_options, planner), "\"ilp\"", 0, 0, NULL, NULL,
-     "ilp, greedy, all-fsdp, all-sdp, all-zero1, all-dp or random"},
+     "one of " WEFT_PLANNER_NAMES "; NAME:SETTING where a published rule has settings"},
     {"time_limit", WEFT_FIELD_TIME, AT(weft_plan_options, time_limit_ns), "\"30s\"", 1e6,
      24 * HOUR_NS, NULL, NULL, "of the solver"},
     {"gap", WEFT_FIELD_NUMBER, AT(weft_plan_options, gap), "0.001", 0, 1, NULL, NULL,

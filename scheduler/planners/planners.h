@@ -3,20 +3,15 @@
 #define WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 
 #include "scheduler/schedule.h"
+#include "spec/planner.h"
 
-#define WEFT_PLANNER_DECLARE(name)                                                                 \
-    enum weft_status weft_planner_##name(const struct weft_problem *problem, int64_t limit_bytes,  \
-                                         const struct weft_schedule_options *options,              \
-                                         struct weft_candidate *out, struct weft_outcome *outcome, \
-                                         struct weft_error *err)
+#define WEFT_PLANNER_DECLARE(identifier, name, literal, text)                                      \
+    enum weft_status weft_planner_##identifier(                                                    \
+        const struct weft_problem *problem, int64_t limit_bytes,                                   \
+        const struct weft_schedule_options *options, struct weft_candidate *out,                   \
+        struct weft_outcome *outcome, struct weft_error *err);
 
-WEFT_PLANNER_DECLARE(ilp);
-WEFT_PLANNER_DECLARE(greedy);
-WEFT_PLANNER_DECLARE(all_fsdp);
-WEFT_PLANNER_DECLARE(all_sdp);
-WEFT_PLANNER_DECLARE(all_zero1);
-WEFT_PLANNER_DECLARE(all_dp);
-WEFT_PLANNER_DECLARE(random);
+WEFT_PLANNER_MAP(WEFT_PLANNER_DECLARE)
 
 #undef WEFT_PLANNER_DECLARE
 

@@ -245,7 +245,7 @@ Test(schedule, an_unknown_planner_is_a_usage_error_that_lists_them)
     cr_assert_not_null(strstr(err.text, "\"zero3\""));
     for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
         cr_assert_not_null(strstr(err.text, planner->name));
-        cr_assert_eq(weft_planner_find(planner->name), planner);
+        cr_assert_eq(weft_planner_find(planner->name, NULL), planner);
     }
     cr_assert_null(plan);
     weft_problem_destroy(problem);

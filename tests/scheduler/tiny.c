@@ -54,6 +54,7 @@ static void add_unit(struct builder *b, int32_t u)
     unit->name = weft_pool_format(&problem->pool, "unit%d", u);
     unit->policies = u == n - 1 ? every & ~(1u << WEFT_POLICY_FSDP) : every;
     unit->update_slot = u;
+    unit->elements = bytes / 4;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         unit->update_ns[p] = p == WEFT_POLICY_DP ? 80 : 40;
         unit->holds[p] = array(b, 8, sizeof(struct weft_hold));

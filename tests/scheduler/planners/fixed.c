@@ -21,8 +21,8 @@ static enum weft_status decide(struct decision *d, const char *planner, uint32_t
     struct weft_schedule_options options = {0};
     d->problem = tiny_problem(&shape, 9);
     d->candidate = (struct weft_candidate){.policies = d->policies, .moves = d->moves};
-    return weft_planner_find(planner)->decide(d->problem, limit_bytes, &options, &d->candidate,
-                                              &outcome, err);
+    return weft_planner_find(planner, NULL)
+        ->decide(d->problem, limit_bytes, &options, &d->candidate, &outcome, err);
 }
 
 /* Every block that the policies need once, and launches in channel order. */

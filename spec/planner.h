@@ -1,0 +1,25 @@
+/* The planners' names: the one list from which the scheduler's table, its messages, the key
+ * reference and the program's help are made. What each does is scheduler/planners/. */
+#ifndef WEFT_SPEC_PLANNER_H
+#define WEFT_SPEC_PLANNER_H
+
+/* X(identifier, name, literal, text): `literal` when the blocks lie exactly where the planner puts
+ * them, false when they may be moved apart as far as memory allows without changing their order. */
+#define WEFT_PLANNER_OTHERS_MAP(X)                                                                 \
+    X(greedy, "greedy", false, "from the leanest policies upwards, by gain; no solver")            \
+    X(all_fsdp, "all-fsdp", false, "every unit fsdp, gathered one use ahead, reduced at once")     \
+    X(all_sdp, "all-sdp", false, "every unit sdp, gathered once updated, reduced at once")         \
+    X(all_zero1, "all-zero1", false, "every unit zero1, gathered once updated, reduced at once")   \
+    X(all_dp, "all-dp", false, "every unit dp, reduced at once")                                   \
+    X(random, "random", false, "random policies and slots that fit, from a seed")
+
+#define WEFT_PLANNER_MAP(X)                                                                        \
+    X(ilp, "ilp", false, "the fastest plan that fits, with a proven bound")                        \
+    WEFT_PLANNER_OTHERS_MAP(X)
+
+/* "ilp, greedy, all-fsdp, ...": */
+#define WEFT_PLANNER_NAMES "ilp" WEFT_PLANNER_OTHERS_MAP(WEFT_PLANNER_COMMA)
+
+#define WEFT_PLANNER_COMMA(identifier, name, literal, text) ", " name
+
+#endif

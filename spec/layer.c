@@ -1,46 +1,16 @@
 #include "spec/layer.h"
 
-#include "base/checked.h"
 #include "spec/layer_layout.h"
+#include "spec/layer_work.h"
 
-/* Arithmetic on sizes that remembers whether anything overflowed; such a result is 0. */
-struct sizes {
-    bool overflowed;
-};
-
-static int64_t times(struct sizes *sizes, int64_t a, int64_t b)
-{
-    int64_t out = 0;
-    sizes->overflowed |= !weft_checked_mul(a, b, &out);
-    return out;
-}
-
-static int64_t plus(struct sizes *sizes, int64_t a, int64_t b)
-{
-    int64_t out = 0;
-    sizes->overflowed |= !weft_checked_add(a, b, &out);
-    return out;
-}
-
-/* A layer and a batch, with the figures that every type needs; flops are doubles on purpose. */
-struct subject {
-    const struct weft_layer *layer;
-    const struct weft_batch *batch;
-    struct sizes sizes;
-    int64_t rows, element_bytes;
-    double t, s, h, f;        /* rows, seq_len, hidden, ffn */
-    double backward_products; /* products a forward product costs in backward: by its input, and
-                                 by its weight unless that is frozen */
-};
-
-static double bytes_of(const struct subject *subject, double elements)
+static double bytes_of(const struct weft_subject *subject, double elements)
 {
     return elements * (double)subject->element_bytes;
 }
 
 /* Each of the following fills in a type's part of the work, buffers but the output and flops, and
  * returns the elements of parameters that forward reads. */
-static double embedding_work(struct subject *subject, struct weft_layer_work *work)
+static double embedding_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     const struct weft_layer *layer = subject->layer;
     double elements = subject->t * subject->h;
@@ -50,7 +20,7 @@ static double embedding_work(struct subject *subject, struct weft_layer_work *wo
     return elements; /* only the rows of its tokens */
 }
 
-static double transformer_block_work(struct subject *subject, struct weft_layer_work *work)
+static double transformer_block_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     struct weft_transformer_block_layout layout =
         weft_layout_transformer_block(subject->layer, subject->batch);
@@ -65,35 +35,7 @@ static double transformer_block_work(struct subject *subject, struct weft_layer_
     return weights;
 }
 
-/* No kernel exists yet, so the buffers are those of the usual one: attention that keeps the log of
- * each row's sum in fp32 instead of probabilities. Backward as in transformer_block. */
-static double llama_block_work(struct subject *subject, struct weft_layer_work *work)
-{
-    const struct weft_layer *layer = subject->layer;
-    struct sizes *sizes = &subject->sizes;
-    int64_t h = layer->hidden, f = layer->ffn, kv = h / layer->heads * layer->kv_heads;
-    double t = subject->t, s = subject->s, width = subject->h;
-    double weights = width * (2 * width + 2 * (double)kv + 3 * subject->f);
-    double attention = 2 * t * s * width;
-
-    /* norm, q, attention, residual, norm; k, v; gate, up, their product. */
-    int64_t saved_row =
-        plus(sizes, plus(sizes, times(sizes, 5, h), times(sizes, 2, kv)), times(sizes, 3, f));
-    int64_t f32_row = times(sizes, plus(sizes, 2, layer->heads), 4); /* rstd twice, log sums */
-    int64_t f2 = times(sizes, 2, f), qkv = plus(sizes, h, times(sizes, 2, kv));
-    int64_t backward_row = plus(sizes, f2 > qkv ? f2 : qkv, times(sizes, 2, h));
-    work->saved_bytes =
-        times(sizes, subject->rows,
-              plus(sizes, times(sizes, saved_row, subject->element_bytes), f32_row));
-    work->backward_temporary_bytes =
-        times(sizes, subject->rows, times(sizes, backward_row, subject->element_bytes));
-    work->backward_reads_input = true;
-    work->forward_flops = 2 * t * weights + attention;
-    work->backward_flops = subject->backward_products * 2 * t * weights + 2 * attention;
-    return weights;
-}
-
-static double layer_norm_work(struct subject *subject, struct weft_layer_work *work)
+static double layer_norm_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     struct weft_layer_norm_layout layout = weft_layout_layer_norm(subject->layer, subject->batch);
     work->saved_bytes = layout.saved.bytes;
@@ -104,17 +46,17 @@ static double layer_norm_work(struct subject *subject, struct weft_layer_work *w
     return 2 * subject->h;
 }
 
-static double rms_norm_work(struct subject *subject, struct weft_layer_work *work)
+static double rms_norm_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
-    work->saved_bytes = times(&subject->sizes, subject->rows, 4); /* rstd in fp32 */
-    work->backward_temporary_bytes = times(&subject->sizes, subject->layer->hidden, 4);
+    work->saved_bytes = weft_times(&subject->sizes, subject->rows, 4); /* rstd in fp32 */
+    work->backward_temporary_bytes = weft_times(&subject->sizes, subject->layer->hidden, 4);
     work->backward_reads_input = true;
     work->forward_flops = 4 * subject->t * subject->h;
     work->backward_flops = 2 * work->forward_flops;
     return subject->h;
 }
 
-static double linear_work(struct subject *subject, struct weft_layer_work *work)
+static double linear_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     struct weft_linear_layout layout = weft_layout_linear(subject->layer, subject->batch);
     double weights = subject->h * (double)subject->layer->outputs;
@@ -125,7 +67,7 @@ static double linear_work(struct subject *subject, struct weft_layer_work *work)
     return weights;
 }
 
-static double lm_head_work(struct subject *subject, struct weft_layer_work *work)
+static double lm_head_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     struct weft_lm_head_layout layout = weft_layout_lm_head(subject->layer, subject->batch);
     double weights = subject->h * (double)subject->layer->vocab;
@@ -137,7 +79,7 @@ static double lm_head_work(struct subject *subject, struct weft_layer_work *work
     return weights;
 }
 
-static double classifier_work(struct subject *subject, struct weft_layer_work *work)
+static double classifier_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     struct weft_classifier_layout layout = weft_layout_classifier(subject->layer, subject->batch);
     double weights = subject->h * (double)subject->layer->outputs;
@@ -151,7 +93,7 @@ static double classifier_work(struct subject *subject, struct weft_layer_work *w
 
 /* The derivative of relu is known from its output, which the next layer mostly keeps anyway; that
  * of gelu only from its input. */
-static double activation_work(struct subject *subject, struct weft_layer_work *work)
+static double activation_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     bool gelu = subject->layer->type == WEFT_LAYER_GELU;
     work->backward_reads_input = gelu;
@@ -161,13 +103,13 @@ static double activation_work(struct subject *subject, struct weft_layer_work *w
     return 0;
 }
 
-static double custom_work(struct subject *subject, struct weft_layer_work *work)
+static double custom_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     const struct weft_layer *layer = subject->layer;
     int64_t samples = subject->batch->samples;
-    work->output_bytes = times(&subject->sizes, samples, layer->output_bytes);
-    work->saved_bytes = times(&subject->sizes, samples, layer->saved_bytes);
-    work->forward_temporary_bytes = times(&subject->sizes, samples, layer->temporary_bytes);
+    work->output_bytes = weft_times(&subject->sizes, samples, layer->output_bytes);
+    work->saved_bytes = weft_times(&subject->sizes, samples, layer->saved_bytes);
+    work->forward_temporary_bytes = weft_times(&subject->sizes, samples, layer->temporary_bytes);
     work->backward_temporary_bytes = work->forward_temporary_bytes;
     work->backward_reads_input = true; /* not known, so the safe answer */
     work->forward_flops = (double)samples * layer->forward_flops;
@@ -175,7 +117,7 @@ static double custom_work(struct subject *subject, struct weft_layer_work *work)
     return (double)layer->parameters;
 }
 
-static double type_work(struct subject *subject, struct weft_layer_work *work)
+static double type_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     switch (subject->layer->type) {
     case WEFT_LAYER_EMBEDDING:
@@ -194,7 +136,17 @@ static double type_work(struct subject *subject, struct weft_layer_work *work)
     case WEFT_LAYER_CLASSIFIER:
         return classifier_work(subject, work);
     case WEFT_LAYER_LLAMA_BLOCK:
-        return llama_block_work(subject, work);
+        return weft_work_llama_block(subject, work);
+    case WEFT_LAYER_ENCODER_BLOCK:
+        return weft_work_encoder_block(subject, work);
+    case WEFT_LAYER_MOE_BLOCK:
+        return weft_work_moe_block(subject, work);
+    case WEFT_LAYER_CONV2D:
+        return weft_work_conv2d(subject, work);
+    case WEFT_LAYER_BOTTLENECK:
+        return weft_work_bottleneck(subject, work);
+    case WEFT_LAYER_POOL2D:
+        return weft_work_pool2d(subject, work);
     case WEFT_LAYER_RMS_NORM:
         return rms_norm_work(subject, work);
     case WEFT_LAYER_CUSTOM:
@@ -207,7 +159,8 @@ static double type_work(struct subject *subject, struct weft_layer_work *work)
 
 /* Least traffic: each of weights, input, output and what is saved goes over the bus once; backward
  * moves the gradients of what forward moved beside what it reads again. */
-static void moved_work(const struct subject *subject, double weights, struct weft_layer_work *work)
+static void moved_work(const struct weft_subject *subject, double weights,
+                       struct weft_layer_work *work)
 {
     const struct weft_layer *layer = subject->layer;
     bool tokens = layer->type == WEFT_LAYER_EMBEDDING;
@@ -242,6 +195,17 @@ static enum weft_status check_batch(const struct weft_layer *layer, const struct
     return WEFT_OK;
 }
 
+int64_t weft_layer_side(const struct weft_layer *layer)
+{
+    return layer->image / layer->stride + (layer->image % layer->stride != 0);
+}
+
+bool weft_layer_projects(const struct weft_layer *layer)
+{
+    return layer->type == WEFT_LAYER_BOTTLENECK &&
+           (layer->stride != 1 || layer->channels != layer->filters);
+}
+
 static bool is_loss(const struct weft_layer *layer)
 {
     return layer->type == WEFT_LAYER_LM_HEAD || layer->type == WEFT_LAYER_CLASSIFIER;
@@ -251,9 +215,9 @@ enum weft_status weft_layer_work(const struct weft_layer *layer, const struct we
                                  struct weft_layer_work *out, struct weft_error *err)
 {
     WEFT_TRY(check_batch(layer, batch, err));
-    struct subject subject = {.layer = layer, .batch = batch};
-    struct sizes *sizes = &subject.sizes;
-    subject.rows = times(sizes, batch->samples, batch->seq_len);
+    struct weft_subject subject = {.layer = layer, .batch = batch};
+    struct weft_sizes *sizes = &subject.sizes;
+    subject.rows = weft_times(sizes, batch->samples, batch->seq_len);
     subject.element_bytes = weft_dtype_bytes(batch->compute);
     subject.t = (double)subject.rows;
     subject.s = (double)batch->seq_len;
@@ -262,13 +226,13 @@ enum weft_status weft_layer_work(const struct weft_layer *layer, const struct we
     subject.backward_products = layer->frozen ? 1 : 2;
 
     /* The input too, so that weft_model_input_bytes cannot overflow for a layer that passed. */
-    int64_t row_bytes = times(sizes, layer->hidden, subject.element_bytes);
-    times(sizes, subject.rows, row_bytes > 4 ? row_bytes : 4);
+    int64_t row_bytes = weft_times(sizes, layer->hidden, subject.element_bytes);
+    weft_times(sizes, subject.rows, row_bytes > 4 ? row_bytes : 4);
 
     struct weft_layer_work work = {0};
     if (!is_loss(layer))
-        work.output_bytes =
-            times(sizes, times(sizes, subject.rows, layer->outputs), subject.element_bytes);
+        work.output_bytes = weft_times(sizes, weft_times(sizes, subject.rows, layer->outputs),
+                                       subject.element_bytes);
     double weights = type_work(&subject, &work);
     moved_work(&subject, weights, &work);
     if (sizes->overflowed || work.saved_bytes < 0 || work.backward_temporary_bytes < 0)
@@ -279,6 +243,20 @@ enum weft_status weft_layer_work(const struct weft_layer *layer, const struct we
                          (long long)batch->seq_len);
     *out = work;
     return WEFT_OK;
+}
+
+static void add_image_sizes(const struct weft_layer *layer, struct weft_text *out)
+{
+    weft_text_addf(out, " inputs=%lld outputs=%lld image=%lld channels=%lld",
+                   (long long)layer->hidden, (long long)layer->outputs, (long long)layer->image,
+                   (long long)layer->channels);
+    if (layer->type != WEFT_LAYER_POOL2D)
+        weft_text_addf(out, " filters=%lld", (long long)layer->filters);
+    if (layer->type == WEFT_LAYER_BOTTLENECK)
+        weft_text_addf(out, " width=%lld", (long long)layer->width);
+    if (layer->type == WEFT_LAYER_CONV2D)
+        weft_text_addf(out, " kernel=%lld%s", (long long)layer->kernel, layer->norm ? " norm" : "");
+    weft_text_addf(out, " stride=%lld", (long long)layer->stride);
 }
 
 /* Adds what of the layer its time depends on. */
@@ -297,6 +275,21 @@ static void add_sizes(const struct weft_layer *layer, struct weft_text *out)
     case WEFT_LAYER_LLAMA_BLOCK:
         weft_text_addf(out, " hidden=%lld heads=%lld kv_heads=%lld ffn=%lld", hidden,
                        (long long)layer->heads, (long long)layer->kv_heads, (long long)layer->ffn);
+        break;
+    case WEFT_LAYER_ENCODER_BLOCK:
+        weft_text_addf(out, " hidden=%lld heads=%lld ffn=%lld", hidden, (long long)layer->heads,
+                       (long long)layer->ffn);
+        break;
+    case WEFT_LAYER_MOE_BLOCK:
+        weft_text_addf(out, " hidden=%lld heads=%lld kv_heads=%lld ffn=%lld experts=%lld/%lld",
+                       hidden, (long long)layer->heads, (long long)layer->kv_heads,
+                       (long long)layer->ffn, (long long)layer->active_experts,
+                       (long long)layer->experts);
+        break;
+    case WEFT_LAYER_CONV2D:
+    case WEFT_LAYER_BOTTLENECK:
+    case WEFT_LAYER_POOL2D:
+        add_image_sizes(layer, out);
         break;
     case WEFT_LAYER_LINEAR:
         weft_text_addf(out, " inputs=%lld outputs=%lld", hidden, outputs);

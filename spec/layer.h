@@ -18,6 +18,18 @@
  *                      5 post_norm, 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn], with d = h /
  *                      heads (planning only)
  *   rms_norm           0 weight (planning only)
+ *   encoder_block      as transformer_block; attention sees the whole sequence, and keeps no
+ *                      probabilities (BERT, ViT; planning only)
+ *   moe_block          0 input_norm, 1 q, 2 k, 3 v, 4 o, 5 post_norm, 6 router [experts, h],
+ *                      7 gate [experts * ffn, h], 8 up, 9 down [experts * h, ffn] (Mixtral;
+ *                      planning only)
+ *   conv2d             0 weight [filters, channels * kernel^2]; 1 bias when it has one; then
+ *                      norm.weight, norm.bias when normalised (planning only)
+ *   bottleneck         0 conv1 [width, channels], 1 norm1.weight, 2 norm1.bias, 3 conv2 [width,
+ *                      9 * width], 4, 5 norm2, 6 conv3 [filters, width], 7, 8 norm3; where it
+ *                      projects: 9 shortcut [filters, channels], 10, 11 shortcut.norm (ResNet-50;
+ *                      planning only)
+ *   pool2d             none (planning only)
  *   custom             0 parameters [parameters] when there are any (planning only)
  *
  * With T = samples * seq_len rows, what flows between layers is [T, width] in the compute dtype.
@@ -58,6 +70,13 @@ struct weft_layer_work {
     double forward_moved_bytes,
         backward_moved_bytes; /* least memory traffic, for memory-bound layers */
 };
+
+/* Side of the square that an image layer gives: image / stride, rounded up (padding keeps the
+ * rest), as PyTorch's ResNet and VGG have it. */
+int64_t weft_layer_side(const struct weft_layer *layer);
+/* True when a bottleneck's input is not of its output's shape, so that its shortcut is a product.
+ */
+bool weft_layer_projects(const struct weft_layer *layer);
 
 /* WEFT_E_DATA, naming the layer, when a size overflows or seq_len exceeds positions. */
 WEFT_MUST_USE enum weft_status weft_layer_work(const struct weft_layer *layer,

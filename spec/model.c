@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "spec/layer.h"
+
+enum { MOST_EXPERTS = 65536, MOST_SIDE = 65536, MOST_MAPS = 1 << 20 };
 
 /* GPT-2's initial spread of every matrix but those that close a residual branch. */
 static const double INIT_STD = 0.02;
@@ -105,6 +108,63 @@ static int32_t llama_block_shapes(const struct weft_layer *layer, double residua
     return n;
 }
 
+static int32_t moe_block_shapes(const struct weft_layer *layer, double residual_std,
+                                struct shape *out)
+{
+    int64_t h = layer->hidden, kv = h / layer->heads * layer->kv_heads, f = layer->ffn;
+    int32_t n = 0;
+    out[n++] = vector("input_norm.weight", h, WEFT_INIT_ONE);
+    out[n++] = matrix("attn.q.weight", h, h, INIT_STD);
+    out[n++] = matrix("attn.k.weight", kv, h, INIT_STD);
+    out[n++] = matrix("attn.v.weight", kv, h, INIT_STD);
+    out[n++] = matrix("attn.o.weight", h, h, residual_std);
+    out[n++] = vector("post_norm.weight", h, WEFT_INIT_ONE);
+    out[n++] = matrix("router.weight", layer->experts, h, INIT_STD);
+    out[n++] = matrix("experts.gate.weight", times(layer->experts, f), h, INIT_STD);
+    out[n++] = matrix("experts.up.weight", times(layer->experts, f), h, INIT_STD);
+    out[n++] = matrix("experts.down.weight", times(layer->experts, h), f, residual_std);
+    return n;
+}
+
+static int32_t norm_shapes(const char *weight, const char *bias, int64_t length, struct shape *out)
+{
+    out[0] = vector(weight, length, WEFT_INIT_ONE);
+    out[1] = vector(bias, length, WEFT_INIT_ZERO);
+    return 2;
+}
+
+/* He et al. 2015, equation 10: what keeps the variance through a ReLU. */
+static struct shape convolution(const char *suffix, int64_t filters, int64_t inputs)
+{
+    return matrix(suffix, filters, inputs, sqrt(2 / (double)inputs));
+}
+
+static int32_t conv2d_shapes(const struct weft_layer *layer, struct shape *out)
+{
+    int32_t n = 0;
+    out[n++] = convolution("weight", layer->filters,
+                           times(layer->channels, layer->kernel * layer->kernel));
+    if (layer->bias) out[n++] = vector("bias", layer->filters, WEFT_INIT_ZERO);
+    if (layer->norm) n += norm_shapes("norm.weight", "norm.bias", layer->filters, &out[n]);
+    return n;
+}
+
+static int32_t bottleneck_shapes(const struct weft_layer *layer, struct shape *out)
+{
+    int64_t c = layer->channels, w = layer->width, f = layer->filters;
+    int32_t n = 0;
+    out[n++] = convolution("conv1.weight", w, c);
+    n += norm_shapes("norm1.weight", "norm1.bias", w, &out[n]);
+    out[n++] = convolution("conv2.weight", w, times(9, w));
+    n += norm_shapes("norm2.weight", "norm2.bias", w, &out[n]);
+    out[n++] = convolution("conv3.weight", f, w);
+    n += norm_shapes("norm3.weight", "norm3.bias", f, &out[n]);
+    if (!weft_layer_projects(layer)) return n;
+    out[n++] = convolution("shortcut.weight", f, c);
+    n += norm_shapes("shortcut.norm.weight", "shortcut.norm.bias", f, &out[n]);
+    return n;
+}
+
 /* Tensors that the layer owns, in the order of spec/layer.h; returns how many. A tied head's
  * weight is the embedding's, so it is not among them. */
 static int32_t owned_shapes(const struct weft_layer *layer, double residual_std, struct shape *out)
@@ -117,7 +177,14 @@ static int32_t owned_shapes(const struct weft_layer *layer, double residual_std,
         if (layer->positions > 0) out[n++] = matrix("positions", layer->positions, h, INIT_STD);
         break;
     case WEFT_LAYER_TRANSFORMER_BLOCK:
+    case WEFT_LAYER_ENCODER_BLOCK:
         return transformer_block_shapes(layer, residual_std, out);
+    case WEFT_LAYER_MOE_BLOCK:
+        return moe_block_shapes(layer, residual_std, out);
+    case WEFT_LAYER_CONV2D:
+        return conv2d_shapes(layer, out);
+    case WEFT_LAYER_BOTTLENECK:
+        return bottleneck_shapes(layer, out);
     case WEFT_LAYER_LAYER_NORM:
         out[n++] = vector("weight", h, WEFT_INIT_ONE);
         out[n++] = vector("bias", h, WEFT_INIT_ZERO);
@@ -142,6 +209,7 @@ static int32_t owned_shapes(const struct weft_layer *layer, double residual_std,
         break;
     case WEFT_LAYER_RELU:
     case WEFT_LAYER_GELU:
+    case WEFT_LAYER_POOL2D:
     case WEFT_LAYER_TYPE_COUNT:
         break;
     }
@@ -150,7 +218,13 @@ static int32_t owned_shapes(const struct weft_layer *layer, double residual_std,
 
 static bool is_block(enum weft_layer_type type)
 {
-    return type == WEFT_LAYER_TRANSFORMER_BLOCK || type == WEFT_LAYER_LLAMA_BLOCK;
+    return type == WEFT_LAYER_TRANSFORMER_BLOCK || type == WEFT_LAYER_LLAMA_BLOCK ||
+           type == WEFT_LAYER_ENCODER_BLOCK || type == WEFT_LAYER_MOE_BLOCK;
+}
+
+static bool is_image(enum weft_layer_type type)
+{
+    return type == WEFT_LAYER_CONV2D || type == WEFT_LAYER_BOTTLENECK || type == WEFT_LAYER_POOL2D;
 }
 
 static bool is_loss(enum weft_layer_type type)
@@ -158,18 +232,32 @@ static bool is_loss(enum weft_layer_type type)
     return type == WEFT_LAYER_LM_HEAD || type == WEFT_LAYER_CLASSIFIER;
 }
 
+/* Widths of an image layer's rows; what it has no key for keeps a value that does no harm. Sizes
+ * are checked later, so 0 may not divide. */
+static void complete_image(struct weft_layer *layer)
+{
+    if (layer->type == WEFT_LAYER_POOL2D) layer->filters = layer->channels;
+    layer->hidden = times(layer->channels, times(layer->image, layer->image));
+    int64_t side = layer->stride > 0 ? weft_layer_side(layer) : -1;
+    layer->outputs = times(layer->filters, times(side, side));
+}
+
 /* Sizes that follow from others, so that the rest of Weft need not know which those are. */
 static void complete(struct weft_layer *layer)
 {
     if (layer->type == WEFT_LAYER_LM_HEAD)
         layer->outputs = layer->vocab;
+    else if (is_image(layer->type))
+        complete_image(layer);
     else if (layer->type == WEFT_LAYER_CUSTOM)
         layer->outputs = layer->outputs ? layer->outputs : layer->hidden;
     else if (layer->type != WEFT_LAYER_LINEAR && layer->type != WEFT_LAYER_CLASSIFIER)
         layer->outputs = layer->hidden;
     if (is_block(layer->type) && layer->kv_heads == 0) layer->kv_heads = layer->heads;
     if (layer->type != WEFT_LAYER_LM_HEAD) layer->tie = -1;
-    if (layer->type != WEFT_LAYER_LINEAR && !is_loss(layer->type)) layer->bias = false;
+    if (layer->type != WEFT_LAYER_LINEAR && layer->type != WEFT_LAYER_CONV2D &&
+        !is_loss(layer->type))
+        layer->bias = false;
     layer->n_tensors = 0;
 }
 
@@ -207,11 +295,30 @@ static enum weft_status check_heads(const struct weft_layer *layer, struct weft_
     WEFT_TRY(check_range(layer, "kv_heads", kv_heads, heads, err));
     if (heads % kv_heads != 0)
         return refuse(err, layer, "heads %lld is not a multiple of kv_heads %lld", heads, kv_heads);
-    if (layer->type == WEFT_LAYER_TRANSFORMER_BLOCK && kv_heads != heads)
-        return refuse(err, layer,
-                      "kv_heads %lld is not heads %lld; only a llama_block shares keys and values "
-                      "between heads",
-                      kv_heads, heads);
+    if ((layer->type == WEFT_LAYER_TRANSFORMER_BLOCK || layer->type == WEFT_LAYER_ENCODER_BLOCK) &&
+        kv_heads != heads)
+        return refuse(
+            err, layer,
+            "kv_heads %lld is not heads %lld; only a llama_block or moe_block shares keys "
+            "and values between heads",
+            kv_heads, heads);
+    if (layer->type != WEFT_LAYER_MOE_BLOCK) return WEFT_OK;
+    WEFT_TRY(check_range(layer, "experts", layer->experts, MOST_EXPERTS, err));
+    WEFT_TRY(check_range(layer, "active_experts", layer->active_experts, layer->experts, err));
+    return WEFT_OK;
+}
+
+/* Far beyond any image, and small enough that sizes of one layer are exact in 63 bits. */
+static enum weft_status check_image(const struct weft_layer *layer, struct weft_error *err)
+{
+    WEFT_TRY(check_range(layer, "image", layer->image, MOST_SIDE, err));
+    WEFT_TRY(check_range(layer, "channels", layer->channels, MOST_MAPS, err));
+    WEFT_TRY(check_range(layer, "filters", layer->filters, MOST_MAPS, err));
+    WEFT_TRY(check_range(layer, "stride", layer->stride, layer->image, err));
+    if (layer->type == WEFT_LAYER_CONV2D)
+        WEFT_TRY(check_range(layer, "kernel", layer->kernel, MOST_SIDE, err));
+    if (layer->type == WEFT_LAYER_BOTTLENECK)
+        WEFT_TRY(check_range(layer, "width", layer->width, MOST_MAPS, err));
     return WEFT_OK;
 }
 
@@ -230,6 +337,7 @@ static enum weft_status check_sizes(const struct weft_layer *layer, struct weft_
 {
     enum weft_layer_type type = layer->type;
     if (type == WEFT_LAYER_CUSTOM) return check_custom(layer, err);
+    if (is_image(type)) return check_image(layer, err);
     WEFT_TRY(check_range(layer, "hidden", layer->hidden, INT32_MAX, err));
     if (type == WEFT_LAYER_EMBEDDING || type == WEFT_LAYER_LM_HEAD)
         WEFT_TRY(check_range(layer, "vocab", layer->vocab, INT32_MAX, err));

@@ -28,6 +28,11 @@ const char *weft_dtype_name(enum weft_dtype dtype); /* "f32", "bf16", "f16" */
     X(CLASSIFIER, "classifier", true)                                                              \
     X(LLAMA_BLOCK, "llama_block", false)                                                           \
     X(RMS_NORM, "rms_norm", false)                                                                 \
+    X(ENCODER_BLOCK, "encoder_block", false)                                                       \
+    X(MOE_BLOCK, "moe_block", false)                                                               \
+    X(CONV2D, "conv2d", false)                                                                     \
+    X(BOTTLENECK, "bottleneck", false)                                                             \
+    X(POOL2D, "pool2d", false)                                                                     \
     X(CUSTOM, "custom", false)
 
 enum weft_layer_type {
@@ -67,7 +72,11 @@ struct weft_layer {
     int64_t positions; /* embedding; 0 = no position table */
     int64_t hidden;    /* width of what flows in (and out, where the type keeps it) */
     int64_t outputs;   /* width of what flows out: linear's outputs, vocab, classes, else hidden */
-    int64_t heads, kv_heads, ffn; /* blocks */
+    int64_t heads, kv_heads, ffn;    /* blocks */
+    int64_t experts, active_experts; /* moe_block */
+    /* On images: a row is channels x image x image numbers. */
+    int64_t image, channels, filters, width, kernel, stride;
+    bool norm; /* conv2d: normalised over the batch */
     /* custom: per sample of seq_len tokens */
     double forward_flops, backward_flops;
     int64_t parameters, output_bytes, saved_bytes, temporary_bytes;
@@ -87,7 +96,8 @@ struct weft_model {
 
 /* Gives every layer its tensors and checks sizes, names, ties and that shapes chain. `layers` is
  * copied into the model's pool; names too. Sizes that follow from others (outputs but of linear,
- * classifier and custom; kv_heads 0 = heads) are filled in. WEFT_E_DATA naming the layer. */
+ * classifier and custom; kv_heads 0 = heads) are filled in, also an image layer's hidden.
+ * WEFT_E_DATA naming the layer. */
 WEFT_MUST_USE enum weft_status weft_model_create(const struct weft_layer *layers, int32_t n_layers,
                                                  struct weft_model **out, struct weft_error *err);
 void weft_model_destroy(struct weft_model *model);

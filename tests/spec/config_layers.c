@@ -51,6 +51,30 @@ Test(config_layers, reads_every_type)
     weft_config_destroy(config);
 }
 
+Test(config_layers, reads_types_that_are_only_planned)
+{
+    struct weft_config *config = must_parse(WITH_LAYERS(
+        "[{\"name\":\"c\",\"type\":\"conv2d\",\"image\":8,\"channels\":3,\"filters\":4,\"kernel\":"
+        "3,"
+        "\"stride\":2,\"bias\":false,\"norm\":true},"
+        "{\"name\":\"b\",\"type\":\"bottleneck\",\"image\":4,\"channels\":4,\"width\":2,"
+        "\"filters\":8},"
+        "{\"name\":\"p\",\"type\":\"pool2d\",\"image\":4,\"channels\":8,\"stride\":4},"
+        "{\"name\":\"e\",\"type\":\"encoder_block\",\"hidden\":8,\"heads\":2,\"ffn\":16},"
+        "{\"name\":\"m\",\"type\":\"moe_block\",\"hidden\":8,\"heads\":2,\"ffn\":16,"
+        "\"experts\":4,\"active_experts\":3}]"));
+    const struct weft_layer *layers = config->model->layers;
+    cr_assert_eq(layers[0].outputs, 4 * 16);
+    cr_assert(layers[0].norm && !layers[0].bias);
+    cr_assert_eq(layers[1].stride, 1);
+    cr_assert_eq(layers[1].width, 2);
+    cr_assert_eq(layers[2].outputs, 8);
+    cr_assert_eq(layers[4].experts, 4);
+    cr_assert_eq(layers[4].active_experts, 3);
+    cr_assert_eq(layers[4].kv_heads, 2);
+    weft_config_destroy(config);
+}
+
 Test(config_layers, knows_the_keys_of_each_type)
 {
     cr_assert_str_eq(
@@ -60,9 +84,7 @@ Test(config_layers, knows_the_keys_of_each_type)
                             "{\"name\":\"c\",\"type\":\"transformr_block\",\"hidden\":8}]")),
         "run.json: $.model.layers[0].ffn: a layer of type \"layer_norm\" has no such key; it has: "
         "hidden\n"
-        "run.json: $.model.layers[1].widht: unknown key; the keys of \"layer\" are: name, type, "
-        "repeat, frozen, vocab, positions, hidden, outputs, classes, heads, kv_heads, ffn, bias, "
-        "tie, parameters, forward_flops, backward_flops, output, saved, temporary\n"
+        "run.json: $.model.layers[1].widht: unknown key; did you mean \"width\"?\n"
         "run.json: $.model.layers[1]: the key \"ffn\" of a layer of type \"transformer_block\" is "
         "missing; an integer: width between the two products of the feed-forward part\n"
         "run.json: $.model.layers[2].type: \"transformr_block\" is not possible; did you mean "

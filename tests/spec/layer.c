@@ -11,7 +11,15 @@ static const struct weft_layer block = {.name = "h.0",
                                         .outputs = 64,
                                         .heads = 4,
                                         .kv_heads = 4,
-                                        .ffn = 256};
+                                        .ffn = 256,
+                                        .experts = 8,
+                                        .active_experts = 2,
+                                        .image = 8,
+                                        .channels = 1,
+                                        .filters = 1,
+                                        .width = 1,
+                                        .kernel = 3,
+                                        .stride = 1};
 static const struct weft_batch batch = {4, 64, WEFT_F32};
 enum { ROWS = 256 };
 
@@ -140,6 +148,91 @@ Test(layer, llama_block_keeps_no_probabilities)
     cr_assert_eq(work.forward_flops, 2 * t * (2 * h * h + 2 * h * kv + 3 * h * f) + 2 * t * s * h);
     cr_assert_eq(work.backward_flops, 2 * work.forward_flops);
     cr_assert_eq(work.saved_bytes, ROWS * 4 * (5 * 64 + 2 * 32 + 3 * 256 + 2 + 4));
+}
+
+Test(layer, encoder_block_sees_the_whole_sequence)
+{
+    struct weft_layer layer = block;
+    layer.type = WEFT_LAYER_ENCODER_BLOCK;
+    struct weft_layer_work work = work_of(&layer, &batch);
+    double t = ROWS, h = 64, f = 256, s = 64;
+    cr_assert_eq(work.forward_flops, 2 * t * (4 * h * h + 2 * h * f) + 4 * t * s * h);
+    cr_assert_eq(work.backward_flops, 2 * work.forward_flops);
+    cr_assert_eq(work.saved_bytes, ROWS * 4 * (7 * 64 + 2 * 256 + 4 + 4));
+    cr_assert_eq(work.backward_temporary_bytes, ROWS * 4 * (256 + 2 * 64));
+}
+
+Test(layer, moe_block_computes_with_the_active_experts_and_reads_all)
+{
+    struct weft_layer layer = block;
+    layer.type = WEFT_LAYER_MOE_BLOCK;
+    layer.kv_heads = 2;
+    struct weft_layer_work work = work_of(&layer, &batch);
+    double t = ROWS, h = 64, f = 256, s = 64, kv = 32;
+    double outer = 2 * h * h + 2 * h * kv + 8 * h;
+    cr_assert_eq(work.forward_flops, 2 * t * (outer + 2 * 3 * h * f) + 2 * t * s * h);
+    cr_assert_eq(work.saved_bytes,
+                 ROWS * 4 * (5 * 64 + 2 * 32 + 2 * (3 * 256 + 2 * 64) + 2 + 4 + 8));
+    cr_assert_eq(work.backward_temporary_bytes, ROWS * 4 * (2 * (2 * 256 + 64) + 2 * 64));
+    cr_assert_gt(work.forward_moved_bytes, 4 * (outer + 8 * 3 * h * f));
+}
+
+/* The stem of ResNet-50 on two images: 224 x 224 x 3 onto 112 x 112 x 64. */
+Test(layer, conv2d_multiplies_each_weight_at_each_place)
+{
+    struct weft_layer layer = {.name = "conv1",
+                               .type = WEFT_LAYER_CONV2D,
+                               .image = 224,
+                               .channels = 3,
+                               .filters = 64,
+                               .kernel = 7,
+                               .stride = 2,
+                               .hidden = 224 * 224 * 3,
+                               .outputs = 112 * 112 * 64};
+    struct weft_batch images = {2, 1, WEFT_F32};
+    struct weft_layer_work work = work_of(&layer, &images);
+    cr_assert_eq(work.forward_flops, 2 * 2.0 * 112 * 112 * 64 * 3 * 49);
+    cr_assert_eq(work.saved_bytes, 0);
+    cr_assert_eq(work.output_bytes, 2 * 112 * 112 * 64 * 4);
+    cr_assert_eq(work.backward_temporary_bytes, work.output_bytes);
+    cr_assert(work.backward_reads_input && work.backward_reads_output);
+    layer.norm = true;
+    cr_assert_eq(work_of(&layer, &images).saved_bytes, work.output_bytes + 64 * 8);
+    layer.image = 225;
+    cr_assert_eq(weft_layer_side(&layer), 113);
+}
+
+/* The first block of stage 2: 56 x 56 x 256 onto 28 x 28 x 512, 128 wide. */
+Test(layer, bottleneck_projects_where_shapes_differ)
+{
+    struct weft_layer layer = {.name = "layer2.0",
+                               .type = WEFT_LAYER_BOTTLENECK,
+                               .image = 56,
+                               .channels = 256,
+                               .width = 128,
+                               .filters = 512,
+                               .stride = 2,
+                               .hidden = 56 * 56 * 256,
+                               .outputs = 28 * 28 * 512};
+    struct weft_batch images = {1, 1, WEFT_F32};
+    struct weft_layer_work work = work_of(&layer, &images);
+    double in = 56 * 56, out = 28 * 28;
+    double shortcut = out * 256 * 512;
+    double products = in * 256 * 128 + out * 9 * 128 * 128 + out * 128 * 512 + shortcut;
+    cr_assert(weft_layer_projects(&layer));
+    cr_assert_eq(work.forward_flops, 2 * products);
+    int64_t inner = 128 * (56 * 56 + 28 * 28), outer = 512 * 28 * 28;
+    cr_assert_eq(work.saved_bytes, 4 * (2 * inner + 2 * outer) + 8 * (2 * 128 + 2 * 512));
+    cr_assert_eq(work.backward_temporary_bytes, 4 * (inner + outer));
+
+    layer.image = 28;
+    layer.channels = 512;
+    layer.stride = 1;
+    layer.hidden = layer.outputs;
+    cr_assert_not(weft_layer_projects(&layer));
+    work = work_of(&layer, &images);
+    cr_assert_eq(work.forward_flops, 2 * out * (512 * 128 * 2 + 9 * 128 * 128));
+    cr_assert_eq(work.saved_bytes, 4 * (4 * 128 * 28 * 28 + outer) + 8 * (2 * 128 + 512));
 }
 
 Test(layer, custom_is_what_it_says_times_samples)

@@ -304,3 +304,70 @@ Test(model, destroys_nothing)
 {
     weft_model_destroy(NULL);
 }
+
+Test(model, image_layers_chain_by_maps_and_side)
+{
+    struct weft_layer layers[] = {
+        {.name = "conv",
+         .type = WEFT_LAYER_CONV2D,
+         .image = 9,
+         .channels = 3,
+         .filters = 8,
+         .kernel = 3,
+         .stride = 2,
+         .norm = true},
+        {.name = "block",
+         .type = WEFT_LAYER_BOTTLENECK,
+         .image = 5,
+         .channels = 8,
+         .width = 2,
+         .filters = 16,
+         .stride = 1},
+        {.name = "pool", .type = WEFT_LAYER_POOL2D, .image = 5, .channels = 16, .stride = 5},
+        {.name = "fc", .type = WEFT_LAYER_CLASSIFIER, .hidden = 16, .outputs = 3, .tie = -1},
+    };
+    struct weft_model *model = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_model_create(layers, 4, &model, &err), WEFT_OK, "%s", err.text);
+    int64_t conv = 8 * 27 + 16, inner = 2 * 8 + 4 + 2 * 18 + 4 + 16 * 2 + 32;
+    cr_assert_eq(model->parameters, conv + inner + 16 * 8 + 32 + 3 * 16);
+    cr_assert_eq(model->layers[0].hidden, 243);
+    cr_assert_eq(model->layers[1].outputs, 400);
+    weft_model_destroy(model);
+
+    model = NULL;
+    layers[1].image = 4;
+    cr_assert_eq(weft_model_create(layers, 4, &model, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "reads rows of 128, but \"conv\" before it gives rows of 200"), "%s",
+              err.text);
+    layers[1].image = 5;
+    layers[0].stride = 10;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_model_create(layers, 4, &model, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "stride is 10; it must be from 1 to 9"), "%s", err.text);
+    layers[0].stride = 0;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_model_create(layers, 4, &model, &err), WEFT_E_DATA);
+    cr_assert_null(model);
+}
+
+Test(model, moe_block_stacks_its_experts)
+{
+    struct weft_layer layer = {.name = "m",
+                               .type = WEFT_LAYER_MOE_BLOCK,
+                               .hidden = 8,
+                               .heads = 4,
+                               .kv_heads = 2,
+                               .ffn = 12,
+                               .experts = 3,
+                               .active_experts = 2};
+    struct weft_model *model = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_model_create(&layer, 1, &model, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(model->parameters, 2 * 8 + 2 * 64 + 2 * 8 * 4 + 3 * 8 + 3 * 3 * 8 * 12);
+    cr_assert_eq(model->n_tensors, 10);
+    weft_model_destroy(model);
+    layer.active_experts = 4;
+    cr_assert_eq(weft_model_create(&layer, 1, &model, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "active_experts is 4; it must be from 1 to 3"), "%s", err.text);
+}

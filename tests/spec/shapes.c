@@ -55,17 +55,20 @@ static const struct {
     const char *name;
     int64_t parameters;
 } models[] = {
-    {"gpt2.json", 124439808},          {"gpt2-medium.json", 354823168},
-    {"gpt2-large.json", 774030080},    {"gpt2-xl.json", 1557611200},
-    {"gpt3-1.3b.json", 1315723264},    {"gpt3-2.7b.json", 2651553280},
-    {"gpt3-6.7b.json", 6658404352},    {"gpt3-13b.json", 12853386240},
-    {"gpt3-175b.json", 174604259328},  {"llama-2-7b.json", 6738415616},
-    {"llama-2-70b.json", 68976648192}, {"llama-3-8b.json", 8030261248},
-    {"llama-3-70b.json", 70553706496}, {"llama-3.1-405b.json", 405853388800},
-    {"resnet-50.json", 25557032},      {"gpt-10m.json", 10844160},
-    {"gpt-tiny.json", 220544},         {"gpt-odd.json", 58591},
-    {"gpt-frozen.json", 236928},       {"gpt-classifier.json", 53106},
-    {"mlp-tiny.json", 12945},
+    {"gpt2.json", 124439808},           {"gpt2-medium.json", 354823168},
+    {"gpt2-large.json", 774030080},     {"gpt2-xl.json", 1557611200},
+    {"gpt3-1.3b.json", 1315723264},     {"gpt3-2.7b.json", 2651553280},
+    {"gpt3-6.7b.json", 6658404352},     {"gpt3-13b.json", 12853386240},
+    {"gpt3-175b.json", 174604259328},   {"llama-2-7b.json", 6738415616},
+    {"llama-2-70b.json", 68976648192},  {"llama-3-8b.json", 8030261248},
+    {"llama-3-70b.json", 70553706496},  {"llama-3.1-405b.json", 405853388800},
+    {"resnet-50.json", 25557032},       {"gpt-10m.json", 10844160},
+    {"gpt-tiny.json", 220544},          {"gpt-odd.json", 58591},
+    {"gpt-frozen.json", 236928},        {"gpt-classifier.json", 53106},
+    {"mlp-tiny.json", 12945},           {"vgg-19.json", 143667240},
+    {"bert-large.json", 335174458},     {"vit-l-16.json", 304326632},
+    {"mixtral-8x7b.json", 46702792704}, {"bloom-176b.json", 176247271424},
+    {"uneven-64.json", 709451776},
 };
 
 static int64_t parameters_of(const char *name)

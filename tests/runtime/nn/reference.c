@@ -168,6 +168,11 @@ double reference_forward(const struct reference *r, double *output)
         return classify(r, output);
     case WEFT_LAYER_LLAMA_BLOCK:
     case WEFT_LAYER_RMS_NORM:
+    case WEFT_LAYER_ENCODER_BLOCK:
+    case WEFT_LAYER_MOE_BLOCK:
+    case WEFT_LAYER_CONV2D:
+    case WEFT_LAYER_BOTTLENECK:
+    case WEFT_LAYER_POOL2D:
     case WEFT_LAYER_CUSTOM:
     case WEFT_LAYER_TYPE_COUNT:
         break;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory_model/weigh.h"
+
 /* A training step turns once: from forward to backward. What lives at the turn (saved activations,
  * gathered parameters that are kept) came like opening brackets and goes like closing ones, so it
  * stands on the floor as one stack that is highest at the turn. What comes and goes around it hangs
@@ -197,7 +199,8 @@ static void pack_from_both_ends(struct seeding *seeding, const struct recipe *re
     place_part(seeding, STACK, least_length, recipe->floor);
     if (recipe->seam == ABOVE_STACK) place_part(seeding, SEAM, least_length, BY_LENGTH);
     memcpy(seeding->kept, packing->offsets, (size_t)n * sizeof *seeding->kept);
-    int64_t ceiling_bytes = packing->least_bytes / 1000 * (1000 + recipe->ceiling_permil);
+    int64_t ceiling_bytes =
+        weft_arena_round(packing->least_bytes / 1000 * (1000 + recipe->ceiling_permil));
     if (recipe->ceiling_permil < 0) ceiling_bytes = packing->end_bytes + packing->total_bytes;
     if (ceiling_bytes < packing->end_bytes) ceiling_bytes = packing->end_bytes;
     weft_packing_clear(packing, true);

@@ -52,9 +52,11 @@ enum { WEFT_ARENA_ALIGN_BYTES = 256 };
 /* All blocks of one kind that one unit moves once: its `gather`-th AllGather, its ReduceScatter or
  * its AllReduce. A block is assigned a slot s in [first, last]:
  *   AllGather: launched at the start of s, used from the start of last + 1 on, and its bytes are
- *     held from s to `last` (from last + 1 on they are part of the policy's holds).
+ *     held from s to `last` (from last + 1 on they are part of the policy's holds). A gather may
+ *     also wait for slot last + 1 itself (plan/plan.h): then only the holds count.
  *   ReduceScatter, AllReduce: launched at the start of `first` (after the last backward slot that
- *     adds to it), complete by the end of s, and its bytes are held from `first` to s. */
+ *     adds to it) or of a slot behind it, complete by the end of s, and its bytes are held from
+ *     `first` to s. */
 struct weft_item {
     int32_t unit;
     int32_t kind;      /* enum weft_collective */

@@ -50,30 +50,16 @@ struct extent {
     int32_t first, last;
 };
 
-/* A compute instruction runs in its slot. What runs on the channel may begin with the slot whose
- * MARK (or other compute instruction) it waits for. */
-static int32_t begin_slot(const struct weft_program *program, const struct weft_instruction *at)
-{
-    if (weft_op_stream(at->op) == WEFT_STREAM_COMPUTE) return at->slot;
-    int32_t slot = 0;
-    for (int32_t d = 0; d < at->n_dependencies; d++) {
-        const struct weft_instruction *before =
-            &program->instructions[program->dependencies[at->first_dependency + d]];
-        bool computes = weft_op_stream(before->op) == WEFT_STREAM_COMPUTE;
-        if (computes && before->slot > slot) slot = before->slot;
-    }
-    return slot;
-}
-
-/* Fills extents. A collective is over for certain before the first compute instruction that waits
- * for it or for one behind it; a MARK stands at its slot's start, so that its slot is clear. */
+/* Fills extents. No instruction begins before the MARK of its slot. A collective is over for
+ * certain before the first compute instruction that waits for it or for one behind it; a MARK
+ * stands at its slot's start, so that its slot is clear. */
 static void find_extents(const struct weft_program *program, struct extent *extents)
 {
     int32_t first_open = 0; /* channel instructions before this are awaited */
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         bool computes = weft_op_stream(at->op) == WEFT_STREAM_COMPUTE;
-        extents[i].first = begin_slot(program, at);
+        extents[i].first = at->slot;
         extents[i].last = computes ? at->slot : program->n_slots - 1;
         for (int32_t d = 0; computes && d < at->n_dependencies; d++) {
             int32_t awaited = program->dependencies[at->first_dependency + d];

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "memory_model/period.h"
 #include "plan/lifetime.h"
+#include "plan/placement.h"
 
 enum access { READ = 1, WRITE = 2 };
 
@@ -13,9 +14,11 @@ struct emitter {
     struct weft_lowering *lowering;
     bool counting;
     int32_t n_instructions, n_dependencies, n_operands;
-    int32_t *marks;  /* by slot: its MARK */
-    int32_t *due;    /* by slot: last placement due by then, or -1 */
-    int32_t *issued; /* by placement: its instruction */
+    int32_t *marks;    /* by slot: its MARK */
+    int32_t *due;      /* by slot: last placement due by then, or -1 */
+    int32_t *blocking; /* by slot: last blocking gather launched in it, or -1 */
+    int32_t blocked;   /* instruction that this slot's layer waits for, or -1 */
+    int32_t *issued;   /* by placement: its instruction */
 };
 
 /* Begins an instruction; what follows is added to it. Returns its index. */
@@ -148,6 +151,7 @@ static void emit_forward(struct emitter *e, int32_t slot, int32_t layer)
         touch(e, WEFT_BUFFER_TARGETS, -1, WRITE);
     }
     begin(e, WEFT_OP_FORWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    if (e->blocked >= 0) wait_for(e, e->blocked);
     read_parameters(e, layer, slot, false);
     read_input(e, layer);
     if (layer + 1 == lowering->inputs->model->n_layers) touch(e, WEFT_BUFFER_TARGETS, -1, READ);
@@ -179,6 +183,7 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer)
     }
     const struct weft_layer_work *work = &lowering->works[layer];
     begin(e, WEFT_OP_BACKWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    if (e->blocked >= 0) wait_for(e, e->blocked);
     read_parameters(e, layer, slot, true);
     /* The batch is held until the first layer's backward whatever that reads. */
     if (layer == 0 || work->backward_reads_input) read_input(e, layer);
@@ -219,13 +224,16 @@ static void emit_collective(struct emitter *e, int32_t placement)
     const struct weft_plan *plan = e->lowering->plan;
     const struct weft_placement *at = &plan->placements[placement];
     const struct weft_item *item = &plan->problem->items[at->item].item;
-    e->issued[placement] = begin(e, ops[item->kind], at->launch, -1, item->unit,
-                                 plan->problem->items[at->item].block_ns);
+    /* A reduction's operands are held from the start of its window, whenever it is launched. */
+    int32_t held = item->kind == WEFT_ALL_GATHER ? at->launch : item->first;
+    e->issued[placement] =
+        begin(e, ops[item->kind], held, -1, item->unit, plan->problem->items[at->item].block_ns);
     if (!e->counting) {
         current(e)->item = at->item;
         current(e)->block = at->block;
     }
-    wait_for(e, e->marks[at->launch]);
+    wait_for(e, e->marks[held]);
+    if (at->launch > held) wait_for(e, e->marks[at->launch]);
     if (item->kind == WEFT_REDUCE_SCATTER) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, 0, at->block, READ);
         touch(e, WEFT_BUFFER_REDUCED, item->unit, WRITE);
@@ -267,7 +275,7 @@ static void emit(struct emitter *e)
 {
     const struct weft_plan *plan = e->lowering->plan;
     int32_t next = 0;     /* placement to be issued */
-    int32_t awaited = -1; /* last placement that a MARK waits for */
+    int32_t awaited = -1; /* last placement that compute has waited for */
     for (int32_t s = 0; s < plan->problem->n_slots; s++) {
         e->marks[s] = begin(e, WEFT_OP_MARK, s, -1, -1, 0);
         if (e->due[s] > awaited) {
@@ -277,6 +285,8 @@ static void emit(struct emitter *e)
         /* The channel runs in issue order, so a block waits here for all ahead of it. */
         for (; next < plan->n_placements && plan->placements[next].launch <= s; next++)
             emit_collective(e, next);
+        e->blocked = e->blocking[s] < 0 ? -1 : e->issued[e->blocking[s]];
+        if (e->blocking[s] > awaited) awaited = e->blocking[s];
         emit_compute(e, s);
     }
 }
@@ -369,14 +379,18 @@ static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_err
     struct emitter counter = {.lowering = lowering, .counting = true};
     counter.marks = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
     counter.due = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+    counter.blocking = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
     counter.issued = weft_pool_array(&lowering->pool, (size_t)plan->n_placements, sizeof(int32_t));
-    if (counter.marks == NULL || counter.due == NULL || counter.issued == NULL) {
+    if (counter.marks == NULL || counter.due == NULL || counter.blocking == NULL ||
+        counter.issued == NULL) {
         return weft_fail_memory(err, "program");
     }
     for (size_t s = 0; s < n_slots; s++)
-        counter.due[s] = -1;
-    for (int32_t i = 0; i < plan->n_placements; i++)
-        counter.due[plan->placements[i].deadline] = i;
+        counter.due[s] = counter.blocking[s] = -1;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        (weft_placement_blocks(at) ? counter.blocking : counter.due)[at->deadline] = i;
+    }
     struct emitter emitter = counter;
     emit(&counter);
     program->instructions = weft_pool_array(&program->pool, (size_t)counter.n_instructions,

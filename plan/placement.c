@@ -2,31 +2,46 @@
 
 #include <stdlib.h>
 
-void weft_placements_normalise(const struct weft_problem *problem,
+static bool is_gather(const struct weft_problem *problem, const struct weft_placement *at)
+{
+    return problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+}
+
+bool weft_placements_normalise(const struct weft_problem *problem,
                                struct weft_placement *placements, int32_t n_placements)
 {
+    bool changed = false;
     int32_t launched = 0;
     for (int32_t i = 0; i < n_placements; i++) {
         struct weft_placement *at = &placements[i];
-        bool gathers = problem->items[at->item].item.kind == WEFT_ALL_GATHER;
-        if (gathers && at->launch < launched) at->launch = launched;
+        if (at->launch < launched && is_gather(problem, at)) {
+            at->launch = launched;
+            changed = true;
+        }
         if (at->launch > launched) launched = at->launch;
     }
     int32_t due = problem->n_slots;
     for (int32_t i = n_placements - 1; i >= 0; i--) {
         struct weft_placement *at = &placements[i];
-        bool gathers = problem->items[at->item].item.kind == WEFT_ALL_GATHER;
-        if (!gathers && at->deadline > due) at->deadline = due;
-        if (at->deadline < due) due = at->deadline;
+        if (at->deadline > due && !is_gather(problem, at)) {
+            at->deadline = due;
+            changed = true;
+        }
+        int32_t complete = at->deadline + (weft_placement_blocks(at) ? 1 : 0);
+        if (complete < due) due = complete;
     }
+    return changed;
 }
 
-int32_t weft_placements_stuck(const struct weft_placement *placements, int32_t n_placements)
+int32_t weft_placements_stuck(const struct weft_problem *problem,
+                              const struct weft_placement *placements, int32_t n_placements)
 {
     int32_t launched = 0;
     for (int32_t i = 0; i < n_placements; i++) {
         if (placements[i].launch > launched) launched = placements[i].launch;
-        if (launched >= placements[i].deadline) return i;
+        bool gathers = is_gather(problem, &placements[i]);
+        if (gathers ? launched > placements[i].deadline : launched >= placements[i].deadline)
+            return i;
     }
     return -1;
 }
@@ -42,11 +57,11 @@ static const char *placement_fault(const struct weft_plan *plan, const struct we
     }
     if (at->block != blocks[at->item]++) return "blocks of an item are not in index order";
     bool gathers = item->kind == WEFT_ALL_GATHER;
-    if (gathers ? at->launch < item->first || at->launch > item->last : at->launch != item->first) {
+    if (at->launch < item->first || at->launch > item->last + (gathers ? 1 : 0)) {
         return "launch is outside the item's window";
     }
     if (gathers ? at->deadline != item->last + 1
-                : at->deadline <= item->first || at->deadline > item->last + 1) {
+                : at->deadline <= at->launch || at->deadline > item->last + 1) {
         return "deadline is outside the item's window";
     }
     return NULL;
@@ -82,7 +97,7 @@ enum weft_status weft_placements_check(const struct weft_plan *plan, const char 
         }
     }
     if (fault == NULL) {
-        at = weft_placements_stuck(plan->placements, plan->n_placements);
+        at = weft_placements_stuck(plan->problem, plan->placements, plan->n_placements);
         if (at >= 0) fault = "it is due before something ahead of it in the channel is launched";
     }
     free(blocks);

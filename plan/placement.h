@@ -1,19 +1,28 @@
 /* The normal form of placements, shared by those who make plans and those who read them. One
  * channel runs blocks in order, so no block starts before one ahead of it was launched and a block
- * is complete when one behind it is; in normal form launches and deadlines say so themselves. */
+ * is complete when one behind it is; in normal form gathers' launches and reductions' deadlines say
+ * so themselves. What stands ahead of a blocking gather is complete before the slot computes, not
+ * before it starts, and so is due a slot later than the gather. */
 #ifndef WEFT_PLAN_PLACEMENT_H
 #define WEFT_PLAN_PLACEMENT_H
 
 #include "plan/plan.h"
 
+/* True for a gather that the slot of its deadline launches itself and waits for. */
+static inline bool weft_placement_blocks(const struct weft_placement *at)
+{
+    return at->launch == at->deadline;
+}
+
 /* Moves gathers' launches up to the largest launch ahead and reductions' deadlines down to the
- * least deadline behind. Placements hold valid items. */
-void weft_placements_normalise(const struct weft_problem *problem,
+ * least deadline behind. Placements hold valid items. True when it changed something. */
+bool weft_placements_normalise(const struct weft_problem *problem,
                                struct weft_placement *placements, int32_t n_placements);
 
-/* The first placement that can never be in time, because something not launched before its
- * deadline stands ahead of it in the channel; -1 when all can. */
-int32_t weft_placements_stuck(const struct weft_placement *placements, int32_t n_placements);
+/* The first placement that can never be in time, because something launched behind its deadline
+ * (for a reduction: or at it) stands ahead of it in the channel; -1 when all can. */
+int32_t weft_placements_stuck(const struct weft_problem *problem,
+                              const struct weft_placement *placements, int32_t n_placements);
 
 /* WEFT_OK when the placements of a plan, whose items and slots are in range and of which there are
  * as many as its policies need, are those of its items, in their windows, in index order and in

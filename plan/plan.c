@@ -46,17 +46,20 @@ static enum weft_status place(struct weft_plan *plan, const struct weft_move *mo
                              plan->planner, i, move.item);
         }
         const struct weft_item *item = &problem->items[move.item].item;
-        if (move.slot < item->first || move.slot > item->last) {
-            return weft_fail(err, WEFT_E_INTERNAL,
-                             "planner %s: move %d puts item %d into slot %d, outside its window "
-                             "%d to %d",
-                             plan->planner, i, move.item, move.slot, item->first, item->last);
-        }
         bool gathers = item->kind == WEFT_ALL_GATHER;
+        int32_t last = gathers ? item->last + 1 : item->last;
+        if (move.slot < item->first || move.slot > last || (!gathers && move.launch > move.slot)) {
+            return weft_fail(err, WEFT_E_INTERNAL,
+                             "planner %s: move %d puts item %d into slot %d, launched in %d, "
+                             "outside its window %d to %d",
+                             plan->planner, i, move.item, move.slot,
+                             gathers ? move.slot : move.launch, item->first, last);
+        }
+        int32_t launch = gathers ? move.slot : move.launch;
         plan->placements[i] = (struct weft_placement){
             .item = move.item,
             .block = blocks[move.item]++,
-            .launch = gathers ? move.slot : item->first,
+            .launch = launch > item->first ? launch : item->first,
             .deadline = gathers ? item->last + 1 : move.slot + 1,
         };
     }
@@ -92,11 +95,11 @@ static enum weft_status build(struct weft_plan *plan, const char *planner,
     free(blocks);
     if (status != WEFT_OK) return status;
     weft_placements_normalise(problem, plan->placements, n_moves);
-    int32_t stuck = weft_placements_stuck(plan->placements, n_moves);
+    int32_t stuck = weft_placements_stuck(problem, plan->placements, n_moves);
     if (stuck < 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_INTERNAL,
                      "planner %s: move %d (item %d) is due by slot %d and stands behind a block "
-                     "that is not launched before it",
+                     "that is launched too late for it",
                      plan->planner, stuck, plan->placements[stuck].item,
                      plan->placements[stuck].deadline);
 }
@@ -129,7 +132,7 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot)
 static enum weft_status predict(const struct weft_plan *plan, struct weft_prediction *out,
                                 struct weft_error *err)
 {
-    size_t words = 2 * (size_t)plan->problem->n_slots + (size_t)plan->n_placements;
+    size_t words = 3 * (size_t)plan->problem->n_slots + (size_t)plan->n_placements;
     int64_t *scratch = calloc(words, sizeof *scratch);
     if (scratch == NULL) return weft_fail_memory(err, "prediction");
     weft_simulate_plan(plan, scratch, out);

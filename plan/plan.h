@@ -14,7 +14,8 @@ struct weft_placement {
     int32_t item;     /* in the problem */
     int32_t block;    /* in the unit; in index order within an item */
     int32_t launch;   /* slot at whose start it is launched */
-    int32_t deadline; /* slot before whose start it must be complete */
+    int32_t deadline; /* slot before whose start it must be complete; where that is its launch, the
+                         block is a blocking gather: complete before the slot computes */
 };
 
 struct weft_prediction {
@@ -47,19 +48,27 @@ struct weft_plan {
     const char *solver_stop; /* "optimal", "gap", "time limit", "solver missing: ..." */
 };
 
-/* Builds a plan from policies and, for every item that they need, a slot for every block, given as
- * (item, slot) pairs in channel order; the k-th pair of an item is its block k. Derives launch and
- * deadline (memory_model/weigh.h), then puts them in normal form: a gather is not launched
- * before anything ahead of it in the channel, and a reduction's deadline is not later than that of
- * anything behind it, which is what happens-before makes of them anyway. A reduction's launch is
- * always its window's first slot. The problem is referred to, not copied: it must outlive the plan
- * unless the caller sets owns_problem.
- * WEFT_E_INTERNAL when the pairs are not exactly what the policies need, or a slot is outside its
- * window. The prediction is not filled (see weft_plan_predict). */
+/* A block and its slot. A gather's is in [first, last + 1] of its item's window:
+ *   s <= last: launched at the start of s, complete before the start of slot last + 1, which uses
+ *     it; its bytes are held from s to last (memory_model/weigh.h).
+ *   s == last + 1: blocking. Launched at the start of the slot that uses it, whose compute waits
+ *     for it: no byte is held for it before, and all of its channel time is waited for.
+ * A reduction's slot is in [first, last], by whose end it is complete, and `launch` in
+ * [first, slot]; below first, as 0 always is, means first. Its bytes are held from first to slot
+ * whatever its launch. A gather's `launch` is not looked at. */
 struct weft_move {
-    int32_t item;
-    int32_t slot;
+    int32_t item, slot, launch;
 };
+
+/* Builds a plan from policies and, for every item that they need, a move for every block, in
+ * channel order; the k-th move of an item is its block k. Derives launch and deadline, then puts
+ * them in normal form: a gather is not launched before anything ahead of it in the channel (which
+ * may make it a blocking one), and a reduction's deadline is not later than the time by which
+ * anything behind it must be complete, which is what happens-before makes of them anyway. The
+ * problem is referred to, not copied: it must outlive the plan unless the caller sets owns_problem.
+ * WEFT_E_INTERNAL when the moves are not exactly what the policies need, a slot or launch is
+ * outside its window, or a block is due before something ahead of it is launched. The prediction is
+ * not filled (see weft_plan_predict). */
 WEFT_MUST_USE enum weft_status weft_plan_create(const struct weft_problem *problem,
                                                 const char *planner,
                                                 const enum weft_policy *policies,

@@ -170,6 +170,11 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
     if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
         return "its window is not within the period";
     }
+    /* A blocking gather is waited for by what computes there. */
+    enum weft_slot_kind use = problem->slots[item->last + 1].kind;
+    if (gathers && use != WEFT_SLOT_FORWARD && use != WEFT_SLOT_BACKWARD) {
+        return "no layer runs in the slot behind its window";
+    }
     int32_t update = problem->units[item->unit].update_slot;
     if (item->first <= update) return "its window begins before the unit's update has ended";
     if (!gathers && update < 0) return "a frozen unit has nothing to reduce";

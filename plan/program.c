@@ -45,6 +45,18 @@ static int32_t compare(int32_t a, int32_t b)
     return (a > b) - (a < b);
 }
 
+bool weft_program_waits(const struct weft_program *program, int32_t instruction)
+{
+    const struct weft_instruction *at = &program->instructions[instruction];
+    if (at->op == WEFT_OP_MARK || at->op == WEFT_OP_FINISH) return true;
+    if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) return false;
+    for (int32_t d = 0; d < at->n_dependencies; d++) {
+        int32_t before = program->dependencies[at->first_dependency + d];
+        if (weft_op_stream(program->instructions[before].op) == WEFT_STREAM_CHANNEL) return true;
+    }
+    return false;
+}
+
 int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,
                             int32_t index, int32_t instance)
 {

@@ -2,8 +2,8 @@
  * All ranks run the same one (offsets are equal on all; only which slice is "mine" differs).
  * Instructions stand in issue order; each runs on one stream (compute, or the one channel), in
  * order on its stream, after its dependencies. Every slot begins with a MARK on the compute stream
- * that waits for the communication due by then; what is launched in the slot depends on the MARK.
- */
+ * that waits for the communication due by then; what is launched in the slot depends on the MARK,
+ * and what computes in it waits for the blocking gathers launched in it. */
 #ifndef WEFT_PLAN_PROGRAM_H
 #define WEFT_PLAN_PROGRAM_H
 
@@ -90,7 +90,8 @@ struct weft_operand {
 
 struct weft_instruction {
     enum weft_op op;
-    int32_t slot;
+    int32_t slot; /* of compute: in which it runs; of a collective: at whose MARK its bytes begin to
+                     be held, which for a reduction may be before its launch */
     int32_t layer;                            /* FORWARD, BACKWARD */
     int32_t unit;                             /* UPDATE, ZERO, collectives */
     int32_t block;                            /* collectives */
@@ -146,6 +147,10 @@ WEFT_MUST_USE enum weft_status weft_program_keep_layout(const struct weft_progra
 WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_program *program,
                                                              const struct weft_plan *plan,
                                                              struct weft_error *err);
+
+/* True for a compute instruction at which time that passes since the one before it is a wait for
+ * the channel: every MARK, FINISH, and whatever depends on a collective. */
+bool weft_program_waits(const struct weft_program *program, int32_t instruction);
 
 /* Index of the buffer, or -1. */
 int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,

@@ -1,6 +1,11 @@
 #include <stdlib.h>
 
-#include "plan/plan.h"
+#include "plan/placement.h"
+
+static bool is_gather(const struct weft_plan *plan, const struct weft_placement *at)
+{
+    return plan->problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+}
 
 /* Adds to the slots of a hold; `stride` is the distance between slots in the array. */
 static void add_slots(int64_t *rows, int32_t stride, int32_t n_slots, int32_t first, int32_t last,
@@ -38,9 +43,10 @@ void weft_plan_rows(const struct weft_plan *plan, int64_t *rows)
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &problem->items[at->item].item;
-        /* A gather's deadline is the end of its window, so both kinds read alike. */
-        add_slots(rows + item->stair_category, WEFT_CATEGORY_COUNT, n_slots, at->launch,
-                  at->deadline - 1, item->stair_bytes);
+        if (weft_placement_blocks(at)) continue;
+        add_slots(rows + item->stair_category, WEFT_CATEGORY_COUNT, n_slots,
+                  is_gather(plan, at) ? at->launch : item->first, at->deadline - 1,
+                  item->stair_bytes);
     }
 }
 
@@ -76,11 +82,6 @@ int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot)
     return peak;
 }
 
-static bool is_gather(const struct weft_plan *plan, const struct weft_placement *at)
-{
-    return plan->problem->items[at->item].item.kind == WEFT_ALL_GATHER;
-}
-
 /* From the end of the channel to its start, so that what is behind has moved already. */
 static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
 {
@@ -95,7 +96,8 @@ static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limi
                 totals[at->deadline++] += item->stair_bytes;
             }
         }
-        if (at->deadline < due) due = at->deadline;
+        int32_t complete = at->deadline + (weft_placement_blocks(at) ? 1 : 0);
+        if (complete < due) due = complete;
     }
 }
 
@@ -119,10 +121,16 @@ static void pull_launches(struct weft_plan *plan, int64_t *totals, int64_t limit
 enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                  struct weft_error *err)
 {
-    int64_t *totals = slot_totals(plan);
-    if (totals == NULL) return weft_fail_memory(err, "memory rows");
-    push_deadlines(plan, totals, limit_bytes);
-    pull_launches(plan, totals, limit_bytes);
-    free(totals);
+    bool changed;
+    do {
+        int64_t *totals = slot_totals(plan);
+        if (totals == NULL) return weft_fail_memory(err, "memory rows");
+        push_deadlines(plan, totals, limit_bytes);
+        pull_launches(plan, totals, limit_bytes);
+        free(totals);
+        /* A gather that no longer blocks makes reductions ahead of it due a slot earlier, and their
+         * bytes are free for others. Each gather can do so once. */
+        changed = weft_placements_normalise(plan->problem, plan->placements, plan->n_placements);
+    } while (changed);
     return WEFT_OK;
 }

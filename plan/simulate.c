@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "plan/lifetime.h"
+#include "plan/placement.h"
 #include "plan/trace.h"
 
 static int64_t later(int64_t a, int64_t b)
@@ -35,31 +36,39 @@ void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct w
 {
     const struct weft_problem *problem = plan->problem;
     int32_t n_slots = problem->n_slots;
-    int64_t *start_ns = scratch;      /* of slots */
-    int64_t *due = scratch + n_slots; /* last placement that a slot waits for */
-    int64_t *end_ns = due + n_slots;  /* of placements */
+    int64_t *start_ns = scratch;          /* of slots */
+    int64_t *due = scratch + n_slots;     /* last placement that a slot waits for */
+    int64_t *blocking = due + n_slots;    /* last that its compute waits for */
+    int64_t *end_ns = blocking + n_slots; /* of placements */
     for (int32_t s = 0; s < n_slots; s++)
-        due[s] = -1;
-    for (int32_t i = 0; i < plan->n_placements; i++)
-        due[plan->placements[i].deadline] = i;
+        due[s] = blocking[s] = -1;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        (weft_placement_blocks(at) ? blocking : due)[at->deadline] = i;
+    }
 
     int64_t compute_ns = 0, channel_ns = 0, clock_ns = 0, channel_free_ns = 0, exposed_ns = 0;
     int32_t next = 0; /* placement whose end is not known yet */
     for (int32_t s = 0; s < n_slots; s++) {
+        int64_t idle_ns = clock_ns;
         start_ns[s] = clock_ns;
-        /* What is due by now was launched in earlier slots, whose starts are known. */
-        for (; next <= due[s]; next++) {
-            const struct weft_placement *at = &plan->placements[next];
-            int64_t block_ns = problem->items[at->item].block_ns;
-            channel_free_ns = later(channel_free_ns, start_ns[at->launch]) + block_ns;
-            channel_ns += block_ns;
-            end_ns[next] = channel_free_ns;
+        for (int wait = 0; wait < 2; wait++) {
+            /* What is due was launched in slots whose starts are known. */
+            int64_t last = (wait == 0 ? due : blocking)[s];
+            for (; next <= last; next++) {
+                const struct weft_placement *at = &plan->placements[next];
+                int64_t block_ns = problem->items[at->item].block_ns;
+                channel_free_ns = later(channel_free_ns, start_ns[at->launch]) + block_ns;
+                channel_ns += block_ns;
+                end_ns[next] = channel_free_ns;
+            }
+            if (last >= 0) clock_ns = later(clock_ns, end_ns[last]);
+            if (wait == 0) start_ns[s] = clock_ns;
         }
-        if (due[s] >= 0) start_ns[s] = later(clock_ns, end_ns[due[s]]);
-        exposed_ns += start_ns[s] - clock_ns;
+        exposed_ns += clock_ns - idle_ns;
         int64_t slot_ns = weft_plan_slot_ns(plan, s);
         compute_ns += slot_ns;
-        clock_ns = start_ns[s] + slot_ns;
+        clock_ns += slot_ns;
     }
     /* The sum over ranks at the end of the norm slot is behind everything on the channel. */
     int64_t agreed_ns = later(clock_ns, channel_free_ns) + problem->agree_ns;

@@ -81,8 +81,7 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
             out->channel_ns += record.end_ns - record.start_ns;
             continue;
         }
-        bool waits = op == WEFT_OP_MARK || op == WEFT_OP_FINISH;
-        if (waits && record.start_ns > computed_ns)
+        if (record.start_ns > computed_ns && weft_program_waits(program, i))
             out->exposed_ns += record.start_ns - computed_ns;
         out->compute_ns += record.end_ns - record.start_ns;
         computed_ns = record.end_ns;

@@ -32,7 +32,7 @@ void weft_trace_destroy(struct weft_trace *trace);
 
 struct weft_trace_summary {
     int64_t step_ns;    /* from the first start to the last end */
-    int64_t exposed_ns; /* MARK and FINISH starting later than the compute before them ended */
+    int64_t exposed_ns; /* waits of the compute stream for the channel */
     int64_t compute_ns, channel_ns;
     int64_t overlapped_ns; /* channel time during which compute ran */
     int64_t peak_bytes;
@@ -48,7 +48,7 @@ WEFT_MUST_USE enum weft_status weft_simulate(const struct weft_program *program,
 
 /* The same times for a plan whose config is not at hand or that is one of thousands of candidates:
  * step time and exposed time from problem and placements alone. Equal to simulating the program
- * (a test holds it to that). Allocates only from `scratch`: 2 * n_slots + n_placements int64. */
+ * (a test holds it to that). Allocates only from `scratch`: 3 * n_slots + n_placements int64. */
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch,
                         struct weft_prediction *out);
 

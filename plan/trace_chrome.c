@@ -105,8 +105,7 @@ void weft_trace_write_chrome(const struct weft_program *program, const struct we
                         at->slot);
             continue;
         }
-        bool waits = at->op == WEFT_OP_MARK || at->op == WEFT_OP_FINISH;
-        if (waits && record.start_ns > computed_ns) {
+        if (record.start_ns > computed_ns && weft_program_waits(program, i)) {
             write_event(&writer, "exposed", thread, computed_ns, record.start_ns, at->slot);
         }
         if (at->op == WEFT_OP_MARK) write_live(&writer, trace, at->slot, record.start_ns);

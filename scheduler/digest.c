@@ -65,9 +65,8 @@ static void fill_items(struct weft_digest *table)
         }
         table->n_blocks += item->n_blocks;
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (!(item->policies >> p & 1u)) continue;
-            int32_t slot = is_gather(item) ? item->last : item->first;
-            table->lean[weft_digest_row(table, item->unit, p) + (size_t)slot] +=
+            if (!(item->policies >> p & 1u) || is_gather(item)) continue;
+            table->lean[weft_digest_row(table, item->unit, p) + (size_t)item->first] +=
                 item->n_blocks * item->stair_bytes;
         }
     }

@@ -1,7 +1,8 @@
 /* A digest is a problem made quick to ask: what every unit holds in every slot under every policy,
  * and its items in the orders in which planners walk them. `fixed` is what a policy holds whatever
- * its blocks do; `lean` adds the least that its blocks must: gathers in the last slot of their
- * window, reductions in the first. Policies fit a limit if and only if their lean rows do. */
+ * its blocks do; `lean` adds the least that its blocks must: reductions in the first slot of their
+ * window, and nothing for gathers, which may block. Policies fit a limit if and only if their lean
+ * rows do. */
 #ifndef WEFT_SCHEDULER_DIGEST_H
 #define WEFT_SCHEDULER_DIGEST_H
 

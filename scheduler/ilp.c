@@ -182,15 +182,21 @@ static void add_placed(struct build *build, const struct weft_ilp_class *of, int
     }
 }
 
-/* A prefix of more than one item is a column, defined by the one before it. */
+/* A prefix of more than one item is a column, defined by the one before it; so is what is due of
+ * gathers that may block, which is less by those that do. */
 static void chain_prefix(struct build *build, struct weft_ilp_class *of,
                          struct weft_ilp_prefix *prefix)
 {
     for (int32_t k = 0; k < prefix->n; k++) {
-        prefix->columns[k] = -1;
-        if (of->n_items == 1) continue;
+        bool may_block = of->may_block && prefix == &of->due;
+        prefix->columns[k] = prefix->blocking[k] = -1;
+        if (of->n_items == 1 && !may_block) continue;
         int32_t column = add_column(build, 0, 0, of->most, false, 0);
         add_entry(build, column, 1);
+        if (may_block) {
+            prefix->blocking[k] = add_column(build, of->unit_time, 0, of->most, of->counts, 0);
+            add_entry(build, prefix->blocking[k], 1);
+        }
         if (k > 0) add_entry(build, prefix->columns[k - 1], -1);
         for (int32_t i = 0; i < of->n_items; i++) {
             const struct weft_item *item = &build->ilp->table->problem->items[of->items[i]].item;

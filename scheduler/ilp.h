@@ -3,6 +3,8 @@
  *
  *     z[u,p]   unit u has policy p; binary, sum over p = 1
  *     A[c,s]   blocks of class c placed in slots <= s; integer, does not decrease
+ *     q[c,s]   blocks of a class of gathers that block in slot s + 1: they hold nothing and cost
+ *              their channel time
  *     w[s]     time that the compute stream waits at the end of slot s
  *     H[s]     bytes that the policies hold in slot s, chained so that rows stay sparse
  *
@@ -23,8 +25,9 @@
 /* Prefix sums of a class's work by first (released) or last (due) slot of its items. */
 struct weft_ilp_prefix {
     int32_t n;
-    int32_t *slots;   /* [n], increasing */
-    int32_t *columns; /* [n]; -1: one item, written by its policies' columns */
+    int32_t *slots;    /* [n], increasing */
+    int32_t *columns;  /* [n]; -1: one item, written by its policies' columns */
+    int32_t *blocking; /* [n]; of q, by which the column is less than what is due; -1: none */
 };
 
 struct weft_ilp_class {
@@ -32,6 +35,7 @@ struct weft_ilp_class {
     int32_t *items;      /* in the problem; gathers by last, reductions by first slot */
     bool gathers;        /* else reductions */
     bool counts;         /* A counts blocks; else channel time */
+    bool may_block;      /* it has q: only where memory may be short is it of use */
     int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
     int32_t column;      /* of A[first] */
     double unit_time;    /* channel time of one unit of A */

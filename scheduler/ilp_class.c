@@ -83,7 +83,8 @@ static bool fill_prefix(struct weft_ilp *ilp, const struct weft_ilp_class *of, b
 {
     out->slots = weft_pool_array(&ilp->pool, (size_t)of->n_items, sizeof *out->slots);
     out->columns = weft_pool_array(&ilp->pool, (size_t)of->n_items, sizeof *out->columns);
-    if (!out->slots || !out->columns) return false;
+    out->blocking = weft_pool_array(&ilp->pool, (size_t)of->n_items, sizeof *out->blocking);
+    if (!out->slots || !out->columns || !out->blocking) return false;
     for (int32_t k = 0; k < of->n_items; k++) {
         const struct weft_item *item = &item_of(ilp, of->items[k])->item;
         int32_t slot = by_last ? item->last : item->first, at = out->n;
@@ -139,6 +140,8 @@ static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
         of->unit_bytes = least_ratio(ilp, of);
         of->most *= 1 + 1e-12; /* a sum of rounded terms, and an upper bound */
     }
+    bool short_of_memory = ilp->limit_bytes < ilp->table->most_bytes;
+    of->may_block = of->gathers && of->unit_bytes > 0 && short_of_memory;
     return fill_prefix(ilp, of, false, &of->released) && fill_prefix(ilp, of, true, &of->due);
 }
 

@@ -7,20 +7,39 @@
 
 #include "scheduler/ilp_class.h"
 
+/* Work of an item's blocks that are placed in a slot; the one behind its window is of those that
+ * block. Without a column for them, they count as placed in the last slot: nothing is lost where
+ * memory is not short. */
+static double work_in(const struct weft_ilp *ilp, const struct weft_ilp_class *of, int32_t item,
+                      const int32_t *blocks, int32_t slot)
+{
+    const struct weft_item *it = &ilp->table->problem->items[item].item;
+    const int32_t *of_item = &blocks[(size_t)item * (size_t)ilp->table->n_slots];
+    int32_t n = of_item[slot];
+    if (slot > it->last && !of->may_block) n = 0;
+    if (slot == it->last && of->gathers && !of->may_block) n += of_item[slot + 1];
+    return n == 0 ? 0 : weft_ilp_work(ilp, of, item) * n / it->n_blocks;
+}
+
 static void fill_prefix(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
                         const struct weft_ilp_prefix *prefix, const enum weft_policy *policies,
-                        double *x)
+                        const int32_t *blocks, double *x)
 {
+    double blocked = 0;
     for (int32_t k = 0; k < prefix->n; k++) {
         if (prefix->columns[k] < 0) continue;
-        double sum = 0;
+        double sum = 0, blocked_here = 0;
         for (int32_t i = 0; i < of->n_items; i++) {
             const struct weft_item *item = &ilp->table->problem->items[of->items[i]].item;
             int32_t slot = prefix == &of->due ? item->last : item->first;
             if (slot <= prefix->slots[k] && weft_item_active(item, policies))
                 sum += weft_ilp_work(ilp, of, of->items[i]);
+            if (slot == prefix->slots[k] && prefix->blocking[k] >= 0)
+                blocked_here += work_in(ilp, of, of->items[i], blocks, slot + 1);
         }
-        x[prefix->columns[k]] = sum;
+        blocked += blocked_here;
+        if (prefix->blocking[k] >= 0) x[prefix->blocking[k]] = blocked_here;
+        x[prefix->columns[k]] = sum - blocked;
     }
 }
 
@@ -32,11 +51,8 @@ static void fill_class(const struct weft_ilp *ilp, const struct weft_ilp_class *
     for (int32_t s = of->first; s <= of->last; s++) {
         double work = 0;
         for (int32_t i = 0; i < of->n_items; i++) {
-            int32_t item = of->items[i];
-            int32_t n = blocks[(size_t)item * (size_t)ilp->table->n_slots + (size_t)s];
-            if (n > 0)
-                work += weft_ilp_work(ilp, of, item) * n /
-                        ilp->table->problem->items[item].item.n_blocks;
+            if (s <= ilp->table->problem->items[of->items[i]].item.last)
+                work += work_in(ilp, of, of->items[i], blocks, s);
         }
         placed += work;
         loads[s] += work * of->unit_time;
@@ -63,8 +79,8 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies
         for (int32_t k = 0; k < n_moves; k++)
             blocks[(size_t)moves[k].item * n_slots + (size_t)moves[k].slot]++;
         for (int32_t c = 0; c < ilp->n_classes; c++) {
-            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].released, policies, x);
-            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].due, policies, x);
+            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].released, policies, blocks, x);
+            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].due, policies, blocks, x);
             fill_class(ilp, &ilp->classes[c], blocks, x, loads);
         }
         weft_digest_fixed_rows(table, policies, rows);
@@ -94,6 +110,26 @@ void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_po
     }
 }
 
+/* How many blocks of an item of the class are left when those that block are taken from the last of
+ * the items that are due with it. */
+static int32_t staged(const struct weft_ilp *ilp, const struct weft_ilp_class *of, const double *x,
+                      const enum weft_policy *policies, int32_t i)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    const struct weft_item *item = &problem->items[of->items[i]].item;
+    int64_t blocking = 0, behind = 0;
+    if (!weft_item_active(item, policies)) return 0;
+    for (int32_t k = 0; of->may_block && k < of->due.n; k++)
+        if (of->due.slots[k] == item->last) blocking = llround(x[of->due.blocking[k]]);
+    for (int32_t j = i + 1; j < of->n_items; j++) {
+        const struct weft_item *other = &problem->items[of->items[j]].item;
+        if (other->last == item->last && weft_item_active(other, policies))
+            behind += other->n_blocks;
+    }
+    blocking = blocking > behind ? blocking - behind : 0;
+    return blocking >= item->n_blocks ? 0 : item->n_blocks - (int32_t)blocking;
+}
+
 /* Deals the class's counts out to its items, in their order; false when they do not come out. */
 static bool deal(const struct weft_ilp *ilp, const struct weft_ilp_class *of, const double *x,
                  const enum weft_policy *policies, struct weft_move *moves, int32_t *n_moves)
@@ -103,7 +139,10 @@ static bool deal(const struct weft_ilp *ilp, const struct weft_ilp_class *of, co
     int32_t at = 0, left = 0;
     for (int32_t i = 0; i < of->n_items; i++) {
         const struct weft_item *item = &problem->items[of->items[i]].item;
-        if (weft_item_active(item, policies)) total += item->n_blocks;
+        int32_t n = staged(ilp, of, x, policies, i);
+        total += n;
+        for (int32_t b = n; weft_item_active(item, policies) && b < item->n_blocks; b++)
+            moves[(*n_moves)++] = (struct weft_move){.item = of->items[i], .slot = item->last + 1};
     }
     for (int32_t s = of->first; s <= of->last; s++) {
         int64_t upto = s < of->last ? llround(x[of->column + s - of->first]) : total;
@@ -111,8 +150,7 @@ static bool deal(const struct weft_ilp *ilp, const struct weft_ilp_class *of, co
         for (; placed < upto; placed++) {
             while (left == 0) {
                 if (at == of->n_items) return false;
-                const struct weft_item *item = &problem->items[of->items[at++]].item;
-                if (weft_item_active(item, policies)) left = item->n_blocks;
+                left = staged(ilp, of, x, policies, at++);
             }
             const struct weft_item *item = &problem->items[of->items[at - 1]].item;
             if (s < item->first || s > item->last) return false;
@@ -127,6 +165,7 @@ static bool deal(const struct weft_ilp *ilp, const struct weft_ilp_class *of, co
 static int32_t rank_of(const struct weft_item *item, int32_t slot, enum weft_ilp_order order)
 {
     bool gathers = item->kind == WEFT_ALL_GATHER;
+    if (gathers && slot > item->last) return -1; /* compute waits for it */
     switch (order) {
     case WEFT_ILP_REDUCE_FIRST:
         return gathers ? 1 : 0;

@@ -34,8 +34,8 @@ static void lean_categories(const struct weft_digest *table, int32_t slot,
     }
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        int32_t held = item->kind == WEFT_ALL_GATHER ? item->last : item->first;
-        if (held == slot && weft_item_active(item, table->leanest))
+        bool held = item->kind != WEFT_ALL_GATHER && item->first == slot;
+        if (held && weft_item_active(item, table->leanest))
             bytes[item->stair_category] += item->n_blocks * item->stair_bytes;
     }
 }

@@ -69,30 +69,71 @@ static int64_t slotwise_least(struct weft_digest *table)
     return most;
 }
 
-/* Changes of one unit's policy that lower the peak, the one that lowers it most first. */
+static void change(struct weft_digest *table, int32_t unit, enum weft_policy to, int64_t *rows)
+{
+    lean_swap(table, unit, (int)table->leanest[unit], (int)to, rows);
+    table->leanest[unit] = to;
+}
+
+/* A change of a unit's policy, and the peak that it leads to. */
+struct choice {
+    int32_t unit; /* -1: none lowers the peak */
+    enum weft_policy policy;
+    int64_t peak;
+};
+
+/* The change of one unit behind `before` that leads to the lowest peak below `peak`. */
+static struct choice best_change(struct weft_digest *table, int32_t before, int64_t peak,
+                                 int64_t *rows)
+{
+    struct choice best = {.unit = -1, .policy = WEFT_POLICY_COUNT, .peak = peak};
+    for (int32_t u = before + 1; u < table->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            enum weft_policy was = table->leanest[u];
+            if (p == (int)was || !(table->problem->units[u].policies >> p & 1u)) continue;
+            change(table, u, (enum weft_policy)p, rows);
+            int64_t now = peak_of(rows, table->n_slots, NULL);
+            if (now < best.peak) best = (struct choice){u, (enum weft_policy)p, now};
+            change(table, u, was, rows);
+        }
+    }
+    return best;
+}
+
+/* The first pair of changes found that lowers the peak; it is kept. */
+static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
+{
+    for (int32_t u = 0; u < table->n_units; u++) {
+        enum weft_policy was = table->leanest[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (p == (int)was || !(table->problem->units[u].policies >> p & 1u)) continue;
+            change(table, u, (enum weft_policy)p, rows);
+            struct choice second = best_change(table, u, peak, rows);
+            if (second.unit >= 0) {
+                change(table, second.unit, second.policy, rows);
+                return true;
+            }
+            change(table, u, was, rows);
+        }
+    }
+    return false;
+}
+
+/* Changes of one unit's policy that lower the peak, the one that lowers it most first; where none
+ * does, of two, unless the units are so many that it would take long. */
 static void descend(struct weft_digest *table, int64_t *rows)
 {
-    int64_t peak = peak_of(rows, table->n_slots, NULL);
+    enum { MOST_WORK = 100000000 };
+    int64_t pairs = (int64_t)table->n_units * table->n_units;
+    bool two = pairs * table->n_slots < MOST_WORK;
     for (int32_t round = 0; round < 2 * table->n_units; round++) {
-        int32_t best_unit = -1;
-        enum weft_policy best = WEFT_POLICY_COUNT;
-        for (int32_t u = 0; u < table->n_units; u++) {
-            for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-                if (p == (int)table->leanest[u] || !(table->problem->units[u].policies >> p & 1u))
-                    continue;
-                lean_swap(table, u, table->leanest[u], p, rows);
-                int64_t now = peak_of(rows, table->n_slots, NULL);
-                if (now < peak) {
-                    peak = now;
-                    best_unit = u;
-                    best = (enum weft_policy)p;
-                }
-                lean_swap(table, u, p, table->leanest[u], rows);
-            }
+        int64_t peak = peak_of(rows, table->n_slots, NULL);
+        struct choice best = best_change(table, -1, peak, rows);
+        if (best.unit >= 0) {
+            change(table, best.unit, best.policy, rows);
+        } else if (!two || !change_two(table, peak, rows)) {
+            return;
         }
-        if (best_unit < 0) return;
-        lean_swap(table, best_unit, table->leanest[best_unit], best, rows);
-        table->leanest[best_unit] = best;
     }
 }
 

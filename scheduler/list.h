@@ -6,10 +6,16 @@
 
 #include "scheduler/digest.h"
 
-/* With both a gather and a reduction ready, the gather goes first when its deadline is within this
- * many slots. WEFT_LIST_RULES rules, from 0 to all. */
-enum { WEFT_LIST_RULES = 5 };
-extern const int32_t weft_list_rules[WEFT_LIST_RULES];
+/* With both a gather and a reduction ready, the gather goes first when its deadline is within
+ * `gather_within` slots. A rule that stages keeps bytes free in the last slot of every gather's
+ * window, as far as there are any, so that the gather can be launched there at the latest; one that
+ * does not leaves them to whoever comes first, and gathers for which there is no room block. */
+struct weft_list_rule {
+    int32_t gather_within;
+    bool stages;
+};
+enum { WEFT_LIST_RULES = 7 };
+extern const struct weft_list_rule weft_list_rules[WEFT_LIST_RULES];
 
 /* Scratch memory of list scheduling, made once for a table. */
 struct weft_list;
@@ -20,7 +26,7 @@ void weft_list_destroy(struct weft_list *list); /* accepts NULL */
 /* Step time in ns (agree_ns included), or -1 when the policies' lean rows exceed the limit. Fills
  * moves (room for table->n_blocks) in channel order when it is not NULL. */
 int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
-                        int64_t limit_bytes, int32_t gather_within, struct weft_move *moves,
+                        int64_t limit_bytes, struct weft_list_rule rule, struct weft_move *moves,
                         int32_t *n_moves);
 
 /* The best of all rules: its step time, or -1; *rule is set when it is not NULL. */

@@ -143,7 +143,7 @@ static enum weft_status plan_leanest(struct run *run, struct weft_error *err)
         if (!weft_item_active(item, out->policies)) continue;
         for (int32_t b = 0; b < item->n_blocks; b++)
             out->moves[out->n_moves++] = (struct weft_move){
-                .item = i, .slot = item->kind == WEFT_ALL_GATHER ? item->last : item->first};
+                .item = i, .slot = item->kind == WEFT_ALL_GATHER ? item->last + 1 : item->first};
     }
     weft_moves_sort(problem, out->moves, out->n_moves);
     return pack(run, run->table->least_bytes, false, err);

@@ -24,7 +24,7 @@ enum weft_status weft_search_create(const struct weft_digest *table, int64_t lim
     search->policies = calloc(3 * n_units, sizeof *search->policies);
     search->moves = calloc(2 * n_blocks, sizeof *search->moves);
     search->rows = calloc(n_slots, sizeof *search->rows);
-    search->simulation = calloc(2 * n_slots + n_blocks, sizeof *search->simulation);
+    search->simulation = calloc(3 * n_slots + n_blocks, sizeof *search->simulation);
     search->choices = calloc(n_units * WEFT_POLICY_COUNT, sizeof *search->choices);
     enum weft_status status = WEFT_OK;
     if (!search->policies || !search->moves || !search->rows || !search->simulation ||
@@ -91,6 +91,8 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
     search->n_tried++;
     for (int32_t i = 0; i < WEFT_LIST_RULES; i++) {
         int32_t n_moves = 0;
+        /* Where all of them fit, gathers need no bytes kept free. */
+        if (!weft_list_rules[i].stages && search->limit_bytes >= search->table->most_bytes) break;
         int64_t ns = weft_list_place(search->list, policies, search->limit_bytes,
                                      weft_list_rules[i], search->trial_moves, &n_moves);
         if (ns < 0) return -1;

@@ -17,9 +17,9 @@ struct exec_live {
     struct piece *pieces;
     int64_t bytes[WEFT_CATEGORY_COUNT]; /* now */
     int32_t slot;                       /* of the last MARK; -1 before the first */
-    /* Collectives by the slot in which they are launched: that of the MARK that they depend on. In
-     * the queue they may stand behind some that are launched later, but a plan counts their bytes
-     * from the launch. */
+    int32_t awaited;                    /* last collective that compute has waited for */
+    /* Collectives by their slot, from whose start a plan counts their bytes. In the queue they may
+     * stand behind some that are launched later. */
     int32_t *launched;       /* all of them */
     int32_t *first_launched; /* by slot, and one more: in launched */
     /* Instructions that have been issued and are not known to be over, oldest first. */
@@ -108,19 +108,22 @@ static void retire(struct exec_live *live, enum weft_stream_kind stream, int32_t
         running[i] = running[i + n];
 }
 
-/* Collectives end in order: those up to the one that is waited for. */
-static void retire_awaited(struct exec_live *live, const struct weft_instruction *mark)
+static void await(struct exec_live *live, const struct weft_instruction *at)
 {
-    int32_t awaited = -1;
-    for (int32_t d = 0; d < mark->n_dependencies; d++) {
-        int32_t before = live->program->dependencies[mark->first_dependency + d];
+    for (int32_t d = 0; d < at->n_dependencies; d++) {
+        int32_t before = live->program->dependencies[at->first_dependency + d];
         if (weft_op_stream(live->program->instructions[before].op) == WEFT_STREAM_CHANNEL &&
-            before > awaited)
-            awaited = before;
+            before > live->awaited)
+            live->awaited = before;
     }
+}
+
+/* Collectives end in order: those up to the one that was waited for. */
+static void retire_awaited(struct exec_live *live)
+{
     int32_t n = 0;
     while (n < live->n_running[WEFT_STREAM_CHANNEL] &&
-           live->running[WEFT_STREAM_CHANNEL][n] <= awaited)
+           live->running[WEFT_STREAM_CHANNEL][n] <= live->awaited)
         n++;
     retire(live, WEFT_STREAM_CHANNEL, n);
 }
@@ -135,10 +138,11 @@ static void write_row(const struct exec_live *live, int64_t *rows)
 void weft_exec_live_issue(struct exec_live *live, int32_t instruction, int64_t *rows)
 {
     const struct weft_instruction *at = &live->program->instructions[instruction];
+    if (weft_op_stream(at->op) == WEFT_STREAM_COMPUTE) await(live, at);
     if (at->op == WEFT_OP_MARK) {
         write_row(live, rows);
         retire(live, WEFT_STREAM_COMPUTE, live->n_running[WEFT_STREAM_COMPUTE]);
-        retire_awaited(live, at);
+        retire_awaited(live);
         live->slot = at->slot;
         for (int32_t l = live->first_launched[at->slot]; l < live->first_launched[at->slot + 1];
              l++)
@@ -156,7 +160,7 @@ void weft_exec_live_end(struct exec_live *live, int64_t *rows)
     write_row(live, rows);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++)
         retire(live, (enum weft_stream_kind)s, live->n_running[s]);
-    live->slot = -1;
+    live->slot = live->awaited = -1;
 }
 
 static enum weft_status allocate(struct exec_live *live, struct weft_error *err)
@@ -178,19 +182,6 @@ static enum weft_status allocate(struct exec_live *live, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* The slot of the last compute instruction that a collective depends on. */
-static int32_t launch_slot(const struct weft_program *program, const struct weft_instruction *at)
-{
-    int32_t slot = 0;
-    for (int32_t d = 0; d < at->n_dependencies; d++) {
-        const struct weft_instruction *before =
-            &program->instructions[program->dependencies[at->first_dependency + d]];
-        bool computes = weft_op_stream(before->op) == WEFT_STREAM_COMPUTE;
-        if (computes && before->slot > slot) slot = before->slot;
-    }
-    return slot;
-}
-
 /* Counts, then places: afterwards first_launched[s + 1] has moved from the start of slot s's list
  * to its end, which is the start of the next. */
 static void list_launches(struct exec_live *live)
@@ -199,14 +190,14 @@ static void list_launches(struct exec_live *live)
     int32_t *first = live->first_launched;
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
-        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) first[launch_slot(program, at) + 2]++;
+        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) first[at->slot + 2]++;
     }
     for (int32_t s = 0; s < program->n_slots; s++)
         first[s + 2] += first[s + 1];
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL)
-            live->launched[first[launch_slot(program, at) + 1]++] = i;
+            live->launched[first[at->slot + 1]++] = i;
     }
 }
 
@@ -227,7 +218,7 @@ static void settle(struct exec_live *live)
     }
     for (int32_t i = 0; i < live->program->n_instructions; i++)
         for_accesses(live, i, count_access);
-    live->slot = -1;
+    live->slot = live->awaited = -1;
     for (int32_t i = 0; i < live->program->n_instructions; i++)
         weft_exec_live_issue(live, i, NULL);
     weft_exec_live_end(live, NULL);

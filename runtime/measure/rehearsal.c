@@ -82,7 +82,7 @@ static enum weft_status make_plan(struct rehearsal *r, struct weft_error *err)
         int32_t slot = gathers ? item->last - 1 : item->first + 1;
         if (slot < item->first || slot > item->last) slot = gathers ? item->first : item->last;
         for (int32_t b = 0; b < item->n_blocks; b++, n++)
-            places[n] = (struct place){gathers ? item->last : item->first, n, {i, slot}};
+            places[n] = (struct place){gathers ? item->last : item->first, n, {i, slot, 0}};
     }
     qsort(places, (size_t)n, sizeof *places, compare_places);
     for (int32_t i = 0; i < n; i++)

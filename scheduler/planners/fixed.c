@@ -26,8 +26,10 @@ void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves
     for (int32_t k = 0; k < n_moves; k++) {
         const struct weft_item *item = &problem->items[moves[k].item].item;
         bool gathers = item->kind == WEFT_ALL_GATHER;
-        keyed[k] = (struct keyed){.launch = gathers ? moves[k].slot : item->first,
-                                  .kind = gathers,
+        bool blocks = gathers && moves[k].slot > item->last;
+        int32_t launch = moves[k].launch > item->first ? moves[k].launch : item->first;
+        keyed[k] = (struct keyed){.launch = gathers ? moves[k].slot : launch,
+                                  .kind = blocks ? -1 : gathers,
                                   .deadline = gathers ? item->last : moves[k].slot,
                                   .index = k,
                                   .move = moves[k]};

@@ -19,8 +19,8 @@ WEFT_MUST_USE enum weft_status weft_fixed_decide(const struct weft_fixed_rule *r
                                                  int64_t limit_bytes, struct weft_candidate *out,
                                                  struct weft_error *err);
 
-/* Sorts moves into channel order by launch slot (a reduction's is the first of its window), then
- * reductions, then by deadline. */
+/* Sorts moves into channel order by launch slot, then blocking gathers before reductions before
+ * other gathers, then by deadline. */
 void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves, int32_t n_moves);
 
 #endif

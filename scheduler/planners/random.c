@@ -38,17 +38,18 @@ static void extra(const struct weft_item *item, int32_t slot, int32_t *first, in
 {
     bool gathers = item->kind == WEFT_ALL_GATHER;
     *first = gathers ? slot : item->first + 1;
-    *last = gathers ? item->last - 1 : slot;
+    *last = gathers ? item->last : slot;
 }
 
 static int32_t draw_slot(struct draw *draw, const struct weft_item *item, int64_t limit_bytes,
                          int64_t *rows)
 {
-    int32_t slot = item->first + below(draw, item->last - item->first + 1), first, last;
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t end = gathers ? item->last + 1 : item->last; /* a gather may block */
+    int32_t slot = item->first + below(draw, end - item->first + 1), first, last;
     extra(item, slot, &first, &last);
     for (int32_t s = first; s <= last; s++) {
-        if (rows[s] + item->stair_bytes > limit_bytes)
-            return item->kind == WEFT_ALL_GATHER ? item->last : item->first;
+        if (rows[s] + item->stair_bytes > limit_bytes) return gathers ? end : item->first;
     }
     for (int32_t s = first; s <= last; s++)
         rows[s] += item->stair_bytes;
@@ -78,13 +79,15 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table, int64
         const struct weft_item *item = &table->problem->items[i].item;
         if (!weft_item_active(item, out->policies)) continue;
         for (int32_t b = 0; b < item->n_blocks; b++) {
-            int32_t slot = draw_slot(draw, item, limit_bytes, rows), issue = slot;
-            if (item->kind != WEFT_ALL_GATHER)
+            int32_t slot = draw_slot(draw, item, limit_bytes, rows), issue = slot, launch = 0;
+            if (item->kind != WEFT_ALL_GATHER) {
                 issue = item->first + below(draw, slot - item->first + 1);
+                launch = item->first + below(draw, issue - item->first + 1);
+            }
             places[out->n_moves++] =
                 (struct place){.slot = issue,
                                .lot = weft_rng_u64(draw->seed, draw->stream, draw->counter++),
-                               .move = {.item = i, .slot = slot}};
+                               .move = {.item = i, .slot = slot, .launch = launch}};
         }
     }
     qsort(places, (size_t)out->n_moves, sizeof *places, compare);

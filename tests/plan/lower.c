@@ -77,7 +77,12 @@ Test(lower, channel_order_is_placement_order)
             const struct weft_placement *placement = &plan->placements[next++];
             cr_assert_eq(at->item, placement->item);
             cr_assert_eq(at->block, placement->block);
-            cr_assert_eq(at->slot, placement->launch);
+            const struct weft_item *item = &plan->problem->items[placement->item].item;
+            bool gathers = item->kind == WEFT_ALL_GATHER;
+            cr_assert_eq(at->slot, gathers ? placement->launch : item->first);
+            int32_t last = program->dependencies[at->first_dependency + at->n_dependencies - 1];
+            cr_assert_eq(program->instructions[last].op, WEFT_OP_MARK);
+            cr_assert_eq(program->instructions[last].slot, placement->launch);
         }
         cr_assert_eq(next, plan->n_placements);
         weft_program_destroy(program);

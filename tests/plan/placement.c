@@ -13,7 +13,8 @@ Test(placement, normal_form_is_a_fixed_point)
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 0);
         cr_assert_eq(weft_placements_check(plan, "plan", &err), WEFT_OK, "%s", err.text);
-        cr_assert_eq(weft_placements_stuck(plan->placements, plan->n_placements), -1);
+        cr_assert_eq(weft_placements_stuck(plan->problem, plan->placements, plan->n_placements),
+                     -1);
         weft_plan_destroy(plan);
         random_case_finish(&random);
     }
@@ -37,7 +38,7 @@ Test(placement, changes_are_found)
             if (gathers) {
                 at->deadline--;
             } else {
-                at->launch++;
+                at->launch = at->deadline;
             }
             cr_assert_eq(weft_placements_check(plan, "here", NULL), WEFT_E_DATA);
             *at = good;

@@ -33,8 +33,9 @@ Test(plan, windows_give_the_other_end)
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = NULL;
     struct weft_error err;
-    const struct weft_move moves[] = {{A_GATHER, 1}, {A_GATHER, 2}, {B_GATHER, 2}, {B_GATHER, 3},
-                                      {B_REDUCE, 6}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    const struct weft_move moves[] = {{A_GATHER, 1, 0}, {A_GATHER, 2, 0}, {B_GATHER, 2, 0},
+                                      {B_GATHER, 3, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 7, 0},
+                                      {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
     expect(plan, 0, A_GATHER, 0, 1, 3);
     expect(plan, 1, A_GATHER, 1, 2, 3);
@@ -54,14 +55,72 @@ Test(plan, normal_form)
     struct weft_error err;
     /* The second gather of b says 2 but stands behind one of 3; b's first reduction says 7 but
      * stands before one of 6. */
-    const struct weft_move moves[] = {{A_GATHER, 2}, {A_GATHER, 1}, {B_GATHER, 3}, {B_GATHER, 2},
-                                      {B_REDUCE, 7}, {B_REDUCE, 6}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    const struct weft_move moves[] = {{A_GATHER, 2, 0}, {A_GATHER, 1, 0}, {B_GATHER, 3, 0},
+                                      {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 6, 0},
+                                      {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
     expect(plan, 1, A_GATHER, 1, 2, 3);
     expect(plan, 3, B_GATHER, 1, 3, 4);
     expect(plan, 4, B_REDUCE, 0, 6, 7);
     expect(plan, 5, B_REDUCE, 1, 6, 7);
     weft_plan_destroy(plan);
+}
+
+/* b's second gather blocks in 4, and so does a's second, which stands behind one launched in 3. b's
+ * reductions wait to be launched, and a's gather ahead of b's is due as ever. */
+Test(plan, blocking_gathers_and_late_launches)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err;
+    const struct weft_move moves[] = {{A_GATHER, 2, 0}, {B_GATHER, 3, 0}, {A_GATHER, 1, 0},
+                                      {B_GATHER, 4, 0}, {B_REDUCE, 7, 7}, {B_REDUCE, 7, 6},
+                                      {A_REDUCE, 7, 0}, {A_REDUCE, 7, 7}};
+    cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
+    expect(plan, 0, A_GATHER, 0, 2, 3);
+    expect(plan, 1, B_GATHER, 0, 3, 4);
+    expect(plan, 2, A_GATHER, 1, 3, 3);
+    expect(plan, 3, B_GATHER, 1, 4, 4);
+    expect(plan, 4, B_REDUCE, 0, 7, 8);
+    expect(plan, 5, B_REDUCE, 1, 6, 8);
+    cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
+    /* U to 400. a's first gather 400-1000 delays F:a's slot to 1000; b's first 1000-1600, then a's
+     * second to 2200, when F:a computes, to 3200. b's second 3200-3800: F:b to 4800, B:b to 6800,
+     * B:a to 8800. The first reduction waits for slot 7: 8800, and all four end at 11200. */
+    cr_assert_eq(plan->prediction.exposed_ns, 600 + 1200 + 600 + 2400 + 50);
+    cr_assert_eq(plan->prediction.step_ns, 11350);
+    int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
+    /*                                    U:a U:b fill F:a  F:b  B:b  B:a  drain norm */
+    static const int64_t gathered[] = {0, 0, 100, 300, 400, 400, 200, 0, 0};
+    static const int64_t full[] = {0, 0, 0, 0, 0, 200, 400, 400, 0};
+    weft_plan_rows(plan, rows);
+    for (int s = 0; s < N_SMALL_SLOTS; s++) {
+        const int64_t *row = &rows[s * WEFT_CATEGORY_COUNT];
+        cr_assert_eq(row[WEFT_CATEGORY_GATHERED_PARAMETERS], gathered[s], "slot %d", s);
+        cr_assert_eq(row[WEFT_CATEGORY_FULL_GRADIENTS], full[s], "slot %d", s);
+    }
+    weft_plan_destroy(plan);
+}
+
+/* A reduction ahead of a gather that blocks in slot 4 may end in it, one ahead of a gather that is
+ * due before it may not. */
+Test(plan, reduction_ahead_of_a_blocking_gather)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = NULL;
+    struct weft_error err;
+    const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_SDP};
+    problem.items[A_ALL_REDUCE].item.first = 1;
+    for (int blocks = 0; blocks < 2; blocks++) {
+        const struct weft_move moves[] = {{A_ALL_REDUCE, 6, 0}, {B_GATHER, 3 + blocks, 0},
+                                          {A_ALL_REDUCE, 6, 0}, {B_GATHER, 4, 0},
+                                          {B_REDUCE, 7, 0},     {B_REDUCE, 7, 0}};
+        cr_assert_eq(create(&problem, policies, moves, 6, &plan, &err), WEFT_OK, "%s", err.text);
+        expect(plan, 0, A_ALL_REDUCE, 0, 1, blocks ? 5 : 4);
+        expect(plan, 2, A_ALL_REDUCE, 1, 1, 5);
+        weft_plan_destroy(plan);
+    }
+    problem.items[A_ALL_REDUCE].item.first = 7;
 }
 
 Test(plan, dp_needs_other_items)
@@ -71,7 +130,7 @@ Test(plan, dp_needs_other_items)
     struct weft_error err;
     const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_DP};
     const struct weft_move moves[] = {
-        {B_ALL_REDUCE, 7}, {B_ALL_REDUCE, 7}, {A_ALL_REDUCE, 7}, {A_ALL_REDUCE, 7}};
+        {B_ALL_REDUCE, 7, 0}, {B_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}};
     cr_assert_eq(create(&problem, policies, moves, 4, &plan, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_slot_ns(plan, 0), 400);
     cr_assert_eq(weft_plan_slot_ns(plan, 3), 1000);
@@ -91,8 +150,9 @@ static void refused(const enum weft_policy *policies, const struct weft_move *mo
 
 Test(plan, wrong_moves_are_refused)
 {
-    const struct weft_move good[] = {{A_GATHER, 1}, {A_GATHER, 2}, {B_GATHER, 2}, {B_GATHER, 3},
-                                     {B_REDUCE, 6}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    const struct weft_move good[] = {{A_GATHER, 1, 0}, {A_GATHER, 2, 0}, {B_GATHER, 2, 0},
+                                     {B_GATHER, 3, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 7, 0},
+                                     {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     struct weft_move bad[8];
     refused(all_sdp, good, 7, "1 moves of item");
     memcpy(bad, good, sizeof good);
@@ -102,11 +162,18 @@ Test(plan, wrong_moves_are_refused)
     refused(all_sdp, bad, 8, "do not need");
     bad[0].item = A_ALL_REDUCE;
     refused(all_sdp, bad, 8, "do not need");
-    bad[0] = (struct weft_move){A_GATHER, 0};
+    bad[0] = (struct weft_move){A_GATHER, 0, 0};
     refused(all_sdp, bad, 8, "outside its window");
-    bad[0].slot = 3;
+    bad[0].slot = 4;
     refused(all_sdp, bad, 8, "outside its window");
-    bad[0] = (struct weft_move){B_GATHER, 2};
+    memcpy(bad, good, sizeof good);
+    bad[6].slot = 8;
+    refused(all_sdp, bad, 8, "outside its window");
+    memcpy(bad, good, sizeof good);
+    bad[4].launch = 7;
+    refused(all_sdp, bad, 8, "outside its window");
+    memcpy(bad, good, sizeof good);
+    bad[0] = (struct weft_move){B_GATHER, 2, 0};
     refused(all_sdp, bad, 8, "moves of item");
     const enum weft_policy policies[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP};
     refused(policies, good, 8, "cannot have policy fsdp");
@@ -116,14 +183,16 @@ Test(plan, wrong_moves_are_refused)
 
 Test(plan, order_that_cannot_be_in_time_is_refused)
 {
-    /* a's gathers, due in slot 3, stand behind one of b that is launched in it. */
-    const struct weft_move moves[] = {{B_GATHER, 3}, {A_GATHER, 1}, {A_GATHER, 2}, {B_GATHER, 3},
-                                      {B_REDUCE, 6}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    /* a's gathers, due in slot 3, stand behind one of b that is launched in 4. */
+    const struct weft_move moves[] = {{B_GATHER, 4, 0}, {A_GATHER, 1, 0}, {A_GATHER, 2, 0},
+                                      {B_GATHER, 4, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 7, 0},
+                                      {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     refused(all_sdp, moves, 8, "due by slot 3");
     /* b's reduction is to be over by 7, but a's, launched in 7, stands ahead of it. */
-    const struct weft_move late[] = {{A_GATHER, 1}, {A_GATHER, 2}, {B_GATHER, 2}, {B_GATHER, 3},
-                                     {A_REDUCE, 7}, {B_REDUCE, 6}, {B_REDUCE, 7}, {A_REDUCE, 7}};
-    refused(all_sdp, late, 8, "not launched before it");
+    const struct weft_move late[] = {{A_GATHER, 1, 0}, {A_GATHER, 2, 0}, {B_GATHER, 2, 0},
+                                     {B_GATHER, 3, 0}, {A_REDUCE, 7, 0}, {B_REDUCE, 6, 0},
+                                     {B_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
+    refused(all_sdp, late, 8, "launched too late");
 }
 
 Test(plan, gap)
@@ -139,8 +208,9 @@ Test(plan, predicts_by_hand)
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = NULL;
     struct weft_error err;
-    const struct weft_move moves[] = {{A_GATHER, 1}, {A_GATHER, 1}, {B_GATHER, 2}, {B_GATHER, 2},
-                                      {B_REDUCE, 7}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    const struct weft_move moves[] = {{A_GATHER, 1, 0}, {A_GATHER, 1, 0}, {B_GATHER, 2, 0},
+                                      {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 7, 0},
+                                      {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
     /* U 200 + 200. a's gathers begin at 200 and end at 1400: 1000 exposed before F:a (1400-2400).
@@ -159,8 +229,9 @@ Test(plan, matches_its_problem_only)
     struct weft_problem problem = small_problem(), other = small_problem();
     struct weft_plan *plan = NULL;
     struct weft_error err;
-    const struct weft_move moves[] = {{A_GATHER, 1}, {A_GATHER, 1}, {B_GATHER, 2}, {B_GATHER, 2},
-                                      {B_REDUCE, 7}, {B_REDUCE, 7}, {A_REDUCE, 7}, {A_REDUCE, 7}};
+    const struct weft_move moves[] = {{A_GATHER, 1, 0}, {A_GATHER, 1, 0}, {B_GATHER, 2, 0},
+                                      {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 7, 0},
+                                      {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
     cr_assert_eq(weft_plan_matches(plan, &other, &err), WEFT_OK);
     other.ranks = 3;

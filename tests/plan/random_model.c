@@ -228,11 +228,14 @@ struct weft_plan *random_placements(const struct random_case *random,
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_problem_needs(problem, policies, i)) continue;
         for (int32_t k = 0; k < item->n_blocks; k++) {
-            int32_t slot = (int32_t)roll(&dice, item->first, item->last);
             bool gathers = item->kind == WEFT_ALL_GATHER;
-            int32_t moment =
-                (int32_t)roll(&dice, gathers ? slot : item->first, gathers ? item->last : slot);
-            draws[n++] = (struct draw){{i, slot}, moment, (uint32_t)roll(&dice, 0, 1 << 30)};
+            int32_t end = gathers ? item->last + 1 : item->last; /* a gather may block */
+            int32_t slot = (int32_t)roll(&dice, item->first, end);
+            int32_t moment = gathers ? (int32_t)roll(&dice, slot, slot > item->last ? end : end - 1)
+                                     : (int32_t)roll(&dice, item->first, slot);
+            int32_t launch = gathers ? 0 : (int32_t)roll(&dice, item->first, moment);
+            draws[n++] =
+                (struct draw){{i, slot, launch}, moment, (uint32_t)roll(&dice, 0, 1 << 30)};
         }
     }
     qsort(draws, (size_t)n, sizeof *draws, by_moment);

@@ -12,9 +12,9 @@ enum { CASES = 100 };
 static struct weft_plan *small_plan(const struct weft_problem *problem)
 {
     static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
-    static const struct weft_move moves[] = {{A_GATHER, 2}, {A_GATHER, 2}, {B_GATHER, 3},
-                                             {B_GATHER, 3}, {B_REDUCE, 6}, {B_REDUCE, 6},
-                                             {A_REDUCE, 7}, {A_REDUCE, 7}};
+    static const struct weft_move moves[] = {{A_GATHER, 2, 0}, {A_GATHER, 2, 0}, {B_GATHER, 3, 0},
+                                             {B_GATHER, 3, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 6, 0},
+                                             {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     enum weft_status status = weft_plan_create(problem, "test", policies, moves, 8, &plan, &err);
@@ -91,8 +91,7 @@ static void check_slots(const struct weft_plan *plan, const int64_t *before, int
             total += rows[s * WEFT_CATEGORY_COUNT + c];
             old += before[s * WEFT_CATEGORY_COUNT + c];
         }
-        cr_assert(total <= limit_bytes || total == old);
-        cr_assert_geq(total, old);
+        cr_assert(total <= limit_bytes || total <= old);
     }
     free(rows);
 }

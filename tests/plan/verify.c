@@ -220,6 +220,18 @@ Test(verify, live_bytes_are_summed)
     spoil(lie_about_live_bytes);
 }
 
+/* True when the layer of the slot waits for the channel itself, and so for all that its MARK does.
+ */
+static bool slot_blocks(const struct weft_program *program, int32_t slot)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        bool layer = at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD;
+        if (layer && at->slot == slot) return at->n_dependencies > 0;
+    }
+    return false;
+}
+
 /* A gather that nobody waits for: its dependency becomes one that was there before. */
 static int drop_mark_dependency(struct subject *subject)
 {
@@ -227,7 +239,9 @@ static int drop_mark_dependency(struct subject *subject)
     int spoilt = 0;
     for (int32_t i = 0; i < program->n_instructions; i++) {
         struct weft_instruction *at = &program->instructions[i];
-        if (at->op != WEFT_OP_MARK || at->n_dependencies == 0) continue;
+        bool layer = at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD;
+        if ((at->op != WEFT_OP_MARK && !layer) || at->n_dependencies == 0) continue;
+        if (at->op == WEFT_OP_MARK && slot_blocks(program, at->slot)) continue;
         int32_t *dependency = &program->dependencies[at->first_dependency];
         int32_t awaited = *dependency;
         bool norm = program->n_slots - 1 == at->slot;
@@ -280,7 +294,8 @@ static int launch_early(struct subject *subject)
         bool gathers = at->op == WEFT_OP_ALL_GATHER;
         int32_t update = problem->units[at->unit].update_slot;
         int32_t early = gathers ? update : problem->items[at->item].item.first - 1;
-        if (early > ahead) {
+        int32_t last = program->dependencies[at->first_dependency + at->n_dependencies - 1];
+        if (early > ahead && at->n_dependencies == 1) {
             int32_t slot = at->slot, *dependency = &program->dependencies[at->first_dependency];
             int32_t mark = *dependency;
             at->slot = early;
@@ -294,7 +309,7 @@ static int launch_early(struct subject *subject)
             *dependency = mark;
             spoilt = 1;
         }
-        if (at->slot > ahead) ahead = at->slot;
+        if (program->instructions[last].slot > ahead) ahead = program->instructions[last].slot;
     }
     return spoilt;
 }
@@ -357,7 +372,7 @@ static int swap_gathers(struct subject *subject)
         if (mark->op != WEFT_OP_MARK || mark->n_dependencies == 0) continue;
         int32_t awaited = program->dependencies[mark->first_dependency];
         const struct weft_instruction *at = &program->instructions[awaited];
-        if (at->op != WEFT_OP_ALL_GATHER) continue;
+        if (at->op != WEFT_OP_ALL_GATHER || slot_blocks(program, mark->slot)) continue;
         for (int32_t j = awaited + 1; j < i; j++) {
             const struct weft_instruction *behind = &program->instructions[j];
             if (behind->op != WEFT_OP_ALL_GATHER || behind->n_operands != at->n_operands) continue;

@@ -70,7 +70,7 @@ Test(explain, memory_does_not_hold_what_holds_none)
     problem.memory_limit_bytes = 500;
     static const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_DP};
     static const struct weft_move moves[] = {
-        {B_ALL_REDUCE, 6}, {B_ALL_REDUCE, 6}, {A_ALL_REDUCE, 7}, {A_ALL_REDUCE, 7}};
+        {B_ALL_REDUCE, 6, 0}, {B_ALL_REDUCE, 6, 0}, {A_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     cr_assert_eq(weft_plan_create(&problem, "test", policies, moves, 4, &plan, &err), WEFT_OK);
@@ -235,7 +235,7 @@ Test(explain, units_show_what_their_policy_moves)
     problem.items[A_REDUCE].item.policies = 0;
     static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
     static const struct weft_move moves[] = {
-        {B_GATHER, 2}, {B_GATHER, 2}, {B_REDUCE, 7}, {B_REDUCE, 7}};
+        {B_GATHER, 2, 0}, {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 7, 0}};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     enum weft_status status = weft_plan_create(&problem, "test", policies, moves, 4, &plan, &err);

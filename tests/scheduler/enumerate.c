@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct placed {
-    int32_t item, launch, deadline;
+    int32_t item, launch, deadline; /* equal for a blocking gather */
 };
 
 struct state {
@@ -34,22 +34,34 @@ static int64_t slot_time(const struct state *state, int32_t slot)
     return state->problem->units[at->index].update_ns[state->policies[at->index]];
 }
 
+static int32_t needed(const struct state *state, int32_t next, int32_t slot, bool blocking)
+{
+    int32_t need = next;
+    for (int32_t k = next; k < state->n_placed; k++) {
+        const struct placed *at = &state->placed[k];
+        if ((at->launch == at->deadline) == blocking && at->deadline <= slot) need = k + 1;
+    }
+    return need;
+}
+
 /* Event by event: a collective starts when the channel is free and its launch slot has begun. */
 static int64_t step_time(const struct state *state)
 {
     int64_t starts[ENUMERATE_MOST_SLOTS], now = 0, channel = 0;
     int32_t next = 0;
     for (int32_t s = 0; s < state->problem->n_slots; s++) {
-        int32_t need = next;
-        for (int32_t k = next; k < state->n_placed; k++)
-            if (state->placed[k].deadline <= s) need = k + 1;
-        for (; next < need; next++) {
-            int64_t launched = starts[state->placed[next].launch];
-            channel = (channel > launched ? channel : launched) +
-                      state->problem->items[state->placed[next].item].block_ns;
-        }
-        if (need > 0 && channel > now && state->placed[need - 1].deadline <= s) now = channel;
         starts[s] = now;
+        for (int blocking = 0; blocking < 2; blocking++) {
+            int32_t need = needed(state, next, s, blocking != 0);
+            bool waits = need > next;
+            for (; next < need; next++) {
+                int64_t launched = starts[state->placed[next].launch];
+                channel = (channel > launched ? channel : launched) +
+                          state->problem->items[state->placed[next].item].block_ns;
+            }
+            if (waits && channel > now) now = channel;
+            if (!blocking) starts[s] = now;
+        }
         now += slot_time(state, s);
     }
     return now + state->problem->agree_ns;
@@ -74,8 +86,8 @@ static void add_stair(struct state *state, int32_t first, int32_t last, int64_t 
         state->rows[s] += bytes;
 }
 
-/* Every block next, at every slot that keeps the normal form: launches and deadlines do not
- * decrease along the channel (plan.h), so nothing else is another plan. */
+/* Every block next, at every slot that keeps the normal form (plan.h), so that nothing else is
+ * another plan. A reduction launched later than it could be is no faster. */
 static void extend(struct state *state, int32_t launch, int32_t deadline)
 {
     if (state->n_left == 0) {
@@ -86,13 +98,15 @@ static void extend(struct state *state, int32_t launch, int32_t deadline)
         if (state->left[i] == 0) continue;
         const struct weft_item *item = &state->problem->items[i].item;
         bool gathers = item->kind == WEFT_ALL_GATHER;
-        for (int32_t s = item->first; s <= item->last; s++) {
+        for (int32_t s = item->first; s <= item->last + (gathers ? 1 : 0); s++) {
             struct placed placed = {.item = i,
                                     .launch = gathers ? s : item->first,
                                     .deadline = gathers ? item->last + 1 : s + 1};
             if (gathers && placed.launch < launch) continue;
             if (placed.launch < launch) placed.launch = launch;
-            if (placed.deadline < deadline || placed.launch >= placed.deadline) continue;
+            /* The slot by whose start it, and what is ahead of it, is complete. */
+            int32_t complete = placed.deadline + (placed.launch == placed.deadline && gathers);
+            if (complete < deadline || placed.launch >= complete) continue;
             int32_t first = gathers ? placed.launch : item->first;
             int32_t last = gathers ? item->last : placed.deadline - 1;
             add_stair(state, first, last, item->stair_bytes);

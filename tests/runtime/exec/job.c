@@ -126,10 +126,14 @@ static int32_t draw(uint64_t seed, uint64_t counter, int32_t first, int32_t last
 static struct block choose_random(const struct weft_item *item, int32_t index, void *context)
 {
     uint64_t seed = *(uint64_t *)context, counter = 2 * (uint64_t)index;
+    if (item->kind == WEFT_ALL_GATHER) {
+        int32_t at = draw(seed, counter, item->first, item->last + 1); /* behind it: blocking */
+        int32_t slot = at > item->last ? at : draw(seed, counter + 1, item->first, at);
+        return (struct block){.at = at, .move = {.slot = slot}};
+    }
     int32_t at = draw(seed, counter, item->first, item->last);
-    int32_t slot = item->kind == WEFT_ALL_GATHER ? draw(seed, counter + 1, item->first, at)
-                                                 : draw(seed, counter + 1, at, item->last);
-    return (struct block){.at = at, .move = {.slot = slot}};
+    int32_t slot = draw(seed, counter + 1, at, item->last);
+    return (struct block){.at = at, .move = {.slot = slot, .launch = seed % 2 == 0 ? at : 0}};
 }
 
 void job_plan_random(struct job *job, uint64_t seed)

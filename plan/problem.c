@@ -135,6 +135,12 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "ranks", "", a->ranks, b->ranks);
     compare_integer(&comparison, "memory limit bytes", "", a->memory_limit_bytes,
                     b->memory_limit_bytes);
+    compare_integer(&comparison, "least block bytes", "", a->blocks.least_bytes,
+                    b->blocks.least_bytes);
+    compare_integer(&comparison, "blocks a unit", "", a->blocks.count, b->blocks.count);
+    compare_integer(&comparison, "block efficiency", "", a->blocks.efficiency_ppm,
+                    b->blocks.efficiency_ppm);
+    compare_integer(&comparison, "fused units", "", a->blocks.fused, b->blocks.fused);
     compare_integer(&comparison, "agree ns", "", a->agree_ns, b->agree_ns);
     compare_slots(&comparison, a, b);
     compare_units(&comparison, a, b);

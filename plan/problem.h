@@ -30,8 +30,19 @@ struct weft_problem_item {
     int64_t block_ns; /* channel time of one block */
 };
 
+/* How units were cut into blocks: told to people, and no part of what is planned. All zero where it
+ * is not known. */
+struct weft_problem_blocks {
+    int64_t least_bytes;    /* smaller neighbours were fused to it, larger units split by it */
+    int64_t count;          /* blocks of every unit; 0 = least_bytes says */
+    int64_t efficiency_ppm; /* least_bytes reaches this share of the best bandwidth in the profile,
+                               in millionths; 0 = the config gave it */
+    int64_t fused;          /* 1: small neighbours share a unit */
+};
+
 struct weft_problem {
     struct weft_pool pool;
+    struct weft_problem_blocks blocks;
     int64_t ranks;
     int64_t memory_limit_bytes; /* INT64_MAX when the user gave none */
     const char *profile_source; /* "analytic", "measured" */

@@ -116,6 +116,21 @@ static void write_items(const struct weft_problem *problem, struct weft_json_wri
     weft_json_end_array(writer);
 }
 
+static const char *const blocks_names[] = {"least_bytes", "count", "efficiency_ppm", "fused", NULL};
+
+static void write_blocks(const struct weft_problem_blocks *blocks, struct weft_json_writer *writer)
+{
+    if (blocks->least_bytes == 0 && blocks->count == 0) return;
+    weft_json_key(writer, "blocks");
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    weft_json_put_integer(writer, blocks_names[0], blocks->least_bytes);
+    weft_json_put_integer(writer, blocks_names[1], blocks->count);
+    weft_json_put_integer(writer, blocks_names[2], blocks->efficiency_ppm);
+    weft_json_put_integer(writer, blocks_names[3], blocks->fused);
+    weft_json_end_object(writer);
+}
+
 void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer)
 {
     weft_json_begin_object(writer);
@@ -123,6 +138,7 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     write_hash(writer, "profile_hash", problem->profile_hash);
     weft_json_put_string(writer, "profile_source", problem->profile_source);
     weft_json_put_integer(writer, "ranks", problem->ranks);
+    write_blocks(&problem->blocks, writer);
     weft_json_key(writer, "memory_limit_bytes");
     if (problem->memory_limit_bytes == INT64_MAX) {
         weft_json_add_null(writer);
@@ -152,9 +168,8 @@ static const char *const item_names[] = {"unit",     "kind",       "gather",   "
                                          "blocks",   "first",      "last",     "block_bytes",
                                          "block_ns", "held_bytes", "category", NULL};
 static const char *const problem_names[] = {
-    "config_hash", "profile_hash", "profile_source", "ranks",  "memory_limit_bytes",
-    "agree_ns",    "slots",        "units",          "common", "items",
-    NULL};
+    "blocks",   "config_hash", "profile_hash", "profile_source", "ranks", "memory_limit_bytes",
+    "agree_ns", "slots",       "units",        "common",         "items", NULL};
 
 struct reader {
     struct weft_problem *problem;
@@ -406,6 +421,20 @@ static enum weft_status read_limit(struct reader *reader, const struct weft_json
     return need_size(reader, object, "memory_limit_bytes", &reader->problem->memory_limit_bytes);
 }
 
+static enum weft_status read_blocks(struct reader *reader, const struct weft_json_value *object)
+{
+    struct weft_problem_blocks *blocks = &reader->problem->blocks;
+    const struct weft_json_value *value = weft_json_member(object, "blocks");
+    if (value == NULL) return WEFT_OK;
+    WEFT_TRY(
+        weft_json_need(object, reader->place, "blocks", WEFT_JSON_OBJECT, &value, reader->err));
+    WEFT_TRY(known(reader, value, blocks_names));
+    WEFT_TRY(need_size(reader, value, blocks_names[0], &blocks->least_bytes));
+    WEFT_TRY(need_size(reader, value, blocks_names[1], &blocks->count));
+    WEFT_TRY(need_size(reader, value, blocks_names[2], &blocks->efficiency_ppm));
+    return need_size(reader, value, blocks_names[3], &blocks->fused);
+}
+
 static enum weft_status read_all(struct reader *reader, const struct weft_json_value *value,
                                  const char *where)
 {
@@ -416,6 +445,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(need_hash(reader, value, "profile_hash", &problem->profile_hash));
     WEFT_TRY(need_name(reader, value, "profile_source", &problem->profile_source));
     WEFT_TRY(need_size(reader, value, "ranks", &problem->ranks));
+    WEFT_TRY(read_blocks(reader, value));
     WEFT_TRY(read_limit(reader, value));
     WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
     WEFT_TRY(read_slots(reader, value, where));

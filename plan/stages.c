@@ -239,6 +239,14 @@ static enum weft_status create(const struct weft_config *config, const struct we
                                  &stages->weights, err));
     stages->problem = calloc(1, sizeof *stages->problem);
     if (stages->problem == NULL) return weft_fail_memory(err, "problem");
+    stages->problem->blocks = (struct weft_problem_blocks){
+        .least_bytes = rule.blocks > 0 ? 0 : rule.block_bytes,
+        .count = rule.blocks,
+        .efficiency_ppm = rule.blocks > 0 || config->plan.block_bytes > 0
+                              ? 0
+                              : (int64_t)(config->plan.block_efficiency * 1e6 + 0.5),
+        .fused = rule.fuse && rule.blocks <= 0,
+    };
     struct builder builder = {config, profile, stages, stages->problem, 0, err};
     WEFT_TRY(read_policies(config, &builder.allowed, err));
     return fill_problem(&builder);

@@ -28,7 +28,12 @@ struct weft_hold_reason {
 struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, const int64_t *rows,
                                                int32_t index);
 
-/* Two tables: what each unit costs a step, and the channel in order, equal neighbours folded. */
+/* How units were cut: where the size of a block comes from, how many units were fused from small
+ * neighbours, how many split. Nothing when the problem does not say. */
+void weft_explain_blocks(const struct weft_plan *plan, struct weft_text *out);
+
+/* How units were cut, and two tables: what each unit costs a step, and the channel in order, equal
+ * neighbours folded. */
 void weft_explain(const struct weft_plan *plan, struct weft_text *out);
 /* The channel as one JSON array with an object a block; one that memory holds has `full_slot` and
  * `missing_bytes`. */

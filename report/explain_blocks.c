@@ -1,0 +1,72 @@
+#include <string.h>
+
+#include "base/units.h"
+#include "report/explain.h"
+
+struct cuts {
+    int32_t fused;                     /* units of several layers */
+    int32_t split;                     /* units of several blocks */
+    int32_t least_blocks, most_blocks; /* of those */
+};
+
+/* A fused unit is called after its first and last layer; no layer has a plus in its name. */
+static struct cuts count_cuts(const struct weft_problem *problem)
+{
+    struct cuts cuts = {0};
+    int32_t unit = -1;
+    for (int32_t u = 0; u < problem->n_units; u++)
+        cuts.fused += strchr(problem->units[u].name, '+') != NULL;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->unit == unit || item->n_blocks < 2) continue;
+        unit = item->unit;
+        if (cuts.split == 0 || item->n_blocks < cuts.least_blocks)
+            cuts.least_blocks = item->n_blocks;
+        if (item->n_blocks > cuts.most_blocks) cuts.most_blocks = item->n_blocks;
+        cuts.split++;
+    }
+    return cuts;
+}
+
+static void say_rule(const struct weft_problem *problem, struct weft_text *out)
+{
+    const struct weft_problem_blocks *blocks = &problem->blocks;
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    if (blocks->count > 0) {
+        weft_text_addf(out, "  every unit is cut into %lld, as plan.blocks says\n",
+                       (long long)blocks->count);
+        return;
+    }
+    weft_text_addf(out,
+                   "  a block is %s or more: ", weft_units_show_bytes(blocks->least_bytes, bytes));
+    if (blocks->efficiency_ppm > 0)
+        weft_text_addf(out,
+                       "the smallest AllGather that reaches %.4g of the best bandwidth\n"
+                       "  in the profile (%s)\n",
+                       (double)blocks->efficiency_ppm / 1e6, problem->profile_source);
+    else
+        weft_text_add(out, "plan.block_size says so\n");
+}
+
+void weft_explain_blocks(const struct weft_plan *plan, struct weft_text *out)
+{
+    const struct weft_problem *problem = plan->problem;
+    if (problem->blocks.least_bytes == 0 && problem->blocks.count == 0) return;
+    struct cuts cuts = count_cuts(problem);
+    weft_text_add(out, "how units are cut into blocks\n");
+    say_rule(problem, out);
+    weft_text_addf(out, "  %d unit%s", problem->n_units, problem->n_units == 1 ? "" : "s");
+    if (problem->blocks.fused)
+        weft_text_addf(out, ", %d of several layers, each smaller than that or next to one that is",
+                       cuts.fused);
+    else
+        weft_text_add(out, "; small neighbours are not fused");
+    if (cuts.split == 0)
+        weft_text_add(out, "; none is split");
+    else if (cuts.least_blocks == cuts.most_blocks)
+        weft_text_addf(out, "; %d split into %d blocks", cuts.split, cuts.most_blocks);
+    else
+        weft_text_addf(out, "; %d split into %d to %d blocks", cuts.split, cuts.least_blocks,
+                       cuts.most_blocks);
+    weft_text_add(out, "\n\n");
+}

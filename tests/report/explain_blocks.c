@@ -1,0 +1,59 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "report/explain.h"
+#include "tests/report/small_plan.h"
+
+/* What is said of the small problem, cut as `blocks` say. */
+static void expect(struct weft_problem_blocks blocks, const char *text)
+{
+    struct weft_problem problem = small_problem();
+    problem.blocks = blocks;
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_explain_blocks(plan, &out);
+    cr_assert_str_eq(weft_text_chars(&out), text);
+    weft_text_finish(&out);
+    weft_plan_destroy(plan);
+}
+
+Test(explain_blocks, says_where_the_size_comes_from)
+{
+    expect((struct weft_problem_blocks){.least_bytes = 4096, .efficiency_ppm = 900000, .fused = 1},
+           "how units are cut into blocks\n"
+           "  a block is 4.00 KiB or more: the smallest AllGather that reaches 0.9 of the best "
+           "bandwidth\n"
+           "  in the profile (by hand)\n"
+           "  2 units, 0 of several layers, each smaller than that or next to one that is; "
+           "2 split into 2 blocks\n\n");
+    expect((struct weft_problem_blocks){.least_bytes = 100},
+           "how units are cut into blocks\n"
+           "  a block is 100 B or more: plan.block_size says so\n"
+           "  2 units; small neighbours are not fused; 2 split into 2 blocks\n\n");
+    expect((struct weft_problem_blocks){.count = 2},
+           "how units are cut into blocks\n"
+           "  every unit is cut into 2, as plan.blocks says\n"
+           "  2 units; small neighbours are not fused; 2 split into 2 blocks\n\n");
+}
+
+Test(explain_blocks, says_nothing_that_it_does_not_know)
+{
+    expect((struct weft_problem_blocks){0}, "");
+}
+
+Test(explain_blocks, knows_fused_units_by_their_names)
+{
+    struct weft_problem problem = small_problem();
+    problem.blocks = (struct weft_problem_blocks){.least_bytes = 1, .fused = 1};
+    problem.units[0].name = "a+b";
+    problem.items[A_GATHER].item.n_blocks = problem.items[A_REDUCE].item.n_blocks = 2;
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_explain_blocks(plan, &out);
+    cr_assert(strstr(weft_text_chars(&out), "2 units, 1 of several layers"), "%s",
+              weft_text_chars(&out));
+    weft_text_finish(&out);
+    weft_plan_destroy(plan);
+}

@@ -50,5 +50,8 @@ void weft_job_write_result(const struct weft_train_result *result, struct weft_t
 
 /* One step for people (fixed columns) or as one line of JSON. */
 void weft_job_step_line(const struct weft_step_line *line, bool json, struct weft_text *out);
+/* The same of an evaluation. */
+void weft_job_evaluation_line(const struct weft_evaluation_line *line, bool json,
+                              struct weft_text *out);
 
 #endif

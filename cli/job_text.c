@@ -1,3 +1,5 @@
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -47,6 +49,8 @@ void weft_job_write_result(const struct weft_train_result *result, struct weft_t
     weft_json_put_bool(&writer, "stopped", result->stopped);
     weft_json_put_number(&writer, "first_loss", result->first_loss);
     weft_json_put_number(&writer, "last_loss", result->last_loss);
+    if (result->evaluated)
+        weft_json_put_number(&writer, "validation_loss", result->validation_loss);
     weft_json_put_string(&writer, "fingerprint", weft_hash_show(result->fingerprint, hash));
     weft_json_put_integer(&writer, "step_ns", result->step_ns);
     weft_json_put_integer(&writer, "exposed_ns", result->exposed_ns);
@@ -76,6 +80,8 @@ static enum weft_status read_result(const struct weft_json_value *root,
         WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,
                                         integers[i].value, err));
     const char *hash = NULL;
+    out->evaluated =
+        weft_json_number(weft_json_member(root, "validation_loss"), &out->validation_loss);
     WEFT_TRY(weft_json_need_string(root, where, "fingerprint", &hash, err));
     if (!weft_hash_read(hash, &out->fingerprint) ||
         !weft_json_number(weft_json_member(root, "first_loss"), &out->first_loss) ||
@@ -132,4 +138,33 @@ void weft_job_step_line(const struct weft_step_line *line, bool json, struct wef
                    line->steps >= 1000 ? 5 : 3, (long long)line->step, (long long)line->steps,
                    line->loss, line->norm, line->lr, weft_units_show_ns(line->step_ns, step),
                    weft_units_show_ns(line->exposed_ns, exposed), tokens_per_s);
+}
+
+void weft_job_evaluation_line(const struct weft_evaluation_line *line, bool json,
+                              struct weft_text *out)
+{
+    static const char *const of[] = {[WEFT_LOSS_OF_BYTE] = "byte",
+                                     [WEFT_LOSS_OF_TOKEN] = "token",
+                                     [WEFT_LOSS_OF_SAMPLE] = "sample"};
+    double bits = line->loss / log(2);
+    if (!json) {
+        char time[WEFT_UNITS_TEXT_BYTES];
+        weft_text_addf(
+            out, "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples in %s\n",
+            (long long)line->step, line->loss, bits, of[line->of], (long long)line->samples,
+            weft_units_show_ns(line->ns, time));
+        return;
+    }
+    struct weft_json_writer writer;
+    char name[32];
+    snprintf(name, sizeof name, "bits_per_%s", of[line->of]);
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "step", line->step);
+    weft_json_put_number(&writer, "validation_loss", line->loss);
+    weft_json_put_number(&writer, name, bits);
+    weft_json_put_integer(&writer, "samples", line->samples);
+    weft_json_put_integer(&writer, "validation_ns", line->ns);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
 }

@@ -28,10 +28,11 @@ struct rank {
 
 static atomic_int stop_requested;
 
+/* The first one asks for the end of the step; the second one does not wait for it. */
 static void request_stop(int signal_number)
 {
     (void)signal_number;
-    atomic_store(&stop_requested, 1);
+    if (atomic_exchange(&stop_requested, 1) != 0) _exit(weft_status_exit_code(WEFT_E_STOPPED));
 }
 
 /* Training ends with a whole step; until it begins, and when profiling, there is nothing to settle
@@ -179,15 +180,43 @@ static enum weft_status write_all(FILE *stream, const struct weft_text *text, co
     return WEFT_OK;
 }
 
-static enum weft_status write_step(struct rank *rank, const struct weft_step_line *line, bool json,
-                                   FILE *stream, const char *what, struct weft_error *err)
+/* A line for whoever watches, and one of JSON in the metrics. */
+static enum weft_status tell(struct rank *rank, const struct weft_text *shown,
+                             const struct weft_text *json, struct weft_error *err)
 {
-    struct weft_text text;
-    (void)rank;
-    weft_text_init(&text);
-    weft_job_step_line(line, json, &text);
-    enum weft_status status = write_all(stream, &text, what, err);
-    weft_text_finish(&text);
+    if (rank->job.steps != WEFT_STEPS_SILENT)
+        WEFT_TRY(write_all(stdout, rank->job.steps == WEFT_STEPS_JSON ? json : shown,
+                           "standard output", err));
+    return rank->metrics ? write_all(rank->metrics, json, rank->job.metrics, err) : WEFT_OK;
+}
+
+static enum weft_status on_evaluation(void *context, const struct weft_evaluation_line *line,
+                                      struct weft_error *err)
+{
+    struct rank *rank = context;
+    struct weft_text shown, json;
+    if (rank->meeting.rank != 0) return WEFT_OK;
+    weft_text_init(&shown);
+    weft_text_init(&json);
+    weft_job_evaluation_line(line, false, &shown);
+    weft_job_evaluation_line(line, true, &json);
+    enum weft_status status = tell(rank, &shown, &json, err);
+    weft_text_finish(&shown);
+    weft_text_finish(&json);
+    return status;
+}
+
+static enum weft_status tell_step(struct rank *rank, const struct weft_step_line *line,
+                                  struct weft_error *err)
+{
+    struct weft_text shown, json;
+    weft_text_init(&shown);
+    weft_text_init(&json);
+    weft_job_step_line(line, false, &shown);
+    weft_job_step_line(line, true, &json);
+    enum weft_status status = tell(rank, &shown, &json, err);
+    weft_text_finish(&shown);
+    weft_text_finish(&json);
     return status;
 }
 
@@ -196,11 +225,7 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
 {
     struct rank *rank = context;
     if (rank->meeting.rank != 0) return WEFT_OK;
-    if (rank->job.steps != WEFT_STEPS_SILENT)
-        WEFT_TRY(write_step(rank, line, rank->job.steps == WEFT_STEPS_JSON, stdout,
-                            "standard output", err));
-    if (rank->metrics)
-        WEFT_TRY(write_step(rank, line, true, rank->metrics, rank->job.metrics, err));
+    WEFT_TRY(tell_step(rank, line, err));
     if (!rank->job.trace || line->step != line->steps) return WEFT_OK;
     struct weft_text text;
     weft_text_init(&text);
@@ -246,6 +271,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .nn = rank->nn,
         .poison = rank->job.poison,
         .on_step = on_step,
+        .on_evaluation = on_evaluation,
         .context = rank,
         .stop = &stop_requested,
     };

@@ -149,7 +149,7 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 }
 
 /* Time of collectives passes in the communicator, where ranks meet. */
-static void issue(struct weft_exec *exec, int32_t i)
+void weft_exec_issue(struct weft_exec *exec, int32_t i)
 {
     const struct exec_bound *bound = &exec->bound[i];
     for (int32_t w = 0; w < bound->n_waits; w++)
@@ -163,7 +163,7 @@ static void issue(struct weft_exec *exec, int32_t i)
 }
 
 /* The channel first: a lost peer is the reason when both have failed. */
-static enum weft_status synchronise(struct weft_exec *exec, struct weft_error *err)
+enum weft_status weft_exec_synchronise(struct weft_exec *exec, struct weft_error *err)
 {
     struct weft_error other = {0};
     enum weft_status channel = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL], err);
@@ -199,9 +199,9 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     exec->inputs = inputs;
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         weft_exec_live_issue(exec->live, i, rows);
-        issue(exec, i);
+        weft_exec_issue(exec, i);
     }
-    enum weft_status status = synchronise(exec, err);
+    enum weft_status status = weft_exec_synchronise(exec, err);
     weft_exec_live_end(exec->live, rows);
     exec->inputs = NULL;
     exec->pending.valid = false;
@@ -215,10 +215,10 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
 {
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
-        if (exec->bound[i].op == WEFT_OP_UPDATE) issue(exec, i);
+        if (exec->bound[i].op == WEFT_OP_UPDATE) weft_exec_issue(exec, i);
     }
     exec->pending.valid = false;
-    return synchronise(exec, err);
+    return weft_exec_synchronise(exec, err);
 }
 
 int64_t weft_exec_touched_bytes(const struct weft_exec *exec)

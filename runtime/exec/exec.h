@@ -75,6 +75,17 @@ WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct w
 WEFT_MUST_USE enum weft_status weft_exec_fingerprint(struct weft_exec *exec, struct weft_hash *out,
                                                      struct weft_error *err);
 
+/* The loss of one micro-batch, summed over this rank's rows, with the parameters as they are, and
+ * no more: nothing that the next step reads is changed. Collective; call it after settle. */
+WEFT_MUST_USE enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
+                                                  const int32_t *targets, double *loss,
+                                                  struct weft_error *err);
+
+/* Compares what ranks hold alike. Collective, between steps. WEFT_E_NUMERIC naming the unit, and
+ * the ranks that are outside the largest group that agrees. */
+WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec,
+                                                          struct weft_error *err);
+
 /* Highest arena byte that was ever touched plus one (found by pattern), with poison on; else the
  * planned end. */
 int64_t weft_exec_touched_bytes(const struct weft_exec *exec);

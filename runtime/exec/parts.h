@@ -161,6 +161,11 @@ void weft_exec_poison_destroy(struct weft_exec *exec);
 /* Looks for the highest byte that no longer holds the pattern in what lives now. */
 int64_t weft_exec_poison_touched(const struct weft_exec *exec);
 
+/* exec.c: puts instruction i on its stream; waits for both streams. */
+void weft_exec_issue(struct weft_exec *exec, int32_t i);
+WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
+                                                     struct weft_error *err);
+
 /* priority.c: asks the system to run the channel before compute where they share a core. */
 void weft_exec_prefer_channel(struct weft_exec *exec);
 

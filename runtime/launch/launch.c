@@ -151,14 +151,12 @@ static int32_t collect(struct watch *w)
 static void pass_on(struct watch *w, int signal_number)
 {
     int64_t now_ns = weft_clock_now_ns();
-    if (signal_number != SIGUSR1) {
-        if (w->stop_signal != 0) {
-            w->kill_ns = now_ns;
-        } else {
-            w->stop_signal = signal_number;
-            if (w->kill_ns == never_ns) w->kill_ns = now_ns + w->options->stop_grace_ns;
-        }
+    if (w->stop_signal != 0) {
+        w->kill_ns = now_ns;
+        return;
     }
+    w->stop_signal = signal_number;
+    if (w->kill_ns == never_ns) w->kill_ns = now_ns + w->options->stop_grace_ns;
     send_all(w, signal_number);
 }
 

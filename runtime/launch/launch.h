@@ -23,7 +23,7 @@ struct weft_launch_options {
     const char *const *environment;
     int32_t n_environment;
     int64_t threads;       /* compute threads of a rank; 0 = cores / ranks */
-    int64_t stop_grace_ns; /* from a first SIGINT, SIGTERM or SIGHUP to SIGKILL; 0 = 30 s */
+    int64_t stop_grace_ns; /* from a first signal to SIGKILL; 0 = 30 s */
 };
 
 struct weft_launch_outcome {
@@ -36,8 +36,8 @@ struct weft_launch_outcome {
  * failed decides: killed by a signal is WEFT_E_LOST, an exit code is its status, and the text names
  * rank and cause; the others have half a second to notice by themselves, then get SIGTERM, and
  * SIGKILL at one and a half.
- * SIGINT, SIGTERM and SIGHUP are passed on, which makes the result WEFT_E_STOPPED unless the ranks
- * finish all the same; the second one kills. SIGUSR1 is passed on. WEFT_E_SYSTEM, WEFT_E_NO_INPUT
+ * SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on, which makes the result WEFT_E_STOPPED unless
+ * the ranks finish all the same; the second one kills. WEFT_E_SYSTEM, WEFT_E_NO_INPUT
  * when ranks cannot be started. `outcome` may be NULL.
  * Call it from the thread that outlives the ranks, with no other thread that takes signals. */
 WEFT_MUST_USE enum weft_status weft_launch(const struct weft_launch_options *options,

@@ -38,4 +38,7 @@ void weft_measure_trim(void);
 /* Memory of this process that is not file-backed and not the shared arena (RssAnon), in bytes. */
 int64_t weft_measure_anonymous_bytes(void);
 
+/* The median of n values, which it sorts; 0 of none. */
+int64_t weft_measure_median(int64_t *values, int64_t n);
+
 #endif

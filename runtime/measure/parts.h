@@ -33,9 +33,6 @@ struct measure_rehearsal {
 WEFT_MUST_USE enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
                                                  struct weft_error *err);
 
-/* Sorts the values. */
-int64_t weft_measure_median(int64_t *values, int64_t n);
-
 /* benches.c: collective. */
 WEFT_MUST_USE enum weft_status weft_measure_run_benches(const struct weft_measure_options *options,
                                                         struct measure_benches *out,

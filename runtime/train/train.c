@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/log.h"
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
+#include "runtime/train/evaluation.h"
+#include "runtime/train/identity.h"
+#include "runtime/train/pace.h"
 #include "runtime/train/reader.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
@@ -26,6 +29,8 @@ struct run {
     int32_t rank, ranks;
     struct weft_data *data;
     struct weft_reader *reader;
+    struct weft_evaluation *evaluation; /* NULL: nothing is held out */
+    struct weft_pace pace;
     void *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
@@ -78,30 +83,6 @@ enum weft_status weft_train_check(const struct weft_config *config, struct weft_
     return weft_data_has_held_out(config) ? check_data(config, WEFT_DATA_HELD_OUT, err) : WEFT_OK;
 }
 
-/* Collective: every rank must hold rank 0's plan. */
-static enum weft_status compare_plans(const struct run *run, struct weft_error *err)
-{
-    struct weft_hash mine = weft_plan_hash(run->options->plan);
-    struct weft_hash *all = calloc((size_t)run->ranks, sizeof *all);
-    if (all == NULL) return weft_fail_memory(err, "the ranks' plan hashes");
-    enum weft_status status = weft_comm_exchange(run->options->comm, &mine, sizeof mine, all, err);
-    struct weft_text others;
-    weft_text_init(&others);
-    for (int32_t r = 1; r < run->ranks && status == WEFT_OK; r++) {
-        if (weft_hash_equal(all[r], all[0])) continue;
-        weft_text_addf(&others, "%s%d", others.length > 0 ? ", " : "", r);
-    }
-    if (others.length > 0) {
-        status = weft_fail(err, WEFT_E_DISAGREE,
-                           "rank %s: another plan than rank 0's. Give every rank the same plan "
-                           "file and config",
-                           weft_text_chars(&others));
-    }
-    weft_text_finish(&others);
-    free(all);
-    return status;
-}
-
 static const char *trace_source(const struct run *run)
 {
     if (weft_device_clock(run->options->device) == WEFT_CLOCK_VIRTUAL) return "virtual clock";
@@ -133,7 +114,9 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     if (run->times == NULL) return weft_fail_memory(err, "the times of steps");
     WEFT_TRY(open_data(run, err));
     WEFT_TRY(weft_trace_create(o->program, trace_source(run), &run->trace, err));
-    WEFT_TRY(compare_plans(run, err));
+    WEFT_TRY(weft_identity_compare(o, err));
+    if (weft_data_has_held_out(o->config))
+        WEFT_TRY(weft_evaluation_create(o->config, o->comm, &run->evaluation, err));
     WEFT_TRY(weft_comm_map_arena(o->comm, o->program->arena_bytes, &run->arena, err));
     struct weft_exec_options options = {
         .config = o->config,
@@ -155,6 +138,7 @@ static void close_run(struct run *run)
     weft_exec_destroy(run->exec);
     if (run->arena != NULL) weft_comm_unmap_arena(run->options->comm);
     weft_trace_destroy(run->trace);
+    weft_evaluation_destroy(run->evaluation);
     weft_reader_destroy(run->reader);
     weft_data_close(run->data);
     free(run->times);
@@ -191,6 +175,38 @@ static enum weft_status look_at_memory(struct run *run, int64_t step, struct wef
                      step, bytes, limit_bytes, outside_bytes, run->options->program->base_bytes);
 }
 
+/* All ranks know who is slow; rank 0 says it. */
+static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct weft_error *err)
+{
+    int32_t slow = -1;
+    double times = 0;
+    WEFT_TRY(weft_pace_note(&run->pace, run->options->comm, compute_ns, &slow, &times, err));
+    if (slow < 0 || run->rank != 0) return WEFT_OK;
+    weft_log(WEFT_LOG_WARNING,
+             "rank %d takes %.1f times as long to compute as the other ranks, which wait for it "
+             "(medians of %d steps). See what else runs on its machine, and its share of the cores",
+             slow, times, WEFT_PACE_STEPS);
+    return WEFT_OK;
+}
+
+/* What is done now and then behind a step. */
+static enum weft_status look_after(struct run *run, int64_t step, int64_t compute_ns,
+                                   struct weft_error *err)
+{
+    const struct weft_train_options *o = run->options;
+    int64_t compare_every = run->train->compare_every;
+    WEFT_TRY(look_at_memory(run, step, err));
+    WEFT_TRY(look_at_pace(run, compute_ns, err));
+    if (compare_every > 0 && (step % compare_every == 0 || step == run->train->steps))
+        WEFT_TRY(weft_exec_compare_replicas(run->exec, err));
+    if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
+    struct weft_evaluation_line line;
+    WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, &line, err));
+    run->result.evaluated = true;
+    run->result.validation_loss = line.loss;
+    return o->on_evaluation == NULL ? WEFT_OK : o->on_evaluation(o->context, &line, err);
+}
+
 static enum weft_status do_step(struct run *run, int64_t step, struct weft_error *err)
 {
     const struct weft_train_options *o = run->options;
@@ -221,7 +237,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     run->result.last_loss = result.loss;
     run->result.steps_done = step;
     run->result.stopped = result.stop && step < run->train->steps;
-    WEFT_TRY(look_at_memory(run, step, err));
+    WEFT_TRY(look_after(run, step, summary.compute_ns, err));
     struct weft_step_line line = {
         .step = step,
         .steps = run->train->steps,
@@ -238,28 +254,15 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     return o->on_step == NULL ? WEFT_OK : o->on_step(o->context, &line, run->trace, err);
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts the values in place. */
-static int64_t median_of(int64_t *values, int64_t n)
-{
-    if (n == 0) return 0;
-    qsort(values, (size_t)n, sizeof *values, compare_ns);
-    return n % 2 != 0 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 static void summarise_times(struct run *run)
 {
     int64_t done = run->result.steps_done, first = 0;
     int64_t kept = done < WEFT_TRAIN_MEDIAN_STEPS ? done : WEFT_TRAIN_MEDIAN_STEPS;
     if (done >= LEAST_STEPS && done <= WEFT_TRAIN_MEDIAN_STEPS) first = WARM_STEPS;
-    run->result.step_ns = median_of(run->times->step_ns + first, kept - first);
-    run->result.exposed_ns = median_of(run->times->exposed_ns + first, kept - first);
-    run->result.overlapped_ns = median_of(run->times->overlapped_ns + first, kept - first);
+    run->result.step_ns = weft_measure_median(run->times->step_ns + first, kept - first);
+    run->result.exposed_ns = weft_measure_median(run->times->exposed_ns + first, kept - first);
+    run->result.overlapped_ns =
+        weft_measure_median(run->times->overlapped_ns + first, kept - first);
 }
 
 static enum weft_status run_steps(struct run *run, struct weft_error *err)
@@ -286,6 +289,7 @@ enum weft_status weft_train_run(const struct weft_train_options *options,
         .rank = weft_comm_rank(options->comm),
         .ranks = weft_comm_ranks(options->comm),
     };
+    weft_pace_init(&run.pace);
     enum weft_status status = open_run(&run, err);
     if (status == WEFT_OK) status = run_steps(&run, err);
     close_run(&run);

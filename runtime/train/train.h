@@ -25,6 +25,16 @@ struct weft_step_line { /* what is known after each step; equal on all ranks but
     int64_t tokens;                             /* of all ranks in this step */
 };
 
+/* What a loss is the mean of. */
+enum weft_loss_of { WEFT_LOSS_OF_BYTE, WEFT_LOSS_OF_TOKEN, WEFT_LOSS_OF_SAMPLE };
+
+struct weft_evaluation_line { /* equal on all ranks but for the time */
+    int64_t step, samples;
+    double loss; /* natural logarithm */
+    enum weft_loss_of of;
+    int64_t ns;
+};
+
 struct weft_train_options {
     const struct weft_config *config;
     const struct weft_plan *plan; /* made for this config: checked by the caller */
@@ -37,6 +47,9 @@ struct weft_train_options {
     /* Called after every step on every rank; may be NULL. A failure ends the run. */
     enum weft_status (*on_step)(void *context, const struct weft_step_line *line,
                                 const struct weft_trace *trace, struct weft_error *err);
+    /* Called after every evaluation, before on_step; may be NULL. */
+    enum weft_status (*on_evaluation)(void *context, const struct weft_evaluation_line *line,
+                                      struct weft_error *err);
     void *context;
     const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
 };
@@ -47,6 +60,8 @@ struct weft_train_result {
     int64_t steps_done;
     bool stopped; /* by *stop of any rank, before the last step */
     double first_loss, last_loss;
+    bool evaluated;
+    double validation_loss;       /* of the last evaluation */
     struct weft_hash fingerprint; /* of all parameters at the end */
     /* Medians over the steps after the first two (over all when there are fewer than five), the
      * last WEFT_TRAIN_MEDIAN_STEPS of them. */
@@ -57,9 +72,11 @@ struct weft_train_result {
     int64_t touched_bytes;
 };
 
-/* Compares plan hashes over ranks (WEFT_E_DISAGREE), maps the arena, initialises, runs
- * train.steps steps, settles. WEFT_E_NUMERIC when loss or norm is not finite, on all ranks alike,
- * naming the step. */
+/* Compares what ranks were given (WEFT_E_DISAGREE, runtime/train/identity.h), maps the arena,
+ * initialises, runs train.steps steps, settles. WEFT_E_NUMERIC when loss or norm is not finite, on
+ * all ranks alike, naming the step. Warns of a rank that is much slower than the others
+ * (runtime/train/pace.h), and compares replicas every train.compare_every steps (WEFT_E_NUMERIC).
+ */
 WEFT_MUST_USE enum weft_status weft_train_run(const struct weft_train_options *options,
                                               struct weft_train_result *out,
                                               struct weft_error *err);

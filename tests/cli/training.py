@@ -56,4 +56,51 @@ def data_are_waited_for_in_no_steady_step(weft):
         assert json.load(file)["data_wait_ns"] == sum(waits[2:])
 
 
+def validated(weft, **changes):
+    """Lines of a run of 5 steps that evaluates, and its result."""
+    text = bytes(i * 7919 >> 9 & 255 for i in range(30000))
+    validation = {"data": weft.write("held", text), "every": 2, "batches": 3}
+    config = weft.write("run.json", tiny(train__steps=5, train__validation=validation, **changes))
+    lines = lines_of(weft.expect(0, "train", config, "--run", "run", "--json", "--poison"))
+    return lines[:-1], lines[-1]
+
+
+@case
+def evaluation_is_the_same_under_every_policy_and_changes_nothing(weft):
+    plain = weft.write("plain.json", tiny(train__steps=5))
+    result = lines_of(weft.expect(0, "train", plain, "--run", "plain", "--json"))[-1]
+    losses = []
+    for planner in ("all-fsdp", "all-sdp", "all-zero1", "all-dp", "random"):
+        lines, said = validated(weft, plan__planner=planner)
+        evaluations = [line for line in lines if "validation_loss" in line]
+        assert [line["step"] for line in evaluations] == [2, 4, 5], evaluations
+        assert all(line["samples"] == 12 for line in evaluations)
+        for line in evaluations:
+            assert abs(line["bits_per_byte"] * 0.6931471805599453 - line["validation_loss"]) < 1e-6
+        assert said["fingerprint"] == result["fingerprint"], planner
+        assert said["validation_loss"] == evaluations[-1]["validation_loss"]
+        losses.append([line["validation_loss"] for line in evaluations])
+    assert all(other == losses[0] for other in losses), losses
+
+
+@case
+def evaluation_is_the_same_for_other_numbers_of_ranks(weft):
+    losses = []
+    for ranks, batch in ((1, 4), (2, 2), (4, 1)):
+        lines, _ = validated(weft, cluster__ranks=ranks, train__micro_batch=batch)
+        losses.append([line["validation_loss"] for line in lines if "validation_loss" in line])
+    for other in losses[1:]:
+        assert all(abs(a - b) < 1e-4 for a, b in zip(losses[0], other)), losses
+
+
+@case
+def a_share_is_held_out(weft):
+    config = weft.write("run.json", tiny(train__validation={"share": 0.1}))
+    out = weft.expect(0, "train", config, "--run", "run")
+    assert "validation behind step 3" in out and "bits a byte" in out, out
+    both = {"share": 0.1, "data": "x"}
+    config = weft.write("run.json", tiny(train__validation=both))
+    weft.expect(65, "train", config, "--run", "run", says="a file of their own or a share")
+
+
 main(sys.argv[1])

@@ -177,7 +177,7 @@ static void disagrees(struct shared *shared)
     task.other_plan_rank = 1;
     task.other = &other;
     run(&task);
-    all_ranks(shared, 3, WEFT_E_DISAGREE, "rank 1: another plan than rank 0's");
+    all_ranks(shared, 3, WEFT_E_DISAGREE, "rank 1: another plan than rank 0");
     job_close(&other);
     job_close(&job);
 }

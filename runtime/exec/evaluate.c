@@ -1,0 +1,37 @@
+/* Forward alone: the part of the program that comes before its first backward, without updates. Its
+ * addresses hold for that too, because every instruction that is issued keeps its order. */
+#include "runtime/exec/parts.h"
+
+/* The instruction behind the last forward that is not behind a backward of the same pass. */
+static int32_t end_of_forward(const struct weft_program *program)
+{
+    int32_t end = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        enum weft_op op = program->instructions[i].op;
+        if (op == WEFT_OP_FORWARD) end = i + 1;
+        if (op == WEFT_OP_BACKWARD && end > 0) break;
+    }
+    return end;
+}
+
+static bool is_of_forward(enum weft_op op)
+{
+    return op == WEFT_OP_MARK || op == WEFT_OP_LOAD || op == WEFT_OP_ALL_GATHER ||
+           op == WEFT_OP_FORWARD;
+}
+
+enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
+                                    const int32_t *targets, double *loss, struct weft_error *err)
+{
+    const struct weft_program *program = exec->options.program;
+    const struct weft_step_inputs inputs = {.input = input, .targets = targets};
+    int32_t end = end_of_forward(program);
+    exec->inputs = &inputs;
+    for (int32_t i = 0; i < end; i++) {
+        if (is_of_forward(program->instructions[i].op)) weft_exec_issue(exec, i);
+    }
+    enum weft_status status = weft_exec_synchronise(exec, err);
+    exec->inputs = NULL;
+    if (status == WEFT_OK) *loss = exec->loss;
+    return status;
+}

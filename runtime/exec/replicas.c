@@ -1,0 +1,91 @@
+/* What ranks hold alike: parameters that stay in full (dp, zero1), and under dp the optimizer's
+ * state. A rank whose memory or arithmetic is wrong shows here and nowhere else. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "runtime/exec/parts.h"
+
+enum { HASHES = 256 }; /* units beyond share the last */
+
+static void add_buffer(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit,
+                       uint64_t *hash)
+{
+    const struct weft_program *program = exec->options.program;
+    int32_t buffer = weft_program_buffer(program, kind, unit, 0);
+    if (buffer < 0) return;
+    const struct weft_buffer *at = &program->buffers[buffer];
+    struct weft_hash bytes = weft_hash_bytes(exec->arena + at->offset, (size_t)at->bytes);
+    *hash = (*hash ^ bytes.low) * UINT64_C(0x9e3779b97f4a7c15) + bytes.high;
+}
+
+static int32_t slot_of(int32_t unit)
+{
+    return unit < HASHES ? unit : HASHES - 1;
+}
+
+static void hash_units(const struct weft_exec *exec, uint64_t hashes[HASHES])
+{
+    memset(hashes, 0, HASHES * sizeof *hashes);
+    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
+        const struct exec_unit *unit = &exec->units[u];
+        uint64_t *hash = &hashes[slot_of(u)];
+        if (unit->resident) add_buffer(exec, WEFT_BUFFER_FULL, u, hash);
+        if (!unit->whole) continue;
+        add_buffer(exec, WEFT_BUFFER_MASTER, u, hash);
+        add_buffer(exec, WEFT_BUFFER_MOMENT1, u, hash);
+        add_buffer(exec, WEFT_BUFFER_MOMENT2, u, hash);
+    }
+}
+
+/* How many ranks hold in unit `u` what rank `rank` does. */
+static int32_t count_alike(const uint64_t *all, int32_t ranks, int32_t rank, int32_t u)
+{
+    int32_t alike = 0;
+    for (int32_t r = 0; r < ranks; r++)
+        alike += all[r * HASHES + u] == all[rank * HASHES + u];
+    return alike;
+}
+
+/* The ranks outside the largest group that agrees; all of them when there is no largest. */
+static enum weft_status blame(const struct weft_exec *exec, const uint64_t *all, int32_t u,
+                              struct weft_error *err)
+{
+    struct weft_text odd;
+    int32_t ranks = exec->ranks, most = 0, groups = 0;
+    for (int32_t r = 0; r < ranks; r++) {
+        int32_t alike = count_alike(all, ranks, r, u);
+        groups += alike == most;
+        if (alike > most) most = alike, groups = 1;
+    }
+    bool known = groups == most;
+    weft_text_init(&odd);
+    for (int32_t r = 0; r < ranks; r++) {
+        if (known && count_alike(all, ranks, r, u) == most) continue;
+        weft_text_addf(&odd, "%s%d", odd.length > 0 ? ", " : "", r);
+    }
+    enum weft_status status = weft_fail(
+        err, WEFT_E_NUMERIC,
+        "the ranks' replicas of unit %s differ: rank %s %s. Memory or arithmetic of a machine is "
+        "not to be trusted; start again from the last checkpoint, on other hardware if it comes "
+        "again",
+        exec->options.shards->units[u].name, weft_text_chars(&odd),
+        known ? "holds other bits than the other ranks"
+              : "(which of them is wrong cannot be told)");
+    weft_text_finish(&odd);
+    return status;
+}
+
+enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, struct weft_error *err)
+{
+    uint64_t mine[HASHES];
+    uint64_t *all = calloc((size_t)exec->ranks, sizeof mine);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' hashes");
+    hash_units(exec, mine);
+    enum weft_status status = weft_comm_exchange(exec->options.comm, mine, sizeof mine, all, err);
+    for (int32_t u = 0; u < HASHES && status == WEFT_OK; u++) {
+        if (count_alike(all, exec->ranks, 0, u) < exec->ranks) status = blame(exec, all, u, err);
+    }
+    free(all);
+    return status;
+}

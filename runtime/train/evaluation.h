@@ -1,0 +1,29 @@
+/* An evaluation is the mean loss over samples that are held out: the same ones every time, shared
+ * among ranks, forward alone. */
+#ifndef WEFT_RUNTIME_TRAIN_EVALUATION_H
+#define WEFT_RUNTIME_TRAIN_EVALUATION_H
+
+#include "runtime/exec/exec.h"
+#include "runtime/train/data.h"
+#include "runtime/train/train.h"
+
+struct weft_evaluation;
+
+/* The config holds data out. Errors of weft_data_open. */
+WEFT_MUST_USE enum weft_status weft_evaluation_create(const struct weft_config *config,
+                                                      struct weft_comm *comm,
+                                                      struct weft_evaluation **out,
+                                                      struct weft_error *err);
+void weft_evaluation_destroy(struct weft_evaluation *evaluation);
+
+/* Whether `step` ends with an evaluation. */
+bool weft_evaluation_is_due(const struct weft_train *train, int64_t step);
+
+/* Collective. Settles what is pending, then evaluates; the step goes into the line. A loss that is
+ * not finite is a result like any other. */
+WEFT_MUST_USE enum weft_status weft_evaluation_run(struct weft_evaluation *evaluation,
+                                                   struct weft_exec *exec, int64_t step,
+                                                   struct weft_evaluation_line *out,
+                                                   struct weft_error *err);
+
+#endif

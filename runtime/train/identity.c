@@ -1,0 +1,101 @@
+#include "runtime/train/identity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+enum part { PROGRAM, CONFIG, PLAN, LIBRARY, PARTS };
+
+static const struct {
+    const char *what, *fix;
+} texts[PARTS] = {
+    [PROGRAM] = {"another build of weft", "Start all ranks from one program file"},
+    [CONFIG] = {"another config", "Give every rank the same config"},
+    [PLAN] = {"another plan", "Give every rank the same plan file and config"},
+    [LIBRARY] = {"another library of matrix products, or other threads or settings of it",
+                 "Give every rank the same library and the same environment"},
+};
+
+struct identity {
+    struct weft_hash parts[PARTS];
+};
+
+/* The program's own file. Without /proc the version has to do. */
+static struct weft_hash hash_program(void)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    struct weft_error ignored = {0};
+    if (weft_file_read("/proc/self/exe", INT64_C(1) << 30, &bytes, &length, &ignored) != WEFT_OK)
+        return weft_hash_bytes("?", 1);
+    struct weft_hash hash = weft_hash_bytes(bytes, length);
+    free(bytes);
+    return hash;
+}
+
+static struct weft_hash hash_config(const struct weft_config *config)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_config_write(config, &text);
+    struct weft_hash hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    weft_text_finish(&text);
+    return hash;
+}
+
+/* What changes a product's bits without being in the config. */
+static struct weft_hash hash_library(const struct weft_nn *nn)
+{
+    static const char *const names[] = {"OMP_NUM_THREADS",    "OPENBLAS_CORETYPE",
+                                        "DNNL_MAX_CPU_ISA",   "ONEDNN_MAX_CPU_ISA",
+                                        "DNNL_CPU_ISA_HINTS", "ONEDNN_CPU_ISA_HINTS"};
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_text_addf(&text, "%s\n", weft_nn_gemm_name(nn));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        weft_text_addf(&text, "%s=%s\n", names[i], value != NULL ? value : "");
+    }
+    struct weft_hash hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    weft_text_finish(&text);
+    return hash;
+}
+
+static enum weft_status compare_part(const struct identity *all, int32_t n, int part,
+                                     struct weft_error *err)
+{
+    enum weft_status status = WEFT_OK;
+    struct weft_text ranks;
+    weft_text_init(&ranks);
+    for (int32_t r = 1; r < n; r++) {
+        if (weft_hash_equal(all[r].parts[part], all[0].parts[part])) continue;
+        weft_text_addf(&ranks, "%s%d", ranks.length > 0 ? ", " : "", r);
+    }
+    if (ranks.length > 0) {
+        status = weft_fail(err, WEFT_E_DISAGREE, "rank %s: %s than rank 0. %s",
+                           weft_text_chars(&ranks), texts[part].what, texts[part].fix);
+    }
+    weft_text_finish(&ranks);
+    return status;
+}
+
+enum weft_status weft_identity_compare(const struct weft_train_options *options,
+                                       struct weft_error *err)
+{
+    int32_t ranks = weft_comm_ranks(options->comm);
+    const struct identity mine = {.parts = {
+                                      [PROGRAM] = hash_program(),
+                                      [CONFIG] = hash_config(options->config),
+                                      [PLAN] = weft_plan_hash(options->plan),
+                                      [LIBRARY] = hash_library(options->nn),
+                                  }};
+    struct identity *all = calloc((size_t)ranks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' identities");
+    enum weft_status status = weft_comm_exchange(options->comm, &mine, sizeof mine, all, err);
+    for (int part = 0; part < PARTS && status == WEFT_OK; part++)
+        status = compare_part(all, ranks, part, err);
+    free(all);
+    return status;
+}

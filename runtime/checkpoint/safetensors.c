@@ -265,6 +265,12 @@ enum weft_status weft_safetensors_read(const struct weft_safetensors *file,
     return read_at(file->fd, out, count * size, tensor->begin + first * size, file->path, err);
 }
 
+enum weft_status weft_safetensors_read_bytes(const struct weft_safetensors *file, int64_t offset,
+                                             int64_t bytes, void *out, struct weft_error *err)
+{
+    return read_at(file->fd, out, bytes, offset, file->path, err);
+}
+
 static float widen(enum weft_tensor_type type, uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, bits = (uint32_t)half << 16;

@@ -98,7 +98,11 @@ WEFT_MUST_USE enum weft_status weft_safetensors_read(const struct weft_safetenso
                                                      const struct weft_safetensors_tensor *tensor,
                                                      int64_t first, int64_t count, void *out,
                                                      struct weft_error *err);
-/* The same as floats, from F32, F16 or BF16; WEFT_E_DATA for other types. */
+/* Bytes of the file, whatever they are. */
+WEFT_MUST_USE enum weft_status weft_safetensors_read_bytes(const struct weft_safetensors *file,
+                                                           int64_t offset, int64_t bytes, void *out,
+                                                           struct weft_error *err);
+/* Elements as floats, from F32, F16 or BF16; WEFT_E_DATA for other types. */
 WEFT_MUST_USE enum weft_status weft_safetensors_read_f32(
     const struct weft_safetensors *file, const struct weft_safetensors_tensor *tensor,
     int64_t first, int64_t count, float *out, struct weft_error *err);

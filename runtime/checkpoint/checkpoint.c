@@ -1,0 +1,283 @@
+#include "runtime/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runtime/checkpoint/crc32c.h"
+#include "runtime/checkpoint/directory.h"
+
+enum { MOST_DIFFERENCES = 5, READ_BYTES = 262144 };
+static const int64_t most_manifest_bytes = INT64_C(64) << 20;
+
+enum weft_status weft_checkpoint_latest(const char *directory, char **path, struct weft_error *err)
+{
+    int64_t *steps = NULL;
+    int32_t n = 0;
+    WEFT_TRY(weft_checkpoint_scan(directory, &steps, &n, err));
+    char *found = NULL;
+    enum weft_status status = WEFT_OK;
+    if (n > 0) {
+        struct weft_text text;
+        weft_text_init(&text);
+        weft_checkpoint_path(directory, steps[n - 1], &text);
+        found = weft_text_ok(&text) ? strdup(weft_text_chars(&text)) : NULL;
+        if (found == NULL) status = weft_fail_memory(err, "a path");
+        weft_text_finish(&text);
+    }
+    free(steps);
+    if (status == WEFT_OK) *path = found;
+    return status;
+}
+
+/* A file of a checkpoint that is not there is bad data, not a wrong path of the user's. */
+static enum weft_status of_checkpoint(enum weft_status status, struct weft_error *err)
+{
+    if (status != WEFT_E_NO_INPUT) return status;
+    if (err != NULL) err->status = WEFT_E_DATA;
+    return WEFT_E_DATA;
+}
+
+static enum weft_status read_manifest(struct weft_checkpoint *checkpoint, struct weft_error *err)
+{
+    struct weft_text path;
+    char *bytes = NULL;
+    size_t length = 0;
+    int64_t step = 0;
+    weft_text_init(&path);
+    weft_text_addf(&path, "%s/%s", checkpoint->path, WEFT_MANIFEST_NAME);
+    enum weft_status status =
+        weft_text_ok(&path)
+            ? weft_file_read(weft_text_chars(&path), most_manifest_bytes, &bytes, &length, err)
+            : weft_fail_memory(err, "a path");
+    status = of_checkpoint(status, err);
+    if (status == WEFT_OK)
+        status =
+            weft_manifest_parse(bytes, length, weft_text_chars(&path), &checkpoint->manifest, err);
+    if (status == WEFT_OK && weft_checkpoint_step_of(checkpoint->path, &step) &&
+        step != checkpoint->manifest->progress.step)
+        status = weft_fail(err, WEFT_E_DATA, "%s: is of step %" PRId64 ", not of its directory's",
+                           weft_text_chars(&path), checkpoint->manifest->progress.step);
+    free(bytes);
+    weft_text_finish(&path);
+    return status;
+}
+
+static enum weft_status open_file(struct weft_checkpoint *checkpoint, int32_t f,
+                                  struct weft_error *err)
+{
+    const struct weft_manifest_file *file = &checkpoint->manifest->files[f];
+    struct weft_text path;
+    weft_text_init(&path);
+    weft_text_addf(&path, "%s/%s", checkpoint->path, file->name);
+    enum weft_status status =
+        weft_text_ok(&path)
+            ? weft_safetensors_open(weft_text_chars(&path), &checkpoint->files[f], err)
+            : weft_fail_memory(err, "a path");
+    status = of_checkpoint(status, err);
+    if (status == WEFT_OK && checkpoint->files[f]->file_bytes != file->bytes)
+        status =
+            weft_fail(err, WEFT_E_DATA, "%s: has %" PRId64 " bytes, and the manifest says %" PRId64,
+                      weft_text_chars(&path), checkpoint->files[f]->file_bytes, file->bytes);
+    weft_text_finish(&path);
+    return status;
+}
+
+static enum weft_status open_all(struct weft_checkpoint *checkpoint, struct weft_error *err)
+{
+    struct stat about;
+    if (stat(checkpoint->path, &about) != 0)
+        return weft_fail(err, errno == EACCES ? WEFT_E_PERMISSION : WEFT_E_NO_INPUT,
+                         "%s: no such checkpoint: %s", checkpoint->path, strerror(errno));
+    WEFT_TRY(read_manifest(checkpoint, err));
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        WEFT_TRY(open_file(checkpoint, f, err));
+    return WEFT_OK;
+}
+
+enum weft_status weft_checkpoint_open(const char *path, struct weft_checkpoint **out,
+                                      struct weft_error *err)
+{
+    struct weft_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
+    if (checkpoint == NULL) return weft_fail_memory(err, path);
+    checkpoint->path = strdup(path);
+    /* Without the slash that a shell completes a directory with. */
+    for (size_t n = strlen(path); checkpoint->path != NULL && n > 1 && path[n - 1] == '/'; n--)
+        checkpoint->path[n - 1] = '\0';
+    enum weft_status status =
+        checkpoint->path != NULL ? open_all(checkpoint, err) : weft_fail_memory(err, path);
+    if (status != WEFT_OK) {
+        weft_checkpoint_close(checkpoint);
+        return status;
+    }
+    *out = checkpoint;
+    return WEFT_OK;
+}
+
+void weft_checkpoint_close(struct weft_checkpoint *checkpoint)
+{
+    if (checkpoint == NULL) return;
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        weft_safetensors_destroy(checkpoint->files[f]);
+    weft_manifest_destroy(checkpoint->manifest);
+    free(checkpoint->path);
+    free(checkpoint);
+}
+
+/* Comparing with a model */
+
+static void put_shape(const int64_t *dims, int32_t n_dims, struct weft_text *out)
+{
+    weft_text_add(out, "[");
+    for (int32_t d = 0; d < n_dims; d++)
+        weft_text_addf(out, "%s%" PRId64, d == 0 ? "" : ", ", dims[d]);
+    weft_text_add(out, "]");
+}
+
+static bool same_shape(const struct weft_safetensors_tensor *a, const struct weft_tensor *b)
+{
+    bool same = a->n_dims == b->n_dims;
+    for (int32_t d = 0; same && d < a->n_dims; d++)
+        same = a->dims[d] == b->dims[d];
+    return same;
+}
+
+/* Counts one more; says what it is while there is room. */
+static bool is_told(int32_t *n, struct weft_text *out)
+{
+    if (++*n > MOST_DIFFERENCES) return false;
+    weft_text_add(out, *n == 1 ? "" : "; ");
+    return true;
+}
+
+static void compare_entry(const struct weft_safetensors *file, const struct weft_layout *layout,
+                          const struct weft_layout_entry *entry, int32_t *n, struct weft_text *out)
+{
+    const struct weft_tensor *wanted = &layout->model->tensors[entry->tensor];
+    const struct weft_safetensors_tensor *found = weft_safetensors_find(file, entry->name);
+    if (found == NULL) {
+        if (is_told(n, out)) weft_text_addf(out, "%s is missing", entry->name);
+    } else if (!same_shape(found, wanted)) {
+        if (!is_told(n, out)) return;
+        weft_text_addf(out, "%s is ", entry->name);
+        put_shape(found->dims, found->n_dims, out);
+        weft_text_add(out, ", the model's ");
+        put_shape(wanted->dims, wanted->n_dims, out);
+    } else if (found->type != WEFT_TENSOR_F32) {
+        if (is_told(n, out))
+            weft_text_addf(out, "%s is of %s, not F32", entry->name,
+                           weft_tensor_type_name(found->type));
+    }
+}
+
+/* In linear time where nothing differs, which is when names stand in the layout's order. */
+static bool is_wanted(const struct weft_layout_file *file, int32_t i, const char *name)
+{
+    if (i < file->n_entries && strcmp(file->entries[i].name, name) == 0) return true;
+    for (int32_t e = 0; e < file->n_entries; e++) {
+        if (strcmp(file->entries[e].name, name) == 0) return true;
+    }
+    return false;
+}
+
+enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoint,
+                                         const struct weft_layout *layout, struct weft_error *err)
+{
+    struct weft_text text;
+    int32_t n = 0;
+    weft_text_init(&text);
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        const struct weft_layout_file *wanted = &layout->files[f];
+        const struct weft_safetensors *found = checkpoint->files[f];
+        for (int32_t e = 0; e < wanted->n_entries; e++)
+            compare_entry(found, layout, &wanted->entries[e], &n, &text);
+        for (int32_t t = 0; t < found->n_tensors && n <= MOST_DIFFERENCES; t++) {
+            if (!is_wanted(wanted, t, found->tensors[t].name) && is_told(&n, &text))
+                weft_text_addf(&text, "%s is not the model's", found->tensors[t].name);
+        }
+    }
+    enum weft_status status = WEFT_OK;
+    if (n > MOST_DIFFERENCES) weft_text_add(&text, "; and more");
+    if (n > 0)
+        status =
+            weft_fail(err, WEFT_E_DATA, "%s: is not a checkpoint of this model and optimizer: %s",
+                      checkpoint->path, weft_text_chars(&text));
+    weft_text_finish(&text);
+    return status;
+}
+
+/* Data */
+
+/* What lies at a byte, for messages. */
+static const char *tensor_at(const struct weft_safetensors *file, int64_t byte)
+{
+    int32_t low = 0, high = file->n_tensors;
+    if (byte < file->data_begin) return "the header";
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (file->tensors[middle].begin <= byte) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return file->n_tensors > 0 ? file->tensors[low].name : "no tensor";
+}
+
+static enum weft_status verify_chunk(const struct weft_checkpoint *checkpoint, int32_t f,
+                                     int64_t chunk, char *buffer, struct weft_error *err)
+{
+    const struct weft_manifest_file *known = &checkpoint->manifest->files[f];
+    const struct weft_safetensors *file = checkpoint->files[f];
+    int64_t begin = chunk * WEFT_CHECKPOINT_CHUNK_BYTES;
+    int64_t bytes = weft_checkpoint_chunk_bytes(known->bytes, chunk);
+    uint32_t crc = 0;
+    for (int64_t done = 0; done < bytes;) {
+        int64_t n = bytes - done < READ_BYTES ? bytes - done : READ_BYTES;
+        WEFT_TRY(weft_safetensors_read_bytes(file, begin + done, n, buffer, err));
+        crc = weft_crc32c(crc, buffer, (size_t)n);
+        done += n;
+    }
+    if (crc == known->crcs[chunk]) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: is damaged in chunk %" PRId64 " (bytes %" PRId64 " to %" PRId64
+                     ", %s and what follows): its CRC is %08" PRIx32 ", the manifest's %08" PRIx32
+                     ". To go on from an older checkpoint, move this directory away",
+                     file->path, chunk, begin, begin + bytes - 1, tensor_at(file, begin), crc,
+                     known->crcs[chunk]);
+}
+
+enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint, int64_t part,
+                                        int64_t parts, struct weft_error *err)
+{
+    enum weft_status status = WEFT_OK;
+    char *buffer = malloc(READ_BYTES);
+    if (buffer == NULL) return weft_fail_memory(err, "a chunk of a checkpoint");
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++) {
+        int64_t n = checkpoint->manifest->files[f].n_chunks;
+        for (int64_t c = part; c < n && status == WEFT_OK; c += parts)
+            status = verify_chunk(checkpoint, f, c, buffer, err);
+    }
+    free(buffer);
+    return status;
+}
+
+enum weft_status weft_checkpoint_read(const struct weft_checkpoint *checkpoint,
+                                      const struct weft_layout *layout, int32_t tensor,
+                                      enum weft_state state, int64_t first, int64_t count,
+                                      float *out, struct weft_error *err)
+{
+    int32_t f = 0;
+    const struct weft_layout_entry *entry = weft_layout_find(layout, tensor, state, &f);
+    const struct weft_safetensors_tensor *found =
+        entry == NULL ? NULL : weft_safetensors_find(checkpoint->files[f], entry->name);
+    if (found == NULL)
+        return weft_fail(err, WEFT_E_DATA, "%s: has no %s of tensor %s", checkpoint->path,
+                         state == WEFT_STATE_PARAMETER ? "values" : "moments",
+                         layout->model->tensors[tensor].name);
+    return weft_safetensors_read_f32(checkpoint->files[f], found, first, count, out, err);
+}

@@ -1,0 +1,49 @@
+/* A checkpoint is all that training goes on from: every tensor of the model and of its optimizer,
+ * whole and by name, and where training stood. Reading one trusts nothing in it: what is missing,
+ * damaged or of another model is WEFT_E_DATA with file, tensor and chunk. */
+#ifndef WEFT_RUNTIME_CHECKPOINT_CHECKPOINT_H
+#define WEFT_RUNTIME_CHECKPOINT_CHECKPOINT_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/checkpoint/layout.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/safetensors.h"
+
+struct weft_checkpoint {
+    char *path; /* ".../step-N" */
+    struct weft_manifest *manifest;
+    struct weft_safetensors *files[WEFT_CHECKPOINT_FILES]; /* as in the layout */
+};
+
+/* Path of the latest checkpoint of a directory (malloc'd, the caller frees), NULL when it has none.
+ * Whether that one is whole is found out by opening it: an older one is never taken instead. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_latest(const char *directory, char **path,
+                                                      struct weft_error *err);
+
+/* Manifest and headers, checked against each other; data are not read. WEFT_E_NO_INPUT when the
+ * directory is not there. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_open(const char *path, struct weft_checkpoint **out,
+                                                    struct weft_error *err);
+void weft_checkpoint_close(struct weft_checkpoint *checkpoint);
+
+/* WEFT_OK when it has exactly the tensors of the layout; else WEFT_E_DATA with the first five
+ * differences. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoint,
+                                                       const struct weft_layout *layout,
+                                                       struct weft_error *err);
+
+/* Reads every chunk c with c % parts == part and compares CRCs. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint,
+                                                      int64_t part, int64_t parts,
+                                                      struct weft_error *err);
+
+/* Elements [first, first + count) of a tensor of a model whose layout matches. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_read(const struct weft_checkpoint *checkpoint,
+                                                    const struct weft_layout *layout,
+                                                    int32_t tensor, enum weft_state state,
+                                                    int64_t first, int64_t count, float *out,
+                                                    struct weft_error *err);
+
+#endif

@@ -1,0 +1,232 @@
+/* flock is neither C nor POSIX. */
+#define _DEFAULT_SOURCE
+
+#include "runtime/checkpoint/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+static const char prefix[] = "step-";
+static const char temporary_mark[] = ".tmp-";
+
+/* The digits of "step-N..." and where they end; no sign, no leading zero. */
+static bool read_step(const char *name, int64_t *step, const char **end)
+{
+    size_t length = sizeof prefix - 1;
+    if (strncmp(name, prefix, length) != 0) return false;
+    const char *at = name + length;
+    int64_t value = 0;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (value > (INT64_MAX - 9) / 10 || (value == 0 && at > name + length)) return false;
+        value = value * 10 + (*at - '0');
+    }
+    if (at == name + length) return false;
+    *step = value;
+    *end = at;
+    return true;
+}
+
+bool weft_checkpoint_step_of(const char *path, int64_t *step)
+{
+    const char *slash = strrchr(path, '/'), *end = NULL;
+    int64_t value = 0;
+    if (!read_step(slash == NULL ? path : slash + 1, &value, &end) || *end != '\0') return false;
+    *step = value;
+    return true;
+}
+
+static bool is_temporary(const char *name)
+{
+    int64_t step = 0;
+    const char *end = NULL;
+    return read_step(name, &step, &end) &&
+           strncmp(end, temporary_mark, sizeof temporary_mark - 1) == 0;
+}
+
+void weft_checkpoint_path(const char *directory, int64_t step, struct weft_text *out)
+{
+    weft_text_addf(out, "%s/%s%" PRId64, directory, prefix, step);
+}
+
+void weft_checkpoint_temporary(const char *directory, int64_t step, int64_t attempt,
+                               struct weft_text *out)
+{
+    weft_text_addf(out, "%s/%s%" PRId64 "%s%" PRId64, directory, prefix, step, temporary_mark,
+                   attempt);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static enum weft_status append(int64_t **steps, int32_t *n, int64_t step, struct weft_error *err)
+{
+    if ((*n & (*n - 1)) == 0) { /* full: room doubles at powers of two */
+        size_t room = *n == 0 ? 1 : 2 * (size_t)*n;
+        int64_t *larger = realloc(*steps, room * sizeof **steps);
+        if (larger == NULL) return weft_fail_memory(err, "a list of checkpoints");
+        *steps = larger;
+    }
+    (*steps)[(*n)++] = step;
+    return WEFT_OK;
+}
+
+enum weft_status weft_checkpoint_scan(const char *directory, int64_t **steps, int32_t *n_steps,
+                                      struct weft_error *err)
+{
+    int64_t *found = NULL, step = 0;
+    int32_t n = 0;
+    enum weft_status status = WEFT_OK;
+    DIR *listing = opendir(directory);
+    if (listing == NULL && errno != ENOENT)
+        return weft_fail(err, errno == EACCES ? WEFT_E_PERMISSION : WEFT_E_IO,
+                         "%s: cannot be listed: %s", directory, strerror(errno));
+    while (listing != NULL && status == WEFT_OK) {
+        errno = 0;
+        const struct dirent *entry = readdir(listing);
+        if (entry == NULL) {
+            if (errno != 0)
+                status = weft_fail(err, WEFT_E_IO, "%s: cannot be listed: %s", directory,
+                                   strerror(errno));
+            break;
+        }
+        if (weft_checkpoint_step_of(entry->d_name, &step)) status = append(&found, &n, step, err);
+    }
+    if (listing != NULL) closedir(listing);
+    if (status != WEFT_OK) {
+        free(found);
+        return status;
+    }
+    if (n > 1) qsort(found, (size_t)n, sizeof *found, ascending);
+    *steps = found;
+    *n_steps = n;
+    return WEFT_OK;
+}
+
+/* Calls `visit` with the path of each entry of a directory that `wanted` accepts. */
+static void for_each(const char *directory, bool (*wanted)(const char *name),
+                     void (*visit)(const struct weft_sink *sink, const char *path),
+                     const struct weft_sink *sink)
+{
+    DIR *listing = opendir(directory);
+    if (listing == NULL) return;
+    const struct dirent *entry;
+    while ((entry = readdir(listing)) != NULL) {
+        struct weft_text path;
+        if (!wanted(entry->d_name)) continue;
+        weft_text_init(&path);
+        weft_text_addf(&path, "%s/%s", directory, entry->d_name);
+        if (weft_text_ok(&path)) visit(sink, weft_text_chars(&path));
+        weft_text_finish(&path);
+    }
+    closedir(listing);
+}
+
+static bool is_entry(const char *name)
+{
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static void remove_file(const struct weft_sink *sink, const char *path)
+{
+    sink->remove(sink->context, path);
+}
+
+void weft_checkpoint_remove(const struct weft_sink *sink, const char *path)
+{
+    for_each(path, is_entry, remove_file, sink);
+    int error = sink->remove_directory(sink->context, path);
+    if (error != 0 && error != ENOENT)
+        weft_log(WEFT_LOG_WARNING, "%s: cannot be removed: %s", path, strerror(error));
+}
+
+void weft_checkpoint_clear(const struct weft_sink *sink, const char *directory)
+{
+    for_each(directory, is_temporary, weft_checkpoint_remove, sink);
+}
+
+static void retire(const struct weft_sink *sink, const char *directory, int64_t step)
+{
+    struct weft_text from, to;
+    weft_text_init(&from);
+    weft_text_init(&to);
+    weft_checkpoint_path(directory, step, &from);
+    weft_checkpoint_temporary(directory, step, 0, &to);
+    if (weft_text_ok(&from) && weft_text_ok(&to)) {
+        int error = sink->rename(sink->context, weft_text_chars(&from), weft_text_chars(&to));
+        /* The new name must be the one that lasts before anything behind it goes. */
+        if (error == 0) error = sink->sync_directory(sink->context, directory);
+        if (error == 0) {
+            weft_checkpoint_remove(sink, weft_text_chars(&to));
+        } else {
+            weft_log(WEFT_LOG_WARNING, "%s: an old checkpoint cannot be removed: %s",
+                     weft_text_chars(&from), strerror(error));
+        }
+    }
+    weft_text_finish(&to);
+    weft_text_finish(&from);
+}
+
+void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory, int64_t keep,
+                            int64_t precious)
+{
+    int64_t *steps = NULL;
+    int32_t n = 0;
+    if (weft_checkpoint_scan(directory, &steps, &n, NULL) != WEFT_OK) return;
+    if (keep < 2) keep = 2;
+    for (int32_t i = 0; i + keep < n; i++) {
+        if (steps[i] != precious) retire(sink, directory, steps[i]);
+    }
+    free(steps);
+}
+
+enum weft_status weft_checkpoint_lock(const char *run_directory, int *fd, struct weft_error *err)
+{
+    static const int64_t patience_ns = INT64_C(3000000000), pause_ns = INT64_C(50000000);
+    int64_t until_ns = weft_clock_now_ns() + patience_ns;
+    struct weft_text path;
+    weft_text_init(&path);
+    weft_text_addf(&path, "%s/lock", run_directory);
+    enum weft_status status = weft_text_ok(&path) ? WEFT_OK : weft_fail_memory(err, "a path");
+    int lock = -1;
+    if (status == WEFT_OK) {
+        lock = open(weft_text_chars(&path), O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
+        if (lock < 0)
+            status = weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s",
+                               weft_text_chars(&path), strerror(errno));
+    }
+    while (status == WEFT_OK && flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EINTR) continue;
+        if (errno != EWOULDBLOCK) {
+            status = weft_fail(err, WEFT_E_IO, "%s: cannot be locked: %s", weft_text_chars(&path),
+                               strerror(errno));
+        } else if (weft_clock_now_ns() >= until_ns) {
+            status = weft_fail(err, WEFT_E_CREATE,
+                               "%s: another run is writing to this directory: wait until it has "
+                               "ended, or give another with --run",
+                               run_directory);
+        } else {
+            weft_clock_sleep_until_ns(weft_clock_now_ns() + pause_ns);
+        }
+    }
+    weft_text_finish(&path);
+    if (status != WEFT_OK) {
+        if (lock >= 0) close(lock);
+        return status;
+    }
+    *fd = lock;
+    return WEFT_OK;
+}

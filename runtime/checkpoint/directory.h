@@ -1,0 +1,45 @@
+/* The directory of a run's checkpoints holds one directory "step-N" for each that is committed, and
+ * "step-N.tmp-K" for what is being written or removed. There is no pointer file that could be torn:
+ * the latest is the highest N. */
+#ifndef WEFT_RUNTIME_CHECKPOINT_DIRECTORY_H
+#define WEFT_RUNTIME_CHECKPOINT_DIRECTORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "runtime/checkpoint/sink.h"
+
+/* N of a path that ends in "step-N"; false for every other name, temporary ones among them. */
+bool weft_checkpoint_step_of(const char *path, int64_t *step);
+
+/* Appends "directory/step-N" or "directory/step-N.tmp-K". */
+void weft_checkpoint_path(const char *directory, int64_t step, struct weft_text *out);
+void weft_checkpoint_temporary(const char *directory, int64_t step, int64_t attempt,
+                               struct weft_text *out);
+
+/* All N, ascending (malloc'd, the caller frees). None when the directory is not there. WEFT_E_IO,
+ * WEFT_E_PERMISSION. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_scan(const char *directory, int64_t **steps,
+                                                    int32_t *n_steps, struct weft_error *err);
+
+/* Removes temporary directories, that a save or a removal which was cut off has left. Only for who
+ * holds the run's lock. What cannot be removed stays; it is never mistaken for a checkpoint. */
+void weft_checkpoint_clear(const struct weft_sink *sink, const char *directory);
+
+/* Removes "path" with its plain files, and nothing below other directories. */
+void weft_checkpoint_remove(const struct weft_sink *sink, const char *path);
+
+/* Removes the oldest until `keep` (2 at least) are left, but never `precious` (negative: none).
+ * Each gets a temporary name first, so that none is ever seen half removed. */
+void weft_checkpoint_retain(const struct weft_sink *sink, const char *directory, int64_t keep,
+                            int64_t precious);
+
+/* Takes the lock of a run, for as long as the descriptor, and copies that processes inherit, are
+ * open. WEFT_E_CREATE when another run has it, after waiting for a moment in case that is one which
+ * is just ending. */
+WEFT_MUST_USE enum weft_status weft_checkpoint_lock(const char *run_directory, int *fd,
+                                                    struct weft_error *err);
+
+#endif

@@ -1,0 +1,195 @@
+#include "runtime/checkpoint/layout.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/json.h"
+#include "runtime/checkpoint/safetensors.h"
+
+enum { LENGTH_BYTES = 8, ELEMENT_BYTES = 4 };
+
+static const char *const file_names[WEFT_CHECKPOINT_FILES] = {"model.safetensors",
+                                                              "optimizer.safetensors"};
+
+static const char *const suffixes[WEFT_STATE_COUNT] = {
+#define STATE_ROW(name, text) [WEFT_STATE_##name] = text,
+    WEFT_STATE_MAP(STATE_ROW)
+#undef STATE_ROW
+};
+
+int64_t weft_checkpoint_chunks(int64_t bytes)
+{
+    return bytes / WEFT_CHECKPOINT_CHUNK_BYTES + (bytes % WEFT_CHECKPOINT_CHUNK_BYTES != 0);
+}
+
+int64_t weft_checkpoint_chunk_bytes(int64_t bytes, int64_t chunk)
+{
+    int64_t left = bytes - chunk * WEFT_CHECKPOINT_CHUNK_BYTES;
+    return left < WEFT_CHECKPOINT_CHUNK_BYTES ? left : WEFT_CHECKPOINT_CHUNK_BYTES;
+}
+
+static bool is_kept(const struct weft_tensor *tensor, int32_t state, int32_t n_moments)
+{
+    return state == WEFT_STATE_PARAMETER || (tensor->trainable && state <= n_moments);
+}
+
+/* What readers, this one among them, refuse is not written. */
+static enum weft_status check_name(const char *name, struct weft_error *err)
+{
+    bool readable = strlen(name) <= WEFT_SAFETENSORS_MOST_NAME_BYTES && strchr(name, '/') == NULL &&
+                    strchr(name, '\\') == NULL && strstr(name, "..") == NULL &&
+                    strcmp(name, "__metadata__") != 0;
+    for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++)
+        readable = readable && *at >= 0x20 && *at != 0x7F;
+    if (readable) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "tensor %.80s cannot be saved under its name: give its layer a name of at "
+                     "most 1000 bytes without slashes, \"..\" and control characters",
+                     name);
+}
+
+static enum weft_status add_entry(struct weft_layout *layout, int32_t tensor, int32_t state,
+                                  struct weft_error *err)
+{
+    int32_t which = state == WEFT_STATE_PARAMETER ? 0 : 1;
+    const struct weft_tensor *of = &layout->model->tensors[tensor];
+    struct weft_layout_file *file = &layout->files[which];
+    struct weft_layout_entry *entry = &file->entries[file->n_entries];
+    entry->name = weft_pool_format(&layout->pool, "%s%s", of->name, suffixes[state]);
+    if (entry->name == NULL) return weft_fail_memory(err, "names of a checkpoint");
+    WEFT_TRY(check_name(entry->name, err));
+    entry->tensor = tensor;
+    entry->state = (enum weft_state)state;
+    entry->begin = file->bytes;
+    if (!weft_checked_mul(of->elements, ELEMENT_BYTES, &entry->bytes) ||
+        !weft_checked_add(file->bytes, entry->bytes, &file->bytes))
+        return weft_fail(err, WEFT_E_DATA, "tensor %s is too large for a file", of->name);
+    layout->places[tensor * WEFT_STATE_COUNT + state] =
+        (struct weft_layout_place){which, file->n_entries++};
+    return WEFT_OK;
+}
+
+static void put_entry(struct weft_json_writer *writer, const struct weft_layout *layout,
+                      const struct weft_layout_entry *entry, int64_t data_begin)
+{
+    const struct weft_tensor *tensor = &layout->model->tensors[entry->tensor];
+    weft_json_key(writer, entry->name);
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "dtype", weft_tensor_type_name(WEFT_TENSOR_F32));
+    weft_json_key(writer, "shape");
+    weft_json_begin_array(writer);
+    for (int32_t d = 0; d < tensor->n_dims; d++)
+        weft_json_add_integer(writer, tensor->dims[d]);
+    weft_json_end_array(writer);
+    weft_json_key(writer, "data_offsets");
+    weft_json_begin_array(writer);
+    weft_json_add_integer(writer, entry->begin - data_begin);
+    weft_json_add_integer(writer, entry->begin - data_begin + entry->bytes);
+    weft_json_end_array(writer);
+    weft_json_end_object(writer);
+}
+
+static void put_json(const struct weft_layout *layout, int32_t file, struct weft_text *out)
+{
+    const struct weft_layout_file *at = &layout->files[file];
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    for (int32_t i = 0; i < at->n_entries; i++)
+        put_entry(&writer, layout, &at->entries[i], at->header_bytes);
+    weft_json_end_object(&writer);
+}
+
+/* Where the data begin is known when the header's length is; offsets in it do not depend on it. */
+static enum weft_status place_data(struct weft_layout *layout, int32_t file, struct weft_error *err)
+{
+    struct weft_layout_file *at = &layout->files[file];
+    struct weft_text text;
+    weft_text_init(&text);
+    put_json(layout, file, &text);
+    bool written = weft_text_ok(&text);
+    int64_t length = (int64_t)text.length;
+    weft_text_finish(&text);
+    if (!written) return weft_fail_memory(err, "a checkpoint's header");
+    if (!weft_checked_round_up(LENGTH_BYTES + length, WEFT_SAFETENSORS_ALIGN_BYTES,
+                               &at->header_bytes) ||
+        at->header_bytes > WEFT_SAFETENSORS_MOST_HEADER_BYTES ||
+        !weft_checked_add(at->bytes, at->header_bytes, &at->bytes) ||
+        weft_checkpoint_chunks(at->bytes) > INT32_MAX)
+        return weft_fail(err, WEFT_E_DATA, "the model has too many tensors for one file");
+    for (int32_t i = 0; i < at->n_entries; i++)
+        at->entries[i].begin += at->header_bytes;
+    at->n_chunks = (int32_t)weft_checkpoint_chunks(at->bytes);
+    return WEFT_OK;
+}
+
+static enum weft_status fill(struct weft_layout *layout, int32_t n_moments, struct weft_error *err)
+{
+    const struct weft_model *model = layout->model;
+    size_t n = (size_t)model->n_tensors * WEFT_STATE_COUNT;
+    layout->places = weft_pool_array(&layout->pool, n, sizeof *layout->places);
+    if (layout->places == NULL) return weft_fail_memory(err, "a checkpoint's layout");
+    for (size_t i = 0; i < n; i++)
+        layout->places[i] = (struct weft_layout_place){-1, 0};
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        layout->files[f].name = file_names[f];
+        layout->files[f].entries =
+            weft_pool_array(&layout->pool, n, sizeof(struct weft_layout_entry));
+        if (layout->files[f].entries == NULL) return weft_fail_memory(err, "a checkpoint's layout");
+    }
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        for (int32_t state = 0; state < WEFT_STATE_COUNT; state++) {
+            if (is_kept(&model->tensors[t], state, n_moments))
+                WEFT_TRY(add_entry(layout, t, state, err));
+        }
+    }
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        WEFT_TRY(place_data(layout, f, err));
+    return WEFT_OK;
+}
+
+enum weft_status weft_layout_create(const struct weft_model *model, int32_t n_moments,
+                                    struct weft_layout **out, struct weft_error *err)
+{
+    struct weft_layout *layout = calloc(1, sizeof *layout);
+    if (layout == NULL) return weft_fail_memory(err, "a checkpoint's layout");
+    layout->model = model;
+    enum weft_status status = fill(layout, n_moments, err);
+    if (status != WEFT_OK) {
+        weft_layout_destroy(layout);
+        return status;
+    }
+    *out = layout;
+    return WEFT_OK;
+}
+
+void weft_layout_destroy(struct weft_layout *layout)
+{
+    if (layout == NULL) return;
+    weft_pool_finish(&layout->pool);
+    free(layout);
+}
+
+const struct weft_layout_entry *weft_layout_find(const struct weft_layout *layout, int32_t tensor,
+                                                 enum weft_state state, int32_t *file)
+{
+    const struct weft_layout_place *place =
+        &layout->places[tensor * WEFT_STATE_COUNT + (int32_t)state];
+    if (place->file < 0) return NULL;
+    *file = place->file;
+    return &layout->files[place->file].entries[place->entry];
+}
+
+void weft_layout_header(const struct weft_layout *layout, int32_t file, struct weft_text *out)
+{
+    const struct weft_layout_file *at = &layout->files[file];
+    size_t begin = out->length;
+    uint64_t length = (uint64_t)(at->header_bytes - LENGTH_BYTES);
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        weft_text_append(out, &(char){(char)(length >> (8 * i) & 255)}, 1);
+    put_json(layout, file, out);
+    while (weft_text_ok(out) && out->length < begin + (size_t)at->header_bytes)
+        weft_text_append(out, " ", 1);
+}

@@ -1,0 +1,74 @@
+/* A layout says where every tensor of a model and of its optimizer stands in a checkpoint's files.
+ * It follows from the model alone: whole tensors by name, in the model's order, with no trace of
+ * units, blocks, policies or ranks. */
+#ifndef WEFT_RUNTIME_CHECKPOINT_LAYOUT_H
+#define WEFT_RUNTIME_CHECKPOINT_LAYOUT_H
+
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "spec/model.h"
+
+/* X(enumerator, behind the tensor's name in files). Everything is kept in f32. */
+#define WEFT_STATE_MAP(X)                                                                          \
+    X(PARAMETER, "")                                                                               \
+    X(MOMENT1, ".moment1")                                                                         \
+    X(MOMENT2, ".moment2")
+
+enum weft_state {
+#define WEFT_STATE_ENUMERATOR(name, text) WEFT_STATE_##name,
+    WEFT_STATE_MAP(WEFT_STATE_ENUMERATOR)
+#undef WEFT_STATE_ENUMERATOR
+        WEFT_STATE_COUNT
+};
+
+/* CRCs are of chunks of this many bytes; the last one of a file may be shorter. */
+#define WEFT_CHECKPOINT_CHUNK_BYTES (INT64_C(8) << 20)
+
+enum { WEFT_CHECKPOINT_FILES = 2 };
+
+struct weft_layout_entry {
+    const char *name; /* in the file */
+    int32_t tensor;   /* of the model */
+    enum weft_state state;
+    int64_t begin; /* bytes, in the file */
+    int64_t bytes;
+};
+
+struct weft_layout_file {
+    const char *name;     /* "model.safetensors": parameters; "optimizer.safetensors": moments */
+    int64_t header_bytes; /* before the first tensor, a multiple of 4096 */
+    int64_t bytes;
+    int32_t n_chunks;
+    int32_t n_entries;
+    struct weft_layout_entry *entries; /* by offset */
+};
+
+struct weft_layout {
+    struct weft_pool pool;
+    const struct weft_model *model; /* must outlive the layout */
+    struct weft_layout_file files[WEFT_CHECKPOINT_FILES];
+    struct weft_layout_place {
+        int32_t file, entry; /* file -1: not kept (moments of frozen tensors) */
+    } * places;              /* [n_tensors * WEFT_STATE_COUNT] */
+};
+
+/* For an optimizer of 0 to 2 moments. WEFT_E_DATA when a name cannot stand in a file. */
+WEFT_MUST_USE enum weft_status weft_layout_create(const struct weft_model *model, int32_t n_moments,
+                                                  struct weft_layout **out, struct weft_error *err);
+void weft_layout_destroy(struct weft_layout *layout);
+
+/* The place of a tensor's state; NULL where none is kept. */
+const struct weft_layout_entry *weft_layout_find(const struct weft_layout *layout, int32_t tensor,
+                                                 enum weft_state state, int32_t *file);
+
+/* Appends the first header_bytes of a file. */
+void weft_layout_header(const struct weft_layout *layout, int32_t file, struct weft_text *out);
+
+/* Chunks of a file of `bytes`, and the bytes of one of them. */
+int64_t weft_checkpoint_chunks(int64_t bytes);
+int64_t weft_checkpoint_chunk_bytes(int64_t bytes, int64_t chunk);
+
+#endif

@@ -1,0 +1,384 @@
+#include "runtime/checkpoint/manifest.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/version.h"
+#include "runtime/checkpoint/crc32c.h"
+
+static const char format_name[] = "weft checkpoint";
+/* The text's own CRC stands behind this, and nothing but the end behind that. */
+static const char seal_key[] = ",\n  \"crc32c\": ";
+enum { SEAL_BYTES = 64, SHOWN_BYTES = 200 };
+static const int64_t most = (INT64_C(1) << 53) - 1;
+
+/* Of the train section: what a step depends on beside model, data and batch. */
+static const char *const setting_names[] = {"steps",     "seq_len", "seed",      "precision",
+                                            "optimizer", "reduce",  "clip_norm", "lr_schedule"};
+enum { N_SETTINGS = sizeof setting_names / sizeof setting_names[0] };
+
+struct weft_hash weft_manifest_model_hash(const struct weft_layout *layout)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_layout_header(layout, 0, &text);
+    struct weft_hash hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    weft_text_finish(&text);
+    return hash;
+}
+
+static void pick_settings(const struct weft_json_value *root, struct weft_text *out)
+{
+    const struct weft_json_value *train = weft_json_member(root, "train");
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    for (int i = 0; i < N_SETTINGS; i++) {
+        const struct weft_json_value *value = weft_json_member(train, setting_names[i]);
+        if (value == NULL) continue;
+        weft_json_key(&writer, setting_names[i]);
+        weft_json_add_value(&writer, value);
+    }
+    weft_json_end_object(&writer);
+}
+
+enum weft_status weft_manifest_settings(const struct weft_config *config, struct weft_pool *pool,
+                                        const char **out, struct weft_error *err)
+{
+    struct weft_text text, picked;
+    struct weft_json *document = NULL;
+    weft_text_init(&text);
+    weft_text_init(&picked);
+    weft_config_write(config, &text);
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(&text)) status = weft_fail_memory(err, "settings");
+    if (status == WEFT_OK)
+        status =
+            weft_json_parse(weft_text_chars(&text), text.length, "resolved config", &document, err);
+    if (status == WEFT_OK) {
+        pick_settings(weft_json_root(document), &picked);
+        const char *copy =
+            weft_text_ok(&picked) ? weft_pool_string(pool, weft_text_chars(&picked)) : NULL;
+        if (copy == NULL) {
+            status = weft_fail_memory(err, "settings");
+        } else {
+            *out = copy;
+        }
+    }
+    weft_json_destroy(document);
+    weft_text_finish(&picked);
+    weft_text_finish(&text);
+    return status;
+}
+
+static void show(const struct weft_json_value *value, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    if (value == NULL) {
+        weft_text_add(out, "not given");
+    } else {
+        weft_json_add_value(&writer, value);
+    }
+}
+
+static int32_t compare_value(const char *path, const struct weft_json_value *now,
+                             const struct weft_json_value *before, struct weft_text *out)
+{
+    struct weft_text a, b;
+    weft_text_init(&a);
+    weft_text_init(&b);
+    show(now, &a);
+    show(before, &b);
+    int32_t differ = strcmp(weft_text_chars(&a), weft_text_chars(&b)) != 0;
+    if (differ != 0)
+        weft_text_addf(out, "%s%s: %.*s, was %.*s", out->length > 0 ? "\n" : "", path, SHOWN_BYTES,
+                       weft_text_chars(&a), SHOWN_BYTES, weft_text_chars(&b));
+    weft_text_finish(&b);
+    weft_text_finish(&a);
+    return differ;
+}
+
+static bool is_object(const struct weft_json_value *value)
+{
+    return value != NULL && weft_json_kind(value) == WEFT_JSON_OBJECT;
+}
+
+/* Settings are at most one object deep. Keys that only the older one has are of an older version:
+ * they cannot be set any more, and their absence changes nothing that can be named. */
+static int32_t compare_members(const struct weft_json_value *now,
+                               const struct weft_json_value *before, struct weft_text *out)
+{
+    int32_t n = 0;
+    const struct weft_json_value *at = weft_json_first(now);
+    for (; at != NULL; at = weft_json_next(at)) {
+        const char *name = weft_json_name(at);
+        const struct weft_json_value *other = weft_json_member(before, name);
+        char path[SHOWN_BYTES];
+        if (!is_object(at) || !is_object(other)) {
+            n += compare_value(name, at, other, out);
+            continue;
+        }
+        const struct weft_json_value *inner = weft_json_first(at);
+        for (; inner != NULL; inner = weft_json_next(inner)) {
+            snprintf(path, sizeof path, "%s.%s", name, weft_json_name(inner));
+            n += compare_value(path, inner, weft_json_member(other, weft_json_name(inner)), out);
+        }
+    }
+    return n;
+}
+
+int32_t weft_manifest_compare(const char *settings, const char *before, struct weft_text *out)
+{
+    struct weft_json *a = NULL, *b = NULL;
+    int32_t n = 0;
+    if (weft_json_parse(settings, strlen(settings), "settings", &a, NULL) == WEFT_OK &&
+        weft_json_parse(before, strlen(before), "settings", &b, NULL) == WEFT_OK)
+        n = compare_members(weft_json_root(a), weft_json_root(b), out);
+    weft_json_destroy(b);
+    weft_json_destroy(a);
+    return n;
+}
+
+/* Writing */
+
+static void put_hash(struct weft_json_writer *writer, const char *name, struct weft_hash hash)
+{
+    char text[WEFT_HASH_TEXT_BYTES];
+    weft_json_put_string(writer, name, weft_hash_show(hash, text));
+}
+
+static void put_progress(struct weft_json_writer *writer, const struct weft_progress *progress)
+{
+    weft_json_put_integer(writer, "step", progress->step);
+    weft_json_put_integer(writer, "updates", progress->updates);
+    weft_json_put_integer(writer, "tokens", progress->tokens);
+    weft_json_put_integer(writer, "samples", progress->samples);
+    weft_json_put_number(writer, "loss_scale", progress->loss_scale);
+    weft_json_put_integer(writer, "good_steps", progress->good_steps);
+    put_hash(writer, "data", progress->data);
+}
+
+static void put_settings(struct weft_json_writer *writer, const char *settings)
+{
+    struct weft_json *document = NULL;
+    if (weft_json_parse(settings, strlen(settings), "settings", &document, NULL) != WEFT_OK) {
+        writer->text->failed = true;
+        return;
+    }
+    weft_json_key(writer, "settings");
+    weft_json_add_value(writer, weft_json_root(document));
+    weft_json_destroy(document);
+}
+
+static void put_file(struct weft_json_writer *writer, const struct weft_manifest_file *file)
+{
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "name", file->name);
+    weft_json_put_integer(writer, "bytes", file->bytes);
+    weft_json_put_integer(writer, "chunk_bytes", WEFT_CHECKPOINT_CHUNK_BYTES);
+    weft_json_key(writer, "crc32c");
+    weft_json_begin_array(writer);
+    for (int64_t i = 0; i < file->n_chunks; i++)
+        weft_json_add_integer(writer, file->crcs[i]);
+    weft_json_end_array(writer);
+    weft_json_end_object(writer);
+}
+
+static int seal(uint32_t crc, char out[SEAL_BYTES])
+{
+    return snprintf(out, SEAL_BYTES, "%s%" PRIu32 "\n}\n", seal_key, crc);
+}
+
+void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    char end[SEAL_BYTES];
+    size_t begin = out->length;
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "format", format_name);
+    weft_json_put_integer(&writer, "version", WEFT_MANIFEST_VERSION);
+    weft_json_put_string(&writer, "program", WEFT_VERSION);
+    put_progress(&writer, &manifest->progress);
+    put_hash(&writer, "model", manifest->model);
+    weft_json_put_string(&writer, "kernels", manifest->kernels);
+    put_settings(&writer, manifest->settings);
+    weft_json_key(&writer, "files");
+    weft_json_begin_array(&writer);
+    for (int32_t i = 0; i < manifest->n_files; i++)
+        put_file(&writer, &manifest->files[i]);
+    weft_json_end_array(&writer);
+    if (!weft_text_ok(out)) return;
+    seal(weft_crc32c(0, out->data + begin, out->length - begin), end);
+    weft_text_add(out, end);
+}
+
+/* Reading */
+
+/* The text must end with its CRC, exactly as it is written. */
+static enum weft_status check_seal(const char *bytes, size_t length, const char *path,
+                                   struct weft_error *err)
+{
+    size_t key = strlen(seal_key), at = length;
+    while (at > 0 && (length - at < key || memcmp(bytes + at, seal_key, key) != 0))
+        at--;
+    char end[SEAL_BYTES];
+    int n = seal(weft_crc32c(0, bytes, at), end);
+    if (at > 0 && length - at == (size_t)n && memcmp(bytes + at, end, (size_t)n) == 0)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: is damaged: its text does not have the CRC that stands at its end", path);
+}
+
+static enum weft_status read_hash(const struct weft_json_value *root, const char *path,
+                                  const char *name, struct weft_hash *out, struct weft_error *err)
+{
+    const char *text = NULL;
+    WEFT_TRY(weft_json_need_string(root, path, name, &text, err));
+    if (weft_hash_read(text, out)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: the member \"%s\" is no hash", path, name);
+}
+
+static enum weft_status read_progress(const struct weft_json_value *root, const char *path,
+                                      struct weft_progress *out, struct weft_error *err)
+{
+    WEFT_TRY(weft_json_need_integer(root, path, "step", 0, most, &out->step, err));
+    WEFT_TRY(weft_json_need_integer(root, path, "updates", 0, out->step, &out->updates, err));
+    WEFT_TRY(weft_json_need_integer(root, path, "tokens", 0, most, &out->tokens, err));
+    WEFT_TRY(weft_json_need_integer(root, path, "samples", 0, most, &out->samples, err));
+    WEFT_TRY(weft_json_need_integer(root, path, "good_steps", 0, most, &out->good_steps, err));
+    if (!weft_json_number(weft_json_member(root, "loss_scale"), &out->loss_scale) ||
+        !(out->loss_scale > 0))
+        return weft_fail(err, WEFT_E_DATA, "%s: the member \"loss_scale\" is no positive number",
+                         path);
+    return read_hash(root, path, "data", &out->data, err);
+}
+
+static enum weft_status read_crcs(const struct weft_json_value *list, const char *where,
+                                  struct weft_manifest *manifest, struct weft_manifest_file *out,
+                                  struct weft_error *err)
+{
+    out->n_chunks = weft_checkpoint_chunks(out->bytes);
+    if (weft_json_count(list) != (size_t)out->n_chunks)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: %" PRId64 " bytes are %" PRId64 " chunks, and there are %zu CRCs",
+                         where, out->bytes, out->n_chunks, weft_json_count(list));
+    out->crcs = weft_pool_array(&manifest->pool, (size_t)out->n_chunks, sizeof *out->crcs);
+    if (out->crcs == NULL) return weft_fail_memory(err, where);
+    const struct weft_json_value *at = weft_json_first(list);
+    for (int64_t i = 0; i < out->n_chunks; i++, at = weft_json_next(at)) {
+        int64_t crc = 0;
+        if (!weft_json_integer(at, &crc) || crc < 0 || crc > UINT32_MAX)
+            return weft_fail(err, WEFT_E_DATA, "%s: a CRC is an integer below 2^32", where);
+        out->crcs[i] = (uint32_t)crc;
+    }
+    return WEFT_OK;
+}
+
+/* Names are those that this version writes, so none can lead out of the directory. */
+static enum weft_status read_file(const struct weft_json_value *value, const char *path,
+                                  struct weft_manifest *manifest, struct weft_error *err)
+{
+    static const char *const names[WEFT_CHECKPOINT_FILES] = {"model.safetensors",
+                                                             "optimizer.safetensors"};
+    const char *name = NULL;
+    const struct weft_json_value *crcs = NULL;
+    int64_t chunk_bytes = 0;
+    int32_t i = manifest->n_files;
+    WEFT_TRY(weft_json_need_string(value, path, "name", &name, err));
+    if (i == WEFT_CHECKPOINT_FILES || strcmp(name, names[i]) != 0)
+        return weft_fail(err, WEFT_E_DATA, "%s: a file of another name than %s, then %s", path,
+                         names[0], names[1]);
+    struct weft_manifest_file *out = &manifest->files[i];
+    out->name = names[i];
+    WEFT_TRY(weft_json_need_integer(value, path, "bytes", 8, most, &out->bytes, err));
+    WEFT_TRY(weft_json_need_integer(value, path, "chunk_bytes", WEFT_CHECKPOINT_CHUNK_BYTES,
+                                    WEFT_CHECKPOINT_CHUNK_BYTES, &chunk_bytes, err));
+    WEFT_TRY(weft_json_need(value, path, "crc32c", WEFT_JSON_ARRAY, &crcs, err));
+    WEFT_TRY(read_crcs(crcs, path, manifest, out, err));
+    manifest->n_files++;
+    return WEFT_OK;
+}
+
+static enum weft_status keep_text(struct weft_manifest *manifest, const char *text,
+                                  const char **out, struct weft_error *err)
+{
+    *out = weft_pool_string(&manifest->pool, text);
+    return *out != NULL ? WEFT_OK : weft_fail_memory(err, "a manifest");
+}
+
+static enum weft_status read_settings(const struct weft_json_value *root, const char *path,
+                                      struct weft_manifest *out, struct weft_error *err)
+{
+    const struct weft_json_value *settings = NULL;
+    const char *kernels = NULL;
+    struct weft_text text;
+    WEFT_TRY(weft_json_need_string(root, path, "kernels", &kernels, err));
+    WEFT_TRY(keep_text(out, kernels, &out->kernels, err));
+    WEFT_TRY(weft_json_need(root, path, "settings", WEFT_JSON_OBJECT, &settings, err));
+    weft_text_init(&text);
+    show(settings, &text);
+    enum weft_status status = weft_text_ok(&text)
+                                  ? keep_text(out, weft_text_chars(&text), &out->settings, err)
+                                  : weft_fail_memory(err, path);
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status read_all(const struct weft_json_value *root, const char *path,
+                                 struct weft_manifest *out, struct weft_error *err)
+{
+    const char *format = NULL;
+    const struct weft_json_value *files = NULL;
+    int64_t version = 0;
+    WEFT_TRY(weft_json_need_string(root, path, "format", &format, err));
+    if (strcmp(format, format_name) != 0)
+        return weft_fail(err, WEFT_E_DATA, "%s: is not the manifest of a checkpoint", path);
+    WEFT_TRY(weft_json_need_integer(root, path, "version", 1, most, &version, err));
+    if (version > WEFT_MANIFEST_VERSION)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: has format version %" PRId64 ", and this program reads up to %d: use "
+                         "the one that wrote it, or a newer one",
+                         path, version, WEFT_MANIFEST_VERSION);
+    WEFT_TRY(read_progress(root, path, &out->progress, err));
+    WEFT_TRY(read_hash(root, path, "model", &out->model, err));
+    WEFT_TRY(read_settings(root, path, out, err));
+    WEFT_TRY(weft_json_need(root, path, "files", WEFT_JSON_ARRAY, &files, err));
+    const struct weft_json_value *at = weft_json_first(files);
+    for (; at != NULL; at = weft_json_next(at))
+        WEFT_TRY(read_file(at, path, out, err));
+    if (out->n_files == WEFT_CHECKPOINT_FILES) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: lists %d files, not %d", path, out->n_files,
+                     WEFT_CHECKPOINT_FILES);
+}
+
+enum weft_status weft_manifest_parse(const char *bytes, size_t length, const char *path,
+                                     struct weft_manifest **out, struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    WEFT_TRY(check_seal(bytes, length, path, err));
+    WEFT_TRY(weft_json_parse(bytes, length, path, &document, err));
+    struct weft_manifest *manifest = calloc(1, sizeof *manifest);
+    enum weft_status status = manifest != NULL
+                                  ? read_all(weft_json_root(document), path, manifest, err)
+                                  : weft_fail_memory(err, path);
+    weft_json_destroy(document);
+    if (status != WEFT_OK) {
+        weft_manifest_destroy(manifest);
+        return status;
+    }
+    *out = manifest;
+    return WEFT_OK;
+}
+
+void weft_manifest_destroy(struct weft_manifest *manifest)
+{
+    if (manifest == NULL) return;
+    weft_pool_finish(&manifest->pool);
+    free(manifest);
+}

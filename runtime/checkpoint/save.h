@@ -1,0 +1,57 @@
+/* Saving is collective: every rank writes what it owns into the same files, and the checkpoint is
+ * there when all ranks have synced and rank 0 has renamed its directory; before, it is not. The
+ * order of calls and what they protect from is in save.c. */
+#ifndef WEFT_RUNTIME_CHECKPOINT_SAVE_H
+#define WEFT_RUNTIME_CHECKPOINT_SAVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/checkpoint/layout.h"
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/checkpoint/sink.h"
+#include "runtime/comm/comm.h"
+
+/* Elements of one tensor, side by side in memory. */
+struct weft_save_piece {
+    int32_t tensor; /* of the model */
+    enum weft_state state;
+    int64_t first, count;
+    const float *values;
+};
+
+/* All that this rank owns. Over all ranks every element of every entry of the layout comes once. */
+struct weft_save_source {
+    void *context;
+    void (*rewind)(void *context);
+    bool (*next)(void *context, struct weft_save_piece *out); /* false at the end */
+};
+
+struct weft_saver_options {
+    const struct weft_layout *layout;
+    struct weft_comm *comm;
+    const struct weft_sink *sink;
+    const char *directory; /* of all checkpoints; made when it is missing */
+    int64_t keep;          /* checkpoints that stay, 2 at least */
+    int64_t precious;      /* step that stays anyway until a newer one was read back; -1: none */
+    const char *settings, *kernels; /* for manifests */
+};
+
+struct weft_saver;
+
+/* All options must outlive the saver. Allocates everything that a save needs. */
+WEFT_MUST_USE enum weft_status weft_saver_create(const struct weft_saver_options *options,
+                                                 struct weft_saver **out, struct weft_error *err);
+void weft_saver_destroy(struct weft_saver *saver);
+
+/* Collective. WEFT_OK on all ranks: the checkpoint of progress->step is committed. Else it is not
+ * there, earlier ones are, nothing of it is left if that can be helped, and status and text are
+ * the same on all ranks; after WEFT_E_LOST and WEFT_E_HANG no collective call makes sense any more.
+ * A sync that fails loses what was written, so everything is written once more, to new files. */
+WEFT_MUST_USE enum weft_status weft_saver_save(struct weft_saver *saver,
+                                               const struct weft_progress *progress,
+                                               const struct weft_save_source *source,
+                                               struct weft_error *err);
+
+#endif

@@ -1,0 +1,147 @@
+#include "runtime/checkpoint/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static int result(int returned)
+{
+    return returned == 0 ? 0 : errno;
+}
+
+static int make_directory(void *context, const char *path)
+{
+    (void)context;
+    return result(mkdir(path, 0777));
+}
+
+static int open_with(const char *path, int flags, int *fd)
+{
+    int opened;
+    do {
+        opened = open(path, flags | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0666);
+    } while (opened < 0 && errno == EINTR);
+    if (opened < 0) return errno;
+    *fd = opened;
+    return 0;
+}
+
+static int create(void *context, const char *path, int *fd)
+{
+    (void)context;
+    return open_with(path, O_CREAT | O_EXCL, fd);
+}
+
+static int open_existing(void *context, const char *path, int *fd)
+{
+    (void)context;
+    return open_with(path, 0, fd);
+}
+
+/* Where the file system cannot promise room, the length alone is set. */
+static int reserve(void *context, int fd, int64_t bytes)
+{
+    (void)context;
+    int error;
+    do {
+        error = bytes == 0 ? 0 : posix_fallocate(fd, 0, (off_t)bytes);
+    } while (error == EINTR);
+    if (error == EINVAL || error == EOPNOTSUPP || error == ENODEV)
+        error = result(ftruncate(fd, (off_t)bytes));
+    return error;
+}
+
+static int write_some(void *context, int fd, const void *bytes, size_t length, int64_t offset,
+                      size_t *written)
+{
+    (void)context;
+    ssize_t n = pwrite(fd, bytes, length, (off_t)offset);
+    if (n < 0) return errno;
+    *written = (size_t)n;
+    return 0;
+}
+
+static int sync_file(void *context, int fd)
+{
+    (void)context;
+    return result(fsync(fd));
+}
+
+/* Linux has let go of the descriptor also when close is interrupted. */
+static int close_file(void *context, int fd)
+{
+    (void)context;
+    return close(fd) == 0 || errno == EINTR ? 0 : errno;
+}
+
+static int rename_path(void *context, const char *from, const char *to)
+{
+    (void)context;
+    return result(rename(from, to));
+}
+
+static int sync_directory(void *context, const char *path)
+{
+    (void)context;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return errno;
+    int error = result(fsync(fd));
+    close(fd);
+    return error == EINVAL ? 0 : error; /* file systems that have nothing to sync there */
+}
+
+static int remove_file(void *context, const char *path)
+{
+    (void)context;
+    return result(unlink(path));
+}
+
+static int remove_directory(void *context, const char *path)
+{
+    (void)context;
+    return result(rmdir(path));
+}
+
+static int free_bytes(void *context, const char *path, int64_t *bytes)
+{
+    (void)context;
+    struct statvfs about;
+    if (statvfs(path, &about) != 0) return errno;
+    *bytes = (int64_t)(about.f_bavail * (uint64_t)about.f_frsize);
+    return 0;
+}
+
+const struct weft_sink weft_sink_system = {
+    .make_directory = make_directory,
+    .create = create,
+    .open = open_existing,
+    .reserve = reserve,
+    .write = write_some,
+    .sync = sync_file,
+    .close = close_file,
+    .rename = rename_path,
+    .sync_directory = sync_directory,
+    .remove = remove_file,
+    .remove_directory = remove_directory,
+    .free_bytes = free_bytes,
+};
+
+int weft_sink_write(const struct weft_sink *sink, int fd, const void *bytes, size_t length,
+                    int64_t offset)
+{
+    const char *at = bytes;
+    while (length > 0) {
+        size_t written = 0;
+        int error = sink->write(sink->context, fd, at, length, offset, &written);
+        if (error == EINTR) continue;
+        if (error != 0) return error;
+        if (written == 0) return ENOSPC;
+        at += written;
+        offset += (int64_t)written;
+        length -= written;
+    }
+    return 0;
+}

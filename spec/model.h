@@ -62,6 +62,20 @@ struct weft_tensor {
     bool trainable; /* false when its layer is frozen */
 };
 
+/* X(enumerator, behind the tensor's name in files). What is kept of a tensor from step to step, in
+ * f32; how many moments there are is the optimizer's. */
+#define WEFT_STATE_MAP(X)                                                                          \
+    X(PARAMETER, "")                                                                               \
+    X(MOMENT1, ".moment1")                                                                         \
+    X(MOMENT2, ".moment2")
+
+enum weft_state {
+#define WEFT_STATE_ENUMERATOR(name, text) WEFT_STATE_##name,
+    WEFT_STATE_MAP(WEFT_STATE_ENUMERATOR)
+#undef WEFT_STATE_ENUMERATOR
+        WEFT_STATE_COUNT
+};
+
 struct weft_layer {
     const char *name; /* "h.3" */
     enum weft_layer_type type;

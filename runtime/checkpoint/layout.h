@@ -11,19 +11,6 @@
 #include "base/text.h"
 #include "spec/model.h"
 
-/* X(enumerator, behind the tensor's name in files). Everything is kept in f32. */
-#define WEFT_STATE_MAP(X)                                                                          \
-    X(PARAMETER, "")                                                                               \
-    X(MOMENT1, ".moment1")                                                                         \
-    X(MOMENT2, ".moment2")
-
-enum weft_state {
-#define WEFT_STATE_ENUMERATOR(name, text) WEFT_STATE_##name,
-    WEFT_STATE_MAP(WEFT_STATE_ENUMERATOR)
-#undef WEFT_STATE_ENUMERATOR
-        WEFT_STATE_COUNT
-};
-
 /* CRCs are of chunks of this many bytes; the last one of a file may be shorter. */
 #define WEFT_CHECKPOINT_CHUNK_BYTES (INT64_C(8) << 20)
 

@@ -2,10 +2,12 @@
 
 #include "base/rng.h"
 #include "runtime/exec/parts.h"
+#include "runtime/exec/state.h"
 
 static void fill_piece(const struct weft_tensor *tensor, uint64_t seed,
-                       const struct weft_piece *piece, float *out)
+                       const struct weft_state_piece *piece)
 {
+    float *out = piece->values;
     uint64_t stream = weft_hash_string(tensor->name);
     switch (tensor->init) {
     case WEFT_INIT_ZERO:
@@ -17,7 +19,7 @@ static void fill_piece(const struct weft_tensor *tensor, uint64_t seed,
         return;
     case WEFT_INIT_NORMAL:
         for (int64_t i = 0; i < piece->count; i++) {
-            uint64_t element = (uint64_t)(piece->tensor_begin + i);
+            uint64_t element = (uint64_t)(piece->first + i);
             out[i] = (float)(weft_rng_normal(seed, stream, element) * tensor->init_std);
         }
         return;
@@ -26,29 +28,15 @@ static void fill_piece(const struct weft_tensor *tensor, uint64_t seed,
     }
 }
 
-/* Zeroes gaps and padding along the way. Under zero1 only this rank's slices get values: the first
- * gather brings the others. */
-static void fill_unit(struct weft_exec *exec, const struct exec_unit *unit, uint64_t seed)
-{
-    const struct weft_tensor *tensors = exec->options.config->model->tensors;
-    memset(unit->parameters, 0, (size_t)unit->parameter_elements * sizeof(float));
-    for (int64_t i = 0; i < unit->n_updated; i++) {
-        const struct weft_piece *piece = &unit->updated[i];
-        fill_piece(&tensors[piece->tensor], seed, piece,
-                   unit->parameters + exec_parameter_at(unit, piece));
-    }
-    if (!unit->trainable) return;
-    if (unit->moment1) memset(unit->moment1, 0, (size_t)unit->state_elements * sizeof(float));
-    if (unit->moment2) memset(unit->moment2, 0, (size_t)unit->state_elements * sizeof(float));
-}
-
+/* Under zero1 only this rank's slices get values: the first gather brings the others. */
 enum weft_status weft_exec_initialise(struct weft_exec *exec, uint64_t seed, struct weft_error *err)
 {
-    for (int32_t u = 0; u < exec->options.program->n_units; u++)
-        fill_unit(exec, &exec->units[u], seed);
-    memset(exec->record, 0, WEFT_AGREE_BYTES);
-    memset(exec->record_sum, 0, WEFT_AGREE_BYTES);
-    exec->pending.valid = false;
-    /* No rank gathers what another has not yet written. */
-    return weft_comm_exchange(exec->options.comm, NULL, 0, NULL, err);
+    const struct weft_tensor *tensors = exec->options.config->model->tensors;
+    struct weft_state_cursor cursor = {.held = true};
+    struct weft_state_piece piece;
+    weft_exec_state_clear(exec);
+    while (weft_exec_state_next(exec, &cursor, &piece)) {
+        if (piece.state == WEFT_STATE_PARAMETER) fill_piece(&tensors[piece.tensor], seed, &piece);
+    }
+    return weft_exec_state_filled(exec, err);
 }

@@ -1,0 +1,42 @@
+/* State is what a run goes on from: parameters (their fp32 values) and the optimizer's moments.
+ * Here it is reached in place, piece by piece of whole tensors, between a settle and the next step:
+ * then nothing waits to be applied, and a step that follows is as a first one. */
+#ifndef WEFT_RUNTIME_EXEC_STATE_H
+#define WEFT_RUNTIME_EXEC_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/exec/exec.h"
+#include "spec/model.h"
+
+struct weft_state_piece {
+    int32_t tensor; /* of the model */
+    enum weft_state state;
+    int64_t first, count; /* elements of the tensor */
+    float *values;
+};
+
+/* Zeroed but for `held`: false walks what this rank owns, so that over all ranks every element
+ * comes once; true walks everything that has to be filled here, copies that other ranks have too
+ * included. */
+struct weft_state_cursor {
+    bool held;
+    int32_t unit, state;
+    int64_t piece;
+};
+
+/* False at the end. */
+bool weft_exec_state_next(const struct weft_exec *exec, struct weft_state_cursor *cursor,
+                          struct weft_state_piece *out);
+
+/* Zeroes all of it, gaps and padding too. To be followed by filling every held piece, and then by
+ * weft_exec_state_filled. */
+void weft_exec_state_clear(struct weft_exec *exec);
+
+/* Collective: all ranks have filled theirs, and training may begin. */
+WEFT_MUST_USE enum weft_status weft_exec_state_filled(struct weft_exec *exec,
+                                                      struct weft_error *err);
+
+#endif

@@ -55,7 +55,7 @@ struct extent {
  * stands at its slot's start, so that its slot is clear. */
 static void find_extents(const struct weft_program *program, struct extent *extents)
 {
-    int32_t first_open = 0; /* channel instructions before this are awaited */
+    int32_t open[WEFT_LANES] = {0}; /* instructions of the lane before this are awaited */
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         bool computes = weft_op_stream(at->op) == WEFT_STREAM_COMPUTE;
@@ -65,10 +65,10 @@ static void find_extents(const struct weft_program *program, struct extent *exte
             int32_t awaited = program->dependencies[at->first_dependency + d];
             bool channel = weft_op_stream(program->instructions[awaited].op) == WEFT_STREAM_CHANNEL;
             if (!channel) continue;
-            for (; first_open <= awaited; first_open++) {
-                enum weft_op op = program->instructions[first_open].op;
-                if (weft_op_stream(op) == WEFT_STREAM_COMPUTE) continue;
-                extents[first_open].last = at->op == WEFT_OP_MARK ? at->slot - 1 : at->slot;
+            int lane = weft_program_lane(program, awaited);
+            for (; open[lane] <= awaited; open[lane]++) {
+                if (weft_program_lane(program, open[lane]) != lane) continue;
+                extents[open[lane]].last = at->op == WEFT_OP_MARK ? at->slot - 1 : at->slot;
             }
         }
     }

@@ -14,11 +14,11 @@ struct emitter {
     struct weft_lowering *lowering;
     bool counting;
     int32_t n_instructions, n_dependencies, n_operands;
-    int32_t *marks;    /* by slot: its MARK */
-    int32_t *due;      /* by slot: last placement due by then, or -1 */
-    int32_t *blocking; /* by slot: last blocking gather launched in it, or -1 */
-    int32_t blocked;   /* instruction that this slot's layer waits for, or -1 */
-    int32_t *issued;   /* by placement: its instruction */
+    int32_t *marks;              /* by slot: its MARK */
+    int32_t *due[WEFT_CHANNELS]; /* by slot: last placement due by then, or -1 */
+    int32_t *blocking;           /* by slot: last blocking gather launched in it, or -1 */
+    int32_t blocked;             /* instruction that this slot's layer waits for, or -1 */
+    int32_t *issued;             /* by placement: its instruction */
 };
 
 /* Begins an instruction; what follows is added to it. Returns its index. */
@@ -271,22 +271,39 @@ static void emit_compute(struct emitter *e, int32_t slot)
     }
 }
 
+/* The first placement from `from` on that is on the channel; n_placements when none is. */
+static int32_t next_on_channel(const struct weft_plan *plan, int32_t channel, int32_t from)
+{
+    while (from < plan->n_placements &&
+           plan->problem->items[plan->placements[from].item].channel != channel)
+        from++;
+    return from;
+}
+
 static void emit(struct emitter *e)
 {
     const struct weft_plan *plan = e->lowering->plan;
-    int32_t next = 0;     /* placement to be issued */
-    int32_t awaited = -1; /* last placement that compute has waited for */
+    int32_t next[WEFT_CHANNELS];    /* placement to be issued */
+    int32_t awaited[WEFT_CHANNELS]; /* last placement that compute has waited for */
+    for (int32_t c = 0; c < plan->problem->n_channels; c++) {
+        next[c] = next_on_channel(plan, c, 0);
+        awaited[c] = -1;
+    }
     for (int32_t s = 0; s < plan->problem->n_slots; s++) {
         e->marks[s] = begin(e, WEFT_OP_MARK, s, -1, -1, 0);
-        if (e->due[s] > awaited) {
-            awaited = e->due[s];
-            wait_for(e, e->issued[awaited]);
+        for (int32_t c = 0; c < plan->problem->n_channels; c++) {
+            if (e->due[c][s] <= awaited[c]) continue;
+            awaited[c] = e->due[c][s];
+            wait_for(e, e->issued[awaited[c]]);
         }
-        /* The channel runs in issue order, so a block waits here for all ahead of it. */
-        for (; next < plan->n_placements && plan->placements[next].launch <= s; next++)
-            emit_collective(e, next);
+        /* A channel runs in issue order, so a block waits here for all ahead of it. */
+        for (int32_t c = 0; c < plan->problem->n_channels; c++) {
+            for (; next[c] < plan->n_placements && plan->placements[next[c]].launch <= s;
+                 next[c] = next_on_channel(plan, c, next[c] + 1))
+                emit_collective(e, next[c]);
+        }
         e->blocked = e->blocking[s] < 0 ? -1 : e->issued[e->blocking[s]];
-        if (e->blocking[s] > awaited) awaited = e->blocking[s];
+        if (e->blocking[s] > awaited[0]) awaited[0] = e->blocking[s];
         emit_compute(e, s);
     }
 }
@@ -354,6 +371,8 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
     int32_t n_layers = inputs->model->n_layers;
     lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
     program->n_slots = plan->problem->n_slots;
+    program->n_channels = plan->problem->n_channels;
+    program->rates = weft_problem_lanes(plan->problem).rates;
     program->n_units = plan->problem->n_units;
     program->base_bytes = inputs->weigh.base_bytes;
     program->policies =
@@ -378,18 +397,21 @@ static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_err
     size_t n_slots = (size_t)plan->problem->n_slots;
     struct emitter counter = {.lowering = lowering, .counting = true};
     counter.marks = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
-    counter.due = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+    for (int c = 0; c < WEFT_CHANNELS; c++) {
+        counter.due[c] = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+        if (counter.due[c] == NULL) return weft_fail_memory(err, "program");
+    }
     counter.blocking = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
     counter.issued = weft_pool_array(&lowering->pool, (size_t)plan->n_placements, sizeof(int32_t));
-    if (counter.marks == NULL || counter.due == NULL || counter.blocking == NULL ||
-        counter.issued == NULL) {
+    if (counter.marks == NULL || counter.blocking == NULL || counter.issued == NULL) {
         return weft_fail_memory(err, "program");
     }
     for (size_t s = 0; s < n_slots; s++)
-        counter.due[s] = counter.blocking[s] = -1;
+        counter.due[0][s] = counter.due[1][s] = counter.blocking[s] = -1;
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
-        (weft_placement_blocks(at) ? counter.blocking : counter.due)[at->deadline] = i;
+        int32_t channel = plan->problem->items[at->item].channel;
+        (weft_placement_blocks(at) ? counter.blocking : counter.due[channel])[at->deadline] = i;
     }
     struct emitter emitter = counter;
     emit(&counter);

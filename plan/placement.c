@@ -11,24 +11,27 @@ bool weft_placements_normalise(const struct weft_problem *problem,
                                struct weft_placement *placements, int32_t n_placements)
 {
     bool changed = false;
-    int32_t launched = 0;
+    int32_t launched[WEFT_CHANNELS] = {0}, due[WEFT_CHANNELS];
     for (int32_t i = 0; i < n_placements; i++) {
         struct weft_placement *at = &placements[i];
-        if (at->launch < launched && is_gather(problem, at)) {
-            at->launch = launched;
+        int32_t *ahead = &launched[problem->items[at->item].channel];
+        if (at->launch < *ahead && is_gather(problem, at)) {
+            at->launch = *ahead;
             changed = true;
         }
-        if (at->launch > launched) launched = at->launch;
+        if (at->launch > *ahead) *ahead = at->launch;
     }
-    int32_t due = problem->n_slots;
+    for (int c = 0; c < WEFT_CHANNELS; c++)
+        due[c] = problem->n_slots;
     for (int32_t i = n_placements - 1; i >= 0; i--) {
         struct weft_placement *at = &placements[i];
-        if (at->deadline > due && !is_gather(problem, at)) {
-            at->deadline = due;
+        int32_t *behind = &due[problem->items[at->item].channel];
+        if (at->deadline > *behind && !is_gather(problem, at)) {
+            at->deadline = *behind;
             changed = true;
         }
         int32_t complete = at->deadline + (weft_placement_blocks(at) ? 1 : 0);
-        if (complete < due) due = complete;
+        if (complete < *behind) *behind = complete;
     }
     return changed;
 }
@@ -36,11 +39,12 @@ bool weft_placements_normalise(const struct weft_problem *problem,
 int32_t weft_placements_stuck(const struct weft_problem *problem,
                               const struct weft_placement *placements, int32_t n_placements)
 {
-    int32_t launched = 0;
+    int32_t ahead[WEFT_CHANNELS] = {0};
     for (int32_t i = 0; i < n_placements; i++) {
-        if (placements[i].launch > launched) launched = placements[i].launch;
+        int32_t *launched = &ahead[problem->items[placements[i].item].channel];
+        if (placements[i].launch > *launched) *launched = placements[i].launch;
         bool gathers = is_gather(problem, &placements[i]);
-        if (gathers ? launched > placements[i].deadline : launched >= placements[i].deadline)
+        if (gathers ? *launched > placements[i].deadline : *launched >= placements[i].deadline)
             return i;
     }
     return -1;

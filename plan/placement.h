@@ -1,8 +1,8 @@
-/* The normal form of placements, shared by those who make plans and those who read them. One
- * channel runs blocks in order, so no block starts before one ahead of it was launched and a block
- * is complete when one behind it is; in normal form gathers' launches and reductions' deadlines say
- * so themselves. What stands ahead of a blocking gather is complete before the slot computes, not
- * before it starts, and so is due a slot later than the gather. */
+/* The normal form of placements, shared by those who make plans and those who read them. A
+ * channel runs its blocks in order, so no block starts before one ahead of it was launched and a
+ * block is complete when one behind it is; in normal form gathers' launches and reductions'
+ * deadlines say so themselves. What stands ahead of a blocking gather is complete before the slot
+ * computes, not before it starts, and so is due a slot later than the gather. */
 #ifndef WEFT_PLAN_PLACEMENT_H
 #define WEFT_PLAN_PLACEMENT_H
 

@@ -161,6 +161,7 @@ enum weft_status weft_plan_check_prediction(const struct weft_plan *plan, struct
         {"step_ns", said->step_ns, found.step_ns},
         {"exposed_ns", said->exposed_ns, found.exposed_ns},
         {"compute_ns", said->compute_ns, found.compute_ns},
+        {"slowdown_ns", said->slowdown_ns, found.slowdown_ns},
         {"channel_ns", said->channel_ns, found.channel_ns},
         {"peak_bytes", said->peak_bytes, found.peak_bytes},
         {"peak_slot", said->peak_slot, found.peak_slot},

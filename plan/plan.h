@@ -9,7 +9,8 @@
 
 #include "plan/problem.h"
 
-/* Of one block; the array of a plan is in channel order. */
+/* Of one block; the array of a plan is in channel order: of two channels, each has its own order,
+ * and how they are mixed means nothing. */
 struct weft_placement {
     int32_t item;     /* in the problem */
     int32_t block;    /* in the unit; in index order within an item */
@@ -19,11 +20,12 @@ struct weft_placement {
 };
 
 struct weft_prediction {
-    int64_t step_ns;    /* by simulate */
-    int64_t exposed_ns; /* compute stream waiting for communication */
-    int64_t compute_ns; /* sum of slot times */
-    int64_t channel_ns; /* sum of block times and agree */
-    int64_t peak_bytes; /* largest row, base included */
+    int64_t step_ns;     /* by simulate */
+    int64_t exposed_ns;  /* compute stream waiting for communication */
+    int64_t compute_ns;  /* sum of slot times */
+    int64_t slowdown_ns; /* by which slots take longer beside communication: the rest of step_ns */
+    int64_t channel_ns;  /* sum of block times and agree */
+    int64_t peak_bytes;  /* largest row, base included */
     int32_t peak_slot;
     int64_t arena_bytes; /* end of the arena after layout */
     int64_t total_bytes; /* base + arena: what the limit binds */

@@ -18,6 +18,7 @@ static void write_prediction(const struct weft_plan *plan, struct weft_json_writ
     weft_json_put_integer(writer, "step_ns", plan->prediction.step_ns);
     weft_json_put_integer(writer, "exposed_ns", plan->prediction.exposed_ns);
     weft_json_put_integer(writer, "compute_ns", plan->prediction.compute_ns);
+    weft_json_put_integer(writer, "slowdown_ns", plan->prediction.slowdown_ns);
     weft_json_put_integer(writer, "channel_ns", plan->prediction.channel_ns);
     weft_json_put_integer(writer, "peak_bytes", plan->prediction.peak_bytes);
     weft_json_put_integer(writer, "peak_slot", plan->prediction.peak_slot);
@@ -89,9 +90,9 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
 static const char *const plan_names[] = {"format",     "version", "weft",    "planner",
                                          "prediction", "bound",   "solver",  "policies",
                                          "placements", "offsets", "problem", NULL};
-static const char *const prediction_names[] = {"step_ns",     "exposed_ns",  "compute_ns",
-                                               "channel_ns",  "peak_bytes",  "peak_slot",
-                                               "arena_bytes", "total_bytes", NULL};
+static const char *const prediction_names[] = {
+    "step_ns",    "exposed_ns", "compute_ns",  "slowdown_ns", "channel_ns",
+    "peak_bytes", "peak_slot",  "arena_bytes", "total_bytes", NULL};
 static const char *const bound_names[] = {"bound_ns", "by", NULL};
 static const char *const solver_names[] = {"gap", "stop", NULL};
 static const char *const placement_names[] = {"item", "block", "launch", "deadline", NULL};
@@ -140,9 +141,9 @@ static enum weft_status read_prediction(struct reader *reader, const struct weft
         int64_t *out;
     } fields[] = {
         {"step_ns", &to->step_ns},         {"exposed_ns", &to->exposed_ns},
-        {"compute_ns", &to->compute_ns},   {"channel_ns", &to->channel_ns},
-        {"peak_bytes", &to->peak_bytes},   {"arena_bytes", &to->arena_bytes},
-        {"total_bytes", &to->total_bytes},
+        {"slowdown_ns", &to->slowdown_ns}, {"compute_ns", &to->compute_ns},
+        {"channel_ns", &to->channel_ns},   {"peak_bytes", &to->peak_bytes},
+        {"arena_bytes", &to->arena_bytes}, {"total_bytes", &to->total_bytes},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         WEFT_TRY(weft_json_need_integer(object, where, fields[i].name, 0, WEFT_PROBLEM_MOST,

@@ -141,6 +141,9 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "block efficiency", "", a->blocks.efficiency_ppm,
                     b->blocks.efficiency_ppm);
     compare_integer(&comparison, "fused units", "", a->blocks.fused, b->blocks.fused);
+    compare_integer(&comparison, "compute rate", "", a->compute_rate, b->compute_rate);
+    compare_integer(&comparison, "channel rate", "", a->channel_rate, b->channel_rate);
+    compare_integer(&comparison, "channels", "", a->n_channels, b->n_channels);
     compare_integer(&comparison, "agree ns", "", a->agree_ns, b->agree_ns);
     compare_slots(&comparison, a, b);
     compare_units(&comparison, a, b);

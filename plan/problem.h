@@ -9,11 +9,14 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/lanes.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "memory_model/weigh.h"
 #include "spec/config.h"
 #include "spec/profile.h"
+
+enum { WEFT_CHANNELS = WEFT_LANES - WEFT_LANE_CHANNEL }; /* the most that a problem has */
 
 struct weft_problem_unit {
     const char *name;
@@ -27,6 +30,7 @@ struct weft_problem_unit {
 
 struct weft_problem_item {
     struct weft_item item;
+    int32_t channel;  /* that its blocks move on, 0 to n_channels - 1 */
     int64_t block_ns; /* channel time of one block */
 };
 
@@ -51,7 +55,10 @@ struct weft_problem {
     struct weft_slot *slots;
     const char **slot_names; /* "U:h.3", "F:h.3", "drain" */
     int64_t *slot_ns;        /* compute time; 0 for U slots (see update_ns), fill and drain */
-    int64_t agree_ns;        /* channel time of the sum at the end of the norm slot; never hidden */
+    /* Progress of compute and of a channel while both run, of WEFT_RATE_ONE (base/lanes.h). */
+    int32_t compute_rate, channel_rate;
+    int32_t n_channels; /* 1, or 2: gathers on the first, reductions on the other */
+    int64_t agree_ns;   /* channel time of the sum at the end of the norm slot; never hidden */
     int32_t n_units;
     struct weft_problem_unit *units;
     int32_t n_common;
@@ -87,6 +94,18 @@ enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
  * whoever plans may add and index without a thought. */
 WEFT_MUST_USE enum weft_status weft_problem_check(const struct weft_problem *problem,
                                                   const char *where, struct weft_error *err);
+
+/* The channel of a problem's items of a kind. */
+static inline int32_t weft_problem_channel(const struct weft_problem *problem, int32_t kind)
+{
+    return kind == WEFT_ALL_GATHER ? 0 : problem->n_channels - 1;
+}
+
+/* Lanes at rest, at time 0, with the problem's rates. */
+static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *problem)
+{
+    return (struct weft_lanes){.rates = {problem->compute_rate, problem->channel_rate}};
+}
 
 /* True when the item exists under the policies chosen by unit. */
 bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,

@@ -29,6 +29,17 @@ static enum weft_status check_scalars(struct checker *checker)
                          "%s: memory_limit_bytes is %" PRId64 "; expected 1 to 2^53 - 1, or none",
                          checker->where, problem->memory_limit_bytes);
     }
+    const int32_t rates[] = {problem->compute_rate, problem->channel_rate};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        if (rates[i] >= WEFT_RATE_LEAST && rates[i] <= WEFT_RATE_ONE) continue;
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: %s_rate is %d; expected %d to %d",
+                         checker->where, i == 0 ? "compute" : "channel", rates[i], WEFT_RATE_LEAST,
+                         WEFT_RATE_ONE);
+    }
+    if (problem->n_channels < 1 || problem->n_channels > WEFT_CHANNELS) {
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: channels is %d; expected 1 to %d",
+                         checker->where, problem->n_channels, WEFT_CHANNELS);
+    }
     if (!add_within(&checker->ns, problem->agree_ns)) {
         return weft_fail(checker->err, WEFT_E_DATA, "%s: agree_ns is %" PRId64 "; out of range",
                          checker->where, problem->agree_ns);
@@ -189,6 +200,8 @@ static enum weft_status check_items(struct checker *checker)
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         const char *fault = item_fault(problem, item);
+        if (fault == NULL && problem->items[i].channel != weft_problem_channel(problem, item->kind))
+            fault = "it is on the other channel";
         if (fault != NULL) {
             return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
                              fault);

@@ -145,6 +145,9 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     } else {
         weft_json_add_integer(writer, problem->memory_limit_bytes);
     }
+    weft_json_put_integer(writer, "compute_rate", problem->compute_rate);
+    weft_json_put_integer(writer, "channel_rate", problem->channel_rate);
+    weft_json_put_integer(writer, "channels", problem->n_channels);
     weft_json_put_integer(writer, "agree_ns", problem->agree_ns);
     write_slots(problem, writer);
     write_units(problem, writer);
@@ -167,9 +170,11 @@ static const char *const policy_names[] = {
 static const char *const item_names[] = {"unit",     "kind",       "gather",   "policies",
                                          "blocks",   "first",      "last",     "block_bytes",
                                          "block_ns", "held_bytes", "category", NULL};
-static const char *const problem_names[] = {
-    "blocks",   "config_hash", "profile_hash", "profile_source", "ranks", "memory_limit_bytes",
-    "agree_ns", "slots",       "units",        "common",         "items", NULL};
+static const char *const problem_names[] = {"compute_rate",   "channel_rate", "channels",
+                                            "blocks",         "config_hash",  "profile_hash",
+                                            "profile_source", "ranks",        "memory_limit_bytes",
+                                            "agree_ns",       "slots",        "units",
+                                            "common",         "items",        NULL};
 
 struct reader {
     struct weft_problem *problem;
@@ -398,6 +403,7 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
         WEFT_TRY(known(reader, it, item_names));
         WEFT_TRY(need_int32(reader, it, "unit", 0, &item->unit));
         WEFT_TRY(read_collective(reader, it, &item->kind));
+        problem->items[i].channel = weft_problem_channel(problem, item->kind);
         WEFT_TRY(need_int32(reader, it, "gather", 0, &item->gather));
         WEFT_TRY(need_policies(reader, it, &item->policies));
         WEFT_TRY(need_int32(reader, it, "blocks", 1, &item->n_blocks));
@@ -447,6 +453,9 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(need_size(reader, value, "ranks", &problem->ranks));
     WEFT_TRY(read_blocks(reader, value));
     WEFT_TRY(read_limit(reader, value));
+    WEFT_TRY(need_int32(reader, value, "compute_rate", 0, &problem->compute_rate));
+    WEFT_TRY(need_int32(reader, value, "channel_rate", 0, &problem->channel_rate));
+    WEFT_TRY(need_int32(reader, value, "channels", 1, &problem->n_channels));
     WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
     WEFT_TRY(read_slots(reader, value, where));
     WEFT_TRY(read_units(reader, value, where));

@@ -1,7 +1,7 @@
 /* A program is one plan as instructions, dependencies and addresses; no decision is left in it.
  * All ranks run the same one (offsets are equal on all; only which slice is "mine" differs).
- * Instructions stand in issue order; each runs on one stream (compute, or the one channel), in
- * order on its stream, after its dependencies. Every slot begins with a MARK on the compute stream
+ * Instructions stand in issue order; each runs on one lane (compute, or a channel: base/lanes.h),
+ * in order on its lane, after its dependencies. Every slot begins with a MARK on the compute stream
  * that waits for the communication due by then; what is launched in the slot depends on the MARK,
  * and what computes in it waits for the blocking gathers launched in it. */
 #ifndef WEFT_PLAN_PROGRAM_H
@@ -104,6 +104,8 @@ struct weft_instruction {
 struct weft_program {
     struct weft_pool pool;
     int32_t n_slots;
+    int32_t n_channels; /* 2: reductions and AGREE are on the other one */
+    struct weft_rates rates;
     int32_t n_instructions;
     struct weft_instruction *instructions;
     int32_t *dependencies;
@@ -151,6 +153,9 @@ WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_p
 /* True for a compute instruction at which time that passes since the one before it is a wait for
  * the channel: every MARK, FINISH, and whatever depends on a collective. */
 bool weft_program_waits(const struct weft_program *program, int32_t instruction);
+
+/* The lane on which an instruction runs. */
+int weft_program_lane(const struct weft_program *program, int32_t instruction);
 
 /* Index of the buffer, or -1. */
 int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,

@@ -85,36 +85,40 @@ int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot)
 /* From the end of the channel to its start, so that what is behind has moved already. */
 static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
 {
-    int32_t due = plan->problem->n_slots;
+    int32_t behind[WEFT_CHANNELS];
+    for (int c = 0; c < WEFT_CHANNELS; c++)
+        behind[c] = plan->problem->n_slots;
     for (int32_t i = plan->n_placements - 1; i >= 0; i--) {
         struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
+        int32_t *due = &behind[plan->problem->items[at->item].channel];
         if (!is_gather(plan, at)) {
-            int32_t latest = item->last + 1 < due ? item->last + 1 : due;
+            int32_t latest = item->last + 1 < *due ? item->last + 1 : *due;
             while (at->deadline < latest &&
                    totals[at->deadline] <= limit_bytes - item->stair_bytes) {
                 totals[at->deadline++] += item->stair_bytes;
             }
         }
         int32_t complete = at->deadline + (weft_placement_blocks(at) ? 1 : 0);
-        if (complete < due) due = complete;
+        if (complete < *due) *due = complete;
     }
 }
 
 static void pull_launches(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
 {
-    int32_t launched = 0;
+    int32_t ahead[WEFT_CHANNELS] = {0};
     for (int32_t i = 0; i < plan->n_placements; i++) {
         struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
+        int32_t *launched = &ahead[plan->problem->items[at->item].channel];
         if (is_gather(plan, at)) {
-            int32_t earliest = item->first > launched ? item->first : launched;
+            int32_t earliest = item->first > *launched ? item->first : *launched;
             while (at->launch > earliest &&
                    totals[at->launch - 1] <= limit_bytes - item->stair_bytes) {
                 totals[--at->launch] += item->stair_bytes;
             }
         }
-        if (at->launch > launched) launched = at->launch;
+        if (at->launch > *launched) *launched = at->launch;
     }
 }
 

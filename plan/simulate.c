@@ -4,76 +4,188 @@
 #include "plan/placement.h"
 #include "plan/trace.h"
 
-static int64_t later(int64_t a, int64_t b)
+/* A program that runs: of every lane the instruction at its head. */
+struct run {
+    const struct weft_program *program;
+    struct weft_trace *trace;
+    struct weft_lanes lanes;
+    int32_t head[WEFT_LANES];
+    bool begun[WEFT_LANES]; /* the head is under way */
+    bool *over;             /* by instruction */
+};
+
+static int32_t next_on_lane(const struct weft_program *program, int lane, int32_t from)
 {
-    return a > b ? a : b;
+    while (from < program->n_instructions && weft_program_lane(program, from) != lane)
+        from++;
+    return from;
+}
+
+static bool ready(const struct run *run, const struct weft_instruction *at)
+{
+    for (int32_t d = 0; d < at->n_dependencies; d++)
+        if (!run->over[run->program->dependencies[at->first_dependency + d]]) return false;
+    return true;
+}
+
+/* Ends what is over and begins what may begin; true when anything changed. */
+static bool turn(struct run *run, int lane)
+{
+    int32_t i = run->head[lane];
+    if (i == run->program->n_instructions) return false;
+    const struct weft_instruction *at = &run->program->instructions[i];
+    if (!run->begun[lane]) {
+        if (!ready(run, at)) return false;
+        run->begun[lane] = true;
+        run->trace->records[i].start_ns = run->lanes.now_ns;
+        weft_lanes_start(&run->lanes, lane, at->ns);
+    }
+    if (weft_lanes_busy(&run->lanes, lane)) return false;
+    run->trace->records[i].end_ns = run->lanes.now_ns;
+    run->over[i] = true;
+    run->begun[lane] = false;
+    run->head[lane] = next_on_lane(run->program, lane, i + 1);
+    return true;
+}
+
+static void run_program(struct run *run)
+{
+    for (int lane = 0; lane < WEFT_LANES; lane++)
+        run->head[lane] = next_on_lane(run->program, lane, 0);
+    for (;;) {
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (int lane = 0; lane < WEFT_LANES; lane++)
+                changed = turn(run, lane) || changed;
+        }
+        int64_t next_ns = weft_lanes_next(&run->lanes);
+        if (next_ns == INT64_MAX) return;
+        weft_lanes_advance(&run->lanes, next_ns);
+    }
 }
 
 enum weft_status weft_simulate(const struct weft_program *program, struct weft_trace **out,
                                struct weft_error *err)
 {
-    struct weft_trace *trace;
-    WEFT_TRY(weft_trace_create(program, "simulated", &trace, err));
-    int64_t free_ns[WEFT_STREAM_COUNT] = {0};
-    /* Issue order is an order of both streams in which every dependency comes first. */
-    for (int32_t i = 0; i < program->n_instructions; i++) {
-        const struct weft_instruction *at = &program->instructions[i];
-        int64_t *stream_ns = &free_ns[weft_op_stream(at->op)];
-        int64_t start_ns = *stream_ns;
-        for (int32_t d = 0; d < at->n_dependencies; d++) {
-            int32_t before = program->dependencies[at->first_dependency + d];
-            start_ns = later(start_ns, trace->records[before].end_ns);
-        }
-        *stream_ns = start_ns + at->ns;
-        trace->records[i] = (struct weft_record){start_ns, *stream_ns};
+    struct run run = {.program = program, .lanes = {.rates = program->rates}};
+    WEFT_TRY(weft_trace_create(program, "simulated", &run.trace, err));
+    run.over = calloc((size_t)program->n_instructions + 1, sizeof *run.over);
+    if (run.over == NULL) {
+        weft_trace_destroy(run.trace);
+        return weft_fail_memory(err, "simulation");
     }
-    weft_program_live(program, trace->live_bytes);
-    *out = trace;
+    run_program(&run);
+    free(run.over);
+    weft_program_live(program, run.trace->live_bytes);
+    *out = run.trace;
     return WEFT_OK;
+}
+
+/* Placements that are replayed, slot by slot. */
+struct replay {
+    const struct weft_plan *plan;
+    struct weft_lanes lanes;
+    int64_t *due[WEFT_CHANNELS]; /* by slot: last placement that its start waits for, or -1 */
+    int64_t *blocking;           /* by slot: last that its compute waits for, or -1 */
+    int32_t slot;                /* that has started */
+    int32_t next[WEFT_CHANNELS]; /* placement at the head of the channel */
+    int32_t over[WEFT_CHANNELS]; /* last placement that is over */
+    bool begun[WEFT_CHANNELS];
+    int64_t channel_ns;
+};
+
+/* Ends and begins blocks of a channel at the present time. */
+static void serve(struct replay *replay, int32_t channel)
+{
+    const struct weft_plan *plan = replay->plan;
+    int lane = WEFT_LANE_CHANNEL + channel;
+    int32_t *next = &replay->next[channel];
+    while (*next < plan->n_placements) {
+        const struct weft_placement *at = &plan->placements[*next];
+        const struct weft_problem_item *item = &plan->problem->items[at->item];
+        bool begun = replay->begun[channel];
+        if (item->channel != channel) {
+            ++*next;
+            continue;
+        }
+        if (!begun && at->launch > replay->slot) return;
+        if (!begun) {
+            weft_lanes_start(&replay->lanes, lane, item->block_ns);
+            replay->channel_ns += item->block_ns;
+        }
+        replay->begun[channel] = weft_lanes_busy(&replay->lanes, lane);
+        if (replay->begun[channel]) return;
+        replay->over[channel] = (*next)++;
+    }
+}
+
+static void serve_all(struct replay *replay)
+{
+    for (int32_t c = 0; c < replay->plan->problem->n_channels; c++)
+        serve(replay, c);
+}
+
+static void pass(struct replay *replay)
+{
+    weft_lanes_advance(&replay->lanes, weft_lanes_next(&replay->lanes));
+    serve_all(replay);
+}
+
+/* Until the placement is over: what it stands behind was launched, so that time goes on. */
+static void wait_for(struct replay *replay, int32_t channel, int64_t placement)
+{
+    while (replay->over[channel] < placement)
+        pass(replay);
+}
+
+static void index_placements(struct replay *replay)
+{
+    const struct weft_plan *plan = replay->plan;
+    for (int32_t s = 0; s < plan->problem->n_slots; s++)
+        replay->due[0][s] = replay->due[1][s] = replay->blocking[s] = -1;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        int32_t channel = plan->problem->items[at->item].channel;
+        (weft_placement_blocks(at) ? replay->blocking : replay->due[channel])[at->deadline] = i;
+    }
 }
 
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)
 {
     const struct weft_problem *problem = plan->problem;
     int32_t n_slots = problem->n_slots;
-    int64_t *start_ns = scratch;          /* of slots */
-    int64_t *due = scratch + n_slots;     /* last placement that a slot waits for */
-    int64_t *blocking = due + n_slots;    /* last that its compute waits for */
-    int64_t *end_ns = blocking + n_slots; /* of placements */
-    for (int32_t s = 0; s < n_slots; s++)
-        due[s] = blocking[s] = -1;
-    for (int32_t i = 0; i < plan->n_placements; i++) {
-        const struct weft_placement *at = &plan->placements[i];
-        (weft_placement_blocks(at) ? blocking : due)[at->deadline] = i;
-    }
-
-    int64_t compute_ns = 0, channel_ns = 0, clock_ns = 0, channel_free_ns = 0, exposed_ns = 0;
-    int32_t next = 0; /* placement whose end is not known yet */
+    struct replay replay = {
+        .plan = plan,
+        .lanes = weft_problem_lanes(problem),
+        .due = {scratch, scratch + n_slots},
+        .blocking = scratch + 2 * (size_t)n_slots,
+        .over = {-1, -1},
+    };
+    index_placements(&replay);
+    int64_t compute_ns = 0, exposed_ns = 0, slowdown_ns = 0;
     for (int32_t s = 0; s < n_slots; s++) {
-        int64_t idle_ns = clock_ns;
-        start_ns[s] = clock_ns;
-        for (int wait = 0; wait < 2; wait++) {
-            /* What is due was launched in slots whose starts are known. */
-            int64_t last = (wait == 0 ? due : blocking)[s];
-            for (; next <= last; next++) {
-                const struct weft_placement *at = &plan->placements[next];
-                int64_t block_ns = problem->items[at->item].block_ns;
-                channel_free_ns = later(channel_free_ns, start_ns[at->launch]) + block_ns;
-                channel_ns += block_ns;
-                end_ns[next] = channel_free_ns;
-            }
-            if (last >= 0) clock_ns = later(clock_ns, end_ns[last]);
-            if (wait == 0) start_ns[s] = clock_ns;
-        }
-        exposed_ns += clock_ns - idle_ns;
-        int64_t slot_ns = weft_plan_slot_ns(plan, s);
+        int64_t idle_ns = replay.lanes.now_ns;
+        for (int32_t c = 0; c < problem->n_channels; c++)
+            wait_for(&replay, c, replay.due[c][s]);
+        replay.slot = s;
+        serve_all(&replay);
+        wait_for(&replay, 0, replay.blocking[s]);
+        int64_t start_ns = replay.lanes.now_ns, slot_ns = weft_plan_slot_ns(plan, s);
+        weft_lanes_start(&replay.lanes, WEFT_LANE_COMPUTE, slot_ns);
+        while (weft_lanes_busy(&replay.lanes, WEFT_LANE_COMPUTE))
+            pass(&replay);
+        exposed_ns += start_ns - idle_ns;
         compute_ns += slot_ns;
-        clock_ns += slot_ns;
+        slowdown_ns += replay.lanes.now_ns - start_ns - slot_ns;
     }
     /* The sum over ranks at the end of the norm slot is behind everything on the channel. */
-    int64_t agreed_ns = later(clock_ns, channel_free_ns) + problem->agree_ns;
-    out->exposed_ns = exposed_ns + agreed_ns - clock_ns;
+    int64_t computed_ns = replay.lanes.now_ns;
+    while (weft_lanes_next(&replay.lanes) != INT64_MAX)
+        pass(&replay);
+    int64_t agreed_ns = replay.lanes.now_ns + problem->agree_ns;
+    out->exposed_ns = exposed_ns + agreed_ns - computed_ns;
     out->step_ns = agreed_ns;
     out->compute_ns = compute_ns;
-    out->channel_ns = channel_ns + problem->agree_ns;
+    out->slowdown_ns = slowdown_ns;
+    out->channel_ns = replay.channel_ns + problem->agree_ns;
 }

@@ -195,6 +195,7 @@ static enum weft_status fill_items(struct builder *b)
         const struct weft_item *item = &weights->items[i];
         problem->items[i] = (struct weft_problem_item){
             .item = *item,
+            .channel = weft_problem_channel(problem, item->kind),
             .block_ns = weft_curve_at(&b->profile->collectives[item->kind], item->block_bytes),
         };
     }
@@ -211,6 +212,9 @@ static enum weft_status fill_problem(struct builder *b)
     problem->config_hash = config->hash;
     problem->profile_hash = b->profile->hash;
     problem->agree_ns = b->profile->agree_ns;
+    problem->compute_rate = b->profile->rates.compute;
+    problem->channel_rate = b->profile->rates.channel;
+    problem->n_channels = (int32_t)config->cluster.channels;
     problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
     if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");
     WEFT_TRY(fill_slots(b));

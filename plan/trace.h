@@ -31,18 +31,19 @@ WEFT_MUST_USE enum weft_status weft_trace_create(const struct weft_program *prog
 void weft_trace_destroy(struct weft_trace *trace);
 
 struct weft_trace_summary {
-    int64_t step_ns;    /* from the first start to the last end */
-    int64_t exposed_ns; /* waits of the compute stream for the channel */
-    int64_t compute_ns, channel_ns;
-    int64_t overlapped_ns; /* channel time during which compute ran */
+    int64_t step_ns;                /* from the first start to the last end */
+    int64_t exposed_ns;             /* waits of the compute stream for the channel */
+    int64_t compute_ns, channel_ns; /* as they ran, slowed by each other or not */
+    int64_t overlapped_ns;          /* channel time during which compute ran */
     int64_t peak_bytes;
     int32_t peak_slot;
 };
 void weft_trace_summarise(const struct weft_program *program, const struct weft_trace *trace,
                           struct weft_trace_summary *out);
 
-/* Runs the program event by event in its predicted times: a collective starts when it is launched
- * and at the head of the channel (every rank is alike). The one place where time is computed. */
+/* Runs the program event by event in its predicted times: an instruction starts when it is at the
+ * head of its lane and all that it depends on is over (every rank is alike), and lanes slow each
+ * other as base/lanes.h says. The one place where time is computed. */
 WEFT_MUST_USE enum weft_status weft_simulate(const struct weft_program *program,
                                              struct weft_trace **out, struct weft_error *err);
 

@@ -18,7 +18,7 @@ struct piece {
     int32_t first_access, n_accesses; /* in issue order of one period */
     bool persists;                    /* its turn never ends */
     int32_t first;                    /* instruction that begins its turn */
-    int32_t over[WEFT_STREAM_COUNT];  /* instructions of each stream until its turn is over */
+    int32_t over[WEFT_LANES];         /* instructions of each lane until its turn is over */
 };
 
 struct checker {
@@ -116,9 +116,9 @@ static enum weft_status refuse(const struct checker *checker, const struct piece
                      weft_verify_piece_name(checker->program, piece->buffer, piece->index, name));
 }
 
-/* The last accesses so far, by stream; -1 = none. */
+/* The last accesses so far, by lane; -1 = none. */
 struct recent {
-    int32_t reads[WEFT_STREAM_COUNT], writes[WEFT_STREAM_COUNT];
+    int32_t reads[WEFT_LANES], writes[WEFT_LANES];
 };
 
 /* Whatever writes is ordered with all that touched the piece before it, and whatever reads with
@@ -128,7 +128,7 @@ static enum weft_status follow(const struct checker *checker, const struct piece
 {
     int32_t n = checker->program->n_instructions;
     int32_t now = access.instruction + period * n;
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+    for (int s = 0; s < WEFT_LANES; s++) {
         int32_t before = recent->writes[s];
         bool ordered = before < 0 || weft_order_before(checker->order, before, now);
         if (ordered && (access.kind & WRITES) != 0) {
@@ -144,9 +144,9 @@ static enum weft_status follow(const struct checker *checker, const struct piece
             weft_verify_instruction_name(checker->program, before % n, other),
             weft_verify_piece_name(checker->program, piece->buffer, piece->index, name));
     }
-    enum weft_stream_kind stream = checker->order->streams[access.instruction];
-    if ((access.kind & READS) != 0) recent->reads[stream] = now;
-    if ((access.kind & WRITES) != 0) recent->writes[stream] = now;
+    int lane = checker->order->lanes[access.instruction];
+    if ((access.kind & READS) != 0) recent->reads[lane] = now;
+    if ((access.kind & WRITES) != 0) recent->writes[lane] = now;
     return WEFT_OK;
 }
 
@@ -187,7 +187,7 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
         piece->first = accesses[first].instruction;
     }
     struct recent recent;
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++)
+    for (int s = 0; s < WEFT_LANES; s++)
         recent.reads[s] = recent.writes[s] = -1;
     /* One turn, then the first access of the next one; all of it where it has no end. */
     int32_t end = piece->persists ? 2 * n : first + n + 1;
@@ -197,8 +197,8 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
         WEFT_TRY(follow(checker, piece, &recent, access, period));
         if (i >= first + n) continue;
         int32_t at = access.instruction + period * checker->program->n_instructions;
-        enum weft_stream_kind stream = checker->order->streams[access.instruction];
-        piece->over[stream] = weft_order_position(checker->order, at) + 1;
+        int lane = checker->order->lanes[access.instruction];
+        piece->over[lane] = weft_order_position(checker->order, at) + 1;
     }
     return WEFT_OK;
 }
@@ -208,7 +208,7 @@ static bool takes_turn(const struct checker *checker, const struct piece *a, con
                        int32_t period)
 {
     int32_t begin = b->first + period * checker->program->n_instructions;
-    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+    for (int s = 0; s < WEFT_LANES; s++) {
         if (a->over[s] > checker->order->known[begin].over[s]) return false;
     }
     return true;

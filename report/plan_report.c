@@ -130,8 +130,11 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
     report_policies(plan, out);
     weft_text_addf(out, "step      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
                    weft_units_show_ns(p->compute_ns, b));
-    weft_text_addf(out, "communication %s, of which %s exposed\n",
+    weft_text_addf(out, "communication %s, of which %s exposed",
                    weft_units_show_ns(p->channel_ns, a), weft_units_show_ns(p->exposed_ns, b));
+    if (p->slowdown_ns > 0)
+        weft_text_addf(out, "; it slows compute by %s", weft_units_show_ns(p->slowdown_ns, a));
+    weft_text_add(out, "\n");
     if (plan->bound_ns > 0)
         weft_text_addf(out, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
@@ -174,6 +177,7 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
     if (plan->solver_gap >= 0.0) weft_json_put_number(writer, "solver_gap", plan->solver_gap);
     weft_json_put_integer(writer, "compute_ns", p->compute_ns);
+    weft_json_put_integer(writer, "slowdown_ns", p->slowdown_ns);
     weft_json_put_integer(writer, "communication_ns", p->channel_ns);
     weft_json_put_integer(writer, "exposed_ns", p->exposed_ns);
     weft_json_put_integer(writer, "peak_bytes", p->peak_bytes);

@@ -87,7 +87,8 @@ static void add_key(struct weft_json_writer *writer, const struct weft_field_tab
 
 static enum weft_status hash_config(struct weft_config *config, struct weft_error *err)
 {
-    static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit"};
+    static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit",
+                                               "channels"};
     static const char *const train_keys[] = {"micro_batch", "grad_accum", "seq_len", "precision",
                                              "reduce"};
     static const char *const plan_keys[] = {"blocks", "block_size", "block_efficiency", "fuse"};

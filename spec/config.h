@@ -35,6 +35,11 @@ struct weft_cluster {
     struct {
         struct weft_link intra, inter;
     } link;
+    int64_t
+        channels; /* serial channels of the network: 1, or one for gathers, one for reductions */
+    struct {
+        double compute, channel; /* share of its speed that each loses while both run */
+    } contention;
     bool emulate_link;   /* "emulate": the local communicator paces itself by link.intra */
     int64_t threads;     /* compute threads a rank; 0 = cores / ranks */
     int64_t timeout_ns;  /* of waiting for a rank in a collective */
@@ -101,8 +106,8 @@ struct weft_config {
     struct weft_train train;
     struct weft_plan_options plan;
     struct weft_hash hash; /* of what a plan depends on: layers; ranks, ranks_per_node and
-                              memory_limit; batch, precision, optimizer type; blocks and fuse. What
-                              device and link say comes in through the profile's hash */
+                              memory_limit, channels; batch, precision, optimizer type; blocks and
+                              fuse. What device and link say comes in through the profile's hash */
 };
 
 /* Reads a config. Model and cluster may be paths of files, relative to the config's directory.

@@ -196,6 +196,16 @@ static const struct weft_field link_fields[] = {
 static const struct weft_field_table link_table = {
     "link", "The network, for the analytic profile and for emulation.", ROWS(link_fields)};
 
+static const struct weft_field contention_fields[] = {
+    {"compute", WEFT_FIELD_NUMBER, AT(weft_cluster, contention.compute), "0", 0, 0.9, NULL, NULL,
+     "share of its speed that compute loses while communication runs"},
+    {"channel", WEFT_FIELD_NUMBER, AT(weft_cluster, contention.channel), "0", 0, 0.9, NULL, NULL,
+     "share of its speed that communication loses while compute runs"},
+};
+static const struct weft_field_table contention_table = {
+    "contention", "What compute and communication take from each other, for the analytic profile.",
+    ROWS(contention_fields)};
+
 static const struct weft_field cluster_fields[] = {
     {"ranks", WEFT_FIELD_INTEGER, AT(weft_cluster, ranks), NULL, 1, 65536, NULL, NULL,
      "processes that train together, each with a device"},
@@ -208,6 +218,11 @@ static const struct weft_field cluster_fields[] = {
     {"device", WEFT_FIELD_OBJECT, AT(weft_cluster, device), "{}", 0, 0, NULL, &device_table,
      "figures of the device"},
     {"link", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &link_table, "figures of the network"},
+    {"channels", WEFT_FIELD_INTEGER, AT(weft_cluster, channels), "1", 1, 2, NULL, NULL,
+     "collectives under way at once: 2 has one channel for gathers and one for reductions, each as "
+     "fast as link says (planning only)"},
+    {"contention", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &contention_table,
+     "how compute and communication slow each other"},
     {"emulate", WEFT_FIELD_BOOL, AT(weft_cluster, emulate_link), "false", 0, 0, NULL, NULL,
      "local ranks pace their communication by link.intra"},
     {"threads", WEFT_FIELD_INTEGER, AT(weft_cluster, threads), "0", 0, 1024, NULL, NULL,

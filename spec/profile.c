@@ -152,6 +152,14 @@ static void write_profile(const struct weft_profile *profile, const char *progra
     weft_json_end_object(&writer);
     write_curve(&writer, "update", "elements", &profile->update);
     write_curve(&writer, "norm", "elements", &profile->norm);
+    if (profile->rates.compute > 0) {
+        weft_json_key(&writer, "contention");
+        weft_json_begin_object(&writer);
+        weft_json_flat(&writer);
+        weft_json_put_integer(&writer, "compute_rate", profile->rates.compute);
+        weft_json_put_integer(&writer, "channel_rate", profile->rates.channel);
+        weft_json_end_object(&writer);
+    }
     if (profile->agree_ns >= 0) weft_json_put_integer(&writer, "agree_ns", profile->agree_ns);
     if (profile->base_bytes >= 0) weft_json_put_integer(&writer, "base_bytes", profile->base_bytes);
     weft_json_end_object(&writer);
@@ -311,6 +319,21 @@ static enum weft_status read_optional(const struct weft_json_value *root, const 
     return weft_json_need_integer(root, source, name, 0, most_integer, out, err);
 }
 
+static enum weft_status read_rates(const struct weft_json_value *root, const char *source,
+                                   struct weft_rates *out, struct weft_error *err)
+{
+    const struct weft_json_value *object;
+    int64_t compute, channel;
+    if (weft_json_member(root, "contention") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need(root, source, "contention", WEFT_JSON_OBJECT, &object, err));
+    WEFT_TRY(weft_json_need_integer(object, source, "compute_rate", WEFT_RATE_LEAST, WEFT_RATE_ONE,
+                                    &compute, err));
+    WEFT_TRY(weft_json_need_integer(object, source, "channel_rate", WEFT_RATE_LEAST, WEFT_RATE_ONE,
+                                    &channel, err));
+    *out = (struct weft_rates){(int32_t)compute, (int32_t)channel};
+    return WEFT_OK;
+}
+
 static enum weft_status read_profile(const struct weft_json_value *root, const char *source,
                                      struct weft_profile *profile, struct weft_error *err)
 {
@@ -329,6 +352,7 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
     }
     WEFT_TRY(read_curve(root, source, "update", "elements", pool, &profile->update, err));
     WEFT_TRY(read_curve(root, source, "norm", "elements", pool, &profile->norm, err));
+    WEFT_TRY(read_rates(root, source, &profile->rates, err));
     WEFT_TRY(read_optional(root, source, "agree_ns", &profile->agree_ns, err));
     return read_optional(root, source, "base_bytes", &profile->base_bytes, err);
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/lanes.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -51,10 +52,11 @@ struct weft_profile {
     struct weft_curve collectives[WEFT_COLLECTIVE_COUNT]; /* by full (gathered) bytes */
     struct weft_curve update;                             /* by elements that one rank updates */
     struct weft_curve norm;                               /* by elements that one rank owns */
-    int64_t agree_ns;      /* sum of norm, loss and flags over ranks */
-    int64_t base_bytes;    /* of a rank, outside the arena */
-                           /* -1 in either: a measured profile that has not got it */
-    struct weft_hash hash; /* of the written form but the program's version */
+    struct weft_rates rates; /* of compute and a channel while both run; 0: it has not got them */
+    int64_t agree_ns;        /* sum of norm, loss and flags over ranks */
+    int64_t base_bytes;      /* of a rank, outside the arena */
+                             /* -1 in either: a measured profile that has not got it */
+    struct weft_hash hash;   /* of the written form but the program's version */
 };
 
 /* Times from the cluster's device and link figures (clusters.md: flops / (peak * efficiency), no

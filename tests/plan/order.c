@@ -11,19 +11,19 @@ static bool *reach(const struct weft_program *program)
 {
     int32_t one = program->n_instructions, n = WEFT_ORDER_PERIODS * one;
     bool *before = calloc((size_t)n * (size_t)n, sizeof *before);
-    int32_t last[WEFT_STREAM_COUNT] = {-1, -1};
+    int32_t last[WEFT_LANES] = {-1, -1, -1};
     for (int32_t b = 0; b < n; b++) {
         const struct weft_instruction *at = &program->instructions[b % one];
-        enum weft_stream_kind stream = weft_op_stream(at->op);
+        int lane = weft_program_lane(program, b % one);
         for (int32_t d = -1; d < at->n_dependencies; d++) {
-            int32_t a = d < 0 ? last[stream]
+            int32_t a = d < 0 ? last[lane]
                               : program->dependencies[at->first_dependency + d] + b / one * one;
             if (a < 0) continue;
             before[a * n + b] = true;
             for (int32_t c = 0; c < a; c++)
                 before[c * n + b] |= before[c * n + a];
         }
-        last[stream] = b;
+        last[lane] = b;
     }
     return before;
 }

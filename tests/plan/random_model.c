@@ -149,6 +149,7 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
         fill_curve(&profile->pool, &dice, &profile->collectives[kind]);
     fill_curve(&profile->pool, &dice, &profile->update);
     fill_curve(&profile->pool, &dice, &profile->norm);
+    profile->rates = (struct weft_rates){WEFT_RATE_ONE, WEFT_RATE_ONE};
     profile->agree_ns = roll(&dice, 0, 5000);
     profile->base_bytes = roll(&dice, 0, 100) * WEFT_ARENA_ALIGN_BYTES;
     profile->hash = weft_hash_bytes(&seed, sizeof seed);

@@ -26,6 +26,8 @@ static int32_t dependencies[] = {0, 1};
 static struct weft_program hand_program(void)
 {
     return (struct weft_program){.n_slots = 2,
+                                 .n_channels = 1,
+                                 .rates = {WEFT_RATE_ONE, WEFT_RATE_ONE},
                                  .n_instructions = 5,
                                  .instructions = instructions,
                                  .dependencies = dependencies,

@@ -146,6 +146,8 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     problem->profile_source = "analytic";
     problem->n_slots = 3 * shape->n_units + 3;
     problem->n_units = shape->n_units;
+    problem->compute_rate = problem->channel_rate = WEFT_RATE_ONE;
+    problem->n_channels = 1;
     problem->agree_ns = 11;
     problem->memory_limit_bytes = INT64_MAX;
     problem->slots = array(&b, problem->n_slots, sizeof *problem->slots);

@@ -97,8 +97,10 @@ static enum weft_status open_kernels(struct rank *rank, struct weft_error *err)
     int64_t threads = rank->session.config->cluster.threads;
     char mine[NAME_BYTES] = "", *all = calloc((size_t)rank->meeting.ranks, NAME_BYTES);
     if (!all) return weft_fail_memory(err, "the names of the ranks' libraries");
-    struct weft_nn_options options = {.threads = weft_rendezvous_threads(&rank->meeting, threads),
-                                      .gemm = "auto"};
+    struct weft_nn_options options = {
+        .threads = weft_rendezvous_threads(&rank->meeting, threads),
+        .compute = (enum weft_dtype)rank->session.config->train.precision.compute,
+        .gemm = "auto"};
     enum weft_status status = WEFT_OK;
     if (rank->meeting.rank == 0) {
         status = weft_nn_open("cpu", &options, &rank->nn, err);

@@ -9,7 +9,8 @@ enum weft_status weft_nn_cpu_relu_forward(const struct weft_nn_cpu *cpu,
                                           const struct weft_nn_call *call, struct weft_error *err)
 {
     (void)err;
-    cpu->kernels->relu(rows_of(call) * call->layer->hidden, call->input, call->output);
+    weft_nn_kernels(cpu, call)->relu(rows_of(call) * call->layer->hidden, call->input,
+                                     call->output);
     return WEFT_OK;
 }
 
@@ -18,8 +19,8 @@ enum weft_status weft_nn_cpu_relu_backward(const struct weft_nn_cpu *cpu,
 {
     (void)err;
     if (!call->input_gradient) return WEFT_OK;
-    cpu->kernels->relu_backward(rows_of(call) * call->layer->hidden, call->output,
-                                call->output_gradient, call->input_gradient);
+    weft_nn_kernels(cpu, call)->relu_backward(rows_of(call) * call->layer->hidden, call->output,
+                                              call->output_gradient, call->input_gradient);
     return WEFT_OK;
 }
 
@@ -27,7 +28,8 @@ enum weft_status weft_nn_cpu_gelu_forward(const struct weft_nn_cpu *cpu,
                                           const struct weft_nn_call *call, struct weft_error *err)
 {
     (void)err;
-    cpu->kernels->gelu(rows_of(call) * call->layer->hidden, call->input, call->output);
+    weft_nn_kernels(cpu, call)->gelu(rows_of(call) * call->layer->hidden, call->input,
+                                     call->output);
     return WEFT_OK;
 }
 
@@ -36,7 +38,7 @@ enum weft_status weft_nn_cpu_gelu_backward(const struct weft_nn_cpu *cpu,
 {
     (void)err;
     if (!call->input_gradient) return WEFT_OK;
-    cpu->kernels->gelu_backward(rows_of(call), call->layer->hidden, call->input,
-                                call->output_gradient, call->input_gradient, NULL);
+    weft_nn_kernels(cpu, call)->gelu_backward(rows_of(call), call->layer->hidden, call->input,
+                                              call->output_gradient, call->input_gradient, NULL);
     return WEFT_OK;
 }

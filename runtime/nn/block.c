@@ -19,17 +19,19 @@ enum tensor {
 /* Where everything of one call lies; shapes as in spec/layer_layout.h. */
 struct block {
     int64_t rows, hidden, ffn;
-    float *ln1_mean, *ln1_rstd, *ln1_out, *qkv, *attended, *residual, *ln2_mean, *ln2_rstd,
-        *ln2_out, *fc, *gelu;
-    float *d_fc, *d_qkv, *d_ln2, *d_attention, *d_ln1, *d_residual, *d_scores, *sums;
+    float *ln1_mean, *ln1_rstd, *ln2_mean, *ln2_rstd;
+    void *ln1_out, *qkv, *attended, *residual, *ln2_out, *fc, *gelu;
+    void *d_fc, *d_qkv, *d_ln2, *d_attention, *d_ln1, *d_residual, *d_scores;
+    float *sums;
     struct weft_nn_attention attention;
     struct weft_nn_linear to_qkv, to_residual, to_fc, to_output;
 };
 
 static struct weft_nn_linear linear(const struct weft_nn_call *call, int weight, int64_t inputs,
-                                    int64_t outputs, const float *x)
+                                    int64_t outputs, const void *x)
 {
-    return (struct weft_nn_linear){.rows = call->batch.samples * call->batch.seq_len,
+    return (struct weft_nn_linear){.dtype = call->batch.compute,
+                                   .rows = call->batch.samples * call->batch.seq_len,
                                    .inputs = inputs,
                                    .outputs = outputs,
                                    .x = x,
@@ -57,7 +59,8 @@ static struct block block_of(const struct weft_nn_call *call)
         .ln2_out = weft_nn_part(saved, at.saved.ln2_out),
         .fc = weft_nn_part(saved, at.saved.fc),
         .gelu = weft_nn_part(saved, at.saved.gelu),
-        .attention = {.samples = call->batch.samples,
+        .attention = {.dtype = call->batch.compute,
+                      .samples = call->batch.samples,
                       .seq_len = call->batch.seq_len,
                       .heads = call->layer->heads,
                       .hidden = h,
@@ -90,9 +93,9 @@ static struct block block_backward_of(const struct weft_nn_call *call)
 enum weft_status weft_nn_cpu_block_forward(const struct weft_nn_cpu *cpu,
                                            const struct weft_nn_call *call, struct weft_error *err)
 {
-    const struct weft_kernels *kernels = cpu->kernels;
-    const float *const *w = call->tensors;
-    const float *x = call->input;
+    const struct weft_layer_kernels *kernels = weft_nn_kernels(cpu, call);
+    const void *const *w = call->tensors;
+    const void *x = call->input;
     struct block b = block_of(call);
 
     kernels->layer_norm(b.rows, b.hidden, x, w[LN1_WEIGHT], w[LN1_BIAS], b.ln1_out, b.ln1_mean,
@@ -112,8 +115,8 @@ enum weft_status weft_nn_cpu_block_forward(const struct weft_nn_cpu *cpu,
 static enum weft_status mlp_backward(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call,
                                      const struct block *b, struct weft_error *err)
 {
-    const struct weft_kernels *kernels = cpu->kernels;
-    const float *dy = call->output_gradient;
+    const struct weft_layer_kernels *kernels = weft_nn_kernels(cpu, call);
+    const void *dy = call->output_gradient;
     weft_nn_cpu_map_bias(cpu, &b->to_output, 1, dy, call, MLP_PROJ_BIAS, b->sums);
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, &b->to_output, 1, dy, call, MLP_PROJ_WEIGHT, err));
     WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_output, 1, dy, b->d_fc, err));
@@ -144,9 +147,10 @@ static enum weft_status attention_backward(const struct weft_nn_cpu *cpu,
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, &b->to_qkv, 1, b->d_qkv, call, QKV_WEIGHT, err));
     WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_qkv, 1, b->d_qkv, b->d_ln1, err));
 
-    cpu->kernels->layer_norm_backward(b->rows, b->hidden, call->input, call->tensors[LN1_WEIGHT],
-                                      b->ln1_mean, b->ln1_rstd, b->d_ln1, b->d_residual,
-                                      call->input_gradient, b->sums);
+    const struct weft_layer_kernels *kernels = weft_nn_kernels(cpu, call);
+    kernels->layer_norm_backward(b->rows, b->hidden, call->input, call->tensors[LN1_WEIGHT],
+                                 b->ln1_mean, b->ln1_rstd, b->d_ln1, b->d_residual,
+                                 call->input_gradient, b->sums);
     weft_nn_cpu_give(cpu, call, LN1_WEIGHT, b->hidden, 1, b->sums);
     weft_nn_cpu_give(cpu, call, LN1_BIAS, b->hidden, 1, b->sums + b->hidden);
     return WEFT_OK;

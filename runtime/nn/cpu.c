@@ -36,7 +36,7 @@ static enum weft_status cpu_open(const struct weft_nn_options *options, struct w
     cpu->base.backend = &weft_nn_backend_cpu;
     cpu->kernels = weft_kernels_best();
     const enum weft_status status =
-        weft_gemm_open(options->gemm, options->threads, &cpu->gemm, err);
+        weft_gemm_open(options->gemm, options->threads, options->compute, &cpu->gemm, err);
     if (status != WEFT_OK) {
         cpu_close(&cpu->base);
         return status;
@@ -60,12 +60,11 @@ static const char *cpu_gemm_name(const struct weft_nn *nn)
 static enum weft_status run(weft_nn_cpu_fn *function, struct weft_nn *nn,
                             const struct weft_nn_call *call, struct weft_error *err)
 {
-    if (!function || call->batch.compute != WEFT_F32) {
+    if (!function) {
         return weft_fail(err, WEFT_E_DATA,
-                         "layer %s: the CPU kernels train no %s in %s; weft_model_trains names the "
+                         "layer %s: the CPU kernels train no %s; weft_model_trains names the "
                          "layers that train",
-                         call->layer->name, weft_layer_type_name(call->layer->type),
-                         weft_dtype_name(call->batch.compute));
+                         call->layer->name, weft_layer_type_name(call->layer->type));
     }
     return function(cpu_of(nn), call, err);
 }

@@ -35,36 +35,54 @@ weft_nn_cpu_fn weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward;
 /* Parts of layers. */
 
 /* The part of a buffer that begins at a layout's offset. */
-static inline float *weft_nn_part(void *buffer, int64_t offset_bytes)
+static inline void *weft_nn_part(void *buffer, int64_t offset_bytes)
 {
-    return (float *)(void *)((char *)buffer + offset_bytes);
+    return (char *)buffer + offset_bytes;
+}
+
+/* Element `index` of an array of the dtype. */
+static inline const void *weft_nn_at(enum weft_dtype dtype, const void *array, int64_t index)
+{
+    return (const char *)array + index * weft_dtype_bytes(dtype);
+}
+static inline void *weft_nn_to(enum weft_dtype dtype, void *array, int64_t index)
+{
+    return (char *)array + index * weft_dtype_bytes(dtype);
+}
+
+/* The kernels for what flows. */
+static inline const struct weft_layer_kernels *weft_nn_kernels(const struct weft_nn_cpu *cpu,
+                                                               const struct weft_nn_call *call)
+{
+    return cpu->kernels->layers[call->batch.compute];
 }
 
 /* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. */
 struct weft_nn_linear {
+    enum weft_dtype dtype;
     int64_t rows, inputs, outputs;
-    const float *x, *weight;
+    const void *x, *weight;
 };
 
 /* y = x W^T + bias + residual; bias and residual may be NULL. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu,
                                                const struct weft_nn_linear *linear,
-                                               const float *bias, const float *residual, float *y,
+                                               const void *bias, const void *residual, void *y,
                                                struct weft_error *err);
 /* dx = alpha dy W. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_map_input(const struct weft_nn_cpu *cpu,
                                                      const struct weft_nn_linear *linear,
-                                                     float alpha, const float *dy, float *dx,
+                                                     float alpha, const void *dy, void *dx,
                                                      struct weft_error *err);
 /* The gradient of tensor `tensor` of the call, unless it is frozen: alpha dy^T x. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_map_weight(const struct weft_nn_cpu *cpu,
                                                       const struct weft_nn_linear *linear,
-                                                      float alpha, const float *dy,
+                                                      float alpha, const void *dy,
                                                       const struct weft_nn_call *call, int tensor,
                                                       struct weft_error *err);
 /* The gradient of a bias, unless it is frozen: alpha times the column sums of dy, by `sums`. */
 void weft_nn_cpu_map_bias(const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear,
-                          float alpha, const float *dy, const struct weft_nn_call *call, int tensor,
+                          float alpha, const void *dy, const struct weft_nn_call *call, int tensor,
                           float *sums);
 /* Hands n finished sums to tensor `tensor`'s gradient, unless it is frozen. */
 void weft_nn_cpu_give(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, int tensor,
@@ -73,16 +91,17 @@ void weft_nn_cpu_give(const struct weft_nn_cpu *cpu, const struct weft_nn_call *
 /* Causal self-attention of every head of every sample. Rows of qkv are [q, k, v], each of all
  * heads; probabilities [samples, heads, seq_len, seq_len] and output [T, hidden]. */
 struct weft_nn_attention {
+    enum weft_dtype dtype;
     int64_t samples, seq_len, heads, hidden;
-    const float *qkv;
-    float *probabilities; /* written by forward up to the diagonal's block, read by backward */
+    const void *qkv;
+    void *probabilities; /* written by forward up to the diagonal's block, read by backward */
 };
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
                                                   const struct weft_nn_attention *attention,
-                                                  float *output, struct weft_error *err);
+                                                  void *output, struct weft_error *err);
 /* d_scores [seq_len, seq_len] is scratch; d_qkv is written. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_backward(
-    const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const float *d_output,
-    float *d_scores, float *d_qkv, struct weft_error *err);
+    const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const void *d_output,
+    void *d_scores, void *d_qkv, struct weft_error *err);
 
 #endif

@@ -5,34 +5,46 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "runtime/nn/gemm_emulation.h"
+
+/* A way to multiply: a library, and whether 16 bits are emulated even where it has them. */
+struct way {
+    const char *name, *title;
+    const struct weft_gemm_library *library;
+    bool emulates;
+};
 
 struct weft_gemm {
-    const struct weft_gemm_library *library;
+    const struct way *way; /* NULL: closed */
     void *state;
+    enum weft_dtype dtype;
+    struct weft_gemm_emulation *emulation; /* NULL where the dtype is not emulated */
     char description[320];
 };
 
 /* In order of preference: a later one must be faster by PREFERENCE, so that noise does not choose
- * another library, and with it other bits, from one run to the next. */
-static const struct weft_gemm_library *const libraries[] = {
+ * another one, and with it other bits, from one run to the next. A CPU may have instructions for
+ * bf16 that are slower than those for fp32. */
+static const struct way ways[] = {
 #if WEFT_HAVE_ONEDNN
-    &weft_gemm_onednn,
+    {"onednn", "oneDNN", &weft_gemm_onednn, false},
+    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, true},
 #endif
 #if WEFT_HAVE_OPENBLAS
-    &weft_gemm_openblas,
+    {"openblas", "OpenBLAS", &weft_gemm_openblas, false},
 #endif
 };
-enum { N_LIBRARIES = sizeof(libraries) / sizeof(libraries[0]) };
+enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 static const double PREFERENCE = 1.15;
 
-static void list_libraries(char *text, size_t bytes)
+static void list_ways(char *text, size_t bytes)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; i < N_LIBRARIES && used < bytes; i++) {
-        used += (size_t)snprintf(text + used, bytes - used, "%s\"%s\"", i ? ", " : "",
-                                 libraries[i]->name);
+    for (size_t i = 0; i < N_WAYS && used < bytes; i++) {
+        used +=
+            (size_t)snprintf(text + used, bytes - used, "%s\"%s\"", i ? ", " : "", ways[i].name);
     }
 }
 
@@ -41,12 +53,24 @@ enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_p
 {
     if (product->m == 0 || product->n == 0) return WEFT_OK;
     if (product->k == 0) {
+        const int64_t element_bytes = weft_dtype_bytes(product->c_dtype);
         for (int64_t i = 0; i < product->m && !product->accumulate; i++) {
-            memset(product->c + i * product->c_stride, 0, (size_t)product->n * sizeof(float));
+            memset((char *)product->c + i * product->c_stride * element_bytes, 0,
+                   (size_t)(product->n * element_bytes));
         }
         return WEFT_OK;
     }
-    return gemm->library->run(gemm->state, product, err);
+    if (product->dtype == WEFT_F32 && product->c_dtype == WEFT_F32) {
+        return gemm->way->library->run(gemm->state, product, err);
+    }
+    if (product->dtype != gemm->dtype || product->dtype == WEFT_F32 ||
+        (product->c_dtype != WEFT_F32 && product->c_dtype != product->dtype)) {
+        return weft_fail(err, WEFT_E_INTERNAL, "a product of %s into %s: %s was opened for %s",
+                         weft_dtype_name(product->dtype), weft_dtype_name(product->c_dtype),
+                         gemm->way->library->title, weft_dtype_name(gemm->dtype));
+    }
+    if (!gemm->emulation) return gemm->way->library->run(gemm->state, product, err);
+    return weft_gemm_emulate(gemm->emulation, gemm->way->library, gemm->state, product, err);
 }
 
 /* Rate of the kinds of product that layers are made of, in flops a second, at a size that makes
@@ -56,7 +80,8 @@ static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_
 {
     enum { M = 384, N = 320, K = 448, RUNS = 3 };
     static const bool transposed[3][2] = {{false, true}, {false, false}, {true, false}};
-    float *numbers = calloc((size_t)(M * K + K * N + M * N), sizeof(float));
+    unsigned char *numbers = calloc((size_t)(M * K + K * N + M * N), sizeof(float));
+    const int64_t size = weft_dtype_bytes(gemm->dtype);
     if (!numbers) return weft_fail_memory(err, "the matrices that measure GEMM libraries");
 
     enum weft_status status = WEFT_OK;
@@ -65,15 +90,17 @@ static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_
         const bool ta = transposed[kind][0], tb = transposed[kind][1];
         const struct weft_product product = {.transpose_a = ta,
                                              .transpose_b = tb,
+                                             .dtype = gemm->dtype,
+                                             .c_dtype = gemm->dtype,
                                              .m = M,
                                              .n = N,
                                              .k = K,
                                              .a = numbers,
                                              .a_stride = ta ? M : K,
-                                             .b = numbers + M * K,
+                                             .b = numbers + M * K * size,
                                              .b_stride = tb ? K : N,
                                              .alpha = 1,
-                                             .c = numbers + M * K + K * N,
+                                             .c = numbers + (M * K + K * N) * size,
                                              .c_stride = N};
         int64_t best_ns = INT64_MAX;
         for (int run = 0; run < RUNS; run++) {
@@ -93,28 +120,40 @@ done:
 static void describe(struct weft_gemm *gemm, const char *reason)
 {
     char version[64];
-    gemm->library->version(gemm->state, version, sizeof(version));
-    snprintf(gemm->description, sizeof(gemm->description), "%s %s (%s)", gemm->library->title,
-             version, reason);
+    gemm->way->library->version(gemm->state, version, sizeof(version));
+    const char *how = gemm->dtype == WEFT_F32 ? "" : gemm->emulation ? " emulated" : " native";
+    snprintf(gemm->description, sizeof(gemm->description), "%s %s (%s)%s%s%s",
+             gemm->way->library->title, version, reason, *how ? ", " : "",
+             *how ? weft_dtype_name(gemm->dtype) : "", how);
 }
 
-static enum weft_status open_library(const struct weft_gemm_library *library, int32_t threads,
-                                     struct weft_gemm *gemm, struct weft_error *err)
+static bool is_native(const struct weft_gemm *gemm)
+{
+    const struct weft_gemm_library *library = gemm->way->library;
+    if (gemm->dtype == WEFT_F32) return true;
+    return !gemm->way->emulates && library->has && library->has(gemm->state, gemm->dtype);
+}
+
+static enum weft_status open_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
+                                 struct weft_error *err)
 {
     gemm->state = NULL;
-    WEFT_TRY(library->open(threads, &gemm->state, err));
-    gemm->library = library;
-    return WEFT_OK;
+    WEFT_TRY(way->library->open(threads, &gemm->state, err));
+    gemm->way = way;
+    if (is_native(gemm)) return WEFT_OK;
+    return weft_gemm_emulation_open(gemm->dtype, &gemm->emulation, err);
 }
 
-static void close_library(struct weft_gemm *gemm)
+static void close_way(struct weft_gemm *gemm)
 {
-    if (gemm->library) gemm->library->close(gemm->state);
-    gemm->library = NULL;
+    if (gemm->way) gemm->way->library->close(gemm->state);
+    weft_gemm_emulation_close(gemm->emulation);
+    gemm->way = NULL;
     gemm->state = NULL;
+    gemm->emulation = NULL;
 }
 
-/* Opens and measures every library, keeps the best. One that cannot be opened or measured is only
+/* Opens and measures every way, keeps the best. One that cannot be opened or measured is only
  * named, unless none can be. */
 static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct weft_error *err)
 {
@@ -123,53 +162,55 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
     size_t used = 0;
     struct weft_error first = {0};
 
-    for (size_t i = 0; i < N_LIBRARIES; i++) {
-        struct weft_gemm candidate = {0};
+    for (size_t i = 0; i < N_WAYS; i++) {
+        /* To emulate is a way of its own only where there is another. */
+        if (ways[i].emulates && (gemm->dtype == WEFT_F32 || gemm->emulation)) continue;
+        struct weft_gemm candidate = {.dtype = gemm->dtype};
         struct weft_error reported = {0};
         double rate = 0;
-        if (open_library(libraries[i], threads, &candidate, &reported) != WEFT_OK ||
+        if (open_way(&ways[i], threads, &candidate, &reported) != WEFT_OK ||
             measure(&candidate, &rate, &reported) != WEFT_OK) {
             if (first.status == WEFT_OK) first = reported;
-            close_library(&candidate);
+            close_way(&candidate);
             used += (size_t)snprintf(losers + used, sizeof(losers) - used, "; %s not usable",
-                                     libraries[i]->title);
+                                     ways[i].title);
         } else {
-            const bool wins = gemm->library == NULL || rate > best * PREFERENCE;
+            const bool wins = gemm->way == NULL || rate > best * PREFERENCE;
             struct weft_gemm loser = wins ? *gemm : candidate;
             const double loser_rate = wins ? best : rate;
             if (wins) {
                 *gemm = candidate;
                 best = rate;
             }
-            if (loser.library) {
+            if (loser.way) {
                 used += (size_t)snprintf(losers + used, sizeof(losers) - used, "; %s %.0f",
-                                         loser.library->title, loser_rate * 1e-9);
+                                         loser.way->title, loser_rate * 1e-9);
             }
-            close_library(&loser);
+            close_way(&loser);
         }
         if (used >= sizeof(losers)) used = sizeof(losers) - 1;
     }
-    if (!gemm->library) return weft_fail(err, first.status, "%s", first.text);
+    if (!gemm->way) return weft_fail(err, first.status, "%s", first.text);
     snprintf(reason, sizeof(reason), "%.0f GFLOP/s%s", best * 1e-9, losers);
     describe(gemm, reason);
     return WEFT_OK;
 }
 
-enum weft_status weft_gemm_open(const char *name, int32_t threads, struct weft_gemm **out,
-                                struct weft_error *err)
+enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dtype dtype,
+                                struct weft_gemm **out, struct weft_error *err)
 {
-    char built[64];
-    list_libraries(built, sizeof(built));
+    char built[96];
+    list_ways(built, sizeof(built));
     if (threads < 1) {
         return weft_fail(err, WEFT_E_USAGE, "compute threads must be at least 1, not %d",
                          (int)threads);
     }
-    const struct weft_gemm_library *library = NULL;
-    for (size_t i = 0; i < N_LIBRARIES; i++) {
-        if (strcmp(libraries[i]->name, name) == 0) library = libraries[i];
+    const struct way *way = NULL;
+    for (size_t i = 0; i < N_WAYS; i++) {
+        if (strcmp(ways[i].name, name) == 0) way = &ways[i];
     }
     const bool automatic = strcmp(name, "auto") == 0;
-    if (!library && !automatic) {
+    if (!way && !automatic) {
         const bool known = strcmp(name, "onednn") == 0 || strcmp(name, "openblas") == 0;
         return weft_fail(err, known ? WEFT_E_ENVIRONMENT : WEFT_E_USAGE,
                          "%s GEMM library \"%s\"; there are \"auto\", %s",
@@ -177,8 +218,9 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, struct weft_g
     }
     struct weft_gemm *gemm = calloc(1, sizeof(*gemm));
     if (!gemm) return weft_fail_memory(err, "a GEMM library");
+    gemm->dtype = dtype;
     const enum weft_status status =
-        automatic ? choose(threads, gemm, err) : open_library(library, threads, gemm, err);
+        automatic ? choose(threads, gemm, err) : open_way(way, threads, gemm, err);
     if (status != WEFT_OK) {
         weft_gemm_close(gemm);
         return status;
@@ -191,13 +233,13 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, struct weft_g
 void weft_gemm_close(struct weft_gemm *gemm)
 {
     if (!gemm) return;
-    close_library(gemm);
+    close_way(gemm);
     free(gemm);
 }
 
 const char *weft_gemm_name(const struct weft_gemm *gemm)
 {
-    return gemm->library->name;
+    return gemm->way->name;
 }
 
 const char *weft_gemm_describe(const struct weft_gemm *gemm)

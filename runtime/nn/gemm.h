@@ -1,7 +1,9 @@
-/* A gemm is the one matrix product that all layers are made of, c = alpha op(a) op(b) (+ c), fp32,
- * row-major, computed by a library. oneDNN and OpenBLAS can each be in the build or not; "auto"
- * measures those that are and keeps the faster. For one library, number of threads and kind of CPU
- * the same numbers give the same bits, wherever they lie. */
+/* A gemm is the one matrix product that all layers are made of, c = alpha op(a) op(b) (+ c),
+ * row-major, computed by a library. a and b have one dtype; sums are fp32 whatever it is, and c is
+ * rounded once. Products of 16 bits that the library cannot do are emulated: parts of a and b are
+ * widened, multiplied in fp32, and the result is rounded. oneDNN and OpenBLAS can each be in the
+ * build or not; "auto" measures those that are and keeps the faster. For one library, number of
+ * threads and kind of CPU the same numbers give the same bits, wherever they lie. */
 #ifndef WEFT_RUNTIME_NN_GEMM_H
 #define WEFT_RUNTIME_NN_GEMM_H
 
@@ -10,45 +12,53 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "spec/model.h"
 
 struct weft_gemm;
 
 /* op(a) is [m, k], op(b) [k, n], c [m, n]; the strides are those of the rows as stored. */
 struct weft_product {
     bool transpose_a, transpose_b;
+    enum weft_dtype dtype;   /* of a and b */
+    enum weft_dtype c_dtype; /* f32, or a's and b's */
     int64_t m, n, k;
-    const float *a, *b;
+    const void *a, *b;
     int64_t a_stride, b_stride, c_stride;
     float alpha;
     bool accumulate; /* false: c is not read, and may hold anything */
-    float *c;
+    void *c;
 };
 
-/* A library's side of it. `open` may leave *state NULL. `run` is never called with m, n or k 0. */
+/* A library's side of it. `open` may leave *state NULL. `run` is never called with m, n or k 0, and
+ * with dtypes beside f32 only where `has` says so; it is called by one thread at a time. */
 struct weft_gemm_library {
     const char *name;  /* in configs: "onednn" */
     const char *title; /* for people: "oneDNN" */
     enum weft_status (*open)(int32_t threads, void **state, struct weft_error *err);
     void (*close)(void *state);
     void (*version)(const void *state, char *text, size_t bytes);
-    enum weft_status (*run)(const void *state, const struct weft_product *product,
+    enum weft_status (*run)(void *state, const struct weft_product *product,
                             struct weft_error *err);
+    /* Products of this dtype into itself and into f32. NULL: f32 alone. */
+    bool (*has)(void *state, enum weft_dtype dtype);
 };
 extern const struct weft_gemm_library weft_gemm_onednn;
 extern const struct weft_gemm_library weft_gemm_openblas;
 
-/* `name` "onednn", "openblas" or "auto" (about 30 ms when both are there). WEFT_E_USAGE for another
- * name or threads < 1, WEFT_E_ENVIRONMENT for a library that this build or machine does not have.
- * Freed by weft_gemm_close, which accepts NULL. */
+/* For products of f32 and of `dtype`, in which "auto" measures. `name` "onednn", "openblas",
+ * "onednn-emulated" (16 bits by its fp32 products) or "auto" (about 30 ms with both libraries).
+ * WEFT_E_USAGE for another name or threads < 1, WEFT_E_ENVIRONMENT for a library that this build or
+ * machine does not have. Freed by weft_gemm_close, which accepts NULL. */
 WEFT_MUST_USE enum weft_status weft_gemm_open(const char *name, int32_t threads,
-                                              struct weft_gemm **out, struct weft_error *err);
+                                              enum weft_dtype dtype, struct weft_gemm **out,
+                                              struct weft_error *err);
 void weft_gemm_close(struct weft_gemm *gemm);
 
-const char *weft_gemm_name(const struct weft_gemm *gemm);     /* "onednn" */
+const char *weft_gemm_name(const struct weft_gemm *gemm);     /* "onednn": a name to open */
 const char *weft_gemm_describe(const struct weft_gemm *gemm); /* with the reason of the choice */
 
-/* Synchronous. WEFT_E_SYSTEM when the library fails (it could not allocate its packing buffers, or
- * a size exceeds its integers). */
+/* Synchronous, by one thread at a time. WEFT_E_SYSTEM when the library fails (it could not allocate
+ * its packing buffers, or a size exceeds its integers). */
 WEFT_MUST_USE enum weft_status weft_gemm_run(const struct weft_gemm *gemm,
                                              const struct weft_product *product,
                                              struct weft_error *err);

@@ -75,8 +75,7 @@ static bool fits(int64_t value)
     return value == (int64_t)(blasint)value;
 }
 
-static enum weft_status run(const void *opaque, const struct weft_product *p,
-                            struct weft_error *err)
+static enum weft_status run(void *opaque, const struct weft_product *p, struct weft_error *err)
 {
     const struct state *state = opaque;
     if (!fits(p->m) || !fits(p->n) || !fits(p->k) || !fits(p->a_stride) || !fits(p->b_stride) ||
@@ -93,5 +92,5 @@ static enum weft_status run(const void *opaque, const struct weft_product *p,
     return WEFT_OK;
 }
 
-const struct weft_gemm_library weft_gemm_openblas = {"openblas",  "OpenBLAS", open_state,
-                                                     close_state, version,    run};
+const struct weft_gemm_library weft_gemm_openblas = {
+    "openblas", "OpenBLAS", open_state, close_state, version, run, NULL};

@@ -1,8 +1,9 @@
-/* Kernels are the loops over elements and rows that are not products. One source, kernels.c, is
- * compiled for several instruction-set levels; a const table names each, and the best that the CPU
- * has is chosen when the program runs. All levels give the same bits: no contraction, no
- * reassociation; a sum runs in 16 lanes, element i in lane i mod 16, added up as a fixed tree.
- * So bits depend neither on the level, nor on alignment, nor on how elements are cut up.
+/* Kernels are the loops over elements and rows that are not products. Their sources are compiled
+ * for several instruction-set levels, those over elements of layers also for every dtype; const
+ * tables name them, and the best level that the CPU has is chosen when the program runs. All levels
+ * give the same bits: no contraction, no reassociation; a sum runs in 16 lanes, element i in lane i
+ * mod 16, added up as a fixed tree. So bits depend neither on the level, nor on alignment, nor on
+ * how elements are cut up.
  *
  * Matrices are row-major and dense unless a stride is given. Where it is not said, buffers do not
  * overlap. `sums` is overwritten; kernels allocate nothing. */
@@ -14,44 +15,53 @@
 
 #include "runtime/nn/optimizer.h"
 
-struct weft_kernels {
-    const char *level; /* "plain", "avx2", "avx512" */
-
+/* Loops over elements of one dtype, which stand as void *; statistics and sums are fp32. What is
+ * read is widened, what is written rounded once. */
+struct weft_layer_kernels {
     /* y = x + bias in every row. x, or bias, may be NULL: then 0. x may be y. */
-    void (*fill)(int64_t rows, int64_t width, const float *x, const float *bias, float *y);
+    void (*fill)(int64_t rows, int64_t width, const void *x, const void *bias, void *y);
     /* sums[j] = sum over rows of x[i][j], in row order. */
-    void (*column_sums)(int64_t rows, int64_t width, const float *x, float *sums);
+    void (*column_sums)(int64_t rows, int64_t width, const void *x, float *sums);
     /* y = alpha x, or y += alpha x. */
-    void (*add_to)(int64_t n, float alpha, const float *x, bool accumulate, float *y);
+    void (*add_to)(int64_t n, float alpha, const float *x, bool accumulate, void *y);
 
     /* y = (x - mean) rstd weight + bias, row by row, variance + WEFT_NORM_EPSILON. */
-    void (*layer_norm)(int64_t rows, int64_t width, const float *x, const float *weight,
-                       const float *bias, float *y, float *mean, float *rstd);
+    void (*layer_norm)(int64_t rows, int64_t width, const void *x, const void *weight,
+                       const void *bias, void *y, float *mean, float *rstd);
     /* dx = residual + gradient by x (either may be NULL: dx not wanted, residual 0); sums [2,
      * width]: gradients of weight and bias. */
-    void (*layer_norm_backward)(int64_t rows, int64_t width, const float *x, const float *weight,
-                                const float *mean, const float *rstd, const float *dy,
-                                const float *residual, float *dx, float *sums);
+    void (*layer_norm_backward)(int64_t rows, int64_t width, const void *x, const void *weight,
+                                const float *mean, const float *rstd, const void *dy,
+                                const void *residual, void *dx, float *sums);
 
     /* y = gelu(x) = 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). */
-    void (*gelu)(int64_t n, const float *x, float *y);
+    void (*gelu)(int64_t n, const void *x, void *y);
     /* x += bias in every row, y = gelu(x). */
-    void (*bias_gelu)(int64_t rows, int64_t width, const float *bias, float *x, float *y);
+    void (*bias_gelu)(int64_t rows, int64_t width, const void *bias, void *x, void *y);
     /* dx = dy gelu'(x); dx may be dy. sums [width] of dx's columns, unless NULL. */
-    void (*gelu_backward)(int64_t rows, int64_t width, const float *x, const float *dy, float *dx,
+    void (*gelu_backward)(int64_t rows, int64_t width, const void *x, const void *dy, void *dx,
                           float *sums);
-    void (*relu)(int64_t n, const float *x, float *y);
+    void (*relu)(int64_t n, const void *x, void *y);
     /* dx = y > 0 ? dy : 0, from relu's output y. */
-    void (*relu_backward)(int64_t n, const float *y, const float *dy, float *dx);
+    void (*relu_backward)(int64_t n, const void *y, const void *dy, void *dx);
 
     /* In place, rows `first`, first + 1, ... of a causal score matrix, `width` columns of each:
      * row i becomes softmax over its columns 0..i, and 0 beyond. */
-    void (*causal_softmax)(int64_t rows, int64_t first, int64_t width, int64_t stride, float *x);
+    void (*causal_softmax)(int64_t rows, int64_t first, int64_t width, int64_t stride, void *x);
     /* d = p (d - sum of d p in the row), in place. */
-    void (*softmax_backward)(int64_t rows, int64_t width, int64_t stride, const float *p, float *d);
+    void (*softmax_backward)(int64_t rows, int64_t width, int64_t stride, const void *p, void *d);
     /* In place: logits become the gradient of -log softmax(logits)[target] by themselves. Returns
      * the sum of the rows' losses in row order. Targets must be in range. */
-    double (*cross_entropy)(int64_t rows, int64_t width, const int32_t *targets, float *logits);
+    double (*cross_entropy)(int64_t rows, int64_t width, const int32_t *targets, void *logits);
+};
+
+struct weft_kernels {
+    const char *level; /* "plain", "avx2", "avx512" */
+    const struct weft_layer_kernels *layers[WEFT_DTYPE_COUNT];
+
+    /* Between fp32 and a dtype; in f32 a copy. */
+    void (*widen)(enum weft_dtype dtype, int64_t n, const void *x, float *y);
+    void (*narrow)(enum weft_dtype dtype, int64_t n, const float *x, void *y);
 
     void (*adamw)(const struct weft_adamw *adamw, int64_t n, float *parameters,
                   const float *gradients, float *moment1, float *moment2);

@@ -1,4 +1,5 @@
-/* The instruction-set levels that kernels.c is compiled for, from the lowest up. */
+/* The instruction-set levels that kernels.c and kernels_layers.c are compiled for, from the lowest
+ * up. */
 #ifndef WEFT_RUNTIME_NN_KERNELS_LEVELS_H
 #define WEFT_RUNTIME_NN_KERNELS_LEVELS_H
 
@@ -7,5 +8,12 @@
 extern const struct weft_kernels weft_kernels_plain; /* what the compiler targets by itself */
 extern const struct weft_kernels weft_kernels_avx2;
 extern const struct weft_kernels weft_kernels_avx512;
+
+extern const struct weft_layer_kernels weft_kernels_plain_f32, weft_kernels_plain_bf16,
+    weft_kernels_plain_f16;
+extern const struct weft_layer_kernels weft_kernels_avx2_f32, weft_kernels_avx2_bf16,
+    weft_kernels_avx2_f16;
+extern const struct weft_layer_kernels weft_kernels_avx512_f32, weft_kernels_avx512_bf16,
+    weft_kernels_avx512_f16;
 
 #endif

@@ -3,12 +3,15 @@
 
 /* What is added to the product is laid down first and the product accumulated on it: one pass. */
 enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear,
-                                 const float *bias, const float *residual, float *y,
+                                 const void *bias, const void *residual, void *y,
                                  struct weft_error *err)
 {
     const bool filled = bias || residual;
-    if (filled) cpu->kernels->fill(linear->rows, linear->outputs, residual, bias, y);
+    if (filled)
+        cpu->kernels->layers[linear->dtype]->fill(linear->rows, linear->outputs, residual, bias, y);
     const struct weft_product product = {.transpose_b = true,
+                                         .dtype = linear->dtype,
+                                         .c_dtype = linear->dtype,
                                          .m = linear->rows,
                                          .n = linear->outputs,
                                          .k = linear->inputs,
@@ -25,9 +28,11 @@ enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu, const struct wef
 
 enum weft_status weft_nn_cpu_map_input(const struct weft_nn_cpu *cpu,
                                        const struct weft_nn_linear *linear, float alpha,
-                                       const float *dy, float *dx, struct weft_error *err)
+                                       const void *dy, void *dx, struct weft_error *err)
 {
-    const struct weft_product product = {.m = linear->rows,
+    const struct weft_product product = {.dtype = linear->dtype,
+                                         .c_dtype = linear->dtype,
+                                         .m = linear->rows,
                                          .n = linear->inputs,
                                          .k = linear->outputs,
                                          .a = dy,
@@ -42,11 +47,13 @@ enum weft_status weft_nn_cpu_map_input(const struct weft_nn_cpu *cpu,
 
 enum weft_status weft_nn_cpu_map_weight(const struct weft_nn_cpu *cpu,
                                         const struct weft_nn_linear *linear, float alpha,
-                                        const float *dy, const struct weft_nn_call *call,
-                                        int tensor, struct weft_error *err)
+                                        const void *dy, const struct weft_nn_call *call, int tensor,
+                                        struct weft_error *err)
 {
     if (!call->gradients[tensor]) return WEFT_OK;
     const struct weft_product product = {.transpose_a = true,
+                                         .dtype = linear->dtype,
+                                         .c_dtype = call->gradient_dtype,
                                          .m = linear->outputs,
                                          .n = linear->inputs,
                                          .k = linear->rows,
@@ -65,21 +72,23 @@ void weft_nn_cpu_give(const struct weft_nn_cpu *cpu, const struct weft_nn_call *
                       int64_t n, float alpha, const float *sums)
 {
     if (!call->gradients[tensor]) return;
-    cpu->kernels->add_to(n, alpha, sums, call->accumulate[tensor], call->gradients[tensor]);
+    cpu->kernels->layers[call->gradient_dtype]->add_to(n, alpha, sums, call->accumulate[tensor],
+                                                       call->gradients[tensor]);
 }
 
 void weft_nn_cpu_map_bias(const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear,
-                          float alpha, const float *dy, const struct weft_nn_call *call, int tensor,
+                          float alpha, const void *dy, const struct weft_nn_call *call, int tensor,
                           float *sums)
 {
     if (!call->gradients[tensor]) return;
-    cpu->kernels->column_sums(linear->rows, linear->outputs, dy, sums);
+    cpu->kernels->layers[linear->dtype]->column_sums(linear->rows, linear->outputs, dy, sums);
     weft_nn_cpu_give(cpu, call, tensor, linear->outputs, alpha, sums);
 }
 
 static struct weft_nn_linear linear_of(const struct weft_nn_call *call)
 {
-    return (struct weft_nn_linear){.rows = call->batch.samples * call->batch.seq_len,
+    return (struct weft_nn_linear){.dtype = call->batch.compute,
+                                   .rows = call->batch.samples * call->batch.seq_len,
                                    .inputs = call->layer->hidden,
                                    .outputs = call->layer->outputs,
                                    .x = call->input,
@@ -100,7 +109,7 @@ enum weft_status weft_nn_cpu_linear_backward(const struct weft_nn_cpu *cpu,
 {
     const struct weft_linear_layout layout = weft_layout_linear(call->layer, &call->batch);
     const struct weft_nn_linear linear = linear_of(call);
-    const float *dy = call->output_gradient;
+    const void *dy = call->output_gradient;
     if (call->layer->bias) {
         weft_nn_cpu_map_bias(cpu, &linear, 1, dy, call, 1,
                              weft_nn_part(call->temporary, layout.backward.sums));

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "runtime/nn/cpu.h"
 #include "spec/layer_layout.h"
 
@@ -18,22 +20,21 @@ static enum weft_status check_targets(const struct weft_nn_call *call, int64_t n
 /* Logits and loss of a map to classes; they become the rows' own gradient in place, to which
  * backward gives the loss scale as the factor of its products. */
 static enum weft_status classify(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call,
-                                 const struct weft_nn_linear *linear, float *d_logits,
+                                 const struct weft_nn_linear *linear, void *d_logits,
                                  struct weft_error *err)
 {
     WEFT_TRY(check_targets(call, linear->rows, err));
     WEFT_TRY(weft_nn_cpu_map(cpu, linear, call->layer->bias ? call->tensors[1] : NULL, NULL,
                              d_logits, err));
-    *call->loss =
-        cpu->kernels->cross_entropy(linear->rows, linear->outputs, call->targets, d_logits);
+    *call->loss = weft_nn_kernels(cpu, call)->cross_entropy(linear->rows, linear->outputs,
+                                                            call->targets, d_logits);
     return WEFT_OK;
 }
 
 static enum weft_status classify_backward(const struct weft_nn_cpu *cpu,
                                           const struct weft_nn_call *call,
-                                          const struct weft_nn_linear *linear,
-                                          const float *d_logits, float *sums, float *dx,
-                                          struct weft_error *err)
+                                          const struct weft_nn_linear *linear, const void *d_logits,
+                                          float *sums, void *dx, struct weft_error *err)
 {
     const float scale = (float)call->loss_scale;
     if (call->layer->bias) weft_nn_cpu_map_bias(cpu, linear, scale, d_logits, call, 1, sums);
@@ -44,7 +45,8 @@ static enum weft_status classify_backward(const struct weft_nn_cpu *cpu,
 
 static struct weft_nn_linear head_of(const struct weft_nn_call *call)
 {
-    return (struct weft_nn_linear){.rows = call->batch.samples * call->batch.seq_len,
+    return (struct weft_nn_linear){.dtype = call->batch.compute,
+                                   .rows = call->batch.samples * call->batch.seq_len,
                                    .inputs = call->layer->hidden,
                                    .outputs = call->layer->vocab,
                                    .x = call->input,
@@ -71,13 +73,62 @@ enum weft_status weft_nn_cpu_lm_head_backward(const struct weft_nn_cpu *cpu,
                              call->input_gradient, err);
 }
 
-static struct weft_nn_linear classifier_of(const struct weft_nn_call *call, const float *pooled)
+static struct weft_nn_linear classifier_of(const struct weft_nn_call *call, const void *pooled)
 {
-    return (struct weft_nn_linear){.rows = call->batch.samples,
+    return (struct weft_nn_linear){.dtype = call->batch.compute,
+                                   .rows = call->batch.samples,
                                    .inputs = call->layer->hidden,
                                    .outputs = call->layer->outputs,
                                    .x = pooled,
                                    .weight = call->tensors[0]};
+}
+
+/* Means over the sequence, in pieces of columns that the stack holds. */
+enum { COLUMNS = 1024 };
+
+static void pool_rows(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, void *pooled)
+{
+    const enum weft_dtype dtype = call->batch.compute;
+    const int64_t width = call->layer->hidden, seq_len = call->batch.seq_len;
+    float sums[COLUMNS], row[COLUMNS];
+    for (int64_t b = 0; b < call->batch.samples; b++) {
+        for (int64_t first = 0; first < width; first += COLUMNS) {
+            const int64_t n = width - first < COLUMNS ? width - first : COLUMNS;
+            memset(sums, 0, sizeof(sums));
+            for (int64_t i = b * seq_len; i < (b + 1) * seq_len; i++) {
+                cpu->kernels->widen(dtype, n, weft_nn_at(dtype, call->input, i * width + first),
+                                    row);
+                for (int64_t j = 0; j < n; j++) {
+                    sums[j] += row[j];
+                }
+            }
+            for (int64_t j = 0; j < n; j++) {
+                sums[j] /= (float)seq_len;
+            }
+            cpu->kernels->narrow(dtype, n, sums, weft_nn_to(dtype, pooled, b * width + first));
+        }
+    }
+}
+
+static void spread_rows(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call,
+                        const void *d_pooled)
+{
+    const enum weft_dtype dtype = call->batch.compute;
+    const int64_t width = call->layer->hidden, seq_len = call->batch.seq_len;
+    float row[COLUMNS];
+    for (int64_t b = 0; b < call->batch.samples; b++) {
+        for (int64_t first = 0; first < width; first += COLUMNS) {
+            const int64_t n = width - first < COLUMNS ? width - first : COLUMNS;
+            cpu->kernels->widen(dtype, n, weft_nn_at(dtype, d_pooled, b * width + first), row);
+            for (int64_t j = 0; j < n; j++) {
+                row[j] /= (float)seq_len;
+            }
+            for (int64_t i = b * seq_len; i < (b + 1) * seq_len; i++) {
+                cpu->kernels->narrow(dtype, n, row,
+                                     weft_nn_to(dtype, call->input_gradient, i * width + first));
+            }
+        }
+    }
 }
 
 enum weft_status weft_nn_cpu_classifier_forward(const struct weft_nn_cpu *cpu,
@@ -85,16 +136,8 @@ enum weft_status weft_nn_cpu_classifier_forward(const struct weft_nn_cpu *cpu,
                                                 struct weft_error *err)
 {
     const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
-    const int64_t width = call->layer->hidden, seq_len = call->batch.seq_len;
-    const float *x = call->input;
-    float *pooled = weft_nn_part(call->saved, layout.saved.pooled);
-    for (int64_t b = 0; b < call->batch.samples; b++) {
-        float *row = pooled + b * width;
-        cpu->kernels->column_sums(seq_len, width, x + b * seq_len * width, row);
-        for (int64_t j = 0; j < width; j++) {
-            row[j] /= (float)seq_len;
-        }
-    }
+    void *pooled = weft_nn_part(call->saved, layout.saved.pooled);
+    pool_rows(cpu, call, pooled);
     const struct weft_nn_linear linear = classifier_of(call, pooled);
     return classify(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits), err);
 }
@@ -104,18 +147,12 @@ enum weft_status weft_nn_cpu_classifier_backward(const struct weft_nn_cpu *cpu,
                                                  struct weft_error *err)
 {
     const struct weft_classifier_layout layout = weft_layout_classifier(call->layer, &call->batch);
-    const int64_t width = call->layer->hidden, seq_len = call->batch.seq_len;
     const struct weft_nn_linear linear =
         classifier_of(call, weft_nn_part(call->saved, layout.saved.pooled));
-    float *d_pooled =
+    void *d_pooled =
         call->input_gradient ? weft_nn_part(call->temporary, layout.backward.d_pooled) : NULL;
     WEFT_TRY(classify_backward(cpu, call, &linear, weft_nn_part(call->saved, layout.saved.d_logits),
                                weft_nn_part(call->temporary, layout.backward.sums), d_pooled, err));
-    for (int64_t i = 0; d_pooled && i < call->batch.samples * seq_len; i++) {
-        const float *row = d_pooled + i / seq_len * width;
-        for (int64_t j = 0; j < width; j++) {
-            call->input_gradient[i * width + j] = row[j] / (float)seq_len;
-        }
-    }
+    if (d_pooled) spread_rows(cpu, call, d_pooled);
     return WEFT_OK;
 }

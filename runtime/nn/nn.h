@@ -1,7 +1,9 @@
 /* Forward and backward of the layers, on exactly the buffers that spec/layer.h declares. A back end
  * is a const table of functions; "cpu" is always built. Work is pushed on a stream; pointers must
  * stay valid until it is done. Gradients: `accumulate[i]` false means that tensor i's gradient is
- * written, true that it is added to. fp32. */
+ * written, true that it is added to. What flows, is saved and is read
+ * has the dtype of the batch, gradients of tensors one of their own; sums and statistics are fp32.
+ */
 #ifndef WEFT_RUNTIME_NN_NN_H
 #define WEFT_RUNTIME_NN_NN_H
 
@@ -15,8 +17,9 @@
 struct weft_nn;
 
 struct weft_nn_options {
-    int32_t threads;  /* of the products; at least 1. The rest runs on the stream's thread */
-    const char *gemm; /* "onednn", "openblas", or "auto": the faster by measurement */
+    int32_t threads;         /* of the products; at least 1. The rest runs on the stream's thread */
+    enum weft_dtype compute; /* of the calls to come */
+    const char *gemm;        /* as weft_gemm_open takes it: "auto" is the fastest by measurement */
 };
 
 /* `name` "cpu" (WEFT_E_ENVIRONMENT otherwise). Errors of the GEMM library: runtime/nn/gemm.h. Freed
@@ -26,25 +29,26 @@ WEFT_MUST_USE enum weft_status weft_nn_open(const char *name, const struct weft_
 void weft_nn_close(struct weft_nn *nn);
 /* "oneDNN 2.6.3 (231 GFLOP/s; OpenBLAS 121), avx512 kernels"; lives as long as nn. */
 const char *weft_nn_describe(const struct weft_nn *nn);
-/* "onednn" or "openblas": what "auto" chose. Another library gives other bits, so whoever compares
- * runs, or starts several ranks, decides once and asks for it by this name. */
+/* "onednn", "openblas" ...: what "auto" chose. Another library gives other bits, so whoever
+ * compares runs, or starts several ranks, decides once and asks for it by this name. */
 const char *weft_nn_gemm_name(const struct weft_nn *nn);
 
 struct weft_nn_call {
     const struct weft_layer *layer; /* outlives the call */
     struct weft_batch batch;
-    const float *tensors[WEFT_LAYER_TENSORS];
-    float *gradients[WEFT_LAYER_TENSORS]; /* backward; NULL = frozen, not computed */
+    enum weft_dtype gradient_dtype; /* f32, or that of the batch */
+    const void *tensors[WEFT_LAYER_TENSORS];
+    void *gradients[WEFT_LAYER_TENSORS]; /* backward; NULL = frozen, not computed */
     bool accumulate[WEFT_LAYER_TENSORS];
-    const void *input; /* int32 tokens for an embedding, else float [T, width] */
+    const void *input; /* int32 tokens for an embedding, else [T, width] */
     const int32_t *targets;
-    float *output;
+    void *output;
     void *saved;
     void *temporary;
-    const float *output_gradient; /* [T, outputs]; not for loss layers */
-    float *input_gradient;        /* NULL: not wanted (first layer) */
+    const void *output_gradient; /* [T, outputs]; not for loss layers */
+    void *input_gradient;        /* NULL: not wanted (first layer) */
     double loss_scale; /* loss layers: factor of every row's loss in the gradient: 1 / rows of all
-                          ranks */
+                          ranks, times the loss scale of f16 */
     double *loss;      /* loss layers, forward: sum of rows' losses on this rank (natural log) */
 };
 

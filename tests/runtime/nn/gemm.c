@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "runtime/nn/kernels.h"
 
 static const char *const names[] = {"onednn", "openblas"};
+static const char *const narrow_names[] = {"onednn", "openblas", "onednn-emulated"};
 
 struct matrices {
     float *a, *b, *c;
@@ -46,9 +48,16 @@ static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_
     const int64_t a_rows = ta ? k : m, a_columns = ta ? m : k;
     const int64_t b_rows = tb ? n : k, b_columns = tb ? k : n;
     struct matrices x;
-    struct weft_product product = {
-        ta,      tb,   m,          n,   k, NULL, NULL, a_columns + pad, b_columns + pad,
-        n + pad, 0.5f, accumulate, NULL};
+    struct weft_product product = {.transpose_a = ta,
+                                   .transpose_b = tb,
+                                   .m = m,
+                                   .n = n,
+                                   .k = k,
+                                   .a_stride = a_columns + pad,
+                                   .b_stride = b_columns + pad,
+                                   .c_stride = n + pad,
+                                   .alpha = 0.5f,
+                                   .accumulate = accumulate};
     product.a = x.a = matrix(&x, 0, a_rows * (a_columns + pad) - pad, 0);
     product.b = x.b = matrix(&x, 1, b_rows * (b_columns + pad) - pad, 0);
     product.c = x.c = matrix(&x, 2, m * (n + pad) - pad, 0);
@@ -90,7 +99,7 @@ Test(gemm, is_the_formula_for_every_transposition_stride_and_odd_size)
     for (int library = 0; library < 2; library++) {
         struct weft_gemm *gemm = NULL;
         struct weft_error err = {0};
-        if (weft_gemm_open(names[library], 1, &gemm, &err) != WEFT_OK) continue;
+        if (weft_gemm_open(names[library], 1, WEFT_F32, &gemm, &err) != WEFT_OK) continue;
         opened++;
         for (int s = 0; s < 7; s++) {
             for (int kind = 0; kind < 8; kind++) {
@@ -103,11 +112,108 @@ Test(gemm, is_the_formula_for_every_transposition_stride_and_odd_size)
     cr_assert_gt(opened, 0);
 }
 
+/* Numbers of 16 bits; sums in fp32, so that what is not rounded to 16 bits is nearly exact. */
+static void check_narrow(const struct weft_gemm *gemm, enum weft_dtype dtype,
+                         enum weft_dtype c_dtype, bool ta, bool tb, bool accumulate, int64_t m,
+                         int64_t n, int64_t k)
+{
+    const struct weft_kernels *kernels = weft_kernels_best();
+    const int64_t size = weft_dtype_bytes(c_dtype);
+    struct matrices x;
+    uint16_t *a = malloc((size_t)(m * k) * 2), *b = malloc((size_t)(k * n) * 2);
+    void *c = malloc((size_t)(m * n * size));
+    float *got = malloc((size_t)(m * n) * sizeof(float));
+    x.a = matrix(&x, 0, m * k, 0);
+    x.b = matrix(&x, 1, k * n, 0);
+    x.c = matrix(&x, 2, m * n, 0);
+    kernels->narrow(dtype, m * k, x.a, a);
+    kernels->widen(dtype, m * k, a, x.a);
+    kernels->narrow(dtype, k * n, x.b, b);
+    kernels->widen(dtype, k * n, b, x.b);
+    kernels->narrow(c_dtype, m * n, x.c, c);
+    kernels->widen(c_dtype, m * n, c, x.c);
+    if (!accumulate) memset(c, 0xff, (size_t)(m * n * size));
+    const struct weft_product product = {.transpose_a = ta,
+                                         .transpose_b = tb,
+                                         .dtype = dtype,
+                                         .c_dtype = c_dtype,
+                                         .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .a = a,
+                                         .b = b,
+                                         .a_stride = ta ? m : k,
+                                         .b_stride = tb ? k : n,
+                                         .c_stride = n,
+                                         .alpha = 0.5f,
+                                         .accumulate = accumulate,
+                                         .c = c};
+    run(gemm, &product);
+    kernels->widen(c_dtype, m * n, c, got);
+    const double unit = c_dtype == WEFT_BF16 ? 0x1p-8 : c_dtype == WEFT_F16 ? 0x1p-11 : 0;
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < k; l++) {
+                sum += (double)x.a[ta ? l * m + i : i * k + l] *
+                       (double)x.b[tb ? j * k + l : l * n + j];
+            }
+            const double expected = 0.5 * sum + (accumulate ? (double)x.c[i * n + j] : 0);
+            const double half = unit * ldexp(1, ilogb(expected)); /* the last place of c */
+            cr_assert(fabs((double)got[i * n + j] - expected) <=
+                          1.001 * half + 1e-6 * (double)(k + 10),
+                      "%s %s to %s, %d%d%d %lldx%lldx%lld: %g, not %g", weft_gemm_describe(gemm),
+                      weft_dtype_name(dtype), weft_dtype_name(c_dtype), ta, tb, accumulate,
+                      (long long)m, (long long)n, (long long)k, (double)got[i * n + j], expected);
+        }
+    }
+    free(a);
+    free(b);
+    free(c);
+    free(got);
+    matrices_finish(&x);
+}
+
+Test(gemm, of_16_bits_rounds_once)
+{
+    static const int64_t sizes[][3] = {{1, 1, 1}, {67, 130, 33}, {520, 9, 1100}, {7, 600, 520}};
+    int opened = 0;
+    for (int i = 0; i < 6; i++) {
+        const enum weft_dtype dtype = i / 3 ? WEFT_F16 : WEFT_BF16;
+        struct weft_gemm *gemm = NULL;
+        struct weft_error err = {0};
+        if (weft_gemm_open(narrow_names[i % 3], 1, dtype, &gemm, &err) != WEFT_OK) continue;
+        opened++;
+        cr_assert(strstr(weft_gemm_describe(gemm), weft_dtype_name(dtype)), "%s",
+                  weft_gemm_describe(gemm));
+        for (int s = 0; s < 4; s++) {
+            for (int kind = 0; kind < 16; kind++) {
+                check_narrow(gemm, dtype, kind & 8 ? WEFT_F32 : dtype, kind & 1, kind & 2, kind & 4,
+                             sizes[s][0], sizes[s][1], sizes[s][2]);
+            }
+        }
+        weft_gemm_close(gemm);
+    }
+    cr_assert_gt(opened, 0);
+}
+
+Test(gemm, refuses_a_dtype_that_it_was_not_opened_for)
+{
+    struct weft_gemm *gemm = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_gemm_open("auto", 1, WEFT_F32, &gemm, &err), WEFT_OK, "%s", err.text);
+    uint16_t x[1] = {0};
+    const struct weft_product product = {
+        .dtype = WEFT_BF16, .m = 1, .n = 1, .k = 1, .a = x, .b = x, .c = x};
+    cr_assert_eq(weft_gemm_run(gemm, &product, &err), WEFT_E_INTERNAL);
+    weft_gemm_close(gemm);
+}
+
 Test(gemm, of_no_columns_is_zero_or_nothing)
 {
     struct weft_gemm *gemm = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(weft_gemm_open("auto", 1, &gemm, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_gemm_open("auto", 1, WEFT_F32, &gemm, &err), WEFT_OK, "%s", err.text);
     float c[6] = {1, 2, 3, 4, 5, 6};
     struct weft_product product = {
         .m = 2, .n = 2, .a_stride = 1, .b_stride = 2, .c_stride = 3, .alpha = 1, .c = c};
@@ -129,7 +235,7 @@ Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
     for (int library = 0; library < 2; library++) {
         struct weft_gemm *gemm = NULL;
         struct weft_error err = {0};
-        if (weft_gemm_open(names[library], 1, &gemm, &err) != WEFT_OK) continue;
+        if (weft_gemm_open(names[library], 1, WEFT_F32, &gemm, &err) != WEFT_OK) continue;
         for (int s = 0; s < 7; s++) {
             for (int kind = 0; kind < 4; kind++) {
                 const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
@@ -142,9 +248,19 @@ Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
                     x[i].a = matrix(&x[i], 0, m * k, offset[0]);
                     x[i].b = matrix(&x[i], 1, k * n, offset[1]);
                     x[i].c = matrix(&x[i], 2, m * n, offset[2]);
-                    const struct weft_product product = {
-                        ta,         tb,         m, n, k,         x[i].a, x[i].b,
-                        ta ? m : k, tb ? k : n, n, 1, kind == 3, x[i].c};
+                    const struct weft_product product = {.transpose_a = ta,
+                                                         .transpose_b = tb,
+                                                         .m = m,
+                                                         .n = n,
+                                                         .k = k,
+                                                         .a = x[i].a,
+                                                         .b = x[i].b,
+                                                         .a_stride = ta ? m : k,
+                                                         .b_stride = tb ? k : n,
+                                                         .c_stride = n,
+                                                         .alpha = 1,
+                                                         .accumulate = kind == 3,
+                                                         .c = x[i].c};
                     run(gemm, &product);
                     if (!first) first = x[i].c;
                     cr_assert_eq(memcmp(first, x[i].c, (size_t)(m * n) * sizeof(float)), 0,
@@ -165,15 +281,24 @@ Test(gemm, threads_give_the_same_bits_every_time)
     for (int library = 0; library < 2; library++) {
         struct weft_gemm *gemm = NULL;
         struct weft_error err = {0};
-        if (weft_gemm_open(names[library], 2, &gemm, &err) != WEFT_OK) continue;
+        if (weft_gemm_open(names[library], 2, WEFT_F32, &gemm, &err) != WEFT_OK) continue;
         struct matrices x;
         x.a = matrix(&x, 0, M * K, 0);
         x.b = matrix(&x, 1, K * N, 0);
         x.c = matrix(&x, 2, RUNS * M * N, 0);
         for (int i = 0; i < RUNS; i++) {
             float *c = x.c + i * M * N;
-            const struct weft_product product = {false, true, M, N, K,     x.a, x.b,
-                                                 K,     K,    N, 1, false, c};
+            const struct weft_product product = {.transpose_b = true,
+                                                 .m = M,
+                                                 .n = N,
+                                                 .k = K,
+                                                 .a = x.a,
+                                                 .b = x.b,
+                                                 .a_stride = K,
+                                                 .b_stride = K,
+                                                 .c_stride = N,
+                                                 .alpha = 1,
+                                                 .c = c};
             run(gemm, &product);
             cr_assert_eq(memcmp(x.c, c, M * N * sizeof(float)), 0, "%s", names[library]);
         }
@@ -186,14 +311,14 @@ Test(gemm, says_what_it_chose_and_why)
 {
     struct weft_gemm *gemm = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(weft_gemm_open("auto", 2, &gemm, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_gemm_open("auto", 2, WEFT_F32, &gemm, &err), WEFT_OK, "%s", err.text);
     cr_assert(strstr(weft_gemm_describe(gemm), " GFLOP/s"), "%s", weft_gemm_describe(gemm));
     const char *name = weft_gemm_name(gemm);
     cr_assert(strcmp(name, "onednn") == 0 || strcmp(name, "openblas") == 0);
     weft_gemm_close(gemm);
 
     for (int i = 0; i < 2; i++) {
-        if (weft_gemm_open(names[i], 1, &gemm, &err) != WEFT_OK) continue;
+        if (weft_gemm_open(names[i], 1, WEFT_F32, &gemm, &err) != WEFT_OK) continue;
         cr_assert(strstr(weft_gemm_describe(gemm), "(asked for)"), "%s", weft_gemm_describe(gemm));
         cr_assert_str_eq(weft_gemm_name(gemm), names[i]);
         weft_gemm_close(gemm);
@@ -205,11 +330,11 @@ Test(gemm, refuses_what_there_is_not)
 {
     struct weft_gemm *gemm = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(weft_gemm_open("mkl", 1, &gemm, &err), WEFT_E_USAGE);
+    cr_assert_eq(weft_gemm_open("mkl", 1, WEFT_F32, &gemm, &err), WEFT_E_USAGE);
     cr_assert(strstr(err.text, "there is no GEMM library \"mkl\"; there are \"auto\", \""), "%s",
               err.text);
     err = (struct weft_error){0};
-    cr_assert_eq(weft_gemm_open("auto", 0, &gemm, &err), WEFT_E_USAGE);
+    cr_assert_eq(weft_gemm_open("auto", 0, WEFT_F32, &gemm, &err), WEFT_E_USAGE);
     cr_assert_str_eq(err.text, "compute threads must be at least 1, not 0");
     cr_assert_null(gemm);
 }

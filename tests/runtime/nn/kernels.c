@@ -58,11 +58,11 @@ Test(kernels, every_level_gives_the_bits_of_the_plain_one)
         plain->exponential(MANY, in, out);
         level->exponential(MANY, in, other);
         cr_assert_eq(memcmp(out, other, sizeof(out)), 0, "exponential, %s", level->level);
-        plain->gelu(MANY, in, out);
-        level->gelu(MANY, in, other);
+        plain->layers[WEFT_F32]->gelu(MANY, in, out);
+        level->layers[WEFT_F32]->gelu(MANY, in, other);
         cr_assert_eq(memcmp(out, other, sizeof(out)), 0, "gelu, %s", level->level);
-        plain->column_sums(97, 1010, in + 2000, out);
-        level->column_sums(97, 1010, in + 2000, other);
+        plain->layers[WEFT_F32]->column_sums(97, 1010, in + 2000, out);
+        level->layers[WEFT_F32]->column_sums(97, 1010, in + 2000, other);
         cr_assert_eq(memcmp(out, other, 1010 * sizeof(float)), 0, "sums, %s", level->level);
     }
     cr_assert_str_eq(plain->level, "plain");
@@ -72,7 +72,7 @@ Test(kernels, every_level_gives_the_bits_of_the_plain_one)
 Test(kernels, column_sums_go_in_row_order)
 {
     random_numbers(in, 7 * 11, 1, 1);
-    weft_kernels_best()->column_sums(7, 11, in, out);
+    weft_kernels_best()->layers[WEFT_F32]->column_sums(7, 11, in, out);
     for (int j = 0; j < 11; j++) {
         float sum = 0;
         for (int i = 0; i < 7; i++) {
@@ -80,7 +80,7 @@ Test(kernels, column_sums_go_in_row_order)
         }
         cr_assert_eq(out[j], sum);
     }
-    weft_kernels_best()->column_sums(0, 11, in, out);
+    weft_kernels_best()->layers[WEFT_F32]->column_sums(0, 11, in, out);
     cr_assert_eq(out[10], 0);
 }
 
@@ -91,7 +91,7 @@ Test(kernels, softmax_is_masked_scaled_and_does_not_overflow)
     memcpy(out, in, sizeof(out));
     out[STRIDE + 3] = 1e30f;
     out[2 * STRIDE + 7] = -1e30f;
-    weft_kernels_best()->causal_softmax(ROWS, FIRST, WIDTH, STRIDE, out);
+    weft_kernels_best()->layers[WEFT_F32]->causal_softmax(ROWS, FIRST, WIDTH, STRIDE, out);
     for (int i = 0; i < ROWS; i++) {
         double sum = 0;
         for (int j = 0; j < WIDTH; j++) {
@@ -113,7 +113,7 @@ Test(kernels, softmax_masks_below_any_score)
     for (int i = 0; i < 18; i++) {
         x[i] = i < 9 ? -1e30f : 1e30f;
     }
-    weft_kernels_best()->causal_softmax(1, 8, 18, 18, x);
+    weft_kernels_best()->layers[WEFT_F32]->causal_softmax(1, 8, 18, 18, x);
     for (int i = 0; i < 18; i++) {
         cr_assert_eq(x[i], i < 9 ? 1.0f / 9 : 0);
     }
@@ -125,7 +125,7 @@ Test(kernels, softmax_passes_on_what_is_not_a_number)
     for (int b = 0; b < 3; b++) {
         float x[20] = {0};
         x[3] = bad[b];
-        weft_kernels_best()->causal_softmax(1, 19, 20, 20, x);
+        weft_kernels_best()->layers[WEFT_F32]->causal_softmax(1, 19, 20, 20, x);
         for (int i = 0; i < 20; i++) {
             cr_assert(isnan(x[i]) || (isinf(bad[b]) && i != 3), "%d %d", b, i);
         }
@@ -137,15 +137,15 @@ Test(kernels, gelu_has_its_limits)
     const float x[] = {30, -30, 1e30f, -1e30f, -FLT_MAX, FLT_MAX};
     const float dy[] = {1, 1, 1, 1, 1, 1};
     float y[6], dx[6];
-    weft_kernels_best()->gelu(6, x, y);
-    weft_kernels_best()->gelu_backward(1, 6, x, dy, dx, NULL);
+    weft_kernels_best()->layers[WEFT_F32]->gelu(6, x, y);
+    weft_kernels_best()->layers[WEFT_F32]->gelu_backward(1, 6, x, dy, dx, NULL);
     for (int i = 0; i < 6; i++) {
         cr_assert_eq(y[i], x[i] > 0 ? x[i] : 0, "%g: %g", (double)x[i], (double)y[i]);
         cr_assert(fabsf(dx[i] - (x[i] > 0 ? 1.0f : 0.0f)) < 1e-30f);
     }
     const float nan = NAN;
-    weft_kernels_best()->gelu(1, &nan, y);
-    weft_kernels_best()->gelu_backward(1, 1, &nan, dy, dx, NULL);
+    weft_kernels_best()->layers[WEFT_F32]->gelu(1, &nan, y);
+    weft_kernels_best()->layers[WEFT_F32]->gelu_backward(1, 1, &nan, dy, dx, NULL);
     cr_assert(isnan(y[0]) && isnan(dx[0]));
 }
 
@@ -153,7 +153,7 @@ Test(kernels, relu_keeps_what_is_not_a_number)
 {
     const float x[] = {-1, 0, 2, NAN};
     float y[4];
-    weft_kernels_best()->relu(4, x, y);
+    weft_kernels_best()->layers[WEFT_F32]->relu(4, x, y);
     cr_assert(y[0] == 0 && y[1] == 0 && y[2] == 2 && isnan(y[3]));
 }
 
@@ -161,7 +161,7 @@ Test(kernels, cross_entropy_of_far_logits_is_their_distance)
 {
     float x[6] = {1000, 0, -1000, -1000, 0, 1000};
     const int32_t targets[2] = {0, 0};
-    cr_assert_eq(weft_kernels_best()->cross_entropy(2, 3, targets, x), 2000);
+    cr_assert_eq(weft_kernels_best()->layers[WEFT_F32]->cross_entropy(2, 3, targets, x), 2000);
     const float expected[6] = {0, 0, 0, -1, 0, 1};
     cr_assert_eq(memcmp(x, expected, sizeof(x)), 0);
 }

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "reference.h"
+#include "runtime/nn/numbers.h"
 
 struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden)
 {
@@ -100,12 +101,32 @@ static void *take(struct subject *subject, int64_t bytes)
     return buffer + subject->offset_bytes;
 }
 
-static float *take_random(struct subject *subject, int64_t n, double mean, double deviation)
+double subject_value(enum weft_dtype dtype, const void *array, int64_t i)
 {
-    float *x = take(subject, n * (int64_t)sizeof(float));
+    switch (dtype) {
+    case WEFT_BF16:
+        return (double)weft_bf16_widen(((const uint16_t *)array)[i]);
+    case WEFT_F16:
+        return (double)weft_f16_widen(((const uint16_t *)array)[i]);
+    case WEFT_F32:
+    case WEFT_DTYPE_COUNT:
+        break;
+    }
+    return (double)((const float *)array)[i];
+}
+
+static void set_value(enum weft_dtype dtype, void *array, int64_t i, float value)
+{
+    weft_kernels_best()->narrow(dtype, 1, &value, weft_nn_to(dtype, array, i));
+}
+
+static void *take_random(struct subject *subject, int64_t n, double mean, double deviation)
+{
+    const enum weft_dtype dtype = subject->call.batch.compute;
+    void *x = take(subject, n * weft_dtype_bytes(dtype));
     for (int64_t i = 0; i < n; i++) {
-        x[i] = (float)(mean +
-                       deviation * weft_rng_normal(7, (uint64_t)subject->n_buffers, (uint64_t)i));
+        const double draw = weft_rng_normal(7, (uint64_t)subject->n_buffers, (uint64_t)i);
+        set_value(dtype, x, i, (float)(mean + deviation * draw));
     }
     return x;
 }
@@ -131,20 +152,29 @@ static void take_tensors(struct subject *subject)
         const bool is_norm = norms && (i == 0 || i == 6);
         subject->call.tensors[i] =
             take_random(subject, subject->elements[i], is_norm ? 1 : 0, is_norm ? 0.2 : 0.35);
-        subject->call.gradients[i] = take(subject, subject->elements[i] * (int64_t)sizeof(float));
+        subject->call.gradients[i] =
+            take(subject, subject->elements[i] * weft_dtype_bytes(subject->call.gradient_dtype));
     }
 }
 
 void subject_init(struct subject *subject, struct weft_layer layer, int64_t samples,
                   int64_t seq_len, size_t offset_bytes)
 {
+    subject_init_as(subject, layer, samples, seq_len, offset_bytes, WEFT_F32, WEFT_F32);
+}
+
+void subject_init_as(struct subject *subject, struct weft_layer layer, int64_t samples,
+                     int64_t seq_len, size_t offset_bytes, enum weft_dtype compute,
+                     enum weft_dtype gradient)
+{
     *subject = (struct subject){.layer = layer, .offset_bytes = offset_bytes};
     struct weft_nn_call *call = &subject->call;
-    const struct weft_batch batch = {samples, seq_len, WEFT_F32};
-    const int64_t rows = samples * seq_len, f32 = (int64_t)sizeof(float);
+    const struct weft_batch batch = {samples, seq_len, compute};
+    const int64_t rows = samples * seq_len;
     struct weft_error err = {0};
     call->layer = &subject->layer;
     call->batch = batch;
+    call->gradient_dtype = gradient;
     cr_assert_eq(weft_layer_work(&subject->layer, &batch, &subject->work, &err), WEFT_OK, "%s",
                  err.text);
     take_tensors(subject);
@@ -165,7 +195,7 @@ void subject_init(struct subject *subject, struct weft_layer layer, int64_t samp
     }
     call->saved = take(subject, subject->work.saved_bytes);
     call->temporary = take(subject, subject->work.backward_temporary_bytes);
-    call->input_gradient = take(subject, subject->n_inputs * f32);
+    call->input_gradient = take(subject, subject->n_inputs * weft_dtype_bytes(compute));
 }
 
 void subject_finish(struct subject *subject)
@@ -199,13 +229,28 @@ void subject_backward(struct weft_nn *nn, struct subject *subject)
     cr_assert_eq(nn->backend->backward(nn, &subject->call, &err), WEFT_OK, "%s", err.text);
 }
 
-static double *widened(const float *x, int64_t n)
+static double *widened(enum weft_dtype dtype, const void *x, int64_t n)
 {
     double *y = malloc((size_t)(n > 0 ? n : 1) * sizeof(*y));
     for (int64_t i = 0; x && i < n; i++) {
-        y[i] = x[i];
+        y[i] = subject_value(dtype, x, i);
     }
     return y;
+}
+
+/* Half the distance of 1 from the next number: what one rounding may change, relative. */
+static double rounding(enum weft_dtype dtype)
+{
+    return dtype == WEFT_BF16 ? 0x1p-9 : dtype == WEFT_F16 ? 0x1p-12 : 0x1p-25;
+}
+
+/* What several roundings of what flows may change, of the largest magnitude. A block has twelve in
+ * a row, each of numbers that grew since; the least of 16 bits is a part of the noise in f16. */
+static double tolerance(const struct subject *subject, double in_f32)
+{
+    const enum weft_dtype dtype = subject->call.batch.compute;
+    const bool block = subject->layer.type == WEFT_LAYER_TRANSFORMER_BLOCK;
+    return dtype == WEFT_F32 ? in_f32 : (block ? 16 : 4) * rounding(dtype);
 }
 
 static double magnitude(const double *x, int64_t n)
@@ -225,21 +270,23 @@ static double objective(const struct subject *subject, const struct reference *r
     if (is_loss(&subject->layer)) return subject->call.loss_scale * loss;
     double sum = 0;
     for (int64_t i = 0; i < subject->n_outputs; i++) {
-        sum += output[i] * subject->call.output_gradient[i];
+        sum += output[i] *
+               subject_value(subject->call.batch.compute, subject->call.output_gradient, i);
     }
     return sum;
 }
 
 static void check_gradient(const struct subject *subject, const struct reference *reference,
-                           double *x, int64_t n, const float *gradient, int64_t probes,
-                           double *output, const char *what, int index)
+                           double *x, int64_t n, enum weft_dtype dtype, const void *gradient,
+                           int64_t probes, double *output, const char *what, int index)
 {
     if (n == 0) return;
     const int64_t step = n > probes ? n / probes : 1;
     double scale = 0;
     for (int64_t i = 0; i < n; i++) {
-        cr_assert(isfinite(gradient[i]), "%s %d [%lld] is not finite", what, index, (long long)i);
-        scale = fmax(scale, fabs((double)gradient[i]));
+        cr_assert(isfinite(subject_value(dtype, gradient, i)), "%s %d [%lld] is not finite", what,
+                  index, (long long)i);
+        scale = fmax(scale, fabs(subject_value(dtype, gradient, i)));
     }
     for (int64_t i = 0; i < n; i += step) {
         const double was = x[i], by = 1e-5;
@@ -249,10 +296,10 @@ static void check_gradient(const struct subject *subject, const struct reference
         const double below = objective(subject, reference, output);
         x[i] = was;
         const double expected = (above - below) / (2 * by);
-        cr_assert(fabs(expected - (double)gradient[i]) <= 2e-5 * scale + 1e-7,
+        const double got = subject_value(dtype, gradient, i);
+        cr_assert(fabs(expected - got) <= tolerance(subject, 2e-5) * scale + 1e-7,
                   "%s: gradient of %s %d [%lld] is %.9g, by differences %.9g, of at most %g",
-                  subject->layer.name, what, index, (long long)i, (double)gradient[i], expected,
-                  scale);
+                  subject->layer.name, what, index, (long long)i, got, expected, scale);
     }
 }
 
@@ -261,15 +308,16 @@ static void check_forward(const struct subject *subject, const struct reference 
 {
     const double loss = reference_forward(reference, output);
     if (is_loss(&subject->layer)) {
-        cr_assert(fabs(subject->loss - loss) <= 1e-6 * loss, "loss is %.12g, by reference %.12g",
-                  subject->loss, loss);
+        cr_assert(fabs(subject->loss - loss) <= tolerance(subject, 1e-6) * loss,
+                  "loss is %.12g, by reference %.12g", subject->loss, loss);
         return;
     }
     const double scale = magnitude(output, subject->n_outputs);
     for (int64_t i = 0; i < subject->n_outputs; i++) {
-        cr_assert(fabs(output[i] - (double)subject->call.output[i]) <= 3e-6 * scale,
+        const double got = subject_value(subject->call.batch.compute, subject->call.output, i);
+        cr_assert(fabs(output[i] - got) <= tolerance(subject, 3e-6) * scale,
                   "%s: output [%lld] is %.9g, by reference %.9g", subject->layer.name, (long long)i,
-                  (double)subject->call.output[i], output[i]);
+                  got, output[i]);
     }
 }
 
@@ -282,22 +330,22 @@ void subject_check(struct weft_nn *nn, struct subject *subject, int64_t probes)
                                   .seq_len = call->batch.seq_len,
                                   .tokens = embedding ? call->input : NULL,
                                   .targets = call->targets};
-    double *input = widened(embedding ? NULL : call->input, subject->n_inputs);
-    double *output = widened(NULL, subject->n_outputs);
+    double *input = widened(call->batch.compute, embedding ? NULL : call->input, subject->n_inputs);
+    double *output = widened(call->batch.compute, NULL, subject->n_outputs);
     double *tensors[WEFT_LAYER_TENSORS];
     reference.input = input;
     for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
-        tensors[i] = widened(call->tensors[i], subject->elements[i]);
+        tensors[i] = widened(call->batch.compute, call->tensors[i], subject->elements[i]);
         reference.tensors[i] = tensors[i];
     }
     subject_forward(nn, subject);
     check_forward(subject, &reference, output);
     subject_backward(nn, subject);
-    check_gradient(subject, &reference, input, subject->n_inputs, call->input_gradient, probes,
-                   output, "input", 0);
+    check_gradient(subject, &reference, input, subject->n_inputs, call->batch.compute,
+                   call->input_gradient, probes, output, "input", 0);
     for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
-        check_gradient(subject, &reference, tensors[i], subject->elements[i], call->gradients[i],
-                       probes, output, "tensor", i);
+        check_gradient(subject, &reference, tensors[i], subject->elements[i], call->gradient_dtype,
+                       call->gradients[i], probes, output, "tensor", i);
     }
     for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
         free(tensors[i]);
@@ -306,18 +354,19 @@ void subject_check(struct weft_nn *nn, struct subject *subject, int64_t probes)
     free(output);
 }
 
-static bool same(const float *a, const float *b, int64_t n)
+static bool same(enum weft_dtype dtype, const void *a, const void *b, int64_t n)
 {
-    return n == 0 || a == b || memcmp(a, b, (size_t)n * sizeof(float)) == 0;
+    return n == 0 || a == b || memcmp(a, b, (size_t)(n * weft_dtype_bytes(dtype))) == 0;
 }
 
 bool subject_same_bits(const struct subject *a, const struct subject *b)
 {
+    const enum weft_dtype flow = a->call.batch.compute, gradient = a->call.gradient_dtype;
     bool equal = memcmp(&a->loss, &b->loss, sizeof(a->loss)) == 0;
-    if (a->call.output) equal &= same(a->call.output, b->call.output, a->n_outputs);
-    equal &= same(a->call.input_gradient, b->call.input_gradient, a->n_inputs);
+    if (a->call.output) equal &= same(flow, a->call.output, b->call.output, a->n_outputs);
+    equal &= same(flow, a->call.input_gradient, b->call.input_gradient, a->n_inputs);
     for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
-        equal &= same(a->call.gradients[i], b->call.gradients[i], a->elements[i]);
+        equal &= same(gradient, a->call.gradients[i], b->call.gradients[i], a->elements[i]);
     }
     return equal;
 }
@@ -327,24 +376,27 @@ bool subject_same_bits(const struct subject *a, const struct subject *b)
 static void check_switches(struct weft_nn *nn, const struct subject *plain)
 {
     struct subject other;
-    subject_init(&other, plain->layer, plain->call.batch.samples, plain->call.batch.seq_len, 0);
+    const enum weft_dtype flow = plain->call.batch.compute, dtype = plain->call.gradient_dtype;
+    subject_init_as(&other, plain->layer, plain->call.batch.samples, plain->call.batch.seq_len, 0,
+                    flow, dtype);
     for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
         if (i % 2) other.call.gradients[i] = NULL;
         other.call.accumulate[i] = i % 2 == 0;
         for (int64_t j = 0; i % 2 == 0 && j < other.elements[i]; j++) {
-            other.call.gradients[i][j] = 3;
+            set_value(dtype, other.call.gradients[i], j, 3);
         }
     }
     subject_forward(nn, &other);
     subject_backward(nn, &other);
-    cr_assert(same(plain->call.input_gradient, other.call.input_gradient, plain->n_inputs));
+    cr_assert(same(flow, plain->call.input_gradient, other.call.input_gradient, plain->n_inputs));
     for (int i = 0; i < WEFT_LAYER_TENSORS; i += 2) {
         for (int64_t j = 0; j < plain->elements[i]; j++) {
-            const double expected = 3 + (double)plain->call.gradients[i][j];
-            cr_assert(fabs((double)other.call.gradients[i][j] - expected) <=
-                          4e-6 * (3 + fabs(expected)),
-                      "tensor %d [%lld]: %g is not 3 + %g", i, (long long)j,
-                      (double)other.call.gradients[i][j], (double)plain->call.gradients[i][j]);
+            const double alone = subject_value(dtype, plain->call.gradients[i], j);
+            const double got = subject_value(dtype, other.call.gradients[i], j);
+            /* Tokens repeat, and so does the rounding of an embedding's sums. */
+            const double most = fmax(4e-6, 8 * rounding(dtype)) * (3 + fabs(3 + alone));
+            cr_assert(fabs(got - (3 + alone)) <= most, "tensor %d [%lld]: %g is not 3 + %g", i,
+                      (long long)j, got, alone);
         }
     }
     other.call.input_gradient = NULL;
@@ -361,8 +413,8 @@ static void check_bits(struct weft_nn *nn, const struct subject *plain)
     for (int32_t i = 0; (level = weft_kernels_level(i)) != NULL; i++) {
         cpu->kernels = level;
         struct subject moved;
-        subject_init(&moved, plain->layer, plain->call.batch.samples, plain->call.batch.seq_len,
-                     offsets[i % 4]);
+        subject_init_as(&moved, plain->layer, plain->call.batch.samples, plain->call.batch.seq_len,
+                        offsets[i % 4], plain->call.batch.compute, plain->call.gradient_dtype);
         subject_forward(nn, &moved);
         subject_backward(nn, &moved);
         cr_assert(subject_same_bits(plain, &moved), "%s: %s kernels at offset %zu differ",
@@ -372,19 +424,30 @@ static void check_bits(struct weft_nn *nn, const struct subject *plain)
     cpu->kernels = weft_kernels_best();
 }
 
+static const struct {
+    enum weft_dtype compute, gradient;
+} dtypes[] = {{WEFT_F32, WEFT_F32},
+              {WEFT_BF16, WEFT_F32},
+              {WEFT_BF16, WEFT_BF16},
+              {WEFT_F16, WEFT_F32},
+              {WEFT_F16, WEFT_F16}};
+enum { N_DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
+
 void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes)
 {
     static const char *const libraries[] = {"onednn", "openblas"};
     int opened = 0;
-    for (int i = 0; i < 2; i++) {
-        const struct weft_nn_options options = {.threads = 1, .gemm = libraries[i]};
+    for (int i = 0; i < 2 * N_DTYPES; i++) {
+        const enum weft_dtype compute = dtypes[i / 2].compute;
+        const struct weft_nn_options options = {
+            .threads = 1, .compute = compute, .gemm = libraries[i % 2]};
         struct weft_nn *nn = NULL;
         struct weft_error err = {0};
         if (weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) continue;
         opened++;
         struct subject subject;
-        subject_init(&subject, layer, samples, seq_len, 0);
-        subject_check(nn, &subject, probes);
+        subject_init_as(&subject, layer, samples, seq_len, 0, compute, dtypes[i / 2].gradient);
+        subject_check(nn, &subject, compute == WEFT_F32 ? probes : probes / 4 + 1);
         check_switches(nn, &subject);
         check_bits(nn, &subject);
         subject_finish(&subject);

@@ -13,7 +13,7 @@ enum { SUBJECT_BUFFERS = 2 * WEFT_LAYER_TENSORS + 8 };
 struct subject {
     struct weft_layer layer;
     struct weft_layer_work work;
-    struct weft_nn_call call;
+    struct weft_nn_call call; /* batch.compute and gradient_dtype say what the buffers hold */
     int64_t elements[WEFT_LAYER_TENSORS];
     int64_t n_inputs, n_outputs; /* elements; outputs: logits for loss layers */
     double loss;
@@ -33,6 +33,12 @@ struct weft_layer subject_head(enum weft_layer_type type, int64_t hidden, int64_
 /* Every buffer begins offset_bytes after what malloc gives. Free with subject_finish. */
 void subject_init(struct subject *subject, struct weft_layer layer, int64_t samples,
                   int64_t seq_len, size_t offset_bytes);
+/* The same in other dtypes; subject_init is in f32. */
+void subject_init_as(struct subject *subject, struct weft_layer layer, int64_t samples,
+                     int64_t seq_len, size_t offset_bytes, enum weft_dtype compute,
+                     enum weft_dtype gradient);
+/* Element i of an array of the dtype. */
+double subject_value(enum weft_dtype dtype, const void *array, int64_t i);
 void subject_finish(struct subject *subject);
 
 /* "cpu" with one thread and the library asked for. Aborts the test when it cannot be opened. */
@@ -47,7 +53,8 @@ void subject_check(struct weft_nn *nn, struct subject *subject, int64_t probes);
 /* Output (or loss), gradients and input gradient of two subjects of one shape, bit by bit. */
 bool subject_same_bits(const struct subject *a, const struct subject *b);
 
-/* All of the above at offset 0, with every library and every kernel level. */
+/* All of the above at offset 0, with every library, every kernel level, and every dtype: in f32,
+ * and in 16 bits with gradients of f32 and of their own. */
 void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes);
 
 #endif

@@ -1,0 +1,58 @@
+/* The 16-bit floating-point numbers as their bits, without branches, so that loops over them become
+ * vectors: widening is exact, narrowing rounds to nearest, ties to even. bf16 is the upper half of
+ * an fp32; f16 is IEEE 754 binary16 with its denormals. NaNs stay NaNs. */
+#ifndef WEFT_RUNTIME_NN_NUMBERS_H
+#define WEFT_RUNTIME_NN_NUMBERS_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t weft_bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+static inline float weft_float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+static inline float weft_bf16_widen(uint16_t x)
+{
+    return weft_float_of((uint32_t)x << 16);
+}
+
+static inline uint16_t weft_bf16_narrow(float x)
+{
+    const uint32_t bits = weft_bits_of(x);
+    const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    const uint32_t kept = x == x ? rounded : bits | 0x400000u;
+    return (uint16_t)(kept >> 16);
+}
+
+/* Exponents are moved by a product: 2^112 makes an fp32 of an f16's field, denormals included. */
+static inline float weft_f16_widen(uint16_t x)
+{
+    const uint32_t magnitude = x & 0x7fffu, sign = (uint32_t)(x & 0x8000u) << 16;
+    const float finite = weft_float_of(magnitude << 13) * 0x1p112f;
+    const uint32_t special = 0x7f800000u | (magnitude & 0x3ffu) << 13;
+    return weft_float_of(sign | (magnitude >= 0x7c00u ? special : weft_bits_of(finite)));
+}
+
+/* Below 2^-14, adding 1/2 leaves the units of 2^-24 in the low bits, rounded by the addition. */
+static inline uint16_t weft_f16_narrow(float x)
+{
+    const uint32_t bits = weft_bits_of(x), magnitude = bits & 0x7fffffffu;
+    const uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;
+    const uint32_t denormal = weft_bits_of(weft_float_of(magnitude) + 0.5f) - 0x3f000000u;
+    uint32_t out = magnitude < 0x38800000u ? denormal : normal;
+    out = magnitude >= 0x477ff000u ? 0x7c00u : out; /* 65520: half way beyond the largest */
+    out = magnitude > 0x7f800000u ? 0x7e00u : out;
+    return (uint16_t)(out | (bits >> 16 & 0x8000u));
+}
+
+#endif

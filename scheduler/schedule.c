@@ -9,6 +9,8 @@
 #include "scheduler/bound.h"
 #include "scheduler/digest.h"
 #include "scheduler/infeasible.h"
+#include "scheduler/planners/ahead.h"
+#include "scheduler/planners/bucket.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
 
@@ -26,7 +28,16 @@ const struct weft_planner *weft_planners(void)
 
 const struct weft_setting *weft_planner_settings(const struct weft_planner *planner)
 {
-    (void)planner;
+    static const struct {
+        const char *planner;
+        const struct weft_setting *settings;
+    } all[] = {
+        {"ddp", weft_bucket_settings},       {"zero1", weft_bucket_settings},
+        {"fairscale", weft_bucket_settings}, {"fsdp2", weft_ahead_settings},
+        {"fsdp2-mix", weft_ahead_settings},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].planner, planner->name) == 0) return all[i].settings;
     return NULL;
 }
 

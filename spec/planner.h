@@ -11,7 +11,13 @@
     X(all_sdp, "all-sdp", false, "every unit sdp, gathered once updated, reduced at once")         \
     X(all_zero1, "all-zero1", false, "every unit zero1, gathered once updated, reduced at once")   \
     X(all_dp, "all-dp", false, "every unit dp, reduced at once")                                   \
-    X(random, "random", false, "random policies and slots that fit, from a seed")
+    X(random, "random", false, "random policies and slots that fit, from a seed")                  \
+    X(ddp, "ddp", true, "PyTorch DDP: every unit dp, AllReduce in buckets")                        \
+    X(zero1, "zero1", true, "ZeRO 1: reduced in buckets, gathered all behind the update")          \
+    X(zero2, "zero2", true, "ZeRO 2: reduced at once, gathered all behind the update")             \
+    X(fairscale, "fairscale", true, "FairScale FSDP: gathered on demand, reduced in buckets")      \
+    X(fsdp2, "fsdp2", true, "PyTorch FSDP2: one unit ahead, one reduction at a time")              \
+    X(fsdp2_mix, "fsdp2-mix", true, "fsdp2, the last units kept after forward while they fit")
 
 #define WEFT_PLANNER_MAP(X)                                                                        \
     X(ilp, "ilp", false, "the fastest plan that fits, with a proven bound")                        \

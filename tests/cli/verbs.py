@@ -2,6 +2,7 @@
 """Every verb does its work and says it in text and in JSON."""
 import json
 import os
+import re
 import sys
 
 from configs import tiny
@@ -85,8 +86,10 @@ def a_layout_a_little_too_long_does_not_end_in_the_leanest_plan(weft):
 @case
 def train_under_every_planner_gives_the_same_bits(weft):
     found = set()
-    for planner in ("ilp", "greedy", "all-fsdp", "all-sdp", "all-dp", "random"):
-        run = weft.path(planner)
+    planners = re.findall(r"^  ([a-z0-9-]+): ", weft.expect(0, "help", "plan"), re.M)
+    assert {"ilp", "all-fsdp", "ddp", "fsdp2"} <= set(planners), planners
+    for planner in planners + ["ddp:1MiB", "fsdp2:2"]:
+        run = weft.path(planner.replace(":", "-"))
         weft.expect(0, "train", config_of(weft), "--planner", planner, "--run", run, "-q")
         found.add(json.load(open(run + "/result.json", encoding="utf-8"))["fingerprint"])
         lines = open(run + "/metrics.jsonl", encoding="utf-8").read().splitlines()

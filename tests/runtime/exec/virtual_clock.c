@@ -70,6 +70,8 @@ static void check_config(const char *path, int32_t *checked)
         struct job job;
         job_open(&job, path, overrides);
         for (const struct weft_planner *p = weft_planners(); p->name != NULL; p++) {
+            /* Published rules take turns. */
+            if (p->literal && (p - weft_planners()) % 6 != variant) continue;
             if (!job_plan_planner(&job, p->name)) continue;
             CHECK(ranks_run(ranks, execute, &job) == 0, "%s, %d ranks, %s", path, ranks, p->name);
             ++*checked;

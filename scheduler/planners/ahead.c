@@ -1,0 +1,81 @@
+#include "scheduler/planners/ahead.h"
+
+const struct weft_setting weft_ahead_settings[] = {
+    {"1", {1}},
+    {"2", {2}},
+    {"3", {3}},
+    {NULL, {0}},
+};
+
+enum weft_status weft_ahead_choose(struct weft_draft *draft, struct weft_error *err)
+{
+    static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
+    for (int32_t u = 0; u < draft->problem->n_units; u++)
+        WEFT_TRY(weft_draft_choose(draft, u, draft->root[u] ? kept : weft_draft_sharded, err));
+    return WEFT_OK;
+}
+
+/* The first forward use in the micro-step of this slot. */
+static int32_t entered(const struct weft_draft *draft, int32_t slot)
+{
+    for (int32_t i = 0; i < draft->n_uses; i++) {
+        int32_t use = draft->uses[i];
+        if (draft->micro[use] == draft->micro[slot] &&
+            draft->problem->slots[use].kind == WEFT_SLOT_FORWARD)
+            return use;
+    }
+    return slot;
+}
+
+void weft_ahead_gather(struct weft_draft *draft, int32_t depth)
+{
+    /* What the first layer waits for stands last. */
+    for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
+        const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
+        if (draft->root[item->unit])
+            weft_draft_gather_all(draft, draft->gathers[i], entered(draft, item->last + 1));
+    }
+    for (int32_t i = 0; i < draft->n_gathers; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
+        int32_t use = item->last + 1;
+        int32_t ahead = depth == 0 ? -1 : weft_draft_use_before(draft, use, depth);
+        if (!draft->root[item->unit])
+            weft_draft_gather_all(draft, draft->gathers[i], ahead < 0 ? use : ahead);
+    }
+}
+
+/* When a reduction is launched: the root's when the last gradient of the root is ready. */
+static int32_t launch_of(const struct weft_draft *draft, const struct weft_item *item)
+{
+    int32_t launch = item->first;
+    if (!draft->root[item->unit]) return launch;
+    for (int32_t i = 0; i < draft->n_reductions; i++) {
+        const struct weft_item *other = weft_draft_item(draft, draft->reductions[i]);
+        if (draft->root[other->unit] && other->first > launch &&
+            draft->micro[other->first - 1] == draft->micro[item->first - 1])
+            launch = other->first;
+    }
+    return launch;
+}
+
+static void place_reductions(struct weft_draft *draft)
+{
+    for (int32_t i = 0; i < draft->n_reductions; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->reductions[i]);
+        int32_t launch = launch_of(draft, item), next = INT32_MAX;
+        for (int32_t j = 0; j < draft->n_reductions; j++) {
+            const struct weft_item *other = weft_draft_item(draft, draft->reductions[j]);
+            int32_t after = launch_of(draft, other);
+            if (after > launch && after < next) next = after;
+        }
+        weft_draft_reduce_all(draft, draft->reductions[i], launch,
+                              next == INT32_MAX ? WEFT_DRAFT_NOT_WAITED_FOR : next - 1);
+    }
+}
+
+void weft_ahead_place(struct weft_draft *draft, int32_t depth)
+{
+    weft_draft_take(draft);
+    weft_ahead_gather(draft, depth);
+    place_reductions(draft);
+}

@@ -1,0 +1,379 @@
+#include "scheduler/planners/rule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "scheduler/digest.h"
+
+struct weft_draft_move {
+    int32_t launch, is_gather, index;
+    bool waited_for;
+    struct weft_move move;
+};
+
+const enum weft_policy weft_draft_sharded[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP,
+                                               WEFT_POLICY_COUNT};
+
+const struct weft_item *weft_draft_item(const struct weft_draft *draft, int32_t item)
+{
+    return &draft->problem->items[item].item;
+}
+
+static bool is_gather(const struct weft_item *item)
+{
+    return item->kind == WEFT_ALL_GATHER;
+}
+
+static int compare_integers(const void *a, const void *b)
+{
+    const int32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Whatever the policies, uses begin where the gathers of some policy end. */
+static void list_uses(struct weft_draft *draft)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < draft->problem->n_items; i++) {
+        const struct weft_item *item = weft_draft_item(draft, i);
+        if (is_gather(item)) draft->uses[n++] = item->last + 1;
+    }
+    qsort(draft->uses, (size_t)n, sizeof *draft->uses, compare_integers);
+    draft->n_uses = 0;
+    for (int32_t i = 0; i < n; i++)
+        if (i == 0 || draft->uses[i] != draft->uses[i - 1])
+            draft->uses[draft->n_uses++] = draft->uses[i];
+}
+
+static void find_root(struct weft_draft *draft)
+{
+    const struct weft_problem *problem = draft->problem;
+    int32_t first = -1, last = -1;
+    for (int32_t i = 0; i < draft->n_uses; i++) {
+        struct weft_slot slot = problem->slots[draft->uses[i]];
+        if (slot.kind != WEFT_SLOT_FORWARD) continue;
+        if (first < 0 || slot.index < first) first = slot.index;
+        if (slot.index > last) last = slot.index;
+    }
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = weft_draft_item(draft, i);
+        if (!is_gather(item)) continue;
+        struct weft_slot slot = problem->slots[item->last + 1];
+        if (slot.kind == WEFT_SLOT_FORWARD && (slot.index == first || slot.index == last))
+            draft->root[item->unit] = true;
+    }
+}
+
+static void count_micro_steps(struct weft_draft *draft)
+{
+    bool backward = false;
+    int32_t micro = 0;
+    for (int32_t s = 0; s < draft->problem->n_slots; s++) {
+        enum weft_slot_kind kind = draft->problem->slots[s].kind;
+        if (kind == WEFT_SLOT_FORWARD && backward) {
+            micro++;
+            backward = false;
+        }
+        if (kind == WEFT_SLOT_BACKWARD) backward = true;
+        draft->micro[s] = micro;
+    }
+}
+
+enum weft_status weft_draft_init(struct weft_draft *draft, const char *planner,
+                                 const struct weft_problem *problem, struct weft_candidate *out,
+                                 struct weft_error *err)
+{
+    size_t n_items = (size_t)problem->n_items, n_slots = (size_t)problem->n_slots, n_blocks = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        n_blocks += (size_t)problem->items[i].item.n_blocks;
+    *draft = (struct weft_draft){.planner = planner, .problem = problem, .out = out};
+    draft->gathers = weft_pool_array(&draft->pool, n_items, sizeof *draft->gathers);
+    draft->reductions = weft_pool_array(&draft->pool, n_items, sizeof *draft->reductions);
+    draft->uses = weft_pool_array(&draft->pool, n_items, sizeof *draft->uses);
+    draft->root = weft_pool_array(&draft->pool, (size_t)problem->n_units, sizeof *draft->root);
+    draft->micro = weft_pool_array(&draft->pool, n_slots, sizeof *draft->micro);
+    draft->rows = weft_pool_array(&draft->pool, n_slots, sizeof *draft->rows);
+    draft->moves = weft_pool_array(&draft->pool, n_blocks, sizeof *draft->moves);
+    if (!draft->gathers || !draft->reductions || !draft->uses || !draft->root || !draft->micro ||
+        !draft->rows || !draft->moves)
+        return weft_fail_memory(err, "a rule's draft");
+    list_uses(draft);
+    find_root(draft);
+    count_micro_steps(draft);
+    return WEFT_OK;
+}
+
+void weft_draft_finish(struct weft_draft *draft)
+{
+    weft_pool_finish(&draft->pool);
+}
+
+enum weft_status weft_draft_choose(struct weft_draft *draft, int32_t unit,
+                                   const enum weft_policy *policies, struct weft_error *err)
+{
+    const struct weft_problem_unit *it = &draft->problem->units[unit];
+    for (const enum weft_policy *p = policies; *p != WEFT_POLICY_COUNT; p++) {
+        if (!(it->policies >> *p & 1u)) continue;
+        draft->out->policies[unit] = *p;
+        return WEFT_OK;
+    }
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "planner %s: unit %s may not be %s in this problem; allow it in the config's "
+                     "policies or use another planner",
+                     draft->planner, it->name, weft_policy_name(policies[0]));
+}
+
+enum weft_status weft_draft_choose_all(struct weft_draft *draft, const enum weft_policy *policies,
+                                       struct weft_error *err)
+{
+    for (int32_t u = 0; u < draft->problem->n_units; u++)
+        WEFT_TRY(weft_draft_choose(draft, u, policies, err));
+    return WEFT_OK;
+}
+
+/* Insertion sorts: a few hundred items that are nearly in order. */
+static void insert(const struct weft_draft *draft, int32_t *items, int32_t n, int32_t item)
+{
+    const struct weft_item *it = weft_draft_item(draft, item);
+    while (n > 0) {
+        const struct weft_item *before = weft_draft_item(draft, items[n - 1]);
+        bool behind = is_gather(it) ? before->last > it->last : before->first >= it->first;
+        if (!behind) break;
+        items[n] = items[n - 1];
+        n--;
+    }
+    items[n] = item;
+}
+
+void weft_draft_take(struct weft_draft *draft)
+{
+    draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
+    for (int32_t i = 0; i < draft->problem->n_items; i++) {
+        const struct weft_item *item = weft_draft_item(draft, i);
+        if (!weft_item_active(item, draft->out->policies)) continue;
+        if (is_gather(item)) {
+            insert(draft, draft->gathers, draft->n_gathers++, i);
+        } else {
+            insert(draft, draft->reductions, draft->n_reductions++, i);
+        }
+    }
+}
+
+static int32_t within(int32_t value, int32_t least, int32_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static void put(struct weft_draft *draft, int32_t launch, struct weft_move move, bool waited_for,
+                int32_t n_blocks)
+{
+    for (int32_t b = 0; b < n_blocks; b++) {
+        draft->moves[draft->n_moves] =
+            (struct weft_draft_move){.launch = launch,
+                                     .is_gather = is_gather(weft_draft_item(draft, move.item)),
+                                     .index = draft->n_moves,
+                                     .waited_for = waited_for,
+                                     .move = move};
+        draft->n_moves++;
+    }
+}
+
+void weft_draft_gather(struct weft_draft *draft, int32_t item, int32_t slot, int32_t n_blocks)
+{
+    const struct weft_item *it = weft_draft_item(draft, item);
+    slot = within(slot, it->first, it->last + 1);
+    put(draft, slot, (struct weft_move){.item = item, .slot = slot}, true, n_blocks);
+}
+
+void weft_draft_reduce(struct weft_draft *draft, int32_t item, int32_t launch, int32_t slot,
+                       int32_t n_blocks)
+{
+    const struct weft_item *it = weft_draft_item(draft, item);
+    bool waited_for = slot != WEFT_DRAFT_NOT_WAITED_FOR;
+    launch = within(launch, it->first, waited_for ? within(slot, it->first, it->last) : it->last);
+    slot = within(slot, launch, it->last);
+    put(draft, launch, (struct weft_move){.item = item, .slot = slot, .launch = launch}, waited_for,
+        n_blocks);
+}
+
+void weft_draft_gather_all(struct weft_draft *draft, int32_t item, int32_t slot)
+{
+    weft_draft_gather(draft, item, slot, weft_draft_item(draft, item)->n_blocks);
+}
+
+void weft_draft_reduce_all(struct weft_draft *draft, int32_t item, int32_t launch, int32_t slot)
+{
+    weft_draft_reduce(draft, item, launch, slot, weft_draft_item(draft, item)->n_blocks);
+}
+
+void weft_draft_reduce_at_once(struct weft_draft *draft)
+{
+    for (int32_t i = 0; i < draft->n_reductions; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->reductions[i]);
+        weft_draft_reduce_all(draft, draft->reductions[i], item->first, WEFT_DRAFT_NOT_WAITED_FOR);
+    }
+}
+
+void weft_draft_gather_after_updates(struct weft_draft *draft)
+{
+    int32_t updated = 0;
+    for (int32_t i = 0; i < draft->n_gathers; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
+        if (item->gather == 0 && item->first > updated) updated = item->first;
+    }
+    /* The channel is in order, so what is used first stands last. */
+    for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
+        const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
+        weft_draft_gather_all(draft, draft->gathers[i], item->gather == 0 ? updated : item->last);
+    }
+}
+
+/* The first slot of the forward or backward that this slot is in. */
+static int32_t begin_of(const struct weft_draft *draft, int32_t slot)
+{
+    const struct weft_slot *slots = draft->problem->slots;
+    int32_t begin = slot;
+    for (int32_t s = slot; s >= 0 && draft->micro[s] == draft->micro[slot]; s--)
+        if (slots[s].kind == slots[slot].kind) begin = s;
+    return begin;
+}
+
+int32_t weft_draft_use_before(const struct weft_draft *draft, int32_t slot, int32_t depth)
+{
+    int32_t i = 0, begin = begin_of(draft, slot);
+    while (i < draft->n_uses && draft->uses[i] < slot)
+        i++;
+    i = i > depth ? i - depth : 0;
+    int32_t use = draft->uses[i] > begin ? draft->uses[i] : begin;
+    return use < slot ? use : -1;
+}
+
+int64_t weft_draft_block_elements(const struct weft_draft *draft, int32_t item)
+{
+    const struct weft_item *it = weft_draft_item(draft, item);
+    return draft->problem->units[it->unit].elements / it->n_blocks;
+}
+
+static void add_move(const struct weft_draft *draft, struct weft_move move, int64_t *rows)
+{
+    const struct weft_item *item = weft_draft_item(draft, move.item);
+    int32_t first = is_gather(item) ? move.slot : item->first;
+    int32_t last = is_gather(item) ? item->last : move.slot;
+    for (int32_t s = first; s <= last; s++)
+        rows[s] += item->stair_bytes;
+}
+
+static void add_holds(const struct weft_draft *draft, int32_t unit, int64_t *rows)
+{
+    const struct weft_problem_unit *it = &draft->problem->units[unit];
+    enum weft_policy policy = draft->out->policies[unit];
+    for (int32_t i = 0; i < it->n_holds[policy]; i++)
+        weft_hold_add(&it->holds[policy][i], draft->problem->n_slots, rows);
+}
+
+void weft_draft_unit_rows(const struct weft_draft *draft, int32_t unit, int64_t *rows)
+{
+    memset(rows, 0, (size_t)draft->problem->n_slots * sizeof *rows);
+    add_holds(draft, unit, rows);
+    for (int32_t k = 0; k < draft->n_moves; k++)
+        if (weft_draft_item(draft, draft->moves[k].move.item)->unit == unit)
+            add_move(draft, draft->moves[k].move, rows);
+}
+
+int64_t weft_draft_peak(struct weft_draft *draft, int32_t *peak_slot)
+{
+    const struct weft_problem *problem = draft->problem;
+    int32_t peak = 0;
+    memset(draft->rows, 0, (size_t)problem->n_slots * sizeof *draft->rows);
+    for (int32_t i = 0; i < problem->n_common; i++)
+        weft_hold_add(&problem->common[i], problem->n_slots, draft->rows);
+    for (int32_t u = 0; u < problem->n_units; u++)
+        add_holds(draft, u, draft->rows);
+    for (int32_t k = 0; k < draft->n_moves; k++)
+        add_move(draft, draft->moves[k].move, draft->rows);
+    for (int32_t s = 1; s < problem->n_slots; s++)
+        if (draft->rows[s] > draft->rows[peak]) peak = s;
+    if (peak_slot) *peak_slot = peak;
+    return draft->rows[peak];
+}
+
+/* Where no rule waits, the drain that ends the backward does. */
+static bool may_wait(const struct weft_draft *draft, const struct weft_draft_move *at)
+{
+    return !at->waited_for && at->move.slot < weft_draft_item(draft, at->move.item)->last &&
+           draft->problem->slots[at->move.slot].kind != WEFT_SLOT_DRAIN;
+}
+
+/* All that are not waited for a slot later, as often as memory lets. In one round the last in the
+ * channel goes first: none is ever due behind one behind it. */
+static void defer(struct weft_draft *draft, int64_t limit_bytes)
+{
+    bool deferred = true;
+    while (deferred) {
+        int32_t due = draft->problem->n_slots;
+        deferred = false;
+        for (int32_t k = draft->n_moves - 1; k >= 0; k--) {
+            struct weft_draft_move *at = &draft->moves[k];
+            if (at->is_gather) continue;
+            int64_t bytes = weft_draft_item(draft, at->move.item)->stair_bytes;
+            if (may_wait(draft, at) && at->move.slot < due &&
+                draft->rows[at->move.slot + 1] + bytes <= limit_bytes) {
+                draft->rows[++at->move.slot] += bytes;
+                deferred = true;
+            }
+            if (at->move.slot < due) due = at->move.slot;
+        }
+    }
+}
+
+static int compare_moves(const void *a, const void *b)
+{
+    const struct weft_draft_move *x = a, *y = b;
+    if (x->launch != y->launch) return x->launch < y->launch ? -1 : 1;
+    if (x->is_gather != y->is_gather) return x->is_gather < y->is_gather ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+enum weft_status weft_draft_end(struct weft_draft *draft, int64_t limit_bytes,
+                                struct weft_error *err)
+{
+    int32_t slot = 0;
+    int64_t most = weft_draft_peak(draft, &slot);
+    if (most > limit_bytes) {
+        char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
+        return weft_fail(err, WEFT_E_INFEASIBLE,
+                         "planner %s: its plan holds %s (%lld bytes) in slot %s, above the limit "
+                         "of %s (%lld bytes)",
+                         draft->planner, weft_units_show_bytes(most, held), (long long)most,
+                         draft->problem->slot_names[slot],
+                         weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
+    }
+    qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
+    defer(draft, limit_bytes);
+    for (int32_t k = 0; k < draft->n_moves; k++)
+        draft->out->moves[k] = draft->moves[k].move;
+    draft->out->n_moves = draft->n_moves;
+    return WEFT_OK;
+}
+
+struct weft_draft_line weft_draft_line_of(const struct weft_problem *problem,
+                                          enum weft_collective kind)
+{
+    double fixed_ns = (double)problem->agree_ns, ns = 0, bytes = 0, blocks = 0;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_problem_item *item = &problem->items[i];
+        if (item->item.kind != (int32_t)kind) continue;
+        if ((double)item->block_ns < fixed_ns) fixed_ns = (double)item->block_ns;
+        ns += (double)item->item.n_blocks * (double)item->block_ns;
+        bytes += (double)item->item.n_blocks * (double)item->item.block_bytes;
+        blocks += item->item.n_blocks;
+    }
+    return (struct weft_draft_line){fixed_ns, bytes > 0 ? (ns - blocks * fixed_ns) / bytes : 0};
+}
+
+const int64_t *weft_draft_values(const struct weft_schedule_options *options,
+                                 const struct weft_setting *settings)
+{
+    return options->setting ? options->setting->values : settings->values;
+}

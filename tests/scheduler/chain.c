@@ -1,0 +1,234 @@
+#include "chain.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct builder {
+    struct weft_problem *problem;
+    const struct chain *chain;
+};
+
+static void *array(struct builder *b, int32_t n, size_t size)
+{
+    void *made = weft_pool_array(&b->problem->pool, (size_t)n, size);
+    cr_assert_not_null(made);
+    return made;
+}
+
+static void name(struct builder *b, int32_t s, const char *text, int32_t index)
+{
+    b->problem->slot_names[s] = index < 0
+                                    ? weft_pool_string(&b->problem->pool, text)
+                                    : weft_pool_format(&b->problem->pool, "%s%d", text, index);
+    cr_assert_not_null(b->problem->slot_names[s]);
+}
+
+static void add_slots(struct builder *b)
+{
+    struct weft_problem *problem = b->problem;
+    int32_t n = b->chain->n_layers;
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        int32_t layer = s <= 2 * n ? s - n - 1 : 3 * n - s;
+        if (s < n) {
+            problem->slots[s] = (struct weft_slot){.kind = WEFT_SLOT_UPDATE, .index = s};
+            name(b, s, "U", s);
+        } else if (s == n || s > 3 * n) {
+            problem->slots[s].kind = s == n           ? WEFT_SLOT_FILL
+                                     : s == 3 * n + 1 ? WEFT_SLOT_DRAIN
+                                                      : WEFT_SLOT_NORM;
+            problem->slots[s].index = -1;
+            name(b, s, s == n ? "fill" : s == 3 * n + 1 ? "drain" : "norm", -1);
+        } else {
+            bool forward = s <= 2 * n;
+            int64_t ns = b->chain->forward_ns[layer] ? b->chain->forward_ns[layer] : 100;
+            problem->slots[s] = (struct weft_slot){
+                .kind = forward ? WEFT_SLOT_FORWARD : WEFT_SLOT_BACKWARD, .index = layer};
+            problem->slot_ns[s] = forward ? ns : 2 * ns;
+            name(b, s, forward ? "F" : "B", layer);
+        }
+    }
+}
+
+static void hold(struct builder *b, int32_t unit, int policy, enum weft_category category,
+                 int32_t first, int32_t last, int64_t bytes)
+{
+    struct weft_problem_unit *to = &b->problem->units[unit];
+    to->holds[policy][to->n_holds[policy]++] =
+        (struct weft_hold){.category = category, .first = first, .last = last, .bytes = bytes};
+}
+
+static void add_holds(struct builder *b, int32_t u, int policy, int64_t bytes)
+{
+    int32_t n = b->chain->n_layers, end = b->problem->n_slots - 1;
+    int32_t forward = n + 1 + u, backward = 3 * n - u;
+    bool dp = policy == WEFT_POLICY_DP, whole = dp || policy == WEFT_POLICY_ZERO1;
+    b->problem->units[u].holds[policy] = array(b, 8, sizeof(struct weft_hold));
+    hold(b, u, policy, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, dp ? 2 * bytes : bytes);
+    hold(b, u, policy, whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS,
+         0, end, whole ? bytes : bytes / 2);
+    hold(b, u, policy, WEFT_CATEGORY_FULL_GRADIENTS, backward, dp ? u : backward, bytes);
+    if (!dp) hold(b, u, policy, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, bytes / 2);
+    if (policy == WEFT_POLICY_SDP)
+        hold(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
+    if (policy == WEFT_POLICY_FSDP) {
+        hold(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
+        hold(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
+    }
+}
+
+static void item(struct builder *b, struct weft_item item, int64_t block_ns)
+{
+    b->problem->items[b->problem->n_items++] =
+        (struct weft_problem_item){.item = item, .block_ns = block_ns};
+}
+
+static void add_items(struct builder *b, int32_t u)
+{
+    const uint32_t zero1 = 1u << WEFT_POLICY_ZERO1, dp = 1u << WEFT_POLICY_DP,
+                   fsdp = 1u << WEFT_POLICY_FSDP, sdp_like = 1u << WEFT_POLICY_SDP | fsdp;
+    int32_t n = b->chain->n_layers, forward = n + 1 + u, backward = 3 * n - u;
+    int64_t ns = b->chain->gather_ns[u];
+    struct weft_item gather = {.unit = u,
+                               .kind = WEFT_ALL_GATHER,
+                               .policies = sdp_like,
+                               .n_blocks = b->chain->n_blocks[u],
+                               .first = u + 1,
+                               .last = forward - 1,
+                               .block_bytes = b->chain->block_bytes[u],
+                               .stair_bytes = b->chain->block_bytes[u],
+                               .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS};
+    item(b, gather, ns);
+    struct weft_item resident = gather, again = gather, reduction = gather;
+    resident.policies = zero1;
+    resident.stair_bytes = 0;
+    item(b, resident, ns);
+    again.gather = 1;
+    again.policies = fsdp;
+    again.first = forward + 1;
+    again.last = backward - 1;
+    if (u < n - 1) item(b, again, ns);
+    reduction.kind = WEFT_REDUCE_SCATTER;
+    reduction.policies = sdp_like | zero1;
+    reduction.first = backward + 1;
+    reduction.last = 3 * n + 1;
+    reduction.stair_category = WEFT_CATEGORY_FULL_GRADIENTS;
+    item(b, reduction, ns);
+    reduction.kind = WEFT_ALL_REDUCE;
+    reduction.policies = dp;
+    reduction.stair_bytes = 0;
+    item(b, reduction, 2 * ns);
+}
+
+static void add_unit(struct builder *b, int32_t u)
+{
+    struct weft_problem_unit *unit = &b->problem->units[u];
+    int64_t bytes = b->chain->n_blocks[u] * b->chain->block_bytes[u];
+    uint32_t all = b->chain->policies ? b->chain->policies : 15;
+    unit->name = weft_pool_format(&b->problem->pool, "unit%d", u);
+    cr_assert_not_null(unit->name);
+    unit->policies = u == b->chain->n_layers - 1 ? all & ~(1u << WEFT_POLICY_FSDP) : all;
+    unit->update_slot = u;
+    unit->elements = bytes / 4;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        unit->update_ns[p] = p == WEFT_POLICY_DP ? 20 : 10;
+        if (p != WEFT_POLICY_FSDP || u < b->chain->n_layers - 1) add_holds(b, u, p, bytes);
+    }
+    add_items(b, u);
+}
+
+struct weft_problem *chain_problem(const struct chain *chain)
+{
+    struct weft_problem *problem = calloc(1, sizeof *problem);
+    cr_assert_not_null(problem);
+    struct builder b = {.problem = problem, .chain = chain};
+    int32_t n = chain->n_layers;
+    problem->ranks = 2;
+    problem->profile_source = "by hand";
+    problem->memory_limit_bytes = INT64_MAX;
+    problem->agree_ns = chain->agree_ns;
+    problem->compute_rate = problem->channel_rate = WEFT_RATE_ONE;
+    problem->n_channels = 1;
+    problem->n_slots = 3 * n + 3;
+    problem->slots = array(&b, problem->n_slots, sizeof *problem->slots);
+    problem->slot_names = array(&b, problem->n_slots, sizeof *problem->slot_names);
+    problem->slot_ns = array(&b, problem->n_slots, sizeof *problem->slot_ns);
+    problem->n_units = n;
+    problem->units = array(&b, n, sizeof *problem->units);
+    problem->items = array(&b, 5 * n, sizeof *problem->items);
+    problem->common = array(&b, n, sizeof *problem->common);
+    add_slots(&b);
+    for (int32_t u = 0; u < n; u++) {
+        add_unit(&b, u);
+        problem->common[problem->n_common++] =
+            (struct weft_hold){.category = WEFT_CATEGORY_ACTIVATIONS,
+                               .first = n + 1 + u,
+                               .last = 3 * n - u,
+                               .bytes = chain->activation_bytes};
+    }
+    struct weft_error err = {0};
+    cr_assert_eq(weft_problem_check(problem, "chain", &err), WEFT_OK, "%s", err.text);
+    return problem;
+}
+
+static void add_text(char *to, size_t size, const char *text)
+{
+    size_t length = strlen(to);
+    snprintf(to + length, size - length, "%s%s", length ? " " : "", text);
+}
+
+static void show_moves(const struct weft_problem *problem, const struct weft_candidate *candidate,
+                       struct chain_plan *out)
+{
+    for (int32_t k = 0, n; k < candidate->n_moves; k += n) {
+        struct weft_move move = candidate->moves[k];
+        const struct weft_item *it = &problem->items[move.item].item;
+        bool gathers = it->kind == WEFT_ALL_GATHER;
+        char count[16] = "", end[64] = "", text[128];
+        for (n = 1; k + n < candidate->n_moves &&
+                    memcmp(&candidate->moves[k + n], &move, sizeof move) == 0;)
+            n++;
+        if (n > 1) snprintf(count, sizeof count, "x%d", n);
+        if (!gathers) snprintf(end, sizeof end, ">%s", problem->slot_names[move.slot]);
+        snprintf(text, sizeof text, "%c%d%s@%s%s", gathers ? 'g' : 'r', it->unit, count,
+                 problem->slot_names[gathers ? move.slot : move.launch],
+                 gathers && move.slot > it->last ? "!" : end);
+        add_text(out->moves, sizeof out->moves, text);
+    }
+}
+
+static void judge(const struct weft_problem *problem, const char *planner,
+                  const struct weft_candidate *candidate, struct chain_plan *out)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_plan_create(problem, planner, candidate->policies, candidate->moves,
+                                  candidate->n_moves, &plan, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK, "%s", err.text);
+    out->step_ns = plan->prediction.step_ns;
+    out->peak_bytes = plan->prediction.peak_bytes;
+    weft_plan_destroy(plan);
+}
+
+struct chain_plan chain_plan(const struct weft_problem *problem, const char *planner,
+                             int64_t limit_bytes)
+{
+    enum weft_policy policies[CHAIN_MOST_LAYERS];
+    struct weft_move moves[512];
+    struct weft_candidate candidate = {.policies = policies, .moves = moves};
+    struct weft_schedule_options options = {.planner = planner};
+    struct weft_outcome outcome = {0};
+    struct chain_plan out = {0};
+    const struct weft_planner *found = weft_planner_find(planner, &options.setting);
+    cr_assert_not_null(found, "%s", planner);
+    out.status = found->decide(problem, limit_bytes, &options, &candidate, &outcome, &out.err);
+    if (out.status != WEFT_OK) return out;
+    for (int32_t u = 0; u < problem->n_units; u++)
+        add_text(out.policies, sizeof out.policies, weft_policy_name(policies[u]));
+    show_moves(problem, &candidate, &out);
+    judge(problem, planner, &candidate, &out);
+    cr_assert_leq(out.peak_bytes, limit_bytes);
+    return out;
+}

@@ -1,0 +1,36 @@
+/* Problems in round numbers, on which a rule can be worked out by hand: a chain of layers, a unit
+ * each, and plans as one line of text to compare with. */
+#ifndef WEFT_TESTS_SCHEDULER_CHAIN_H
+#define WEFT_TESTS_SCHEDULER_CHAIN_H
+
+#include "scheduler/schedule.h"
+
+enum { CHAIN_MOST_LAYERS = 8 };
+
+/* Slots: U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its unit in forward and
+ * backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */
+struct chain {
+    int32_t n_layers;
+    int32_t n_blocks[CHAIN_MOST_LAYERS];
+    int64_t block_bytes[CHAIN_MOST_LAYERS];
+    int64_t forward_ns[CHAIN_MOST_LAYERS]; /* 100 where 0; backward takes twice as long */
+    int64_t gather_ns[CHAIN_MOST_LAYERS];  /* and ReduceScatter, of a block; AllReduce twice */
+    int64_t activation_bytes;              /* saved by each layer from forward to backward */
+    uint32_t policies;                     /* 0 = all */
+    int64_t agree_ns;
+};
+struct weft_problem *chain_problem(const struct chain *chain);
+
+/* What a planner decides, "name" or "name:setting"; the problem's limit. */
+struct chain_plan {
+    enum weft_status status;
+    struct weft_error err;
+    char policies[64]; /* "sdp fsdp dp" */
+    char moves[2048];  /* in channel order: g1@F0 launched there, g1@F1! blocking, r2@B1>drain
+                          launched in B1 and complete by the end of drain; g1x3 three blocks */
+    int64_t step_ns, peak_bytes;
+};
+struct chain_plan chain_plan(const struct weft_problem *problem, const char *planner,
+                             int64_t limit_bytes);
+
+#endif

@@ -1,0 +1,33 @@
+#include <criterion/criterion.h>
+
+#include "../chain.h"
+
+static const struct chain chain = {.n_layers = 3,
+                                   .n_blocks = {1, 1, 1},
+                                   .block_bytes = {1024, 1024, 1024},
+                                   .gather_ns = {30, 30, 30}};
+
+/* Updates take 3 * 10, gathers 3 * 30, and F0 waits for all; 3 * 100 + 3 * 200; of the reductions
+ * only the last, of unit 0, is left when backward ends: 30 + 90 + 900 + 30 = 1050. */
+Test(zero2, reduces_at_once_and_gathers_all_behind_the_update)
+{
+    struct weft_problem *problem = chain_problem(&chain);
+    struct chain_plan plan = chain_plan(problem, "zero2", INT64_MAX);
+    cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
+    cr_assert_str_eq(plan.policies, "sdp sdp sdp");
+    cr_assert_str_eq(plan.moves, "g2@fill g1@fill g0@fill r2@B1>drain r1@B0>drain r0@drain>drain");
+    cr_assert_eq(plan.step_ns, 1050);
+    weft_problem_destroy(problem);
+}
+
+/* With nothing waited for the peak is in B0: moments 3072, slices 1536, gathered unit 0 1024, its
+ * gradient 1024, slices of gradients 2 and 1 1024, gradients 2 and 1 in flight 2048: 9728. One byte
+ * less, and the reduction of unit 2 is waited for before B0. */
+Test(zero2, waits_for_a_reduction_when_memory_says_so)
+{
+    struct weft_problem *problem = chain_problem(&chain);
+    cr_assert_eq(chain_plan(problem, "zero2", INT64_MAX).peak_bytes, 9728);
+    cr_assert_str_eq(chain_plan(problem, "zero2", 9727).moves,
+                     "g2@fill g1@fill g0@fill r2@B1>B1 r1@B0>drain r0@drain>drain");
+    weft_problem_destroy(problem);
+}

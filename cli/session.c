@@ -45,6 +45,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     const struct weft_plan_options *wanted = &session->config->plan;
     struct weft_schedule_options options = {
         .planner = planner ? planner : wanted->planner,
+        .policy_limit_bytes = wanted->policy_limit_bytes,
         .seed = (uint64_t)wanted->seed,
         .time_limit_ns = wanted->time_limit_ns,
         .gap = wanted->gap,

@@ -89,13 +89,14 @@ struct weft_train {
 struct weft_plan_options {
     const char *planner; /* "ilp", ... resolved by scheduler/ */
     int64_t time_limit_ns;
-    double gap;              /* relative, at which the solver may stop */
-    int64_t seed;            /* of the random planner */
-    int64_t blocks;          /* blocks of every unit; 0 = from block_bytes */
-    int64_t block_bytes;     /* 0 = from the profile's table, at block_efficiency */
-    double block_efficiency; /* default 0.9 */
-    bool fuse;               /* small neighbours share a unit; default true */
-    const char *policies;    /* that units may have, separated by commas */
+    double gap;                 /* relative, at which the solver may stop */
+    int64_t seed;               /* of the random planner */
+    int64_t blocks;             /* blocks of every unit; 0 = from block_bytes */
+    int64_t block_bytes;        /* 0 = from the profile's table, at block_efficiency */
+    double block_efficiency;    /* default 0.9 */
+    bool fuse;                  /* small neighbours share a unit; default true */
+    int64_t policy_limit_bytes; /* of "two-stage"; 0 = the memory limit */
+    const char *policies;       /* that units may have, separated by commas */
 };
 
 struct weft_config {

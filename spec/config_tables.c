@@ -344,6 +344,11 @@ static const struct weft_field plan_fields[] = {
      0.99, NULL, NULL, "share of the link's best bandwidth that a block reaches"},
     {"fuse", WEFT_FIELD_BOOL, AT(weft_plan_options, fuse), "true", 0, 0, NULL, NULL,
      "neighbouring layers smaller than a block share a unit"},
+    {"policy_limit", WEFT_FIELD_BYTES, AT(weft_plan_options, policy_limit_bytes), "null", 1, LARGE,
+     NULL, NULL,
+     "two-stage: memory within which it chooses policies, before it places blocks within the "
+     "memory "
+     "limit; left out: that limit"},
     {"policies", WEFT_FIELD_STRING, AT(weft_plan_options, policies), "\"dp,zero1,sdp,fsdp\"", 1, 0,
      NULL, NULL, "that planners may give a unit; of dp, zero1, sdp, fsdp, or their other names"},
 };

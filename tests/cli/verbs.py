@@ -230,7 +230,7 @@ def schema_version_help_doctor(weft):
     assert weft.expect(0, "version").startswith("weft ")
     overview = weft.expect(0, "help")
     for verb in ("demo", "check", "estimate", "profile", "plan", "explain", "verify", "simulate",
-                 "train", "doctor", "schema", "version", "help"):
+                 "train", "sweep", "doctor", "schema", "version", "help"):
         assert f"  {verb}" in overview, verb
         assert "usage: weft " + verb in weft.expect(0, "help", verb)
     states = json.loads(weft.expect(0, "doctor", "--json"))

@@ -58,6 +58,7 @@ def explain(name):
 GOLDEN = {
     "help.txt": says("help"),
     "help-plan.txt": says("help", "plan"),
+    "help-sweep.txt": says("help", "sweep"),
     "estimate-gpt-tiny.txt": says("estimate", config("gpt-tiny")),
 }
 for run in ("mlp-tiny", "gpt-tiny", "gpt2", "gpt3-1.3b"):

@@ -1,0 +1,110 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/sweep.h"
+#include "scheduler/schedule.h"
+
+/* The first tries at the least limit: it and so many 1/400 of it more, for what packing costs. */
+static const int64_t more[] = {0, 1, 2, 4, 8, 16, 32, 64};
+enum { N_MORE = sizeof more / sizeof *more, PARTS = 400, BISECTIONS = 24 };
+/* A limit helps while it shortens the step by more than this share. */
+static const double MATTERS = 5e-4;
+
+/* The greedy plan's step under a limit, without a layout; INT64_MAX when there is none. */
+static enum weft_status greedy_step(struct weft_session *session, int64_t limit_bytes,
+                                    int64_t *step_ns, int64_t *peak_bytes, struct weft_error *err)
+{
+    struct weft_schedule_options options = {.planner = "greedy"};
+    struct weft_plan *plan = NULL;
+    struct weft_error refusal = {0};
+    session->stages.problem->memory_limit_bytes = limit_bytes;
+    enum weft_status status =
+        weft_schedule(session->stages.problem, NULL, &options, &plan, NULL, &refusal);
+    if (status == WEFT_OK) {
+        *step_ns = plan->prediction.step_ns;
+        *peak_bytes = plan->prediction.total_bytes;
+        weft_plan_destroy(plan);
+        return WEFT_OK;
+    }
+    *step_ns = INT64_MAX;
+    return status == WEFT_E_INFEASIBLE ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
+}
+
+static enum weft_status find_low(struct weft_session *session, int64_t *out, struct weft_error *err)
+{
+    int64_t least_bytes = weft_least_limit(session->stages.problem, NULL);
+    for (size_t i = 0; i < N_MORE; i++) {
+        struct weft_error refusal = {0};
+        *out = least_bytes + least_bytes / PARTS * more[i];
+        session->stages.problem->memory_limit_bytes = *out;
+        enum weft_status status = weft_session_plan(session, "greedy", &refusal);
+        if (status == WEFT_OK) return WEFT_OK;
+        if (status != WEFT_E_INFEASIBLE) return weft_fail(err, status, "%s", refusal.text);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status find_high(struct weft_session *session, int64_t low, int64_t *out,
+                                  struct weft_error *err)
+{
+    int64_t best_ns, step_ns, high, unused;
+    WEFT_TRY(greedy_step(session, INT64_MAX, &best_ns, &high, err));
+    int64_t enough_ns = best_ns + (int64_t)((double)best_ns * MATTERS);
+    for (int i = 0; i < BISECTIONS && low < high - high / 1000; i++) {
+        int64_t middle = low + (high - low) / 2;
+        WEFT_TRY(greedy_step(session, middle, &step_ns, &unused, err));
+        if (step_ns <= enough_ns)
+            high = middle;
+        else
+            low = middle;
+    }
+    *out = high + high / 20;
+    return WEFT_OK;
+}
+
+enum weft_status weft_sweep_choose_limits(struct weft_session *session, int32_t n, int64_t *limits,
+                                          struct weft_error *err)
+{
+    int64_t low, high;
+    WEFT_TRY(find_low(session, &low, err));
+    WEFT_TRY(find_high(session, low, &high, err));
+    if (high <= low) high = low + low / 20 + 1;
+    for (int32_t i = 0; i < n; i++)
+        limits[i] = n == 1 ? high : low + (int64_t)((double)(high - low) * i / (n - 1));
+    return WEFT_OK;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+enum weft_status weft_sweep_read_limits(const char *list, int64_t *limits, int32_t *n,
+                                        struct weft_error *err)
+{
+    char one[64];
+    struct weft_error wrong = {0};
+    *n = 0;
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ",");
+        if (*n == WEFT_SWEEP_POINTS)
+            return weft_fail(err, WEFT_E_USAGE, "--limits: at most %d", WEFT_SWEEP_POINTS);
+        if (length >= sizeof one) length = sizeof one - 1;
+        memcpy(one, at, length);
+        one[length] = '\0';
+        if (weft_units_bytes(one, &limits[*n], &wrong) != WEFT_OK)
+            return weft_fail(err, WEFT_E_USAGE, "--limits: %s", wrong.text);
+        if (limits[(*n)++] <= 0)
+            return weft_fail(err, WEFT_E_USAGE, "--limits: \"%s\" is no memory at all", one);
+        at += length;
+        if (*at != ',') break;
+    }
+    qsort(limits, (size_t)*n, sizeof *limits, by_size);
+    int32_t kept = 0;
+    for (int32_t i = 0; i < *n; i++)
+        if (i == 0 || limits[i] != limits[i - 1]) limits[kept++] = limits[i];
+    *n = kept;
+    return WEFT_OK;
+}

@@ -1,0 +1,221 @@
+#include "report/sweep.h"
+
+#include "base/units.h"
+#include "report/table.h"
+
+/* Steps of so many times the least are drawn at the top, so that the rest can be told apart. */
+enum { TALLEST = 3, COLUMNS_AT_ONCE = 8 };
+
+int64_t weft_sweep_x(const struct weft_sweep *sweep, const struct weft_sweep_point *point)
+{
+    return sweep->split && point->policy_limit_bytes > 0 ? point->policy_limit_bytes
+                                                         : point->limit_bytes;
+}
+
+int64_t weft_sweep_bound(const struct weft_sweep *sweep, const struct weft_sweep_point *point)
+{
+    int64_t bound_ns = 0;
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
+            const struct weft_sweep_point *other = &sweep->curves[c].points[i];
+            if (other->fits && other->limit_bytes >= point->limit_bytes &&
+                other->bound_ns > bound_ns)
+                bound_ns = other->bound_ns;
+        }
+    }
+    return bound_ns;
+}
+
+double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_point *point)
+{
+    int64_t bound_ns = weft_sweep_bound(sweep, point);
+    if (bound_ns <= 0 || !point->fits) return -1;
+    return (double)(point->step_ns - bound_ns) / (double)bound_ns;
+}
+
+bool weft_sweep_axes(const struct weft_sweep *sweep, struct weft_sweep_axes *out)
+{
+    struct weft_sweep_axes axes = {.left = INT64_MAX, .low = INT64_MAX};
+    int64_t least_ns = INT64_MAX;
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
+            const struct weft_sweep_point *point = &sweep->curves[c].points[i];
+            int64_t x = weft_sweep_x(sweep, point), bound_ns = weft_sweep_bound(sweep, point);
+            if (x < axes.left) axes.left = x;
+            if (x > axes.right) axes.right = x;
+            if (!point->fits) continue;
+            if (point->step_ns < least_ns) least_ns = point->step_ns;
+            if (point->step_ns > axes.high) axes.high = point->step_ns;
+            if (bound_ns > 0 && bound_ns < axes.low) axes.low = bound_ns;
+        }
+    }
+    if (least_ns == INT64_MAX) return false;
+    if (least_ns < axes.low) axes.low = least_ns;
+    axes.cut = axes.high / TALLEST > least_ns;
+    if (axes.cut) axes.high = TALLEST * least_ns;
+    if (axes.right <= axes.left) axes.right = axes.left + 1;
+    if (axes.high <= axes.low) axes.high = axes.low + 1;
+    *out = axes;
+    return true;
+}
+
+static int32_t most_points(const struct weft_sweep *sweep)
+{
+    int32_t most = 0;
+    for (int32_t c = 0; c < sweep->n_curves; c++)
+        if (sweep->curves[c].n_points > most) most = sweep->curves[c].n_points;
+    return most;
+}
+
+/* The curve that has a point for every column. */
+static const struct weft_sweep_curve *longest(const struct weft_sweep *sweep)
+{
+    int32_t most = most_points(sweep);
+    for (int32_t c = 0; c < sweep->n_curves; c++)
+        if (sweep->curves[c].n_points == most) return &sweep->curves[c];
+    return NULL;
+}
+
+static void add_steps(const struct weft_sweep_curve *curve, int32_t first, int32_t end,
+                      int32_t n_columns, bool measured, struct weft_table *table)
+{
+    char text[WEFT_UNITS_TEXT_BYTES];
+    weft_table_cell(table, "%s%s", curve->planner, measured ? ", measured" : "");
+    for (int32_t i = first; i < end; i++) {
+        /* The joint plan of a split is one point, which stands in the last column. */
+        int32_t at = curve->n_points == 1 ? i - (n_columns - 1) : i;
+        const struct weft_sweep_point *point =
+            at >= 0 && at < curve->n_points ? &curve->points[at] : NULL;
+        int64_t ns = !point || !point->fits ? 0 : measured ? point->measured_ns : point->step_ns;
+        weft_table_cell(table, "%s", ns > 0 ? weft_units_show_ns(ns, text) : point ? "-" : "");
+    }
+}
+
+static bool was_measured(const struct weft_sweep_curve *curve)
+{
+    for (int32_t i = 0; i < curve->n_points; i++)
+        if (curve->points[i].measured_ns > 0) return true;
+    return false;
+}
+
+static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_curve *columns,
+                       int32_t first, int32_t end, struct weft_table *table)
+{
+    char text[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_sweep_curve *judged = &sweep->curves[0];
+    weft_table_cell(table, "no plan is faster than");
+    for (int32_t i = first; i < end; i++) {
+        int64_t bound_ns = weft_sweep_bound(sweep, &columns->points[i]);
+        weft_table_cell(table, "%s", bound_ns > 0 ? weft_units_show_ns(bound_ns, text) : "-");
+    }
+    if (judged->n_points != columns->n_points) return;
+    weft_table_cell(table, "gap of %s", judged->planner);
+    for (int32_t i = first; i < end; i++) {
+        double gap = weft_sweep_gap(sweep, &judged->points[i]);
+        if (gap < 0)
+            weft_table_cell(table, "-");
+        else
+            weft_table_cell(table, "%.3f %%", 100 * gap);
+    }
+}
+
+void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
+{
+    const struct weft_sweep_curve *columns = longest(sweep);
+    char text[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out, "step time by %s; %s, %lld ranks, times %s\n",
+                   sweep->split ? "the memory that policies were chosen within" : "memory limit",
+                   sweep->config, (long long)sweep->ranks, sweep->times);
+    for (int32_t first = 0; columns && first < columns->n_points; first += COLUMNS_AT_ONCE) {
+        struct weft_table table;
+        int32_t end = first + COLUMNS_AT_ONCE;
+        if (end > columns->n_points) end = columns->n_points;
+        char align[COLUMNS_AT_ONCE + 2] = "lrrrrrrrr";
+        align[1 + end - first] = '\0';
+        weft_table_init(&table, align);
+        weft_table_cell(&table, "%s", sweep->split ? "policies within" : "limit");
+        for (int32_t i = first; i < end; i++)
+            weft_table_cell(&table, "%s",
+                            weft_units_show_bytes(weft_sweep_x(sweep, &columns->points[i]), text));
+        for (int32_t c = 0; c < sweep->n_curves; c++) {
+            add_steps(&sweep->curves[c], first, end, columns->n_points, false, &table);
+            if (was_measured(&sweep->curves[c]))
+                add_steps(&sweep->curves[c], first, end, columns->n_points, true, &table);
+        }
+        add_bounds(sweep, columns, first, end, &table);
+        if (first > 0) weft_text_add(out, "\n");
+        weft_table_render(&table, 2, out);
+        weft_table_finish(&table);
+    }
+    weft_text_add(out, "  (-: the planner has no plan that fits)\n");
+}
+
+void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out)
+{
+    weft_text_add(out, "planner,memory_limit_bytes,policy_limit_bytes,fits,step_ns,exposed_ns,"
+                       "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
+                       "measured_exposed_ns,measured_bytes\n");
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
+            const struct weft_sweep_point *p = &sweep->curves[c].points[i];
+            weft_text_addf(out, "%s,%lld,%lld,%d,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld\n",
+                           sweep->curves[c].planner, (long long)p->limit_bytes,
+                           (long long)p->policy_limit_bytes, p->fits, (long long)p->step_ns,
+                           (long long)p->exposed_ns, (long long)p->compute_ns,
+                           (long long)p->channel_ns, (long long)p->total_bytes,
+                           (long long)weft_sweep_bound(sweep, p), (long long)p->measured_ns,
+                           (long long)p->measured_exposed_ns, (long long)p->measured_bytes);
+        }
+    }
+}
+
+static void point_json(const struct weft_sweep *sweep, const struct weft_sweep_point *point,
+                       struct weft_json_writer *writer)
+{
+    int64_t bound_ns = weft_sweep_bound(sweep, point);
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    weft_json_put_integer(writer, "memory_limit_bytes", point->limit_bytes);
+    if (point->policy_limit_bytes > 0)
+        weft_json_put_integer(writer, "policy_limit_bytes", point->policy_limit_bytes);
+    weft_json_put_bool(writer, "fits", point->fits);
+    if (point->fits) {
+        weft_json_put_integer(writer, "step_ns", point->step_ns);
+        weft_json_put_integer(writer, "exposed_ns", point->exposed_ns);
+        weft_json_put_integer(writer, "compute_ns", point->compute_ns);
+        weft_json_put_integer(writer, "channel_ns", point->channel_ns);
+        weft_json_put_integer(writer, "total_bytes", point->total_bytes);
+    }
+    if (bound_ns > 0) weft_json_put_integer(writer, "bound_ns", bound_ns);
+    if (bound_ns > 0 && point->fits)
+        weft_json_put_number(writer, "gap", weft_sweep_gap(sweep, point));
+    if (point->measured_ns > 0) {
+        weft_json_put_integer(writer, "measured_step_ns", point->measured_ns);
+        weft_json_put_integer(writer, "measured_exposed_ns", point->measured_exposed_ns);
+        weft_json_put_integer(writer, "measured_bytes", point->measured_bytes);
+    }
+    weft_json_end_object(writer);
+}
+
+void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "config", sweep->config);
+    weft_json_put_integer(writer, "ranks", sweep->ranks);
+    weft_json_put_string(writer, "times", sweep->times);
+    weft_json_put_bool(writer, "split", sweep->split);
+    weft_json_key(writer, "curves");
+    weft_json_begin_array(writer);
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        weft_json_begin_object(writer);
+        weft_json_put_string(writer, "planner", sweep->curves[c].planner);
+        weft_json_key(writer, "points");
+        weft_json_begin_array(writer);
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++)
+            point_json(sweep, &sweep->curves[c].points[i], writer);
+        weft_json_end_array(writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+    weft_json_end_object(writer);
+}

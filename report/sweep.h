@@ -1,0 +1,73 @@
+/* A sweep is many plans of one config, over planners and over memory: under each memory limit the
+ * step time of each planner, or, when it is a split, under one limit the step time by how much of
+ * it the policies were chosen within. It is shown as a table, JSON, CSV, a picture in the terminal
+ * and an SVG. */
+#ifndef WEFT_REPORT_SWEEP_H
+#define WEFT_REPORT_SWEEP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "base/text.h"
+
+/* One plan, or that there is none. */
+struct weft_sweep_point {
+    int64_t limit_bytes;
+    int64_t policy_limit_bytes; /* of a split: that policies were chosen within; else 0 */
+    bool fits;                  /* false: this planner has no plan within the limit */
+    int64_t step_ns, exposed_ns, compute_ns, channel_ns, total_bytes; /* predicted */
+    int64_t bound_ns;                                                 /* proven; 0 = none */
+    int64_t measured_ns, measured_exposed_ns, measured_bytes;         /* 0 = was not executed */
+};
+
+/* Points of one planner, by increasing x. */
+struct weft_sweep_curve {
+    const char *planner;
+    int32_t n_points;
+    struct weft_sweep_point *points;
+};
+
+struct weft_sweep {
+    const char *config; /* its path */
+    const char *times;  /* source of the profile */
+    int64_t ranks;
+    bool split; /* x is policy_limit_bytes; the curve with one point is the joint plan */
+    int32_t n_curves;
+    struct weft_sweep_curve *curves;
+};
+
+/* What a point is drawn and listed at. */
+int64_t weft_sweep_x(const struct weft_sweep *sweep, const struct weft_sweep_point *point);
+
+/* The highest bound that is proven for plans within the point's limit, by any planner: what is
+ * proven for a larger limit holds for a smaller one. 0 = none. */
+int64_t weft_sweep_bound(const struct weft_sweep *sweep, const struct weft_sweep_point *point);
+
+/* (step - bound) / bound of a point that fits; negative without a bound. */
+double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_point *point);
+
+/* A row a planner, a column an x; the bound and the first planner's gap below. */
+void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
+/* A line a point, with a head. */
+void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out);
+/* One object. */
+void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer);
+/* A picture of letters, or with `unicode` of marks, `columns` wide (at least 40). Nothing when no
+ * point fits. */
+void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unicode,
+                      struct weft_text *out);
+/* A self-contained SVG document: axes, a line a planner, the band between the bound and the first
+ * planner's steps, legend. */
+void weft_sweep_svg(const struct weft_sweep *sweep, struct weft_text *out);
+
+/* What both pictures show. */
+struct weft_sweep_axes {
+    int64_t left, right; /* bytes */
+    int64_t low, high;   /* ns */
+    bool cut;            /* some points lie above high, and are drawn at it */
+};
+/* False when no point fits. */
+bool weft_sweep_axes(const struct weft_sweep *sweep, struct weft_sweep_axes *out);
+
+#endif

@@ -1,0 +1,152 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "report/sweep.h"
+
+/* `gutter` holds the times on the left. */
+enum { ROWS = 18, GUTTER = 10, LEAST_COLUMNS = 40, BOUND = 255 };
+
+static const char *const marks[] = {"●", "○", "■", "□", "▲", "△", "◆", "◇", "▼", "▽", "★", "☆"};
+enum { N_MARKS = sizeof marks / sizeof *marks };
+
+struct canvas {
+    const struct weft_sweep *sweep;
+    struct weft_sweep_axes axes;
+    int32_t columns; /* of the picture, without the gutter */
+    bool unicode;
+    unsigned char *cells; /* [ROWS * columns]: 0, BOUND, or 1 + curve */
+};
+
+/* The mark of a curve; there are as many letters as anyone will sweep planners. */
+static void add_mark(const struct canvas *canvas, int32_t curve, struct weft_text *out)
+{
+    if (canvas->unicode && curve < N_MARKS)
+        weft_text_add(out, marks[curve]);
+    else
+        weft_text_addf(out, "%c",
+                       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"[curve % 52]);
+}
+
+/* Where `value` is between `low` and `high`, in steps from 0 to n - 1. */
+static int32_t place(int64_t value, int64_t low, int64_t high, int32_t n)
+{
+    if (value <= low) return 0;
+    if (value >= high) return n - 1;
+    double share = (double)(value - low) / (double)(high - low);
+    return (int32_t)(share * (n - 1) + 0.5);
+}
+
+static void draw(struct canvas *canvas, int64_t bytes, int64_t ns, unsigned char what)
+{
+    const struct weft_sweep_axes *axes = &canvas->axes;
+    int32_t x = place(bytes, axes->left, axes->right, canvas->columns);
+    int32_t y = ROWS - 1 - place(ns, axes->low, axes->high, ROWS);
+    unsigned char *cell = &canvas->cells[y * canvas->columns + x];
+    /* The first planner stays in sight where others are as good, and all planners before the
+     * bound. */
+    if (*cell == 0 || *cell == BOUND) *cell = what;
+}
+
+/* The bound between two points, a dot a column. */
+static void draw_bound(struct canvas *canvas, const struct weft_sweep_point *a,
+                       const struct weft_sweep_point *b)
+{
+    const struct weft_sweep *sweep = canvas->sweep;
+    int64_t x0 = weft_sweep_x(sweep, a), x1 = weft_sweep_x(sweep, b);
+    int64_t y0 = weft_sweep_bound(sweep, a), y1 = weft_sweep_bound(sweep, b);
+    if (y0 <= 0 || y1 <= 0) return;
+    for (int32_t i = 0; i <= canvas->columns; i++) {
+        double share = (double)i / canvas->columns;
+        draw(canvas, x0 + (int64_t)(share * (double)(x1 - x0)),
+             y0 + (int64_t)(share * (double)(y1 - y0)), BOUND);
+    }
+}
+
+static void draw_all(struct canvas *canvas)
+{
+    const struct weft_sweep *sweep = canvas->sweep;
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        const struct weft_sweep_curve *curve = &sweep->curves[c];
+        for (int32_t i = 0; i < curve->n_points; i++)
+            if (curve->points[i].fits)
+                draw(canvas, weft_sweep_x(sweep, &curve->points[i]), curve->points[i].step_ns,
+                     (unsigned char)(1 + c % 250));
+    }
+    for (int32_t i = 0; i + 1 < sweep->curves[0].n_points; i++)
+        draw_bound(canvas, &sweep->curves[0].points[i], &sweep->curves[0].points[i + 1]);
+}
+
+static void add_row(const struct canvas *canvas, int32_t row, struct weft_text *out)
+{
+    const struct weft_sweep_axes *axes = &canvas->axes;
+    char label[WEFT_UNITS_TEXT_BYTES] = "", shown[WEFT_UNITS_TEXT_BYTES + 2];
+    if (row % 4 == 0 || row == ROWS - 1)
+        weft_units_show_ns(axes->high - (axes->high - axes->low) / (ROWS - 1) * row, label);
+    snprintf(shown, sizeof shown, "%s%s", axes->cut && row == 0 ? "> " : "", label);
+    weft_text_addf(out, "%*s %s", GUTTER, shown, canvas->unicode ? "│" : "|");
+    int32_t end = canvas->columns;
+    while (end > 0 && canvas->cells[row * canvas->columns + end - 1] == 0)
+        end--;
+    for (int32_t x = 0; x < end; x++) {
+        unsigned char cell = canvas->cells[row * canvas->columns + x];
+        if (cell == 0)
+            weft_text_add(out, " ");
+        else if (cell == BOUND)
+            weft_text_add(out, canvas->unicode ? "·" : ".");
+        else
+            add_mark(canvas, cell - 1, out);
+    }
+    weft_text_add(out, "\n");
+}
+
+static void add_axis(const struct canvas *canvas, struct weft_text *out)
+{
+    char left[WEFT_UNITS_TEXT_BYTES], right[WEFT_UNITS_TEXT_BYTES];
+    weft_units_show_bytes(canvas->axes.left, left);
+    weft_units_show_bytes(canvas->axes.right, right);
+    weft_text_addf(out, "%*s %s", GUTTER, "", canvas->unicode ? "└" : "+");
+    for (int32_t x = 0; x < canvas->columns; x++)
+        weft_text_add(out, canvas->unicode ? "─" : "-");
+    weft_text_addf(out, "\n%*s  %s%*s\n", GUTTER, "", left,
+                   (int)(canvas->columns - (int32_t)strlen(left)), right);
+}
+
+static void add_legend(const struct canvas *canvas, struct weft_text *out)
+{
+    const struct weft_sweep *sweep = canvas->sweep;
+    int32_t width = 0;
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        int32_t more = (int32_t)strlen(sweep->curves[c].planner) + 4;
+        bool wraps = width == 0 || width + more > canvas->columns;
+        if (wraps) weft_text_addf(out, "%s%*s  ", c > 0 ? "\n" : "", GUTTER, "");
+        if (wraps)
+            width = 0;
+        else
+            weft_text_add(out, "  ");
+        add_mark(canvas, c, out);
+        weft_text_addf(out, " %s", sweep->curves[c].planner);
+        width += more;
+    }
+    weft_text_addf(out, "  %s proven bound\n", canvas->unicode ? "·" : ".");
+}
+
+void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unicode,
+                      struct weft_text *out)
+{
+    struct canvas canvas = {.sweep = sweep, .unicode = unicode};
+    if (!weft_sweep_axes(sweep, &canvas.axes)) return;
+    canvas.columns = (columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns) - GUTTER - 2;
+    canvas.cells = calloc((size_t)canvas.columns * ROWS, 1);
+    if (!canvas.cells) {
+        out->failed = true;
+        return;
+    }
+    draw_all(&canvas);
+    for (int32_t row = 0; row < ROWS; row++)
+        add_row(&canvas, row, out);
+    add_axis(&canvas, out);
+    add_legend(&canvas, out);
+    free(canvas.cells);
+}

@@ -1,0 +1,51 @@
+/* The sweep that the tests of its pictures look at: `best` under three limits, `slow` that does not
+ * fit the first and is off the scale in the second. */
+#ifndef WEFT_TESTS_REPORT_SMALL_SWEEP_H
+#define WEFT_TESTS_REPORT_SMALL_SWEEP_H
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "report/sweep.h"
+
+struct small_sweep {
+    struct weft_sweep_point best[3], slow[3];
+    struct weft_sweep_curve curves[2];
+    struct weft_sweep sweep;
+};
+
+static inline void make_small_sweep(struct small_sweep *out)
+{
+    enum { KIB = 1024, US = 1000 };
+    *out = (struct small_sweep){
+        .best = {{.limit_bytes = 1 * KIB,
+                  .fits = true,
+                  .step_ns = 300 * US,
+                  .exposed_ns = 30 * US,
+                  .compute_ns = 270 * US,
+                  .channel_ns = 100 * US,
+                  .total_bytes = 1000,
+                  .bound_ns = 150 * US},
+                 {.limit_bytes = 2 * KIB, .fits = true, .step_ns = 220 * US, .bound_ns = 200 * US},
+                 {.limit_bytes = 3 * KIB, .fits = true, .step_ns = 200 * US, .bound_ns = 200 * US}},
+        .slow = {{.limit_bytes = 1 * KIB},
+                 {.limit_bytes = 2 * KIB, .fits = true, .step_ns = 900 * US},
+                 {.limit_bytes = 3 * KIB, .fits = true, .step_ns = 400 * US}},
+    };
+    out->curves[0] = (struct weft_sweep_curve){"best", 3, out->best};
+    out->curves[1] = (struct weft_sweep_curve){"slow", 3, out->slow};
+    out->sweep = (struct weft_sweep){.config = "a<b.json",
+                                     .times = "analytic",
+                                     .ranks = 4,
+                                     .n_curves = 2,
+                                     .curves = out->curves};
+}
+
+static inline void expect_text(struct weft_text *text, const char *expected)
+{
+    cr_assert(weft_text_ok(text));
+    cr_assert_str_eq(weft_text_chars(text), expected, "got:\n%s", weft_text_chars(text));
+    weft_text_finish(text);
+}
+
+#endif

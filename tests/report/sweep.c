@@ -1,0 +1,153 @@
+#include "report/sweep.h"
+
+#include "tests/report/small_sweep.h"
+
+Test(sweep, a_bound_for_more_memory_holds_for_less)
+{
+    struct small_sweep small;
+    make_small_sweep(&small);
+    const struct weft_sweep *sweep = &small.sweep;
+    cr_assert_eq(weft_sweep_bound(sweep, &small.best[0]), 200000);
+    cr_assert_float_eq(weft_sweep_gap(sweep, &small.best[0]), 0.5, 1e-12);
+    cr_assert_float_eq(weft_sweep_gap(sweep, &small.best[2]), 0, 1e-12);
+    cr_assert_lt(weft_sweep_gap(sweep, &small.slow[0]), 0, "what does not fit has no gap");
+    /* But not the other way round. */
+    small.best[0].bound_ns = 290000;
+    cr_assert_eq(weft_sweep_bound(sweep, &small.best[0]), 290000);
+    cr_assert_eq(weft_sweep_bound(sweep, &small.best[1]), 200000);
+    /* Nor from a point that has no plan. */
+    small.best[2].fits = false;
+    small.best[2].bound_ns = 500000;
+    cr_assert_eq(weft_sweep_bound(sweep, &small.best[1]), 200000);
+}
+
+Test(sweep, table_has_a_column_a_limit)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    make_small_sweep(&small);
+    weft_text_init(&out);
+    weft_sweep_table(&small.sweep, &out);
+    expect_text(&out, "step time by memory limit; a<b.json, 4 ranks, times analytic\n"
+                      "  limit                   1.00 KiB  2.00 KiB  3.00 KiB\n"
+                      "  best                      300 us    220 us    200 us\n"
+                      "  slow                           -    900 us    400 us\n"
+                      "  no plan is faster than    200 us    200 us    200 us\n"
+                      "  gap of best             50.000 %  10.000 %   0.000 %\n"
+                      "  (-: the planner has no plan that fits)\n");
+}
+
+Test(sweep, table_shows_what_was_measured_and_breaks_after_eight_limits)
+{
+    struct weft_sweep_point points[9];
+    for (int i = 0; i < 9; i++)
+        points[i] = (struct weft_sweep_point){
+            .limit_bytes = i + 1, .fits = true, .step_ns = 1000, .measured_ns = 1100};
+    struct weft_sweep_curve curve = {"p", 9, points};
+    struct weft_sweep sweep = {
+        .config = "c", .times = "measured", .ranks = 1, .n_curves = 1, .curves = &curve};
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_sweep_table(&sweep, &out);
+    cr_assert(strstr(weft_text_chars(&out), "\n\n  limit                       9 B\n"
+                                            "  p                       1.00 us\n"
+                                            "  p, measured             1.10 us\n"
+                                            "  no plan is faster than        -\n"
+                                            "  gap of p                      -\n"),
+              "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+}
+
+Test(sweep, csv_has_a_line_a_point)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    make_small_sweep(&small);
+    small.best[0].measured_ns = 310000;
+    weft_text_init(&out);
+    weft_sweep_csv(&small.sweep, &out);
+    expect_text(&out, "planner,memory_limit_bytes,policy_limit_bytes,fits,step_ns,exposed_ns,"
+                      "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
+                      "measured_exposed_ns,measured_bytes\n"
+                      "best,1024,0,1,300000,30000,270000,100000,1000,200000,310000,0,0\n"
+                      "best,2048,0,1,220000,0,0,0,0,200000,0,0,0\n"
+                      "best,3072,0,1,200000,0,0,0,0,200000,0,0,0\n"
+                      "slow,1024,0,0,0,0,0,0,0,200000,0,0,0\n"
+                      "slow,2048,0,1,900000,0,0,0,0,200000,0,0,0\n"
+                      "slow,3072,0,1,400000,0,0,0,0,200000,0,0,0\n");
+}
+
+Test(sweep, json_says_which_points_have_no_plan)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    struct weft_json_writer writer;
+    struct weft_json *document = NULL;
+    make_small_sweep(&small);
+    weft_text_init(&out);
+    weft_json_writer_init(&writer, &out, 2);
+    weft_sweep_json(&small.sweep, &writer);
+    cr_assert_eq(weft_json_parse(weft_text_chars(&out), out.length, "sweep", &document, NULL),
+                 WEFT_OK);
+    const struct weft_json_value *curves = weft_json_member(weft_json_root(document), "curves");
+    const struct weft_json_value *slow = weft_json_next(weft_json_first(curves));
+    const struct weft_json_value *point = weft_json_first(weft_json_member(slow, "points"));
+    bool fits = true;
+    cr_assert(weft_json_bool(weft_json_member(point, "fits"), &fits) && !fits);
+    cr_assert_null(weft_json_member(point, "step_ns"));
+    point = weft_json_next(point);
+    double gap;
+    cr_assert(weft_json_number(weft_json_member(point, "gap"), &gap));
+    cr_assert_float_eq(gap, 3.5, 1e-12);
+    weft_json_destroy(document);
+    weft_text_finish(&out);
+}
+
+/* A split has one limit; the joint plan stands in the last column. */
+Test(sweep, a_split_is_over_what_policies_were_chosen_within)
+{
+    struct weft_sweep_point parts[2] = {
+        {.limit_bytes = 4096, .policy_limit_bytes = 1024, .fits = true, .step_ns = 5000},
+        {.limit_bytes = 4096, .policy_limit_bytes = 2048, .fits = true, .step_ns = 4000}};
+    struct weft_sweep_point joint = {
+        .limit_bytes = 4096, .fits = true, .step_ns = 3000, .bound_ns = 2500};
+    struct weft_sweep_curve curves[2] = {{"two-stage", 2, parts}, {"ilp", 1, &joint}};
+    struct weft_sweep sweep = {.config = "c",
+                               .times = "analytic",
+                               .ranks = 2,
+                               .split = true,
+                               .n_curves = 2,
+                               .curves = curves};
+    struct weft_text out;
+    weft_text_init(&out);
+    weft_sweep_table(&sweep, &out);
+    expect_text(&out, "step time by the memory that policies were chosen within; c, 2 ranks, times "
+                      "analytic\n"
+                      "  policies within          1.00 KiB  2.00 KiB\n"
+                      "  two-stage                 5.00 us   4.00 us\n"
+                      "  ilp                                 3.00 us\n"
+                      "  no plan is faster than    2.50 us   2.50 us\n"
+                      "  gap of two-stage        100.000 %  60.000 %\n"
+                      "  (-: the planner has no plan that fits)\n");
+    cr_assert_eq(weft_sweep_x(&sweep, &parts[1]), 2048);
+    cr_assert_eq(weft_sweep_x(&sweep, &joint), 4096);
+}
+
+Test(sweep, axes_are_cut_at_three_times_the_least_step)
+{
+    struct small_sweep small;
+    struct weft_sweep_axes axes;
+    make_small_sweep(&small);
+    cr_assert(weft_sweep_axes(&small.sweep, &axes));
+    cr_assert_eq(axes.left, 1024);
+    cr_assert_eq(axes.right, 3072);
+    cr_assert_eq(axes.low, 200000);
+    cr_assert_eq(axes.high, 600000);
+    cr_assert(axes.cut);
+    small.sweep.n_curves = 1;
+    cr_assert(weft_sweep_axes(&small.sweep, &axes));
+    cr_assert(!axes.cut && axes.high == 300000);
+    for (int i = 0; i < 3; i++)
+        small.best[i].fits = false;
+    cr_assert_not(weft_sweep_axes(&small.sweep, &axes));
+}

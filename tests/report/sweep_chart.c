@@ -1,0 +1,59 @@
+#include "tests/report/small_sweep.h"
+
+static void show(const struct weft_sweep *sweep, bool unicode, struct weft_text *out)
+{
+    weft_text_init(out);
+    weft_sweep_chart(sweep, 40, unicode, out);
+}
+
+Test(sweep_chart, is_plain_letters_without_unicode)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    make_small_sweep(&small);
+    show(&small.sweep, false, &out);
+    expect_text(&out, "  > 600 us |              B\n"
+                      "           |\n"
+                      "           |\n"
+                      "           |\n"
+                      "    506 us |\n"
+                      "           |\n"
+                      "           |\n"
+                      "           |\n"
+                      "    412 us |                           B\n"
+                      "           |\n"
+                      "           |\n"
+                      "           |\n"
+                      "    318 us |\n"
+                      "           |A\n"
+                      "           |\n"
+                      "           |\n"
+                      "    224 us |              A\n"
+                      "    200 us |...........................A\n"
+                      "           +----------------------------\n"
+                      "            1.00 KiB            3.00 KiB\n"
+                      "            A best  B slow  . proven bound\n");
+}
+
+Test(sweep_chart, has_a_mark_a_planner_with_unicode)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    make_small_sweep(&small);
+    show(&small.sweep, true, &out);
+    cr_assert(strstr(weft_text_chars(&out), "● best  ○ slow  · proven bound\n"), "%s",
+              weft_text_chars(&out));
+    cr_assert(strstr(weft_text_chars(&out), "│●\n"), "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+}
+
+Test(sweep_chart, shows_nothing_where_nothing_fits)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    make_small_sweep(&small);
+    for (int i = 0; i < 3; i++)
+        small.best[i].fits = small.slow[i].fits = false;
+    show(&small.sweep, false, &out);
+    expect_text(&out, "");
+}

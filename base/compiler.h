@@ -12,4 +12,11 @@
 #define WEFT_EXPORT
 #endif
 
+/* Exact sums of products of 64-bit integers. */
+#if defined(__SIZEOF_INT128__)
+__extension__ typedef __int128 weft_int128;
+#else
+#error "weft needs a compiler with 128-bit integers"
+#endif
+
 #endif

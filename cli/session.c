@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/solver.h"
 #include "scheduler/schedule.h"
@@ -50,6 +51,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
         .time_limit_ns = wanted->time_limit_ns,
         .gap = wanted->gap,
         .solver = weft_solver_process(NULL),
+        .now_ns = weft_clock_now_ns,
     };
     weft_session_drop_plan(session);
     WEFT_TRY(weft_schedule(session->stages.problem, &session->inputs, &options, &session->plan,

@@ -22,7 +22,8 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
                          path, (*plan)->problem->slot_names[found->peak_slot],
                          (long long)found->peak_bytes,
                          (long long)(*plan)->problem->memory_limit_bytes);
-    return WEFT_OK;
+    return weft_certificate_check(&(*plan)->certificate, (*plan)->problem, (*plan)->bound_ns, NULL,
+                                  err);
 }
 
 static enum weft_status verify_with_config(const struct weft_cli *cli, struct weft_error *err)
@@ -35,6 +36,14 @@ static enum weft_status verify_with_config(const struct weft_cli *cli, struct we
     return status;
 }
 
+static int32_t n_leaves(const struct weft_plan *plan)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < plan->certificate.n_nodes; i++)
+        n += plan->certificate.nodes[i].unit < 0;
+    return n;
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
@@ -44,9 +53,12 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     enum weft_status status = verify_alone(cli->operands[0], &plan, err);
     if (status == WEFT_OK && cli->config) status = verify_with_config(cli, err);
     if (status == WEFT_OK) {
-        char step[WEFT_UNITS_TEXT_BYTES];
-        weft_text_addf(&out, "%s: placements, order and memory rows hold; step %s as said%s\n",
+        char step[WEFT_UNITS_TEXT_BYTES], bound[WEFT_UNITS_TEXT_BYTES];
+        weft_text_addf(&out,
+                       "%s: placements, order and memory rows hold; step %s as said; "
+                       "no plan is faster than %s, proven by %d leaves%s\n",
                        cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
+                       weft_units_show_ns(plan->bound_ns, bound), n_leaves(plan),
                        cli->config ? "; the problem is the config's; the program is safe in every "
                                      "timing"
                                    : "; give --config to check the program and the problem too");
@@ -63,9 +75,10 @@ const struct weft_command weft_command_verify = {
     .summary = "checks a plan without the solver",
     .details =
         "Reads the plan as a stranger would: every block placed once, inside its window, in an\n"
-        "order that exists; memory rows within the limit; time as the simulator has it. With\n"
-        "--config also: the plan's problem is the one that this config and profile make, and\n"
-        "its program is safe under happens-before, whatever the timing.",
+        "order that exists; memory rows within the limit; time as the simulator has it; and the\n"
+        "certificate of its bound, leaf by leaf in whole numbers. With --config also: the plan's\n"
+        "problem is the one that this config and profile make, and its program is safe under\n"
+        "happens-before, whatever the timing.",
     .flags = "--config --set --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,

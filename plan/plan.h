@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/certificate.h"
 #include "plan/problem.h"
 
 /* Of one block; the array of a plan is in channel order: of two channels, each has its own order,
@@ -44,10 +45,11 @@ struct weft_plan {
      * searched for once and is the same on all ranks; 0 and NULL before the plan was lowered. */
     int32_t n_offsets;
     int64_t *offsets;
-    int64_t bound_ns;        /* proven: no plan of this problem is faster; 0 = none was computed */
-    const char *bound_by;    /* "lp relaxation, weak duality", "compute" ... */
-    double solver_gap;       /* the solver's own figure; negative = none */
-    const char *solver_stop; /* "optimal", "gap", "time limit", "solver missing: ..." */
+    int64_t bound_ns;     /* proven: no plan of this problem is faster; 0 = none was computed */
+    const char *bound_by; /* "lp relaxation, weak duality", "compute" ... */
+    struct weft_certificate certificate; /* of bound_ns; empty when that is 0 */
+    double solver_gap;                   /* the solver's own figure; negative = none */
+    const char *solver_stop;             /* "optimal", "gap", "time limit", "solver missing: ..." */
 };
 
 /* A block and its slot. A gather's is in [first, last + 1] of its item's window:

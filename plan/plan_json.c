@@ -34,6 +34,8 @@ static void write_bound(const struct weft_plan *plan, struct weft_json_writer *w
     weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
     weft_json_put_string(writer, "by", plan->bound_by);
     weft_json_end_object(writer);
+    weft_json_key(writer, "certificate");
+    weft_certificate_write(&plan->certificate, plan->problem, writer);
     weft_json_key(writer, "solver");
     weft_json_begin_object(writer);
     weft_json_key(writer, "gap");
@@ -87,9 +89,9 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
     weft_text_add(out, "\n");
 }
 
-static const char *const plan_names[] = {"format",     "version", "weft",    "planner",
-                                         "prediction", "bound",   "solver",  "policies",
-                                         "placements", "offsets", "problem", NULL};
+static const char *const plan_names[] = {
+    "format", "version",  "weft",       "planner", "prediction", "bound", "certificate",
+    "solver", "policies", "placements", "offsets", "problem",    NULL};
 static const char *const prediction_names[] = {
     "step_ns",    "exposed_ns", "compute_ns",  "slowdown_ns", "channel_ns",
     "peak_bytes", "peak_slot",  "arena_bytes", "total_bytes", NULL};
@@ -186,6 +188,10 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     WEFT_TRY(weft_json_need_integer(bound, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
                                     &reader->plan->bound_ns, reader->err));
     WEFT_TRY(read_optional(reader, bound, where, "by", &reader->plan->bound_by));
+    snprintf(where, sizeof where, "%s: certificate", reader->source);
+    WEFT_TRY(weft_certificate_read(weft_json_member(root, "certificate"), where,
+                                   reader->plan->problem, &reader->plan->pool,
+                                   &reader->plan->certificate, reader->err));
     snprintf(where, sizeof where, "%s: solver", reader->source);
     WEFT_TRY(
         weft_json_need(root, reader->source, "solver", WEFT_JSON_OBJECT, &solver, reader->err));

@@ -339,16 +339,31 @@ static int64_t least_of_unit(const struct weft_digest *table, int32_t unit, int3
     return least;
 }
 
-/* False when the policy exceeds the limit in some slot even with every other unit at its least
- * there: such a z is 0 in every plan, and the relaxation should know. */
-static bool can_fit(const struct weft_ilp *ilp, int32_t unit, int policy)
+int32_t weft_ilp_full_slot(const struct weft_digest *table, int64_t limit_bytes, int32_t unit,
+                           int policy)
 {
-    const struct weft_digest *table = ilp->table;
+    int32_t fullest = -1;
+    int64_t most = limit_bytes;
     for (int32_t s = 0; s < table->n_slots; s++) {
-        int64_t others = table->slotwise_least[s] - least_of_unit(table, unit, s);
-        if (others + lean_bytes(table, unit, policy, s) > ilp->limit_bytes) return false;
+        int64_t bytes = table->slotwise_least[s] - least_of_unit(table, unit, s) +
+                        lean_bytes(table, unit, policy, s);
+        if (bytes <= most) continue;
+        most = bytes;
+        fullest = s;
     }
-    return true;
+    return fullest;
+}
+
+int weft_ilp_keeper(const struct weft_digest *table, int32_t unit, int policy)
+{
+    if (worth_a_column(table, unit, policy)) return policy;
+    for (int other = 0; other < WEFT_POLICY_COUNT; other++) {
+        if (table->problem->units[unit].policies >> other & 1u &&
+            worth_a_column(table, unit, other) &&
+            weft_ilp_dominated(table, unit, (enum weft_policy)policy, (enum weft_policy)other))
+            return other;
+    }
+    return policy;
 }
 
 static void build_policies(struct build *build)
@@ -363,7 +378,7 @@ static void build_policies(struct build *build)
             *z = -1;
             if (!worth_a_column(table, u, p)) continue;
             double cost = unit->update_slot < 0 ? 0 : time_units(ilp, unit->update_ns[p]);
-            bool fits = can_fit(ilp, u, p);
+            bool fits = weft_ilp_full_slot(table, ilp->limit_bytes, u, p) < 0;
             *z = add_column(build, cost, 0, fits ? 1 : 0, true, 1);
             n++;
         }
@@ -390,8 +405,9 @@ static void build_loads(struct build *build)
         bool used = false;
         for (int32_t c = 0; c < ilp->n_classes; c++)
             used = used || (s >= ilp->classes[c].first && s <= ilp->classes[c].last);
-        ilp->wait[s] = -1;
+        ilp->wait[s] = ilp->load_row[s] = -1;
         if (!used) continue;
+        ilp->load_row[s] = build->n_rows;
         ilp->wait[s] = add_column(build, 1, 0, most_wait, false, 0);
         for (int32_t c = 0; c < ilp->n_classes; c++) {
             const struct weft_ilp_class *of = &ilp->classes[c];
@@ -420,7 +436,7 @@ static void build_memory(struct build *build)
     const struct weft_digest *table = ilp->table;
     bool needed = ilp->limit_bytes < table->most_bytes;
     for (int32_t s = 0; s < table->n_slots; s++) {
-        ilp->hold[s] = -1;
+        ilp->hold[s] = ilp->memory_row[s] = -1;
         if (!needed) continue;
         double room = bytes_units(ilp, ilp->limit_bytes - table->common[s]);
         ilp->hold[s] = add_column(build, 0, 0, room, false, 0);
@@ -450,6 +466,7 @@ static void build_memory(struct build *build)
         }
         if (!any) continue;
         add_entry(build, ilp->hold[s], 1);
+        ilp->memory_row[s] = build->n_rows;
         end_row(build, -INFINITY, room);
     }
 }
@@ -513,8 +530,11 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_
         weft_pool_array(&ilp->pool, (size_t)table->n_units * WEFT_POLICY_COUNT, sizeof *ilp->z);
     ilp->wait = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->wait);
     ilp->hold = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->hold);
+    ilp->load_row = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->load_row);
+    ilp->memory_row = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->memory_row);
     enum weft_status status = WEFT_OK;
-    if (!ilp->z || !ilp->wait || !ilp->hold) status = weft_fail_memory(err, "an integer program");
+    if (!ilp->z || !ilp->wait || !ilp->hold || !ilp->load_row || !ilp->memory_row)
+        status = weft_fail_memory(err, "an integer program");
     if (status == WEFT_OK) status = build_all(ilp, most_columns, err);
     if (status != WEFT_OK) {
         weft_ilp_destroy(ilp);
@@ -540,10 +560,4 @@ void weft_ilp_destroy(struct weft_ilp *ilp)
     free(mip->value);
     weft_pool_finish(&ilp->pool);
     free(ilp);
-}
-
-int64_t weft_ilp_ns(const struct weft_ilp *ilp, long double objective)
-{
-    long double ns = ceill(ldexpl(objective, ilp->time_shift));
-    return ns > 0 && ns < 9e18L ? (int64_t)ns : 0;
 }

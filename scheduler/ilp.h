@@ -20,6 +20,7 @@
 #define WEFT_SCHEDULER_ILP_H
 
 #include "scheduler/digest.h"
+#include "scheduler/dual.h"
 #include "scheduler/mip.h"
 
 /* Prefix sums of a class's work by first (released) or last (due) slot of its items. */
@@ -52,8 +53,9 @@ struct weft_ilp {
     int32_t *z; /* [n_units * WEFT_POLICY_COUNT]; -1: not a choice */
     int32_t n_classes;
     struct weft_ilp_class *classes;
-    int32_t *wait;   /* [n_slots]; -1: nothing can be on the channel */
-    int32_t *hold;   /* [n_slots]; -1 when every plan fits */
+    int32_t *wait;                  /* [n_slots]; -1: nothing can be on the channel */
+    int32_t *hold;                  /* [n_slots]; -1 when every plan fits */
+    int32_t *load_row, *memory_row; /* [n_slots]; -1: none */
     int32_t fixed;   /* column that is 1: its cost is the time that no choice changes */
     bool all_counts; /* every class counts blocks: solutions say where blocks go */
     struct weft_mip mip;
@@ -71,6 +73,14 @@ void weft_ilp_destroy(struct weft_ilp *ilp); /* accepts NULL */
 bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies,
                     const struct weft_move *moves, int32_t n_moves, double *x);
 
+/* The prices that multipliers of the rows are: of channel time, those of its rows; of bytes, those
+ * of the memory rows and of the holds' upper bounds. */
+WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_duals,
+                                               struct weft_dual *dual, struct weft_error *err);
+
+/* Leaves to every unit only the policies of its box, or all again. */
+void weft_ilp_restrict(struct weft_ilp *ilp, const uint32_t *allowed);
+
 /* The policies of a point: for every unit the one with the greatest z. */
 void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies);
 
@@ -85,9 +95,13 @@ enum weft_ilp_order {
 bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
                     enum weft_ilp_order order, struct weft_move *moves, int32_t *n_moves);
 
-/* A bound on the objective as a bound on step times in ns: rounded up, because step times are whole
- * numbers. 0 when it says nothing. */
-int64_t weft_ilp_ns(const struct weft_ilp *ilp, long double objective);
+/* The slot in which the policy exceeds the limit most even with every other unit at its least
+ * there: such a z is 0 in every plan, and the relaxation should know. -1 when there is none. */
+int32_t weft_ilp_full_slot(const struct weft_digest *table, int64_t limit_bytes, int32_t unit,
+                           int policy);
+
+/* The policy itself, or one that dominates it and has a column in its place. */
+int weft_ilp_keeper(const struct weft_digest *table, int32_t unit, int policy);
 
 /* True when `policy` of the unit is nowhere better than `other`: same collectives in windows that
  * are no wider, updates no faster, and no less held in any slot wherever the blocks go. */

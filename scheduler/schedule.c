@@ -6,13 +6,13 @@
 
 #include "base/log.h"
 #include "base/units.h"
-#include "scheduler/bound.h"
 #include "scheduler/digest.h"
 #include "scheduler/infeasible.h"
 #include "scheduler/planners/ahead.h"
 #include "scheduler/planners/bucket.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
+#include "scheduler/proof.h"
 
 static const struct weft_planner planners[] = {
 #define ROW(identifier, name, literal, text) {name, text, literal, weft_planner_##identifier},
@@ -74,6 +74,7 @@ struct run {
     struct weft_candidate candidate;
     /* The bound of the first round, and what the solver said in the last. */
     struct weft_outcome outcome;
+    struct weft_pool pool; /* of certificates */
     /* The best so far: one that fits, or the one that exceeds the limit least. */
     struct weft_plan *plan;
     struct weft_program *program;
@@ -167,10 +168,12 @@ static enum weft_status plan_once(struct run *run, int round, int64_t row_limit_
 {
     struct weft_schedule_options options = *run->options;
     options.time_limit_ns >>= round + 1;
-    *outcome = (struct weft_outcome){.solver_gap = -1};
+    struct weft_problem problem = *run->problem; /* whose rows have this round's limit */
+    *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
+    problem.memory_limit_bytes = row_limit_bytes;
     keep(run, NULL, NULL);
-    WEFT_TRY(run->planner->decide(run->problem, row_limit_bytes, &options, &run->candidate, outcome,
-                                  err));
+    WEFT_TRY(
+        run->planner->decide(&problem, row_limit_bytes, &options, &run->candidate, outcome, err));
     return pack(run, row_limit_bytes, run->planner->literal, err);
 }
 
@@ -228,17 +231,33 @@ static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
                      run->planner->name, (long long)limit_bytes, (long long)least_excess);
 }
 
+/* What needs no search, for planners that prove nothing. */
+static enum weft_status prove_trivially(struct run *run, struct weft_error *err)
+{
+    struct weft_outcome *outcome = &run->outcome;
+    struct weft_dual *dual = NULL;
+    struct weft_proof *proof = NULL;
+    enum weft_status status;
+    WEFT_TRY_GOTO(done, weft_dual_create(run->table, run->problem->memory_limit_bytes, &dual, err));
+    WEFT_TRY_GOTO(done, weft_proof_create(run->problem, 1, &proof, err));
+    WEFT_TRY_GOTO(done, weft_proof_offer_trivial(proof, dual, &outcome->bound_by, err));
+    outcome->bound_ns = weft_proof_bound_ns(proof);
+    status = weft_proof_certificate(proof, &run->pool, &outcome->certificate, err);
+done:
+    weft_proof_destroy(proof);
+    weft_dual_destroy(dual);
+    return status;
+}
+
 static enum weft_status finish(struct run *run, struct weft_error *err)
 {
     const struct weft_outcome *outcome = &run->outcome;
-    const char *by = NULL;
     struct weft_plan *plan = run->plan;
-    plan->bound_ns = weft_bound_trivial(run->problem, &by);
-    plan->bound_by = by;
-    if (outcome->bound_ns > plan->bound_ns) {
-        plan->bound_ns = outcome->bound_ns;
-        plan->bound_by = outcome->bound_by;
-    }
+    if (outcome->certificate.n_nodes == 0) WEFT_TRY(prove_trivially(run, err));
+    plan->bound_ns = outcome->bound_ns;
+    plan->bound_by = outcome->bound_by;
+    WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, &plan->pool,
+                                   &plan->certificate, err));
     plan->solver_gap = outcome->solver_gap;
     plan->solver_stop = weft_pool_string(&plan->pool, outcome->solver_stop);
     if (!plan->solver_stop) return weft_fail_memory(err, "a plan");
@@ -327,6 +346,7 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
     weft_program_destroy(run.program);
     free(run.candidate.policies);
     free(run.candidate.moves);
+    weft_pool_finish(&run.pool);
     weft_digest_destroy(run.table);
     return status;
 }

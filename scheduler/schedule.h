@@ -25,6 +25,8 @@ struct weft_schedule_options {
     int64_t time_limit_ns;      /* of the solver's wall clock, all its runs together; 0 = none */
     double gap;
     struct weft_solver solver;
+    int64_t (*now_ns)(
+        void); /* the wall clock, for the time limit; NULL = it binds the solver only */
 };
 
 /* Policies and moves in channel order: what a planner decides, before it is a plan. */
@@ -36,9 +38,11 @@ struct weft_candidate {
 
 /* What a planner proves and says beside its decision. */
 struct weft_outcome {
-    int64_t bound_ns;     /* 0 = none */
-    const char *bound_by; /* static text */
-    double solver_gap;    /* negative = none */
+    int64_t bound_ns;                    /* 0 = none */
+    const char *bound_by;                /* static text */
+    struct weft_certificate certificate; /* of the bound; empty = none */
+    struct weft_pool *pool;              /* for it; set by weft_schedule */
+    double solver_gap;                   /* negative = none */
     char solver_stop[256];
 };
 

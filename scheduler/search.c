@@ -239,21 +239,15 @@ void weft_search_patterns(struct weft_search *search)
     }
 }
 
-static double value_of(const struct weft_ilp *ilp, const double *x, int32_t unit, int policy)
-{
-    int32_t z = ilp->z[unit * WEFT_POLICY_COUNT + policy];
-    return z < 0 ? 0 : x[z];
-}
-
 /* Makes `trial` fit: units whose policy the solution likes least go back to their leanest. */
-static void retreat(struct weft_search *search, const struct weft_ilp *ilp, const double *x)
+static void retreat(struct weft_search *search, const double *share)
 {
     const struct weft_digest *table = search->table;
     while (!weft_search_fits(search, search->trial)) {
         int32_t worst = -1;
         double least = 2;
         for (int32_t u = 0; u < table->n_units; u++) {
-            double value = value_of(ilp, x, u, (int)search->trial[u]);
+            double value = share[u * WEFT_POLICY_COUNT + (int)search->trial[u]];
             if (search->trial[u] == table->leanest[u] || value >= least) continue;
             least = value;
             worst = u;
@@ -265,8 +259,7 @@ static void retreat(struct weft_search *search, const struct weft_ilp *ilp, cons
 
 /* Goes through the units and takes for each the policy that the solution's shares so far have been
  * cheated of most. */
-static void diffuse(struct weft_search *search, const struct weft_ilp *ilp, const double *x,
-                    bool backwards)
+static void diffuse(struct weft_search *search, const double *share, bool backwards)
 {
     const struct weft_digest *table = search->table;
     double owed[WEFT_POLICY_COUNT] = {0};
@@ -274,8 +267,8 @@ static void diffuse(struct weft_search *search, const struct weft_ilp *ilp, cons
         int32_t u = backwards ? table->n_units - 1 - i : i;
         int best = -1;
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            owed[p] += value_of(ilp, x, u, p);
-            bool can = allowed(search, u, p) && value_of(ilp, x, u, p) > 1e-6;
+            owed[p] += share[u * WEFT_POLICY_COUNT + p];
+            bool can = allowed(search, u, p) && share[u * WEFT_POLICY_COUNT + p] > 1e-6;
             if (can && (best < 0 || owed[p] > owed[best])) best = p;
         }
         if (best < 0) best = (int)table->leanest[u];
@@ -284,23 +277,30 @@ static void diffuse(struct weft_search *search, const struct weft_ilp *ilp, cons
     }
 }
 
-void weft_search_round(struct weft_search *search, const struct weft_ilp *ilp, const double *x)
+void weft_search_round(struct weft_search *search, const double *share)
 {
     const struct weft_digest *table = search->table;
-    weft_ilp_policies(ilp, x, search->trial);
-    retreat(search, ilp, x);
+    for (int32_t u = 0; u < table->n_units; u++) {
+        int best = (int)table->leanest[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (share[u * WEFT_POLICY_COUNT + p] > share[u * WEFT_POLICY_COUNT + best]) best = p;
+        search->trial[u] = (enum weft_policy)best;
+    }
+    retreat(search, share);
     weft_search_try(search, search->trial);
     for (int backwards = 0; backwards < 2; backwards++) {
-        diffuse(search, ilp, x, backwards != 0);
-        retreat(search, ilp, x);
+        diffuse(search, share, backwards != 0);
+        retreat(search, share);
         weft_search_try(search, search->trial);
     }
     int32_t n = 0;
     for (int32_t u = 0; u < table->n_units; u++) {
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (p == (int)table->leanest[u] || value_of(ilp, x, u, p) < 1e-6) continue;
-            search->choices[n++] = (struct weft_search_choice){
-                .unit = u, .policy = (enum weft_policy)p, .value = value_of(ilp, x, u, p)};
+            if (p == (int)table->leanest[u] || share[u * WEFT_POLICY_COUNT + p] < 1e-6) continue;
+            search->choices[n++] =
+                (struct weft_search_choice){.unit = u,
+                                            .policy = (enum weft_policy)p,
+                                            .value = share[u * WEFT_POLICY_COUNT + p]};
         }
     }
     qsort(search->choices, (size_t)n, sizeof *search->choices, compare_choices);

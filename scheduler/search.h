@@ -4,7 +4,7 @@
 #ifndef WEFT_SCHEDULER_SEARCH_H
 #define WEFT_SCHEDULER_SEARCH_H
 
-#include "scheduler/ilp.h"
+#include "scheduler/digest.h"
 #include "scheduler/list.h"
 #include "scheduler/schedule.h"
 
@@ -50,8 +50,9 @@ void weft_search_greedy(struct weft_search *search);
 /* The first, the last or every n-th k units at one policy, the rest at their leanest. */
 void weft_search_patterns(struct weft_search *search);
 
-/* The policies of a solution of the relaxation, rounded by sorting and by error diffusion. */
-void weft_search_round(struct weft_search *search, const struct weft_ilp *ilp, const double *x);
+/* Policies of a solution of the relaxation, share [n_units * WEFT_POLICY_COUNT], rounded by sorting
+ * and by error diffusion. */
+void weft_search_round(struct weft_search *search, const double *share);
 
 /* Changes of one unit, then exchanges between two, as long as they help; at most most_tries, and
  * not beyond enough_ns. */

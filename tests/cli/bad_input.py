@@ -175,6 +175,49 @@ def plan_that_was_tampered_with(weft):
     weft.expect(65, "verify", weft.write("c.json", document), says="limit")
 
 
+def raise_bound(plan):
+    step, bound = plan["prediction"]["step_ns"], plan["bound"]["bound_ns"]
+    assert step > bound + 1
+    plan["bound"]["bound_ns"] = bound + (step - bound) // 2
+
+
+def change_a_time(plan):
+    slots = [s for s in plan["problem"]["slots"] if s["time_ns"] > 0]
+    slots[0]["time_ns"] += 1
+
+
+def change_bytes(plan):
+    plan["problem"]["units"][1]["holds"]["sdp"][0]["bytes"] += 256
+
+
+def change_a_placement(plan):
+    last = [p for p in plan["placements"] if p["launch"] > 0][-1]
+    last["launch"] -= 1
+
+
+def remove_a_leaf(plan):
+    tree = plan["certificate"]["tree"]
+    tree[:] = [{"unit": 0, "policies": 1}] + tree
+
+
+def remove_the_certificate(plan):
+    plan["certificate"] = None
+
+
+@case
+def certificate_that_does_not_hold(weft):
+    plan = weft.path("a.json")
+    weft.expect(0, "plan", weft.write("run.json", tiny()), "--planner", "all-fsdp", "-o", plan)
+    weft.expect(0, "verify", plan)
+    text = open(plan, encoding="utf-8").read()
+    for change in (raise_bound, change_a_time, change_bytes, change_a_placement, remove_a_leaf,
+                   remove_the_certificate):
+        document = json.loads(text)
+        change(document)
+        assert document != json.loads(text)
+        weft.expect(65, "verify", weft.write("b.json", document))
+
+
 @case
 def plan_that_promises_too_much(weft):
     run = weft.write("run.json", tiny())

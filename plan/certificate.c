@@ -1,0 +1,284 @@
+#include "plan/certificate.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A problem's scalars and a vector's sums, while prices are applied. */
+struct pricing {
+    const struct weft_problem *problem;
+    const struct weft_prices *prices;
+    int32_t n_slots;
+    int64_t *total;  /* [n_slots]: lambda summed over channels */
+    int64_t *before; /* [n_slots + 1]: sum of mu of the slots before */
+};
+
+static enum weft_status fail_price(const char *name, int32_t slot, const char *why,
+                                   struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_DATA, "certificate: %s of slot %d is %s", name, slot, why);
+}
+
+static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
+{
+    int64_t room = WEFT_PRICE_MOST_SUM;
+    for (int32_t s = 0; s < p->n_slots; s++) {
+        p->total[s] = 0;
+        for (int32_t c = 0; c < p->problem->n_channels; c++) {
+            int64_t lambda = p->prices->lambda[(size_t)c * (size_t)p->n_slots + (size_t)s];
+            if (lambda < 0) return fail_price("lambda", s, "negative", err);
+            if (lambda > WEFT_PRICE_ONE - p->total[s])
+                return fail_price("lambda", s, "above 1 in sum over channels", err);
+            p->total[s] += lambda;
+        }
+        int64_t mu = p->prices->mu[s];
+        if (mu < 0) return fail_price("mu", s, "negative", err);
+        if (mu > room) return fail_price("mu", s, "too much: the sum is above 2^60", err);
+        room -= mu;
+        p->before[s + 1] = p->before[s] + mu;
+    }
+    return WEFT_OK;
+}
+
+/* f(T, L) of the header in 2^-40 ns, rounded down. */
+static weft_int128 compute_cost(const struct weft_problem *problem, int64_t ns, int64_t total)
+{
+    weft_int128 gain = ((weft_int128)(WEFT_RATE_ONE - problem->compute_rate) << WEFT_PRICE_SHIFT) -
+                       (weft_int128)problem->channel_rate * total;
+    weft_int128 whole = (weft_int128)ns << WEFT_PRICE_SHIFT;
+    if (gain >= 0) return whole;
+    return whole - (-gain * ns + problem->compute_rate - 1) / problem->compute_rate;
+}
+
+/* Sum of mu over the slots of a hold. */
+static int64_t hold_mu(const struct pricing *p, const struct weft_hold *hold)
+{
+    if (hold->first <= hold->last) return p->before[hold->last + 1] - p->before[hold->first];
+    return p->before[p->n_slots] - p->before[hold->first] + p->before[hold->last + 1];
+}
+
+/* The least that one block of an item can pay. */
+static weft_int128 block_cost(const struct pricing *p, const struct weft_problem_item *of)
+{
+    const struct weft_item *item = &of->item;
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    const int64_t *lambda = p->prices->lambda + (size_t)of->channel * (size_t)p->n_slots;
+    weft_int128 least = -1;
+    for (int32_t s = item->first; s <= item->last; s++) {
+        int64_t held = gathers ? p->before[item->last + 1] - p->before[s]
+                               : p->before[s + 1] - p->before[item->first];
+        weft_int128 cost =
+            (weft_int128)lambda[s] * of->block_ns + (weft_int128)held * item->stair_bytes;
+        if (least < 0 || cost < least) least = cost;
+    }
+    if (gathers) {
+        int32_t use = item->last + 1;
+        weft_int128 cost =
+            (weft_int128)(WEFT_PRICE_ONE - (p->total[use] - lambda[use])) * of->block_ns;
+        if (cost < least) least = cost;
+    }
+    return least;
+}
+
+static void apply(const struct pricing *p, struct weft_priced *out)
+{
+    const struct weft_problem *problem = p->problem;
+    out->rest = (weft_int128)problem->agree_ns << WEFT_PRICE_SHIFT;
+    out->rest -= (weft_int128)p->before[p->n_slots] * problem->memory_limit_bytes;
+    for (int32_t s = 0; s < p->n_slots; s++) {
+        if (problem->slots[s].kind != WEFT_SLOT_UPDATE)
+            out->rest += compute_cost(problem, problem->slot_ns[s], p->total[s]);
+    }
+    for (int32_t i = 0; i < problem->n_common; i++)
+        out->rest += (weft_int128)hold_mu(p, &problem->common[i]) * problem->common[i].bytes;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        weft_int128 *cost = out->cost + (size_t)u * WEFT_POLICY_COUNT;
+        for (int q = 0; q < WEFT_POLICY_COUNT; q++) {
+            cost[q] = 0;
+            if (!(unit->policies >> q & 1u)) continue;
+            for (int32_t i = 0; i < unit->n_holds[q]; i++)
+                cost[q] += (weft_int128)hold_mu(p, &unit->holds[q][i]) * unit->holds[q][i].bytes;
+            if (unit->update_slot >= 0)
+                cost[q] += compute_cost(problem, unit->update_ns[q], p->total[unit->update_slot]);
+        }
+    }
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        weft_int128 cost = block_cost(p, &problem->items[i]) * item->n_blocks;
+        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+            if (item->policies >> q & problem->units[item->unit].policies >> q & 1u)
+                out->cost[(size_t)item->unit * WEFT_POLICY_COUNT + (size_t)q] += cost;
+    }
+}
+
+enum weft_status weft_prices_apply(const struct weft_problem *problem,
+                                   const struct weft_prices *prices, struct weft_priced *out,
+                                   struct weft_error *err)
+{
+    struct pricing p = {.problem = problem, .prices = prices, .n_slots = problem->n_slots};
+    p.total = calloc(2 * (size_t)problem->n_slots + 1, sizeof *p.total);
+    if (p.total == NULL) return weft_fail_memory(err, "prices");
+    p.before = p.total + problem->n_slots;
+    enum weft_status status = sum_prices(&p, err);
+    if (status == WEFT_OK) apply(&p, out);
+    free(p.total);
+    return status;
+}
+
+int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct weft_priced *priced,
+                             const uint32_t *allowed)
+{
+    weft_int128 sum = priced->rest;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const weft_int128 *cost = priced->cost + (size_t)u * WEFT_POLICY_COUNT;
+        int least = -1;
+        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+            if (allowed[u] >> q & 1u && (least < 0 || cost[q] < cost[least])) least = q;
+        if (least >= 0) sum += cost[least];
+    }
+    if (sum <= 0) return 0;
+    weft_int128 ns = (sum + WEFT_PRICE_ONE - 1) >> WEFT_PRICE_SHIFT;
+    return ns > WEFT_PROBLEM_MOST ? WEFT_PROBLEM_MOST : (int64_t)ns;
+}
+
+/* A walk over the tree: the policies that are left in every unit, and what it found. */
+struct walk {
+    const struct weft_certificate *certificate;
+    const struct weft_problem *problem;
+    struct weft_priced priced;
+    uint32_t *allowed;
+    struct branch {
+        int32_t unit;
+        uint32_t first, second;
+        bool in_second;
+    } * path; /* [n_nodes] */
+    int32_t depth;
+    int32_t applied; /* prices that `priced` is of */
+    int64_t least_ns;
+    int32_t least_leaf;
+};
+
+static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    int32_t prices = walk->certificate->nodes[at].prices;
+    if (prices < 0 || prices >= walk->certificate->n_prices)
+        return weft_fail(err, WEFT_E_DATA, "certificate: leaf %d has no prices", at);
+    if (prices != walk->applied) {
+        WEFT_TRY(weft_prices_apply(walk->problem, &walk->certificate->prices[prices], &walk->priced,
+                                   err));
+        walk->applied = prices;
+    }
+    int64_t ns = weft_priced_bound_ns(walk->problem, &walk->priced, walk->allowed);
+    if (walk->least_leaf < 0 || ns < walk->least_ns) {
+        walk->least_ns = ns;
+        walk->least_leaf = at;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status visit_branch(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    const struct weft_certificate_node *node = &walk->certificate->nodes[at];
+    if (node->unit >= walk->problem->n_units)
+        return weft_fail(err, WEFT_E_DATA, "certificate: node %d is of unit %d of %d", at,
+                         node->unit, walk->problem->n_units);
+    uint32_t now = walk->allowed[node->unit];
+    if ((now & node->policies) == 0 || (now & ~node->policies) == 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: node %d does not divide the policies of unit %d", at,
+                         node->unit);
+    walk->path[walk->depth++] = (struct branch){
+        .unit = node->unit, .first = now & node->policies, .second = now & ~node->policies};
+    walk->allowed[node->unit] = now & node->policies;
+    return WEFT_OK;
+}
+
+/* Behind a leaf: on to the second subtree of the nearest node that has not had it. False when there
+ * is none, and the tree is whole. */
+static bool turn(struct walk *walk)
+{
+    while (walk->depth > 0) {
+        struct branch *branch = &walk->path[walk->depth - 1];
+        if (!branch->in_second) {
+            branch->in_second = true;
+            walk->allowed[branch->unit] = branch->second;
+            return true;
+        }
+        walk->allowed[branch->unit] = branch->first | branch->second;
+        walk->depth--;
+    }
+    return false;
+}
+
+static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
+{
+    const struct weft_certificate *certificate = walk->certificate;
+    bool more = true;
+    int32_t at = 0;
+    for (; more && at < certificate->n_nodes; at++) {
+        if (certificate->nodes[at].unit >= 0) {
+            WEFT_TRY(visit_branch(walk, at, err));
+        } else {
+            WEFT_TRY(visit_leaf(walk, at, err));
+            more = turn(walk);
+        }
+    }
+    if (!more && at == certificate->n_nodes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "certificate: %s, so that its leaves do not cover all plans",
+                     more ? "a leaf is missing" : "nodes stand behind its last leaf");
+}
+
+enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
+                                        const struct weft_problem *problem, int64_t bound_ns,
+                                        int64_t *proven_ns, struct weft_error *err)
+{
+    if (certificate->n_nodes == 0) {
+        if (proven_ns != NULL) *proven_ns = 0;
+        if (bound_ns == 0) return WEFT_OK;
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan claims a bound of %" PRId64 " ns and has no certificate for it",
+                         bound_ns);
+    }
+    if (!weft_hash_equal(certificate->problem, weft_problem_hash(problem)))
+        return weft_fail(err, WEFT_E_DATA,
+                         "the problem in the plan is not the one that its certificate was made "
+                         "for: a time, a size or a name in it was changed; plan again");
+    struct walk walk = {
+        .certificate = certificate, .problem = problem, .applied = -1, .least_leaf = -1};
+    struct weft_pool pool = {0};
+    size_t n_units = (size_t)problem->n_units, n_nodes = (size_t)certificate->n_nodes;
+    walk.priced.cost =
+        weft_pool_array(&pool, n_units * WEFT_POLICY_COUNT, sizeof *walk.priced.cost);
+    walk.allowed = weft_pool_array(&pool, n_units, sizeof *walk.allowed);
+    walk.path = weft_pool_array(&pool, n_nodes, sizeof *walk.path);
+    enum weft_status status = WEFT_OK;
+    if (walk.priced.cost == NULL || walk.allowed == NULL || walk.path == NULL) {
+        status = weft_fail_memory(err, "a certificate");
+    } else {
+        for (int32_t u = 0; u < problem->n_units; u++)
+            walk.allowed[u] = problem->units[u].policies;
+        status = visit_all(&walk, err);
+    }
+    weft_pool_finish(&pool);
+    if (status != WEFT_OK) return status;
+    if (proven_ns != NULL) *proven_ns = walk.least_ns;
+    if (bound_ns <= walk.least_ns) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "the plan claims that no step is below %" PRId64
+                     " ns; its certificate proves %" PRId64 " ns (leaf %d)",
+                     bound_ns, walk.least_ns, walk.least_leaf);
+}
+
+struct weft_hash weft_problem_hash(const struct weft_problem *problem)
+{
+    struct weft_text text;
+    struct weft_json_writer writer;
+    struct weft_hash hash = {0};
+    weft_text_init(&text);
+    weft_json_writer_init(&writer, &text, 0);
+    weft_problem_write(problem, &writer);
+    if (weft_text_ok(&text)) hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    weft_text_finish(&text);
+    return hash;
+}

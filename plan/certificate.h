@@ -1,0 +1,103 @@
+/* A certificate proves a plan's bound to whoever holds the plan, without a solver. It is a tree
+ * over the units' policies, whose leaves cover all plans there are, and a vector of prices for each
+ * leaf: what a share of the channels' time and what a byte costs in every slot. At any prices the
+ * least total of a plan's time and of what it uses, less what there is, cannot exceed the least
+ * step time (weak duality), so whoever found the prices is not trusted.
+ *
+ * At prices lambda[channel][slot] >= 0 (of channel time; over channels at most 1 in sum) and
+ * mu[slot] >= 0 (ns a byte) the bound of a leaf is
+ *
+ *     sum over slots s but updates of f(T_s, L_s)  +  agree  -  sum_s mu_s (limit - common_s)
+ *   + sum over units of the least, over the policies that the leaf allows, of
+ *         f(update time, L)  +  sum over holds of bytes x mu over its slots
+ *       + sum over items of n_blocks x the least of
+ *             over slots s of its window: lambda_s block_ns + stair_bytes x mu over the slots held
+ *             for a gather also, being waited for: block_ns (1 - lambda of the other channels)
+ *
+ * where L is the sum of lambda over channels and f(T, L) = T + (T / rc) min(0, 1 - rc - rk L), with
+ * rc and rk the rates of compute and of a channel while both run: T - T L when neither slows. That
+ * any schedule pays this follows from cutting it at the starts of its slots: the parts of blocks
+ * that move in a slot are a solution of the slot form's relaxation. */
+#ifndef WEFT_PLAN_CERTIFICATE_H
+#define WEFT_PLAN_CERTIFICATE_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/pool.h"
+#include "base/status.h"
+#include "plan/problem.h"
+
+/* Prices are integers: multiples of 2^-40. */
+enum { WEFT_PRICE_SHIFT = 40 };
+#define WEFT_PRICE_ONE (INT64_C(1) << WEFT_PRICE_SHIFT)
+/* The sum of a vector's mu is at most this, so that no sum of products leaves 128 bits. */
+#define WEFT_PRICE_MOST_SUM (INT64_C(1) << 60)
+
+struct weft_prices {
+    int64_t *lambda; /* [n_channels][n_slots] */
+    int64_t *mu;     /* [n_slots] */
+};
+
+/* Of a tree in preorder: an inner node is followed by the subtree of plans in which `unit` has one
+ * of `policies`, then by that of all others. */
+struct weft_certificate_node {
+    int32_t unit;      /* -1: a leaf */
+    uint32_t policies; /* bit p */
+    int32_t prices;    /* of a leaf */
+};
+
+struct weft_certificate {
+    int32_t n_prices;
+    struct weft_prices *prices;
+    int32_t n_nodes; /* 0: there is no certificate, and no bound */
+    struct weft_certificate_node *nodes;
+    struct weft_hash problem; /* that it was made for */
+};
+
+/* What prices make of a problem: `rest` is paid whatever the policies, `cost` by policy of unit, in
+ * 2^-40 ns, rounded down. The cost of a policy that a unit may not have is 0. */
+struct weft_priced {
+    weft_int128 rest;
+    weft_int128 *cost; /* [n_units * WEFT_POLICY_COUNT] */
+};
+
+/* Fills *out (its array is the caller's). WEFT_E_DATA when prices are out of range; WEFT_E_SYSTEM.
+ */
+WEFT_MUST_USE enum weft_status weft_prices_apply(const struct weft_problem *problem,
+                                                 const struct weft_prices *prices,
+                                                 struct weft_priced *out, struct weft_error *err);
+
+/* The bound in ns of the plans whose units have policies within `allowed` [n_units], rounded up to
+ * a whole number, as step times are; at least 0. */
+int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct weft_priced *priced,
+                             const uint32_t *allowed);
+
+/* Of all that a plan's problem is, in its JSON form; {0} when memory runs out. */
+struct weft_hash weft_problem_hash(const struct weft_problem *problem);
+
+/* A copy in the pool. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_certificate_copy(const struct weft_certificate *from,
+                                                     const struct weft_problem *problem,
+                                                     struct weft_pool *pool,
+                                                     struct weft_certificate *to,
+                                                     struct weft_error *err);
+
+/* WEFT_OK when the certificate proves that no plan of the problem takes less than `bound_ns`: its
+ * tree is whole and the least bound of its leaves is not below. A bound of 0 needs no certificate.
+ * WEFT_E_DATA says which part does not hold. `proven_ns` (may be NULL) is that least bound. */
+WEFT_MUST_USE enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
+                                                      const struct weft_problem *problem,
+                                                      int64_t bound_ns, int64_t *proven_ns,
+                                                      struct weft_error *err);
+
+/* A JSON value, null for none, and back, into the pool. Reading checks form and ranges. */
+void weft_certificate_write(const struct weft_certificate *certificate,
+                            const struct weft_problem *problem, struct weft_json_writer *writer);
+WEFT_MUST_USE enum weft_status weft_certificate_read(
+    const struct weft_json_value *value, const char *where, const struct weft_problem *problem,
+    struct weft_pool *pool, struct weft_certificate *out, struct weft_error *err);
+
+#endif

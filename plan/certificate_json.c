@@ -1,0 +1,209 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/certificate.h"
+#include "plan/decode.h"
+
+enum { PLACE_BYTES = 256 };
+
+static size_t n_lambda(const struct weft_problem *problem)
+{
+    return (size_t)problem->n_channels * (size_t)problem->n_slots;
+}
+
+static void write_array(struct weft_json_writer *writer, const char *name, const int64_t *values,
+                        size_t n)
+{
+    weft_json_key(writer, name);
+    weft_json_begin_array(writer);
+    weft_json_flat(writer);
+    for (size_t i = 0; i < n; i++)
+        weft_json_add_integer(writer, values[i]);
+    weft_json_end_array(writer);
+}
+
+static void write_node(const struct weft_certificate_node *node, struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    if (node->unit < 0) {
+        weft_json_put_integer(writer, "prices", node->prices);
+    } else {
+        weft_json_put_integer(writer, "unit", node->unit);
+        weft_json_put_integer(writer, "policies", node->policies);
+    }
+    weft_json_end_object(writer);
+}
+
+void weft_certificate_write(const struct weft_certificate *certificate,
+                            const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    if (certificate->n_nodes == 0) {
+        weft_json_add_null(writer);
+        return;
+    }
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "problem", weft_hash_show(certificate->problem, hash));
+    weft_json_key(writer, "prices");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < certificate->n_prices; i++) {
+        weft_json_begin_object(writer);
+        write_array(writer, "lambda", certificate->prices[i].lambda, n_lambda(problem));
+        write_array(writer, "mu", certificate->prices[i].mu, (size_t)problem->n_slots);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+    weft_json_key(writer, "tree");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < certificate->n_nodes; i++)
+        write_node(&certificate->nodes[i], writer);
+    weft_json_end_array(writer);
+    weft_json_end_object(writer);
+}
+
+static const char *const names[] = {"problem", "prices", "tree", NULL};
+static const char *const prices_names[] = {"lambda", "mu", NULL};
+static const char *const branch_names[] = {"unit", "policies", NULL};
+static const char *const leaf_names[] = {"prices", NULL};
+
+struct reader {
+    const struct weft_problem *problem;
+    struct weft_pool *pool;
+    const char *where;
+    struct weft_error *err;
+};
+
+static enum weft_status read_array(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, const char *name, size_t n, int64_t **out)
+{
+    const struct weft_json_value *array;
+    WEFT_TRY(weft_json_need(object, where, name, WEFT_JSON_ARRAY, &array, reader->err));
+    if (weft_json_count(array) != n)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %s has %zu prices; expected %zu", where,
+                         name, weft_json_count(array), n);
+    int64_t *values = weft_pool_array(reader->pool, n, sizeof *values);
+    if (values == NULL) return weft_fail_memory(reader->err, "certificate");
+    size_t i = 0;
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it), i++) {
+        if (weft_json_integer(it, &values[i]) && values[i] >= 0) continue;
+        return weft_fail(reader->err, WEFT_E_DATA,
+                         "%s: %s[%zu] is no whole number from 0 to 2^53 - 1", where, name, i);
+    }
+    *out = values;
+    return WEFT_OK;
+}
+
+static enum weft_status read_prices(struct reader *reader, const struct weft_json_value *object,
+                                    struct weft_certificate *out)
+{
+    const struct weft_json_value *array;
+    char where[PLACE_BYTES];
+    WEFT_TRY(weft_json_need(object, reader->where, "prices", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: too many prices", reader->where);
+    out->prices = weft_pool_array(reader->pool, n, sizeof *out->prices);
+    if (out->prices == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        struct weft_prices *prices = &out->prices[out->n_prices];
+        snprintf(where, sizeof where, "%s: prices[%d]", reader->where, out->n_prices++);
+        WEFT_TRY(weft_decode_known(it, where, prices_names, reader->err));
+        WEFT_TRY(
+            read_array(reader, it, where, "lambda", n_lambda(reader->problem), &prices->lambda));
+        WEFT_TRY(
+            read_array(reader, it, where, "mu", (size_t)reader->problem->n_slots, &prices->mu));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_node(struct reader *reader, const struct weft_json_value *value,
+                                  int32_t index, int32_t n_prices,
+                                  struct weft_certificate_node *out)
+{
+    char where[PLACE_BYTES];
+    int64_t unit = -1, policies = 0, prices = -1;
+    snprintf(where, sizeof where, "%s: tree[%d]", reader->where, index);
+    if (weft_json_member(value, "unit") != NULL) {
+        WEFT_TRY(weft_decode_known(value, where, branch_names, reader->err));
+        WEFT_TRY(weft_json_need_integer(value, where, "unit", 0,
+                                        (int64_t)reader->problem->n_units - 1, &unit, reader->err));
+        WEFT_TRY(weft_json_need_integer(value, where, "policies", 1,
+                                        (INT64_C(1) << WEFT_POLICY_COUNT) - 1, &policies,
+                                        reader->err));
+    } else {
+        WEFT_TRY(weft_decode_known(value, where, leaf_names, reader->err));
+        WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)n_prices - 1, &prices,
+                                        reader->err));
+    }
+    *out = (struct weft_certificate_node){(int32_t)unit, (uint32_t)policies, (int32_t)prices};
+    return WEFT_OK;
+}
+
+static enum weft_status read_tree(struct reader *reader, const struct weft_json_value *object,
+                                  struct weft_certificate *out)
+{
+    const struct weft_json_value *array;
+    WEFT_TRY(weft_json_need(object, reader->where, "tree", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n == 0 || n > INT32_MAX)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: a tree of %zu nodes", reader->where, n);
+    out->nodes = weft_pool_array(reader->pool, n, sizeof *out->nodes);
+    if (out->nodes == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it), out->n_nodes++) {
+        WEFT_TRY(read_node(reader, it, out->n_nodes, out->n_prices, &out->nodes[out->n_nodes]));
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_certificate_read(const struct weft_json_value *value, const char *where,
+                                       const struct weft_problem *problem, struct weft_pool *pool,
+                                       struct weft_certificate *out, struct weft_error *err)
+{
+    struct reader reader = {.problem = problem, .pool = pool, .where = where, .err = err};
+    struct weft_certificate read = {0};
+    const char *hash;
+    if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) {
+        *out = read;
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_decode_known(value, where, names, err));
+    WEFT_TRY(weft_json_need_string(value, where, "problem", &hash, err));
+    if (!weft_hash_read(hash, &read.problem))
+        return weft_fail(err, WEFT_E_DATA, "%s: problem is not 32 hexadecimal digits", where);
+    WEFT_TRY(read_prices(&reader, value, &read));
+    WEFT_TRY(read_tree(&reader, value, &read));
+    *out = read;
+    return WEFT_OK;
+}
+
+static int64_t *copy_array(struct weft_pool *pool, const int64_t *from, size_t n)
+{
+    int64_t *to = weft_pool_array(pool, n, sizeof *to);
+    if (to != NULL) memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
+enum weft_status weft_certificate_copy(const struct weft_certificate *from,
+                                       const struct weft_problem *problem, struct weft_pool *pool,
+                                       struct weft_certificate *to, struct weft_error *err)
+{
+    struct weft_certificate copy = *from;
+    copy.prices = weft_pool_array(pool, (size_t)from->n_prices, sizeof *copy.prices);
+    copy.nodes = weft_pool_array(pool, (size_t)from->n_nodes, sizeof *copy.nodes);
+    if (copy.prices == NULL || copy.nodes == NULL) return weft_fail_memory(err, "certificate");
+    for (int32_t i = 0; i < from->n_prices; i++) {
+        copy.prices[i].lambda = copy_array(pool, from->prices[i].lambda, n_lambda(problem));
+        copy.prices[i].mu = copy_array(pool, from->prices[i].mu, (size_t)problem->n_slots);
+        if (copy.prices[i].lambda == NULL || copy.prices[i].mu == NULL)
+            return weft_fail_memory(err, "certificate");
+    }
+    for (int32_t i = 0; i < from->n_nodes; i++)
+        copy.nodes[i] = from->nodes[i];
+    *to = copy;
+    return WEFT_OK;
+}

@@ -1,0 +1,325 @@
+#include "scheduler/branch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns of counts up to which the relaxation takes about a second. */
+enum { MOST_COLUMNS = 4000 };
+/* Work limits; they stop a run at the same point on every machine, the time limit does not. Nodes
+ * and steps of ascent are these divided by the size of what one costs. */
+enum { NODE_WORK = 100000, MOST_NODES = 2000, ROOT_WORK = 60, ASCENT_WORK = 20000000 };
+
+enum weft_status weft_branch_create(const struct weft_digest *table,
+                                    const struct weft_schedule_options *options,
+                                    struct weft_search *search, struct weft_branch **out,
+                                    struct weft_error *err)
+{
+    struct weft_branch *branch = calloc(1, sizeof *branch);
+    if (!branch) return weft_fail_memory(err, "a search tree");
+    size_t n_units = (size_t)table->n_units;
+    int32_t size = table->n_slots * 4 + table->n_units;
+    branch->table = table;
+    branch->options = options;
+    branch->search = search;
+    branch->nodes_left = NODE_WORK / size + 1;
+    if (branch->nodes_left > MOST_NODES) branch->nodes_left = MOST_NODES;
+    branch->stop = "";
+    branch->bound_by = "nothing";
+    if (options->now_ns && options->time_limit_ns > 0)
+        branch->deadline_ns = options->now_ns() + options->time_limit_ns;
+    branch->allowed = weft_pool_array(&branch->pool, n_units, sizeof *branch->allowed);
+    branch->share =
+        weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->share);
+    branch->weight = weft_pool_array(&branch->pool, n_units, sizeof *branch->weight);
+    size_t most_nodes = 2 * ((size_t)branch->nodes_left + n_units) + 3;
+    branch->splits = weft_pool_array(&branch->pool, most_nodes, sizeof *branch->splits);
+    branch->keeper =
+        weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->keeper);
+    enum weft_status status = WEFT_OK;
+    if (!branch->allowed || !branch->share || !branch->keeper || !branch->weight || !branch->splits)
+        status = weft_fail_memory(err, "a search tree");
+    if (status == WEFT_OK)
+        status = weft_dual_create(table, search->limit_bytes, &branch->dual, err);
+    if (status == WEFT_OK)
+        status = weft_proof_create(table->problem, (int32_t)most_nodes, &branch->proof, err);
+    if (status == WEFT_OK && options->solver.solve)
+        status = weft_ilp_create(table, search->limit_bytes, MOST_COLUMNS, &branch->ilp, err);
+    if (status != WEFT_OK) {
+        weft_branch_destroy(branch);
+        return status;
+    }
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_problem_item *item = &table->problem->items[i];
+        branch->weight[item->item.unit] += (double)item->item.n_blocks * (double)item->block_ns + 1;
+    }
+    for (int32_t u = 0; u < table->n_units; u++)
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            branch->keeper[u * WEFT_POLICY_COUNT + p] = (uint8_t)weft_ilp_keeper(table, u, p);
+    *out = branch;
+    return WEFT_OK;
+}
+
+void weft_branch_destroy(struct weft_branch *branch)
+{
+    if (!branch) return;
+    weft_ilp_destroy(branch->ilp);
+    weft_dual_destroy(branch->dual);
+    weft_proof_destroy(branch->proof);
+    weft_pool_finish(&branch->pool);
+    free(branch);
+}
+
+int64_t weft_branch_bound_ns(const struct weft_branch *branch)
+{
+    return weft_proof_bound_ns(branch->proof);
+}
+
+int64_t weft_branch_enough_ns(const struct weft_branch *branch)
+{
+    double bound_ns = (double)weft_branch_bound_ns(branch);
+    return (int64_t)floor(bound_ns * (1 + branch->options->gap));
+}
+
+static bool is_late(const struct weft_branch *branch)
+{
+    return branch->deadline_ns > 0 && branch->options->now_ns() >= branch->deadline_ns;
+}
+
+static bool is_enough(const struct weft_branch *branch)
+{
+    return branch->search->step_ns >= 0 && branch->search->step_ns <= weft_branch_enough_ns(branch);
+}
+
+bool weft_branch_is_over(const struct weft_branch *branch)
+{
+    return is_enough(branch) || is_late(branch);
+}
+
+static enum weft_status offer(struct weft_branch *branch, int32_t node, const char *by,
+                              struct weft_error *err)
+{
+    int64_t before = weft_branch_bound_ns(branch);
+    WEFT_TRY(weft_proof_offer(branch->proof, node, branch->dual, err));
+    if (weft_branch_bound_ns(branch) > before) branch->bound_by = by;
+    return WEFT_OK;
+}
+
+/* The step time below which prices of a node make it unnecessary, and the one worth stopping at. */
+static double target_ns(const struct weft_branch *branch)
+{
+    return (double)branch->search->step_ns;
+}
+
+static int64_t time_left(const struct weft_branch *branch)
+{
+    if (branch->deadline_ns == 0) return branch->options->time_limit_ns;
+    int64_t left = branch->deadline_ns - branch->options->now_ns();
+    return left > 1 ? left : 1;
+}
+
+/* The relaxation within the box `allowed`; *solved is false when there is no answer. */
+static enum weft_status relax(struct weft_branch *branch, bool *solved, struct weft_error *err)
+{
+    struct weft_mip_result result = {0};
+    struct weft_error failure = {0};
+    struct weft_pool pool = {0};
+    struct weft_ilp *ilp = branch->ilp;
+    const struct weft_solver *solver = &branch->options->solver;
+    const struct weft_mip *mip = &ilp->mip;
+    struct weft_mip_limits limits = {
+        .iterations = ROOT_WORK * ((int64_t)mip->n_rows + mip->n_columns),
+        .nodes = -1,
+        .time_ns = time_left(branch),
+        .gap = branch->options->gap,
+    };
+    enum weft_status status = WEFT_OK;
+    *solved = false;
+    weft_ilp_restrict(ilp, branch->allowed);
+    if (solver->solve(solver->context, mip, &limits, &pool, &result, &failure) != WEFT_OK) {
+        snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
+    } else if (result.has_lp) {
+        status = weft_ilp_prices(ilp, result.row_duals, branch->dual, err);
+        for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
+            branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
+        *solved = status == WEFT_OK;
+    }
+    weft_pool_finish(&pool);
+    return status;
+}
+
+static void take_shares(struct weft_branch *branch)
+{
+    for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
+        branch->share[k] = branch->dual->share[k];
+}
+
+static int32_t ascent_steps(const struct weft_branch *branch, int32_t least, int32_t most)
+{
+    int64_t cost = (int64_t)branch->table->n_items * branch->table->n_slots / 4 + 1;
+    int64_t steps = ASCENT_WORK / cost;
+    return steps < least ? least : steps > most ? most : (int32_t)steps;
+}
+
+static void choose_split(struct weft_branch *branch, int32_t node);
+
+/* The best prices for a node: of the relaxation, then uphill from there or from its parent's. */
+static enum weft_status bound_node(struct weft_branch *branch, int32_t node, struct weft_error *err)
+{
+    const struct weft_proof *proof = branch->proof;
+    double enough = target_ns(branch);
+    bool solved = false;
+    weft_proof_box(proof, node, branch->allowed);
+    if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax(branch, &solved, err));
+    if (solved) WEFT_TRY(offer(branch, node, "relaxation, weak duality", err));
+    if (solved) choose_split(branch, node);
+    if (is_late(branch) || (double)proof->nodes[node].bound_ns >= enough) return WEFT_OK;
+    weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);
+    int32_t steps = solved ? ascent_steps(branch, 20, 200) : ascent_steps(branch, 100, 4000);
+    weft_dual_ascend(branch->dual, branch->allowed, target_ns(branch), enough, steps);
+    if (!solved) {
+        take_shares(branch);
+        choose_split(branch, node);
+    }
+    return offer(branch, node, "dual ascent, weak duality", err);
+}
+
+/* Policies that exceed the limit in some slot wherever all others are at their least there: a leaf
+ * of their own, with a price on that slot at which any plan in it costs more than the best known.
+ * Returns the node of all other plans. */
+static enum weft_status exclude(struct weft_branch *branch, int32_t *node, struct weft_error *err)
+{
+    const struct weft_digest *table = branch->table;
+    struct weft_dual *dual = branch->dual;
+    for (int32_t u = 0; u < table->n_units; u++) {
+        uint32_t hopeless = 0;
+        int32_t slot = -1;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (!(table->problem->units[u].policies >> p & 1u)) continue;
+            int32_t full = weft_ilp_full_slot(table, branch->search->limit_bytes, u, p);
+            if (full < 0 || (slot >= 0 && full != slot)) continue;
+            slot = full;
+            hopeless |= 1u << p;
+        }
+        if (hopeless == 0 || !weft_proof_branch(branch->proof, *node, u, hopeless)) continue;
+        int32_t first = branch->proof->nodes[*node].children;
+        weft_dual_reset(dual, -1);
+        dual->mu[slot] = INFINITY;
+        WEFT_TRY(weft_proof_offer(branch->proof, first, dual, err));
+        *node = first + 1;
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err)
+{
+    int32_t node = 0;
+    WEFT_TRY(weft_proof_offer_trivial(branch->proof, branch->dual, &branch->bound_by, err));
+    if (weft_branch_is_over(branch)) return WEFT_OK;
+    WEFT_TRY(exclude(branch, &node, err));
+    WEFT_TRY(bound_node(branch, node, err));
+    weft_search_round(branch->search, branch->share);
+    return WEFT_OK;
+}
+
+/* How undecided the node's relaxation is on a unit: 0 when one policy has all. */
+static double indecision(const struct weft_branch *branch, int32_t unit, int *best)
+{
+    double most = -1, sum = 0;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        bool kept = branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
+        if (!(branch->allowed[unit] >> p & 1u) || !kept) continue;
+        double share = branch->share[unit * WEFT_POLICY_COUNT + p];
+        sum += share;
+        if (share > most) {
+            most = share;
+            *best = p;
+        }
+    }
+    return sum > 0 ? 1 - most / sum : 0;
+}
+
+static int count_kept(const struct weft_branch *branch, int32_t unit)
+{
+    int n = 0;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+        n += branch->allowed[unit] >> p & 1u && branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
+    return n;
+}
+
+/* The most undecided unit, by what it moves; then any that has a choice left. */
+static void choose_split(struct weft_branch *branch, int32_t node)
+{
+    const struct weft_digest *table = branch->table;
+    struct weft_branch_split *best = &branch->splits[node];
+    double most = -1;
+    best->unit = -1;
+    for (int32_t u = 0; u < table->n_units; u++) {
+        int p = -1;
+        if (count_kept(branch, u) < 2) continue;
+        double value = indecision(branch, u, &p) * branch->weight[u];
+        if (p < 0 || value <= most) continue;
+        most = value;
+        *best = (struct weft_branch_split){.unit = u, .policy = p};
+    }
+}
+
+/* A policy goes with the one that it is nowhere better than. */
+static uint32_t side_of(const struct weft_branch *branch, int32_t unit, int policy)
+{
+    uint32_t side = 0;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+        if (branch->keeper[unit * WEFT_POLICY_COUNT + p] == policy) side |= 1u << p;
+    return side;
+}
+
+static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
+{
+    const struct weft_branch_split *split = &branch->splits[node];
+    weft_proof_box(branch->proof, node, branch->allowed);
+    if (split->unit < 0) {
+        /* One plan of policies is left. */
+        for (int32_t u = 0; u < branch->table->n_units; u++)
+            for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+                if (branch->allowed[u] >> p & 1u && branch->keeper[u * WEFT_POLICY_COUNT + p] == p)
+                    branch->search->other[u] = (enum weft_policy)p;
+        weft_search_try(branch->search, branch->search->other);
+        branch->proof->nodes[node].closed = true;
+        return WEFT_OK;
+    }
+    if (!weft_proof_branch(branch->proof, node, split->unit,
+                           side_of(branch, split->unit, split->policy))) {
+        branch->proof->nodes[node].closed = true;
+        return WEFT_OK;
+    }
+    int32_t first = branch->proof->nodes[node].children;
+    for (int32_t child = first; child < first + 2; child++) {
+        if (branch->proof->nodes[child].bound_ns >= branch->search->step_ns) continue;
+        WEFT_TRY(bound_node(branch, child, err));
+        if (branch->proof->nodes[child].bound_ns < branch->search->step_ns)
+            weft_search_round(branch->search, branch->share);
+        branch->nodes_left--;
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error *err)
+{
+    for (;;) {
+        int32_t node = weft_proof_weakest(branch->proof);
+        if (is_enough(branch)) {
+            branch->stop = "gap closed";
+        } else if (is_late(branch)) {
+            branch->stop = "time limit";
+        } else if (node < 0 || branch->proof->nodes[node].bound_ns >= branch->search->step_ns) {
+            branch->stop = "policies exhausted";
+        } else if (branch->nodes_left <= 0) {
+            branch->stop = "node limit";
+        } else {
+            WEFT_TRY(grow_at(branch, node, err));
+            continue;
+        }
+        return WEFT_OK;
+    }
+}

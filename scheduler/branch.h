@@ -1,0 +1,56 @@
+/* Branch and bound on the units' policies, best bound first. Nodes are bounded by prices: from the
+ * multipliers of the relaxation within the node's box when there is a solver, improved by dual
+ * ascent, or by that alone. What they round to becomes incumbents of the search; the tree is the
+ * proof. Deterministic but for the time limit. */
+#ifndef WEFT_SCHEDULER_BRANCH_H
+#define WEFT_SCHEDULER_BRANCH_H
+
+#include "scheduler/ilp.h"
+#include "scheduler/proof.h"
+#include "scheduler/search.h"
+
+struct weft_branch_split {
+    int32_t unit; /* -1: every unit has one policy left */
+    int32_t policy;
+};
+
+struct weft_branch {
+    struct weft_pool pool;
+    const struct weft_digest *table; /* borrowed, as are the next three */
+    const struct weft_schedule_options *options;
+    struct weft_search *search;
+    struct weft_ilp *ilp; /* NULL without a solver */
+    struct weft_dual *dual;
+    struct weft_proof *proof;
+    int64_t deadline_ns; /* on options->now_ns; 0 = none */
+    int32_t nodes_left;  /* that may still be solved */
+    uint32_t *allowed;   /* [n_units]: box of the node at hand */
+    double *share;       /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
+    double *weight;      /* [n_units]: channel time at stake in it */
+    struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
+    uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */
+    const char *bound_by, *stop;
+    char failure[160]; /* of the solver; "" = none */
+};
+
+WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *table,
+                                                  const struct weft_schedule_options *options,
+                                                  struct weft_search *search,
+                                                  struct weft_branch **out, struct weft_error *err);
+void weft_branch_destroy(struct weft_branch *branch); /* accepts NULL */
+
+/* What the proof proves so far, and the step time at which options->gap is closed. */
+int64_t weft_branch_bound_ns(const struct weft_branch *branch);
+int64_t weft_branch_enough_ns(const struct weft_branch *branch);
+
+/* True when the search's best is good enough, or the time is over. */
+bool weft_branch_is_over(const struct weft_branch *branch);
+
+/* Bounds the root: trivial prices, policies that cannot fit put aside, the relaxation, ascent. */
+WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err);
+
+/* Grows the tree until the gap is closed, or nothing is left to branch on, or a limit is met; says
+ * which in `stop`. */
+WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+#include <math.h>
+
+#include "scheduler/ilp.h"
+
+/* What one unit of a column's bound is worth: its cost less the multipliers of its rows. */
+static void subtract_rows(const struct weft_mip *mip, const double *row_duals, double *reduced)
+{
+    for (int32_t j = 0; j < mip->n_columns; j++)
+        reduced[j] = mip->cost[j];
+    for (int32_t i = 0; i < mip->n_rows; i++) {
+        if (row_duals[i] == 0 || !isfinite(row_duals[i])) continue;
+        for (int64_t k = mip->row_start[i]; k < mip->row_start[i + 1]; k++)
+            reduced[mip->column[k]] -= row_duals[i] * mip->value[k];
+    }
+}
+
+static double positive(double value)
+{
+    return value > 0 && isfinite(value) ? value : 0;
+}
+
+enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_duals,
+                                 struct weft_dual *dual, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    double *reduced = weft_pool_array(&pool, (size_t)ilp->mip.n_columns, sizeof *reduced);
+    if (!reduced) return weft_fail_memory(err, "reduced costs");
+    subtract_rows(&ilp->mip, row_duals, reduced);
+    weft_dual_reset(dual, -1);
+    for (int32_t s = 0; s < ilp->table->n_slots; s++) {
+        int32_t load = ilp->load_row[s], memory = ilp->memory_row[s], hold = ilp->hold[s];
+        double lambda = load < 0 ? 0 : positive(-row_duals[load]), mu = 0;
+        if (memory >= 0) mu += positive(-row_duals[memory]);
+        if (hold >= 0) mu += positive(-reduced[hold]);
+        dual->lambda[s] = lambda < 1 ? lambda : 1;
+        dual->mu[s] = ldexp(mu, ilp->time_shift - ilp->bytes_shift);
+    }
+    weft_pool_finish(&pool);
+    return WEFT_OK;
+}
+
+void weft_ilp_restrict(struct weft_ilp *ilp, const uint32_t *allowed)
+{
+    for (int32_t u = 0; u < ilp->table->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+            if (z < 0) continue;
+            ilp->mip.lower[z] = 0;
+            ilp->mip.upper[z] = (double)(allowed[u] >> p & 1u);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+#include "scheduler/proof.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t most_nodes,
+                                   struct weft_proof **out, struct weft_error *err)
+{
+    struct weft_proof *proof = calloc(1, sizeof *proof);
+    if (!proof) return weft_fail_memory(err, "a proof");
+    proof->problem = problem;
+    proof->most_nodes = most_nodes > 1 ? most_nodes : 1;
+    proof->most_prices = proof->most_nodes + 1;
+    proof->nodes = weft_pool_array(&proof->pool, (size_t)proof->most_nodes, sizeof *proof->nodes);
+    proof->prices =
+        weft_pool_array(&proof->pool, (size_t)proof->most_prices, sizeof *proof->prices);
+    proof->priced =
+        weft_pool_array(&proof->pool, (size_t)proof->most_prices, sizeof *proof->priced);
+    proof->allowed =
+        weft_pool_array(&proof->pool, (size_t)problem->n_units, sizeof *proof->allowed);
+    if (!proof->nodes || !proof->prices || !proof->priced || !proof->allowed) {
+        weft_proof_destroy(proof);
+        return weft_fail_memory(err, "a proof");
+    }
+    proof->nodes[0] = (struct weft_proof_node){.parent = -1, .unit = -1, .prices = -1};
+    proof->n_nodes = 1;
+    *out = proof;
+    return WEFT_OK;
+}
+
+void weft_proof_destroy(struct weft_proof *proof)
+{
+    if (!proof) return;
+    weft_pool_finish(&proof->pool);
+    free(proof);
+}
+
+void weft_proof_box(const struct weft_proof *proof, int32_t node, uint32_t *allowed)
+{
+    for (int32_t u = 0; u < proof->problem->n_units; u++)
+        allowed[u] = proof->problem->units[u].policies;
+    for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent)
+        allowed[proof->nodes[at].unit] &= proof->nodes[at].policies;
+}
+
+static enum weft_status make_prices(struct weft_proof *proof, const struct weft_dual *dual,
+                                    struct weft_prices *prices, struct weft_priced *priced,
+                                    struct weft_error *err)
+{
+    size_t n_lambda = (size_t)dual->n_channels * (size_t)dual->n_slots;
+    size_t n_costs = (size_t)proof->problem->n_units * WEFT_POLICY_COUNT;
+    prices->lambda = weft_pool_array(&proof->pool, n_lambda, sizeof *prices->lambda);
+    prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_slots, sizeof *prices->mu);
+    priced->cost = weft_pool_array(&proof->pool, n_costs, sizeof *priced->cost);
+    if (!prices->lambda || !prices->mu || !priced->cost) return weft_fail_memory(err, "prices");
+    weft_dual_round(dual, prices);
+    return weft_prices_apply(proof->problem, prices, priced, err);
+}
+
+/* Prices that no leaf has any more make room for others. */
+static int32_t free_prices(struct weft_proof *proof, int32_t node)
+{
+    int32_t own = proof->nodes[node].prices;
+    if (own < 0) return proof->n_prices;
+    for (int32_t i = 0; i < proof->n_nodes; i++)
+        if (i != node && proof->nodes[i].children == 0 && proof->nodes[i].prices == own)
+            return proof->n_prices;
+    return own;
+}
+
+enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
+                                  const struct weft_dual *dual, struct weft_error *err)
+{
+    struct weft_prices prices;
+    struct weft_priced priced;
+    WEFT_TRY(make_prices(proof, dual, &prices, &priced, err));
+    weft_proof_box(proof, node, proof->allowed);
+    int64_t bound_ns = weft_priced_bound_ns(proof->problem, &priced, proof->allowed);
+    struct weft_proof_node *leaf = &proof->nodes[node];
+    if (leaf->prices >= 0 && bound_ns <= leaf->bound_ns) return WEFT_OK;
+    int32_t at = free_prices(proof, node);
+    if (at == proof->most_prices) return WEFT_OK;
+    proof->prices[at] = prices;
+    proof->priced[at] = priced;
+    if (at == proof->n_prices) proof->n_prices++;
+    leaf->prices = at;
+    leaf->bound_ns = bound_ns;
+    return WEFT_OK;
+}
+
+enum weft_status weft_proof_offer_trivial(struct weft_proof *proof, struct weft_dual *dual,
+                                          const char **by, struct weft_error *err)
+{
+    weft_dual_reset(dual, -1);
+    WEFT_TRY(weft_proof_offer(proof, 0, dual, err));
+    int64_t compute_ns = proof->nodes[0].bound_ns;
+    for (int32_t c = 0; c < dual->n_channels; c++) {
+        weft_dual_reset(dual, c);
+        WEFT_TRY(weft_proof_offer(proof, 0, dual, err));
+    }
+    *by = proof->nodes[0].bound_ns > compute_ns ? "channel" : "compute";
+    return WEFT_OK;
+}
+
+bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies)
+{
+    if (proof->n_nodes + 2 > proof->most_nodes) return false;
+    weft_proof_box(proof, node, proof->allowed);
+    uint32_t now = proof->allowed[unit], parts[2] = {now & policies, now & ~policies};
+    if (parts[0] == 0 || parts[1] == 0) return false;
+    struct weft_proof_node *parent = &proof->nodes[node];
+    parent->children = proof->n_nodes;
+    for (int i = 0; i < 2; i++) {
+        proof->allowed[unit] = parts[i];
+        proof->nodes[proof->n_nodes++] = (struct weft_proof_node){
+            .parent = node,
+            .unit = unit,
+            .policies = parts[i],
+            .prices = parent->prices,
+            .bound_ns = weft_priced_bound_ns(proof->problem, &proof->priced[parent->prices],
+                                             proof->allowed),
+        };
+    }
+    return true;
+}
+
+int32_t weft_proof_weakest(const struct weft_proof *proof)
+{
+    int32_t weakest = -1;
+    for (int32_t i = 0; i < proof->n_nodes; i++) {
+        const struct weft_proof_node *node = &proof->nodes[i];
+        if (node->children != 0 || node->closed) continue;
+        if (weakest < 0 || node->bound_ns < proof->nodes[weakest].bound_ns) weakest = i;
+    }
+    return weakest;
+}
+
+int64_t weft_proof_bound_ns(const struct weft_proof *proof)
+{
+    int64_t least = INT64_MAX;
+    for (int32_t i = 0; i < proof->n_nodes; i++)
+        if (proof->nodes[i].children == 0 && proof->nodes[i].bound_ns < least)
+            least = proof->nodes[i].bound_ns;
+    return least;
+}
+
+/* Prices that leaves have, numbered anew in the order in which they are met. */
+static int32_t number_prices(const struct weft_proof *proof, int32_t prices, int32_t *numbers,
+                             struct weft_certificate *out)
+{
+    if (numbers[prices] == 0) {
+        out->prices[out->n_prices] = proof->prices[prices];
+        numbers[prices] = ++out->n_prices;
+    }
+    return numbers[prices] - 1;
+}
+
+enum weft_status weft_proof_certificate(const struct weft_proof *proof, struct weft_pool *pool,
+                                        struct weft_certificate *out, struct weft_error *err)
+{
+    size_t n_nodes = (size_t)proof->n_nodes;
+    struct weft_certificate made = {.problem = weft_problem_hash(proof->problem)};
+    int32_t *stack = calloc(n_nodes + (size_t)proof->n_prices + 1, sizeof *stack);
+    int32_t *numbers = stack + n_nodes, depth = 0;
+    if (!stack) return weft_fail_memory(err, "a certificate");
+    struct weft_certificate copied;
+    made.nodes = calloc(n_nodes, sizeof *made.nodes);
+    made.prices = calloc((size_t)proof->n_prices + 1, sizeof *made.prices);
+    enum weft_status status = WEFT_OK;
+    if (!made.nodes || !made.prices) status = weft_fail_memory(err, "a certificate");
+    if (status == WEFT_OK && proof->nodes[0].prices >= 0) stack[depth++] = 0;
+    while (depth > 0) {
+        const struct weft_proof_node *node = &proof->nodes[stack[--depth]];
+        struct weft_certificate_node *to = &made.nodes[made.n_nodes++];
+        if (node->children == 0) {
+            *to = (struct weft_certificate_node){
+                .unit = -1, .prices = number_prices(proof, node->prices, numbers, &made)};
+            continue;
+        }
+        const struct weft_proof_node *first = &proof->nodes[node->children];
+        *to = (struct weft_certificate_node){.unit = first->unit, .policies = first->policies};
+        stack[depth++] = node->children + 1;
+        stack[depth++] = node->children;
+    }
+    if (status == WEFT_OK)
+        status = weft_certificate_copy(&made, proof->problem, pool, &copied, err);
+    if (status == WEFT_OK) *out = copied;
+    free(made.nodes);
+    free(made.prices);
+    free(stack);
+    return status;
+}

@@ -1,0 +1,67 @@
+/* A proof is a certificate under construction: a tree over the units' policies that grows at its
+ * weakest leaf, each leaf with the best prices found for it. Bounds are the exact ones of
+ * plan/certificate.h from the start, so what a search prunes by is what a checker finds. */
+#ifndef WEFT_SCHEDULER_PROOF_H
+#define WEFT_SCHEDULER_PROOF_H
+
+#include "scheduler/dual.h"
+
+struct weft_proof_node {
+    int32_t parent;    /* -1: the root */
+    int32_t unit;      /* whose policies the parent divided */
+    uint32_t policies; /* that are left to it here */
+    int32_t children;  /* the first; the second is behind it; 0: a leaf */
+    int32_t prices;
+    int64_t bound_ns;
+    bool closed; /* a leaf that nothing is to be gained from */
+};
+
+struct weft_proof {
+    struct weft_pool pool;
+    const struct weft_problem *problem; /* borrowed */
+    int32_t n_prices, most_prices;
+    struct weft_prices *prices;
+    struct weft_priced *priced; /* by prices */
+    int32_t n_nodes, most_nodes;
+    struct weft_proof_node *nodes; /* [0] is the root */
+    uint32_t *allowed;             /* [n_units], scratch */
+};
+
+/* With room for `most_nodes` nodes, and a root without prices, whose bound is 0. */
+WEFT_MUST_USE enum weft_status weft_proof_create(const struct weft_problem *problem,
+                                                 int32_t most_nodes, struct weft_proof **out,
+                                                 struct weft_error *err);
+void weft_proof_destroy(struct weft_proof *proof); /* accepts NULL */
+
+/* The policies that a node leaves to the units, into allowed [n_units]. */
+void weft_proof_box(const struct weft_proof *proof, int32_t node, uint32_t *allowed);
+
+/* Gives a leaf the dual's point as its prices when they prove more than those that it has. */
+WEFT_MUST_USE enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
+                                                const struct weft_dual *dual,
+                                                struct weft_error *err);
+
+/* Offers the root what needs no search: every lambda of one channel 1 and all else 0, or all prices
+ * 0. The channel does not overlap with itself, nor compute with compute. *by names the better one
+ * ("channel", "compute"). */
+WEFT_MUST_USE enum weft_status weft_proof_offer_trivial(struct weft_proof *proof,
+                                                        struct weft_dual *dual, const char **by,
+                                                        struct weft_error *err);
+
+/* Divides a leaf: `policies` of the unit, and the others that it has. The children start with their
+ * parent's prices. False when there is no room for them, or one of them would have nothing. */
+bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies);
+
+/* The open leaf with the least bound; -1 when all are closed. */
+int32_t weft_proof_weakest(const struct weft_proof *proof);
+
+/* The least bound of all leaves: what the proof proves. */
+int64_t weft_proof_bound_ns(const struct weft_proof *proof);
+
+/* The certificate, in the pool. */
+WEFT_MUST_USE enum weft_status weft_proof_certificate(const struct weft_proof *proof,
+                                                      struct weft_pool *pool,
+                                                      struct weft_certificate *out,
+                                                      struct weft_error *err);
+
+#endif

@@ -1,0 +1,163 @@
+#include "plan/certificate.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "small_problem.h"
+
+/* Prices of the small problem, and a certificate of one leaf with them. */
+struct fixture {
+    struct weft_problem problem;
+    int64_t lambda[N_SMALL_SLOTS], mu[N_SMALL_SLOTS];
+    struct weft_prices prices;
+    weft_int128 cost[2 * WEFT_POLICY_COUNT];
+    struct weft_priced priced;
+    struct weft_certificate_node nodes[8];
+    struct weft_certificate certificate;
+};
+
+static void init(struct fixture *f)
+{
+    memset(f, 0, sizeof *f);
+    f->problem = small_problem();
+    f->prices = (struct weft_prices){f->lambda, f->mu};
+    f->priced.cost = f->cost;
+    f->nodes[0] = (struct weft_certificate_node){.unit = -1};
+    f->certificate = (struct weft_certificate){.n_prices = 1,
+                                               .prices = &f->prices,
+                                               .n_nodes = 1,
+                                               .nodes = f->nodes,
+                                               .problem = weft_problem_hash(&f->problem)};
+}
+
+static int64_t bound(struct fixture *f, uint32_t a, uint32_t b)
+{
+    struct weft_error err = {0};
+    uint32_t allowed[2] = {a, b};
+    cr_assert_eq(weft_prices_apply(&f->problem, &f->prices, &f->priced, &err), WEFT_OK, "%s",
+                 err.text);
+    return weft_priced_bound_ns(&f->problem, &f->priced, allowed);
+}
+
+enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
+
+/* Slots compute 0 (a), 0 (b), 0, 1000, 1000, 2000, 2000, 0, 100; updates 200 or, dp, 400; agree 50;
+ * every block takes 600. */
+Test(certificate, without_prices_it_is_compute_alone)
+{
+    struct fixture f;
+    init(&f);
+    cr_assert_eq(bound(&f, SDP, SDP), 6100 + 50 + 200 + 200);
+    cr_assert_eq(bound(&f, DP, SDP), 6100 + 50 + 400 + 200);
+    cr_assert_eq(bound(&f, DP | SDP, DP | SDP), 6550);
+}
+
+Test(certificate, with_all_channel_time_priced_it_is_the_channel_alone)
+{
+    struct fixture f;
+    init(&f);
+    for (int32_t s = 0; s < N_SMALL_SLOTS; s++)
+        f.lambda[s] = WEFT_PRICE_ONE;
+    cr_assert_eq(bound(&f, SDP, SDP), 50 + 8 * 600);
+    cr_assert_eq(bound(&f, DP, SDP), 50 + 6 * 600);
+}
+
+/* By hand: the channel is priced in drain (slot 7) alone, where a's reductions must be; b's go
+ * before it, and all that could compute there is 0. */
+Test(certificate, blocks_go_where_the_channel_is_cheap)
+{
+    struct fixture f;
+    init(&f);
+    f.lambda[7] = WEFT_PRICE_ONE / 4;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 2 * 150);
+    f.lambda[6] = WEFT_PRICE_ONE / 8; /* its 2000 are worth less by an eighth, b pays 75 a block */
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 2 * 150 - 250 + 2 * 75);
+    /* A gather that is waited for costs all its time at most. */
+    f.lambda[1] = f.lambda[2] = f.lambda[3] = WEFT_PRICE_ONE;
+    f.mu[2] = WEFT_PRICE_ONE * 1000;
+    f.problem.memory_limit_bytes = 1000; /* base alone, and nothing else is held in slot 2 */
+    cr_assert_eq(bound(&f, SDP, SDP),
+                 50 + 200 + (1000 + 2000 + 1750 + 100) + 2 * 150 + 2 * 75 + 4 * 600);
+}
+
+/* Bytes: base 1000 everywhere; the limit 1150 leaves 150. In B:b (slot 5) sdp holds 200 of b's
+ * parameters, 200 of its gradient and 200 of a's parameters, 450 more than there is room for. */
+Test(certificate, bytes_are_paid_where_they_are_held)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1150;
+    f.mu[5] = WEFT_PRICE_ONE * 3;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 3 * 450);
+    /* Rounded up: step times are whole numbers. */
+    f.mu[5] = WEFT_PRICE_ONE / 1000;
+    cr_assert_eq(bound(&f, SDP, SDP), 6551);
+}
+
+static enum weft_status check(struct fixture *f, int64_t bound_ns, struct weft_error *err)
+{
+    *err = (struct weft_error){0};
+    return weft_certificate_check(&f->certificate, &f->problem, bound_ns, NULL, err);
+}
+
+Test(certificate, a_tree_proves_the_least_of_its_leaves)
+{
+    struct fixture f;
+    struct weft_error err;
+    int64_t proven_ns = 0;
+    init(&f);
+    f.nodes[0] = (struct weft_certificate_node){.unit = 0, .policies = DP};
+    f.nodes[1] = (struct weft_certificate_node){.unit = -1};
+    f.nodes[2] = (struct weft_certificate_node){.unit = 1, .policies = SDP};
+    f.nodes[3] = f.nodes[4] = f.nodes[1];
+    f.certificate.n_nodes = 5;
+    cr_assert_eq(weft_certificate_check(&f.certificate, &f.problem, 6550, &proven_ns, &err),
+                 WEFT_OK);
+    cr_assert_eq(proven_ns, 6550);
+    cr_assert_eq(check(&f, 6551, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "proves 6550 ns (leaf 3)"), "%s", err.text);
+    f.certificate.n_nodes = 4;
+    cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "a leaf is missing"), "%s", err.text);
+    f.certificate.n_nodes = 6;
+    f.nodes[5] = f.nodes[1];
+    cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "behind its last leaf"), "%s", err.text);
+    f.certificate.n_nodes = 5;
+    f.nodes[2].unit = 0;
+    cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "does not divide"), "%s", err.text);
+}
+
+Test(certificate, what_is_wrong_is_refused)
+{
+    struct fixture f;
+    struct weft_error err;
+    init(&f);
+    cr_assert_eq(check(&f, 6550, &err), WEFT_OK, "%s", err.text);
+    f.lambda[3] = WEFT_PRICE_ONE + 1;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "lambda of slot 3 is above 1"), "%s", err.text);
+    f.lambda[3] = -1;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    f.lambda[3] = 0;
+    f.mu[8] = -1;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    f.mu[8] = WEFT_PRICE_MOST_SUM;
+    cr_assert_eq(check(&f, 0, &err), WEFT_OK, "%s", err.text);
+    f.mu[7] = 1;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "above 2^60"), "%s", err.text);
+    init(&f);
+    f.nodes[0].prices = 1;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    f.nodes[0].prices = 0;
+    f.problem.slot_ns[3] += 1;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "was changed"), "%s", err.text);
+    f.problem.slot_ns[3] -= 1;
+    f.certificate.n_nodes = 0;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_eq(check(&f, 0, &err), WEFT_OK);
+}

@@ -1,0 +1,119 @@
+#include "plan/certificate.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "small_problem.h"
+
+static void write(const struct weft_certificate *certificate, const struct weft_problem *problem,
+                  struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_text_init(out);
+    weft_json_writer_init(&writer, out, 0);
+    weft_certificate_write(certificate, problem, &writer);
+}
+
+static enum weft_status read(const char *text, const struct weft_problem *problem,
+                             struct weft_pool *pool, struct weft_certificate *out,
+                             struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    *err = (struct weft_error){0};
+    cr_assert_eq(weft_json_parse(text, strlen(text), "c", &document, err), WEFT_OK, "%s",
+                 err->text);
+    enum weft_status status =
+        weft_certificate_read(weft_json_root(document), "c", problem, pool, out, err);
+    weft_json_destroy(document);
+    return status;
+}
+
+static void make(const struct weft_problem *problem, struct weft_pool *pool,
+                 struct weft_certificate *out)
+{
+    *out = (struct weft_certificate){.n_prices = 2, .n_nodes = 3};
+    out->prices = weft_pool_array(pool, 2, sizeof *out->prices);
+    out->nodes = weft_pool_array(pool, 3, sizeof *out->nodes);
+    cr_assert(out->prices && out->nodes);
+    for (int i = 0; i < 2; i++) {
+        out->prices[i].lambda = weft_pool_array(pool, N_SMALL_SLOTS, sizeof(int64_t));
+        out->prices[i].mu = weft_pool_array(pool, N_SMALL_SLOTS, sizeof(int64_t));
+        cr_assert(out->prices[i].lambda && out->prices[i].mu);
+        for (int s = 0; s < N_SMALL_SLOTS; s++) {
+            out->prices[i].lambda[s] = WEFT_PRICE_ONE / (s + 1 + i);
+            out->prices[i].mu[s] = WEFT_PROBLEM_MOST / (s + 1) * i;
+        }
+    }
+    out->nodes[0] = (struct weft_certificate_node){.unit = 1, .policies = 1, .prices = -1};
+    out->nodes[1] = (struct weft_certificate_node){.unit = -1, .prices = 1};
+    out->nodes[2] = (struct weft_certificate_node){.unit = -1, .prices = 0};
+    out->problem = weft_problem_hash(problem);
+}
+
+Test(certificate_json, round_trip)
+{
+    struct weft_pool pool = {0};
+    struct weft_problem problem = small_problem();
+    struct weft_certificate made, copy, back;
+    struct weft_error err = {0};
+    struct weft_text text, again;
+    make(&problem, &pool, &made);
+    cr_assert_eq(weft_certificate_copy(&made, &problem, &pool, &copy, &err), WEFT_OK);
+    write(&copy, &problem, &text);
+    cr_assert_eq(read(weft_text_chars(&text), &problem, &pool, &back, &err), WEFT_OK, "%s",
+                 err.text);
+    write(&back, &problem, &again);
+    cr_assert_str_eq(weft_text_chars(&text), weft_text_chars(&again));
+    cr_assert_eq(back.n_prices, 2);
+    cr_assert_eq(back.n_nodes, 3);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(back.nodes[i].unit, made.nodes[i].unit);
+        cr_assert_eq(back.nodes[i].policies, made.nodes[i].policies);
+        cr_assert_eq(back.nodes[i].prices, made.nodes[i].prices);
+    }
+    for (int s = 0; s < N_SMALL_SLOTS; s++)
+        cr_assert_eq(back.prices[1].mu[s], made.prices[1].mu[s]);
+    weft_text_finish(&text);
+    weft_text_finish(&again);
+    cr_assert_eq(read("null", &problem, &pool, &back, &err), WEFT_OK);
+    cr_assert_eq(back.n_nodes, 0);
+    weft_pool_finish(&pool);
+}
+
+/* Each replaces the first occurrence of one text by another, and names what the refusal says. */
+Test(certificate_json, hostile_ones_are_refused)
+{
+    static const struct {
+        const char *from, *to, *says;
+    } cases[] = {
+        {"\"problem\": \"", "\"problem\": \"x", "hexadecimal"},
+        {"\"lambda\": [1099511627776, ", "\"lambda\": [", "has 8 prices; expected 9"},
+        {"\"lambda\": [1099511627776, ", "\"lambda\": [-1, ", "lambda[0] is no whole number"},
+        {"\"lambda\": [1099511627776, ", "\"lambda\": [0.5, ", "lambda[0] is no whole number"},
+        {"\"mu\":", "\"my\":", "my"},
+        {"\"unit\": 1", "\"unit\": 2", "tree[0]"},
+        {"\"policies\": 1", "\"policies\": 0", "tree[0]"},
+        {"\"prices\": 1}", "\"prices\": 2}", "tree[1]"},
+        {"\"prices\": 1}", "\"prices\": -1}", "tree[1]"},
+        {"\"tree\":", "\"trees\":", "trees"},
+    };
+    struct weft_pool pool = {0};
+    struct weft_problem problem = small_problem();
+    struct weft_certificate made, back;
+    struct weft_error err;
+    struct weft_text text;
+    make(&problem, &pool, &made);
+    write(&made, &problem, &text);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char changed[4096];
+        const char *all = weft_text_chars(&text), *at = strstr(all, cases[i].from);
+        cr_assert_not_null(at, "%s", cases[i].from);
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - all), all, cases[i].to,
+                 at + strlen(cases[i].from));
+        cr_assert_eq(read(changed, &problem, &pool, &back, &err), WEFT_E_DATA, "%s", cases[i].to);
+        cr_assert_not_null(strstr(err.text, cases[i].says), "%s: %s", cases[i].to, err.text);
+    }
+    weft_text_finish(&text);
+    weft_pool_finish(&pool);
+}

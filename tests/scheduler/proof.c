@@ -1,0 +1,158 @@
+#include "scheduler/proof.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "enumerate.h"
+#include "tiny.h"
+
+struct fixture {
+    struct weft_problem *problem;
+    struct weft_digest *table;
+    struct weft_dual *dual;
+    struct weft_proof *proof;
+};
+
+static void init(struct fixture *f, const struct tiny_shape *shape, uint64_t seed, double share)
+{
+    f->problem = tiny_problem(shape, seed);
+    tiny_set_limit(f->problem, share);
+    cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(f->table, f->problem->memory_limit_bytes, &f->dual, NULL),
+                 WEFT_OK);
+    cr_assert_eq(weft_proof_create(f->problem, 9, &f->proof, NULL), WEFT_OK);
+}
+
+static void finish(struct fixture *f)
+{
+    weft_proof_destroy(f->proof);
+    weft_dual_destroy(f->dual);
+    weft_digest_destroy(f->table);
+    weft_problem_destroy(f->problem);
+}
+
+static void draw_prices(struct fixture *f, uint64_t seed, uint64_t trial)
+{
+    double size = pow(10, (double)(trial % 9) - 7), limit = (double)(trial % 4) / 3;
+    for (int32_t i = 0; i < f->dual->n_channels * f->dual->n_slots; i++) {
+        double draw = weft_rng_uniform(seed, 2 * trial, (uint64_t)i);
+        f->dual->lambda[i] = draw < limit ? 1 : draw * (double)(trial % 2);
+    }
+    for (int32_t s = 0; s < f->dual->n_slots; s++) {
+        double draw = weft_rng_uniform(seed, 2 * trial + 1, (uint64_t)s);
+        f->dual->mu[s] = draw < 0.7 ? 0 : size * draw * 1e3;
+    }
+}
+
+/* The bound of any prices is below the best plan of all, in every box of policies below the best
+ * of that box; and the value in doubles is the exact one. */
+Test(proof, no_prices_prove_too_much, .timeout = 120)
+{
+    double best_ratio = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct tiny_shape shape = {.n_units = 2,
+                                   .most_blocks = 1 + (int32_t)(seed % 2),
+                                   .policies = 15,
+                                   .load = 0.2 * (double)(seed % 9)};
+        struct fixture f;
+        init(&f, &shape, seed, 0.05 * (double)(seed % 9));
+        enum weft_policy best[ENUMERATE_MOST_UNITS];
+        int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, best);
+        uint32_t box[2] = {1u << best[0], 1u << best[1]};
+        cr_assert_geq(best_ns, 0);
+        for (uint64_t trial = 0; trial < 200; trial++) {
+            struct weft_proof *proof = NULL;
+            cr_assert_eq(weft_proof_create(f.problem, 1, &proof, NULL), WEFT_OK);
+            draw_prices(&f, seed, trial);
+            cr_assert_eq(weft_proof_offer(proof, 0, f.dual, NULL), WEFT_OK);
+            int64_t whole_ns = weft_proof_bound_ns(proof);
+            int64_t box_ns = weft_priced_bound_ns(f.problem, &proof->priced[0], box);
+            cr_assert_leq(whole_ns, box_ns);
+            cr_assert_leq(box_ns, best_ns, "seed %d trial %d", (int)seed, (int)trial);
+            weft_dual_evaluate(f.dual, box);
+            double error = f.dual->value_ns - (double)box_ns;
+            cr_assert(box_ns == 0 || fabs(error) < 1 + 1e-6 * (double)best_ns,
+                      "seed %d trial %d: %g, exactly %lld", (int)seed, (int)trial, f.dual->value_ns,
+                      (long long)box_ns);
+            double ratio = (double)box_ns / (double)best_ns;
+            if (ratio > best_ratio) best_ratio = ratio;
+            weft_proof_destroy(proof);
+        }
+        finish(&f);
+    }
+    cr_assert_gt(best_ratio, 0.9);
+}
+
+/* Ascent leaves a bound that is never below the trivial ones and never above the best plan. */
+Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 120)
+{
+    double sum = 0;
+    int n = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
+                                   .most_blocks = 1,
+                                   .policies = seed % 2 ? 12 : 15,
+                                   .load = 0.1 * (double)(seed % 20)};
+        struct fixture f;
+        const char *by = NULL;
+        init(&f, &shape, seed, 0.05 * (double)(seed % 9));
+        int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, NULL);
+        cr_assert_eq(weft_proof_offer_trivial(f.proof, f.dual, &by, NULL), WEFT_OK);
+        int64_t trivial_ns = weft_proof_bound_ns(f.proof);
+        weft_proof_box(f.proof, 0, f.proof->allowed);
+        uint32_t allowed[3];
+        memcpy(allowed, f.proof->allowed, (size_t)shape.n_units * sizeof *allowed);
+        weft_dual_take(f.dual, &f.proof->prices[f.proof->nodes[0].prices]);
+        weft_dual_ascend(f.dual, allowed, (double)best_ns, (double)best_ns, 500);
+        cr_assert_eq(weft_proof_offer(f.proof, 0, f.dual, NULL), WEFT_OK);
+        cr_assert_geq(weft_proof_bound_ns(f.proof), trivial_ns);
+        cr_assert_leq(weft_proof_bound_ns(f.proof), best_ns);
+        sum += (double)weft_proof_bound_ns(f.proof) / (double)best_ns;
+        n++;
+        finish(&f);
+    }
+    cr_assert_gt(sum / n, 0.95, "bound by optimum on average %g", sum / n);
+}
+
+/* A tree of leaves becomes a certificate that its checker accepts, and proves the weakest. */
+Test(proof, a_tree_becomes_a_certificate)
+{
+    struct tiny_shape shape = {.n_units = 3, .most_blocks = 1, .policies = 15, .load = 1};
+    struct fixture f;
+    struct weft_pool pool = {0};
+    struct weft_certificate certificate;
+    struct weft_error err = {0};
+    int64_t proven_ns = 0;
+    init(&f, &shape, 5, 0.2);
+    weft_dual_reset(f.dual, -1);
+    cr_assert_eq(weft_proof_offer(f.proof, 0, f.dual, NULL), WEFT_OK);
+    cr_assert(!weft_proof_branch(f.proof, 0, 1, 15), "the other part would have no policy");
+    cr_assert(weft_proof_branch(f.proof, 0, 1, 1));
+    cr_assert(weft_proof_branch(f.proof, 2, 0, 3));
+    cr_assert_eq(weft_proof_weakest(f.proof) > 0, 1);
+    for (int32_t node = 0; node < f.proof->n_nodes; node++) {
+        if (f.proof->nodes[node].children != 0) continue;
+        weft_proof_box(f.proof, node, f.proof->allowed);
+        uint32_t allowed[3];
+        memcpy(allowed, f.proof->allowed, sizeof allowed);
+        weft_dual_reset(f.dual, -1);
+        weft_dual_ascend(f.dual, allowed, 2 * (double)f.proof->nodes[node].bound_ns, INFINITY,
+                         100 * node);
+        cr_assert_eq(weft_proof_offer(f.proof, node, f.dual, NULL), WEFT_OK);
+    }
+    int64_t bound_ns = weft_proof_bound_ns(f.proof);
+    cr_assert_eq(f.proof->nodes[weft_proof_weakest(f.proof)].bound_ns, bound_ns);
+    cr_assert_eq(weft_proof_certificate(f.proof, &pool, &certificate, NULL), WEFT_OK);
+    cr_assert_eq(certificate.n_nodes, 5);
+    cr_assert_eq(weft_certificate_check(&certificate, f.problem, bound_ns, &proven_ns, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(proven_ns, bound_ns);
+    cr_assert_eq(weft_certificate_check(&certificate, f.problem, bound_ns + 1, NULL, &err),
+                 WEFT_E_DATA);
+    certificate.n_nodes--;
+    cr_assert_eq(weft_certificate_check(&certificate, f.problem, 1, NULL, &err), WEFT_E_DATA);
+    weft_pool_finish(&pool);
+    finish(&f);
+}

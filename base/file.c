@@ -157,6 +157,15 @@ static int open_temporary(const char *path, struct weft_text *name)
     return -1;
 }
 
+/* 0 or an errno. */
+static int sync_file(int descriptor)
+{
+    while (fsync(descriptor) != 0) {
+        if (errno != EINTR) return errno;
+    }
+    return 0;
+}
+
 /* Makes the rename last. 0 or an errno; a directory that cannot be opened or synced (some network
  * file systems) is no failure, because the file itself is complete. */
 static int sync_directory(const char *path)
@@ -169,7 +178,7 @@ static int sync_directory(const char *path)
     if (weft_text_ok(&name)) {
         int descriptor = open(weft_text_chars(&name), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (descriptor >= 0) {
-            if (fsync(descriptor) != 0 && errno == EIO) error = EIO;
+            if (sync_file(descriptor) == EIO) error = EIO;
             close(descriptor);
         }
     }
@@ -191,7 +200,7 @@ static enum weft_status replace(const char *path, const struct stat *about, cons
     }
     if (about != NULL) (void)fchmod(descriptor, about->st_mode & 07777);
     int error = write_all(descriptor, bytes, length);
-    if (error == 0 && fsync(descriptor) != 0) error = errno;
+    if (error == 0) error = sync_file(descriptor);
     if (close(descriptor) != 0 && error == 0 && errno != EINTR) error = errno;
     if (error != 0) {
         status = fail_write(path, error, err);

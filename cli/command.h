@@ -34,6 +34,7 @@ struct weft_cli {
     const char *config;                                        /* --config */
     const char *trace;                                         /* --trace FILE */
     const char *run_directory;                                 /* --run */
+    const char *resume;                                        /* --resume, "" if bare */
     const char *clock;                                         /* --clock wall|virtual */
     const char *sweep;                                         /* --sweep key=a,b,c */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */

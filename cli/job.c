@@ -92,6 +92,9 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
     char environment[N_FILES][64];
     const char *entries[N_FILES];
     int32_t ranks = (int32_t)job->config->cluster.ranks;
+    int handed[N_FILES + 1];
+    memcpy(handed, fds, N_FILES * sizeof *handed);
+    handed[N_FILES] = job->lock_fd;
     for (int i = 0; i < N_FILES; i++) {
         snprintf(environment[i], sizeof environment[i], "%s=%d", file_names[i], fds[i]);
         entries[i] = environment[i];
@@ -100,8 +103,8 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
         .ranks = ranks,
         .argv = argv,
         .control_bytes = weft_comm_control_bytes(ranks),
-        .fds = fds,
-        .n_fds = N_FILES,
+        .fds = handed,
+        .n_fds = job->lock_fd > 0 ? N_FILES + 1 : N_FILES,
         .environment = entries,
         .n_environment = N_FILES,
         .threads = job->config->cluster.threads,

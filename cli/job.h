@@ -27,6 +27,9 @@ struct weft_job {
     bool virtual_clock, poison;
     enum weft_step_output steps; /* what rank 0 writes to stdout after each step */
     const char *metrics;         /* JSON Lines of every step, or NULL */
+    const char *checkpoints;     /* directory to save to, or NULL */
+    const char *resume;          /* checkpoint to go on from, or NULL */
+    int lock_fd;                 /* that ranks keep open too; 0 or less: none */
     const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
 };
 
@@ -50,6 +53,8 @@ void weft_job_write_result(const struct weft_train_result *result, struct weft_t
 
 /* One step for people (fixed columns) or as one line of JSON. */
 void weft_job_step_line(const struct weft_step_line *line, bool json, struct weft_text *out);
+/* The same of a checkpoint. */
+void weft_job_save_line(const struct weft_save_line *line, bool json, struct weft_text *out);
 /* The same of an evaluation. */
 void weft_job_evaluation_line(const struct weft_evaluation_line *line, bool json,
                               struct weft_text *out);

@@ -26,6 +26,8 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     weft_json_put_bool(&writer, "poison", job->poison);
     weft_json_put_integer(&writer, "steps", job->steps);
     if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
+    if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);
+    if (job->resume) weft_json_put_string(&writer, "resume", job->resume);
     if (job->trace) weft_json_put_string(&writer, "trace", job->trace);
     weft_config_write(job->config, &part);
     put_text(&writer, "config", &part);
@@ -47,6 +49,7 @@ void weft_job_write_result(const struct weft_train_result *result, struct weft_t
     weft_json_begin_object(&writer);
     weft_json_put_integer(&writer, "steps_done", result->steps_done);
     weft_json_put_bool(&writer, "stopped", result->stopped);
+    weft_json_put_integer(&writer, "saved_step", result->saved_step);
     weft_json_put_number(&writer, "first_loss", result->first_loss);
     weft_json_put_number(&writer, "last_loss", result->last_loss);
     if (result->evaluated)
@@ -80,6 +83,8 @@ static enum weft_status read_result(const struct weft_json_value *root,
         WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,
                                         integers[i].value, err));
     const char *hash = NULL;
+    WEFT_TRY(weft_json_need_integer(root, where, "saved_step", -1, INT64_C(1) << 53,
+                                    &out->saved_step, err));
     out->evaluated =
         weft_json_number(weft_json_member(root, "validation_loss"), &out->validation_loss);
     WEFT_TRY(weft_json_need_string(root, where, "fingerprint", &hash, err));
@@ -138,6 +143,25 @@ void weft_job_step_line(const struct weft_step_line *line, bool json, struct wef
                    line->steps >= 1000 ? 5 : 3, (long long)line->step, (long long)line->steps,
                    line->loss, line->norm, line->lr, weft_units_show_ns(line->step_ns, step),
                    weft_units_show_ns(line->exposed_ns, exposed), tokens_per_s);
+}
+
+void weft_job_save_line(const struct weft_save_line *line, bool json, struct weft_text *out)
+{
+    if (!json) {
+        char bytes[WEFT_UNITS_TEXT_BYTES], time[WEFT_UNITS_TEXT_BYTES];
+        weft_text_addf(out, "saved %s/step-%lld, %s in %s\n", line->directory,
+                       (long long)line->step, weft_units_show_bytes(line->bytes, bytes),
+                       weft_units_show_ns(line->ns, time));
+        return;
+    }
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "saved_step", line->step);
+    weft_json_put_integer(&writer, "saved_bytes", line->bytes);
+    weft_json_put_integer(&writer, "save_ns", line->ns);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
 }
 
 void weft_job_evaluation_line(const struct weft_evaluation_line *line, bool json,

@@ -6,7 +6,16 @@
 #include "cli/command.h"
 #include "spec/field.h"
 
-enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_RANKS, FLAG_SET, FLAG_SEED, FLAG_COLOR, FLAG_PROGRESS };
+enum flag_kind {
+    FLAG_BOOL,
+    FLAG_TEXT,
+    FLAG_OPTIONAL,
+    FLAG_RANKS,
+    FLAG_SET,
+    FLAG_SEED,
+    FLAG_COLOR,
+    FLAG_PROGRESS
+};
 
 struct flag {
     const char *name;
@@ -37,6 +46,7 @@ static const struct flag flags[] = {
     {"--config", NULL, FLAG_TEXT, false, AT(config), NULL},
     {"--trace", NULL, FLAG_TEXT, false, AT(trace), NULL},
     {"--run", NULL, FLAG_TEXT, false, AT(run_directory), NULL},
+    {"--resume", NULL, FLAG_OPTIONAL, false, AT(resume), NULL},
     {"--clock", NULL, FLAG_TEXT, false, AT(clock), NULL},
     {"--sweep", NULL, FLAG_TEXT, false, AT(sweep), NULL},
     {"--planners", NULL, FLAG_TEXT, false, AT(planners), NULL},
@@ -142,6 +152,9 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct flag *flag
     case FLAG_TEXT:
         *(const char **)target = value;
         return flag->setting ? keep_setting(cli, flag->name, flag->setting, value, err) : WEFT_OK;
+    case FLAG_OPTIONAL:
+        *(const char **)target = value ? value : "";
+        return WEFT_OK;
     case FLAG_RANKS:
         return parse_ranks(value, (int64_t *)target, err);
     case FLAG_SET:
@@ -205,6 +218,7 @@ static enum weft_status parse_flag(int argc, char **argv, int *at,
         return apply_flag(cli, flag, NULL, err);
     }
     if (equals) return apply_flag(cli, flag, equals + 1, err);
+    if (flag->kind == FLAG_OPTIONAL) return apply_flag(cli, flag, NULL, err);
     if (*at + 1 >= argc) return weft_fail(err, WEFT_E_USAGE, "%s needs a value", argument);
     return apply_flag(cli, flag, argv[++*at], err);
 }

@@ -85,6 +85,8 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     weft_json_bool(weft_json_member(root, "poison"), &rank->job.poison);
     weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
+    weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
+    weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
     WEFT_TRY(part(rank, "config", &config, err));
     return weft_config_parse(config, strlen(config), "job config", "/", NULL, 0,
                              &rank->session.config, err);
@@ -208,6 +210,22 @@ static enum weft_status on_evaluation(void *context, const struct weft_evaluatio
     return status;
 }
 
+static enum weft_status on_save(void *context, const struct weft_save_line *line,
+                                struct weft_error *err)
+{
+    struct rank *rank = context;
+    struct weft_text shown, json;
+    if (rank->meeting.rank != 0) return WEFT_OK;
+    weft_text_init(&shown);
+    weft_text_init(&json);
+    weft_job_save_line(line, false, &shown);
+    weft_job_save_line(line, true, &json);
+    enum weft_status status = tell(rank, &shown, &json, err);
+    weft_text_finish(&shown);
+    weft_text_finish(&json);
+    return status;
+}
+
 static enum weft_status tell_step(struct rank *rank, const struct weft_step_line *line,
                                   struct weft_error *err)
 {
@@ -258,7 +276,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     WEFT_TRY(take_plan(rank, err));
     watch_signals();
     if (rank->meeting.rank == 0 && rank->job.metrics) {
-        rank->metrics = fopen(rank->job.metrics, "w");
+        rank->metrics = fopen(rank->job.metrics, rank->job.resume ? "a" : "w");
         if (!rank->metrics)
             return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", rank->job.metrics,
                              strerror(errno));
@@ -274,6 +292,9 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .poison = rank->job.poison,
         .on_step = on_step,
         .on_evaluation = on_evaluation,
+        .on_save = on_save,
+        .checkpoints = rank->job.checkpoints,
+        .resume = rank->job.resume,
         .context = rank,
         .stop = &stop_requested,
     };

@@ -1,7 +1,5 @@
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -9,39 +7,14 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/run_directory.h"
 #include "cli/session.h"
 #include "report/plan_report.h"
-
-enum { PATH_BYTES = 1024 };
-
-/* The first free runs/NAME-NNN, made; or the directory that --run names. */
-static enum weft_status make_run_directory(const struct weft_cli *cli, const char *config_path,
-                                           char out[PATH_BYTES], struct weft_error *err)
-{
-    if (cli->run_directory) {
-        if (strlen(cli->run_directory) >= PATH_BYTES - 32)
-            return weft_fail(err, WEFT_E_USAGE, "--run: the path is too long");
-        snprintf(out, PATH_BYTES, "%s", cli->run_directory);
-        return weft_file_make_directory(out, err);
-    }
-    const char *slash = strrchr(config_path, '/');
-    const char *name = slash ? slash + 1 : config_path;
-    size_t length = strcspn(name, ".");
-    if (length == 0 || length > 200) name = "run", length = 3;
-    WEFT_TRY(weft_file_make_directory("runs", err));
-    for (int i = 1; i < 100000; i++) {
-        snprintf(out, PATH_BYTES, "runs/%.*s-%03d", (int)length, name, i);
-        if (mkdir(out, 0777) == 0) return WEFT_OK;
-        if (errno != EEXIST)
-            return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", out, strerror(errno));
-    }
-    return weft_fail(err, WEFT_E_CREATE, "runs/ has no free name for this run; give --run DIR");
-}
 
 static enum weft_status write_in(const char *directory, const char *name,
                                  const struct weft_text *text, struct weft_error *err)
 {
-    char path[PATH_BYTES + 32];
+    char path[WEFT_RUN_PATH_BYTES + 32];
     snprintf(path, sizeof path, "%s/%s", directory, name);
     if (!weft_text_ok(text)) return weft_fail_memory(err, path);
     return weft_file_write(path, weft_text_chars(text), text->length, err);
@@ -82,6 +55,16 @@ static enum weft_status stage(struct weft_session *session, struct weft_error *e
     return weft_session_stage(session, profile, err);
 }
 
+/* After the last step that the config asks for nothing is left to do, and to measure. */
+static void put_loss(const struct weft_train_result *result, struct weft_text *out)
+{
+    if (result->step_ns > 0)
+        weft_text_addf(out, "loss      %.4f to %.4f in %lld steps; ", result->first_loss,
+                       result->last_loss, (long long)result->steps_done);
+    else
+        weft_text_addf(out, "steps     all %lld were done before; ", (long long)result->steps_done);
+}
+
 static void put_summary(const struct weft_session *session, const struct weft_train_result *result,
                         struct weft_text *out)
 {
@@ -96,15 +79,30 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
     weft_text_addf(out, "memory    %s measured, %s planned a rank\n",
                    weft_units_show_bytes(result->measured_bytes, a),
                    weft_units_show_bytes(result->planned_bytes, b));
-    weft_text_addf(out, "loss      %.4f to %.4f in %lld steps; parameters %s\n", result->first_loss,
-                   result->last_loss, (long long)result->steps_done,
-                   weft_hash_show(result->fingerprint, hash));
+    put_loss(result, out);
+    weft_text_addf(out, "parameters %s\n", weft_hash_show(result->fingerprint, hash));
+}
+
+static bool saves(const struct weft_train *train)
+{
+    return train->checkpoint.at_end || train->checkpoint.every > 0;
+}
+
+static enum weft_status fail_stopped(const struct weft_train_result *result, int64_t steps,
+                                     const char *directory, struct weft_error *err)
+{
+    bool saved = result->saved_step == result->steps_done;
+    return weft_fail(err, WEFT_E_STOPPED, "stopped by a signal after step %lld of %lld%s%s",
+                     (long long)result->steps_done, (long long)steps,
+                     saved ? ", which is saved: go on with --resume --run " : "; it is not saved",
+                     saved ? directory : "");
 }
 
 static enum weft_status train(const struct weft_cli *cli, struct weft_session *session,
-                              const char *directory, struct weft_error *err)
+                              const struct weft_run_directory *run, struct weft_error *err)
 {
-    char metrics[PATH_BYTES + 32];
+    const char *directory = run->path;
+    char metrics[WEFT_RUN_PATH_BYTES + 32];
     snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", directory);
     struct weft_job job = {
         .kind = WEFT_JOB_TRAIN,
@@ -118,6 +116,9 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
                               : WEFT_STEPS_TEXT,
         .metrics = metrics,
         .trace = cli->trace,
+        .checkpoints = saves(&session->config->train) ? run->checkpoints : NULL,
+        .resume = run->resume,
+        .lock_fd = run->lock_fd,
     };
     struct weft_text text, out;
     struct weft_train_result result = {0};
@@ -134,8 +135,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
         status = weft_cli_emit(cli, &text, err);
     }
     if (status == WEFT_OK && result.stopped)
-        status = weft_fail(err, WEFT_E_STOPPED, "stopped by a signal after step %lld of %lld",
-                           (long long)result.steps_done, (long long)session->config->train.steps);
+        status = fail_stopped(&result, session->config->train.steps, directory, err);
     weft_text_finish(&text);
     weft_text_finish(&out);
     return status;
@@ -153,10 +153,11 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
-    char directory[PATH_BYTES];
+    struct weft_run_directory directory = {.lock_fd = -1};
     WEFT_TRY(check_flags(cli, err));
     enum weft_status status = weft_session_read(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = weft_train_check(session.config, err);
+    if (status == WEFT_OK) status = weft_run_directory_check(cli, session.config, err);
     if (status == WEFT_OK) status = stage(&session, err);
     if (status == WEFT_OK)
         status = cli->plan ? weft_session_load(&session, cli->plan, err)
@@ -168,26 +169,32 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         status = weft_cli_emit(cli, &out, err);
         weft_text_finish(&out);
     }
-    if (status == WEFT_OK) status = make_run_directory(cli, cli->operands[0], directory, err);
-    if (status == WEFT_OK) status = record_run(&session, directory, err);
-    if (status == WEFT_OK) status = train(cli, &session, directory, err);
+    if (status == WEFT_OK) status = weft_run_directory_open(cli, &directory, err);
+    if (status == WEFT_OK) status = record_run(&session, directory.path, err);
+    if (status == WEFT_OK) status = train(cli, &session, &directory, err);
+    weft_run_directory_close(&directory);
     weft_session_close(&session);
     return status;
 }
 
 const struct weft_command weft_command_train = {
     .name = "train",
-    .usage = "CONFIG [--plan PLAN] [-n N] [--run DIR]",
+    .usage = "CONFIG [--plan PLAN] [-n N] [--run DIR] [--resume]",
     .summary = "runs the plan on local ranks",
     .details =
         "Plans (or takes --plan, refusing one that was made for something else), starts the ranks\n"
         "and trains: a line a step, and in the run directory the resolved config, profile, plan,\n"
-        "metrics.jsonl and result.json. A rank that dies ends the job within 2 s with exit 69.\n"
+        "metrics.jsonl and result.json, and in its directory checkpoints what train.checkpoint "
+        "asks\n"
+        "for. --resume goes on with the latest one of --run DIR (--resume=if-any begins anew when\n"
+        "there is none, --resume=RUN/checkpoints/step-N begins with that one), with any number of\n"
+        "ranks and any plan; a damaged one is refused. A rank that dies ends the job within 2 s "
+        "with exit 69.\n"
         "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
-    .flags =
-        "--set --ranks --seed --memory-limit --planner --time-limit --gap --plan --run --clock "
-        "--poison --trace",
+    .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --plan --run "
+             "--resume --clock "
+             "--poison --trace",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -80,6 +80,10 @@ struct weft_train {
     } optimizer;
     double clip_norm; /* 0 = no clipping */
     struct {
+        int64_t every, keep; /* every 0: not between beginning and end */
+        bool at_end, required;
+    } checkpoint;
+    struct {
         int type;                          /* enum weft_lr_schedule */
         int64_t warmup_steps, decay_steps; /* decay_steps 0: a tenth of the steps */
         double min_ratio;

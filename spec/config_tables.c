@@ -294,6 +294,19 @@ static const struct weft_field validation_fields[] = {
 static const struct weft_field_table validation_table = {
     "validation", "Evaluation on data that are not trained on.", ROWS(validation_fields)};
 
+static const struct weft_field checkpoint_fields[] = {
+    {"every", WEFT_FIELD_INTEGER, AT(weft_train, checkpoint.every), "0", 0, 1e12, NULL, NULL,
+     "steps between two checkpoints; 0: none before the end"},
+    {"keep", WEFT_FIELD_INTEGER, AT(weft_train, checkpoint.keep), "2", 2, 1e9, NULL, NULL,
+     "checkpoints that stay, the newest ones"},
+    {"at_end", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.at_end), "true", 0, 0, NULL, NULL,
+     "save behind the last step, and when the run is stopped by a signal"},
+    {"required", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.required), "false", 0, 0, NULL, NULL,
+     "a save that fails ends the run (exit 74); else it is warned of and training goes on"},
+};
+static const struct weft_field_table checkpoint_table = {
+    "checkpoint", "Saving, to the run's directory.", ROWS(checkpoint_fields)};
+
 static const struct weft_field train_fields[] = {
     {"steps", WEFT_FIELD_INTEGER, AT(weft_train, steps), "100", 1, 1e12, NULL, NULL,
      "training steps"},
@@ -319,8 +332,8 @@ static const struct weft_field train_fields[] = {
      "longest gradient over all parameters; 0: any"},
     {"lr_schedule", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &schedule_table,
      "the rate over the steps"},
-    {"checkpoint", WEFT_FIELD_REFUSED, 0, "null", 0, 0, NULL, NULL,
-     "leave the key out, and train all steps in one run"},
+    {"checkpoint", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &checkpoint_table,
+     "saving, to go on from; `weft train --resume` does"},
 };
 const struct weft_field_table weft_train_table = {"train", "How it is trained.",
                                                   ROWS(train_fields)};

@@ -87,6 +87,61 @@ static enum weft_status open_file(struct weft_checkpoint *checkpoint, int32_t f,
     return status;
 }
 
+/* What lies at a byte, for messages. */
+static const char *tensor_at(const struct weft_safetensors *file, int64_t byte)
+{
+    int32_t low = 0, high = file->n_tensors;
+    if (byte < file->data_begin) return "the header";
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (file->tensors[middle].begin <= byte) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return file->n_tensors > 0 ? file->tensors[low].name : "no tensor";
+}
+
+static enum weft_status verify_chunk(const struct weft_checkpoint *checkpoint, int32_t f,
+                                     int64_t chunk, char *buffer, struct weft_error *err)
+{
+    const struct weft_manifest_file *known = &checkpoint->manifest->files[f];
+    const struct weft_safetensors *file = checkpoint->files[f];
+    int64_t begin = chunk * WEFT_CHECKPOINT_CHUNK_BYTES;
+    int64_t bytes = weft_checkpoint_chunk_bytes(known->bytes, chunk);
+    uint32_t crc = 0;
+    for (int64_t done = 0; done < bytes;) {
+        int64_t n = bytes - done < READ_BYTES ? bytes - done : READ_BYTES;
+        WEFT_TRY(weft_safetensors_read_bytes(file, begin + done, n, buffer, err));
+        crc = weft_crc32c(crc, buffer, (size_t)n);
+        done += n;
+    }
+    if (crc == known->crcs[chunk]) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: is damaged in chunk %" PRId64 " (bytes %" PRId64 " to %" PRId64
+                     ", from %s to %s): its CRC is %08" PRIx32 ", the manifest's %08" PRIx32
+                     ". To go on from an older checkpoint, move this directory away",
+                     file->path, chunk, begin, begin + bytes - 1, tensor_at(file, begin),
+                     tensor_at(file, begin + bytes - 1), crc, known->crcs[chunk]);
+}
+
+/* Names and shapes are compared with the model's before data are verified: they must be right. */
+static enum weft_status verify_headers(const struct weft_checkpoint *checkpoint,
+                                       struct weft_error *err)
+{
+    enum weft_status status = WEFT_OK;
+    char *buffer = malloc(READ_BYTES);
+    if (buffer == NULL) return weft_fail_memory(err, "a chunk of a checkpoint");
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++) {
+        int64_t n = weft_checkpoint_chunks(checkpoint->files[f]->data_begin);
+        for (int64_t c = 0; c < n && status == WEFT_OK; c++)
+            status = verify_chunk(checkpoint, f, c, buffer, err);
+    }
+    free(buffer);
+    return status;
+}
+
 static enum weft_status open_all(struct weft_checkpoint *checkpoint, struct weft_error *err)
 {
     struct stat about;
@@ -96,7 +151,7 @@ static enum weft_status open_all(struct weft_checkpoint *checkpoint, struct weft
     WEFT_TRY(read_manifest(checkpoint, err));
     for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         WEFT_TRY(open_file(checkpoint, f, err));
-    return WEFT_OK;
+    return verify_headers(checkpoint, err);
 }
 
 enum weft_status weft_checkpoint_open(const char *path, struct weft_checkpoint **out,
@@ -211,45 +266,6 @@ enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoin
 }
 
 /* Data */
-
-/* What lies at a byte, for messages. */
-static const char *tensor_at(const struct weft_safetensors *file, int64_t byte)
-{
-    int32_t low = 0, high = file->n_tensors;
-    if (byte < file->data_begin) return "the header";
-    while (high - low > 1) {
-        int32_t middle = low + (high - low) / 2;
-        if (file->tensors[middle].begin <= byte) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return file->n_tensors > 0 ? file->tensors[low].name : "no tensor";
-}
-
-static enum weft_status verify_chunk(const struct weft_checkpoint *checkpoint, int32_t f,
-                                     int64_t chunk, char *buffer, struct weft_error *err)
-{
-    const struct weft_manifest_file *known = &checkpoint->manifest->files[f];
-    const struct weft_safetensors *file = checkpoint->files[f];
-    int64_t begin = chunk * WEFT_CHECKPOINT_CHUNK_BYTES;
-    int64_t bytes = weft_checkpoint_chunk_bytes(known->bytes, chunk);
-    uint32_t crc = 0;
-    for (int64_t done = 0; done < bytes;) {
-        int64_t n = bytes - done < READ_BYTES ? bytes - done : READ_BYTES;
-        WEFT_TRY(weft_safetensors_read_bytes(file, begin + done, n, buffer, err));
-        crc = weft_crc32c(crc, buffer, (size_t)n);
-        done += n;
-    }
-    if (crc == known->crcs[chunk]) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s: is damaged in chunk %" PRId64 " (bytes %" PRId64 " to %" PRId64
-                     ", %s and what follows): its CRC is %08" PRIx32 ", the manifest's %08" PRIx32
-                     ". To go on from an older checkpoint, move this directory away",
-                     file->path, chunk, begin, begin + bytes - 1, tensor_at(file, begin), crc,
-                     known->crcs[chunk]);
-}
 
 enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint, int64_t part,
                                         int64_t parts, struct weft_error *err)

@@ -22,7 +22,8 @@ struct weft_checkpoint {
 WEFT_MUST_USE enum weft_status weft_checkpoint_latest(const char *directory, char **path,
                                                       struct weft_error *err);
 
-/* Manifest and headers, checked against each other; data are not read. WEFT_E_NO_INPUT when the
+/* Manifest and headers, checked against each other and the chunks that hold headers against their
+ * CRCs; other data are not read. WEFT_E_NO_INPUT when the
  * directory is not there. */
 WEFT_MUST_USE enum weft_status weft_checkpoint_open(const char *path, struct weft_checkpoint **out,
                                                     struct weft_error *err);

@@ -91,7 +91,7 @@ enum weft_status weft_checkpoint_scan(const char *directory, int64_t **steps, in
     int32_t n = 0;
     enum weft_status status = WEFT_OK;
     DIR *listing = opendir(directory);
-    if (listing == NULL && errno != ENOENT)
+    if (listing == NULL && errno != ENOENT && errno != ENOTDIR)
         return weft_fail(err, errno == EACCES ? WEFT_E_PERMISSION : WEFT_E_IO,
                          "%s: cannot be listed: %s", directory, strerror(errno));
     while (listing != NULL && status == WEFT_OK) {

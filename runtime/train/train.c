@@ -13,6 +13,7 @@
 #include "runtime/train/identity.h"
 #include "runtime/train/pace.h"
 #include "runtime/train/reader.h"
+#include "runtime/train/saving.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
 
@@ -30,11 +31,13 @@ struct run {
     struct weft_data *data;
     struct weft_reader *reader;
     struct weft_evaluation *evaluation; /* NULL: nothing is held out */
+    struct weft_saving *saving;
     struct weft_pace pace;
     void *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
     struct times *times;
+    int64_t steps;        /* of this run, without those before a resumed checkpoint */
     int64_t memory_bytes; /* most seen */
     struct weft_train_result result;
 };
@@ -95,13 +98,15 @@ static enum weft_status open_data(struct run *run, struct weft_error *err)
     struct weft_batch batch = weft_config_batch(config);
     int64_t micro_steps = run->train->grad_accum;
     WEFT_TRY(weft_data_open(config, WEFT_DATA_TRAINING, &run->data, err));
+    WEFT_TRY(weft_saving_open(run->options, run->data, &run->saving, err));
+    run->result.steps_done = weft_saving_steps_done(run->saving);
     struct weft_reader_options options = {
         .data = run->data,
         .first_sample = run->rank * micro_steps * batch.samples,
         .count = micro_steps * batch.samples,
         .input_bytes = micro_steps * weft_model_input_bytes(config->model, &batch),
         .target_bytes = micro_steps * weft_model_target_bytes(config->model, &batch),
-        .first_step = 1,
+        .first_step = run->result.steps_done + 1,
         .last_step = run->train->steps,
     };
     return weft_reader_create(&options, &run->reader, err);
@@ -130,7 +135,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
         .poison = o->poison,
     };
     WEFT_TRY(weft_exec_create(&options, &run->exec, err));
-    return weft_exec_initialise(run->exec, (uint64_t)run->train->seed, err);
+    return weft_saving_begin(run->saving, run->exec, err);
 }
 
 static void close_run(struct run *run)
@@ -140,6 +145,7 @@ static void close_run(struct run *run)
     weft_trace_destroy(run->trace);
     weft_evaluation_destroy(run->evaluation);
     weft_reader_destroy(run->reader);
+    weft_saving_close(run->saving);
     weft_data_close(run->data);
     free(run->times);
 }
@@ -228,12 +234,12 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     if (!result.finite) return fail_numeric(run, step, &result, err);
     struct weft_trace_summary summary;
     weft_trace_summarise(o->program, run->trace, &summary);
-    int64_t at = (step - 1) % WEFT_TRAIN_MEDIAN_STEPS;
+    int64_t at = run->steps++ % WEFT_TRAIN_MEDIAN_STEPS;
     run->times->step_ns[at] = summary.step_ns;
     run->times->exposed_ns[at] = summary.exposed_ns;
     run->times->overlapped_ns[at] = summary.overlapped_ns;
-    if (step > WARM_STEPS) run->result.data_wait_ns += wait_ns;
-    if (step == 1) run->result.first_loss = result.loss;
+    if (run->steps > WARM_STEPS) run->result.data_wait_ns += wait_ns;
+    if (run->steps == 1) run->result.first_loss = result.loss;
     run->result.last_loss = result.loss;
     run->result.steps_done = step;
     run->result.stopped = result.stop && step < run->train->steps;
@@ -251,12 +257,14 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .data_wait_ns = wait_ns,
         .tokens = run->train->micro_batch * run->train->seq_len * run->ranks,
     };
-    return o->on_step == NULL ? WEFT_OK : o->on_step(o->context, &line, run->trace, err);
+    if (o->on_step != NULL) WEFT_TRY(o->on_step(o->context, &line, run->trace, err));
+    bool last = step == run->train->steps || run->result.stopped;
+    return weft_saving_after(run->saving, run->exec, step, last, err);
 }
 
 static void summarise_times(struct run *run)
 {
-    int64_t done = run->result.steps_done, first = 0;
+    int64_t done = run->steps, first = 0;
     int64_t kept = done < WEFT_TRAIN_MEDIAN_STEPS ? done : WEFT_TRAIN_MEDIAN_STEPS;
     if (done >= LEAST_STEPS && done <= WEFT_TRAIN_MEDIAN_STEPS) first = WARM_STEPS;
     run->result.step_ns = weft_measure_median(run->times->step_ns + first, kept - first);
@@ -267,8 +275,12 @@ static void summarise_times(struct run *run)
 
 static enum weft_status run_steps(struct run *run, struct weft_error *err)
 {
-    for (int64_t step = 1; step <= run->train->steps && !run->result.stopped; step++)
+    int64_t first = run->result.steps_done + 1;
+    for (int64_t step = first; step <= run->train->steps && !run->result.stopped; step++)
         WEFT_TRY(do_step(run, step, err));
+    if (first > run->train->steps) /* nothing is left to do, but maybe to save it elsewhere */
+        WEFT_TRY(weft_saving_after(run->saving, run->exec, first - 1, true, err));
+    run->result.saved_step = weft_saving_saved_step(run->saving);
     WEFT_TRY(weft_exec_settle(run->exec, err));
     summarise_times(run);
     const struct weft_program *program = run->options->program;

@@ -35,6 +35,12 @@ struct weft_evaluation_line { /* equal on all ranks but for the time */
     int64_t ns;
 };
 
+struct weft_save_line { /* a checkpoint that was committed */
+    int64_t step, bytes;
+    int64_t ns;            /* that training stood still for it */
+    const char *directory; /* of all checkpoints */
+};
+
 struct weft_train_options {
     const struct weft_config *config;
     const struct weft_plan *plan; /* made for this config: checked by the caller */
@@ -50,15 +56,21 @@ struct weft_train_options {
     /* Called after every evaluation, before on_step; may be NULL. */
     enum weft_status (*on_evaluation)(void *context, const struct weft_evaluation_line *line,
                                       struct weft_error *err);
+    /* Called after every checkpoint that was committed; may be NULL. */
+    enum weft_status (*on_save)(void *context, const struct weft_save_line *line,
+                                struct weft_error *err);
     void *context;
-    const atomic_int *stop; /* set by a signal: finish the step, settle, return; may be NULL */
+    const char *checkpoints; /* directory that train.checkpoint saves to; NULL: does not save */
+    const char *resume;      /* checkpoint to go on from; NULL: initial values */
+    const atomic_int *stop;  /* set by a signal: finish the step, settle, return; may be NULL */
 };
 
 enum { WEFT_TRAIN_MEDIAN_STEPS = 4096 };
 
 struct weft_train_result {
-    int64_t steps_done;
-    bool stopped; /* by *stop of any rank, before the last step */
+    int64_t steps_done; /* in all, those before a resumed checkpoint included */
+    int64_t saved_step; /* of the last checkpoint that was committed; -1: none */
+    bool stopped;       /* by *stop of any rank, before the last step */
     double first_loss, last_loss;
     bool evaluated;
     double validation_loss;       /* of the last evaluation */

@@ -260,11 +260,11 @@ Test(config, refuses_what_this_version_does_not_have)
 {
     cr_assert_str_eq(finding(CONFIG(GPT_MODEL, SMALL_CLUSTER,
                                     "{\"micro_batch\":2,\"seq_len\":64,\"reduce\":\"step\","
-                                    "\"checkpoint\":{\"every\":100}}")),
+                                    "\"checkpoint\":{\"keep\":1}}")),
                      "run.json: $.train.reduce: \"step\" is not possible; must be \"auto\" (with "
                      "one micro-step a step, gradients are reduced once a step)\n"
-                     "run.json: $.train.checkpoint: this version does not have it; leave the key "
-                     "out, and train all steps in one run");
+                     "run.json: $.train.checkpoint.keep: 1 is out of range; must be 2 to "
+                     "1000000000");
 }
 
 Test(config, refuses_wrong_kinds)

@@ -1,0 +1,152 @@
+#include "cli/run_directory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/directory.h"
+
+static const char if_any[] = "if-any";
+
+static bool names_checkpoint(const char *resume)
+{
+    return resume != NULL && strchr(resume, '/') != NULL;
+}
+
+static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
+{
+    const char *resume = cli->resume;
+    if (resume != NULL && *resume != '\0' && strcmp(resume, if_any) != 0 &&
+        !names_checkpoint(resume))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--resume=%s: give --resume to go on with the latest checkpoint of --run "
+                         "DIR, --resume=if-any to begin anew when it has none, or "
+                         "--resume=RUN/checkpoints/step-N to begin with that one",
+                         resume);
+    if (resume != NULL && !names_checkpoint(resume) && cli->run_directory == NULL)
+        return weft_fail(err, WEFT_E_USAGE, "--resume: say of which run with --run DIR");
+    if (cli->run_directory != NULL && strlen(cli->run_directory) >= WEFT_RUN_PATH_BYTES - 32)
+        return weft_fail(err, WEFT_E_USAGE, "--run: the path is too long");
+    return WEFT_OK;
+}
+
+/* The directory's own latest checkpoint comes first, so that the same command goes on after every
+ * interruption. */
+static enum weft_status choose(const struct weft_cli *cli, const char *checkpoints, char **resume,
+                               struct weft_error *err)
+{
+    char *latest = NULL;
+    WEFT_TRY(weft_checkpoint_latest(checkpoints, &latest, err));
+    if (latest != NULL && cli->resume == NULL) {
+        enum weft_status status =
+            weft_fail(err, WEFT_E_CREATE,
+                      "%s: this run has checkpoints already: go on with --resume, or give another "
+                      "directory with --run",
+                      latest);
+        free(latest);
+        return status;
+    }
+    if (latest == NULL && cli->resume != NULL && *cli->resume == '\0')
+        return weft_fail(err, WEFT_E_NO_INPUT,
+                         "%s: there is no checkpoint to go on from: see that --run is right, or "
+                         "begin anew without --resume (--resume=if-any does either)",
+                         checkpoints);
+    if (latest == NULL && names_checkpoint(cli->resume)) {
+        latest = strdup(cli->resume);
+        if (latest == NULL) return weft_fail_memory(err, "a path");
+    }
+    *resume = latest;
+    return WEFT_OK;
+}
+
+static void name_checkpoints(struct weft_run_directory *directory)
+{
+    snprintf(directory->checkpoints, sizeof directory->checkpoints, "%s/checkpoints",
+             directory->path);
+}
+
+static enum weft_status check_resume(const char *path, const struct weft_config *config,
+                                     struct weft_error *err)
+{
+    struct weft_layout *layout = NULL;
+    struct weft_checkpoint *checkpoint = NULL;
+    enum weft_status status =
+        weft_layout_create(config->model, weft_config_moments(config), &layout, err);
+    if (status == WEFT_OK && path != NULL) status = weft_checkpoint_open(path, &checkpoint, err);
+    if (status == WEFT_OK && path != NULL)
+        status = weft_checkpoint_matches(checkpoint, layout, err);
+    if (status == WEFT_OK && path != NULL &&
+        checkpoint->manifest->progress.step > config->train.steps)
+        status = weft_fail(err, WEFT_E_DATA,
+                           "%s: is behind train.steps, which is %lld: set it to the last step of "
+                           "all, those that are done included",
+                           path, (long long)config->train.steps);
+    weft_checkpoint_close(checkpoint);
+    weft_layout_destroy(layout);
+    return status;
+}
+
+enum weft_status weft_run_directory_check(const struct weft_cli *cli,
+                                          const struct weft_config *config, struct weft_error *err)
+{
+    struct weft_run_directory directory = {.lock_fd = -1};
+    WEFT_TRY(check_flags(cli, err));
+    if (cli->run_directory != NULL) {
+        snprintf(directory.path, sizeof directory.path, "%s", cli->run_directory);
+        name_checkpoints(&directory);
+        WEFT_TRY(choose(cli, directory.checkpoints, &directory.resume, err));
+    } else if (cli->resume != NULL) {
+        directory.resume = strdup(cli->resume);
+        if (directory.resume == NULL) return weft_fail_memory(err, "a path");
+    }
+    enum weft_status status = check_resume(directory.resume, config, err);
+    weft_run_directory_close(&directory);
+    return status;
+}
+
+static enum weft_status make_new(const char *config_path, struct weft_run_directory *out,
+                                 struct weft_error *err)
+{
+    const char *slash = strrchr(config_path, '/');
+    const char *name = slash ? slash + 1 : config_path;
+    size_t length = strcspn(name, ".");
+    if (length == 0 || length > 200) name = "run", length = 3;
+    WEFT_TRY(weft_file_make_directory("runs", err));
+    for (int i = 1; i < 100000; i++) {
+        snprintf(out->path, sizeof out->path, "runs/%.*s-%03d", (int)length, name, i);
+        if (mkdir(out->path, 0777) == 0) return WEFT_OK;
+        if (errno != EEXIST)
+            return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", out->path,
+                             strerror(errno));
+    }
+    return weft_fail(err, WEFT_E_CREATE, "runs/ has no free name for this run; give --run DIR");
+}
+
+enum weft_status weft_run_directory_open(const struct weft_cli *cli, struct weft_run_directory *out,
+                                         struct weft_error *err)
+{
+    *out = (struct weft_run_directory){.lock_fd = -1};
+    WEFT_TRY(check_flags(cli, err));
+    if (cli->run_directory != NULL) {
+        snprintf(out->path, sizeof out->path, "%s", cli->run_directory);
+        WEFT_TRY(weft_file_make_directory(out->path, err));
+    } else {
+        WEFT_TRY(make_new(cli->operands[0], out, err));
+    }
+    name_checkpoints(out);
+    WEFT_TRY(weft_checkpoint_lock(out->path, &out->lock_fd, err));
+    return choose(cli, out->checkpoints, &out->resume, err);
+}
+
+void weft_run_directory_close(struct weft_run_directory *directory)
+{
+    free(directory->resume);
+    directory->resume = NULL;
+    if (directory->lock_fd >= 0) close(directory->lock_fd);
+    directory->lock_fd = -1;
+}

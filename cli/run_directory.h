@@ -1,0 +1,35 @@
+/* A run's directory keeps what a run was told and made: config, plan, profile, metrics, result and
+ * checkpoints. One run writes to it at a time. */
+#ifndef WEFT_CLI_RUN_DIRECTORY_H
+#define WEFT_CLI_RUN_DIRECTORY_H
+
+#include "base/status.h"
+#include "cli/command.h"
+#include "spec/config.h"
+
+enum { WEFT_RUN_PATH_BYTES = 1024 };
+
+struct weft_run_directory {
+    char path[WEFT_RUN_PATH_BYTES];
+    char checkpoints[WEFT_RUN_PATH_BYTES + 16]; /* "path/checkpoints" */
+    char *resume;                               /* checkpoint to go on from, or NULL */
+    int lock_fd;                                /* -1: not locked */
+};
+
+/* What --run and --resume ask for, as far as it can be known before anything is made: WEFT_E_USAGE
+ * when they do not go together, WEFT_E_NO_INPUT when there is nothing to resume, WEFT_E_CREATE when
+ * there are checkpoints and nobody said what to do with them, WEFT_E_DATA when the one to resume is
+ * damaged or of another model. */
+WEFT_MUST_USE enum weft_status weft_run_directory_check(const struct weft_cli *cli,
+                                                        const struct weft_config *config,
+                                                        struct weft_error *err);
+
+/* Makes the directory, or a new one runs/NAME-NNN when --run is not given, takes its lock
+ * (WEFT_E_CREATE when another run has it), and finds what to resume. */
+WEFT_MUST_USE enum weft_status weft_run_directory_open(const struct weft_cli *cli,
+                                                       struct weft_run_directory *out,
+                                                       struct weft_error *err);
+/* Accepts what open has left after a failure. */
+void weft_run_directory_close(struct weft_run_directory *directory);
+
+#endif

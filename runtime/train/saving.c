@@ -1,0 +1,249 @@
+#include "runtime/train/saving.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/save.h"
+#include "runtime/exec/state.h"
+
+struct weft_saving {
+    const struct weft_train_options *options;
+    const struct weft_train *train;
+    int32_t rank, ranks;
+    struct weft_pool pool;
+    struct weft_layout *layout;         /* NULL: neither saves nor resumes */
+    struct weft_checkpoint *checkpoint; /* that is resumed, until its state is read */
+    struct weft_saver *saver;           /* NULL: does not save */
+    struct weft_progress progress;
+    int64_t steps_done, saved_step;
+    const char *settings;
+};
+
+/* What the executor owns, as a save reads it. */
+struct source {
+    const struct weft_exec *exec;
+    struct weft_state_cursor cursor;
+};
+
+static void rewind_source(void *context)
+{
+    struct source *source = context;
+    source->cursor = (struct weft_state_cursor){.held = false};
+}
+
+static bool next_piece(void *context, struct weft_save_piece *out)
+{
+    struct source *source = context;
+    struct weft_state_piece piece;
+    if (!weft_exec_state_next(source->exec, &source->cursor, &piece)) return false;
+    *out =
+        (struct weft_save_piece){piece.tensor, piece.state, piece.first, piece.count, piece.values};
+    return true;
+}
+
+static int64_t step_samples(const struct weft_saving *saving)
+{
+    return saving->ranks * saving->train->micro_batch * saving->train->grad_accum;
+}
+
+/* Settings may be changed on purpose; nobody should do it unawares. */
+static void tell_changes(const struct weft_saving *saving)
+{
+    const struct weft_manifest *manifest = saving->checkpoint->manifest;
+    const char *kernels = weft_nn_gemm_name(saving->options->nn);
+    struct weft_text text;
+    weft_text_init(&text);
+    if (weft_manifest_compare(saving->settings, manifest->settings, &text) > 0)
+        weft_log(WEFT_LOG_WARNING, "%s: goes on with other settings of train:\n%s",
+                 saving->checkpoint->path, weft_text_chars(&text));
+    weft_text_finish(&text);
+    if (strcmp(kernels, manifest->kernels) != 0)
+        weft_log(WEFT_LOG_WARNING,
+                 "%s: was computed with %s, and goes on with %s: the same to rounding, not the "
+                 "same bits",
+                 saving->checkpoint->path, manifest->kernels, kernels);
+}
+
+/* Samples are drawn by the number of the step, so another number of them a step draws others. */
+static void tell_batch(const struct weft_saving *saving)
+{
+    const struct weft_progress *progress = &saving->progress;
+    if (progress->samples == progress->step * step_samples(saving)) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s: has read %" PRId64 " samples in %" PRId64 " steps, and goes on with %" PRId64
+             " a step",
+             saving->checkpoint->path, progress->samples, progress->step, step_samples(saving));
+}
+
+static void tell_data(const struct weft_saving *saving, struct weft_hash data)
+{
+    if (weft_hash_equal(saving->progress.data, data)) return;
+    weft_log(WEFT_LOG_WARNING, "%s: was trained on other data than %s, and goes on with these",
+             saving->checkpoint->path, saving->train->data);
+}
+
+static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_hash data,
+                                        struct weft_error *err)
+{
+    const struct weft_train_options *o = saving->options;
+    WEFT_TRY(weft_checkpoint_open(o->resume, &saving->checkpoint, err));
+    WEFT_TRY(weft_checkpoint_matches(saving->checkpoint, saving->layout, err));
+    WEFT_TRY(weft_checkpoint_verify(saving->checkpoint, saving->rank, saving->ranks, err));
+    saving->progress = saving->checkpoint->manifest->progress;
+    saving->steps_done = saving->progress.step;
+    if (saving->rank != 0) return WEFT_OK;
+    tell_changes(saving);
+    tell_batch(saving);
+    tell_data(saving, data);
+    return WEFT_OK;
+}
+
+/* Whether the checkpoint that is resumed lies among those that this run saves. */
+static bool is_own(const struct weft_train_options *o)
+{
+    size_t length = o->checkpoints == NULL ? 0 : strlen(o->checkpoints);
+    return length > 0 && o->resume != NULL && strncmp(o->resume, o->checkpoints, length) == 0 &&
+           o->resume[length] == '/' && strchr(o->resume + length + 1, '/') == NULL;
+}
+
+static enum weft_status open_saver(struct weft_saving *saving, struct weft_error *err)
+{
+    const struct weft_train_options *o = saving->options;
+    bool own = is_own(o);
+    struct weft_saver_options options = {
+        .layout = saving->layout,
+        .comm = o->comm,
+        .sink = &weft_sink_system,
+        .directory = o->checkpoints,
+        .keep = saving->train->checkpoint.keep,
+        .precious = own ? saving->steps_done : -1,
+        .settings = saving->settings,
+        .kernels = weft_nn_gemm_name(o->nn),
+    };
+    if (own) saving->saved_step = saving->steps_done;
+    return weft_saver_create(&options, &saving->saver, err);
+}
+
+static enum weft_status fill(struct weft_saving *saving, const struct weft_data *data,
+                             struct weft_error *err)
+{
+    const struct weft_train_options *o = saving->options;
+    struct weft_hash hash = {0};
+    if (o->checkpoints == NULL && o->resume == NULL) return WEFT_OK;
+    WEFT_TRY(
+        weft_layout_create(o->config->model, weft_config_moments(o->config), &saving->layout, err));
+    WEFT_TRY(weft_manifest_settings(o->config, &saving->pool, &saving->settings, err));
+    if (saving->rank == 0) WEFT_TRY(weft_data_hash(data, &hash, err));
+    if (o->resume != NULL) WEFT_TRY(open_checkpoint(saving, hash, err));
+    saving->progress.data = hash;
+    if (o->checkpoints == NULL) return WEFT_OK;
+    return open_saver(saving, err);
+}
+
+enum weft_status weft_saving_open(const struct weft_train_options *options,
+                                  const struct weft_data *data, struct weft_saving **out,
+                                  struct weft_error *err)
+{
+    struct weft_saving *saving = calloc(1, sizeof *saving);
+    if (saving == NULL) return weft_fail_memory(err, "saving");
+    saving->options = options;
+    saving->train = &options->config->train;
+    saving->rank = weft_comm_rank(options->comm);
+    saving->ranks = weft_comm_ranks(options->comm);
+    saving->progress.loss_scale = 1;
+    saving->saved_step = -1;
+    enum weft_status status = fill(saving, data, err);
+    if (status != WEFT_OK) {
+        weft_saving_close(saving);
+        return status;
+    }
+    *out = saving;
+    return WEFT_OK;
+}
+
+void weft_saving_close(struct weft_saving *saving)
+{
+    if (saving == NULL) return;
+    weft_saver_destroy(saving->saver);
+    weft_checkpoint_close(saving->checkpoint);
+    weft_layout_destroy(saving->layout);
+    weft_pool_finish(&saving->pool);
+    free(saving);
+}
+
+int64_t weft_saving_steps_done(const struct weft_saving *saving)
+{
+    return saving->steps_done;
+}
+
+int64_t weft_saving_saved_step(const struct weft_saving *saving)
+{
+    return saving->saved_step;
+}
+
+enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
+                                   struct weft_error *err)
+{
+    struct weft_state_cursor cursor = {.held = true};
+    struct weft_state_piece piece;
+    if (saving->checkpoint == NULL)
+        return weft_exec_initialise(exec, (uint64_t)saving->train->seed, err);
+    weft_exec_state_clear(exec);
+    while (weft_exec_state_next(exec, &cursor, &piece))
+        WEFT_TRY(weft_checkpoint_read(saving->checkpoint, saving->layout, piece.tensor, piece.state,
+                                      piece.first, piece.count, piece.values, err));
+    weft_checkpoint_close(saving->checkpoint);
+    saving->checkpoint = NULL;
+    return weft_exec_state_filled(exec, err);
+}
+
+static enum weft_status save(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
+                             struct weft_error *err)
+{
+    const struct weft_train_options *o = saving->options;
+    struct source source = {.exec = exec};
+    const struct weft_save_source pieces = {&source, rewind_source, next_piece};
+    int64_t begin_ns = weft_clock_now_ns();
+    WEFT_TRY(weft_exec_settle(exec, err));
+    WEFT_TRY(weft_saver_save(saving->saver, &saving->progress, &pieces, err));
+    saving->saved_step = step;
+    struct weft_save_line line = {.step = step, .directory = o->checkpoints};
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        line.bytes += saving->layout->files[f].bytes;
+    line.ns = weft_clock_now_ns() - begin_ns;
+    return o->on_save == NULL ? WEFT_OK : o->on_save(o->context, &line, err);
+}
+
+enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
+                                   bool last, struct weft_error *err)
+{
+    int64_t every = saving->train->checkpoint.every;
+    bool due = every > 0 && step % every == 0;
+    if (step > saving->progress.step) {
+        saving->progress.updates += step - saving->progress.step;
+        saving->progress.samples += step_samples(saving) * (step - saving->progress.step);
+        saving->progress.tokens = saving->progress.samples * saving->train->seq_len;
+        saving->progress.step = step;
+    }
+    if (last && saving->train->checkpoint.at_end) due = true;
+    if (saving->saver == NULL || !due || saving->saved_step == step) return WEFT_OK;
+    struct weft_error *why = calloc(1, sizeof *why);
+    if (why == NULL) return weft_fail_memory(err, "an error");
+    enum weft_status status = save(saving, exec, step, why);
+    bool goes_on = status == WEFT_E_IO && !saving->train->checkpoint.required;
+    if (goes_on) {
+        if (saving->rank == 0)
+            weft_log(WEFT_LOG_WARNING,
+                     "%s. Training goes on; earlier checkpoints are not touched "
+                     "(train.checkpoint.required ends the run instead)",
+                     why->text);
+    } else if (status != WEFT_OK) {
+        weft_fail(err, status, "%s", why->text);
+    }
+    free(why);
+    return goes_on ? WEFT_OK : status;
+}

@@ -1,0 +1,41 @@
+/* Saving is what the trainer does with checkpoints: when one is due, what goes into it, what a run
+ * begins with, and what happens when a save fails. */
+#ifndef WEFT_RUNTIME_TRAIN_SAVING_H
+#define WEFT_RUNTIME_TRAIN_SAVING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "runtime/exec/exec.h"
+#include "runtime/train/data.h"
+#include "runtime/train/train.h"
+
+struct weft_saving;
+
+/* Reads what `options->resume` names, if anything: manifest, headers, and this rank's share of the
+ * data against their CRCs. Settings in which it differs from the config are warned of by rank 0;
+ * the config's are used. WEFT_E_DATA for what is damaged or of another model. The options and the
+ * data outlive it. */
+WEFT_MUST_USE enum weft_status weft_saving_open(const struct weft_train_options *options,
+                                                const struct weft_data *data,
+                                                struct weft_saving **out, struct weft_error *err);
+void weft_saving_close(struct weft_saving *saving);
+
+/* Steps that are done already: 0, or those of what is resumed. */
+int64_t weft_saving_steps_done(const struct weft_saving *saving);
+
+/* Collective: fills a new executor with what is resumed, or with initial values. */
+WEFT_MUST_USE enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
+                                                 struct weft_error *err);
+
+/* Collective, behind every step. When a checkpoint is due: settles, and saves. `last`: no step
+ * follows. A save that fails is warned of, and training goes on, unless the config requires saves
+ * (WEFT_E_IO). */
+WEFT_MUST_USE enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec *exec,
+                                                 int64_t step, bool last, struct weft_error *err);
+
+/* The last step that was committed; -1 when none was. */
+int64_t weft_saving_saved_step(const struct weft_saving *saving);
+
+#endif

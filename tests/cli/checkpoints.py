@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+"""Saving and resuming: the same bits, other numbers of ranks, damage, faults of the disk, kills."""
+import filecmp
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+
+from configs import tiny
+from tap import Skip, case, main
+
+FILES = ["model.safetensors", "optimizer.safetensors"]
+
+
+def saving(**changes):
+    train = {"train__steps": 8, "train__checkpoint": {"every": 3}, **changes}
+    return tiny(**train)
+
+
+def parameters(weft, run):
+    with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+        return json.load(file)["fingerprint"]
+
+
+def steps(weft, run):
+    return sorted(os.listdir(weft.path(f"{run}/checkpoints")))
+
+
+def same_files(weft, one, other):
+    for name in FILES:
+        assert filecmp.cmp(weft.path(f"{one}/{name}"), weft.path(f"{other}/{name}"),
+                           shallow=False), f"{one}/{name} and {other}/{name} differ"
+
+
+def copy_step(weft, source, target, step):
+    shutil.copytree(weft.path(f"{source}/checkpoints/step-{step}"),
+                    weft.path(f"{target}/checkpoints/step-{step}"))
+
+
+def saved_run(weft, **changes):
+    """A whole run in run/, saved at steps 3, 6 and 8, of which 6 and 8 stay."""
+    config = weft.write("run.json", saving(**changes))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    assert steps(weft, "run") == ["step-6", "step-8"], steps(weft, "run")
+    return config
+
+
+@case
+def resumes_with_the_same_bits_under_another_plan(weft):
+    config = saved_run(weft)
+    for number, planner in enumerate(["all-fsdp", "all-dp", "all-zero1", "all-sdp"]):
+        run = f"again{number}"
+        copy_step(weft, "run", run, 6)
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--planner", planner,
+                    "--set", f"plan.blocks={number + 1}")
+        assert parameters(weft, run) == parameters(weft, "run"), planner
+        same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
+        lines = open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8").readlines()
+        assert [json.loads(line)["step"] for line in lines if "loss" in line] == [7, 8]
+
+
+@case
+def resumes_with_another_number_of_ranks(weft):
+    config = saved_run(weft)
+    before = "run/checkpoints/step-8"
+    for number, ranks in enumerate(["3", "1", "4", "2"]):
+        run = f"moved{number}"
+        weft.expect(0, "train", config, "--run", run, "-q", "-n", ranks, f"--resume={before}")
+        same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
+        before = f"{run}/checkpoints/step-8/"
+        assert parameters(weft, run) == parameters(weft, "run")
+
+
+@case
+def keeps_frozen_and_momentum_state(weft):
+    config = saved_run(weft, model__layers__1__frozen=True,
+                       train__optimizer={"type": "sgd", "lr": 0.01, "momentum": 0.9})
+    copy_step(weft, "run", "again", 6)
+    weft.expect(0, "train", config, "--run", "again", "-q", "--resume")
+    same_files(weft, "again/checkpoints/step-8", "run/checkpoints/step-8")
+
+
+@case
+def says_what_resume_needs(weft):
+    config = weft.write("run.json", saving())
+    weft.expect(66, "train", config, "--run", "run", "--resume", says="no checkpoint to go on from")
+    assert not os.path.exists(weft.path("run")), "something was made"
+    weft.expect(64, "train", config, "--resume", says="--run DIR")
+    weft.expect(64, "train", config, "--run", "run", "--resume=latest", says="--resume=if-any")
+    weft.expect(66, "train", config, "--run", "run", "--resume=./step-3", says="no such checkpoint")
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any")
+    weft.expect(73, "train", config, "--run", "run", says="go on with --resume")
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any")
+    assert steps(weft, "run") == ["step-6", "step-8"]
+    weft.expect(65, "train", config, "--run", "run", "--resume", "--set", "train.steps=7",
+                says="behind train.steps")
+
+
+@case
+def goes_on_beyond_the_first_end(weft):
+    config = saved_run(weft)
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=10",
+                "--set", "train.optimizer.lr=0.002", says=["optimizer.lr: 0.002, was 0.001",
+                                                           "steps: 10, was 8"])
+    assert steps(weft, "run") == ["step-10", "step-9"], steps(weft, "run")
+
+
+@case
+def saves_only_when_asked(weft):
+    config = weft.write("run.json", saving(train__checkpoint={"every": 0, "at_end": False}))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    assert not os.path.exists(weft.path("run/checkpoints"))
+    weft.expect(0, "train", config, "--run", "run", "-q", "--set", "train.checkpoint.at_end=true")
+    assert steps(weft, "run") == ["step-8"]
+
+
+@case
+def a_signal_saves_once(weft):
+    config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 0}))
+    for run, number in (("a", signal.SIGTERM), ("b", signal.SIGUSR1)):
+        process = weft.start("train", config, "--run", run)
+        while "step" not in process.stdout.readline():
+            assert process.poll() is None, process.stderr.read()
+        while not process.stdout.readline().startswith("step   3"):
+            pass
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 75, (process.returncode, err)
+        assert "is saved: go on with --resume" in err, err
+        assert len(steps(weft, run)) == 1
+        done = int(steps(weft, run)[0].removeprefix("step-"))
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--set",
+                    f"train.steps={done + 2}")
+
+
+@case
+def two_runs_on_one_directory(weft):
+    config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 0}))
+    process = weft.start("train", config, "--run", "run")
+    while "step" not in process.stdout.readline():
+        assert process.poll() is None, process.stderr.read()
+    weft.expect(73, "train", config, "--run", "run", says="another run is writing")
+    process.kill()
+    process.communicate(timeout=30)
+    # Its ranks end with it, and the lock with them: the same command goes on without a pause.
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any",
+                "--set", "train.steps=2")
+
+
+# Damage
+
+def refuses(weft, config, says):
+    got, _, err = weft.run("train", config, "--run", "run", "-q", "--resume")
+    assert got == 65, (got, err)
+    for text in says:
+        assert text in err, f"{text!r} is not in {err}"
+
+
+def flip(path, byte, bit):
+    with open(path, "r+b") as file:
+        file.seek(byte)
+        value = file.read(1)[0]
+        file.seek(byte)
+        file.write(bytes([value ^ 1 << bit]))
+
+
+@case
+def damage_is_refused(weft):
+    config = saved_run(weft)
+    step = weft.path("run/checkpoints/step-8")
+    good = weft.path("good")
+    shutil.copytree(step, good)
+    draw = random.Random(3)
+    places = []
+    for name in FILES + ["manifest.json"]:
+        size = os.path.getsize(f"{step}/{name}")
+        places += [(name, draw.randrange(size), draw.randrange(8)) for _ in range(6)]
+    places += [(FILES[0], at, 0) for at in (0, 7, 8, 9, 100, 4095, 4096)]
+    for name, byte, bit in places:
+        flip(f"{step}/{name}", byte, bit)
+        refuses(weft, config, [f"run/checkpoints/step-8/{name}"])
+        flip(f"{step}/{name}", byte, bit)
+    refused_data(weft, config, step)
+    for name in FILES + ["manifest.json"]:
+        os.truncate(f"{step}/{name}", os.path.getsize(f"{step}/{name}") - 1)
+        refuses(weft, config, [f"step-8/{name}"])
+        os.remove(f"{step}/{name}")
+        refuses(weft, config, [f"step-8/{name}"])
+        shutil.copy(f"{good}/{name}", f"{step}/{name}")
+    with open(f"{step}/{FILES[1]}", "ab") as file:
+        file.write(b"\0")
+    refuses(weft, config, [f"step-8/{FILES[1]}"])
+    # The one before it is whole, and is taken when this one is moved away.
+    shutil.rmtree(step)
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume")
+    same_files(weft, "run/checkpoints/step-8", "good")
+
+
+def refused_data(weft, config, step):
+    flip(f"{step}/{FILES[0]}", 5000, 3)
+    refuses(weft, config, ["damaged in chunk 0", "from the header to head.weight"])
+    flip(f"{step}/{FILES[0]}", 5000, 3)
+
+
+@case
+def another_model_is_refused(weft):
+    saved_run(weft)
+    wider = weft.write("wider.json", saving(model__layers__1__repeat=4))
+    refuses(weft, wider, ["is not a checkpoint of this model", "h.3.", "; and more"])
+    other = weft.write("sgd.json", saving(train__optimizer={"type": "sgd", "lr": 0.1}))
+    refuses(weft, other, ["is not a checkpoint of this model and optimizer", ".moment2"])
+    os.rename(weft.path("run/checkpoints/step-8"), weft.path("run/checkpoints/step-9"))
+    refuses(weft, weft.write("run.json", saving(train__steps=9)), ["is of step 8"])
+
+
+@case
+def a_newer_format_is_refused(weft):
+    config = saved_run(weft)
+    path = weft.path("run/checkpoints/step-8/manifest.json")
+    with open(path, encoding="utf-8") as file:
+        text = file.read().replace('"version": 1', '"version": 2')
+    text = text[:text.rindex(',\n  "crc32c"')]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'{text},\n  "crc32c": {crc32c(text.encode())}\n}}\n')
+    refuses(weft, config, ["has format version 2", "newer"])
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+# The disk
+
+def strace(weft, inject, *arguments, paths=(), expected=None):
+    """Runs weft under strace with one injection, on calls that concern one of `paths` if given."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    calls = inject.split(":", 1)[0]
+    command = ["strace", "-f", "-qq", "-o", weft.path("strace.log"), "-e", f"trace={calls}",
+               "-e", f"inject={inject}"]
+    for path in paths:
+        command += ["-P", path, "-P", weft.path(path)]
+    done = subprocess.run(command + [weft.program, *arguments], cwd=weft.directory,
+                          capture_output=True, text=True, timeout=120, check=False)
+    if "strace:" in done.stderr and "ptrace" in done.stderr:
+        raise Skip("strace may not trace here")
+    assert expected is None or done.returncode == expected, (done.returncode, done.stderr)
+    return done
+
+
+def attempts(run, name):
+    """A file of step 3, in the first save and in the one that is tried after a failed sync."""
+    return [f"{run}/checkpoints/step-3.tmp-{attempt}{name}" for attempt in (1, 2)]
+
+
+@case
+def disk_errors_are_warned_of(weft):
+    config = weft.write("run.json", saving())
+    weft.expect(0, "train", config, "--run", "plain", "-q")
+    for number, (inject, name, says) in enumerate([
+            ("pwrite64:error=ENOSPC:when=3", "/model.safetensors", "No space left"),
+            ("pwrite64:error=EIO:when=1", "/manifest.json.tmp", "Input/output error"),
+            ("fsync:error=EIO:when=1+", "/optimizer.safetensors", "Input/output error"),
+            ("fsync:error=EIO:when=1+", "/manifest.json.tmp", "Input/output error"),
+            ("fsync:error=EIO:when=1+", "", "Input/output error"),
+            ("fallocate:error=ENOSPC:when=1", "/model.safetensors", "No space left"),
+            ("openat:error=EMFILE:when=1", "/optimizer.safetensors", "Too many open files"),
+            ("rename:error=EIO:when=1", "/manifest.json.tmp", "Input/output error"),
+            ("rename:error=EIO:when=1", "", "Input/output error"),
+            ("mkdir:error=EROFS:when=1", "", "Read-only")]):
+        run = f"run{number}"
+        done = strace(weft, inject, "train", config, "--run", run, "-q",
+                      paths=attempts(run, name), expected=0)
+        assert says in done.stderr and "Training goes on" in done.stderr, (inject, done.stderr)
+        assert done.stderr.count("weft: ") == 1, done.stderr
+        assert steps(weft, run) == ["step-6", "step-8"], (inject, steps(weft, run))
+        same_files(weft, f"{run}/checkpoints/step-8", "plain/checkpoints/step-8")
+        required = strace(weft, inject, "train", config, "--run", f"{run}r", "-q", "--set",
+                          "train.checkpoint.required=true", paths=attempts(f"{run}r", name),
+                          expected=74)
+        assert "step 3 cannot be saved" in required.stderr, required.stderr
+        assert steps(weft, f"{run}r") == [], steps(weft, f"{run}r")
+
+
+@case
+def one_failed_sync_is_made_good(weft):
+    config = weft.write("run.json", saving())
+    weft.expect(0, "train", config, "--run", "plain", "-q")
+    done = strace(weft, "fsync:error=EIO:when=1", "train", config, "--run", "run", "-q",
+                  paths=attempts("run", "/model.safetensors")[:1], expected=0)
+    assert done.stderr == "", done.stderr
+    with open(weft.path("strace.log"), encoding="utf-8") as file:
+        assert "INJECTED" in file.read()
+    same_files(weft, "run/checkpoints/step-8", "plain/checkpoints/step-8")
+
+
+@case
+def interrupted_calls_are_invisible(weft):
+    config = weft.write("run.json", saving())
+    weft.expect(0, "train", config, "--run", "plain", "-q")
+    for call in ("pwrite64", "fsync", "openat"):
+        done = strace(weft, f"{call}:error=EINTR:when=1+2", "train", config, "--run", call, "-q",
+                      paths=attempts(call, "/model.safetensors"), expected=0)
+        assert done.stderr == "", done.stderr
+        same_files(weft, f"{call}/checkpoints/step-8", "plain/checkpoints/step-8")
+
+
+def kills(weft, config, call, whole, most):
+    """A kill at the call's 1st, 2nd, ... use in any process, until none is left to kill at."""
+    for when in range(1, most):
+        run = f"{call}{when}"
+        copy_step(weft, "whole", run, 3)
+        done = strace(weft, f"{call}:signal=KILL:when={when}", "train", config, "--run", run, "-q",
+                      "--resume")
+        if done.returncode == 0:
+            return when - 1
+        assert done.returncode in (69, -9, 137), (call, when, done.returncode, done.stderr)
+        committed = [name for name in steps(weft, run) if ".tmp-" not in name]
+        assert committed and set(committed) <= {"step-3", "step-6", "step-8"}, committed
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume")
+        assert parameters(weft, run) == whole, (call, when)
+        assert not [name for name in steps(weft, run) if ".tmp-" in name], steps(weft, run)
+        shutil.rmtree(weft.path(run))
+    raise AssertionError(f"{call} is called more than {most} times")
+
+
+@case
+def a_kill_at_every_write_sync_and_rename(weft):
+    config = weft.write("run.json", saving(train__steps=8))
+    weft.expect(0, "train", config, "--run", "whole", "-q", "--set", "train.checkpoint.keep=5")
+    whole = parameters(weft, "whole")
+    counts = {call: kills(weft, config, call, whole, most)
+              for call, most in (("rename", 30), ("fsync", 60))}
+    # There is a write a piece: only some of them, the first and every tenth after it.
+    for when in range(1, 60, 10):
+        run = f"write{when}"
+        copy_step(weft, "whole", run, 3)
+        strace(weft, f"pwrite64:signal=KILL:when={when}", "train", config, "--run", run, "-q",
+               "--resume")
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume")
+        assert parameters(weft, run) == whole
+    assert counts["rename"] >= 4 and counts["fsync"] >= 8, counts
+
+
+main(sys.argv[1])

@@ -10,6 +10,9 @@
 #include "scheduler/infeasible.h"
 #include "scheduler/planners/ahead.h"
 #include "scheduler/planners/bucket.h"
+#include "scheduler/planners/bytescheduler.h"
+#include "scheduler/planners/deepcompile.h"
+#include "scheduler/planners/deepspeed.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/proof.h"
@@ -32,9 +35,15 @@ const struct weft_setting *weft_planner_settings(const struct weft_planner *plan
         const char *planner;
         const struct weft_setting *settings;
     } all[] = {
-        {"ddp", weft_bucket_settings},       {"zero1", weft_bucket_settings},
-        {"fairscale", weft_bucket_settings}, {"fsdp2", weft_ahead_settings},
+        {"ddp", weft_bucket_settings},
+        {"zero1", weft_bucket_settings},
+        {"fairscale", weft_bucket_settings},
+        {"fsdp2", weft_ahead_settings},
         {"fsdp2-mix", weft_ahead_settings},
+        {"deepspeed", weft_deepspeed_settings},
+        {"deepcompile", weft_deepcompile_settings},
+        {"bytescheduler", weft_bytescheduler_settings},
+        {"dear", weft_bucket_settings},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(all[i].planner, planner->name) == 0) return all[i].settings;

@@ -17,7 +17,12 @@
     X(zero2, "zero2", true, "ZeRO 2: reduced at once, gathered all behind the update")             \
     X(fairscale, "fairscale", true, "FairScale FSDP: gathered on demand, reduced in buckets")      \
     X(fsdp2, "fsdp2", true, "PyTorch FSDP2: one unit ahead, one reduction at a time")              \
-    X(fsdp2_mix, "fsdp2-mix", true, "fsdp2, the last units kept after forward while they fit")
+    X(fsdp2_mix, "fsdp2-mix", true, "fsdp2, the last units kept after forward while they fit")     \
+    X(deepspeed, "deepspeed", true, "DeepSpeed ZeRO 3: prefetched by elements, small units whole") \
+    X(deepcompile, "deepcompile", true, "DeepCompile: prefetched by profiled memory, then kept")   \
+    X(bytescheduler, "bytescheduler", true, "ByteScheduler: AllReduces by priority and credit")    \
+    X(mg_wfbp, "mg-wfbp", true, "MG-WFBP: AllReduces merged by a cost line")                       \
+    X(dear, "dear", true, "DeAR: reduced in backward, gathered a group ahead in forward")
 
 #define WEFT_PLANNER_MAP(X)                                                                        \
     X(ilp, "ilp", false, "the fastest plan that fits, with a proven bound")                        \

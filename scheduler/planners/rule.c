@@ -132,6 +132,15 @@ enum weft_status weft_draft_choose_all(struct weft_draft *draft, const enum weft
     return WEFT_OK;
 }
 
+enum weft_status weft_draft_choose_resident(struct weft_draft *draft, int32_t unit,
+                                            struct weft_error *err)
+{
+    static const enum weft_policy trained[] = {WEFT_POLICY_ZERO1, WEFT_POLICY_COUNT};
+    static const enum weft_policy frozen[] = {WEFT_POLICY_DP, WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
+    bool is_frozen = draft->problem->units[unit].update_slot < 0;
+    return weft_draft_choose(draft, unit, is_frozen ? frozen : trained, err);
+}
+
 /* Insertion sorts: a few hundred items that are nearly in order. */
 static void insert(const struct weft_draft *draft, int32_t *items, int32_t n, int32_t item)
 {
@@ -215,18 +224,35 @@ void weft_draft_reduce_at_once(struct weft_draft *draft)
     }
 }
 
-void weft_draft_gather_after_updates(struct weft_draft *draft)
+static bool is_of(const struct weft_draft *draft, const struct weft_item *item, uint32_t policies)
+{
+    return (policies >> draft->out->policies[item->unit] & 1u) != 0;
+}
+
+void weft_draft_gather_after_updates(struct weft_draft *draft, uint32_t policies)
 {
     int32_t updated = 0;
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
-        if (item->gather == 0 && item->first > updated) updated = item->first;
+        if (is_of(draft, item, policies) && item->first > updated) updated = item->first;
     }
     /* The channel is in order, so what is used first stands last. */
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
-        weft_draft_gather_all(draft, draft->gathers[i], item->gather == 0 ? updated : item->last);
+        if (is_of(draft, item, policies)) weft_draft_gather_all(draft, draft->gathers[i], updated);
     }
+}
+
+int32_t weft_draft_release(const struct weft_draft *draft, const struct weft_item *item)
+{
+    const struct weft_problem_unit *unit = &draft->problem->units[item->unit];
+    enum weft_policy policy = draft->out->policies[item->unit];
+    for (int32_t i = 0; i < unit->n_holds[policy]; i++) {
+        const struct weft_hold *hold = &unit->holds[policy][i];
+        bool holds = hold->first <= item->last + 1 && item->last + 1 <= hold->last;
+        if (hold->category == WEFT_CATEGORY_GATHERED_PARAMETERS && holds) return hold->last;
+    }
+    return draft->problem->n_slots - 1;
 }
 
 /* The first slot of the forward or backward that this slot is in. */

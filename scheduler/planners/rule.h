@@ -46,6 +46,9 @@ WEFT_MUST_USE enum weft_status weft_draft_choose(struct weft_draft *draft, int32
 WEFT_MUST_USE enum weft_status weft_draft_choose_all(struct weft_draft *draft,
                                                      const enum weft_policy *policies,
                                                      struct weft_error *err);
+/* zero1; a frozen unit has no state to shard and is dp, or sdp. */
+WEFT_MUST_USE enum weft_status weft_draft_choose_resident(struct weft_draft *draft, int32_t unit,
+                                                          struct weft_error *err);
 /* fsdp, or sdp for a unit that fsdp would never release. */
 extern const enum weft_policy weft_draft_sharded[];
 
@@ -65,14 +68,18 @@ void weft_draft_reduce_all(struct weft_draft *draft, int32_t item, int32_t launc
 
 /* Every reduction when its gradient is ready, not waited for. */
 void weft_draft_reduce_at_once(struct weft_draft *draft);
-/* Gathers behind the last update, none used before all are complete. */
-void weft_draft_gather_after_updates(struct weft_draft *draft);
+/* Gathers of units with one of these policies (bit p) behind the last update of such a unit, none
+ * used before all are complete. They gather once a step. */
+void weft_draft_gather_after_updates(struct weft_draft *draft, uint32_t policies);
 
 const struct weft_item *weft_draft_item(const struct weft_draft *draft, int32_t item);
 /* The `depth`-th use before the one in this slot, or the first of its forward or backward when
  * there are not so many; in backward none is before the first backward slot. -1 when it is the
  * first. */
 int32_t weft_draft_use_before(const struct weft_draft *draft, int32_t slot, int32_t depth);
+/* The last slot that reads what this gather brings. */
+int32_t weft_draft_release(const struct weft_draft *draft, const struct weft_item *item);
+
 /* Elements of one block. */
 int64_t weft_draft_block_elements(const struct weft_draft *draft, int32_t item);
 

@@ -3,17 +3,6 @@
 #include "scheduler/planners/bucket.h"
 #include "scheduler/planners/planners.h"
 
-static enum weft_status choose(struct weft_draft *draft, struct weft_error *err)
-{
-    static const enum weft_policy trained[] = {WEFT_POLICY_ZERO1, WEFT_POLICY_COUNT};
-    static const enum weft_policy frozen[] = {WEFT_POLICY_DP, WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
-    for (int32_t u = 0; u < draft->problem->n_units; u++) {
-        bool is_frozen = draft->problem->units[u].update_slot < 0;
-        WEFT_TRY(weft_draft_choose(draft, u, is_frozen ? frozen : trained, err));
-    }
-    return WEFT_OK;
-}
-
 enum weft_status weft_planner_zero1(const struct weft_problem *problem, int64_t limit_bytes,
                                     const struct weft_schedule_options *options,
                                     struct weft_candidate *out, struct weft_outcome *outcome,
@@ -24,9 +13,10 @@ enum weft_status weft_planner_zero1(const struct weft_problem *problem, int64_t 
     enum weft_status status;
     (void)outcome;
     WEFT_TRY_GOTO(done, weft_draft_init(&draft, "zero1", problem, out, err));
-    WEFT_TRY_GOTO(done, choose(&draft, err));
+    for (int32_t u = 0; u < problem->n_units; u++)
+        WEFT_TRY_GOTO(done, weft_draft_choose_resident(&draft, u, err));
     weft_draft_take(&draft);
-    weft_draft_gather_after_updates(&draft);
+    weft_draft_gather_after_updates(&draft, UINT32_MAX);
     weft_bucket_reduce(&draft, &rule);
     WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
 done:

@@ -16,7 +16,7 @@ enum weft_status weft_planner_zero2(const struct weft_problem *problem, int64_t 
     WEFT_TRY_GOTO(done, weft_draft_init(&draft, "zero2", problem, out, err));
     WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, policies, err));
     weft_draft_take(&draft);
-    weft_draft_gather_after_updates(&draft);
+    weft_draft_gather_after_updates(&draft, UINT32_MAX);
     weft_draft_reduce_at_once(&draft);
     WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
 done:

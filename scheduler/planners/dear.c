@@ -1,0 +1,83 @@
+/* DeAR: a gradient's AllReduce is cut in two. Its ReduceScatter goes in backward; behind a barrier
+ * its AllGather (here of the updated parameters: as many bytes) goes one group of layers ahead in
+ * the next forward. */
+#include "scheduler/planners/bucket.h"
+#include "scheduler/planners/planners.h"
+
+/* Groups of neighbouring units: by unit, and of each group the slot that enters it. */
+struct groups {
+    struct weft_draft *draft;
+    int32_t *of, *entered;
+    int32_t n;
+};
+
+/* In forward order; a group ends before what would make it reach `most_bytes`. */
+static void group(struct groups *groups, int64_t most_bytes)
+{
+    struct weft_draft *draft = groups->draft;
+    int64_t held = 0;
+    for (int32_t i = 0; i < draft->n_gathers; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
+        int64_t bytes = item->n_blocks * item->block_bytes;
+        if (item->gather > 0) continue;
+        if (groups->n == 0 || (held > 0 && held + bytes >= most_bytes)) {
+            groups->entered[groups->n++] = item->last + 1;
+            held = 0;
+        }
+        held += bytes;
+        groups->of[item->unit] = groups->n - 1;
+    }
+}
+
+static void gather(struct groups *groups)
+{
+    struct weft_draft *draft = groups->draft;
+    for (int32_t i = 0; i < draft->n_gathers; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
+        int32_t own = groups->of[item->unit];
+        /* The first group's at once: 0 is moved up to behind its own update. */
+        weft_draft_gather_all(draft, draft->gathers[i], own > 0 ? groups->entered[own - 1] : 0);
+    }
+}
+
+/* A group's gradients are reduced together, when the last of them is ready. */
+static void reduce(struct groups *groups)
+{
+    struct weft_draft *draft = groups->draft;
+    for (int32_t i = 0; i < draft->n_reductions; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->reductions[i]);
+        int32_t launch = item->first;
+        for (int32_t j = 0; j < draft->n_reductions; j++) {
+            const struct weft_item *other = weft_draft_item(draft, draft->reductions[j]);
+            if (groups->of[other->unit] == groups->of[item->unit] && other->first > launch &&
+                draft->micro[other->first - 1] == draft->micro[item->first - 1])
+                launch = other->first;
+        }
+        weft_draft_reduce_all(draft, draft->reductions[i], launch, WEFT_DRAFT_NOT_WAITED_FOR);
+    }
+}
+
+enum weft_status weft_planner_dear(const struct weft_problem *problem, int64_t limit_bytes,
+                                   const struct weft_schedule_options *options,
+                                   struct weft_candidate *out, struct weft_outcome *outcome,
+                                   struct weft_error *err)
+{
+    struct weft_draft draft;
+    struct groups groups = {.draft = &draft};
+    enum weft_status status;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "dear", problem, out, err));
+    for (int32_t u = 0; u < problem->n_units; u++)
+        WEFT_TRY_GOTO(done, weft_draft_choose_resident(&draft, u, err));
+    groups.of = weft_pool_array(&draft.pool, (size_t)problem->n_units, sizeof *groups.of);
+    groups.entered = weft_pool_array(&draft.pool, (size_t)problem->n_units, sizeof *groups.of);
+    if (!groups.of || !groups.entered) WEFT_TRY_GOTO(done, weft_fail_memory(err, "groups"));
+    weft_draft_take(&draft);
+    group(&groups, weft_draft_values(options, weft_bucket_settings)[0]);
+    gather(&groups);
+    reduce(&groups);
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+done:
+    weft_draft_finish(&draft);
+    return status;
+}

@@ -1,0 +1,226 @@
+/* DeepCompile over ZeRO 3: in forward and in backward, from the last slot to the first, gathers are
+ * moved ahead of their uses as far as a profile of the memory allows; then what is left of memory
+ * keeps units gathered between forward and backward. */
+#include "scheduler/planners/deepcompile.h"
+
+#include <string.h>
+
+#include "scheduler/planners/planners.h"
+#include "scheduler/planners/rule.h"
+
+const struct weft_setting weft_deepcompile_settings[] = {
+    {"published", {90, 1, 1}},
+    {"prefetch", {90, 1, 0}},
+    {"unshard", {90, 0, 1}},
+    {"100%", {100, 1, 1}},
+    {"100%-prefetch", {100, 1, 0}},
+    {"100%-unshard", {100, 0, 1}},
+    {NULL, {0}},
+};
+
+static const int64_t MOST_HELD_BYTES = 4000000000, MOST_FUSED_BYTES = 1000000000;
+
+struct run {
+    struct weft_draft *draft;
+    int64_t budget_bytes;
+    struct weft_draft_line line;
+    int64_t *profile; /* [n_slots]: rows with every gather on demand */
+    /* Gathers that are being moved ahead, those of the latest use first; neighbours of one group
+     * are launched together. */
+    int32_t *held, *group;
+    int32_t first_held, n_held, n_groups;
+    int64_t held_bytes, group_bytes; /* of all held, of the newest group */
+    int32_t *slots;                  /* by item: where a gather is launched */
+    int32_t *units;                  /* in the order in which they are kept */
+};
+
+static int64_t bytes_of(const struct run *run, int32_t index)
+{
+    const struct weft_item *item = weft_draft_item(run->draft, index);
+    return item->n_blocks * item->block_bytes;
+}
+
+static double predicted_ns(const struct run *run, int64_t bytes)
+{
+    return bytes > 0 ? run->line.fixed_ns + run->line.ns_per_byte * (double)bytes : 0;
+}
+
+/* Into the newest group, when together they are not much slower than the slower alone. */
+static void hold(struct run *run, int32_t item)
+{
+    int64_t bytes = bytes_of(run, item), together = run->group_bytes + bytes;
+    double apart_ns = predicted_ns(run, run->group_bytes), own_ns = predicted_ns(run, bytes);
+    if (own_ns > apart_ns) apart_ns = own_ns;
+    bool open = run->first_held < run->n_held && run->group[run->n_held - 1] == run->n_groups;
+    bool fuses = apart_ns * 1.2 > predicted_ns(run, together) && together < MOST_FUSED_BYTES;
+    if (!open || !fuses) {
+        run->n_groups++;
+        run->group_bytes = 0;
+    }
+    run->held[run->n_held] = item;
+    run->group[run->n_held++] = run->n_groups;
+    run->group_bytes += bytes;
+    run->held_bytes += bytes;
+}
+
+/* The oldest group is launched in `slot`. */
+static void launch_group(struct run *run, int32_t slot)
+{
+    int32_t group = run->group[run->first_held];
+    while (run->first_held < run->n_held && run->group[run->first_held] == group) {
+        int32_t item = run->held[run->first_held++];
+        run->slots[item] = slot;
+        run->held_bytes -= bytes_of(run, item);
+    }
+    if (run->first_held == run->n_held) run->group_bytes = 0;
+}
+
+/* From the last slot of one forward or backward to its first. Across a slot may be held what fits
+ * beside its profile. */
+static void move_ahead(struct run *run, int32_t first, int32_t last)
+{
+    const struct weft_draft *draft = run->draft;
+    run->first_held = run->n_held = run->n_groups = 0;
+    run->held_bytes = run->group_bytes = 0;
+    for (int32_t s = last; s >= first; s--) {
+        while (run->first_held < run->n_held &&
+               (run->profile[s] + run->held_bytes > run->budget_bytes ||
+                run->held_bytes > MOST_HELD_BYTES))
+            launch_group(run, s + 1);
+        for (int32_t i = draft->n_gathers - 1; i >= 0; i--)
+            if (weft_draft_item(draft, draft->gathers[i])->last + 1 == s)
+                hold(run, draft->gathers[i]);
+    }
+    while (run->first_held < run->n_held)
+        launch_group(run, first);
+}
+
+static void move_all_ahead(struct run *run)
+{
+    const struct weft_problem *problem = run->draft->problem;
+    for (int32_t s = 0, end; s < problem->n_slots; s = end) {
+        enum weft_slot_kind kind = problem->slots[s].kind;
+        end = s + 1;
+        if (kind != WEFT_SLOT_FORWARD && kind != WEFT_SLOT_BACKWARD) continue;
+        while (end < problem->n_slots && problem->slots[end].kind == kind &&
+               run->draft->micro[end] == run->draft->micro[s])
+            end++;
+        move_ahead(run, s, end - 1);
+    }
+}
+
+/* Places what was moved ahead where it may be, all else on demand. */
+static void place(struct run *run)
+{
+    struct weft_draft *draft = run->draft;
+    for (int32_t i = 0; i < draft->n_gathers; i++)
+        weft_draft_gather_all(draft, draft->gathers[i], run->slots[draft->gathers[i]]);
+    weft_draft_reduce_at_once(draft);
+}
+
+static void schedule(struct run *run, bool prefetches)
+{
+    struct weft_draft *draft = run->draft;
+    weft_draft_take(draft);
+    for (int32_t i = 0; i < draft->n_gathers; i++)
+        run->slots[draft->gathers[i]] = weft_draft_item(draft, draft->gathers[i])->last + 1;
+    place(run);
+    if (!prefetches) return;
+    (void)weft_draft_peak(draft, NULL);
+    memcpy(run->profile, draft->rows, (size_t)draft->problem->n_slots * sizeof *run->profile);
+    move_all_ahead(run);
+    weft_draft_take(draft);
+    place(run);
+}
+
+/* Time of all gathers of a unit, and the bytes of one. */
+static void gather_cost(const struct weft_draft *draft, int32_t unit, double *ns, double *bytes)
+{
+    *ns = *bytes = 0;
+    for (int32_t i = 0; i < draft->n_gathers; i++) {
+        const struct weft_problem_item *item = &draft->problem->items[draft->gathers[i]];
+        if (item->item.unit != unit) continue;
+        *ns += (double)item->item.n_blocks * (double)item->block_ns;
+        *bytes = (double)item->item.n_blocks * (double)item->item.block_bytes;
+    }
+}
+
+/* Sharded units, most time a byte first; equal ones in order. */
+static int32_t sort_units(struct run *run)
+{
+    const struct weft_draft *draft = run->draft;
+    int32_t n = 0;
+    for (int32_t u = 0; u < draft->problem->n_units; u++) {
+        double ns, bytes, other_ns, other_bytes;
+        int32_t at = n;
+        if (draft->out->policies[u] != WEFT_POLICY_FSDP) continue;
+        gather_cost(draft, u, &ns, &bytes);
+        for (; at > 0; at--) {
+            gather_cost(draft, run->units[at - 1], &other_ns, &other_bytes);
+            if (other_ns * bytes >= ns * other_bytes) break;
+            run->units[at] = run->units[at - 1];
+        }
+        run->units[at] = u;
+        n++;
+    }
+    return n;
+}
+
+/* In that order until the first that does not fit. What was moved ahead stays where it is. */
+static enum weft_status keep(struct run *run, struct weft_error *err)
+{
+    static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
+    struct weft_draft *draft = run->draft;
+    int64_t room = run->budget_bytes - weft_draft_peak(draft, NULL);
+    int32_t n = sort_units(run);
+    for (int32_t i = 0; i < n; i++) {
+        double ns, bytes;
+        gather_cost(draft, run->units[i], &ns, &bytes);
+        if (bytes > (double)room) break;
+        room -= (int64_t)bytes;
+        WEFT_TRY(weft_draft_choose(draft, run->units[i], kept, err));
+    }
+    weft_draft_take(draft);
+    place(run);
+    return WEFT_OK;
+}
+
+static enum weft_status prepare(struct run *run, int64_t limit_bytes, int64_t percent,
+                                struct weft_error *err)
+{
+    const struct weft_problem *problem = run->draft->problem;
+    struct weft_pool *pool = &run->draft->pool;
+    size_t n_items = (size_t)problem->n_items;
+    run->profile = weft_pool_array(pool, (size_t)problem->n_slots, sizeof *run->profile);
+    run->held = weft_pool_array(pool, n_items, sizeof *run->held);
+    run->group = weft_pool_array(pool, n_items, sizeof *run->group);
+    run->slots = weft_pool_array(pool, n_items, sizeof *run->slots);
+    run->units = weft_pool_array(pool, (size_t)problem->n_units, sizeof *run->units);
+    if (!run->profile || !run->held || !run->group || !run->slots || !run->units)
+        return weft_fail_memory(err, "a profile");
+    run->line = weft_draft_line_of(problem, WEFT_ALL_GATHER);
+    /* Without a limit there is no share of it. */
+    run->budget_bytes = limit_bytes < INT64_MAX / 100 ? limit_bytes * percent / 100 : INT64_MAX / 2;
+    return WEFT_OK;
+}
+
+enum weft_status weft_planner_deepcompile(const struct weft_problem *problem, int64_t limit_bytes,
+                                          const struct weft_schedule_options *options,
+                                          struct weft_candidate *out, struct weft_outcome *outcome,
+                                          struct weft_error *err)
+{
+    struct weft_draft draft;
+    struct run run = {.draft = &draft};
+    const int64_t *values = weft_draft_values(options, weft_deepcompile_settings);
+    enum weft_status status;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "deepcompile", problem, out, err));
+    WEFT_TRY_GOTO(done, prepare(&run, limit_bytes, values[0], err));
+    WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, weft_draft_sharded, err));
+    schedule(&run, values[1] != 0);
+    if (values[2] != 0) WEFT_TRY_GOTO(done, keep(&run, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+done:
+    weft_draft_finish(&draft);
+    return status;
+}

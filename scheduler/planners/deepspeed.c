@@ -1,0 +1,175 @@
+/* DeepSpeed's ZeRO 3: on entering a layer what is missing is gathered and waited for, then what
+ * comes next is prefetched, by elements. What is used again soon is kept, small units stay whole.
+ */
+#include "scheduler/planners/deepspeed.h"
+
+#include <stdlib.h>
+
+#include "scheduler/planners/bucket.h"
+#include "scheduler/planners/planners.h"
+
+enum { PERSISTENT_ELEMENTS = 100000, BUCKET_ELEMENTS = 500000000 };
+
+const struct weft_setting weft_deepspeed_settings[] = {
+    {"published", {50000000, 1000000000, 1000000000}},
+    {"no-reuse", {50000000, 1000000000, 0}},
+    {"prefetch-5e8", {500000000, 1000000000, 1000000000}},
+    {"prefetch-5e8-no-reuse", {500000000, 1000000000, 0}},
+    {"prefetch-1e7-no-reuse", {10000000, 1000000000, 0}},
+    {NULL, {0}},
+};
+
+/* A slot that enters a layer which reads the unit. */
+struct use {
+    int32_t slot, unit;
+};
+
+struct run {
+    struct weft_draft *draft;
+    const int64_t *values;
+    struct use *uses;
+    int32_t n_uses;
+    int32_t *left; /* by position in the list of gathers: blocks not yet launched */
+};
+
+static int64_t elements_of(const struct run *run, int32_t unit)
+{
+    return run->draft->problem->units[unit].elements;
+}
+
+static int compare_uses(const void *a, const void *b)
+{
+    const struct use *x = a, *y = b;
+    if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+    return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+/* Each use once: by fsdp's gathers, for a unit that has none by sdp's. */
+static void trace(struct run *run)
+{
+    const struct weft_problem *problem = run->draft->problem;
+    for (int pass = 0; pass < 2; pass++) {
+        int32_t n = run->n_uses;
+        for (int32_t i = 0; i < problem->n_items; i++) {
+            const struct weft_item *item = &problem->items[i].item;
+            enum weft_policy policy = pass == 0 ? WEFT_POLICY_FSDP : WEFT_POLICY_SDP;
+            bool counts = item->kind == WEFT_ALL_GATHER && (item->policies >> policy & 1u);
+            for (int32_t k = 0; counts && pass == 1 && k < n; k++)
+                counts = run->uses[k].unit != item->unit;
+            if (counts) run->uses[run->n_uses++] = (struct use){item->last + 1, item->unit};
+        }
+    }
+    qsort(run->uses, (size_t)run->n_uses, sizeof *run->uses, compare_uses);
+}
+
+/* True when, after each use of its micro-step but the last, the next one is near: fewer elements
+ * than the distance of reuse lie between. */
+static bool is_kept(const struct run *run, int32_t unit)
+{
+    int64_t between = -1; /* none yet */
+    int32_t micro = 0;
+    for (int32_t i = 0; i < run->n_uses; i++) {
+        const struct use *use = &run->uses[i];
+        if (use->unit != unit) {
+            if (between >= 0) between += elements_of(run, use->unit);
+            continue;
+        }
+        bool again = between >= 0 && run->draft->micro[use->slot] == micro;
+        if (again && between >= run->values[2]) return false;
+        between = 0;
+        micro = run->draft->micro[use->slot];
+    }
+    return true;
+}
+
+static enum weft_status choose(struct run *run, struct weft_error *err)
+{
+    static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
+    for (int32_t u = 0; u < run->draft->problem->n_units; u++) {
+        if (elements_of(run, u) < PERSISTENT_ELEMENTS) {
+            WEFT_TRY(weft_draft_choose_resident(run->draft, u, err));
+        } else {
+            WEFT_TRY(
+                weft_draft_choose(run->draft, u, is_kept(run, u) ? kept : weft_draft_sharded, err));
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Elements gathered that slot `slot` or a later one still reads. */
+static int64_t live_elements(const struct run *run, int32_t slot)
+{
+    int64_t live = 0;
+    for (int32_t i = 0; i < run->draft->n_gathers; i++) {
+        int32_t index = run->draft->gathers[i];
+        const struct weft_item *item = weft_draft_item(run->draft, index);
+        if (weft_draft_release(run->draft, item) < slot) continue;
+        live += (item->n_blocks - run->left[i]) * weft_draft_block_elements(run->draft, index);
+    }
+    return live;
+}
+
+/* Blocks in order of use, until the prefetch is full; what is still in use is passed over. */
+static void prefetch(struct run *run, int32_t slot)
+{
+    int64_t room = run->values[1] - live_elements(run, slot);
+    if (room > run->values[0]) room = run->values[0];
+    for (int32_t i = 0; i < run->draft->n_gathers; i++) {
+        int32_t index = run->draft->gathers[i];
+        const struct weft_item *item = weft_draft_item(run->draft, index);
+        if (item->last + 1 <= slot || item->first > slot) continue;
+        if (run->draft->micro[item->last + 1] != run->draft->micro[slot]) continue;
+        for (; run->left[i] > 0 && room > 0; run->left[i]--) {
+            weft_draft_gather(run->draft, index, slot, 1);
+            room -= weft_draft_block_elements(run->draft, index);
+        }
+    }
+}
+
+static void walk(struct run *run)
+{
+    struct weft_draft *draft = run->draft;
+    for (int32_t i = 0; i < draft->n_gathers; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
+        bool small = draft->out->policies[item->unit] == WEFT_POLICY_ZERO1;
+        run->left[i] = small ? 0 : item->n_blocks;
+    }
+    for (int32_t k = 0; k < draft->n_uses; k++) {
+        int32_t slot = draft->uses[k];
+        for (int32_t i = 0; i < draft->n_gathers; i++) {
+            const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
+            if (item->last + 1 != slot || run->left[i] == 0) continue;
+            weft_draft_gather(draft, draft->gathers[i], slot, run->left[i]);
+            run->left[i] = 0;
+        }
+        prefetch(run, slot);
+    }
+}
+
+enum weft_status weft_planner_deepspeed(const struct weft_problem *problem, int64_t limit_bytes,
+                                        const struct weft_schedule_options *options,
+                                        struct weft_candidate *out, struct weft_outcome *outcome,
+                                        struct weft_error *err)
+{
+    static const struct weft_bucket_rule bucket = {
+        .size = BUCKET_ELEMENTS, .in_elements = true, .before_overflow = true};
+    struct weft_draft draft;
+    struct run run = {.draft = &draft,
+                      .values = weft_draft_values(options, weft_deepspeed_settings)};
+    enum weft_status status;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "deepspeed", problem, out, err));
+    run.uses = weft_pool_array(&draft.pool, (size_t)problem->n_items, sizeof *run.uses);
+    run.left = weft_pool_array(&draft.pool, (size_t)problem->n_items, sizeof *run.left);
+    if (!run.uses || !run.left) WEFT_TRY_GOTO(done, weft_fail_memory(err, "uses"));
+    trace(&run);
+    WEFT_TRY_GOTO(done, choose(&run, err));
+    weft_draft_take(&draft);
+    weft_draft_gather_after_updates(&draft, 1u << WEFT_POLICY_ZERO1);
+    walk(&run);
+    weft_bucket_reduce(&draft, &bucket);
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+done:
+    weft_draft_finish(&draft);
+    return status;
+}

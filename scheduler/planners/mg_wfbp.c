@@ -1,0 +1,98 @@
+/* MG-WFBP: AllReduces of neighbouring layers are merged where that costs less than it saves, by the
+ * line a + b * bytes through their times. */
+#include "scheduler/planners/planners.h"
+#include "scheduler/planners/rule.h"
+
+/* A layer's gradient, in the order in which they get ready. */
+struct gradient {
+    double ready_ns, start_ns, reduce_ns; /* when and for how long its AllReduce would run */
+    double bytes;                         /* with those that were merged into it */
+    bool merged;                          /* into the next */
+};
+
+/* Compute alone: when each slot starts. */
+static double start_of(const struct weft_draft *draft, int32_t slot)
+{
+    const struct weft_problem *problem = draft->problem;
+    double ns = 0;
+    for (int32_t s = 0; s < slot; s++) {
+        struct weft_slot at = problem->slots[s];
+        ns += at.kind == WEFT_SLOT_UPDATE
+                  ? (double)problem->units[at.index].update_ns[draft->out->policies[at.index]]
+                  : (double)problem->slot_ns[s];
+    }
+    return ns;
+}
+
+/* From gradient `from` on. */
+static void time_reductions(struct gradient *gradients, int32_t n, int32_t from)
+{
+    for (int32_t i = from; i < n; i++) {
+        double free_ns = i == 0 ? 0 : gradients[i - 1].start_ns + gradients[i - 1].reduce_ns;
+        gradients[i].start_ns = free_ns > gradients[i].ready_ns ? free_ns : gradients[i].ready_ns;
+    }
+}
+
+/* True when the next gradient is ready before this one's AllReduce ends, and either that has not
+ * started by then or waiting for it costs less than the fixed part of an AllReduce. */
+static bool merges(const struct gradient *at, double fixed_ns)
+{
+    double next_ns = at[1].ready_ns;
+    if (next_ns >= at->start_ns + at->reduce_ns) return false;
+    return at->start_ns > next_ns || next_ns - at->start_ns < fixed_ns;
+}
+
+static void merge(const struct weft_draft *draft, struct gradient *gradients)
+{
+    struct weft_draft_line line = weft_draft_line_of(draft->problem, WEFT_ALL_REDUCE);
+    int32_t n = draft->n_reductions;
+    for (int32_t i = 0; i < n; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->reductions[i]);
+        gradients[i].ready_ns = start_of(draft, item->first);
+        gradients[i].bytes = (double)item->n_blocks * (double)item->block_bytes;
+        gradients[i].reduce_ns = line.fixed_ns + line.ns_per_byte * gradients[i].bytes;
+    }
+    time_reductions(gradients, n, 0);
+    for (int32_t i = 0; i + 1 < n; i++) {
+        const struct weft_item *item = weft_draft_item(draft, draft->reductions[i]);
+        const struct weft_item *next = weft_draft_item(draft, draft->reductions[i + 1]);
+        bool together = draft->micro[item->first - 1] == draft->micro[next->first - 1];
+        if (!together || !merges(&gradients[i], line.fixed_ns)) continue;
+        gradients[i].merged = true;
+        gradients[i].reduce_ns = 0;
+        gradients[i + 1].bytes += gradients[i].bytes;
+        gradients[i + 1].reduce_ns = line.fixed_ns + line.ns_per_byte * gradients[i + 1].bytes;
+        time_reductions(gradients, n, i);
+    }
+}
+
+enum weft_status weft_planner_mg_wfbp(const struct weft_problem *problem, int64_t limit_bytes,
+                                      const struct weft_schedule_options *options,
+                                      struct weft_candidate *out, struct weft_outcome *outcome,
+                                      struct weft_error *err)
+{
+    static const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_COUNT};
+    struct weft_draft draft;
+    enum weft_status status;
+    (void)options;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "mg-wfbp", problem, out, err));
+    WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, policies, err));
+    weft_draft_take(&draft);
+    struct gradient *gradients =
+        weft_pool_array(&draft.pool, (size_t)draft.n_reductions, sizeof *gradients);
+    if (!gradients) WEFT_TRY_GOTO(done, weft_fail_memory(err, "gradients"));
+    merge(&draft, gradients);
+    for (int32_t i = 0; i < draft.n_reductions; i++) {
+        int32_t last = i;
+        while (gradients[last].merged)
+            last++;
+        weft_draft_reduce_all(&draft, draft.reductions[i],
+                              weft_draft_item(&draft, draft.reductions[last])->first,
+                              WEFT_DRAFT_NOT_WAITED_FOR);
+    }
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+done:
+    weft_draft_finish(&draft);
+    return status;
+}

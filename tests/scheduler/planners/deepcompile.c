@@ -1,0 +1,65 @@
+#include <criterion/criterion.h>
+
+#include "../chain.h"
+
+/* Units of 1000: moments and slices 6000. Gathered on demand, with reductions at once: 7000 in F0
+ * to F3; B3 8000 (unit, gradient), B2 9500 (and a slice 500, a gradient in flight 1000), B1 10000,
+ * B0 10500. */
+static const struct chain chain = {.n_layers = 4,
+                                   .n_blocks = {1, 1, 1, 1},
+                                   .block_bytes = {1000, 1000, 1000, 1000},
+                                   .gather_ns = {10, 10, 10, 10}};
+
+/* 0.9 * 12300 = 11070. Forward: up to three units beside 7000: all are launched in F0. Backward,
+ * from its end: unit 0 beside B1 makes 11000; with unit 1 beside B2 11500: unit 0, the oldest, is
+ * launched in B1; 1 and 2 beside B3 make 10000: launched there. That leaves 70 to keep units. What
+ * the limit leaves beside 11000 in B1 and 10500 in B0 is for reductions: 3 may last until B1's end,
+ * 2 and 1 until drain. */
+Test(deepcompile, moves_gathers_ahead_while_a_profile_allows)
+{
+    struct weft_problem *problem = chain_problem(&chain);
+    struct chain_plan plan = chain_plan(problem, "deepcompile", 12300);
+    cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
+    cr_assert_str_eq(plan.policies, "fsdp fsdp fsdp sdp");
+    cr_assert_str_eq(plan.moves, "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 g1@B3 r3@B2>B1 r2@B1>drain g0@B1 "
+                                 "r1@B0>drain r0@drain>drain");
+    weft_problem_destroy(problem);
+}
+
+/* 0.9 * 14000 = 12600: in backward all are launched in B3, the most is 11500 in B2. That leaves
+ * 1100: unit 0 is kept, of equal time a byte the first. */
+Test(deepcompile, keeps_units_with_what_is_left)
+{
+    struct weft_problem *problem = chain_problem(&chain);
+    struct chain_plan plan = chain_plan(problem, "deepcompile", 14000);
+    cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
+    cr_assert_str_eq(plan.policies, "sdp fsdp fsdp sdp");
+    weft_problem_destroy(problem);
+}
+
+/* Alone, keeping has 12600 - 10500 = 2100: units 0 and 1. Unit 1's gathers are slower: it is first.
+ */
+Test(deepcompile, keeps_the_slowest_a_byte_first)
+{
+    struct chain other = chain;
+    other.gather_ns[1] = 11;
+    struct weft_problem *problem = chain_problem(&other);
+    cr_assert_str_eq(chain_plan(problem, "deepcompile:unshard", 14000).policies,
+                     "sdp sdp fsdp sdp");
+    cr_assert_str_eq(chain_plan(problem, "deepcompile:unshard", 13000).policies,
+                     "fsdp sdp fsdp sdp");
+    weft_problem_destroy(problem);
+}
+
+/* Gathers of t = 9 + 0.001 s: two together take 11, less than 1.2 * 10, so 0 and 1 are one group.
+ * When 0 must go, as above, 1 goes with it, and is on demand. */
+Test(deepcompile, launches_a_group_together)
+{
+    struct chain other = chain;
+    other.agree_ns = 9;
+    struct weft_problem *problem = chain_problem(&other);
+    struct chain_plan plan = chain_plan(problem, "deepcompile:prefetch", 12300);
+    cr_assert_str_eq(plan.moves, "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 r3@B2>B1 r2@B1>drain g1@B1! g0@B1 "
+                                 "r1@B0>drain r0@drain>drain");
+    weft_problem_destroy(problem);
+}

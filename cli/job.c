@@ -19,8 +19,9 @@ static enum weft_status make_files(int fds[N_FILES], struct weft_error *err)
     for (int i = 0; i < N_FILES; i++) {
         fds[i] = memfd_create(file_names[i], 0);
         if (fds[i] < 0)
-            return weft_fail(err, WEFT_E_SYSTEM, "a memory file for the ranks cannot be made: %s",
-                             strerror(errno));
+            return weft_fail(err, WEFT_E_SYSTEM, "a memory file for the ranks cannot be made: %s%s",
+                             strerror(errno),
+                             errno == EMFILE ? ". Raise the limit of open files (ulimit -n)" : "");
     }
     return WEFT_OK;
 }
@@ -108,6 +109,8 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
         .environment = entries,
         .n_environment = N_FILES,
         .threads = job->config->cluster.threads,
+        /* A step and a checkpoint may take long; ranks that hang end by themselves. */
+        .stop_grace_ns = job->config->cluster.timeout_ns,
     };
     struct weft_launch_outcome outcome = {.rank = -1};
     struct weft_error *launcher = calloc(1, sizeof *launcher);

@@ -89,6 +89,7 @@ int main(int argc, char **argv)
     keep_standard_streams();
     /* A closed pipe is a write error like any other, with a message and an exit code. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* and so is a file larger than the limit */
     enum weft_status status = weft_cli_parse(argc, argv, &cli, &command, &err);
     if (status == WEFT_OK) {
         weft_log_set_sink(log_to_stderr, &cli);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/command.h"
@@ -20,6 +21,7 @@ struct rank {
     struct weft_json *description;
     struct weft_session session;
     struct weft_job job; /* strings belong to the description */
+    struct weft_failpoint failpoint;
     struct weft_device *device;
     struct weft_comm *comm;
     struct weft_nn *nn;
@@ -88,7 +90,11 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
     weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
     WEFT_TRY(part(rank, "config", &config, err));
-    return weft_config_parse(config, strlen(config), "job config", "/", NULL, 0,
+    WEFT_TRY(weft_failpoint_parse(getenv("WEFT_FAILPOINT"), &rank->failpoint, err));
+    /* A rank whose config differs from the others' in what no plan depends on. */
+    const char *const other[] = {"train.optimizer.eps=0.125"};
+    bool differs = weft_failpoint_at(&rank->failpoint, "config", rank->meeting.rank, 0) != 0;
+    return weft_config_parse(config, strlen(config), "job config", "/", other, differs,
                              &rank->session.config, err);
 }
 
@@ -290,6 +296,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .comm = rank->comm,
         .nn = rank->nn,
         .poison = rank->job.poison,
+        .failpoint = &rank->failpoint,
         .on_step = on_step,
         .on_evaluation = on_evaluation,
         .on_save = on_save,

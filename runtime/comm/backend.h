@@ -25,6 +25,7 @@ struct weft_comm_ops {
                   int64_t to_offset, int64_t words, int64_t ns);
     enum weft_status (*exchange)(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
                                  struct weft_error *err);
+    void (*cancel)(struct weft_comm *comm);
 };
 
 enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };

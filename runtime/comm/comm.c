@@ -116,3 +116,8 @@ enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine, si
 {
     return comm->ops->exchange(comm, mine, bytes, all, err);
 }
+
+void weft_comm_cancel(struct weft_comm *comm)
+{
+    comm->ops->cancel(comm);
+}

@@ -78,4 +78,8 @@ void weft_comm_agree(struct weft_comm *comm, struct weft_stream *channel, int64_
 WEFT_MUST_USE enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine,
                                                   size_t bytes, void *all, struct weft_error *err);
 
+/* From any thread: this rank gives up. The call under way and every later one fail with
+ * WEFT_E_LOST, and peers that wait learn that it has given up. */
+void weft_comm_cancel(struct weft_comm *comm);
+
 #endif

@@ -135,4 +135,5 @@ const struct weft_comm_ops weft_comm_local = {
     .all_reduce = weft_local_all_reduce,
     .agree = weft_local_agree,
     .exchange = weft_local_exchange,
+    .cancel = weft_local_cancel,
 };

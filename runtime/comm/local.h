@@ -34,7 +34,16 @@ enum weft_local_call_kind {
         WEFT_LOCAL_CALL_COUNT
 };
 
-enum { WEFT_LOCAL_POST_BYTES = 4096, WEFT_LOCAL_LINE_BYTES = 64, WEFT_LOCAL_POSTS = 2 };
+enum {
+    WEFT_LOCAL_POST_BYTES = 4096,
+    WEFT_LOCAL_LINE_BYTES = 64,
+    WEFT_LOCAL_POSTS = 2,
+    WEFT_LOCAL_RECENT = 4 /* calls that messages tell */
+};
+
+/* Why a rank does not come again: it is done, or has failed in a collective, as its peers then do;
+ * or it gave up, for a reason that its peers do not see. */
+enum { WEFT_LOCAL_LEFT = 1, WEFT_LOCAL_GAVE_UP = 2 };
 
 /* What every rank must have called with the same values. */
 struct weft_local_call {
@@ -51,10 +60,12 @@ struct weft_local_post {
 
 struct weft_local_rank {
     alignas(WEFT_LOCAL_LINE_BYTES) _Atomic int32_t pid; /* 0 until it has opened */
-    _Atomic uint32_t closed;
-    _Atomic uint32_t arrived; /* barriers that it has come to */
-    _Atomic uint32_t kind;    /* of its latest call, and the call's number: for messages */
+    _Atomic uint32_t closed;                            /* bits below */
+    _Atomic uint32_t arrived;                           /* barriers that it has come to */
+    /* For messages: how many calls it has made, and the kinds of the latest: of call n in word n
+     * modulo their number. */
     _Atomic uint32_t calls;
+    _Atomic uint32_t kinds[WEFT_LOCAL_RECENT];
     struct weft_local_post posts[WEFT_LOCAL_POSTS];
 };
 
@@ -79,6 +90,7 @@ struct weft_local_comm {
     int64_t spin_ns;
     uint32_t barriers; /* come to */
     uint32_t calls;
+    atomic_bool cancelled;
     struct weft_error broken; /* the first failure; ranks are out of step after it */
 
     int *arena_fds;         /* [ranks] */
@@ -107,6 +119,9 @@ static inline struct weft_local_rank *weft_local_self(const struct weft_local_co
 enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_error *err);
 /* Says that this rank will not come again, and unmaps. Accepts a half-opened one. */
 void weft_local_control_close(struct weft_local_comm *c);
+
+/* See weft_comm_cancel. */
+void weft_local_cancel(struct weft_comm *comm);
 
 /* Comes together with all ranks: WEFT_E_LOST when one is gone, WEFT_E_HANG when one does not come
  * in time. */

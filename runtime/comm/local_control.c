@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -28,6 +29,23 @@ static const char *call_name(uint32_t kind)
 #undef WEFT_LOCAL_CALL_NAME
     };
     return kind < WEFT_LOCAL_CALL_COUNT ? names[kind] : "?";
+}
+
+/* Kind of the rank's latest call. */
+static const char *latest_call(const struct weft_local_rank *rank)
+{
+    return call_name(atomic_load(&rank->kinds[atomic_load(&rank->calls) % WEFT_LOCAL_RECENT]));
+}
+
+/* "its last calls were all_gather, agree, exchange, all_gather, call 9". */
+static void show_calls(const struct weft_local_rank *rank, struct weft_text *out)
+{
+    uint32_t last = atomic_load(&rank->calls);
+    uint32_t n = last < WEFT_LOCAL_RECENT ? last : WEFT_LOCAL_RECENT;
+    weft_text_add(out, n == 1 ? "its last call was " : "its last calls were ");
+    for (uint32_t i = last - n + 1; i <= last; i++)
+        weft_text_addf(out, "%s, ", call_name(atomic_load(&rank->kinds[i % WEFT_LOCAL_RECENT])));
+    weft_text_addf(out, "call %u", last);
 }
 
 /* Remembers the first failure, so that later calls fail at once instead of waiting out of step. */
@@ -72,29 +90,51 @@ static bool is_complete(const struct weft_local_comm *c)
 static enum weft_status fail_lost(struct weft_local_comm *c, int32_t rank, const char *how)
 {
     const struct weft_local_rank *peer = &c->control->ranks[rank];
-    return weft_fail(&c->broken, WEFT_E_LOST,
-                     "rank %d (process %d) %s while rank %d waited for it in %s, call %u; its last "
-                     "call was %s, call %u. See what rank %d printed last",
-                     rank, atomic_load(&peer->pid), how, c->comm.rank,
-                     call_name(atomic_load(&weft_local_self(c)->kind)), c->calls,
-                     call_name(atomic_load(&peer->kind)), atomic_load(&peer->calls), rank);
+    struct weft_text calls;
+    weft_text_init(&calls);
+    show_calls(peer, &calls);
+    weft_fail(&c->broken, WEFT_E_LOST,
+              "rank %d (process %d) %s while rank %d waited for it in %s, call %u; %s. See what "
+              "rank %d printed last",
+              rank, atomic_load(&peer->pid), how, c->comm.rank, latest_call(weft_local_self(c)),
+              c->calls, weft_text_chars(&calls), rank);
+    weft_text_finish(&calls);
+    return WEFT_E_LOST;
 }
 
-/* WEFT_E_LOST when a rank that is missing at this barrier will never come. */
+/* WEFT_E_LOST when this barrier will never be complete. */
 static enum weft_status look_for_lost(struct weft_local_comm *c)
 {
     for (int32_t rank = 0; rank < c->comm.ranks; rank++) {
-        if (rank == c->comm.rank || !is_missing(c, rank)) continue;
+        if (rank == c->comm.rank) continue;
+        uint32_t closed = atomic_load(&c->control->ranks[rank].closed);
         const char *how = NULL;
+        if ((closed & WEFT_LOCAL_GAVE_UP) != 0 && !is_complete(c))
+            return fail_lost(c, rank, "has given up");
+        if (!is_missing(c, rank)) continue;
         if (peer_has_ended(c, rank)) {
             how = "has ended";
-        } else if (atomic_load(&c->control->ranks[rank].closed) != 0) {
+        } else if (closed != 0) {
             how = "has left";
         }
         /* It may have come and then ended between the two looks. */
         if (how != NULL && is_missing(c, rank)) return fail_lost(c, rank, how);
     }
     return WEFT_OK;
+}
+
+/* Whether the process is stopped (SIGSTOP, a debugger), as /proc says it: "pid (name) T ...". */
+static bool is_stopped(int32_t pid)
+{
+    char path[64], text[256];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return false;
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    const char *end = strrchr(text, ')');
+    return end != NULL && (end[1] == ' ' && (end[2] == 'T' || end[2] == 't'));
 }
 
 static enum weft_status fail_hang(struct weft_local_comm *c)
@@ -109,9 +149,10 @@ static enum weft_status fail_hang(struct weft_local_comm *c)
         if (pid == 0) {
             weft_text_addf(&missing, "rank %d never started", rank);
         } else {
-            weft_text_addf(&missing, "rank %d (process %d) is alive, its last call was %s, call %u",
-                           rank, pid, call_name(atomic_load(&peer->kind)),
-                           atomic_load(&peer->calls));
+            weft_text_addf(&missing, "rank %d (process %d) is %s, ", rank, pid,
+                           is_stopped(pid) ? "stopped by a signal (SIGCONT continues it)"
+                                           : "alive");
+            show_calls(peer, &missing);
         }
     }
     char waited[WEFT_UNITS_TEXT_BYTES];
@@ -119,10 +160,23 @@ static enum weft_status fail_hang(struct weft_local_comm *c)
               "rank %d waited %s in %s, call %u, for ranks that did not come: %s. If they are only "
               "slow, a longer cluster.timeout helps",
               c->comm.rank, weft_units_show_ns(c->timeout_ns, waited),
-              call_name(atomic_load(&weft_local_self(c)->kind)), c->calls,
-              weft_text_chars(&missing));
+              latest_call(weft_local_self(c)), c->calls, weft_text_chars(&missing));
     weft_text_finish(&missing);
     return WEFT_E_HANG;
+}
+
+static enum weft_status fail_cancelled(struct weft_local_comm *c)
+{
+    return weft_fail(&c->broken, WEFT_E_LOST, "rank %d has given up in %s, call %u", c->comm.rank,
+                     latest_call(weft_local_self(c)), c->calls);
+}
+
+void weft_local_cancel(struct weft_comm *comm)
+{
+    struct weft_local_comm *c = weft_local_comm_of(comm);
+    atomic_store(&c->cancelled, true);
+    atomic_fetch_or(&weft_local_self(c)->closed, WEFT_LOCAL_GAVE_UP);
+    weft_futex_wake(&c->control->complete, true);
 }
 
 /* Coming together */
@@ -148,6 +202,10 @@ static enum weft_status sleep_until_complete(struct weft_local_comm *c)
     int64_t look_ns = start_ns + LOOK_NS;
     atomic_fetch_add(&control->sleepers, 1);
     while (status == WEFT_OK && !is_complete(c)) {
+        if (atomic_load(&c->cancelled)) {
+            status = fail_cancelled(c);
+            break;
+        }
         int64_t now_ns = weft_clock_now_ns();
         int64_t left_ns = start_ns + c->timeout_ns - now_ns;
         if (now_ns >= look_ns || left_ns <= 0) {
@@ -167,6 +225,7 @@ static enum weft_status sleep_until_complete(struct weft_local_comm *c)
 
 enum weft_status weft_local_barrier(struct weft_local_comm *c, struct weft_error *err)
 {
+    if (c->broken.status == WEFT_OK && atomic_load(&c->cancelled)) fail_cancelled(c);
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     if (c->comm.ranks == 1) return WEFT_OK;
     struct weft_local_control *control = c->control;
@@ -232,7 +291,8 @@ enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_l
     if (c->broken.status != WEFT_OK) return fail_for_good(c, err);
     c->calls++;
     struct weft_local_rank *self = weft_local_self(c);
-    atomic_store_explicit(&self->kind, (uint32_t)call->kind, memory_order_relaxed);
+    atomic_store_explicit(&self->kinds[c->calls % WEFT_LOCAL_RECENT], (uint32_t)call->kind,
+                          memory_order_relaxed);
     atomic_store_explicit(&self->calls, c->calls, memory_order_relaxed);
     struct weft_local_post *post = post_of(c, c->comm.rank);
     post->arrival_ns = arrival_ns;
@@ -300,7 +360,7 @@ enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_
 void weft_local_control_close(struct weft_local_comm *c)
 {
     if (c->control != NULL) {
-        atomic_store(&weft_local_self(c)->closed, 1);
+        atomic_fetch_or(&weft_local_self(c)->closed, WEFT_LOCAL_LEFT);
         weft_futex_wake(&c->control->complete, true);
         munmap(c->control, c->control_bytes);
         c->control = NULL;

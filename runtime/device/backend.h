@@ -20,6 +20,8 @@ struct weft_device_ops {
     /* `bytes` is at most WEFT_TASK_BYTES. */
     void (*push)(struct weft_stream *stream, weft_task_fn *task, const void *argument,
                  size_t bytes);
+    void (*on_failure)(struct weft_stream *stream, weft_failure_fn *function, void *context);
+    void (*stop)(struct weft_stream *stream);
     void (*record)(struct weft_stream *stream, struct weft_event *event);
     void (*wait)(struct weft_stream *stream, struct weft_event *event);
     void (*stamp)(struct weft_stream *stream, int64_t *ns);

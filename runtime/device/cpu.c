@@ -59,6 +59,9 @@ struct cpu_stream {
     char name[NAME_BYTES];
     pthread_t worker;
     int64_t spin_ns;
+    weft_failure_fn *on_failure; /* or NULL */
+    void *on_failure_context;
+    atomic_bool stopped;
 
     /* The ring: counts of items ever pushed and ever done, modulo 2^32. */
     alignas(LINE_BYTES) _Atomic uint32_t pushed; /* futex word of the worker */
@@ -142,12 +145,12 @@ static int64_t mark_wait(struct mark *mark, int64_t spin_ns)
 
 static void run_task(struct cpu_stream *s, const struct item *item)
 {
-    if (s->status != WEFT_OK) return;
+    if (s->status != WEFT_OK || atomic_load_explicit(&s->stopped, memory_order_relaxed)) return;
     s->status = item->u.task(&s->stream, item->argument, &s->error);
-    if (s->status != WEFT_OK) {
-        weft_fail(&s->error, s->status, "a task on stream \"%s\" failed: %s", s->name,
-                  weft_status_text(s->status));
-    }
+    if (s->status == WEFT_OK) return;
+    weft_fail(&s->error, s->status, "a task on stream \"%s\" failed: %s", s->name,
+              weft_status_text(s->status));
+    if (s->on_failure != NULL) s->on_failure(s->on_failure_context);
 }
 
 static void run_item(struct cpu_stream *s, const struct item *item)
@@ -261,6 +264,18 @@ static void cpu_push(struct weft_stream *stream, weft_task_fn *task, const void 
     item->u.task = task;
     if (bytes > 0) memcpy(item->argument, argument, bytes);
     publish(s);
+}
+
+static void cpu_on_failure(struct weft_stream *stream, weft_failure_fn *function, void *context)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    s->on_failure = function;
+    s->on_failure_context = context;
+}
+
+static void cpu_stop(struct weft_stream *stream)
+{
+    atomic_store(&cpu_stream_of(stream)->stopped, true);
 }
 
 static void cpu_record(struct weft_stream *stream, struct weft_event *event)
@@ -428,6 +443,8 @@ const struct weft_device_ops weft_device_cpu = {
     .event_create = cpu_event_create,
     .event_destroy = cpu_event_destroy,
     .push = cpu_push,
+    .on_failure = cpu_on_failure,
+    .stop = cpu_stop,
     .record = cpu_record,
     .wait = cpu_wait,
     .stamp = cpu_stamp,

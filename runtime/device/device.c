@@ -91,6 +91,16 @@ void weft_stream_push(struct weft_stream *stream, weft_task_fn *task, const void
     ops->push(stream, task, argument, bytes);
 }
 
+void weft_stream_on_failure(struct weft_stream *stream, weft_failure_fn *function, void *context)
+{
+    stream->device->ops->on_failure(stream, function, context);
+}
+
+void weft_stream_stop(struct weft_stream *stream)
+{
+    stream->device->ops->stop(stream);
+}
+
 void weft_stream_record(struct weft_stream *stream, struct weft_event *event)
 {
     stream->device->ops->record(stream, event);

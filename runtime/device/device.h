@@ -49,6 +49,14 @@ typedef enum weft_status weft_task_fn(struct weft_stream *stream, const void *ar
 void weft_stream_push(struct weft_stream *stream, weft_task_fn *task, const void *argument,
                       size_t bytes);
 
+/* `function` is called once, by the stream itself, when a task of it fails, before any event behind
+ * that task fires. Set it before work is pushed. */
+typedef void weft_failure_fn(void *context);
+void weft_stream_on_failure(struct weft_stream *stream, weft_failure_fn *function, void *context);
+/* From any thread: tasks that have not begun are dropped, as after a failure, but synchronise does
+ * not speak of one. For work that has lost its purpose because another stream failed. */
+void weft_stream_stop(struct weft_stream *stream);
+
 /* As in CUDA: record marks the work pushed so far; wait makes later work of `stream` wait for the
  * latest record made before this call (nothing, when there was none). */
 void weft_stream_record(struct weft_stream *stream, struct weft_event *event);

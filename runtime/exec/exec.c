@@ -41,6 +41,19 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
     return WEFT_OK;
 }
 
+/* A step whose one stream fails has no use for the work on the other. */
+static void stop_channel(void *context)
+{
+    struct weft_exec *exec = context;
+    weft_comm_cancel(exec->options.comm);
+}
+
+static void stop_compute(void *context)
+{
+    struct weft_exec *exec = context;
+    weft_stream_stop(exec->streams[WEFT_STREAM_COMPUTE]);
+}
+
 static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
@@ -58,6 +71,8 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
                          (long long)exec->options.shards->ranks, exec->ranks, exec->ranks);
     }
     WEFT_TRY(create_streams(exec, err));
+    weft_stream_on_failure(exec->streams[WEFT_STREAM_COMPUTE], stop_channel, exec);
+    weft_stream_on_failure(exec->streams[WEFT_STREAM_CHANNEL], stop_compute, exec);
     weft_exec_prefer_channel(exec);
     exec->records =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
@@ -155,21 +170,25 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i)
     for (int32_t w = 0; w < bound->n_waits; w++)
         weft_stream_wait(bound->stream, bound->waits[w]);
     weft_stream_stamp(bound->stream, &exec->records[i].start_ns);
+    weft_exec_push_failure(exec, i, false);
     issue_work(exec, bound);
+    weft_exec_push_failure(exec, i, true);
+    weft_exec_push_look(exec, i);
     if (bound->ns > 0 && bound->stream == exec->streams[WEFT_STREAM_COMPUTE])
         weft_stream_advance(bound->stream, bound->ns);
     weft_stream_stamp(bound->stream, &exec->records[i].end_ns);
     if (bound->done != NULL) weft_stream_record(bound->stream, bound->done);
 }
 
-/* The channel first: a lost peer is the reason when both have failed. */
+/* Compute first: the channel gives up when it fails, and nothing is computed behind a channel that
+ * has failed. */
 enum weft_status weft_exec_synchronise(struct weft_exec *exec, struct weft_error *err)
 {
     struct weft_error other = {0};
-    enum weft_status channel = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL], err);
-    enum weft_status compute = weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE],
-                                                       channel == WEFT_OK ? err : &other);
-    return channel == WEFT_OK ? compute : channel;
+    enum weft_status compute = weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], err);
+    enum weft_status channel = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL],
+                                                       compute == WEFT_OK ? err : &other);
+    return compute == WEFT_OK ? channel : compute;
 }
 
 static void fill_trace(const struct weft_exec *exec, struct weft_trace *trace)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/failpoint.h"
 #include "base/status.h"
 #include "plan/program.h"
 #include "plan/trace.h"
@@ -30,6 +31,7 @@ struct weft_exec_options {
     void *arena;
     bool poison; /* fill what is dead with a pattern (0xFF bytes: NaN) between lives, so that a
                     read of dead bytes shows; in ASan builds the ranges are poisoned too */
+    const struct weft_failpoint *failpoint; /* its places are ops and "replica"; or NULL */
 };
 
 WEFT_MUST_USE enum weft_status weft_exec_create(const struct weft_exec_options *options,
@@ -81,9 +83,24 @@ WEFT_MUST_USE enum weft_status weft_exec_evaluate(struct weft_exec *exec, const 
                                                   const int32_t *targets, double *loss,
                                                   struct weft_error *err);
 
-/* Compares what ranks hold alike. Collective, between steps. WEFT_E_NUMERIC naming the unit, and
- * the ranks that are outside the largest group that agrees. */
-WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec,
+struct weft_culprit {
+    bool repeated;         /* the step could be run again */
+    bool known;            /* and it was not finite again */
+    int32_t rank, n_ranks; /* the first of those that were the first to go wrong */
+    int32_t layer;
+    bool backward;
+};
+
+/* Runs a step whose result was not finite once more, to find the first layer that wrote such a
+ * number, and the ranks on which it did. Collective, right after that step, with its inputs. */
+WEFT_MUST_USE enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
+                                                      const struct weft_step_inputs *inputs,
+                                                      struct weft_culprit *out,
+                                                      struct weft_error *err);
+
+/* Compares what ranks hold alike. Collective, behind step `step`. WEFT_E_NUMERIC naming the unit,
+ * and the ranks that are outside the largest group that agrees. */
+WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
                                                           struct weft_error *err);
 
 /* Highest arena byte that was ever touched plus one (found by pattern), with poison on; else the

@@ -109,6 +109,10 @@ struct weft_exec {
     const struct weft_step_inputs *inputs; /* of the step under way */
     struct weft_step_result finished;      /* by FINISH */
     struct exec_pending pending;
+
+    bool looks;          /* for what is not finite */
+    int32_t first_bad;   /* instruction that wrote it, INT32_MAX: none */
+    int64_t failed_step; /* in which the failpoint struck last */
 };
 
 static inline float *exec_floats(const struct weft_exec *exec, int64_t offset)
@@ -165,6 +169,11 @@ int64_t weft_exec_poison_touched(const struct weft_exec *exec);
 void weft_exec_issue(struct weft_exec *exec, int32_t i);
 WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
                                                      struct weft_error *err);
+
+/* failure.c: what a failpoint asks for, before or behind instruction i. */
+void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
+/* culprit.c: while exec->looks, a look at what instruction i wrote. */
+void weft_exec_push_look(struct weft_exec *exec, int32_t i);
 
 /* priority.c: asks the system to run the channel before compute where they share a core. */
 void weft_exec_prefer_channel(struct weft_exec *exec);

@@ -76,11 +76,26 @@ static enum weft_status blame(const struct weft_exec *exec, const uint64_t *all,
     return status;
 }
 
-enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, struct weft_error *err)
+/* Changes a bit of the first unit that stays in full, if a test asks for it. */
+static void flip_bit(struct weft_exec *exec, int64_t step)
+{
+    if (weft_failpoint_at(exec->options.failpoint, "replica", exec->rank, step) !=
+        WEFT_FAILURE_FLIP)
+        return;
+    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
+        if (!exec->units[u].resident) continue;
+        *(unsigned char *)exec->units[u].parameters ^= 1;
+        return;
+    }
+}
+
+enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
+                                            struct weft_error *err)
 {
     uint64_t mine[HASHES];
     uint64_t *all = calloc((size_t)exec->ranks, sizeof mine);
     if (all == NULL) return weft_fail_memory(err, "the ranks' hashes");
+    flip_bit(exec, step);
     hash_units(exec, mine);
     enum weft_status status = weft_comm_exchange(exec->options.comm, mine, sizeof mine, all, err);
     for (int32_t u = 0; u < HASHES && status == WEFT_OK; u++) {

@@ -1,51 +1,69 @@
 #include "runtime/train/pace.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "runtime/measure/measure.h"
 
-void weft_pace_init(struct weft_pace *pace)
+struct sums {
+    int64_t compute_ns, window_ns;
+};
+
+void weft_pace_init(struct weft_pace *pace, int64_t least_ns)
 {
-    *pace = (struct weft_pace){.suspect = -1};
+    *pace = (struct weft_pace){
+        .least_ns = least_ns,
+        .start_ns = weft_clock_now_ns(),
+        .suspect = -1,
+    };
 }
 
-/* The rank with the largest median, and how many times the median of the others that is. */
-static int32_t find_slowest(const int64_t *medians, int32_t ranks, int64_t *others, double *times)
+/* The rank that computes longest, and how many times the median of the others that is. */
+static int32_t find_slowest(const struct sums *all, int32_t ranks, int64_t *others, double *times)
 {
     int32_t slowest = 0, n = 0;
     for (int32_t r = 1; r < ranks; r++) {
-        if (medians[r] > medians[slowest]) slowest = r;
+        if (all[r].compute_ns > all[slowest].compute_ns) slowest = r;
     }
     for (int32_t r = 0; r < ranks; r++) {
-        if (r != slowest) others[n++] = medians[r];
+        if (r != slowest) others[n++] = all[r].compute_ns;
     }
     int64_t usual_ns = weft_measure_median(others, n);
-    *times = (double)medians[slowest] / (double)(usual_ns > 0 ? usual_ns : 1);
+    *times = (double)all[slowest].compute_ns / (double)(usual_ns > 0 ? usual_ns : 1);
     return slowest;
+}
+
+/* A window ends by rank 0's clock, so on all ranks alike. */
+static void judge(struct weft_pace *pace, const struct sums *all, int32_t ranks, int64_t *others,
+                  int32_t *slow, double *times)
+{
+    if (all[0].window_ns < pace->least_ns) return;
+    int32_t suspect = find_slowest(all, ranks, others, times);
+    if (*times < WEFT_PACE_FACTOR) suspect = -1;
+    bool again = suspect >= 0 && suspect == pace->suspect;
+    if (again && pace->steps >= pace->warn_after) {
+        *slow = suspect;
+        pace->warn_after = 4 * pace->steps;
+    }
+    pace->suspect = suspect;
+    pace->start_ns = weft_clock_now_ns();
+    pace->compute_ns = 0;
 }
 
 static enum weft_status compare(struct weft_pace *pace, struct weft_comm *comm, int32_t *slow,
                                 double *times, struct weft_error *err)
 {
-    int32_t ranks = weft_comm_ranks(comm);
-    int64_t sorted[WEFT_PACE_STEPS];
-    int64_t *medians = calloc((size_t)ranks, 2 * sizeof *medians);
-    if (medians == NULL) return weft_fail_memory(err, "the ranks' pace");
-    for (int i = 0; i < WEFT_PACE_STEPS; i++)
-        sorted[i] = pace->compute_ns[i];
-    int64_t median_ns = weft_measure_median(sorted, WEFT_PACE_STEPS);
-    enum weft_status status = weft_comm_exchange(comm, &median_ns, sizeof median_ns, medians, err);
-    if (status == WEFT_OK) {
-        int32_t suspect = find_slowest(medians, ranks, medians + ranks, times);
-        if (*times < WEFT_PACE_FACTOR) suspect = -1;
-        bool again = suspect >= 0 && suspect == pace->suspect;
-        if (again && pace->noted >= pace->warn_after) {
-            *slow = suspect;
-            pace->warn_after = 4 * pace->noted;
-        }
-        pace->suspect = suspect;
-    }
-    free(medians);
+    size_t ranks = (size_t)weft_comm_ranks(comm);
+    const struct sums mine = {pace->compute_ns, weft_clock_now_ns() - pace->start_ns};
+    struct sums *all = calloc(ranks, sizeof *all);
+    int64_t *others = calloc(ranks, sizeof *others);
+    enum weft_status status = all != NULL && others != NULL
+                                  ? weft_comm_exchange(comm, &mine, sizeof mine, all, err)
+                                  : weft_fail_memory(err, "the ranks' pace");
+    if (status == WEFT_OK) judge(pace, all, (int32_t)ranks, others, slow, times);
+    free(others);
+    free(all);
     return status;
 }
 
@@ -54,6 +72,7 @@ enum weft_status weft_pace_note(struct weft_pace *pace, struct weft_comm *comm, 
 {
     *slow = -1;
     if (weft_comm_ranks(comm) == 1) return WEFT_OK;
-    pace->compute_ns[pace->noted++ % WEFT_PACE_STEPS] = compute_ns;
-    return pace->noted % WEFT_PACE_STEPS == 0 ? compare(pace, comm, slow, times, err) : WEFT_OK;
+    pace->compute_ns += compute_ns;
+    pace->steps++;
+    return pace->steps % WEFT_PACE_STEPS == 0 ? compare(pace, comm, slow, times, err) : WEFT_OK;
 }

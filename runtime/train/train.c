@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "runtime/exec/exec.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
@@ -133,6 +134,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
         .nn = o->nn,
         .arena = run->arena,
         .poison = o->poison,
+        .failpoint = o->failpoint,
     };
     WEFT_TRY(weft_exec_create(&options, &run->exec, err));
     return weft_saving_begin(run->saving, run->exec, err);
@@ -150,16 +152,50 @@ static void close_run(struct run *run)
     free(run->times);
 }
 
-static enum weft_status fail_numeric(const struct run *run, int64_t step,
+/* "rank 1, in the forward pass of layer h.2" */
+static enum weft_status describe_culprit(struct run *run, const struct weft_step_inputs *inputs,
+                                         const struct weft_step_result *result,
+                                         struct weft_text *out, struct weft_error *err)
+{
+    const struct weft_train_options *o = run->options;
+    struct weft_culprit culprit;
+    WEFT_TRY(weft_exec_find_culprit(run->exec, inputs, &culprit, err));
+    if (!culprit.repeated) {
+        weft_text_addf(out, "Not finite first, from the loss backwards: %s",
+                       result->suspect < 0 ? "no gradient, so the loss itself"
+                                           : o->shards->units[result->suspect].name);
+    } else if (!culprit.known) {
+        weft_text_add(out, "When the step was run again all was finite, so memory or arithmetic of "
+                           "a machine is not to be trusted");
+    } else {
+        weft_text_add(out, "Not finite first on ");
+        if (culprit.n_ranks == run->ranks) weft_text_add(out, "all ranks");
+        if (culprit.n_ranks < run->ranks) weft_text_addf(out, "rank %d", culprit.rank);
+        if (culprit.n_ranks > 1 && culprit.n_ranks < run->ranks)
+            weft_text_addf(out, " and %d more", culprit.n_ranks - 1);
+        weft_text_addf(out, ", in the %s pass of layer %s",
+                       culprit.backward ? "backward" : "forward",
+                       o->config->model->layers[culprit.layer].name);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status fail_numeric(struct run *run, const struct weft_step_inputs *inputs,
                                      const struct weft_step_result *result, struct weft_error *err)
 {
-    const char *unit = result->suspect < 0 ? "no gradient, so the loss itself"
-                                           : run->options->shards->units[result->suspect].name;
-    return weft_fail(err, WEFT_E_NUMERIC,
-                     "step %" PRId64 ": loss %g, gradient norm %g. Not finite first, from the loss "
-                     "backwards: %s. Nothing was updated with it. Lower train.optimizer.lr (%g at "
-                     "this step), lengthen train.lr_schedule.warmup_steps, or set train.clip_norm",
-                     step, result->loss, result->norm, unit, weft_train_lr(run->train, step));
+    struct weft_text who;
+    weft_text_init(&who);
+    enum weft_status status = describe_culprit(run, inputs, result, &who, err);
+    if (status == WEFT_OK) {
+        status =
+            weft_fail(err, WEFT_E_NUMERIC,
+                      "step %" PRId64 ": loss %g, gradient norm %g. %s. Nothing was updated "
+                      "with it. Lower train.optimizer.lr (%g at this step), lengthen "
+                      "train.lr_schedule.warmup_steps, or set train.clip_norm",
+                      inputs->step, result->loss, result->norm, weft_text_chars(&who), inputs->lr);
+    }
+    weft_text_finish(&who);
+    return status;
 }
 
 /* Memory as the system counts it, on the steps where it could have grown. The plan holds the arena
@@ -190,8 +226,9 @@ static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct
     if (slow < 0 || run->rank != 0) return WEFT_OK;
     weft_log(WEFT_LOG_WARNING,
              "rank %d takes %.1f times as long to compute as the other ranks, which wait for it "
-             "(medians of %d steps). See what else runs on its machine, and its share of the cores",
-             slow, times, WEFT_PACE_STEPS);
+             "(sums over the last steps). See what else runs on its machine, and its share of the "
+             "cores",
+             slow, times);
     return WEFT_OK;
 }
 
@@ -204,7 +241,7 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     WEFT_TRY(look_at_memory(run, step, err));
     WEFT_TRY(look_at_pace(run, compute_ns, err));
     if (compare_every > 0 && (step % compare_every == 0 || step == run->train->steps))
-        WEFT_TRY(weft_exec_compare_replicas(run->exec, err));
+        WEFT_TRY(weft_exec_compare_replicas(run->exec, step, err));
     if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     struct weft_evaluation_line line;
     WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, &line, err));
@@ -231,7 +268,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     struct weft_step_result result;
     WEFT_TRY(weft_exec_step(run->exec, &inputs, &result, run->trace, err));
     run->trace->data_wait_ns = wait_ns;
-    if (!result.finite) return fail_numeric(run, step, &result, err);
+    if (!result.finite) return fail_numeric(run, &inputs, &result, err);
     struct weft_trace_summary summary;
     weft_trace_summarise(o->program, run->trace, &summary);
     int64_t at = run->steps++ % WEFT_TRAIN_MEDIAN_STEPS;
@@ -301,7 +338,7 @@ enum weft_status weft_train_run(const struct weft_train_options *options,
         .rank = weft_comm_rank(options->comm),
         .ranks = weft_comm_ranks(options->comm),
     };
-    weft_pace_init(&run.pace);
+    weft_pace_init(&run.pace, WEFT_PACE_NS);
     enum weft_status status = open_run(&run, err);
     if (status == WEFT_OK) status = run_steps(&run, err);
     close_run(&run);

@@ -50,6 +50,7 @@ struct weft_train_options {
     struct weft_comm *comm;
     struct weft_nn *nn;
     bool poison;
+    const struct weft_failpoint *failpoint; /* of tests; may be NULL */
     /* Called after every step on every rank; may be NULL. A failure ends the run. */
     enum weft_status (*on_step)(void *context, const struct weft_step_line *line,
                                 const struct weft_trace *trace, struct weft_error *err);

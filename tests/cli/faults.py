@@ -9,7 +9,8 @@ import sys
 import time
 
 from configs import tiny
-from tap import Skip, case, main
+from processes import finish, gone, long_run, ranks_of, shared_memory_names
+from tap import case, main
 
 
 def script(weft, name, body):
@@ -94,69 +95,6 @@ def streams_closed_from_the_start(weft):
     assert process.returncode == 74, process.returncode
     with open(plan, encoding="utf-8") as file:
         assert "solver failed" not in json.load(file)["solver"]["stop"]
-
-
-def ranks_of(pid):
-    """Pids of the ranks that a launcher started, from /proc: a small system has no ps."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", encoding="utf-8") as stat:
-                parent = int(stat.read().rsplit(")", 1)[1].split()[1])
-            with open(f"/proc/{entry}/cmdline", "rb") as cmdline:
-                words = cmdline.read().split(b"\0")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if parent == pid and b"rank" in words:
-            found.append(int(entry))
-    return sorted(found)
-
-
-def gone(pids, seconds=3.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if not any(alive(pid) for pid in pids):
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
-            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def long_run(weft, **changes):
-    config = weft.write("run.json", tiny(train__steps=1000000, cluster__ranks=2, **changes))
-    process = weft.start("train", config, "--run", "run")
-    first_lines = []
-    while len(first_lines) < 40:
-        line = process.stdout.readline()
-        assert line, process.stderr.read()
-        first_lines.append(line)
-        if line.startswith("step ") and "/" in line.split("loss")[0]:
-            break
-    pids = ranks_of(process.pid)
-    assert len(pids) == 2, pids
-    return process, pids
-
-
-def finish(process, seconds):
-    start = time.monotonic()
-    _, err = process.communicate(timeout=30)
-    assert time.monotonic() - start < seconds, "took too long"
-    return process.returncode, err
-
-
-def shared_memory_names():
-    if not os.path.isdir("/dev/shm"):
-        raise Skip("no /dev/shm to look into")
-    return set(os.listdir("/dev/shm"))
 
 
 @case

@@ -56,7 +56,8 @@ static int run_killed(int32_t rank, const struct ranks *ranks, void *argument)
     (void)argument;
     static const struct expected lost = {WEFT_E_LOST,
                                          {"rank 1 (process ", "has ended while rank",
-                                          "in all_gather, call 9; its last call was "
+                                          "in all_gather, call 9; its last calls were "
+                                          "reduce_scatter, reduce_scatter, reduce_scatter, "
                                           "reduce_scatter, call 8"},
                                          2000 * INT64_C(1000000)};
     struct weft_comm_options options = ranks_options(rank, ranks);
@@ -99,7 +100,8 @@ static int run_hanging(int32_t rank, const struct ranks *ranks, void *argument)
     static const struct expected hang = {
         WEFT_E_HANG,
         {"waited 300 ms in all_gather, call 9", "rank 1 (process ",
-         "is alive, its last call was reduce_scatter, call 8. If they are only slow"},
+         "is alive, its last calls were reduce_scatter, reduce_scatter, reduce_scatter, "
+         "reduce_scatter, call 8. If they are only slow"},
         1000 * INT64_C(1000000)};
     struct weft_comm_options options = ranks_options(rank, ranks);
     options.timeout_ns = 300 * ms;
@@ -178,6 +180,42 @@ static int run_different(int32_t rank, const struct ranks *ranks, void *argument
     return 0;
 }
 
+static enum weft_status cancel_later(struct weft_stream *stream, const void *argument,
+                                     struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    struct weft_comm *comm;
+    memcpy(&comm, argument, sizeof comm);
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + 100 * ms);
+    weft_comm_cancel(comm);
+    return WEFT_OK;
+}
+
+/* A rank that waits for one that comes late gives up, from another thread. */
+static int run_cancelled(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    (void)argument;
+    static const struct expected given_up = {
+        WEFT_E_LOST, {"rank 1 has given up in all_gather, call 9"}, 400 * INT64_C(1000000)};
+    static const struct expected left = {WEFT_E_LOST,
+                                         {"rank 1 (process ", "has given up while rank 0 waited"},
+                                         400 * INT64_C(1000000)};
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_stream *other = NULL;
+    struct weft_error err = {.status = WEFT_OK};
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    warm_up(&s);
+    CHECK(weft_stream_create(s.device, "other", 0, &other, &err) == WEFT_OK, "%s", err.text);
+    if (rank == FAULTY) weft_stream_push(other, cancel_later, &s.comm, sizeof s.comm);
+    if (rank == 2) weft_clock_sleep_until_ns(weft_clock_now_ns() + 800 * ms);
+    if (rank != 2) check_error(&s, rank == FAULTY ? &given_up : &left);
+    weft_stream_destroy(other);
+    site_close(&s);
+    return 0;
+}
+
 static int run_other_link(int32_t rank, const struct ranks *ranks, void *argument)
 {
     (void)argument;
@@ -239,6 +277,7 @@ int main(void)
     test_stopped();
     CHECK(ranks_run(3, run_different, NULL) == 0, "different calls");
     CHECK(ranks_run(2, run_other_link, NULL) == 0, "different links");
+    CHECK(ranks_run(3, run_cancelled, NULL) == 0, "a rank that gives up");
     for (size_t i = 0; i < 7; i++)
         CHECK(ranks_run(2, run_wrong_blocks, &i) == 0, "wrong block %zu", i);
     CHECK(ranks_run(2, run_wrong_agree, NULL) == 0, "agree that overlaps");

@@ -263,6 +263,32 @@ Test(device, a_failed_task_drops_later_ones_but_not_events)
     weft_device_close(device);
 }
 
+static void stop_other(void *context)
+{
+    weft_stream_stop(context);
+}
+
+Test(device, a_failure_stops_the_stream_that_it_was_told_to)
+{
+    struct weft_device *device = open_device(WEFT_CLOCK_WALL);
+    struct weft_stream *a = open_stream(device, "a"), *b = open_stream(device, "b");
+    struct weft_event *event = open_event(device);
+    struct log log = {0}, other = {0};
+    struct weft_error err = {.status = WEFT_OK};
+    weft_stream_on_failure(a, stop_other, b);
+    push(a, (struct append){.log = &log, .value = 1, .status = WEFT_E_NUMERIC});
+    weft_stream_record(a, event);
+    weft_stream_wait(b, event);
+    push(b, (struct append){.log = &other, .value = 2});
+    cr_assert(weft_stream_synchronise(a, &err) == WEFT_E_NUMERIC);
+    synchronise(b);
+    cr_assert(log.count == 1 && other.count == 0);
+    weft_event_destroy(event);
+    weft_stream_destroy(a);
+    weft_stream_destroy(b);
+    weft_device_close(device);
+}
+
 Test(device, a_task_that_fails_without_a_word_still_has_a_message)
 {
     struct weft_device *device = open_device(WEFT_CLOCK_WALL);

@@ -1,0 +1,132 @@
+/* Who made a step's numbers not finite. What is agreed on after a step says that somebody did: sums
+ * over ranks have spread it by then. So the step is run again, which has not changed anything, with
+ * a look at what every layer writes, before any sum. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/exec/parts.h"
+
+enum { NOBODY = INT32_MAX };
+
+static bool is_finite(enum weft_dtype dtype, const void *numbers, int64_t n)
+{
+    static const uint32_t exponents[WEFT_DTYPE_COUNT] = {
+        [WEFT_F32] = 0x7f800000, [WEFT_BF16] = 0x7f80, [WEFT_F16] = 0x7c00};
+    uint32_t exponent = exponents[dtype], bad = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        if (dtype == WEFT_F32) {
+            memcpy(&bits, (const unsigned char *)numbers + 4 * i, 4);
+        } else {
+            uint16_t half;
+            memcpy(&half, (const unsigned char *)numbers + 2 * i, 2);
+            bits = half;
+        }
+        bad |= (bits & exponent) == exponent;
+    }
+    return bad == 0;
+}
+
+/* The elements of a layer's output in one micro-step. */
+static int64_t output_elements(const struct weft_nn_call *call)
+{
+    return call->batch.samples * call->batch.seq_len * call->layer->outputs;
+}
+
+static bool forward_is_finite(const struct weft_nn_call *call)
+{
+    /* As finish takes it: too large is not finite. */
+    if (call->loss != NULL && !(fabs(*call->loss) < EXEC_LOSS_MOST)) return false;
+    return call->output == NULL ||
+           is_finite(call->batch.compute, call->output, output_elements(call));
+}
+
+static bool backward_is_finite(const struct weft_exec *exec, const struct weft_nn_call *call)
+{
+    const struct weft_config *config = exec->options.config;
+    enum weft_dtype reduce = (enum weft_dtype)config->train.precision.reduce;
+    for (int32_t i = 0; i < call->layer->n_tensors; i++) {
+        int64_t n = config->model->tensors[call->layer->tensors[i]].elements;
+        if (call->gradients[i] != NULL && !is_finite(reduce, call->gradients[i], n)) return false;
+    }
+    return true;
+}
+
+struct look_argument {
+    struct weft_exec *exec;
+    int32_t instruction;
+};
+
+static enum weft_status look(struct weft_stream *stream, const void *argument,
+                             struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct look_argument *a = argument;
+    const struct exec_bound *bound = &a->exec->bound[a->instruction];
+    if (a->exec->first_bad != NOBODY) return WEFT_OK;
+    bool good = bound->op == WEFT_OP_FORWARD ? forward_is_finite(bound->with.call)
+                                             : backward_is_finite(a->exec, bound->with.call);
+    if (!good) a->exec->first_bad = a->instruction;
+    return WEFT_OK;
+}
+
+void weft_exec_push_look(struct weft_exec *exec, int32_t i)
+{
+    const struct exec_bound *bound = &exec->bound[i];
+    struct look_argument argument = {exec, i};
+    if (!exec->looks) return;
+    if (bound->op == WEFT_OP_FORWARD || bound->op == WEFT_OP_BACKWARD)
+        weft_stream_push(bound->stream, look, &argument, sizeof argument);
+}
+
+/* A period that begins with its forward can be run again by itself. */
+static bool begins_with_forward(const struct weft_program *program)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        if (program->instructions[i].op == WEFT_OP_FORWARD) return true;
+        if (program->instructions[i].op == WEFT_OP_BACKWARD) return false;
+    }
+    return false;
+}
+
+static enum weft_status compare(struct weft_exec *exec, struct weft_culprit *out,
+                                struct weft_error *err)
+{
+    int32_t *all = calloc((size_t)exec->ranks, sizeof *all), first = NOBODY;
+    if (all == NULL) return weft_fail_memory(err, "the ranks' findings");
+    enum weft_status status =
+        weft_comm_exchange(exec->options.comm, &exec->first_bad, sizeof exec->first_bad, all, err);
+    for (int32_t r = 0; r < exec->ranks && status == WEFT_OK; r++) {
+        if (all[r] < first) *out = (struct weft_culprit){.known = true, .rank = r};
+        if (all[r] < first) first = all[r];
+        out->n_ranks += first != NOBODY && all[r] == first;
+    }
+    if (out->known) {
+        const struct weft_instruction *at = &exec->options.program->instructions[first];
+        out->layer = at->layer;
+        out->backward = at->op == WEFT_OP_BACKWARD;
+    }
+    free(all);
+    return status;
+}
+
+enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
+                                        const struct weft_step_inputs *inputs,
+                                        struct weft_culprit *out, struct weft_error *err)
+{
+    struct weft_step_result result;
+    *out = (struct weft_culprit){.repeated = begins_with_forward(exec->options.program)};
+    if (!out->repeated) return WEFT_OK;
+    exec->pending.valid = false;
+    exec->looks = true;
+    exec->first_bad = NOBODY;
+    exec->failed_step = 0;
+    enum weft_status status = weft_exec_step(exec, inputs, &result, NULL, err);
+    exec->looks = false;
+    if (status != WEFT_OK) return status;
+    status = compare(exec, out, err);
+    out->repeated = true;
+    return status;
+}

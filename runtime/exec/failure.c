@@ -1,0 +1,71 @@
+/* Failures that a test asked for, as tasks of the stream that the instruction runs on. */
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+
+#include "runtime/exec/parts.h"
+
+static enum weft_status strike(struct weft_stream *stream, const void *argument,
+                               struct weft_error *err)
+{
+    (void)stream;
+    enum weft_failure failure;
+    memcpy(&failure, argument, sizeof failure);
+    if (failure == WEFT_FAILURE_KILL) raise(SIGKILL);
+    if (failure == WEFT_FAILURE_STOP) raise(SIGSTOP);
+    if (failure != WEFT_FAILURE_ERROR) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INTERNAL, "failed as WEFT_FAILPOINT asks");
+}
+
+static enum weft_status write_nan(struct weft_stream *stream, const void *argument,
+                                  struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    float *at;
+    memcpy(&at, argument, sizeof at);
+    memset(at, 0xff, sizeof *at); /* of one element in 32 bits, of two in 16 */
+    return WEFT_OK;
+}
+
+static enum weft_status lose_loss(struct weft_stream *stream, const void *argument,
+                                  struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    double *loss;
+    memcpy(&loss, argument, sizeof loss);
+    *loss = NAN;
+    return WEFT_OK;
+}
+
+static void push_nan(struct weft_exec *exec, const struct exec_bound *bound)
+{
+    const struct weft_nn_call *call = bound->with.call;
+    float *at = bound->op == WEFT_OP_FORWARD ? call->output : NULL;
+    for (int i = 0; bound->op == WEFT_OP_BACKWARD && at == NULL && i < WEFT_LAYER_TENSORS; i++)
+        at = call->gradients[i];
+    if (at != NULL) weft_stream_push(bound->stream, write_nan, &at, sizeof at);
+    double *loss = &exec->loss;
+    if (at == NULL) weft_stream_push(bound->stream, lose_loss, &loss, sizeof loss);
+}
+
+/* Before (`behind` false) or behind instruction i. */
+void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
+{
+    const struct weft_failpoint *point = exec->options.failpoint;
+    if (point == NULL || point->failure == WEFT_FAILURE_NONE || exec->inputs == NULL) return;
+    const struct weft_instruction *at = &exec->options.program->instructions[i];
+    const struct exec_bound *bound = &exec->bound[i];
+    enum weft_failure failure =
+        weft_failpoint_at(point, weft_op_name(at->op), exec->rank, exec->inputs->step);
+    int32_t index = at->layer >= 0 ? at->layer : at->unit;
+    bool other = point->at >= 0 ? point->at != index : exec->failed_step == exec->inputs->step;
+    if (failure == WEFT_FAILURE_NONE || behind != (failure == WEFT_FAILURE_NAN) || other) return;
+    exec->failed_step = exec->inputs->step;
+    if (failure != WEFT_FAILURE_NAN) {
+        weft_stream_push(bound->stream, strike, &failure, sizeof failure);
+    } else if (at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD) {
+        push_nan(exec, bound);
+    }
+}

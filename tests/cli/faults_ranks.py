@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""What goes wrong in a rank while it trains: who is named, with which exit code, how fast."""
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import threading
+import time
+
+from configs import LICENCE, tiny
+from processes import finish, gone, long_run, ranks_of, shared_memory_names
+from tap import case, main
+
+
+def train(weft, code, says, failpoint=None, seconds=20, **changes):
+    """A run that ends by itself, and leaves nothing."""
+    before = shared_memory_names()
+    config = weft.write("run.json", tiny(**changes))
+    env = {"WEFT_FAILPOINT": failpoint} if failpoint else None
+    start = time.monotonic()
+    weft.expect(code, "train", config, "--run", "run", "-q", env=env, says=says)
+    assert time.monotonic() - start < seconds, "took too long"
+    assert shared_memory_names() == before
+
+
+@case
+def a_rank_killed_anywhere_in_a_step(weft):
+    # Without overlap every place is there: gathers, reductions, all of them fsdp.
+    for place in ("update", "load", "forward", "backward", "norm", "all_gather", "reduce_scatter",
+                  "agree"):
+        for rank in (0, 2):
+            train(weft, 69, [f"rank {rank}", "signal 9"], f"{place}:rank={rank}:step=2",
+                  cluster__ranks=3, plan__planner="all-fsdp")
+
+
+@case
+def work_that_fails_ends_all_ranks_at_once(weft):
+    """A step takes seconds here, for the emulated link; the failure does not wait for its end."""
+    link = {"intra": {"alpha": "300ms", "bandwidth": "1GB/s"}}
+    for place in ("forward", "backward", "update"):
+        process, pids = long_run(weft, cluster__link=link, cluster__emulate=True,
+                                 plan__planner="all-fsdp",
+                                 env={"WEFT_FAILPOINT": f"{place}:rank=1:step=2:do=error"})
+        code, err = finish(process, 2.5)
+        assert code == 70 and "rank 1: failed as WEFT_FAILPOINT asks" in err, (code, err)
+        assert gone(pids), "a rank is left"
+
+
+@case
+def random_kills(weft):
+    draw = random.Random(7)
+    before = shared_memory_names()
+    for _ in range(6):
+        process, pids = long_run(weft, ranks=3)
+        victim = draw.randrange(3)
+        time.sleep(draw.random() * 0.3)
+        os.kill(pids[victim], signal.SIGKILL)
+        code, err = finish(process, 2.5)
+        assert code == 69 and "signal 9" in err and f"rank {victim} " in err, (victim, code, err)
+        assert gone(pids), "a rank is left"
+    assert shared_memory_names() == before
+
+
+@case
+def a_stopped_rank_is_named(weft):
+    for do in ("stop", None):
+        env = {"WEFT_FAILPOINT": f"backward:rank=1:step=2:do={do}"} if do else None
+        process, pids = long_run(weft, ranks=3, env=env, cluster__timeout="700ms")
+        if not do:
+            os.kill(pids[1], signal.SIGSTOP)
+        code, err = finish(process, 5.0)
+        assert code == 80, (code, err)
+        assert f"rank 1 (process {pids[1]}) is stopped by a signal" in err, err
+        assert "its last calls were" in err and "rank 0 (process" not in err, err
+        assert gone(pids), "a rank is left"
+
+
+@case
+def a_rank_that_goes_on_in_time_changes_nothing(weft):
+    def fingerprint():
+        with open(weft.path("run/result.json"), encoding="utf-8") as file:
+            return json.load(file)["fingerprint"]
+
+    weft.expect(0, "train", weft.write("run.json", tiny(train__steps=1500)), "--run", "run", "-q")
+    wanted = fingerprint()
+    os.remove(weft.path("run/result.json"))
+    process, pids = long_run(weft, train__steps=1500, cluster__timeout="30s")
+    reader = threading.Thread(target=process.stdout.read, daemon=True)
+    reader.start()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGCONT)
+    process.wait(timeout=60)
+    reader.join()
+    assert process.returncode == 0, process.stderr.read()
+    assert "warning" not in process.stderr.read()
+    assert fingerprint() == wanted
+
+
+@case
+def a_slow_rank_is_named(weft):
+    """Stopped most of the time, as a quota of the scheduler would do it."""
+    process, pids = long_run(weft, cluster__timeout="30s")
+    reader = threading.Thread(target=process.stdout.read, daemon=True)
+    reader.start()
+    end = time.monotonic() + 60
+    text = b""
+    os.set_blocking(process.stderr.fileno(), False)
+    while b"warning" not in text and time.monotonic() < end:
+        os.kill(pids[1], signal.SIGSTOP)
+        time.sleep(0.2)
+        os.kill(pids[1], signal.SIGCONT)
+        time.sleep(0.01)
+        text += process.stderr.buffer.read() or b""
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=30)
+    reader.join()
+    assert b"warning: rank 1 takes" in text and b"rank 0 takes" not in text, text
+    assert process.returncode == 75
+
+
+@case
+def numbers_that_are_not_finite(weft):
+    for place, layer, text in (("forward", 2, "forward pass of layer h.1"),
+                               ("backward", 3, "backward pass of layer h.2"),
+                               ("forward", 5, "forward pass of layer head")):
+        for planner in ("all-fsdp", "all-dp"):
+            train(weft, 79, ["step 2", f"Not finite first on rank 1, in the {text}"],
+                  f"{place}:rank=1:step=2:at={layer}:do=nan", plan__planner=planner)
+    train(weft, 79, ["Not finite first on all ranks, in the"], train__steps=50,
+          train__optimizer={"type": "adamw", "lr": 1e6, "weight_decay": 1e6})
+
+
+@case
+def replicas_that_differ(weft):
+    for ranks, text in ((2, "rank 0, 1 (which of them is wrong cannot be told)"),
+                        (3, "rank 1 holds other bits than the other ranks")):
+        for planner in ("all-dp", "all-zero1"):
+            train(weft, 79, ["replicas of unit", text], "replica:rank=1:step=4:do=flip",
+                  cluster__ranks=ranks, plan__planner=planner, train__compare_every=2,
+                  train__steps=9)
+    train(weft, 0, [], "replica:rank=1:step=4:do=flip", plan__planner="all-dp",
+          train__compare_every=0, train__steps=9)
+
+
+@case
+def ranks_with_different_configs(weft):
+    train(weft, 76, ["rank 1: another config than rank 0"], "config:rank=1", cluster__ranks=3)
+
+
+@case
+def data_that_are_cut_short_during_the_run(weft):
+    with open(LICENCE, "rb") as file:
+        data = weft.write("data.txt", file.read())
+    process, pids = long_run(weft, train__data=data)
+    os.truncate(data, 100)
+    code, err = finish(process, 5.0)
+    assert code == 65 and "data.txt ends at byte" in err, (code, err)
+    assert gone(pids), "a rank is left"
+
+
+@case
+def signals_stop_behind_a_step(weft):
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        process, pids = long_run(weft)
+        process.send_signal(number)
+        code, err = finish(process, 5.0)
+        assert code == 75 and "after step" in err, (code, err)
+        assert gone(pids), "a rank is left"
+        with open(weft.path("run/result.json"), encoding="utf-8") as file:
+            assert json.load(file)["stopped"]
+    # To one rank alone: all of them stop behind the same step.
+    process, pids = long_run(weft)
+    os.kill(pids[1], signal.SIGTERM)
+    code, err = finish(process, 5.0)
+    assert code == 75 and "after step" in err, (code, err)
+
+
+@case
+def a_second_signal_ends_at_once(weft):
+    link = {"intra": {"alpha": "2s", "bandwidth": "1GB/s"}}
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        config = weft.write("run.json", tiny(cluster__link=link, cluster__emulate=True,
+                                             plan__planner="all-fsdp"))
+        process = weft.start("train", config, "--run", "run")
+        end = time.monotonic() + 20
+        while not os.path.exists(weft.path("run/metrics.jsonl")):
+            assert time.monotonic() < end, "the ranks did not start"
+            time.sleep(0.02)
+        time.sleep(0.5)
+        pids = ranks_of(process.pid)
+        process.send_signal(number)
+        time.sleep(0.5)
+        assert process.poll() is None, "the step was not finished"
+        process.send_signal(number)
+        code, err = finish(process, 1.5)
+        assert code == 75, (code, err)
+        assert gone(pids), "a rank is left"
+        os.remove(weft.path("run/metrics.jsonl"))
+
+
+@case
+def limits_of_the_system_are_named(weft):
+    config = weft.write("run.json", tiny(cluster__ranks=8))
+
+    def files(n):
+        return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n))
+
+    for n in (9, 12, 16):
+        weft.expect(71, "train", config, "--run", "run", preexec_fn=files(n), says="ulimit -n")
+
+
+main(sys.argv[1])

@@ -212,8 +212,10 @@ static enum weft_status fill_problem(struct builder *b)
     problem->config_hash = config->hash;
     problem->profile_hash = b->profile->hash;
     problem->agree_ns = b->profile->agree_ns;
-    problem->compute_rate = b->profile->rates.compute;
-    problem->channel_rate = b->profile->rates.channel;
+    /* A profile that has no rates was made without contention. */
+    bool has_rates = b->profile->rates.compute > 0;
+    problem->compute_rate = has_rates ? b->profile->rates.compute : WEFT_RATE_ONE;
+    problem->channel_rate = has_rates ? b->profile->rates.channel : WEFT_RATE_ONE;
     problem->n_channels = (int32_t)config->cluster.channels;
     problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
     if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");

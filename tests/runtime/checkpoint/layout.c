@@ -1,0 +1,88 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "runtime/checkpoint/layout.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "tests/runtime/checkpoint/site.h"
+
+Test(layout, headers_are_what_the_reader_takes)
+{
+    struct site site;
+    site_open(&site);
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        const struct weft_layout_file *file = &site.layout->files[f];
+        struct weft_text text;
+        struct weft_safetensors *read = NULL;
+        struct weft_error err = {0};
+        weft_text_init(&text);
+        weft_layout_header(site.layout, f, &text);
+        cr_assert_eq((int64_t)text.length, file->header_bytes);
+        cr_assert_eq(file->header_bytes % 4096, 0);
+        cr_assert_eq(
+            weft_safetensors_parse(text.data, text.length, file->bytes, file->name, &read, &err),
+            WEFT_OK, "%s", err.text);
+        cr_assert_eq(read->n_tensors, file->n_entries);
+        for (int32_t e = 0; e < file->n_entries; e++) {
+            cr_assert_str_eq(read->tensors[e].name, file->entries[e].name);
+            cr_assert_eq(read->tensors[e].begin, file->entries[e].begin);
+            cr_assert_eq(read->tensors[e].bytes, file->entries[e].bytes);
+        }
+        weft_safetensors_destroy(read);
+        weft_text_finish(&text);
+    }
+    site_close(&site);
+}
+
+Test(layout, frozen_tensors_have_no_moments)
+{
+    struct site site;
+    int32_t file = -1, kept = 0;
+    site_open(&site);
+    const struct weft_model *model = site.config->model;
+    for (int32_t t = 0; t < model->n_tensors; t++) {
+        const struct weft_layout_entry *entry =
+            weft_layout_find(site.layout, t, WEFT_STATE_PARAMETER, &file);
+        cr_assert(entry != NULL && file == 0 && strcmp(entry->name, model->tensors[t].name) == 0);
+        entry = weft_layout_find(site.layout, t, WEFT_STATE_MOMENT2, &file);
+        cr_assert_eq(entry != NULL, model->tensors[t].trainable);
+        kept += entry != NULL;
+    }
+    cr_assert(kept > 0 && kept < model->n_tensors);
+    cr_assert_eq(site.layout->files[1].n_entries, 2 * kept);
+    site_close(&site);
+}
+
+static void refuse_name(const char *name)
+{
+    struct weft_layer layer = {.name = name, .type = WEFT_LAYER_LAYER_NORM, .hidden = 4, .tie = -1};
+    struct weft_model *model = NULL;
+    struct weft_layout *layout = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_model_create(&layer, 1, &model, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_layout_create(model, 2, &layout, &err), WEFT_E_DATA, "%s", name);
+    cr_assert_null(layout);
+    weft_model_destroy(model);
+}
+
+Test(layout, refuses_names_that_no_file_should_have)
+{
+    refuse_name("a/b");
+    refuse_name("..");
+    refuse_name("a\\b");
+    refuse_name("a\nb");
+    char name[1100];
+    memset(name, 'a', sizeof name);
+    name[sizeof name - 1] = '\0';
+    refuse_name(name);
+}
+
+Test(layout, chunks)
+{
+    cr_assert_eq(weft_checkpoint_chunks(0), 0);
+    cr_assert_eq(weft_checkpoint_chunks(1), 1);
+    cr_assert_eq(weft_checkpoint_chunks(WEFT_CHECKPOINT_CHUNK_BYTES), 1);
+    cr_assert_eq(weft_checkpoint_chunks(WEFT_CHECKPOINT_CHUNK_BYTES + 1), 2);
+    cr_assert_eq(weft_checkpoint_chunk_bytes(WEFT_CHECKPOINT_CHUNK_BYTES + 1, 0),
+                 WEFT_CHECKPOINT_CHUNK_BYTES);
+    cr_assert_eq(weft_checkpoint_chunk_bytes(WEFT_CHECKPOINT_CHUNK_BYTES + 1, 1), 1);
+}

@@ -55,7 +55,8 @@ struct weft_problem {
     struct weft_slot *slots;
     const char **slot_names; /* "U:h.3", "F:h.3", "drain" */
     int64_t *slot_ns;        /* compute time; 0 for U slots (see update_ns), fill and drain */
-    /* Progress of compute and of a channel while both run, of WEFT_RATE_ONE (base/lanes.h). */
+    /* Progress of compute and of a channel while both run, of WEFT_RATE_ONE (base/lanes.h); the two
+     * add up to at least that, as what shares a machine does. */
     int32_t compute_rate, channel_rate;
     int32_t n_channels; /* 1, or 2: gathers on the first, reductions on the other */
     int64_t agree_ns;   /* channel time of the sum at the end of the norm slot; never hidden */

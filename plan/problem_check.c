@@ -36,6 +36,13 @@ static enum weft_status check_scalars(struct checker *checker)
                          checker->where, i == 0 ? "compute" : "channel", rates[i], WEFT_RATE_LEAST,
                          WEFT_RATE_ONE);
     }
+    if (problem->compute_rate + problem->channel_rate < WEFT_RATE_ONE) {
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: compute_rate %d and channel_rate %d add up to less than %d: one "
+                         "after the other would be faster",
+                         checker->where, problem->compute_rate, problem->channel_rate,
+                         WEFT_RATE_ONE);
+    }
     if (problem->n_channels < 1 || problem->n_channels > WEFT_CHANNELS) {
         return weft_fail(checker->err, WEFT_E_DATA, "%s: channels is %d; expected 1 to %d",
                          checker->where, problem->n_channels, WEFT_CHANNELS);

@@ -394,39 +394,86 @@ static void build_policies(struct build *build)
     }
 }
 
-/* The channel: what is placed in a slot fits into its compute time and its wait. */
+/* Adds -factor * (compute time of the slot) as far as policies choose it; returns the rest. */
+static double add_compute(struct build *build, int32_t slot, double factor)
+{
+    const struct weft_ilp *ilp = build->ilp;
+    const struct weft_problem *problem = ilp->table->problem;
+    if (problem->slots[slot].kind != WEFT_SLOT_UPDATE)
+        return factor * time_units(ilp, problem->slot_ns[slot]);
+    int32_t u = problem->slots[slot].index;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if (ilp->z[u * WEFT_POLICY_COUNT + p] >= 0)
+            add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p],
+                      -factor * time_units(ilp, problem->units[u].update_ns[p]));
+    }
+    return 0;
+}
+
+/* The time beside communication: in it the slot computes at its rate, and no more than there is to
+ * compute. What is lost to that is its cost. */
+static int32_t build_beside(struct build *build, int32_t slot, double most)
+{
+    const struct weft_problem *problem = build->ilp->table->problem;
+    double rate = (double)problem->compute_rate / WEFT_RATE_ONE;
+    int32_t column = add_column(build, 1 - rate, 0, most, false, 0);
+    add_entry(build, column, rate);
+    end_row(build, -INFINITY, add_compute(build, slot, 1));
+    return column;
+}
+
+/* What a channel is given in a slot fits into the time that it has: beside compute at its rate, and
+ * the wait; of two channels the second also has the time for which the slot waits for gathers that
+ * block. */
+static void build_load(struct build *build, int32_t slot, int32_t channel)
+{
+    struct weft_ilp *ilp = build->ilp;
+    const struct weft_problem *problem = ilp->table->problem;
+    double rate = (double)problem->channel_rate / WEFT_RATE_ONE, room = 0;
+    for (int32_t c = 0; c < ilp->n_classes; c++) {
+        const struct weft_ilp_class *of = &ilp->classes[c];
+        for (int32_t k = 0; of->may_block && channel != of->channel && k < of->due.n; k++)
+            if (of->due.slots[k] + 1 == slot) add_entry(build, of->due.blocking[k], -of->unit_time);
+        if (of->channel != channel || slot < of->first || slot > of->last) continue;
+        add_placed(build, of, slot, of->unit_time);
+        add_placed(build, of, slot - 1, -of->unit_time);
+    }
+    add_entry(build, ilp->wait[slot], -1);
+    if (ilp->beside[slot] >= 0) {
+        add_entry(build, ilp->beside[slot], -rate);
+    } else {
+        room = add_compute(build, slot, 1);
+    }
+    end_row(build, -INFINITY, room);
+}
+
 static void build_loads(struct build *build)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
-    /* A wait of the compute stream is for the channel, which is busy in it. */
+    bool contend = problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE;
+    /* A wait of the compute stream is for a channel, which is busy in it. */
     double most_wait = time_units(ilp, ilp->table->most_channel_ns);
     for (int32_t s = 0; s < problem->n_slots; s++) {
-        bool used = false;
-        for (int32_t c = 0; c < ilp->n_classes; c++)
-            used = used || (s >= ilp->classes[c].first && s <= ilp->classes[c].last);
-        ilp->wait[s] = ilp->load_row[s] = -1;
-        if (!used) continue;
-        ilp->load_row[s] = build->n_rows;
-        ilp->wait[s] = add_column(build, 1, 0, most_wait, false, 0);
+        bool used[WEFT_CHANNELS] = {false}, any = false;
         for (int32_t c = 0; c < ilp->n_classes; c++) {
             const struct weft_ilp_class *of = &ilp->classes[c];
             if (s < of->first || s > of->last) continue;
-            add_placed(build, of, s, of->unit_time);
-            add_placed(build, of, s - 1, -of->unit_time);
+            used[of->channel] = any = true;
         }
-        add_entry(build, ilp->wait[s], -1);
-        if (problem->slots[s].kind != WEFT_SLOT_UPDATE) {
-            end_row(build, -INFINITY, time_units(ilp, problem->slot_ns[s]));
-            continue;
+        ilp->wait[s] = ilp->beside[s] = -1;
+        for (int32_t c = 0; c < problem->n_channels; c++)
+            ilp->load_row[c * problem->n_slots + s] = -1;
+        if (!any) continue;
+        ilp->wait[s] = add_column(build, 1, 0, most_wait, false, 0);
+        /* A channel that is busy beside compute moves at its rate. */
+        double most_beside = most_wait * WEFT_RATE_ONE / problem->channel_rate * (1 + 1e-9);
+        if (contend) ilp->beside[s] = build_beside(build, s, most_beside);
+        for (int32_t c = 0; c < problem->n_channels; c++) {
+            if (!used[c]) continue;
+            ilp->load_row[c * problem->n_slots + s] = build->n_rows;
+            build_load(build, s, c);
         }
-        int32_t u = problem->slots[s].index;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (ilp->z[u * WEFT_POLICY_COUNT + p] >= 0)
-                add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p],
-                          -time_units(ilp, problem->units[u].update_ns[p]));
-        }
-        end_row(build, -INFINITY, 0);
     }
 }
 
@@ -529,11 +576,12 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_
     ilp->z =
         weft_pool_array(&ilp->pool, (size_t)table->n_units * WEFT_POLICY_COUNT, sizeof *ilp->z);
     ilp->wait = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->wait);
+    ilp->beside = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->beside);
     ilp->hold = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->hold);
-    ilp->load_row = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->load_row);
+    ilp->load_row = weft_pool_array(&ilp->pool, WEFT_CHANNELS * n_slots, sizeof *ilp->load_row);
     ilp->memory_row = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->memory_row);
     enum weft_status status = WEFT_OK;
-    if (!ilp->z || !ilp->wait || !ilp->hold || !ilp->load_row || !ilp->memory_row)
+    if (!ilp->z || !ilp->wait || !ilp->beside || !ilp->hold || !ilp->load_row || !ilp->memory_row)
         status = weft_fail_memory(err, "an integer program");
     if (status == WEFT_OK) status = build_all(ilp, most_columns, err);
     if (status != WEFT_OK) {

@@ -6,6 +6,7 @@
  *     q[c,s]   blocks of a class of gathers that block in slot s + 1: they hold nothing and cost
  *              their channel time
  *     w[s]     time that the compute stream waits at the end of slot s
+ *     x[s]     time in which slot s computes beside communication, where the two contend
  *     H[s]     bytes that the policies hold in slot s, chained so that rows stay sparse
  *
  * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
@@ -35,6 +36,7 @@ struct weft_ilp_class {
     int32_t n_items;
     int32_t *items;      /* in the problem; gathers by last, reductions by first slot */
     bool gathers;        /* else reductions */
+    int32_t channel;     /* of all its items */
     bool counts;         /* A counts blocks; else channel time */
     bool may_block;      /* it has q: only where memory may be short is it of use */
     int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
@@ -53,9 +55,10 @@ struct weft_ilp {
     int32_t *z; /* [n_units * WEFT_POLICY_COUNT]; -1: not a choice */
     int32_t n_classes;
     struct weft_ilp_class *classes;
-    int32_t *wait;                  /* [n_slots]; -1: nothing can be on the channel */
-    int32_t *hold;                  /* [n_slots]; -1 when every plan fits */
-    int32_t *load_row, *memory_row; /* [n_slots]; -1: none */
+    int32_t *wait;   /* [n_slots]; -1: nothing can be on the channel */
+    int32_t *beside; /* [n_slots] of x; -1 without contention, where it is the slot's time */
+    int32_t *hold;   /* [n_slots]; -1 when every plan fits */
+    int32_t *load_row, *memory_row; /* [n_channels][n_slots], [n_slots]; -1: none */
     int32_t fixed;   /* column that is 1: its cost is the time that no choice changes */
     bool all_counts; /* every class counts blocks: solutions say where blocks go */
     struct weft_mip mip;

@@ -43,10 +43,19 @@ static void fill_prefix(const struct weft_ilp *ilp, const struct weft_ilp_class 
     }
 }
 
+/* By slot: what each channel is given, and for how long gathers block. */
+struct loads {
+    double *channels[WEFT_CHANNELS], *blocked;
+};
+
 /* Adds the moves of the class to its cumulative columns, and to the slots' loads. */
 static void fill_class(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
-                       const int32_t *blocks, double *x, double *loads)
+                       const int32_t *blocks, double *x, struct loads *loads)
 {
+    for (int32_t i = 0; of->may_block && i < of->n_items; i++) {
+        int32_t use = ilp->table->problem->items[of->items[i]].item.last + 1;
+        loads->blocked[use] += of->unit_time * work_in(ilp, of, of->items[i], blocks, use);
+    }
     double placed = 0;
     for (int32_t s = of->first; s <= of->last; s++) {
         double work = 0;
@@ -55,9 +64,28 @@ static void fill_class(const struct weft_ilp *ilp, const struct weft_ilp_class *
                 work += work_in(ilp, of, of->items[i], blocks, s);
         }
         placed += work;
-        loads[s] += work * of->unit_time;
+        loads->channels[of->channel][s] += work * of->unit_time;
         if (s < of->last) x[of->column + s - of->first] = placed;
     }
+}
+
+/* The slot's wait, and its time beside communication, that make room for the loads. */
+static void fill_times(const struct weft_ilp *ilp, const struct loads *loads, int32_t s,
+                       int64_t slot_ns, double *x)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    double slot = ldexp((double)slot_ns, -ilp->time_shift), beside = slot, rate = 1;
+    double load = loads->channels[0][s], other = loads->channels[1][s] - loads->blocked[s];
+    if (other > load) load = other;
+    if (ilp->wait[s] < 0) return;
+    if (ilp->beside[s] >= 0) {
+        double compute_rate = (double)problem->compute_rate / WEFT_RATE_ONE;
+        rate = (double)problem->channel_rate / WEFT_RATE_ONE;
+        beside = slot / compute_rate < load / rate ? slot / compute_rate : load / rate;
+        if (1 - compute_rate > rate || beside < 0) beside = 0; /* waiting costs less */
+        x[ilp->beside[s]] = beside;
+    }
+    x[ilp->wait[s]] = load > rate * beside ? load - rate * beside : 0;
 }
 
 bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies,
@@ -68,10 +96,11 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies
     for (int32_t u = 0; u < table->n_units; u++)
         if (ilp->z[u * WEFT_POLICY_COUNT + (int32_t)policies[u]] < 0) return false;
     int32_t *blocks = calloc((size_t)table->n_items * n_slots + 1, sizeof *blocks);
-    double *loads = calloc(n_slots, sizeof *loads);
+    double *sums = calloc((WEFT_CHANNELS + 1) * n_slots, sizeof *sums);
     int64_t *rows = calloc(n_slots, sizeof *rows);
-    bool ok = blocks && loads && rows;
+    bool ok = blocks && sums && rows;
     if (ok) {
+        struct loads loads = {{sums, sums + n_slots}, sums + WEFT_CHANNELS * n_slots};
         memset(x, 0, (size_t)ilp->mip.n_columns * sizeof *x);
         x[ilp->fixed] = 1;
         for (int32_t u = 0; u < table->n_units; u++)
@@ -81,18 +110,17 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies
         for (int32_t c = 0; c < ilp->n_classes; c++) {
             fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].released, policies, blocks, x);
             fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].due, policies, blocks, x);
-            fill_class(ilp, &ilp->classes[c], blocks, x, loads);
+            fill_class(ilp, &ilp->classes[c], blocks, x, &loads);
         }
         weft_digest_fixed_rows(table, policies, rows);
         for (int32_t s = 0; s < table->n_slots; s++) {
-            double slot = ldexp((double)weft_digest_slot_ns(table, policies, s), -ilp->time_shift);
-            if (ilp->wait[s] >= 0) x[ilp->wait[s]] = loads[s] > slot ? loads[s] - slot : 0;
+            fill_times(ilp, &loads, s, weft_digest_slot_ns(table, policies, s), x);
             if (ilp->hold[s] >= 0)
                 x[ilp->hold[s]] = ldexp((double)(rows[s] - table->common[s]), -ilp->bytes_shift);
         }
     }
     free(blocks);
-    free(loads);
+    free(sums);
     free(rows);
     return ok;
 }

@@ -27,12 +27,18 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     if (!reduced) return weft_fail_memory(err, "reduced costs");
     subtract_rows(&ilp->mip, row_duals, reduced);
     weft_dual_reset(dual, -1);
-    for (int32_t s = 0; s < ilp->table->n_slots; s++) {
-        int32_t load = ilp->load_row[s], memory = ilp->memory_row[s], hold = ilp->hold[s];
-        double lambda = load < 0 ? 0 : positive(-row_duals[load]), mu = 0;
+    int32_t n_slots = ilp->table->n_slots;
+    for (int32_t s = 0; s < n_slots; s++) {
+        int32_t memory = ilp->memory_row[s], hold = ilp->hold[s];
+        double room = 1, mu = 0; /* a share of all channels' time cannot cost more than the time */
+        for (int32_t c = 0; c < ilp->table->problem->n_channels; c++) {
+            int32_t load = ilp->load_row[c * n_slots + s];
+            double lambda = load < 0 ? 0 : positive(-row_duals[load]);
+            dual->lambda[c * n_slots + s] = lambda < room ? lambda : room;
+            room -= dual->lambda[c * n_slots + s];
+        }
         if (memory >= 0) mu += positive(-row_duals[memory]);
         if (hold >= 0) mu += positive(-reduced[hold]);
-        dual->lambda[s] = lambda < 1 ? lambda : 1;
         dual->mu[s] = ldexp(mu, ilp->time_shift - ilp->bytes_shift);
     }
     weft_pool_finish(&pool);

@@ -12,10 +12,19 @@ const struct weft_list_rule weft_list_rules[WEFT_LIST_RULES] = {
     {1, true}, {0, true}, {2, true}, {4, true}, {INT32_MAX, true}, {1, false}, {INT32_MAX, false},
 };
 
-/* A reduction on the channel that may not have completed yet. */
+/* A reduction on its channel that may not have completed yet. */
 struct flight {
     int32_t move; /* its index; -1 when moves are not wanted */
-    int64_t done_ns, bytes;
+    int32_t put;  /* blocks put on the channel with it */
+    int64_t bytes;
+};
+
+/* Blocks put on a channel, in order; of those that are not done the first is under way. */
+struct channel {
+    int64_t *block_ns; /* [n_blocks] */
+    int32_t *upto;     /* [n_slots + 1]: put, with the last whose window ends in the slot */
+    int32_t n_put, n_done;
+    bool begun; /* the first that is not done */
 };
 
 struct weft_list {
@@ -24,14 +33,16 @@ struct weft_list {
     int64_t *fixed, *least;
     int64_t *reserved_bytes, *launched_bytes; /* of gathers, by the last slot of their window */
     int64_t *release_bytes;                   /* of reductions, by the first */
-    int64_t *done_ns;                         /* of blocks on the channel, by the last */
     int32_t *left;                            /* [n_items]: blocks not yet placed */
     int32_t *blocked;                         /* [n_items]: first slot of another try */
     struct flight *flights;                   /* [n_blocks] */
     /* One run: */
     const enum weft_policy *policies;
     struct weft_move *moves; /* or NULL */
-    int64_t limit, channel_ns;
+    int64_t limit;
+    struct weft_lanes lanes;
+    struct channel channels[WEFT_CHANNELS];
+    int32_t n_channels;
     int64_t held;          /* by gathers launched whose window is not over */
     int64_t pending;       /* by reductions not yet complete */
     int64_t row, next_row; /* held in this slot; in the next, if nothing more happens */
@@ -48,18 +59,25 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     if (!list) return weft_fail_memory(err, "a list scheduler");
     size_t n_slots = (size_t)table->n_slots + 1, n_items = (size_t)table->n_items + 1;
     list->table = table;
-    list->fixed = calloc(6 * n_slots, sizeof *list->fixed);
+    list->fixed = calloc(5 * n_slots, sizeof *list->fixed);
     list->left = calloc(2 * n_items, sizeof *list->left);
     list->flights = calloc((size_t)table->n_blocks + 1, sizeof *list->flights);
-    if (!list->fixed || !list->left || !list->flights) {
+    bool ok = list->fixed && list->left && list->flights;
+    for (int c = 0; c < WEFT_CHANNELS; c++) {
+        struct channel *channel = &list->channels[c];
+        channel->block_ns = calloc((size_t)table->n_blocks + 1, sizeof *channel->block_ns);
+        channel->upto = calloc(n_slots, sizeof *channel->upto);
+        ok = ok && channel->block_ns && channel->upto;
+    }
+    if (!ok) {
         weft_list_destroy(list);
         return weft_fail_memory(err, "a list scheduler");
     }
+    list->n_channels = table->problem->n_channels;
     list->least = list->fixed + n_slots;
     list->reserved_bytes = list->least + n_slots;
     list->launched_bytes = list->reserved_bytes + n_slots;
     list->release_bytes = list->launched_bytes + n_slots;
-    list->done_ns = list->release_bytes + n_slots;
     list->blocked = list->left + n_items;
     *out = list;
     return WEFT_OK;
@@ -68,6 +86,10 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
 void weft_list_destroy(struct weft_list *list)
 {
     if (!list) return;
+    for (int c = 0; c < WEFT_CHANNELS; c++) {
+        free(list->channels[c].block_ns);
+        free(list->channels[c].upto);
+    }
     free(list->fixed);
     free(list->left);
     free(list->flights);
@@ -79,11 +101,18 @@ static const struct weft_problem_item *item_of(const struct weft_list *list, int
     return &list->table->problem->items[item];
 }
 
-static int32_t put(struct weft_list *list, int32_t item, int64_t now_ns)
+static struct channel *channel_of(struct weft_list *list, int32_t item)
 {
-    if (list->channel_ns < now_ns) list->channel_ns = now_ns;
-    list->channel_ns += item_of(list, item)->block_ns;
-    list->done_ns[item_of(list, item)->item.last] = list->channel_ns;
+    return &list->channels[item_of(list, item)->channel];
+}
+
+/* Puts a block of the item on its channel; returns the index of its move, -1 when moves are not
+ * wanted. */
+static int32_t put(struct weft_list *list, int32_t item)
+{
+    struct channel *channel = channel_of(list, item);
+    channel->block_ns[channel->n_put++] = item_of(list, item)->block_ns;
+    channel->upto[item_of(list, item)->item.last] = channel->n_put;
     list->left[item]--;
     if (!list->moves) return -1;
     list->moves[list->n_moves] = (struct weft_move){.item = item, .slot = list->slot};
@@ -96,7 +125,7 @@ static bool is_reserved(const struct weft_list *list, const struct weft_item *it
 }
 
 /* What it holds in the last slot of its window it takes from what is reserved there, if it can. */
-static void put_gather(struct weft_list *list, int32_t item, int64_t now_ns)
+static void put_gather(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &item_of(list, item)->item;
     bool reserved = is_reserved(list, it);
@@ -112,37 +141,28 @@ static void put_gather(struct weft_list *list, int32_t item, int64_t now_ns)
     if (it->last > list->slot || !reserved) list->row += it->stair_bytes;
     if (it->last > list->slot + 1 || (it->last == list->slot + 1 && !reserved))
         list->next_row += it->stair_bytes;
-    put(list, item, now_ns);
+    put(list, item);
 }
 
-static void put_reduction(struct weft_list *list, int32_t item, int64_t now_ns)
+static void put_reduction(struct weft_list *list, int32_t item)
 {
-    int32_t move = put(list, item, now_ns);
-    list->flights[list->flight_end++] = (struct flight){
-        .move = move, .done_ns = list->channel_ns, .bytes = item_of(list, item)->item.stair_bytes};
+    int32_t move = put(list, item);
+    list->flights[list->flight_end++] =
+        (struct flight){.move = move,
+                        .put = channel_of(list, item)->n_put,
+                        .bytes = item_of(list, item)->item.stair_bytes};
 }
 
-/* Reductions complete by `now_ns` leave: they are held in this slot and not in the next. */
-static void land(struct weft_list *list, int64_t now_ns)
+/* Reductions that are complete leave: they are held in this slot and not in the next. */
+static void land(struct weft_list *list)
 {
-    while (list->flight_begin < list->flight_end &&
-           list->flights[list->flight_begin].done_ns <= now_ns) {
+    int32_t done = list->channels[list->n_channels - 1].n_done;
+    while (list->flight_begin < list->flight_end && list->flights[list->flight_begin].put <= done) {
         const struct flight *flight = &list->flights[list->flight_begin++];
         list->next_row -= flight->bytes;
         list->pending -= flight->bytes;
         if (flight->move >= 0) list->moves[flight->move].slot = list->slot;
     }
-}
-
-/* The next gather that is due after `slot`, -1 when none is; skips those already done. */
-static int32_t due_gather(struct weft_list *list, int32_t slot)
-{
-    const struct weft_digest *table = list->table;
-    while (list->gather_at < table->n_gathers && list->left[table->gathers[list->gather_at]] == 0)
-        list->gather_at++;
-    if (list->gather_at == table->n_gathers) return -1;
-    int32_t item = table->gathers[list->gather_at];
-    return item_of(list, item)->item.last == slot ? item : -1;
 }
 
 static int32_t ready_reduction(struct weft_list *list)
@@ -154,6 +174,58 @@ static int32_t ready_reduction(struct weft_list *list)
     if (list->reduction_at == table->n_reductions) return -1;
     int32_t item = table->reductions[list->reduction_at];
     return item_of(list, item)->item.first <= list->slot ? item : -1;
+}
+
+/* Begins and ends blocks of a channel at the present time. */
+static void serve_channel(struct weft_list *list, int32_t c)
+{
+    struct channel *channel = &list->channels[c];
+    int lane = WEFT_LANE_CHANNEL + c;
+    for (; channel->n_done < channel->n_put; channel->n_done++) {
+        if (!channel->begun)
+            weft_lanes_start(&list->lanes, lane, channel->block_ns[channel->n_done]);
+        channel->begun = weft_lanes_busy(&list->lanes, lane);
+        if (channel->begun) return;
+    }
+}
+
+/* A channel of reductions alone is never idle while one is ready: they are launched as soon as they
+ * can be, also while the slot waits for something else. */
+static void serve(struct weft_list *list)
+{
+    int32_t item, last = list->n_channels - 1;
+    for (int32_t c = 0; c <= last; c++)
+        serve_channel(list, c);
+    while (last > 0 && list->channels[last].n_done == list->channels[last].n_put &&
+           (item = ready_reduction(list)) >= 0) {
+        put_reduction(list, item);
+        serve_channel(list, last);
+    }
+    land(list);
+}
+
+/* On to the next end of a slot's compute or of a block. */
+static void pass(struct weft_list *list)
+{
+    weft_lanes_advance(&list->lanes, weft_lanes_next(&list->lanes));
+    serve(list);
+}
+
+static void wait_for(struct weft_list *list, int32_t channel, int32_t n_done)
+{
+    while (list->channels[channel].n_done < n_done)
+        pass(list);
+}
+
+/* The next gather that is due after `slot`, -1 when none is; skips those already done. */
+static int32_t due_gather(struct weft_list *list, int32_t slot)
+{
+    const struct weft_digest *table = list->table;
+    while (list->gather_at < table->n_gathers && list->left[table->gathers[list->gather_at]] == 0)
+        list->gather_at++;
+    if (list->gather_at == table->n_gathers) return -1;
+    int32_t item = table->gathers[list->gather_at];
+    return item_of(list, item)->item.last == slot ? item : -1;
 }
 
 /* True when a block launched now fits into this slot, into the next as things stand, and leaves a
@@ -197,28 +269,44 @@ static int32_t early_gather(struct weft_list *list)
     return -1;
 }
 
-/* What goes on the channel at `now_ns` < end of the slot. False when nothing does. */
-static bool put_next(struct weft_list *list, int64_t now_ns, int32_t gather_within)
+/* What goes on the first channel, idle while the slot computes. False when nothing does. */
+static bool put_next(struct weft_list *list, int32_t gather_within)
 {
     int32_t due = due_gather(list, list->slot);
     if (due >= 0 && gather_fits(list, due)) {
-        put_gather(list, due, now_ns);
+        put_gather(list, due);
         return true;
     }
-    int32_t reduction = ready_reduction(list);
+    int32_t reduction = list->n_channels == 1 ? ready_reduction(list) : -1;
     bool must_reduce = reduction >= 0 && list->next_row > list->limit;
     int32_t gather = must_reduce ? -1 : early_gather(list);
     if (gather >= 0 && reduction >= 0 &&
         item_of(list, gather)->item.last - list->slot > gather_within)
         gather = -1;
     if (gather >= 0) {
-        put_gather(list, gather, now_ns);
+        put_gather(list, gather);
     } else if (reduction >= 0) {
-        put_reduction(list, reduction, now_ns);
+        put_reduction(list, reduction);
     } else {
         return false;
     }
     return true;
+}
+
+/* Lets the slot compute, and gives the first channel work whenever it is done with what it has.
+ * Once it has been idle, what is put later in the slot would begin with that. */
+static void compute(struct weft_list *list, int64_t slot_ns, int32_t gather_within)
+{
+    const struct channel *channel = &list->channels[0];
+    bool idle = false;
+    weft_lanes_start(&list->lanes, WEFT_LANE_COMPUTE, slot_ns);
+    while (weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE)) {
+        while (channel->n_done == channel->n_put && !idle) {
+            idle = !put_next(list, gather_within);
+            serve(list);
+        }
+        pass(list);
+    }
 }
 
 /* Reserves room for the blocks of a gather, as many as there is room for. */
@@ -237,7 +325,14 @@ static void begin(struct weft_list *list, bool stages)
 {
     const struct weft_digest *table = list->table;
     size_t n_slots = (size_t)table->n_slots + 1;
-    memset(list->fixed, 0, 6 * n_slots * sizeof *list->fixed);
+    memset(list->fixed, 0, 5 * n_slots * sizeof *list->fixed);
+    for (int c = 0; c < WEFT_CHANNELS; c++) {
+        struct channel *channel = &list->channels[c];
+        memset(channel->upto, 0, n_slots * sizeof *channel->upto);
+        channel->n_put = channel->n_done = 0;
+        channel->begun = false;
+    }
+    list->lanes = weft_problem_lanes(table->problem);
     weft_digest_fixed_rows(table, list->policies, list->fixed);
     list->has_free_gathers = false;
     for (int32_t i = 0; i < table->n_items; i++) {
@@ -256,7 +351,7 @@ static void begin(struct weft_list *list, bool stages)
         list->least[s] = list->fixed[s] + list->release_bytes[s];
     for (int32_t i = 0; stages && i < table->n_gathers; i++)
         if (list->left[table->gathers[i]] > 0) reserve(list, table->gathers[i]);
-    list->channel_ns = list->held = list->pending = 0;
+    list->held = list->pending = 0;
     list->n_moves = 0;
     list->gather_at = list->reduction_at = 0;
     list->flight_begin = list->flight_end = 0;
@@ -271,19 +366,20 @@ static void begin_slot(struct weft_list *list)
                      list->reserved_bytes[s + 1] + list->pending + list->release_bytes[s + 1];
 }
 
-/* Puts what was not launched before the slot that uses it, and returns when that may compute. */
-static int64_t put_blocking(struct weft_list *list, int64_t now_ns)
+/* Puts what was not launched before the slot that uses it, and waits for it. */
+static void put_blocking(struct weft_list *list)
 {
     int32_t item;
     bool any = false;
     while ((item = due_gather(list, list->slot - 1)) >= 0) {
-        put(list, item, now_ns);
+        put(list, item);
         any = true;
     }
-    return any ? list->channel_ns : now_ns;
+    serve(list);
+    if (any) wait_for(list, 0, list->channels[0].n_put);
 }
 
-static void put_due_reductions(struct weft_list *list, int64_t begin_ns)
+static void put_due_reductions(struct weft_list *list)
 {
     const struct weft_digest *table = list->table;
     for (int32_t i = list->reduction_at; i < table->n_reductions; i++) {
@@ -291,32 +387,34 @@ static void put_due_reductions(struct weft_list *list, int64_t begin_ns)
         if (item_of(list, item)->item.first > list->slot) return;
         if (item_of(list, item)->item.last != list->slot) continue;
         while (list->left[item] > 0)
-            put_reduction(list, item, begin_ns);
+            put_reduction(list, item);
     }
 }
 
-/* Puts what must be complete before the next slot starts and has room, waits for it, and returns
- * the time of that start. */
-static int64_t end_slot(struct weft_list *list, int64_t begin_ns, int64_t end_ns)
+/* Puts what must be complete before the next slot starts and has room, and waits for it. False when
+ * the next slot cannot be made to fit. */
+static bool end_slot(struct weft_list *list)
 {
     int32_t item;
     while ((item = due_gather(list, list->slot)) >= 0 &&
            is_reserved(list, &item_of(list, item)->item))
-        put_gather(list, item, begin_ns);
-    put_due_reductions(list, begin_ns);
-    if (list->done_ns[list->slot] > end_ns) end_ns = list->done_ns[list->slot];
-    land(list, end_ns);
+        put_gather(list, item);
+    put_due_reductions(list);
+    serve(list);
+    for (int32_t c = 0; c < list->n_channels; c++)
+        wait_for(list, c, list->channels[c].upto[list->slot]);
     while (list->next_row > list->limit) {
         if (list->flight_begin == list->flight_end) {
             item = ready_reduction(list);
-            if (item < 0) return -1;
-            put_reduction(list, item, begin_ns);
+            if (item < 0) return false;
+            put_reduction(list, item);
+            serve(list);
+        } else {
+            pass(list);
         }
-        end_ns = list->flights[list->flight_begin].done_ns;
-        land(list, end_ns);
     }
     list->held -= list->launched_bytes[list->slot];
-    return end_ns;
+    return true;
 }
 
 int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
@@ -330,20 +428,14 @@ int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies
     begin(list, rule.stages);
     for (int32_t s = 0; s < table->n_slots; s++)
         if (list->least[s] > limit_bytes) return -1;
-    int64_t now_ns = 0;
     for (list->slot = 0; list->slot < table->n_slots; list->slot++) {
         begin_slot(list);
-        int64_t end_ns = put_blocking(list, now_ns);
-        end_ns += weft_digest_slot_ns(table, policies, list->slot);
-        while ((list->channel_ns > now_ns ? list->channel_ns : now_ns) < end_ns) {
-            if (!put_next(list, now_ns, rule.gather_within)) break;
-            land(list, end_ns);
-        }
-        now_ns = end_slot(list, now_ns, end_ns);
-        if (now_ns < 0) return -1;
+        put_blocking(list);
+        compute(list, weft_digest_slot_ns(table, policies, list->slot), rule.gather_within);
+        if (!end_slot(list)) return -1;
     }
     if (n_moves) *n_moves = list->n_moves;
-    return now_ns + table->problem->agree_ns;
+    return list->lanes.now_ns + table->problem->agree_ns;
 }
 
 int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies,

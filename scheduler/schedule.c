@@ -102,6 +102,24 @@ static int64_t total_bytes(const struct run *run)
     return run->plan->prediction.total_bytes;
 }
 
+/* What overlaps more may slow compute more: the candidate as it is, where relaxing it costs time.
+ */
+static enum weft_status keep_if_no_slower(struct run *run, struct weft_plan **relaxed,
+                                          struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, run->candidate.policies,
+                              run->candidate.moves, run->candidate.n_moves, &plan, err));
+    enum weft_status status = weft_plan_predict(plan, err);
+    if (status == WEFT_OK && plan->prediction.step_ns < (*relaxed)->prediction.step_ns) {
+        struct weft_plan *slower = *relaxed;
+        *relaxed = plan;
+        plan = slower;
+    }
+    weft_plan_destroy(plan);
+    return status;
+}
+
 /* A plan of the candidate, relaxed within `limit_bytes` when that is wanted, lowered and measured.
  * It is kept when it takes less than the one kept before. */
 static enum weft_status lower(struct run *run, int64_t limit_bytes, bool relax, int32_t effort,
@@ -114,6 +132,8 @@ static enum weft_status lower(struct run *run, int64_t limit_bytes, bool relax, 
                               run->candidate.moves, run->candidate.n_moves, &plan, err));
     if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
     WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
+    if (relax && run->problem->compute_rate < WEFT_RATE_ONE)
+        WEFT_TRY_GOTO(fail, keep_if_no_slower(run, &plan, err));
     if (run->inputs) {
         WEFT_TRY_GOTO(fail, weft_program_lower(plan, run->inputs, effort, &program, err));
         plan->prediction.arena_bytes = program->arena_bytes;

@@ -21,6 +21,13 @@ static void check_cluster(const struct weft_section *section, struct weft_config
         weft_findings_add(findings, section->source, path,
                           "there is no link to emulate; give link.intra.bandwidth");
     }
+    if (cluster->contention.compute + cluster->contention.channel > 1) {
+        weft_findings_add(findings, section->source, "$.cluster.contention",
+                          "compute and communication lose %g and %g of their speed beside each "
+                          "other: one after the other they would be faster; the two must not add "
+                          "up to more than 1",
+                          cluster->contention.compute, cluster->contention.channel);
+    }
 }
 
 static void check_train(const struct weft_section *section, const struct weft_train *train,

@@ -64,6 +64,12 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
                          "the executor computes, reduces and accumulates in f32: set all of "
                          "train.precision to \"f32\"");
     }
+    if (program->n_channels > 1) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan is for %d channels of the network and the executor has one: "
+                         "plan again with cluster.channels=1",
+                         program->n_channels);
+    }
     if (exec->ranks != exec->options.shards->ranks) {
         return weft_fail(err, WEFT_E_DATA,
                          "the plan is for %lld ranks and %d were started: start as many, or plan "

@@ -47,6 +47,12 @@ static enum weft_status refuse(const struct weft_config *config, struct weft_err
 {
     const struct weft_train *train = &config->train;
     WEFT_TRY(weft_model_trains(config->model, train->seq_len, err));
+    if (config->cluster.channels > 1) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.cluster.channels is %lld: ranks here move one collective at a "
+                         "time; plans and simulations for more are fine, to train set it to 1",
+                         config->source, (long long)config->cluster.channels);
+    }
     if (train->precision.compute != WEFT_F32 || train->precision.reduce != WEFT_F32 ||
         train->precision.accumulate != WEFT_F32) {
         return weft_fail(err, WEFT_E_DATA,

@@ -139,6 +139,15 @@ def model_that_cannot_train(weft):
     weft.expect(65, "train", path, says=["custom"])
 
 
+@case
+def channels_that_ranks_here_do_not_have(weft):
+    config = tiny()
+    config["cluster"]["channels"] = 2
+    path = weft.write("run.json", config)
+    weft.expect(0, "plan", path)
+    weft.expect(65, "train", path, says=["$.cluster.channels", "set it to 1"])
+
+
 def plan_of(weft, config, name):
     out = weft.path(name)
     weft.expect(0, "plan", weft.write(name + ".run.json", config), "-o", out)

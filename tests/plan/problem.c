@@ -33,6 +33,19 @@ Test(problem, scalars)
     problem = small_problem();
     problem.agree_ns = -1;
     refused(&problem, "agree_ns");
+    problem = small_problem();
+    problem.compute_rate = WEFT_RATE_LEAST - 1;
+    refused(&problem, "compute_rate is 63");
+    problem.compute_rate = WEFT_RATE_ONE / 2;
+    problem.channel_rate = WEFT_RATE_ONE / 2 - 1;
+    refused(&problem, "one after the other");
+    problem.channel_rate = WEFT_RATE_ONE + 1;
+    refused(&problem, "channel_rate is 1025");
+    problem = small_problem();
+    problem.n_channels = 0;
+    refused(&problem, "channels is 0");
+    problem.n_channels = 2;
+    refused(&problem, "on the other channel");
 }
 
 Test(problem, slots_make_a_period)

@@ -91,7 +91,9 @@ void random_config(uint64_t seed, struct weft_text *out)
     } else {
         dense_layers(&dice, out);
     }
-    weft_text_addf(out, "]}, \"cluster\": {\"ranks\": %d}, ", (int)roll(&dice, 1, 4));
+    int ranks = (int)roll(&dice, 1, 4);
+    weft_text_addf(out, "]}, \"cluster\": {\"ranks\": %d, \"channels\": %d}, ", ranks,
+                   chance(&dice, 30) ? 2 : 1);
     /* One roll a statement: arguments are evaluated in any order, and compilers differ. */
     int samples = (int)roll(&dice, 1, 3);
     int seq_len = language ? (int)roll(&dice, 1, 8) : 1;
@@ -149,7 +151,12 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
         fill_curve(&profile->pool, &dice, &profile->collectives[kind]);
     fill_curve(&profile->pool, &dice, &profile->update);
     fill_curve(&profile->pool, &dice, &profile->norm);
+    bool contend = chance(&dice, 50);
     profile->rates = (struct weft_rates){WEFT_RATE_ONE, WEFT_RATE_ONE};
+    if (contend) {
+        profile->rates.compute = (int32_t)roll(&dice, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+        profile->rates.channel = (int32_t)roll(&dice, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+    }
     profile->agree_ns = roll(&dice, 0, 5000);
     profile->base_bytes = roll(&dice, 0, 100) * WEFT_ARENA_ALIGN_BYTES;
     profile->hash = weft_hash_bytes(&seed, sizeof seed);

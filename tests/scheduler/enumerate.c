@@ -34,37 +34,82 @@ static int64_t slot_time(const struct state *state, int32_t slot)
     return state->problem->units[at->index].update_ns[state->policies[at->index]];
 }
 
-static int32_t needed(const struct state *state, int32_t next, int32_t slot, bool blocking)
+/* The clock of one candidate. What is left of the slot's compute and of the block at the head of
+ * each channel is in 1/1024 ns. */
+struct clock {
+    int64_t now, compute, block[2];
+    int32_t head[2]; /* first placement of the channel that is not over */
+    int32_t slot;    /* started */
+    bool under_way[2];
+};
+
+static int32_t next_of(const struct state *state, int32_t channel, int32_t from)
 {
-    int32_t need = next;
-    for (int32_t k = next; k < state->n_placed; k++) {
-        const struct placed *at = &state->placed[k];
-        if ((at->launch == at->deadline) == blocking && at->deadline <= slot) need = k + 1;
-    }
-    return need;
+    while (from < state->n_placed &&
+           state->problem->items[state->placed[from].item].channel != channel)
+        from++;
+    return from;
 }
 
-/* Event by event: a collective starts when the channel is free and its launch slot has begun. */
+/* Begins what can begin, and goes on to the first end. */
+static void tick(const struct state *state, struct clock *clock)
+{
+    bool busy = false;
+    for (int c = 0; c < 2; c++) {
+        int32_t at = clock->head[c] = next_of(state, c, clock->head[c]);
+        while (!clock->under_way[c] && at < state->n_placed &&
+               state->placed[at].launch <= clock->slot) {
+            clock->block[c] = 1024 * state->problem->items[state->placed[at].item].block_ns;
+            clock->under_way[c] = clock->block[c] > 0;
+            if (!clock->under_way[c]) at = clock->head[c] = next_of(state, c, at + 1);
+        }
+        busy = busy || clock->under_way[c];
+    }
+    bool both = busy && clock->compute > 0;
+    int64_t rates[] = {both ? state->problem->channel_rate : 1024,
+                       both ? state->problem->compute_rate : 1024};
+    int64_t ns = clock->compute > 0 ? (clock->compute + rates[1] - 1) / rates[1] : INT64_MAX;
+    for (int c = 0; c < 2; c++) {
+        int64_t until = (clock->block[c] + rates[0] - 1) / rates[0];
+        if (clock->under_way[c] && until < ns) ns = until;
+    }
+    if (ns == INT64_MAX) return;
+    clock->now += ns;
+    clock->compute -= ns * rates[1];
+    if (clock->compute < 0) clock->compute = 0;
+    for (int c = 0; c < 2; c++) {
+        clock->block[c] -= ns * rates[0];
+        if (!clock->under_way[c] || clock->block[c] > 0) continue;
+        clock->under_way[c] = false;
+        clock->head[c]++;
+    }
+}
+
+static bool waits(const struct state *state, const struct clock *clock, int32_t slot, bool blocking)
+{
+    for (int32_t k = 0; k < state->n_placed; k++) {
+        const struct placed *at = &state->placed[k];
+        bool over = k < clock->head[state->problem->items[at->item].channel];
+        if (!over && (at->launch == at->deadline) == blocking && at->deadline <= slot) return true;
+    }
+    return false;
+}
+
+/* Event by event: a collective starts when its channel is free and its launch slot has begun. */
 static int64_t step_time(const struct state *state)
 {
-    int64_t starts[ENUMERATE_MOST_SLOTS], now = 0, channel = 0;
-    int32_t next = 0;
+    struct clock clock = {.slot = -1};
     for (int32_t s = 0; s < state->problem->n_slots; s++) {
-        starts[s] = now;
-        for (int blocking = 0; blocking < 2; blocking++) {
-            int32_t need = needed(state, next, s, blocking != 0);
-            bool waits = need > next;
-            for (; next < need; next++) {
-                int64_t launched = starts[state->placed[next].launch];
-                channel = (channel > launched ? channel : launched) +
-                          state->problem->items[state->placed[next].item].block_ns;
-            }
-            if (waits && channel > now) now = channel;
-            if (!blocking) starts[s] = now;
-        }
-        now += slot_time(state, s);
+        while (waits(state, &clock, s, false))
+            tick(state, &clock);
+        clock.slot = s;
+        while (waits(state, &clock, s, true))
+            tick(state, &clock);
+        clock.compute = 1024 * slot_time(state, s);
+        while (clock.compute > 0)
+            tick(state, &clock);
     }
-    return now + state->problem->agree_ns;
+    return clock.now + state->problem->agree_ns;
 }
 
 static void leaf(struct state *state)
@@ -88,25 +133,28 @@ static void add_stair(struct state *state, int32_t first, int32_t last, int64_t 
 
 /* Every block next, at every slot that keeps the normal form (plan.h), so that nothing else is
  * another plan. A reduction launched later than it could be is no faster. */
-static void extend(struct state *state, int32_t launch, int32_t deadline)
+static void extend(struct state *state, int32_t channel, int32_t launch, int32_t deadline)
 {
     if (state->n_left == 0) {
         leaf(state);
         return;
     }
     for (int32_t i = 0; i < state->problem->n_items; i++) {
-        if (state->left[i] == 0) continue;
+        /* Channels one after the other: how they are mixed means nothing. */
+        int32_t on = state->problem->items[i].channel;
+        if (state->left[i] == 0 || on < channel) continue;
+        int32_t ahead = on > channel ? 0 : launch, due = on > channel ? 0 : deadline;
         const struct weft_item *item = &state->problem->items[i].item;
         bool gathers = item->kind == WEFT_ALL_GATHER;
         for (int32_t s = item->first; s <= item->last + (gathers ? 1 : 0); s++) {
             struct placed placed = {.item = i,
                                     .launch = gathers ? s : item->first,
                                     .deadline = gathers ? item->last + 1 : s + 1};
-            if (gathers && placed.launch < launch) continue;
-            if (placed.launch < launch) placed.launch = launch;
+            if (gathers && placed.launch < ahead) continue;
+            if (placed.launch < ahead) placed.launch = ahead;
             /* The slot by whose start it, and what is ahead of it, is complete. */
             int32_t complete = placed.deadline + (placed.launch == placed.deadline && gathers);
-            if (complete < deadline || placed.launch >= complete) continue;
+            if (complete < due || placed.launch >= complete) continue;
             int32_t first = gathers ? placed.launch : item->first;
             int32_t last = gathers ? item->last : placed.deadline - 1;
             add_stair(state, first, last, item->stair_bytes);
@@ -114,7 +162,7 @@ static void extend(struct state *state, int32_t launch, int32_t deadline)
             state->left[i]--;
             state->n_left--;
             /* A gather's deadline binds only those before it that are reductions. */
-            extend(state, placed.launch, gathers ? deadline : placed.deadline);
+            extend(state, on, placed.launch, gathers ? due : placed.deadline);
             state->n_left++;
             state->left[i]++;
             state->n_placed--;
@@ -140,7 +188,7 @@ static void with_policies(struct state *state)
         state->n_left += state->left[i];
     }
     cr_assert_leq(state->n_left, ENUMERATE_MOST_MOVES);
-    extend(state, 0, 0);
+    extend(state, 0, 0, 0);
 }
 
 static void choose(struct state *state, int32_t unit)

@@ -100,7 +100,9 @@ Test(ilp, plans_are_points_of_the_program)
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 5),
                                    .most_blocks = 3,
                                    .policies = 15,
-                                   .load = 0.1 * (double)(seed % 20)};
+                                   .load = 0.1 * (double)(seed % 20),
+                                   .contends = seed % 3 == 1,
+                                   .two_channels = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.1 * (double)(seed % 11));
         check_points(problem, problem->memory_limit_bytes);
@@ -151,7 +153,9 @@ Test(ilp, every_coarseness_bounds_all_plans, .timeout = 120)
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
                                    .most_blocks = 1,
                                    .policies = seed % 2 ? 12 : 15,
-                                   .load = 0.2 + 0.1 * (double)(seed % 15)};
+                                   .load = 0.2 + 0.1 * (double)(seed % 15),
+                                   .contends = seed % 3 == 1,
+                                   .two_channels = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.04 * (double)(seed % 13));
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);

@@ -34,8 +34,8 @@ static void hold(struct builder *b, int32_t unit, int policy, enum weft_category
 
 static void item(struct builder *b, struct weft_item item, int64_t block_ns)
 {
-    b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){.item = item, .block_ns = block_ns};
+    b->problem->items[b->problem->n_items++] = (struct weft_problem_item){
+        .item = item, .channel = weft_problem_channel(b->problem, item.kind), .block_ns = block_ns};
 }
 
 enum { SDP_LIKE = 1 << WEFT_POLICY_SDP | 1 << WEFT_POLICY_FSDP };
@@ -147,7 +147,11 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     problem->n_slots = 3 * shape->n_units + 3;
     problem->n_units = shape->n_units;
     problem->compute_rate = problem->channel_rate = WEFT_RATE_ONE;
-    problem->n_channels = 1;
+    if (shape->contends) {
+        problem->compute_rate = (int32_t)draw(&b, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+        problem->channel_rate = (int32_t)draw(&b, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+    }
+    problem->n_channels = shape->two_channels ? 2 : 1;
     problem->agree_ns = 11;
     problem->memory_limit_bytes = INT64_MAX;
     problem->slots = array(&b, problem->n_slots, sizeof *problem->slots);

@@ -289,6 +289,15 @@ Test(config, refuses_a_link_that_is_not_there)
         "run.json: $.cluster.emulate: there is no link to emulate; give link.intra.bandwidth");
 }
 
+Test(config, refuses_contention_that_is_worse_than_turns)
+{
+    const char *why = finding(CONFIG(
+        GPT_MODEL, "{\"ranks\":2,\"contention\":{\"compute\":0.5,\"channel\":0.75}}", SMALL_TRAIN));
+    cr_assert_not_null(strstr(why, "$.cluster.contention: "), "%s", why);
+    why = finding(CONFIG(GPT_MODEL, "{\"ranks\":2,\"channels\":3}", SMALL_TRAIN));
+    cr_assert_not_null(strstr(why, "$.cluster.channels: "), "%s", why);
+}
+
 Test(config, refuses_too_many_tokens)
 {
     cr_assert_str_eq(

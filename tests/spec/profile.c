@@ -72,6 +72,7 @@ static const char complete[] =
     "\"collectives\":{\"all_gather\":{\"bytes\":[1,8],\"ns\":[3,4]},"
     "\"reduce_scatter\":{\"bytes\":[2],\"ns\":[3]},\"all_reduce\":{\"bytes\":[2],\"ns\":[9]}},"
     "\"update\":{\"elements\":[5],\"ns\":[6]},\"norm\":{\"elements\":[7],\"ns\":[8]},"
+    "\"contention\":{\"compute_rate\":800,\"channel_rate\":1000},"
     "\"agree_ns\":11,\"base_bytes\":12}";
 
 static struct weft_profile *must_parse(const char *text)
@@ -97,6 +98,8 @@ Test(profile, reads_every_part)
     cr_assert_eq(profile->update.x[0], 5);
     cr_assert_eq(profile->norm.ns[0], 8);
     cr_assert_eq(profile->agree_ns, 11);
+    cr_assert_eq(profile->rates.compute, 800);
+    cr_assert_eq(profile->rates.channel, 1000);
     cr_assert_eq(profile->base_bytes, 12);
     weft_profile_destroy(profile);
 }
@@ -127,6 +130,7 @@ Test(profile, may_lack_parts)
     cr_assert_eq(profile->n_layers, 0);
     cr_assert_eq(profile->update.n, 0);
     cr_assert_eq(profile->agree_ns, -1);
+    cr_assert_eq(profile->rates.compute, 0);
     cr_assert_eq(profile->base_bytes, -1);
     weft_profile_destroy(profile);
 }
@@ -167,6 +171,9 @@ Test(profile, refuses_what_is_no_profile)
         {"[3,4]", "[3,-4]", "p.json: all_gather: ns[1] is no integer"},
         {"\"elements\":[5]", "\"bytes\":[5]", "elements"},
         {"\"agree_ns\":11", "\"agree_ns\":\"11us\"", "agree_ns"},
+        {"\"compute_rate\":800", "\"compute_rate\":63", "compute_rate"},
+        {"\"compute_rate\":800,", "", "compute_rate"},
+        {"\"channel_rate\":1000", "\"channel_rate\":1025", "channel_rate"},
         {"\"base_bytes\":12", "\"base_bytes\":-1", "base_bytes"},
         {"[{\"key\"", "[{\"key\":\"relu\",\"forward_ns\":5,\"backward_ns\":7},{\"key\"",
          "p.json: layers[1]: \"relu\" is there twice"},

@@ -15,70 +15,137 @@ const char *weft_slot_kind_name(enum weft_slot_kind kind)
 /* The arrays of a period while they are being written. */
 struct draft {
     struct weft_pool *pool;
-    int32_t n_slots;
+    const struct weft_period_rule *rule;
+    const struct weft_shards *shards;
+    int32_t n_slots, n_layers;
     struct weft_slot *slots;
     int32_t *update, *first_gradient, *last_gradient, *n_uses;
     const int32_t **uses;
     int32_t *forward, *backward;
+    int32_t fill, drain, norm;
 };
 
-static int32_t append(struct draft *draft, enum weft_slot_kind kind, int32_t index)
+int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers)
 {
-    draft->slots[draft->n_slots] = (struct weft_slot){.kind = kind, .index = index};
+    return 2 * (int64_t)rule->n_micro * n_layers + 3; /* fill, drain, norm */
+}
+
+/* A slot of a row of micro-steps, each L forwards and then L backwards. */
+static struct weft_slot of_micro_steps(int32_t n_layers, int32_t at)
+{
+    int32_t micro = at / (2 * n_layers), within = at % (2 * n_layers);
+    if (within < n_layers) return (struct weft_slot){WEFT_SLOT_FORWARD, within, micro};
+    return (struct weft_slot){WEFT_SLOT_BACKWARD, 2 * n_layers - 1 - within, micro};
+}
+
+struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
+{
+    const struct weft_slot fill = {WEFT_SLOT_FILL, -1, 0}, drain = {WEFT_SLOT_DRAIN, -1, 0};
+    const struct weft_slot norm = {WEFT_SLOT_NORM, -1, 0};
+    int32_t computing = 2 * rule->n_micro * n_layers;
+    if (at == computing + 2) return norm;
+    if (!rule->rotated) {
+        if (at == 0) return fill;
+        return at == computing + 1 ? drain : of_micro_steps(n_layers, at - 1);
+    }
+    if (at < n_layers) return of_micro_steps(n_layers, computing - n_layers + at);
+    if (at == n_layers) return drain;
+    return at == n_layers + 1 ? fill : of_micro_steps(n_layers, at - n_layers - 2);
+}
+
+bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at)
+{
+    if (!rule->rotated) return at == 0;
+    return at > n_layers && at <= 2 * n_layers + 1;
+}
+
+static int32_t append(struct draft *draft, struct weft_slot slot)
+{
+    draft->slots[draft->n_slots] = slot;
     return draft->n_slots++;
 }
 
-static enum weft_status list_uses(struct draft *draft, const struct weft_shards *shards, int32_t u,
-                                  struct weft_error *err)
+/* The slot of the frame in front of which a unit is updated. */
+static int32_t update_before(const struct draft *draft, const struct weft_unit *unit)
 {
-    const struct weft_unit *unit = &shards->units[u];
-    int32_t *uses = weft_pool_array(draft->pool, 2 * (size_t)unit->n_layers, sizeof *uses);
+    if (!draft->rule->rotated) return 0;
+    int32_t layer = unit->layers[0] - draft->rule->update_ahead;
+    return layer <= 0 ? draft->n_layers + 1 : draft->n_layers + 2 + layer;
+}
+
+static void append_all(struct draft *draft)
+{
+    const struct weft_shards *shards = draft->shards;
+    int32_t frame = (int32_t)weft_period_frame(draft->rule, draft->n_layers), u = 0;
+    for (int32_t at = 0; at < frame; at++) {
+        for (; u < shards->n_units; u++) {
+            bool trainable = shards->units[u].trainable;
+            if (trainable && update_before(draft, &shards->units[u]) > at) break;
+            draft->update[u] =
+                trainable ? append(draft, (struct weft_slot){WEFT_SLOT_UPDATE, u, 0}) : -1;
+        }
+        struct weft_slot slot = weft_period_form(draft->rule, draft->n_layers, at);
+        int32_t s = append(draft, slot);
+        if (slot.kind == WEFT_SLOT_FILL) draft->fill = s;
+        if (slot.kind == WEFT_SLOT_DRAIN) draft->drain = s;
+        if (slot.kind == WEFT_SLOT_NORM) draft->norm = s;
+        int32_t of = slot.micro * draft->n_layers + slot.index;
+        if (slot.kind == WEFT_SLOT_FORWARD) draft->forward[of] = s;
+        if (slot.kind == WEFT_SLOT_BACKWARD) draft->backward[of] = s;
+    }
+}
+
+static enum weft_status list_uses(struct draft *draft, int32_t u, struct weft_error *err)
+{
+    const struct weft_unit *unit = &draft->shards->units[u];
+    int32_t n_micro = draft->rule->n_micro, n = 0;
+    int32_t *uses =
+        weft_pool_array(draft->pool, 2 * (size_t)unit->n_layers * (size_t)n_micro, sizeof *uses);
     if (uses == NULL) return weft_fail_memory(err, "the period");
-    int32_t n = 0;
-    for (int32_t i = 0; i < unit->n_layers; i++)
-        uses[n++] = draft->forward[unit->layers[i]];
-    for (int32_t i = unit->n_layers - 1; i >= 0; i--) {
-        if (unit->reads_in_backward[i]) uses[n++] = draft->backward[unit->layers[i]];
+    for (int32_t micro = 0; micro < n_micro; micro++) {
+        const int32_t *forward = draft->forward + micro * draft->n_layers;
+        const int32_t *backward = draft->backward + micro * draft->n_layers;
+        for (int32_t i = 0; i < unit->n_layers; i++)
+            uses[n++] = forward[unit->layers[i]];
+        for (int32_t i = unit->n_layers - 1; i >= 0; i--) {
+            if (unit->reads_in_backward[i]) uses[n++] = backward[unit->layers[i]];
+        }
+        /* Gradients of a unit come in reverse: the last layer's backward is the first to add. */
+        int32_t at = micro * draft->shards->n_units + u;
+        draft->first_gradient[at] =
+            unit->trainable ? backward[unit->layers[unit->n_layers - 1]] : -1;
+        draft->last_gradient[at] = unit->trainable ? backward[unit->layers[0]] : -1;
     }
     draft->uses[u] = uses;
     draft->n_uses[u] = n;
-    /* Gradients of a unit come in reverse: the last layer's backward is the first to add to it. */
-    draft->first_gradient[u] =
-        unit->trainable ? draft->backward[unit->layers[unit->n_layers - 1]] : -1;
-    draft->last_gradient[u] = unit->trainable ? draft->backward[unit->layers[0]] : -1;
     return WEFT_OK;
 }
 
-static enum weft_status fill(struct weft_period *period, const struct weft_model *model,
-                             const struct weft_shards *shards, size_t most_slots,
-                             struct weft_error *err)
+static enum weft_status fill(struct weft_period *period, const struct weft_shards *shards,
+                             size_t most_slots, struct weft_error *err)
 {
-    size_t n_units = (size_t)shards->n_units, n_layers = (size_t)model->n_layers;
-    struct draft draft = {.pool = &period->pool};
+    size_t n_units = (size_t)shards->n_units, n_micro = (size_t)period->rule.n_micro;
+    size_t n_layers = (size_t)period->n_layers;
+    struct draft draft = {.pool = &period->pool,
+                          .rule = &period->rule,
+                          .shards = shards,
+                          .n_layers = period->n_layers};
     draft.slots = weft_pool_array(draft.pool, most_slots, sizeof *draft.slots);
     draft.update = weft_pool_array(draft.pool, n_units, sizeof *draft.update);
-    draft.first_gradient = weft_pool_array(draft.pool, n_units, sizeof *draft.first_gradient);
-    draft.last_gradient = weft_pool_array(draft.pool, n_units, sizeof *draft.last_gradient);
+    draft.first_gradient = weft_pool_array(draft.pool, n_micro * n_units, sizeof(int32_t));
+    draft.last_gradient = weft_pool_array(draft.pool, n_micro * n_units, sizeof(int32_t));
     draft.n_uses = weft_pool_array(draft.pool, n_units, sizeof *draft.n_uses);
     draft.uses = weft_pool_array(draft.pool, n_units, sizeof *draft.uses);
-    draft.forward = weft_pool_array(draft.pool, n_layers, sizeof *draft.forward);
-    draft.backward = weft_pool_array(draft.pool, n_layers, sizeof *draft.backward);
+    draft.forward = weft_pool_array(draft.pool, n_micro * n_layers, sizeof *draft.forward);
+    draft.backward = weft_pool_array(draft.pool, n_micro * n_layers, sizeof *draft.backward);
     if (draft.slots == NULL || draft.update == NULL || draft.first_gradient == NULL ||
         draft.last_gradient == NULL || draft.n_uses == NULL || draft.uses == NULL ||
         draft.forward == NULL || draft.backward == NULL) {
         return weft_fail_memory(err, "the period");
     }
+    append_all(&draft);
     for (int32_t u = 0; u < shards->n_units; u++)
-        draft.update[u] = shards->units[u].trainable ? append(&draft, WEFT_SLOT_UPDATE, u) : -1;
-    period->fill = append(&draft, WEFT_SLOT_FILL, -1);
-    for (int32_t l = 0; l < model->n_layers; l++)
-        draft.forward[l] = append(&draft, WEFT_SLOT_FORWARD, l);
-    for (int32_t l = model->n_layers - 1; l >= 0; l--)
-        draft.backward[l] = append(&draft, WEFT_SLOT_BACKWARD, l);
-    period->drain = append(&draft, WEFT_SLOT_DRAIN, -1);
-    period->norm = append(&draft, WEFT_SLOT_NORM, -1);
-    for (int32_t u = 0; u < shards->n_units; u++)
-        WEFT_TRY(list_uses(&draft, shards, u, err));
+        WEFT_TRY(list_uses(&draft, u, err));
     period->n_slots = draft.n_slots;
     period->slots = draft.slots;
     period->n_units = shards->n_units;
@@ -89,21 +156,40 @@ static enum weft_status fill(struct weft_period *period, const struct weft_model
     period->last_gradient = draft.last_gradient;
     period->forward = draft.forward;
     period->backward = draft.backward;
+    period->fill = draft.fill;
+    period->drain = draft.drain;
+    period->norm = draft.norm;
     return WEFT_OK;
 }
 
+static bool is_rule(const struct weft_period_rule *rule)
+{
+    bool cadence = rule->cadence == WEFT_CADENCE_STEP ||
+                   (rule->cadence == WEFT_CADENCE_MICRO_STEP && rule->n_micro > 1);
+    return rule->n_micro >= 1 && cadence && (rule->update_ahead >= 1) == rule->rotated;
+}
+
 enum weft_status weft_period_create(const struct weft_model *model,
-                                    const struct weft_shards *shards, struct weft_period **out,
+                                    const struct weft_shards *shards,
+                                    const struct weft_period_rule *rule, struct weft_period **out,
                                     struct weft_error *err)
 {
-    int64_t most_slots = (int64_t)shards->n_units + 2 * (int64_t)model->n_layers + 3;
+    if (!is_rule(rule)) {
+        return weft_fail(err, WEFT_E_INTERNAL,
+                         "a period of %d micro-steps, cadence %d, updated %d layers ahead",
+                         rule->n_micro, (int)rule->cadence, rule->update_ahead);
+    }
+    int64_t most_slots = weft_period_frame(rule, model->n_layers) + shards->n_units;
     if (most_slots > INT32_MAX) {
-        return weft_fail(err, WEFT_E_DATA, "the model has %d layers: too many to number the slots",
-                         (int)model->n_layers);
+        return weft_fail(err, WEFT_E_DATA,
+                         "%d layers in %d micro-steps: too many to number the slots",
+                         (int)model->n_layers, rule->n_micro);
     }
     struct weft_period *period = calloc(1, sizeof *period);
     if (period == NULL) return weft_fail_memory(err, "the period");
-    enum weft_status status = fill(period, model, shards, (size_t)most_slots, err);
+    period->rule = *rule;
+    period->n_layers = model->n_layers;
+    enum weft_status status = fill(period, shards, (size_t)most_slots, err);
     if (status != WEFT_OK) {
         weft_period_destroy(period);
         return status;

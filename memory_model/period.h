@@ -1,19 +1,32 @@
-/* A period is the compute stream of one training step as a sequence of slots:
+/* A period is the compute stream of one training step as a sequence of slots. With clipping by
+ * global norm, m micro-steps make
  *
- *     U (one a trainable unit, in order of first use)  fill  F1..FL  BL..B1  drain  norm
+ *     U (one a trainable unit, in order of first use)  fill  (F1..FL  BL..B1) x m  drain  norm
  *
  * U applies the previous step's gradients. `fill` and `drain` compute nothing: the one lets gathers
- * for the first forward, the other the last reductions, happen before anything else can.
- * With clipping by global norm nothing crosses the period's ends but slices. Slot numbers are the
- * one clock of planning: a slot's start happens after all that its launch waits for. */
+ * for the first forward, the other the last reductions, happen before anything else can. Nothing
+ * crosses the period's ends but slices.
+ *
+ * Without clipping a unit is updated as soon as its own gradient is reduced, so reductions may run
+ * into the next forward. That period is rotated: it begins behind the last micro-step's forward,
+ *
+ *     BL..B1 of the last  drain  U and fill among F1..FL of the first  (BL..B1 F1..FL) x (m - 1)
+ *     norm
+ *
+ * so that activations are what crosses its ends, and no block's window does. A unit's U stands
+ * `update_ahead` layers before its first use, `fill` directly before F1, and norm computes nothing:
+ * ranks agree on loss and flags there. Slot numbers are the one clock of planning: a slot's start
+ * happens after all that its launch waits for. */
 #ifndef WEFT_MEMORY_MODEL_PERIOD_H
 #define WEFT_MEMORY_MODEL_PERIOD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/pool.h"
 #include "base/status.h"
 #include "shard/shard.h"
+#include "spec/config.h"
 #include "spec/model.h"
 
 enum weft_slot_kind {
@@ -30,26 +43,57 @@ const char *weft_slot_kind_name(enum weft_slot_kind kind); /* "update", "fill", 
 struct weft_slot {
     enum weft_slot_kind kind;
     int32_t index; /* unit or layer; -1 for others */
+    int32_t micro; /* FORWARD, BACKWARD: micro-step of its step, 0..; else 0 */
+};
+
+/* Which period a step has. Two plans with different rules round differently or hold different
+ * bytes, so a plan names its rule. */
+struct weft_period_rule {
+    int32_t n_micro;           /* micro-steps a step, at least 1 */
+    enum weft_cadence cadence; /* when gradients are reduced; with one micro-step always STEP */
+    bool rotated;              /* without clipping */
+    int32_t update_ahead;      /* rotated: layers, at least 1; else 0 */
 };
 
 struct weft_period {
     struct weft_pool pool;
+    struct weft_period_rule rule;
     int32_t n_slots;
     struct weft_slot *slots;
-    int32_t n_units;
-    const int32_t *update;         /* by unit: its U slot, -1 for a frozen unit */
-    const int32_t *n_uses;         /* by unit */
-    const int32_t *const *uses;    /* by unit: slots that read its parameters, increasing */
-    const int32_t *first_gradient; /* by unit: first backward slot that adds to it; -1 if frozen */
+    int32_t n_units, n_layers;
+    const int32_t *update;      /* by unit: its U slot, -1 for a frozen unit */
+    const int32_t *n_uses;      /* by unit */
+    const int32_t *const *uses; /* by unit: slots that read its parameters, in order of time within
+                                   a step, which in a rotated period ends in its first slots */
+    const int32_t *first_gradient; /* [micro * n_units + unit]: first backward slot that adds to its
+                                      gradient; -1 if frozen */
     const int32_t *last_gradient;
     int32_t fill, drain, norm;
-    const int32_t *forward;  /* by layer: slot */
-    const int32_t *backward; /* by layer */
+    const int32_t *forward;  /* [micro * n_layers + layer]: slot */
+    const int32_t *backward; /* likewise */
 };
 
+/* WEFT_E_INTERNAL for a rule that is none, WEFT_E_DATA for more slots than can be numbered. */
 WEFT_MUST_USE enum weft_status weft_period_create(const struct weft_model *model,
                                                   const struct weft_shards *shards,
+                                                  const struct weft_period_rule *rule,
                                                   struct weft_period **out, struct weft_error *err);
 void weft_period_destroy(struct weft_period *period);
+
+/* The kind and index that the period's form asks of the `at`-th slot that is no U, for so many
+ * layers; at is less than weft_period_frame. Where U may stand is said by weft_period_takes_update.
+ */
+struct weft_slot weft_period_form(const struct weft_period_rule *rule, int32_t n_layers,
+                                  int32_t at);
+/* Slots of a period that are no U. */
+int64_t weft_period_frame(const struct weft_period_rule *rule, int32_t n_layers);
+/* True when a U may stand directly before the `at`-th slot that is no U. */
+bool weft_period_takes_update(const struct weft_period_rule *rule, int32_t n_layers, int32_t at);
+
+/* Reductions of a unit in a step: one a micro-step, or one. */
+static inline int32_t weft_period_reductions(const struct weft_period_rule *rule)
+{
+    return rule->cadence == WEFT_CADENCE_MICRO_STEP ? rule->n_micro : 1;
+}
 
 #endif

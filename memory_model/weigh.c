@@ -81,22 +81,49 @@ static int64_t elements_bytes(struct weigher *w, int64_t elements, enum weft_dty
     return bytes;
 }
 
-/* The last slot that reads a layer's output. */
-static int32_t last_read(const struct weft_period *period, const struct weft_layer_work *works,
-                         int32_t n_layers, int32_t l)
+/* What one micro-step holds of activations and temporaries, by its slots of layers. */
+static int32_t weigh_micro_step(struct weigher *w, const struct weft_layer_work *works,
+                                int32_t micro, struct weft_hold *holds)
 {
-    if (works[l].backward_reads_output) return period->backward[l];
-    if (l + 1 == n_layers) return period->forward[l];
-    return works[l + 1].backward_reads_input ? period->backward[l + 1] : period->forward[l + 1];
+    int32_t n_layers = w->model->n_layers, n = 0;
+    const int32_t *forward = w->period->forward + micro * n_layers;
+    const int32_t *backward = w->period->backward + micro * n_layers;
+    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[0],
+         weft_model_input_bytes(w->model, &w->options->batch));
+    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[0], backward[n_layers - 1],
+         weft_model_target_bytes(w->model, &w->options->batch));
+    for (int32_t l = 0; l < n_layers; l++) {
+        int32_t last_read = forward[l];
+        if (works[l].backward_reads_output) {
+            last_read = backward[l];
+        } else if (l + 1 < n_layers) {
+            last_read = works[l + 1].backward_reads_input ? backward[l + 1] : forward[l + 1];
+        }
+        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], last_read, works[l].output_bytes);
+        if (l + 1 < n_layers) {
+            /* The last layer's output is the loss, or nothing reads it. */
+            hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, backward[l + 1], backward[l],
+                 works[l].output_bytes);
+        }
+        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward[l], backward[l],
+             works[l].saved_bytes);
+        hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward[l], forward[l],
+             works[l].forward_temporary_bytes);
+        hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward[l], backward[l],
+             works[l].backward_temporary_bytes);
+    }
+    return n;
 }
 
 static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
 {
-    const struct weft_period *period = w->period;
-    int32_t n_layers = w->model->n_layers, end = period->n_slots - 1;
+    enum { OF_ALL = 3, OF_MICRO_STEP = 2, OF_LAYER = 5 };
+    int32_t n_layers = w->model->n_layers, end = w->period->n_slots - 1;
+    size_t n_micro = (size_t)w->period->rule.n_micro;
+    size_t most = OF_ALL + n_micro * (OF_MICRO_STEP + OF_LAYER * (size_t)n_layers);
     struct weft_pool *pool = &w->weights->pool;
     struct weft_layer_work *works = weft_pool_array(pool, (size_t)n_layers, sizeof *works);
-    struct weft_hold *holds = weft_pool_array(pool, 5 * ((size_t)n_layers + 1), sizeof *holds);
+    struct weft_hold *holds = weft_pool_array(pool, most, sizeof *holds);
     if (works == NULL || holds == NULL) return weft_fail_memory(err, "weights");
     for (int32_t l = 0; l < n_layers; l++)
         WEFT_TRY(weft_layer_work(&w->model->layers[l], &w->options->batch, &works[l], err));
@@ -105,45 +132,42 @@ static enum weft_status weigh_common(struct weigher *w, struct weft_error *err)
     /* One record to send, one to receive. */
     hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
     hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, 0, end, WEFT_AGREE_BYTES);
-    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, period->forward[0], period->backward[0],
-         weft_model_input_bytes(w->model, &w->options->batch));
-    hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, period->forward[0],
-         period->backward[n_layers - 1], weft_model_target_bytes(w->model, &w->options->batch));
-    for (int32_t l = 0; l < n_layers; l++) {
-        int32_t forward = period->forward[l], backward = period->backward[l];
-        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward,
-             last_read(period, works, n_layers, l), works[l].output_bytes);
-        if (l + 1 < n_layers) {
-            /* The last layer's output is the loss, or nothing reads it. */
-            hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, period->backward[l + 1], backward,
-                 works[l].output_bytes);
-        }
-        hold(w, holds, &n, WEFT_CATEGORY_ACTIVATIONS, forward, backward, works[l].saved_bytes);
-        hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, forward, forward,
-             works[l].forward_temporary_bytes);
-        hold(w, holds, &n, WEFT_CATEGORY_TEMPORARY, backward, backward,
-             works[l].backward_temporary_bytes);
-    }
+    for (int32_t micro = 0; micro < w->period->rule.n_micro; micro++)
+        n += weigh_micro_step(w, works, micro, holds + n);
     w->weights->common = holds;
     w->weights->n_common = n;
     return WEFT_OK;
 }
 
-/* Number of the first use behind the residency that begins with use `i`: neighbouring slots share
- * one, because there is no slot between them in which the parameters could be away. */
+/* True when no slot between two uses is one in which the parameters could be away: what stands
+ * there, round the period's end too, computes with no layer. */
+static bool are_neighbours(const struct weft_period *period, int32_t use, int32_t next)
+{
+    for (;;) {
+        use = use + 1 == period->n_slots ? 0 : use + 1;
+        if (use == next) return true;
+        enum weft_slot_kind kind = period->slots[use].kind;
+        if (kind != WEFT_SLOT_UPDATE && kind != WEFT_SLOT_NORM) return false;
+    }
+}
+
+/* Number of the first use behind the residency that begins with use `i`: neighbours share one. */
 static int32_t residency_end(const struct weft_period *period, int32_t u, int32_t i)
 {
     const int32_t *uses = period->uses[u];
     do
         i++;
-    while (i < period->n_uses[u] && uses[i] == uses[i - 1] + 1);
+    while (i < period->n_uses[u] && are_neighbours(period, uses[i - 1], uses[i]));
     return i;
 }
 
 static uint32_t sensible_policies(const struct weigher *w, int32_t u)
 {
-    uint32_t policies = 1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_SDP;
-    if (w->shards->units[u].trainable) policies |= 1u << WEFT_POLICY_ZERO1;
+    const struct weft_unit *unit = &w->shards->units[u];
+    bool accumulates = weft_period_reductions(&w->period->rule) > 1;
+    uint32_t policies = 1u << WEFT_POLICY_SDP;
+    if (!unit->trainable || !accumulates) policies |= 1u << WEFT_POLICY_DP;
+    if (unit->trainable) policies |= 1u << WEFT_POLICY_ZERO1;
     if (residency_end(w->period, u, 0) < w->period->n_uses[u]) policies |= 1u << WEFT_POLICY_FSDP;
     return policies;
 }
@@ -183,25 +207,35 @@ static int32_t weigh_training(struct weigher *w, int32_t u, enum weft_policy pol
     int32_t n_states = n_masters + w->options->n_moments;
     for (int32_t i = 0; i < n_states; i++)
         hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state_bytes);
-    hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS, period->first_gradient[u],
-         all ? period->update[u] : period->last_gradient[u],
-         elements_bytes(w, unit->padded_elements, w->options->reduce));
+    /* Gradients of a step are added up in one buffer, or each micro-step has its own. */
+    int32_t reductions = weft_period_reductions(&period->rule),
+            last_micro = period->rule.n_micro - 1;
+    int64_t gradient_bytes = elements_bytes(w, unit->padded_elements, w->options->reduce);
+    for (int32_t r = 0; r < reductions; r++) {
+        int32_t last =
+            period->last_gradient[(reductions > 1 ? r : last_micro) * w->period->n_units + u];
+        hold(w, holds, &n, WEFT_CATEGORY_FULL_GRADIENTS,
+             period->first_gradient[r * period->n_units + u], all ? period->update[u] : last,
+             gradient_bytes);
+    }
     if (!all) {
-        hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS, period->last_gradient[u] + 1,
-             period->update[u], elements_bytes(w, owned, w->options->accumulate));
+        int32_t first_reduced = reductions > 1 ? 0 : last_micro;
+        hold(w, holds, &n, WEFT_CATEGORY_SHARDED_GRADIENTS,
+             period->last_gradient[first_reduced * period->n_units + u] + 1, period->update[u],
+             elements_bytes(w, owned, w->options->accumulate));
     }
     return n;
 }
 
 static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_error *err)
 {
-    enum { MOST_OTHERS = 6 }; /* resident or shard; master, two moments, two gradients */
+    enum { MOST_OTHERS = 5 }; /* resident or shard; master, two moments, reduced gradient */
     struct weft_weights *weights = w->weights;
+    size_t most = (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + MOST_OTHERS;
     weights->units[u].policies = sensible_policies(w, u);
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         if (!(weights->units[u].policies >> p & 1)) continue;
-        struct weft_hold *holds = weft_pool_array(
-            &weights->pool, (size_t)w->period->n_uses[u] + MOST_OTHERS, sizeof *holds);
+        struct weft_hold *holds = weft_pool_array(&weights->pool, most, sizeof *holds);
         if (holds == NULL) return weft_fail_memory(err, "weights");
         int32_t n = weigh_parameters(w, u, (enum weft_policy)p, holds);
         if (w->shards->units[u].trainable)
@@ -220,6 +254,14 @@ static void add_item(struct weigher *w, struct weft_item item)
     w->weights->items[w->weights->n_items++] = item;
 }
 
+/* The first slot at whose start a unit may be gathered for a step: behind its update, and where it
+ * has none, behind the last step's uses. */
+static int32_t first_launch(const struct weft_period *period, int32_t u)
+{
+    if (period->update[u] >= 0) return period->update[u] + 1;
+    return period->rule.rotated ? period->drain : 0;
+}
+
 static void item_gathers(struct weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
@@ -233,7 +275,7 @@ static void item_gathers(struct weigher *w, int32_t u)
         .kind = WEFT_ALL_GATHER,
         .policies = policies & (1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP),
         .n_blocks = unit->n_blocks,
-        .first = period->update[u] + 1, /* a frozen unit's update slot is -1 */
+        .first = first_launch(period, u),
         .last = uses[0] - 1,
         .block_bytes = bytes,
         .stair_bytes = bytes,
@@ -250,29 +292,47 @@ static void item_gathers(struct weigher *w, int32_t u)
     for (int32_t i = residency_end(period, u, 0); i < period->n_uses[u];
          i = residency_end(period, u, i)) {
         item.gather++;
-        item.first = uses[i - 1] + 1;
+        /* In a rotated period the turning point is between the two: no window goes round it. */
+        item.first = uses[i] > uses[i - 1] ? uses[i - 1] + 1 : 0;
         item.last = uses[i] - 1;
         add_item(w, item);
     }
 }
 
+/* The slot by whose end a gradient must be reduced: before its update, before the next one may be
+ * added to the same slice, and before the period's end. */
+static int32_t last_completion(const struct weft_period *period, int32_t u, int32_t micro)
+{
+    if (micro + 1 == period->rule.n_micro)
+        return period->rule.rotated ? period->update[u] - 1 : period->drain;
+    int32_t next = period->last_gradient[(micro + 1) * period->n_units + u];
+    return next > period->last_gradient[micro * period->n_units + u] ? next : period->norm - 1;
+}
+
 static void item_reductions(struct weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
+    const struct weft_period *period = w->period;
+    int32_t reductions = weft_period_reductions(&period->rule);
     int64_t bytes = elements_bytes(w, unit->padded_elements, w->options->reduce) / unit->n_blocks;
     struct weft_item item = {
         .unit = u,
         .kind = WEFT_REDUCE_SCATTER,
         .policies = w->weights->units[u].policies & ~(1u << WEFT_POLICY_DP),
         .n_blocks = unit->n_blocks,
-        .first = w->period->last_gradient[u] + 1,
-        .last = w->period->drain,
         .block_bytes = bytes,
         .stair_bytes = bytes,
         .stair_category = WEFT_CATEGORY_FULL_GRADIENTS,
     };
-    add_item(w, item);
+    for (; item.gather < reductions; item.gather++) {
+        int32_t micro = reductions > 1 ? item.gather : period->rule.n_micro - 1;
+        item.first = period->last_gradient[micro * period->n_units + u] + 1;
+        item.last = last_completion(period, u, micro);
+        add_item(w, item);
+    }
+    if ((w->weights->units[u].policies >> WEFT_POLICY_DP & 1) == 0) return;
     item.kind = WEFT_ALL_REDUCE;
+    item.gather = 0;
     item.policies = 1u << WEFT_POLICY_DP;
     item.stair_bytes = 0;
     add_item(w, item);
@@ -282,7 +342,8 @@ static enum weft_status weigh_items(struct weigher *w, struct weft_error *err)
 {
     size_t most = 0;
     for (int32_t u = 0; u < w->shards->n_units; u++)
-        most += (size_t)w->period->n_uses[u] + 3; /* zero1's gather, two reductions */
+        /* zero1's gather, reductions, dp's */
+        most += (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + 2;
     w->weights->items = weft_pool_array(&w->weights->pool, most, sizeof *w->weights->items);
     if (w->weights->items == NULL) return weft_fail_memory(err, "weights");
     for (int32_t u = 0; u < w->shards->n_units; u++) {

@@ -49,8 +49,9 @@ struct weft_hold {
 /* Every buffer starts at a multiple of this in the arena; sizes are rounded up to it here, so that
  * the rows count what the layout uses. */
 enum { WEFT_ARENA_ALIGN_BYTES = 256 };
-/* All blocks of one kind that one unit moves once: its `gather`-th AllGather, its ReduceScatter or
- * its AllReduce. A block is assigned a slot s in [first, last]:
+/* All blocks of one kind that one unit moves once: its `gather`-th AllGather of a step, its
+ * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce. A block is
+ * assigned a slot s in [first, last]:
  *   AllGather: launched at the start of s, used from the start of last + 1 on, and its bytes are
  *     held from s to `last` (from last + 1 on they are part of the policy's holds). A gather may
  *     also wait for slot last + 1 itself (plan/plan.h): then only the holds count.
@@ -60,7 +61,7 @@ enum { WEFT_ARENA_ALIGN_BYTES = 256 };
 struct weft_item {
     int32_t unit;
     int32_t kind;      /* enum weft_collective */
-    int32_t gather;    /* AllGather: 0, 1, ... in time order; else 0 */
+    int32_t gather;    /* 0, 1, ... in order of time within a step */
     uint32_t policies; /* bit p: the item exists under policy p */
     int32_t n_blocks;
     int32_t first, last; /* window of s */
@@ -72,16 +73,19 @@ struct weft_item {
 struct weft_weights {
     struct weft_pool pool;
     int32_t n_slots, n_units;
-    int32_t n_common; /* base, the agree records, input, targets, and of every layer its output,
-                         the gradient of its output (the last layer has none), what it saves, and
-                         its temporaries: held by every plan. All flow and saves are activations */
+    int32_t n_common; /* base, the agree records, and of every micro-step input, targets, and of
+                         every layer its output, the gradient of its output (the last layer has
+                         none), what it saves, and its temporaries: held by every plan. All flow
+                         and saves are activations */
     struct weft_hold *common;
     struct {
         int32_t n[WEFT_POLICY_COUNT];
         struct weft_hold *holds[WEFT_POLICY_COUNT];
         uint32_t policies; /* that make sense for the unit: bit p. A unit that fsdp would never
                               release (its uses are neighbours) has no fsdp; frozen units have no
-                              gradient and no state under any */
+                              gradient and no state under any. What trains has no dp when gradients
+                              are reduced every micro-step: it would need a second full gradient to
+                              add to, and zero1 moves less and holds less */
     } * units;
     int32_t n_items;
     struct weft_item *items;

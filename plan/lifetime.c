@@ -40,9 +40,9 @@ int32_t weft_program_pieces(const struct weft_program *program)
 
 /* What is known of a piece while instructions are walked in issue order. */
 struct span {
-    int32_t first;   /* slot at whose start the first writer may begin; -1 before it */
+    int32_t first;   /* slot at whose start the first maker may begin; -1 before it */
     int32_t last;    /* last slot of an access since */
-    int32_t wrapped; /* last slot of an access before the first writer; -1 = none */
+    int32_t wrapped; /* last slot of an access before the first maker; -1 = none */
 };
 
 /* The slots during which an instruction may touch its operands. */
@@ -74,9 +74,9 @@ static void find_extents(const struct weft_program *program, struct extent *exte
     }
 }
 
-static void touch(struct span *span, struct extent extent, bool writes)
+static void touch(struct span *span, struct extent extent, bool makes)
 {
-    if (span->first < 0 && writes) {
+    if (span->first < 0 && makes) {
         span->first = extent.first;
         span->last = extent.last;
     } else if (span->first < 0) {
@@ -94,10 +94,11 @@ static void walk(const struct weft_program *program, const int32_t *first_piece,
         for (int32_t o = 0; o < at->n_operands; o++) {
             const struct weft_operand *operand = &program->operands[at->first_operand + o];
             const struct weft_buffer *buffer = &program->buffers[operand->buffer];
+            bool makes = weft_operand_makes(program, at, o);
             int32_t from = operand->piece < 0 ? 0 : operand->piece;
             int32_t to = operand->piece < 0 ? buffer->n_pieces : operand->piece + 1;
             for (int32_t p = from; p < to; p++)
-                touch(&spans[first_piece[operand->buffer] + p], extents[i], operand->writes);
+                touch(&spans[first_piece[operand->buffer] + p], extents[i], makes);
         }
     }
 }

@@ -80,16 +80,38 @@ static void touch(struct emitter *e, enum weft_buffer_kind kind, int32_t index, 
     touch_piece(e, kind, index, 0, -1, access);
 }
 
+/* The same of a buffer that every micro-step has for itself. */
+static void touch_of(struct emitter *e, enum weft_buffer_kind kind, int32_t index, int32_t micro,
+                     int access)
+{
+    touch_piece(e, kind, index, micro, -1, access);
+}
+
+/* What an instruction of a micro-step is for. In a rotated period whatever stands before drain is
+ * the last step's, and so are the reductions of its last micro-step. */
+static void belong(struct emitter *e, int32_t micro, bool carried)
+{
+    if (e->counting) return;
+    current(e)->micro = micro;
+    current(e)->carried = carried;
+}
+
+/* Instance of the gradient that a micro-step adds to. */
+static int32_t gradient_of(const struct emitter *e, int32_t micro)
+{
+    return weft_period_reductions(&e->lowering->inputs->period->rule) > 1 ? micro : 0;
+}
+
 static bool shards_parameters(const struct emitter *e, int32_t unit)
 {
     enum weft_policy policy = e->lowering->plan->policies[unit];
     return policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
 }
 
-int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t slot)
+/* The unit's first item, which is as good as the end when it has none. */
+static int32_t first_item(const struct weft_problem *problem, int32_t unit)
 {
-    const struct weft_problem *problem = plan->problem;
-    int32_t low = 0, high = problem->n_items; /* first item of the unit */
+    int32_t low = 0, high = problem->n_items;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         if (problem->items[middle].item.unit < unit) {
@@ -98,14 +120,41 @@ int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t
             high = middle;
         }
     }
-    int32_t residency = 0;
-    for (int32_t i = low; i < problem->n_items && problem->items[i].item.unit == unit; i++) {
+    return low;
+}
+
+int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t slot)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t residency = 0, latest = -1;
+    bool before = false;
+    for (int32_t i = first_item(problem, unit);
+         i < problem->n_items && problem->items[i].item.unit == unit; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->kind != WEFT_ALL_GATHER || !weft_problem_needs(problem, plan->policies, i))
+            continue;
+        if (before && item->last >= slot) continue;
+        if (item->last < slot && !before) latest = -1;
+        before |= item->last < slot;
+        if (item->last <= latest) continue;
+        latest = item->last;
+        residency = item->gather;
+    }
+    return residency;
+}
+
+int32_t weft_lower_residencies(const struct weft_plan *plan, int32_t unit)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t n = 1;
+    for (int32_t i = first_item(problem, unit);
+         i < problem->n_items && problem->items[i].item.unit == unit; i++) {
         const struct weft_item *item = &problem->items[i].item;
         bool gathers =
             item->kind == WEFT_ALL_GATHER && weft_problem_needs(problem, plan->policies, i);
-        if (gathers && item->last < slot) residency = item->gather;
+        if (gathers && item->gather + 1 > n) n = item->gather + 1;
     }
-    return residency;
+    return n;
 }
 
 static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool backward)
@@ -133,74 +182,89 @@ static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
     touch(e, WEFT_BUFFER_MOMENT2, unit, READ | WRITE);
 }
 
-static void read_input(struct emitter *e, int32_t layer)
+static void read_input(struct emitter *e, int32_t layer, int32_t micro)
 {
     if (layer == 0) {
-        touch(e, WEFT_BUFFER_INPUT, -1, READ);
+        touch_of(e, WEFT_BUFFER_INPUT, -1, micro, READ);
     } else {
-        touch(e, WEFT_BUFFER_OUTPUT, layer - 1, READ);
+        touch_of(e, WEFT_BUFFER_OUTPUT, layer - 1, micro, READ);
     }
 }
 
-static void emit_forward(struct emitter *e, int32_t slot, int32_t layer)
+static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t micro)
 {
     const struct weft_lowering *lowering = e->lowering;
     if (layer == 0) {
         begin(e, WEFT_OP_LOAD, slot, -1, -1, 0);
-        touch(e, WEFT_BUFFER_INPUT, -1, WRITE);
-        touch(e, WEFT_BUFFER_TARGETS, -1, WRITE);
+        belong(e, micro, false);
+        touch_of(e, WEFT_BUFFER_INPUT, -1, micro, WRITE);
+        touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, WRITE);
     }
     begin(e, WEFT_OP_FORWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    belong(e, micro, false);
     if (e->blocked >= 0) wait_for(e, e->blocked);
     read_parameters(e, layer, slot, false);
-    read_input(e, layer);
-    if (layer + 1 == lowering->inputs->model->n_layers) touch(e, WEFT_BUFFER_TARGETS, -1, READ);
-    touch(e, WEFT_BUFFER_OUTPUT, layer, WRITE);
-    touch(e, WEFT_BUFFER_SAVED, layer, WRITE);
-    touch(e, WEFT_BUFFER_FORWARD_TEMPORARY, layer, WRITE);
+    read_input(e, layer, micro);
+    if (layer + 1 == lowering->inputs->model->n_layers)
+        touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
+    touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, WRITE);
+    touch_of(e, WEFT_BUFFER_SAVED, layer, micro, WRITE);
+    touch_of(e, WEFT_BUFFER_FORWARD_TEMPORARY, layer, micro, WRITE);
 }
 
-static void add_gradients(struct emitter *e, int32_t slot, int32_t layer)
+/* True when nothing has been added to the unit's gradient before this slot. */
+static bool begins_gradient(const struct emitter *e, int32_t unit, int32_t slot, int32_t micro)
+{
+    const struct weft_period *period = e->lowering->inputs->period;
+    return (micro == 0 || weft_period_reductions(&period->rule) > 1) &&
+           slot == period->first_gradient[micro * period->n_units + unit];
+}
+
+static void add_gradients(struct emitter *e, int32_t slot, int32_t layer, int32_t micro)
 {
     const struct weft_lowering *lowering = e->lowering;
     for (int32_t i = lowering->first_layer_unit[layer]; i < lowering->first_layer_unit[layer + 1];
          i++) {
         int32_t unit = lowering->layer_units[i].unit;
-        bool adds = slot > lowering->inputs->period->first_gradient[unit];
-        touch(e, WEFT_BUFFER_GRADIENT, unit, adds ? READ | WRITE : WRITE);
+        touch_of(e, WEFT_BUFFER_GRADIENT, unit, gradient_of(e, micro),
+                 begins_gradient(e, unit, slot, micro) ? WRITE : READ | WRITE);
     }
 }
 
-static void emit_backward(struct emitter *e, int32_t slot, int32_t layer)
+static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_t micro)
 {
     const struct weft_lowering *lowering = e->lowering;
+    bool carried = lowering->inputs->period->rule.rotated && slot < lowering->inputs->period->drain;
     for (int32_t i = lowering->first_layer_unit[layer]; i < lowering->first_layer_unit[layer + 1];
          i++) {
         int32_t unit = lowering->layer_units[i].unit;
-        if (slot != lowering->inputs->period->first_gradient[unit]) continue;
+        if (!begins_gradient(e, unit, slot, micro)) continue;
         begin(e, WEFT_OP_ZERO, slot, -1, unit, 0);
-        touch(e, WEFT_BUFFER_GRADIENT, unit, WRITE);
+        belong(e, micro, carried);
+        touch_of(e, WEFT_BUFFER_GRADIENT, unit, gradient_of(e, micro), WRITE);
     }
     const struct weft_layer_work *work = &lowering->works[layer];
     begin(e, WEFT_OP_BACKWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    belong(e, micro, carried);
     if (e->blocked >= 0) wait_for(e, e->blocked);
     read_parameters(e, layer, slot, true);
     /* The batch is held until the first layer's backward whatever that reads. */
-    if (layer == 0 || work->backward_reads_input) read_input(e, layer);
-    if (work->backward_reads_output) touch(e, WEFT_BUFFER_OUTPUT, layer, READ);
-    if (layer + 1 == lowering->inputs->model->n_layers) touch(e, WEFT_BUFFER_TARGETS, -1, READ);
-    touch(e, WEFT_BUFFER_SAVED, layer, READ);
-    touch(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer, READ);
-    if (layer > 0) touch(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer - 1, WRITE);
-    add_gradients(e, slot, layer);
-    touch(e, WEFT_BUFFER_BACKWARD_TEMPORARY, layer, WRITE);
+    if (layer == 0 || work->backward_reads_input) read_input(e, layer, micro);
+    if (work->backward_reads_output) touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, READ);
+    if (layer + 1 == lowering->inputs->model->n_layers)
+        touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
+    touch_of(e, WEFT_BUFFER_SAVED, layer, micro, READ);
+    touch_of(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer, micro, READ);
+    if (layer > 0) touch_of(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer - 1, micro, WRITE);
+    add_gradients(e, slot, layer, micro);
+    touch_of(e, WEFT_BUFFER_BACKWARD_TEMPORARY, layer, micro, WRITE);
 }
 
 static void emit_norm(struct emitter *e, int32_t slot)
 {
     const struct weft_plan *plan = e->lowering->plan;
     int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
-    for (int32_t u = 0; u < plan->problem->n_units; u++) {
+    for (int32_t u = 0; !plan->problem->period.rotated && u < plan->problem->n_units; u++) {
         bool whole = plan->policies[u] == WEFT_POLICY_DP;
         touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u, READ);
     }
@@ -234,9 +298,18 @@ static void emit_collective(struct emitter *e, int32_t placement)
     }
     wait_for(e, e->marks[held]);
     if (at->launch > held) wait_for(e, e->marks[at->launch]);
+    const struct weft_period *period = e->lowering->inputs->period;
+    if (item->kind == WEFT_ALL_GATHER) {
+        belong(e, 0, period->rule.rotated && item->last < period->drain);
+    } else {
+        int32_t last_micro = period->rule.n_micro - 1;
+        int32_t micro = weft_period_reductions(&period->rule) > 1 ? item->gather : last_micro;
+        belong(e, micro, period->rule.rotated && micro == last_micro);
+    }
     if (item->kind == WEFT_REDUCE_SCATTER) {
-        touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, 0, at->block, READ);
-        touch(e, WEFT_BUFFER_REDUCED, item->unit, WRITE);
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, item->gather, at->block, READ);
+        /* Of the slice too: it is added to what the micro-steps before have left there. */
+        touch(e, WEFT_BUFFER_REDUCED, item->unit, item->gather > 0 ? READ | WRITE : WRITE);
     } else if (item->kind == WEFT_ALL_REDUCE) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, 0, at->block, READ | WRITE);
     } else if (shards_parameters(e, item->unit)) {
@@ -256,10 +329,10 @@ static void emit_compute(struct emitter *e, int32_t slot)
         emit_update(e, slot, what.index);
         break;
     case WEFT_SLOT_FORWARD:
-        emit_forward(e, slot, what.index);
+        emit_forward(e, slot, what.index, what.micro);
         break;
     case WEFT_SLOT_BACKWARD:
-        emit_backward(e, slot, what.index);
+        emit_backward(e, slot, what.index, what.micro);
         break;
     case WEFT_SLOT_NORM:
         emit_norm(e, slot);
@@ -341,17 +414,20 @@ static enum weft_status list_layer_units(struct weft_lowering *lowering, struct 
 static bool belongs(const struct weft_problem *problem, const struct weft_lower_inputs *inputs)
 {
     const struct weft_period *period = inputs->period;
-    if (problem->n_slots != period->n_slots || problem->n_units != inputs->shards->n_units) {
+    if (problem->n_slots != period->n_slots || problem->n_units != inputs->shards->n_units ||
+        problem->period.cadence != period->rule.cadence ||
+        problem->period.rotated != period->rule.rotated) {
         return false;
     }
     for (int32_t s = 0; s < period->n_slots; s++) {
         struct weft_slot a = problem->slots[s], b = period->slots[s];
-        if (a.kind != b.kind || a.index != b.index) return false;
+        if (a.kind != b.kind || a.index != b.index || a.micro != b.micro) return false;
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->n_blocks != inputs->shards->units[item->unit].n_blocks) return false;
-        if (item->gather >= period->n_uses[item->unit]) return false;
+        if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->unit])
+            return false;
     }
     return true;
 }
@@ -374,6 +450,7 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
     program->n_channels = plan->problem->n_channels;
     program->rates = weft_problem_lanes(plan->problem).rates;
     program->n_units = plan->problem->n_units;
+    program->period = plan->problem->period;
     program->base_bytes = inputs->weigh.base_bytes;
     program->policies =
         weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);

@@ -23,7 +23,8 @@ struct weft_lowering {
     struct weft_layer_work *works;            /* by layer */
     int32_t *first_layer_unit;                /* by layer, and one more: in layer_units */
     struct weft_layer_unit *layer_units;      /* of all layers */
-    int32_t *buffers[WEFT_BUFFER_KIND_COUNT]; /* by unit or layer: instance 0, or -1 */
+    int32_t *buffers[WEFT_BUFFER_KIND_COUNT]; /* by unit or layer: instance 0, or -1; the others
+                                                 stand behind it */
 };
 
 /* Fills lowering->program->buffers without lives and offsets, sorted by kind, index, instance, and
@@ -32,7 +33,11 @@ WEFT_MUST_USE enum weft_status weft_lower_buffers(struct weft_lowering *lowering
                                                   struct weft_error *err);
 
 /* Number of the residency in which a unit's gathered parameters are read in a slot: the last
- * gather whose window lies before it. 0 for a unit that nothing gathers. */
+ * gather whose window lies before it, round the period's end where none does. 0 for a unit that
+ * nothing gathers. */
 int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t slot);
+
+/* Residencies of a unit in a period: as many as there are buffers for them. */
+int32_t weft_lower_residencies(const struct weft_plan *plan, int32_t unit);
 
 #endif

@@ -27,9 +27,12 @@ static void make(struct maker *maker, enum weft_buffer_kind kind, enum weft_cate
     maker->n_buffers++;
 }
 
-static int32_t n_residencies(const struct weft_plan *plan, int32_t unit)
+/* As many buffers as there are micro-steps, each for its own. */
+static void make_of_micro(struct maker *maker, enum weft_buffer_kind kind,
+                          enum weft_category category, int32_t index, int64_t bytes)
 {
-    return weft_lower_residency(plan, unit, plan->problem->n_slots) + 1;
+    for (int32_t micro = 0; micro < maker->lowering->inputs->period->rule.n_micro; micro++)
+        make(maker, kind, category, index, micro, bytes, 1);
 }
 
 /* Sizes are of shards that weft_weights_create has weighed, so products are known to fit. */
@@ -48,7 +51,7 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     if (kind == WEFT_BUFFER_SHARD && gathered) {
         make(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, 0, slice * compute_bytes, 1);
     } else if (kind == WEFT_BUFFER_FULL) {
-        int32_t instances = gathered ? n_residencies(plan, u) : 1;
+        int32_t instances = gathered ? weft_lower_residencies(plan, u) : 1;
         for (int32_t i = 0; i < instances; i++) {
             make(maker, kind, WEFT_CATEGORY_GATHERED_PARAMETERS, u, i, full * compute_bytes,
                  gathered ? unit->n_blocks : 1);
@@ -61,8 +64,11 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
         (kind == WEFT_BUFFER_MASTER && inputs->weigh.batch.compute != WEFT_F32)) {
         make(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
     } else if (kind == WEFT_BUFFER_GRADIENT) {
-        make(maker, kind, WEFT_CATEGORY_FULL_GRADIENTS, u, 0,
-             full * weft_dtype_bytes(inputs->weigh.reduce), unit->n_blocks);
+        int32_t reductions = weft_period_reductions(&inputs->period->rule);
+        for (int32_t i = 0; i < reductions; i++) {
+            make(maker, kind, WEFT_CATEGORY_FULL_GRADIENTS, u, i,
+                 full * weft_dtype_bytes(inputs->weigh.reduce), unit->n_blocks);
+        }
     } else if (kind == WEFT_BUFFER_REDUCED && policy != WEFT_POLICY_DP) {
         make(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
              slice * weft_dtype_bytes(inputs->weigh.accumulate), 1);
@@ -74,15 +80,15 @@ static void make_of_layer(struct maker *maker, enum weft_buffer_kind kind, int32
     const struct weft_layer_work *work = &maker->lowering->works[l];
     bool last = l + 1 == maker->lowering->inputs->model->n_layers;
     if (kind == WEFT_BUFFER_OUTPUT) {
-        make(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, 0, work->output_bytes, 1);
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
     } else if (kind == WEFT_BUFFER_OUTPUT_GRADIENT && !last) {
-        make(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, 0, work->output_bytes, 1);
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
     } else if (kind == WEFT_BUFFER_SAVED) {
-        make(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, 0, work->saved_bytes, 1);
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->saved_bytes);
     } else if (kind == WEFT_BUFFER_FORWARD_TEMPORARY) {
-        make(maker, kind, WEFT_CATEGORY_TEMPORARY, l, 0, work->forward_temporary_bytes, 1);
+        make_of_micro(maker, kind, WEFT_CATEGORY_TEMPORARY, l, work->forward_temporary_bytes);
     } else if (kind == WEFT_BUFFER_BACKWARD_TEMPORARY) {
-        make(maker, kind, WEFT_CATEGORY_TEMPORARY, l, 0, work->backward_temporary_bytes, 1);
+        make_of_micro(maker, kind, WEFT_CATEGORY_TEMPORARY, l, work->backward_temporary_bytes);
     }
 }
 
@@ -91,11 +97,11 @@ static void make_single(struct maker *maker, enum weft_buffer_kind kind)
     const struct weft_model *model = maker->lowering->inputs->model;
     const struct weft_batch *batch = &maker->lowering->inputs->weigh.batch;
     if (kind == WEFT_BUFFER_INPUT) {
-        make(maker, kind, WEFT_CATEGORY_ACTIVATIONS, -1, 0, weft_model_input_bytes(model, batch),
-             1);
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, -1,
+                      weft_model_input_bytes(model, batch));
     } else if (kind == WEFT_BUFFER_TARGETS) {
-        make(maker, kind, WEFT_CATEGORY_ACTIVATIONS, -1, 0, weft_model_target_bytes(model, batch),
-             1);
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, -1,
+                      weft_model_target_bytes(model, batch));
     } else {
         make(maker, kind, WEFT_CATEGORY_COMMUNICATION, -1, 0, WEFT_AGREE_BYTES, 1);
     }

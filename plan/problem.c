@@ -81,6 +81,8 @@ static void compare_slots(struct comparison *comparison, const struct weft_probl
         compare_integer(comparison, a->slot_names[s], "kind", a->slots[s].kind, b->slots[s].kind);
         compare_integer(comparison, a->slot_names[s], "index", a->slots[s].index,
                         b->slots[s].index);
+        compare_integer(comparison, a->slot_names[s], "micro-step", a->slots[s].micro,
+                        b->slots[s].micro);
         compare_integer(comparison, a->slot_names[s], "ns", a->slot_ns[s], b->slot_ns[s]);
     }
 }
@@ -145,6 +147,12 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "channel rate", "", a->channel_rate, b->channel_rate);
     compare_integer(&comparison, "channels", "", a->n_channels, b->n_channels);
     compare_integer(&comparison, "agree ns", "", a->agree_ns, b->agree_ns);
+    compare_integer(&comparison, "micro-steps", "", a->period.n_micro, b->period.n_micro);
+    compare_string(&comparison, "reduce every", weft_cadence_name(a->period.cadence),
+                   weft_cadence_name(b->period.cadence));
+    compare_integer(&comparison, "update ahead", "", a->period.update_ahead,
+                    b->period.update_ahead);
+    compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);
     compare_slots(&comparison, a, b);
     compare_units(&comparison, a, b);
     compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);

@@ -51,9 +51,10 @@ struct weft_problem {
     int64_t memory_limit_bytes; /* INT64_MAX when the user gave none */
     const char *profile_source; /* "analytic", "measured" */
     struct weft_hash config_hash, profile_hash;
+    struct weft_period_rule period;
     int32_t n_slots;
     struct weft_slot *slots;
-    const char **slot_names; /* "U:h.3", "F:h.3", "drain" */
+    const char **slot_names; /* "U:h.3", "F:h.3" or with several micro-steps "F2:h.3", "drain" */
     int64_t *slot_ns;        /* compute time; 0 for U slots (see update_ns), fill and drain */
     /* Progress of compute and of a channel while both run, of WEFT_RATE_ONE (base/lanes.h); the two
      * add up to at least that, as what shares a machine does. */
@@ -68,6 +69,13 @@ struct weft_problem {
     struct weft_problem_item *items; /* in order of unit, then kind, then gather */
 };
 
+/* The periods that a config leaves to choose: both cadences when train.reduce is auto and there are
+ * several micro-steps, and without clipping some values of update_ahead when that is 0. The first
+ * is the one that holds least. Returns how many there are, at least 1. */
+enum { WEFT_MOST_VARIANTS = 8 };
+int32_t weft_stages_variants(const struct weft_config *config,
+                             struct weft_period_rule out[WEFT_MOST_VARIANTS]);
+
 /* What a config and a profile make: shards, period and weights on the way. The caller owns all
  * four and frees them with weft_stages_finish. *out is untouched on failure. WEFT_E_DATA when the
  * profile is for other ranks or lacks a layer, or when a sum is out of range. */
@@ -80,6 +88,12 @@ struct weft_stages {
 WEFT_MUST_USE enum weft_status weft_stages_create(const struct weft_config *config,
                                                   const struct weft_profile *profile,
                                                   struct weft_stages *out, struct weft_error *err);
+/* The same for one of the config's variants; without, it is the first. */
+WEFT_MUST_USE enum weft_status weft_stages_create_variant(const struct weft_config *config,
+                                                          const struct weft_profile *profile,
+                                                          const struct weft_period_rule *rule,
+                                                          struct weft_stages *out,
+                                                          struct weft_error *err);
 void weft_stages_finish(struct weft_stages *stages); /* accepts {0} and half-made ones */
 
 void weft_problem_destroy(struct weft_problem *problem);

@@ -54,46 +54,70 @@ static enum weft_status check_scalars(struct checker *checker)
     return WEFT_OK;
 }
 
-/* The slot that the period's form asks for at `at`, given how many U slots and layers it has. */
-static struct weft_slot expected_slot(int32_t at, int32_t n_updates, int32_t n_layers)
+static enum weft_status check_period(const struct checker *checker)
 {
-    int32_t behind = at - n_updates; /* slots behind the U slots */
-    if (behind < 0) return (struct weft_slot){WEFT_SLOT_UPDATE, -1};
-    if (behind == 0) return (struct weft_slot){WEFT_SLOT_FILL, -1};
-    if (behind <= n_layers) return (struct weft_slot){WEFT_SLOT_FORWARD, behind - 1};
-    if (behind <= 2 * n_layers)
-        return (struct weft_slot){WEFT_SLOT_BACKWARD, 2 * n_layers - behind};
-    if (behind == 2 * n_layers + 1) return (struct weft_slot){WEFT_SLOT_DRAIN, -1};
-    return (struct weft_slot){WEFT_SLOT_NORM, -1};
+    const struct weft_period_rule *period = &checker->problem->period;
+    bool several = period->n_micro > 1;
+    bool cadence = period->cadence == WEFT_CADENCE_STEP ||
+                   (several && period->cadence == WEFT_CADENCE_MICRO_STEP);
+    if (period->n_micro >= 1 && cadence && (period->update_ahead >= 1) == period->rotated)
+        return WEFT_OK;
+    return weft_fail(checker->err, WEFT_E_DATA,
+                     "%s: no period has %d micro-steps, reduces every %s and updates %d layers "
+                     "ahead%s",
+                     checker->where, period->n_micro, weft_cadence_name(period->cadence),
+                     period->update_ahead, period->rotated ? ", rotated" : "");
+}
+
+static enum weft_status slot_fault(const struct checker *checker, int32_t s,
+                                   struct weft_slot expected)
+{
+    struct weft_slot slot = checker->problem->slots[s];
+    return weft_fail(checker->err, WEFT_E_DATA,
+                     "%s: slots[%d] is %s %d of micro-step %d; expected %s %d of micro-step %d, or "
+                     "where updates may stand a unit that has this update slot",
+                     checker->where, s, weft_slot_kind_name(slot.kind), slot.index, slot.micro,
+                     weft_slot_kind_name(expected.kind), expected.index, expected.micro);
+}
+
+/* `at` counts the slots of the frame, which are those that are no updates. */
+static enum weft_status check_slot(const struct checker *checker, int32_t s, int32_t n_layers,
+                                   int32_t *at)
+{
+    const struct weft_problem *problem = checker->problem;
+    struct weft_slot slot = problem->slots[s];
+    struct weft_slot expected = {WEFT_SLOT_UPDATE, -1, 0};
+    bool inside = *at < weft_period_frame(&problem->period, n_layers);
+    if (inside) expected = weft_period_form(&problem->period, n_layers, *at);
+    if (slot.kind == WEFT_SLOT_UPDATE) {
+        bool fits = inside && weft_period_takes_update(&problem->period, n_layers, *at) &&
+                    slot.index >= 0 && slot.index < problem->n_units && slot.micro == 0 &&
+                    problem->units[slot.index].update_slot == s;
+        return fits ? WEFT_OK : slot_fault(checker, s, expected);
+    }
+    ++*at;
+    bool fits = inside && slot.kind == expected.kind && slot.index == expected.index &&
+                slot.micro == expected.micro;
+    return fits ? WEFT_OK : slot_fault(checker, s, expected);
 }
 
 static enum weft_status check_slots(struct checker *checker)
 {
     const struct weft_problem *problem = checker->problem;
-    int32_t n_updates = 0;
-    while (n_updates < problem->n_slots && problem->slots[n_updates].kind == WEFT_SLOT_UPDATE) {
-        n_updates++;
-    }
-    int32_t others = problem->n_slots - n_updates - 3; /* without fill, drain, norm */
-    if (others < 2 || others % 2 != 0) {
+    int64_t computing = problem->n_slots;
+    int64_t each = 2 * (int64_t)problem->period.n_micro; /* slots of a layer */
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        computing -= problem->slots[s].kind == WEFT_SLOT_UPDATE;
+    computing -= weft_period_frame(&problem->period, 0);
+    if (computing < each || computing % each != 0) {
         return weft_fail(checker->err, WEFT_E_DATA,
-                         "%s: %d slots of which %d are updates do not make a period; expected "
-                         "updates, fill, forwards, as many backwards, drain, norm",
-                         checker->where, problem->n_slots, n_updates);
+                         "%s: %d slots do not make a period of %d micro-steps; expected updates, "
+                         "fill, in each micro-step forwards and as many backwards, drain, norm",
+                         checker->where, problem->n_slots, problem->period.n_micro);
     }
+    int32_t at = 0;
     for (int32_t s = 0; s < problem->n_slots; s++) {
-        struct weft_slot slot = problem->slots[s];
-        struct weft_slot expected = expected_slot(s, n_updates, others / 2);
-        bool update = expected.kind == WEFT_SLOT_UPDATE;
-        bool fits = update ? slot.index >= 0 && slot.index < problem->n_units &&
-                                 problem->units[slot.index].update_slot == s
-                           : slot.kind == expected.kind && slot.index == expected.index;
-        if (!fits) {
-            return weft_fail(checker->err, WEFT_E_DATA, "%s: slots[%d] is %s %d; expected %s of %s",
-                             checker->where, s, weft_slot_kind_name(slot.kind), slot.index,
-                             weft_slot_kind_name(expected.kind),
-                             update ? "a unit that has this update slot" : "the next layer");
-        }
+        WEFT_TRY(check_slot(checker, s, (int32_t)(computing / each), &at));
         if (!add_within(&checker->ns, problem->slot_ns[s])) {
             return weft_fail(checker->err, WEFT_E_DATA,
                              "%s: slots[%d]: ns is %" PRId64
@@ -175,29 +199,42 @@ static int64_t compare_items(const struct weft_item *a, const struct weft_item *
     return (int64_t)a->gather - b->gather;
 }
 
+/* In a rotated period what belongs to the last step stands before the updates: gathers for its
+ * backward, and reductions. */
+static const char *window_fault(const struct weft_problem *problem, const struct weft_item *item)
+{
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t update = problem->units[item->unit].update_slot;
+    /* Even the last slot of a window has one behind it: the norm slot waits for everything. */
+    if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
+        return "its window is not within the period";
+    }
+    if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
+    /* A blocking gather is waited for by what computes there. */
+    enum weft_slot_kind use = problem->slots[item->last + 1].kind;
+    if (gathers && use != WEFT_SLOT_FORWARD && use != WEFT_SLOT_BACKWARD) {
+        return "no layer runs in the slot behind its window";
+    }
+    bool before = problem->period.rotated && item->last < update;
+    if (item->first <= update && !before)
+        return "its window begins before the unit's update has ended";
+    return NULL;
+}
+
 static const char *item_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
     const uint32_t all = (1u << WEFT_POLICY_COUNT) - 1;
     if (item->unit < 0 || item->unit >= problem->n_units) return "unit is out of range";
     if (item->kind < 0 || item->kind >= WEFT_COLLECTIVE_COUNT) return "kind is out of range";
     bool gathers = item->kind == WEFT_ALL_GATHER;
-    if (item->gather < 0 || (!gathers && item->gather != 0)) return "gather is out of range";
+    int32_t reductions =
+        item->kind == WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
+    if (item->gather < 0 || (!gathers && item->gather >= reductions))
+        return "gather is out of range";
     if (item->policies == 0 || (item->policies & ~all) != 0) return "it has no policies";
     if (item->n_blocks < 1) return "n_blocks is below 1";
-    /* Even the last slot of a window has one behind it: the norm slot waits for everything. */
-    if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
-        return "its window is not within the period";
-    }
-    /* A blocking gather is waited for by what computes there. */
-    enum weft_slot_kind use = problem->slots[item->last + 1].kind;
-    if (gathers && use != WEFT_SLOT_FORWARD && use != WEFT_SLOT_BACKWARD) {
-        return "no layer runs in the slot behind its window";
-    }
-    int32_t update = problem->units[item->unit].update_slot;
-    if (item->first <= update) return "its window begins before the unit's update has ended";
-    if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
     if ((unsigned)item->stair_category >= WEFT_CATEGORY_COUNT) return "category is out of range";
-    return NULL;
+    return window_fault(problem, item);
 }
 
 static enum weft_status check_items(struct checker *checker)
@@ -251,6 +288,7 @@ enum weft_status weft_problem_check(const struct weft_problem *problem, const ch
 {
     struct checker checker = {.problem = problem, .where = where, .err = err};
     WEFT_TRY(check_scalars(&checker));
+    WEFT_TRY(check_period(&checker));
     WEFT_TRY(check_slots(&checker));
     WEFT_TRY(check_units(&checker));
     WEFT_TRY(check_holds(&checker, problem->common, problem->n_common, "common", 0));

@@ -44,6 +44,18 @@ static void write_holds(struct weft_json_writer *writer, const char *name,
     weft_json_end_array(writer);
 }
 
+static void write_period(const struct weft_period_rule *period, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "period");
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    weft_json_put_integer(writer, "micro_steps", period->n_micro);
+    weft_json_put_string(writer, "reduce", weft_cadence_name(period->cadence));
+    weft_json_put_bool(writer, "rotated", period->rotated);
+    weft_json_put_integer(writer, "update_ahead", period->update_ahead);
+    weft_json_end_object(writer);
+}
+
 static void write_slots(const struct weft_problem *problem, struct weft_json_writer *writer)
 {
     weft_json_key(writer, "slots");
@@ -54,6 +66,7 @@ static void write_slots(const struct weft_problem *problem, struct weft_json_wri
         weft_json_put_string(writer, "name", problem->slot_names[s]);
         weft_json_put_string(writer, "kind", weft_slot_kind_name(problem->slots[s].kind));
         weft_json_put_integer(writer, "index", problem->slots[s].index);
+        weft_json_put_integer(writer, "micro", problem->slots[s].micro);
         weft_json_put_integer(writer, "time_ns", problem->slot_ns[s]);
         weft_json_end_object(writer);
     }
@@ -149,6 +162,7 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     weft_json_put_integer(writer, "channel_rate", problem->channel_rate);
     weft_json_put_integer(writer, "channels", problem->n_channels);
     weft_json_put_integer(writer, "agree_ns", problem->agree_ns);
+    write_period(&problem->period, writer);
     write_slots(problem, writer);
     write_units(problem, writer);
     write_holds(writer, "common", problem->common, problem->n_common);
@@ -159,7 +173,9 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
 /* Reading: types and names here, indices and sums in weft_problem_check. */
 
 static const char *const hold_names[] = {"category", "first", "last", "bytes", NULL};
-static const char *const slot_names[] = {"name", "kind", "index", "time_ns", NULL};
+static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
+static const char *const period_names[] = {"micro_steps", "reduce", "rotated", "update_ahead",
+                                           NULL};
 static const char *const unit_names[] = {"name",      "policies", "update_slot", "elements",
                                          "update_ns", "holds",    NULL};
 static const char *const policy_names[] = {
@@ -173,8 +189,8 @@ static const char *const item_names[] = {"unit",     "kind",       "gather",   "
 static const char *const problem_names[] = {"compute_rate",   "channel_rate", "channels",
                                             "blocks",         "config_hash",  "profile_hash",
                                             "profile_source", "ranks",        "memory_limit_bytes",
-                                            "agree_ns",       "slots",        "units",
-                                            "common",         "items",        NULL};
+                                            "agree_ns",       "period",       "slots",
+                                            "units",          "common",       "items", NULL};
 
 struct reader {
     struct weft_problem *problem;
@@ -315,6 +331,24 @@ static enum weft_status read_slot_kind(struct reader *reader, const struct weft_
     return unknown(reader, "kind of slot", name);
 }
 
+static enum weft_status read_period(struct reader *reader, const struct weft_json_value *object,
+                                    const char *where)
+{
+    struct weft_period_rule *period = &reader->problem->period;
+    const struct weft_json_value *it;
+    const char *cadence;
+    WEFT_TRY(weft_json_need(object, reader->place, "period", WEFT_JSON_OBJECT, &it, reader->err));
+    snprintf(reader->place, sizeof reader->place, "%s.period", where);
+    WEFT_TRY(known(reader, it, period_names));
+    WEFT_TRY(need_int32(reader, it, "micro_steps", 1, &period->n_micro));
+    WEFT_TRY(weft_json_need_string(it, reader->place, "reduce", &cadence, reader->err));
+    if (!weft_cadence_read(cadence, &period->cadence)) return unknown(reader, "cadence", cadence);
+    if (!weft_json_bool(weft_json_member(it, "rotated"), &period->rotated))
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: rotated is not true or false",
+                         reader->place);
+    return need_int32(reader, it, "update_ahead", 0, &period->update_ahead);
+}
+
 static enum weft_status read_slots(struct reader *reader, const struct weft_json_value *object,
                                    const char *where)
 {
@@ -336,6 +370,7 @@ static enum weft_status read_slots(struct reader *reader, const struct weft_json
         WEFT_TRY(need_name(reader, it, "name", &problem->slot_names[s]));
         WEFT_TRY(read_slot_kind(reader, it, &problem->slots[s].kind));
         WEFT_TRY(need_int32(reader, it, "index", -1, &problem->slots[s].index));
+        WEFT_TRY(need_int32(reader, it, "micro", 0, &problem->slots[s].micro));
         WEFT_TRY(need_size(reader, it, "time_ns", &problem->slot_ns[s]));
     }
     return WEFT_OK;
@@ -457,6 +492,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(need_int32(reader, value, "channel_rate", 0, &problem->channel_rate));
     WEFT_TRY(need_int32(reader, value, "channels", 1, &problem->n_channels));
     WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
+    WEFT_TRY(read_period(reader, value, where));
     WEFT_TRY(read_slots(reader, value, where));
     WEFT_TRY(read_units(reader, value, where));
     snprintf(reader->place, sizeof reader->place, "%s", where);

@@ -22,11 +22,12 @@ enum weft_stream_kind { WEFT_STREAM_COMPUTE, WEFT_STREAM_CHANNEL, WEFT_STREAM_CO
 #define WEFT_OP_MAP(X)                                                                             \
     X(MARK, "mark", COMPUTE)         /* start of a slot */                                         \
     X(UPDATE, "update", COMPUTE)     /* unit: optimizer on what this rank owns */                  \
-    X(LOAD, "load", COMPUTE)         /* batch into input and targets, before the first forward */  \
+    X(LOAD, "load", COMPUTE)         /* micro-batch into input and targets, before its forwards */ \
     X(FORWARD, "forward", COMPUTE)   /* layer */                                                   \
     X(ZERO, "zero", COMPUTE)         /* unit: gaps and padding of its full gradient */             \
     X(BACKWARD, "backward", COMPUTE) /* layer */                                                   \
-    X(NORM, "norm", COMPUTE)         /* this rank's norm bins, loss and flags into the record */   \
+    X(NORM, "norm", COMPUTE)         /* this rank's loss and flags into the record, and with       \
+                                        clipping its norm bins */                                  \
     X(FINISH, "finish", COMPUTE)     /* waits for AGREE; clip coefficient, loss, flags */          \
     X(ALL_GATHER, "all_gather", CHANNEL)                                                           \
     X(REDUCE_SCATTER, "reduce_scatter", CHANNEL)                                                   \
@@ -50,9 +51,9 @@ enum weft_stream_kind weft_op_stream(enum weft_op op);
     X(MASTER, "master")   /* unit: fp32 master of what this rank owns, if compute is not */        \
     X(MOMENT1, "moment1") /* unit: fp32, of what this rank owns */                                 \
     X(MOMENT2, "moment2")                                                                          \
-    X(GRADIENT, "gradient") /* unit: full gradient */                                              \
+    X(GRADIENT, "gradient") /* unit: full gradient, one buffer for each reduction */               \
     X(REDUCED, "reduced")   /* unit: this rank's reduced gradient (not dp) */                      \
-    X(INPUT, "input")       /* the batch */                                                        \
+    X(INPUT, "input")       /* a micro-batch; what follows but the records has one a micro-step */ \
     X(TARGETS, "targets")                                                                          \
     X(OUTPUT, "output")                   /* layer: what flows to the next layer */                \
     X(OUTPUT_GRADIENT, "output_gradient") /* layer: gradient of its output */                      \
@@ -74,7 +75,8 @@ struct weft_buffer {
     enum weft_buffer_kind kind;
     enum weft_category category;
     int32_t index;                 /* unit, layer, or -1 */
-    int32_t instance;              /* FULL: number of the residency; else 0 */
+    int32_t instance;              /* FULL: number of the residency; GRADIENT: of the reduction;
+                                      INPUT to BACKWARD_TEMPORARY: of the micro-step; else 0 */
     int64_t bytes;                 /* rounded to the arena's alignment */
     int64_t offset;                /* in the arena */
     int32_t n_pieces;              /* blocks of a unit's full buffers that come and go; else 1 */
@@ -92,11 +94,14 @@ struct weft_instruction {
     enum weft_op op;
     int32_t slot; /* of compute: in which it runs; of a collective: at whose MARK its bytes begin to
                      be held, which for a reduction may be before its launch */
-    int32_t layer;                            /* FORWARD, BACKWARD */
-    int32_t unit;                             /* UPDATE, ZERO, collectives */
-    int32_t block;                            /* collectives */
-    int32_t item;                             /* collectives, in the problem; -1 for AGREE */
-    int64_t ns;                               /* predicted */
+    int32_t layer; /* FORWARD, BACKWARD */
+    int32_t micro; /* LOAD, FORWARD, ZERO, BACKWARD, reductions: micro-step of its step; else 0 */
+    bool carried;  /* rotated: part of the step that the last period began. The first period passes
+                      over it, and a run ends with it and the updates */
+    int32_t unit;  /* UPDATE, ZERO, collectives */
+    int32_t block; /* collectives */
+    int32_t item;  /* collectives, in the problem; -1 for AGREE */
+    int64_t ns;    /* predicted */
     int32_t first_dependency, n_dependencies; /* in program->dependencies: earlier instructions */
     int32_t first_operand, n_operands;        /* in program->operands */
 };
@@ -117,6 +122,7 @@ struct weft_program {
     int64_t base_bytes;
     enum weft_policy *policies; /* by unit */
     int32_t n_units;
+    struct weft_period_rule period;
 };
 
 /* Lowers a plan. Needs the stages that made its problem (for layers, tensors and sizes), so it can
@@ -153,6 +159,15 @@ WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_p
 /* True for a compute instruction at which time that passes since the one before it is a wait for
  * the channel: every MARK, FINISH, and whatever depends on a collective. */
 bool weft_program_waits(const struct weft_program *program, int32_t instruction);
+/* True when an operand writes a piece that its instruction does not read, and so makes it. An
+ * instruction that reads and writes names the piece twice, first to read it. */
+static inline bool weft_operand_makes(const struct weft_program *program,
+                                      const struct weft_instruction *at, int32_t operand)
+{
+    const struct weft_operand *it = &program->operands[at->first_operand + operand];
+    if (!it->writes || operand == 0) return it->writes;
+    return it[-1].writes || it[-1].buffer != it->buffer || it[-1].piece != it->piece;
+}
 
 /* The lane on which an instruction runs. */
 int weft_program_lane(const struct weft_program *program, int32_t instruction);

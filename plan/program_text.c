@@ -8,11 +8,13 @@
 
 enum { NAME_BYTES = 96 };
 
-/* "full 3", "full 3.1" for the second residency, "input". */
+/* "full 3", "full 3.1" for the second residency, "input", "input.1" of the second micro-step. */
 static const char *buffer_name(const struct weft_buffer *buffer, char out[NAME_BYTES])
 {
     const char *kind = weft_buffer_kind_name(buffer->kind);
-    if (buffer->index < 0) {
+    if (buffer->index < 0 && buffer->instance > 0) {
+        snprintf(out, NAME_BYTES, "%s.%d", kind, buffer->instance);
+    } else if (buffer->index < 0) {
         snprintf(out, NAME_BYTES, "%s", kind);
     } else if (buffer->instance == 0) {
         snprintf(out, NAME_BYTES, "%s %d", kind, buffer->index);
@@ -48,6 +50,7 @@ static void dump_instruction(const struct weft_program *program, const struct we
         weft_text_addf(out, "%5d    %s%s", i, computes ? "" : "| ", weft_op_name(at->op));
     }
     if (at->layer >= 0) weft_text_addf(out, " layer %d", at->layer);
+    if (at->micro > 0) weft_text_addf(out, " of micro-step %d", at->micro + 1);
     if (at->unit >= 0) weft_text_addf(out, " %s", plan->problem->units[at->unit].name);
     if (at->block >= 0) weft_text_addf(out, " block %d", at->block);
     if (at->ns > 0) {
@@ -115,6 +118,8 @@ static void write_instruction(const struct weft_program *program, const struct w
     weft_json_put_string(writer, "op", weft_op_name(at->op));
     weft_json_put_integer(writer, "slot", at->slot);
     if (at->layer >= 0) weft_json_put_integer(writer, "layer", at->layer);
+    if (at->micro > 0) weft_json_put_integer(writer, "micro", at->micro);
+    if (at->carried) weft_json_put_bool(writer, "carried", true);
     if (at->unit >= 0) weft_json_put_integer(writer, "unit", at->unit);
     if (at->block >= 0) weft_json_put_integer(writer, "block", at->block);
     if (at->item >= 0) weft_json_put_integer(writer, "item", at->item);

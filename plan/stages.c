@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,19 +77,24 @@ static enum weft_status fill_slot(struct builder *b, int32_t s)
     struct weft_slot slot = b->stages->period->slots[s];
     const char *owner = NULL;
     problem->slots[s] = slot;
-    if (slot.kind == WEFT_SLOT_FORWARD || slot.kind == WEFT_SLOT_BACKWARD) {
+    bool computes = slot.kind == WEFT_SLOT_FORWARD || slot.kind == WEFT_SLOT_BACKWARD;
+    if (computes) {
         struct weft_layer_times times = {0};
         WEFT_TRY(layer_times(b, slot.index, &times));
         problem->slot_ns[s] = slot.kind == WEFT_SLOT_FORWARD ? times.forward_ns : times.backward_ns;
         owner = b->config->model->layers[slot.index].name;
-    } else if (slot.kind == WEFT_SLOT_NORM) {
+    } else if (slot.kind == WEFT_SLOT_NORM && !problem->period.rotated) {
         problem->slot_ns[s] = weft_curve_at(&b->profile->norm, sharded_elements(b->stages->shards));
     } else if (slot.kind == WEFT_SLOT_UPDATE) {
         owner = b->stages->shards->units[slot.index].name;
     }
+    char number[16] = "";
+    if (computes && problem->period.n_micro > 1)
+        snprintf(number, sizeof number, "%d", slot.micro + 1);
     problem->slot_names[s] =
-        owner == NULL ? weft_pool_string(&problem->pool, weft_slot_kind_name(slot.kind))
-                      : weft_pool_format(&problem->pool, "%c:%s", letters[slot.kind], owner);
+        owner == NULL
+            ? weft_pool_string(&problem->pool, weft_slot_kind_name(slot.kind))
+            : weft_pool_format(&problem->pool, "%c%s:%s", letters[slot.kind], number, owner);
     return problem->slot_names[s] == NULL ? weft_fail_memory(b->err, "problem") : WEFT_OK;
 }
 
@@ -148,11 +154,22 @@ static enum weft_status read_policies(const struct weft_config *config, uint32_t
 }
 
 /* A unit that can have none of the allowed ones gets sdp, which is what fsdp is for a unit that is
- * never released, and zero1 for a frozen one. */
-static uint32_t policies_of(const struct builder *b, int32_t unit)
+ * never released, and zero1 for a frozen one; dp is refused where gradients are reduced every
+ * micro-step. */
+static enum weft_status policies_of(const struct builder *b, int32_t unit, uint32_t *out)
 {
+    uint32_t dp = UINT32_C(1) << WEFT_POLICY_DP;
     uint32_t policies = b->stages->weights->units[unit].policies & b->allowed;
-    return policies != 0 ? policies : UINT32_C(1) << WEFT_POLICY_SDP;
+    if (policies == 0 && b->allowed == dp) {
+        return weft_fail(
+            b->err, WEFT_E_DATA,
+            "%s: $.plan.policies: \"dp\" is all that unit %s may have, which it cannot "
+            "when gradients are reduced every micro-step: set train.reduce to "
+            "\"step\", or allow zero1",
+            b->config->source, b->stages->shards->units[unit].name);
+    }
+    *out = policies != 0 ? policies : UINT32_C(1) << WEFT_POLICY_SDP;
+    return WEFT_OK;
 }
 
 static enum weft_status fill_units(struct builder *b)
@@ -169,7 +186,7 @@ static enum weft_status fill_units(struct builder *b)
         struct weft_problem_unit *to = &problem->units[u];
         to->name = weft_pool_string(&problem->pool, unit->name);
         if (to->name == NULL) return weft_fail_memory(b->err, "problem");
-        to->policies = policies_of(b, u);
+        WEFT_TRY(policies_of(b, u, &to->policies));
         to->update_slot = b->stages->period->update[u];
         to->elements = unit->padded_elements;
         for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
@@ -217,6 +234,7 @@ static enum weft_status fill_problem(struct builder *b)
     problem->compute_rate = has_rates ? b->profile->rates.compute : WEFT_RATE_ONE;
     problem->channel_rate = has_rates ? b->profile->rates.channel : WEFT_RATE_ONE;
     problem->n_channels = (int32_t)config->cluster.channels;
+    problem->period = b->stages->period->rule;
     problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
     if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");
     WEFT_TRY(fill_slots(b));
@@ -225,8 +243,42 @@ static enum weft_status fill_problem(struct builder *b)
     return weft_problem_check(problem, config->source == NULL ? "config" : config->source, b->err);
 }
 
+int32_t weft_stages_variants(const struct weft_config *config,
+                             struct weft_period_rule out[WEFT_MOST_VARIANTS])
+{
+    /* What leaves gathers little time, more, and all of the forward. */
+    static const int32_t distances[] = {2, 1, 4, INT32_MAX};
+    enum { N_DISTANCES = sizeof distances / sizeof *distances };
+    int32_t n = 0, n_layers = config->model->n_layers, n_micro = (int32_t)config->train.grad_accum;
+    bool rotated = config->train.clip_norm == 0,
+         automatic = config->train.cadence == WEFT_CADENCE_AUTO;
+    /* dp is all that is allowed, so gradients must be reduced once a step. */
+    uint32_t policies = 0;
+    bool whole =
+        read_policies(config, &policies, NULL) == WEFT_OK && policies == 1u << WEFT_POLICY_DP;
+    for (int c = WEFT_CADENCE_MICRO_STEP; c <= WEFT_CADENCE_STEP; c++) {
+        bool step = c == WEFT_CADENCE_STEP, asked = config->train.cadence == c;
+        if (n_micro == 1 ? !step : !asked && !(automatic && (step || !whole))) continue;
+        for (int d = 0; d < (rotated ? N_DISTANCES : 1); d++) {
+            int64_t ahead = distances[d];
+            if (config->plan.update_ahead > 0) ahead = config->plan.update_ahead;
+            if (ahead > n_layers) ahead = n_layers;
+            bool known = false;
+            for (int32_t v = 0; v < n; v++)
+                known |= (int)out[v].cadence == c && out[v].update_ahead == ahead;
+            if (known) continue;
+            out[n++] = (struct weft_period_rule){.n_micro = n_micro,
+                                                 .cadence = (enum weft_cadence)c,
+                                                 .rotated = rotated,
+                                                 .update_ahead = rotated ? (int32_t)ahead : 0};
+        }
+    }
+    return n;
+}
+
 static enum weft_status create(const struct weft_config *config, const struct weft_profile *profile,
-                               struct weft_stages *stages, struct weft_error *err)
+                               const struct weft_period_rule *period, struct weft_stages *stages,
+                               struct weft_error *err)
 {
     struct weft_batch batch = weft_config_batch(config);
     struct weft_block_rule rule = {
@@ -240,7 +292,7 @@ static enum weft_status create(const struct weft_config *config, const struct we
     }
     struct weft_weigh_options options = weigh_options(config, profile);
     WEFT_TRY(weft_shards_create(config->model, config->cluster.ranks, &rule, &stages->shards, err));
-    WEFT_TRY(weft_period_create(config->model, stages->shards, &stages->period, err));
+    WEFT_TRY(weft_period_create(config->model, stages->shards, period, &stages->period, err));
     WEFT_TRY(weft_weights_create(config->model, stages->shards, stages->period, &options,
                                  &stages->weights, err));
     stages->problem = calloc(1, sizeof *stages->problem);
@@ -262,6 +314,16 @@ enum weft_status weft_stages_create(const struct weft_config *config,
                                     const struct weft_profile *profile, struct weft_stages *out,
                                     struct weft_error *err)
 {
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    (void)weft_stages_variants(config, variants);
+    return weft_stages_create_variant(config, profile, &variants[0], out, err);
+}
+
+enum weft_status weft_stages_create_variant(const struct weft_config *config,
+                                            const struct weft_profile *profile,
+                                            const struct weft_period_rule *rule,
+                                            struct weft_stages *out, struct weft_error *err)
+{
     if (profile->ranks != config->cluster.ranks) {
         return weft_fail(err, WEFT_E_DATA,
                          "the profile was made for %" PRId64 " ranks, the config has %" PRId64
@@ -269,7 +331,7 @@ enum weft_status weft_stages_create(const struct weft_config *config,
                          profile->ranks, config->cluster.ranks);
     }
     struct weft_stages stages = {0};
-    enum weft_status status = create(config, profile, &stages, err);
+    enum weft_status status = create(config, profile, rule, &stages, err);
     if (status != WEFT_OK) {
         weft_stages_finish(&stages);
         return status;

@@ -142,6 +142,8 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
     bool needs_layer = at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD;
     if (needs_layer != (at->layer >= 0)) return "its layer is out of range";
     if (moves_block(at->op) != (at->block >= 0)) return "its block is out of range";
+    if (at->micro < 0 || at->micro >= program->period.n_micro)
+        return "its micro-step is out of range";
     const char *fault = operand_fault(program, at);
     return fault != NULL ? fault : dependency_fault(program, index);
 }
@@ -149,7 +151,8 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
 enum weft_status weft_verify_form(const struct weft_program *program, struct weft_error *err)
 {
     if (program->n_slots < 1 || program->n_instructions < 1 || program->n_buffers < 1 ||
-        program->n_instructions > INT32_MAX / WEFT_ORDER_PERIODS - 1) {
+        program->n_instructions > INT32_MAX / WEFT_ORDER_PERIODS - 1 ||
+        program->period.n_micro < 1) {
         return weft_fail(err, WEFT_E_DATA,
                          "program: %d slots, %d instructions, %d buffers: out of range",
                          program->n_slots, program->n_instructions, program->n_buffers);

@@ -11,7 +11,8 @@ struct access {
 };
 
 /* A piece and its turn: from the first write to all accesses of what it made, which for a gradient
- * end in the next period's update. Instructions count through both periods (see order.h). */
+ * end in the next period's update, and in a rotated period for more. Instructions count through
+ * both periods (see order.h). */
 struct piece {
     int32_t buffer, index;
     int64_t begin_bytes, end_bytes;   /* in the arena */
@@ -155,12 +156,15 @@ static bool makes(struct access access)
     return access.kind == WRITES;
 }
 
-/* Only gradients cross the end of a period, and only to the update. */
+/* Only gradients cross the end of a period, and only to the update; in a rotated one whatever the
+ * rest of the last step reads and adds to. */
 static bool may_wrap(const struct checker *checker, const struct piece *piece, struct access access)
 {
     enum weft_buffer_kind kind = checker->program->buffers[piece->buffer].kind;
-    return checker->program->instructions[access.instruction].op == WEFT_OP_UPDATE &&
-           (kind == WEFT_BUFFER_GRADIENT || kind == WEFT_BUFFER_REDUCED);
+    const struct weft_instruction *at = &checker->program->instructions[access.instruction];
+    bool updates =
+        at->op == WEFT_OP_UPDATE && (kind == WEFT_BUFFER_GRADIENT || kind == WEFT_BUFFER_REDUCED);
+    return updates || at->carried;
 }
 
 static enum weft_status never_made(const struct checker *checker, const struct piece *piece)

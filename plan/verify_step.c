@@ -2,17 +2,28 @@
 
 #include "plan/verify.h"
 
-/* The step as far as it has been read, in issue order. */
+/* The step as far as it has been read: in issue order, and what a rotated period carries over from
+ * the last one at the end, as it follows in the next period. */
 struct step {
     const struct weft_program *program;
     const struct weft_order *order;
     struct weft_error *err;
-    int32_t *updates;  /* by unit: its UPDATE, or -1 */
-    int32_t *moved;    /* by buffer: blocks gathered into it or reduced from it */
-    int32_t n_layers;  /* forwards seen */
-    int32_t backwards; /* backwards still to come; -1 before the first */
+    int32_t *updates; /* by unit: its UPDATE, or -1 */
+    int32_t *moved;   /* by buffer: blocks gathered into it or reduced from it */
+    int32_t *summed;  /* by unit: micro-steps whose gradients are all in its slice */
+    int32_t n_layers; /* of the model */
+    int32_t layers;   /* forwards and backwards seen */
     int32_t norm, agree, finish;
 };
+
+/* True when `a` is over before `b` starts, of the same step. */
+static bool is_before(const struct step *step, int32_t a, int32_t b)
+{
+    const struct weft_program *program = step->program;
+    int32_t n = program->n_instructions;
+    return weft_order_before(step->order, a + (program->instructions[a].carried ? n : 0),
+                             b + (program->instructions[b].carried ? n : 0));
+}
 
 static enum weft_status fault(const struct step *step, int32_t index, const char *what)
 {
@@ -66,10 +77,38 @@ static enum weft_status check_gather(struct step *step, int32_t index)
     }
     int32_t update = step->updates[at->unit];
     bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
-    if (trains && (update < 0 || !weft_order_before(step->order, update, index))) {
+    if (trains && (update < 0 || !is_before(step, update, index))) {
         return fault(step, index, "it may start before the unit's update is over");
     }
     return move_block(step, index, to);
+}
+
+/* Micro-steps are added to a slice one after the other, the first without what was there; all of
+ * them before the next update. */
+static enum weft_status check_sum(struct step *step, int32_t index, const struct weft_operand *from)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const struct weft_buffer *gradient = &program->buffers[from->buffer];
+    bool several = weft_period_reductions(&program->period) > 1;
+    int32_t update = step->updates[at->unit];
+    if (at->micro != (several ? gradient->instance : program->period.n_micro - 1)) {
+        return fault(step, index, "it reduces another micro-step's gradient");
+    }
+    bool sums = at->op == WEFT_OP_REDUCE_SCATTER;
+    bool adds = find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false) != NULL;
+    if (sums && adds != (gradient->instance > 0)) {
+        return fault(step, index, "all gradients but the first are added to the slice");
+    }
+    if (step->summed[at->unit] != gradient->instance) {
+        return fault(step, index, "micro-steps are not added to the slice in order");
+    }
+    if (program->period.rotated && at->carried &&
+        (update < 0 || !weft_order_before(step->order, index, update))) {
+        return fault(step, index, "the unit's update does not wait for it");
+    }
+    if (at->block + 1 == gradient->n_pieces) step->summed[at->unit]++;
+    return WEFT_OK;
 }
 
 static enum weft_status check_reduction(struct step *step, int32_t index)
@@ -90,6 +129,7 @@ static enum weft_status check_reduction(struct step *step, int32_t index)
     if (whole && to->piece != from->piece) {
         return fault(step, index, "it writes another block than it reads");
     }
+    WEFT_TRY(check_sum(step, index, from));
     return move_block(step, index, from);
 }
 
@@ -99,7 +139,9 @@ static enum weft_status check_update(struct step *step, int32_t index)
     const struct weft_instruction *at = &program->instructions[index];
     enum weft_policy policy = program->policies[at->unit];
     if (step->updates[at->unit] >= 0) return fault(step, index, "the unit is updated twice");
-    if (step->n_layers > 0) return fault(step, index, "it stands behind a forward");
+    if (step->layers > 0 && !program->period.rotated) {
+        return fault(step, index, "it stands behind a forward");
+    }
     step->updates[at->unit] = index;
     bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
     if (find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit,
@@ -138,27 +180,32 @@ static enum weft_status check_layer_operands(struct step *step, int32_t index)
         if (kind == WEFT_BUFFER_GRADIENT && operand->writes && moved > 0) {
             return fault(step, index, "it writes a gradient of which a block is reduced already");
         }
-        if (kind == WEFT_BUFFER_FULL && moved != gathered_blocks(program, operand->buffer)) {
+        if (kind != WEFT_BUFFER_FULL) continue;
+        if (moved != gathered_blocks(program, operand->buffer)) {
             return fault(step, index, "it reads parameters that are not gathered yet");
+        }
+        int32_t unit = program->buffers[operand->buffer].index;
+        bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, unit, 0) >= 0;
+        if (trains && step->updates[unit] < 0) {
+            return fault(step, index, "it reads parameters that are not updated yet");
         }
     }
     return WEFT_OK;
 }
 
-/* A forward a layer in order, then a backward each in reverse. */
+/* In each micro-step a forward a layer in order, then a backward each in reverse. */
 static enum weft_status check_layer(struct step *step, int32_t index)
 {
     const struct weft_instruction *at = &step->program->instructions[index];
-    if (at->op == WEFT_OP_FORWARD) {
-        if (step->backwards >= 0 || at->layer != step->n_layers++) {
-            return fault(step, index, "forwards do not run in order of layers");
-        }
-    }
-    if (at->op == WEFT_OP_BACKWARD) {
-        if (step->backwards < 0) step->backwards = step->n_layers;
-        if (at->layer != --step->backwards) {
-            return fault(step, index, "backwards do not run in reverse order of layers");
-        }
+    if (at->op == WEFT_OP_ZERO) return check_layer_operands(step, index);
+    if (step->n_layers == 0) return fault(step, index, "there is no forward");
+    int32_t n = step->n_layers, micro = step->layers / (2 * n), within = step->layers++ % (2 * n);
+    bool forward = at->op == WEFT_OP_FORWARD;
+    if (at->micro != micro || at->layer != (within < n ? within : 2 * n - 1 - within) ||
+        forward != (within < n)) {
+        return fault(step, index,
+                     "forwards do not run in order of layers and backwards in reverse order, "
+                     "micro-step after micro-step");
     }
     return check_layer_operands(step, index);
 }
@@ -188,6 +235,7 @@ static enum weft_status check_norm(struct step *step, int32_t index)
     step->norm = index;
     if (find_operand(program, &program->instructions[index], WEFT_BUFFER_RECORD, -1, true) == NULL)
         return fault(step, index, "it does not write the record");
+    if (program->period.rotated) return WEFT_OK;
     WEFT_TRY(check_complete(step, true, index));
     for (int32_t u = 0; u < program->n_units; u++) {
         bool whole = program->policies[u] == WEFT_POLICY_DP;
@@ -207,7 +255,7 @@ static enum weft_status check_end(struct step *step, int32_t index)
     bool agrees = step->program->instructions[index].op == WEFT_OP_AGREE;
     int32_t *seen = agrees ? &step->agree : &step->finish;
     int32_t before = agrees ? step->norm : step->agree;
-    if (*seen >= 0 || before < 0 || !weft_order_before(step->order, before, index)) {
+    if (*seen >= 0 || before < 0 || !is_before(step, before, index)) {
         return fault(step, index, "norm, agree and finish do not follow each other");
     }
     *seen = index;
@@ -220,10 +268,11 @@ static enum weft_status check_end(struct step *step, int32_t index)
 
 static enum weft_status check_instruction(struct step *step, int32_t index)
 {
-    if (step->agree >= 0 && step->program->instructions[index].op != WEFT_OP_FINISH) {
+    const struct weft_instruction *at = &step->program->instructions[index];
+    if (step->agree >= 0 && at->op != WEFT_OP_FINISH && !at->carried) {
         return fault(step, index, "it stands behind the sum over ranks");
     }
-    switch (step->program->instructions[index].op) {
+    switch (at->op) {
     case WEFT_OP_UPDATE:
         return check_update(step, index);
     case WEFT_OP_FORWARD:
@@ -248,18 +297,44 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     return WEFT_OK;
 }
 
+/* Units that train are those that are updated. */
+static enum weft_status check_trained(const struct step *step, int32_t last)
+{
+    for (int32_t u = 0; u < step->program->n_units; u++) {
+        bool trained = weft_program_buffer(step->program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
+        if (trained != (step->updates[u] >= 0)) {
+            return fault(step, last, "not every unit that trains has been updated");
+        }
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status check_all(struct step *step)
 {
     const struct weft_program *program = step->program;
     int32_t last = program->n_instructions - 1;
     for (int32_t u = 0; u < program->n_units; u++)
         step->updates[u] = -1;
-    for (int32_t i = 0; i <= last; i++)
-        WEFT_TRY(check_instruction(step, i));
+    for (int32_t i = 0; i <= last; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op == WEFT_OP_FORWARD && at->layer >= step->n_layers)
+            step->n_layers = at->layer + 1;
+        if (at->carried && !program->period.rotated) {
+            return fault(step, i, "nothing is carried over the end of this period");
+        }
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        for (int32_t i = 0; i <= last; i++) {
+            if (program->instructions[i].carried == (pass > 0))
+                WEFT_TRY(check_instruction(step, i));
+        }
+    }
     if (step->finish != last) return fault(step, last, "a step does not end without finish");
-    if (step->n_layers == 0 || step->backwards != 0) {
+    if (step->layers == 0 || step->layers != 2 * program->period.n_micro * step->n_layers) {
         return fault(step, last, "not every forward has its backward");
     }
+    WEFT_TRY(check_trained(step, last));
+    WEFT_TRY(check_complete(step, true, last));
     return check_complete(step, false, last);
 }
 
@@ -272,15 +347,15 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .err = err,
         .updates = calloc((size_t)program->n_units + 1, sizeof *step.updates),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
-        .backwards = -1,
+        .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),
         .norm = -1,
         .agree = -1,
         .finish = -1,
     };
-    enum weft_status status = step.updates == NULL || step.moved == NULL
-                                  ? weft_fail_memory(err, "verification")
-                                  : check_all(&step);
+    bool room = step.updates != NULL && step.moved != NULL && step.summed != NULL;
+    enum weft_status status = room ? check_all(&step) : weft_fail_memory(err, "verification");
     free(step.updates);
     free(step.moved);
+    free(step.summed);
     return status;
 }

@@ -96,8 +96,7 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
 {
     static const char *const cluster_keys[] = {"ranks", "ranks_per_node", "memory_limit",
                                                "channels"};
-    static const char *const train_keys[] = {"micro_batch", "grad_accum", "seq_len", "precision",
-                                             "reduce"};
+    static const char *const train_keys[] = {"micro_batch", "grad_accum", "seq_len", "precision"};
     static const char *const plan_keys[] = {"blocks", "block_size", "block_efficiency", "fuse"};
     struct weft_text text;
     struct weft_json_writer writer;

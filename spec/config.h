@@ -48,10 +48,13 @@ struct weft_cluster {
 
 enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_OPTIMIZER_COUNT };
 enum weft_cadence {
-    WEFT_CADENCE_AUTO,
+    WEFT_CADENCE_AUTO, /* what is faster */
+    WEFT_CADENCE_MICRO_STEP,
+    WEFT_CADENCE_STEP, /* what it is with one micro-step a step, whatever was asked for */
     WEFT_CADENCE_COUNT
-}; /* "reduce": with one micro-step a
-      step there is nothing to choose */
+};                                                        /* "reduce" */
+const char *weft_cadence_name(enum weft_cadence cadence); /* "auto", "micro_step", "step" */
+bool weft_cadence_read(const char *name, enum weft_cadence *out);
 enum weft_lr_schedule {
     WEFT_LR_CONSTANT,
     WEFT_LR_COSINE,
@@ -101,6 +104,8 @@ struct weft_plan_options {
     bool fuse;                  /* small neighbours share a unit; default true */
     int64_t policy_limit_bytes; /* of "two-stage"; 0 = the memory limit */
     const char *policies;       /* that units may have, separated by commas */
+    int64_t update_ahead;       /* without clipping: layers between a unit's update and its first
+                                   use, at least; 0 = what is fastest */
 };
 
 struct weft_config {
@@ -112,7 +117,8 @@ struct weft_config {
     struct weft_plan_options plan;
     struct weft_hash hash; /* of what a plan depends on: layers; ranks, ranks_per_node and
                               memory_limit, channels; batch, precision, optimizer type; blocks and
-                              fuse. What device and link say comes in through the profile's hash */
+                              fuse. What device and link say comes in through the profile's hash,
+                              cadence, clipping and update_ahead through the problem's period */
 };
 
 /* Reads a config. Model and cluster may be paths of files, relative to the config's directory.

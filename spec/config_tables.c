@@ -1,6 +1,8 @@
 #include "spec/config_tables.h"
 #include "spec/planner.h"
 
+#include <string.h>
+
 /* A row: name, kind, where it goes, default, least, most, choices, table, text. */
 #define AT(type, member) offsetof(struct type, member)
 #define ROWS(array)      (array), sizeof(array) / sizeof *(array)
@@ -16,7 +18,7 @@ static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=f
 static const char *const optimizers[] = {"adamw", "sgd", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
-static const char *const cadences[] = {"auto", NULL};
+static const char *const cadences[] = {"auto", "micro_step", "step", NULL};
 static const char *const layer_types[] = {
 #define LAYER_NAME(name, text, trains) text,
     WEFT_LAYER_MAP(LAYER_NAME)
@@ -312,8 +314,8 @@ static const struct weft_field train_fields[] = {
      "training steps"},
     {"micro_batch", WEFT_FIELD_INTEGER, AT(weft_train, micro_batch), NULL, 1, 1048576, NULL, NULL,
      "samples of one rank in one micro-step"},
-    {"grad_accum", WEFT_FIELD_INTEGER, AT(weft_train, grad_accum), "1", 1, 1, NULL, NULL,
-     "micro-steps a step: this version has one; raise micro_batch or ranks instead"},
+    {"grad_accum", WEFT_FIELD_INTEGER, AT(weft_train, grad_accum), "1", 1, 1024, NULL, NULL,
+     "micro-steps a step, whose gradients are added up before the update"},
     {"seq_len", WEFT_FIELD_INTEGER, AT(weft_train, seq_len), NULL, 1, 16777216, NULL, NULL,
      "tokens of a sample"},
     {"seed", WEFT_FIELD_INTEGER, AT(weft_train, seed), "42", 0, LARGE, NULL, NULL,
@@ -326,10 +328,12 @@ static const struct weft_field train_fields[] = {
      "steps after which ranks compare what they hold alike; 0: never"},
     {"precision", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &precision_table, "dtypes"},
     {"reduce", WEFT_FIELD_CHOICE, AT(weft_train, cadence), "\"auto\"", 0, 0, cadences, NULL,
-     "with one micro-step a step, gradients are reduced once a step"},
+     "when gradients are reduced over ranks: every micro_step or once a step, which round "
+     "differently; auto: what is faster within the memory limit"},
     {"optimizer", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &optimizer_table, "how parameters move"},
     {"clip_norm", WEFT_FIELD_NUMBER, AT(weft_train, clip_norm), "1", 0, 1e12, NULL, NULL,
-     "longest gradient over all parameters; 0: any"},
+     "longest gradient over all parameters; 0: any, and a unit is updated as soon as its own "
+     "gradient is reduced"},
     {"lr_schedule", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &schedule_table,
      "the rate over the steps"},
     {"checkpoint", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &checkpoint_table,
@@ -364,6 +368,10 @@ static const struct weft_field plan_fields[] = {
      "limit; left out: that limit"},
     {"policies", WEFT_FIELD_STRING, AT(weft_plan_options, policies), "\"dp,zero1,sdp,fsdp\"", 1, 0,
      NULL, NULL, "that planners may give a unit; of dp, zero1, sdp, fsdp, or their other names"},
+    {"update_ahead", WEFT_FIELD_INTEGER, AT(weft_plan_options, update_ahead), "0", 0, 16384, NULL,
+     NULL,
+     "with clip_norm 0: layers that run between a unit's update and its first use, if there are as "
+     "many; more leave its gathers more time and its reductions less; 0: what is fastest"},
 };
 const struct weft_field_table weft_plan_table = {"plan", "How it is planned.", ROWS(plan_fields)};
 
@@ -382,3 +390,18 @@ const struct weft_field_table weft_run_table = {
     "config",
     "A run. Relative paths count from the directory of the config file, wherever they stand.",
     ROWS(run_fields)};
+
+const char *weft_cadence_name(enum weft_cadence cadence)
+{
+    return cadences[cadence];
+}
+
+bool weft_cadence_read(const char *name, enum weft_cadence *out)
+{
+    for (int c = 0; c < WEFT_CADENCE_COUNT; c++) {
+        if (strcmp(cadences[c], name) != 0) continue;
+        *out = (enum weft_cadence)c;
+        return true;
+    }
+    return false;
+}

@@ -61,6 +61,7 @@ struct weft_comm_block {
                              (AllGather into a resident buffer), slice r at slot r */
     int64_t slice_elements;
     int64_t ns;
+    bool adds; /* ReduceScatter: the sum over ranks is added to what the slice holds */
 };
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,
                           const struct weft_comm_block *block);

@@ -17,6 +17,7 @@ struct job {
     struct weft_local_call call;
     int64_t ns;
     int64_t slice_elements;
+    bool adds;
 };
 
 static int64_t add_saturated(int64_t a, int64_t b)
@@ -107,9 +108,11 @@ static void add_words(uint64_t *restrict sum, const uint64_t *restrict x, int64_
         sum[i] += x[i];
 }
 
-/* out[0..n) = the sum over ranks, in rank order, of n floats at `offset` of every arena. `out` may
- * be this rank's own operand: a chunk is written when all its operands have been read. */
-static void sum_ranks(const struct weft_local_comm *c, int64_t offset, float *out, int64_t n)
+/* out[0..n) = the sum over ranks, in rank order, of n floats at `offset` of every arena, or that
+ * added to what is there. `out` may be this rank's own operand: a chunk is written when all its
+ * operands have been read. */
+static void sum_ranks(const struct weft_local_comm *c, int64_t offset, float *out, int64_t n,
+                      bool adds)
 {
     float sum[CHUNK];
     for (int64_t at = 0; at < n; at += CHUNK) {
@@ -120,7 +123,11 @@ static void sum_ranks(const struct weft_local_comm *c, int64_t offset, float *ou
         for (int32_t rank = 1; rank < c->comm.ranks; rank++) {
             add(sum, (const float *)(const void *)(c->arenas[rank] + from), count);
         }
-        memcpy(out + at, sum, bytes);
+        if (adds) {
+            add(out + at, sum, count);
+        } else {
+            memcpy(out + at, sum, bytes);
+        }
     }
 }
 
@@ -165,7 +172,7 @@ static enum weft_status run_reduce_scatter(struct weft_stream *channel, const vo
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     int64_t to = slice_at(full, slice, c->comm.rank, slice_bytes);
     sum_ranks(c, full + c->comm.rank * slice_bytes, (float *)(void *)(c->arenas[c->comm.rank] + to),
-              job->slice_elements);
+              job->slice_elements, job->adds);
     WEFT_TRY(weft_local_barrier(c, err));
     end_call(job, channel, latest_ns, 1, (double)slice_bytes * c->comm.ranks);
     return WEFT_OK;
@@ -182,7 +189,7 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     /* Rank r alone reads slot r of all full blocks and writes its own, so this is safe in place. */
     int64_t own = full + c->comm.rank * slice_bytes;
-    sum_ranks(c, own, (float *)(void *)(c->arenas[c->comm.rank] + own), job->slice_elements);
+    sum_ranks(c, own, (float *)(void *)(c->arenas[c->comm.rank] + own), job->slice_elements, false);
     WEFT_TRY(weft_local_barrier(c, err));
     gather(c, full, -1, slice_bytes);
     WEFT_TRY(weft_local_barrier(c, err));
@@ -239,6 +246,7 @@ void weft_local_reduce_scatter(struct weft_comm *comm, struct weft_stream *chann
                  block->slice_offset},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
+        .adds = block->adds,
     };
     weft_stream_push(channel, run_reduce_scatter, &job, sizeof job);
 }

@@ -38,9 +38,11 @@ static int64_t loss_rows(const struct weft_config *config)
     return last->type == WEFT_LAYER_CLASSIFIER ? batch.samples : batch.samples * batch.seq_len;
 }
 
-/* `written` says of every tensor whether an earlier backward has written its gradient. */
+/* `written` has of every tensor the last micro-step (from 1 on) whose backward wrote its gradient.
+ * Where micro-steps share a gradient only the first may begin it, whichever stands first in the
+ * program. */
 static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_instruction *at,
-                                   bool *written, const struct weft_nn_call **out,
+                                   int32_t *written, const struct weft_nn_call **out,
                                    struct weft_error *err)
 {
     const struct weft_model *model = exec->options.config->model;
@@ -50,14 +52,15 @@ static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_ins
     if (call == NULL) return weft_fail_memory(err, "a layer's call");
     call->layer = layer;
     call->batch = weft_config_batch(exec->options.config);
-    call->loss_scale = 1.0 / ((double)exec->rows * exec->ranks);
-    call->loss = last ? &exec->loss : NULL;
+    call->loss_scale = 1.0 / (double)exec->all_rows;
+    call->loss = last ? &exec->losses[at->micro] : NULL;
     call->input = at->layer == 0 ? address(exec, at, WEFT_BUFFER_INPUT, -1)
                                  : address(exec, at, WEFT_BUFFER_OUTPUT, at->layer - 1);
     call->targets = address(exec, at, WEFT_BUFFER_TARGETS, -1);
     call->output = address(exec, at, WEFT_BUFFER_OUTPUT, at->layer);
     call->saved = address(exec, at, WEFT_BUFFER_SAVED, at->layer);
     bool backward = at->op == WEFT_OP_BACKWARD;
+    bool shared = weft_period_reductions(&exec->options.program->period) == 1 && at->micro > 0;
     call->temporary =
         address(exec, at, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
                 at->layer);
@@ -70,12 +73,23 @@ static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_ins
             int32_t tensor = layer->tensors[i];
             if (!model->tensors[tensor].trainable) continue;
             call->gradients[i] = tensor_address(exec, at, WEFT_BUFFER_GRADIENT, tensor);
-            call->accumulate[i] = written[tensor];
-            written[tensor] = true;
+            call->accumulate[i] = shared || written[tensor] == at->micro + 1;
+            written[tensor] = at->micro + 1;
         }
     }
     *out = call;
     return WEFT_OK;
+}
+
+static bool reads(const struct weft_exec *exec, const struct weft_instruction *at,
+                  const struct weft_buffer *buffer)
+{
+    const struct weft_program *program = exec->options.program;
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        const struct weft_operand *operand = &program->operands[at->first_operand + i];
+        if (&program->buffers[operand->buffer] == buffer && !operand->writes) return true;
+    }
+    return false;
 }
 
 static enum weft_status bind_collective(struct weft_exec *exec, const struct weft_instruction *at,
@@ -98,6 +112,7 @@ static enum weft_status bind_collective(struct weft_exec *exec, const struct wef
         .slice_offset = sliced ? slice->offset + at->block * slice_bytes : -1,
         .slice_elements = unit->slice_elements,
         .ns = at->ns,
+        .adds = at->op == WEFT_OP_REDUCE_SCATTER && reads(exec, at, slice),
     };
     return WEFT_OK;
 }
@@ -118,7 +133,7 @@ static enum weft_status bind_waits(struct weft_exec *exec, const struct weft_ins
     return WEFT_OK;
 }
 
-static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, bool *written,
+static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int32_t *written,
                                          struct weft_error *err)
 {
     const struct weft_instruction *at = &exec->options.program->instructions[i];
@@ -128,6 +143,7 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, bool
     bound->ns = at->ns;
     bound->stream = exec->streams[weft_op_stream(at->op)];
     bound->done = exec->events[i];
+    bound->carried = at->carried;
     WEFT_TRY(bind_waits(exec, at, bound, err));
     switch (at->op) {
     case WEFT_OP_FORWARD:
@@ -135,14 +151,20 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, bool
         return bind_layer(exec, at, written, &bound->with.call, err);
     case WEFT_OP_UPDATE:
     case WEFT_OP_ZERO:
-        bound->with.unit = &exec->units[at->unit];
+        bound->with.unit.unit = &exec->units[at->unit];
+        bound->with.unit.gradient = address(exec, at, WEFT_BUFFER_GRADIENT, at->unit);
+        return WEFT_OK;
+    case WEFT_OP_LOAD:
+        bound->with.batch =
+            (struct exec_batch){.input = address(exec, at, WEFT_BUFFER_INPUT, -1),
+                                .targets = address(exec, at, WEFT_BUFFER_TARGETS, -1),
+                                .micro = at->micro};
         return WEFT_OK;
     case WEFT_OP_ALL_GATHER:
     case WEFT_OP_REDUCE_SCATTER:
     case WEFT_OP_ALL_REDUCE:
         return bind_collective(exec, at, &bound->with.block, err);
     case WEFT_OP_MARK:
-    case WEFT_OP_LOAD:
     case WEFT_OP_NORM:
     case WEFT_OP_FINISH:
     case WEFT_OP_AGREE:
@@ -166,8 +188,6 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
         return weft_fail(err, WEFT_E_INTERNAL,
                          "the program lacks a buffer for the batch or for the record of the step");
     }
-    exec->input = exec->arena + program->buffers[input].offset;
-    exec->targets = exec->arena + program->buffers[targets].offset;
     exec->input_bytes = weft_model_input_bytes(config->model, &batch);
     exec->target_bytes = weft_model_target_bytes(config->model, &batch);
     exec->record_offset = program->buffers[record].offset;
@@ -175,14 +195,17 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
     exec->record = (uint64_t *)(void *)(exec->arena + exec->record_offset);
     exec->record_sum = (uint64_t *)(void *)(exec->arena + exec->record_sum_offset);
     exec->rows = loss_rows(config);
-    return WEFT_OK;
+    exec->all_rows = exec->rows * exec->ranks * program->period.n_micro;
+    exec->losses =
+        weft_pool_array(&exec->pool, (size_t)program->period.n_micro, sizeof *exec->losses);
+    return exec->losses == NULL ? weft_fail_memory(err, "losses") : WEFT_OK;
 }
 
 enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
     size_t n_tensors = (size_t)exec->options.config->model->n_tensors;
-    bool *written = weft_pool_array(&exec->pool, n_tensors, sizeof *written);
+    int32_t *written = weft_pool_array(&exec->pool, n_tensors, sizeof *written);
     exec->bound =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->bound);
     if (written == NULL || exec->bound == NULL) return weft_fail_memory(err, "bound instructions");

@@ -1,5 +1,6 @@
-/* Forward alone: the part of the program that comes before its first backward, without updates. Its
- * addresses hold for that too, because every instruction that is issued keeps its order. */
+/* Forward alone: the part of the program that comes before the first micro-step's backward, without
+ * updates and what a rotated period carries over. Its addresses hold for that too, because every
+ * instruction keeps its order. */
 #include "runtime/exec/parts.h"
 
 /* The instruction behind the last forward that is not behind a backward of the same pass. */
@@ -14,10 +15,11 @@ static int32_t end_of_forward(const struct weft_program *program)
     return end;
 }
 
-static bool is_of_forward(enum weft_op op)
+static bool is_of_forward(const struct weft_instruction *at)
 {
-    return op == WEFT_OP_MARK || op == WEFT_OP_LOAD || op == WEFT_OP_ALL_GATHER ||
-           op == WEFT_OP_FORWARD;
+    bool forward = at->op == WEFT_OP_MARK || at->op == WEFT_OP_LOAD ||
+                   at->op == WEFT_OP_ALL_GATHER || at->op == WEFT_OP_FORWARD;
+    return forward && !at->carried;
 }
 
 enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
@@ -28,10 +30,10 @@ enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
     int32_t end = end_of_forward(program);
     exec->inputs = &inputs;
     for (int32_t i = 0; i < end; i++) {
-        if (is_of_forward(program->instructions[i].op)) weft_exec_issue(exec, i);
+        weft_exec_issue(exec, i, is_of_forward(&program->instructions[i]));
     }
     enum weft_status status = weft_exec_synchronise(exec, err);
     exec->inputs = NULL;
-    if (status == WEFT_OK) *loss = exec->loss;
+    if (status == WEFT_OK) *loss = exec->losses[0];
     return status;
 }

@@ -131,16 +131,16 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_poison_push(exec, bound->slot);
         return;
     case WEFT_OP_UPDATE:
-        weft_exec_push_update(exec, bound->with.unit);
+        weft_exec_push_update(exec, bound->with.unit.unit);
         return;
     case WEFT_OP_LOAD:
-        weft_exec_push_load(exec);
+        weft_exec_push_load(exec, &bound->with.batch);
         return;
     case WEFT_OP_FORWARD:
         weft_nn_forward(exec->options.nn, bound->stream, bound->with.call);
         return;
     case WEFT_OP_ZERO:
-        weft_exec_push_zero(exec, bound->with.unit);
+        weft_exec_push_zero(exec, bound->with.unit.unit, bound->with.unit.gradient);
         return;
     case WEFT_OP_BACKWARD:
         weft_nn_backward(exec->options.nn, bound->stream, bound->with.call);
@@ -170,17 +170,19 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 }
 
 /* Time of collectives passes in the communicator, where ranks meet. */
-void weft_exec_issue(struct weft_exec *exec, int32_t i)
+void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works)
 {
     const struct exec_bound *bound = &exec->bound[i];
     for (int32_t w = 0; w < bound->n_waits; w++)
         weft_stream_wait(bound->stream, bound->waits[w]);
     weft_stream_stamp(bound->stream, &exec->records[i].start_ns);
-    weft_exec_push_failure(exec, i, false);
-    issue_work(exec, bound);
-    weft_exec_push_failure(exec, i, true);
-    weft_exec_push_look(exec, i);
-    if (bound->ns > 0 && bound->stream == exec->streams[WEFT_STREAM_COMPUTE])
+    if (works) {
+        weft_exec_push_failure(exec, i, false);
+        issue_work(exec, bound);
+        weft_exec_push_failure(exec, i, true);
+        weft_exec_push_look(exec, i);
+    }
+    if (works && bound->ns > 0 && bound->stream == exec->streams[WEFT_STREAM_COMPUTE])
         weft_stream_advance(bound->stream, bound->ns);
     weft_stream_stamp(bound->stream, &exec->records[i].end_ns);
     if (bound->done != NULL) weft_stream_record(bound->stream, bound->done);
@@ -224,7 +226,8 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     exec->inputs = inputs;
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         weft_exec_live_issue(exec->live, i, rows);
-        weft_exec_issue(exec, i);
+        /* Without a step before this one there is nothing that it would have carried over. */
+        weft_exec_issue(exec, i, !exec->bound[i].carried || exec->pending.valid);
     }
     enum weft_status status = weft_exec_synchronise(exec, err);
     weft_exec_live_end(exec->live, rows);
@@ -237,13 +240,43 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     return WEFT_OK;
 }
 
+/* Behind the last updates no record is summed any more. */
+static enum weft_status agree_on_updates(struct weft_exec *exec, struct weft_error *err)
+{
+    int32_t bad = -1;
+    for (int32_t u = 0; u < exec->options.program->n_units; u++)
+        bad = exec->units[u].bad ? u : bad;
+    int32_t *all = calloc((size_t)exec->ranks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' last gradients");
+    enum weft_status status = weft_comm_exchange(exec->options.comm, &bad, sizeof bad, all, err);
+    for (int32_t r = 0; r < exec->ranks && status == WEFT_OK; r++)
+        bad = all[r] > bad ? all[r] : bad;
+    free(all);
+    if (status != WEFT_OK || bad < 0) return status;
+    return weft_fail(err, WEFT_E_NUMERIC,
+                     "the last step's gradient of %s is not finite and was not applied. Lower "
+                     "train.optimizer.lr, or set train.clip_norm",
+                     exec->options.shards->units[bad].name);
+}
+
+/* What ends a step that a rotated period has begun, and MARKs, which poison what dies. */
+static bool works_without_forward(const struct weft_exec *exec, const struct exec_bound *bound)
+{
+    return exec->pending.valid && (bound->carried || bound->op == WEFT_OP_MARK);
+}
+
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
 {
+    bool rotated = exec->options.program->period.rotated;
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
-        if (exec->bound[i].op == WEFT_OP_UPDATE) weft_exec_issue(exec, i);
+        const struct exec_bound *bound = &exec->bound[i];
+        bool updates = bound->op == WEFT_OP_UPDATE;
+        if (rotated || updates)
+            weft_exec_issue(exec, i, updates || works_without_forward(exec, bound));
     }
     exec->pending.valid = false;
-    return weft_exec_synchronise(exec, err);
+    WEFT_TRY(weft_exec_synchronise(exec, err));
+    return rotated ? agree_on_updates(exec, err) : WEFT_OK;
 }
 
 int64_t weft_exec_touched_bytes(const struct weft_exec *exec)

@@ -43,24 +43,28 @@ WEFT_MUST_USE enum weft_status weft_exec_initialise(struct weft_exec *exec, uint
                                                     struct weft_error *err);
 
 struct weft_step_inputs {
-    const void *input; /* as the model's first layer reads it; copied by LOAD */
-    const int32_t *targets;
-    int64_t step; /* 1, 2, ...: of the gradients that this step computes */
-    double lr;    /* for the update with these gradients (done at the next step's start) */
-    bool stop;    /* this rank was told to stop */
+    const void *input; /* as the model's first layer reads it, micro-batch after micro-batch; copied
+                          by LOAD */
+    const int32_t *targets; /* likewise */
+    int64_t step;           /* 1, 2, ...: of the gradients that this step computes */
+    double lr; /* for the update with these gradients (done at the next step's start) */
+    bool stop; /* this rank was told to stop */
 };
 
 struct weft_step_result {
     double loss;     /* mean over all rows of all ranks */
-    double norm;     /* of the whole gradient before clipping */
+    double norm;     /* of the whole gradient before clipping; 0 without clipping */
     double clip;     /* coefficient used; 1 when not clipped */
     bool stop;       /* some rank was told to; the same on all ranks */
-    bool finite;     /* false: no rank may update; the same on all ranks */
+    bool finite;     /* false: no rank may update; the same on all ranks. Without clipping: the
+                        gradients of the step before, of which units that are not finite were not
+                        applied */
     int32_t suspect; /* unit nearest to the loss whose gradient is not finite; -1 = none. Gradients
                         run from the loss backwards, so it is the first that went wrong */
 };
 
-/* One period. The first step has no gradients to apply: its UPDATE instructions do nothing. `trace`
+/* One period. The first step, and that behind a settle, has no gradients to apply: its UPDATE
+ * instructions do nothing, and a rotated period's carried ones either. `trace`
  * (may be NULL) was made by weft_trace_create for this program; filled with records and live bytes.
  * Errors of any stream (WEFT_E_LOST, WEFT_E_HANG ...) come out here. */
 WEFT_MUST_USE enum weft_status weft_exec_step(struct weft_exec *exec,
@@ -68,7 +72,8 @@ WEFT_MUST_USE enum weft_status weft_exec_step(struct weft_exec *exec,
                                               struct weft_step_result *result,
                                               struct weft_trace *trace, struct weft_error *err);
 
-/* Applies the last step's gradients: the U slots alone, at a run's end. */
+/* Applies the last step's gradients, at a run's end: the U slots alone, and what a rotated period
+ * carries over. Collective. WEFT_E_NUMERIC without clipping, when one of them is not finite. */
 WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err);
 
 /* 128 bits of all parameters of the model, independent of who owns them: each element of each

@@ -56,7 +56,7 @@ static bool persists(const struct weft_program *program, const struct weft_buffe
     return false;
 }
 
-typedef void access_fn(struct exec_live *live, struct piece *piece, bool writes);
+typedef void access_fn(struct exec_live *live, struct piece *piece, bool makes);
 
 static void for_accesses(struct exec_live *live, int32_t instruction, access_fn *access)
 {
@@ -68,30 +68,31 @@ static void for_accesses(struct exec_live *live, int32_t instruction, access_fn 
         struct piece *pieces = &live->pieces[live->first_piece[operand->buffer]];
         int32_t from = operand->piece < 0 ? 0 : operand->piece;
         int32_t to = operand->piece < 0 ? n_pieces : operand->piece + 1;
+        bool makes = weft_operand_makes(program, at, i);
         for (int32_t p = from; p < to; p++)
-            access(live, &pieces[p], operand->writes);
+            access(live, &pieces[p], makes);
     }
 }
 
-static void count_access(struct exec_live *live, struct piece *piece, bool writes)
+static void count_access(struct exec_live *live, struct piece *piece, bool makes)
 {
     (void)live;
-    (void)writes;
+    (void)makes;
     piece->accesses++;
 }
 
 /* A read of a piece that is not live reads what was left before the first period. */
-static void begin_access(struct exec_live *live, struct piece *piece, bool writes)
+static void begin_access(struct exec_live *live, struct piece *piece, bool makes)
 {
-    if (piece->live || !writes) return;
+    if (piece->live || !makes) return;
     piece->live = true;
     piece->left = piece->accesses;
     live->bytes[piece->category] += piece->bytes;
 }
 
-static void end_access(struct exec_live *live, struct piece *piece, bool writes)
+static void end_access(struct exec_live *live, struct piece *piece, bool makes)
 {
-    (void)writes;
+    (void)makes;
     if (!piece->live || piece->persists || --piece->left > 0) return;
     piece->live = false;
     live->bytes[piece->category] -= piece->bytes;

@@ -26,7 +26,7 @@ enum {
 #define EXEC_LOSS_MOST 0x1p46
 
 struct exec_gap {
-    float *begin;
+    int64_t begin; /* element of the full gradient */
     int64_t count;
 };
 
@@ -47,6 +47,13 @@ struct exec_unit {
     int64_t n_updated;
     struct exec_gap *gaps; /* of the full gradient: between tensors, and padding */
     int32_t n_gaps;
+    bool bad; /* without clipping: the gradient of its last update was not finite */
+};
+
+/* Where a micro-batch goes. */
+struct exec_batch {
+    unsigned char *input, *targets;
+    int32_t micro;
 };
 
 struct exec_bound {
@@ -57,10 +64,15 @@ struct exec_bound {
     struct weft_event *done; /* recorded after it; NULL when nobody on the other stream waits */
     struct weft_event **waits;
     int32_t n_waits;
+    bool carried;
     union {
         const struct weft_nn_call *call; /* FORWARD, BACKWARD */
         struct weft_comm_block block;    /* collectives */
-        const struct exec_unit *unit;    /* UPDATE, ZERO */
+        struct exec_batch batch;         /* LOAD */
+        struct {
+            struct exec_unit *unit; /* UPDATE, ZERO */
+            float *gradient;        /* ZERO: the full one */
+        } unit;
     } with;
 };
 
@@ -95,12 +107,11 @@ struct weft_exec {
     struct exec_unit *units; /* [n_units] */
 
     int64_t input_bytes, target_bytes;
-    int64_t rows; /* of the loss, on this rank */
-    unsigned char *input;
-    unsigned char *targets;
+    int64_t rows;     /* of the loss, on this rank, in one micro-step */
+    int64_t all_rows; /* of all micro-steps and ranks */
     uint64_t *record, *record_sum;
     int64_t record_offset, record_sum_offset;
-    double loss; /* sum of this rank's rows, from the loss layer's forward */
+    double *losses; /* by micro-step: sum of this rank's rows, from the loss layer's forward */
 
     struct exec_live *live;
     struct exec_deaths *deaths; /* [n_slots]; NULL without poison */
@@ -139,9 +150,9 @@ WEFT_MUST_USE enum weft_status weft_exec_units_fill(struct weft_exec *exec, stru
 WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err);
 
 /* work.c: what the executor computes itself, as tasks of the compute stream. */
-void weft_exec_push_load(struct weft_exec *exec);
-void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit);
-void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
+void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch);
+void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, float *gradient);
+void weft_exec_push_update(struct weft_exec *exec, struct exec_unit *unit);
 void weft_exec_push_norm(struct weft_exec *exec);
 void weft_exec_push_finish(struct weft_exec *exec);
 
@@ -165,8 +176,9 @@ void weft_exec_poison_destroy(struct weft_exec *exec);
 /* Looks for the highest byte that no longer holds the pattern in what lives now. */
 int64_t weft_exec_poison_touched(const struct weft_exec *exec);
 
-/* exec.c: puts instruction i on its stream; waits for both streams. */
-void weft_exec_issue(struct weft_exec *exec, int32_t i);
+/* exec.c: puts instruction i on its stream; waits for both streams. One that does not `work` keeps
+ * its place in the order all the same: others may wait for it because of what is ahead of it. */
+void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works);
 WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
                                                      struct weft_error *err);
 

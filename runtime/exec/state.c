@@ -51,7 +51,8 @@ static void zero_floats(float *values, int64_t n)
 void weft_exec_state_clear(struct weft_exec *exec)
 {
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
-        const struct exec_unit *unit = &exec->units[u];
+        struct exec_unit *unit = &exec->units[u];
+        unit->bad = false;
         zero_floats(unit->parameters, unit->parameter_elements);
         zero_floats(unit->moment1, unit->state_elements);
         zero_floats(unit->moment2, unit->state_elements);

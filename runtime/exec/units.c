@@ -31,8 +31,7 @@ static enum weft_status list_pieces(struct weft_exec *exec, int32_t u, int64_t r
 }
 
 /* What of the full gradient belongs to no tensor. */
-static enum weft_status list_gaps(struct weft_exec *exec, int32_t u, float *full,
-                                  struct weft_error *err)
+static enum weft_status list_gaps(struct weft_exec *exec, int32_t u, struct weft_error *err)
 {
     const struct weft_unit *unit = &exec->options.shards->units[u];
     struct exec_unit *out = &exec->units[u];
@@ -41,7 +40,7 @@ static enum weft_status list_gaps(struct weft_exec *exec, int32_t u, float *full
     int64_t at = 0;
     for (int32_t t = 0; t <= unit->n_tensors; t++) {
         int64_t next = t < unit->n_tensors ? unit->offsets[t] : unit->padded_elements;
-        if (next > at) out->gaps[out->n_gaps++] = (struct exec_gap){full + at, next - at};
+        if (next > at) out->gaps[out->n_gaps++] = (struct exec_gap){at, next - at};
         if (t < unit->n_tensors)
             at = next + exec->options.config->model->tensors[unit->tensors[t]].elements;
     }
@@ -74,7 +73,7 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
         complete = complete && full != NULL && out->gradient != NULL &&
                    (out->moment1 != NULL) == (moments >= 1) &&
                    (out->moment2 != NULL) == (moments >= 2);
-        if (complete) WEFT_TRY(list_gaps(exec, u, full, err));
+        if (complete) WEFT_TRY(list_gaps(exec, u, err));
     }
     if (complete) return WEFT_OK;
     return weft_fail(err, WEFT_E_INTERNAL, "the program lacks a buffer of unit %s under %s",

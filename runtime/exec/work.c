@@ -5,7 +5,7 @@
 
 struct unit_argument {
     struct weft_exec *exec;
-    const struct exec_unit *unit;
+    struct exec_unit *unit;
 };
 
 static struct weft_exec *exec_of(const void *argument)
@@ -15,37 +15,78 @@ static struct weft_exec *exec_of(const void *argument)
     return exec;
 }
 
+struct load_argument {
+    struct weft_exec *exec;
+    struct exec_batch batch;
+};
+
 static enum weft_status load(struct weft_stream *stream, const void *argument,
                              struct weft_error *err)
 {
     (void)stream;
     (void)err;
-    struct weft_exec *exec = exec_of(argument);
-    memcpy(exec->input, exec->inputs->input, (size_t)exec->input_bytes);
-    memcpy(exec->targets, exec->inputs->targets, (size_t)exec->target_bytes);
+    const struct load_argument *a = argument;
+    const struct weft_exec *exec = a->exec;
+    const unsigned char *input = exec->inputs->input;
+    const unsigned char *targets = (const unsigned char *)exec->inputs->targets;
+    memcpy(a->batch.input, input + a->batch.micro * exec->input_bytes, (size_t)exec->input_bytes);
+    memcpy(a->batch.targets, targets + a->batch.micro * exec->target_bytes,
+           (size_t)exec->target_bytes);
     return WEFT_OK;
 }
 
-void weft_exec_push_load(struct weft_exec *exec)
+void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch)
 {
-    weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], load, &exec, sizeof exec);
+    struct load_argument argument = {exec, *batch};
+    weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], load, &argument, sizeof argument);
 }
+
+struct zero_argument {
+    const struct exec_unit *unit;
+    float *gradient;
+};
 
 static enum weft_status zero(struct weft_stream *stream, const void *argument,
                              struct weft_error *err)
 {
     (void)stream;
     (void)err;
-    const struct unit_argument *a = argument;
-    for (int32_t i = 0; i < a->unit->n_gaps; i++)
-        memset(a->unit->gaps[i].begin, 0, (size_t)a->unit->gaps[i].count * sizeof(float));
+    const struct zero_argument *a = argument;
+    for (int32_t i = 0; i < a->unit->n_gaps; i++) {
+        const struct exec_gap *gap = &a->unit->gaps[i];
+        memset(a->gradient + gap->begin, 0, (size_t)gap->count * sizeof(float));
+    }
     return WEFT_OK;
 }
 
-void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit)
+void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, float *gradient)
 {
-    struct unit_argument argument = {exec, unit};
+    struct zero_argument argument = {unit, gradient};
     weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], zero, &argument, sizeof argument);
+}
+
+/* Infinities and NaNs have the highest exponent. */
+static bool all_finite(const float *x, int64_t n)
+{
+    const uint32_t exponent = UINT32_C(0x7f800000);
+    uint32_t highest = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits &= exponent;
+        highest = bits > highest ? bits : highest;
+    }
+    return highest < exponent;
+}
+
+/* What this rank will update of a unit. Without clipping nobody has looked at it before. */
+static bool gradient_is_bad(const struct exec_unit *unit)
+{
+    for (int64_t i = 0; i < unit->n_updated; i++) {
+        const struct weft_piece *piece = &unit->updated[i];
+        if (!all_finite(unit->gradient + exec_state_at(unit, piece), piece->count)) return true;
+    }
+    return false;
 }
 
 static enum weft_status update(struct weft_stream *stream, const void *argument,
@@ -55,6 +96,8 @@ static enum weft_status update(struct weft_stream *stream, const void *argument,
     (void)err;
     const struct unit_argument *a = argument;
     const struct weft_tensor *tensors = a->exec->options.config->model->tensors;
+    a->unit->bad = a->exec->options.program->period.rotated && gradient_is_bad(a->unit);
+    if (a->unit->bad) return WEFT_OK;
     for (int64_t i = 0; i < a->unit->n_updated; i++) {
         const struct weft_piece *piece = &a->unit->updated[i];
         int64_t at = exec_state_at(a->unit, piece);
@@ -70,7 +113,7 @@ static enum weft_status update(struct weft_stream *stream, const void *argument,
     return WEFT_OK;
 }
 
-void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
+void weft_exec_push_update(struct weft_exec *exec, struct exec_unit *unit)
 {
     struct unit_argument argument = {exec, unit};
     if (!exec->pending.valid) return;
@@ -103,14 +146,8 @@ static int32_t unit_word(int32_t unit)
 }
 
 /* Every element counts on the one rank that owns its slice, whatever the policy. */
-static enum weft_status norm(struct weft_stream *stream, const void *argument,
-                             struct weft_error *err)
+static void record_norm(struct weft_exec *exec, uint64_t *record)
 {
-    (void)stream;
-    (void)err;
-    struct weft_exec *exec = exec_of(argument);
-    uint64_t *record = exec->record;
-    memset(record, 0, WEFT_AGREE_BYTES);
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
         if (!unit->trainable) continue;
@@ -121,7 +158,33 @@ static enum weft_status norm(struct weft_stream *stream, const void *argument,
         }
         if (sum_not_finite(record) != before) record[unit_word(u)] = 1;
     }
-    record_loss(record, exec->loss);
+}
+
+/* Without clipping: what the period's updates have found in the last step's gradients. */
+static void record_bad_units(const struct weft_exec *exec, uint64_t *record)
+{
+    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
+        if (exec->units[u].bad) record[unit_word(u)] = 1;
+    }
+}
+
+static enum weft_status norm(struct weft_stream *stream, const void *argument,
+                             struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    struct weft_exec *exec = exec_of(argument);
+    uint64_t *record = exec->record;
+    memset(record, 0, WEFT_AGREE_BYTES);
+    if (exec->options.program->period.rotated) {
+        record_bad_units(exec, record);
+    } else {
+        record_norm(exec, record);
+    }
+    double loss = 0;
+    for (int32_t micro = 0; micro < exec->options.program->period.n_micro; micro++)
+        loss += exec->losses[micro];
+    record_loss(record, loss);
     record[EXEC_WORD_STOP] = exec->inputs->stop;
     return WEFT_OK;
 }
@@ -140,20 +203,21 @@ static enum weft_status finish(struct weft_stream *stream, const void *argument,
     const uint64_t *sum = exec->record_sum;
     double clip_norm = exec->options.config->train.clip_norm;
     struct weft_step_result *out = &exec->finished;
-    int finite = 0;
-    out->norm = weft_norm_result(sum + EXEC_WORD_NORM, &finite);
+    int finite = 1;
+    bool rotated = exec->options.program->period.rotated;
+    out->norm = rotated ? 0 : weft_norm_result(sum + EXEC_WORD_NORM, &finite);
     out->clip = 1;
     if (clip_norm > 0 && clip_norm < out->norm + 1e-6) out->clip = clip_norm / (out->norm + 1e-6);
     bool bad_loss = sum[EXEC_WORD_BAD_LOSS] != 0;
     double loss =
         (double)(int64_t)sum[EXEC_WORD_LOSS] + (double)sum[EXEC_WORD_LOSS_FRACTION] * 0x1p-32;
-    out->loss = bad_loss ? NAN : loss / ((double)exec->rows * exec->ranks);
-    out->finite = finite != 0 && !bad_loss;
+    out->loss = bad_loss ? NAN : loss / (double)exec->all_rows;
     out->stop = sum[EXEC_WORD_STOP] != 0;
     out->suspect = -1;
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         if (sum[unit_word(u)] != 0) out->suspect = u;
     }
+    out->finite = finite != 0 && !bad_loss && !(rotated && out->suspect >= 0);
     return WEFT_OK;
 }
 

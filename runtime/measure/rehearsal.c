@@ -138,8 +138,9 @@ static void fill_batch(const struct rehearsal *r)
     const struct weft_model *model = r->options->config->model;
     const struct weft_layer *first = &model->layers[0], *last = &model->layers[model->n_layers - 1];
     struct weft_batch batch = weft_config_batch(r->options->config);
-    int64_t rows = batch.samples * batch.seq_len;
-    int64_t n_targets = last->type == WEFT_LAYER_CLASSIFIER ? batch.samples : rows;
+    int64_t samples = batch.samples * r->options->config->train.grad_accum;
+    int64_t rows = samples * batch.seq_len;
+    int64_t n_targets = last->type == WEFT_LAYER_CLASSIFIER ? samples : rows;
     bool tokens = first->type == WEFT_LAYER_EMBEDDING;
     for (int64_t i = 0; tokens && i < rows; i++)
         ((int32_t *)r->input)[i] =
@@ -163,8 +164,9 @@ static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *e
     r->key_layers = calloc((size_t)r->profile->n_layers, sizeof *r->key_layers);
     r->slot_ns = calloc((size_t)r->program->n_slots, sizeof *r->slot_ns);
     r->values = calloc((size_t)r->n_values * MOST_ROUNDS, sizeof *r->values);
-    r->input = malloc((size_t)weft_model_input_bytes(model, &batch));
-    r->targets = malloc((size_t)weft_model_target_bytes(model, &batch));
+    size_t n_micro = (size_t)o->config->train.grad_accum;
+    r->input = calloc(n_micro, (size_t)weft_model_input_bytes(model, &batch));
+    r->targets = calloc(n_micro, (size_t)weft_model_target_bytes(model, &batch));
     if (r->layer_key == NULL || r->key_layers == NULL || r->slot_ns == NULL || r->values == NULL ||
         r->input == NULL || r->targets == NULL) {
         return weft_fail_memory(err, "the rehearsal");
@@ -226,7 +228,7 @@ static int64_t read_slots(struct rehearsal *r)
 static void read_step(struct rehearsal *r, int32_t round)
 {
     int64_t step[OTHER_VALUES] = {0};
-    int32_t n_keys = r->profile->n_layers;
+    int32_t n_keys = r->profile->n_layers, n_micro = r->stages.period->rule.n_micro;
     step[VALUE_AGREE] = read_slots(r);
     for (int32_t v = 0; v < 2 * n_keys; v++)
         r->values[v * MOST_ROUNDS + round] = 0;
@@ -243,7 +245,8 @@ static void read_step(struct rehearsal *r, int32_t round)
             r->values[(2 * r->layer_key[slot.index] + 1) * MOST_ROUNDS + round] += r->slot_ns[s];
             break;
         case WEFT_SLOT_NORM:
-            step[VALUE_NORM] = r->slot_ns[s];
+            /* Without clipping it computes no norm; the bench's stands. */
+            if (!r->stages.period->rule.rotated) step[VALUE_NORM] = r->slot_ns[s];
             break;
         case WEFT_SLOT_FILL:
         case WEFT_SLOT_DRAIN:
@@ -252,7 +255,7 @@ static void read_step(struct rehearsal *r, int32_t round)
         }
     }
     for (int32_t v = 0; v < 2 * n_keys; v++)
-        r->values[v * MOST_ROUNDS + round] /= r->key_layers[v / 2];
+        r->values[v * MOST_ROUNDS + round] /= n_micro * r->key_layers[v / 2];
     for (int32_t v = 0; v < OTHER_VALUES; v++)
         r->values[(2 * n_keys + v) * MOST_ROUNDS + round] = step[v];
 }

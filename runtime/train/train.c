@@ -62,13 +62,6 @@ static enum weft_status refuse(const struct weft_config *config, struct weft_err
                          weft_dtype_name((enum weft_dtype)train->precision.reduce),
                          weft_dtype_name((enum weft_dtype)train->precision.accumulate));
     }
-    if (train->grad_accum != 1) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "train.grad_accum is %" PRId64
-                         ": this version trains with one micro-step a step. Set it to 1, and "
-                         "micro_batch to what a rank computes in a step",
-                         train->grad_accum);
-    }
     if (train->data == NULL) {
         return weft_fail(err, WEFT_E_NO_INPUT,
                          "train.data is not set: give it the path of a text to train on");
@@ -192,7 +185,13 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     struct weft_text who;
     weft_text_init(&who);
     enum weft_status status = describe_culprit(run, inputs, result, &who, err);
-    if (status == WEFT_OK) {
+    if (status == WEFT_OK && run->train->clip_norm == 0) {
+        status = weft_fail(err, WEFT_E_NUMERIC,
+                           "step %" PRId64 ": loss %g. %s, of the step before it; units with such a "
+                           "gradient were not updated. Lower train.optimizer.lr (%g at this step), "
+                           "lengthen train.lr_schedule.warmup_steps, or set train.clip_norm",
+                           inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
+    } else if (status == WEFT_OK) {
         status =
             weft_fail(err, WEFT_E_NUMERIC,
                       "step %" PRId64 ": loss %g, gradient norm %g. %s. Nothing was updated "
@@ -298,7 +297,8 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .exposed_ns = summary.exposed_ns,
         .overlapped_ns = summary.overlapped_ns,
         .data_wait_ns = wait_ns,
-        .tokens = run->train->micro_batch * run->train->seq_len * run->ranks,
+        .tokens =
+            run->train->grad_accum * run->train->micro_batch * run->train->seq_len * run->ranks,
     };
     if (o->on_step != NULL) WEFT_TRY(o->on_step(o->context, &line, run->trace, err));
     bool last = step == run->train->steps || run->result.stopped;

@@ -95,7 +95,7 @@ WEFT_MUST_USE enum weft_status weft_train_run(const struct weft_train_options *o
                                               struct weft_error *err);
 
 /* WEFT_OK when this version can train the config on this kind of machine: layers with kernels, f32,
- * one micro-step, data given and long enough; else what cannot be, and what would work. Reads no
+ * data given and long enough; else what cannot be, and what would work. Reads no
  * more of the data than its length. */
 WEFT_MUST_USE enum weft_status weft_train_check(const struct weft_config *config,
                                                 struct weft_error *err);

@@ -5,6 +5,8 @@
 #include "spec/profile.h"
 #include "tests/shard/models.h"
 
+static const struct weft_period_rule plain = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+
 /* Three layers on two ranks, a block each:
  *
  *     layer  parameters  full bytes (f32)  slice bytes   output  saved  temporary
@@ -27,7 +29,8 @@ struct stage {
 static void cut(struct stage *stage, int64_t ranks, const struct weft_block_rule *rule)
 {
     cr_assert_eq(weft_shards_create(stage->model, ranks, rule, &stage->shards, NULL), WEFT_OK);
-    cr_assert_eq(weft_period_create(stage->model, stage->shards, &stage->period, NULL), WEFT_OK);
+    cr_assert_eq(weft_period_create(stage->model, stage->shards, &plain, &stage->period, NULL),
+                 WEFT_OK);
 }
 
 static void weigh(struct stage *stage, const struct weft_weigh_options *options)

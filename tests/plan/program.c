@@ -38,7 +38,7 @@ Test(program, dump_has_a_line_for_each)
 {
     struct random_case random;
     struct weft_text text;
-    random_case_init(&random, 5);
+    random_case_init_plain(&random, 5);
     struct weft_plan *plan = random_plan(&random, 1);
     struct weft_program *program = random_program(&random, plan);
     weft_text_init(&text);

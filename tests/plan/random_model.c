@@ -81,7 +81,21 @@ static void dense_layers(struct dice *dice, struct weft_text *out)
                    width, (int)roll(dice, 2, 20));
 }
 
-void random_config(uint64_t seed, struct weft_text *out)
+/* Several micro-steps, no clipping, both or neither. Draws of its own, so that the rest of a seed's
+ * config does not depend on them. */
+static void add_period(uint64_t seed, struct weft_text *out)
+{
+    static const char *const cadences[] = {"auto", "micro_step", "step"};
+    struct dice dice = {seed, weft_hash_string("period"), 0};
+    if (chance(&dice, 50)) {
+        const char *cadence = cadences[roll(&dice, 0, 2)];
+        weft_text_addf(out, ", \"grad_accum\": %d, \"reduce\": \"%s\"", (int)roll(&dice, 1, 3),
+                       cadence);
+    }
+    if (chance(&dice, 50)) weft_text_add(out, ", \"clip_norm\": 0");
+}
+
+void random_config(uint64_t seed, bool plain, struct weft_text *out)
 {
     struct dice dice = {seed, weft_hash_string("config"), 0};
     bool language = chance(&dice, 60), bf16 = chance(&dice, 30);
@@ -103,7 +117,11 @@ void random_config(uint64_t seed, struct weft_text *out)
         weft_text_addf(out, ", \"precision\": {\"compute\": \"bf16\", \"reduce\": \"%s\"}",
                        chance(&dice, 50) ? "bf16" : "f32");
     }
+    if (!plain) add_period(seed, out);
     weft_text_add(out, "}, \"plan\": {");
+    struct dice ahead = {seed, weft_hash_string("ahead"), 0};
+    if (!plain && chance(&ahead, 50))
+        weft_text_addf(out, "\"update_ahead\": %d, ", (int)roll(&ahead, 1, 5));
     if (chance(&dice, 50)) {
         weft_text_addf(out, "\"blocks\": %d}}", (int)roll(&dice, 1, 5));
     } else {
@@ -172,19 +190,29 @@ static void fill_stages(struct random_case *random)
     random->inputs = weft_lower_inputs_of(random->config, random->profile, &random->stages);
 }
 
-void random_case_init(struct random_case *random, uint64_t seed)
+static void init(struct random_case *random, uint64_t seed, bool plain)
 {
     struct weft_error err = {0};
     struct weft_text text;
     *random = (struct random_case){.seed = seed};
     weft_text_init(&text);
-    random_config(seed, &text);
+    random_config(seed, plain, &text);
     enum weft_status status = weft_config_parse(weft_text_chars(&text), text.length, "random.json",
                                                 ".", NULL, 0, &random->config, &err);
     cr_assert_eq(status, WEFT_OK, "seed %d: %s\n%s", (int)seed, err.text, weft_text_chars(&text));
     weft_text_finish(&text);
     random->profile = random_profile(random->config, seed);
     fill_stages(random);
+}
+
+void random_case_init(struct random_case *random, uint64_t seed)
+{
+    init(random, seed, false);
+}
+
+void random_case_init_plain(struct random_case *random, uint64_t seed)
+{
+    init(random, seed, true);
 }
 
 void random_case_read(struct random_case *random, const char *path)

@@ -15,14 +15,17 @@ struct random_case {
     struct weft_lower_inputs inputs; /* refers to the others */
 };
 
-/* The config that seed makes, as text. 1 to 8 layers and a head; f32 or bf16; 1 to 4 ranks. */
-void random_config(uint64_t seed, struct weft_text *out);
+/* The config that seed makes, as text. 1 to 8 layers and a head; f32 or bf16; 1 to 4 ranks; and
+ * unless it is `plain`, one to three micro-steps under either cadence, with clipping or without. */
+void random_config(uint64_t seed, bool plain, struct weft_text *out);
 
 /* A profile of random curves and layer times for any config. The caller destroys it. */
 struct weft_profile *random_profile(const struct weft_config *config, uint64_t seed);
 
 /* Fails the test that runs when any of it fails. */
 void random_case_init(struct random_case *random, uint64_t seed);
+/* The same of a plain config. */
+void random_case_init_plain(struct random_case *random, uint64_t seed);
 /* The same for a config in a file, with its analytic profile. */
 void random_case_read(struct random_case *random, const char *path);
 void random_case_finish(struct random_case *random);

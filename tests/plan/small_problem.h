@@ -14,9 +14,9 @@ enum { A_GATHER, A_REDUCE, A_ALL_REDUCE, B_GATHER, B_REDUCE, B_ALL_REDUCE, N_SMA
 static inline struct weft_problem small_problem(void)
 {
     static struct weft_slot slots[N_SMALL_SLOTS] = {
-        {WEFT_SLOT_UPDATE, 0},   {WEFT_SLOT_UPDATE, 1},  {WEFT_SLOT_FILL, -1},
-        {WEFT_SLOT_FORWARD, 0},  {WEFT_SLOT_FORWARD, 1}, {WEFT_SLOT_BACKWARD, 1},
-        {WEFT_SLOT_BACKWARD, 0}, {WEFT_SLOT_DRAIN, -1},  {WEFT_SLOT_NORM, -1}};
+        {WEFT_SLOT_UPDATE, 0, 0},   {WEFT_SLOT_UPDATE, 1, 0},  {WEFT_SLOT_FILL, -1, 0},
+        {WEFT_SLOT_FORWARD, 0, 0},  {WEFT_SLOT_FORWARD, 1, 0}, {WEFT_SLOT_BACKWARD, 1, 0},
+        {WEFT_SLOT_BACKWARD, 0, 0}, {WEFT_SLOT_DRAIN, -1, 0},  {WEFT_SLOT_NORM, -1, 0}};
     static const char *names[N_SMALL_SLOTS] = {"U:a", "U:b", "fill",  "F:a", "F:b",
                                                "B:b", "B:a", "drain", "norm"};
     static int64_t slot_ns[N_SMALL_SLOTS] = {0, 0, 0, 1000, 1000, 2000, 2000, 0, 100};
@@ -63,6 +63,7 @@ static inline struct weft_problem small_problem(void)
         items[i].block_ns = 600;
     return (struct weft_problem){
         .ranks = 2,
+        .period = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP},
         .memory_limit_bytes = INT64_MAX,
         .profile_source = "by hand",
         .n_slots = N_SMALL_SLOTS,

@@ -117,19 +117,19 @@ static void add_slots(struct builder *b)
     for (int32_t s = 0; s < problem->n_slots; s++) {
         struct weft_slot *slot = &problem->slots[s];
         if (s < n) {
-            *slot = (struct weft_slot){WEFT_SLOT_UPDATE, s};
+            *slot = (struct weft_slot){WEFT_SLOT_UPDATE, s, 0};
         } else if (s == n) {
-            *slot = (struct weft_slot){WEFT_SLOT_FILL, -1};
+            *slot = (struct weft_slot){WEFT_SLOT_FILL, -1, 0};
         } else if (s <= 2 * n) {
-            *slot = (struct weft_slot){WEFT_SLOT_FORWARD, s - n - 1};
+            *slot = (struct weft_slot){WEFT_SLOT_FORWARD, s - n - 1, 0};
             problem->slot_ns[s] = draw(b, 500, 1500);
         } else if (s <= 3 * n) {
-            *slot = (struct weft_slot){WEFT_SLOT_BACKWARD, 3 * n - s};
+            *slot = (struct weft_slot){WEFT_SLOT_BACKWARD, 3 * n - s, 0};
             problem->slot_ns[s] = draw(b, 1000, 3000);
         } else if (s == 3 * n + 1) {
-            *slot = (struct weft_slot){WEFT_SLOT_DRAIN, -1};
+            *slot = (struct weft_slot){WEFT_SLOT_DRAIN, -1, 0};
         } else {
-            *slot = (struct weft_slot){WEFT_SLOT_NORM, -1};
+            *slot = (struct weft_slot){WEFT_SLOT_NORM, -1, 0};
             problem->slot_ns[s] = 25;
         }
         problem->slot_names[s] = weft_pool_format(&problem->pool, "slot%d", s);
@@ -143,6 +143,7 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     cr_assert_not_null(problem);
     struct builder b = {.problem = problem, .shape = shape, .seed = seed};
     problem->ranks = 2;
+    problem->period = (struct weft_period_rule){.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
     problem->profile_source = "analytic";
     problem->n_slots = 3 * shape->n_units + 3;
     problem->n_units = shape->n_units;

@@ -234,10 +234,9 @@ Test(config, says_all_findings_at_once)
 {
     cr_assert_str_eq(
         finding(CONFIG(GPT_MODEL, "{\"ranks\":0,\"memory_limit\":\"24G\"}",
-                       "{\"stesp\":3,\"micro_batch\":\"4\",\"grad_accum\":2,\"seq_len\":64.5}")),
+                       "{\"stesp\":3,\"micro_batch\":\"4\",\"grad_accum\":0,\"seq_len\":64.5}")),
         "run.json: $.train.micro_batch: is a string; must be an integer\n"
-        "run.json: $.train.grad_accum: 2 is not possible; must be 1 (micro-steps a step: this "
-        "version has one; raise micro_batch or ranks instead)\n"
+        "run.json: $.train.grad_accum: 0 is out of range; must be 1 to 1024\n"
         "run.json: $.train.seq_len: 64.5 is not a whole number; must be an integer\n"
         "run.json: $.train.stesp: unknown key; did you mean \"steps\"?\n"
         "run.json: $.cluster.ranks: 0 is out of range; must be 1 to 65536\n"
@@ -259,10 +258,10 @@ Test(config, says_what_is_missing)
 Test(config, refuses_what_this_version_does_not_have)
 {
     cr_assert_str_eq(finding(CONFIG(GPT_MODEL, SMALL_CLUSTER,
-                                    "{\"micro_batch\":2,\"seq_len\":64,\"reduce\":\"step\","
+                                    "{\"micro_batch\":2,\"seq_len\":64,\"reduce\":\"never\","
                                     "\"checkpoint\":{\"keep\":1}}")),
-                     "run.json: $.train.reduce: \"step\" is not possible; must be \"auto\" (with "
-                     "one micro-step a step, gradients are reduced once a step)\n"
+                     "run.json: $.train.reduce: \"never\" is not possible; must be \"auto\", "
+                     "\"micro_step\" or \"step\"\n"
                      "run.json: $.train.checkpoint.keep: 1 is out of range; must be 2 to "
                      "1000000000");
 }

@@ -209,8 +209,9 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
     open_kernels(&r->nn);
     OK(weft_comm_open("local", &options, &r->comm, &err));
     OK(weft_data_open(job->config, WEFT_DATA_TRAINING, &r->data, &err));
-    r->input = malloc((size_t)weft_model_input_bytes(job->config->model, &batch));
-    r->targets = malloc((size_t)weft_model_target_bytes(job->config->model, &batch));
+    size_t n_micro = (size_t)job->config->train.grad_accum;
+    r->input = calloc(n_micro, (size_t)weft_model_input_bytes(job->config->model, &batch));
+    r->targets = calloc(n_micro, (size_t)weft_model_target_bytes(job->config->model, &batch));
     CHECK(r->input != NULL && r->targets != NULL, "out of memory");
     job_rank_load(r);
 }
@@ -221,8 +222,8 @@ struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
     struct weft_step_result result;
     struct weft_step_inputs inputs = {
         .input = r->input, .targets = r->targets, .step = step, .lr = weft_train_lr(train, step)};
-    OK(weft_data_fill(r->data, step, r->rank * train->micro_batch, train->micro_batch, r->input,
-                      r->targets, &err));
+    int64_t samples = train->micro_batch * train->grad_accum;
+    OK(weft_data_fill(r->data, step, r->rank * samples, samples, r->input, r->targets, &err));
     OK(weft_exec_step(r->exec, &inputs, &result, r->trace, &err));
     return result;
 }

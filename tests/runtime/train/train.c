@@ -199,10 +199,6 @@ static void refuses(struct shared *shared)
     struct job job;
     open_job(&job, 1, NULL);
     struct task task = task_of(&job, shared);
-    job.config->train.grad_accum = 2;
-    run(&task);
-    all_ranks(shared, 1, WEFT_E_DATA, "train.grad_accum is 2");
-    job.config->train.grad_accum = 1;
     job.config->train.precision.compute = WEFT_BF16;
     run(&task);
     all_ranks(shared, 1, WEFT_E_DATA, "train.precision is bf16, f32, f32");

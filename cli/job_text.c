@@ -116,7 +116,7 @@ static void step_as_json(const struct weft_step_line *line, struct weft_text *ou
     weft_json_begin_object(&writer);
     weft_json_put_integer(&writer, "step", line->step);
     weft_json_put_number(&writer, "loss", line->loss);
-    weft_json_put_number(&writer, "norm", line->norm);
+    if (line->norm >= 0) weft_json_put_number(&writer, "norm", line->norm);
     weft_json_put_number(&writer, "clip", line->clip);
     weft_json_put_number(&writer, "lr", line->lr);
     weft_json_put_integer(&writer, "step_ns", line->step_ns);
@@ -134,14 +134,15 @@ void weft_job_step_line(const struct weft_step_line *line, bool json, struct wef
         step_as_json(line, out);
         return;
     }
-    char step[WEFT_UNITS_TEXT_BYTES], exposed[WEFT_UNITS_TEXT_BYTES];
+    char step[WEFT_UNITS_TEXT_BYTES], exposed[WEFT_UNITS_TEXT_BYTES], norm[32] = "-";
+    if (line->norm >= 0) snprintf(norm, sizeof norm, "%.4f", line->norm);
     double tokens_per_s =
         line->step_ns > 0 ? 1e9 * (double)line->tokens / (double)line->step_ns : 0.0;
     weft_text_addf(out,
-                   "step %*lld/%lld  loss %.4f  norm %8.4f  lr %.2e  %10s  exposed %10s  "
+                   "step %*lld/%lld  loss %.4f  norm %8s  lr %.2e  %10s  exposed %10s  "
                    "%.0f tokens/s\n",
                    line->steps >= 1000 ? 5 : 3, (long long)line->step, (long long)line->steps,
-                   line->loss, line->norm, line->lr, weft_units_show_ns(line->step_ns, step),
+                   line->loss, norm, line->lr, weft_units_show_ns(line->step_ns, step),
                    weft_units_show_ns(line->exposed_ns, exposed), tokens_per_s);
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/solver.h"
+#include "scheduler/bound.h"
 #include "scheduler/schedule.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
@@ -25,19 +26,101 @@ enum weft_status weft_session_read(const struct weft_cli *cli, const char *path,
     return weft_config_read(path, overrides, n, &session->config, err);
 }
 
+/* Gives the session the stages of another period. It has no plan then. */
+static enum weft_status restage(struct weft_session *session, const struct weft_period_rule *rule,
+                                struct weft_error *err)
+{
+    weft_session_drop_plan(session);
+    weft_stages_finish(&session->stages);
+    WEFT_TRY(
+        weft_stages_create_variant(session->config, session->profile, rule, &session->stages, err));
+    session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
+    return WEFT_OK;
+}
+
 enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,
                                     struct weft_error *err)
 {
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     session->profile = profile;
     if (!profile) WEFT_TRY(weft_profile_resolve(session->config, &session->profile, err));
-    WEFT_TRY(weft_stages_create(session->config, session->profile, &session->stages, err));
-    session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
-    return WEFT_OK;
+    (void)weft_stages_variants(session->config, variants);
+    return restage(session, &variants[0], err);
 }
 
 static enum weft_status check_program(const struct weft_session *session, struct weft_error *err)
 {
     return weft_program_verify(session->program, session->stages.problem->memory_limit_bytes, err);
+}
+
+static bool same_period(const struct weft_period_rule *a, const struct weft_period_rule *b)
+{
+    return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
+           a->update_ahead == b->update_ahead;
+}
+
+/* The best plan so far, with the stages that its program was made from. */
+struct best {
+    struct weft_stages stages;
+    struct weft_plan *plan;
+    struct weft_program *program;
+    int64_t bound_ns; /* no plan of the variants so far is faster */
+};
+
+/* Keeps the session's plan when it is the fastest yet; the session is left without. */
+static void keep_faster(struct weft_session *session, struct best *best)
+{
+    if (best->plan == NULL || session->plan->prediction.step_ns < best->plan->prediction.step_ns) {
+        struct best old = *best;
+        best->stages = session->stages;
+        best->plan = session->plan;
+        best->program = session->program;
+        session->stages = old.stages;
+        session->plan = old.plan;
+        session->program = old.program;
+    }
+    weft_session_drop_plan(session);
+}
+
+/* Plans every period that the config leaves open and keeps the fastest that fits. Without any, what
+ * is said is said of the first, which holds least. A variant that the planner finds no plan for has
+ * at least the bound that every plan has. */
+static enum weft_status plan_variants(struct weft_session *session,
+                                      const struct weft_schedule_options *options,
+                                      const struct weft_period_rule *variants, int32_t n,
+                                      struct weft_error *err)
+{
+    struct best best = {.bound_ns = INT64_MAX};
+    enum weft_status status = WEFT_OK, first = WEFT_OK;
+    for (int32_t v = 0; v < n; v++) {
+        struct weft_error refusal = {0};
+        status = restage(session, &variants[v], err);
+        if (status != WEFT_OK) break;
+        status = weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
+                               &session->program, v == 0 ? err : &refusal);
+        if (status != WEFT_OK && status != WEFT_E_INFEASIBLE) {
+            if (v > 0) (void)weft_fail(err, status, "%s", refusal.text);
+            break;
+        }
+        const char *by;
+        int64_t bound_ns = status == WEFT_OK ? session->plan->bound_ns
+                                             : weft_bound_trivial(session->stages.problem, &by);
+        if (bound_ns < best.bound_ns) best.bound_ns = bound_ns;
+        if (v == 0) first = status;
+        if (status == WEFT_OK) keep_faster(session, &best);
+        status = WEFT_OK;
+    }
+    if (best.plan != NULL) {
+        weft_stages_finish(&session->stages);
+        session->stages = best.stages;
+        session->plan = best.plan;
+        session->program = best.program;
+        session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
+        session->plan->n_variants = n;
+        session->plan->variants_bound_ns = best.bound_ns;
+    }
+    if (status != WEFT_OK || best.plan != NULL) return status;
+    return first;
 }
 
 enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
@@ -53,10 +136,35 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
         .solver = weft_solver_process(NULL),
         .now_ns = weft_clock_now_ns,
     };
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    int32_t n = weft_stages_variants(session->config, variants);
     weft_session_drop_plan(session);
-    WEFT_TRY(weft_schedule(session->stages.problem, &session->inputs, &options, &session->plan,
-                           &session->program, err));
+    if (n > 1) {
+        options.time_limit_ns /= n;
+        WEFT_TRY(plan_variants(session, &options, variants, n, err));
+    } else {
+        WEFT_TRY(weft_schedule(session->stages.problem, &session->inputs, &options, &session->plan,
+                               &session->program, err));
+    }
     return check_program(session, err);
+}
+
+/* A plan names its period, which must be one of those that the config leaves open. */
+static enum weft_status take_period(struct weft_session *session,
+                                    const struct weft_period_rule *rule, struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    int32_t n = weft_stages_variants(session->config, variants);
+    for (int32_t v = 0; v < n; v++) {
+        if (!same_period(&variants[v], rule)) continue;
+        if (same_period(&session->stages.period->rule, rule)) return WEFT_OK;
+        struct weft_plan *plan = session->plan;
+        session->plan = NULL;
+        enum weft_status status = restage(session, rule, err);
+        session->plan = plan;
+        return status;
+    }
+    return WEFT_OK; /* the comparison of problems says what differs */
 }
 
 enum weft_status weft_session_take(struct weft_session *session, const char *bytes, size_t length,
@@ -64,6 +172,7 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
 {
     weft_session_drop_plan(session);
     WEFT_TRY(weft_plan_parse(bytes, length, source, &session->plan, err));
+    WEFT_TRY(take_period(session, &session->plan->problem->period, err));
     WEFT_TRY(weft_plan_matches(session->plan, session->stages.problem, err));
     WEFT_TRY(weft_plan_check_prediction(session->plan, err));
     WEFT_TRY(weft_program_lower(session->plan, &session->inputs, 0, &session->program, err));

@@ -48,8 +48,12 @@ struct weft_plan {
     int64_t bound_ns;     /* proven: no plan of this problem is faster; 0 = none was computed */
     const char *bound_by; /* "lp relaxation, weak duality", "compute" ... */
     struct weft_certificate certificate; /* of bound_ns; empty when that is 0 */
-    double solver_gap;                   /* the solver's own figure; negative = none */
-    const char *solver_stop;             /* "optimal", "gap", "time limit", "solver missing: ..." */
+    /* Of the periods that the config leaves open (weft_stages_variants), of which this is the one
+     * with the fastest plan found. */
+    int32_t n_variants;
+    int64_t variants_bound_ns; /* the least of their bounds; 0 = there was one alone, or no bound */
+    double solver_gap;         /* the solver's own figure; negative = none */
+    const char *solver_stop;   /* "optimal", "gap", "time limit", "solver missing: ..." */
 };
 
 /* A block and its slot. A gather's is in [first, last + 1] of its item's window:

@@ -33,6 +33,8 @@ static void write_bound(const struct weft_plan *plan, struct weft_json_writer *w
     weft_json_begin_object(writer);
     weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
     weft_json_put_string(writer, "by", plan->bound_by);
+    weft_json_put_integer(writer, "variants", plan->n_variants);
+    weft_json_put_integer(writer, "variants_bound_ns", plan->variants_bound_ns);
     weft_json_end_object(writer);
     weft_json_key(writer, "certificate");
     weft_certificate_write(&plan->certificate, plan->problem, writer);
@@ -95,7 +97,7 @@ static const char *const plan_names[] = {
 static const char *const prediction_names[] = {
     "step_ns",    "exposed_ns", "compute_ns",  "slowdown_ns", "channel_ns",
     "peak_bytes", "peak_slot",  "arena_bytes", "total_bytes", NULL};
-static const char *const bound_names[] = {"bound_ns", "by", NULL};
+static const char *const bound_names[] = {"bound_ns", "by", "variants", "variants_bound_ns", NULL};
 static const char *const solver_names[] = {"gap", "stop", NULL};
 static const char *const placement_names[] = {"item", "block", "launch", "deadline", NULL};
 
@@ -187,7 +189,13 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     WEFT_TRY(weft_decode_known(bound, where, bound_names, reader->err));
     WEFT_TRY(weft_json_need_integer(bound, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
                                     &reader->plan->bound_ns, reader->err));
+    int64_t n_variants;
     WEFT_TRY(read_optional(reader, bound, where, "by", &reader->plan->bound_by));
+    WEFT_TRY(weft_json_need_integer(bound, where, "variants", 0, WEFT_MOST_VARIANTS, &n_variants,
+                                    reader->err));
+    reader->plan->n_variants = (int32_t)n_variants;
+    WEFT_TRY(weft_json_need_integer(bound, where, "variants_bound_ns", 0, reader->plan->bound_ns,
+                                    &reader->plan->variants_bound_ns, reader->err));
     snprintf(where, sizeof where, "%s: certificate", reader->source);
     WEFT_TRY(weft_certificate_read(weft_json_member(root, "certificate"), where,
                                    reader->plan->problem, &reader->plan->pool,

@@ -121,12 +121,29 @@ static void report_policies(const struct weft_plan *plan, struct weft_text *out)
     weft_text_finish(&list);
 }
 
+/* Nothing where there is one micro-step and clipping, which is what a step is usually. */
+static void report_period(const struct weft_plan *plan, struct weft_text *out)
+{
+    const struct weft_period_rule *rule = &plan->problem->period;
+    if (rule->n_micro == 1 && !rule->rotated) return;
+    weft_text_add(out, "period    ");
+    if (rule->n_micro > 1)
+        weft_text_addf(out, "%d micro-steps, gradients reduced %s", rule->n_micro,
+                       rule->cadence == WEFT_CADENCE_STEP ? "once a step" : "every micro-step");
+    if (rule->n_micro > 1 && rule->rotated) weft_text_add(out, "; ");
+    if (rule->rotated)
+        weft_text_addf(out, "without clipping, units updated %d layer%s before their first use",
+                       rule->update_ahead, rule->update_ahead == 1 ? "" : "s");
+    weft_text_add(out, "\n");
+}
+
 void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES];
     const struct weft_prediction *p = &plan->prediction;
     weft_text_addf(out, "plan      by %s, %lld ranks, times %s\n", plan->planner,
                    (long long)plan->problem->ranks, plan->problem->profile_source);
+    report_period(plan, out);
     report_policies(plan, out);
     weft_text_addf(out, "step      %s predicted; compute %s, ", weft_units_show_ns(p->step_ns, a),
                    weft_units_show_ns(p->compute_ns, b));
@@ -139,6 +156,11 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
         weft_text_addf(out, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
                        100.0 * weft_plan_gap(plan));
+    if (plan->variants_bound_ns > 0)
+        weft_text_addf(out,
+                       "          of all %d periods that train.reduce and update_ahead leave open, "
+                       "none faster than %s\n",
+                       plan->n_variants, weft_units_show_ns(plan->variants_bound_ns, a));
     if (plan->solver_stop && plan->solver_stop[0]) {
         weft_text_addf(out, "solver    %s", plan->solver_stop);
         if (plan->solver_gap >= 0.0)
@@ -170,9 +192,13 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     weft_json_put_string(writer, "planner", plan->planner);
     weft_json_put_integer(writer, "ranks", plan->problem->ranks);
     weft_json_put_string(writer, "times", plan->problem->profile_source);
+    weft_json_put_integer(writer, "micro_steps", plan->problem->period.n_micro);
+    weft_json_put_string(writer, "reduce", weft_cadence_name(plan->problem->period.cadence));
+    weft_json_put_integer(writer, "update_ahead", plan->problem->period.update_ahead);
     weft_json_put_integer(writer, "step_ns", p->step_ns);
     weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
     weft_json_put_string(writer, "bound_by", plan->bound_by ? plan->bound_by : "");
+    weft_json_put_integer(writer, "variants_bound_ns", plan->variants_bound_ns);
     weft_json_put_number(writer, "gap", weft_plan_gap(plan));
     weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
     if (plan->solver_gap >= 0.0) weft_json_put_number(writer, "solver_gap", plan->solver_gap);

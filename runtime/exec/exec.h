@@ -53,7 +53,7 @@ struct weft_step_inputs {
 
 struct weft_step_result {
     double loss;     /* mean over all rows of all ranks */
-    double norm;     /* of the whole gradient before clipping; 0 without clipping */
+    double norm;     /* of the whole gradient before clipping; negative without, when nobody needs it */
     double clip;     /* coefficient used; 1 when not clipped */
     bool stop;       /* some rank was told to; the same on all ranks */
     bool finite;     /* false: no rank may update; the same on all ranks. Without clipping: the

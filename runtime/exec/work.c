@@ -205,7 +205,7 @@ static enum weft_status finish(struct weft_stream *stream, const void *argument,
     struct weft_step_result *out = &exec->finished;
     int finite = 1;
     bool rotated = exec->options.program->period.rotated;
-    out->norm = rotated ? 0 : weft_norm_result(sum + EXEC_WORD_NORM, &finite);
+    out->norm = rotated ? -1 : weft_norm_result(sum + EXEC_WORD_NORM, &finite);
     out->clip = 1;
     if (clip_norm > 0 && clip_norm < out->norm + 1e-6) out->clip = clip_norm / (out->norm + 1e-6);
     bool bad_loss = sum[EXEC_WORD_BAD_LOSS] != 0;

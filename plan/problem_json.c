@@ -186,11 +186,22 @@ static const char *const policy_names[] = {
 static const char *const item_names[] = {"unit",     "kind",       "gather",   "policies",
                                          "blocks",   "first",      "last",     "block_bytes",
                                          "block_ns", "held_bytes", "category", NULL};
-static const char *const problem_names[] = {"compute_rate",   "channel_rate", "channels",
-                                            "blocks",         "config_hash",  "profile_hash",
-                                            "profile_source", "ranks",        "memory_limit_bytes",
-                                            "agree_ns",       "period",       "slots",
-                                            "units",          "common",       "items", NULL};
+static const char *const problem_names[] = {"compute_rate",
+                                            "channel_rate",
+                                            "channels",
+                                            "blocks",
+                                            "config_hash",
+                                            "profile_hash",
+                                            "profile_source",
+                                            "ranks",
+                                            "memory_limit_bytes",
+                                            "agree_ns",
+                                            "period",
+                                            "slots",
+                                            "units",
+                                            "common",
+                                            "items",
+                                            NULL};
 
 struct reader {
     struct weft_problem *problem;

@@ -140,7 +140,8 @@ static enum weft_status check_update(struct step *step, int32_t index)
     enum weft_policy policy = program->policies[at->unit];
     if (step->updates[at->unit] >= 0) return fault(step, index, "the unit is updated twice");
     if (step->layers > 0 && !program->period.rotated) {
-        return fault(step, index, "it stands behind a forward");
+        return fault(step, index,
+                     "it stands behind a forward, whose parameters are not updated yet");
     }
     step->updates[at->unit] = index;
     bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;

@@ -52,13 +52,13 @@ struct weft_step_inputs {
 };
 
 struct weft_step_result {
-    double loss;     /* mean over all rows of all ranks */
-    double norm;     /* of the whole gradient before clipping; negative without, when nobody needs it */
-    double clip;     /* coefficient used; 1 when not clipped */
-    bool stop;       /* some rank was told to; the same on all ranks */
-    bool finite;     /* false: no rank may update; the same on all ranks. Without clipping: the
-                        gradients of the step before, of which units that are not finite were not
-                        applied */
+    double loss; /* mean over all rows of all ranks */
+    double norm; /* of the whole gradient before clipping; negative without, when nobody needs it */
+    double clip; /* coefficient used; 1 when not clipped */
+    bool stop;   /* some rank was told to; the same on all ranks */
+    bool finite; /* false: no rank may update; the same on all ranks. Without clipping: the
+                    gradients of the step before, of which units that are not finite were not
+                    applied */
     int32_t suspect; /* unit nearest to the loss whose gradient is not finite; -1 = none. Gradients
                         run from the loss backwards, so it is the first that went wrong */
 };

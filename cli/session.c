@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/solver.h"
-#include "scheduler/bound.h"
 #include "scheduler/schedule.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
@@ -82,9 +81,26 @@ static void keep_faster(struct weft_session *session, struct best *best)
     weft_session_drop_plan(session);
 }
 
+/* No plan of a problem computes for less. */
+static int64_t least_compute_ns(const struct weft_problem *problem)
+{
+    int64_t ns = problem->agree_ns;
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        if (problem->slots[s].kind != WEFT_SLOT_UPDATE) ns += problem->slot_ns[s];
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        int64_t least = INT64_MAX;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if ((unit->policies >> p & 1u) != 0 && unit->update_ns[p] < least)
+                least = unit->update_ns[p];
+        if (unit->update_slot >= 0) ns += least;
+    }
+    return ns;
+}
+
 /* Plans every period that the config leaves open and keeps the fastest that fits. Without any, what
  * is said is said of the first, which holds least. A variant that the planner finds no plan for has
- * at least the bound that every plan has. */
+ * at least the compute that every plan has. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       const struct weft_period_rule *variants, int32_t n,
@@ -102,9 +118,8 @@ static enum weft_status plan_variants(struct weft_session *session,
             if (v > 0) (void)weft_fail(err, status, "%s", refusal.text);
             break;
         }
-        const char *by;
-        int64_t bound_ns = status == WEFT_OK ? session->plan->bound_ns
-                                             : weft_bound_trivial(session->stages.problem, &by);
+        int64_t bound_ns =
+            status == WEFT_OK ? session->plan->bound_ns : least_compute_ns(session->stages.problem);
         if (bound_ns < best.bound_ns) best.bound_ns = bound_ns;
         if (v == 0) first = status;
         if (status == WEFT_OK) keep_faster(session, &best);

@@ -146,6 +146,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
     int32_t n = chain->n_layers;
     problem->ranks = 2;
     problem->profile_source = "by hand";
+    problem->period = (struct weft_period_rule){.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
     problem->memory_limit_bytes = INT64_MAX;
     problem->agree_ns = chain->agree_ns;
     problem->compute_rate = problem->channel_rate = WEFT_RATE_ONE;

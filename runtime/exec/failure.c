@@ -46,7 +46,7 @@ static void push_nan(struct weft_exec *exec, const struct exec_bound *bound)
     for (int i = 0; bound->op == WEFT_OP_BACKWARD && at == NULL && i < WEFT_LAYER_TENSORS; i++)
         at = call->gradients[i];
     if (at != NULL) weft_stream_push(bound->stream, write_nan, &at, sizeof at);
-    double *loss = &exec->loss;
+    double *loss = &exec->losses[0];
     if (at == NULL) weft_stream_push(bound->stream, lose_loss, &loss, sizeof loss);
 }
 

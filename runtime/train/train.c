@@ -186,11 +186,12 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     weft_text_init(&who);
     enum weft_status status = describe_culprit(run, inputs, result, &who, err);
     if (status == WEFT_OK && run->train->clip_norm == 0) {
-        status = weft_fail(err, WEFT_E_NUMERIC,
-                           "step %" PRId64 ": loss %g. %s, of the step before it; units with such a "
-                           "gradient were not updated. Lower train.optimizer.lr (%g at this step), "
-                           "lengthen train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
+        status =
+            weft_fail(err, WEFT_E_NUMERIC,
+                      "step %" PRId64 ": loss %g. %s, of the step before it; units with such a "
+                      "gradient were not updated. Lower train.optimizer.lr (%g at this step), "
+                      "lengthen train.lr_schedule.warmup_steps, or set train.clip_norm",
+                      inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK) {
         status =
             weft_fail(err, WEFT_E_NUMERIC,

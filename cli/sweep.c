@@ -134,7 +134,9 @@ static enum weft_status read_options(const struct weft_cli *cli, struct options 
 static enum weft_status share_profile(struct work *work, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &work->session.config->cluster;
-    if (cluster->profile || cluster->device.flops.f32 > 0) return WEFT_OK;
+    const bool figures = cluster->device.flops.f32 > 0 || cluster->device.flops.bf16 > 0 ||
+                         cluster->device.flops.f16 > 0;
+    if (cluster->profile || figures) return WEFT_OK;
     struct weft_profile *profile = NULL;
     struct weft_text text;
     weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine");

@@ -43,7 +43,7 @@ static enum weft_status missing(const struct figures *figures, const char *figur
 /* Rounded up, and never beyond what a profile's file can hold. */
 static int64_t to_ns(double seconds)
 {
-    const double most = 9007199254740992.0;
+    const double most = 9007199254740991.0; /* 2^53 - 1 */
     double ns = ceil(seconds * 1e9);
     return ns < most ? (int64_t)ns : (int64_t)most;
 }

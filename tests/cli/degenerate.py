@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Models and clusters at the ends of what can be asked for: every verb of planning answers, and what
+it answers is right."""
+import json
+import sys
+
+from configs import tiny
+from tap import case, main
+
+GIB = 1 << 30
+
+
+def layers(n=1, parameters=1000000, flops="1G", name="l"):
+    return [{"name": name + ".{i}" if n > 1 else name, "type": "custom", "hidden": 1, "repeat": n,
+             "parameters": parameters, "forward_flops": flops, "backward_flops": flops,
+             "output": "1KiB", "saved": "4KiB"}]
+
+
+def answers(weft, planner="ilp", timeout=120, **changes):
+    """Every verb of planning, and the plan as it is told."""
+    config = weft.write("run.json", tiny(train__data=None, **changes))
+    plan = weft.path("plan.json")
+    weft.expect(0, "check", config)
+    rows = json.loads(weft.expect(0, "estimate", config, "--json", timeout=timeout))
+    assert all(row["step_ns"] >= row["compute_ns"] for row in rows), rows
+    said = json.loads(weft.expect(0, "plan", config, "--planner", planner, "-o", plan, "--json",
+                                  timeout=timeout))
+    assert 0 <= said["bound_ns"] <= said["step_ns"], said
+    assert said["total_bytes"] <= said["memory_limit_bytes"], said
+    assert said["compute_ns"] + said["exposed_ns"] <= said["step_ns"]
+    weft.expect(0, "verify", plan, "--config", config, timeout=timeout)
+    weft.expect(0, "explain", plan, timeout=timeout)
+    replayed = json.loads(weft.expect(0, "simulate", plan, "--json", timeout=timeout))
+    assert replayed["step_ns"] == said["step_ns"]
+    return said, rows
+
+
+def sweeps(weft, *flags):
+    said = json.loads(weft.expect(0, "sweep", weft.path("run.json"), "--points", "2", "--planners",
+                                  "ilp,all-fsdp", "--json", "-q", *flags))
+    points = said["curves"][0]["points"]
+    assert all(point["fits"] for point in points[1:]), points
+
+
+@case
+def one_layer(weft):
+    said, _ = answers(weft, model__layers=layers())
+    assert len(said["policies"]) == 1
+    assert said["step_ns"] == said["bound_ns"], "with one layer there is nothing to gain"
+    sweeps(weft)
+
+
+@case
+def no_parameters_at_all(weft):
+    said, rows = answers(weft, model__layers=layers(3, 0))
+    assert said["policies"] == {}
+    assert said["step_ns"] == said["bound_ns"]
+    assert len({row["step_ns"] for row in rows}) == 1, "there is nothing to shard"
+    sweeps(weft)
+
+
+@case
+def layers_without_parameters_between_others(weft):
+    said, _ = answers(weft, model__layers=layers(2, 0, name="a") + layers(3) +
+                      layers(2, 0, name="z"))
+    assert len(said["policies"]) == 3
+    sweeps(weft)
+
+
+@case
+def one_huge_layer_among_small_ones(weft):
+    """10^10 parameters: 40 GB that have to be gathered as a whole."""
+    model = layers(3, 1000, name="a") + layers(1, 10 ** 10, name="huge") + layers(3, 1000, name="z")
+    said, _ = answers(weft, model__layers=model, cluster__memory_limit="1TiB",
+                      plan__block_size="64MiB")
+    assert said["total_bytes"] > 4 * 10 ** 10
+    weft.expect(78, "plan", weft.path("run.json"), "--memory-limit", "40GB",
+                says=["the least limit that fits", "largest layer cut into smaller ones"])
+
+
+@case
+def a_thousand_layers(weft):
+    said, _ = answers(weft, planner="all-fsdp", timeout=200, model__layers=layers(1000, 10000),
+                      cluster__memory_limit="10GiB")
+    assert len(said["policies"]) == 1000
+
+
+@case
+def a_thousand_layers_with_neighbours_fused(weft):
+    said, _ = answers(weft, timeout=200, model__layers=layers(1000, 10000),
+                      cluster__memory_limit="10GiB", plan__fuse=True, plan__block_size="1MiB")
+    assert 30 <= len(said["policies"]) <= 40, len(said["policies"])
+
+
+@case
+def a_link_of_next_to_nothing(weft):
+    """One byte a second: what moves decides, so as little as can be is moved."""
+    said, _ = answers(weft, model__layers=layers(4, 100), plan__block_size="1GiB",
+                      cluster__link={"intra": {"alpha": "20us", "bandwidth": "1B/s"}})
+    assert said["step_ns"] > 100 * 10 ** 9
+    assert said["exposed_ns"] > 0.99 * (said["step_ns"] - said["compute_ns"])
+    sweeps(weft)
+
+
+@case
+def times_beyond_counting_are_refused(weft):
+    config = weft.write("run.json", tiny(train__data=None, model__layers=layers(8),
+                                         cluster__link={"intra": {"alpha": "20us",
+                                                                  "bandwidth": "1B/s"}}))
+    for verb in ("plan", "estimate", "sweep"):
+        weft.expect(65, verb, config, says="out of range")
+
+
+@case
+def no_compute(weft):
+    said, _ = answers(weft, model__layers=layers(8, flops="0"))
+    assert said["step_ns"] > 0
+    sweeps(weft)
+
+
+@case
+def no_communication(weft):
+    """An endless bandwidth: nothing to hide, so every step is its compute."""
+    said, _ = answers(weft, model__layers=layers(8), cluster__link={
+        "intra": {"alpha": "0ns", "bandwidth": "1000000TB/s"}})
+    assert said["exposed_ns"] < said["step_ns"] / 1000
+    sweeps(weft)
+
+
+@case
+def one_rank(weft):
+    said, _ = answers(weft, model__layers=layers(8), cluster__ranks=1, cluster__link={})
+    assert said["exposed_ns"] == 0 and said["step_ns"] == said["bound_ns"]
+    sweeps(weft)
+
+
+@case
+def ten_thousand_ranks(weft):
+    said, _ = answers(weft, model__layers=layers(8), cluster__ranks=10000,
+                      cluster__ranks_per_node=8, cluster__memory_limit="8GiB",
+                      cluster__link={"intra": {"alpha": "5us", "bandwidth": "100GB/s"},
+                                     "inter": {"alpha": "50us", "bandwidth": "10GB/s"}})
+    assert said["total_bytes"] < GIB
+    sweeps(weft)
+
+
+@case
+def more_ranks_than_parameters(weft):
+    said, _ = answers(weft, model__layers=layers(3, 7), cluster__ranks=4096)
+    assert said["step_ns"] >= said["compute_ns"]
+
+
+main(sys.argv[1])

@@ -10,6 +10,8 @@ enum { MOST_COLUMNS = 4000 };
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. Nodes
  * and steps of ascent are these divided by the size of what one costs. */
 enum { NODE_WORK = 100000, MOST_NODES = 2000, ROOT_WORK = 60, ASCENT_WORK = 20000000 };
+/* Steps of exact placement: all together, and for one choice of policies. */
+enum { EXACT_STEPS = 4000000, LEAF_STEPS = 400000 };
 
 enum weft_status weft_branch_create(const struct weft_digest *table,
                                     const struct weft_schedule_options *options,
@@ -26,6 +28,8 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->nodes_left = NODE_WORK / size + 1;
     if (branch->nodes_left > MOST_NODES) branch->nodes_left = MOST_NODES;
     branch->stop = "";
+    branch->exact_left = EXACT_STEPS;
+    branch->exhausted = true;
     branch->bound_by = "nothing";
     if (options->now_ns && options->time_limit_ns > 0)
         branch->deadline_ns = options->now_ns() + options->time_limit_ns;
@@ -44,6 +48,7 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
         status = weft_dual_create(table, search->limit_bytes, &branch->dual, err);
     if (status == WEFT_OK)
         status = weft_proof_create(table->problem, (int32_t)most_nodes, &branch->proof, err);
+    if (status == WEFT_OK) status = weft_exact_create(search, &branch->exact, err);
     if (status == WEFT_OK && options->solver.solve)
         status = weft_ilp_create(table, search->limit_bytes, MOST_COLUMNS, &branch->ilp, err);
     if (status != WEFT_OK) {
@@ -65,6 +70,7 @@ void weft_branch_destroy(struct weft_branch *branch)
 {
     if (!branch) return;
     weft_ilp_destroy(branch->ilp);
+    weft_exact_destroy(branch->exact);
     weft_dual_destroy(branch->dual);
     weft_proof_destroy(branch->proof);
     weft_pool_finish(&branch->pool);
@@ -207,6 +213,7 @@ static enum weft_status exclude(struct weft_branch *branch, int32_t *node, struc
         weft_dual_reset(dual, -1);
         dual->mu[slot] = INFINITY;
         WEFT_TRY(weft_proof_offer(branch->proof, first, dual, err));
+        branch->proof->nodes[first].closed = true;
         *node = first + 1;
     }
     return WEFT_OK;
@@ -274,20 +281,46 @@ static uint32_t side_of(const struct weft_branch *branch, int32_t unit, int poli
     return side;
 }
 
+static enum weft_status place_exactly(struct weft_branch *branch, const enum weft_policy *policies,
+                                      struct weft_error *err)
+{
+    bool complete = false;
+    int64_t steps = branch->exact_left < LEAF_STEPS ? branch->exact_left : LEAF_STEPS;
+    if (steps <= 0) {
+        branch->exhausted = false;
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_exact_try(branch->exact, policies, steps, &complete, err));
+    branch->exact_left -= weft_exact_steps(branch->exact);
+    branch->exhausted = branch->exhausted && complete;
+    return WEFT_OK;
+}
+
+enum weft_status weft_branch_polish(struct weft_branch *branch, struct weft_error *err)
+{
+    enum weft_policy *policies = branch->search->other;
+    memcpy(policies, branch->search->policies, (size_t)branch->table->n_units * sizeof *policies);
+    return place_exactly(branch, policies, err);
+}
+
+/* A box with one choice of policies: every placement of it. */
+static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, struct weft_error *err)
+{
+    enum weft_policy *policies = branch->search->other;
+    for (int32_t u = 0; u < branch->table->n_units; u++)
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (branch->allowed[u] >> p & 1u && branch->keeper[u * WEFT_POLICY_COUNT + p] == p)
+                policies[u] = (enum weft_policy)p;
+    weft_search_try(branch->search, policies);
+    branch->proof->nodes[node].closed = true;
+    return place_exactly(branch, policies, err);
+}
+
 static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
     const struct weft_branch_split *split = &branch->splits[node];
     weft_proof_box(branch->proof, node, branch->allowed);
-    if (split->unit < 0) {
-        /* One plan of policies is left. */
-        for (int32_t u = 0; u < branch->table->n_units; u++)
-            for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-                if (branch->allowed[u] >> p & 1u && branch->keeper[u * WEFT_POLICY_COUNT + p] == p)
-                    branch->search->other[u] = (enum weft_policy)p;
-        weft_search_try(branch->search, branch->search->other);
-        branch->proof->nodes[node].closed = true;
-        return WEFT_OK;
-    }
+    if (split->unit < 0) return close_leaf(branch, node, err);
     if (!weft_proof_branch(branch->proof, node, split->unit,
                            side_of(branch, split->unit, split->policy))) {
         branch->proof->nodes[node].closed = true;
@@ -313,7 +346,8 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error 
         } else if (is_late(branch)) {
             branch->stop = "time limit";
         } else if (node < 0 || branch->proof->nodes[node].bound_ns >= branch->search->step_ns) {
-            branch->stop = "policies exhausted";
+            branch->stop = branch->exhausted && node < 0 ? "exhausted: the best there is"
+                                                         : "policies exhausted";
         } else if (branch->nodes_left <= 0) {
             branch->stop = "node limit";
         } else {

@@ -5,6 +5,7 @@
 #ifndef WEFT_SCHEDULER_BRANCH_H
 #define WEFT_SCHEDULER_BRANCH_H
 
+#include "scheduler/exact.h"
 #include "scheduler/ilp.h"
 #include "scheduler/proof.h"
 #include "scheduler/search.h"
@@ -20,6 +21,9 @@ struct weft_branch {
     const struct weft_schedule_options *options;
     struct weft_search *search;
     struct weft_ilp *ilp; /* NULL without a solver */
+    struct weft_exact *exact;
+    int64_t exact_left; /* steps of it */
+    bool exhausted;     /* so far no placement of any leaf that was closed is left out */
     struct weft_dual *dual;
     struct weft_proof *proof;
     int64_t deadline_ns; /* on options->now_ns; 0 = none */
@@ -52,5 +56,9 @@ WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, stru
 /* Grows the tree until the gap is closed, or nothing is left to branch on, or a limit is met; says
  * which in `stop`. */
 WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error *err);
+
+/* Searches the best plan's policies for a faster placement. */
+WEFT_MUST_USE enum weft_status weft_branch_polish(struct weft_branch *branch,
+                                                  struct weft_error *err);
 
 #endif

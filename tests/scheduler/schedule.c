@@ -73,37 +73,45 @@ Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 60)
     }
 }
 
-/* The bound is below the best of all plans; no plan is better than the best of all. */
-Test(schedule, bound_and_plan_hold_to_enumeration, .timeout = 120)
+/* The plan is the best of all, the bound is below it, and its certificate proves that. Every tenth
+ * with the solver; without it the same has to come out. */
+Test(schedule, the_plan_is_the_best_of_all_by_enumeration, .timeout = 170)
 {
-    int n_equal = 0, n = 0;
-    double worst_gap = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    int n_closed = 0, n = 0;
+    double gaps = 0;
+    for (uint64_t seed = 1; seed <= 520; seed++) {
         bool three = seed % 3 == 0;
         struct tiny_shape shape = {.n_units = three ? 3 : 2,
                                    .most_blocks = three ? 1 : 1 + (int32_t)(seed & 1),
                                    .policies = three ? 12 : 15,
                                    .load = 0.1 * (double)(seed % 25),
-                                   .contends = seed % 3 == 1,
-                                   .two_channels = seed % 4 == 1};
+                                   .contends = seed % 7 == 1,
+                                   .two_channels = seed % 5 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
-        tiny_set_limit(problem, 0.05 * (double)(seed % 13));
+        tiny_set_limit(problem, 0.04 * (double)(seed % 13));
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
-        struct weft_plan *plan = plan_by(problem, "ilp");
-        cr_assert_not_null(plan);
-        cr_assert_geq(best_ns, 0);
+        struct weft_schedule_options options = options_of("ilp");
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        options.gap = 0;
+        if (seed % 10 != 0) options.solver = (struct weft_solver){0};
+        cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_OK, "%s",
+                     err.text);
+        cr_assert_eq(plan->prediction.step_ns, best_ns, "seed %d: %lld, the best is %lld (%s)",
+                     (int)seed, (long long)plan->prediction.step_ns, (long long)best_ns,
+                     plan->solver_stop);
         cr_assert_leq(plan->bound_ns, best_ns, "seed %d", (int)seed);
-        cr_assert_geq(plan->prediction.step_ns, best_ns, "seed %d", (int)seed);
+        cr_assert_eq(
+            weft_certificate_check(&plan->certificate, problem, plan->bound_ns, NULL, &err),
+            WEFT_OK, "%s", err.text);
         n++;
-        n_equal += plan->prediction.step_ns == best_ns;
-        double gap = (double)(plan->prediction.step_ns - best_ns) / (double)best_ns;
-        if (gap > worst_gap) worst_gap = gap;
+        n_closed += plan->bound_ns == best_ns;
+        gaps += weft_plan_gap(plan);
         weft_plan_destroy(plan);
         weft_problem_destroy(problem);
     }
-    cr_log_info("ilp finds the optimum of %d of %d, worst %.4f %%", n_equal, n, 100 * worst_gap);
-    cr_assert_geq(n_equal * 10, n * 9, "%d of %d", n_equal, n);
-    cr_assert_lt(worst_gap, 0.05);
+    cr_log_info("of %d the bound proves %d; gap %.4f %% on average", n, n_closed, 100 * gaps / n);
+    cr_assert_gt(n_closed, n / 4);
 }
 
 Test(schedule, without_a_limit_only_time_counts)

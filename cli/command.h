@@ -37,6 +37,10 @@ struct weft_cli {
     const char *resume;                                        /* --resume, "" if bare */
     const char *clock;                                         /* --clock wall|virtual */
     const char *sweep;                                         /* --sweep key=a,b,c */
+    const char *prompt;                                        /* --prompt TEXT */
+    const char *tokens;                                        /* --tokens N */
+    const char *temperature;                                   /* --temperature T */
+    const char *top_k;                                         /* --top-k K */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
     bool split, measure;                                       /* of sweep */
     bool print, program_dump, poison;
@@ -57,7 +61,8 @@ struct weft_command {
 extern const struct weft_command weft_command_demo, weft_command_check, weft_command_estimate,
     weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
     weft_command_simulate, weft_command_train, weft_command_sweep, weft_command_doctor,
-    weft_command_schema, weft_command_version, weft_command_help, weft_command_rank;
+    weft_command_schema, weft_command_version, weft_command_generate, weft_command_help,
+    weft_command_rank;
 
 /* All verbs, in the order of `weft help`; NULL at the end. The hidden ones come last. */
 extern const struct weft_command *const weft_commands[];

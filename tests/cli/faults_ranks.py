@@ -4,6 +4,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import sys
 import threading
@@ -200,6 +201,74 @@ def a_second_signal_ends_at_once(weft):
         assert code == 75, (code, err)
         assert gone(pids), "a rank is left"
         os.remove(weft.path("run/metrics.jsonl"))
+
+
+SAVED = {"train__steps": 60, "train__checkpoint": {"every": 7}}
+
+
+def resume(weft, wanted):
+    """The same command goes on, to the same bits; what was committed is still there."""
+    config = weft.path("run.json")
+    kept = os.listdir(weft.path("run/checkpoints"))
+    assert any(name.startswith("step-") and "tmp" not in name for name in kept), kept
+    out = weft.expect(0, "train", config, "--run", "run", "--resume", "--json")
+    said = json.loads(out.splitlines()[-1])
+    assert said["fingerprint"] == wanted and said["steps_done"] == 60, said
+    shutil.rmtree(weft.path("run"))
+
+
+@case
+def what_ends_a_run_loses_at_most_what_was_not_saved(weft):
+    config = weft.write("run.json", tiny(**SAVED))
+    out = weft.expect(0, "train", config, "--run", "run", "--json")
+    wanted = json.loads(out.splitlines()[-1])["fingerprint"]
+    shutil.rmtree(weft.path("run"))
+    for code, failpoint in ((69, "forward:rank=1:step=30"), (69, "all_gather:rank=0:step=16"),
+                            (69, "reduce_scatter:rank=1:step=59"), (69, "agree:rank=0:step=8"),
+                            (70, "backward:rank=0:step=33:do=error"),
+                            (80, "update:rank=1:step=40:do=stop"),
+                            (79, "backward:rank=0:step=20:do=nan")):
+        config = weft.write("run.json", tiny(cluster__timeout="600ms", **SAVED))
+        weft.expect(code, "train", config, "--run", "run", "-q", "--planner", "all-fsdp",
+                    env={"WEFT_FAILPOINT": failpoint})
+        resume(weft, wanted)
+
+
+@case
+def signals_save_once(weft):
+    config = weft.write("run.json", tiny(**SAVED))
+    out = weft.expect(0, "train", config, "--run", "run", "--json")
+    wanted = json.loads(out.splitlines()[-1])["fingerprint"]
+    shutil.rmtree(weft.path("run"))
+    # The emulated link gives the signal a step to arrive in.
+    link = {"cluster__emulate": True,
+            "cluster__link": {"intra": {"alpha": "2ms", "bandwidth": "1GB/s"}}}
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+        process, pids = long_run(weft, **SAVED, **link)
+        process.send_signal(number)
+        code, err = finish(process, 10.0)
+        assert code == 75 and "which is saved" in err, (code, err)
+        assert gone(pids), "a rank is left"
+        resume(weft, wanted)
+
+
+@case
+def the_launcher_killed_while_training_loses_nothing(weft):
+    config = weft.write("run.json", tiny(**SAVED))
+    out = weft.expect(0, "train", config, "--run", "run", "--json")
+    wanted = json.loads(out.splitlines()[-1])["fingerprint"]
+    shutil.rmtree(weft.path("run"))
+    link = {"cluster__emulate": True,
+            "cluster__link": {"intra": {"alpha": "1ms", "bandwidth": "1GB/s"}}}
+    process, pids = long_run(weft, **SAVED, **link)
+    end = time.monotonic() + 20
+    while not os.path.isdir(weft.path("run/checkpoints/step-7")):
+        assert time.monotonic() < end, "nothing was saved"
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=30)
+    assert gone(pids), "a rank is left"
+    resume(weft, wanted)
 
 
 @case

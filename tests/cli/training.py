@@ -103,4 +103,58 @@ def a_share_is_held_out(weft):
     weft.expect(65, "train", config, "--run", "run", says="a file of their own or a share")
 
 
+def learn(weft, data, **changes):
+    config = weft.write("run.json", tiny(
+        train__data=weft.write("data", data), train__steps=120, train__micro_batch=8,
+        train__optimizer={"type": "adamw", "lr": 0.01}, train__checkpoint={"at_end": True},
+        **changes))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+
+
+@case
+def a_model_continues_what_it_has_learnt(weft):
+    """Forward by hand, window and all, against a text that has one continuation."""
+    learn(weft, b"the quick brown fox jumps " * 1000)
+    said = weft.expect(0, "generate", "run", "--prompt", "the quick", "--tokens", "70",
+                       "--temperature", "0")
+    assert said == "the quick brown fox jumps " + "the quick brown fox jumps " * 2 + "t\n", said
+    again = [weft.expect(0, "generate", "run/checkpoints/step-120", "--tokens", "50", "--json",
+                         "--temperature", "1.5", "--seed", seed) for seed in ("1", "1", "2")]
+    assert json.loads(again[0]) == {**json.loads(again[1])}, again
+    first, other = (json.loads(text)["tokens"] for text in again[1:])
+    assert len(first) == 50 and first != other
+    likeliest = weft.expect(0, "generate", "run", "--prompt", "fox", "--top-k", "1")
+    assert likeliest.startswith("fox jumps the quick brown fox jumps"), likeliest
+
+
+@case
+def a_model_of_tokens_says_tokens(weft):
+    learn(weft, token_file([300 + 7 * i % 50 for i in range(5000)]),
+          model__layers__0__vocab=400, model__layers__3__vocab=400)
+    said = weft.expect(0, "generate", "run", "--prompt", "300,307, 314", "--tokens", "20",
+                       "--temperature", "0")
+    assert said.split() == [str(300 + 7 * i % 50) for i in range(23)], said
+    weft.expect(64, "generate", "run", "--prompt", "hello", says="numbers of tokens")
+    weft.expect(65, "generate", "run", "--prompt", "400", says="outside the vocabulary")
+
+
+@case
+def generate_refuses_what_it_cannot(weft):
+    weft.expect(66, "generate", "nowhere", says="no checkpoint there")
+    for flag, value in (("--tokens", "0"), ("--tokens", "x"), ("--temperature", "-1"),
+                        ("--temperature", "nan"), ("--top-k", "-2")):
+        weft.expect(64, "generate", "run", flag, value, says=flag)
+    learn(weft, b"abcdefgh" * 500)
+    path = weft.path("run/checkpoints/step-120/model.safetensors")
+    with open(path, "r+b") as file:
+        file.seek(-5, 2)
+        file.write(b"x")
+    weft.expect(65, "generate", "run", says="model.safetensors")
+    classifier = tiny()
+    classifier["model"]["layers"][3] = {"name": "out", "type": "classifier", "hidden": 32,
+                                        "classes": 10}
+    weft.expect(65, "generate", "run", "--config", weft.write("other.json", classifier),
+                says="end with an lm_head")
+
+
 main(sys.argv[1])

@@ -1,0 +1,260 @@
+#include "runtime/train/generate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cli/command.h"
+#include "cli/run_directory.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/directory.h"
+#include "runtime/device/futex.h"
+#include "runtime/train/corpus.h"
+
+enum { MOST_TOKENS = 1 << 24, DEFAULT_TOKENS = 256, BYTE_VALUES = 256, NEWLINE = 10 };
+
+struct generation {
+    struct weft_config *config;
+    char *checkpoint; /* path */
+    bool text;        /* tokens are bytes */
+    struct weft_sampling sampling;
+    int64_t wanted;
+    int64_t n, n_prompt; /* tokens, and those of the prompt */
+    int32_t *tokens;
+    struct weft_generator *generator;
+};
+
+static enum weft_status read_count(const char *flag, const char *value, int64_t fallback,
+                                   int64_t least, int64_t most, int64_t *out,
+                                   struct weft_error *err)
+{
+    char *end = NULL;
+    *out = fallback;
+    if (value == NULL) return WEFT_OK;
+    long long n = strtoll(value, &end, 10);
+    if (*value == '\0' || *end != '\0' || n < least || n > most)
+        return weft_fail(err, WEFT_E_USAGE, "%s %s: a number from %lld to %lld", flag, value,
+                         (long long)least, (long long)most);
+    *out = n;
+    return WEFT_OK;
+}
+
+static enum weft_status read_flags(const struct weft_cli *cli, struct generation *g,
+                                   struct weft_error *err)
+{
+    char *end = NULL;
+    WEFT_TRY(read_count("--tokens", cli->tokens, DEFAULT_TOKENS, 1, MOST_TOKENS, &g->wanted, err));
+    WEFT_TRY(read_count("--top-k", cli->top_k, 0, 0, INT32_MAX, &g->sampling.top_k, err));
+    g->sampling.temperature = 1;
+    if (cli->temperature == NULL) return WEFT_OK;
+    double t = strtod(cli->temperature, &end);
+    if (*cli->temperature == '\0' || *end != '\0' || !(t >= 0 && t <= 100))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--temperature %s: a number from 0 (always the likeliest) to 100",
+                         cli->temperature);
+    g->sampling.temperature = t;
+    return WEFT_OK;
+}
+
+/* The operand is a run's directory, whose latest checkpoint is taken, or one of its checkpoints. */
+static enum weft_status find_run(const struct weft_cli *cli, struct generation *g,
+                                 char config[WEFT_RUN_PATH_BYTES + 32], struct weft_error *err)
+{
+    const char *operand = cli->operands[0];
+    int64_t step;
+    if (strlen(operand) >= WEFT_RUN_PATH_BYTES)
+        return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", operand);
+    bool is_checkpoint = weft_checkpoint_step_of(operand, &step);
+    snprintf(config, WEFT_RUN_PATH_BYTES + 32, "%s%s/config.json", operand,
+             is_checkpoint ? "/../.." : "");
+    if (cli->config != NULL) snprintf(config, WEFT_RUN_PATH_BYTES + 32, "%s", cli->config);
+    if (is_checkpoint) {
+        g->checkpoint = strdup(operand);
+        return g->checkpoint != NULL ? WEFT_OK : weft_fail_memory(err, "a path");
+    }
+    char directory[WEFT_RUN_PATH_BYTES + 32];
+    snprintf(directory, sizeof directory, "%s/checkpoints", operand);
+    WEFT_TRY(weft_checkpoint_latest(directory, &g->checkpoint, err));
+    if (g->checkpoint != NULL) return WEFT_OK;
+    return weft_fail(err, WEFT_E_NO_INPUT,
+                     "%s: no checkpoint there. Give the directory of a run that saved one, or a "
+                     "checkpoint (RUN/checkpoints/step-N)",
+                     directory);
+}
+
+/* A vocabulary of 256 is bytes, and so is any other that was trained on a text. */
+static bool is_text(const struct weft_config *config)
+{
+    struct weft_corpus corpus;
+    struct weft_error ignored = {0};
+    if (config->model->layers[0].vocab == BYTE_VALUES) return true;
+    if (config->train.data == NULL ||
+        weft_corpus_open(config->train.data, "train.data", INT32_MAX, &corpus, &ignored) != WEFT_OK)
+        return false;
+    weft_corpus_close(&corpus);
+    return corpus.text;
+}
+
+/* "15496,995" or "15496 995" */
+static enum weft_status read_tokens(const char *prompt, struct generation *g,
+                                    struct weft_error *err)
+{
+    for (const char *at = prompt; *at != '\0';) {
+        char *end;
+        long token = strtol(at, &end, 10);
+        if (end == at || token < 0 || token > INT32_MAX)
+            return weft_fail(
+                err, WEFT_E_USAGE,
+                "--prompt %s: this model was trained on a token file, so the prompt is "
+                "numbers of tokens, such as \"15496,995\"",
+                prompt);
+        g->tokens[g->n++] = (int32_t)token;
+        at = end + strspn(end, ", ");
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status begin(const struct weft_cli *cli, struct generation *g,
+                              struct weft_error *err)
+{
+    const char *prompt = cli->prompt != NULL ? cli->prompt : "";
+    size_t length = strlen(prompt);
+    g->tokens = calloc(length + 1 + (size_t)g->wanted, sizeof *g->tokens);
+    if (g->tokens == NULL) return weft_fail_memory(err, "tokens");
+    if (g->text) {
+        g->sampling.below = BYTE_VALUES;
+        for (size_t i = 0; i < length; i++)
+            g->tokens[g->n++] = (unsigned char)prompt[i];
+    } else {
+        WEFT_TRY(read_tokens(prompt, g, err));
+    }
+    g->n_prompt = g->n;
+    /* A model continues; without a prompt it continues a line's end. */
+    if (g->n == 0) g->tokens[g->n++] = g->text ? NEWLINE : 0;
+    return WEFT_OK;
+}
+
+static enum weft_status continue_tokens(struct generation *g, struct weft_error *err)
+{
+    for (int64_t i = 0; i < g->wanted; i++) {
+        WEFT_TRY(weft_generator_next(g->generator, g->tokens, g->n, &g->sampling, &g->tokens[g->n],
+                                     err));
+        g->n++;
+    }
+    return WEFT_OK;
+}
+
+/* What was generated, behind the prompt. */
+static void put_text(const struct generation *g, int64_t first, struct weft_text *out)
+{
+    for (int64_t i = first; i < g->n; i++) {
+        char byte = (char)g->tokens[i];
+        if (g->text) weft_text_append(out, &byte, 1);
+        if (!g->text) weft_text_addf(out, "%s%d", i > first ? " " : "", g->tokens[i]);
+    }
+}
+
+static bool is_utf8(const char *bytes, size_t length)
+{
+    for (size_t at = 0; at < length;) {
+        size_t taken = weft_utf8_sequence((const unsigned char *)bytes + at, length - at);
+        if (taken == 0 || bytes[at] == '\0') return false;
+        at += taken;
+    }
+    return true;
+}
+
+/* Tokens always; the text where JSON can hold it. */
+static void put_json(const struct generation *g, struct weft_text *out)
+{
+    int64_t first = g->n - g->wanted;
+    struct weft_json_writer writer;
+    struct weft_text text;
+    weft_text_init(&text);
+    put_text(g, first, &text);
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "checkpoint", g->checkpoint);
+    weft_json_put_integer(&writer, "step", weft_generator_step(g->generator));
+    weft_json_put_integer(&writer, "prompt_tokens", g->n_prompt);
+    if (g->text && is_utf8(weft_text_chars(&text), text.length))
+        weft_json_put_string(&writer, "text", weft_text_chars(&text));
+    weft_json_key(&writer, "tokens");
+    weft_json_begin_array(&writer);
+    weft_json_flat(&writer);
+    for (int64_t i = first; i < g->n; i++)
+        weft_json_add_integer(&writer, g->tokens[i]);
+    weft_json_end_array(&writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+    if (!weft_text_ok(&text)) out->failed = true;
+    weft_text_finish(&text);
+}
+
+static enum weft_status emit(const struct weft_cli *cli, const struct generation *g,
+                             struct weft_error *err)
+{
+    struct weft_text out;
+    weft_text_init(&out);
+    if (cli->json) {
+        put_json(g, &out);
+    } else {
+        put_text(g, g->n_prompt > 0 ? 0 : g->n - g->wanted, &out);
+        weft_text_add(&out, "\n");
+    }
+    enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_text_finish(&out);
+    return status;
+}
+
+static enum weft_status generate(const struct weft_cli *cli, struct generation *g,
+                                 struct weft_error *err)
+{
+    char config[WEFT_RUN_PATH_BYTES + 32];
+    WEFT_TRY(read_flags(cli, g, err));
+    WEFT_TRY(find_run(cli, g, config, err));
+    WEFT_TRY(weft_config_read(config, cli->overrides, cli->n_overrides, &g->config, err));
+    g->sampling.seed = (uint64_t)g->config->train.seed;
+    g->text = is_text(g->config);
+    WEFT_TRY(begin(cli, g, err));
+    int64_t threads = g->config->cluster.threads;
+    WEFT_TRY(weft_generator_create(g->config, g->checkpoint,
+                                   threads > 0 ? (int32_t)threads : weft_cores(), &g->generator,
+                                   err));
+    WEFT_TRY(continue_tokens(g, err));
+    return emit(cli, g, err);
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct generation g = {0};
+    enum weft_status status = generate(cli, &g, err);
+    weft_generator_destroy(g.generator);
+    weft_config_destroy(g.config);
+    free(g.checkpoint);
+    free(g.tokens);
+    return status;
+}
+
+const struct weft_command weft_command_generate = {
+    .name = "generate",
+    .usage = "RUN [--prompt TEXT] [--tokens N] [--temperature T] [--top-k K]",
+    .summary = "continues a text with a trained model",
+    .details =
+        "RUN is the directory of a run, whose latest checkpoint is taken, or "
+        "RUN/checkpoints/step-N.\n"
+        "Samples N tokens (256), each from the model's probabilities at temperature T (1; 0: "
+        "always\n"
+        "the likeliest) among the K likeliest (0: all). The same checkpoint, prompt, flags and "
+        "--seed\n"
+        "give the same tokens. A model that was trained on a text writes text; one that was "
+        "trained\n"
+        "on a token file takes and writes numbers of tokens. Another config: --config CONFIG.",
+    .flags = "--prompt --tokens --temperature --top-k --seed --config --set",
+    .least_operands = 1,
+    .most_operands = 1,
+    .run = run,
+};

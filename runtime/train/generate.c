@@ -1,0 +1,223 @@
+#include "runtime/train/generate.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "spec/layer_layout.h"
+
+struct weft_generator {
+    const struct weft_config *config;
+    const struct weft_model *model;
+    struct weft_pool pool;
+    int64_t step, window;
+    struct weft_device *device;
+    struct weft_stream *stream;
+    struct weft_nn *nn;
+    float **tensors; /* [n_tensors] */
+    void *saved;     /* of the layer that runs */
+    void *temporary;
+    float *flows[2];       /* [window, width]: between layers, by turns */
+    double *probabilities; /* [vocab] */
+    double loss;
+};
+
+static enum weft_status check_model(const struct weft_model *model, struct weft_error *err)
+{
+    const struct weft_layer *first = &model->layers[0], *last = &model->layers[model->n_layers - 1];
+    if (first->type == WEFT_LAYER_EMBEDDING && last->type == WEFT_LAYER_LM_HEAD) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "the model begins with %s (%s) and ends with %s (%s): to generate it must "
+                     "begin with an embedding and end with an lm_head",
+                     first->name, weft_layer_type_name(first->type), last->name,
+                     weft_layer_type_name(last->type));
+}
+
+static void *take(struct weft_generator *g, int64_t bytes)
+{
+    return weft_pool_array(&g->pool, bytes > 0 ? (size_t)bytes : 1, 1);
+}
+
+static struct weft_batch batch_of(int64_t seq_len)
+{
+    return (struct weft_batch){.samples = 1, .seq_len = seq_len, .compute = WEFT_F32};
+}
+
+/* Buffers for the largest layer of a whole window. */
+static enum weft_status make_buffers(struct weft_generator *g, struct weft_error *err)
+{
+    const struct weft_batch batch = batch_of(g->window);
+    int64_t saved = 0, temporary = 0, flow = 0;
+    for (int32_t l = 0; l < g->model->n_layers; l++) {
+        struct weft_layer_work work;
+        WEFT_TRY(weft_layer_work(&g->model->layers[l], &batch, &work, err));
+        if (work.saved_bytes > saved) saved = work.saved_bytes;
+        if (work.forward_temporary_bytes > temporary) temporary = work.forward_temporary_bytes;
+        if (work.output_bytes > flow) flow = work.output_bytes;
+    }
+    int64_t vocab = g->model->layers[g->model->n_layers - 1].vocab;
+    g->saved = take(g, saved);
+    g->temporary = take(g, temporary);
+    g->flows[0] = take(g, flow);
+    g->flows[1] = take(g, flow);
+    g->probabilities = take(g, vocab * (int64_t)sizeof *g->probabilities);
+    if (g->saved != NULL && g->temporary != NULL && g->flows[0] != NULL && g->flows[1] != NULL &&
+        g->probabilities != NULL)
+        return WEFT_OK;
+    return weft_fail_memory(err, "a sequence");
+}
+
+static enum weft_status read_tensors(struct weft_generator *g, const struct weft_layout *layout,
+                                     const struct weft_checkpoint *checkpoint,
+                                     struct weft_error *err)
+{
+    WEFT_TRY(weft_checkpoint_matches(checkpoint, layout, err));
+    WEFT_TRY(weft_checkpoint_verify(checkpoint, 0, 1, err));
+    g->tensors = weft_pool_array(&g->pool, (size_t)g->model->n_tensors, sizeof *g->tensors);
+    if (g->tensors == NULL) return weft_fail_memory(err, "the parameters");
+    for (int32_t t = 0; t < g->model->n_tensors; t++) {
+        int64_t elements = g->model->tensors[t].elements;
+        g->tensors[t] = take(g, elements * (int64_t)sizeof(float));
+        if (g->tensors[t] == NULL) return weft_fail_memory(err, "the parameters");
+        WEFT_TRY(weft_checkpoint_read(checkpoint, layout, t, WEFT_STATE_PARAMETER, 0, elements,
+                                      g->tensors[t], err));
+    }
+    return WEFT_OK;
+}
+
+/* The library of the checkpoint, so that the same file gives the same text; another one only where
+ * this build lacks it. */
+static enum weft_status open_kernels(struct weft_generator *g, const char *library, int32_t threads,
+                                     struct weft_error *err)
+{
+    struct weft_error other = {0};
+    struct weft_nn_options options = {.threads = threads, .gemm = library};
+    if (weft_nn_open("cpu", &options, &g->nn, &other) == WEFT_OK) return WEFT_OK;
+    options.gemm = "auto";
+    return weft_nn_open("cpu", &options, &g->nn, err);
+}
+
+static enum weft_status read_checkpoint(struct weft_generator *g, const char *path, int32_t threads,
+                                        struct weft_error *err)
+{
+    struct weft_checkpoint *checkpoint = NULL;
+    struct weft_layout *layout = NULL;
+    enum weft_status status = weft_checkpoint_open(path, &checkpoint, err);
+    if (status == WEFT_OK)
+        status = weft_layout_create(g->model, weft_config_moments(g->config), &layout, err);
+    if (status == WEFT_OK) status = read_tensors(g, layout, checkpoint, err);
+    if (status == WEFT_OK) {
+        g->step = checkpoint->manifest->progress.step;
+        status = open_kernels(g, checkpoint->manifest->kernels, threads, err);
+    }
+    weft_layout_destroy(layout);
+    weft_checkpoint_close(checkpoint);
+    return status;
+}
+
+static enum weft_status fill(struct weft_generator *g, const char *path, int32_t threads,
+                             struct weft_error *err)
+{
+    WEFT_TRY(check_model(g->model, err));
+    int64_t positions = g->model->layers[0].positions;
+    g->window = g->config->train.seq_len;
+    if (positions > 0 && positions < g->window) g->window = positions;
+    WEFT_TRY(read_checkpoint(g, path, threads, err));
+    WEFT_TRY(make_buffers(g, err));
+    WEFT_TRY(weft_device_open("cpu", WEFT_CLOCK_WALL, &g->device, err));
+    return weft_stream_create(g->device, "generate", 0, &g->stream, err);
+}
+
+enum weft_status weft_generator_create(const struct weft_config *config, const char *path,
+                                       int32_t threads, struct weft_generator **out,
+                                       struct weft_error *err)
+{
+    struct weft_generator *g = calloc(1, sizeof *g);
+    if (g == NULL) return weft_fail_memory(err, "a generator");
+    g->config = config;
+    g->model = config->model;
+    enum weft_status status = fill(g, path, threads, err);
+    if (status != WEFT_OK) {
+        weft_generator_destroy(g);
+        return status;
+    }
+    *out = g;
+    return WEFT_OK;
+}
+
+void weft_generator_destroy(struct weft_generator *g)
+{
+    if (g == NULL) return;
+    weft_stream_destroy(g->stream);
+    weft_nn_close(g->nn);
+    weft_device_close(g->device);
+    weft_pool_finish(&g->pool);
+    free(g);
+}
+
+int64_t weft_generator_step(const struct weft_generator *g)
+{
+    return g->step;
+}
+
+int64_t weft_generator_window(const struct weft_generator *g)
+{
+    return g->window;
+}
+
+/* The head is given the last row alone: what it makes of it are probabilities, less 1 at the
+ * target, which is token 0. */
+static enum weft_status run_layers(struct weft_generator *g, const int32_t *tokens, int64_t n,
+                                   struct weft_error *err)
+{
+    static const int32_t target = 0;
+    const void *input = tokens;
+    for (int32_t l = 0; l < g->model->n_layers; l++) {
+        const struct weft_layer *layer = &g->model->layers[l];
+        bool head = l == g->model->n_layers - 1;
+        struct weft_nn_call call = {
+            .layer = layer,
+            .batch = batch_of(head ? 1 : n),
+            .input = head ? (const float *)input + (n - 1) * layer->hidden : input,
+            .targets = &target,
+            .output = g->flows[l % 2],
+            .saved = g->saved,
+            .temporary = g->temporary,
+            .loss_scale = 1,
+            .loss = &g->loss,
+        };
+        for (int32_t t = 0; t < layer->n_tensors; t++)
+            call.tensors[t] = g->tensors[layer->tensors[t]];
+        weft_nn_forward(g->nn, g->stream, &call);
+        input = call.output;
+    }
+    return weft_stream_synchronise(g->stream, err);
+}
+
+enum weft_status weft_generator_next(struct weft_generator *g, const int32_t *tokens, int64_t n,
+                                     const struct weft_sampling *sampling, int32_t *next,
+                                     struct weft_error *err)
+{
+    const struct weft_layer *head = &g->model->layers[g->model->n_layers - 1];
+    const struct weft_batch batch = batch_of(1);
+    int64_t seen = n < g->window ? n : g->window;
+    WEFT_TRY(run_layers(g, tokens + (n - seen), seen, err));
+    const struct weft_lm_head_layout layout = weft_layout_lm_head(head, &batch);
+    const float *d_logits = (const float *)(const void *)((char *)g->saved + layout.saved.d_logits);
+    for (int64_t i = 0; i < head->vocab; i++) {
+        double p = (double)d_logits[i] + (i == 0);
+        if (!isfinite(p)) {
+            return weft_fail(err, WEFT_E_NUMERIC,
+                             "token %" PRId64 " behind %" PRId64 " others has a probability that "
+                             "is no number: the checkpoint of step %" PRId64 " has diverged. "
+                             "Generate from an earlier one",
+                             i, n, g->step);
+        }
+        g->probabilities[i] = p > 0 ? p : 0;
+    }
+    *next = weft_sample(sampling, g->probabilities, head->vocab, (uint64_t)n);
+    return WEFT_OK;
+}

@@ -20,11 +20,6 @@ struct job {
     bool adds;
 };
 
-static int64_t add_saturated(int64_t a, int64_t b)
-{
-    return a > INT64_MAX - b ? INT64_MAX : a + b;
-}
-
 /* Ends a collective that began when the last rank arrived, on the clock of the channel. `passes`:
  * how often every byte crosses the link. */
 static void end_call(const struct job *job, struct weft_stream *channel, int64_t latest_ns,
@@ -33,8 +28,8 @@ static void end_call(const struct job *job, struct weft_stream *channel, int64_t
     struct weft_local_comm *c = job->c;
     int64_t start_ns = latest_ns > c->link_free_ns ? latest_ns : c->link_free_ns;
     if (weft_stream_clock(channel) == WEFT_CLOCK_VIRTUAL) {
-        c->link_free_ns = add_saturated(start_ns, job->ns);
-        weft_stream_set_now(channel, c->link_free_ns);
+        weft_stream_run(channel, start_ns, job->ns);
+        c->link_free_ns = weft_stream_now(channel);
         return;
     }
     if (!c->emulate || c->comm.ranks == 1) return;

@@ -5,6 +5,7 @@
 #define WEFT_RUNTIME_DEVICE_BACKEND_H
 
 #include "runtime/device/device.h"
+#include "runtime/device/timeline.h"
 
 struct weft_device_ops {
     const char *name;
@@ -26,14 +27,18 @@ struct weft_device_ops {
     void (*wait)(struct weft_stream *stream, struct weft_event *event);
     void (*stamp)(struct weft_stream *stream, int64_t *ns);
     void (*advance)(struct weft_stream *stream, int64_t ns);
+    enum weft_status (*contend)(struct weft_stream *stream, int lane, struct weft_rates rates,
+                                struct weft_error *err);
     enum weft_status (*synchronise)(struct weft_stream *stream, struct weft_error *err);
     int64_t (*now)(const struct weft_stream *stream);
     void (*set_now)(struct weft_stream *stream, int64_t ns);
+    void (*run)(struct weft_stream *stream, int64_t start_ns, int64_t ns);
 };
 
 struct weft_device {
     const struct weft_device_ops *ops;
     enum weft_clock clock;
+    struct weft_timeline *timeline; /* virtual clock with contention; else NULL */
 };
 
 struct weft_stream {

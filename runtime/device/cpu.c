@@ -59,6 +59,8 @@ struct cpu_stream {
     char name[NAME_BYTES];
     pthread_t worker;
     int64_t spin_ns;
+    _Atomic bool contends; /* it is a lane of the device's timeline */
+    int lane;
     weft_failure_fn *on_failure; /* or NULL */
     void *on_failure_context;
     atomic_bool stopped;
@@ -129,18 +131,42 @@ static void mark_reach(struct mark *mark, int64_t ns)
     mark_leave(mark);
 }
 
-/* Returns the time at which it was reached. */
-static int64_t mark_wait(struct mark *mark, int64_t spin_ns)
+static void mark_await(struct mark *mark, int64_t spin_ns)
 {
-    if (spin_while(&mark->reached, 0, spin_ns) == 0) {
-        atomic_fetch_add(&mark->sleepers, 1);
-        while (atomic_load(&mark->reached) == 0)
-            weft_futex_wait(&mark->reached, 0, -1, false);
-        atomic_fetch_sub(&mark->sleepers, 1);
-    }
+    if (spin_while(&mark->reached, 0, spin_ns) != 0) return;
+    atomic_fetch_add(&mark->sleepers, 1);
+    while (atomic_load(&mark->reached) == 0)
+        weft_futex_wait(&mark->reached, 0, -1, false);
+    atomic_fetch_sub(&mark->sleepers, 1);
+}
+
+/* The stream's timeline, or NULL. */
+static struct weft_timeline *timeline_of(const struct cpu_stream *s)
+{
+    return atomic_load(&s->contends) ? s->stream.device->timeline : NULL;
+}
+
+/* Returns the time at which it was reached. */
+static int64_t mark_wait(const struct cpu_stream *s, struct mark *mark)
+{
+    struct weft_timeline *timeline = timeline_of(s);
+    if (timeline != NULL) weft_timeline_block(timeline, s->lane, &mark->reached);
+    mark_await(mark, s->spin_ns);
+    if (timeline != NULL) weft_timeline_go(timeline, s->lane);
     int64_t ns = mark->ns;
     mark_leave(mark);
     return ns;
+}
+
+/* Under the virtual clock. */
+static void work_for(struct cpu_stream *s, int64_t start_ns, int64_t ns)
+{
+    struct weft_timeline *timeline = timeline_of(s);
+    if (timeline != NULL && ns > 0) {
+        s->now = weft_timeline_run(timeline, s->lane, start_ns, ns);
+    } else {
+        s->now = start_ns > INT64_MAX - ns ? INT64_MAX : start_ns + ns;
+    }
 }
 
 static void run_task(struct cpu_stream *s, const struct item *item)
@@ -163,7 +189,7 @@ static void run_item(struct cpu_stream *s, const struct item *item)
         mark_reach(item->u.mark, s->now);
         break;
     case ITEM_WAIT: {
-        int64_t ns = mark_wait(item->u.mark, s->spin_ns);
+        int64_t ns = mark_wait(s, item->u.mark);
         if (ns > s->now) s->now = ns;
         break;
     }
@@ -171,7 +197,7 @@ static void run_item(struct cpu_stream *s, const struct item *item)
         *item->u.stamp = weft_stream_now(&s->stream);
         break;
     case ITEM_ADVANCE:
-        s->now += item->u.ns;
+        work_for(s, s->now, item->u.ns);
         break;
     case ITEM_EXIT:
         break;
@@ -182,11 +208,15 @@ static void run_item(struct cpu_stream *s, const struct item *item)
 static uint32_t wait_for_item(struct cpu_stream *s, uint32_t done)
 {
     uint32_t pushed = spin_while(&s->pushed, done, s->spin_ns);
+    struct weft_timeline *timeline = timeline_of(s);
     if (pushed != done) return pushed;
+    if (timeline != NULL) weft_timeline_idle(timeline, s->lane);
     atomic_store(&s->worker_sleeps, 1);
     while ((pushed = atomic_load(&s->pushed)) == done)
         weft_futex_wait(&s->pushed, done, -1, false);
     atomic_store_explicit(&s->worker_sleeps, 0, memory_order_relaxed);
+    timeline = timeline_of(s);
+    if (timeline != NULL) weft_timeline_go(timeline, s->lane);
     return pushed;
 }
 
@@ -217,12 +247,15 @@ static void *work(void *argument)
 static void wait_until_done(struct cpu_stream *s, uint32_t count)
 {
     uint32_t done = atomic_load_explicit(&s->done, memory_order_acquire);
+    struct weft_timeline *timeline = timeline_of(s);
     if (has_come_to(done, count)) return;
+    if (timeline != NULL) weft_timeline_issuer_waits(timeline, true);
     atomic_store_explicit(&s->wanted, count, memory_order_relaxed);
     atomic_store(&s->issuer_sleeps, 1);
     while (!has_come_to(done = atomic_load(&s->done), count))
         weft_futex_wait(&s->done, done, -1, false);
     atomic_store_explicit(&s->issuer_sleeps, 0, memory_order_relaxed);
+    if (timeline != NULL) weft_timeline_issuer_waits(timeline, false);
 }
 
 /* Blocks until no queued item refers to the mark. All of them were pushed before, so they end. */
@@ -338,6 +371,24 @@ static void cpu_set_now(struct weft_stream *stream, int64_t ns)
     if (is_virtual(s)) s->now = ns;
 }
 
+static void cpu_run(struct weft_stream *stream, int64_t start_ns, int64_t ns)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    if (is_virtual(s)) work_for(s, start_ns, ns);
+}
+
+static enum weft_status cpu_contend(struct weft_stream *stream, int lane, struct weft_rates rates,
+                                    struct weft_error *err)
+{
+    struct cpu_stream *s = cpu_stream_of(stream);
+    struct weft_device *device = stream->device;
+    if (device->timeline == NULL) WEFT_TRY(weft_timeline_create(rates, &device->timeline, err));
+    s->lane = lane;
+    weft_timeline_attach(device->timeline, lane, &s->pushed, &s->done);
+    atomic_store(&s->contends, true);
+    return WEFT_OK;
+}
+
 /* Life and death */
 
 static enum weft_status cpu_open(enum weft_clock clock, struct weft_device **out,
@@ -353,6 +404,7 @@ static enum weft_status cpu_open(enum weft_clock clock, struct weft_device **out
 
 static void cpu_close(struct weft_device *device)
 {
+    weft_timeline_destroy(device->timeline);
     free(device);
 }
 
@@ -452,4 +504,6 @@ const struct weft_device_ops weft_device_cpu = {
     .synchronise = cpu_synchronise,
     .now = cpu_now,
     .set_now = cpu_set_now,
+    .run = cpu_run,
+    .contend = cpu_contend,
 };

@@ -121,6 +121,19 @@ void weft_stream_advance(struct weft_stream *stream, int64_t ns)
     stream->device->ops->advance(stream, ns);
 }
 
+enum weft_status weft_stream_contend(struct weft_stream *stream, int lane, struct weft_rates rates,
+                                     struct weft_error *err)
+{
+    bool slow = rates.compute < WEFT_RATE_ONE || rates.channel < WEFT_RATE_ONE;
+    if (stream->device->clock != WEFT_CLOCK_VIRTUAL || !slow) return WEFT_OK;
+    return stream->device->ops->contend(stream, lane, rates, err);
+}
+
+void weft_stream_run(struct weft_stream *stream, int64_t start_ns, int64_t ns)
+{
+    stream->device->ops->run(stream, start_ns, ns);
+}
+
 enum weft_status weft_stream_synchronise(struct weft_stream *stream, struct weft_error *err)
 {
     return stream->device->ops->synchronise(stream, err);

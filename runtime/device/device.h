@@ -4,13 +4,15 @@
  *
  * Under the virtual clock work is really done, but time is what the program predicts: a stream's
  * clock advances by the declared nanoseconds, events carry the time at which they were recorded,
- * and a wait takes the later of the two. A trace is then exact on any machine. */
+ * and a wait takes the later of the two. Streams that contend slow one another as base/lanes.h
+ * says. A trace is then exact on any machine. */
 #ifndef WEFT_RUNTIME_DEVICE_DEVICE_H
 #define WEFT_RUNTIME_DEVICE_DEVICE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/lanes.h"
 #include "base/status.h"
 
 enum weft_clock { WEFT_CLOCK_WALL, WEFT_CLOCK_VIRTUAL, WEFT_CLOCK_COUNT };
@@ -67,13 +69,21 @@ void weft_stream_stamp(struct weft_stream *stream, int64_t *ns);
 /* Virtual clock: adds ns, in order. Nothing under the wall clock. */
 void weft_stream_advance(struct weft_stream *stream, int64_t ns);
 
+/* Virtual clock: the stream is one of the device's lanes, which slow one another by these rates
+ * (the same for all of a device). Before anything is pushed on it. Then all that one step does must
+ * be pushed before any of it is synchronised. Nothing under the wall clock, or at full rates.
+ * WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_stream_contend(struct weft_stream *stream, int lane,
+                                                   struct weft_rates rates, struct weft_error *err);
+
 /* Blocks until all work pushed so far is done; the first error of any of its tasks, if any. */
 WEFT_MUST_USE enum weft_status weft_stream_synchronise(struct weft_stream *stream,
                                                        struct weft_error *err);
 
-/* For tasks, inside their stream: the stream's time; setting it (virtual clock; a collective that
- * ends when the last rank arrives). */
+/* For tasks, inside their stream: the stream's time; setting it (virtual clock); work of ns from
+ * start_ns on (virtual clock; a collective that begins when the last rank arrives). */
 int64_t weft_stream_now(const struct weft_stream *stream);
 void weft_stream_set_now(struct weft_stream *stream, int64_t ns);
+void weft_stream_run(struct weft_stream *stream, int64_t start_ns, int64_t ns);
 
 #endif

@@ -37,6 +37,7 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
         if (queue > WEFT_STREAM_MOST_QUEUE) queue = WEFT_STREAM_MOST_QUEUE;
         WEFT_TRY(weft_stream_create(exec->options.device, names[s], (int32_t)queue,
                                     &exec->streams[s], err));
+        WEFT_TRY(weft_stream_contend(exec->streams[s], WEFT_LANE_COMPUTE + s, program->rates, err));
     }
     return WEFT_OK;
 }

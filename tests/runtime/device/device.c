@@ -235,6 +235,47 @@ Test(device, an_event_may_be_recorded_far_ahead_of_its_stream)
     weft_device_close(device);
 }
 
+/* As tests/base/lanes.c has it by hand, through two streams: b's 100 ns take 200 beside a's 200, of
+ * which 150 are done by then; what b does next, once a is over, is at full speed. A task that
+ * sleeps does not move virtual time. */
+Test(device, streams_that_contend_slow_each_other)
+{
+    const struct weft_rates rates = {768, 512};
+    struct weft_device *device = open_device(WEFT_CLOCK_VIRTUAL);
+    struct weft_stream *a = open_stream(device, "a"), *b = open_stream(device, "b");
+    struct weft_event *event = open_event(device);
+    struct log log = {0};
+    cr_assert_eq(weft_stream_contend(a, WEFT_LANE_COMPUTE, rates, &error), WEFT_OK);
+    cr_assert_eq(weft_stream_contend(b, WEFT_LANE_CHANNEL, rates, &error), WEFT_OK);
+    for (int64_t step = 0; step < 3; step++) {
+        int64_t start, first, over, second;
+        weft_stream_stamp(a, &start);
+        weft_stream_record(a, event);
+        weft_stream_wait(b, event);
+        weft_stream_advance(a, 200);
+        push(b, (struct append){.log = &log, .value = 1, .sleep_ns = 2000000});
+        weft_stream_advance(b, 100);
+        weft_stream_stamp(b, &first);
+        weft_stream_stamp(a, &over);
+        weft_stream_record(a, event);
+        weft_stream_wait(b, event);
+        weft_stream_advance(b, 30);
+        weft_stream_stamp(b, &second);
+        weft_stream_record(b, event);
+        weft_stream_wait(a, event);
+        synchronise(b);
+        synchronise(a);
+        cr_assert_eq(start, 280 * step);
+        cr_assert_eq(first - start, 200, "%lld", (long long)(first - start));
+        cr_assert_eq(over - start, 250);
+        cr_assert_eq(second - start, 280);
+    }
+    weft_event_destroy(event);
+    weft_stream_destroy(a);
+    weft_stream_destroy(b);
+    weft_device_close(device);
+}
+
 Test(device, a_failed_task_drops_later_ones_but_not_events)
 {
     struct weft_device *device = open_device(WEFT_CLOCK_WALL);

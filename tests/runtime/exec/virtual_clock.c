@@ -60,13 +60,19 @@ static int execute(int32_t rank, const struct ranks *ranks, void *argument)
 
 static void check_config(const char *path, int32_t *checked)
 {
-    /* As shipped, where small layers share units, and with every layer a unit of three blocks. */
+    /* As shipped, where small layers share units, and with every layer a unit of three blocks;
+     * without contention and with. */
     for (int32_t variant = 0; variant < 6; variant++) {
         int32_t ranks = 1 + variant / 2;
         char set_ranks[64];
         snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
-        const char *overrides[] = {set_ranks, "cluster.emulate=false",
-                                   variant % 2 == 0 ? NULL : "plan.blocks=3", NULL};
+        const char *overrides[] = {
+            set_ranks,
+            "cluster.emulate=false",
+            variant % 3 == 0 ? "cluster.contention.compute=0" : "cluster.contention.compute=0.23",
+            variant % 3 == 1 ? "cluster.contention.channel=0.4" : "cluster.contention.channel=0",
+            variant % 2 == 0 ? NULL : "plan.blocks=3",
+            NULL};
         struct job job;
         job_open(&job, path, overrides);
         for (const struct weft_planner *p = weft_planners(); p->name != NULL; p++) {

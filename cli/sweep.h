@@ -11,7 +11,7 @@ enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000 };
 
 /* Fills `n` limits, increasing: from the least at which the greedy planner finds a plan with a
  * layout, to a little more than the least at which it finds one no slower than without a limit. The
- * session is staged; its problem's limit is changed on the way. */
+ * session is staged; its config's and its problem's limit are changed on the way. */
 WEFT_MUST_USE enum weft_status weft_sweep_choose_limits(struct weft_session *session, int32_t n,
                                                         int64_t *limits, struct weft_error *err);
 
@@ -20,11 +20,10 @@ WEFT_MUST_USE enum weft_status weft_sweep_choose_limits(struct weft_session *ses
 WEFT_MUST_USE enum weft_status weft_sweep_read_limits(const char *list, int64_t *limits, int32_t *n,
                                                       struct weft_error *err);
 
-/* Plans every point of the sweep, `jobs` at a time, the first curve's points each started from the
- * plan for the next smaller limit. `profile` is the path of the profile that all plans are made
- * with, or NULL for the config's. With `plans`, plans[curve][point] gets each plan's document,
- * empty where none fits; the caller inits and finishes the texts. WEFT_E_STOPPED after a signal; no
- * process is left either way. */
+/* Plans every point of the sweep, `jobs` at a time. `profile` is the path of the profile that all
+ * plans are made with, or NULL for the config's. With `plans`, plans[curve][point] gets each plan's
+ * document, empty where none fits; the caller inits and finishes the texts. WEFT_E_STOPPED after a
+ * signal; no process is left either way. */
 WEFT_MUST_USE enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile,
                                                int32_t jobs, struct weft_sweep *sweep,
                                                struct weft_text **plans, struct weft_error *err);

@@ -37,6 +37,7 @@ static enum weft_status find_low(struct weft_session *session, int64_t *out, str
     for (size_t i = 0; i < N_MORE; i++) {
         struct weft_error refusal = {0};
         *out = least_bytes + least_bytes / PARTS * more[i];
+        session->config->cluster.memory_limit_bytes = *out;
         session->stages.problem->memory_limit_bytes = *out;
         enum weft_status status = weft_session_plan(session, "greedy", &refusal);
         if (status == WEFT_OK) return WEFT_OK;

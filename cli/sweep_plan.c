@@ -87,7 +87,9 @@ static enum weft_status read_plan(struct run *run, struct task *task, struct wef
     point->compute_ns = plan->prediction.compute_ns;
     point->channel_ns = plan->prediction.channel_ns;
     point->total_bytes = plan->prediction.total_bytes;
-    point->bound_ns = plan->bound_ns;
+    /* Where the config leaves its period open, other periods may be faster than this one's bound.
+     */
+    point->bound_ns = plan->n_variants > 1 ? plan->variants_bound_ns : plan->bound_ns;
     weft_plan_destroy(plan);
     if (run->plans) {
         run->plans[task->curve][task->point] = child->said;

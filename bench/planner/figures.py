@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Re-creates the planner's figures: bench/planner/figures.py --build BUILD [gap] [rivals] [deepcompile]
+
+    gap          proven gap and time of ilp: models x ratio x ranks x limits, and with blocks halved
+    rivals       every published rule at the same limit and its own best setting against ilp
+    deepcompile  Llama-3-70B and Mixtral on 32 ranks, 1 to 16 micro-steps: gain over `deepspeed`
+
+All three when none is named. Two processes at a time (--jobs). Every instance is a file in --out, and
+one that is there is not planned again, so that a run can be stopped and goes on. --quick is a small
+part of each, a minute in all. Plans are judged by the simulator, without layouts; the ratio is channel
+time over compute time of a step in which every unit is fsdp. Times are those of this machine: nothing
+else should run on it. Markdown on stdout.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LARGE = ["gpt2", "gpt2-xl", "llama-3-8b", "gpt3-175b", "llama-3.1-405b"]
+UNEVEN = ["resnet-50", "vgg-19", "uneven-64", "mixtral-8x7b"]
+MIDDLE = ["gpt2", "gpt2-xl", "llama-3-8b", "gpt3-13b", "bert-large", "resnet-50", "vgg-19",
+          "uneven-64", "mixtral-8x7b"]
+# On a network of small messages the uneven models keep many units; large ones are for fast nodes.
+CLUSTERS = {"resnet-50": "t4-16-25gbe", "vgg-19": "t4-16-25gbe", "uneven-64": "t4-16-25gbe",
+            "bert-large": "t4-16-25gbe", "gpt2": "t4-16-25gbe"}
+RATIOS = [0.5, 1, 2]
+PUBLISHED = {"deepcompile-llama-3-70b": "1.18 to 1.28", "deepcompile-mixtral-8x7b": "1.30 to 1.54"}
+OWN = {"ilp", "greedy", "random", "all-fsdp", "all-sdp", "all-zero1", "all-dp"}
+TIE = 1e-6
+
+
+def read(path):
+    return json.loads((ROOT / "configs" / path).read_text())
+
+
+def config_of(model, ranks, accumulation):
+    """The model's own run on `ranks` ranks of its cluster's devices, eight to a node."""
+    run = read(f"runs/{model}.json")
+    cluster = read(f"clusters/{CLUSTERS.get(model, 'h100-64')}.json")
+    cluster.pop("$comment", None)
+    cluster["ranks"] = ranks
+    if cluster.get("ranks_per_node", ranks) > 1:
+        cluster["ranks_per_node"] = min(ranks, 8)
+    cluster["memory_limit"] = "1PB"
+    run["model"] = str(ROOT / "configs" / "models" / f"{model}.json")
+    run["cluster"] = cluster
+    run["train"]["precision"]["compute"] = next(iter(cluster["device"]["flops"]))
+    run["train"]["grad_accum"] = accumulation
+    return run
+
+
+class Instance:
+    """One run of the program `planners`: a config, its arguments, and the lines that it gave."""
+
+    def __init__(self, name, config, arguments):
+        self.name, self.config, self.arguments = name, config, arguments
+        self.rows, self.error = [], None
+
+    def plan(self, options):
+        done = options.out / f"{self.name}.json"
+        if not done.exists():
+            source = options.out / f"{self.name}.config"
+            source.write_text(json.dumps(self.config))
+            program = options.build / "bench" / "planner" / "planners"
+            environment = {"WEFT_SOLVE": str(options.build / "scheduler" / "weft-solve")}
+            answer = subprocess.run([str(program), str(source), *self.arguments],
+                                    capture_output=True, text=True, check=False,
+                                    env={**environment, **dict(os.environ)})
+            rows = [json.loads(line) for line in answer.stdout.splitlines()]
+            error = None if answer.returncode == 0 else answer.stderr.strip()[-300:]
+            if error:
+                self.error = error  # not kept: the next run tries again
+                return
+            half = done.with_suffix(".half")
+            half.write_text(json.dumps(rows))
+            half.rename(done)
+        self.rows = json.loads(done.read_text())
+
+
+def plan_all(instances, options):
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        futures = [pool.submit(instance.plan, options) for instance in instances]
+        for number, future in enumerate(concurrent.futures.as_completed(futures), 1):
+            future.result()
+            print(f"{number} of {len(instances)} instances", file=sys.stderr)
+    for instance in instances:
+        if instance.error:
+            print(f"- {instance.name}: refused: {instance.error}")
+
+
+def gap_of(row):
+    return 100 * (row["step_ns"] - row["bound_ns"]) / row["bound_ns"] if row["bound_ns"] else 100.0
+
+
+def percent(values, share):
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def gap(options):
+    models = ["gpt2", "uneven-64"] if options.quick else LARGE + UNEVEN
+    ratios = [1] if options.quick else RATIOS
+    ranks = [8] if options.quick else [8, 1024]
+    limits = "3" if options.quick else "5"
+    instances = [Instance(f"gap-{model}-{ratio}-{n}-{limits}-{efficiency}", config_of(model, n, 1),
+                          ["--planners", "ilp,greedy", "--ratio", str(ratio), "--limits", limits,
+                           "--set", "plan.time_limit=10s", "--set", "plan.gap=0.0002",
+                           "--set", f"plan.block_efficiency={efficiency}"])
+                 for model in models for ratio in ratios for n in ranks
+                 for efficiency in (0.9, 0.8182)]
+    print("\n## Proven gap and time of ilp\n")
+    plan_all(instances, options)
+    print("| model | plans | gap median | worst | worst, blocks of half the size | time median | "
+          "worst | greedy's plan after |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for model in models + ["all"]:
+        rows = {efficiency: [row for instance in instances for row in instance.rows
+                             if instance.name.endswith(efficiency)
+                             and (model == "all" or instance.name.startswith(f"gap-{model}-"))]
+                for efficiency in ("-0.9", "-0.8182")}
+        plans = [row for row in rows["-0.9"] if row["planner"] == "ilp" and row["fits"]]
+        halves = [row for row in rows["-0.8182"] if row["planner"] == "ilp" and row["fits"]]
+        first = [row for row in rows["-0.9"] if row["planner"] == "greedy" and row["fits"]]
+        if not plans or not halves or not first:
+            continue
+        gaps, times = [gap_of(row) for row in plans], [row["took_ns"] / 1e9 for row in plans]
+        print(f"| {model} | {len(plans)} | {statistics.median(gaps):.4f} % | {max(gaps):.4f} % | "
+              f"{max(gap_of(row) for row in halves):.4f} % | {statistics.median(times):.2f} s | "
+              f"{max(times):.2f} s | {max(row['took_ns'] for row in first) / 1e9:.2f} s |")
+
+
+def compare(instances):
+    """By rival: [(gain of ilp over it, instance, limit, is the rival's plan proven the best)]."""
+    rivals, nothing, best = {}, [], []
+    for instance in instances:
+        for limit in sorted({row["limit"] for row in instance.rows}):
+            rows = {row["planner"]: row for row in instance.rows if row["limit"] == limit}
+            ilp = rows.pop("ilp", None)
+            if not ilp:
+                continue
+            fitting = {name: row for name, row in rows.items() if row["fits"]}
+            for name, row in rows.items():
+                rivals.setdefault(name, {"gains": [], "misfits": 0, "names": []})
+                if not row["fits"]:
+                    rivals[name]["misfits"] += 1
+                    continue
+                if not ilp["fits"]:
+                    rivals[name]["gains"].append(-1.0)
+                else:
+                    rivals[name]["gains"].append(row["step_ns"] / ilp["step_ns"] - 1)
+                rivals[name]["names"].append(f"{instance.name}, limit {limit}")
+            published = [row["step_ns"] for name, row in fitting.items() if name not in OWN]
+            if published and ilp["fits"]:
+                least = min(published)
+                best.append(least / ilp["step_ns"] - 1)
+                if least <= ilp["step_ns"] * (1 + TIE):
+                    nothing.append(gap_of(ilp) <= 100 * TIE)
+    return rivals, best, nothing
+
+
+def show_rivals(instances):
+    rivals, best, nothing = compare(instances)
+    print("| rule | it fits | strict wins of ilp | ties | losses | median gain | best gain |\n"
+          "| --- | --- | --- | --- | --- | --- | --- |")
+    losses = []
+    for name, found in sorted(rivals.items(), key=lambda rival: rival[0] in OWN):
+        gains = found["gains"]
+        if not gains:
+            print(f"| {name} | 0 of {found['misfits']} | | | | | |")
+            continue
+        wins = sum(gain > TIE for gain in gains)
+        lost = [(gain, where) for gain, where in zip(gains, found["names"]) if gain < -TIE]
+        losses += [(gain, name, where) for gain, where in lost]
+        print(f"| {name} | {len(gains)} of {len(gains) + found['misfits']} | {wins} | "
+              f"{len(gains) - wins - len(lost)} | {len(lost)} | "
+              f"{100 * statistics.median(gains):.2f} % | {100 * max(gains):.1f} % |")
+    if best:
+        print(f"\n{len(best)} points at which some published rule has a plan: over the best of them ilp gains "
+              f"{100 * statistics.median(best):.2f} % at the median, {100 * max(best):.1f} % at most. "
+              f"At {len(nothing)} there is nothing gained; at {sum(nothing)} of these because the "
+              f"step equals the proven bound.")
+    for gain, name, where in sorted(losses)[:20]:
+        print(f"- slower than {name} by {-100 * gain:.3f} %: {where}")
+
+
+def rivals(options):
+    models = ["gpt2", "resnet-50"] if options.quick else MIDDLE
+    ratios = [1] if options.quick else RATIOS
+    ranks = [8] if options.quick else [8, 64, 512]
+    accumulations = [1] if options.quick else [1, 4]
+    limits = "3" if options.quick else "5"
+    instances = [Instance(f"rivals-{model}-{ratio}-{n}-{m}-{limits}", config_of(model, n, m),
+                          ["--planners", "all", "--settings", "--ratio", str(ratio), "--needs",
+                           limits, "--set", "plan.time_limit=10s", "--set", "plan.gap=0.0001"])
+                 for model in models for ratio in ratios for n in ranks for m in accumulations]
+    print("\n## Every rule at the same limit and its own best setting\n")
+    plan_all(instances, options)
+    show_rivals(instances)
+
+
+def deepcompile(options):
+    """32 H100 on 4 nodes, the device's 80 GB whole, sequences of 1024, one sample a micro-step, no
+    recomputation, every rule as published."""
+    accumulations = [1] if options.quick else [1, 2, 4, 8, 16]
+    instances = []
+    for name in PUBLISHED:
+        for m in accumulations:
+            run = read(f"runs/{name}.json")
+            run["model"] = str(ROOT / "configs" / "runs" / run["model"])
+            run["cluster"] = str(ROOT / "configs" / "runs" / run["cluster"])
+            run["train"]["grad_accum"] = m
+            planners = "ilp,greedy,deepspeed,deepcompile,fsdp2"
+            instances.append(Instance(f"{name}-{m}", run, ["--planners", planners, "--at",
+                                                           "80000000000"]))
+    print("\n## DeepCompile's setting\n\nAssumed: " + " ".join(deepcompile.__doc__.split()) + "\n")
+    plan_all(instances, options)
+    print("| setting | micro-steps | ilp | deepspeed | gain over it | deepcompile's rule over it | "
+          "published |\n| --- | --- | --- | --- | --- | --- | --- |")
+    for instance in instances:
+        rows = {row["planner"]: row for row in instance.rows if row["fits"]}
+        name, m = instance.name.rsplit("-", 1)
+        if "ilp" not in rows:
+            continue
+        cells = [name, m, f"{rows['ilp']['step_ns'] / 1e9:.3f} s"]
+        if "deepspeed" in rows:
+            base = rows["deepspeed"]["step_ns"]
+            cells += [f"{base / 1e9:.3f} s", f"{base / rows['ilp']['step_ns']:.2f} x"]
+            cells.append(f"{base / rows['deepcompile']['step_ns']:.2f} x" if "deepcompile" in rows
+                         else "no plan")
+        else:
+            cells += ["no plan", "", ""]
+        print("| " + " | ".join(cells + [PUBLISHED[name] + " x"]) + " |")
+
+
+FIGURES = {"gap": gap, "rivals": rivals, "deepcompile": deepcompile}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("figures", nargs="*", choices=[*FIGURES, []], default=[])
+    parser.add_argument("--build", default=ROOT / "build", type=Path)
+    parser.add_argument("--out", default=None, type=Path)
+    parser.add_argument("--jobs", default=2, type=int)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    options.out = (options.out or options.build / "bench" / "planner-figures").resolve()
+    options.out.mkdir(parents=True, exist_ok=True)
+    for name in options.figures or FIGURES:
+        FIGURES[name](options)
+
+
+main()

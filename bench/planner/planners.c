@@ -1,0 +1,296 @@
+/* Plans one config with many planners under several limits, without layouts: planners CONFIG
+ * [--set path.key=value]... [--planners A,B | all] [--settings] [--ratio R]
+ * [--limits N | --needs N | --at BYTES]
+ *
+ * With --ratio communication is R times as long as compute: times of collectives are scaled alike
+ * until an fsdp step's channel time is R times its compute time. Limits go from the least that fits
+ * to all that helps; with --needs they are N of what the planners need when nothing limits them,
+ * from the least that fits to where all fit. With --settings a planner's own best setting is taken.
+ * Where the config leaves the period open, a planner has all periods to choose from, and the bound
+ * is the least over them. One line of JSON a limit and planner on stdout. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/solver.h"
+#include "scheduler/schedule.h"
+
+enum { MOST_SETS = 32, MOST_PLANNERS = 64, MOST_LIMITS = 64, BISECTIONS = 12 };
+
+struct bench {
+    const char *path, *planners[MOST_PLANNERS];
+    char names[2048];
+    const char *sets[MOST_SETS];
+    int32_t n_sets, n_planners, n_limits, n_variants;
+    bool settings, needs;
+    double ratio;
+    int64_t at_bytes; /* the one limit; 0 = chosen */
+    struct weft_config *config;
+    struct weft_profile *profile;
+    struct weft_stages variants[WEFT_MOST_VARIANTS];
+    int64_t limits[MOST_LIMITS];
+};
+
+/* The best plan of one planner under one limit. */
+struct found {
+    bool fits;
+    int64_t step_ns, exposed_ns, bound_ns, peak_bytes, took_ns;
+    char setting[64];
+};
+
+static enum weft_status add_planners(struct bench *b, const char *list, struct weft_error *err)
+{
+    b->n_planners = 0;
+    if (strcmp(list, "all") == 0) {
+        for (const struct weft_planner *p = weft_planners(); p->name; p++)
+            b->planners[b->n_planners++] = p->name;
+        return WEFT_OK;
+    }
+    snprintf(b->names, sizeof b->names, "%s", list);
+    for (char *at = strtok(b->names, ","); at; at = strtok(NULL, ",")) {
+        if (b->n_planners == MOST_PLANNERS || !weft_planner_find(at, NULL))
+            return weft_fail(err, WEFT_E_USAGE, "no planner \"%s\", or too many", at);
+        b->planners[b->n_planners++] = at;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
+                                       struct weft_error *err)
+{
+    b->n_limits = 5;
+    WEFT_TRY(add_planners(b, "all", err));
+    for (int i = 1; i < argc; i++) {
+        bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--settings") == 0)
+            b->settings = true;
+        else if (strcmp(argv[i], "--set") == 0 && more && b->n_sets < MOST_SETS)
+            b->sets[b->n_sets++] = argv[++i];
+        else if (strcmp(argv[i], "--planners") == 0 && more)
+            WEFT_TRY(add_planners(b, argv[++i], err));
+        else if (strcmp(argv[i], "--ratio") == 0 && more)
+            b->ratio = strtod(argv[++i], NULL);
+        else if (strcmp(argv[i], "--limits") == 0 && more)
+            b->n_limits = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--needs") == 0 && more) {
+            b->needs = true;
+            b->n_limits = atoi(argv[++i]);
+        } else if (strcmp(argv[i], "--at") == 0 && more) {
+            b->n_limits = 1;
+            b->at_bytes = atoll(argv[++i]);
+        } else if (argv[i][0] != '-' && !b->path)
+            b->path = argv[i];
+        else
+            return weft_fail(err, WEFT_E_USAGE, "unknown argument %s", argv[i]);
+    }
+    if (b->path && b->n_limits >= 1 && b->n_limits <= MOST_LIMITS && b->ratio >= 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE,
+                     "usage: planners CONFIG [--set KEY=VALUE]... [--planners A,B] [--settings] "
+                     "[--ratio R] [--limits N | --needs N | --at BYTES]");
+}
+
+static enum weft_status make_stages(struct bench *b, struct weft_error *err)
+{
+    struct weft_period_rule rules[WEFT_MOST_VARIANTS];
+    int32_t n = weft_stages_variants(b->config, rules);
+    for (int32_t v = 0; v < b->n_variants; v++)
+        weft_stages_finish(&b->variants[v]);
+    for (b->n_variants = 0; b->n_variants < n; b->n_variants++)
+        WEFT_TRY(weft_stages_create_variant(b->config, b->profile, &rules[b->n_variants],
+                                            &b->variants[b->n_variants], err));
+    return WEFT_OK;
+}
+
+/* Channel time of a step in which every unit is fsdp, and its compute time without updates. */
+static void fsdp_times(const struct weft_problem *problem, double *channel_ns, double *compute_ns)
+{
+    *channel_ns = *compute_ns = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        if ((problem->items[i].item.policies >> WEFT_POLICY_FSDP & 1u) != 0)
+            *channel_ns +=
+                (double)problem->items[i].block_ns * (double)problem->items[i].item.n_blocks;
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        *compute_ns += (double)problem->slot_ns[s];
+}
+
+static enum weft_status scale_collectives(struct weft_profile *profile, double factor,
+                                          struct weft_error *err)
+{
+    for (int k = 0; k < WEFT_COLLECTIVE_COUNT; k++) {
+        struct weft_curve *curve = &profile->collectives[k];
+        int64_t *ns = weft_pool_array(&profile->pool, (size_t)curve->n, sizeof *ns);
+        if (!ns) return weft_fail_memory(err, "a profile");
+        for (int32_t i = 0; i < curve->n; i++)
+            ns[i] = (int64_t)((double)curve->ns[i] * factor + 0.5);
+        curve->ns = ns;
+    }
+    profile->agree_ns = (int64_t)((double)profile->agree_ns * factor + 0.5);
+    return WEFT_OK;
+}
+
+static enum weft_status plan_one(const struct weft_problem *problem, const char *planner,
+                                 const struct weft_config *config, struct found *out,
+                                 struct weft_error *err)
+{
+    struct weft_schedule_options options = {
+        .planner = planner,
+        .seed = (uint64_t)config->plan.seed,
+        .time_limit_ns = config->plan.time_limit_ns,
+        .gap = config->plan.gap,
+        .solver = weft_solver_process(NULL),
+        .now_ns = weft_clock_now_ns,
+    };
+    struct weft_plan *plan = NULL;
+    struct weft_error refusal = {0};
+    int64_t from_ns = weft_clock_now_ns();
+    enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &refusal);
+    *out = (struct found){.took_ns = weft_clock_now_ns() - from_ns};
+    if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    if (status != WEFT_OK) return weft_fail(err, status, "%s: %s", planner, refusal.text);
+    out->fits = true;
+    out->step_ns = plan->prediction.step_ns;
+    out->exposed_ns = plan->prediction.exposed_ns;
+    out->peak_bytes = plan->prediction.peak_bytes;
+    out->bound_ns = plan->bound_ns;
+    const char *colon = strchr(planner, ':');
+    snprintf(out->setting, sizeof out->setting, "%s", colon ? colon + 1 : "");
+    weft_plan_destroy(plan);
+    return WEFT_OK;
+}
+
+/* One setting over all variants: the fastest plan, and the least bound if all have one. */
+static enum weft_status plan_variants(struct bench *b, const char *planner, int64_t limit_bytes,
+                                      struct found *best, struct weft_error *err)
+{
+    int64_t took_ns = 0, bound_ns = INT64_MAX;
+    *best = (struct found){0};
+    for (int32_t v = 0; v < b->n_variants; v++) {
+        struct found one;
+        b->variants[v].problem->memory_limit_bytes = limit_bytes;
+        WEFT_TRY(plan_one(b->variants[v].problem, planner, b->config, &one, err));
+        took_ns += one.took_ns;
+        if (one.bound_ns < bound_ns) bound_ns = one.bound_ns; /* 0 where it has no plan */
+        if (one.fits && (!best->fits || one.step_ns < best->step_ns)) *best = one;
+    }
+    best->took_ns = took_ns;
+    best->bound_ns = bound_ns;
+    return WEFT_OK;
+}
+
+static enum weft_status plan_settings(struct bench *b, const char *planner, int64_t limit_bytes,
+                                      struct found *best, struct weft_error *err)
+{
+    const struct weft_setting *setting =
+        b->settings ? weft_planner_settings(weft_planner_find(planner, NULL)) : NULL;
+    WEFT_TRY(plan_variants(b, planner, limit_bytes, best, err));
+    for (; setting && setting->name; setting++) {
+        char name[128];
+        struct found one;
+        snprintf(name, sizeof name, "%s:%s", planner, setting->name);
+        WEFT_TRY(plan_variants(b, name, limit_bytes, &one, err));
+        if (one.fits && (!best->fits || one.step_ns < best->step_ns)) *best = one;
+    }
+    return WEFT_OK;
+}
+
+/* From the least that fits to where the greedy planner gains no more. */
+static enum weft_status choose_limits(struct bench *b, struct weft_error *err)
+{
+    struct found found;
+    int64_t low = weft_least_limit(b->variants[0].problem, NULL), least = low;
+    WEFT_TRY(plan_variants(b, "greedy", INT64_MAX, &found, err));
+    int64_t high = found.peak_bytes, enough_ns = found.step_ns + found.step_ns / 2000;
+    for (int i = 0; i < BISECTIONS && low < high - high / 500; i++) {
+        int64_t middle = low + (high - low) / 2;
+        WEFT_TRY(plan_variants(b, "greedy", middle, &found, err));
+        if (found.fits && found.step_ns <= enough_ns)
+            high = middle;
+        else
+            low = middle;
+    }
+    if (high <= least) high = least + least / 20 + 1;
+    for (int32_t i = 0; i < b->n_limits; i++)
+        b->limits[i] = b->n_limits == 1
+                           ? high
+                           : least + (int64_t)((double)(high - least) * i / (b->n_limits - 1));
+    return WEFT_OK;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Evenly out of what the planners need, by rank and not by size: needs lie close to each other. */
+static enum weft_status choose_needs(struct bench *b, struct weft_error *err)
+{
+    int64_t needs[MOST_PLANNERS + 1];
+    int32_t n = 0;
+    needs[n++] = weft_least_limit(b->variants[0].problem, NULL);
+    for (int32_t p = 0; p < b->n_planners; p++) {
+        struct found found;
+        WEFT_TRY(plan_variants(b, b->planners[p], INT64_MAX, &found, err));
+        if (found.fits) needs[n++] = found.peak_bytes;
+    }
+    qsort(needs, (size_t)n, sizeof *needs, by_size);
+    for (int32_t i = 0; i < b->n_limits; i++)
+        b->limits[i] = needs[b->n_limits == 1 ? n - 1 : i * (n - 1) / (b->n_limits - 1)];
+    return WEFT_OK;
+}
+
+static void print_found(const struct bench *b, int32_t limit, const char *planner,
+                        const struct found *found)
+{
+    printf("{\"limit\": %d, \"limit_bytes\": %lld, \"planner\": \"%s\", \"setting\": \"%s\", "
+           "\"fits\": %s, \"step_ns\": %lld, \"exposed_ns\": %lld, \"bound_ns\": %lld, "
+           "\"took_ns\": %lld, \"units\": %d, \"layers\": %d}\n",
+           limit, (long long)b->limits[limit], planner, found->setting,
+           found->fits ? "true" : "false", (long long)found->step_ns, (long long)found->exposed_ns,
+           (long long)found->bound_ns, (long long)found->took_ns, b->variants[0].problem->n_units,
+           b->config->model->n_layers);
+    fflush(stdout);
+}
+
+static enum weft_status measure(struct bench *b, struct weft_error *err)
+{
+    WEFT_TRY(weft_config_read(b->path, b->sets, b->n_sets, &b->config, err));
+    WEFT_TRY(weft_profile_resolve(b->config, &b->profile, err));
+    WEFT_TRY(make_stages(b, err));
+    if (b->ratio > 0) {
+        double channel_ns, compute_ns;
+        fsdp_times(b->variants[0].problem, &channel_ns, &compute_ns);
+        if (channel_ns <= 0 || compute_ns <= 0)
+            return weft_fail(err, WEFT_E_DATA, "%s: nothing to make a ratio of", b->path);
+        WEFT_TRY(scale_collectives(b->profile, b->ratio * compute_ns / channel_ns, err));
+        WEFT_TRY(make_stages(b, err));
+    }
+    if (b->at_bytes > 0)
+        b->limits[0] = b->at_bytes;
+    else
+        WEFT_TRY(b->needs ? choose_needs(b, err) : choose_limits(b, err));
+    for (int32_t l = 0; l < b->n_limits; l++) {
+        for (int32_t p = 0; p < b->n_planners; p++) {
+            struct found found;
+            WEFT_TRY(plan_settings(b, b->planners[p], b->limits[l], &found, err));
+            print_found(b, l, b->planners[p], &found);
+        }
+    }
+    return WEFT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench;
+    static struct weft_error err;
+    enum weft_status status = read_arguments(argc, argv, &bench, &err);
+    if (status == WEFT_OK) status = measure(&bench, &err);
+    if (status != WEFT_OK) fprintf(stderr, "planners: %s\n", err.text);
+    for (int32_t v = 0; v < bench.n_variants; v++)
+        weft_stages_finish(&bench.variants[v]);
+    weft_profile_destroy(bench.profile);
+    weft_config_destroy(bench.config);
+    return weft_status_exit_code(status);
+}

@@ -22,7 +22,10 @@
     X(deepcompile, "deepcompile", true, "DeepCompile: prefetched by profiled memory, then kept")   \
     X(bytescheduler, "bytescheduler", true, "ByteScheduler: AllReduces by priority and credit")    \
     X(mg_wfbp, "mg-wfbp", true, "MG-WFBP: AllReduces merged by a cost line")                       \
-    X(dear, "dear", true, "DeAR: reduced in backward, gathered a group ahead in forward")
+    X(dear, "dear", true, "DeAR: reduced in backward, gathered a group ahead in forward")          \
+    X(osdp, "osdp", true, "OSDP: dp or fsdp by a knapsack without overlap, then fsdp2")            \
+    X(fsdp_milp, "fsdp-milp", true, "PyTorch fsdp_milp: units by exposed time, then fsdp2")        \
+    X(two_stage, "two-stage", false, "policies by a knapsack without overlap, then blocks placed")
 
 #define WEFT_PLANNER_MAP(X)                                                                        \
     X(ilp, "ilp", false, "the fastest plan that fits, with a proven bound")                        \

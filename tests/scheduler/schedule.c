@@ -29,10 +29,20 @@ static struct weft_plan *plan_by(const struct weft_problem *problem, const char 
     return plan;
 }
 
-static const char *const all_planners[] = {"greedy",    "all-fsdp", "all-sdp",
-                                           "all-zero1", "all-dp",   "random"};
+static void check_against(const struct weft_plan *best, const char *planner)
+{
+    struct weft_plan *plan = plan_by(best->problem, planner);
+    if (!plan) return;
+    cr_assert_str_eq(plan->planner, planner);
+    cr_assert_leq(plan->prediction.peak_bytes, best->problem->memory_limit_bytes, "%s", planner);
+    cr_assert_leq(best->prediction.step_ns, plan->prediction.step_ns, "ilp against %s", planner);
+    cr_assert_leq(best->bound_ns, plan->prediction.step_ns, "%s", planner);
+    cr_assert_leq(plan->bound_ns, plan->prediction.step_ns, "%s", planner);
+    weft_plan_destroy(plan);
+}
 
-/* ilp is never slower than another, its bound is below all, and every plan is within its limit. */
+/* ilp is never slower than another in any setting, its bound is below all, and every plan is within
+ * its limit. */
 static void check_planners(const struct weft_problem *problem)
 {
     struct weft_plan *best = plan_by(problem, "ilp");
@@ -40,16 +50,14 @@ static void check_planners(const struct weft_problem *problem)
     cr_assert_leq(best->prediction.peak_bytes, problem->memory_limit_bytes);
     cr_assert_gt(best->bound_ns, 0);
     cr_assert_leq(best->bound_ns, best->prediction.step_ns);
-    for (size_t i = 0; i < sizeof all_planners / sizeof all_planners[0]; i++) {
-        struct weft_plan *plan = plan_by(problem, all_planners[i]);
-        if (!plan) continue;
-        cr_assert_leq(plan->prediction.peak_bytes, problem->memory_limit_bytes, "%s",
-                      all_planners[i]);
-        cr_assert_leq(best->prediction.step_ns, plan->prediction.step_ns, "ilp against %s",
-                      all_planners[i]);
-        cr_assert_leq(best->bound_ns, plan->prediction.step_ns);
-        cr_assert_leq(plan->bound_ns, plan->prediction.step_ns);
-        weft_plan_destroy(plan);
+    for (const struct weft_planner *planner = weft_planners() + 1; planner->name; planner++) {
+        const struct weft_setting *setting = weft_planner_settings(planner);
+        check_against(best, planner->name);
+        for (; setting && setting->name; setting++) {
+            char name[64];
+            snprintf(name, sizeof name, "%s:%s", planner->name, setting->name);
+            check_against(best, name);
+        }
     }
     weft_plan_destroy(best);
 }
@@ -258,10 +266,31 @@ Test(schedule, an_unknown_planner_is_a_usage_error_that_lists_them)
     cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_E_USAGE);
     cr_assert_not_null(strstr(err.text, "\"zero3\""));
     for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
-        cr_assert_not_null(strstr(err.text, planner->name));
+        cr_assert_not_null(strstr(err.text, planner->name), "%s", err.text);
         cr_assert_eq(weft_planner_find(planner->name, NULL), planner);
     }
     cr_assert_null(plan);
+    weft_problem_destroy(problem);
+}
+
+Test(schedule, a_setting_is_named_behind_a_colon)
+{
+    struct tiny_shape shape = {.n_units = 2, .most_blocks = 1, .policies = 15, .load = 0.5};
+    struct weft_problem *problem = tiny_problem(&shape, 1);
+    static const char *const cases[][2] = {
+        {"ddp:7MiB", "planner ddp has no setting \"7MiB\"; there are 25MiB 1MiB"},
+        {"greedy:7", "planner greedy has no settings; write \"greedy\""}};
+    for (int i = 0; i < 2; i++) {
+        struct weft_schedule_options options = {.planner = cases[i][0]};
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_E_USAGE);
+        cr_assert_not_null(strstr(err.text, cases[i][1]), "%s", err.text);
+    }
+    const struct weft_setting *setting = NULL;
+    const struct weft_planner *ddp = weft_planner_find("ddp:5MiB", &setting);
+    cr_assert_eq(ddp, weft_planner_find("ddp", NULL));
+    cr_assert_eq(setting->values[0], 5 << 20);
     weft_problem_destroy(problem);
 }
 

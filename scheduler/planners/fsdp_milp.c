@@ -1,0 +1,297 @@
+/* PyTorch's fsdp_milp: which layers are units of their own and which belong to the root, such that
+ * the exposed time of a schedule that prefetches one unit is least and max_m + 2 max_p is within
+ * the limit; then FSDP2's schedule. Instead of a solver: all choices from the first layer to the
+ * last of which none is beaten, in time and in both sizes of the root, by one with the same last
+ * two units. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "scheduler/planners/ahead.h"
+#include "scheduler/planners/planners.h"
+
+enum { MOST_LABELS = 1 << 14 };
+
+/* What the rule knows of a layer that may be a unit. */
+struct layer {
+    int32_t unit;
+    int64_t parameters_bytes, gradient_bytes;
+    double forward_ns, backward_ns, gather_ns, reduce_ns;
+};
+
+struct label {
+    double exposed_ns;
+    int64_t parameters_bytes, gradient_bytes; /* of the root */
+    int32_t before, last;                     /* the last two units; -1 = none */
+    int32_t parent;
+    bool wraps; /* this layer is a unit */
+};
+
+struct run {
+    struct weft_draft *draft;
+    struct layer *layers;
+    int32_t n_layers;
+    struct weft_draft_line gather, reduce;
+    int64_t limit_bytes;
+    int64_t layer_bytes, largest_bytes; /* max_m without the root; the largest layer */
+    struct label *labels;
+    size_t n_labels, room;
+    bool exact;
+};
+
+static double time_of(struct weft_draft_line line, int64_t bytes)
+{
+    return line.fixed_ns + line.ns_per_byte * (double)bytes;
+}
+
+static int64_t need_bytes(const struct run *run, const struct label *label)
+{
+    int64_t largest =
+        label->parameters_bytes > run->largest_bytes ? label->parameters_bytes : run->largest_bytes;
+    return run->layer_bytes + label->parameters_bytes + label->gradient_bytes + 2 * largest;
+}
+
+/* The exposed time of a complete choice: the root's own gather and reduction are. */
+static double total_ns(const struct run *run, const struct label *label)
+{
+    double ns = label->exposed_ns + time_of(run->gather, label->parameters_bytes) +
+                time_of(run->reduce, label->gradient_bytes);
+    if (label->last < 0) return ns;
+    double gather_ns = label->before < 0 ? 0 : run->layers[label->before].gather_ns;
+    double late_ns = gather_ns - run->layers[label->last].backward_ns;
+    return late_ns > 0 ? ns + late_ns : ns;
+}
+
+/* Bytes of the items of a unit under its policy. */
+static int64_t moved_bytes(const struct weft_draft *draft, int32_t unit, bool gathers)
+{
+    for (int32_t i = 0; i < draft->problem->n_items; i++) {
+        const struct weft_item *item = weft_draft_item(draft, i);
+        if (item->unit == unit && (item->kind == WEFT_ALL_GATHER) == gathers &&
+            (item->policies >> WEFT_POLICY_SDP & 1u))
+            return item->n_blocks * item->block_bytes;
+    }
+    return 0;
+}
+
+static struct layer layer_of(const struct run *run, int32_t unit)
+{
+    const struct weft_problem *problem = run->draft->problem;
+    const struct weft_problem_unit *it = &problem->units[unit];
+    struct layer layer = {.unit = unit,
+                          .parameters_bytes = moved_bytes(run->draft, unit, true),
+                          .gradient_bytes = moved_bytes(run->draft, unit, false)};
+    layer.gather_ns = time_of(run->gather, layer.parameters_bytes);
+    layer.reduce_ns = layer.gradient_bytes ? time_of(run->reduce, layer.gradient_bytes) : 0;
+    for (int32_t i = 0; i < it->n_holds[WEFT_POLICY_FSDP]; i++) {
+        const struct weft_hold *hold = &it->holds[WEFT_POLICY_FSDP][i];
+        if (hold->category != WEFT_CATEGORY_GATHERED_PARAMETERS) continue;
+        for (int32_t s = hold->first; s <= hold->last; s++) {
+            if (run->draft->micro[s] != run->draft->micro[hold->first]) continue;
+            bool forward = problem->slots[s].kind == WEFT_SLOT_FORWARD;
+            if (problem->slots[s].kind == WEFT_SLOT_BACKWARD || forward)
+                *(forward ? &layer.forward_ns : &layer.backward_ns) += (double)problem->slot_ns[s];
+        }
+    }
+    return layer;
+}
+
+/* A layer becomes a unit: while the unit before it computes it is gathered, and reduced. */
+static struct label wrap(const struct run *run, const struct label *from, int32_t index)
+{
+    const struct layer *layer = &run->layers[index];
+    struct label label = *from;
+    label.wraps = true;
+    label.before = from->last;
+    label.last = index;
+    if (from->last < 0) {
+        label.exposed_ns += layer->gather_ns + layer->reduce_ns;
+        return label;
+    }
+    const struct layer *last = &run->layers[from->last];
+    double gather_ns = from->before < 0 ? 0 : run->layers[from->before].gather_ns;
+    double forward_ns = layer->gather_ns - last->forward_ns;
+    double backward_ns = gather_ns + layer->reduce_ns - last->backward_ns;
+    if (forward_ns > 0) label.exposed_ns += forward_ns;
+    if (backward_ns > 0) label.exposed_ns += backward_ns;
+    return label;
+}
+
+/* By the last two units, then time, then sizes. */
+static int compare_labels(const void *a, const void *b)
+{
+    const struct label *x = a, *y = b;
+    if (x->last != y->last) return x->last < y->last ? -1 : 1;
+    if (x->before != y->before) return x->before < y->before ? -1 : 1;
+    if (x->exposed_ns != y->exposed_ns) return x->exposed_ns < y->exposed_ns ? -1 : 1;
+    if (x->parameters_bytes != y->parameters_bytes)
+        return x->parameters_bytes < y->parameters_bytes ? -1 : 1;
+    if (x->gradient_bytes != y->gradient_bytes)
+        return x->gradient_bytes < y->gradient_bytes ? -1 : 1;
+    return x->parent < y->parent ? -1 : x->parent > y->parent;
+}
+
+static void prune(struct run *run, size_t begin)
+{
+    size_t kept = begin;
+    qsort(run->labels + begin, run->n_labels - begin, sizeof *run->labels, compare_labels);
+    int64_t parameters = 0, gradient = 0;
+    for (size_t i = begin; i < run->n_labels; i++) {
+        const struct label *at = &run->labels[i];
+        bool same = i > begin && kept > begin && run->labels[kept - 1].last == at->last &&
+                    run->labels[kept - 1].before == at->before;
+        if (same && at->parameters_bytes >= parameters && at->gradient_bytes >= gradient) continue;
+        parameters = at->parameters_bytes;
+        gradient = at->gradient_bytes;
+        run->labels[kept++] = *at;
+    }
+    run->n_labels = kept;
+    while (run->n_labels - begin > MOST_LABELS) {
+        run->exact = false;
+        kept = begin;
+        for (size_t i = begin; i < run->n_labels; i++)
+            if ((i - begin) % 2 == 0 || i + 1 == run->n_labels)
+                run->labels[kept++] = run->labels[i];
+        run->n_labels = kept;
+    }
+}
+
+static enum weft_status extend(struct run *run, int32_t index, size_t begin, size_t end,
+                               double enough_ns, struct weft_error *err)
+{
+    size_t most = end + 2 * (end - begin);
+    if (most > run->room) {
+        struct label *labels = realloc(run->labels, 2 * most * sizeof *labels);
+        if (!labels) return weft_fail_memory(err, "a choice of units");
+        run->labels = labels;
+        run->room = 2 * most;
+    }
+    for (size_t i = begin; i < end; i++) {
+        struct label labels[2] = {run->labels[i], wrap(run, &run->labels[i], index)};
+        labels[0].wraps = false;
+        labels[0].parameters_bytes += run->layers[index].parameters_bytes;
+        labels[0].gradient_bytes += run->layers[index].gradient_bytes;
+        for (int k = 0; k < 2; k++) {
+            double least_ns = labels[k].exposed_ns +
+                              time_of(run->gather, labels[k].parameters_bytes) +
+                              time_of(run->reduce, labels[k].gradient_bytes);
+            if (need_bytes(run, &labels[k]) > run->limit_bytes || least_ns > enough_ns) continue;
+            labels[k].parent = (int32_t)i;
+            run->labels[run->n_labels++] = labels[k];
+        }
+    }
+    prune(run, end);
+    return WEFT_OK;
+}
+
+/* Marks as root what the best choice leaves to it. All layers units is the least memory, and its
+ * time is one to beat. */
+static enum weft_status solve(struct run *run, struct weft_error *err)
+{
+    struct label all = run->labels[0];
+    for (int32_t i = 0; i < run->n_layers; i++)
+        all = wrap(run, &all, i);
+    double enough_ns = total_ns(run, &all) * (1 + 1e-12);
+    size_t begin = 0;
+    for (int32_t i = 0; i < run->n_layers; i++) {
+        size_t end = run->n_labels;
+        WEFT_TRY(extend(run, i, begin, end, enough_ns, err));
+        if (run->n_labels == end) { /* only what was thinned out */
+            run->exact = false;
+            return WEFT_OK;
+        }
+        begin = end;
+    }
+    size_t best = begin;
+    for (size_t i = begin; i < run->n_labels; i++)
+        if (total_ns(run, &run->labels[i]) < total_ns(run, &run->labels[best])) best = i;
+    for (int32_t i = run->n_layers - 1; i >= 0; i--) {
+        if (!run->labels[best].wraps) run->draft->root[run->layers[i].unit] = true;
+        best = (size_t)run->labels[best].parent;
+    }
+    return WEFT_OK;
+}
+
+/* max_m without the root's parameters and gradients: what fsdp holds while a unit computes. */
+static int64_t most_held(const struct run *run)
+{
+    struct weft_draft *draft = run->draft;
+    const struct weft_problem *problem = draft->problem;
+    int64_t most = 0;
+    draft->n_moves = 0;
+    weft_draft_peak(draft, NULL);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        enum weft_policy policy = draft->out->policies[u];
+        for (int32_t i = 0; draft->root[u] && i < unit->n_holds[policy]; i++) {
+            const struct weft_hold *hold = &unit->holds[policy][i];
+            bool whole = hold->category == WEFT_CATEGORY_GATHERED_PARAMETERS ||
+                         hold->category == WEFT_CATEGORY_FULL_GRADIENTS;
+            for (int32_t s = hold->first; whole && s <= hold->last; s++)
+                draft->rows[s] -= hold->bytes;
+        }
+    }
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        if (draft->rows[s] > most) most = draft->rows[s];
+    return most;
+}
+
+static enum weft_status prepare(struct run *run, struct weft_error *err)
+{
+    struct weft_draft *draft = run->draft;
+    const struct weft_problem *problem = draft->problem;
+    struct label none = {.before = -1, .last = -1, .parent = -1};
+    run->gather = weft_draft_line_of(problem, WEFT_ALL_GATHER);
+    run->reduce = weft_draft_line_of(problem, WEFT_REDUCE_SCATTER);
+    run->layers = weft_pool_array(&draft->pool, (size_t)problem->n_units, sizeof *run->layers);
+    run->room = 64;
+    run->labels = malloc(run->room * sizeof *run->labels);
+    if (!run->layers || !run->labels) return weft_fail_memory(err, "a choice of units");
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        struct layer layer = layer_of(run, u);
+        if (draft->out->policies[u] == WEFT_POLICY_FSDP) {
+            run->layers[run->n_layers++] = layer;
+            if (layer.parameters_bytes > run->largest_bytes)
+                run->largest_bytes = layer.parameters_bytes;
+        } else {
+            none.parameters_bytes += layer.parameters_bytes;
+            none.gradient_bytes += layer.gradient_bytes;
+            draft->root[u] = true;
+        }
+    }
+    run->layer_bytes = most_held(run);
+    run->labels[run->n_labels++] = none;
+    int64_t need = need_bytes(run, &none);
+    if (need <= run->limit_bytes) return WEFT_OK;
+    char said[WEFT_UNITS_TEXT_BYTES];
+    return weft_fail(err, WEFT_E_INFEASIBLE,
+                     "planner fsdp-milp: with every layer a unit max_m + 2 max_p is %s (%lld "
+                     "bytes), above the limit of %lld bytes",
+                     weft_units_show_bytes(need, said), (long long)need,
+                     (long long)run->limit_bytes);
+}
+
+enum weft_status weft_planner_fsdp_milp(const struct weft_problem *problem, int64_t limit_bytes,
+                                        const struct weft_schedule_options *options,
+                                        struct weft_candidate *out, struct weft_outcome *outcome,
+                                        struct weft_error *err)
+{
+    struct weft_draft draft;
+    struct run run = {.draft = &draft, .limit_bytes = limit_bytes, .exact = true};
+    enum weft_status status;
+    (void)options;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "fsdp-milp", problem, out, err));
+    WEFT_TRY_GOTO(done, weft_ahead_choose(&draft, err));
+    WEFT_TRY_GOTO(done, prepare(&run, err));
+    WEFT_TRY_GOTO(done, solve(&run, err));
+    if (!run.exact) weft_log(WEFT_LOG_INFO, "planner fsdp-milp: its choice was thinned out");
+    WEFT_TRY_GOTO(done, weft_ahead_choose(&draft, err));
+    weft_ahead_place(&draft, 1);
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+done:
+    free(run.labels);
+    weft_draft_finish(&draft);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* A choice of one option for every group, of the least sum of costs, with the sums of two weights
+ * each within a capacity: by lists of all partial choices that no other beats in cost and both
+ * weights. Exact as long as no list is longer than WEFT_KNAPSACK_MOST_LABELS; then every other
+ * label is dropped, and what is found still fits but may not be the best. */
+#ifndef WEFT_SCHEDULER_PLANNERS_KNAPSACK_H
+#define WEFT_SCHEDULER_PLANNERS_KNAPSACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { WEFT_KNAPSACK_MOST_LABELS = 1 << 14, WEFT_KNAPSACK_WEIGHTS = 2 };
+
+struct weft_knapsack_option {
+    bool allowed;
+    int64_t cost, weight[WEFT_KNAPSACK_WEIGHTS]; /* weights may be negative */
+};
+
+/* options[n_groups * n_options]; writes choice[n_groups]. *exact may be NULL. WEFT_E_INFEASIBLE,
+ * without a message, when nothing fits. */
+WEFT_MUST_USE enum weft_status weft_knapsack(const struct weft_knapsack_option *options,
+                                             int32_t n_groups, int32_t n_options,
+                                             const int64_t capacity[WEFT_KNAPSACK_WEIGHTS],
+                                             int32_t *choice, bool *exact, struct weft_error *err);
+
+#endif

@@ -1,0 +1,98 @@
+/* OSDP: of every unit whether it is replicated or sharded, such that the sum of all layers' times,
+ * nothing overlapping, is least within the limit; then FSDP2's schedule. */
+#include <string.h>
+
+#include "base/log.h"
+#include "scheduler/planners/ahead.h"
+#include "scheduler/planners/knapsack.h"
+#include "scheduler/planners/planners.h"
+
+enum { SHARDED, REPLICATED, N_CHOICES };
+
+static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
+static const enum weft_policy replicated[] = {WEFT_POLICY_DP, WEFT_POLICY_COUNT};
+
+static enum weft_status choose(struct weft_draft *draft, int32_t unit, int32_t choice,
+                               struct weft_error *err)
+{
+    const enum weft_policy *sharded = draft->root[unit] ? kept : weft_draft_sharded;
+    return weft_draft_choose(draft, unit, choice == REPLICATED ? replicated : sharded, err);
+}
+
+/* Time of everything that a unit does under the policy that it has in the draft. */
+static int64_t time_of(const struct weft_draft *draft, int32_t unit)
+{
+    enum weft_policy policy = draft->out->policies[unit];
+    int64_t ns = draft->problem->units[unit].update_ns[policy];
+    for (int32_t i = 0; i < draft->problem->n_items; i++) {
+        const struct weft_problem_item *item = &draft->problem->items[i];
+        if (item->item.unit == unit && (item->item.policies >> policy & 1u))
+            ns += item->item.n_blocks * item->block_ns;
+    }
+    return ns;
+}
+
+/* Options of all units under one choice for all that may have it. */
+static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_rows, int64_t *rows,
+                  struct weft_knapsack_option *options)
+{
+    struct weft_error ignored = {0};
+    size_t n_slots = (size_t)draft->problem->n_slots;
+    for (int32_t u = 0; u < draft->problem->n_units; u++) {
+        struct weft_knapsack_option *option = &options[u * N_CHOICES + choice];
+        option->allowed = choose(draft, u, choice, &ignored) == WEFT_OK;
+        if (option->allowed) option->cost = time_of(draft, u);
+    }
+    weft_ahead_place(draft, 1);
+    for (int32_t u = 0; u < draft->problem->n_units; u++) {
+        int64_t *sharded = sharded_rows + (size_t)u * n_slots, most = INT64_MIN;
+        weft_draft_unit_rows(draft, u, choice == SHARDED ? sharded : rows);
+        if (choice == SHARDED) continue;
+        for (size_t s = 0; s < n_slots; s++)
+            if (rows[s] - sharded[s] > most) most = rows[s] - sharded[s];
+        options[u * N_CHOICES + choice].weight[0] = most;
+    }
+}
+
+static enum weft_status decide(struct weft_draft *draft, int64_t limit_bytes,
+                               struct weft_error *err)
+{
+    const struct weft_problem *problem = draft->problem;
+    size_t n_units = (size_t)problem->n_units, n_slots = (size_t)problem->n_slots;
+    struct weft_knapsack_option *options =
+        weft_pool_array(&draft->pool, n_units * N_CHOICES, sizeof *options);
+    int64_t *rows = weft_pool_array(&draft->pool, (n_units + 1) * n_slots, sizeof *rows);
+    int32_t *choice = weft_pool_array(&draft->pool, n_units, sizeof *choice);
+    bool exact = true;
+    if (!options || !rows || !choice) return weft_fail_memory(err, "a knapsack");
+    for (int32_t u = 0; u < problem->n_units; u++)
+        WEFT_TRY(choose(draft, u, SHARDED, err));
+    weigh(draft, SHARDED, rows, rows + n_units * n_slots, options);
+    int64_t capacity[WEFT_KNAPSACK_WEIGHTS] = {limit_bytes - weft_draft_peak(draft, NULL), 0};
+    weigh(draft, REPLICATED, rows, rows + n_units * n_slots, options);
+    /* When not even all sharded fits, that is what is refused. */
+    if (capacity[0] < 0) capacity[0] = 0;
+    WEFT_TRY(weft_knapsack(options, problem->n_units, N_CHOICES, capacity, choice, &exact, err));
+    if (!exact) weft_log(WEFT_LOG_INFO, "planner osdp: its knapsack was solved by halves");
+    for (int32_t u = 0; u < problem->n_units; u++)
+        WEFT_TRY(choose(draft, u, choice[u], err));
+    return WEFT_OK;
+}
+
+enum weft_status weft_planner_osdp(const struct weft_problem *problem, int64_t limit_bytes,
+                                   const struct weft_schedule_options *options,
+                                   struct weft_candidate *out, struct weft_outcome *outcome,
+                                   struct weft_error *err)
+{
+    struct weft_draft draft;
+    enum weft_status status;
+    (void)options;
+    (void)outcome;
+    WEFT_TRY_GOTO(done, weft_draft_init(&draft, "osdp", problem, out, err));
+    WEFT_TRY_GOTO(done, decide(&draft, limit_bytes, err));
+    weft_ahead_place(&draft, 1);
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+done:
+    weft_draft_finish(&draft);
+    return status;
+}

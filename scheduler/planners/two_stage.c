@@ -1,0 +1,149 @@
+/* Policy first, placement second, as plans are made elsewhere: policies of the least sum of times,
+ * nothing overlapping, whose leanest placement is within a limit of their own, then blocks placed
+ * by list scheduling within the whole limit. Shows what deciding both together is worth. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "scheduler/list.h"
+#include "scheduler/planners/knapsack.h"
+#include "scheduler/planners/planners.h"
+
+/* One weight is the bytes in the slot where the leanest plan has its peak, the other the most in
+ * any slot that turned out to matter beside it. */
+struct run {
+    const struct weft_digest *table;
+    const struct weft_problem *problem;
+    int64_t limit_bytes;
+    struct weft_knapsack_option *options; /* [n_units][WEFT_POLICY_COUNT] */
+    int32_t *choice;
+    enum weft_policy *policies;
+    int64_t *rows, *least; /* [n_slots]: of the choice, of the leanest policies */
+    int64_t capacity[WEFT_KNAPSACK_WEIGHTS];
+    int32_t n_watched[WEFT_KNAPSACK_WEIGHTS]; /* slots */
+};
+
+static struct weft_knapsack_option *option_of(struct run *run, int32_t unit, int policy)
+{
+    return &run->options[(size_t)unit * WEFT_POLICY_COUNT + (size_t)policy];
+}
+
+static int64_t more_than_leanest(const struct run *run, int32_t unit, int policy, int32_t slot)
+{
+    const struct weft_digest *table = run->table;
+    return table->lean[weft_digest_row(table, unit, policy) + (size_t)slot] -
+           table->lean[weft_digest_row(table, unit, table->leanest[unit]) + (size_t)slot];
+}
+
+static void fill_costs(struct run *run)
+{
+    for (int32_t u = 0; u < run->problem->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            struct weft_knapsack_option *option = option_of(run, u, p);
+            option->allowed = (run->problem->units[u].policies >> p & 1u) != 0;
+            option->cost = run->problem->units[u].update_ns[p];
+        }
+    }
+    for (int32_t i = 0; i < run->problem->n_items; i++) {
+        const struct weft_problem_item *item = &run->problem->items[i];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (item->item.policies >> p & 1u)
+                option_of(run, item->item.unit, p)->cost += item->item.n_blocks * item->block_ns;
+    }
+}
+
+/* From now on the slot counts: in the first weight alone, or in the second with others. */
+static void watch(struct run *run, int weight, int32_t slot)
+{
+    int64_t room = run->limit_bytes - run->least[slot];
+    bool first = run->n_watched[weight]++ == 0;
+    if (room < run->capacity[weight]) run->capacity[weight] = room;
+    for (int32_t u = 0; u < run->problem->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            int64_t more = more_than_leanest(run, u, p, slot);
+            int64_t *to = &option_of(run, u, p)->weight[weight];
+            if (first || more > *to) *to = more;
+        }
+    }
+}
+
+/* Each round watches a slot more, in which what was chosen exceeds the limit. */
+static enum weft_status choose(struct run *run, struct weft_error *err)
+{
+    int32_t peak = 0;
+    bool exact = true;
+    run->capacity[0] = run->capacity[1] = INT64_MAX;
+    fill_costs(run);
+    weft_digest_lean_rows(run->table, run->table->leanest, run->least, &peak);
+    for (int round = 0; round <= run->problem->n_slots; round++) {
+        watch(run, round > 0, peak);
+        WEFT_TRY(weft_knapsack(run->options, run->problem->n_units, WEFT_POLICY_COUNT,
+                               run->capacity, run->choice, &exact, err));
+        for (int32_t u = 0; u < run->problem->n_units; u++)
+            run->policies[u] = (enum weft_policy)run->choice[u];
+        if (weft_digest_lean_rows(run->table, run->policies, run->rows, &peak) <= run->limit_bytes)
+            break;
+    }
+    if (!exact) weft_log(WEFT_LOG_INFO, "planner two-stage: its knapsack was solved by halves");
+    return WEFT_OK;
+}
+
+static enum weft_status place(struct run *run, int64_t limit_bytes, struct weft_candidate *out,
+                              struct weft_error *err)
+{
+    struct weft_list *list = NULL;
+    int32_t rule = 0;
+    WEFT_TRY(weft_list_create(run->table, &list, err));
+    int64_t ns = weft_list_best(list, out->policies, limit_bytes, &rule);
+    if (ns >= 0)
+        ns = weft_list_place(list, out->policies, limit_bytes, weft_list_rules[rule], out->moves,
+                             &out->n_moves);
+    weft_list_destroy(list);
+    if (ns >= 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INFEASIBLE, "planner two-stage: its policies do not fit");
+}
+
+static enum weft_status prepare(struct run *run, struct weft_pool *pool, struct weft_error *err)
+{
+    size_t n_units = (size_t)run->problem->n_units, n_slots = (size_t)run->problem->n_slots;
+    run->options = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *run->options);
+    run->choice = weft_pool_array(pool, n_units, sizeof *run->choice);
+    run->rows = weft_pool_array(pool, n_slots, sizeof *run->rows);
+    run->least = weft_pool_array(pool, n_slots, sizeof *run->least);
+    if (!run->options || !run->choice || !run->rows || !run->least)
+        return weft_fail_memory(err, "a knapsack");
+    return WEFT_OK;
+}
+
+enum weft_status weft_planner_two_stage(const struct weft_problem *problem, int64_t limit_bytes,
+                                        const struct weft_schedule_options *options,
+                                        struct weft_candidate *out, struct weft_outcome *outcome,
+                                        struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    struct weft_digest *table = NULL;
+    struct run run = {.problem = problem, .policies = out->policies};
+    int64_t own = options->policy_limit_bytes;
+    enum weft_status status;
+    (void)outcome;
+    run.limit_bytes = own > 0 && own < limit_bytes ? own : limit_bytes;
+    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
+    run.table = table;
+    if (table->least_bytes > run.limit_bytes) {
+        char least[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
+        WEFT_TRY_GOTO(done,
+                      weft_fail(err, WEFT_E_INFEASIBLE,
+                                "planner two-stage: the leanest policies need %s, above %s for the "
+                                "choice of policies",
+                                weft_units_show_bytes(table->least_bytes, least),
+                                weft_units_show_bytes(run.limit_bytes, limit)));
+    }
+    WEFT_TRY_GOTO(done, prepare(&run, &pool, err));
+    WEFT_TRY_GOTO(done, choose(&run, err));
+    WEFT_TRY_GOTO(done, place(&run, limit_bytes, out, err));
+done:
+    weft_digest_destroy(table);
+    weft_pool_finish(&pool);
+    return status;
+}

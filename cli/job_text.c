@@ -119,6 +119,7 @@ static void step_as_json(const struct weft_step_line *line, struct weft_text *ou
     if (line->norm >= 0) weft_json_put_number(&writer, "norm", line->norm);
     weft_json_put_number(&writer, "clip", line->clip);
     weft_json_put_number(&writer, "lr", line->lr);
+    weft_json_put_number(&writer, "loss_scale", line->loss_scale);
     weft_json_put_integer(&writer, "step_ns", line->step_ns);
     weft_json_put_integer(&writer, "exposed_ns", line->exposed_ns);
     weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);

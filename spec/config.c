@@ -1,5 +1,6 @@
 #include "spec/config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,12 @@ static void check_train(const struct weft_section *section, const struct weft_tr
         weft_findings_add(findings, section->source, "$.train.micro_batch",
                           "%lld samples of %lld tokens are more than %d tokens; lower one of them",
                           (long long)train->micro_batch, (long long)train->seq_len, INT32_MAX);
+    }
+    int exponent;
+    if (train->loss_scale.initial > 0 && frexp(train->loss_scale.initial, &exponent) != 0.5) {
+        weft_findings_add(findings, section->source, "$.train.loss_scale.initial",
+                          "%g is no power of two; try %g", train->loss_scale.initial,
+                          ldexp(1, exponent));
     }
     if (train->lr_schedule.type == WEFT_LR_WSD &&
         train->lr_schedule.decay_steps > train->steps - train->lr_schedule.warmup_steps) {

@@ -81,6 +81,10 @@ struct weft_train {
         double lr, betas[2], eps, weight_decay, momentum;
         bool exempt_vectors; /* tensors of one dimension do not decay */
     } optimizer;
+    struct {
+        double initial; /* a power of two */
+        int64_t growth_steps;
+    } loss_scale;     /* f16 */
     double clip_norm; /* 0 = no clipping */
     struct {
         int64_t every, keep; /* every 0: not between beginning and end */

@@ -242,11 +242,11 @@ const struct weft_field_table weft_cluster_table = {
 
 static const struct weft_field precision_fields[] = {
     {"compute", WEFT_FIELD_CHOICE, AT(weft_train, precision.compute), "\"f32\"", 0, 0, dtypes, NULL,
-     "of layers, parameters and AllGathers; this version trains in f32 and plans for all"},
+     "of layers, parameters and AllGathers; other than f32 it has f32 master parameters"},
     {"reduce", WEFT_FIELD_CHOICE, AT(weft_train, precision.reduce), "\"f32\"", 0, 0, dtypes, NULL,
-     "of full gradients and their reduction"},
+     "of full gradients and their reduction: f32, or as compute"},
     {"accumulate", WEFT_FIELD_CHOICE, AT(weft_train, precision.accumulate), "\"f32\"", 0, 0, dtypes,
-     NULL, "of the reduced gradient"},
+     NULL, "of the reduced gradient: f32, or as reduce"},
 };
 static const struct weft_field_table precision_table = {"precision", "Dtypes.",
                                                         ROWS(precision_fields)};
@@ -269,6 +269,15 @@ static const struct weft_field optimizer_fields[] = {
 };
 static const struct weft_field_table optimizer_table = {"optimizer", "How parameters move.",
                                                         ROWS(optimizer_fields)};
+
+static const struct weft_field loss_scale_fields[] = {
+    {"initial", WEFT_FIELD_NUMBER, AT(weft_train, loss_scale.initial), "65536", 1, 16777216, NULL,
+     NULL, "at the start, a power of two; halved at a step that overflows, which is done again"},
+    {"growth_steps", WEFT_FIELD_INTEGER, AT(weft_train, loss_scale.growth_steps), "2000", 1, LARGE,
+     NULL, NULL, "steps in a row without overflow that double it"},
+};
+static const struct weft_field_table loss_scale_table = {
+    "loss_scale", "Of the loss when layers compute in f16.", ROWS(loss_scale_fields)};
 
 static const struct weft_field schedule_fields[] = {
     {"type", WEFT_FIELD_CHOICE, AT(weft_train, lr_schedule.type), "\"constant\"", 0, 0, schedules,
@@ -331,6 +340,7 @@ static const struct weft_field train_fields[] = {
      "when gradients are reduced over ranks: every micro_step or once a step, which round "
      "differently; auto: what is faster within the memory limit"},
     {"optimizer", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &optimizer_table, "how parameters move"},
+    {"loss_scale", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &loss_scale_table, "of the loss in f16"},
     {"clip_norm", WEFT_FIELD_NUMBER, AT(weft_train, clip_norm), "1", 0, 1e12, NULL, NULL,
      "longest gradient over all parameters; 0: any, and a unit is updated as soon as its own "
      "gradient is reduced"},

@@ -342,6 +342,13 @@ int64_t weft_model_input_bytes(const struct weft_model *model, const struct weft
     return rows * first->hidden * weft_dtype_bytes(batch->compute);
 }
 
+int64_t weft_model_host_input_bytes(const struct weft_model *model, const struct weft_batch *batch)
+{
+    struct weft_batch host = *batch;
+    host.compute = WEFT_F32;
+    return weft_model_input_bytes(model, &host);
+}
+
 int64_t weft_model_target_bytes(const struct weft_model *model, const struct weft_batch *batch)
 {
     const struct weft_layer *last = &model->layers[model->n_layers - 1];

@@ -93,6 +93,8 @@ WEFT_MUST_USE char *weft_layer_key(struct weft_pool *pool, const struct weft_lay
  * first layer's backward (input) and from the first forward to the last layer's backward
  * (targets). */
 int64_t weft_model_input_bytes(const struct weft_model *model, const struct weft_batch *batch);
+/* The same before it is loaded: numbers are fp32 then, whatever the layers compute in. */
+int64_t weft_model_host_input_bytes(const struct weft_model *model, const struct weft_batch *batch);
 int64_t weft_model_target_bytes(const struct weft_model *model, const struct weft_batch *batch);
 
 #endif

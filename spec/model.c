@@ -14,17 +14,6 @@ enum { MOST_EXPERTS = 65536, MOST_SIDE = 65536, MOST_MAPS = 1 << 20 };
 /* GPT-2's initial spread of every matrix but those that close a residual branch. */
 static const double INIT_STD = 0.02;
 
-int64_t weft_dtype_bytes(enum weft_dtype dtype)
-{
-    return dtype == WEFT_F32 ? 4 : 2;
-}
-
-const char *weft_dtype_name(enum weft_dtype dtype)
-{
-    static const char *const names[WEFT_DTYPE_COUNT] = {"f32", "bf16", "f16"};
-    return names[dtype];
-}
-
 const char *weft_layer_type_name(enum weft_layer_type type)
 {
     static const char *const names[WEFT_LAYER_TYPE_COUNT] = {

@@ -7,14 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/numbers.h"
 #include "base/pool.h"
 #include "base/status.h"
 #include "base/text.h"
-
-enum weft_dtype { WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_DTYPE_COUNT };
-
-int64_t weft_dtype_bytes(enum weft_dtype dtype);
-const char *weft_dtype_name(enum weft_dtype dtype); /* "f32", "bf16", "f16" */
 
 /* X(enumerator, name in configs, does it train with the kernels of runtime/nn). */
 #define WEFT_LAYER_MAP(X)                                                                          \

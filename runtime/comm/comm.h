@@ -2,7 +2,8 @@
  * registered) for that. All ranks issue the same collectives in the same order on one stream, the
  * channel. Offsets are of the arena and equal on all ranks. A back end is a const table of
  * functions; "local" (ranks of one machine over shared memory) is always built and is the oracle:
- * sums over ranks are taken in rank order, in fp32, whatever the block (numerics.md). */
+ * sums over ranks are taken in rank order, in fp32, whatever the dtype and the block (numerics.md).
+ */
 #ifndef WEFT_RUNTIME_COMM_COMM_H
 #define WEFT_RUNTIME_COMM_COMM_H
 
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/numbers.h"
 #include "base/status.h"
 #include "runtime/device/device.h"
 
@@ -53,7 +55,7 @@ void weft_comm_unmap_arena(struct weft_comm *comm);
 int64_t weft_comm_arena_resident_bytes(const struct weft_comm *comm);
 
 /* Collectives on the channel stream. `ns` is the predicted time, used by the virtual clock alone:
- * there a collective starts at the latest arrival of all ranks. Counts are fp32 elements. */
+ * there a collective starts at the latest arrival of all ranks. Offsets are multiples of 4. */
 struct weft_comm_block {
     int64_t full_offset;  /* bytes: ranks * slice_elements elements */
     int64_t slice_offset; /* bytes: this rank's slice_elements; AllGather reads it, ReduceScatter
@@ -61,7 +63,10 @@ struct weft_comm_block {
                              (AllGather into a resident buffer), slice r at slot r */
     int64_t slice_elements;
     int64_t ns;
-    bool adds; /* ReduceScatter: the sum over ranks is added to what the slice holds */
+    enum weft_dtype dtype; /* of the full block, and of what AllGather reads. Sums are fp32, rounded
+                              to it once */
+    enum weft_dtype slice_dtype; /* of what ReduceScatter writes: dtype, or fp32 */
+    bool adds; /* ReduceScatter of fp32: the sum over ranks is added to what the slice holds */
 };
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,
                           const struct weft_comm_block *block);

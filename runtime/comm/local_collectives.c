@@ -6,7 +6,7 @@
 #include "runtime/comm/local.h"
 
 enum {
-    ELEMENT_BYTES = sizeof(float),
+    ALIGN_BYTES = sizeof(float),
     CHUNK = 2048, /* elements summed at once: 8 KiB, which stays in the first cache */
     WORD_CHUNK = 512
 };
@@ -18,6 +18,7 @@ struct job {
     int64_t ns;
     int64_t slice_elements;
     bool adds;
+    enum weft_dtype dtype, slice_dtype;
 };
 
 /* Ends a collective that began when the last rank arrived, on the clock of the channel. `passes`:
@@ -51,7 +52,7 @@ static enum weft_status enter(const struct job *job, struct weft_stream *channel
 static bool is_inside(const struct weft_local_comm *c, int64_t offset, int64_t bytes)
 {
     return offset >= 0 && bytes >= 0 && bytes <= c->arena_bytes &&
-           offset <= c->arena_bytes - bytes && offset % ELEMENT_BYTES == 0;
+           offset <= c->arena_bytes - bytes && offset % ALIGN_BYTES == 0;
 }
 
 static bool overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes)
@@ -73,11 +74,16 @@ static enum weft_status check_block(const struct job *job, int64_t full, int64_t
                                     struct weft_error *err)
 {
     const struct weft_local_comm *c = job->c;
-    int64_t bytes, full_bytes;
-    if (!weft_checked_mul(job->slice_elements, ELEMENT_BYTES, &bytes) ||
-        !weft_checked_mul(bytes, c->comm.ranks, &full_bytes) || !is_inside(c, full, full_bytes) ||
-        (slice >= 0 && !is_inside(c, slice, bytes)))
+    int64_t bytes, part_bytes, full_bytes;
+    if (!weft_checked_mul(job->slice_elements, weft_dtype_bytes(job->slice_dtype), &bytes) ||
+        !weft_checked_mul(job->slice_elements, weft_dtype_bytes(job->dtype), &part_bytes) ||
+        !weft_checked_mul(part_bytes, c->comm.ranks, &full_bytes) ||
+        !is_inside(c, full, full_bytes) || (slice >= 0 && !is_inside(c, slice, bytes)))
         return fail_block(job, "leaves the arena", err);
+    if (job->adds && job->dtype != WEFT_F32)
+        return fail_block(job, "would be added up in less than f32", err);
+    if (job->slice_dtype != job->dtype && (slice < 0 || job->slice_dtype != WEFT_F32))
+        return fail_block(job, "would be written in a dtype that does not fit it", err);
     if (slice >= 0 && overlap(full, full_bytes, slice, bytes))
         return fail_block(job, "has a slice that overlaps its block", err);
     return WEFT_OK;
@@ -103,25 +109,84 @@ static void add_words(uint64_t *restrict sum, const uint64_t *restrict x, int64_
         sum[i] += x[i];
 }
 
-/* out[0..n) = the sum over ranks, in rank order, of n floats at `offset` of every arena, or that
- * added to what is there. `out` may be this rank's own operand: a chunk is written when all its
- * operands have been read. */
-static void sum_ranks(const struct weft_local_comm *c, int64_t offset, float *out, int64_t n,
-                      bool adds)
+static void add_bf16(float *restrict sum, const uint16_t *restrict x, int64_t n)
 {
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += weft_bf16_widen(x[i]);
+}
+
+static void add_f16(float *restrict sum, const uint16_t *restrict x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += weft_f16_widen(x[i]);
+}
+
+/* sum = x, or sum += x. */
+static void add_chunk(enum weft_dtype dtype, bool first, const void *x, int64_t n, float *sum)
+{
+    switch (dtype) {
+    case WEFT_F32:
+    case WEFT_DTYPE_COUNT:
+        if (first) {
+            memcpy(sum, x, (size_t)n * sizeof *sum);
+        } else {
+            add(sum, x, n);
+        }
+        return;
+    case WEFT_BF16:
+        /* -0 is what adding nothing to must not change. */
+        for (int64_t i = 0; first && i < n; i++)
+            sum[i] = -0.0f;
+        add_bf16(sum, x, n);
+        return;
+    case WEFT_F16:
+        for (int64_t i = 0; first && i < n; i++)
+            sum[i] = -0.0f;
+        add_f16(sum, x, n);
+        return;
+    }
+}
+
+/* Rounds the sums to `dtype`, once, and writes them as `out_dtype`, which is that or fp32. */
+static void write_sums(enum weft_dtype dtype, enum weft_dtype out_dtype, const float *restrict sum,
+                       int64_t n, void *restrict out)
+{
+    uint16_t *narrow = out;
+    float *wide = out;
+    if (dtype == WEFT_F32) {
+        memcpy(out, sum, (size_t)n * sizeof *sum);
+    } else if (dtype == WEFT_BF16 && out_dtype == WEFT_F32) {
+        for (int64_t i = 0; i < n; i++)
+            wide[i] = weft_bf16_widen(weft_bf16_narrow(sum[i]));
+    } else if (dtype == WEFT_BF16) {
+        for (int64_t i = 0; i < n; i++)
+            narrow[i] = weft_bf16_narrow(sum[i]);
+    } else if (out_dtype == WEFT_F32) {
+        for (int64_t i = 0; i < n; i++)
+            wide[i] = weft_f16_widen(weft_f16_narrow(sum[i]));
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            narrow[i] = weft_f16_narrow(sum[i]);
+    }
+}
+
+/* The sum over ranks, in rank order, of the slice's elements at `from` of every arena goes to `to`
+ * of this rank's, or is added to what is there. That may be this rank's own operand: a chunk is
+ * written when all its operands have been read. */
+static void sum_ranks(const struct job *job, int64_t from, int64_t to, enum weft_dtype out_dtype)
+{
+    const struct weft_local_comm *c = job->c;
+    int64_t n = job->slice_elements, size = weft_dtype_bytes(job->dtype);
+    unsigned char *out = c->arenas[c->comm.rank] + to;
     float sum[CHUNK];
     for (int64_t at = 0; at < n; at += CHUNK) {
         int64_t count = n - at < CHUNK ? n - at : CHUNK;
-        size_t bytes = (size_t)count * sizeof *sum;
-        int64_t from = offset + at * ELEMENT_BYTES;
-        memcpy(sum, c->arenas[0] + from, bytes);
-        for (int32_t rank = 1; rank < c->comm.ranks; rank++) {
-            add(sum, (const float *)(const void *)(c->arenas[rank] + from), count);
-        }
-        if (adds) {
-            add(out + at, sum, count);
+        for (int32_t rank = 0; rank < c->comm.ranks; rank++)
+            add_chunk(job->dtype, rank == 0, c->arenas[rank] + from + at * size, count, sum);
+        if (job->adds) {
+            add((float *)(void *)out + at, sum, count);
         } else {
-            memcpy(out + at, sum, bytes);
+            write_sums(job->dtype, out_dtype, sum, count, out + at * weft_dtype_bytes(out_dtype));
         }
     }
 }
@@ -148,7 +213,7 @@ static enum weft_status run_all_gather(struct weft_stream *channel, const void *
     const struct job *job = argument;
     int64_t full = job->call.to, slice = job->call.from, latest_ns;
     WEFT_TRY(check_block(job, full, slice, err));
-    int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
+    int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     gather(job->c, full, slice, slice_bytes);
     WEFT_TRY(weft_local_barrier(job->c, err));
@@ -163,11 +228,10 @@ static enum weft_status run_reduce_scatter(struct weft_stream *channel, const vo
     struct weft_local_comm *c = job->c;
     int64_t full = job->call.from, slice = job->call.to, latest_ns;
     WEFT_TRY(check_block(job, full, slice, err));
-    int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
+    int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     int64_t to = slice_at(full, slice, c->comm.rank, slice_bytes);
-    sum_ranks(c, full + c->comm.rank * slice_bytes, (float *)(void *)(c->arenas[c->comm.rank] + to),
-              job->slice_elements, job->adds);
+    sum_ranks(job, full + c->comm.rank * slice_bytes, to, job->slice_dtype);
     WEFT_TRY(weft_local_barrier(c, err));
     end_call(job, channel, latest_ns, 1, (double)slice_bytes * c->comm.ranks);
     return WEFT_OK;
@@ -180,11 +244,11 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     struct weft_local_comm *c = job->c;
     int64_t full = job->call.from, latest_ns;
     WEFT_TRY(check_block(job, full, -1, err));
-    int64_t slice_bytes = job->slice_elements * ELEMENT_BYTES;
+    int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     /* Rank r alone reads slot r of all full blocks and writes its own, so this is safe in place. */
     int64_t own = full + c->comm.rank * slice_bytes;
-    sum_ranks(c, own, (float *)(void *)(c->arenas[c->comm.rank] + own), job->slice_elements, false);
+    sum_ranks(job, own, own, job->dtype);
     WEFT_TRY(weft_local_barrier(c, err));
     gather(c, full, -1, slice_bytes);
     WEFT_TRY(weft_local_barrier(c, err));
@@ -228,6 +292,8 @@ void weft_local_all_gather(struct weft_comm *comm, struct weft_stream *channel,
                  block->full_offset},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
+        .dtype = block->dtype,
+        .slice_dtype = block->dtype,
     };
     weft_stream_push(channel, run_all_gather, &job, sizeof job);
 }
@@ -242,6 +308,8 @@ void weft_local_reduce_scatter(struct weft_comm *comm, struct weft_stream *chann
         .ns = block->ns,
         .slice_elements = block->slice_elements,
         .adds = block->adds,
+        .dtype = block->dtype,
+        .slice_dtype = block->slice_dtype,
     };
     weft_stream_push(channel, run_reduce_scatter, &job, sizeof job);
 }
@@ -255,6 +323,8 @@ void weft_local_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
                  block->full_offset},
         .ns = block->ns,
         .slice_elements = block->slice_elements,
+        .dtype = block->dtype,
+        .slice_dtype = block->dtype,
     };
     weft_stream_push(channel, run_all_reduce, &job, sizeof job);
 }

@@ -23,12 +23,13 @@ static void *address(const struct weft_exec *exec, const struct weft_instruction
 }
 
 /* Element 0 of a tensor in the unit's buffer of that kind. */
-static float *tensor_address(const struct weft_exec *exec, const struct weft_instruction *at,
-                             enum weft_buffer_kind kind, int32_t tensor)
+static void *tensor_address(const struct weft_exec *exec, const struct weft_instruction *at,
+                            enum weft_buffer_kind kind, int32_t tensor)
 {
     const struct weft_shards *shards = exec->options.shards;
-    float *unit = address(exec, at, kind, shards->tensor_unit[tensor]);
-    return unit == NULL ? NULL : unit + shards->tensor_offset[tensor];
+    unsigned char *unit = address(exec, at, kind, shards->tensor_unit[tensor]);
+    enum weft_dtype dtype = kind == WEFT_BUFFER_FULL ? exec_compute(exec) : exec_reduce(exec);
+    return unit == NULL ? NULL : unit + shards->tensor_offset[tensor] * weft_dtype_bytes(dtype);
 }
 
 static int64_t loss_rows(const struct weft_config *config)
@@ -52,6 +53,7 @@ static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_ins
     if (call == NULL) return weft_fail_memory(err, "a layer's call");
     call->layer = layer;
     call->batch = weft_config_batch(exec->options.config);
+    call->gradient_dtype = exec_reduce(exec);
     call->loss_scale = 1.0 / (double)exec->all_rows;
     call->loss = last ? &exec->losses[at->micro] : NULL;
     call->input = at->layer == 0 ? address(exec, at, WEFT_BUFFER_INPUT, -1)
@@ -106,11 +108,16 @@ static enum weft_status bind_collective(struct weft_exec *exec, const struct wef
         return weft_fail(err, WEFT_E_INTERNAL, "%s of unit %s, block %d, has no buffer to move",
                          weft_op_name(at->op), unit->name, at->block);
     }
-    int64_t slice_bytes = unit->slice_elements * (int64_t)sizeof(float);
+    enum weft_dtype dtype = gathers ? exec_compute(exec) : exec_reduce(exec);
+    enum weft_dtype slice_dtype = dtype;
+    if (at->op == WEFT_OP_REDUCE_SCATTER) slice_dtype = exec->units[at->unit].gradient_dtype;
+    int64_t before = at->block * unit->slice_elements; /* elements of the shard */
     *block = (struct weft_comm_block){
-        .full_offset = full->offset + at->block * slice_bytes * exec->ranks,
-        .slice_offset = sliced ? slice->offset + at->block * slice_bytes : -1,
+        .full_offset = full->offset + before * exec->ranks * weft_dtype_bytes(dtype),
+        .slice_offset = sliced ? slice->offset + before * weft_dtype_bytes(slice_dtype) : -1,
         .slice_elements = unit->slice_elements,
+        .dtype = dtype,
+        .slice_dtype = slice_dtype,
         .ns = at->ns,
         .adds = at->op == WEFT_OP_REDUCE_SCATTER && reads(exec, at, slice),
     };

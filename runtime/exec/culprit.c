@@ -9,7 +9,7 @@
 
 enum { NOBODY = INT32_MAX };
 
-static bool is_finite(enum weft_dtype dtype, const void *numbers, int64_t n)
+bool weft_exec_is_finite(enum weft_dtype dtype, const void *numbers, int64_t n)
 {
     static const uint32_t exponents[WEFT_DTYPE_COUNT] = {
         [WEFT_F32] = 0x7f800000, [WEFT_BF16] = 0x7f80, [WEFT_F16] = 0x7c00};
@@ -39,7 +39,7 @@ static bool forward_is_finite(const struct weft_nn_call *call)
     /* As finish takes it: too large is not finite. */
     if (call->loss != NULL && !(fabs(*call->loss) < EXEC_LOSS_MOST)) return false;
     return call->output == NULL ||
-           is_finite(call->batch.compute, call->output, output_elements(call));
+           weft_exec_is_finite(call->batch.compute, call->output, output_elements(call));
 }
 
 static bool backward_is_finite(const struct weft_exec *exec, const struct weft_nn_call *call)
@@ -48,7 +48,8 @@ static bool backward_is_finite(const struct weft_exec *exec, const struct weft_n
     enum weft_dtype reduce = (enum weft_dtype)config->train.precision.reduce;
     for (int32_t i = 0; i < call->layer->n_tensors; i++) {
         int64_t n = config->model->tensors[call->layer->tensors[i]].elements;
-        if (call->gradients[i] != NULL && !is_finite(reduce, call->gradients[i], n)) return false;
+        if (call->gradients[i] != NULL && !weft_exec_is_finite(reduce, call->gradients[i], n))
+            return false;
     }
     return true;
 }

@@ -58,13 +58,8 @@ static void stop_compute(void *context)
 static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
-    const struct weft_train *train = &exec->options.config->train;
-    if (train->precision.compute != WEFT_F32 || train->precision.reduce != WEFT_F32 ||
-        train->precision.accumulate != WEFT_F32) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "the executor computes, reduces and accumulates in f32: set all of "
-                         "train.precision to \"f32\"");
-    }
+    WEFT_TRY(weft_precision_check(exec->options.config, err));
+    exec->scale = weft_loss_scale_first(&exec->options.config->train);
     if (program->n_channels > 1) {
         return weft_fail(err, WEFT_E_DATA,
                          "the plan is for %d channels of the network and the executor has one: "
@@ -125,6 +120,13 @@ void weft_exec_destroy(struct weft_exec *exec)
     free(exec);
 }
 
+static void issue_backward(struct weft_exec *exec, const struct exec_bound *bound)
+{
+    struct weft_nn_call call = *bound->with.call;
+    call.loss_scale *= exec->scale.scale;
+    weft_nn_backward(exec->options.nn, bound->stream, &call);
+}
+
 static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 {
     switch (bound->op) {
@@ -144,7 +146,7 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_zero(exec, bound->with.unit.unit, bound->with.unit.gradient);
         return;
     case WEFT_OP_BACKWARD:
-        weft_nn_backward(exec->options.nn, bound->stream, bound->with.call);
+        issue_backward(exec, bound);
         return;
     case WEFT_OP_NORM:
         weft_exec_push_norm(exec);
@@ -210,13 +212,29 @@ static void fill_trace(const struct weft_exec *exec, struct weft_trace *trace)
     }
 }
 
-/* What the update with this step's gradients will need. */
+/* What the update with this step's gradients will need, and the scale of the next ones. The scale
+ * is a power of two, so dividing by it loses nothing. */
 static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs *inputs)
 {
     const struct weft_train *train = &exec->options.config->train;
     struct exec_pending *pending = &exec->pending;
-    pending->valid = exec->finished.finite;
-    pending->optimizer = weft_optimizer_at(train, inputs->step, inputs->lr, exec->finished.clip);
+    struct weft_step_result *finished = &exec->finished;
+    pending->valid = finished->finite;
+    pending->optimizer =
+        weft_optimizer_at(train, inputs->step, inputs->lr, finished->clip / exec->scale.scale);
+    bool goes_on = weft_loss_scale_next(&exec->scale, train, finished->finite);
+    finished->skipped = goes_on && !finished->finite;
+    finished->finite = goes_on;
+}
+
+struct weft_loss_scale weft_exec_loss_scale(const struct weft_exec *exec)
+{
+    return exec->scale;
+}
+
+void weft_exec_set_loss_scale(struct weft_exec *exec, struct weft_loss_scale scale)
+{
+    exec->scale = scale;
 }
 
 enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_inputs *inputs,

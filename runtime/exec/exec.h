@@ -13,6 +13,7 @@
 #include "plan/trace.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
+#include "runtime/exec/precision.h"
 #include "runtime/nn/nn.h"
 #include "shard/shard.h"
 #include "spec/config.h"
@@ -43,8 +44,8 @@ WEFT_MUST_USE enum weft_status weft_exec_initialise(struct weft_exec *exec, uint
                                                     struct weft_error *err);
 
 struct weft_step_inputs {
-    const void *input; /* as the model's first layer reads it, micro-batch after micro-batch; copied
-                          by LOAD */
+    const void *input; /* tokens, or numbers in fp32, micro-batch after micro-batch; LOAD copies
+                          them, rounded to compute */
     const int32_t *targets; /* likewise */
     int64_t step;           /* 1, 2, ...: of the gradients that this step computes */
     double lr; /* for the update with these gradients (done at the next step's start) */
@@ -59,6 +60,9 @@ struct weft_step_result {
     bool finite; /* false: no rank may update; the same on all ranks. Without clipping: the
                     gradients of the step before, of which units that are not finite were not
                     applied */
+    bool skipped; /* f16 overflowed: nothing will be updated, and the loss scale is smaller. To be
+                     done again: same inputs, same step. Then `finite` is true */
+    double loss_scale; /* that the gradients had */
     int32_t suspect; /* unit nearest to the loss whose gradient is not finite; -1 = none. Gradients
                         run from the loss backwards, so it is the first that went wrong */
 };
@@ -75,6 +79,10 @@ WEFT_MUST_USE enum weft_status weft_exec_step(struct weft_exec *exec,
 /* Applies the last step's gradients, at a run's end: the U slots alone, and what a rotated period
  * carries over. Collective. WEFT_E_NUMERIC without clipping, when one of them is not finite. */
 WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err);
+
+/* Of the next backward; with the rest of the state what a run goes on from. */
+struct weft_loss_scale weft_exec_loss_scale(const struct weft_exec *exec);
+void weft_exec_set_loss_scale(struct weft_exec *exec, struct weft_loss_scale scale);
 
 /* 128 bits of all parameters of the model, independent of who owns them: each element of each
  * tensor hashed with its name and index, added up over ranks. Collective. Equal only if every

@@ -30,7 +30,7 @@ enum weft_status weft_exec_fingerprint(struct weft_exec *exec, struct weft_hash 
         const struct exec_unit *unit = &exec->units[u];
         for (int64_t i = 0; i < unit->n_own; i++) {
             const struct weft_piece *piece = &unit->own[i];
-            const float *values = unit->parameters + exec_parameter_at(unit, piece);
+            const float *values = exec_values_at(unit, piece);
             uint64_t name = weft_hash_string(tensors[piece->tensor].name);
             for (int64_t e = 0; e < piece->count; e++)
                 add_element(&mine, name, (uint64_t)(piece->tensor_begin + e), values[e]);

@@ -6,6 +6,7 @@
 
 #include "base/pool.h"
 #include "runtime/exec/exec.h"
+#include "runtime/exec/units.h"
 #include "runtime/nn/optimizer.h"
 
 /* Words of the record that ranks add up. Every word is an integer, so the order of ranks does not
@@ -24,31 +25,6 @@ enum {
     EXEC_FLAGGED_UNITS = EXEC_WORDS - EXEC_WORD_BAD_UNITS
 };
 #define EXEC_LOSS_MOST 0x1p46
-
-struct exec_gap {
-    int64_t begin; /* element of the full gradient */
-    int64_t count;
-};
-
-/* A unit as this rank holds it. Element pieces[i] of the parameters is at parameters[at], where at
- * is the piece's unit_begin in full buffers and shard_begin in a rank's. */
-struct exec_unit {
-    bool trainable;
-    bool whole;        /* dp: gradient and state of all elements are here */
-    bool resident;     /* dp, zero1: parameters stay in the full buffer */
-    float *parameters; /* full buffer when resident, else this rank's shard */
-    int64_t parameter_elements;
-    float *gradient;          /* full when whole, else reduced; NULL when frozen */
-    float *moment1, *moment2; /* NULL where the optimizer has none */
-    int64_t state_elements;
-    struct weft_piece *own; /* in this rank's slices */
-    int64_t n_own;
-    struct weft_piece *updated; /* what its UPDATE computes: all when whole, else own */
-    int64_t n_updated;
-    struct exec_gap *gaps; /* of the full gradient: between tensors, and padding */
-    int32_t n_gaps;
-    bool bad; /* without clipping: the gradient of its last update was not finite */
-};
 
 /* Where a micro-batch goes. */
 struct exec_batch {
@@ -70,8 +46,8 @@ struct exec_bound {
         struct weft_comm_block block;    /* collectives */
         struct exec_batch batch;         /* LOAD */
         struct {
-            struct exec_unit *unit; /* UPDATE, ZERO */
-            float *gradient;        /* ZERO: the full one */
+            struct exec_unit *unit;  /* UPDATE, ZERO */
+            unsigned char *gradient; /* ZERO: the full one */
         } unit;
     } with;
 };
@@ -120,27 +96,21 @@ struct weft_exec {
     const struct weft_step_inputs *inputs; /* of the step under way */
     struct weft_step_result finished;      /* by FINISH */
     struct exec_pending pending;
+    struct weft_loss_scale scale; /* of the step under way, and then of the next */
 
     bool looks;          /* for what is not finite */
     int32_t first_bad;   /* instruction that wrote it, INT32_MAX: none */
     int64_t failed_step; /* in which the failpoint struck last */
 };
 
-static inline float *exec_floats(const struct weft_exec *exec, int64_t offset)
+static inline enum weft_dtype exec_compute(const struct weft_exec *exec)
 {
-    return (float *)(void *)(exec->arena + offset);
+    return (enum weft_dtype)exec->options.config->train.precision.compute;
 }
 
-/* Where a piece lies in the unit's parameters, and in its gradient and moments. */
-static inline int64_t exec_parameter_at(const struct exec_unit *unit,
-                                        const struct weft_piece *piece)
+static inline enum weft_dtype exec_reduce(const struct weft_exec *exec)
 {
-    return unit->resident ? piece->unit_begin : piece->shard_begin;
-}
-
-static inline int64_t exec_state_at(const struct exec_unit *unit, const struct weft_piece *piece)
-{
-    return unit->whole ? piece->unit_begin : piece->shard_begin;
+    return (enum weft_dtype)exec->options.config->train.precision.reduce;
 }
 
 /* units.c: pieces, pointers and gaps of every unit. */
@@ -151,7 +121,8 @@ WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct wef
 
 /* work.c: what the executor computes itself, as tasks of the compute stream. */
 void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch);
-void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, float *gradient);
+void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit,
+                         unsigned char *gradient);
 void weft_exec_push_update(struct weft_exec *exec, struct exec_unit *unit);
 void weft_exec_push_norm(struct weft_exec *exec);
 void weft_exec_push_finish(struct weft_exec *exec);
@@ -184,7 +155,9 @@ WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
 
 /* failure.c: what a failpoint asks for, before or behind instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
-/* culprit.c: while exec->looks, a look at what instruction i wrote. */
+/* culprit.c */
+bool weft_exec_is_finite(enum weft_dtype dtype, const void *numbers, int64_t n);
+/* While exec->looks, a look at what instruction i wrote. */
 void weft_exec_push_look(struct weft_exec *exec, int32_t i);
 
 /* priority.c: asks the system to run the channel before compute where they share a core. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/exec/parts.h"
+#include "runtime/nn/kernels.h"
 
 /* Where elements of a piece are, NULL when there is no such state of the unit. */
 static float *values_of(const struct exec_unit *unit, enum weft_state state,
@@ -10,7 +11,7 @@ static float *values_of(const struct exec_unit *unit, enum weft_state state,
 {
     switch (state) {
     case WEFT_STATE_PARAMETER:
-        return unit->parameters + exec_parameter_at(unit, piece);
+        return exec_values_at(unit, piece);
     case WEFT_STATE_MOMENT1:
         return unit->moment1 == NULL ? NULL : unit->moment1 + exec_state_at(unit, piece);
     case WEFT_STATE_MOMENT2:
@@ -53,7 +54,9 @@ void weft_exec_state_clear(struct weft_exec *exec)
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         struct exec_unit *unit = &exec->units[u];
         unit->bad = false;
-        zero_floats(unit->parameters, unit->parameter_elements);
+        memset(unit->parameters, 0,
+               (size_t)(unit->parameter_elements * weft_dtype_bytes(exec_compute(exec))));
+        zero_floats(unit->master, unit->state_elements);
         zero_floats(unit->moment1, unit->state_elements);
         zero_floats(unit->moment2, unit->state_elements);
     }
@@ -62,8 +65,22 @@ void weft_exec_state_clear(struct weft_exec *exec)
     exec->pending.valid = false;
 }
 
+/* What the layers read follows from the masters. */
+static void round_masters(const struct weft_exec *exec, const struct exec_unit *unit)
+{
+    enum weft_dtype dtype = exec_compute(exec);
+    for (int64_t i = 0; unit->master != NULL && i < unit->n_updated; i++) {
+        const struct weft_piece *piece = &unit->updated[i];
+        weft_kernels_best()->narrow(dtype, piece->count, exec_values_at(unit, piece),
+                                    unit->parameters +
+                                        exec_parameter_at(unit, piece) * weft_dtype_bytes(dtype));
+    }
+}
+
 enum weft_status weft_exec_state_filled(struct weft_exec *exec, struct weft_error *err)
 {
+    for (int32_t u = 0; u < exec->options.program->n_units; u++)
+        round_masters(exec, &exec->units[u]);
     /* No rank gathers what another has not yet written. */
     return weft_comm_exchange(exec->options.comm, NULL, 0, NULL, err);
 }

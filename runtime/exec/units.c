@@ -2,10 +2,10 @@
 
 #include "runtime/exec/parts.h"
 
-static float *buffer_of(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit)
+static void *buffer_of(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit)
 {
     int32_t buffer = weft_program_buffer(exec->options.program, kind, unit, 0);
-    return buffer < 0 ? NULL : exec_floats(exec, exec->options.program->buffers[buffer].offset);
+    return buffer < 0 ? NULL : exec->arena + exec->options.program->buffers[buffer].offset;
 }
 
 /* All pieces of a unit for `rank` (-1: of everybody), in the pool. */
@@ -65,12 +65,17 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     out->n_updated = out->n_own;
     if (out->whole) WEFT_TRY(list_pieces(exec, u, -1, &out->updated, &out->n_updated, err));
     if (unit->trainable) {
-        float *full = buffer_of(exec, WEFT_BUFFER_GRADIENT, u);
+        unsigned char *full = buffer_of(exec, WEFT_BUFFER_GRADIENT, u);
         out->gradient = out->whole ? full : buffer_of(exec, WEFT_BUFFER_REDUCED, u);
+        out->gradient_dtype =
+            out->whole ? exec_reduce(exec)
+                       : (enum weft_dtype)exec->options.config->train.precision.accumulate;
+        out->master = buffer_of(exec, WEFT_BUFFER_MASTER, u);
         out->moment1 = buffer_of(exec, WEFT_BUFFER_MOMENT1, u);
         out->moment2 = buffer_of(exec, WEFT_BUFFER_MOMENT2, u);
         int32_t moments = weft_config_moments(exec->options.config);
         complete = complete && full != NULL && out->gradient != NULL &&
+                   (out->master != NULL) == (exec_compute(exec) != WEFT_F32) &&
                    (out->moment1 != NULL) == (moments >= 1) &&
                    (out->moment2 != NULL) == (moments >= 2);
         if (complete) WEFT_TRY(list_gaps(exec, u, err));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/exec/parts.h"
+#include "runtime/nn/kernels.h"
 
 struct unit_argument {
     struct weft_exec *exec;
@@ -29,7 +30,15 @@ static enum weft_status load(struct weft_stream *stream, const void *argument,
     const struct weft_exec *exec = a->exec;
     const unsigned char *input = exec->inputs->input;
     const unsigned char *targets = (const unsigned char *)exec->inputs->targets;
-    memcpy(a->batch.input, input + a->batch.micro * exec->input_bytes, (size_t)exec->input_bytes);
+    if (exec->options.config->model->layers[0].type == WEFT_LAYER_EMBEDDING) {
+        memcpy(a->batch.input, input + a->batch.micro * exec->input_bytes,
+               (size_t)exec->input_bytes);
+    } else {
+        enum weft_dtype dtype = exec_compute(exec);
+        int64_t n = exec->input_bytes / weft_dtype_bytes(dtype);
+        weft_kernels_best()->narrow(
+            dtype, n, (const float *)(const void *)input + a->batch.micro * n, a->batch.input);
+    }
     memcpy(a->batch.targets, targets + a->batch.micro * exec->target_bytes,
            (size_t)exec->target_bytes);
     return WEFT_OK;
@@ -43,7 +52,8 @@ void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch)
 
 struct zero_argument {
     const struct exec_unit *unit;
-    float *gradient;
+    unsigned char *gradient;
+    enum weft_dtype dtype;
 };
 
 static enum weft_status zero(struct weft_stream *stream, const void *argument,
@@ -52,39 +62,38 @@ static enum weft_status zero(struct weft_stream *stream, const void *argument,
     (void)stream;
     (void)err;
     const struct zero_argument *a = argument;
+    int64_t size = weft_dtype_bytes(a->dtype);
     for (int32_t i = 0; i < a->unit->n_gaps; i++) {
         const struct exec_gap *gap = &a->unit->gaps[i];
-        memset(a->gradient + gap->begin, 0, (size_t)gap->count * sizeof(float));
+        memset(a->gradient + gap->begin * size, 0, (size_t)(gap->count * size));
     }
     return WEFT_OK;
 }
 
-void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, float *gradient)
+void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit,
+                         unsigned char *gradient)
 {
-    struct zero_argument argument = {unit, gradient};
+    struct zero_argument argument = {unit, gradient, exec_reduce(exec)};
     weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], zero, &argument, sizeof argument);
 }
 
-/* Infinities and NaNs have the highest exponent. */
-static bool all_finite(const float *x, int64_t n)
+/* Where a piece's parameters are rounded to; NULL when they are fp32. */
+static void *copy_of(const struct weft_exec *exec, const struct exec_unit *unit,
+                     const struct weft_piece *piece)
 {
-    const uint32_t exponent = UINT32_C(0x7f800000);
-    uint32_t highest = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &x[i], sizeof bits);
-        bits &= exponent;
-        highest = bits > highest ? bits : highest;
-    }
-    return highest < exponent;
+    if (unit->master == NULL) return NULL;
+    return unit->parameters + exec_parameter_at(unit, piece) * weft_dtype_bytes(exec_compute(exec));
 }
 
 /* What this rank will update of a unit. Without clipping nobody has looked at it before. */
 static bool gradient_is_bad(const struct exec_unit *unit)
 {
+    int64_t size = weft_dtype_bytes(unit->gradient_dtype);
     for (int64_t i = 0; i < unit->n_updated; i++) {
         const struct weft_piece *piece = &unit->updated[i];
-        if (!all_finite(unit->gradient + exec_state_at(unit, piece), piece->count)) return true;
+        if (!weft_exec_is_finite(unit->gradient_dtype,
+                                 unit->gradient + exec_state_at(unit, piece) * size, piece->count))
+            return true;
     }
     return false;
 }
@@ -102,10 +111,13 @@ static enum weft_status update(struct weft_stream *stream, const void *argument,
         const struct weft_piece *piece = &a->unit->updated[i];
         int64_t at = exec_state_at(a->unit, piece);
         struct weft_update what = {
-            .parameters = a->unit->parameters + exec_parameter_at(a->unit, piece),
-            .gradients = a->unit->gradient + at,
+            .parameters = exec_values_at(a->unit, piece),
+            .gradients = a->unit->gradient + at * weft_dtype_bytes(a->unit->gradient_dtype),
+            .gradient_dtype = a->unit->gradient_dtype,
             .moment1 = a->unit->moment1 == NULL ? NULL : a->unit->moment1 + at,
             .moment2 = a->unit->moment2 == NULL ? NULL : a->unit->moment2 + at,
+            .copy = copy_of(a->exec, a->unit, piece),
+            .copy_dtype = exec_compute(a->exec),
             .n = piece->count,
         };
         weft_optimizer_update(&a->exec->pending.optimizer, tensors[piece->tensor].decays, &what);
@@ -145,6 +157,23 @@ static int32_t unit_word(int32_t unit)
     return EXEC_WORD_BAD_UNITS + flag;
 }
 
+/* Widened in pieces that the stack holds. */
+static void add_squares(uint64_t *bins, enum weft_dtype dtype, const unsigned char *gradient,
+                        int64_t n)
+{
+    enum { PIECE = 4096 };
+    float wide[PIECE];
+    if (dtype == WEFT_F32) {
+        weft_norm_add(bins, (const float *)(const void *)gradient, n);
+        return;
+    }
+    for (int64_t at = 0; at < n; at += PIECE) {
+        int64_t count = n - at < PIECE ? n - at : PIECE;
+        weft_kernels_best()->widen(dtype, count, gradient + at * weft_dtype_bytes(dtype), wide);
+        weft_norm_add(bins, wide, count);
+    }
+}
+
 /* Every element counts on the one rank that owns its slice, whatever the policy. */
 static void record_norm(struct weft_exec *exec, uint64_t *record)
 {
@@ -153,8 +182,10 @@ static void record_norm(struct weft_exec *exec, uint64_t *record)
         if (!unit->trainable) continue;
         uint64_t before = sum_not_finite(record);
         for (int64_t i = 0; i < unit->n_own; i++) {
-            weft_norm_add(record + EXEC_WORD_NORM,
-                          unit->gradient + exec_state_at(unit, &unit->own[i]), unit->own[i].count);
+            int64_t at = exec_state_at(unit, &unit->own[i]);
+            add_squares(record + EXEC_WORD_NORM, unit->gradient_dtype,
+                        unit->gradient + at * weft_dtype_bytes(unit->gradient_dtype),
+                        unit->own[i].count);
         }
         if (sum_not_finite(record) != before) record[unit_word(u)] = 1;
     }
@@ -205,7 +236,9 @@ static enum weft_status finish(struct weft_stream *stream, const void *argument,
     struct weft_step_result *out = &exec->finished;
     int finite = 1;
     bool rotated = exec->options.program->period.rotated;
-    out->norm = rotated ? -1 : weft_norm_result(sum + EXEC_WORD_NORM, &finite);
+    out->norm = rotated ? -1 : weft_norm_result(sum + EXEC_WORD_NORM, &finite) / exec->scale.scale;
+    out->loss_scale = exec->scale.scale;
+    out->skipped = false;
     out->clip = 1;
     if (clip_norm > 0 && clip_norm < out->norm + 1e-6) out->clip = clip_norm / (out->norm + 1e-6);
     bool bad_loss = sum[EXEC_WORD_BAD_LOSS] != 0;

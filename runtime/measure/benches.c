@@ -44,11 +44,16 @@ static void push_collective(struct bench *bench, int kind, int64_t x)
 {
     struct weft_comm *comm = bench->options->comm;
     int64_t slice_bytes = x / weft_comm_ranks(comm);
+    const struct weft_train *train = &bench->options->config->train;
+    enum weft_dtype dtype = (enum weft_dtype)(kind == WEFT_ALL_GATHER ? train->precision.compute
+                                                                      : train->precision.reduce);
     int64_t place = next_place(bench, x + slice_bytes);
     struct weft_comm_block block = {
         .full_offset = place,
         .slice_offset = place + x,
-        .slice_elements = slice_bytes / (int64_t)sizeof(float),
+        .slice_elements = slice_bytes / weft_dtype_bytes(dtype),
+        .dtype = dtype,
+        .slice_dtype = dtype,
     };
     switch ((enum weft_collective)kind) {
     case WEFT_ALL_GATHER:

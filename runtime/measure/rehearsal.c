@@ -165,7 +165,7 @@ static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *e
     r->slot_ns = calloc((size_t)r->program->n_slots, sizeof *r->slot_ns);
     r->values = calloc((size_t)r->n_values * MOST_ROUNDS, sizeof *r->values);
     size_t n_micro = (size_t)o->config->train.grad_accum;
-    r->input = calloc(n_micro, (size_t)weft_model_input_bytes(model, &batch));
+    r->input = calloc(n_micro, (size_t)weft_model_host_input_bytes(model, &batch));
     r->targets = calloc(n_micro, (size_t)weft_model_target_bytes(model, &batch));
     if (r->layer_key == NULL || r->key_layers == NULL || r->slot_ns == NULL || r->values == NULL ||
         r->input == NULL || r->targets == NULL) {

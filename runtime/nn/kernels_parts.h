@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "runtime/nn/numbers.h"
+#include "base/numbers.h"
 
 enum { LANES = 16 };
 

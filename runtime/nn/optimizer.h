@@ -44,8 +44,11 @@ struct weft_optimizer weft_optimizer_at(const struct weft_train *train, int64_t 
 /* n elements of one tensor. An optimizer without momentum has no moment1, only AdamW a moment2. */
 struct weft_update {
     float *parameters;
-    const float *gradients;
+    const void *gradients;
+    enum weft_dtype gradient_dtype;
     float *moment1, *moment2;
+    void *copy; /* of the parameters, rounded to copy_dtype; NULL: none is wanted */
+    enum weft_dtype copy_dtype;
     int64_t n;
 };
 /* `matrix`: the tensor decays whatever exempt_vectors says. */

@@ -16,7 +16,7 @@ struct weft_evaluation {
 static enum weft_status fill(struct weft_evaluation *e, struct weft_error *err)
 {
     struct weft_batch batch = weft_config_batch(e->config);
-    e->input = malloc((size_t)weft_model_input_bytes(e->config->model, &batch));
+    e->input = malloc((size_t)weft_model_host_input_bytes(e->config->model, &batch));
     e->targets = malloc((size_t)weft_model_target_bytes(e->config->model, &batch));
     e->losses = calloc((size_t)weft_comm_ranks(e->comm), sizeof *e->losses);
     if (e->input == NULL || e->targets == NULL || e->losses == NULL)

@@ -53,15 +53,7 @@ static enum weft_status refuse(const struct weft_config *config, struct weft_err
                          "time; plans and simulations for more are fine, to train set it to 1",
                          config->source, (long long)config->cluster.channels);
     }
-    if (train->precision.compute != WEFT_F32 || train->precision.reduce != WEFT_F32 ||
-        train->precision.accumulate != WEFT_F32) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "train.precision is %s, %s, %s (compute, reduce, accumulate): this "
-                         "version trains in f32 alone. Set all three to \"f32\"",
-                         weft_dtype_name((enum weft_dtype)train->precision.compute),
-                         weft_dtype_name((enum weft_dtype)train->precision.reduce),
-                         weft_dtype_name((enum weft_dtype)train->precision.accumulate));
-    }
+    WEFT_TRY(weft_precision_check(config, err));
     if (train->data == NULL) {
         return weft_fail(err, WEFT_E_NO_INPUT,
                          "train.data is not set: give it the path of a text to train on");
@@ -104,7 +96,7 @@ static enum weft_status open_data(struct run *run, struct weft_error *err)
         .data = run->data,
         .first_sample = run->rank * micro_steps * batch.samples,
         .count = micro_steps * batch.samples,
-        .input_bytes = micro_steps * weft_model_input_bytes(config->model, &batch),
+        .input_bytes = micro_steps * weft_model_host_input_bytes(config->model, &batch),
         .target_bytes = micro_steps * weft_model_target_bytes(config->model, &batch),
         .first_step = run->result.steps_done + 1,
         .last_step = run->train->steps,
@@ -272,7 +264,16 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .stop = o->stop != NULL && atomic_load(o->stop) != 0,
     };
     struct weft_step_result result;
-    WEFT_TRY(weft_exec_step(run->exec, &inputs, &result, run->trace, err));
+    /* A step that overflowed in f16 is done again with a smaller loss scale, and so advances
+     * nothing: neither the schedule nor the step nor what is drawn for it. */
+    do {
+        WEFT_TRY(weft_exec_step(run->exec, &inputs, &result, run->trace, err));
+        if (result.skipped && run->rank == 0)
+            weft_log(WEFT_LOG_INFO,
+                     "step %" PRId64 ": gradients overflowed with a loss scale of %g; done again "
+                     "with half of it",
+                     step, result.loss_scale);
+    } while (result.skipped);
     run->trace->data_wait_ns = wait_ns;
     if (!result.finite) return fail_numeric(run, &inputs, &result, err);
     struct weft_trace_summary summary;
@@ -293,6 +294,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .loss = result.loss,
         .norm = result.norm,
         .clip = result.clip,
+        .loss_scale = result.loss_scale,
         .lr = lr,
         .step_ns = summary.step_ns,
         .exposed_ns = summary.exposed_ns,

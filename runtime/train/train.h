@@ -20,6 +20,7 @@
 struct weft_step_line { /* what is known after each step; equal on all ranks but for times */
     int64_t step, steps;
     double loss, norm, clip, lr;
+    double loss_scale;                          /* 1 but in f16 */
     int64_t step_ns, exposed_ns, overlapped_ns; /* by this rank's trace */
     int64_t data_wait_ns;                       /* before it began, for its data */
     int64_t tokens;                             /* of all ranks in this step */
@@ -94,9 +95,9 @@ WEFT_MUST_USE enum weft_status weft_train_run(const struct weft_train_options *o
                                               struct weft_train_result *out,
                                               struct weft_error *err);
 
-/* WEFT_OK when this version can train the config on this kind of machine: layers with kernels, f32,
- * data given and long enough; else what cannot be, and what would work. Reads no
- * more of the data than its length. */
+/* WEFT_OK when this version can train the config on this kind of machine: layers with kernels,
+ * dtypes that go together, data given and long enough; else what cannot be, and what would work.
+ * Reads no more of the data than its length. */
 WEFT_MUST_USE enum weft_status weft_train_check(const struct weft_config *config,
                                                 struct weft_error *err);
 

@@ -95,6 +95,69 @@ static void test_reduce_scatter(struct site *s, int64_t n, bool in_place)
     check_untouched(s, to, n, n * s->ranks);
 }
 
+static uint16_t narrow(enum weft_dtype dtype, float x)
+{
+    return dtype == WEFT_BF16 ? weft_bf16_narrow(x) : weft_f16_narrow(x);
+}
+
+static float widen(enum weft_dtype dtype, uint16_t x)
+{
+    return dtype == WEFT_BF16 ? weft_bf16_widen(x) : weft_f16_widen(x);
+}
+
+/* The sum over ranks of the rounded values, in rank order, rounded once more. */
+static float narrow_sum_of(enum weft_dtype dtype, int32_t ranks, int64_t i)
+{
+    float sum = widen(dtype, narrow(dtype, value_of(0, i)));
+    for (int32_t rank = 1; rank < ranks; rank++)
+        sum += widen(dtype, narrow(dtype, value_of(rank, i)));
+    return widen(dtype, narrow(dtype, sum));
+}
+
+static void fill_narrow(struct site *s, enum weft_dtype dtype, int64_t from, int64_t n)
+{
+    uint16_t *x = (uint16_t *)(void *)(s->arena + from);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = narrow(dtype, value_of(s->rank, i));
+}
+
+/* Gathered as they are; summed in fp32 and rounded once, into 16 bits and, widened again, fp32. */
+static void test_narrow(struct site *s, enum weft_dtype dtype, int64_t n)
+{
+    struct weft_comm_block block = {.full_offset = FROM,
+                                    .slice_offset = TO,
+                                    .slice_elements = n,
+                                    .dtype = dtype,
+                                    .slice_dtype = dtype};
+    const uint16_t *out = (const uint16_t *)(const void *)(s->arena + TO);
+    const uint16_t *full = (const uint16_t *)(const void *)(s->arena + FROM);
+    for (int wide = 0; wide < 2; wide++) {
+        block.slice_dtype = wide ? WEFT_F32 : dtype;
+        fill_narrow(s, dtype, FROM, n * s->ranks);
+        weft_comm_reduce_scatter(s->comm, s->channel, &block);
+        site_synchronise(s);
+        for (int64_t i = 0; i < n; i++) {
+            float got = wide ? site_floats(s, TO)[i] : widen(dtype, out[i]);
+            check_bits(&got, narrow_sum_of(dtype, s->ranks, s->rank * n + i), "narrow sum", i);
+        }
+    }
+    block.slice_dtype = dtype;
+    fill_narrow(s, dtype, FROM, n * s->ranks);
+    weft_comm_all_reduce(s->comm, s->channel, &block);
+    site_synchronise(s);
+    for (int64_t i = 0; i < n * s->ranks; i++) {
+        float got = widen(dtype, full[i]);
+        check_bits(&got, narrow_sum_of(dtype, s->ranks, i), "narrow all_reduce", i);
+    }
+    fill_narrow(s, dtype, TO, n);
+    weft_comm_all_gather(s->comm, s->channel, &block);
+    site_synchronise(s);
+    for (int64_t i = 0; i < n * s->ranks; i++) {
+        CHECK(full[i] == narrow(dtype, value_of((int32_t)(i / n), i % n)),
+              "narrow all_gather: element %lld", (long long)i);
+    }
+}
+
 static void test_all_reduce(struct site *s, int64_t n)
 {
     const struct weft_comm_block block = {.full_offset = FROM, .slice_elements = n};
@@ -185,6 +248,8 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
         test_reduce_scatter(&s, sizes[i], false);
         test_reduce_scatter(&s, sizes[i], true);
         test_all_reduce(&s, sizes[i]);
+        test_narrow(&s, WEFT_BF16, sizes[i]);
+        test_narrow(&s, WEFT_F16, sizes[i]);
         test_agree(&s, sizes[i]);
     }
     test_chain(&s);

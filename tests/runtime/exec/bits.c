@@ -147,6 +147,16 @@ int main(void)
     check_config("configs/runs/gpt-odd.json", "train.optimizer.type=sgd", shared);
     check_config("configs/runs/gpt-odd.json",
                  "train.optimizer={\"type\":\"sgd\",\"momentum\":0,\"lr\":0.01}", shared);
+    check_config("configs/runs/gpt-odd.json", "train.precision.compute=bf16", shared);
+    check_config("configs/runs/gpt-odd.json",
+                 "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\"}", shared);
+    check_config("configs/runs/gpt-tiny.json",
+                 "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\",\"accumulate\":"
+                 "\"bf16\"}",
+                 shared);
+    check_config("configs/runs/gpt-odd.json", "train.precision.compute=f16", shared);
+    check_config("configs/runs/mlp-tiny.json",
+                 "train.precision={\"compute\":\"f16\",\"reduce\":\"f16\"}", shared);
     /* The comparison itself can fail: other ranks train on other data. */
     CHECK(!weft_hash_equal(fingerprints[2], fingerprints[3]), "fingerprints cannot tell");
     return 0;

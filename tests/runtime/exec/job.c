@@ -163,10 +163,14 @@ bool job_plan_planner(struct job *job, const char *planner)
 }
 
 /* One library, whatever is faster at the moment: another would give other bits. */
-static void open_kernels(struct weft_nn **nn)
+static void open_kernels(const struct job *job, struct weft_nn **nn)
 {
     struct weft_error none = {0};
-    struct weft_nn_options options = {.threads = 1, .gemm = "onednn"};
+    struct weft_nn_options options = {
+        .threads = 1,
+        .compute = (enum weft_dtype)job->config->train.precision.compute,
+        .gemm = "onednn",
+    };
     if (weft_nn_open("cpu", &options, nn, &none) == WEFT_OK) return;
     options.gemm = "openblas";
     OK(weft_nn_open("cpu", &options, nn, &err));
@@ -206,11 +210,11 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
     struct weft_comm_options options = ranks_options(rank, ranks);
     *r = (struct job_rank){.job = job, .rank = rank, .poison = poison};
     OK(weft_device_open("cpu", clock, &r->device, &err));
-    open_kernels(&r->nn);
+    open_kernels(job, &r->nn);
     OK(weft_comm_open("local", &options, &r->comm, &err));
     OK(weft_data_open(job->config, WEFT_DATA_TRAINING, &r->data, &err));
     size_t n_micro = (size_t)job->config->train.grad_accum;
-    r->input = calloc(n_micro, (size_t)weft_model_input_bytes(job->config->model, &batch));
+    r->input = calloc(n_micro, (size_t)weft_model_host_input_bytes(job->config->model, &batch));
     r->targets = calloc(n_micro, (size_t)weft_model_target_bytes(job->config->model, &batch));
     CHECK(r->input != NULL && r->targets != NULL, "out of memory");
     job_rank_load(r);
@@ -224,7 +228,9 @@ struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
         .input = r->input, .targets = r->targets, .step = step, .lr = weft_train_lr(train, step)};
     int64_t samples = train->micro_batch * train->grad_accum;
     OK(weft_data_fill(r->data, step, r->rank * samples, samples, r->input, r->targets, &err));
-    OK(weft_exec_step(r->exec, &inputs, &result, r->trace, &err));
+    do
+        OK(weft_exec_step(r->exec, &inputs, &result, r->trace, &err));
+    while (result.skipped);
     return result;
 }
 

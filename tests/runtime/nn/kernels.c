@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "base/rng.h"
 
 enum { MANY = 100003 };
@@ -164,4 +165,26 @@ Test(kernels, cross_entropy_of_far_logits_is_their_distance)
     cr_assert_eq(weft_kernels_best()->layers[WEFT_F32]->cross_entropy(2, 3, targets, x), 2000);
     const float expected[6] = {0, 0, 0, -1, 0, 1};
     cr_assert_eq(memcmp(x, expected, sizeof(x)), 0);
+}
+
+Test(kernels, every_level_converts_as_one_number_is_converted)
+{
+    static uint16_t narrow[MANY];
+    const struct weft_kernels *level;
+    for (uint64_t i = 0; i < MANY; i++) {
+        in[i] = weft_float_of((uint32_t)weft_rng_below(3, 1, i, UINT64_C(1) << 32));
+    }
+    for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
+        for (int d = WEFT_BF16; d <= WEFT_F16; d++) {
+            const bool half = d == WEFT_F16;
+            level->narrow((enum weft_dtype)d, MANY, in, narrow);
+            level->widen((enum weft_dtype)d, MANY, narrow, out);
+            for (int i = 0; i < MANY; i++) {
+                const uint16_t one = half ? weft_f16_narrow(in[i]) : weft_bf16_narrow(in[i]);
+                const float wide = half ? weft_f16_widen(one) : weft_bf16_widen(one);
+                cr_assert_eq(narrow[i], one, "%s: %g", level->level, (double)in[i]);
+                cr_assert_eq(weft_bits_of(out[i]), weft_bits_of(wide));
+            }
+        }
+    }
 }

@@ -152,7 +152,8 @@ Test(optimizer, vectors_decay_only_when_they_are_not_exempt)
                     training((enum weft_optimizer_type)type, exempt == 1);
                 const struct weft_optimizer optimizer = weft_optimizer_at(&train, 1, 0.1, 1);
                 float p = 1, g = 0, m = 0, v = 0;
-                const struct weft_update update = {&p, &g, &m, &v, 1};
+                const struct weft_update update = {
+                    .parameters = &p, .gradients = &g, .moment1 = &m, .moment2 = &v, .n = 1};
                 weft_optimizer_update(&optimizer, matrix == 1, &update);
                 const float expected = matrix || !exempt ? 0.95f : 1.0f;
                 cr_assert(fabsf(p - expected) < 1e-6f, "type %d, exempt %d, matrix %d: %g", type,

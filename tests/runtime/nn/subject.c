@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "base/rng.h"
 #include "reference.h"
-#include "runtime/nn/numbers.h"
 
 struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden)
 {

@@ -62,7 +62,11 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     struct weft_error why = {0};
     struct rank_context context = {.task = task, .rank = rank};
     struct weft_comm_options comm = ranks_options(rank, ranks);
-    struct weft_nn_options nn = {.threads = 1, .gemm = "auto"};
+    struct weft_nn_options nn = {
+        .threads = 1,
+        .compute = (enum weft_dtype)job->config->train.precision.compute,
+        .gemm = "auto",
+    };
     struct weft_train_options options = {
         .config = job->config,
         .plan = job->plan,
@@ -199,10 +203,10 @@ static void refuses(struct shared *shared)
     struct job job;
     open_job(&job, 1, NULL);
     struct task task = task_of(&job, shared);
-    job.config->train.precision.compute = WEFT_BF16;
+    job.config->train.precision.reduce = WEFT_BF16;
     run(&task);
-    all_ranks(shared, 1, WEFT_E_DATA, "train.precision is bf16, f32, f32");
-    job.config->train.precision.compute = WEFT_F32;
+    all_ranks(shared, 1, WEFT_E_DATA, "train.precision.reduce is bf16");
+    job.config->train.precision.reduce = WEFT_F32;
     const char *data = job.config->train.data;
     job.config->train.data = NULL;
     run(&task);

@@ -1,11 +1,17 @@
-/* The 16-bit floating-point numbers as their bits, without branches, so that loops over them become
- * vectors: widening is exact, narrowing rounds to nearest, ties to even. bf16 is the upper half of
- * an fp32; f16 is IEEE 754 binary16 with its denormals. NaNs stay NaNs. */
-#ifndef WEFT_RUNTIME_NN_NUMBERS_H
-#define WEFT_RUNTIME_NN_NUMBERS_H
+/* The dtypes of tensors, and the 16-bit floating-point numbers as their bits, without branches, so
+ * that loops over them become vectors: widening is exact, narrowing rounds to nearest, ties to
+ * even. bf16 is the upper half of an fp32; f16 is IEEE 754 binary16 with its denormals. NaNs stay
+ * NaNs. */
+#ifndef WEFT_BASE_NUMBERS_H
+#define WEFT_BASE_NUMBERS_H
 
 #include <stdint.h>
 #include <string.h>
+
+enum weft_dtype { WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_DTYPE_COUNT };
+
+int64_t weft_dtype_bytes(enum weft_dtype dtype);
+const char *weft_dtype_name(enum weft_dtype dtype); /* "f32", "bf16", "f16" */
 
 static inline uint32_t weft_bits_of(float x)
 {

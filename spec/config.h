@@ -88,7 +88,7 @@ struct weft_train {
     double clip_norm; /* 0 = no clipping */
     struct {
         int64_t every, keep; /* every 0: not between beginning and end */
-        bool at_end, required;
+        bool at_end, required, asynchronous;
     } checkpoint;
     struct {
         int type;                          /* enum weft_lr_schedule */

@@ -312,6 +312,8 @@ static const struct weft_field checkpoint_fields[] = {
      "checkpoints that stay, the newest ones"},
     {"at_end", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.at_end), "true", 0, 0, NULL, NULL,
      "save behind the last step, and when the run is stopped by a signal"},
+    {"asynchronous", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.asynchronous), "true", 0, 0, NULL,
+     NULL, "write while the next step computes; the one behind it waits until all is written"},
     {"required", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.required), "false", 0, 0, NULL, NULL,
      "a save that fails ends the run (exit 74); else it is warned of and training goes on"},
 };

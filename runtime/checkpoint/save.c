@@ -5,11 +5,14 @@
  *   4. rank 0 syncs the directory, writes, syncs and renames the manifest, syncs the directory,
  *      renames it to step-N, and syncs the directory above: now it is committed;
  *   5. all ranks learn of it, and only then may an older one go.
- * After each stage all ranks agree, so that a failure anywhere ends the save everywhere. */
+ * After each stage all ranks agree, so that a failure anywhere ends the save everywhere. Stages 2
+ * and 4 need no other rank, and run in a thread of their own while training goes on. */
 #include "runtime/checkpoint/save.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +34,19 @@ struct verdict {
     char text[VERDICT_TEXT_BYTES];
 };
 
+enum phase { IDLE, WRITING, COMMITTING };
+
 struct weft_saver {
     struct weft_saver_options options;
     int32_t rank, ranks;
     int64_t attempt, precious;
+    enum phase phase;
+    struct weft_progress progress; /* that is being saved */
+    struct weft_save_source source;
+    pthread_t thread; /* of the phase, while threaded */
+    bool threaded;
+    enum weft_status status; /* of the phase on this rank, and its error */
+    struct weft_error own;
     struct weft_text path; /* of the temporary directory */
     int fds[WEFT_CHECKPOINT_FILES];
     uint32_t *crcs[WEFT_CHECKPOINT_FILES]; /* this rank's shares, then the CRCs */
@@ -80,11 +92,11 @@ static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
 }
 
 /* The stages' own errors must not stand in *err before all ranks have agreed on one. */
-static enum weft_status settle(struct weft_saver *saver, enum weft_status status,
-                               struct weft_error *own, struct weft_error *err)
+static enum weft_status settle(struct weft_saver *saver, struct weft_error *err)
 {
-    enum weft_status agreed = agree(saver, status, own, err);
-    *own = (struct weft_error){0};
+    enum weft_status agreed = agree(saver, saver->status, &saver->own, err);
+    saver->own = (struct weft_error){0};
+    saver->status = WEFT_OK;
     return agreed;
 }
 
@@ -202,9 +214,9 @@ static enum weft_status prepare(struct weft_saver *saver, struct weft_error *err
     return WEFT_OK;
 }
 
-static enum weft_status write_pieces(struct weft_saver *saver,
-                                     const struct weft_save_source *source, struct weft_error *err)
+static enum weft_status write_pieces(struct weft_saver *saver, struct weft_error *err)
 {
+    const struct weft_save_source *source = &saver->source;
     struct weft_save_piece piece;
     source->rewind(source->context);
     while (source->next(source->context, &piece)) {
@@ -233,14 +245,13 @@ static enum weft_status sync_file(struct weft_saver *saver, int fd, const char *
     return fail(saver, "sync", name, error, err);
 }
 
-static enum weft_status write_own(struct weft_saver *saver, const struct weft_save_source *source,
-                                  struct weft_error *err)
+static enum weft_status write_own(struct weft_saver *saver, struct weft_error *err)
 {
     const struct weft_sink *sink = saver->options.sink;
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         if (saver->fds[f] < 0) WEFT_TRY(open_file(saver, f, false, err));
     }
-    WEFT_TRY(write_pieces(saver, source, err));
+    WEFT_TRY(write_pieces(saver, err));
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         const char *name = saver->options.layout->files[f].name;
         WEFT_TRY(sync_file(saver, saver->fds[f], name, err));
@@ -311,12 +322,11 @@ static enum weft_status publish(struct weft_saver *saver, int64_t step, struct w
     return status;
 }
 
-static enum weft_status commit(struct weft_saver *saver, const struct weft_progress *progress,
-                               struct weft_error *err)
+static enum weft_status commit(struct weft_saver *saver, struct weft_error *err)
 {
     const struct weft_layout *layout = saver->options.layout;
     struct weft_manifest manifest = {
-        .progress = *progress,
+        .progress = saver->progress,
         .model = weft_manifest_model_hash(layout),
         .settings = saver->options.settings,
         .kernels = saver->options.kernels,
@@ -336,7 +346,7 @@ static enum weft_status commit(struct weft_saver *saver, const struct weft_progr
     if (status == WEFT_OK) status = sync_directory(saver, path, err);
     if (status == WEFT_OK) status = write_manifest(saver, &text, err);
     if (status == WEFT_OK) status = sync_directory(saver, path, err);
-    if (status == WEFT_OK) status = publish(saver, progress->step, err);
+    if (status == WEFT_OK) status = publish(saver, saver->progress.step, err);
     weft_text_finish(&text);
     return status;
 }
@@ -350,51 +360,6 @@ static enum weft_status combine_crcs(struct weft_saver *saver, struct weft_error
             saver->crcs[f][c] ^= weft_crc32c_frame(weft_checkpoint_chunk_bytes(file->bytes, c));
     }
     return WEFT_OK;
-}
-
-static enum weft_status run_stages(struct weft_saver *saver, const struct weft_progress *progress,
-                                   const struct weft_save_source *source, struct weft_error *own,
-                                   struct weft_error *err)
-{
-    bool first = saver->rank == 0;
-    enum weft_status status = first ? prepare(saver, own) : WEFT_OK;
-    WEFT_TRY(settle(saver, status, own, err));
-    if (!first) saver->bytes = 0; /* agreed on: rank 0's headers, which it counts itself */
-    WEFT_TRY(settle(saver, write_own(saver, source, own), own, err));
-    if (saver->bytes != all_bytes(saver->options.layout))
-        return weft_fail(err, WEFT_E_INTERNAL,
-                         "ranks have written %" PRId64 " bytes of a checkpoint of %" PRId64,
-                         saver->bytes, all_bytes(saver->options.layout));
-    WEFT_TRY(combine_crcs(saver, err));
-    return settle(saver, first ? commit(saver, progress, own) : WEFT_OK, own, err);
-}
-
-static enum weft_status begin(struct weft_saver *saver, int64_t step, struct weft_error *err)
-{
-    saver->attempt++;
-    saver->bytes = 0;
-    saver->sync_failed = false;
-    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
-        memset(saver->crcs[f], 0,
-               (size_t)saver->options.layout->files[f].n_chunks * sizeof *saver->crcs[f]);
-    weft_text_finish(&saver->path);
-    weft_text_init(&saver->path);
-    weft_checkpoint_temporary(saver->options.directory, step, saver->attempt, &saver->path);
-    return weft_text_ok(&saver->path) ? WEFT_OK : weft_fail_memory(err, "a path");
-}
-
-static enum weft_status save_once(struct weft_saver *saver, const struct weft_progress *progress,
-                                  const struct weft_save_source *source, struct weft_error *err)
-{
-    struct weft_error *own = calloc(1, sizeof *own);
-    if (own == NULL) return weft_fail_memory(err, "an error");
-    enum weft_status status = begin(saver, progress->step, err);
-    if (status == WEFT_OK) status = run_stages(saver, progress, source, own, err);
-    close_all(saver);
-    free(own);
-    if (status != WEFT_OK && saver->rank == 0)
-        weft_checkpoint_remove(saver->options.sink, weft_text_chars(&saver->path));
-    return status;
 }
 
 /* The one resumed from may go when a newer one was read back, CRCs and all, not only written. */
@@ -417,26 +382,195 @@ static void retain(struct weft_saver *saver, int64_t step)
     weft_checkpoint_retain(o->sink, o->directory, o->keep, saver->precious);
 }
 
+/* Phases */
+
+static void work(struct weft_saver *saver)
+{
+    if (saver->phase == WRITING) {
+        saver->status = write_own(saver, &saver->own);
+    } else if (saver->rank == 0) {
+        saver->status = commit(saver, &saver->own);
+        if (saver->status == WEFT_OK) retain(saver, saver->progress.step);
+    }
+}
+
+static void *run_thread(void *argument)
+{
+    work(argument);
+    return NULL;
+}
+
+/* Signals are for the threads that know what to do with them. Without a thread the work is done
+ * here and now. */
+static void start(struct weft_saver *saver, enum phase phase, bool background)
+{
+    enum { STACK_BYTES = 512 * 1024 };
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    saver->phase = phase;
+    saver->threaded = false;
+    bool wanted = background && (phase == WRITING || saver->rank == 0);
+    if (wanted && pthread_attr_init(&attributes) == 0) {
+        pthread_attr_setstacksize(&attributes, STACK_BYTES);
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        saver->threaded = pthread_create(&saver->thread, &attributes, run_thread, saver) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        pthread_attr_destroy(&attributes);
+    }
+    if (!saver->threaded) work(saver);
+}
+
+static void join(struct weft_saver *saver)
+{
+    if (saver->threaded) pthread_join(saver->thread, NULL);
+    saver->threaded = false;
+}
+
+static enum weft_status reset(struct weft_saver *saver, struct weft_error *err)
+{
+    saver->attempt++;
+    saver->bytes = 0;
+    saver->sync_failed = false;
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        memset(saver->crcs[f], 0,
+               (size_t)saver->options.layout->files[f].n_chunks * sizeof *saver->crcs[f]);
+    weft_text_finish(&saver->path);
+    weft_text_init(&saver->path);
+    weft_checkpoint_temporary(saver->options.directory, saver->progress.step, saver->attempt,
+                              &saver->path);
+    return weft_text_ok(&saver->path) ? WEFT_OK : weft_fail_memory(err, "a path");
+}
+
+static enum weft_status finish_writing(struct weft_saver *saver, bool background,
+                                       struct weft_error *err)
+{
+    join(saver);
+    WEFT_TRY(settle(saver, err));
+    if (saver->bytes != all_bytes(saver->options.layout))
+        return weft_fail(err, WEFT_E_INTERNAL,
+                         "ranks have written %" PRId64 " bytes of a checkpoint of %" PRId64,
+                         saver->bytes, all_bytes(saver->options.layout));
+    WEFT_TRY(combine_crcs(saver, err));
+    start(saver, COMMITTING, background);
+    return WEFT_OK;
+}
+
+static enum weft_status finish_commit(struct weft_saver *saver, struct weft_error *err)
+{
+    join(saver);
+    saver->phase = IDLE;
+    return settle(saver, err);
+}
+
+static void abandon(struct weft_saver *saver)
+{
+    join(saver);
+    close_all(saver);
+    if (saver->phase != IDLE && saver->rank == 0)
+        weft_checkpoint_remove(saver->options.sink, weft_text_chars(&saver->path));
+    saver->phase = IDLE;
+    saver->status = WEFT_OK;
+    saver->own = (struct weft_error){0};
+}
+
+static enum weft_status begin(struct weft_saver *saver, bool background, struct weft_error *err)
+{
+    WEFT_TRY(reset(saver, err));
+    saver->phase = WRITING; /* from here on there is something to remove */
+    if (saver->rank == 0) saver->status = prepare(saver, &saver->own);
+    WEFT_TRY(settle(saver, err));
+    if (saver->rank != 0) saver->bytes = 0; /* rank 0 counts its headers itself */
+    start(saver, WRITING, background);
+    return WEFT_OK;
+}
+
+/* All stages, one after the other. */
+static enum weft_status save_once(struct weft_saver *saver, struct weft_error *err)
+{
+    enum weft_status status = begin(saver, false, err);
+    if (status == WEFT_OK) status = finish_writing(saver, false, err);
+    if (status == WEFT_OK) status = finish_commit(saver, err);
+    if (status != WEFT_OK) {
+        saver->phase = WRITING;
+        abandon(saver);
+    }
+    return status;
+}
+
+/* Agreed on by all ranks, so all try again or none. */
+static bool may_try_again(const struct weft_saver *saver, enum weft_status status)
+{
+    return status == WEFT_E_IO && saver->sync_failed;
+}
+
+/* Whatever has failed before is told only if this fails too. */
+static enum weft_status save_again(struct weft_saver *saver, int attempts, struct weft_error *why)
+{
+    enum weft_status status = WEFT_OK;
+    for (int i = 0; i < attempts; i++) {
+        *why = (struct weft_error){0};
+        status = save_once(saver, why);
+        if (!may_try_again(saver, status)) break;
+    }
+    return status;
+}
+
+static enum weft_status tell(const struct weft_saver *saver, enum weft_status status,
+                             struct weft_error *why, struct weft_error *err)
+{
+    if (status != WEFT_OK)
+        weft_fail(err, status, "step %" PRId64 " cannot be saved: %s", saver->progress.step,
+                  why->text);
+    free(why);
+    return status;
+}
+
 enum weft_status weft_saver_save(struct weft_saver *saver, const struct weft_progress *progress,
                                  const struct weft_save_source *source, struct weft_error *err)
 {
+    WEFT_TRY(weft_saver_catch_up(saver, true, err));
+    struct weft_error *why = calloc(1, sizeof *why);
+    if (why == NULL) return weft_fail_memory(err, "an error");
+    saver->progress = *progress;
+    saver->source = *source;
+    return tell(saver, save_again(saver, MOST_ATTEMPTS, why), why, err);
+}
+
+enum weft_status weft_saver_begin(struct weft_saver *saver, const struct weft_progress *progress,
+                                  const struct weft_save_source *source, struct weft_error *err)
+{
+    WEFT_TRY(weft_saver_catch_up(saver, true, err));
+    struct weft_error *why = calloc(1, sizeof *why);
+    if (why == NULL) return weft_fail_memory(err, "an error");
+    saver->progress = *progress;
+    saver->source = *source;
+    enum weft_status status = begin(saver, true, why);
+    if (status != WEFT_OK) abandon(saver);
+    return tell(saver, status, why, err);
+}
+
+enum weft_status weft_saver_catch_up(struct weft_saver *saver, bool finish, struct weft_error *err)
+{
+    if (saver->phase == IDLE) return WEFT_OK;
     struct weft_error *why = calloc(1, sizeof *why);
     if (why == NULL) return weft_fail_memory(err, "an error");
     enum weft_status status = WEFT_OK;
-    for (int i = 0; i < MOST_ATTEMPTS; i++) {
-        *why = (struct weft_error){0};
-        status = save_once(saver, progress, source, why);
-        /* Agreed on by all ranks, so all try again or none. */
-        if (status == WEFT_OK || !saver->sync_failed || status != WEFT_E_IO) break;
-    }
+    bool written = saver->phase == WRITING;
+    if (written) status = finish_writing(saver, !finish, why);
+    if (status == WEFT_OK && (finish || !written)) status = finish_commit(saver, why);
     if (status != WEFT_OK) {
-        status = weft_fail(err, status, "step %" PRId64 " cannot be saved: %s", progress->step,
-                           why->text);
-    } else if (saver->rank == 0) {
-        retain(saver, progress->step);
+        saver->phase = WRITING;
+        abandon(saver);
+        /* What was to be saved has not changed yet. */
+        if (written && may_try_again(saver, status)) status = save_again(saver, 1, why);
     }
-    free(why);
-    return status;
+    return tell(saver, status, why, err);
+}
+
+bool weft_saver_is_idle(const struct weft_saver *saver)
+{
+    return saver->phase == IDLE;
 }
 
 enum weft_status weft_saver_create(const struct weft_saver_options *options,
@@ -471,7 +605,7 @@ enum weft_status weft_saver_create(const struct weft_saver_options *options,
 void weft_saver_destroy(struct weft_saver *saver)
 {
     if (saver == NULL) return;
-    close_all(saver);
+    abandon(saver);
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         free(saver->crcs[f]);
     weft_text_finish(&saver->path);

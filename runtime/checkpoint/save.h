@@ -45,13 +45,29 @@ WEFT_MUST_USE enum weft_status weft_saver_create(const struct weft_saver_options
                                                  struct weft_saver **out, struct weft_error *err);
 void weft_saver_destroy(struct weft_saver *saver);
 
-/* Collective. WEFT_OK on all ranks: the checkpoint of progress->step is committed. Else it is not
- * there, earlier ones are, nothing of it is left if that can be helped, and status and text are
- * the same on all ranks; after WEFT_E_LOST and WEFT_E_HANG no collective call makes sense any more.
- * A sync that fails loses what was written, so everything is written once more, to new files. */
+/* Collective, and done when it returns. WEFT_OK on all ranks: the checkpoint of progress->step is
+ * committed. Else it is not there, earlier ones are, nothing of it is left if that can be helped,
+ * and status and text are the same on all ranks; after WEFT_E_LOST and WEFT_E_HANG no collective
+ * call makes sense any more. A sync that fails loses what was written, so everything is written
+ * once more, to new files. Errors may be those of a save that was begun before. */
 WEFT_MUST_USE enum weft_status weft_saver_save(struct weft_saver *saver,
                                                const struct weft_progress *progress,
                                                const struct weft_save_source *source,
                                                struct weft_error *err);
+
+/* The same in the background. Collective: begins a save, after finishing the one that is under way.
+ * What the source gives must not change until weft_saver_catch_up has returned; then the commit may
+ * still be under way. */
+WEFT_MUST_USE enum weft_status weft_saver_begin(struct weft_saver *saver,
+                                                const struct weft_progress *progress,
+                                                const struct weft_save_source *source,
+                                                struct weft_error *err);
+/* Collective: takes the save that is under way, if there is one, as far as all ranks have written,
+ * or, when they had, or with `finish`, to its end. Its failure comes out here, on all ranks. */
+WEFT_MUST_USE enum weft_status weft_saver_catch_up(struct weft_saver *saver, bool finish,
+                                                   struct weft_error *err);
+/* Whether no save is under way: the last one was committed, or has failed. The same on all ranks.
+ */
+bool weft_saver_is_idle(const struct weft_saver *saver);
 
 #endif

@@ -10,6 +10,12 @@
 #include "runtime/checkpoint/save.h"
 #include "runtime/exec/state.h"
 
+/* What the executor owns, as a save reads it. */
+struct source {
+    const struct weft_exec *exec;
+    struct weft_state_cursor cursor;
+};
+
 struct weft_saving {
     const struct weft_train_options *options;
     const struct weft_train *train;
@@ -20,13 +26,10 @@ struct weft_saving {
     struct weft_saver *saver;           /* NULL: does not save */
     struct weft_progress progress;
     int64_t steps_done, saved_step;
+    int64_t pending_step; /* that is being saved; -1: none */
+    int64_t stalled_ns;   /* that training has stood still for it */
+    struct source source;
     const char *settings;
-};
-
-/* What the executor owns, as a save reads it. */
-struct source {
-    const struct weft_exec *exec;
-    struct weft_state_cursor cursor;
 };
 
 static void rewind_source(void *context)
@@ -155,7 +158,7 @@ enum weft_status weft_saving_open(const struct weft_train_options *options,
     saving->rank = weft_comm_rank(options->comm);
     saving->ranks = weft_comm_ranks(options->comm);
     saving->progress.loss_scale = 1;
-    saving->saved_step = -1;
+    saving->saved_step = saving->pending_step = -1;
     enum weft_status status = fill(saving, data, err);
     if (status != WEFT_OK) {
         weft_saving_close(saving);
@@ -201,21 +204,71 @@ enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec 
     return weft_exec_state_filled(exec, err);
 }
 
-static enum weft_status save(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
-                             struct weft_error *err)
+static enum weft_status tell_saved(struct weft_saving *saving, struct weft_error *err)
 {
     const struct weft_train_options *o = saving->options;
-    struct source source = {.exec = exec};
-    const struct weft_save_source pieces = {&source, rewind_source, next_piece};
-    int64_t begin_ns = weft_clock_now_ns();
-    WEFT_TRY(weft_exec_settle(exec, err));
-    WEFT_TRY(weft_saver_save(saving->saver, &saving->progress, &pieces, err));
-    saving->saved_step = step;
-    struct weft_save_line line = {.step = step, .directory = o->checkpoints};
+    struct weft_save_line line = {
+        .step = saving->pending_step, .ns = saving->stalled_ns, .directory = o->checkpoints};
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         line.bytes += saving->layout->files[f].bytes;
-    line.ns = weft_clock_now_ns() - begin_ns;
+    saving->saved_step = saving->pending_step;
+    saving->pending_step = -1;
     return o->on_save == NULL ? WEFT_OK : o->on_save(o->context, &line, err);
+}
+
+/* What becomes of a save that has got so far; *why is freed. */
+static enum weft_status judge(struct weft_saving *saving, enum weft_status status,
+                              struct weft_error *why, struct weft_error *err)
+{
+    if (status == WEFT_E_IO && !saving->train->checkpoint.required) {
+        if (saving->rank == 0)
+            weft_log(WEFT_LOG_WARNING,
+                     "%s. Training goes on; earlier checkpoints are not touched "
+                     "(train.checkpoint.required ends the run instead)",
+                     why->text);
+        saving->pending_step = -1;
+        status = WEFT_OK;
+    } else if (status != WEFT_OK) {
+        weft_fail(err, status, "%s", why->text);
+    }
+    free(why);
+    if (status != WEFT_OK || saving->pending_step < 0 || !weft_saver_is_idle(saving->saver))
+        return status;
+    return tell_saved(saving, err);
+}
+
+static enum weft_status catch_up(struct weft_saving *saving, bool finish, struct weft_error *err)
+{
+    if (saving->saver == NULL || saving->pending_step < 0) return WEFT_OK;
+    struct weft_error *why = calloc(1, sizeof *why);
+    if (why == NULL) return weft_fail_memory(err, "an error");
+    int64_t begin_ns = weft_clock_now_ns();
+    enum weft_status status = weft_saver_catch_up(saving->saver, finish, why);
+    saving->stalled_ns += weft_clock_now_ns() - begin_ns;
+    return judge(saving, status, why, err);
+}
+
+enum weft_status weft_saving_catch_up(struct weft_saving *saving, struct weft_error *err)
+{
+    return catch_up(saving, false, err);
+}
+
+static enum weft_status save(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
+                             bool background, struct weft_error *err)
+{
+    const struct weft_save_source pieces = {&saving->source, rewind_source, next_piece};
+    WEFT_TRY(catch_up(saving, true, err));
+    WEFT_TRY(weft_exec_settle(exec, err));
+    struct weft_error *why = calloc(1, sizeof *why);
+    if (why == NULL) return weft_fail_memory(err, "an error");
+    int64_t begin_ns = weft_clock_now_ns();
+    saving->source.exec = exec;
+    saving->pending_step = step;
+    enum weft_status status = background
+                                  ? weft_saver_begin(saving->saver, &saving->progress, &pieces, why)
+                                  : weft_saver_save(saving->saver, &saving->progress, &pieces, why);
+    saving->stalled_ns = weft_clock_now_ns() - begin_ns;
+    return judge(saving, status, why, err);
 }
 
 enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
@@ -229,21 +282,10 @@ enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec 
         saving->progress.tokens = saving->progress.samples * saving->train->seq_len;
         saving->progress.step = step;
     }
+    if (saving->saver == NULL) return WEFT_OK;
     if (last && saving->train->checkpoint.at_end) due = true;
-    if (saving->saver == NULL || !due || saving->saved_step == step) return WEFT_OK;
-    struct weft_error *why = calloc(1, sizeof *why);
-    if (why == NULL) return weft_fail_memory(err, "an error");
-    enum weft_status status = save(saving, exec, step, why);
-    bool goes_on = status == WEFT_E_IO && !saving->train->checkpoint.required;
-    if (goes_on) {
-        if (saving->rank == 0)
-            weft_log(WEFT_LOG_WARNING,
-                     "%s. Training goes on; earlier checkpoints are not touched "
-                     "(train.checkpoint.required ends the run instead)",
-                     why->text);
-    } else if (status != WEFT_OK) {
-        weft_fail(err, status, "%s", why->text);
-    }
-    free(why);
-    return goes_on ? WEFT_OK : status;
+    bool begun = saving->pending_step == step || saving->saved_step == step;
+    if (due && !begun)
+        WEFT_TRY(save(saving, exec, step, !last && saving->train->checkpoint.asynchronous, err));
+    return last ? catch_up(saving, true, err) : WEFT_OK;
 }

@@ -29,11 +29,17 @@ int64_t weft_saving_steps_done(const struct weft_saving *saving);
 WEFT_MUST_USE enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
                                                  struct weft_error *err);
 
-/* Collective, behind every step. When a checkpoint is due: settles, and saves. `last`: no step
- * follows. A save that fails is warned of, and training goes on, unless the config requires saves
- * (WEFT_E_IO). */
+/* Collective, behind every step. When a checkpoint is due: settles, and saves, in the background
+ * if the config says so. `last`: no step follows, and everything is done on return. A save that
+ * fails is warned of, and training goes on, unless the config requires saves (WEFT_E_IO). */
 WEFT_MUST_USE enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec *exec,
                                                  int64_t step, bool last, struct weft_error *err);
+
+/* Collective, behind every step and before anything is updated again: a save in the background has
+ * read all that it needs when it returns, and its failure comes out here as from weft_saving_after.
+ */
+WEFT_MUST_USE enum weft_status weft_saving_catch_up(struct weft_saving *saving,
+                                                    struct weft_error *err);
 
 /* The last step that was committed; -1 when none was. */
 int64_t weft_saving_saved_step(const struct weft_saving *saving);

@@ -275,6 +275,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
                      step, result.loss_scale);
     } while (result.skipped);
     run->trace->data_wait_ns = wait_ns;
+    WEFT_TRY(weft_saving_catch_up(run->saving, err));
     if (!result.finite) return fail_numeric(run, &inputs, &result, err);
     struct weft_trace_summary summary;
     weft_trace_summarise(o->program, run->trace, &summary);

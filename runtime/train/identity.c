@@ -1,9 +1,9 @@
 #include "runtime/train/identity.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/text.h"
 
 enum part { PROGRAM, CONFIG, PLAN, LIBRARY, PARTS };
@@ -22,16 +22,20 @@ struct identity {
     struct weft_hash parts[PARTS];
 };
 
-/* The program's own file. Without /proc the version has to do. */
+/* The program's own file, a piece at a time: a rank's memory is counted from here on. Without /proc
+ * there is nothing to tell builds by, and all ranks say so alike. */
 static struct weft_hash hash_program(void)
 {
-    char *bytes = NULL;
-    size_t length = 0;
-    struct weft_error ignored = {0};
-    if (weft_file_read("/proc/self/exe", INT64_C(1) << 30, &bytes, &length, &ignored) != WEFT_OK)
-        return weft_hash_bytes("?", 1);
-    struct weft_hash hash = weft_hash_bytes(bytes, length);
-    free(bytes);
+    unsigned char buffer[sizeof(struct weft_hash) + 16384];
+    struct weft_hash hash = {0};
+    FILE *file = fopen("/proc/self/exe", "rb");
+    size_t length = 1;
+    while (file != NULL && length > 0) {
+        memcpy(buffer, &hash, sizeof hash);
+        length = fread(buffer + sizeof hash, 1, sizeof buffer - sizeof hash, file);
+        hash = weft_hash_bytes(buffer, sizeof hash + length);
+    }
+    if (file != NULL) fclose(file);
     return hash;
 }
 

@@ -193,7 +193,7 @@ static const struct weft_field link_fields[] = {
     {"intra", WEFT_FIELD_OBJECT, AT(weft_cluster, link.intra), "{}", 0, 0, NULL, &line_table,
      "between ranks of one node"},
     {"inter", WEFT_FIELD_OBJECT, AT(weft_cluster, link.inter), "{}", 0, 0, NULL, &line_table,
-     "between nodes, a rank's share"},
+     "between nodes: bus bandwidth of a collective over them"},
 };
 static const struct weft_field_table link_table = {
     "link", "The network, for the analytic profile and for emulation.", ROWS(link_fields)};

@@ -60,8 +60,17 @@ struct weft_profile {
 };
 
 /* Times from the cluster's device and link figures (clusters.md: flops / (peak * efficiency), no
- * less than moved bytes / memory bandwidth; alpha + bytes*(N-1)/N / bandwidth, the slower of intra
- * and inter when there are several nodes). WEFT_E_DATA naming the missing figure. */
+ * less than moved bytes / memory bandwidth). WEFT_E_DATA naming the missing figure.
+ *
+ * A collective of B bytes over N ranks is a ring through all of them, in which every rank passes on
+ * B (N-1)/N and each level of links is crossed at the same time, so that the slower one governs:
+ *
+ *     max over levels l of [ alpha_l + B (N-1)/N / bandwidth_l ],   AllReduce twice that,
+ *
+ * with l the links within nodes (ranks_per_node > 1) and between them (ranks > ranks_per_node), and
+ * bandwidth_l as nccl-tests report it (bus bandwidth: of all rails of a node together, so that it
+ * does not depend on N). clusters.md measured it so over 2 to 4 nodes; alpha between nodes grows
+ * with their number and is a figure of each cluster. */
 WEFT_MUST_USE enum weft_status weft_profile_analytic(const struct weft_config *config,
                                                      struct weft_profile **out,
                                                      struct weft_error *err);

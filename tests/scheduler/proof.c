@@ -40,6 +40,10 @@ static void draw_prices(struct fixture *f, uint64_t seed, uint64_t trial)
         double draw = weft_rng_uniform(seed, 2 * trial, (uint64_t)i);
         f->dual->lambda[i] = draw < limit ? 1 : draw * (double)(trial % 2);
     }
+    for (int32_t i = f->dual->n_slots; i < f->dual->n_channels * f->dual->n_slots; i++) {
+        double room = 1 - f->dual->lambda[i - f->dual->n_slots]; /* at most 1 in sum */
+        if (f->dual->lambda[i] > room) f->dual->lambda[i] = room;
+    }
     for (int32_t s = 0; s < f->dual->n_slots; s++) {
         double draw = weft_rng_uniform(seed, 2 * trial + 1, (uint64_t)s);
         f->dual->mu[s] = draw < 0.7 ? 0 : size * draw * 1e3;
@@ -55,7 +59,9 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
         struct tiny_shape shape = {.n_units = 2,
                                    .most_blocks = 1 + (int32_t)(seed % 2),
                                    .policies = 15,
-                                   .load = 0.2 * (double)(seed % 9)};
+                                   .load = 0.2 * (double)(seed % 9),
+                                   .contends = seed % 3 == 1,
+                                   .two_channels = seed % 4 == 1};
         struct fixture f;
         init(&f, &shape, seed, 0.05 * (double)(seed % 9));
         enum weft_policy best[ENUMERATE_MOST_UNITS];

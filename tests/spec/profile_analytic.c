@@ -97,6 +97,22 @@ Test(profile_analytic, the_slower_link_decides_between_nodes)
     weft_config_destroy(config);
 }
 
+/* Small collectives wait for the network between nodes, large ones for the slower links in them. */
+Test(profile_analytic, each_level_governs_where_it_is_the_slower)
+{
+    struct weft_config *config =
+        must_parse_with(CONFIG(GPT_MODEL, NODE, SMALL_TRAIN),
+                        SET("cluster.ranks_per_node=2", "cluster.link.inter.alpha=100us",
+                            "cluster.link.inter.bandwidth=3GB/s"));
+    struct weft_profile *profile = resolve(config);
+    const struct weft_curve *gather = &profile->collectives[WEFT_ALL_GATHER];
+    cr_assert_eq(weft_curve_at(gather, 4096), 100000 + 1024);
+    cr_assert_eq(weft_curve_at(gather, 1 << 20), 10000 + 786432);
+    cr_assert_eq(weft_curve_at(&profile->collectives[WEFT_ALL_REDUCE], 4096), 2 * 101024);
+    weft_profile_destroy(profile);
+    weft_config_destroy(config);
+}
+
 Test(profile_analytic, one_rank_sends_nothing)
 {
     struct weft_config *config =

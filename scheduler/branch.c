@@ -118,7 +118,7 @@ static double target_ns(const struct weft_branch *branch)
     return (double)branch->search->step_ns;
 }
 
-static int64_t time_left(const struct weft_branch *branch)
+int64_t weft_branch_time_left(const struct weft_branch *branch)
 {
     if (branch->deadline_ns == 0) return branch->options->time_limit_ns;
     int64_t left = branch->deadline_ns - branch->options->now_ns();
@@ -137,7 +137,7 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, struct w
     struct weft_mip_limits limits = {
         .iterations = ROOT_WORK * ((int64_t)mip->n_rows + mip->n_columns),
         .nodes = -1,
-        .time_ns = time_left(branch),
+        .time_ns = weft_branch_time_left(branch),
         .gap = branch->options->gap,
     };
     enum weft_status status = WEFT_OK;

@@ -50,6 +50,9 @@ int64_t weft_branch_enough_ns(const struct weft_branch *branch);
 /* True when the search's best is good enough, or the time is over. */
 bool weft_branch_is_over(const struct weft_branch *branch);
 
+/* Of the time limit; all of it when there is no clock. */
+int64_t weft_branch_time_left(const struct weft_branch *branch);
+
 /* Bounds the root: trivial prices, policies that cannot fit put aside, the relaxation, ascent. */
 WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err);
 

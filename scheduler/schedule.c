@@ -84,10 +84,16 @@ struct run {
     /* The bound of the first round, and what the solver said in the last. */
     struct weft_outcome outcome;
     struct weft_pool pool; /* of certificates */
+    int64_t deadline_ns;   /* on options->now_ns; 0 = none */
     /* The best so far: one that fits, or the one that exceeds the limit least. */
     struct weft_plan *plan;
     struct weft_program *program;
 };
+
+static bool is_late(const struct run *run)
+{
+    return run->deadline_ns > 0 && run->options->now_ns() >= run->deadline_ns;
+}
 
 static void keep(struct run *run, struct weft_plan *plan, struct weft_program *program)
 {
@@ -154,56 +160,90 @@ fail:
 }
 
 /* Tries to make the candidate's layout fit: with blocks moved apart as far as memory allows, as
- * they are, and with a longer search. A literal one only as it is. */
-static enum weft_status pack(struct run *run, int64_t row_limit_bytes, bool literal,
+ * they are, and with a longer search, the longest only where `hard`. A literal one only as it is.
+ */
+static enum weft_status pack(struct run *run, int64_t row_limit_bytes, bool literal, bool hard,
                              struct weft_error *err)
 {
     static const struct {
-        bool relax;
+        bool relax, hard;
         int32_t effort;
-    } tries[] = {{true, 0}, {false, 0}, {true, 1}, {false, 2}};
+    } tries[] = {
+        {true, false, 0}, {false, false, 0}, {false, false, 1}, {true, true, 1}, {false, true, 2}};
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        if (tries[i].relax && literal) continue;
+        if ((tries[i].relax && literal) || (tries[i].hard && !hard)) continue;
         WEFT_TRY(lower(run, row_limit_bytes, tries[i].relax, tries[i].effort, err));
         if (total_bytes(run) <= limit_bytes) break;
     }
     return WEFT_OK;
 }
 
-/* The leanest plan there is: the last resort when packing fails. Laid out with the most effort, it
- * takes the least limit. */
-static enum weft_status plan_leanest(struct run *run, struct weft_error *err)
+/* Adds the moves of an item to the candidate, the gathers of which block unless there is room for
+ * all of them in the last slot of their window. */
+static void move_late(struct run *run, int32_t index, int64_t *rows, int64_t limit_bytes)
+{
+    struct weft_candidate *out = &run->candidate;
+    const struct weft_item *item = &run->problem->items[index].item;
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int64_t bytes = gathers ? item->n_blocks * item->stair_bytes : 0;
+    bool fits = rows[item->last] + bytes <= limit_bytes;
+    if (gathers && fits) rows[item->last] += bytes;
+    for (int32_t b = 0; b < item->n_blocks; b++)
+        out->moves[out->n_moves++] = (struct weft_move){.item = index,
+                                                        .slot = !gathers ? item->first
+                                                                : fits   ? item->last
+                                                                         : item->last + 1};
+}
+
+/* The leanest policies, gathers as late as they can be, and blocking where rows would exceed
+ * `limit_bytes`: 0 makes all of them block, and the plan the leanest there is. */
+static enum weft_status plan_lean(struct run *run, int64_t limit_bytes, struct weft_error *err)
 {
     const struct weft_problem *problem = run->problem;
     struct weft_candidate *out = &run->candidate;
+    int64_t *rows = calloc((size_t)run->table->n_slots, sizeof *rows);
+    if (!rows) return weft_fail_memory(err, "memory rows");
     memcpy(out->policies, run->table->leanest, (size_t)run->table->n_units * sizeof *out->policies);
+    weft_digest_lean_rows(run->table, out->policies, rows, NULL);
     out->n_moves = 0;
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (!weft_item_active(item, out->policies)) continue;
-        for (int32_t b = 0; b < item->n_blocks; b++)
-            out->moves[out->n_moves++] = (struct weft_move){
-                .item = i, .slot = item->kind == WEFT_ALL_GATHER ? item->last + 1 : item->first};
-    }
+    for (int32_t i = 0; i < problem->n_items; i++)
+        if (weft_item_active(&problem->items[i].item, out->policies))
+            move_late(run, i, rows, limit_bytes);
+    free(rows);
     weft_moves_sort(problem, out->moves, out->n_moves);
-    return pack(run, run->table->least_bytes, false, err);
+    return pack(run, run->table->least_bytes, true, limit_bytes == 0, err);
 }
 
-/* The planner decides within row_limit_bytes, and its plan is packed. Round r may spend a share of
- * 2^-(r+1) of the time limit: all together no more than the limit. */
-static enum weft_status plan_once(struct run *run, int round, int64_t row_limit_bytes,
+/* The last resort when packing fails: ever fewer gathers ahead of their use, then none. */
+static enum weft_status plan_leanest(struct run *run, int64_t excess, struct weft_error *err)
+{
+    enum { TRIES = 6 };
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    for (int i = 0; i < TRIES && excess > 0; i++) {
+        keep(run, NULL, NULL);
+        WEFT_TRY(plan_lean(run, limit_bytes - ((INT64_C(1) << i) - 1) * excess, err));
+        if (total_bytes(run) <= limit_bytes) return WEFT_OK;
+    }
+    keep(run, NULL, NULL);
+    return plan_lean(run, 0, err);
+}
+
+/* The planner decides within row_limit_bytes, and its plan is packed. Round 0, which proves the
+ * bound, may spend a quarter of the time limit, the others prove nothing. */
+static enum weft_status plan_once(struct run *run, int round, int64_t row_limit_bytes, bool hard,
                                   struct weft_outcome *outcome, struct weft_error *err)
 {
     struct weft_schedule_options options = *run->options;
-    options.time_limit_ns >>= round + 1;
+    options.time_limit_ns >>= round < 2 ? 2 : 3;
+    options.draft = round > 0;
     struct weft_problem problem = *run->problem; /* whose rows have this round's limit */
     *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
     problem.memory_limit_bytes = row_limit_bytes;
     keep(run, NULL, NULL);
     WEFT_TRY(
         run->planner->decide(&problem, row_limit_bytes, &options, &run->candidate, outcome, err));
-    return pack(run, row_limit_bytes, run->planner->literal, err);
+    return pack(run, row_limit_bytes, run->planner->literal, hard, err);
 }
 
 /* Rules without a choice have nothing leaner to fall back on. */
@@ -212,7 +252,7 @@ static bool may_retreat(const struct run *run)
     return run->planner->decide == weft_planner_ilp || run->planner->decide == weft_planner_greedy;
 }
 
-enum { MOST_ROUNDS = 5 };
+enum { MOST_ROUNDS = 6 };
 
 /* How much less the rows of this round may hold: what the layout was too long by, and from the
  * second time on a share of all there is, doubled each time. A layout that is a little too long
@@ -224,40 +264,93 @@ static int64_t tighten_by(int round, int64_t excess, int64_t room)
     return wanted < room ? wanted : room;
 }
 
-/* Decides, and decides again with tighter rows while the layout exceeds the limit. The bound is the
- * first round's: only its rows have the user's limit. */
-static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
+/* Row limits between which to look: plans of `fails` had no layout, the one of `fits` is kept aside
+ * as the best so far. */
+struct rounds {
+    int64_t fails_bytes, fits_bytes; /* fits: -1 before the first */
+    int64_t excess, least_excess;
+    struct weft_plan *plan;
+    struct weft_program *program;
+};
+
+static void take_round(struct run *run, struct rounds *rounds, int64_t row_limit_bytes)
 {
-    int64_t limit_bytes = run->problem->memory_limit_bytes, row_limit_bytes = limit_bytes;
-    WEFT_TRY(plan_once(run, 0, row_limit_bytes, &run->outcome, err));
-    int64_t excess = total_bytes(run) - limit_bytes, least_excess = excess;
-    for (int round = 1; round < MOST_ROUNDS && excess > 0; round++) {
+    rounds->excess = total_bytes(run) - run->problem->memory_limit_bytes;
+    if (rounds->excess > 0) {
+        rounds->fails_bytes = row_limit_bytes;
+        if (rounds->excess < rounds->least_excess) rounds->least_excess = rounds->excess;
+        return;
+    }
+    rounds->fits_bytes = row_limit_bytes;
+    if (!rounds->plan || run->plan->prediction.step_ns < rounds->plan->prediction.step_ns) {
+        struct weft_plan *plan = rounds->plan;
+        struct weft_program *program = rounds->program;
+        rounds->plan = run->plan;
+        rounds->program = run->program;
+        run->plan = plan;
+        run->program = program;
+    }
+    keep(run, NULL, NULL);
+}
+
+/* True while a plan with wider rows may be worth the time. */
+static bool is_open(const struct run *run, const struct rounds *rounds)
+{
+    if (!rounds->plan) return true;
+    if (is_late(run)) return false;
+    double bound_ns = (double)run->outcome.bound_ns;
+    double gap = run->options->gap > 1e-4 ? run->options->gap : 1e-4;
+    if ((double)rounds->plan->prediction.step_ns <= bound_ns * (1 + gap)) return false;
+    return may_retreat(run) &&
+           rounds->fails_bytes - rounds->fits_bytes > run->problem->memory_limit_bytes / 512;
+}
+
+/* Again with tighter rows while the layout exceeds the limit, and with rows in between once it does
+ * not. */
+static enum weft_status plan_in_between(struct run *run, struct rounds *rounds,
+                                        struct weft_error *err)
+{
+    for (int round = 1; round < MOST_ROUNDS && is_open(run, rounds); round++) {
         struct weft_outcome outcome;
         struct weft_error refusal = {0};
-        int64_t room = row_limit_bytes - run->table->least_bytes;
+        int64_t room = rounds->fails_bytes - run->table->least_bytes;
+        int64_t rows = rounds->fails_bytes - tighten_by(round, rounds->excess, room);
+        if (rounds->plan)
+            rows = rounds->fits_bytes + (rounds->fails_bytes - rounds->fits_bytes) / 2;
+        if (room <= 0) break;
         weft_log(WEFT_LOG_INFO,
                  "planner %s: the layout ends %lld bytes above the limit; again with tighter rows",
-                 run->planner->name, (long long)excess);
-        if (room <= 0) break;
-        row_limit_bytes -= tighten_by(round, excess, room);
-        enum weft_status status = plan_once(run, round, row_limit_bytes, &outcome, &refusal);
+                 run->planner->name, (long long)rounds->least_excess);
+        enum weft_status status = plan_once(
+            run, round, rows, round + 1 == MOST_ROUNDS && !is_late(run), &outcome, &refusal);
         if (status == WEFT_E_INFEASIBLE) break;
         if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-        run->outcome.solver_gap = outcome.solver_gap;
-        memcpy(run->outcome.solver_stop, outcome.solver_stop, sizeof outcome.solver_stop);
-        excess = total_bytes(run) - limit_bytes;
-        if (excess < least_excess) least_excess = excess;
+        take_round(run, rounds, rows);
     }
-    if (excess <= 0) return WEFT_OK;
+    return WEFT_OK;
+}
+
+/* The bound is the first round's: only its rows have the user's limit. */
+static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
+{
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    struct rounds rounds = {.fits_bytes = -1};
+    WEFT_TRY(plan_once(run, 0, limit_bytes, false, &run->outcome, err));
+    rounds.fails_bytes = limit_bytes;
+    rounds.excess = rounds.least_excess = total_bytes(run) - limit_bytes;
+    if (rounds.excess <= 0) return WEFT_OK;
+    enum weft_status status = plan_in_between(run, &rounds, err);
+    if (rounds.plan) keep(run, rounds.plan, rounds.program);
+    if (status != WEFT_OK || rounds.plan) return status;
     if (may_retreat(run)) {
         snprintf(run->outcome.solver_stop, sizeof run->outcome.solver_stop,
-                 "packing: only the leanest plan has a layout within the limit");
-        return plan_leanest(run, err);
+                 "packing: only a plan of the leanest policies has a layout within the limit");
+        return plan_leanest(run, rounds.least_excess, err);
     }
     return weft_fail(err, WEFT_E_INFEASIBLE,
                      "planner %s: its live bytes fit into the limit of %lld bytes, but its layout "
                      "ends %lld bytes above it",
-                     run->planner->name, (long long)limit_bytes, (long long)least_excess);
+                     run->planner->name, (long long)limit_bytes, (long long)rounds.least_excess);
 }
 
 /* What needs no search, for planners that prove nothing. */
@@ -311,7 +404,7 @@ static enum weft_status make_candidate(struct run *run, struct weft_error *err)
 static enum weft_status refuse(struct run *run, const char *refusal, struct weft_error *err)
 {
     keep(run, NULL, NULL);
-    WEFT_TRY(plan_leanest(run, err));
+    WEFT_TRY(plan_leanest(run, 0, err));
     return weft_fail_infeasible(run->table, run->planner->name, refusal,
                                 run->inputs ? total_bytes(run) : 0, err);
 }
@@ -320,6 +413,8 @@ static enum weft_status schedule(struct run *run, struct weft_error *err)
 {
     struct weft_error refusal = {0};
     int64_t limit_bytes = run->problem->memory_limit_bytes;
+    if (run->options->now_ns && run->options->time_limit_ns > 0)
+        run->deadline_ns = run->options->now_ns() + run->options->time_limit_ns;
     WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
     WEFT_TRY(make_candidate(run, err));
     if (run->table->least_bytes > limit_bytes) return refuse(run, "", err);

@@ -24,6 +24,10 @@ struct weft_schedule_options {
     uint64_t seed;              /* of "random" */
     int64_t time_limit_ns;      /* of the solver's wall clock, all its runs together; 0 = none */
     double gap;
+    bool draft; /* set by weft_schedule: a plan is wanted again, and no proof */
+    const struct weft_plan *const
+        *starts; /* plans of other limits or planners, of the same units */
+    int32_t n_starts;
     struct weft_solver solver;
     int64_t (*now_ns)(
         void); /* the wall clock, for the time limit; NULL = it binds the solver only */

@@ -44,6 +44,12 @@ WEFT_MUST_USE enum weft_status weft_search_try_moves(struct weft_search *search,
                                                      const struct weft_move *moves, int32_t n_moves,
                                                      struct weft_error *err);
 
+/* Tries a plan from elsewhere: its placements as they are when it fits, and its policies. One of
+ * other units or policies than this problem's is left out. */
+WEFT_MUST_USE enum weft_status weft_search_start(struct weft_search *search,
+                                                 const struct weft_plan *plan,
+                                                 struct weft_error *err);
+
 /* From the leanest policies upwards, units in order of what a change gains, while it fits. */
 void weft_search_greedy(struct weft_search *search);
 

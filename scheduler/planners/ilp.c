@@ -54,7 +54,7 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     struct weft_mip_limits limits = {
         .iterations = TREE_ITERATIONS,
         .nodes = NODE_WORK / (mip->n_columns + 1) + 1,
-        .time_ns = run->options->time_limit_ns / 2,
+        .time_ns = weft_branch_time_left(run->branch),
         .gap = run->options->gap,
     };
     double *incumbent = weft_pool_array(&run->pool, (size_t)mip->n_columns, sizeof *incumbent);
@@ -103,7 +103,10 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     const struct weft_digest *table = run->table;
+    const struct weft_schedule_options *options = run->options;
     int64_t tries = SEARCH_WORK / (table->n_blocks + table->n_slots + 1) + 1;
+    for (int32_t i = 0; i < options->n_starts; i++)
+        WEFT_TRY(weft_search_start(search, options->starts[i], err));
     weft_search_patterns(search);
     weft_search_greedy(search);
     if (search->step_ns < 0)
@@ -112,6 +115,7 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     WEFT_TRY(weft_branch_root(run->branch, err));
     if (!weft_branch_is_over(run->branch))
         weft_search_improve(search, tries, weft_branch_enough_ns(run->branch));
+    if (options->draft) return conclude(run, err);
     WEFT_TRY(weft_branch_grow(run->branch, err));
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     if (!weft_branch_is_over(run->branch) && run->branch->ilp && !run->branch->failure[0])

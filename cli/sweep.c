@@ -270,13 +270,27 @@ static enum weft_status execute(struct work *work, const struct weft_sweep_curve
     return status;
 }
 
+/* A run that holds more than its limit is a result like others; what else fails ends the sweep. */
+static enum weft_status execute_point(struct work *work, const struct weft_sweep_curve *curve,
+                                      struct weft_sweep_point *point, const struct weft_text *plan,
+                                      struct weft_error *err)
+{
+    static struct weft_error reason;
+    reason = (struct weft_error){0};
+    enum weft_status status = execute(work, curve, point, plan, &reason);
+    if (status == WEFT_OK) return WEFT_OK;
+    if (status != WEFT_E_INFEASIBLE) return weft_fail(err, status, "%s", reason.text);
+    weft_log(WEFT_LOG_WARNING, "not measured, planner %s: %s", curve->planner, reason.text);
+    return WEFT_OK;
+}
+
 static enum weft_status execute_all(struct work *work, struct weft_error *err)
 {
     for (int32_t c = 0; c < work->sweep.n_curves; c++) {
         struct weft_sweep_curve *curve = &work->curves[c];
         for (int32_t i = 0; i < curve->n_points; i++)
             if (curve->points[i].fits)
-                WEFT_TRY(execute(work, curve, &curve->points[i], &work->plans[c][i], err));
+                WEFT_TRY(execute_point(work, curve, &curve->points[i], &work->plans[c][i], err));
     }
     return WEFT_OK;
 }

@@ -11,7 +11,7 @@ import time
 import xml.dom.minidom
 
 from configs import tiny
-from tap import Skip, case, main
+from tap import case, main
 
 
 def config_of(weft, **changes):
@@ -92,13 +92,13 @@ def files_and_picture(weft):
 
 @case
 def split_stands_beside_the_joint_plan(weft):
-    code, out, err = weft.run("sweep", config_of(weft), "--split", "--points", "3", "--json", "-q")
-    if code == 64 and "two-stage" in err:
-        raise Skip("this build has no planner two-stage")
-    assert code == 0, err
-    curves = curves_of(json.loads(out))
-    assert [len(points) for points in curves.values()] == [3, 1]
-    assert json.loads(out)["split"]
+    rows = json.loads(weft.expect(0, "estimate", config_of(weft), "--json"))
+    need = {row["planner"]: row["total_bytes"] for row in rows}
+    limit = need["all-sdp"] * 5 // 4
+    said = sweep(weft, "--split", "--points", "4", "--memory-limit", f"{limit}B")
+    curves = curves_of(said)
+    assert [len(points) for points in curves.values()] == [4, 1]
+    assert said["split"] and any(point["fits"] for point in curves["two-stage"])
     joint = curves["ilp"][0]
     parts = [point["policy_limit_bytes"] for point in curves["two-stage"]]
     assert parts == sorted(parts) and parts[-1] == joint["memory_limit_bytes"]
@@ -111,12 +111,15 @@ def split_stands_beside_the_joint_plan(weft):
 @case
 def measure_trains_every_plan(weft):
     bare = weft.write("bare.json", tiny(cluster__device=None, cluster__memory_limit=None))
-    out = weft.expect(0, "sweep", bare, "--measure", "--points", "2", "--planners", "greedy,all-fsdp",
-                      "--json", "-q")
+    code, out, err = weft.run("sweep", bare, "--measure", "--points", "2", "--planners",
+                              "greedy,all-fsdp", "--json", "-q")
+    assert code == 0, err
     points = [point for curve in json.loads(out)["curves"] for point in curve["points"]]
     assert json.loads(out)["times"] != "analytic"
-    for point in points:
-        assert not point["fits"] or point["measured_step_ns"] > 0, point
+    fitting = [point for point in points if point["fits"]]
+    # A build with sanitizers holds more than was measured before, and is then told so.
+    told = err.count("not measured")
+    assert sum(point.get("measured_step_ns", 0) > 0 for point in fitting) == len(fitting) - told
     assert any(point["fits"] for point in points)
     llama = tiny(model__layers=[{"name": "b", "type": "llama_block", "hidden": 8, "heads": 2,
                                  "ffn": 8}])

@@ -6,7 +6,7 @@
 #include "report/sweep.h"
 
 /* `gutter` holds the times on the left. */
-enum { ROWS = 18, GUTTER = 10, LEAST_COLUMNS = 40, BOUND = 255 };
+enum { ROWS = 18, GUTTER = 10, LEAST_COLUMNS = 40, BOUND = 255, JOINT_MARKS = 11 };
 
 static const char *const marks[] = {"●", "○", "■", "□", "▲", "△", "◆", "◇", "▼", "▽", "★", "☆"};
 enum { N_MARKS = sizeof marks / sizeof *marks };
@@ -64,12 +64,24 @@ static void draw_bound(struct canvas *canvas, const struct weft_sweep_point *a,
     }
 }
 
+/* The joint plan of a split stands for the whole limit, so across the picture. */
+static void draw_joint(struct canvas *canvas, int64_t ns, unsigned char what)
+{
+    const struct weft_sweep_axes *axes = &canvas->axes;
+    for (int32_t i = 0; i <= JOINT_MARKS; i++)
+        draw(canvas, axes->left + (int64_t)((double)(axes->right - axes->left) * i / JOINT_MARKS),
+             ns, what);
+}
+
 static void draw_all(struct canvas *canvas)
 {
     const struct weft_sweep *sweep = canvas->sweep;
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         const struct weft_sweep_curve *curve = &sweep->curves[c];
-        for (int32_t i = 0; i < curve->n_points; i++)
+        bool joint = sweep->split && curve->n_points == 1;
+        if (joint && curve->points[0].fits)
+            draw_joint(canvas, curve->points[0].step_ns, (unsigned char)(1 + c % 250));
+        for (int32_t i = 0; !joint && i < curve->n_points; i++)
             if (curve->points[i].fits)
                 draw(canvas, weft_sweep_x(sweep, &curve->points[i]), curve->points[i].step_ns,
                      (unsigned char)(1 + c % 250));
@@ -83,7 +95,8 @@ static void add_row(const struct canvas *canvas, int32_t row, struct weft_text *
     const struct weft_sweep_axes *axes = &canvas->axes;
     char label[WEFT_UNITS_TEXT_BYTES] = "", shown[WEFT_UNITS_TEXT_BYTES + 2];
     if (row % 4 == 0 || row == ROWS - 1)
-        weft_units_show_ns(axes->high - (axes->high - axes->low) / (ROWS - 1) * row, label);
+        weft_units_show_ns(
+            axes->high - (int64_t)((double)(axes->high - axes->low) * row / (ROWS - 1)), label);
     snprintf(shown, sizeof shown, "%s%s", axes->cut && row == 0 ? "> " : "", label);
     weft_text_addf(out, "%*s %s", GUTTER, shown, canvas->unicode ? "│" : "|");
     int32_t end = canvas->columns;

@@ -103,6 +103,9 @@ static void add_curve(const struct picture *picture, int32_t which)
     struct weft_text *out = picture->out;
     const char *colour = colours[which % N_COLOURS];
     bool joined = false;
+    if (sweep->split && curve->n_points == 1 && curve->points[0].fits)
+        weft_text_addf(out, "<path d=\"M%d %.1fH%d\" stroke=\"%s\" stroke-width=\"2\"/>\n", LEFT,
+                       y_of(picture, curve->points[0].step_ns), RIGHT, colour);
     for (int32_t i = 0; i < curve->n_points; i++) {
         const struct weft_sweep_point *point = &curve->points[i];
         if (!point->fits) continue;

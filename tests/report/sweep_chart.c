@@ -57,3 +57,23 @@ Test(sweep_chart, shows_nothing_where_nothing_fits)
     show(&small.sweep, false, &out);
     expect_text(&out, "");
 }
+
+Test(sweep_chart, draws_the_joint_plan_of_a_split_across)
+{
+    struct weft_sweep_point parts[2] = {
+        {.limit_bytes = 4096, .policy_limit_bytes = 1024, .fits = true, .step_ns = 5000},
+        {.limit_bytes = 4096, .policy_limit_bytes = 4096, .fits = true, .step_ns = 4000}};
+    struct weft_sweep_point joint = {.limit_bytes = 4096, .fits = true, .step_ns = 3000};
+    struct weft_sweep_curve curves[2] = {{"two-stage", 2, parts}, {"ilp", 1, &joint}};
+    struct weft_sweep sweep = {.config = "c",
+                               .times = "analytic",
+                               .ranks = 2,
+                               .split = true,
+                               .n_curves = 2,
+                               .curves = curves};
+    struct weft_text out;
+    show(&sweep, false, &out);
+    cr_assert(strstr(weft_text_chars(&out), "3.00 us |B B  B B  B B  B B  B B  B B"), "%s",
+              weft_text_chars(&out));
+    weft_text_finish(&out);
+}

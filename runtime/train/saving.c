@@ -1,6 +1,7 @@
 #include "runtime/train/saving.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,23 @@ int64_t weft_saving_saved_step(const struct weft_saving *saving)
     return saving->saved_step;
 }
 
+/* A checkpoint of a run that did not scale has 1 and 0: then f16 begins with its own. */
+static enum weft_status take_loss_scale(const struct weft_saving *saving, struct weft_exec *exec,
+                                        struct weft_error *err)
+{
+    const struct weft_loss_scale scale = {saving->progress.loss_scale, saving->progress.good_steps};
+    int exponent;
+    if (saving->train->precision.compute != WEFT_F16) return WEFT_OK;
+    if (scale.scale == 1 && scale.good_steps == 0) return WEFT_OK;
+    if (!(scale.scale >= 1) || frexp(scale.scale, &exponent) != 0.5 || scale.good_steps < 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: a loss scale of %g, with %" PRId64 " good steps, is none that a run "
+                         "leaves; resume from an earlier checkpoint",
+                         saving->checkpoint->path, scale.scale, scale.good_steps);
+    weft_exec_set_loss_scale(exec, scale);
+    return WEFT_OK;
+}
+
 enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
                                    struct weft_error *err)
 {
@@ -199,6 +217,7 @@ enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec 
     while (weft_exec_state_next(exec, &cursor, &piece))
         WEFT_TRY(weft_checkpoint_read(saving->checkpoint, saving->layout, piece.tensor, piece.state,
                                       piece.first, piece.count, piece.values, err));
+    WEFT_TRY(take_loss_scale(saving, exec, err));
     weft_checkpoint_close(saving->checkpoint);
     saving->checkpoint = NULL;
     return weft_exec_state_filled(exec, err);
@@ -262,6 +281,8 @@ static enum weft_status save(struct weft_saving *saving, struct weft_exec *exec,
     struct weft_error *why = calloc(1, sizeof *why);
     if (why == NULL) return weft_fail_memory(err, "an error");
     int64_t begin_ns = weft_clock_now_ns();
+    saving->progress.loss_scale = weft_exec_loss_scale(exec).scale;
+    saving->progress.good_steps = weft_exec_loss_scale(exec).good_steps;
     saving->source.exec = exec;
     saving->pending_step = step;
     enum weft_status status = background

@@ -151,7 +151,7 @@ void weft_job_save_line(const struct weft_save_line *line, bool json, struct wef
 {
     if (!json) {
         char bytes[WEFT_UNITS_TEXT_BYTES], time[WEFT_UNITS_TEXT_BYTES];
-        weft_text_addf(out, "saved %s/step-%lld, %s in %s\n", line->directory,
+        weft_text_addf(out, "saved %s/step-%lld, %s; training waited %s\n", line->directory,
                        (long long)line->step, weft_units_show_bytes(line->bytes, bytes),
                        weft_units_show_ns(line->ns, time));
         return;

@@ -33,7 +33,7 @@ static int64_t more_than_leanest(const struct run *run, int32_t unit, int policy
 {
     const struct weft_digest *table = run->table;
     return table->lean[weft_digest_row(table, unit, policy) + (size_t)slot] -
-           table->lean[weft_digest_row(table, unit, table->leanest[unit]) + (size_t)slot];
+           table->lean[weft_digest_row(table, unit, (int)table->leanest[unit]) + (size_t)slot];
 }
 
 static void fill_costs(struct run *run)

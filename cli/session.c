@@ -107,21 +107,22 @@ static enum weft_status plan_variants(struct weft_session *session,
                                       struct weft_error *err)
 {
     struct best best = {.bound_ns = INT64_MAX};
-    enum weft_status status = WEFT_OK, first = WEFT_OK;
+    struct weft_error first = {0};
+    enum weft_status status = WEFT_OK;
     for (int32_t v = 0; v < n; v++) {
         struct weft_error refusal = {0};
         status = restage(session, &variants[v], err);
         if (status != WEFT_OK) break;
         status = weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
-                               &session->program, v == 0 ? err : &refusal);
+                               &session->program, &refusal);
         if (status != WEFT_OK && status != WEFT_E_INFEASIBLE) {
-            if (v > 0) (void)weft_fail(err, status, "%s", refusal.text);
+            (void)weft_fail(err, status, "%s", refusal.text);
             break;
         }
         int64_t bound_ns =
             status == WEFT_OK ? session->plan->bound_ns : least_compute_ns(session->stages.problem);
         if (bound_ns < best.bound_ns) best.bound_ns = bound_ns;
-        if (v == 0) first = status;
+        if (v == 0) first = refusal;
         if (status == WEFT_OK) keep_faster(session, &best);
         status = WEFT_OK;
     }
@@ -135,7 +136,7 @@ static enum weft_status plan_variants(struct weft_session *session,
         session->plan->variants_bound_ns = best.bound_ns;
     }
     if (status != WEFT_OK || best.plan != NULL) return status;
-    return first;
+    return weft_fail(err, WEFT_E_INFEASIBLE, "%s", first.text);
 }
 
 enum weft_status weft_session_plan(struct weft_session *session, const char *planner,

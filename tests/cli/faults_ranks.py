@@ -136,6 +136,18 @@ def numbers_that_are_not_finite(weft):
 
 
 @case
+def gradients_that_are_not_finite_without_clipping(weft):
+    """Found by the updates of the next period; at the run's end, by those behind it."""
+    for planner in ("all-fsdp", "all-dp"):
+        for accumulate in (1, 2):
+            train(weft, 79, ["step 3", "of the step before it", "were not updated"],
+                  "backward:rank=1:step=3:at=3:do=nan", plan__planner=planner, train__steps=9,
+                  train__clip_norm=0, train__grad_accum=accumulate)
+    train(weft, 79, ["step 2", "so the loss itself"], "forward:rank=1:step=2:at=5:do=nan",
+          train__clip_norm=0)
+
+
+@case
 def replicas_that_differ(weft):
     for ranks, text in ((2, "rank 0, 1 (which of them is wrong cannot be told)"),
                         (3, "rank 1 holds other bits than the other ranks")):

@@ -30,6 +30,31 @@ def a_token_file_trains_like_the_text(weft):
 
 
 @case
+def micro_steps_train_like_one(weft):
+    """The same samples, so the same losses to rounding, in both periods and both cadences; and the
+    same bits in both periods of one cadence."""
+    losses, prints = {}, {}
+    for accumulate, reduce in ((1, "auto"), (2, "micro_step"), (2, "step"), (4, "auto")):
+        for clip_norm in (0, 1e9):
+            config = weft.write("run.json", tiny(
+                train__micro_batch=4 // accumulate, train__grad_accum=accumulate,
+                train__reduce=reduce, train__clip_norm=clip_norm, plan__planner="greedy",
+                plan__time_limit="1s", train__steps=6))
+            out = lines_of(weft.expect(0, "train", config, "--run", "run", "--json"))
+            losses[accumulate, reduce, clip_norm] = [x["loss"] for x in out if "loss" in x]
+            with open(weft.path("run/result.json"), encoding="utf-8") as file:
+                prints[accumulate, reduce, clip_norm] = json.load(file)["fingerprint"]
+            weft.expect(0, "verify", weft.path("run/plan.json"), "--config", config)
+    first = losses[1, "auto", 0]
+    assert len(first) == 6
+    for key, values in losses.items():
+        assert all(abs(a - b) < 1e-5 * b for a, b in zip(values, first)), (key, values, first)
+    for key in ((1, "auto"), (2, "micro_step"), (2, "step")):
+        assert prints[key + (0,)] == prints[key + (1e9,)], (key, prints)
+    assert prints[2, "step", 0] != prints[2, "micro_step", 0]
+
+
+@case
 def hostile_token_files(weft):
     tokens = list(range(200))
     files = {

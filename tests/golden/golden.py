@@ -61,6 +61,8 @@ GOLDEN = {
     "help-sweep.txt": says("help", "sweep"),
     "estimate-gpt-tiny.txt": says("estimate", config("gpt-tiny")),
 }
+for run in ("gpt-accumulate", "gpt-no-clip"):
+    GOLDEN[f"plan-{run}.txt"] = plan_text(run)
 for run in ("mlp-tiny", "gpt-tiny", "gpt2", "gpt3-1.3b"):
     GOLDEN[f"plan-{run}.txt"] = plan_text(run)
     if run.endswith("tiny"):

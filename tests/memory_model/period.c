@@ -95,6 +95,97 @@ Test(period, slots_have_names)
         cr_assert_not_null(weft_slot_kind_name((enum weft_slot_kind)k));
 }
 
+static struct weft_period *create(const struct weft_model *model, const struct weft_shards *shards,
+                                  const struct weft_period_rule *rule)
+{
+    struct weft_period *period = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_period_create(model, shards, rule, &period, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    return period;
+}
+
+Test(period, repeats_forward_and_backward)
+{
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    struct weft_period_rule rule = {.n_micro = 2, .cadence = WEFT_CADENCE_MICRO_STEP};
+    struct weft_period *period = create(model, shards, &rule);
+    const char *const expected[] = {"U0", "U1", "U2", "U3", "f",  "F0", "F1", "F2",
+                                    "F3", "B3", "B2", "B1", "B0", "F0", "F1", "F2",
+                                    "F3", "B3", "B2", "B1", "B0", "d",  "n",  NULL};
+    check_slots(period, expected);
+    for (int32_t s = 0; s < period->n_slots; s++)
+        cr_assert_eq(period->slots[s].micro, s >= 13 && s <= 20, "slot %d", s);
+    check_uses(period, 2, 4, (const int32_t[]){6, 11, 14, 19});
+    cr_assert_eq(period->first_gradient[0], 9);
+    cr_assert_eq(period->last_gradient[0], 12);
+    cr_assert_eq(period->first_gradient[4], 17, "of the second micro-step");
+    cr_assert_eq(period->last_gradient[4], 20);
+    cr_assert_eq(weft_period_reductions(&rule), 2);
+    rule.cadence = WEFT_CADENCE_STEP;
+    cr_assert_eq(weft_period_reductions(&rule), 1);
+    weft_period_destroy(period);
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
+Test(period, begins_behind_the_last_forward_without_clipping)
+{
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    struct weft_period_rule rule = {
+        .n_micro = 2, .cadence = WEFT_CADENCE_STEP, .rotated = true, .update_ahead = 1};
+    struct weft_period *period = create(model, shards, &rule);
+    /*                              0     1     2     3     4    5     6     7     8     9 */
+    const char *const expected[] = {"B3", "B2", "B1", "B0", "d", "U0", "U1", "U2", "f", "F0",
+                                    /* 10 11    12    13    14    15    16    17 */
+                                    "U3", "F1", "F2", "F3", "B3", "B2", "B1", "B0",
+                                    /* 18 19    20    21    22 */
+                                    "F0", "F1", "F2", "F3", "n", NULL};
+    check_slots(period, expected);
+    cr_assert_eq(period->slots[0].micro, 1, "of the step that the last period began");
+    cr_assert_eq(period->slots[9].micro, 0);
+    cr_assert_eq(period->slots[18].micro, 1);
+    cr_assert_eq(period->norm, 22);
+    cr_assert_eq(period->drain, 4);
+    /* In order of time within a step, which ends in the next period. */
+    check_uses(period, 3, 4, (const int32_t[]){12, 15, 20, 1});
+    cr_assert_eq(period->last_gradient[4 + 3], 1);
+    for (int32_t at = 0; at < weft_period_frame(&rule, 4); at++) {
+        bool takes = weft_period_takes_update(&rule, 4, at);
+        cr_assert_eq(takes, at >= 5 && at <= 9, "slot %d of the frame", at);
+    }
+    weft_period_destroy(period);
+    rule.update_ahead = 4;
+    period = create(model, shards, &rule);
+    cr_assert_eq(period->update[3], 8, "all units are updated before the first forward");
+    cr_assert_eq(period->fill, 9);
+    weft_period_destroy(period);
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
+Test(period, refuses_rules_that_are_none)
+{
+    static const struct weft_period_rule rules[] = {
+        {.n_micro = 0, .cadence = WEFT_CADENCE_STEP},
+        {.n_micro = 2, .cadence = WEFT_CADENCE_AUTO},
+        {.n_micro = 1, .cadence = WEFT_CADENCE_MICRO_STEP},
+        {.n_micro = 1, .cadence = WEFT_CADENCE_STEP, .rotated = true},
+        {.n_micro = 1, .cadence = WEFT_CADENCE_STEP, .update_ahead = 1},
+    };
+    struct weft_model *model = make_tied_model(false);
+    struct weft_shards *shards = shard(model);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        struct weft_period *period = NULL;
+        cr_assert_eq(weft_period_create(model, shards, &rules[i], &period, NULL), WEFT_E_INTERNAL);
+        cr_assert_null(period);
+    }
+    weft_shards_destroy(shards);
+    weft_model_destroy(model);
+}
+
 Test(period, destroy_accepts_nothing)
 {
     weft_period_destroy(NULL);

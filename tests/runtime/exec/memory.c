@@ -12,6 +12,7 @@ static const char *const runs[] = {
     "configs/runs/gpt-tiny.json",       "configs/runs/gpt-tiny-4.json",
     "configs/runs/gpt-odd.json",        "configs/runs/gpt-frozen.json",
     "configs/runs/gpt-classifier.json", "configs/runs/mlp-tiny.json",
+    "configs/runs/gpt-accumulate.json", "configs/runs/gpt-no-clip.json",
 };
 enum { RUNS = sizeof runs / sizeof runs[0] };
 

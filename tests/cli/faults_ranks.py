@@ -236,7 +236,7 @@ def what_ends_a_run_loses_at_most_what_was_not_saved(weft):
     wanted = json.loads(out.splitlines()[-1])["fingerprint"]
     shutil.rmtree(weft.path("run"))
     for code, failpoint in ((69, "forward:rank=1:step=30"), (69, "all_gather:rank=0:step=16"),
-                            (69, "reduce_scatter:rank=1:step=59"), (69, "agree:rank=0:step=8"),
+                            (69, "reduce_scatter:rank=1:step=59"), (69, "agree:rank=0:step=15"),
                             (70, "backward:rank=0:step=33:do=error"),
                             (80, "update:rank=1:step=40:do=stop"),
                             (79, "backward:rank=0:step=20:do=nan")):

@@ -186,6 +186,8 @@ static enum weft_status poison(struct weft_stream *stream, const void *argument,
     for (int32_t i = 0; i < a->deaths->n_dead; i++) {
         struct exec_range range = a->deaths->dead[i];
         exec->touched_bytes = highest_touched(exec->arena, range, exec->touched_bytes);
+        /* Behind an evaluation, which comes to no backward, some of it is closed already. */
+        open_range(exec->arena + range.begin, range.end - range.begin);
         memset(exec->arena + range.begin, PATTERN, (size_t)(range.end - range.begin));
         close_range(exec->arena + range.begin, range.end - range.begin);
     }

@@ -31,6 +31,7 @@ struct weft_cli {
     const char *time_limit;
     const char *gap;
     const char *plan;                                          /* --plan */
+    const char *start;                                         /* --start, a plan file */
     const char *config;                                        /* --config */
     const char *trace;                                         /* --trace FILE */
     const char *run_directory;                                 /* --run */

@@ -43,6 +43,7 @@ static const struct flag flags[] = {
     {"--time-limit", NULL, FLAG_TEXT, false, AT(time_limit), "plan.time_limit"},
     {"--gap", NULL, FLAG_TEXT, false, AT(gap), "plan.gap"},
     {"--plan", NULL, FLAG_TEXT, false, AT(plan), NULL},
+    {"--start", NULL, FLAG_TEXT, false, AT(start), NULL},
     {"--config", NULL, FLAG_TEXT, false, AT(config), NULL},
     {"--trace", NULL, FLAG_TEXT, false, AT(trace), NULL},
     {"--run", NULL, FLAG_TEXT, false, AT(run_directory), NULL},

@@ -35,6 +35,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_text_init(&out);
     enum weft_status status = weft_session_read(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
+    if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
     if (status == WEFT_OK) status = weft_session_plan(&session, NULL, err);
     if (status == WEFT_OK) {
         weft_plan_write(session.plan, &file);
@@ -57,8 +58,10 @@ const struct weft_command weft_command_plan = {
     .details =
         "The gap is against a bound that weft itself derives from the solver's multipliers, not\n"
         "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"
-        "--program prints the instructions too. Planners (docs/planners.md):" PLANNERS,
-    .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --program",
+        "--program prints the instructions too. --start takes a plan of the same model, at any\n"
+        "limit and by any planner, to begin with: ilp is then never slower, where it fits.\n"
+        "Planners (docs/planners.md):" PLANNERS,
+    .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --program --start",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

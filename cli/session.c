@@ -30,6 +30,7 @@ static enum weft_status restage(struct weft_session *session, const struct weft_
                                 struct weft_error *err)
 {
     weft_session_drop_plan(session);
+    weft_plan_destroy(session->start);
     weft_stages_finish(&session->stages);
     WEFT_TRY(
         weft_stages_create_variant(session->config, session->profile, rule, &session->stages, err));
@@ -139,6 +140,24 @@ static enum weft_status plan_variants(struct weft_session *session,
     return weft_fail(err, WEFT_E_INFEASIBLE, "%s", first.text);
 }
 
+enum weft_status weft_session_start(struct weft_session *session, const char *path,
+                                    struct weft_error *err)
+{
+    char *bytes = NULL;
+    size_t length = 0;
+    WEFT_TRY(weft_file_read(path, PLAN_MOST_BYTES, &bytes, &length, err));
+    enum weft_status status = weft_plan_parse(bytes, length, path, &session->start, err);
+    free(bytes);
+    WEFT_TRY(status);
+    int32_t theirs = session->start->problem->n_units, ours = session->stages.problem->n_units;
+    if (theirs == ours) return WEFT_OK;
+    return weft_fail(
+        err, WEFT_E_DATA,
+        "%s: a plan of %d units to start from; this model has %d: give one of the same "
+        "model and blocks",
+        path, theirs, ours);
+}
+
 enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
                                    struct weft_error *err)
 {
@@ -152,6 +171,11 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
         .solver = weft_solver_process(NULL),
         .now_ns = weft_clock_now_ns,
     };
+    const struct weft_plan *starts[] = {session->start};
+    if (session->start) {
+        options.starts = starts;
+        options.n_starts = 1;
+    }
     struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     int32_t n = weft_stages_variants(session->config, variants);
     weft_session_drop_plan(session);

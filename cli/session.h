@@ -16,6 +16,7 @@ struct weft_session {
     struct weft_lower_inputs inputs;
     struct weft_plan *plan;
     struct weft_program *program; /* of the plan */
+    struct weft_plan *start;      /* owned; a plan to start planning from, or NULL */
 };
 
 /* Reads `path` with the command line's overrides (-n becomes cluster.ranks). Fills config only. */
@@ -27,6 +28,10 @@ WEFT_MUST_USE enum weft_status weft_session_read(const struct weft_cli *cli, con
  * the config's. */
 WEFT_MUST_USE enum weft_status weft_session_stage(struct weft_session *session,
                                                   struct weft_profile *profile,
+                                                  struct weft_error *err);
+
+/* Reads a plan to start from: of this model at any limit. WEFT_E_DATA when it has other units. */
+WEFT_MUST_USE enum weft_status weft_session_start(struct weft_session *session, const char *path,
                                                   struct weft_error *err);
 
 /* After stage: the plan of `planner` (NULL: the config's), its program, verified. */

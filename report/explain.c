@@ -185,6 +185,7 @@ void weft_explain(const struct weft_plan *plan, struct weft_text *out)
         return;
     }
     weft_explain_blocks(plan, out);
+    weft_explain_price(plan, out);
     weft_text_add(out, "what each unit costs a step\n");
     explain_units(plan, out);
     weft_text_add(out, "\nthe channel, in order\n");

@@ -32,8 +32,12 @@ struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, con
  * neighbours, how many split. Nothing when the problem does not say. */
 void weft_explain_blocks(const struct weft_plan *plan, struct weft_text *out);
 
-/* How units were cut, and two tables: what each unit costs a step, and the channel in order, equal
- * neighbours folded. */
+/* The price of a byte in the prices of the plan's certificate: what the bound loses with a GiB
+ * more, and the slot in which bytes are dearest. Nothing without a certificate. */
+void weft_explain_price(const struct weft_plan *plan, struct weft_text *out);
+
+/* How units were cut, the price of memory, and two tables: what each unit costs a step, and the
+ * channel in order, equal neighbours folded. */
 void weft_explain(const struct weft_plan *plan, struct weft_text *out);
 /* The channel as one JSON array with an object a block; one that memory holds has `full_slot` and
  * `missing_bytes`. */

@@ -1,0 +1,32 @@
+#include "report/explain.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "tests/report/small_plan.h"
+
+Test(explain_price, a_gib_is_priced_by_the_sum_of_mu)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_text out;
+    int64_t lambda[64] = {0}, mu[64] = {0};
+    struct weft_prices prices = {lambda, mu};
+    cr_assert_lt(plan->problem->n_slots, 64);
+    weft_text_init(&out);
+    weft_explain_price(plan, &out);
+    cr_assert_eq(out.length, 0, "without a certificate there is nothing to say");
+    plan->certificate.prices = &prices;
+    plan->certificate.n_prices = 1;
+    weft_explain_price(plan, &out);
+    cr_assert_not_null(strstr(weft_text_chars(&out), "the price of memory: none"));
+    /* 2^-10 and 3 * 2^-10 ns a byte: 4 * 2^20 ns a GiB. */
+    mu[3] = WEFT_PRICE_ONE >> 10;
+    mu[4] = 3 * mu[3];
+    weft_explain_price(plan, &out);
+    cr_assert_not_null(strstr(weft_text_chars(&out), "by 4.19 ms; 2 slots are priced"), "%s",
+                       weft_text_chars(&out));
+    cr_assert_not_null(strstr(weft_text_chars(&out), plan->problem->slot_names[4]));
+    weft_text_finish(&out);
+    weft_plan_destroy(plan);
+}

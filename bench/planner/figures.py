@@ -30,7 +30,7 @@ CLUSTERS = {"resnet-50": "t4-16-25gbe", "vgg-19": "t4-16-25gbe", "uneven-64": "t
             "bert-large": "t4-16-25gbe", "gpt2": "t4-16-25gbe"}
 RATIOS = [0.5, 1, 2]
 PUBLISHED = {"deepcompile-llama-3-70b": "1.18 to 1.28", "deepcompile-mixtral-8x7b": "1.30 to 1.54"}
-OWN = {"ilp", "greedy", "random", "all-fsdp", "all-sdp", "all-zero1", "all-dp"}
+OWN = {"ilp", "greedy", "random", "two-stage", "all-fsdp", "all-sdp", "all-zero1", "all-dp"}
 TIE = 1e-6
 
 

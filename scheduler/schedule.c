@@ -330,6 +330,28 @@ static enum weft_status plan_in_between(struct run *run, struct rounds *rounds,
     return WEFT_OK;
 }
 
+/* Rows that leave a layout room shape a search's plan more than a rule's, so that what greedy makes
+ * of the same rows may pack better: both are looked at, and the faster stays. */
+static enum weft_status plan_greedily_too(struct run *run, struct rounds *rounds,
+                                          struct weft_error *err)
+{
+    const struct weft_planner *planner = run->planner;
+    struct weft_error refusal = {0};
+    struct weft_outcome outcome;
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    if (planner->decide != weft_planner_ilp || is_late(run)) return WEFT_OK;
+    run->planner = weft_planner_find("greedy", NULL);
+    enum weft_status status = plan_once(run, 1, limit_bytes, false, &outcome, &refusal);
+    if (status == WEFT_OK) {
+        rounds->fails_bytes = limit_bytes;
+        take_round(run, rounds, limit_bytes);
+        if (rounds->excess > 0) status = plan_in_between(run, rounds, &refusal);
+    }
+    run->planner = planner;
+    if (status == WEFT_OK || status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    return weft_fail(err, status, "%s", refusal.text);
+}
+
 /* The bound is the first round's: only its rows have the user's limit. */
 static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
 {
@@ -340,6 +362,7 @@ static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
     rounds.excess = rounds.least_excess = total_bytes(run) - limit_bytes;
     if (rounds.excess <= 0) return WEFT_OK;
     enum weft_status status = plan_in_between(run, &rounds, err);
+    if (status == WEFT_OK) status = plan_greedily_too(run, &rounds, err);
     if (rounds.plan) keep(run, rounds.plan, rounds.program);
     if (status != WEFT_OK || rounds.plan) return status;
     if (may_retreat(run)) {

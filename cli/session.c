@@ -30,7 +30,6 @@ static enum weft_status restage(struct weft_session *session, const struct weft_
                                 struct weft_error *err)
 {
     weft_session_drop_plan(session);
-    weft_plan_destroy(session->start);
     weft_stages_finish(&session->stages);
     WEFT_TRY(
         weft_stages_create_variant(session->config, session->profile, rule, &session->stages, err));
@@ -242,6 +241,7 @@ void weft_session_drop_plan(struct weft_session *session)
 void weft_session_close(struct weft_session *session)
 {
     weft_session_drop_plan(session);
+    weft_plan_destroy(session->start);
     weft_stages_finish(&session->stages);
     weft_profile_destroy(session->profile);
     weft_config_destroy(session->config);

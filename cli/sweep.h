@@ -22,8 +22,11 @@ WEFT_MUST_USE enum weft_status weft_sweep_read_limits(const char *list, int64_t 
 
 /* Plans every point of the sweep, `jobs` at a time. `profile` is the path of the profile that all
  * plans are made with, or NULL for the config's. With `plans`, plans[curve][point] gets each plan's
- * document, empty where none fits; the caller inits and finishes the texts. WEFT_E_STOPPED after a
- * signal; no process is left either way. */
+ * document, empty where none fits; the caller inits and finishes the texts. First every point is
+ * planned by itself. Then, by increasing limit, a point of ilp that is slower than the one before
+ * it, or without a plan, is planned again with that one's plan to start from: more memory is never
+ * slower, and what is shown does not depend on `jobs`. WEFT_E_STOPPED after a signal; no process is
+ * left either way. */
 WEFT_MUST_USE enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile,
                                                int32_t jobs, struct weft_sweep *sweep,
                                                struct weft_text **plans, struct weft_error *err);

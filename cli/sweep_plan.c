@@ -1,6 +1,9 @@
+#define _GNU_SOURCE /* memfd_create */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -19,8 +22,9 @@ struct task {
 struct run {
     const struct weft_cli *cli;
     const char *profile;
+    const char *start; /* path of a plan that the next child starts from, or NULL */
     struct weft_sweep *sweep;
-    struct weft_text **plans;
+    struct weft_text **plans; /* [n_curves], NULL for a curve whose plans are not kept */
     struct task *tasks;
     int32_t n_tasks, n_done;
     struct weft_child children[WEFT_CHILDREN_MOST];
@@ -38,7 +42,7 @@ static enum weft_status start(struct run *run, int32_t child, int32_t index, str
     const struct weft_sweep_point *point = point_of(run, task);
     const char *planner = run->sweep->curves[task->curve].planner;
     const char *argv[MOST_ARGUMENTS];
-    char limit[64], within[64], ranks[32], profile[128], name[128];
+    char limit[64], within[64], ranks[32], profile[128], name[128], from[128];
     int n = 0;
     argv[n++] = "weft";
     argv[n++] = "plan";
@@ -66,6 +70,10 @@ static enum weft_status start(struct run *run, int32_t child, int32_t index, str
                  (long long)point->policy_limit_bytes);
         argv[n++] = within;
     }
+    if (run->start) {
+        snprintf(from, sizeof from, "--start=%s", run->start);
+        argv[n++] = from;
+    }
     argv[n] = NULL;
     WEFT_TRY(weft_child_start(&run->children[child], argv, err));
     task->state = RUNNING;
@@ -81,6 +89,10 @@ static enum weft_status read_plan(struct run *run, struct task *task, struct wef
     if (!weft_text_ok(&child->said)) return weft_fail_memory(err, "a plan");
     WEFT_TRY(weft_plan_parse(weft_text_chars(&child->said), child->said.length,
                              run->sweep->curves[task->curve].planner, &plan, err));
+    if (point->fits && plan->prediction.step_ns >= point->step_ns) {
+        weft_plan_destroy(plan);
+        return WEFT_OK;
+    }
     point->fits = true;
     point->step_ns = plan->prediction.step_ns;
     point->exposed_ns = plan->prediction.exposed_ns;
@@ -91,7 +103,8 @@ static enum weft_status read_plan(struct run *run, struct task *task, struct wef
      */
     point->bound_ns = plan->n_variants > 1 ? plan->variants_bound_ns : plan->bound_ns;
     weft_plan_destroy(plan);
-    if (run->plans) {
+    if (run->plans[task->curve]) {
+        weft_text_finish(&run->plans[task->curve][task->point]);
         run->plans[task->curve][task->point] = child->said;
         child->said = (struct weft_text){0};
     }
@@ -129,8 +142,6 @@ static enum weft_status take(struct run *run, int32_t index, struct weft_error *
     weft_child_finish(child);
     WEFT_TRY(status);
     task->state = DONE;
-    run->n_done++;
-    tell_progress(run);
     return WEFT_OK;
 }
 
@@ -151,8 +162,77 @@ static enum weft_status plan_all(struct run *run, int32_t jobs, struct weft_erro
         }
         WEFT_TRY(weft_children_wait(run->children, jobs, &ended, err));
         WEFT_TRY(take(run, ended, err));
+        run->n_done++;
+        tell_progress(run);
     }
     return WEFT_OK;
+}
+
+static enum weft_status plan_from(struct run *run, int32_t index, const struct weft_text *plan,
+                                  struct weft_error *err)
+{
+    char path[64];
+    int32_t ended;
+    int fd = memfd_create("plan", MFD_CLOEXEC);
+    size_t written = 0;
+    while (fd >= 0 && written < plan->length) {
+        ssize_t n = write(fd, weft_text_chars(plan) + written, plan->length - written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        written += (size_t)n;
+    }
+    enum weft_status status = WEFT_OK;
+    if (fd < 0 || written < plan->length)
+        status = weft_fail(err, WEFT_E_SYSTEM, "a memory file for a plan: %s", strerror(errno));
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)getpid(), fd);
+    run->start = path;
+    if (status == WEFT_OK) status = start(run, 0, index, err);
+    if (status == WEFT_OK) status = weft_children_wait(run->children, 1, &ended, err);
+    if (status == WEFT_OK) status = take(run, ended, err);
+    run->start = NULL;
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+static bool takes_starts(const struct run *run, int32_t curve)
+{
+    return strcmp(run->sweep->curves[curve].planner, "ilp") == 0;
+}
+
+/* What fits a limit fits every larger one. From the least limit up, a point that has no plan as
+ * fast as its neighbour's is planned again from that: in one order, whatever `jobs` is. */
+static enum weft_status plan_again(struct run *run, struct weft_error *err)
+{
+    for (int32_t i = 1; i < run->n_tasks; i++) {
+        const struct task *task = &run->tasks[i], *before = &run->tasks[i - 1];
+        if (task->curve != before->curve || !takes_starts(run, task->curve)) continue;
+        const struct weft_sweep_point *here = point_of(run, task), *left = point_of(run, before);
+        if (!left->fits || (here->fits && here->step_ns <= left->step_ns)) continue;
+        WEFT_TRY(plan_from(run, i, &run->plans[before->curve][before->point], err));
+    }
+    return WEFT_OK;
+}
+
+/* Room for the plans of the curve that needs them, where the caller wants none. */
+static enum weft_status keep_plans(struct run *run, struct weft_text **plans,
+                                   struct weft_error *err)
+{
+    run->plans = plans;
+    for (int32_t c = 0; c < run->sweep->n_curves; c++) {
+        if (!takes_starts(run, c)) continue;
+        plans[c] = calloc((size_t)run->sweep->curves[c].n_points, sizeof *plans[c]);
+        if (!plans[c]) return weft_fail_memory(err, "a sweep");
+    }
+    return WEFT_OK;
+}
+
+static void drop_plans(const struct run *run, struct weft_text **plans)
+{
+    for (int32_t c = 0; c < run->sweep->n_curves; c++) {
+        for (int32_t i = 0; plans[c] && i < run->sweep->curves[c].n_points; i++)
+            weft_text_finish(&plans[c][i]);
+        free(plans[c]);
+    }
 }
 
 enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile, int32_t jobs,
@@ -160,6 +240,7 @@ enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile
                                  struct weft_error *err)
 {
     struct run run = {.cli = cli, .profile = profile, .sweep = sweep, .plans = plans};
+    struct weft_text *own[WEFT_SWEEP_CURVES] = {NULL};
     for (int32_t c = 0; c < sweep->n_curves; c++)
         run.n_tasks += sweep->curves[c].n_points;
     run.tasks = calloc((size_t)run.n_tasks + 1, sizeof *run.tasks);
@@ -169,10 +250,13 @@ enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile
         for (int32_t i = 0; i < sweep->curves[c].n_points; i++)
             run.tasks[n++] = (struct task){.curve = c, .point = i};
     weft_children_begin();
-    enum weft_status status = plan_all(&run, jobs, err);
+    enum weft_status status = plans ? WEFT_OK : keep_plans(&run, own, err);
+    if (status == WEFT_OK) status = plan_all(&run, jobs, err);
+    if (status == WEFT_OK) status = plan_again(&run, err);
     for (int32_t c = 0; c < jobs; c++)
         weft_child_finish(&run.children[c]);
     weft_children_end();
+    drop_plans(&run, own);
     free(run.tasks);
     return status;
 }

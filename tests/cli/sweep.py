@@ -62,6 +62,34 @@ def a_point_is_what_plan_says(weft):
 
 
 @case
+def more_memory_is_never_slower(weft):
+    """With such a gap a point alone stops at the first plan, here of some larger limits a slower
+    one than that of the limit before."""
+    said = [sweep(weft, "--points", "9", "--planners", "ilp,greedy", "--gap", "0.3", "--jobs", jobs)
+            for jobs in ("1", "3")]
+    assert said[0] == said[1], "the same whatever runs beside each other"
+    points = curves_of(said[0])["ilp"]
+    steps = [point["step_ns"] for point in points]
+    assert steps == sorted(steps, reverse=True), steps
+    alone = [json.loads(weft.expect(0, "plan", weft.path("run.json"), "--json", "--gap", "0.3",
+                                    "--memory-limit", f"{point['memory_limit_bytes']}B"))["step_ns"]
+             for point in points]
+    assert alone != sorted(alone, reverse=True), "nothing to plan again: choose another gap"
+    assert all(step <= cold for step, cold in zip(steps, alone))
+
+
+@case
+def a_start_serves_every_period_left_open(weft):
+    config = config_of(weft, train__grad_accum=2, train__reduce="auto", train__clip_norm=0,
+                       cluster__memory_limit=None)
+    plan = weft.path("start.json")
+    weft.expect(0, "plan", config, "-o", plan)
+    first = json.loads(weft.expect(0, "plan", config, "--json"))
+    again = json.loads(weft.expect(0, "plan", config, "--json", "--start", plan))
+    assert again["step_ns"] <= first["step_ns"]
+
+
+@case
 def points_without_a_plan_are_shown(weft):
     said = sweep(weft, "--limits", "1GiB,100KiB,1GiB", "--planners", "all-dp")
     points = curves_of(said)["all-dp"]

@@ -44,7 +44,7 @@ struct weft_cli {
     const char *top_k;                                         /* --top-k K */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
     bool split, measure;                                       /* of sweep */
-    bool print, program_dump, poison;
+    bool print, program_dump, poison, contention;
     char settings[8][256]; /* overrides that flags above stand for */
 };
 

@@ -75,7 +75,7 @@ static enum weft_status measure(struct demo *demo, struct weft_error *err)
 {
     struct weft_session session = {0};
     enum weft_status status = open_session(demo, 0, &session, err);
-    if (status == WEFT_OK) status = weft_job_profile(session.config, &demo->profile, err);
+    if (status == WEFT_OK) status = weft_job_profile(session.config, false, &demo->profile, err);
     weft_session_close(&session);
     return status;
 }

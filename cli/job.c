@@ -138,10 +138,18 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
     return status;
 }
 
-enum weft_status weft_job_profile(const struct weft_config *config, struct weft_profile **out,
-                                  struct weft_error *err)
+enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
+                                  struct weft_profile **out, struct weft_error *err)
 {
-    struct weft_job job = {.kind = WEFT_JOB_PROFILE, .config = config};
+    struct weft_job job = {.kind = WEFT_JOB_PROFILE, .config = config, .contention = contention};
+    const struct weft_cluster *cluster = &config->cluster;
+    if (!contention && (cluster->contention.compute > 0 || cluster->contention.channel > 0)) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: cluster.contention is for times from the device's figures, and "
+                         "measured ones hold what it says: leave it out, or name in "
+                         "cluster.profile what `weft profile --contention` measures",
+                         config->source);
+    }
     struct weft_text text;
     weft_text_init(&text);
     enum weft_status status = weft_job_run(&job, &text, err);

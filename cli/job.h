@@ -24,6 +24,7 @@ struct weft_job {
     const struct weft_config *config;
     const struct weft_profile *profile; /* TRAIN: that the plan was made with */
     const struct weft_plan *plan;       /* TRAIN */
+    bool contention;                    /* PROFILE: of its own */
     bool virtual_clock, poison;
     enum weft_step_output steps; /* what rank 0 writes to stdout after each step */
     const char *metrics;         /* JSON Lines of every step, or NULL */
@@ -43,8 +44,9 @@ WEFT_MUST_USE enum weft_status weft_job_read_result(const struct weft_text *text
                                                     struct weft_train_result *out,
                                                     struct weft_error *err);
 
-/* `weft profile` of a config, as a value. */
-WEFT_MUST_USE enum weft_status weft_job_profile(const struct weft_config *config,
+/* `weft profile` of a config, with --contention or without, as a value. Without, WEFT_E_DATA when
+ * the config has cluster.contention. */
+WEFT_MUST_USE enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
                                                 struct weft_profile **out, struct weft_error *err);
 
 /* Shared by both sides: the description as JSON, and the result. */

@@ -65,6 +65,7 @@ static const struct flag flags[] = {
     {"--print", NULL, FLAG_BOOL, false, AT(print), NULL},
     {"--program", NULL, FLAG_BOOL, false, AT(program_dump), NULL},
     {"--poison", NULL, FLAG_BOOL, false, AT(poison), NULL},
+    {"--contention", NULL, FLAG_BOOL, false, AT(contention), NULL},
 };
 enum { N_FLAGS = sizeof flags / sizeof flags[0] };
 

@@ -49,6 +49,13 @@ static void show(const struct weft_profile *profile, struct weft_text *out)
                    weft_units_show_bytes(profile->base_bytes, base));
     show_layers(profile, out);
     show_collectives(profile, out);
+    if (profile->rates.compute > 0) {
+        weft_text_addf(out,
+                       "alone; beside each other compute goes on at %.3f and communication at %.3f "
+                       "of its speed\n",
+                       (double)profile->rates.compute / WEFT_RATE_ONE,
+                       (double)profile->rates.channel / WEFT_RATE_ONE);
+    }
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
@@ -59,7 +66,8 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_text_init(&file);
     weft_text_init(&out);
     enum weft_status status = weft_session_read(cli, cli->operands[0], &session, err);
-    if (status == WEFT_OK) status = weft_job_profile(session.config, &profile, err);
+    if (status == WEFT_OK)
+        status = weft_job_profile(session.config, cli->contention, &profile, err);
     if (status == WEFT_OK) {
         weft_profile_write(profile, &file);
         show(profile, &out);
@@ -74,12 +82,16 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_profile = {
     .name = "profile",
-    .usage = "CONFIG [-n N] [-o profile.json]",
+    .usage = "CONFIG [-n N] [--contention] [-o profile.json]",
     .summary = "measures layers, collectives and base memory on this machine",
     .details =
         "Starts the ranks of the config here and measures on all of them at once, so that\n"
-        "what they share is in the figures. Name the file in cluster.profile to plan with it.",
-    .flags = "--set --ranks --seed --memory-limit",
+        "what they share is in the figures. Name the file in cluster.profile to plan with it.\n"
+        "\n"
+        "Layer times hold what communication beside them costs. With --contention they do not:\n"
+        "the same steps run twice, overlapped and one work after the other, and the profile gets\n"
+        "the speed at which compute and communication go on while both run.",
+    .flags = "--contention --set --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

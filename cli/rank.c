@@ -85,6 +85,7 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     rank->job.steps = (enum weft_step_output)steps;
     weft_json_bool(weft_json_member(root, "virtual_clock"), &rank->job.virtual_clock);
     weft_json_bool(weft_json_member(root, "poison"), &rank->job.poison);
+    weft_json_bool(weft_json_member(root, "contention"), &rank->job.contention);
     weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
     weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
@@ -169,7 +170,12 @@ static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
     struct weft_measure_options options = {
-        .config = rank->session.config, .device = rank->device, .comm = rank->comm, .nn = rank->nn};
+        .config = rank->session.config,
+        .device = rank->device,
+        .comm = rank->comm,
+        .nn = rank->nn,
+        .contention = rank->job.contention,
+    };
     struct weft_text text;
     WEFT_TRY(weft_measure(&options, &profile, err));
     weft_text_init(&text);

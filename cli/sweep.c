@@ -140,7 +140,7 @@ static enum weft_status share_profile(struct work *work, struct weft_error *err)
     struct weft_profile *profile = NULL;
     struct weft_text text;
     weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine");
-    WEFT_TRY(weft_job_profile(work->session.config, &profile, err));
+    WEFT_TRY(weft_job_profile(work->session.config, false, &profile, err));
     weft_text_init(&text);
     weft_profile_write(profile, &text);
     weft_profile_destroy(profile);

@@ -50,7 +50,7 @@ static enum weft_status stage(struct weft_session *session, struct weft_error *e
     if (!cluster->profile && !figures) {
         weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
                                 "first (`weft profile -o` keeps it for the next time)");
-        WEFT_TRY(weft_job_profile(session->config, &profile, err));
+        WEFT_TRY(weft_job_profile(session->config, false, &profile, err));
     }
     return weft_session_stage(session, profile, err);
 }

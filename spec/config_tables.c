@@ -224,7 +224,8 @@ static const struct weft_field cluster_fields[] = {
      "collectives under way at once: 2 has one channel for gathers and one for reductions, each as "
      "fast as link says (planning only)"},
     {"contention", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &contention_table,
-     "how compute and communication slow each other"},
+     "how compute and communication slow each other; not beside a profile with times of layers, "
+     "which hold it or bring `contention` (weft profile --contention)"},
     {"emulate", WEFT_FIELD_BOOL, AT(weft_cluster, emulate_link), "false", 0, 0, NULL, NULL,
      "local ranks pace their communication by link.intra"},
     {"threads", WEFT_FIELD_INTEGER, AT(weft_cluster, threads), "0", 0, 1024, NULL, NULL,

@@ -330,6 +330,12 @@ static enum weft_status read_rates(const struct weft_json_value *root, const cha
                                     &compute, err));
     WEFT_TRY(weft_json_need_integer(object, source, "channel_rate", WEFT_RATE_LEAST, WEFT_RATE_ONE,
                                     &channel, err));
+    if (compute + channel < WEFT_RATE_ONE) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: contention: compute_rate %d and channel_rate %d add up to less than "
+                         "%d: one after the other would be faster",
+                         source, (int)compute, (int)channel, WEFT_RATE_ONE);
+    }
     *out = (struct weft_rates){(int32_t)compute, (int32_t)channel};
     return WEFT_OK;
 }

@@ -52,11 +52,13 @@ struct weft_profile {
     struct weft_curve collectives[WEFT_COLLECTIVE_COUNT]; /* by full (gathered) bytes */
     struct weft_curve update;                             /* by elements that one rank updates */
     struct weft_curve norm;                               /* by elements that one rank owns */
-    struct weft_rates rates; /* of compute and a channel while both run; 0: it has not got them */
-    int64_t agree_ns;        /* sum of norm, loss and flags over ranks */
-    int64_t base_bytes;      /* of a rank, outside the arena */
-                             /* -1 in either: a measured profile that has not got it */
-    struct weft_hash hash;   /* of the written form but the program's version */
+    /* Of compute and a channel while both run. 0: it has not got them, and measured times of layers
+     * hold what communication beside them costs. */
+    struct weft_rates rates;
+    int64_t agree_ns;      /* sum of norm, loss and flags over ranks */
+    int64_t base_bytes;    /* of a rank, outside the arena */
+                           /* -1 in either: a measured profile that has not got it */
+    struct weft_hash hash; /* of the written form but the program's version */
 };
 
 /* Times from the cluster's device and link figures (clusters.md: flops / (peak * efficiency), no
@@ -77,7 +79,8 @@ WEFT_MUST_USE enum weft_status weft_profile_analytic(const struct weft_config *c
 
 /* The profile that a config names (cluster.profile) over the analytic one: each part from the
  * first that has it. WEFT_E_DATA when it was made for other ranks or lacks a layer for which there
- * is no analytic time either (saying to run `weft profile`). */
+ * is no analytic time either (saying to run `weft profile`), or when it has times of layers and no
+ * rates, and the config has cluster.contention: these times hold it. */
 WEFT_MUST_USE enum weft_status weft_profile_resolve(const struct weft_config *config,
                                                     struct weft_profile **out,
                                                     struct weft_error *err);

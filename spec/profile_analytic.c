@@ -324,6 +324,21 @@ enum weft_status weft_profile_analytic(const struct weft_config *config, struct 
     return combine(&figures, NULL, out, err);
 }
 
+/* Layers are measured in steps, with communication beside them, unless the profile has rates. */
+static enum weft_status check_contention(const struct weft_config *config,
+                                         const struct weft_profile *measured, const char *path,
+                                         struct weft_error *err)
+{
+    bool contends =
+        config->cluster.contention.compute > 0 || config->cluster.contention.channel > 0;
+    if (!contends || measured->n_layers == 0 || measured->rates.compute > 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: has no `contention`, so its layers were timed beside communication and "
+                     "hold what that costs; cluster.contention of %s would count it twice: leave "
+                     "it out, or measure both with `weft profile --contention`",
+                     path, config->source);
+}
+
 enum weft_status weft_profile_resolve(const struct weft_config *config, struct weft_profile **out,
                                       struct weft_error *err)
 {
@@ -345,6 +360,7 @@ enum weft_status weft_profile_resolve(const struct weft_config *config, struct w
                            (long long)config->cluster.ranks);
         goto done;
     }
+    WEFT_TRY_GOTO(done, check_contention(config, measured, path, err));
     WEFT_TRY_GOTO(done, combine(&figures, measured, out, err));
 done:
     free(bytes);

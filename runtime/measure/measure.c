@@ -141,6 +141,7 @@ static enum weft_status rehearse(struct draft *draft, struct measure_benches *be
     scale(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
     profile->agree_ns = rehearsal.agree_ns;
     profile->base_bytes = rehearsal.base_bytes;
+    profile->rates = rehearsal.rates;
     return take_benches(draft, benches, err);
 }
 

@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_MEASURE_MEASURE_H
 #define WEFT_RUNTIME_MEASURE_MEASURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -18,16 +19,19 @@ struct weft_measure_options {
     struct weft_device *device; /* wall clock */
     struct weft_comm *comm;     /* no arena mapped: measuring maps its own */
     struct weft_nn *nn;
-    int32_t rounds; /* 0 = default; medians over rounds */
+    int32_t rounds;  /* 0 = default; medians over rounds */
+    bool contention; /* measure what compute and communication take from each other */
 };
 
 /* Collective: every rank calls it and every rank gets the same profile (medians; the slowest rank's
  * where ranks differ). Collectives, update and norm are timed by themselves at many sizes; then
  * real steps of the model run under the leanest plan, which gives layers, agree and base memory,
- * and the height of the curves when compute and communication disturb each other. Base memory has 1
- * MiB on top for what only a training run holds. A few seconds for a small model. WEFT_E_USAGE
- * under a virtual clock, WEFT_E_DATA when the config is for other ranks or its model cannot be
- * trained. */
+ * and the height of the curves when compute and communication disturb each other. With `contention`
+ * all times are of work that has nothing beside it, and the profile has the rates at which compute
+ * and a channel go on while both run: the same steps, overlapped against one after the other. Base
+ * memory has 1 MiB on top for what only a training run holds. A few seconds for a small model.
+ * WEFT_E_USAGE under a virtual clock, WEFT_E_DATA when the config is for other ranks or its model
+ * cannot be trained. */
 WEFT_MUST_USE enum weft_status weft_measure(const struct weft_measure_options *options,
                                             struct weft_profile **out, struct weft_error *err);
 

@@ -30,6 +30,9 @@ struct rehearsal {
     int32_t *layer_key;  /* by layer: index in profile->layers */
     int32_t *key_layers; /* by key: layers that have it */
     int64_t *slot_ns;
+    bool alone;                            /* serialised */
+    int32_t rounds;                        /* done */
+    struct measure_times times, rounds_of; /* by instruction; of it [MOST_ROUNDS]. NULL: not read */
     int32_t n_values;
     int64_t *values; /* [n_values][MOST_ROUNDS] */
 };
@@ -151,6 +154,22 @@ static void fill_batch(const struct rehearsal *r)
         r->targets[i] = (int32_t)weft_rng_below(1, 1, (uint64_t)i, (uint64_t)last->outputs);
 }
 
+/* What contention is read from. */
+static enum weft_status allocate_times(struct rehearsal *r, struct weft_error *err)
+{
+    size_t n = (size_t)r->program->n_instructions;
+    if (!r->options->contention) return WEFT_OK;
+    r->times.ns = calloc(n, sizeof(int64_t));
+    r->times.beside_ns = calloc(n, sizeof(int64_t));
+    r->rounds_of.ns = calloc(n * MOST_ROUNDS, sizeof(int64_t));
+    r->rounds_of.beside_ns = calloc(n * MOST_ROUNDS, sizeof(int64_t));
+    if (r->times.ns == NULL || r->times.beside_ns == NULL || r->rounds_of.ns == NULL ||
+        r->rounds_of.beside_ns == NULL) {
+        return weft_fail_memory(err, "the rehearsal");
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *err)
 {
     const struct weft_measure_options *o = r->options;
@@ -159,6 +178,8 @@ static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *e
     WEFT_TRY(weft_stages_create(o->config, r->profile, &r->stages, err));
     WEFT_TRY(make_plan(r, err));
     WEFT_TRY(lower_plan(r, err));
+    if (r->alone) WEFT_TRY(weft_measure_serialise(r->program, err));
+    WEFT_TRY(allocate_times(r, err));
     r->n_values = 2 * r->profile->n_layers + OTHER_VALUES;
     r->layer_key = calloc((size_t)model->n_layers, sizeof *r->layer_key);
     r->key_layers = calloc((size_t)r->profile->n_layers, sizeof *r->key_layers);
@@ -189,10 +210,28 @@ static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *e
     return weft_exec_initialise(r->exec, 1, err);
 }
 
-static void close_rehearsal(struct rehearsal *r)
+static void drop_rounds(struct rehearsal *r)
+{
+    free(r->rounds_of.beside_ns);
+    free(r->rounds_of.ns);
+    r->rounds_of = (struct measure_times){0};
+}
+
+/* An executor and its arena, of which there is one at a time. */
+static void close_running(struct rehearsal *r)
 {
     weft_exec_destroy(r->exec);
     if (r->arena != NULL) weft_comm_unmap_arena(r->options->comm);
+    r->exec = NULL;
+    r->arena = NULL;
+}
+
+static void close_rehearsal(struct rehearsal *r)
+{
+    close_running(r);
+    drop_rounds(r);
+    free(r->times.beside_ns);
+    free(r->times.ns);
     weft_trace_destroy(r->trace);
     free(r->targets);
     free(r->input);
@@ -206,15 +245,21 @@ static void close_rehearsal(struct rehearsal *r)
 }
 
 /* Compute time of every slot, from its MARK to the end of its last work, so that what the executor
- * itself needs between instructions is in it. Returns the time of the AGREE, as compute waits. */
+ * itself needs between instructions is in it; where it waits for collectives in between, from its
+ * first work behind them. Returns the time of the AGREE, as compute waits. */
 static int64_t read_slots(struct rehearsal *r)
 {
     int64_t begin_ns = 0, normed_ns = 0, agreed_ns = 0;
+    bool waits = false;
     for (int32_t i = 0; i < r->program->n_instructions; i++) {
         const struct weft_instruction *at = &r->program->instructions[i];
         struct weft_record record = r->trace->records[i];
-        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) continue;
-        if (at->op == WEFT_OP_MARK) begin_ns = record.start_ns;
+        if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) {
+            waits = r->alone;
+            continue;
+        }
+        if (at->op == WEFT_OP_MARK || waits) begin_ns = record.start_ns;
+        waits = false;
         if (at->op == WEFT_OP_NORM) normed_ns = record.end_ns;
         if (at->op == WEFT_OP_FINISH) {
             agreed_ns = record.end_ns;
@@ -260,6 +305,28 @@ static void read_step(struct rehearsal *r, int32_t round)
         r->values[(2 * n_keys + v) * MOST_ROUNDS + round] = step[v];
 }
 
+/* All ranks leave a collective together, so what the last of them to come needs is what it takes.
+ */
+static enum weft_status read_times(struct rehearsal *r, int32_t round, struct weft_error *err)
+{
+    int32_t n = r->program->n_instructions;
+    if (r->rounds_of.ns == NULL) return WEFT_OK;
+    int64_t *transfer_ns = calloc((size_t)n, sizeof *transfer_ns);
+    if (transfer_ns == NULL) return weft_fail_memory(err, "the rehearsal");
+    for (int32_t i = 0; i < n; i++)
+        transfer_ns[i] = r->trace->records[i].start_ns - r->trace->records[i].end_ns;
+    enum weft_status status = weft_measure_most(r->options->comm, transfer_ns, n, err);
+    for (int32_t i = 0; i < n; i++)
+        transfer_ns[i] = -transfer_ns[i];
+    weft_measure_read_times(r->program, r->trace, transfer_ns, r->times.ns, r->times.beside_ns);
+    for (int32_t i = 0; i < n; i++) {
+        r->rounds_of.ns[i * MOST_ROUNDS + round] = r->times.ns[i];
+        r->rounds_of.beside_ns[i * MOST_ROUNDS + round] = r->times.beside_ns[i];
+    }
+    free(transfer_ns);
+    return status;
+}
+
 /* What the benches' curves say of the same updates and norm. */
 static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
 {
@@ -276,8 +343,9 @@ static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
     out->norm_expected_ns = weft_curve_at(&r->profile->norm, owned);
 }
 
-static enum weft_status run_steps(struct rehearsal *r, int32_t *rounds, struct weft_error *err)
+static enum weft_status run_steps(struct rehearsal *r, struct weft_error *err)
 {
+    int32_t *rounds = &r->rounds;
     int32_t most = r->options->rounds > 0 ? r->options->rounds : DEFAULT_ROUNDS;
     *rounds = most < MOST_ROUNDS ? most : MOST_ROUNDS;
     for (int32_t i = 0; i < WARM_STEPS + *rounds; i++) {
@@ -287,6 +355,7 @@ static enum weft_status run_steps(struct rehearsal *r, int32_t *rounds, struct w
         WEFT_TRY(weft_exec_step(r->exec, &inputs, &result, r->trace, err));
         if (i >= WARM_STEPS) {
             read_step(r, i - WARM_STEPS);
+            WEFT_TRY(read_times(r, i - WARM_STEPS, err));
         } else if (i == WARM_STEPS - 1) {
             struct weft_trace_summary summary;
             weft_trace_summarise(r->program, r->trace, &summary);
@@ -299,14 +368,27 @@ static enum weft_status run_steps(struct rehearsal *r, int32_t *rounds, struct w
     return WEFT_OK;
 }
 
-static enum weft_status finish(struct rehearsal *r, int32_t rounds, struct measure_rehearsal *out,
+static void finish_times(struct rehearsal *r)
+{
+    if (r->rounds_of.ns == NULL) return;
+    for (int32_t i = 0; i < r->program->n_instructions; i++) {
+        size_t at = (size_t)i * MOST_ROUNDS;
+        r->times.ns[i] = weft_measure_median(&r->rounds_of.ns[at], r->rounds);
+        r->times.beside_ns[i] = weft_measure_median(&r->rounds_of.beside_ns[at], r->rounds);
+    }
+    drop_rounds(r);
+    weft_measure_trim();
+}
+
+static enum weft_status finish(struct rehearsal *r, struct measure_rehearsal *out,
                                struct weft_error *err)
 {
+    finish_times(r);
     int32_t n_keys = r->profile->n_layers;
     int64_t *medians = calloc((size_t)r->n_values + 1, sizeof *medians);
     if (medians == NULL) return weft_fail_memory(err, "the rehearsal");
     for (int32_t v = 0; v < r->n_values; v++)
-        medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], rounds);
+        medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
     medians[r->n_values] = weft_measure_anonymous_bytes() + RUN_BYTES;
     enum weft_status status = weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
     for (int32_t k = 0; k < n_keys; k++) {
@@ -322,16 +404,61 @@ static enum weft_status finish(struct rehearsal *r, int32_t rounds, struct measu
     return status;
 }
 
+static enum weft_status rehearse(struct rehearsal *r, struct measure_rehearsal *out,
+                                 struct weft_error *err)
+{
+    weft_measure_trim();
+    WEFT_TRY(open_rehearsal(r, err));
+    WEFT_TRY(run_steps(r, err));
+    return finish(r, out, err);
+}
+
+/* What all ranks saw together. */
+static enum weft_status find_rates(const struct rehearsal *alone, const struct rehearsal *beside,
+                                   struct weft_rates *out, struct weft_error *err)
+{
+    struct weft_comm *comm = alone->options->comm;
+    struct measure_slowing mine = {0}, total = {0};
+    struct measure_slowing *all = calloc((size_t)weft_comm_ranks(comm), sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "the ranks' measurements");
+    weft_measure_add_times(alone->program, &alone->times, &beside->times, &mine);
+    enum weft_status status = weft_comm_exchange(comm, &mine, sizeof mine, all, err);
+    for (int32_t r = 0; r < weft_comm_ranks(comm); r++) {
+        for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+            total.longer_ns[s] += all[r].longer_ns[s];
+            total.beside_ns[s] += all[r].beside_ns[s];
+        }
+    }
+    free(all);
+    *out = weft_measure_rates(&total);
+    return status;
+}
+
+/* The same steps one work after the other, whose times replace those of `beside`. */
+static enum weft_status rehearse_alone(const struct rehearsal *beside,
+                                       struct measure_rehearsal *out, struct weft_error *err)
+{
+    struct rehearsal alone = {
+        .options = beside->options, .profile = beside->profile, .alone = true};
+    int64_t base_bytes = out->base_bytes;
+    out->update_expected_ns = out->norm_expected_ns = 0;
+    enum weft_status status = rehearse(&alone, out, err);
+    if (status == WEFT_OK) status = find_rates(&alone, beside, &out->rates, err);
+    out->base_bytes = base_bytes;
+    close_rehearsal(&alone);
+    return status;
+}
+
 enum weft_status weft_measure_rehearse(const struct weft_measure_options *options,
                                        const struct weft_profile *profile,
                                        struct measure_rehearsal *out, struct weft_error *err)
 {
     struct rehearsal rehearsal = {.options = options, .profile = profile};
-    int32_t rounds = 0;
-    weft_measure_trim();
-    enum weft_status status = open_rehearsal(&rehearsal, err);
-    if (status == WEFT_OK) status = run_steps(&rehearsal, &rounds, err);
-    if (status == WEFT_OK) status = finish(&rehearsal, rounds, out, err);
+    enum weft_status status = rehearse(&rehearsal, out, err);
+    if (status == WEFT_OK && options->contention) {
+        close_running(&rehearsal);
+        status = rehearse_alone(&rehearsal, out, err);
+    }
     close_rehearsal(&rehearsal);
     return status;
 }

@@ -174,6 +174,7 @@ Test(profile, refuses_what_is_no_profile)
         {"\"compute_rate\":800", "\"compute_rate\":63", "compute_rate"},
         {"\"compute_rate\":800,", "", "compute_rate"},
         {"\"channel_rate\":1000", "\"channel_rate\":1025", "channel_rate"},
+        {"\"channel_rate\":1000", "\"channel_rate\":223", "add up to less than 1024"},
         {"\"base_bytes\":12", "\"base_bytes\":-1", "base_bytes"},
         {"[{\"key\"", "[{\"key\":\"relu\",\"forward_ns\":5,\"backward_ns\":7},{\"key\"",
          "p.json: layers[1]: \"relu\" is there twice"},

@@ -228,6 +228,35 @@ Test(profile_resolve, needs_no_figures_where_all_is_measured)
     drop(config);
 }
 
+#define CONTENDING                                                                                 \
+    "{\"ranks\":4,\"contention\":{\"compute\":0.25}," DEVICE ",\"link\":{" INTRA "," INTER "}}"
+
+/* Measured layers hold what communication costs them, unless the profile has it of its own. */
+Test(profile_resolve, counts_contention_once)
+{
+    struct weft_config *config = with_measured(CONTENDING, MEASURED("4", SOME));
+    const char *error = failure(config);
+    cr_assert_not_null(strstr(error, "cluster.contention of run.json would count it twice"), "%s",
+                       error);
+    cr_assert_not_null(strstr(error, "`weft profile --contention`"), "%s", error);
+    drop(config);
+
+    config = with_measured(
+        CONTENDING,
+        MEASURED("4", SOME ",\"contention\":{\"compute_rate\":900,\"channel_rate\":1000}"));
+    struct weft_profile *profile = resolve(config);
+    cr_assert_eq(profile->rates.compute, 900);
+    cr_assert_eq(profile->rates.channel, 1000);
+    weft_profile_destroy(profile);
+    drop(config);
+
+    config = with_measured(CONTENDING, MEASURED("4", ",\"layers\":[],\"collectives\":{}"));
+    profile = resolve(config);
+    cr_assert_eq(profile->rates.compute, 768, "analytic layers need it");
+    weft_profile_destroy(profile);
+    drop(config);
+}
+
 Test(profile_resolve, refuses_other_ranks)
 {
     struct weft_config *config = with_measured(NODE, MEASURED("2", SOME));

@@ -11,7 +11,7 @@
 enum { RANKS = 2, ROUNDS = 3 };
 
 struct shared {
-    struct weft_hash hash[RANKS];
+    struct weft_hash hash[RANKS], contended[RANKS];
 };
 
 struct task {
@@ -78,7 +78,18 @@ static int measure(int32_t rank, const struct ranks *ranks, void *argument)
     OK(weft_measure(&options, &profile, &err));
     check_profile(options.config, profile);
     task->shared->hash[rank] = profile->hash;
+    CHECK(profile->rates.compute == 0, "rates were not asked for");
     OK(weft_stages_create(options.config, profile, &stages, &err));
+    weft_stages_finish(&stages);
+    weft_profile_destroy(profile);
+    options.contention = true;
+    OK(weft_measure(&options, &profile, &err));
+    check_profile(options.config, profile);
+    task->shared->contended[rank] = profile->hash;
+    OK(weft_stages_create(options.config, profile, &stages, &err)); /* which checks the rates */
+    CHECK(stages.problem->compute_rate == profile->rates.compute &&
+              stages.problem->channel_rate == profile->rates.channel && profile->rates.compute > 0,
+          "rates of the problem");
     weft_stages_finish(&stages);
     weft_profile_destroy(profile);
     weft_comm_close(options.comm);
@@ -114,6 +125,8 @@ int main(void)
         job_open(&job, configs[i], overrides);
         struct task task = {&job, shared};
         CHECK(ranks_run(RANKS, measure, &task) == 0, "%s", configs[i]);
+        CHECK(weft_hash_equal(shared->contended[0], shared->contended[1]),
+              "%s: ranks have two profiles with contention", configs[i]);
         CHECK(weft_hash_equal(shared->hash[0], shared->hash[1]), "%s: ranks have two profiles",
               configs[i]);
         job_close(&job);

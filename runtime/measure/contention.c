@@ -1,0 +1,130 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/measure/parts.h"
+
+static bool computes(enum weft_op op)
+{
+    return weft_op_stream(op) == WEFT_STREAM_COMPUTE;
+}
+
+/* Walks the instructions in issue order and appends what each waits for. */
+struct serial {
+    struct weft_program *program;
+    int32_t *dependencies;
+    int32_t n;
+    int32_t last[WEFT_LANES]; /* instruction issued on the lane; -1 = none */
+};
+
+static void append(struct serial *serial, int32_t first, int32_t instruction)
+{
+    if (instruction < 0) return;
+    for (int32_t i = first; i < serial->n; i++) {
+        if (serial->dependencies[i] == instruction) return;
+    }
+    serial->dependencies[serial->n++] = instruction;
+}
+
+static void serialise(struct serial *serial, int32_t i)
+{
+    struct weft_instruction *at = &serial->program->instructions[i];
+    int32_t first = serial->n, own = weft_program_lane(serial->program, i);
+    for (int32_t d = 0; d < at->n_dependencies; d++)
+        append(serial, first, serial->program->dependencies[at->first_dependency + d]);
+    for (int32_t lane = 0; lane < WEFT_LANES && at->op != WEFT_OP_MARK; lane++) {
+        bool contends = (lane == WEFT_LANE_COMPUTE) != (own == WEFT_LANE_COMPUTE);
+        if (contends) append(serial, first, serial->last[lane]);
+    }
+    at->first_dependency = first;
+    at->n_dependencies = serial->n - first;
+    serial->last[own] = i;
+}
+
+enum weft_status weft_measure_serialise(struct weft_program *program, struct weft_error *err)
+{
+    struct serial serial = {.program = program, .last = {-1, -1, -1}};
+    size_t most = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++)
+        most += (size_t)program->instructions[i].n_dependencies + WEFT_LANES;
+    serial.dependencies = weft_pool_array(&program->pool, most, sizeof *serial.dependencies);
+    if (serial.dependencies == NULL) return weft_fail_memory(err, "a program's dependencies");
+    for (int32_t i = 0; i < program->n_instructions; i++)
+        serialise(&serial, i);
+    program->dependencies = serial.dependencies;
+    return WEFT_OK;
+}
+
+/* The next instruction from `i` on that works on the stream. */
+static int32_t next_work(const struct weft_program *program, enum weft_stream_kind stream,
+                         int32_t i)
+{
+    while (i < program->n_instructions && (program->instructions[i].op == WEFT_OP_MARK ||
+                                           weft_op_stream(program->instructions[i].op) != stream))
+        i++;
+    return i;
+}
+
+void weft_measure_read_times(const struct weft_program *program, const struct weft_trace *trace,
+                             const int64_t *transfer_ns, int64_t *ns, int64_t *beside_ns)
+{
+    const struct weft_record *records = trace->records;
+    int32_t n = program->n_instructions;
+    for (int32_t i = 0; i < n; i++) {
+        enum weft_op op = program->instructions[i].op;
+        ns[i] = computes(op) ? records[i].end_ns - records[i].start_ns : transfer_ns[i];
+        if (op == WEFT_OP_MARK) ns[i] = 0;
+        beside_ns[i] = 0;
+    }
+    int32_t a = next_work(program, WEFT_STREAM_COMPUTE, 0);
+    int32_t b = next_work(program, WEFT_STREAM_CHANNEL, 0);
+    while (a < n && b < n) {
+        int64_t from_a = records[a].end_ns - ns[a], from_b = records[b].end_ns - ns[b];
+        int64_t from = from_a > from_b ? from_a : from_b;
+        bool a_first = records[a].end_ns < records[b].end_ns;
+        int64_t to = records[a_first ? a : b].end_ns;
+        if (to > from) {
+            beside_ns[a] += to - from;
+            beside_ns[b] += to - from;
+        }
+        if (a_first) {
+            a = next_work(program, WEFT_STREAM_COMPUTE, a + 1);
+        } else {
+            b = next_work(program, WEFT_STREAM_CHANNEL, b + 1);
+        }
+    }
+}
+
+void weft_measure_add_times(const struct weft_program *program, const struct measure_times *alone,
+                            const struct measure_times *beside, struct measure_slowing *total)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        int s = weft_op_stream(program->instructions[i].op);
+        if (beside->beside_ns[i] <= 0) continue;
+        total->longer_ns[s] += beside->ns[i] - alone->ns[i];
+        total->beside_ns[s] += beside->beside_ns[i];
+    }
+}
+
+/* In `beside` ns it did what takes `longer` ns less alone. */
+static int32_t rate_of(int64_t longer_ns, int64_t beside_ns)
+{
+    if (beside_ns <= 0) return WEFT_RATE_ONE;
+    double rate = WEFT_RATE_ONE * (1 - (double)longer_ns / (double)beside_ns);
+    if (rate >= WEFT_RATE_ONE) return WEFT_RATE_ONE;
+    return rate > WEFT_RATE_LEAST ? (int32_t)lround(rate) : WEFT_RATE_LEAST;
+}
+
+struct weft_rates weft_measure_rates(const struct measure_slowing *total)
+{
+    int32_t compute =
+        rate_of(total->longer_ns[WEFT_STREAM_COMPUTE], total->beside_ns[WEFT_STREAM_COMPUTE]);
+    int32_t channel =
+        rate_of(total->longer_ns[WEFT_STREAM_CHANNEL], total->beside_ns[WEFT_STREAM_CHANNEL]);
+    int32_t sum = compute + channel;
+    if (sum < WEFT_RATE_ONE) {
+        compute = (compute * WEFT_RATE_ONE + sum - 1) / sum;
+        channel = (channel * WEFT_RATE_ONE + sum - 1) / sum;
+    }
+    return (struct weft_rates){compute, channel};
+}

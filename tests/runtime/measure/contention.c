@@ -1,0 +1,126 @@
+/* On a machine that truly contends, the device under the virtual clock with known rates, the rates
+ * are found from two traces of the executor: overlapped, and serialised. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/measure/parts.h"
+#include "tests/runtime/exec/job.h"
+
+enum { RANKS = 2, STEPS = 2 };
+
+struct task {
+    const struct job *job;
+    struct measure_times *times; /* in shared memory */
+    int64_t *together_ns;        /* of compute and channel, while both worked */
+};
+
+static int execute(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct task *task = argument;
+    const struct weft_program *program = task->job->program;
+    int32_t n = program->n_instructions;
+    struct job_rank r;
+    job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, false);
+    int64_t *transfer_ns = calloc((size_t)n, sizeof *transfer_ns);
+    CHECK(transfer_ns != NULL, "out of memory");
+    for (int64_t step = 1; step <= STEPS; step++)
+        job_rank_step(&r, step);
+    for (int32_t i = 0; i < n; i++)
+        transfer_ns[i] = r.trace->records[i].end_ns - r.trace->records[i].start_ns;
+    if (rank == 0) {
+        weft_measure_read_times(program, r.trace, transfer_ns, task->times->ns,
+                                task->times->beside_ns);
+        for (int32_t i = 0; i < n; i++)
+            *task->together_ns += task->times->beside_ns[i];
+    }
+    OK(weft_exec_settle(r.exec, &err));
+    free(transfer_ns);
+    job_rank_close(&r);
+    return 0;
+}
+
+static struct measure_times run(const struct job *job, int64_t *together_ns)
+{
+    size_t bytes = (size_t)job->program->n_instructions * sizeof(int64_t);
+    struct measure_times times = {job_shared(bytes), job_shared(bytes)};
+    struct task task = {job, &times, job_shared(sizeof(int64_t))};
+    CHECK(ranks_run(RANKS, execute, &task) == 0, "a run failed");
+    *together_ns = *task.together_ns;
+    return times;
+}
+
+static void near(const char *what, const char *path, int32_t found, int32_t known)
+{
+    CHECK(abs(found - known) <= WEFT_RATE_ONE / 100, "%s: %s rate %d, known %d", path, what, found,
+          known);
+}
+
+static void check_rates(const char *path, const char *compute, const char *channel)
+{
+    const char *overrides[] = {
+        "cluster.ranks=2", "cluster.emulate=false", "plan.blocks=3", compute, channel, NULL};
+    struct measure_slowing total = {0};
+    int64_t together_ns;
+    struct job job;
+    job_open(&job, path, overrides);
+    /* As the rehearsal: what can overlap does. */
+    job_plan_policy(&job, WEFT_POLICY_FSDP, false);
+    struct weft_rates known = job.program->rates;
+    struct measure_times beside = run(&job, &together_ns);
+    CHECK(together_ns > 0, "%s: nothing overlaps", path);
+    OK(weft_measure_serialise(job.program, &err));
+    struct measure_times alone = run(&job, &together_ns);
+    CHECK(together_ns == 0, "%s: serialised, %lld ns overlap", path, (long long)together_ns);
+    weft_measure_add_times(job.program, &alone, &beside, &total);
+    struct weft_rates found = weft_measure_rates(&total);
+    near("compute", path, found.compute, known.compute);
+    near("channel", path, found.channel, known.channel);
+    job_close(&job);
+}
+
+static struct weft_rates rates(int64_t compute_longer, int64_t channel_longer, int64_t beside)
+{
+    struct measure_slowing total = {
+        .longer_ns =
+            {[WEFT_STREAM_COMPUTE] = compute_longer, [WEFT_STREAM_CHANNEL] = channel_longer},
+        .beside_ns = {[WEFT_STREAM_COMPUTE] = beside, [WEFT_STREAM_CHANNEL] = beside},
+    };
+    return weft_measure_rates(&total);
+}
+
+/* Whatever was measured, a problem takes it. */
+static void check_range(void)
+{
+    struct weft_rates none = rates(0, 0, 0), faster = rates(-50, -1, 100);
+    CHECK(none.compute == WEFT_RATE_ONE && none.channel == WEFT_RATE_ONE, "nothing overlapped");
+    CHECK(faster.compute == WEFT_RATE_ONE && faster.channel == WEFT_RATE_ONE, "noise");
+    struct weft_rates some = rates(25, 50, 100);
+    CHECK(some.compute == 768 && some.channel == 512, "%d %d", some.compute, some.channel);
+    for (int64_t a = -10; a <= 210; a += 3) {
+        for (int64_t b = -10; b <= 210; b += 3) {
+            struct weft_rates found = rates(a, b, 100);
+            CHECK(found.compute >= WEFT_RATE_LEAST && found.compute <= WEFT_RATE_ONE &&
+                      found.channel >= WEFT_RATE_LEAST && found.channel <= WEFT_RATE_ONE &&
+                      found.compute + found.channel >= WEFT_RATE_ONE,
+                  "%lld and %lld of 100 longer: %d and %d", (long long)a, (long long)b,
+                  found.compute, found.channel);
+            CHECK((a <= b) == (found.compute >= found.channel) || found.compute == found.channel,
+                  "%lld and %lld: %d and %d", (long long)a, (long long)b, found.compute,
+                  found.channel);
+        }
+    }
+}
+
+int main(void)
+{
+    check_range();
+    const char *const configs[] = {"configs/runs/gpt-tiny.json", "configs/runs/mlp-tiny.json"};
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        check_rates(configs[i], "cluster.contention.compute=0.23",
+                    "cluster.contention.channel=0.4");
+        check_rates(configs[i], "cluster.contention.compute=0", "cluster.contention.channel=0.5");
+        check_rates(configs[i], "cluster.contention.compute=0.6", "cluster.contention.channel=0");
+        check_rates(configs[i], "cluster.contention.compute=0", "cluster.contention.channel=0");
+    }
+    return 0;
+}

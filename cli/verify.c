@@ -5,6 +5,23 @@
 #include "cli/command.h"
 #include "cli/session.h"
 
+/* The arena's end is the program's question, but it is within the limit and not below the rows,
+ * which count the base rounded up. */
+static enum weft_status check_total(const char *path, const struct weft_plan *plan,
+                                    struct weft_error *err)
+{
+    const struct weft_prediction *said = &plan->prediction;
+    bool possible = said->total_bytes > said->peak_bytes - WEFT_ARENA_ALIGN_BYTES &&
+                    said->total_bytes <= plan->problem->memory_limit_bytes &&
+                    said->arena_bytes <= said->total_bytes;
+    if (possible) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: the plan says that it takes %lld bytes, its arena %lld, where one slot "
+                     "holds %lld and the limit is %lld: plan again",
+                     path, (long long)said->total_bytes, (long long)said->arena_bytes,
+                     (long long)said->peak_bytes, (long long)plan->problem->memory_limit_bytes);
+}
+
 /* Without the config: what the file says of itself must hold. */
 static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
                                      struct weft_error *err)
@@ -22,6 +39,7 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
                          path, (*plan)->problem->slot_names[found->peak_slot],
                          (long long)found->peak_bytes,
                          (long long)(*plan)->problem->memory_limit_bytes);
+    WEFT_TRY(check_total(path, *plan, err));
     return weft_certificate_check(&(*plan)->certificate, (*plan)->problem, (*plan)->bound_ns, NULL,
                                   err);
 }
@@ -44,6 +62,23 @@ static int32_t n_leaves(const struct weft_plan *plan)
     return n;
 }
 
+/* What is proven, and what is only said. */
+static void tell_bound(const struct weft_plan *plan, struct weft_text *out)
+{
+    char bound[WEFT_UNITS_TEXT_BYTES];
+    if (plan->bound_ns == 0) {
+        weft_text_add(out, "it claims no bound");
+        return;
+    }
+    weft_text_addf(out, "no plan is faster than %s, proven by %d leaves",
+                   weft_units_show_ns(plan->bound_ns, bound), n_leaves(plan));
+    if (plan->n_variants > 1)
+        weft_text_addf(out,
+                       " for its period; that the %d periods planned allow nothing below %s is "
+                       "said, without a certificate",
+                       plan->n_variants, weft_units_show_ns(plan->variants_bound_ns, bound));
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
@@ -53,12 +88,11 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     enum weft_status status = verify_alone(cli->operands[0], &plan, err);
     if (status == WEFT_OK && cli->config) status = verify_with_config(cli, err);
     if (status == WEFT_OK) {
-        char step[WEFT_UNITS_TEXT_BYTES], bound[WEFT_UNITS_TEXT_BYTES];
-        weft_text_addf(&out,
-                       "%s: placements, order and memory rows hold; step %s as said; "
-                       "no plan is faster than %s, proven by %d leaves%s\n",
-                       cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
-                       weft_units_show_ns(plan->bound_ns, bound), n_leaves(plan),
+        char step[WEFT_UNITS_TEXT_BYTES];
+        weft_text_addf(&out, "%s: placements, order and memory rows hold; step %s as said; ",
+                       cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step));
+        tell_bound(plan, &out);
+        weft_text_addf(&out, "%s\n",
                        cli->config ? "; the problem is the config's; the program is safe in every "
                                      "timing"
                                    : "; give --config to check the program and the problem too");

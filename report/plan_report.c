@@ -157,10 +157,11 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
                        100.0 * weft_plan_gap(plan));
     if (plan->variants_bound_ns > 0)
-        weft_text_addf(out,
-                       "          of all %d periods that train.reduce and update_ahead leave open, "
-                       "none faster than %s\n",
-                       plan->n_variants, weft_units_show_ns(plan->variants_bound_ns, a));
+        weft_text_addf(
+            out,
+            "          of the %d periods planned (train.reduce, update_ahead), none faster "
+            "than %s\n",
+            plan->n_variants, weft_units_show_ns(plan->variants_bound_ns, a));
     if (plan->solver_stop && plan->solver_stop[0]) {
         weft_text_addf(out, "solver    %s", plan->solver_stop);
         if (plan->solver_gap >= 0.0)

@@ -384,7 +384,9 @@ static const struct weft_field plan_fields[] = {
     {"update_ahead", WEFT_FIELD_INTEGER, AT(weft_plan_options, update_ahead), "0", 0, 16384, NULL,
      NULL,
      "with clip_norm 0: layers that run between a unit's update and its first use, if there are as "
-     "many; more leave its gathers more time and its reductions less; 0: what is fastest"},
+     "many; more leave its gathers more time and its reductions less; 0: the fastest of 1, 2, 4 "
+     "and as "
+     "many as there are"},
 };
 const struct weft_field_table weft_plan_table = {"plan", "How it is planned.", ROWS(plan_fields)};
 

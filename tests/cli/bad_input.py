@@ -222,6 +222,38 @@ def remove_the_certificate(plan):
     plan["certificate"] = None
 
 
+def repeat_a_leaf(plan):
+    tree = plan["certificate"]["tree"]
+    tree.append(tree[-1])
+
+
+def ask_too_much_for_time(plan):
+    prices = plan["certificate"]["prices"][0]["lambda"]
+    prices[0] = (1 << 40) + 1
+
+
+def ask_too_much_for_bytes(plan):
+    prices = plan["certificate"]["prices"][0]["mu"]
+    prices[:] = [(1 << 53) - 1] * len(prices)
+
+
+def name_another_problem(plan):
+    digits = plan["certificate"]["problem"]
+    plan["certificate"]["problem"] = digits[1:] + ("0" if digits[-1] != "0" else "1")
+
+
+def end_the_arena_above_the_limit(plan):
+    plan["prediction"]["total_bytes"] = plan["problem"]["memory_limit_bytes"] + 1
+
+
+def end_the_arena_below_the_rows(plan):
+    plan["prediction"]["total_bytes"] = plan["prediction"]["peak_bytes"] - 256
+
+
+def make_the_arena_more_than_all(plan):
+    plan["prediction"]["arena_bytes"] = plan["prediction"]["total_bytes"] + 1
+
+
 @case
 def certificate_that_does_not_hold(weft):
     plan = weft.path("a.json")
@@ -229,11 +261,25 @@ def certificate_that_does_not_hold(weft):
     weft.expect(0, "verify", plan)
     text = open(plan, encoding="utf-8").read()
     for change in (raise_bound, change_a_time, change_bytes, change_a_placement, remove_a_leaf,
-                   remove_the_certificate):
+                   remove_the_certificate, repeat_a_leaf, ask_too_much_for_time,
+                   ask_too_much_for_bytes, name_another_problem, end_the_arena_above_the_limit,
+                   end_the_arena_below_the_rows, make_the_arena_more_than_all):
         document = json.loads(text)
         change(document)
         assert document != json.loads(text)
         weft.expect(65, "verify", weft.write("b.json", document))
+
+
+@case
+def what_verify_does_not_prove(weft):
+    out = plan_of(weft, tiny(train__clip_norm=0), "a.json")
+    said = weft.expect(0, "verify", out)
+    assert "for its period" in said and "without a certificate" in said, said
+    document = json.load(open(out, encoding="utf-8"))
+    document["certificate"] = None
+    document["bound"].update(bound_ns=0, variants_bound_ns=0)
+    said = weft.expect(0, "verify", weft.write("b.json", document))
+    assert "it claims no bound" in said and "faster" not in said, said
 
 
 @case

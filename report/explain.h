@@ -36,6 +36,20 @@ void weft_explain_blocks(const struct weft_plan *plan, struct weft_text *out);
  * more, and the slot in which bytes are dearest. Nothing without a certificate. */
 void weft_explain_price(const struct weft_plan *plan, struct weft_text *out);
 
+/* The slot in which the certificate's bytes are dearest; without prices the one that holds most. */
+int32_t weft_explain_dearest(const struct weft_plan *plan);
+
+/* The largest block of the plan whose flight may cross the slot: what a stair is wide there; of all
+ * blocks when none may, 0 when none holds bytes. */
+int64_t weft_explain_stair_bytes(const struct weft_plan *plan, int32_t slot);
+
+/* What the plan was made to again, without a layout, with rows of a block less than its largest, as
+ * many, and a block more: the price of memory at this plan, not in the relaxation. A step of -1:
+ * none was found. Nothing when no block holds bytes. */
+enum { WEFT_STAIRS = 3 };
+void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                         struct weft_text *out);
+
 /* How units were cut, the price of memory, and two tables: what each unit costs a step, and the
  * channel in order, equal neighbours folded. */
 void weft_explain(const struct weft_plan *plan, struct weft_text *out);

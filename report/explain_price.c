@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "report/explain.h"
+#include "report/table.h"
 
 /* Of the leaves' prices those in which memory is cheapest: with one leaf the relaxation's. Leaves
  * of policies that cannot fit have prices out of all proportion. */
@@ -44,4 +45,61 @@ void weft_explain_price(const struct weft_plan *plan, struct weft_text *out)
                    "%s; %d slots are priced, %s most\n\n",
                    weft_units_show_ns((int64_t)fmin(gib_ns, 9e15), ns), n,
                    plan->problem->slot_names[dearest]);
+}
+
+int32_t weft_explain_dearest(const struct weft_plan *plan)
+{
+    const struct weft_prices *prices = cheapest_prices(plan);
+    int32_t dearest = plan->prediction.peak_slot;
+    for (int32_t s = 0; prices != NULL && s < plan->problem->n_slots; s++)
+        if (prices->mu[s] > prices->mu[dearest]) dearest = s;
+    return dearest;
+}
+
+int64_t weft_explain_stair_bytes(const struct weft_plan *plan, int32_t slot)
+{
+    int64_t here = 0, anywhere = 0;
+    for (int32_t i = 0; i < plan->problem->n_items; i++) {
+        const struct weft_item *item = &plan->problem->items[i].item;
+        if (!weft_problem_needs(plan->problem, plan->policies, i)) continue;
+        if (item->stair_bytes > anywhere) anywhere = item->stair_bytes;
+        if (item->first <= slot && slot <= item->last && item->stair_bytes > here)
+            here = item->stair_bytes;
+    }
+    return here > 0 ? here : anywhere;
+}
+
+void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                         struct weft_text *out)
+{
+    static const char *const names[WEFT_STAIRS] = {"a block less", "as planned", "a block more"};
+    int32_t slot = weft_explain_dearest(plan);
+    int64_t block_bytes = weft_explain_stair_bytes(plan, slot);
+    char a[WEFT_UNITS_TEXT_BYTES];
+    struct weft_table table;
+    if (block_bytes == 0) return;
+    weft_text_addf(out, "a block more or less, of %s at slot %s; planned again without a layout\n",
+                   weft_units_show_bytes(block_bytes, a), plan->problem->slot_names[slot]);
+    weft_table_init(&table, "lrrr");
+    weft_table_cell(&table, "memory");
+    weft_table_cell(&table, "rows within");
+    weft_table_cell(&table, "step");
+    weft_table_cell(&table, "changes it by");
+    for (int i = 0; i < WEFT_STAIRS; i++) {
+        int64_t rows_bytes = plan->prediction.peak_bytes + (i - 1) * block_bytes;
+        weft_table_cell(&table, "%s", names[i]);
+        weft_table_cell(&table, "%s", weft_units_show_bytes(rows_bytes, a));
+        if (step_ns[i] < 0)
+            weft_table_cell(&table, "none found");
+        else
+            weft_table_cell(&table, "%s", weft_units_show_ns(step_ns[i], a));
+        if (i == 1 || step_ns[i] < 0 || step_ns[1] < 0)
+            weft_table_cell(&table, "-");
+        else
+            weft_table_cell(&table, "%+.3f %%",
+                            100.0 * (double)(step_ns[i] - step_ns[1]) / (double)step_ns[1]);
+    }
+    weft_table_render(&table, 2, out);
+    weft_table_finish(&table);
+    weft_text_add(out, "\n");
 }

@@ -48,7 +48,12 @@ def plan_verify_simulate_explain(weft):
     weft.expect(0, "simulate", plan, "--config", config, "--trace", trace)
     events = json.load(open(trace, encoding="utf-8"))["traceEvents"]
     assert any(event.get("ph") == "X" for event in events)
-    assert "channel" in weft.expect(0, "explain", plan)
+    explained = weft.expect(0, "explain", plan)
+    assert "channel" in explained
+    stairs = [line.split("  ") for line in explained.splitlines()
+              if line.startswith(("  a block less", "  a block more"))]
+    assert len(stairs) == 2 and stairs[1][-1].strip().startswith(("-", "+0.000")), \
+        "a block more is never slower"
     blocks = json.loads(weft.expect(0, "explain", plan, "--json"))
     assert blocks and all(block["held_by"] for block in blocks)
 

@@ -81,9 +81,11 @@ static void keep_faster(struct weft_session *session, struct best *best)
     weft_session_drop_plan(session);
 }
 
-/* No plan of a problem computes for less. */
-static int64_t least_compute_ns(const struct weft_problem *problem)
+/* Of a problem that the planner finds no plan for: none computes for less, and where it is certain
+ * that there is none, none is faster than anything. */
+static int64_t bound_without_plan(const struct weft_problem *problem)
 {
+    if (weft_is_hopeless(problem)) return INT64_MAX;
     int64_t ns = problem->agree_ns;
     for (int32_t s = 0; s < problem->n_slots; s++)
         if (problem->slots[s].kind != WEFT_SLOT_UPDATE) ns += problem->slot_ns[s];
@@ -99,8 +101,7 @@ static int64_t least_compute_ns(const struct weft_problem *problem)
 }
 
 /* Plans every period that the config leaves open and keeps the fastest that fits. Without any, what
- * is said is said of the first, which holds least. A variant that the planner finds no plan for has
- * at least the compute that every plan has. */
+ * is said is said of the first, which holds least. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       const struct weft_period_rule *variants, int32_t n,
@@ -119,8 +120,8 @@ static enum weft_status plan_variants(struct weft_session *session,
             (void)weft_fail(err, status, "%s", refusal.text);
             break;
         }
-        int64_t bound_ns =
-            status == WEFT_OK ? session->plan->bound_ns : least_compute_ns(session->stages.problem);
+        int64_t bound_ns = status == WEFT_OK ? session->plan->bound_ns
+                                             : bound_without_plan(session->stages.problem);
         if (bound_ns < best.bound_ns) best.bound_ns = bound_ns;
         if (v == 0) first = refusal;
         if (status == WEFT_OK) keep_faster(session, &best);

@@ -160,9 +160,11 @@ static enum weft_status plan_one(const struct weft_problem *problem, const char 
     return WEFT_OK;
 }
 
-/* No plan of a problem computes for less: the bound of a period for which no plan was found. */
-static int64_t least_compute_ns(const struct weft_problem *problem)
+/* Of a period for which no plan was found: none computes for less, and where it is certain that
+ * there is none, none is faster than anything. */
+static int64_t bound_without_plan(const struct weft_problem *problem)
 {
+    if (weft_is_hopeless(problem)) return INT64_MAX;
     int64_t ns = problem->agree_ns;
     for (int32_t s = 0; s < problem->n_slots; s++)
         if (problem->slots[s].kind != WEFT_SLOT_UPDATE) ns += problem->slot_ns[s];
@@ -188,12 +190,12 @@ static enum weft_status plan_variants(struct bench *b, const char *planner, int6
         b->variants[v].problem->memory_limit_bytes = limit_bytes;
         WEFT_TRY(plan_one(b->variants[v].problem, planner, b->config, &one, err));
         took_ns += one.took_ns;
-        if (!one.fits) one.bound_ns = least_compute_ns(b->variants[v].problem);
+        if (!one.fits) one.bound_ns = bound_without_plan(b->variants[v].problem);
         if (one.bound_ns < bound_ns) bound_ns = one.bound_ns;
         if (one.fits && (!best->fits || one.step_ns < best->step_ns)) *best = one;
     }
     best->took_ns = took_ns;
-    best->bound_ns = bound_ns;
+    best->bound_ns = bound_ns < INT64_MAX ? bound_ns : 0;
     return WEFT_OK;
 }
 

@@ -1,10 +1,14 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "runtime/nn/gemm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "runtime/nn/gemm_emulation.h"
 
 /* A way to multiply: a library, and whether 16 bits are emulated even where it has them. */
@@ -196,6 +200,28 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
     return WEFT_OK;
 }
 
+/* Without address space one library asks for its buffers for ever and the other ends the process,
+ * so look first whether there is enough. */
+static enum weft_status check_address_space(int32_t threads, struct weft_error *err)
+{
+    static const int64_t libraries_bytes = INT64_C(128) << 20, thread_bytes = INT64_C(132) << 20;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return WEFT_OK;
+    int64_t bytes = libraries_bytes + threads * thread_bytes;
+    void *probe =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe != MAP_FAILED) {
+        munmap(probe, (size_t)bytes);
+        return WEFT_OK;
+    }
+    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
+    return weft_fail(err, WEFT_E_SYSTEM,
+                     "matrix products need %s of address space more, for libraries and buffers, "
+                     "and it is limited to %s in all (RLIMIT_AS): raise it (ulimit -v)",
+                     weft_units_show_bytes(bytes, want),
+                     weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+}
+
 enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dtype dtype,
                                 struct weft_gemm **out, struct weft_error *err)
 {
@@ -216,6 +242,7 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dty
                          "%s GEMM library \"%s\"; there are \"auto\", %s",
                          known ? "this build has no" : "there is no", name, built);
     }
+    WEFT_TRY(check_address_space(threads, err));
     struct weft_gemm *gemm = calloc(1, sizeof(*gemm));
     if (!gemm) return weft_fail_memory(err, "a GEMM library");
     gemm->dtype = dtype;

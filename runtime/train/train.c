@@ -131,14 +131,15 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     return weft_saving_begin(run->saving, run->exec, err);
 }
 
+/* A save in the background reads the executor's state until it is closed. */
 static void close_run(struct run *run)
 {
+    weft_saving_close(run->saving);
     weft_exec_destroy(run->exec);
     if (run->arena != NULL) weft_comm_unmap_arena(run->options->comm);
     weft_trace_destroy(run->trace);
     weft_evaluation_destroy(run->evaluation);
     weft_reader_destroy(run->reader);
-    weft_saving_close(run->saving);
     weft_data_close(run->data);
     free(run->times);
 }

@@ -178,7 +178,15 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     struct weft_text who;
     weft_text_init(&who);
     enum weft_status status = describe_culprit(run, inputs, result, &who, err);
-    if (status == WEFT_OK && run->train->clip_norm == 0) {
+    bool rotated = run->options->program->period.rotated;
+    if (status == WEFT_OK && rotated && result->suspect < 0) {
+        status = weft_fail(err, WEFT_E_NUMERIC,
+                           "step %" PRId64 ": the loss is not finite, though all gradients of the "
+                           "step before it were. Lower train.optimizer.lr (%g at this step), or "
+                           "set train.clip_norm, with which rank and layer are named (1e12 clips "
+                           "nothing)",
+                           inputs->step, inputs->lr);
+    } else if (status == WEFT_OK && rotated) {
         status =
             weft_fail(err, WEFT_E_NUMERIC,
                       "step %" PRId64 ": loss %g. %s, of the step before it; units with such a "

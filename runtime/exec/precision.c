@@ -50,7 +50,6 @@ struct weft_loss_scale weft_loss_scale_first(const struct weft_train *train)
 bool weft_loss_scale_next(struct weft_loss_scale *scale, const struct weft_train *train,
                           bool finite)
 {
-    static const double MOST = 0x1p24;
     if (train->precision.compute != WEFT_F16) return finite;
     if (!finite) {
         scale->good_steps = 0;
@@ -60,6 +59,6 @@ bool weft_loss_scale_next(struct weft_loss_scale *scale, const struct weft_train
     }
     if (++scale->good_steps < train->loss_scale.growth_steps) return true;
     scale->good_steps = 0;
-    if (scale->scale < MOST) scale->scale *= 2;
+    if (scale->scale < WEFT_LOSS_SCALE_MOST) scale->scale *= 2;
     return true;
 }

@@ -15,8 +15,10 @@
 WEFT_MUST_USE enum weft_status weft_precision_check(const struct weft_config *config,
                                                     struct weft_error *err);
 
+#define WEFT_LOSS_SCALE_MOST 0x1p24
+
 struct weft_loss_scale {
-    double scale;       /* of the next backward; a power of two. 1 but for f16 */
+    double scale;       /* of the next backward; a power of two, 1 to the most. 1 but for f16 */
     int64_t good_steps; /* with this scale, in a row */
 };
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/save.h"
+#include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
 
 /* What the executor owns, as a save reads it. */
@@ -197,7 +198,8 @@ static enum weft_status take_loss_scale(const struct weft_saving *saving, struct
     int exponent;
     if (saving->train->precision.compute != WEFT_F16) return WEFT_OK;
     if (scale.scale == 1 && scale.good_steps == 0) return WEFT_OK;
-    if (!(scale.scale >= 1) || frexp(scale.scale, &exponent) != 0.5 || scale.good_steps < 0)
+    bool in_range = scale.scale >= 1 && scale.scale <= WEFT_LOSS_SCALE_MOST;
+    if (!in_range || frexp(scale.scale, &exponent) != 0.5)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: a loss scale of %g, with %" PRId64 " good steps, is none that a run "
                          "leaves; resume from an earlier checkpoint",
@@ -299,8 +301,9 @@ enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec 
     bool due = every > 0 && step % every == 0;
     if (step > saving->progress.step) {
         saving->progress.updates += step - saving->progress.step;
-        saving->progress.samples += step_samples(saving) * (step - saving->progress.step);
-        saving->progress.tokens = saving->progress.samples * saving->train->seq_len;
+        int64_t samples = step_samples(saving) * (step - saving->progress.step);
+        saving->progress.samples += samples;
+        saving->progress.tokens += samples * saving->train->seq_len;
         saving->progress.step = step;
     }
     if (saving->saver == NULL) return WEFT_OK;

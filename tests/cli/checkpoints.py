@@ -13,6 +13,7 @@ from configs import tiny
 from tap import Skip, case, main
 
 FILES = ["model.safetensors", "optimizer.safetensors"]
+FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
 
 
 def saving(**changes):
@@ -81,6 +82,38 @@ def keeps_frozen_and_momentum_state(weft):
     copy_step(weft, "run", "again", 6)
     weft.expect(0, "train", config, "--run", "again", "-q", "--resume")
     same_files(weft, "again/checkpoints/step-8", "run/checkpoints/step-8")
+
+
+def manifest(weft, step):
+    with open(weft.path(f"{step}/manifest.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+@case
+def resumes_in_every_precision_and_period(weft):
+    """With evaluations, and saves in the background and not; f16 with a scale that changes."""
+    f16 = {"train__precision": {"compute": "f16"}, "cluster__device__flops": FLOPS,
+           "train__loss_scale": {"initial": 2 ** 24, "growth_steps": 2}}
+    bf16 = {"train__precision": {"compute": "bf16"}, "cluster__device__flops": FLOPS}
+    rotated = {"train__clip_norm": 0, "train__grad_accum": 2}
+    sgd = {"train__optimizer": {"type": "sgd", "lr": 0.01, "momentum": 0.9}}
+    for number, changes in enumerate([f16, {**f16, "train__grad_accum": 2}, {**bf16, **rotated},
+                                      rotated, {**rotated, **sgd}]):
+        for background in (True, False):
+            config = saved_run(weft, train__validation={"share": 0.1, "every": 3, "batches": 2},
+                               train__checkpoint={"every": 3, "asynchronous": background}, **changes)
+            run = f"again{number}{background}"
+            copy_step(weft, "run", run, 6)
+            weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--poison")
+            same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
+            said = manifest(weft, "run/checkpoints/step-8")
+            assert said == manifest(weft, f"{run}/checkpoints/step-8"), (changes, said)
+            if number > 1:
+                assert (said["loss_scale"], said["good_steps"]) == (1, 0), said
+            else:
+                assert 1 < said["loss_scale"] < 2 ** 24, said
+            assert said["updates"] == 8 and said["tokens"] == said["samples"] * 16, said
+            shutil.rmtree(weft.path("run"))
 
 
 @case
@@ -220,12 +253,39 @@ def another_model_is_refused(weft):
 def a_newer_format_is_refused(weft):
     config = saved_run(weft)
     path = weft.path("run/checkpoints/step-8/manifest.json")
+    rewrite(path, '"version": 1', '"version": 2')
+    refuses(weft, config, ["has format version 2", "newer"])
+
+
+def rewrite(path, old, new):
+    """Changes a manifest's text, and its CRC with it."""
     with open(path, encoding="utf-8") as file:
-        text = file.read().replace('"version": 1', '"version": 2')
+        text = file.read()
+    assert old in text, text
+    text = text.replace(old, new)
     text = text[:text.rindex(',\n  "crc32c"')]
     with open(path, "w", encoding="utf-8") as file:
         file.write(f'{text},\n  "crc32c": {crc32c(text.encode())}\n}}\n')
-    refuses(weft, config, ["has format version 2", "newer"])
+
+
+@case
+def counters_that_no_run_leaves_are_refused(weft):
+    config = saved_run(weft, train__precision={"compute": "f16"},
+                       train__loss_scale={"initial": 1024}, cluster__device__flops=FLOPS)
+    path = weft.path("run/checkpoints/step-8/manifest.json")
+    for name, old, bad, says in (
+            ("loss_scale", "1024", ["3", "0.5", "33554432", "1e300"], "is none that a run leaves"),
+            ("loss_scale", "1024", ["0", "-1024", "null", '"1024"'], "no positive number"),
+            ("good_steps", "8", ["-1", "1.5", "1e30"], "good_steps"),
+            ("updates", "8", ["-1", "9"], "updates"), ("samples", "32", ["-1"], "samples")):
+        for value in bad:
+            rewrite(path, f'"{name}": {old}', f'"{name}": {value}')
+            refuses(weft, config, [says])
+            rewrite(path, f'"{name}": {value}', f'"{name}": {old}')
+    # As many as a manifest may say are counted on from.
+    rewrite(path, '"samples": 32', f'"samples": {2 ** 53 - 100}')
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=9",
+                says="has read 9007199254740892 samples in 8 steps")
 
 
 def crc32c(data):
@@ -239,7 +299,7 @@ def crc32c(data):
 
 # The disk
 
-def strace(weft, inject, *arguments, paths=(), expected=None):
+def strace(weft, inject, *arguments, paths=(), expected=None, env=None):
     """Runs weft under strace with one injection, on calls that concern one of `paths` if given."""
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
@@ -249,7 +309,8 @@ def strace(weft, inject, *arguments, paths=(), expected=None):
     for path in paths:
         command += ["-P", path, "-P", weft.path(path)]
     done = subprocess.run(command + [weft.program, *arguments], cwd=weft.directory,
-                          capture_output=True, text=True, timeout=120, check=False)
+                          env={**os.environ, **(env or {})}, capture_output=True, text=True,
+                          timeout=120, check=False)
     if "strace:" in done.stderr and "ptrace" in done.stderr:
         raise Skip("strace may not trace here")
     assert expected is None or done.returncode == expected, (done.returncode, done.stderr)
@@ -288,6 +349,20 @@ def disk_errors_are_warned_of(weft):
                           expected=74)
         assert "step 3 cannot be saved" in required.stderr, required.stderr
         assert steps(weft, f"{run}r") == [], steps(weft, f"{run}r")
+
+
+@case
+def a_failure_during_a_save_is_told_and_the_save_given_up(weft):
+    """The step behind a save fails while a slow disk still takes what was saved."""
+    for number, changes in enumerate([{}, {"train__clip_norm": 0, "train__grad_accum": 2}]):
+        run = f"run{number}"
+        config = weft.write("run.json", saving(**changes))
+        done = strace(weft, "pwrite64:delay_enter=100000", "train", config, "--run", run, "-q",
+                      paths=attempts(run, "/model.safetensors"), expected=70,
+                      env={"WEFT_FAILPOINT": "backward:rank=1:step=4:do=error"})
+        assert "rank 1: failed as WEFT_FAILPOINT asks" in done.stderr, done.stderr
+        assert "Sanitizer" not in done.stderr and "signal" not in done.stderr, done.stderr
+        assert "step-3" not in steps(weft, run), steps(weft, run)
 
 
 @case

@@ -4,6 +4,7 @@
     memory    measured against planned memory of ranks that hold at least 200 MB of state
     time      predicted against measured step time over an emulated link
     overlap   exposed communication of every planner at one limit, predicted and measured
+    rivals    published rules executed at one limit: error of each, and whether their order holds
     packing   end of the arena over the largest row, all shipped configs
     compute   share of the GEMM rate that a training step of a 10 M GPT reaches on one thread
 
@@ -36,7 +37,8 @@ def run_config(model, ranks, batch, seq, steps, bandwidth=None, alpha="30us"):
     config = {
         "version": 1, "model": model, "cluster": {"ranks": ranks, "threads": 1},
         "train": {"steps": steps, "micro_batch": batch, "seq_len": seq, "seed": 1, "data": DATA,
-                  "optimizer": {"type": "adamw", "lr": 3e-4}, "clip_norm": 1.0},
+                  "optimizer": {"type": "adamw", "lr": 3e-4}, "clip_norm": 1.0,
+                  "checkpoint": {"at_end": False}},  # a directory is used more than once
         "plan": {"planner": "ilp", "time_limit": "10s"}}
     if bandwidth:
         config["cluster"]["emulate"] = True
@@ -153,6 +155,59 @@ def figure_overlap(weft):
               f"measured {result['step_ns'] / 1e6:8.2f} ms; bound {said['bound_ns'] / 1e6:8.2f} ms")
 
 
+RIVALS = ("ilp", "fsdp2-mix", "fsdp2", "deepspeed", "fairscale", "osdp", "random")
+
+
+def plans_that_fit(weft, config, profile, flags):
+    plans = {}
+    for planner in RIVALS:
+        path = weft.directory / f"{planner}.plan.json"
+        done = subprocess.run([weft.program, "plan", config, "--set", f"cluster.profile={profile}",
+                               "--planner", planner, "-o", path, "--json", *flags],
+                              cwd=weft.directory, capture_output=True, text=True, check=False)
+        if done.returncode == 78:
+            print(f"  {planner:10} does not fit: {done.stderr.splitlines()[0][:90]}")
+        elif done.returncode != 0:
+            sys.exit(f"weft plan --planner {planner}: exit {done.returncode}\n{done.stderr}")
+        else:
+            plans[planner] = (path, json.loads(done.stdout))
+    return plans
+
+
+def figure_rivals(weft):
+    print("rivals: published rules executed at one limit, communication about equal to compute; "
+          "the order of every two that are predicted to differ by more than 3 %")
+    model, batch, seq, parameters = gpt(8, 256, 4, 128), 4, 128, 6.5e6
+    rate = bandwidth_for(weft, model, batch, seq, 1.0, parameters)
+    config = weft.write(run_config(model, 2, batch, seq, 22, f"{rate}B/s"))
+    for attempt in range(3):
+        before = weft.profile(config)
+        needs = [weft.plan(config, before, planner)[1]["total_bytes"]
+                 for planner in ("all-fsdp", "all-sdp")]
+        flags = ("--memory-limit", f"{(needs[0] + 3 * needs[1]) // 4}B")
+        plans = plans_that_fit(weft, config, before, flags)
+        measured = {planner: [] for planner in plans}
+        for _ in range(3):  # in turns, because the machine's speed drifts
+            for planner, (path, _) in plans.items():
+                measured[planner].append(
+                    weft.train(config, before, path, planner, *flags)["step_ns"])
+        drift = compute_ns(weft.profile(config, "after.json")) / compute_ns(before) - 1
+        again = abs(drift) > 0.02 and attempt < 2
+        print(f"  limit {flags[1]}, {rate / 1e6:.0f} MB/s; profiles differ by {100 * drift:+.1f} %"
+              + (", repeated" if again else ""))
+        steps = {planner: (said["step_ns"], statistics.median(measured[planner]))
+                 for planner, (_, said) in plans.items()}
+        for planner, (said, found) in steps.items():
+            print(f"    {planner:10} predicted {said / 1e6:8.2f} ms  measured {found / 1e6:8.2f} ms  "
+                  f"{100 * (found / said - 1):+.1f} %")
+        pairs = [(a, b) for a in steps for b in steps if steps[b][0] > 1.03 * steps[a][0]]
+        wrong = [f"{a} before {b}" for a, b in pairs if steps[a][1] >= steps[b][1]]
+        print(f"    {len(pairs)} pairs differ by more than 3 %; measured the other way round: "
+              + (", ".join(wrong) if wrong else "none"))
+        if not again:
+            break
+
+
 def figure_packing(weft):
     print("packing: (base + end of the arena) / largest row, at the limit each config ships with")
     for path in sorted((ROOT / "configs" / "runs").glob("*.json")):
@@ -193,7 +248,7 @@ def figure_compute(weft):
 
 def main():
     figures = {"memory": figure_memory, "time": figure_time, "overlap": figure_overlap,
-               "packing": figure_packing, "compute": figure_compute}
+               "rivals": figure_rivals, "packing": figure_packing, "compute": figure_compute}
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", default=str(ROOT / "build" / "cli" / "weft"))

@@ -259,15 +259,17 @@ static void wait_until_done(struct cpu_stream *s, uint32_t count)
 }
 
 /* Blocks until no queued item refers to the mark. All of them were pushed before, so they end. */
-static void wait_until_free(struct mark *mark)
+static void wait_until_free(struct mark *mark, struct weft_timeline *timeline)
 {
     if (atomic_load(&mark->users) == 0) return;
+    if (timeline != NULL) weft_timeline_issuer_waits(timeline, true);
     uint32_t users = atomic_fetch_or(&mark->users, owner_sleeps) | owner_sleeps;
     while (users != owner_sleeps) {
         weft_futex_wait(&mark->users, users, -1, false);
         users = atomic_load(&mark->users);
     }
     atomic_store(&mark->users, 0);
+    if (timeline != NULL) weft_timeline_issuer_waits(timeline, false);
 }
 
 /* The next free item of the ring, of the given kind; publish hands it to the worker. */
@@ -317,7 +319,7 @@ static void cpu_record(struct weft_stream *stream, struct weft_event *event)
     struct cpu_event *e = (struct cpu_event *)event;
     int next = (e->last + 1) % MARKS;
     struct mark *mark = &e->marks[next];
-    wait_until_free(mark);
+    wait_until_free(mark, timeline_of(s));
     atomic_store_explicit(&mark->reached, 0, memory_order_relaxed);
     atomic_store_explicit(&mark->users, 1, memory_order_relaxed);
     e->last = next;
@@ -482,7 +484,7 @@ static void cpu_event_destroy(struct weft_event *event)
 {
     struct cpu_event *e = (struct cpu_event *)event;
     for (int i = 0; i < MARKS; i++)
-        wait_until_free(&e->marks[i]);
+        wait_until_free(&e->marks[i], e->event.device->timeline);
     free(e);
 }
 

@@ -90,7 +90,8 @@ static struct journal_entry entry_of(const struct recorder *r, enum journal_kind
 {
     struct journal_entry entry = {.kind = kind};
     char parent[PATH_BYTES];
-    snprintf(parent, sizeof parent, "%.*s", (int)(last_name(path) - 1 - path), path);
+    snprintf(parent, sizeof parent, "%s", path);
+    *strrchr(parent, '/') = '\0';
     entry.parent = node_of_path(r->journal, parent);
     snprintf(entry.name, sizeof entry.name, "%s", last_name(path));
     return entry;

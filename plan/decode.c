@@ -24,3 +24,19 @@ enum weft_status weft_decode_known(const struct weft_json_value *object, const c
     }
     return WEFT_OK;
 }
+
+enum weft_status weft_decode_text(const struct weft_json_value *object, const char *where,
+                                  const char *name, struct weft_pool *pool, const char **out,
+                                  struct weft_error *err)
+{
+    const char *text;
+    WEFT_TRY(weft_json_need_string(object, where, name, &text, err));
+    for (const char *at = text; *at != '\0'; at++) {
+        if ((unsigned char)*at >= 0x20 && *at != 0x7f) continue;
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: %s holds the control character %d; a plan that weft wrote has none",
+                         where, name, *at);
+    }
+    *out = weft_pool_string(pool, text);
+    return *out == NULL ? weft_fail_memory(err, "plan") : WEFT_OK;
+}

@@ -4,6 +4,7 @@
 #define WEFT_PLAN_DECODE_H
 
 #include "base/json.h"
+#include "base/pool.h"
 #include "base/status.h"
 
 /* WEFT_OK when an object has no member but those in `names` (NULL at the end), "$comment" and
@@ -11,5 +12,12 @@
 WEFT_MUST_USE enum weft_status weft_decode_known(const struct weft_json_value *object,
                                                  const char *where, const char *const *names,
                                                  struct weft_error *err);
+
+/* A copy in the pool of a string member that people will be shown. WEFT_E_DATA when it holds a
+ * control character, which a terminal would obey. */
+WEFT_MUST_USE enum weft_status weft_decode_text(const struct weft_json_value *object,
+                                                const char *where, const char *name,
+                                                struct weft_pool *pool, const char **out,
+                                                struct weft_error *err);
 
 #endif

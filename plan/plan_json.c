@@ -162,10 +162,7 @@ static enum weft_status read_optional(struct reader *reader, const struct weft_j
 {
     const struct weft_json_value *value = weft_json_member(object, name);
     if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) return WEFT_OK;
-    const char *string;
-    WEFT_TRY(weft_json_need_string(object, where, name, &string, reader->err));
-    *out = weft_pool_string(&reader->plan->pool, string);
-    return *out == NULL ? weft_fail_memory(reader->err, "plan") : WEFT_OK;
+    return weft_decode_text(object, where, name, &reader->plan->pool, out, reader->err);
 }
 
 static enum weft_status read_gap(struct reader *reader, const struct weft_json_value *object)
@@ -322,10 +319,8 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(weft_problem_read(value, where, &problem, reader->err));
     plan->problem = problem;
     plan->owns_problem = true;
-    const char *planner;
-    WEFT_TRY(weft_json_need_string(root, reader->source, "planner", &planner, reader->err));
-    plan->planner = weft_pool_string(&plan->pool, planner);
-    if (plan->planner == NULL) return weft_fail_memory(reader->err, "plan");
+    WEFT_TRY(weft_decode_text(root, reader->source, "planner", &plan->pool, &plan->planner,
+                              reader->err));
     WEFT_TRY(read_prediction(reader, root));
     WEFT_TRY(read_bound(reader, root));
     WEFT_TRY(read_policies(reader, root));

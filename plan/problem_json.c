@@ -230,10 +230,7 @@ static enum weft_status need_size(struct reader *reader, const struct weft_json_
 static enum weft_status need_name(struct reader *reader, const struct weft_json_value *object,
                                   const char *name, const char **out)
 {
-    const char *string;
-    WEFT_TRY(weft_json_need_string(object, reader->place, name, &string, reader->err));
-    *out = weft_pool_string(&reader->problem->pool, string);
-    return *out == NULL ? weft_fail_memory(reader->err, "problem") : WEFT_OK;
+    return weft_decode_text(object, reader->place, name, &reader->problem->pool, out, reader->err);
 }
 
 static enum weft_status known(struct reader *reader, const struct weft_json_value *object,

@@ -5,12 +5,15 @@
 
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows)
 {
-    bool wraps = hold->first > hold->last;
-    for (int32_t s = 0; s < n_slots; s++) {
-        bool held =
-            wraps ? s >= hold->first || s <= hold->last : s >= hold->first && s <= hold->last;
-        if (held) rows[s] += hold->bytes;
+    if (hold->first <= hold->last) {
+        for (int32_t s = hold->first; s <= hold->last; s++)
+            rows[s] += hold->bytes;
+        return;
     }
+    for (int32_t s = 0; s <= hold->last; s++)
+        rows[s] += hold->bytes;
+    for (int32_t s = hold->first; s < n_slots; s++)
+        rows[s] += hold->bytes;
 }
 
 static bool is_gather(const struct weft_item *item)
@@ -92,33 +95,69 @@ static void fill_rows(struct weft_digest *table)
 }
 
 /* Upper limits of memory and of channel time: the sum over units of the worst of their policies. */
-static void fill_most(struct weft_digest *table)
+static enum weft_status fill_most(struct weft_digest *table, struct weft_error *err)
 {
     const struct weft_problem *problem = table->problem;
-    int64_t most_common = 0;
+    size_t n_rows = (size_t)table->n_units * WEFT_POLICY_COUNT;
+    /* Of a unit's items under a policy: */
+    int64_t *stairs = calloc(2 * n_rows + 1, sizeof *stairs), *channel_ns = stairs + n_rows;
+    if (!stairs) return weft_fail_memory(err, "a scheduler's table");
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_problem_item *item = &problem->items[i];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            size_t row = (size_t)item->item.unit * WEFT_POLICY_COUNT + (size_t)p;
+            if (!(item->item.policies >> p & 1u)) continue;
+            stairs[row] += item->item.n_blocks * item->item.stair_bytes;
+            channel_ns[row] += item->item.n_blocks * item->block_ns;
+        }
+    }
     for (int32_t s = 0; s < table->n_slots; s++)
-        if (table->common[s] > most_common) most_common = table->common[s];
-    table->most_bytes = most_common;
+        if (table->common[s] > table->most_bytes) table->most_bytes = table->common[s];
     for (int32_t u = 0; u < table->n_units; u++) {
         int64_t most_bytes = 0, most_ns = 0;
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            size_t at = (size_t)u * WEFT_POLICY_COUNT + (size_t)p;
             if (!(problem->units[u].policies >> p & 1u)) continue;
             const int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
-            int64_t bytes = 0, ns = 0, stairs = 0;
+            int64_t bytes = 0;
             for (int32_t s = 0; s < table->n_slots; s++)
                 if (row[s] > bytes) bytes = row[s];
-            for (int32_t i = 0; i < table->n_items; i++) {
-                const struct weft_problem_item *item = &problem->items[i];
-                if (item->item.unit != u || !(item->item.policies >> p & 1u)) continue;
-                stairs += item->item.n_blocks * item->item.stair_bytes;
-                ns += item->item.n_blocks * item->block_ns;
-            }
-            if (bytes + stairs > most_bytes) most_bytes = bytes + stairs;
-            if (ns > most_ns) most_ns = ns;
+            if (bytes + stairs[at] > most_bytes) most_bytes = bytes + stairs[at];
+            if (channel_ns[at] > most_ns) most_ns = channel_ns[at];
         }
         table->most_bytes += most_bytes;
         table->most_channel_ns += most_ns;
     }
+    free(stairs);
+    return WEFT_OK;
+}
+
+/* Steps of one row; how many. `steps` may be NULL. */
+static int64_t find_steps(const int64_t *row, int32_t n_slots, struct weft_row_step *steps)
+{
+    int64_t n = 0, before = 0;
+    for (int32_t s = 0; s < n_slots; s++) {
+        if (row[s] == before) continue;
+        if (steps) steps[n] = (struct weft_row_step){.bytes = row[s] - before, .slot = s};
+        before = row[s];
+        n++;
+    }
+    return n;
+}
+
+static enum weft_status make_steps(struct weft_digest *table, const int64_t *of,
+                                   struct weft_row_steps *out, struct weft_error *err)
+{
+    size_t n_rows = (size_t)table->n_units * WEFT_POLICY_COUNT, n_slots = (size_t)table->n_slots;
+    out->start = weft_pool_array(&table->pool, n_rows + 1, sizeof *out->start);
+    if (!out->start) return weft_fail_memory(err, "a scheduler's table");
+    for (size_t r = 0; r < n_rows; r++)
+        out->start[r + 1] = out->start[r] + find_steps(&of[r * n_slots], table->n_slots, NULL);
+    out->steps = weft_pool_array(&table->pool, (size_t)out->start[n_rows] + 1, sizeof *out->steps);
+    if (!out->steps) return weft_fail_memory(err, "a scheduler's table");
+    for (size_t r = 0; r < n_rows; r++)
+        find_steps(&of[r * n_slots], table->n_slots, &out->steps[out->start[r]]);
+    return WEFT_OK;
 }
 
 enum weft_status weft_digest_create(const struct weft_problem *problem, struct weft_digest **out,
@@ -134,7 +173,9 @@ enum weft_status weft_digest_create(const struct weft_problem *problem, struct w
     WEFT_TRY_GOTO(fail, make_arrays(table, err));
     fill_rows(table);
     fill_items(table);
-    fill_most(table);
+    WEFT_TRY_GOTO(fail, fill_most(table, err));
+    WEFT_TRY_GOTO(fail, make_steps(table, table->fixed, &table->fixed_steps, err));
+    WEFT_TRY_GOTO(fail, make_steps(table, table->lean, &table->lean_steps, err));
     WEFT_TRY_GOTO(fail, weft_digest_find_least(table, err));
     *out = table;
     return WEFT_OK;
@@ -160,13 +201,18 @@ int64_t weft_digest_slot_ns(const struct weft_digest *table, const enum weft_pol
 }
 
 static void sum_rows(const struct weft_digest *table, const enum weft_policy *policies,
-                     const int64_t *of, int64_t *rows)
+                     const struct weft_row_steps *of, int64_t *rows)
 {
-    memcpy(rows, table->common, (size_t)table->n_slots * sizeof *rows);
+    int64_t held = 0;
+    memset(rows, 0, (size_t)table->n_slots * sizeof *rows);
     for (int32_t u = 0; u < table->n_units; u++) {
-        const int64_t *row = &of[weft_digest_row(table, u, policies[u])];
-        for (int32_t s = 0; s < table->n_slots; s++)
-            rows[s] += row[s];
+        int64_t row = (int64_t)u * WEFT_POLICY_COUNT + (int64_t)policies[u];
+        for (int64_t k = of->start[row]; k < of->start[row + 1]; k++)
+            rows[of->steps[k].slot] += of->steps[k].bytes;
+    }
+    for (int32_t s = 0; s < table->n_slots; s++) {
+        held += rows[s];
+        rows[s] = table->common[s] + held;
     }
 }
 
@@ -174,7 +220,7 @@ int64_t weft_digest_lean_rows(const struct weft_digest *table, const enum weft_p
                               int64_t *rows, int32_t *peak_slot)
 {
     int32_t peak = 0;
-    sum_rows(table, policies, table->lean, rows);
+    sum_rows(table, policies, &table->lean_steps, rows);
     for (int32_t s = 1; s < table->n_slots; s++)
         if (rows[s] > rows[peak]) peak = s;
     if (peak_slot) *peak_slot = peak;
@@ -184,13 +230,13 @@ int64_t weft_digest_lean_rows(const struct weft_digest *table, const enum weft_p
 void weft_digest_fixed_rows(const struct weft_digest *table, const enum weft_policy *policies,
                             int64_t *rows)
 {
-    sum_rows(table, policies, table->fixed, rows);
+    sum_rows(table, policies, &table->fixed_steps, rows);
 }
 
 void weft_digest_move_rows(const struct weft_digest *table, const enum weft_policy *policies,
                            const struct weft_move *moves, int32_t n_moves, int64_t *rows)
 {
-    sum_rows(table, policies, table->fixed, rows);
+    sum_rows(table, policies, &table->fixed_steps, rows);
     for (int32_t k = 0; k < n_moves; k++) {
         const struct weft_item *item = &table->problem->items[moves[k].item].item;
         int32_t first = is_gather(item) ? moves[k].slot : item->first;

@@ -12,13 +12,26 @@
 #include "plan/plan.h"
 #include "plan/problem.h"
 
+/* Bytes that a row has more in a slot than in the one before it. */
+struct weft_row_step {
+    int64_t bytes;
+    int32_t slot;
+};
+
+/* Rows by their steps: row r's are steps[start[r] .. start[r + 1] - 1], slots increasing. */
+struct weft_row_steps {
+    int64_t *start; /* [n_units * WEFT_POLICY_COUNT + 1] */
+    struct weft_row_step *steps;
+};
+
 struct weft_digest {
     struct weft_pool pool;
     const struct weft_problem *problem; /* borrowed */
     int32_t n_slots, n_units, n_items;
     int64_t *common;       /* [n_slots] */
     int64_t *fixed, *lean; /* [n_units][WEFT_POLICY_COUNT][n_slots]; see weft_digest_row */
-    int32_t *gathers;      /* AllGather items by last, first, index */
+    struct weft_row_steps fixed_steps, lean_steps; /* the same rows, quick to sum */
+    int32_t *gathers;                              /* AllGather items by last, first, index */
     int32_t n_gathers;
     int32_t *reductions; /* other items by first, index */
     int32_t n_reductions;

@@ -51,21 +51,23 @@ static enum weft_policy leanest_alone(const struct weft_digest *table, int32_t u
 /* What no plan can go below: in every slot, each unit at its least there. */
 static int64_t slotwise_least(struct weft_digest *table)
 {
-    int64_t most = 0;
-    for (int32_t s = 0; s < table->n_slots; s++) {
-        int64_t sum = table->common[s];
-        for (int32_t u = 0; u < table->n_units; u++) {
+    int64_t most = 0, *sum = table->slotwise_least;
+    memcpy(sum, table->common, (size_t)table->n_slots * sizeof *sum);
+    for (int32_t u = 0; u < table->n_units; u++) {
+        const int64_t *rows[WEFT_POLICY_COUNT];
+        int n = 0;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (table->problem->units[u].policies >> p & 1u)
+                rows[n++] = &table->lean[weft_digest_row(table, u, p)];
+        for (int32_t s = 0; s < table->n_slots; s++) {
             int64_t least = INT64_MAX;
-            for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-                if (!(table->problem->units[u].policies >> p & 1u)) continue;
-                int64_t bytes = table->lean[weft_digest_row(table, u, p) + (size_t)s];
-                if (bytes < least) least = bytes;
-            }
-            sum += least;
+            for (int k = 0; k < n; k++)
+                if (rows[k][s] < least) least = rows[k][s];
+            sum[s] += least;
         }
-        table->slotwise_least[s] = sum;
-        if (sum > most) most = sum;
     }
+    for (int32_t s = 0; s < table->n_slots; s++)
+        if (sum[s] > most) most = sum[s];
     return most;
 }
 
@@ -120,13 +122,16 @@ static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
 }
 
 /* Changes of one unit's policy that lower the peak, the one that lowers it most first; where none
- * does, of two, unless the units are so many that it would take long. */
+ * does, of two. Where the units are so many that it would take long, fewer of the first and none of
+ * the second. */
 static void descend(struct weft_digest *table, int64_t *rows)
 {
     enum { MOST_WORK = 100000000 };
-    int64_t pairs = (int64_t)table->n_units * table->n_units;
-    bool two = pairs * table->n_slots < MOST_WORK;
-    for (int32_t round = 0; round < 2 * table->n_units; round++) {
+    int64_t size = (int64_t)table->n_units * table->n_slots + 1;
+    bool two = size * table->n_units < MOST_WORK;
+    int64_t rounds = MOST_WORK / size + 1;
+    if (rounds > 2 * (int64_t)table->n_units) rounds = 2 * (int64_t)table->n_units;
+    for (int64_t round = 0; round < rounds; round++) {
         int64_t peak = peak_of(rows, table->n_slots, NULL);
         struct choice best = best_change(table, -1, peak, rows);
         if (best.unit >= 0) {

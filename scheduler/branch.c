@@ -31,8 +31,6 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->exact_left = EXACT_STEPS;
     branch->exhausted = true;
     branch->bound_by = "nothing";
-    if (options->now_ns && options->time_limit_ns > 0)
-        branch->deadline_ns = options->now_ns() + options->time_limit_ns;
     branch->allowed = weft_pool_array(&branch->pool, n_units, sizeof *branch->allowed);
     branch->share =
         weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->share);
@@ -90,7 +88,7 @@ int64_t weft_branch_enough_ns(const struct weft_branch *branch)
 
 static bool is_late(const struct weft_branch *branch)
 {
-    return branch->deadline_ns > 0 && branch->options->now_ns() >= branch->deadline_ns;
+    return weft_search_is_late(branch->search);
 }
 
 static bool is_enough(const struct weft_branch *branch)
@@ -120,8 +118,9 @@ static double target_ns(const struct weft_branch *branch)
 
 int64_t weft_branch_time_left(const struct weft_branch *branch)
 {
-    if (branch->deadline_ns == 0) return branch->options->time_limit_ns;
-    int64_t left = branch->deadline_ns - branch->options->now_ns();
+    const struct weft_search *search = branch->search;
+    if (search->deadline_ns == 0) return branch->options->time_limit_ns;
+    int64_t left = search->deadline_ns - search->now_ns();
     return left > 1 ? left : 1;
 }
 

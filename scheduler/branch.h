@@ -1,7 +1,7 @@
 /* Branch and bound on the units' policies, best bound first. Nodes are bounded by prices: from the
  * multipliers of the relaxation within the node's box when there is a solver, improved by dual
  * ascent, or by that alone. What they round to becomes incumbents of the search; the tree is the
- * proof. Deterministic but for the time limit. */
+ * proof. Deterministic but for the time limit, which is the search's. */
 #ifndef WEFT_SCHEDULER_BRANCH_H
 #define WEFT_SCHEDULER_BRANCH_H
 

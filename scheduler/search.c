@@ -54,6 +54,19 @@ void weft_search_destroy(struct weft_search *search)
     free(search);
 }
 
+void weft_search_start_clock(struct weft_search *search,
+                             const struct weft_schedule_options *options)
+{
+    if (!options->now_ns || options->time_limit_ns <= 0) return;
+    search->now_ns = options->now_ns;
+    search->deadline_ns = options->now_ns() + options->time_limit_ns;
+}
+
+bool weft_search_is_late(const struct weft_search *search)
+{
+    return search->deadline_ns > 0 && search->now_ns() >= search->deadline_ns;
+}
+
 bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies)
 {
     return weft_digest_lean_rows(search->table, policies, search->rows, NULL) <=
@@ -93,6 +106,7 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
         int32_t n_moves = 0;
         /* Where all of them fit, gathers need no bytes kept free. */
         if (!weft_list_rules[i].stages && search->limit_bytes >= search->table->most_bytes) break;
+        if (best_ns >= 0 && weft_search_is_late(search)) break;
         int64_t ns = weft_list_place(search->list, policies, search->limit_bytes,
                                      weft_list_rules[i], search->trial_moves, &n_moves);
         if (ns < 0) return -1;
@@ -172,41 +186,98 @@ static int compare_choices(const void *a, const void *b)
     return x->policy < y->policy ? -1 : x->policy > y->policy;
 }
 
-/* One pass: what each single change from `trial` gains, sorted, then each applied if it still
- * fits and still helps. True when anything was. */
-static bool greedy_pass(struct weft_search *search, int64_t *now_ns)
+/* Placements of one pass of greedy changes, by the size of what one costs. */
+enum { PASS_WORK = 30000000, MOST_BULK_TRIES = 200 };
+
+/* One unit of how many is timed, so that a pass stays within its work: about an eighth of a pass
+ * that tries each change goes into timing them all. */
+static int32_t greedy_stride(const struct weft_search *search)
+{
+    const struct weft_digest *table = search->table;
+    int64_t cost = (int64_t)table->n_slots + table->n_blocks + 1, n = 0;
+    for (int32_t u = 0; u < table->n_units; u++)
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            n += allowed(search, u, p);
+    int64_t stride = n * (1 + WEFT_LIST_RULES) * cost / PASS_WORK + 1;
+    return stride < table->n_units ? (int32_t)stride : table->n_units;
+}
+
+/* What each single change of every stride-th unit from `other` gains, and counts as gained by the
+ * units up to the next; sorted. How many changes they are. */
+static int32_t list_gains(struct weft_search *search, int32_t stride, int64_t now_ns)
 {
     const struct weft_digest *table = search->table;
     int32_t n = 0;
-    bool changed = false;
-    for (int32_t u = 0; u < table->n_units; u++) {
+    for (int32_t u = 0; u < table->n_units; u += stride) {
         enum weft_policy before = search->other[u];
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             if (p == (int)before || !allowed(search, u, p)) continue;
+            if (weft_search_is_late(search)) break;
             search->other[u] = (enum weft_policy)p;
             int64_t ns = weft_list_place(search->list, search->other, search->limit_bytes,
                                          weft_list_rules[0], NULL, NULL);
-            if (ns >= 0 && ns <= *now_ns) {
+            if (ns < 0 || ns > now_ns) continue;
+            for (int32_t v = u; v < table->n_units && v < u + stride; v++) {
+                if (!allowed(search, v, p)) continue;
                 search->choices[n++] = (struct weft_search_choice){
-                    .unit = u, .policy = (enum weft_policy)p, .value = (double)(*now_ns - ns)};
+                    .unit = v, .policy = (enum weft_policy)p, .value = (double)(now_ns - ns)};
             }
         }
         search->other[u] = before;
     }
     qsort(search->choices, (size_t)n, sizeof *search->choices, compare_choices);
-    for (int32_t k = 0; k < n; k++) {
-        int32_t u = search->choices[k].unit;
-        enum weft_policy before = search->other[u];
-        if (before == search->choices[k].policy) continue;
-        search->other[u] = search->choices[k].policy;
-        int64_t ns =
-            weft_search_fits(search, search->other) ? weft_search_try(search, search->other) : -1;
+    return n;
+}
+
+/* Takes changes first .. first + n - 1 of the list, all together, and leaves in the list what was
+ * there before. Backwards, so that of two changes of one unit the better one stands. */
+static int32_t swap_choices(struct weft_search *search, int32_t first, int32_t n)
+{
+    int32_t n_changed = 0;
+    for (int32_t k = first + n - 1; k >= first; k--) {
+        struct weft_search_choice *choice = &search->choices[k];
+        enum weft_policy was = search->other[choice->unit];
+        n_changed += was != choice->policy;
+        search->other[choice->unit] = choice->policy;
+        choice->policy = was;
+    }
+    return n_changed;
+}
+
+/* Undoes swap_choices. */
+static void swap_back(struct weft_search *search, int32_t first, int32_t n)
+{
+    for (int32_t k = first; k < first + n; k++) {
+        struct weft_search_choice *choice = &search->choices[k];
+        enum weft_policy was = search->other[choice->unit];
+        search->other[choice->unit] = choice->policy;
+        choice->policy = was;
+    }
+}
+
+/* Tries the listed changes `most` at a time and keeps those that fit and help; half as many after
+ * some that do not, twice as many after some that do. True when any was kept. */
+static bool take_gains(struct weft_search *search, int32_t n, int32_t most, int64_t *now_ns)
+{
+    bool changed = false;
+    int32_t size = most, tries = 0;
+    for (int32_t k = 0; k < n && !weft_search_is_late(search);) {
+        if (size > n - k) size = n - k;
+        int64_t ns = -1;
+        bool any = swap_choices(search, k, size) > 0;
+        if (any && weft_search_fits(search, search->other))
+            ns = weft_search_try(search, search->other);
         if (ns >= 0 && ns < *now_ns) {
             *now_ns = ns;
             changed = true;
-        } else {
-            search->other[u] = before;
+            k += size;
+            if (size < most) size *= 2;
+            continue;
         }
+        swap_back(search, k, size);
+        if (size == 1 || !any) k += size;
+        if (size > 1) size /= 2;
+        if (most > 1 && ++tries > MOST_BULK_TRIES) break;
     }
     return changed;
 }
@@ -217,7 +288,10 @@ void weft_search_greedy(struct weft_search *search)
     copy_policies(search, search->other, search->table->leanest);
     int64_t now_ns = weft_search_try(search, search->other);
     if (now_ns < 0) return;
-    for (int pass = 0; pass < MOST_PASSES && greedy_pass(search, &now_ns); pass++) {
+    int32_t stride = greedy_stride(search);
+    for (int pass = 0; pass < MOST_PASSES; pass++) {
+        int32_t n = list_gains(search, stride, now_ns);
+        if (!take_gains(search, n, stride > 1 ? search->table->n_units : 1, &now_ns)) return;
     }
 }
 
@@ -250,6 +324,25 @@ static void make_pattern(struct weft_search *search, enum pattern pattern, int p
     }
 }
 
+/* The most units of n, at the policy in the pattern, that fit: of all numbers, or found by halving
+ * where they are many. */
+static int32_t most_that_fit(struct weft_search *search, enum pattern pattern, int policy,
+                             int32_t n)
+{
+    enum { MOST_STEPS = 256 };
+    int32_t fits = 0, fails = n + 1;
+    while (fails - fits > 1) {
+        int32_t k = fails - 1;
+        if (n > MOST_STEPS && fails <= n) k = fits + (fails - fits) / 2;
+        make_pattern(search, pattern, policy, k, n);
+        if (weft_search_fits(search, search->trial))
+            fits = k;
+        else
+            fails = k;
+    }
+    return fits;
+}
+
 void weft_search_patterns(struct weft_search *search)
 {
     const struct weft_digest *table = search->table;
@@ -260,12 +353,9 @@ void weft_search_patterns(struct weft_search *search)
             n += allowed(search, u, p) && (int)table->leanest[u] != p;
         for (int pattern = 0; pattern < PATTERN_COUNT && n > 0; pattern++) {
             /* The most that fits, then fewer at growing distance. */
-            int32_t most = n;
-            for (; most > 0; most--) {
-                make_pattern(search, (enum pattern)pattern, p, most, n);
-                if (weft_search_fits(search, search->trial)) break;
-            }
+            int32_t most = most_that_fit(search, (enum pattern)pattern, p, n);
             for (int32_t less = 0; less < most; less = less < 4 ? less + 1 : 2 * less) {
+                if (weft_search_is_late(search)) return;
                 make_pattern(search, (enum pattern)pattern, p, most - less, n);
                 weft_search_try(search, search->trial);
             }
@@ -277,7 +367,7 @@ void weft_search_patterns(struct weft_search *search)
 static void retreat(struct weft_search *search, const double *share)
 {
     const struct weft_digest *table = search->table;
-    while (!weft_search_fits(search, search->trial)) {
+    while (!weft_search_is_late(search) && !weft_search_fits(search, search->trial)) {
         int32_t worst = -1;
         double least = 2;
         for (int32_t u = 0; u < table->n_units; u++) {
@@ -322,7 +412,7 @@ void weft_search_round(struct weft_search *search, const double *share)
     }
     retreat(search, share);
     weft_search_try(search, search->trial);
-    for (int backwards = 0; backwards < 2; backwards++) {
+    for (int backwards = 0; backwards < 2 && !weft_search_is_late(search); backwards++) {
         diffuse(search, share, backwards != 0);
         retreat(search, share);
         weft_search_try(search, search->trial);
@@ -339,7 +429,7 @@ void weft_search_round(struct weft_search *search, const double *share)
     }
     qsort(search->choices, (size_t)n, sizeof *search->choices, compare_choices);
     copy_policies(search, search->trial, table->leanest);
-    for (int32_t k = 0; k < n; k++) {
+    for (int32_t k = 0; k < n && !weft_search_is_late(search); k++) {
         int32_t u = search->choices[k].unit;
         enum weft_policy before = search->trial[u];
         if (before != table->leanest[u]) continue;
@@ -363,7 +453,7 @@ static bool improve_by_change(struct weft_search *search, int64_t most_tries)
     for (int32_t u = 0; u < search->table->n_units; u++) {
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             if (p == (int)search->policies[u] || !allowed(search, u, p)) continue;
-            if (search->n_tried >= most_tries) return false;
+            if (search->n_tried >= most_tries || weft_search_is_late(search)) return false;
             copy_policies(search, search->trial, search->policies);
             search->trial[u] = (enum weft_policy)p;
             if (improves(search)) return true;
@@ -382,7 +472,7 @@ static bool improve_by_exchange(struct weft_search *search, int64_t most_tries)
             enum weft_policy of_u = search->policies[u], of_v = search->policies[v];
             if (of_u == of_v || !allowed(search, u, (int)of_v) || !allowed(search, v, (int)of_u))
                 continue;
-            if (search->n_tried >= most_tries) return false;
+            if (search->n_tried >= most_tries || weft_search_is_late(search)) return false;
             copy_policies(search, search->trial, search->policies);
             search->trial[u] = of_v;
             search->trial[v] = of_u;

@@ -1,6 +1,7 @@
 /* A search keeps the best plan found so far and tries others: policies, placed by list scheduling,
  * or moves from elsewhere, timed by the simulator. It makes the incumbents that a solver lacks.
- * Deterministic: what it tries depends on the problem and on counts, never on time. */
+ * Deterministic: what it tries depends on the problem and on counts; the clock can only cut that
+ * short, and counts are such that it does so where a try takes long. */
 #ifndef WEFT_SCHEDULER_SEARCH_H
 #define WEFT_SCHEDULER_SEARCH_H
 
@@ -18,6 +19,8 @@ struct weft_search {
     int32_t n_moves;
     int64_t step_ns, peak_bytes;
     int64_t n_tried;
+    int64_t deadline_ns;     /* on now_ns; 0 = none */
+    int64_t (*now_ns)(void); /* borrowed; NULL = no clock */
     /* Scratch: */
     enum weft_policy *trial, *other;
     struct weft_move *trial_moves;
@@ -30,6 +33,13 @@ WEFT_MUST_USE enum weft_status weft_search_create(const struct weft_digest *tabl
                                                   int64_t limit_bytes, struct weft_search **out,
                                                   struct weft_error *err);
 void weft_search_destroy(struct weft_search *search); /* accepts NULL */
+
+/* Starts the clock of the options' time limit, when they have one. */
+void weft_search_start_clock(struct weft_search *search,
+                             const struct weft_schedule_options *options);
+
+/* True when the time is over: what searches then tries nothing more. */
+bool weft_search_is_late(const struct weft_search *search);
 
 /* True when the policies' lean rows are within the limit. */
 bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies);
@@ -50,10 +60,13 @@ WEFT_MUST_USE enum weft_status weft_search_start(struct weft_search *search,
                                                  const struct weft_plan *plan,
                                                  struct weft_error *err);
 
-/* From the leanest policies upwards, units in order of what a change gains, while it fits. */
+/* From the leanest policies upwards, units in order of what a change gains, while it fits. Where
+ * single changes are too many to time each, only those of some units are, spread evenly, and their
+ * neighbours count as alike; and changes are taken many at a time. */
 void weft_search_greedy(struct weft_search *search);
 
-/* The first, the last or every n-th k units at one policy, the rest at their leanest. */
+/* The first, the last or every n-th k units at one policy, the rest at their leanest, for the
+ * greatest k that fits (found by halving where units are many) and fewer. */
 void weft_search_patterns(struct weft_search *search);
 
 /* Policies of a solution of the relaxation, share [n_units * WEFT_POLICY_COUNT], rounded by sorting

@@ -134,6 +134,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t li
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     run.table = table;
     WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &run.search, err));
+    weft_search_start_clock(run.search, options);
     WEFT_TRY_GOTO(done, decide(&run, err));
     weft_search_result(run.search, out);
 done:

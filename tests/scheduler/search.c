@@ -121,3 +121,48 @@ Test(search, policies_that_do_not_fit_are_not_taken)
     cr_assert_eq(memcmp(f.search->policies, f.table->leanest, sizeof dp), 0);
     finish(&f);
 }
+
+static int64_t late_ns(void)
+{
+    return INT64_MAX;
+}
+
+static int64_t early_ns(void)
+{
+    return 0;
+}
+
+Test(search, a_clock_that_has_run_out_leaves_the_leanest_plan)
+{
+    struct fixture f;
+    init(&f, 3, 0.3);
+    struct weft_schedule_options options = {.now_ns = early_ns, .time_limit_ns = 1};
+    weft_search_start_clock(f.search, &options);
+    cr_assert_not(weft_search_is_late(f.search));
+    f.search->now_ns = late_ns;
+    cr_assert(weft_search_is_late(f.search));
+    weft_search_patterns(f.search);
+    weft_search_greedy(f.search);
+    weft_search_improve(f.search, 1000, 0);
+    check_best(&f);
+    cr_assert_eq(f.search->n_tried, 2, "the leanest, by the patterns and by the greedy changes");
+    cr_assert_arr_eq(f.search->policies, f.table->leanest, 6 * sizeof *f.search->policies);
+    finish(&f);
+}
+
+Test(search, many_units_are_changed_many_at_a_time)
+{
+    struct fixture f;
+    struct tiny_shape shape = {.n_units = 300, .most_blocks = 3, .policies = 15, .load = 2};
+    f.problem = tiny_problem(&shape, 5);
+    tiny_set_limit(f.problem, 0.5);
+    cr_assert_eq(weft_digest_create(f.problem, &f.table, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(f.table, f.problem->memory_limit_bytes, &f.search, NULL),
+                 WEFT_OK);
+    int64_t leanest_ns = weft_search_try(f.search, f.table->leanest);
+    weft_search_greedy(f.search);
+    check_best(&f);
+    cr_assert_lt(f.search->step_ns, leanest_ns);
+    cr_assert_lt(f.search->n_tried, 300 * 3);
+    finish(&f);
+}

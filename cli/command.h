@@ -11,6 +11,8 @@
 
 enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096 };
 
+struct weft_session;
+
 /* The command line after parsing; strings are argv's. A flag that a verb does not take is refused
  * before the verb runs. */
 struct weft_cli {
@@ -76,6 +78,12 @@ WEFT_MUST_USE enum weft_status weft_cli_parse(int argc, char **argv, struct weft
 
 /* WEFT_E_USAGE when flags change a config that the verb was not given (cli->config is NULL). */
 WEFT_MUST_USE enum weft_status weft_cli_need_config(const struct weft_cli *cli,
+                                                    struct weft_error *err);
+
+/* Opens a session: the config at `path` with the command line's overrides (-n becomes
+ * cluster.ranks), and weft-solve as its solver. Errors of weft_config_read. */
+WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *path,
+                                                    struct weft_session *session,
                                                     struct weft_error *err);
 
 /* Writes all of `text` to stdout, or to cli->output when it was given. WEFT_E_IO, WEFT_E_CREATE. */

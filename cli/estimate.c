@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/session.h"
+#include "library/session.h"
 #include "report/plan_report.h"
 #include "report/table.h"
 #include "scheduler/schedule.h"
@@ -35,7 +35,7 @@ static enum weft_status estimate_one(const struct weft_cli *cli, const char *lab
                                      struct weft_error *err)
 {
     struct weft_session session = {0};
-    enum weft_status status = weft_session_read(cli, cli->operands[0], &session, err);
+    enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     /* What each policy needs is the question, so neither the limit nor the config refuses any. */
     if (status == WEFT_OK) {
         session.config->cluster.memory_limit_bytes = 0;

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/command.h"
-#include "cli/run_directory.h"
+#include "library/run_directory.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/device/futex.h"

@@ -11,7 +11,8 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/job.h"
-#include "cli/session.h"
+#include "library/machine.h"
+#include "library/session.h"
 #include "runtime/launch/launch.h"
 #include "runtime/measure/measure.h"
 
@@ -22,9 +23,7 @@ struct rank {
     struct weft_session session;
     struct weft_job job; /* strings belong to the description */
     struct weft_failpoint failpoint;
-    struct weft_device *device;
-    struct weft_comm *comm;
-    struct weft_nn *nn;
+    struct weft_machine machine;
     FILE *metrics;
 };
 
@@ -99,53 +98,6 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
                              &rank->session.config, err);
 }
 
-/* Two libraries give two sums: rank 0 measures which one is faster, and all ranks take that. */
-static enum weft_status open_kernels(struct rank *rank, struct weft_error *err)
-{
-    enum { NAME_BYTES = 32 };
-    int64_t threads = rank->session.config->cluster.threads;
-    char mine[NAME_BYTES] = "", *all = calloc((size_t)rank->meeting.ranks, NAME_BYTES);
-    if (!all) return weft_fail_memory(err, "the names of the ranks' libraries");
-    struct weft_nn_options options = {
-        .threads = weft_rendezvous_threads(&rank->meeting, threads),
-        .compute = (enum weft_dtype)rank->session.config->train.precision.compute,
-        .gemm = "auto"};
-    enum weft_status status = WEFT_OK;
-    if (rank->meeting.rank == 0) {
-        status = weft_nn_open("cpu", &options, &rank->nn, err);
-        if (status == WEFT_OK) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(rank->nn));
-    }
-    if (status == WEFT_OK) status = weft_comm_exchange(rank->comm, mine, NAME_BYTES, all, err);
-    options.gemm = all;
-    if (status == WEFT_OK && rank->meeting.rank != 0)
-        status = weft_nn_open("cpu", &options, &rank->nn, err);
-    free(all);
-    return status;
-}
-
-static enum weft_status open_machine(struct rank *rank, struct weft_error *err)
-{
-    const struct weft_cluster *cluster = &rank->session.config->cluster;
-    if (rank->meeting.ranks != cluster->ranks)
-        return weft_fail(err, WEFT_E_DISAGREE,
-                         "rank %d: %d ranks were started, the config says %lld", rank->meeting.rank,
-                         rank->meeting.ranks, (long long)cluster->ranks);
-    struct weft_comm_options comm = {
-        .rank = rank->meeting.rank,
-        .ranks = rank->meeting.ranks,
-        .control_fd = rank->meeting.control_fd,
-        .arena_fds = rank->meeting.arena_fds,
-        .emulate = cluster->emulate_link,
-        .alpha_ns = cluster->link.intra.alpha_ns,
-        .bytes_per_s = cluster->link.intra.bytes_per_s,
-        .timeout_ns = cluster->timeout_ns,
-    };
-    enum weft_clock clock = rank->job.virtual_clock ? WEFT_CLOCK_VIRTUAL : WEFT_CLOCK_WALL;
-    WEFT_TRY(weft_device_open("cpu", clock, &rank->device, err));
-    WEFT_TRY(weft_comm_open("local", &comm, &rank->comm, err));
-    return open_kernels(rank, err);
-}
-
 /* Rank 0 alone leaves a result, and only a whole one. */
 static enum weft_status leave_result(const struct rank *rank, const struct weft_text *text,
                                      struct weft_error *err)
@@ -171,9 +123,9 @@ static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
     struct weft_profile *profile = NULL;
     struct weft_measure_options options = {
         .config = rank->session.config,
-        .device = rank->device,
-        .comm = rank->comm,
-        .nn = rank->nn,
+        .device = rank->machine.device,
+        .comm = rank->machine.comm,
+        .nn = rank->machine.nn,
         .contention = rank->job.contention,
     };
     struct weft_text text;
@@ -298,9 +250,9 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .plan = session->plan,
         .program = session->program,
         .shards = session->stages.shards,
-        .device = rank->device,
-        .comm = rank->comm,
-        .nn = rank->nn,
+        .device = rank->machine.device,
+        .comm = rank->machine.comm,
+        .nn = rank->machine.nn,
         .poison = rank->job.poison,
         .failpoint = &rank->failpoint,
         .on_step = on_step,
@@ -324,9 +276,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 static void close_rank(struct rank *rank)
 {
     if (rank->metrics) fclose(rank->metrics);
-    weft_comm_close(rank->comm);
-    weft_nn_close(rank->nn);
-    weft_device_close(rank->device);
+    weft_machine_close(&rank->machine);
     weft_session_close(&rank->session);
     weft_json_destroy(rank->description);
     weft_rendezvous_finish(&rank->meeting);
@@ -349,7 +299,9 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     enum weft_status status = weft_rendezvous_from_environment(&rank.meeting, err);
     if (status == WEFT_OK) status = read_description(&rank, err);
     if (status == WEFT_OK) status = understand(&rank, err);
-    if (status == WEFT_OK) status = open_machine(&rank, err);
+    if (status == WEFT_OK)
+        status = weft_machine_open(&rank.meeting, rank.session.config, rank.job.virtual_clock,
+                                   &rank.machine, err);
     if (status == WEFT_OK)
         status = rank.job.kind == WEFT_JOB_PROFILE ? do_profile(&rank, err) : do_train(&rank, err);
     if (status != WEFT_OK && rank.description) leave_error(rank.meeting.rank, err);

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/session.h"
+#include "library/session.h"
 #include "plan/trace.h"
 #include "report/plan_report.h"
 
@@ -29,7 +29,7 @@ static enum weft_status write_trace(const struct weft_cli *cli, const struct wef
 static enum weft_status simulate_program(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
-    enum weft_status status = weft_session_read(cli, cli->config, &session, err);
+    enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
     if (status == WEFT_OK && cli->trace) status = write_trace(cli, &session, err);

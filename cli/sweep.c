@@ -173,7 +173,7 @@ static enum weft_status open_session(const struct work *work, int64_t limit_byte
     snprintf(profile, sizeof profile, "cluster.profile=%s", work->profile_path);
     if (limit_bytes > 0) cli.overrides[cli.n_overrides++] = limit;
     if (work->profile_path[0]) cli.overrides[cli.n_overrides++] = profile;
-    return weft_session_read(&cli, cli.operands[0], session, err);
+    return weft_cli_read_config(&cli, cli.operands[0], session, err);
 }
 
 static enum weft_status add_curve(struct work *work, const char *planner, const int64_t *x,

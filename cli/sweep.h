@@ -4,7 +4,7 @@
 #define WEFT_CLI_SWEEP_H
 
 #include "cli/command.h"
-#include "cli/session.h"
+#include "library/session.h"
 #include "report/sweep.h"
 
 enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000 };

@@ -7,8 +7,8 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
-#include "cli/run_directory.h"
-#include "cli/session.h"
+#include "library/run_directory.h"
+#include "library/session.h"
 #include "report/plan_report.h"
 
 static enum weft_status write_in(const char *directory, const char *name,
@@ -154,10 +154,12 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
     struct weft_run_directory directory = {.lock_fd = -1};
+    const struct weft_run_request request = {
+        .directory = cli->run_directory, .resume = cli->resume, .config = cli->operands[0]};
     WEFT_TRY(check_flags(cli, err));
-    enum weft_status status = weft_session_read(cli, cli->operands[0], &session, err);
+    enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = weft_train_check(session.config, err);
-    if (status == WEFT_OK) status = weft_run_directory_check(cli, session.config, err);
+    if (status == WEFT_OK) status = weft_run_directory_check(&request, session.config, err);
     if (status == WEFT_OK) status = stage(&session, err);
     if (status == WEFT_OK)
         status = cli->plan ? weft_session_load(&session, cli->plan, err)
@@ -169,7 +171,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         status = weft_cli_emit(cli, &out, err);
         weft_text_finish(&out);
     }
-    if (status == WEFT_OK) status = weft_run_directory_open(cli, &directory, err);
+    if (status == WEFT_OK) status = weft_run_directory_open(&request, &directory, err);
     if (status == WEFT_OK) status = record_run(&session, directory.path, err);
     if (status == WEFT_OK) status = train(cli, &session, &directory, err);
     weft_run_directory_close(&directory);

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/session.h"
+#include "library/session.h"
 
 /* The arena's end is the program's question, but it is within the limit and not below the rows,
  * which count the base rounded up. */
@@ -47,7 +47,7 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
 static enum weft_status verify_with_config(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
-    enum weft_status status = weft_session_read(cli, cli->config, &session, err);
+    enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
     weft_session_close(&session);

@@ -1,16 +1,17 @@
-/* A session is what most verbs do first: read a config with its overrides, find its profile, make
- * the stages, and get a plan (made, or read from a file and checked against the config). */
-#ifndef WEFT_CLI_SESSION_H
-#define WEFT_CLI_SESSION_H
+/* A session is the way from a config to a plan: find its profile, make the stages, and get a plan
+ * (made, or read from a file and checked against the config). */
+#ifndef WEFT_LIBRARY_SESSION_H
+#define WEFT_LIBRARY_SESSION_H
 
-#include "cli/command.h"
 #include "plan/plan.h"
 #include "plan/program.h"
+#include "scheduler/mip.h"
 #include "spec/config.h"
 #include "spec/profile.h"
 
 struct weft_session {
-    struct weft_config *config;
+    struct weft_config *config; /* set by whoever opens the session; owned */
+    struct weft_solver solver;  /* likewise; {0}: the planner's own ascent is all there is */
     struct weft_profile *profile;
     struct weft_stages stages;
     struct weft_lower_inputs inputs;
@@ -19,13 +20,8 @@ struct weft_session {
     struct weft_plan *start;      /* owned; a plan to start planning from, or NULL */
 };
 
-/* Reads `path` with the command line's overrides (-n becomes cluster.ranks). Fills config only. */
-WEFT_MUST_USE enum weft_status weft_session_read(const struct weft_cli *cli, const char *path,
-                                                 struct weft_session *session,
-                                                 struct weft_error *err);
-
-/* After read: profile and stages. With `profile` not NULL that one is taken (and owned) instead of
- * the config's. */
+/* With a config: profile and stages. With `profile` not NULL that one is taken (and owned) instead
+ * of the config's. */
 WEFT_MUST_USE enum weft_status weft_session_stage(struct weft_session *session,
                                                   struct weft_profile *profile,
                                                   struct weft_error *err);

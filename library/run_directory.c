@@ -1,4 +1,4 @@
-#include "cli/run_directory.h"
+#include "library/run_directory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +18,10 @@ static bool names_checkpoint(const char *resume)
     return resume != NULL && strchr(resume, '/') != NULL;
 }
 
-static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
+static enum weft_status check_request(const struct weft_run_request *request,
+                                      struct weft_error *err)
 {
-    const char *resume = cli->resume;
+    const char *resume = request->resume;
     if (resume != NULL && *resume != '\0' && strcmp(resume, if_any) != 0 &&
         !names_checkpoint(resume))
         return weft_fail(err, WEFT_E_USAGE,
@@ -28,21 +29,22 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
                          "DIR, --resume=if-any to begin anew when it has none, or "
                          "--resume=RUN/checkpoints/step-N to begin with that one",
                          resume);
-    if (resume != NULL && !names_checkpoint(resume) && cli->run_directory == NULL)
+    if (resume != NULL && !names_checkpoint(resume) && request->directory == NULL)
         return weft_fail(err, WEFT_E_USAGE, "--resume: say of which run with --run DIR");
-    if (cli->run_directory != NULL && strlen(cli->run_directory) >= WEFT_RUN_PATH_BYTES - 32)
-        return weft_fail(err, WEFT_E_USAGE, "--run: the path is too long");
+    if (request->directory != NULL && strlen(request->directory) >= WEFT_RUN_PATH_BYTES - 32)
+        return weft_fail(err, WEFT_E_USAGE, "%.60s...: the path of the run's directory is too long",
+                         request->directory);
     return WEFT_OK;
 }
 
 /* The directory's own latest checkpoint comes first, so that the same command goes on after every
  * interruption. */
-static enum weft_status choose(const struct weft_cli *cli, const char *checkpoints, char **resume,
-                               struct weft_error *err)
+static enum weft_status choose(const struct weft_run_request *request, const char *checkpoints,
+                               char **resume, struct weft_error *err)
 {
     char *latest = NULL;
     WEFT_TRY(weft_checkpoint_latest(checkpoints, &latest, err));
-    if (latest != NULL && cli->resume == NULL) {
+    if (latest != NULL && request->resume == NULL) {
         enum weft_status status =
             weft_fail(err, WEFT_E_CREATE,
                       "%s: this run has checkpoints already: go on with --resume, or give another "
@@ -51,13 +53,13 @@ static enum weft_status choose(const struct weft_cli *cli, const char *checkpoin
         free(latest);
         return status;
     }
-    if (latest == NULL && cli->resume != NULL && *cli->resume == '\0')
+    if (latest == NULL && request->resume != NULL && *request->resume == '\0')
         return weft_fail(err, WEFT_E_NO_INPUT,
                          "%s: there is no checkpoint to go on from: see that --run is right, or "
                          "begin anew without --resume (--resume=if-any does either)",
                          checkpoints);
-    if (latest == NULL && names_checkpoint(cli->resume)) {
-        latest = strdup(cli->resume);
+    if (latest == NULL && names_checkpoint(request->resume)) {
+        latest = strdup(request->resume);
         if (latest == NULL) return weft_fail_memory(err, "a path");
     }
     *resume = latest;
@@ -91,17 +93,17 @@ static enum weft_status check_resume(const char *path, const struct weft_config 
     return status;
 }
 
-enum weft_status weft_run_directory_check(const struct weft_cli *cli,
+enum weft_status weft_run_directory_check(const struct weft_run_request *request,
                                           const struct weft_config *config, struct weft_error *err)
 {
     struct weft_run_directory directory = {.lock_fd = -1};
-    WEFT_TRY(check_flags(cli, err));
-    if (cli->run_directory != NULL) {
-        snprintf(directory.path, sizeof directory.path, "%s", cli->run_directory);
+    WEFT_TRY(check_request(request, err));
+    if (request->directory != NULL) {
+        snprintf(directory.path, sizeof directory.path, "%s", request->directory);
         name_checkpoints(&directory);
-        WEFT_TRY(choose(cli, directory.checkpoints, &directory.resume, err));
-    } else if (cli->resume != NULL) {
-        directory.resume = strdup(cli->resume);
+        WEFT_TRY(choose(request, directory.checkpoints, &directory.resume, err));
+    } else if (request->resume != NULL) {
+        directory.resume = strdup(request->resume);
         if (directory.resume == NULL) return weft_fail_memory(err, "a path");
     }
     enum weft_status status = check_resume(directory.resume, config, err);
@@ -127,20 +129,20 @@ static enum weft_status make_new(const char *config_path, struct weft_run_direct
     return weft_fail(err, WEFT_E_CREATE, "runs/ has no free name for this run; give --run DIR");
 }
 
-enum weft_status weft_run_directory_open(const struct weft_cli *cli, struct weft_run_directory *out,
-                                         struct weft_error *err)
+enum weft_status weft_run_directory_open(const struct weft_run_request *request,
+                                         struct weft_run_directory *out, struct weft_error *err)
 {
     *out = (struct weft_run_directory){.lock_fd = -1};
-    WEFT_TRY(check_flags(cli, err));
-    if (cli->run_directory != NULL) {
-        snprintf(out->path, sizeof out->path, "%s", cli->run_directory);
+    WEFT_TRY(check_request(request, err));
+    if (request->directory != NULL) {
+        snprintf(out->path, sizeof out->path, "%s", request->directory);
         WEFT_TRY(weft_file_make_directory(out->path, err));
     } else {
-        WEFT_TRY(make_new(cli->operands[0], out, err));
+        WEFT_TRY(make_new(request->config, out, err));
     }
     name_checkpoints(out);
     WEFT_TRY(weft_checkpoint_lock(out->path, &out->lock_fd, err));
-    return choose(cli, out->checkpoints, &out->resume, err);
+    return choose(request, out->checkpoints, &out->resume, err);
 }
 
 void weft_run_directory_close(struct weft_run_directory *directory)

@@ -1,29 +1,12 @@
-#include "cli/session.h"
+#include "library/session.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "cli/solver.h"
 #include "scheduler/schedule.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
-
-enum weft_status weft_session_read(const struct weft_cli *cli, const char *path,
-                                   struct weft_session *session, struct weft_error *err)
-{
-    const char *overrides[WEFT_CLI_OVERRIDES + 1];
-    int32_t n = 0;
-    for (; n < cli->n_overrides; n++)
-        overrides[n] = cli->overrides[n];
-    char ranks[64];
-    if (cli->ranks > 0) {
-        snprintf(ranks, sizeof ranks, "cluster.ranks=%lld", (long long)cli->ranks);
-        overrides[n++] = ranks;
-    }
-    return weft_config_read(path, overrides, n, &session->config, err);
-}
 
 /* Gives the session the stages of another period. It has no plan then. */
 static enum weft_status restage(struct weft_session *session, const struct weft_period_rule *rule,
@@ -168,7 +151,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
         .seed = (uint64_t)wanted->seed,
         .time_limit_ns = wanted->time_limit_ns,
         .gap = wanted->gap,
-        .solver = weft_solver_process(NULL),
+        .solver = session->solver,
         .now_ns = weft_clock_now_ns,
     };
     const struct weft_plan *starts[] = {session->start};

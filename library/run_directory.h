@@ -1,13 +1,20 @@
 /* A run's directory keeps what a run was told and made: config, plan, profile, metrics, result and
  * checkpoints. One run writes to it at a time. */
-#ifndef WEFT_CLI_RUN_DIRECTORY_H
-#define WEFT_CLI_RUN_DIRECTORY_H
+#ifndef WEFT_LIBRARY_RUN_DIRECTORY_H
+#define WEFT_LIBRARY_RUN_DIRECTORY_H
 
 #include "base/status.h"
-#include "cli/command.h"
 #include "spec/config.h"
 
 enum { WEFT_RUN_PATH_BYTES = 1024 };
+
+struct weft_run_request {
+    const char *directory; /* NULL: a new one, runs/NAME-NNN */
+    const char *resume;    /* NULL: begin; "": go on with the directory's latest checkpoint;
+                              "if-any": or begin when there is none; RUN/checkpoints/step-N: or
+                              begin with that one */
+    const char *config;    /* path that NAME comes from */
+};
 
 struct weft_run_directory {
     char path[WEFT_RUN_PATH_BYTES];
@@ -16,17 +23,17 @@ struct weft_run_directory {
     int lock_fd;                                /* -1: not locked */
 };
 
-/* What --run and --resume ask for, as far as it can be known before anything is made: WEFT_E_USAGE
+/* What is asked for, as far as it can be known before anything is made: WEFT_E_USAGE
  * when they do not go together, WEFT_E_NO_INPUT when there is nothing to resume, WEFT_E_CREATE when
  * there are checkpoints and nobody said what to do with them, WEFT_E_DATA when the one to resume is
  * damaged or of another model. */
-WEFT_MUST_USE enum weft_status weft_run_directory_check(const struct weft_cli *cli,
+WEFT_MUST_USE enum weft_status weft_run_directory_check(const struct weft_run_request *request,
                                                         const struct weft_config *config,
                                                         struct weft_error *err);
 
-/* Makes the directory, or a new one runs/NAME-NNN when --run is not given, takes its lock
+/* Makes the directory, or a new one runs/NAME-NNN when none is asked for, takes its lock
  * (WEFT_E_CREATE when another run has it), and finds what to resume. */
-WEFT_MUST_USE enum weft_status weft_run_directory_open(const struct weft_cli *cli,
+WEFT_MUST_USE enum weft_status weft_run_directory_open(const struct weft_run_request *request,
                                                        struct weft_run_directory *out,
                                                        struct weft_error *err);
 /* Accepts what open has left after a failure. */

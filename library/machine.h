@@ -1,0 +1,30 @@
+/* A machine is what a rank works with: its device, its communicator with the other ranks, and its
+ * kernels. */
+#ifndef WEFT_LIBRARY_MACHINE_H
+#define WEFT_LIBRARY_MACHINE_H
+
+#include <stdbool.h>
+
+#include "runtime/comm/comm.h"
+#include "runtime/device/device.h"
+#include "runtime/launch/launch.h"
+#include "runtime/nn/nn.h"
+#include "spec/config.h"
+
+struct weft_machine {
+    struct weft_device *device;
+    struct weft_comm *comm;
+    struct weft_nn *nn;
+};
+
+/* Collective: every rank of the meeting calls it. The meeting's descriptors stay its own, and must
+ * outlive the machine. WEFT_E_DISAGREE when the config is for another number of ranks; WEFT_E_LOST,
+ * WEFT_E_HANG when a peer does not come. What is left after a failure is closed like the rest. */
+WEFT_MUST_USE enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
+                                                 const struct weft_config *config,
+                                                 bool virtual_clock, struct weft_machine *out,
+                                                 struct weft_error *err);
+/* Accepts {0} and half-open ones. */
+void weft_machine_close(struct weft_machine *machine);
+
+#endif

@@ -1,0 +1,83 @@
+#include "library/session.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define LAYERS                                                                                     \
+    "[{\"name\":\"wte\",\"type\":\"embedding\",\"vocab\":256,\"hidden\":64},"                      \
+    "{\"name\":\"h.{i}\",\"type\":\"transformer_block\",\"repeat\":4,\"hidden\":64,\"heads\":4,"   \
+    "\"ffn\":256},"                                                                                \
+    "{\"name\":\"head\",\"type\":\"lm_head\",\"vocab\":256,\"hidden\":64}]"
+#define CLUSTER                                                                                    \
+    "{\"ranks\":4,\"device\":{\"flops\":{\"f32\":\"50G\"},\"memory_bandwidth\":\"10GB/s\"},"       \
+    "\"link\":{\"intra\":{\"alpha\":\"20us\",\"bandwidth\":\"1GB/s\"}}}"
+static const char config_text[] =
+    "{\"version\":1,\"model\":{\"layers\":" LAYERS "},\"cluster\":" CLUSTER
+    ",\"train\":{\"micro_batch\":2,\"seq_len\":64}}";
+
+static struct weft_session open_session(const char *override)
+{
+    struct weft_session session = {0};
+    struct weft_error err = {0};
+    enum weft_status status =
+        weft_config_parse(config_text, sizeof config_text - 1, "run.json", "/", &override,
+                          override != NULL, &session.config, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    status = weft_session_stage(&session, NULL, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    return session;
+}
+
+/* What a session without a solver decides is proven, and another session takes it. */
+Test(session, plans_by_ascent_and_takes_its_own_plan)
+{
+    struct weft_session session = open_session(NULL), other = open_session(NULL);
+    struct weft_error err = {0};
+    struct weft_text text, again;
+    weft_text_init(&text);
+    weft_text_init(&again);
+    cr_assert_eq(weft_session_plan(&session, NULL, &err), WEFT_OK, "%s", err.text);
+    cr_assert_gt(session.plan->bound_ns, 0);
+    cr_assert_leq(session.plan->bound_ns, session.plan->prediction.step_ns);
+    weft_plan_write(session.plan, &text);
+    cr_assert_eq(weft_session_take(&other, weft_text_chars(&text), text.length, "plan.json", &err),
+                 WEFT_OK, "%s", err.text);
+    weft_plan_write(other.plan, &again);
+    cr_assert_str_eq(weft_text_chars(&again), weft_text_chars(&text));
+    cr_assert_eq(other.program->arena_bytes, session.program->arena_bytes);
+    weft_text_finish(&text);
+    weft_text_finish(&again);
+    weft_session_close(&session);
+    weft_session_close(&other);
+}
+
+Test(session, refuses_another_configs_plan)
+{
+    struct weft_session session = open_session(NULL), other = open_session("train.micro_batch=4");
+    struct weft_error err = {0};
+    struct weft_text text;
+    weft_text_init(&text);
+    cr_assert_eq(weft_session_plan(&session, "all-fsdp", &err), WEFT_OK, "%s", err.text);
+    weft_plan_write(session.plan, &text);
+    cr_assert_eq(weft_session_take(&other, weft_text_chars(&text), text.length, "plan.json", &err),
+                 WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "plan"), "%s", err.text);
+    cr_assert_null(other.program);
+    weft_text_finish(&text);
+    weft_session_close(&session);
+    weft_session_close(&other);
+}
+
+Test(session, drops_a_plan_for_another)
+{
+    struct weft_session session = open_session(NULL);
+    struct weft_error err = {0};
+    cr_assert_eq(weft_session_plan(&session, "all-fsdp", &err), WEFT_OK, "%s", err.text);
+    int64_t least_bytes = session.plan->prediction.total_bytes;
+    cr_assert_eq(weft_session_plan(&session, "all-dp", &err), WEFT_OK, "%s", err.text);
+    cr_assert_gt(session.plan->prediction.total_bytes, least_bytes);
+    weft_session_drop_plan(&session);
+    cr_assert_null(session.plan);
+    cr_assert_null(session.program);
+    weft_session_close(&session);
+}

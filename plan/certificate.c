@@ -6,6 +6,7 @@
 
 /* A problem's scalars and a vector's sums, while prices are applied. */
 struct pricing {
+    const struct weft_box *box;
     const struct weft_problem *problem;
     const struct weft_prices *prices;
     int32_t n_slots;
@@ -57,27 +58,41 @@ static int64_t hold_mu(const struct pricing *p, const struct weft_hold *hold)
     return p->before[p->n_slots] - p->before[hold->first] + p->before[hold->last + 1];
 }
 
-/* The least that one block of an item can pay. */
-static weft_int128 block_cost(const struct pricing *p, const struct weft_problem_item *of)
+/* What a block of an item pays for being launched (a gather) or complete (a reduction) in a slot.
+ */
+static weft_int128 slot_cost(const struct pricing *p, const struct weft_problem_item *of, int32_t s)
 {
     const struct weft_item *item = &of->item;
-    bool gathers = item->kind == WEFT_ALL_GATHER;
-    const int64_t *lambda = p->prices->lambda + (size_t)of->channel * (size_t)p->n_slots;
-    weft_int128 least = -1;
-    for (int32_t s = item->first; s <= item->last; s++) {
-        int64_t held = gathers ? p->before[item->last + 1] - p->before[s]
-                               : p->before[s + 1] - p->before[item->first];
-        weft_int128 cost =
-            (weft_int128)lambda[s] * of->block_ns + (weft_int128)held * item->stair_bytes;
-        if (least < 0 || cost < least) least = cost;
+    int64_t lambda = p->prices->lambda[(size_t)of->channel * (size_t)p->n_slots + (size_t)s];
+    int64_t held = item->kind == WEFT_ALL_GATHER ? p->before[item->last + 1] - p->before[s]
+                                                 : p->before[s + 1] - p->before[item->first];
+    return (weft_int128)lambda * of->block_ns + (weft_int128)held * item->stair_bytes;
+}
+
+/* And a gather for being waited for. */
+static weft_int128 blocking_cost(const struct pricing *p, const struct weft_problem_item *of)
+{
+    int32_t use = of->item.last + 1;
+    int64_t own = p->prices->lambda[(size_t)of->channel * (size_t)p->n_slots + (size_t)use];
+    return (weft_int128)(WEFT_PRICE_ONE - (p->total[use] - own)) * of->block_ns;
+}
+
+/* The least that all blocks of an item can pay: spans widen towards the window's far end. */
+static weft_int128 item_cost(const struct pricing *p, int32_t i)
+{
+    const struct weft_problem_item *of = &p->problem->items[i];
+    const struct weft_span *spans = p->box->spans + p->box->span_start[i];
+    bool gathers = of->item.kind == WEFT_ALL_GATHER;
+    int32_t at = gathers ? of->item.last : of->item.first, step = gathers ? -1 : 1;
+    weft_int128 least = gathers ? blocking_cost(p, of) : slot_cost(p, of, at), sum = 0;
+    for (int32_t k = 0; k < p->box->n_spans[i]; k++) {
+        for (; at >= spans[k].first && at <= spans[k].last; at += step) {
+            weft_int128 cost = slot_cost(p, of, at);
+            if (cost < least) least = cost;
+        }
+        sum += least * spans[k].n_blocks;
     }
-    if (gathers) {
-        int32_t use = item->last + 1;
-        weft_int128 cost =
-            (weft_int128)(WEFT_PRICE_ONE - (p->total[use] - lambda[use])) * of->block_ns;
-        if (cost < least) least = cost;
-    }
-    return least;
+    return sum;
 }
 
 static void apply(const struct pricing *p, struct weft_priced *out)
@@ -95,8 +110,9 @@ static void apply(const struct pricing *p, struct weft_priced *out)
         const struct weft_problem_unit *unit = &problem->units[u];
         weft_int128 *cost = out->cost + (size_t)u * WEFT_POLICY_COUNT;
         for (int q = 0; q < WEFT_POLICY_COUNT; q++) {
+            cost[q] = -1;
+            if (!(p->box->allowed[u] >> q & 1u)) continue;
             cost[q] = 0;
-            if (!(unit->policies >> q & 1u)) continue;
             for (int32_t i = 0; i < unit->n_holds[q]; i++)
                 cost[q] += (weft_int128)hold_mu(p, &unit->holds[q][i]) * unit->holds[q][i].bytes;
             if (unit->update_slot >= 0)
@@ -105,18 +121,21 @@ static void apply(const struct pricing *p, struct weft_priced *out)
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        weft_int128 cost = block_cost(p, &problem->items[i]) * item->n_blocks;
+        uint32_t policies = item->policies & p->box->allowed[item->unit];
+        if (policies == 0) continue;
+        weft_int128 cost = item_cost(p, i);
         for (int q = 0; q < WEFT_POLICY_COUNT; q++)
-            if (item->policies >> q & problem->units[item->unit].policies >> q & 1u)
+            if (policies >> q & 1u)
                 out->cost[(size_t)item->unit * WEFT_POLICY_COUNT + (size_t)q] += cost;
     }
 }
 
-enum weft_status weft_prices_apply(const struct weft_problem *problem,
-                                   const struct weft_prices *prices, struct weft_priced *out,
-                                   struct weft_error *err)
+enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft_prices *prices,
+                                   struct weft_priced *out, struct weft_error *err)
 {
-    struct pricing p = {.problem = problem, .prices = prices, .n_slots = problem->n_slots};
+    const struct weft_problem *problem = box->problem;
+    struct pricing p = {
+        .box = box, .problem = problem, .prices = prices, .n_slots = problem->n_slots};
     p.total = calloc(2 * (size_t)problem->n_slots + 1, sizeof *p.total);
     if (p.total == NULL) return weft_fail_memory(err, "prices");
     p.before = p.total + problem->n_slots;
@@ -134,8 +153,10 @@ int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct we
         const weft_int128 *cost = priced->cost + (size_t)u * WEFT_POLICY_COUNT;
         int least = -1;
         for (int q = 0; q < WEFT_POLICY_COUNT; q++)
-            if (allowed[u] >> q & 1u && (least < 0 || cost[q] < cost[least])) least = q;
-        if (least >= 0) sum += cost[least];
+            if (allowed[u] >> q & 1u && cost[q] >= 0 && (least < 0 || cost[q] < cost[least]))
+                least = q;
+        if (least < 0) return WEFT_PROBLEM_MOST;
+        sum += cost[least];
     }
     if (sum <= 0) return 0;
     weft_int128 ns = (sum + WEFT_PRICE_ONE - 1) >> WEFT_PRICE_SHIFT;
@@ -147,6 +168,7 @@ struct walk {
     const struct weft_certificate *certificate;
     const struct weft_problem *problem;
     struct weft_priced priced;
+    struct weft_box *box;
     uint32_t *allowed;
     struct branch {
         int32_t unit;
@@ -154,7 +176,6 @@ struct walk {
         bool in_second;
     } * path; /* [n_nodes] */
     int32_t depth;
-    int32_t applied; /* prices that `priced` is of */
     int64_t least_ns;
     int32_t least_leaf;
 };
@@ -164,12 +185,9 @@ static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_er
     int32_t prices = walk->certificate->nodes[at].prices;
     if (prices < 0 || prices >= walk->certificate->n_prices)
         return weft_fail(err, WEFT_E_DATA, "certificate: leaf %d has no prices", at);
-    if (prices != walk->applied) {
-        WEFT_TRY(weft_prices_apply(walk->problem, &walk->certificate->prices[prices], &walk->priced,
-                                   err));
-        walk->applied = prices;
-    }
-    int64_t ns = weft_priced_bound_ns(walk->problem, &walk->priced, walk->allowed);
+    weft_box_restrict(walk->box, walk->allowed);
+    WEFT_TRY(weft_prices_apply(walk->box, &walk->certificate->prices[prices], &walk->priced, err));
+    int64_t ns = weft_priced_bound_ns(walk->problem, &walk->priced, walk->box->allowed);
     if (walk->least_leaf < 0 || ns < walk->least_ns) {
         walk->least_ns = ns;
         walk->least_leaf = at;
@@ -244,15 +262,18 @@ enum weft_status weft_certificate_check(const struct weft_certificate *certifica
         return weft_fail(err, WEFT_E_DATA,
                          "the problem in the plan is not the one that its certificate was made "
                          "for: a time, a size or a name in it was changed; plan again");
-    struct walk walk = {
-        .certificate = certificate, .problem = problem, .applied = -1, .least_leaf = -1};
+    struct walk walk = {.certificate = certificate, .problem = problem, .least_leaf = -1};
     struct weft_pool pool = {0};
     size_t n_units = (size_t)problem->n_units, n_nodes = (size_t)certificate->n_nodes;
     walk.priced.cost =
         weft_pool_array(&pool, n_units * WEFT_POLICY_COUNT, sizeof *walk.priced.cost);
     walk.allowed = weft_pool_array(&pool, n_units, sizeof *walk.allowed);
     walk.path = weft_pool_array(&pool, n_nodes, sizeof *walk.path);
-    enum weft_status status = WEFT_OK;
+    enum weft_status status = weft_box_create(problem, &walk.box, err);
+    if (status != WEFT_OK) {
+        weft_pool_finish(&pool);
+        return status;
+    }
     if (walk.priced.cost == NULL || walk.allowed == NULL || walk.path == NULL) {
         status = weft_fail_memory(err, "a certificate");
     } else {
@@ -260,6 +281,7 @@ enum weft_status weft_certificate_check(const struct weft_certificate *certifica
             walk.allowed[u] = problem->units[u].policies;
         status = visit_all(&walk, err);
     }
+    weft_box_destroy(walk.box);
     weft_pool_finish(&pool);
     if (status != WEFT_OK) return status;
     if (proven_ns != NULL) *proven_ns = walk.least_ns;

@@ -4,13 +4,14 @@
  * least total of a plan's time and of what it uses, less what there is, cannot exceed the least
  * step time (weak duality), so whoever found the prices is not trusted.
  *
- * At prices lambda[channel][slot] >= 0 (of channel time; over channels at most 1 in sum) and
+ * A leaf's policies are a box, in which blocks, being whole, have narrower windows (plan/box.h). At
+ * prices lambda[channel][slot] >= 0 (of channel time; over channels at most 1 in sum) and
  * mu[slot] >= 0 (ns a byte) the bound of a leaf is
  *
  *     sum over slots s but updates of f(T_s, L_s)  +  agree  -  sum_s mu_s (limit - common_s)
  *   + sum over units of the least, over the policies that the leaf allows, of
  *         f(update time, L)  +  sum over holds of bytes x mu over its slots
- *       + sum over items of n_blocks x the least of
+ *       + sum over blocks of its items of the least of
  *             over slots s of its window: lambda_s block_ns + stair_bytes x mu over the slots held
  *             for a gather also, being waited for: block_ns (1 - lambda of the other channels)
  *
@@ -28,7 +29,7 @@
 #include "base/json.h"
 #include "base/pool.h"
 #include "base/status.h"
-#include "plan/problem.h"
+#include "plan/box.h"
 
 /* Prices are integers: multiples of 2^-40. */
 enum { WEFT_PRICE_SHIFT = 40 };
@@ -57,8 +58,8 @@ struct weft_certificate {
     struct weft_hash problem; /* that it was made for */
 };
 
-/* What prices make of a problem: `rest` is paid whatever the policies, `cost` by policy of unit, in
- * 2^-40 ns, rounded down. The cost of a policy that a unit may not have is 0. */
+/* What prices make of a box: `rest` is paid whatever the policies, `cost` by policy of unit, in
+ * 2^-40 ns, rounded down. The cost of a policy that is not in the box is -1. */
 struct weft_priced {
     weft_int128 rest;
     weft_int128 *cost; /* [n_units * WEFT_POLICY_COUNT] */
@@ -66,12 +67,13 @@ struct weft_priced {
 
 /* Fills *out (its array is the caller's). WEFT_E_DATA when prices are out of range; WEFT_E_SYSTEM.
  */
-WEFT_MUST_USE enum weft_status weft_prices_apply(const struct weft_problem *problem,
+WEFT_MUST_USE enum weft_status weft_prices_apply(const struct weft_box *box,
                                                  const struct weft_prices *prices,
                                                  struct weft_priced *out, struct weft_error *err);
 
-/* The bound in ns of the plans whose units have policies within `allowed` [n_units], rounded up to
- * a whole number, as step times are; at least 0. */
+/* The bound in ns of the plans whose units have policies within `allowed` [n_units], which is the
+ * box's or less, rounded up to a whole number, as step times are; from 0 to WEFT_PROBLEM_MOST,
+ * which says that there is none. */
 int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct weft_priced *priced,
                              const uint32_t *allowed);
 

@@ -75,14 +75,14 @@ static void average(struct weft_dual *dual, double weight)
     }
 }
 
-int32_t weft_dual_ascend(struct weft_dual *dual, const uint32_t *allowed, double target_ns,
+int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, double target_ns,
                          double enough_ns, int32_t most_steps)
 {
     enum { PATIENCE = 30 };
     struct ascent a = {.dual = dual, .n_lambda = dual->n_channels * dual->n_slots};
     a.n = a.n_lambda + dual->n_slots;
     a.best = calloc(2 * (size_t)a.n, sizeof *a.best);
-    weft_dual_evaluate(dual, allowed);
+    weft_dual_evaluate(dual, box);
     if (!a.best) return 1;
     a.direction = a.best + a.n;
     average(dual, 1);
@@ -93,7 +93,7 @@ int32_t weft_dual_ascend(struct weft_dual *dual, const uint32_t *allowed, double
         double length = turn(&a);
         if (!(length > 0)) break;
         move(&a, share * (target_ns - dual->value_ns) / length);
-        weft_dual_evaluate(dual, allowed);
+        weft_dual_evaluate(dual, box);
         average(dual, 0.05);
         steps++;
         if (dual->value_ns > best_ns) {
@@ -106,7 +106,7 @@ int32_t weft_dual_ascend(struct weft_dual *dual, const uint32_t *allowed, double
         share /= 2;
     }
     memcpy(dual->lambda, a.best, (size_t)a.n * sizeof *a.best);
-    weft_dual_evaluate(dual, allowed);
+    weft_dual_evaluate(dual, box);
     free(a.best);
     return steps;
 }

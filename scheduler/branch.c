@@ -31,7 +31,6 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->exact_left = EXACT_STEPS;
     branch->exhausted = true;
     branch->bound_by = "nothing";
-    branch->allowed = weft_pool_array(&branch->pool, n_units, sizeof *branch->allowed);
     branch->share =
         weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->share);
     branch->weight = weft_pool_array(&branch->pool, n_units, sizeof *branch->weight);
@@ -40,7 +39,7 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->keeper =
         weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->keeper);
     enum weft_status status = WEFT_OK;
-    if (!branch->allowed || !branch->share || !branch->keeper || !branch->weight || !branch->splits)
+    if (!branch->share || !branch->keeper || !branch->weight || !branch->splits)
         status = weft_fail_memory(err, "a search tree");
     if (status == WEFT_OK)
         status = weft_dual_create(table, search->limit_bytes, &branch->dual, err);
@@ -124,7 +123,7 @@ int64_t weft_branch_time_left(const struct weft_branch *branch)
     return left > 1 ? left : 1;
 }
 
-/* The relaxation within the box `allowed`; *solved is false when there is no answer. */
+/* The relaxation within the proof's box; *solved is false when there is no answer. */
 static enum weft_status relax(struct weft_branch *branch, bool *solved, struct weft_error *err)
 {
     struct weft_mip_result result = {0};
@@ -141,7 +140,7 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, struct w
     };
     enum weft_status status = WEFT_OK;
     *solved = false;
-    weft_ilp_restrict(ilp, branch->allowed);
+    weft_ilp_restrict(ilp, branch->proof->box->allowed);
     if (solver->solve(solver->context, mip, &limits, &pool, &result, &failure) != WEFT_OK) {
         snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
     } else if (result.has_lp) {
@@ -173,16 +172,18 @@ static void choose_split(struct weft_branch *branch, int32_t node);
 static enum weft_status bound_node(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
     const struct weft_proof *proof = branch->proof;
+    const struct weft_box *box = proof->box;
     double enough = target_ns(branch);
     bool solved = false;
-    weft_proof_box(proof, node, branch->allowed);
+    weft_proof_enter(branch->proof, node);
+    if (box->empty) return offer(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax(branch, &solved, err));
     if (solved) WEFT_TRY(offer(branch, node, "relaxation, weak duality", err));
     if (solved) choose_split(branch, node);
     if (is_late(branch) || (double)proof->nodes[node].bound_ns >= enough) return WEFT_OK;
     weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);
     int32_t steps = solved ? ascent_steps(branch, 20, 200) : ascent_steps(branch, 100, 4000);
-    weft_dual_ascend(branch->dual, branch->allowed, target_ns(branch), enough, steps);
+    weft_dual_ascend(branch->dual, box, target_ns(branch), enough, steps);
     if (!solved) {
         take_shares(branch);
         choose_split(branch, node);
@@ -190,41 +191,11 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, str
     return offer(branch, node, "dual ascent, weak duality", err);
 }
 
-/* Policies that exceed the limit in some slot wherever all others are at their least there: a leaf
- * of their own, with a price on that slot at which any plan in it costs more than the best known.
- * Returns the node of all other plans. */
-static enum weft_status exclude(struct weft_branch *branch, int32_t *node, struct weft_error *err)
-{
-    const struct weft_digest *table = branch->table;
-    struct weft_dual *dual = branch->dual;
-    for (int32_t u = 0; u < table->n_units; u++) {
-        uint32_t hopeless = 0;
-        int32_t slot = -1;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (!(table->problem->units[u].policies >> p & 1u)) continue;
-            int32_t full = weft_ilp_full_slot(table, branch->search->limit_bytes, u, p);
-            if (full < 0 || (slot >= 0 && full != slot)) continue;
-            slot = full;
-            hopeless |= 1u << p;
-        }
-        if (hopeless == 0 || !weft_proof_branch(branch->proof, *node, u, hopeless)) continue;
-        int32_t first = branch->proof->nodes[*node].children;
-        weft_dual_reset(dual, -1);
-        dual->mu[slot] = INFINITY;
-        WEFT_TRY(weft_proof_offer(branch->proof, first, dual, err));
-        branch->proof->nodes[first].closed = true;
-        *node = first + 1;
-    }
-    return WEFT_OK;
-}
-
 enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err)
 {
-    int32_t node = 0;
     WEFT_TRY(weft_proof_offer_trivial(branch->proof, branch->dual, &branch->bound_by, err));
     if (weft_branch_is_over(branch)) return WEFT_OK;
-    WEFT_TRY(exclude(branch, &node, err));
-    WEFT_TRY(bound_node(branch, node, err));
+    WEFT_TRY(bound_node(branch, 0, err));
     weft_search_round(branch->search, branch->share);
     return WEFT_OK;
 }
@@ -235,7 +206,7 @@ static double indecision(const struct weft_branch *branch, int32_t unit, int *be
     double most = -1, sum = 0;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         bool kept = branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
-        if (!(branch->allowed[unit] >> p & 1u) || !kept) continue;
+        if (!(branch->proof->box->allowed[unit] >> p & 1u) || !kept) continue;
         double share = branch->share[unit * WEFT_POLICY_COUNT + p];
         sum += share;
         if (share > most) {
@@ -248,9 +219,10 @@ static double indecision(const struct weft_branch *branch, int32_t unit, int *be
 
 static int count_kept(const struct weft_branch *branch, int32_t unit)
 {
+    uint32_t allowed = branch->proof->box->allowed[unit];
     int n = 0;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        n += branch->allowed[unit] >> p & 1u && branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
+        n += allowed >> p & 1u && branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
     return n;
 }
 
@@ -306,9 +278,10 @@ enum weft_status weft_branch_polish(struct weft_branch *branch, struct weft_erro
 static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
     enum weft_policy *policies = branch->search->other;
+    const uint32_t *allowed = branch->proof->box->allowed;
     for (int32_t u = 0; u < branch->table->n_units; u++)
         for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (branch->allowed[u] >> p & 1u && branch->keeper[u * WEFT_POLICY_COUNT + p] == p)
+            if (allowed[u] >> p & 1u && branch->keeper[u * WEFT_POLICY_COUNT + p] == p)
                 policies[u] = (enum weft_policy)p;
     weft_search_try(branch->search, policies);
     branch->proof->nodes[node].closed = true;
@@ -318,7 +291,7 @@ static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, str
 static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
     const struct weft_branch_split *split = &branch->splits[node];
-    weft_proof_box(branch->proof, node, branch->allowed);
+    weft_proof_enter(branch->proof, node);
     if (split->unit < 0) return close_leaf(branch, node, err);
     if (!weft_proof_branch(branch->proof, node, split->unit,
                            side_of(branch, split->unit, split->policy))) {

@@ -28,7 +28,6 @@ struct weft_branch {
     struct weft_proof *proof;
     int64_t deadline_ns; /* on options->now_ns; 0 = none */
     int32_t nodes_left;  /* that may still be solved */
-    uint32_t *allowed;   /* [n_units]: box of the node at hand */
     double *share;       /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
     double *weight;      /* [n_units]: channel time at stake in it */
     struct weft_branch_split *splits; /* by node: how its relaxation would be divided */

@@ -3,19 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows)
-{
-    if (hold->first <= hold->last) {
-        for (int32_t s = hold->first; s <= hold->last; s++)
-            rows[s] += hold->bytes;
-        return;
-    }
-    for (int32_t s = 0; s <= hold->last; s++)
-        rows[s] += hold->bytes;
-    for (int32_t s = hold->first; s < n_slots; s++)
-        rows[s] += hold->bytes;
-}
-
 static bool is_gather(const struct weft_item *item)
 {
     return item->kind == WEFT_ALL_GATHER;
@@ -67,11 +54,6 @@ static void fill_items(struct weft_digest *table)
             table->reductions[table->n_reductions++] = i;
         }
         table->n_blocks += item->n_blocks;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (!(item->policies >> p & 1u) || is_gather(item)) continue;
-            table->lean[weft_digest_row(table, item->unit, p) + (size_t)item->first] +=
-                item->n_blocks * item->stair_bytes;
-        }
     }
     sort_items(problem, table->gathers, table->n_gathers, true);
     sort_items(problem, table->reductions, table->n_reductions, false);
@@ -80,18 +62,12 @@ static void fill_items(struct weft_digest *table)
 static void fill_rows(struct weft_digest *table)
 {
     const struct weft_problem *problem = table->problem;
-    size_t n_slots = (size_t)table->n_slots;
+    size_t n_rows = (size_t)table->n_units * WEFT_POLICY_COUNT * (size_t)table->n_slots;
     for (int32_t i = 0; i < problem->n_common; i++)
         weft_hold_add(&problem->common[i], table->n_slots, table->common);
-    for (int32_t u = 0; u < table->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
-            for (int32_t i = 0; i < unit->n_holds[p]; i++)
-                weft_hold_add(&unit->holds[p][i], table->n_slots, row);
-            memcpy(&table->lean[weft_digest_row(table, u, p)], row, n_slots * sizeof *row);
-        }
-    }
+    weft_problem_fixed_rows(problem, table->fixed);
+    memcpy(table->lean, table->fixed, n_rows * sizeof *table->lean);
+    weft_problem_add_lean(problem, table->lean);
 }
 
 /* Upper limits of memory and of channel time: the sum over units of the worst of their policies. */

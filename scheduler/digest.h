@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/box.h"
 #include "plan/plan.h"
 #include "plan/problem.h"
 
@@ -75,9 +76,6 @@ void weft_digest_fixed_rows(const struct weft_digest *table, const enum weft_pol
 /* Memory rows of policies with moves, as placed (before normal form, which holds no more). */
 void weft_digest_move_rows(const struct weft_digest *table, const enum weft_policy *policies,
                            const struct weft_move *moves, int32_t n_moves, int64_t *rows);
-
-/* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
-void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);
 
 /* Fills slotwise_least, leanest, least_bytes, least_slot, least_proven_bytes (least.c). */
 WEFT_MUST_USE enum weft_status weft_digest_find_least(struct weft_digest *table,

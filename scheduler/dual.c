@@ -46,7 +46,7 @@ enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit
     dual->cost = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->cost);
     dual->share = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->share);
     dual->policies = weft_pool_array(pool, n_units, sizeof *dual->policies);
-    dual->choice = weft_pool_array(pool, n_items, sizeof *dual->choice);
+    dual->choice = weft_pool_array(pool, weft_box_most_spans(table->problem), sizeof *dual->choice);
     dual->item_cost = weft_pool_array(pool, n_items, sizeof *dual->item_cost);
     dual->before = weft_pool_array(pool, n_slots + 1, sizeof *dual->before);
     dual->total = weft_pool_array(pool, n_slots, sizeof *dual->total);
@@ -88,34 +88,41 @@ static double hold_mu(const struct weft_dual *dual, const struct weft_hold *hold
     return before[dual->n_slots] - before[hold->first] + before[hold->last + 1];
 }
 
-static void price_item(struct weft_dual *dual, int32_t i)
+/* What a block pays in a slot, but for what all slots of the item have in common. */
+static double slot_cost(const struct weft_dual *dual, const struct weft_problem_item *of,
+                        const double *lambda, int32_t s)
+{
+    const struct weft_item *item = &of->item;
+    double held = is_gather(item) ? dual->before[item->last + 1] - dual->before[s]
+                                  : dual->before[s + 1] - dual->before[item->first];
+    return lambda[s] * (double)of->block_ns + held * (double)item->stair_bytes;
+}
+
+static void price_item(struct weft_dual *dual, const struct weft_box *box, int32_t i)
 {
     const struct weft_problem_item *of = &dual->table->problem->items[i];
     const struct weft_item *item = &of->item;
-    const double *lambda = lambda_of(dual, i), *before = dual->before;
-    double ns = (double)of->block_ns, bytes = (double)item->stair_bytes, least = INFINITY;
-    int32_t choice = item->first;
-    if (is_gather(item)) {
-        for (int32_t s = item->first; s <= item->last; s++) {
-            double cost = lambda[s] * ns - before[s] * bytes;
-            if (cost <= least) least = cost, choice = s;
-        }
-        least += before[item->last + 1] * bytes;
-        int32_t use = item->last + 1;
-        double blocking = (1 - (dual->total[use] - lambda[use])) * ns;
-        if (blocking < least) least = blocking, choice = use;
-    } else {
-        for (int32_t s = item->first; s <= item->last; s++) {
-            double cost = lambda[s] * ns + before[s + 1] * bytes;
-            if (cost < least) least = cost, choice = s;
-        }
-        least -= before[item->first] * bytes;
+    const double *lambda = lambda_of(dual, i);
+    bool gathers = is_gather(item);
+    int32_t at = gathers ? item->last : item->first, step = gathers ? -1 : 1, choice = at;
+    double least = INFINITY;
+    if (gathers) {
+        choice = item->last + 1;
+        least = (1 - (dual->total[choice] - lambda[choice])) * (double)of->block_ns;
     }
-    dual->item_cost[i] = least * item->n_blocks;
-    dual->choice[i] = choice;
+    dual->item_cost[i] = 0;
+    for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
+        const struct weft_span *span = &box->spans[k];
+        for (; at >= span->first && at <= span->last; at += step) {
+            double cost = slot_cost(dual, of, lambda, at);
+            if (cost < least) least = cost, choice = at;
+        }
+        dual->item_cost[i] += least * span->n_blocks;
+        dual->choice[k] = choice;
+    }
 }
 
-static void price_units(struct weft_dual *dual)
+static void price_units(struct weft_dual *dual, const struct weft_box *box)
 {
     const struct weft_problem *problem = dual->table->problem;
     double slope;
@@ -134,7 +141,7 @@ static void price_units(struct weft_dual *dual)
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        price_item(dual, i);
+        price_item(dual, box, i);
         for (int p = 0; p < WEFT_POLICY_COUNT; p++)
             if (item->policies >> p & 1u)
                 dual->cost[item->unit * WEFT_POLICY_COUNT + p] += dual->item_cost[i];
@@ -157,13 +164,13 @@ static void add_compute(struct weft_dual *dual, int32_t slot, int64_t ns)
         dual->load[c * dual->n_slots + slot] += slope;
 }
 
-static void add_item(struct weft_dual *dual, int32_t i)
+static void add_blocks(struct weft_dual *dual, int32_t i, int32_t n_blocks, int32_t s)
 {
     const struct weft_problem_item *of = &dual->table->problem->items[i];
     const struct weft_item *item = &of->item;
-    int32_t channel = of->channel, s = dual->choice[i];
-    double ns = (double)of->block_ns * item->n_blocks;
-    double bytes = (double)item->stair_bytes * item->n_blocks;
+    int32_t channel = of->channel;
+    double ns = (double)of->block_ns * n_blocks;
+    double bytes = (double)item->stair_bytes * n_blocks;
     if (is_gather(item) && s > item->last) {
         for (int32_t c = 0; c < dual->n_channels; c++)
             if (c != channel) dual->load[c * dual->n_slots + s] -= ns;
@@ -178,7 +185,7 @@ static void add_item(struct weft_dual *dual, int32_t i)
     }
 }
 
-static void choose(struct weft_dual *dual, const uint32_t *allowed)
+static void choose(struct weft_dual *dual, const struct weft_box *box)
 {
     const struct weft_problem *problem = dual->table->problem;
     for (int32_t u = 0; u < problem->n_units; u++) {
@@ -186,7 +193,7 @@ static void choose(struct weft_dual *dual, const uint32_t *allowed)
         const double *cost = dual->cost + u * WEFT_POLICY_COUNT;
         int best = -1;
         for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (allowed[u] >> p & 1u && (best < 0 || cost[p] < cost[best])) best = p;
+            if (box->allowed[u] >> p & 1u && (best < 0 || cost[p] < cost[best])) best = p;
         dual->policies[u] = (enum weft_policy)best;
         dual->value_ns += cost[best];
         for (int32_t i = 0; i < unit->n_holds[best]; i++)
@@ -194,11 +201,14 @@ static void choose(struct weft_dual *dual, const uint32_t *allowed)
                       (double)unit->holds[best][i].bytes);
         if (unit->update_slot >= 0) add_compute(dual, unit->update_slot, unit->update_ns[best]);
     }
-    for (int32_t i = 0; i < problem->n_items; i++)
-        if (weft_item_active(&problem->items[i].item, dual->policies)) add_item(dual, i);
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        if (!weft_item_active(&problem->items[i].item, dual->policies)) continue;
+        for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++)
+            add_blocks(dual, i, box->spans[k].n_blocks, dual->choice[k]);
+    }
 }
 
-void weft_dual_evaluate(struct weft_dual *dual, const uint32_t *allowed)
+void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
 {
     const struct weft_problem *problem = dual->table->problem;
     double slope;
@@ -215,8 +225,8 @@ void weft_dual_evaluate(struct weft_dual *dual, const uint32_t *allowed)
         dual->value_ns += compute_cost(problem, problem->slot_ns[s], dual->total[s], &slope);
         add_compute(dual, s, problem->slot_ns[s]);
     }
-    price_units(dual);
-    choose(dual, allowed);
+    price_units(dual, box);
+    choose(dual, box);
     double held = 0;
     for (int32_t s = 0; s < dual->n_slots; s++) {
         held += dual->excess[s];

@@ -24,7 +24,7 @@ struct weft_dual {
     double *load;               /* by lambda: channel time asked for, less what there is, ns */
     double *excess;             /* by mu: bytes held above the limit */
     /* Scratch: */
-    int32_t *choice; /* [n_items]: slot of its blocks; last + 1: blocking */
+    int32_t *choice; /* by span of the box: slot of its blocks; last + 1: blocking */
     double *before;  /* [n_slots + 1]: sum of mu */
     double *total;   /* [n_slots]: sum of lambda over channels */
     double *item_cost;
@@ -35,13 +35,13 @@ WEFT_MUST_USE enum weft_status weft_dual_create(const struct weft_digest *table,
                                                 struct weft_error *err);
 void weft_dual_destroy(struct weft_dual *dual); /* accepts NULL */
 
-/* The value and slope at the point, for units restricted to `allowed`. */
-void weft_dual_evaluate(struct weft_dual *dual, const uint32_t *allowed);
+/* The value and slope at the point, in a box that is not empty. */
+void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box);
 
 /* Moves the point uphill by projected subgradients, steps as Polyak's with `target_ns`, and leaves
  * it at the best one found, evaluated. At most `most_steps` evaluations; stops when the value
  * reaches enough_ns. Returns how many it took. */
-int32_t weft_dual_ascend(struct weft_dual *dual, const uint32_t *allowed, double target_ns,
+int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, double target_ns,
                          double enough_ns, int32_t most_steps);
 
 /* The point as integer prices, whose arrays are the caller's, and back. */

@@ -22,6 +22,11 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
         weft_proof_destroy(proof);
         return weft_fail_memory(err, "a proof");
     }
+    enum weft_status status = weft_box_create(problem, &proof->box, err);
+    if (status != WEFT_OK) {
+        weft_proof_destroy(proof);
+        return status;
+    }
     proof->nodes[0] = (struct weft_proof_node){.parent = -1, .unit = -1, .prices = -1};
     proof->n_nodes = 1;
     *out = proof;
@@ -31,16 +36,24 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
 void weft_proof_destroy(struct weft_proof *proof)
 {
     if (!proof) return;
+    weft_box_destroy(proof->box);
     weft_pool_finish(&proof->pool);
     free(proof);
 }
 
-void weft_proof_box(const struct weft_proof *proof, int32_t node, uint32_t *allowed)
+/* The policies that a node leaves to the units, by its branches alone. */
+static void find_allowed(const struct weft_proof *proof, int32_t node, uint32_t *allowed)
 {
     for (int32_t u = 0; u < proof->problem->n_units; u++)
         allowed[u] = proof->problem->units[u].policies;
     for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent)
         allowed[proof->nodes[at].unit] &= proof->nodes[at].policies;
+}
+
+void weft_proof_enter(struct weft_proof *proof, int32_t node)
+{
+    find_allowed(proof, node, proof->allowed);
+    weft_box_restrict(proof->box, proof->allowed);
 }
 
 static enum weft_status make_prices(struct weft_proof *proof, const struct weft_dual *dual,
@@ -54,7 +67,7 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
     priced->cost = weft_pool_array(&proof->pool, n_costs, sizeof *priced->cost);
     if (!prices->lambda || !prices->mu || !priced->cost) return weft_fail_memory(err, "prices");
     weft_dual_round(dual, prices);
-    return weft_prices_apply(proof->problem, prices, priced, err);
+    return weft_prices_apply(proof->box, prices, priced, err);
 }
 
 /* Prices that no leaf has any more make room for others. */
@@ -73,9 +86,9 @@ enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
 {
     struct weft_prices prices;
     struct weft_priced priced;
+    weft_proof_enter(proof, node);
     WEFT_TRY(make_prices(proof, dual, &prices, &priced, err));
-    weft_proof_box(proof, node, proof->allowed);
-    int64_t bound_ns = weft_priced_bound_ns(proof->problem, &priced, proof->allowed);
+    int64_t bound_ns = weft_priced_bound_ns(proof->problem, &priced, proof->box->allowed);
     struct weft_proof_node *leaf = &proof->nodes[node];
     if (leaf->prices >= 0 && bound_ns <= leaf->bound_ns) return WEFT_OK;
     int32_t at = free_prices(proof, node);
@@ -105,7 +118,7 @@ enum weft_status weft_proof_offer_trivial(struct weft_proof *proof, struct weft_
 bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies)
 {
     if (proof->n_nodes + 2 > proof->most_nodes) return false;
-    weft_proof_box(proof, node, proof->allowed);
+    find_allowed(proof, node, proof->allowed);
     uint32_t now = proof->allowed[unit], parts[2] = {now & policies, now & ~policies};
     if (parts[0] == 0 || parts[1] == 0) return false;
     struct weft_proof_node *parent = &proof->nodes[node];

@@ -25,6 +25,7 @@ struct weft_proof {
     int32_t n_nodes, most_nodes;
     struct weft_proof_node *nodes; /* [0] is the root */
     uint32_t *allowed;             /* [n_units], scratch */
+    struct weft_box *box;          /* of the node that weft_proof_enter was called with last */
 };
 
 /* With room for `most_nodes` nodes, and a root without prices, whose bound is 0. */
@@ -33,8 +34,8 @@ WEFT_MUST_USE enum weft_status weft_proof_create(const struct weft_problem *prob
                                                  struct weft_error *err);
 void weft_proof_destroy(struct weft_proof *proof); /* accepts NULL */
 
-/* The policies that a node leaves to the units, into allowed [n_units]. */
-void weft_proof_box(const struct weft_proof *proof, int32_t node, uint32_t *allowed);
+/* Makes proof->box that of a node. */
+void weft_proof_enter(struct weft_proof *proof, int32_t node);
 
 /* Gives a leaf the dual's point as its prices when they prove more than those that it has. */
 WEFT_MUST_USE enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,

@@ -35,9 +35,13 @@ static int64_t bound(struct fixture *f, uint32_t a, uint32_t b)
 {
     struct weft_error err = {0};
     uint32_t allowed[2] = {a, b};
-    cr_assert_eq(weft_prices_apply(&f->problem, &f->prices, &f->priced, &err), WEFT_OK, "%s",
-                 err.text);
-    return weft_priced_bound_ns(&f->problem, &f->priced, allowed);
+    struct weft_box *box = NULL;
+    cr_assert_eq(weft_box_create(&f->problem, &box, &err), WEFT_OK, "%s", err.text);
+    weft_box_restrict(box, allowed);
+    cr_assert_eq(weft_prices_apply(box, &f->prices, &f->priced, &err), WEFT_OK, "%s", err.text);
+    int64_t bound_ns = weft_priced_bound_ns(&f->problem, &f->priced, box->allowed);
+    weft_box_destroy(box);
+    return bound_ns;
 }
 
 enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
@@ -75,24 +79,43 @@ Test(certificate, blocks_go_where_the_channel_is_cheap)
     cr_assert_eq(bound(&f, SDP, SDP), 6550 + 2 * 150 - 250 + 2 * 75);
     /* A gather that is waited for costs all its time at most. */
     f.lambda[1] = f.lambda[2] = f.lambda[3] = WEFT_PRICE_ONE;
-    f.mu[2] = WEFT_PRICE_ONE * 1000;
-    f.problem.memory_limit_bytes = 1000; /* base alone, and nothing else is held in slot 2 */
+    f.mu[2] = WEFT_PRICE_ONE / 2;
+    f.problem.memory_limit_bytes = 1700; /* in slot 2 700 more than what is held whatever moves */
     cr_assert_eq(bound(&f, SDP, SDP),
-                 50 + 200 + (1000 + 2000 + 1750 + 100) + 2 * 150 + 2 * 75 + 4 * 600);
+                 50 + 200 + (1000 + 2000 + 1750 + 100) + 2 * 150 + 2 * 75 + 4 * 600 - 350);
 }
 
-/* Bytes: base 1000 everywhere; the limit 1150 leaves 150. In B:b (slot 5) sdp holds 200 of b's
- * parameters, 200 of its gradient and 200 of a's parameters, 450 more than there is room for. */
+/* In B:b (slot 5) sdp holds base 1000, 200 of b's parameters, 200 of its gradient and 200 of a's
+ * parameters: 100 less than the limit, which in B:a sdp for both needs. */
 Test(certificate, bytes_are_paid_where_they_are_held)
 {
     struct fixture f;
     init(&f);
-    f.problem.memory_limit_bytes = 1150;
+    f.problem.memory_limit_bytes = 1700;
     f.mu[5] = WEFT_PRICE_ONE * 3;
-    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 3 * 450);
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 3 * 100);
     /* Rounded up: step times are whole numbers. */
     f.mu[5] = WEFT_PRICE_ONE / 1000;
-    cr_assert_eq(bound(&f, SDP, SDP), 6551);
+    cr_assert_eq(bound(&f, SDP, SDP), 6550);
+    f.mu[5] = WEFT_PRICE_ONE / 64; /* 100 / 64 less */
+    cr_assert_eq(bound(&f, SDP, SDP), 6549);
+    f.problem.memory_limit_bytes = 1699;
+    cr_assert_eq(bound(&f, SDP, SDP), WEFT_PROBLEM_MOST, "no plan fits");
+    cr_assert_eq(bound(&f, SDP | DP, SDP), bound(&f, DP, SDP));
+}
+
+/* A block of a's gather is 400 bytes: beside the 1000 of base and, in slot 1, 100 of b there is
+ * room for one, where parts of blocks would find room for both. The other must block. */
+Test(certificate, a_block_is_held_whole)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.problem.items[A_GATHER].item.stair_bytes = 400;
+    f.lambda[3] = WEFT_PRICE_ONE; /* nothing computes beside what is gathered late */
+    int64_t apart = bound(&f, SDP, SDP);
+    f.problem.items[A_GATHER].item.stair_bytes = 300;
+    cr_assert_eq(apart - bound(&f, SDP, SDP), 600);
 }
 
 static enum weft_status check(struct fixture *f, int64_t bound_ns, struct weft_error *err)

@@ -74,10 +74,13 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
             draw_prices(&f, seed, trial);
             cr_assert_eq(weft_proof_offer(proof, 0, f.dual, NULL), WEFT_OK);
             int64_t whole_ns = weft_proof_bound_ns(proof);
+            weft_box_restrict(proof->box, box);
+            cr_assert_eq(weft_prices_apply(proof->box, &proof->prices[0], &proof->priced[0], NULL),
+                         WEFT_OK);
             int64_t box_ns = weft_priced_bound_ns(f.problem, &proof->priced[0], box);
             cr_assert_leq(whole_ns, box_ns);
             cr_assert_leq(box_ns, best_ns, "seed %d trial %d", (int)seed, (int)trial);
-            weft_dual_evaluate(f.dual, box);
+            weft_dual_evaluate(f.dual, proof->box);
             double error = f.dual->value_ns - (double)box_ns;
             cr_assert(box_ns == 0 || fabs(error) < 1 + 1e-6 * (double)best_ns,
                       "seed %d trial %d: %g, exactly %lld", (int)seed, (int)trial, f.dual->value_ns,
@@ -107,11 +110,9 @@ Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 120)
         int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, NULL);
         cr_assert_eq(weft_proof_offer_trivial(f.proof, f.dual, &by, NULL), WEFT_OK);
         int64_t trivial_ns = weft_proof_bound_ns(f.proof);
-        weft_proof_box(f.proof, 0, f.proof->allowed);
-        uint32_t allowed[3];
-        memcpy(allowed, f.proof->allowed, (size_t)shape.n_units * sizeof *allowed);
+        weft_proof_enter(f.proof, 0);
         weft_dual_take(f.dual, &f.proof->prices[f.proof->nodes[0].prices]);
-        weft_dual_ascend(f.dual, allowed, (double)best_ns, (double)best_ns, 500);
+        weft_dual_ascend(f.dual, f.proof->box, (double)best_ns, (double)best_ns, 500);
         cr_assert_eq(weft_proof_offer(f.proof, 0, f.dual, NULL), WEFT_OK);
         cr_assert_geq(weft_proof_bound_ns(f.proof), trivial_ns);
         cr_assert_leq(weft_proof_bound_ns(f.proof), best_ns);
@@ -140,11 +141,10 @@ Test(proof, a_tree_becomes_a_certificate)
     cr_assert_eq(weft_proof_weakest(f.proof) > 0, 1);
     for (int32_t node = 0; node < f.proof->n_nodes; node++) {
         if (f.proof->nodes[node].children != 0) continue;
-        weft_proof_box(f.proof, node, f.proof->allowed);
-        uint32_t allowed[3];
-        memcpy(allowed, f.proof->allowed, sizeof allowed);
+        weft_proof_enter(f.proof, node);
+        cr_assert(!f.proof->box->empty);
         weft_dual_reset(f.dual, -1);
-        weft_dual_ascend(f.dual, allowed, 2 * (double)f.proof->nodes[node].bound_ns, INFINITY,
+        weft_dual_ascend(f.dual, f.proof->box, 2 * (double)f.proof->nodes[node].bound_ns, INFINITY,
                          100 * node);
         cr_assert_eq(weft_proof_offer(f.proof, node, f.dual, NULL), WEFT_OK);
     }

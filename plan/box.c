@@ -1,0 +1,252 @@
+#include "plan/box.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of more numbers than this (128 MiB) are not made. */
+enum { MOST_ROWS = 1 << 24 };
+
+static bool is_gather(const struct weft_item *item)
+{
+    return item->kind == WEFT_ALL_GATHER;
+}
+
+static size_t row_of(const struct weft_problem *problem, int32_t unit, int policy)
+{
+    return ((size_t)unit * WEFT_POLICY_COUNT + (size_t)policy) * (size_t)problem->n_slots;
+}
+
+void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows)
+{
+    for (int32_t s = hold->first;; s = s + 1 == n_slots ? 0 : s + 1) {
+        rows[s] += hold->bytes;
+        if (s == hold->last) return;
+    }
+}
+
+void weft_problem_fixed_rows(const struct weft_problem *problem, int64_t *rows)
+{
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            for (int32_t i = 0; i < unit->n_holds[p]; i++)
+                weft_hold_add(&unit->holds[p][i], problem->n_slots, rows + row_of(problem, u, p));
+    }
+}
+
+void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows)
+{
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (is_gather(item)) continue;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (item->policies >> p & 1u)
+                rows[row_of(problem, item->unit, p) + (size_t)item->first] +=
+                    item->n_blocks * item->stair_bytes;
+    }
+}
+
+static int32_t most_spans(const struct weft_item *item)
+{
+    int32_t window = item->last - item->first + 1;
+    return (item->n_blocks < window ? item->n_blocks : window) + 1;
+}
+
+size_t weft_box_most_spans(const struct weft_problem *problem)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        n += (size_t)most_spans(&problem->items[i].item);
+    return n;
+}
+
+static bool make_spans(struct weft_box *box)
+{
+    const struct weft_problem *problem = box->problem;
+    size_t n_items = (size_t)problem->n_items;
+    box->span_start = weft_pool_array(&box->pool, n_items + 1, sizeof *box->span_start);
+    box->n_spans = weft_pool_array(&box->pool, n_items + 1, sizeof *box->n_spans);
+    if (!box->span_start || !box->n_spans) return false;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        box->span_start[i + 1] = box->span_start[i] + most_spans(&problem->items[i].item);
+    box->spans =
+        weft_pool_array(&box->pool, (size_t)box->span_start[n_items] + 1, sizeof *box->spans);
+    return box->spans != NULL;
+}
+
+static bool make_rows(struct weft_box *box)
+{
+    const struct weft_problem *problem = box->problem;
+    size_t n_units = (size_t)problem->n_units, n_slots = (size_t)problem->n_slots;
+    if (n_units * WEFT_POLICY_COUNT * n_slots > MOST_ROWS) return true;
+    box->lean =
+        weft_pool_array(&box->pool, n_units * WEFT_POLICY_COUNT * n_slots + 1, sizeof *box->lean);
+    box->least = weft_pool_array(&box->pool, n_units * n_slots + 1, sizeof *box->least);
+    box->common = weft_pool_array(&box->pool, 3 * n_slots + 1, sizeof *box->common);
+    if (!box->lean || !box->least || !box->common) return false;
+    box->room = box->common + n_slots;
+    box->own = box->room + n_slots;
+    weft_problem_fixed_rows(problem, box->lean);
+    weft_problem_add_lean(problem, box->lean);
+    for (int32_t i = 0; i < problem->n_common; i++)
+        weft_hold_add(&problem->common[i], problem->n_slots, box->common);
+    return true;
+}
+
+enum weft_status weft_box_create(const struct weft_problem *problem, struct weft_box **out,
+                                 struct weft_error *err)
+{
+    struct weft_box *box = calloc(1, sizeof *box);
+    if (box == NULL) return weft_fail_memory(err, "a box of policies");
+    box->problem = problem;
+    size_t n_units = (size_t)problem->n_units;
+    box->allowed = weft_pool_array(&box->pool, n_units + 1, sizeof *box->allowed);
+    uint32_t *all = weft_pool_array(&box->pool, n_units + 1, sizeof *all);
+    if (box->allowed == NULL || all == NULL || !make_spans(box) || !make_rows(box)) {
+        weft_box_destroy(box);
+        return weft_fail_memory(err, "a box of policies");
+    }
+    for (int32_t u = 0; u < problem->n_units; u++)
+        all[u] = problem->units[u].policies;
+    weft_box_restrict(box, all);
+    *out = box;
+    return WEFT_OK;
+}
+
+void weft_box_destroy(struct weft_box *box)
+{
+    if (box == NULL) return;
+    weft_pool_finish(&box->pool);
+    free(box);
+}
+
+/* The least over policies of a unit's rows; false when there are none. */
+static bool least_rows(const struct weft_box *box, int32_t unit, uint32_t policies, int64_t *rows)
+{
+    int32_t n_slots = box->problem->n_slots;
+    bool any = false;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if (!(policies >> p & 1u)) continue;
+        const int64_t *row = box->lean + row_of(box->problem, unit, p);
+        for (int32_t s = 0; s < n_slots; s++)
+            if (!any || row[s] < rows[s]) rows[s] = row[s];
+        any = true;
+    }
+    return any;
+}
+
+static int64_t *least_of(const struct weft_box *box, int32_t unit)
+{
+    return box->least + (size_t)unit * (size_t)box->problem->n_slots;
+}
+
+static void find_room(struct weft_box *box)
+{
+    int32_t n_slots = box->problem->n_slots;
+    for (int32_t s = 0; s < n_slots; s++)
+        box->room[s] = box->problem->memory_limit_bytes - box->common[s];
+    for (int32_t u = 0; u < box->problem->n_units; u++) {
+        const int64_t *least = least_of(box, u);
+        (void)least_rows(box, u, box->allowed[u], least_of(box, u));
+        for (int32_t s = 0; s < n_slots; s++)
+            box->room[s] -= least[s];
+    }
+}
+
+static bool fits(const struct weft_box *box, int32_t unit, int policy)
+{
+    const int64_t *least = least_of(box, unit);
+    const int64_t *row = box->lean + row_of(box->problem, unit, policy);
+    for (int32_t s = 0; s < box->problem->n_slots; s++)
+        if (row[s] - least[s] > box->room[s]) return false;
+    return true;
+}
+
+/* Takes away policies that cannot fit; true when it did. */
+static bool rule_out(struct weft_box *box)
+{
+    bool changed = false;
+    for (int32_t u = 0; u < box->problem->n_units; u++) {
+        uint32_t left = box->allowed[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (left >> p & 1u && !fits(box, u, p)) left &= ~(1u << p);
+        changed |= left != box->allowed[u];
+        if (left == 0) box->empty = true;
+        box->allowed[u] = left;
+    }
+    return changed;
+}
+
+/* How many blocks of the item may be held in a slot: `own` is what its unit holds besides. */
+static int32_t most_held(const struct weft_box *box, const struct weft_item *item, int32_t slot)
+{
+    int64_t room = box->room[slot] + least_of(box, item->unit)[slot] - box->own[slot];
+    if (room < item->stair_bytes) return 0;
+    int64_t blocks = room / item->stair_bytes;
+    return blocks < item->n_blocks ? (int32_t)blocks : item->n_blocks;
+}
+
+static void add_span(struct weft_box *box, int32_t i, int32_t n_blocks, int32_t first, int32_t last)
+{
+    if (n_blocks == 0) return;
+    box->spans[box->span_start[i] + box->n_spans[i]++] = (struct weft_span){n_blocks, first, last};
+}
+
+static void narrow_gather(struct weft_box *box, int32_t i)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    int32_t left = item->n_blocks;
+    for (int32_t s = item->last; s >= item->first && left > 0; s--) {
+        int32_t most = most_held(box, item, s);
+        if (most >= left) continue;
+        add_span(box, i, left - most, s + 1, item->last);
+        left = most;
+    }
+    add_span(box, i, left, item->first, item->last);
+}
+
+static void narrow_reduction(struct weft_box *box, int32_t i)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    int32_t left = item->n_blocks;
+    for (int32_t s = item->first + 1; s <= item->last && left > 0; s++) {
+        int32_t most = most_held(box, item, s);
+        if (most >= left) continue;
+        add_span(box, i, left - most, item->first, s - 1);
+        left = most;
+    }
+    add_span(box, i, left, item->first, item->last);
+}
+
+static void narrow(struct weft_box *box, int32_t i)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    if (!least_rows(box, item->unit, box->allowed[item->unit] & item->policies, box->own)) return;
+    if (is_gather(item)) {
+        narrow_gather(box, i);
+    } else {
+        narrow_reduction(box, i);
+    }
+}
+
+void weft_box_restrict(struct weft_box *box, const uint32_t *allowed)
+{
+    const struct weft_problem *problem = box->problem;
+    memcpy(box->allowed, allowed, (size_t)problem->n_units * sizeof *allowed);
+    memset(box->n_spans, 0, (size_t)problem->n_items * sizeof *box->n_spans);
+    box->empty = false;
+    if (box->lean != NULL) {
+        do
+            find_room(box);
+        while (rule_out(box) && !box->empty);
+    }
+    for (int32_t i = 0; i < problem->n_items && !box->empty; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if ((item->policies & box->allowed[item->unit]) == 0) continue;
+        if (box->lean == NULL || item->stair_bytes == 0) {
+            add_span(box, i, item->n_blocks, item->first, item->last);
+        } else {
+            narrow(box, i);
+        }
+    }
+}

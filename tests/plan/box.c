@@ -1,0 +1,105 @@
+#include "plan/box.h"
+
+#include <criterion/criterion.h>
+
+#include "small_problem.h"
+
+enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
+
+static struct weft_box *box_of(const struct weft_problem *problem, uint32_t a, uint32_t b)
+{
+    struct weft_box *box = NULL;
+    uint32_t allowed[2] = {a, b};
+    cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
+    weft_box_restrict(box, allowed);
+    return box;
+}
+
+static void check_spans(const struct weft_box *box, int32_t item, int32_t n,
+                        const struct weft_span *want)
+{
+    const struct weft_span *spans = box->spans + box->span_start[item];
+    cr_assert_eq(box->n_spans[item], n, "item %d has %d", item, box->n_spans[item]);
+    for (int32_t k = 0; k < n; k++) {
+        cr_assert(spans[k].n_blocks == want[k].n_blocks && spans[k].first == want[k].first &&
+                      spans[k].last == want[k].last,
+                  "span %d of item %d: %d blocks, %d to %d", k, item, spans[k].n_blocks,
+                  spans[k].first, spans[k].last);
+    }
+}
+
+/* With sdp for both, whatever the blocks do, slots hold 1200, 1100, 1000, 1200, 1400, 1600, 1700,
+ * 1400 and 1200 bytes. */
+Test(box, without_a_limit_windows_are_whole)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_box *box = box_of(&problem, SDP | DP, SDP);
+    cr_assert(!box->empty);
+    cr_assert_eq(box->allowed[0], SDP | DP);
+    check_spans(box, A_GATHER, 1, &(struct weft_span){2, 1, 2});
+    check_spans(box, B_REDUCE, 1, &(struct weft_span){2, 6, 7});
+    check_spans(box, A_ALL_REDUCE, 1, &(struct weft_span){2, 7, 7});
+    check_spans(box, B_ALL_REDUCE, 0, NULL);
+    weft_box_destroy(box);
+}
+
+Test(box, what_cannot_fit_is_ruled_out)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 1700;
+    struct weft_box *box = box_of(&problem, SDP | DP, SDP);
+    cr_assert_eq(box->allowed[0], SDP | DP);
+    weft_box_destroy(box);
+    problem.memory_limit_bytes = 1699;
+    box = box_of(&problem, SDP | DP, SDP);
+    cr_assert(!box->empty);
+    cr_assert_eq(box->allowed[0], DP, "a's sdp does not fit beside b's");
+    cr_assert_eq(box->n_spans[A_GATHER], 0);
+    weft_box_destroy(box);
+    box = box_of(&problem, SDP | DP, SDP | DP);
+    cr_assert_eq(box->allowed[0], SDP | DP, "but beside b's dp it does");
+    weft_box_destroy(box);
+    box = box_of(&problem, SDP, SDP);
+    cr_assert(box->empty);
+    weft_box_destroy(box);
+}
+
+/* Of a gather of 300 bytes a block there is room for one in slot 3 (500 left) and for both in slot
+ * 2 (700); of 600 for none in slot 3, and one in slot 2 does not help it. */
+Test(box, gathers_are_launched_when_all_their_slots_have_room)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 1700;
+    problem.items[B_GATHER].item.stair_bytes = 300;
+    struct weft_box *box = box_of(&problem, SDP, SDP);
+    check_spans(box, B_GATHER, 2, (struct weft_span[]){{1, 4, 3}, {1, 2, 3}});
+    weft_box_destroy(box);
+    problem.items[B_GATHER].item.stair_bytes = 600;
+    box = box_of(&problem, SDP, SDP);
+    check_spans(box, B_GATHER, 1, &(struct weft_span){2, 4, 3});
+    weft_box_destroy(box);
+    problem.items[B_GATHER].item.stair_bytes = 100;
+    problem.items[A_GATHER].item.stair_bytes = 350; /* 600 in slot 1, 700 in slot 2 */
+    box = box_of(&problem, SDP, SDP);
+    check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2}, {1, 1, 2}});
+    weft_box_destroy(box);
+}
+
+/* Blocks of 300 make slot 6 hold 2100; in slot 7, where a's reduction of 200 a block makes it 1600,
+ * one of them may still be there. */
+Test(box, reductions_are_complete_before_room_ends)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 2100;
+    problem.items[B_REDUCE].item.stair_bytes = 300;
+    problem.items[A_REDUCE].item.stair_bytes = 200;
+    struct weft_box *box = box_of(&problem, SDP, SDP);
+    cr_assert(!box->empty);
+    check_spans(box, B_REDUCE, 2, (struct weft_span[]){{1, 6, 6}, {1, 6, 7}});
+    check_spans(box, A_REDUCE, 1, &(struct weft_span){2, 7, 7});
+    weft_box_destroy(box);
+    /* With a's dp there is room for both. */
+    box = box_of(&problem, DP, SDP);
+    check_spans(box, B_REDUCE, 1, &(struct weft_span){2, 6, 7});
+    weft_box_destroy(box);
+}

@@ -101,7 +101,7 @@ static enum weft_status read_plan(struct run *run, struct task *task, struct wef
     point->total_bytes = plan->prediction.total_bytes;
     /* Where the config leaves its period open, other periods may be faster than this one's bound.
      */
-    point->bound_ns = plan->n_variants > 1 ? plan->variants_bound_ns : plan->bound_ns;
+    point->bound_ns = weft_plan_least_bound_ns(plan);
     weft_plan_destroy(plan);
     if (run->plans[task->curve]) {
         weft_text_finish(&run->plans[task->curve][task->point]);

@@ -40,8 +40,7 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
                          (long long)found->peak_bytes,
                          (long long)(*plan)->problem->memory_limit_bytes);
     WEFT_TRY(check_total(path, *plan, err));
-    return weft_certificate_check(&(*plan)->certificate, (*plan)->problem, (*plan)->bound_ns, NULL,
-                                  err);
+    return weft_plan_check_bounds(*plan, err);
 }
 
 static enum weft_status verify_with_config(const struct weft_cli *cli, struct weft_error *err)
@@ -50,33 +49,35 @@ static enum weft_status verify_with_config(const struct weft_cli *cli, struct we
     enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
+    if (status == WEFT_OK) status = weft_session_check_others(&session, err);
     weft_session_close(&session);
     return status;
 }
 
-static int32_t n_leaves(const struct weft_plan *plan)
+static int32_t n_leaves(const struct weft_certificate *certificate)
 {
     int32_t n = 0;
-    for (int32_t i = 0; i < plan->certificate.n_nodes; i++)
-        n += plan->certificate.nodes[i].unit < 0;
+    for (int32_t i = 0; i < certificate->n_nodes; i++)
+        n += certificate->nodes[i].unit < 0;
     return n;
 }
 
-/* What is proven, and what is only said. */
 static void tell_bound(const struct weft_plan *plan, struct weft_text *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
+    int32_t leaves = n_leaves(&plan->certificate);
     if (plan->bound_ns == 0) {
         weft_text_add(out, "it claims no bound");
         return;
     }
     weft_text_addf(out, "no plan is faster than %s, proven by %d leaves",
-                   weft_units_show_ns(plan->bound_ns, bound), n_leaves(plan));
-    if (plan->n_variants > 1)
-        weft_text_addf(out,
-                       " for its period; that the %d periods planned allow nothing below %s is "
-                       "said, without a certificate",
-                       plan->n_variants, weft_units_show_ns(plan->variants_bound_ns, bound));
+                   weft_units_show_ns(plan->bound_ns, bound), leaves);
+    if (plan->n_others == 0) return;
+    for (int32_t i = 0; i < plan->n_others; i++)
+        leaves += n_leaves(&plan->others[i].certificate);
+    weft_text_addf(out, " for its period, and none of the %d periods planned than %s, by %d",
+                   plan->n_others + 1, weft_units_show_ns(weft_plan_least_bound_ns(plan), bound),
+                   leaves);
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)

@@ -41,18 +41,48 @@ static bool same_period(const struct weft_period_rule *a, const struct weft_peri
            a->update_ahead == b->update_ahead;
 }
 
-/* The best plan so far, with the stages that its program was made from. */
+/* The best plan so far, with the stages that its program was made from, and what is proven of the
+ * other periods. */
 struct best {
     struct weft_stages stages;
     struct weft_plan *plan;
     struct weft_program *program;
-    int64_t bound_ns; /* no plan of the variants so far is faster */
+    struct weft_pool pool; /* of the others' certificates */
+    int32_t n_others;
+    struct weft_plan_variant others[WEFT_MOST_VARIANTS];
 };
 
-/* Keeps the session's plan when it is the fastest yet; the session is left without. */
-static void keep_faster(struct weft_session *session, struct best *best)
+/* Keeps what the session's period proves; its plan, when there is one, and its stages go. */
+static enum weft_status put_aside(struct weft_session *session, struct best *best,
+                                  struct weft_error *err)
 {
-    if (best->plan == NULL || session->plan->prediction.step_ns < best->plan->prediction.step_ns) {
+    struct weft_plan_variant *other = &best->others[best->n_others];
+    struct weft_outcome trivial = {0};
+    const struct weft_certificate *certificate = &trivial.certificate;
+    if (session->plan != NULL) {
+        other->bound_ns = session->plan->bound_ns;
+        certificate = &session->plan->certificate;
+    } else {
+        WEFT_TRY(weft_prove(session->stages.problem, &best->pool, &trivial, err));
+        other->bound_ns = trivial.bound_ns;
+    }
+    WEFT_TRY(weft_certificate_copy(certificate, session->stages.problem, &best->pool,
+                                   &other->certificate, err));
+    weft_session_drop_plan(session);
+    other->problem = session->stages.problem;
+    session->stages.problem = NULL;
+    best->n_others++;
+    return WEFT_OK;
+}
+
+/* Keeps the session's plan when it is the fastest yet; puts the slower one aside. */
+static enum weft_status keep_faster(struct weft_session *session, struct best *best,
+                                    struct weft_error *err)
+{
+    bool faster =
+        session->plan != NULL &&
+        (best->plan == NULL || session->plan->prediction.step_ns < best->plan->prediction.step_ns);
+    if (faster) {
         struct best old = *best;
         best->stages = session->stages;
         best->plan = session->plan;
@@ -61,26 +91,46 @@ static void keep_faster(struct weft_session *session, struct best *best)
         session->plan = old.plan;
         session->program = old.program;
     }
-    weft_session_drop_plan(session);
+    return session->stages.problem == NULL ? WEFT_OK : put_aside(session, best, err);
 }
 
-/* Of a problem that the planner finds no plan for: none computes for less, and where it is certain
- * that there is none, none is faster than anything. */
-static int64_t bound_without_plan(const struct weft_problem *problem)
+/* Gives the best plan what is proven of the others. */
+static enum weft_status hand_over(struct best *best, struct weft_error *err)
 {
-    if (weft_is_hopeless(problem)) return INT64_MAX;
-    int64_t ns = problem->agree_ns;
-    for (int32_t s = 0; s < problem->n_slots; s++)
-        if (problem->slots[s].kind != WEFT_SLOT_UPDATE) ns += problem->slot_ns[s];
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        int64_t least = INT64_MAX;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if ((unit->policies >> p & 1u) != 0 && unit->update_ns[p] < least)
-                least = unit->update_ns[p];
-        if (unit->update_slot >= 0) ns += least;
+    struct weft_plan *plan = best->plan;
+    plan->others = weft_pool_array(&plan->pool, (size_t)best->n_others, sizeof *plan->others);
+    if (plan->others == NULL) return weft_fail_memory(err, "a plan");
+    for (; plan->n_others < best->n_others; plan->n_others++) {
+        struct weft_plan_variant *from = &best->others[plan->n_others];
+        struct weft_plan_variant *to = &plan->others[plan->n_others];
+        WEFT_TRY(weft_certificate_copy(&from->certificate, from->problem, &plan->pool,
+                                       &to->certificate, err));
+        to->bound_ns = from->bound_ns;
+        to->problem = from->problem;
+        from->problem = NULL;
     }
-    return ns;
+    return WEFT_OK;
+}
+
+static void drop_others(struct best *best)
+{
+    for (int32_t i = 0; i < best->n_others; i++)
+        weft_problem_destroy(best->others[i].problem);
+    weft_pool_finish(&best->pool);
+}
+
+/* One period; *refusal says why there is no plan of it. */
+static enum weft_status plan_variant(struct weft_session *session,
+                                     const struct weft_schedule_options *options,
+                                     const struct weft_period_rule *rule, struct best *best,
+                                     struct weft_error *refusal, struct weft_error *err)
+{
+    WEFT_TRY(restage(session, rule, err));
+    enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, options,
+                                            &session->plan, &session->program, refusal);
+    if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
+        return weft_fail(err, status, "%s", refusal->text);
+    return keep_faster(session, best, err);
 }
 
 /* Plans every period that the config leaves open and keeps the fastest that fits. Without any, what
@@ -90,36 +140,26 @@ static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_period_rule *variants, int32_t n,
                                       struct weft_error *err)
 {
-    struct best best = {.bound_ns = INT64_MAX};
+    struct best best = {0};
     struct weft_error first = {0};
     enum weft_status status = WEFT_OK;
-    for (int32_t v = 0; v < n; v++) {
+    for (int32_t v = 0; v < n && status == WEFT_OK; v++) {
         struct weft_error refusal = {0};
-        status = restage(session, &variants[v], err);
-        if (status != WEFT_OK) break;
-        status = weft_schedule(session->stages.problem, &session->inputs, options, &session->plan,
-                               &session->program, &refusal);
-        if (status != WEFT_OK && status != WEFT_E_INFEASIBLE) {
-            (void)weft_fail(err, status, "%s", refusal.text);
-            break;
-        }
-        int64_t bound_ns = status == WEFT_OK ? session->plan->bound_ns
-                                             : bound_without_plan(session->stages.problem);
-        if (bound_ns < best.bound_ns) best.bound_ns = bound_ns;
+        status = plan_variant(session, options, &variants[v], &best, &refusal, err);
         if (v == 0) first = refusal;
-        if (status == WEFT_OK) keep_faster(session, &best);
-        status = WEFT_OK;
     }
     if (best.plan != NULL) {
+        weft_session_drop_plan(session);
         weft_stages_finish(&session->stages);
         session->stages = best.stages;
         session->plan = best.plan;
         session->program = best.program;
         session->inputs = weft_lower_inputs_of(session->config, session->profile, &session->stages);
-        session->plan->n_variants = n;
-        session->plan->variants_bound_ns = best.bound_ns;
+        if (status == WEFT_OK) status = hand_over(&best, err);
     }
+    drop_others(&best);
     if (status != WEFT_OK || best.plan != NULL) return status;
+    WEFT_TRY(restage(session, &variants[0], err));
     return weft_fail(err, WEFT_E_INFEASIBLE, "%s", first.text);
 }
 
@@ -172,22 +212,26 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     return check_program(session, err);
 }
 
+static bool is_open(const struct weft_config *config, const struct weft_period_rule *rule)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    int32_t n = weft_stages_variants(config, variants);
+    for (int32_t v = 0; v < n; v++)
+        if (same_period(&variants[v], rule)) return true;
+    return false;
+}
+
 /* A plan names its period, which must be one of those that the config leaves open. */
 static enum weft_status take_period(struct weft_session *session,
                                     const struct weft_period_rule *rule, struct weft_error *err)
 {
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
-    int32_t n = weft_stages_variants(session->config, variants);
-    for (int32_t v = 0; v < n; v++) {
-        if (!same_period(&variants[v], rule)) continue;
-        if (same_period(&session->stages.period->rule, rule)) return WEFT_OK;
-        struct weft_plan *plan = session->plan;
-        session->plan = NULL;
-        enum weft_status status = restage(session, rule, err);
-        session->plan = plan;
-        return status;
-    }
-    return WEFT_OK; /* the comparison of problems says what differs */
+    if (!is_open(session->config, rule)) return WEFT_OK; /* comparing problems says what differs */
+    if (same_period(&session->stages.period->rule, rule)) return WEFT_OK;
+    struct weft_plan *plan = session->plan;
+    session->plan = NULL;
+    enum weft_status status = restage(session, rule, err);
+    session->plan = plan;
+    return status;
 }
 
 enum weft_status weft_session_take(struct weft_session *session, const char *bytes, size_t length,
@@ -196,11 +240,32 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
     weft_session_drop_plan(session);
     WEFT_TRY(weft_plan_parse(bytes, length, source, &session->plan, err));
     WEFT_TRY(take_period(session, &session->plan->problem->period, err));
-    WEFT_TRY(weft_plan_matches(session->plan, session->stages.problem, err));
+    WEFT_TRY(weft_plan_matches(session->plan->problem, session->stages.problem, err));
     WEFT_TRY(weft_plan_check_prediction(session->plan, err));
     WEFT_TRY(weft_program_lower(session->plan, &session->inputs, 0, &session->program, err));
     WEFT_TRY(weft_program_check_prediction(session->program, session->plan, err));
     return check_program(session, err);
+}
+
+enum weft_status weft_session_check_others(const struct weft_session *session,
+                                           struct weft_error *err)
+{
+    for (int32_t i = 0; i < session->plan->n_others; i++) {
+        const struct weft_problem *planned = session->plan->others[i].problem;
+        struct weft_stages stages = {0};
+        if (!is_open(session->config, &planned->period))
+            return weft_fail(
+                err, WEFT_E_DATA,
+                "number %d of the plan's other_periods is none that this config leaves "
+                "open: plan again",
+                i);
+        WEFT_TRY(weft_stages_create_variant(session->config, session->profile, &planned->period,
+                                            &stages, err));
+        enum weft_status status = weft_plan_matches(planned, stages.problem, err);
+        weft_stages_finish(&stages);
+        WEFT_TRY(status);
+    }
+    return WEFT_OK;
 }
 
 enum weft_status weft_session_load(struct weft_session *session, const char *path,

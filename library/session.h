@@ -43,6 +43,11 @@ WEFT_MUST_USE enum weft_status weft_session_take(struct weft_session *session, c
                                                  size_t length, const char *source,
                                                  struct weft_error *err);
 
+/* After load or take: WEFT_OK when the other periods that the plan proves something of are this
+ * config's; else WEFT_E_DATA with the first differences. */
+WEFT_MUST_USE enum weft_status weft_session_check_others(const struct weft_session *session,
+                                                         struct weft_error *err);
+
 /* Forgets plan and program, so that another can be made. */
 void weft_session_drop_plan(struct weft_session *session);
 /* Accepts {0} and half-open ones. */

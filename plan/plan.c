@@ -11,6 +11,8 @@ void weft_plan_destroy(struct weft_plan *plan)
 {
     if (plan == NULL) return;
     /* The cast is the price of one pointer for owners and for those who only look. */
+    for (int32_t i = 0; i < plan->n_others; i++)
+        weft_problem_destroy(plan->others[i].problem);
     if (plan->owns_problem) weft_problem_destroy((struct weft_problem *)plan->problem);
     weft_pool_finish(&plan->pool);
     free(plan);
@@ -180,6 +182,28 @@ enum weft_status weft_plan_check_prediction(const struct weft_plan *plan, struct
                      plan->bound_ns, found.step_ns);
 }
 
+int64_t weft_plan_least_bound_ns(const struct weft_plan *plan)
+{
+    int64_t least_ns = plan->bound_ns;
+    for (int32_t i = 0; i < plan->n_others; i++)
+        if (plan->others[i].bound_ns < least_ns) least_ns = plan->others[i].bound_ns;
+    return least_ns;
+}
+
+enum weft_status weft_plan_check_bounds(const struct weft_plan *plan, struct weft_error *err)
+{
+    WEFT_TRY(weft_certificate_check(&plan->certificate, plan->problem, plan->bound_ns, NULL, err));
+    for (int32_t i = 0; i < plan->n_others; i++) {
+        const struct weft_plan_variant *other = &plan->others[i];
+        struct weft_error why = {0};
+        enum weft_status status = weft_certificate_check(&other->certificate, other->problem,
+                                                         other->bound_ns, NULL, &why);
+        if (status != WEFT_OK)
+            return weft_fail(err, status, "of its other periods, number %d: %s", i, why.text);
+    }
+    return WEFT_OK;
+}
+
 double weft_plan_gap(const struct weft_plan *plan)
 {
     if (plan->bound_ns <= 0) return 0;
@@ -197,12 +221,12 @@ struct weft_hash weft_plan_hash(const struct weft_plan *plan)
     return hash;
 }
 
-enum weft_status weft_plan_matches(const struct weft_plan *plan, const struct weft_problem *problem,
-                                   struct weft_error *err)
+enum weft_status weft_plan_matches(const struct weft_problem *planned,
+                                   const struct weft_problem *problem, struct weft_error *err)
 {
     struct weft_text differences;
     weft_text_init(&differences);
-    weft_problem_compare(plan->problem, problem, &differences);
+    weft_problem_compare(planned, problem, &differences);
     enum weft_status status = WEFT_OK;
     if (!weft_text_ok(&differences)) {
         status = weft_fail_memory(err, "comparison of problems");

@@ -32,6 +32,14 @@ struct weft_prediction {
     int64_t total_bytes; /* base + arena: what the limit binds */
 };
 
+/* A period that the config leaves open (weft_stages_variants) and that a plan does not have: no
+ * plan of this problem is faster than bound_ns; WEFT_PROBLEM_MOST says that none fits. */
+struct weft_plan_variant {
+    struct weft_problem *problem; /* owned */
+    int64_t bound_ns;             /* 0 = none was computed */
+    struct weft_certificate certificate;
+};
+
 struct weft_plan {
     struct weft_pool pool;
     const struct weft_problem *problem;
@@ -48,12 +56,12 @@ struct weft_plan {
     int64_t bound_ns;     /* proven: no plan of this problem is faster; 0 = none was computed */
     const char *bound_by; /* "lp relaxation, weak duality", "compute" ... */
     struct weft_certificate certificate; /* of bound_ns; empty when that is 0 */
-    /* Of the periods that the config leaves open (weft_stages_variants), of which this is the one
-     * with the fastest plan found. */
-    int32_t n_variants;
-    int64_t variants_bound_ns; /* the least of their bounds; 0 = there was one alone, or no bound */
-    double solver_gap;         /* the solver's own figure; negative = none */
-    const char *solver_stop;   /* "optimal", "gap", "time limit", "solver missing: ..." */
+    /* The other periods that were planned, of which this one has the fastest plan found; below
+     * WEFT_MOST_VARIANTS. */
+    int32_t n_others;
+    struct weft_plan_variant *others;
+    double solver_gap;       /* the solver's own figure; negative = none */
+    const char *solver_stop; /* "optimal", "gap", "time limit", "solver missing: ..." */
 };
 
 /* A block and its slot. A gather's is in [first, last + 1] of its item's window:
@@ -111,19 +119,27 @@ WEFT_MUST_USE enum weft_status weft_plan_predict(struct weft_plan *plan, struct 
 WEFT_MUST_USE enum weft_status weft_plan_check_prediction(const struct weft_plan *plan,
                                                           struct weft_error *err);
 
+/* The least bound of the plan's period and of all others: no plan of any is faster; 0 = none. */
+int64_t weft_plan_least_bound_ns(const struct weft_plan *plan);
+
+/* WEFT_OK when the certificates prove the bounds of the plan and of the other periods; else
+ * WEFT_E_DATA says which does not, and why. */
+WEFT_MUST_USE enum weft_status weft_plan_check_bounds(const struct weft_plan *plan,
+                                                      struct weft_error *err);
+
 /* (step - bound) / bound; 0 when there is no bound. */
 double weft_plan_gap(const struct weft_plan *plan);
 
-/* JSON document, `format` "weft-plan", `version` 1; a plan read back is equal. Reading recomputes
+/* JSON document, `format` "weft-plan", `version` 2; a plan read back is equal. Reading recomputes
  * nothing and trusts nothing: indices, windows, order and normal form are checked. */
 void weft_plan_write(const struct weft_plan *plan, struct weft_text *out);
 WEFT_MUST_USE enum weft_status weft_plan_parse(const char *bytes, size_t length, const char *source,
                                                struct weft_plan **out, struct weft_error *err);
 struct weft_hash weft_plan_hash(const struct weft_plan *plan);
 
-/* WEFT_OK when the plan was made for this problem (config and profile); else WEFT_E_DATA naming the
- * first differences. */
-WEFT_MUST_USE enum weft_status weft_plan_matches(const struct weft_plan *plan,
+/* WEFT_OK when a plan's problem is this one (config and profile); else WEFT_E_DATA naming the first
+ * differences. */
+WEFT_MUST_USE enum weft_status weft_plan_matches(const struct weft_problem *planned,
                                                  const struct weft_problem *problem,
                                                  struct weft_error *err);
 

@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 1, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 2, PLACE_BYTES = 256 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
@@ -33,8 +33,6 @@ static void write_bound(const struct weft_plan *plan, struct weft_json_writer *w
     weft_json_begin_object(writer);
     weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
     weft_json_put_string(writer, "by", plan->bound_by);
-    weft_json_put_integer(writer, "variants", plan->n_variants);
-    weft_json_put_integer(writer, "variants_bound_ns", plan->variants_bound_ns);
     weft_json_end_object(writer);
     weft_json_key(writer, "certificate");
     weft_certificate_write(&plan->certificate, plan->problem, writer);
@@ -48,6 +46,23 @@ static void write_bound(const struct weft_plan *plan, struct weft_json_writer *w
     }
     weft_json_put_string(writer, "stop", plan->solver_stop);
     weft_json_end_object(writer);
+}
+
+static void write_others(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "other_periods");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < plan->n_others; i++) {
+        const struct weft_plan_variant *other = &plan->others[i];
+        weft_json_begin_object(writer);
+        weft_json_put_integer(writer, "bound_ns", other->bound_ns);
+        weft_json_key(writer, "certificate");
+        weft_certificate_write(&other->certificate, other->problem, writer);
+        weft_json_key(writer, "problem");
+        weft_problem_write(other->problem, writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
 }
 
 void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
@@ -87,17 +102,19 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
     weft_json_end_array(&writer);
     weft_json_key(&writer, "problem");
     weft_problem_write(plan->problem, &writer);
+    write_others(plan, &writer);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }
 
 static const char *const plan_names[] = {
-    "format", "version",  "weft",       "planner", "prediction", "bound", "certificate",
-    "solver", "policies", "placements", "offsets", "problem",    NULL};
+    "format", "version",  "weft",       "planner", "prediction", "bound",         "certificate",
+    "solver", "policies", "placements", "offsets", "problem",    "other_periods", NULL};
 static const char *const prediction_names[] = {
     "step_ns",    "exposed_ns", "compute_ns",  "slowdown_ns", "channel_ns",
     "peak_bytes", "peak_slot",  "arena_bytes", "total_bytes", NULL};
-static const char *const bound_names[] = {"bound_ns", "by", "variants", "variants_bound_ns", NULL};
+static const char *const bound_names[] = {"bound_ns", "by", NULL};
+static const char *const other_names[] = {"bound_ns", "certificate", "problem", NULL};
 static const char *const solver_names[] = {"gap", "stop", NULL};
 static const char *const placement_names[] = {"item", "block", "launch", "deadline", NULL};
 
@@ -186,13 +203,7 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     WEFT_TRY(weft_decode_known(bound, where, bound_names, reader->err));
     WEFT_TRY(weft_json_need_integer(bound, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
                                     &reader->plan->bound_ns, reader->err));
-    int64_t n_variants;
     WEFT_TRY(read_optional(reader, bound, where, "by", &reader->plan->bound_by));
-    WEFT_TRY(weft_json_need_integer(bound, where, "variants", 0, WEFT_MOST_VARIANTS, &n_variants,
-                                    reader->err));
-    reader->plan->n_variants = (int32_t)n_variants;
-    WEFT_TRY(weft_json_need_integer(bound, where, "variants_bound_ns", 0, reader->plan->bound_ns,
-                                    &reader->plan->variants_bound_ns, reader->err));
     snprintf(where, sizeof where, "%s: certificate", reader->source);
     WEFT_TRY(weft_certificate_read(weft_json_member(root, "certificate"), where,
                                    reader->plan->problem, &reader->plan->pool,
@@ -203,6 +214,42 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     WEFT_TRY(weft_decode_known(solver, where, solver_names, reader->err));
     WEFT_TRY(read_gap(reader, solver));
     return read_optional(reader, solver, where, "stop", &reader->plan->solver_stop);
+}
+
+static enum weft_status read_other(struct reader *reader, const struct weft_json_value *value)
+{
+    struct weft_plan *plan = reader->plan;
+    struct weft_plan_variant *other = &plan->others[plan->n_others];
+    char where[PLACE_BYTES], place[PLACE_BYTES + 32];
+    snprintf(where, sizeof where, "%s: other_periods[%d]", reader->source, plan->n_others);
+    WEFT_TRY(weft_decode_known(value, where, other_names, reader->err));
+    snprintf(place, sizeof place, "%s: problem", where);
+    WEFT_TRY(
+        weft_problem_read(weft_json_member(value, "problem"), place, &other->problem, reader->err));
+    plan->n_others++;
+    WEFT_TRY(weft_json_need_integer(value, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
+                                    &other->bound_ns, reader->err));
+    snprintf(place, sizeof place, "%s: certificate", where);
+    return weft_certificate_read(weft_json_member(value, "certificate"), place, other->problem,
+                                 &plan->pool, &other->certificate, reader->err);
+}
+
+static enum weft_status read_others(struct reader *reader, const struct weft_json_value *root)
+{
+    const struct weft_json_value *array;
+    struct weft_plan *plan = reader->plan;
+    WEFT_TRY(weft_json_need(root, reader->source, "other_periods", WEFT_JSON_ARRAY, &array,
+                            reader->err));
+    size_t n = weft_json_count(array);
+    if (n >= WEFT_MOST_VARIANTS)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu other_periods; there are at most %d",
+                         reader->source, n, WEFT_MOST_VARIANTS - 1);
+    plan->others = weft_pool_array(&plan->pool, n, sizeof *plan->others);
+    if (plan->others == NULL) return weft_fail_memory(reader->err, "plan");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it))
+        WEFT_TRY(read_other(reader, it));
+    return WEFT_OK;
 }
 
 static enum weft_status read_policies(struct reader *reader, const struct weft_json_value *root)
@@ -326,6 +373,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(read_policies(reader, root));
     WEFT_TRY(read_placements(reader, root));
     WEFT_TRY(read_offsets(reader, root));
+    WEFT_TRY(read_others(reader, root));
     return weft_placements_check(plan, reader->source, reader->err);
 }
 

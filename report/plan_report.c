@@ -156,12 +156,12 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
         weft_text_addf(out, "proven    no plan is faster than %s (%s): gap %.3f %%\n",
                        weft_units_show_ns(plan->bound_ns, a), plan->bound_by,
                        100.0 * weft_plan_gap(plan));
-    if (plan->variants_bound_ns > 0)
+    if (plan->n_others > 0 && plan->bound_ns > 0)
         weft_text_addf(
             out,
             "          of the %d periods planned (train.reduce, update_ahead), none faster "
             "than %s\n",
-            plan->n_variants, weft_units_show_ns(plan->variants_bound_ns, a));
+            plan->n_others + 1, weft_units_show_ns(weft_plan_least_bound_ns(plan), a));
     if (plan->solver_stop && plan->solver_stop[0]) {
         weft_text_addf(out, "solver    %s", plan->solver_stop);
         if (plan->solver_gap >= 0.0)
@@ -199,7 +199,7 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     weft_json_put_integer(writer, "step_ns", p->step_ns);
     weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
     weft_json_put_string(writer, "bound_by", plan->bound_by ? plan->bound_by : "");
-    weft_json_put_integer(writer, "variants_bound_ns", plan->variants_bound_ns);
+    weft_json_put_integer(writer, "least_bound_ns", weft_plan_least_bound_ns(plan));
     weft_json_put_number(writer, "gap", weft_plan_gap(plan));
     weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
     if (plan->solver_gap >= 0.0) weft_json_put_number(writer, "solver_gap", plan->solver_gap);

@@ -1,4 +1,5 @@
 #include "scheduler/proof.h"
+#include "scheduler/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -201,5 +202,25 @@ enum weft_status weft_proof_certificate(const struct weft_proof *proof, struct w
     free(made.nodes);
     free(made.prices);
     free(stack);
+    return status;
+}
+
+enum weft_status weft_prove(const struct weft_problem *problem, struct weft_pool *pool,
+                            struct weft_outcome *outcome, struct weft_error *err)
+{
+    struct weft_digest *table = NULL;
+    struct weft_dual *dual = NULL;
+    struct weft_proof *proof = NULL;
+    enum weft_status status;
+    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
+    WEFT_TRY_GOTO(done, weft_dual_create(table, problem->memory_limit_bytes, &dual, err));
+    WEFT_TRY_GOTO(done, weft_proof_create(problem, 1, &proof, err));
+    WEFT_TRY_GOTO(done, weft_proof_offer_trivial(proof, dual, &outcome->bound_by, err));
+    outcome->bound_ns = weft_proof_bound_ns(proof);
+    status = weft_proof_certificate(proof, pool, &outcome->certificate, err);
+done:
+    weft_proof_destroy(proof);
+    weft_dual_destroy(dual);
+    weft_digest_destroy(table);
     return status;
 }

@@ -376,29 +376,12 @@ static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
                      run->planner->name, (long long)limit_bytes, (long long)rounds.least_excess);
 }
 
-/* What needs no search, for planners that prove nothing. */
-static enum weft_status prove_trivially(struct run *run, struct weft_error *err)
-{
-    struct weft_outcome *outcome = &run->outcome;
-    struct weft_dual *dual = NULL;
-    struct weft_proof *proof = NULL;
-    enum weft_status status;
-    WEFT_TRY_GOTO(done, weft_dual_create(run->table, run->problem->memory_limit_bytes, &dual, err));
-    WEFT_TRY_GOTO(done, weft_proof_create(run->problem, 1, &proof, err));
-    WEFT_TRY_GOTO(done, weft_proof_offer_trivial(proof, dual, &outcome->bound_by, err));
-    outcome->bound_ns = weft_proof_bound_ns(proof);
-    status = weft_proof_certificate(proof, &run->pool, &outcome->certificate, err);
-done:
-    weft_proof_destroy(proof);
-    weft_dual_destroy(dual);
-    return status;
-}
-
 static enum weft_status finish(struct run *run, struct weft_error *err)
 {
     const struct weft_outcome *outcome = &run->outcome;
     struct weft_plan *plan = run->plan;
-    if (outcome->certificate.n_nodes == 0) WEFT_TRY(prove_trivially(run, err));
+    if (outcome->certificate.n_nodes == 0)
+        WEFT_TRY(weft_prove(run->problem, &run->pool, &run->outcome, err));
     plan->bound_ns = outcome->bound_ns;
     plan->bound_by = outcome->bound_by;
     WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, &plan->pool,

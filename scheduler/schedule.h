@@ -84,6 +84,13 @@ WEFT_MUST_USE enum weft_status weft_schedule(const struct weft_problem *problem,
                                              struct weft_plan **plan, struct weft_program **program,
                                              struct weft_error *err);
 
+/* Fills the outcome's bound, what it is by, and its certificate (in the pool) with what needs
+ * neither a plan nor a search: compute alone, the channel alone, or that no plan fits, when the
+ * bound is WEFT_PROBLEM_MOST. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_prove(const struct weft_problem *problem,
+                                          struct weft_pool *pool, struct weft_outcome *outcome,
+                                          struct weft_error *err);
+
 /* The least memory limit (bytes, base included, arena after layout not counted) at which any plan
  * of the problem fits: every unit at its leanest policy, all gathers blocking, reductions as early
  * as they can be. Also the slot of that peak. */

@@ -271,13 +271,35 @@ def certificate_that_does_not_hold(weft):
 
 
 @case
-def what_verify_does_not_prove(weft):
+def what_verify_proves_of_other_periods(weft):
+    run = tiny(train__clip_norm=0)
+    out, config = plan_of(weft, run, "a.json"), weft.write("run.json", run)
+    text = open(out, encoding="utf-8").read()
+    n = len(json.loads(text)["other_periods"])
+    assert n >= 1, n
+    said = weft.expect(0, "verify", out, "--config", config)
+    assert f"for its period, and none of the {n + 1} periods planned than" in said, said
+    document = json.loads(text)
+    other = document["other_periods"][0]
+    other["bound_ns"] += max(10, other["bound_ns"] // 10)
+    weft.expect(65, "verify", weft.write("b.json", document),
+                says=["of its other periods, number 0", "no step is below"])
+    document = json.loads(text)
+    document["other_periods"][0]["problem"]["slots"][-1]["time_ns"] += 1
+    weft.expect(65, "verify", weft.write("b.json", document), says="is not the one")
+    document = json.loads(text)
+    document["other_periods"][0]["problem"]["period"]["update_ahead"] = 3
+    weft.expect(65, "verify", weft.write("b.json", document), "--config", config)
+    weft.expect(0, "verify", out, "--config", config)
+    weft.expect(65, "verify", out, "--config", weft.write("c.json", tiny()))
+
+
+@case
+def a_plan_without_a_bound_claims_none(weft):
     out = plan_of(weft, tiny(train__clip_norm=0), "a.json")
-    said = weft.expect(0, "verify", out)
-    assert "for its period" in said and "without a certificate" in said, said
     document = json.load(open(out, encoding="utf-8"))
     document["certificate"] = None
-    document["bound"].update(bound_ns=0, variants_bound_ns=0)
+    document["bound"]["bound_ns"] = 0
     said = weft.expect(0, "verify", weft.write("b.json", document))
     assert "it claims no bound" in said and "faster" not in said, said
 

@@ -51,6 +51,38 @@ Test(session, plans_by_ascent_and_takes_its_own_plan)
     weft_session_close(&other);
 }
 
+/* Of the periods that a config leaves open all but the plan's own are proven beside it. */
+Test(session, proves_the_other_periods_too)
+{
+    struct weft_session session = open_session("train.clip_norm=0");
+    struct weft_session other = open_session("train.clip_norm=0");
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    struct weft_error err = {0};
+    struct weft_text text, again;
+    weft_text_init(&text);
+    weft_text_init(&again);
+    cr_assert_eq(weft_session_plan(&session, NULL, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(session.plan->n_others + 1, weft_stages_variants(session.config, variants));
+    cr_assert_gt(session.plan->n_others, 0);
+    cr_assert_eq(weft_plan_check_bounds(session.plan, &err), WEFT_OK, "%s", err.text);
+    int64_t least_ns = weft_plan_least_bound_ns(session.plan);
+    cr_assert(least_ns > 0 && least_ns <= session.plan->bound_ns);
+    weft_plan_write(session.plan, &text);
+    cr_assert_eq(weft_session_take(&other, weft_text_chars(&text), text.length, "plan.json", &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_session_check_others(&other, &err), WEFT_OK, "%s", err.text);
+    weft_plan_write(other.plan, &again);
+    cr_assert_str_eq(weft_text_chars(&again), weft_text_chars(&text));
+    other.plan->others[0].problem->slot_ns[other.plan->others[0].problem->n_slots - 2] += 1;
+    cr_assert_eq(weft_session_check_others(&other, &err), WEFT_E_DATA);
+    other.plan->others[0].bound_ns *= 2;
+    cr_assert_eq(weft_plan_check_bounds(other.plan, &err), WEFT_E_DATA);
+    weft_text_finish(&text);
+    weft_text_finish(&again);
+    weft_session_close(&session);
+    weft_session_close(&other);
+}
+
 Test(session, refuses_another_configs_plan)
 {
     struct weft_session session = open_session(NULL), other = open_session("train.micro_batch=4");

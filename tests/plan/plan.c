@@ -233,10 +233,10 @@ Test(plan, matches_its_problem_only)
                                       {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 7, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK);
-    cr_assert_eq(weft_plan_matches(plan, &other, &err), WEFT_OK);
+    cr_assert_eq(weft_plan_matches(plan->problem, &other, &err), WEFT_OK);
     other.ranks = 3;
     other.config_hash.low++;
-    cr_assert_eq(weft_plan_matches(plan, &other, &err), WEFT_E_DATA);
+    cr_assert_eq(weft_plan_matches(plan->problem, &other, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "ranks: 2, 3") != NULL, "%s", err.text);
     cr_assert(strstr(err.text, "config: ") != NULL, "%s", err.text);
     cr_assert(strstr(err.text, "plan it again") != NULL, "%s", err.text);

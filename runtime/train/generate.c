@@ -163,11 +163,6 @@ int64_t weft_generator_step(const struct weft_generator *g)
     return g->step;
 }
 
-int64_t weft_generator_window(const struct weft_generator *g)
-{
-    return g->window;
-}
-
 /* The head is given the last row alone: what it makes of it are probabilities, less 1 at the
  * target, which is token 0. */
 static enum weft_status run_layers(struct weft_generator *g, const int32_t *tokens, int64_t n,

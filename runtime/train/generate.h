@@ -25,8 +25,6 @@ void weft_generator_destroy(struct weft_generator *generator);
 
 /* The step of the checkpoint. */
 int64_t weft_generator_step(const struct weft_generator *generator);
-/* Tokens that the model sees at once: earlier ones are forgotten. */
-int64_t weft_generator_window(const struct weft_generator *generator);
 
 /* The token behind n > 0 tokens. WEFT_E_DATA for a token that is not in the vocabulary, and
  * WEFT_E_NUMERIC when the model's numbers are not finite. */

@@ -165,12 +165,3 @@ int64_t weft_least_limit(const struct weft_problem *problem, int32_t *peak_slot)
     weft_digest_destroy(table);
     return least;
 }
-
-bool weft_is_hopeless(const struct weft_problem *problem)
-{
-    struct weft_digest *table = NULL;
-    if (weft_digest_create(problem, &table, NULL) != WEFT_OK) return false;
-    bool hopeless = table->least_proven_bytes > problem->memory_limit_bytes;
-    weft_digest_destroy(table);
-    return hopeless;
-}

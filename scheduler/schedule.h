@@ -96,8 +96,4 @@ WEFT_MUST_USE enum weft_status weft_prove(const struct weft_problem *problem,
  * as they can be. Also the slot of that peak. */
 int64_t weft_least_limit(const struct weft_problem *problem, int32_t *peak_slot);
 
-/* True when no plan of the problem has its rows within its limit: in some slot the units hold more,
- * each at the policy that holds least there. False proves nothing. */
-bool weft_is_hopeless(const struct weft_problem *problem);
-
 #endif

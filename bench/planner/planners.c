@@ -1,11 +1,12 @@
-/* Plans one config with many planners under several limits, without layouts: planners CONFIG
- * [--set path.key=value]... [--planners A,B | all] [--settings] [--ratio R]
+/* Plans one config with many planners under several limits: planners CONFIG
+ * [--set path.key=value]... [--planners A,B | all] [--settings] [--layout] [--ratio R]
  * [--limits N | --needs N | --at BYTES]
  *
  * With --ratio communication is R times as long as compute: times of collectives are scaled alike
  * until an fsdp step's channel time is R times its compute time. Limits go from the least that fits
  * to all that helps; with --needs they are N of what the planners need when nothing limits them,
  * from the least that fits to where all fit. With --settings a planner's own best setting is taken.
+ * Without --layout the rows are held to the limit; with it the end of the arena is.
  * Where the config leaves the period open, a planner has all periods to choose from, and the bound
  * is the least over them. One line of JSON a limit and planner on stdout. */
 #include <stdio.h>
@@ -24,7 +25,7 @@ struct bench {
     char names[2048];
     const char *sets[MOST_SETS];
     int32_t n_sets, n_planners, n_limits, n_variants;
-    bool settings, needs;
+    bool settings, needs, layout;
     double ratio;
     int64_t at_bytes; /* the one limit; 0 = chosen */
     struct weft_config *config;
@@ -36,7 +37,7 @@ struct bench {
 /* The best plan of one planner under one limit. */
 struct found {
     bool fits;
-    int64_t step_ns, exposed_ns, bound_ns, peak_bytes, took_ns;
+    int64_t step_ns, exposed_ns, bound_ns, peak_bytes, total_bytes, took_ns;
     char setting[64];
 };
 
@@ -66,6 +67,8 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
         bool more = i + 1 < argc;
         if (strcmp(argv[i], "--settings") == 0)
             b->settings = true;
+        else if (strcmp(argv[i], "--layout") == 0)
+            b->layout = true;
         else if (strcmp(argv[i], "--set") == 0 && more && b->n_sets < MOST_SETS)
             b->sets[b->n_sets++] = argv[++i];
         else if (strcmp(argv[i], "--planners") == 0 && more)
@@ -88,7 +91,7 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
     if (b->path && b->n_limits >= 1 && b->n_limits <= MOST_LIMITS && b->ratio >= 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
                      "usage: planners CONFIG [--set KEY=VALUE]... [--planners A,B] [--settings] "
-                     "[--ratio R] [--limits N | --needs N | --at BYTES]");
+                     "[--layout] [--ratio R] [--limits N | --needs N | --at BYTES]");
 }
 
 static enum weft_status make_stages(struct bench *b, struct weft_error *err)
@@ -130,10 +133,11 @@ static enum weft_status scale_collectives(struct weft_profile *profile, double f
     return WEFT_OK;
 }
 
-static enum weft_status plan_one(const struct weft_problem *problem, const char *planner,
-                                 const struct weft_config *config, struct found *out,
-                                 struct weft_error *err)
+static enum weft_status plan_one(const struct bench *b, const struct weft_stages *stages,
+                                 const char *planner, struct found *out, struct weft_error *err)
 {
+    const struct weft_config *config = b->config;
+    const struct weft_lower_inputs inputs = weft_lower_inputs_of(config, b->profile, stages);
     struct weft_schedule_options options = {
         .planner = planner,
         .seed = (uint64_t)config->plan.seed,
@@ -145,7 +149,8 @@ static enum weft_status plan_one(const struct weft_problem *problem, const char 
     struct weft_plan *plan = NULL;
     struct weft_error refusal = {0};
     int64_t from_ns = weft_clock_now_ns();
-    enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &refusal);
+    enum weft_status status =
+        weft_schedule(stages->problem, b->layout ? &inputs : NULL, &options, &plan, NULL, &refusal);
     *out = (struct found){.took_ns = weft_clock_now_ns() - from_ns};
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s: %s", planner, refusal.text);
@@ -153,6 +158,7 @@ static enum weft_status plan_one(const struct weft_problem *problem, const char 
     out->step_ns = plan->prediction.step_ns;
     out->exposed_ns = plan->prediction.exposed_ns;
     out->peak_bytes = plan->prediction.peak_bytes;
+    out->total_bytes = plan->prediction.total_bytes;
     out->bound_ns = plan->bound_ns;
     const char *colon = strchr(planner, ':');
     snprintf(out->setting, sizeof out->setting, "%s", colon ? colon + 1 : "");
@@ -160,23 +166,16 @@ static enum weft_status plan_one(const struct weft_problem *problem, const char 
     return WEFT_OK;
 }
 
-/* Of a period for which no plan was found: none computes for less, and where it is certain that
- * there is none, none is faster than anything. */
-static int64_t bound_without_plan(const struct weft_problem *problem)
+/* The bound of a period that no plan was found of. */
+static enum weft_status prove(const struct weft_problem *problem, int64_t *bound_ns,
+                              struct weft_error *err)
 {
-    if (weft_is_hopeless(problem)) return INT64_MAX;
-    int64_t ns = problem->agree_ns;
-    for (int32_t s = 0; s < problem->n_slots; s++)
-        if (problem->slots[s].kind != WEFT_SLOT_UPDATE) ns += problem->slot_ns[s];
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        int64_t least = INT64_MAX;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if ((unit->policies >> p & 1u) != 0 && unit->update_ns[p] < least)
-                least = unit->update_ns[p];
-        if (unit->update_slot >= 0) ns += least;
-    }
-    return ns;
+    struct weft_pool pool = {0};
+    struct weft_outcome outcome = {0};
+    enum weft_status status = weft_prove(problem, &pool, &outcome, err);
+    *bound_ns = outcome.bound_ns;
+    weft_pool_finish(&pool);
+    return status;
 }
 
 /* One setting over all variants: the fastest plan, and the least bound. */
@@ -188,14 +187,14 @@ static enum weft_status plan_variants(struct bench *b, const char *planner, int6
     for (int32_t v = 0; v < b->n_variants; v++) {
         struct found one;
         b->variants[v].problem->memory_limit_bytes = limit_bytes;
-        WEFT_TRY(plan_one(b->variants[v].problem, planner, b->config, &one, err));
+        WEFT_TRY(plan_one(b, &b->variants[v], planner, &one, err));
         took_ns += one.took_ns;
-        if (!one.fits) one.bound_ns = bound_without_plan(b->variants[v].problem);
+        if (!one.fits) WEFT_TRY(prove(b->variants[v].problem, &one.bound_ns, err));
         if (one.bound_ns < bound_ns) bound_ns = one.bound_ns;
         if (one.fits && (!best->fits || one.step_ns < best->step_ns)) *best = one;
     }
     best->took_ns = took_ns;
-    best->bound_ns = bound_ns < INT64_MAX ? bound_ns : 0;
+    best->bound_ns = bound_ns < WEFT_PROBLEM_MOST ? bound_ns : 0;
     return WEFT_OK;
 }
 
@@ -266,11 +265,12 @@ static void print_found(const struct bench *b, int32_t limit, const char *planne
 {
     printf("{\"limit\": %d, \"limit_bytes\": %lld, \"planner\": \"%s\", \"setting\": \"%s\", "
            "\"fits\": %s, \"step_ns\": %lld, \"exposed_ns\": %lld, \"bound_ns\": %lld, "
-           "\"took_ns\": %lld, \"units\": %d, \"layers\": %d}\n",
+           "\"peak_bytes\": %lld, \"total_bytes\": %lld, \"took_ns\": %lld, \"units\": %d, "
+           "\"layers\": %d}\n",
            limit, (long long)b->limits[limit], planner, found->setting,
            found->fits ? "true" : "false", (long long)found->step_ns, (long long)found->exposed_ns,
-           (long long)found->bound_ns, (long long)found->took_ns, b->variants[0].problem->n_units,
-           b->config->model->n_layers);
+           (long long)found->bound_ns, (long long)found->peak_bytes, (long long)found->total_bytes,
+           (long long)found->took_ns, b->variants[0].problem->n_units, b->config->model->n_layers);
     fflush(stdout);
 }
 
@@ -287,10 +287,13 @@ static enum weft_status measure(struct bench *b, struct weft_error *err)
         WEFT_TRY(scale_collectives(b->profile, b->ratio * compute_ns / channel_ns, err));
         WEFT_TRY(make_stages(b, err));
     }
+    bool layout = b->layout; /* limits are the rows', to be the same with and without */
+    b->layout = false;
     if (b->at_bytes > 0)
         b->limits[0] = b->at_bytes;
     else
         WEFT_TRY(b->needs ? choose_needs(b, err) : choose_limits(b, err));
+    b->layout = layout;
     for (int32_t l = 0; l < b->n_limits; l++) {
         for (int32_t p = 0; p < b->n_planners; p++) {
             struct found found;

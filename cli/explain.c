@@ -69,15 +69,22 @@ static enum weft_status find_stairs(const struct weft_plan *plan, int64_t step_n
     return status;
 }
 
-static enum weft_status say(const struct weft_plan *plan, struct weft_text *out,
+static enum weft_status say(const struct weft_plan *plan, bool json, struct weft_text *out,
                             struct weft_error *err)
 {
     int64_t step_ns[WEFT_STAIRS];
     WEFT_TRY(find_stairs(plan, step_ns, err));
-    weft_report_plan(plan, out);
-    weft_text_add(out, "\n");
-    weft_explain_stairs(plan, step_ns, out);
-    weft_explain(plan, out);
+    if (json) {
+        struct weft_json_writer writer;
+        weft_json_writer_init(&writer, out, 2);
+        weft_explain_json(plan, step_ns, &writer);
+        weft_text_add(out, "\n");
+    } else {
+        weft_report_plan(plan, out);
+        weft_text_add(out, "\n");
+        weft_explain_stairs(plan, step_ns, out);
+        weft_explain(plan, out);
+    }
     return WEFT_OK;
 }
 
@@ -91,17 +98,8 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
     weft_text_init(&out);
-    if (status == WEFT_OK) {
-        if (cli->json) {
-            struct weft_json_writer writer;
-            weft_json_writer_init(&writer, &out, 2);
-            weft_explain_json(plan, &writer);
-        } else {
-            status = say(plan, &out, err);
-        }
-        if (cli->json) weft_text_add(&out, "\n");
-        if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
-    }
+    if (status == WEFT_OK) status = say(plan, cli->json, &out, err);
+    if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     weft_plan_destroy(plan);
     return status;
@@ -114,9 +112,11 @@ const struct weft_command weft_command_explain = {
     .details =
         "For every unit its policy, blocks and channel time; for every block in channel order its\n"
         "launch, its deadline and what keeps it from moving: its window, memory (which slot would\n"
-        "overflow, by how much), the channel's order, or nothing. And what a block of memory more "
-        "or\n"
-        "less does to the step, by planning again without solver and layout.",
+        "overflow, by how much), the channel's order (behind or ahead of which block), the "
+        "channel\n"
+        "being busy (with which block), or nothing. And what a block of memory more or less does "
+        "to\n"
+        "the step, by planning again without solver and layout.",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -92,6 +92,7 @@ struct replay {
     int32_t over[WEFT_CHANNELS]; /* last placement that is over */
     bool begun[WEFT_CHANNELS];
     int64_t channel_ns;
+    struct weft_plan_times *times; /* or NULL */
 };
 
 /* Ends and begins blocks of a channel at the present time. */
@@ -112,9 +113,11 @@ static void serve(struct replay *replay, int32_t channel)
         if (!begun) {
             weft_lanes_start(&replay->lanes, lane, item->block_ns);
             replay->channel_ns += item->block_ns;
+            if (replay->times) replay->times->start_ns[*next] = replay->lanes.now_ns;
         }
         replay->begun[channel] = weft_lanes_busy(&replay->lanes, lane);
         if (replay->begun[channel]) return;
+        if (replay->times) replay->times->end_ns[*next] = replay->lanes.now_ns;
         replay->over[channel] = (*next)++;
     }
 }
@@ -150,7 +153,8 @@ static void index_placements(struct replay *replay)
     }
 }
 
-void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)
+static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
+                        struct weft_plan_times *times, struct weft_prediction *out)
 {
     const struct weft_problem *problem = plan->problem;
     int32_t n_slots = problem->n_slots;
@@ -160,6 +164,7 @@ void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct w
         .due = {scratch, scratch + n_slots},
         .blocking = scratch + 2 * (size_t)n_slots,
         .over = {-1, -1},
+        .times = times,
     };
     index_placements(&replay);
     int64_t compute_ns = 0, exposed_ns = 0, slowdown_ns = 0;
@@ -168,6 +173,7 @@ void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct w
         for (int32_t c = 0; c < problem->n_channels; c++)
             wait_for(&replay, c, replay.due[c][s]);
         replay.slot = s;
+        if (times) times->slot_start_ns[s] = replay.lanes.now_ns;
         serve_all(&replay);
         wait_for(&replay, 0, replay.blocking[s]);
         int64_t start_ns = replay.lanes.now_ns, slot_ns = weft_plan_slot_ns(plan, s);
@@ -188,4 +194,16 @@ void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct w
     out->compute_ns = compute_ns;
     out->slowdown_ns = slowdown_ns;
     out->channel_ns = replay.channel_ns + problem->agree_ns;
+}
+
+void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)
+{
+    replay_plan(plan, scratch, NULL, out);
+}
+
+void weft_simulate_plan_times(const struct weft_plan *plan, int64_t *scratch,
+                              struct weft_plan_times *out)
+{
+    struct weft_prediction unused;
+    replay_plan(plan, scratch, out, &unused);
 }

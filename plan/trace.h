@@ -53,6 +53,15 @@ WEFT_MUST_USE enum weft_status weft_simulate(const struct weft_program *program,
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch,
                         struct weft_prediction *out);
 
+/* When every slot starts (what is launched with it then may begin), and every placement starts and
+ * ends, in the same simulation: arrays [n_slots] and [n_placements], the caller's. */
+struct weft_plan_times {
+    int64_t *slot_start_ns;
+    int64_t *start_ns, *end_ns;
+};
+void weft_simulate_plan_times(const struct weft_plan *plan, int64_t *scratch,
+                              struct weft_plan_times *out);
+
 void weft_trace_write(const struct weft_program *program, const struct weft_trace *trace,
                       struct weft_text *out);
 /* Chrome trace event format, opened by chrome://tracing and Perfetto. */

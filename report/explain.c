@@ -30,8 +30,8 @@ static int32_t next_slot(const struct weft_plan *plan, int32_t index)
 
 /* The channel is in order: a gather cannot be launched before anything that stands ahead of it, nor
  * a reduction be due after anything that stands behind it. Normal form makes the nearest of its
- * kind speak for all beyond; those of the other kind in between keep their own ends. */
-static bool held_by_order(const struct weft_plan *plan, int32_t index)
+ * kind speak for all beyond; those of the other kind in between keep their own ends. -1: none. */
+static int32_t find_holder_in_order(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *all = plan->placements;
     bool gathers = is_gather(plan, index);
@@ -42,52 +42,109 @@ static bool held_by_order(const struct weft_plan *plan, int32_t index)
         /* What is ahead of a blocking gather is due with it, a slot later than its deadline. */
         int32_t complete = all[i].deadline + (all[i].launch == all[i].deadline ? 1 : 0);
         if (gathers ? all[i].launch >= all[index].launch : complete <= all[index].deadline)
-            return true;
-        if (is_gather(plan, i) == gathers) return false;
+            return i;
+        if (is_gather(plan, i) == gathers) return -1;
     }
-    return false;
+    return -1;
+}
+
+/* The block that the channel still moves when this one is launched; -1: none. */
+static int32_t find_holder_in_time(const struct weft_plan *plan,
+                                   const struct weft_plan_times *times, int32_t index)
+{
+    const struct weft_placement *all = plan->placements;
+    const struct weft_problem_item *items = plan->problem->items;
+    if (times->start_ns[index] <= times->slot_start_ns[all[index].launch]) return -1;
+    int32_t i = index - 1;
+    while (i >= 0 && items[all[i].item].channel != items[all[index].item].channel)
+        i--;
+    return i;
 }
 
 struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, const int64_t *rows,
-                                               int32_t index)
+                                               const struct weft_plan_times *times, int32_t index)
 {
-    int32_t slot = next_slot(plan, index);
-    if (slot < 0) return (struct weft_hold_reason){.by = WEFT_HELD_BY_WINDOW, .slot = -1};
+    struct weft_hold_reason reason = {
+        .by = WEFT_HELD_BY_WINDOW, .slot = next_slot(plan, index), .holder = -1};
+    if (reason.slot < 0) return reason;
     const struct weft_item *item = &plan->problem->items[plan->placements[index].item].item;
     /* A block that holds nothing is at home in any row, also in one that is over the limit. */
-    int64_t over = row_sum(rows, slot) + item->stair_bytes - plan->problem->memory_limit_bytes;
-    if (item->stair_bytes > 0 && over > 0)
-        return (struct weft_hold_reason){WEFT_HELD_BY_MEMORY, slot, over};
-    if (held_by_order(plan, index))
-        return (struct weft_hold_reason){.by = WEFT_HELD_BY_ORDER, .slot = slot};
-    return (struct weft_hold_reason){.by = WEFT_HELD_BY_CHOICE, .slot = slot};
+    int64_t over =
+        row_sum(rows, reason.slot) + item->stair_bytes - plan->problem->memory_limit_bytes;
+    if (item->stair_bytes > 0 && over > 0) {
+        reason.by = WEFT_HELD_BY_MEMORY;
+        reason.missing_bytes = over;
+        return reason;
+    }
+    reason.by = WEFT_HELD_BY_ORDER;
+    reason.holder = find_holder_in_order(plan, index);
+    if (reason.holder >= 0) return reason;
+    reason.holder = find_holder_in_time(plan, times, index);
+    reason.by = reason.holder >= 0 ? WEFT_HELD_BY_BUSY : WEFT_HELD_BY_CHOICE;
+    return reason;
 }
 
 static const char *const reason_texts[WEFT_HELD_COUNT] = {"window", "memory", "channel order",
-                                                          "nothing"};
+                                                          "channel busy", "nothing"};
 
-static void add_reason(const struct weft_plan *plan, const struct weft_hold_reason *reason,
-                       struct weft_table *table)
+/* A holder of the block's own item is its neighbour there: said so, equal rows can be folded. */
+static bool is_neighbour(const struct weft_plan *plan, int32_t index, int32_t holder)
+{
+    return plan->placements[index].item == plan->placements[holder].item;
+}
+
+static void add_holder(const struct weft_plan *plan, int32_t index,
+                       const struct weft_hold_reason *reason, struct weft_table *table)
+{
+    const struct weft_placement *holder = &plan->placements[reason->holder];
+    const struct weft_item *item = &plan->problem->items[holder->item].item;
+    const char *where = reason->by == WEFT_HELD_BY_BUSY ? "the channel is busy with"
+                        : reason->holder < index        ? "channel order: behind"
+                                                        : "channel order: ahead of";
+    const char *name = weft_collective_name((enum weft_collective)item->kind);
+    const char *unit = plan->problem->units[item->unit].name;
+    if (is_neighbour(plan, index, reason->holder))
+        weft_table_cell(table, "%s the block %s", where,
+                        reason->holder < index ? "before" : "after");
+    else if (item->n_blocks == 1)
+        weft_table_cell(table, "%s %s of %s", where, name, unit);
+    else
+        weft_table_cell(table, "%s %s of %s, block %d", where, name, unit, holder->block);
+}
+
+static void add_reason(const struct weft_plan *plan, int32_t index,
+                       const struct weft_hold_reason *reason, struct weft_table *table)
 {
     char bytes[WEFT_UNITS_TEXT_BYTES];
     if (reason->by == WEFT_HELD_BY_MEMORY)
         weft_table_cell(table, "memory: %s short in %s",
                         weft_units_show_bytes(reason->missing_bytes, bytes),
                         plan->problem->slot_names[reason->slot]);
+    else if (reason->holder >= 0)
+        add_holder(plan, index, reason, table);
     else
         weft_table_cell(table, "%s", reason_texts[reason->by]);
 }
 
-static bool same_row(const struct weft_plan *plan, const int64_t *rows, int32_t a, int32_t b)
+/* What reasons are found from. */
+struct facts {
+    int64_t *rows, *scratch;
+    struct weft_plan_times times;
+};
+
+static bool same_row(const struct weft_plan *plan, const struct facts *facts, int32_t a, int32_t b)
 {
     const struct weft_placement *x = &plan->placements[a], *y = &plan->placements[b];
-    struct weft_hold_reason p = weft_explain_placement(plan, rows, a);
-    struct weft_hold_reason q = weft_explain_placement(plan, rows, b);
+    struct weft_hold_reason p = weft_explain_placement(plan, facts->rows, &facts->times, a);
+    struct weft_hold_reason q = weft_explain_placement(plan, facts->rows, &facts->times, b);
+    bool same_holder = p.holder == q.holder;
+    if (p.holder >= 0 && q.holder >= 0 && !same_holder)
+        same_holder = is_neighbour(plan, a, p.holder) && is_neighbour(plan, b, q.holder);
     return x->item == y->item && x->launch == y->launch && x->deadline == y->deadline &&
-           p.by == q.by && p.slot == q.slot && p.missing_bytes == q.missing_bytes;
+           p.by == q.by && p.slot == q.slot && p.missing_bytes == q.missing_bytes && same_holder;
 }
 
-static void explain_channel(const struct weft_plan *plan, const int64_t *rows,
+static void explain_channel(const struct weft_plan *plan, const struct facts *facts,
                             struct weft_text *out)
 {
     static const char *const head[] = {"unit",        "moves",      "blocks",
@@ -100,11 +157,12 @@ static void explain_channel(const struct weft_plan *plan, const int64_t *rows,
         weft_table_cell(&table, "%s", head[i]);
     for (int32_t first = 0; first < plan->n_placements;) {
         int32_t last = first;
-        while (last + 1 < plan->n_placements && same_row(plan, rows, first, last + 1))
+        while (last + 1 < plan->n_placements && same_row(plan, facts, first, last + 1))
             last++;
         const struct weft_placement *placement = &plan->placements[first];
         const struct weft_item *item = &plan->problem->items[placement->item].item;
-        struct weft_hold_reason reason = weft_explain_placement(plan, rows, first);
+        struct weft_hold_reason reason =
+            weft_explain_placement(plan, facts->rows, &facts->times, first);
         weft_table_cell(&table, "%s", plan->problem->units[item->unit].name);
         weft_table_cell(&table, "%s", weft_collective_name((enum weft_collective)item->kind));
         if (last > first)
@@ -115,7 +173,7 @@ static void explain_channel(const struct weft_plan *plan, const int64_t *rows,
         weft_table_cell(&table, "%s", blocks);
         weft_table_cell(&table, "%s", plan->problem->slot_names[placement->launch]);
         weft_table_cell(&table, "%s", plan->problem->slot_names[placement->deadline]);
-        add_reason(plan, &reason, &table);
+        add_reason(plan, first, &reason, &table);
         any_free |= reason.by == WEFT_HELD_BY_CHOICE;
         first = last + 1;
     }
@@ -170,55 +228,99 @@ static void explain_units(const struct weft_plan *plan, struct weft_text *out)
     weft_table_finish(&table);
 }
 
-static int64_t *make_rows(const struct weft_plan *plan)
+static void free_facts(struct facts *facts)
 {
-    int64_t *rows = calloc((size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT, sizeof *rows);
-    if (rows) weft_plan_rows(plan, rows);
-    return rows;
+    free(facts->rows);
+    free(facts->scratch);
+    free(facts->times.slot_start_ns);
+    free(facts->times.start_ns);
+    free(facts->times.end_ns);
+}
+
+/* False when there is no memory for them; to be freed all the same. */
+static bool find_facts(const struct weft_plan *plan, struct facts *facts)
+{
+    size_t n_slots = (size_t)plan->problem->n_slots, n = (size_t)plan->n_placements;
+    *facts = (struct facts){
+        .rows = calloc(n_slots * WEFT_CATEGORY_COUNT, sizeof(int64_t)),
+        .scratch = calloc(3 * n_slots + n + 1, sizeof(int64_t)),
+        .times = {.slot_start_ns = calloc(n_slots, sizeof(int64_t)),
+                  .start_ns = calloc(n + 1, sizeof(int64_t)),
+                  .end_ns = calloc(n + 1, sizeof(int64_t))},
+    };
+    if (!facts->rows || !facts->scratch || !facts->times.slot_start_ns || !facts->times.start_ns ||
+        !facts->times.end_ns)
+        return false;
+    weft_plan_rows(plan, facts->rows);
+    weft_simulate_plan_times(plan, facts->scratch, &facts->times);
+    return true;
 }
 
 void weft_explain(const struct weft_plan *plan, struct weft_text *out)
 {
-    int64_t *rows = make_rows(plan);
-    if (!rows) {
+    struct facts facts;
+    if (find_facts(plan, &facts)) {
+        weft_explain_blocks(plan, out);
+        weft_explain_price(plan, out);
+        weft_text_add(out, "what each unit costs a step\n");
+        explain_units(plan, out);
+        weft_text_add(out, "\nthe channel, in order\n");
+        explain_channel(plan, &facts, out);
+    } else {
         out->failed = true;
-        return;
     }
-    weft_explain_blocks(plan, out);
-    weft_explain_price(plan, out);
-    weft_text_add(out, "what each unit costs a step\n");
-    explain_units(plan, out);
-    weft_text_add(out, "\nthe channel, in order\n");
-    explain_channel(plan, rows, out);
-    free(rows);
+    free_facts(&facts);
 }
 
-void weft_explain_json(const struct weft_plan *plan, struct weft_json_writer *writer)
+static void put_block(const struct weft_plan *plan, int32_t index, struct weft_json_writer *writer)
 {
-    int64_t *rows = make_rows(plan);
-    if (!rows) {
-        writer->text->failed = true;
-        return;
+    const struct weft_placement *placement = &plan->placements[index];
+    const struct weft_item *item = &plan->problem->items[placement->item].item;
+    weft_json_put_string(writer, "unit", plan->problem->units[item->unit].name);
+    weft_json_put_string(writer, "collective",
+                         weft_collective_name((enum weft_collective)item->kind));
+    weft_json_put_integer(writer, "block", placement->block);
+}
+
+static void put_placement(const struct weft_plan *plan, const struct facts *facts, int32_t index,
+                          struct weft_json_writer *writer)
+{
+    const struct weft_placement *placement = &plan->placements[index];
+    struct weft_hold_reason reason =
+        weft_explain_placement(plan, facts->rows, &facts->times, index);
+    weft_json_begin_object(writer);
+    put_block(plan, index, writer);
+    weft_json_put_string(writer, "launch", plan->problem->slot_names[placement->launch]);
+    weft_json_put_string(writer, "deadline", plan->problem->slot_names[placement->deadline]);
+    weft_json_put_string(writer, "held_by", reason_texts[reason.by]);
+    if (reason.by == WEFT_HELD_BY_MEMORY) {
+        weft_json_put_string(writer, "full_slot", plan->problem->slot_names[reason.slot]);
+        weft_json_put_integer(writer, "missing_bytes", reason.missing_bytes);
     }
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < plan->n_placements; i++) {
-        const struct weft_placement *placement = &plan->placements[i];
-        const struct weft_item *item = &plan->problem->items[placement->item].item;
-        struct weft_hold_reason reason = weft_explain_placement(plan, rows, i);
+    if (reason.holder >= 0) {
+        weft_json_key(writer, "holder");
         weft_json_begin_object(writer);
-        weft_json_put_string(writer, "unit", plan->problem->units[item->unit].name);
-        weft_json_put_string(writer, "collective",
-                             weft_collective_name((enum weft_collective)item->kind));
-        weft_json_put_integer(writer, "block", placement->block);
-        weft_json_put_string(writer, "launch", plan->problem->slot_names[placement->launch]);
-        weft_json_put_string(writer, "deadline", plan->problem->slot_names[placement->deadline]);
-        weft_json_put_string(writer, "held_by", reason_texts[reason.by]);
-        if (reason.by == WEFT_HELD_BY_MEMORY) {
-            weft_json_put_string(writer, "full_slot", plan->problem->slot_names[reason.slot]);
-            weft_json_put_integer(writer, "missing_bytes", reason.missing_bytes);
-        }
+        put_block(plan, reason.holder, writer);
         weft_json_end_object(writer);
     }
-    weft_json_end_array(writer);
-    free(rows);
+    weft_json_end_object(writer);
+}
+
+void weft_explain_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                       struct weft_json_writer *writer)
+{
+    struct facts facts;
+    if (find_facts(plan, &facts)) {
+        weft_json_begin_object(writer);
+        weft_explain_price_json(plan, step_ns, writer);
+        weft_json_key(writer, "channel");
+        weft_json_begin_array(writer);
+        for (int32_t i = 0; i < plan->n_placements; i++)
+            put_placement(plan, &facts, i, writer);
+        weft_json_end_array(writer);
+        weft_json_end_object(writer);
+    } else {
+        writer->text->failed = true;
+    }
+    free_facts(&facts);
 }

@@ -6,13 +6,15 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "plan/plan.h"
+#include "plan/trace.h"
 
 /* What keeps a gather from being launched one slot earlier, or a reduction from being due one slot
  * later. */
 enum weft_hold_back {
     WEFT_HELD_BY_WINDOW, /* the window ends there: update or release before it, use or norm after */
     WEFT_HELD_BY_MEMORY, /* one slot further a row would exceed the limit */
-    WEFT_HELD_BY_ORDER,  /* the channel serves its neighbour first */
+    WEFT_HELD_BY_ORDER,  /* a block ahead is launched no earlier, or one behind is due no later */
+    WEFT_HELD_BY_BUSY, /* when it is launched the channel moves another: it would not run before */
     WEFT_HELD_BY_CHOICE, /* none of these: it gains nothing there, or no layout was found */
     WEFT_HELD_COUNT
 };
@@ -21,12 +23,14 @@ struct weft_hold_reason {
     enum weft_hold_back by;
     int32_t slot;          /* that the step would add to its flight; -1 for WINDOW */
     int64_t missing_bytes; /* MEMORY: by how much that slot's row would exceed the limit; else 0 */
+    int32_t holder;        /* ORDER, BUSY: the other block's placement; else -1 */
 };
 
-/* Of placement `index` of a plan in normal form; `rows` are weft_plan_rows. The first of the enum
- * that applies: a block that neither its window nor memory holds may still be held by the order. */
+/* Of placement `index` of a plan in normal form; `rows` are weft_plan_rows, `times` simulated. The
+ * first of the enum that applies: a block that neither its window nor memory holds may still be
+ * held by the order. */
 struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, const int64_t *rows,
-                                               int32_t index);
+                                               const struct weft_plan_times *times, int32_t index);
 
 /* How units were cut: where the size of a block comes from, how many units were fused from small
  * neighbours, how many split. Nothing when the problem does not say. */
@@ -53,8 +57,14 @@ void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEF
 /* How units were cut, the price of memory, and two tables: what each unit costs a step, and the
  * channel in order, equal neighbours folded. */
 void weft_explain(const struct weft_plan *plan, struct weft_text *out);
-/* The channel as one JSON array with an object a block; one that memory holds has `full_slot` and
- * `missing_bytes`. */
-void weft_explain_json(const struct weft_plan *plan, struct weft_json_writer *writer);
+/* One JSON object. "price": of memory in the relaxation, with the slots that have one, and
+ * "stairs", as weft_explain_price and weft_explain_stairs say them. "channel": an object a block;
+ * one that memory holds has "full_slot" and "missing_bytes", one that another holds that one as
+ * "holder". */
+void weft_explain_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                       struct weft_json_writer *writer);
+/* The members "price" and "stairs" of an open object. */
+void weft_explain_price_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                             struct weft_json_writer *writer);
 
 #endif

@@ -34,7 +34,7 @@ void weft_explain_price(const struct weft_plan *plan, struct weft_text *out)
         n += prices->mu[s] > 0;
         if (prices->mu[s] > prices->mu[dearest]) dearest = s;
     }
-    double gib_ns = ldexp(sum, 30 - WEFT_PRICE_SHIFT);
+    double sum_ns = ldexp(sum, 30 - WEFT_PRICE_SHIFT);
     if (n == 0) {
         weft_text_add(out,
                       "the price of memory: none; in the relaxation more of it gains nothing\n\n");
@@ -43,7 +43,7 @@ void weft_explain_price(const struct weft_plan *plan, struct weft_text *out)
     weft_text_addf(out,
                    "the price of memory: in the relaxation a GiB more or less changes the step by "
                    "%s; %d slots are priced, %s most\n\n",
-                   weft_units_show_ns((int64_t)fmin(gib_ns, 9e15), ns), n,
+                   weft_units_show_ns((int64_t)fmin(sum_ns, 9e15), ns), n,
                    plan->problem->slot_names[dearest]);
 }
 
@@ -102,4 +102,55 @@ void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEF
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
     weft_text_add(out, "\n");
+}
+
+static double gib_ns(int64_t price)
+{
+    return ldexp((double)price, 30 - WEFT_PRICE_SHIFT);
+}
+
+static void put_prices(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    const struct weft_prices *prices = cheapest_prices(plan);
+    double sum_ns = 0;
+    weft_json_key(writer, "price");
+    if (prices == NULL) {
+        weft_json_add_null(writer);
+        return;
+    }
+    weft_json_begin_object(writer);
+    weft_json_key(writer, "slots");
+    weft_json_begin_array(writer);
+    for (int32_t s = 0; s < plan->problem->n_slots; s++) {
+        if (prices->mu[s] == 0) continue;
+        sum_ns += gib_ns(prices->mu[s]);
+        weft_json_begin_object(writer);
+        weft_json_put_string(writer, "slot", plan->problem->slot_names[s]);
+        weft_json_put_number(writer, "ns_per_gib", gib_ns(prices->mu[s]));
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+    weft_json_put_number(writer, "ns_per_gib", sum_ns);
+    weft_json_end_object(writer);
+}
+
+void weft_explain_price_json(const struct weft_plan *plan, const int64_t step_ns[WEFT_STAIRS],
+                             struct weft_json_writer *writer)
+{
+    int64_t block_bytes = weft_explain_stair_bytes(plan, weft_explain_dearest(plan));
+    put_prices(plan, writer);
+    weft_json_key(writer, "stairs");
+    weft_json_begin_array(writer);
+    for (int i = 0; i < WEFT_STAIRS && block_bytes > 0; i++) {
+        weft_json_begin_object(writer);
+        weft_json_put_integer(writer, "rows_within_bytes",
+                              plan->prediction.peak_bytes + (i - 1) * block_bytes);
+        weft_json_key(writer, "step_ns");
+        if (step_ns[i] < 0)
+            weft_json_add_null(writer);
+        else
+            weft_json_add_integer(writer, step_ns[i]);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
 }

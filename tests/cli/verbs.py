@@ -54,8 +54,17 @@ def plan_verify_simulate_explain(weft):
               if line.startswith(("  a block less", "  a block more"))]
     assert len(stairs) == 2 and stairs[1][-1].strip().startswith(("-", "+0.000")), \
         "a block more is never slower"
-    blocks = json.loads(weft.expect(0, "explain", plan, "--json"))
+    said = json.loads(weft.expect(0, "explain", plan, "--json"))
+    blocks = said["channel"]
     assert blocks and all(block["held_by"] for block in blocks)
+    by_another = [block for block in blocks if "holder" in block]
+    assert all(block["held_by"].startswith("channel") for block in by_another)
+    assert all(any(block["holder"].items() <= other.items() for other in blocks)
+               for block in by_another), "a holder is a block of the channel"
+    steps = [stair["step_ns"] for stair in said["stairs"]]
+    rows = [stair["rows_within_bytes"] for stair in said["stairs"]]
+    assert len(steps) == 3 and rows == sorted(set(rows)) and steps[2] <= steps[1], said["stairs"]
+    assert said["price"]["ns_per_gib"] >= 0
 
 
 @case

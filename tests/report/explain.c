@@ -10,6 +10,17 @@
 
 enum { CASES = 60 };
 
+/* Times of a plan, for one test at a time. */
+static const struct weft_plan_times *times_of(const struct weft_plan *plan)
+{
+    enum { MOST = 4096 };
+    static int64_t scratch[MOST], slot_start_ns[MOST], start_ns[MOST], end_ns[MOST];
+    static struct weft_plan_times times = {slot_start_ns, start_ns, end_ns};
+    cr_assert_leq(3 * plan->problem->n_slots + plan->n_placements, MOST);
+    weft_simulate_plan_times(plan, scratch, &times);
+    return &times;
+}
+
 static void expect(int64_t limit_bytes, int32_t index, enum weft_hold_back by, int32_t slot,
                    int64_t missing_bytes)
 {
@@ -18,7 +29,7 @@ static void expect(int64_t limit_bytes, int32_t index, enum weft_hold_back by, i
     struct weft_plan *plan = small_plan(&problem);
     int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
     weft_plan_rows(plan, rows);
-    struct weft_hold_reason reason = weft_explain_placement(plan, rows, index);
+    struct weft_hold_reason reason = weft_explain_placement(plan, rows, times_of(plan), index);
     cr_assert_eq(reason.by, by, "block %d: held by %d", (int)index, (int)reason.by);
     cr_assert_eq(reason.slot, slot, "block %d: slot %d", (int)index, (int)reason.slot);
     cr_assert_eq(reason.missing_bytes, missing_bytes);
@@ -34,7 +45,7 @@ Test(explain, memory_holds_by_what_is_missing)
     expect(1299, 2, WEFT_HELD_BY_MEMORY, 2, 1);
     expect(1300, 2, WEFT_HELD_BY_CHOICE, 2, 0);
     expect(1499, 5, WEFT_HELD_BY_MEMORY, 7, 1);
-    expect(1500, 5, WEFT_HELD_BY_CHOICE, 7, 0);
+    expect(1500, 5, WEFT_HELD_BY_BUSY, 7, 0); /* the reduction before it is under way */
 }
 
 Test(explain, order_holds_behind_and_ahead)
@@ -54,8 +65,11 @@ Test(explain, windows_hold_whatever_the_limit)
 Test(explain, without_a_limit_memory_holds_nothing)
 {
     for (int32_t i = 0; i < 6; i++) {
-        bool first = i == 0 || i == 2 || i == 5;
-        expect(INT64_MAX, i, first ? WEFT_HELD_BY_CHOICE : WEFT_HELD_BY_ORDER,
+        bool first = i == 0 || i == 2;
+        expect(INT64_MAX, i,
+               first    ? WEFT_HELD_BY_CHOICE
+               : i == 5 ? WEFT_HELD_BY_BUSY
+                        : WEFT_HELD_BY_ORDER,
                i < 2   ? 1
                : i < 4 ? 2
                        : 7,
@@ -76,8 +90,8 @@ Test(explain, memory_does_not_hold_what_holds_none)
     cr_assert_eq(weft_plan_create(&problem, "test", policies, moves, 4, &plan, &err), WEFT_OK);
     int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
     weft_plan_rows(plan, rows);
-    cr_assert_eq(weft_explain_placement(plan, rows, 0).by, WEFT_HELD_BY_ORDER);
-    cr_assert_eq(weft_explain_placement(plan, rows, 1).by, WEFT_HELD_BY_CHOICE);
+    cr_assert_eq(weft_explain_placement(plan, rows, times_of(plan), 0).by, WEFT_HELD_BY_ORDER);
+    cr_assert_eq(weft_explain_placement(plan, rows, times_of(plan), 1).by, WEFT_HELD_BY_BUSY);
     weft_plan_destroy(plan);
 }
 
@@ -132,6 +146,30 @@ static bool holder_is_further(const struct weft_plan *plan, int32_t index)
     return all[index + 1].deadline > all[index].deadline;
 }
 
+/* Of a block that neither window, memory nor order holds: launched a slot earlier, or due a slot
+ * later, it starts when it did if the channel is said to be busy, right behind the other one; else
+ * it starts with its slot. */
+static void check_busy(struct weft_plan *plan, int32_t index, const struct weft_hold_reason *said)
+{
+    struct weft_placement *at = &plan->placements[index], was = *at;
+    int64_t start_ns = times_of(plan)->start_ns[index];
+    if (said->by == WEFT_HELD_BY_CHOICE) {
+        cr_assert_eq(said->holder, -1);
+        cr_assert_eq(start_ns, times_of(plan)->slot_start_ns[at->launch]);
+        return;
+    }
+    cr_assert_lt(said->holder, index);
+    cr_assert_eq(times_of(plan)->end_ns[said->holder], start_ns);
+    cr_assert_gt(start_ns, times_of(plan)->slot_start_ns[at->launch]);
+    if (plan->problem->items[at->item].item.kind == WEFT_ALL_GATHER) {
+        at->launch--;
+    } else {
+        at->deadline++;
+    }
+    cr_assert_eq(times_of(plan)->start_ns[index], start_ns, "block %d", (int)index);
+    *at = was;
+}
+
 static void compare(struct weft_plan *plan, int32_t seen[WEFT_HELD_COUNT], int32_t *further)
 {
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
@@ -140,8 +178,12 @@ static void compare(struct weft_plan *plan, int32_t seen[WEFT_HELD_COUNT], int32
     cr_assert(rows && moved && normal);
     weft_plan_rows(plan, rows);
     for (int32_t i = 0; i < plan->n_placements; i++) {
-        struct weft_hold_reason said = weft_explain_placement(plan, rows, i);
+        struct weft_hold_reason said = weft_explain_placement(plan, rows, times_of(plan), i);
         struct weft_hold_reason found = move_it(plan, i, moved, normal);
+        if (found.by == WEFT_HELD_BY_CHOICE) {
+            check_busy(plan, i, &said);
+            found.by = said.by == WEFT_HELD_BY_BUSY ? said.by : found.by;
+        }
         cr_assert_eq(said.by, found.by, "block %d: said %d, found %d", (int)i, (int)said.by,
                      (int)found.by);
         cr_assert_eq(said.slot, found.slot);
@@ -199,7 +241,8 @@ Test(explain, text_folds_equal_blocks)
                 "the channel, in order\n"
                 "  unit  moves           blocks     launched at  due before  held there by\n"
                 "  a     all_gather      0 of 2     fill         F:a         nothing\n"
-                "  a     all_gather      1 of 2     fill         F:a         channel order\n"
+                "  a     all_gather      1 of 2     fill         F:a         channel order: "
+                "behind the block before\n"
                 "  b     all_gather      0..1 of 2  F:a          F:b         memory: 50 B short in"
                 " fill\n"
                 "  b     reduce_scatter  0..1 of 2  B:a          drain       memory: 250 B short in"
@@ -269,6 +312,32 @@ Test(explain, long_names_stay_whole)
     problem.units[0].name = was;
 }
 
+static void check_holder(const struct weft_json_value *holder, const char *unit, int64_t block)
+{
+    const char *name;
+    int64_t number;
+    cr_assert(weft_json_string(weft_json_member(holder, "unit"), &name));
+    cr_assert_str_eq(name, unit);
+    cr_assert(weft_json_string(weft_json_member(holder, "collective"), &name));
+    cr_assert_str_eq(name, "all_gather");
+    cr_assert(weft_json_integer(weft_json_member(holder, "block"), &number));
+    cr_assert_eq(number, block);
+}
+
+/* A block of 100 bytes less, as many, more; the first without a plan. */
+static void check_stairs(const struct weft_json_value *root, int64_t peak_bytes)
+{
+    const struct weft_json_value *stair = weft_json_first(weft_json_member(root, "stairs"));
+    int64_t number;
+    for (int i = 0; i < WEFT_STAIRS; i++, stair = weft_json_next(stair)) {
+        cr_assert(weft_json_integer(weft_json_member(stair, "rows_within_bytes"), &number));
+        cr_assert_eq(number, peak_bytes + (i - 1) * 100);
+        cr_assert_eq(weft_json_integer(weft_json_member(stair, "step_ns"), &number), i > 0);
+        if (i > 0) cr_assert_eq(number, i == 1 ? 9000 : 8000);
+    }
+    cr_assert_null(stair);
+}
+
 Test(explain, json_has_an_object_a_block)
 {
     struct weft_problem problem = small_problem();
@@ -281,15 +350,18 @@ Test(explain, json_has_an_object_a_block)
     struct weft_error err = {0};
     weft_text_init(&out);
     weft_json_writer_init(&writer, &out, 2);
-    weft_explain_json(plan, &writer);
+    static const int64_t step_ns[WEFT_STAIRS] = {-1, 9000, 8000};
+    weft_explain_json(plan, step_ns, &writer);
     enum weft_status status =
         weft_json_parse(weft_text_chars(&out), out.length, "explain", &document, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     const struct weft_json_value *root = weft_json_root(document);
-    cr_assert_eq(weft_json_count(root), 8);
+    check_stairs(root, plan->prediction.peak_bytes);
+    const struct weft_json_value *channel = weft_json_member(root, "channel");
+    cr_assert_eq(weft_json_count(channel), 8);
     static const char *const held_by[] = {"nothing", "channel order", "memory", "memory",
                                           "memory",  "memory",        "window", "window"};
-    const struct weft_json_value *block = weft_json_first(root);
+    const struct weft_json_value *block = weft_json_first(channel);
     for (int i = 0; i < 8; i++, block = weft_json_next(block)) {
         const char *unit, *by, *slot = NULL;
         int64_t missing_bytes = -1;
@@ -301,6 +373,9 @@ Test(explain, json_has_an_object_a_block)
         cr_assert_eq(weft_json_string(weft_json_member(block, "full_slot"), &slot), memory);
         cr_assert_eq(weft_json_integer(weft_json_member(block, "missing_bytes"), &missing_bytes),
                      memory);
+        const struct weft_json_value *holder = weft_json_member(block, "holder");
+        cr_assert_eq(holder != NULL, strcmp(by, "channel order") == 0);
+        if (holder) check_holder(holder, problem.units[0].name, i - 1);
         if (!memory) continue;
         cr_assert_str_eq(slot, i < 4 ? "fill" : "drain");
         cr_assert_eq(missing_bytes, i < 4 ? 50 : 250);

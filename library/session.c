@@ -38,7 +38,7 @@ static enum weft_status check_program(const struct weft_session *session, struct
 static bool same_period(const struct weft_period_rule *a, const struct weft_period_rule *b)
 {
     return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
-           a->update_ahead == b->update_ahead;
+           a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates;
 }
 
 /* The best plan so far, with the stages that its program was made from, and what is proven of the

@@ -166,7 +166,8 @@ static bool is_rule(const struct weft_period_rule *rule)
 {
     bool cadence = rule->cadence == WEFT_CADENCE_STEP ||
                    (rule->cadence == WEFT_CADENCE_MICRO_STEP && rule->n_micro > 1);
-    return rule->n_micro >= 1 && cadence && (rule->update_ahead >= 1) == rule->rotated;
+    return rule->n_micro >= 1 && cadence && (rule->update_ahead >= 1) == rule->rotated &&
+           !(rule->rotated && rule->agreed_updates);
 }
 
 enum weft_status weft_period_create(const struct weft_model *model,
@@ -176,8 +177,9 @@ enum weft_status weft_period_create(const struct weft_model *model,
 {
     if (!is_rule(rule)) {
         return weft_fail(err, WEFT_E_INTERNAL,
-                         "a period of %d micro-steps, cadence %d, updated %d layers ahead",
-                         rule->n_micro, (int)rule->cadence, rule->update_ahead);
+                         "a period of %d micro-steps, cadence %d, updated %d layers ahead%s",
+                         rule->n_micro, (int)rule->cadence, rule->update_ahead,
+                         rule->agreed_updates ? ", updates agreed on" : "");
     }
     int64_t most_slots = weft_period_frame(rule, model->n_layers) + shards->n_units;
     if (most_slots > INT32_MAX) {

@@ -16,7 +16,12 @@
  * so that activations are what crosses its ends, and no block's window does. A unit's U stands
  * `update_ahead` layers before its first use, `fill` directly before F1, and norm computes nothing:
  * ranks agree on loss and flags there. Slot numbers are the one clock of planning: a slot's start
- * happens after all that its launch waits for. */
+ * happens after all that its launch waits for.
+ *
+ * Where an update ends in an agreement of all ranks (lamb: lengths of whole tensors), that stands
+ * in the channel behind all that was launched before, and compute waits for it. So then the period
+ * is never rotated, and nothing is gathered before `fill`: the channel is empty, and each agreement
+ * costs its own time and no more. */
 #ifndef WEFT_MEMORY_MODEL_PERIOD_H
 #define WEFT_MEMORY_MODEL_PERIOD_H
 
@@ -53,6 +58,7 @@ struct weft_period_rule {
     enum weft_cadence cadence; /* when gradients are reduced; with one micro-step always STEP */
     bool rotated;              /* without clipping */
     int32_t update_ahead;      /* rotated: layers, at least 1; else 0 */
+    bool agreed_updates;       /* each ends in an agreement; then not rotated */
 };
 
 struct weft_period {

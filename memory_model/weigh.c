@@ -207,6 +207,10 @@ static int32_t weigh_training(struct weigher *w, int32_t u, enum weft_policy pol
     int32_t n_states = n_masters + w->options->n_moments;
     for (int32_t i = 0; i < n_states; i++)
         hold(w, holds, &n, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, state_bytes);
+    /* One record of its tensors' norms to send, one to receive. */
+    for (int32_t i = 0; period->rule.agreed_updates && i < 2; i++)
+        hold(w, holds, &n, WEFT_CATEGORY_COMMUNICATION, period->update[u], period->update[u],
+             (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES);
     /* Gradients of a step are added up in one buffer, or each micro-step has its own. */
     int32_t reductions = weft_period_reductions(&period->rule),
             last_micro = period->rule.n_micro - 1;
@@ -229,7 +233,7 @@ static int32_t weigh_training(struct weigher *w, int32_t u, enum weft_policy pol
 
 static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_error *err)
 {
-    enum { MOST_OTHERS = 5 }; /* resident or shard; master, two moments, reduced gradient */
+    enum { MOST_OTHERS = 7 }; /* resident or shard; master, two moments, reduced gradient, norms */
     struct weft_weights *weights = w->weights;
     size_t most = (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + MOST_OTHERS;
     weights->units[u].policies = sensible_policies(w, u);
@@ -258,6 +262,7 @@ static void add_item(struct weigher *w, struct weft_item item)
  * has none, behind the last step's uses. */
 static int32_t first_launch(const struct weft_period *period, int32_t u)
 {
+    if (period->rule.agreed_updates) return period->fill;
     if (period->update[u] >= 0) return period->update[u] + 1;
     return period->rule.rotated ? period->drain : 0;
 }

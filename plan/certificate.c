@@ -98,7 +98,7 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
 static void apply(const struct pricing *p, struct weft_priced *out)
 {
     const struct weft_problem *problem = p->problem;
-    out->rest = (weft_int128)problem->agree_ns << WEFT_PRICE_SHIFT;
+    out->rest = (weft_int128)weft_problem_agreements_ns(problem) << WEFT_PRICE_SHIFT;
     out->rest -= (weft_int128)p->before[p->n_slots] * problem->memory_limit_bytes;
     for (int32_t s = 0; s < p->n_slots; s++) {
         if (problem->slots[s].kind != WEFT_SLOT_UPDATE)

@@ -17,6 +17,8 @@ bool weft_buffer_persists(const struct weft_program *program, const struct weft_
                program->policies[buffer->index] == WEFT_POLICY_ZERO1;
     case WEFT_BUFFER_GRADIENT:
     case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_TENSOR_NORMS:
+    case WEFT_BUFFER_TENSOR_NORMS_SUM:
     case WEFT_BUFFER_INPUT:
     case WEFT_BUFFER_TARGETS:
     case WEFT_BUFFER_OUTPUT:

@@ -169,17 +169,46 @@ static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool
     }
 }
 
+static void read_gradient(struct emitter *e, int32_t unit)
+{
+    bool whole = e->lowering->plan->policies[unit] == WEFT_POLICY_DP;
+    touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
+}
+
+/* The half of an update before ranks know how long its tensors are, and their agreement, whose
+ * instruction it returns. */
+static int32_t emit_moments(struct emitter *e, int32_t slot, int32_t unit, int64_t ns)
+{
+    int32_t moments = begin(e, WEFT_OP_MOMENTS, slot, -1, unit, ns);
+    read_gradient(e, unit);
+    touch(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ);
+    touch(e, WEFT_BUFFER_MASTER, unit, READ);
+    touch(e, WEFT_BUFFER_MOMENT1, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_MOMENT2, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_TENSOR_NORMS, unit, WRITE);
+    int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, unit, e->lowering->plan->problem->agree_ns);
+    wait_for(e, moments);
+    touch(e, WEFT_BUFFER_TENSOR_NORMS, unit, READ);
+    touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, WRITE);
+    return agree;
+}
+
 static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
 {
-    begin(e, WEFT_OP_UPDATE, slot, -1, unit, weft_plan_slot_ns(e->lowering->plan, slot));
-    enum weft_policy policy = e->lowering->plan->policies[unit];
-    bool whole = policy == WEFT_POLICY_DP;
-    touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
+    enum { PASSES = 3 }; /* over moments: to renew them, for norms, and to apply them */
+    bool agreed = e->lowering->plan->problem->period.agreed_updates;
+    int64_t ns = weft_plan_slot_ns(e->lowering->plan, slot);
+    int64_t update_ns = agreed ? ns / PASSES : ns;
+    int32_t agree = agreed ? emit_moments(e, slot, unit, ns - update_ns) : -1;
+    begin(e, WEFT_OP_UPDATE, slot, -1, unit, update_ns);
+    if (agreed) wait_for(e, agree);
+    touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, READ);
+    read_gradient(e, unit);
     /* A skipped step leaves all of it as it was, so each is read too. */
     touch(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ | WRITE);
     touch(e, WEFT_BUFFER_MASTER, unit, READ | WRITE);
-    touch(e, WEFT_BUFFER_MOMENT1, unit, READ | WRITE);
-    touch(e, WEFT_BUFFER_MOMENT2, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_MOMENT1, unit, agreed ? READ : READ | WRITE);
+    touch(e, WEFT_BUFFER_MOMENT2, unit, agreed ? READ : READ | WRITE);
 }
 
 static void read_input(struct emitter *e, int32_t layer, int32_t micro)
@@ -264,10 +293,8 @@ static void emit_norm(struct emitter *e, int32_t slot)
 {
     const struct weft_plan *plan = e->lowering->plan;
     int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
-    for (int32_t u = 0; !plan->problem->period.rotated && u < plan->problem->n_units; u++) {
-        bool whole = plan->policies[u] == WEFT_POLICY_DP;
-        touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u, READ);
-    }
+    for (int32_t u = 0; !plan->problem->period.rotated && u < plan->problem->n_units; u++)
+        read_gradient(e, u);
     touch(e, WEFT_BUFFER_RECORD, -1, WRITE);
     int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, -1, plan->problem->agree_ns);
     wait_for(e, norm);
@@ -416,7 +443,8 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     const struct weft_period *period = inputs->period;
     if (problem->n_slots != period->n_slots || problem->n_units != inputs->shards->n_units ||
         problem->period.cadence != period->rule.cadence ||
-        problem->period.rotated != period->rule.rotated) {
+        problem->period.rotated != period->rule.rotated ||
+        problem->period.agreed_updates != period->rule.agreed_updates) {
         return false;
     }
     for (int32_t s = 0; s < period->n_slots; s++) {

@@ -69,6 +69,11 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
             make(maker, kind, WEFT_CATEGORY_FULL_GRADIENTS, u, i,
                  full * weft_dtype_bytes(inputs->weigh.reduce), unit->n_blocks);
         }
+    } else if (kind == WEFT_BUFFER_TENSOR_NORMS || kind == WEFT_BUFFER_TENSOR_NORMS_SUM) {
+        if (inputs->period->rule.agreed_updates) {
+            make(maker, kind, WEFT_CATEGORY_COMMUNICATION, u, 0,
+                 (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES, 1);
+        }
     } else if (kind == WEFT_BUFFER_REDUCED && policy != WEFT_POLICY_DP) {
         make(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
              slice * weft_dtype_bytes(inputs->weigh.accumulate), 1);
@@ -118,6 +123,8 @@ static void make_kind(struct maker *maker, enum weft_buffer_kind kind)
     case WEFT_BUFFER_MOMENT2:
     case WEFT_BUFFER_GRADIENT:
     case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_TENSOR_NORMS:
+    case WEFT_BUFFER_TENSOR_NORMS_SUM:
         for (int32_t u = 0; u < inputs->shards->n_units; u++)
             make_of_unit(maker, kind, u);
         break;

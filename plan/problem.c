@@ -21,6 +21,14 @@ bool weft_problem_needs(const struct weft_problem *problem, const enum weft_poli
     return (it->policies >> policies[it->unit] & 1u) != 0;
 }
 
+int64_t weft_problem_agreements_ns(const struct weft_problem *problem)
+{
+    int64_t n = 1;
+    for (int32_t u = 0; problem->period.agreed_updates && u < problem->n_units; u++)
+        n += problem->units[u].update_slot >= 0;
+    return n * problem->agree_ns;
+}
+
 enum { MOST_DIFFERENCES = 5 };
 
 struct comparison {
@@ -153,6 +161,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "update ahead", "", a->period.update_ahead,
                     b->period.update_ahead);
     compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);
+    compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
+                    b->period.agreed_updates);
     compare_slots(&comparison, a, b);
     compare_units(&comparison, a, b);
     compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);

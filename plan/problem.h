@@ -60,7 +60,7 @@ struct weft_problem {
      * add up to at least that, as what shares a machine does. */
     int32_t compute_rate, channel_rate;
     int32_t n_channels; /* 1, or 2: gathers on the first, reductions on the other */
-    int64_t agree_ns;   /* channel time of the sum at the end of the norm slot; never hidden */
+    int64_t agree_ns;   /* channel time of one agreement: see weft_problem_agreements_ns */
     int32_t n_units;
     struct weft_problem_unit *units;
     int32_t n_common;
@@ -115,6 +115,10 @@ static inline int32_t weft_problem_channel(const struct weft_problem *problem, i
 {
     return kind == WEFT_ALL_GATHER ? 0 : problem->n_channels - 1;
 }
+
+/* Channel time of a step's agreements: the sum at the end of the norm slot, and one in every update
+ * of a period that has those. None is hidden, as nothing else runs then. */
+int64_t weft_problem_agreements_ns(const struct weft_problem *problem);
 
 /* Lanes at rest, at time 0, with the problem's rates. */
 static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *problem)

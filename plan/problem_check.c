@@ -47,7 +47,9 @@ static enum weft_status check_scalars(struct checker *checker)
         return weft_fail(checker->err, WEFT_E_DATA, "%s: channels is %d; expected 1 to %d",
                          checker->where, problem->n_channels, WEFT_CHANNELS);
     }
-    if (!add_within(&checker->ns, problem->agree_ns)) {
+    int64_t agreements_ns;
+    bool fits = weft_checked_mul(problem->agree_ns, (int64_t)problem->n_units + 1, &agreements_ns);
+    if (!fits || !add_within(&checker->ns, agreements_ns)) {
         return weft_fail(checker->err, WEFT_E_DATA, "%s: agree_ns is %" PRId64 "; out of range",
                          checker->where, problem->agree_ns);
     }
@@ -60,13 +62,15 @@ static enum weft_status check_period(const struct checker *checker)
     bool several = period->n_micro > 1;
     bool cadence = period->cadence == WEFT_CADENCE_STEP ||
                    (several && period->cadence == WEFT_CADENCE_MICRO_STEP);
-    if (period->n_micro >= 1 && cadence && (period->update_ahead >= 1) == period->rotated)
+    if (period->n_micro >= 1 && cadence && (period->update_ahead >= 1) == period->rotated &&
+        !(period->rotated && period->agreed_updates))
         return WEFT_OK;
     return weft_fail(checker->err, WEFT_E_DATA,
                      "%s: no period has %d micro-steps, reduces every %s and updates %d layers "
-                     "ahead%s",
+                     "ahead%s%s",
                      checker->where, period->n_micro, weft_cadence_name(period->cadence),
-                     period->update_ahead, period->rotated ? ", rotated" : "");
+                     period->update_ahead, period->rotated ? ", rotated" : "",
+                     period->agreed_updates ? ", updates agreed on" : "");
 }
 
 static enum weft_status slot_fault(const struct checker *checker, int32_t s,
@@ -218,6 +222,8 @@ static const char *window_fault(const struct weft_problem *problem, const struct
     bool before = problem->period.rotated && item->last < update;
     if (item->first <= update && !before)
         return "its window begins before the unit's update has ended";
+    if (problem->period.agreed_updates && problem->slots[item->first].kind == WEFT_SLOT_UPDATE)
+        return "its window begins before the last update, whose agreement would wait for it";
     return NULL;
 }
 

@@ -53,6 +53,7 @@ static void write_period(const struct weft_period_rule *period, struct weft_json
     weft_json_put_string(writer, "reduce", weft_cadence_name(period->cadence));
     weft_json_put_bool(writer, "rotated", period->rotated);
     weft_json_put_integer(writer, "update_ahead", period->update_ahead);
+    if (period->agreed_updates) weft_json_put_bool(writer, "agreed_updates", true);
     weft_json_end_object(writer);
 }
 
@@ -174,8 +175,8 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
 
 static const char *const hold_names[] = {"category", "first", "last", "bytes", NULL};
 static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
-static const char *const period_names[] = {"micro_steps", "reduce", "rotated", "update_ahead",
-                                           NULL};
+static const char *const period_names[] = {"micro_steps",  "reduce",         "rotated",
+                                           "update_ahead", "agreed_updates", NULL};
 static const char *const unit_names[] = {"name",      "policies", "update_slot", "elements",
                                          "update_ns", "holds",    NULL};
 static const char *const policy_names[] = {
@@ -353,6 +354,10 @@ static enum weft_status read_period(struct reader *reader, const struct weft_jso
     if (!weft_cadence_read(cadence, &period->cadence)) return unknown(reader, "cadence", cadence);
     if (!weft_json_bool(weft_json_member(it, "rotated"), &period->rotated))
         return weft_fail(reader->err, WEFT_E_DATA, "%s: rotated is not true or false",
+                         reader->place);
+    const struct weft_json_value *agreed = weft_json_member(it, "agreed_updates");
+    if (agreed != NULL && !weft_json_bool(agreed, &period->agreed_updates))
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: agreed_updates is not true or false",
                          reader->place);
     return need_int32(reader, it, "update_ahead", 0, &period->update_ahead);
 }

@@ -21,6 +21,8 @@ enum weft_stream_kind { WEFT_STREAM_COMPUTE, WEFT_STREAM_CHANNEL, WEFT_STREAM_CO
 /* X(enumerator, name, stream) */
 #define WEFT_OP_MAP(X)                                                                             \
     X(MARK, "mark", COMPUTE)         /* start of a slot */                                         \
+    X(MOMENTS, "moments", COMPUTE)   /* unit: where updates are agreed on, moments and what this   \
+                                        rank has of its tensors' norms; then AGREE, UPDATE */      \
     X(UPDATE, "update", COMPUTE)     /* unit: optimizer on what this rank owns */                  \
     X(LOAD, "load", COMPUTE)         /* micro-batch into input and targets, before its forwards */ \
     X(FORWARD, "forward", COMPUTE)   /* layer */                                                   \
@@ -32,7 +34,8 @@ enum weft_stream_kind { WEFT_STREAM_COMPUTE, WEFT_STREAM_CHANNEL, WEFT_STREAM_CO
     X(ALL_GATHER, "all_gather", CHANNEL)                                                           \
     X(REDUCE_SCATTER, "reduce_scatter", CHANNEL)                                                   \
     X(ALL_REDUCE, "all_reduce", CHANNEL)                                                           \
-    X(AGREE, "agree", CHANNEL) /* sum of the record over ranks */
+    X(AGREE, "agree", CHANNEL) /* sum over ranks of the record; of a unit: of its tensors' norms   \
+                                */
 
 enum weft_op {
 #define WEFT_OP_ENUMERATOR(name, text, stream) WEFT_OP_##name,
@@ -60,8 +63,10 @@ enum weft_stream_kind weft_op_stream(enum weft_op op);
     X(SAVED, "saved")                     /* layer */                                              \
     X(FORWARD_TEMPORARY, "forward_temporary")                                                      \
     X(BACKWARD_TEMPORARY, "backward_temporary")                                                    \
-    X(RECORD, "record")         /* norm bins, loss, flags: to send */                              \
-    X(RECORD_SUM, "record_sum") /* the same, summed over ranks */
+    X(TENSOR_NORMS, "tensor_norms") /* unit: of parameters and steps of its tensors, to send */    \
+    X(TENSOR_NORMS_SUM, "tensor_norms_sum") /* the same, summed over ranks */                      \
+    X(RECORD, "record")                     /* norm bins, loss, flags: to send */                  \
+    X(RECORD_SUM, "record_sum")             /* the same, summed over ranks */
 
 enum weft_buffer_kind {
 #define WEFT_BUFFER_ENUMERATOR(name, text) WEFT_BUFFER_##name,
@@ -98,7 +103,7 @@ struct weft_instruction {
     int32_t micro; /* LOAD, FORWARD, ZERO, BACKWARD, reductions: micro-step of its step; else 0 */
     bool carried;  /* rotated: part of the step that the last period began. The first period passes
                       over it, and a run ends with it and the updates */
-    int32_t unit;  /* UPDATE, ZERO, collectives */
+    int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives; AGREE: -1 at the step's end */
     int32_t block; /* collectives */
     int32_t item;  /* collectives, in the problem; -1 for AGREE */
     int64_t ns;    /* predicted */

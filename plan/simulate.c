@@ -184,16 +184,18 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
         compute_ns += slot_ns;
         slowdown_ns += replay.lanes.now_ns - start_ns - slot_ns;
     }
-    /* The sum over ranks at the end of the norm slot is behind everything on the channel. */
+    /* The sum over ranks at the end of the norm slot is behind everything on the channel; what
+     * updates agree on has the channel for itself. */
     int64_t computed_ns = replay.lanes.now_ns;
     while (weft_lanes_next(&replay.lanes) != INT64_MAX)
         pass(&replay);
-    int64_t agreed_ns = replay.lanes.now_ns + problem->agree_ns;
+    int64_t agreements_ns = weft_problem_agreements_ns(problem);
+    int64_t agreed_ns = replay.lanes.now_ns + agreements_ns;
     out->exposed_ns = exposed_ns + agreed_ns - computed_ns;
     out->step_ns = agreed_ns;
     out->compute_ns = compute_ns;
     out->slowdown_ns = slowdown_ns;
-    out->channel_ns = replay.channel_ns + problem->agree_ns;
+    out->channel_ns = replay.channel_ns + agreements_ns;
 }
 
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)

@@ -250,7 +250,8 @@ int32_t weft_stages_variants(const struct weft_config *config,
     static const int32_t distances[] = {2, 1, 4, INT32_MAX};
     enum { N_DISTANCES = sizeof distances / sizeof *distances };
     int32_t n = 0, n_layers = config->model->n_layers, n_micro = (int32_t)config->train.grad_accum;
-    bool rotated = config->train.clip_norm == 0,
+    bool agreed = config->train.optimizer.type == WEFT_LAMB;
+    bool rotated = config->train.clip_norm == 0 && !agreed,
          automatic = config->train.cadence == WEFT_CADENCE_AUTO;
     /* dp is all that is allowed, so gradients must be reduced once a step. */
     uint32_t policies = 0;
@@ -270,7 +271,8 @@ int32_t weft_stages_variants(const struct weft_config *config,
             out[n++] = (struct weft_period_rule){.n_micro = n_micro,
                                                  .cadence = (enum weft_cadence)c,
                                                  .rotated = rotated,
-                                                 .update_ahead = rotated ? (int32_t)ahead : 0};
+                                                 .update_ahead = rotated ? (int32_t)ahead : 0,
+                                                 .agreed_updates = agreed};
         }
     }
     return n;

@@ -135,7 +135,9 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
         return "its slot has not begun";
     }
     if (!moves_block(at->op) && at->slot != walk->slot) return "its slot is over";
-    bool needs_unit = moves_block(at->op) || at->op == WEFT_OP_UPDATE || at->op == WEFT_OP_ZERO;
+    bool needs_unit = moves_block(at->op) || at->op == WEFT_OP_MOMENTS ||
+                      at->op == WEFT_OP_UPDATE || at->op == WEFT_OP_ZERO ||
+                      (at->op == WEFT_OP_AGREE && at->unit != -1);
     if (needs_unit ? at->unit < 0 || at->unit >= program->n_units : at->unit != -1) {
         return "its unit is out of range";
     }

@@ -162,8 +162,8 @@ static bool may_wrap(const struct checker *checker, const struct piece *piece, s
 {
     enum weft_buffer_kind kind = checker->program->buffers[piece->buffer].kind;
     const struct weft_instruction *at = &checker->program->instructions[access.instruction];
-    bool updates =
-        at->op == WEFT_OP_UPDATE && (kind == WEFT_BUFFER_GRADIENT || kind == WEFT_BUFFER_REDUCED);
+    bool updates = (at->op == WEFT_OP_UPDATE || at->op == WEFT_OP_MOMENTS) &&
+                   (kind == WEFT_BUFFER_GRADIENT || kind == WEFT_BUFFER_REDUCED);
     return updates || at->carried;
 }
 

@@ -9,6 +9,8 @@ struct step {
     const struct weft_order *order;
     struct weft_error *err;
     int32_t *updates; /* by unit: its UPDATE, or -1 */
+    int32_t moments;  /* of the update that has been begun: its MOMENTS, or -1 */
+    int32_t agreed;   /* its AGREE, or -1 */
     int32_t *moved;   /* by buffer: blocks gathered into it or reduced from it */
     int32_t *summed;  /* by unit: micro-steps whose gradients are all in its slice */
     int32_t n_layers; /* of the model */
@@ -133,11 +135,68 @@ static enum weft_status check_reduction(struct step *step, int32_t index)
     return move_block(step, index, from);
 }
 
+static bool reads_gradient(const struct weft_program *program, const struct weft_instruction *at)
+{
+    bool whole = program->policies[at->unit] == WEFT_POLICY_DP;
+    return find_operand(program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, at->unit,
+                        false) != NULL;
+}
+
+static enum weft_status check_moments(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    if (!program->period.agreed_updates) return fault(step, index, "updates are not agreed on");
+    if (step->moments >= 0) return fault(step, index, "the update before it has not ended");
+    if (!reads_gradient(program, at)) {
+        return fault(step, index, "it does not read its unit's gradient");
+    }
+    if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, true) == NULL) {
+        return fault(step, index, "it does not write its tensors' norms");
+    }
+    step->moments = index;
+    return WEFT_OK;
+}
+
+/* The sum over ranks within an update. */
+static enum weft_status check_agreed(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    if (step->moments < 0 || step->agreed >= 0 ||
+        program->instructions[step->moments].unit != at->unit ||
+        !is_before(step, step->moments, index)) {
+        return fault(step, index, "it does not follow its unit's moments");
+    }
+    if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, false) == NULL ||
+        find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, true) == NULL) {
+        return fault(step, index, "it does not use its tensors' norms and their sum");
+    }
+    step->agreed = index;
+    return WEFT_OK;
+}
+
+/* What an update of a period where ranks agree on it must have before it, and then has ended. */
+static enum weft_status check_agreement(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    if (!program->period.agreed_updates) return WEFT_OK;
+    if (step->agreed < 0 || program->instructions[step->agreed].unit != at->unit ||
+        !is_before(step, step->agreed, index) ||
+        find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, false) == NULL) {
+        return fault(step, index, "it does not use what ranks have agreed on");
+    }
+    step->moments = step->agreed = -1;
+    return WEFT_OK;
+}
+
 static enum weft_status check_update(struct step *step, int32_t index)
 {
     const struct weft_program *program = step->program;
     const struct weft_instruction *at = &program->instructions[index];
     enum weft_policy policy = program->policies[at->unit];
+    WEFT_TRY(check_agreement(step, index));
     if (step->updates[at->unit] >= 0) return fault(step, index, "the unit is updated twice");
     if (step->layers > 0 && !program->period.rotated) {
         return fault(step, index,
@@ -149,12 +208,8 @@ static enum weft_status check_update(struct step *step, int32_t index)
                      true) == NULL) {
         return fault(step, index, "it does not write its unit's parameters");
     }
-    if (find_operand(program, at,
-                     policy == WEFT_POLICY_DP ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED,
-                     at->unit, false) == NULL) {
-        return fault(step, index, "it does not read its unit's gradient");
-    }
-    return WEFT_OK;
+    return reads_gradient(program, at) ? WEFT_OK
+                                       : fault(step, index, "it does not read its unit's gradient");
 }
 
 /* Blocks that are gathered into a buffer in every step. */
@@ -274,6 +329,8 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
         return fault(step, index, "it stands behind the sum over ranks");
     }
     switch (at->op) {
+    case WEFT_OP_MOMENTS:
+        return check_moments(step, index);
     case WEFT_OP_UPDATE:
         return check_update(step, index);
     case WEFT_OP_FORWARD:
@@ -288,6 +345,7 @@ static enum weft_status check_instruction(struct step *step, int32_t index)
     case WEFT_OP_ALL_REDUCE:
         return check_reduction(step, index);
     case WEFT_OP_AGREE:
+        return at->unit >= 0 ? check_agreed(step, index) : check_end(step, index);
     case WEFT_OP_FINISH:
         return check_end(step, index);
     case WEFT_OP_MARK:
@@ -349,6 +407,8 @@ enum weft_status weft_verify_step(const struct weft_program *program,
         .updates = calloc((size_t)program->n_units + 1, sizeof *step.updates),
         .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
         .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),
+        .moments = -1,
+        .agreed = -1,
         .norm = -1,
         .agree = -1,
         .finish = -1,

@@ -213,7 +213,7 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     const struct weft_problem *problem = dual->table->problem;
     double slope;
     dual->before[0] = 0;
-    dual->value_ns = (double)problem->agree_ns;
+    dual->value_ns = (double)weft_problem_agreements_ns(problem);
     memset(dual->load, 0,
            (size_t)(dual->n_channels + 1) * (size_t)dual->n_slots * sizeof *dual->load);
     for (int32_t s = 0; s < dual->n_slots; s++) {

@@ -116,7 +116,7 @@ static int64_t late_bytes(const struct weft_exact *exact, int32_t slot)
 static bool is_hopeless(const struct weft_exact *exact, const struct state *at)
 {
     const struct weft_problem *problem = exact->problem;
-    int64_t best_ns = exact->search->step_ns - problem->agree_ns;
+    int64_t best_ns = exact->search->step_ns - weft_problem_agreements_ns(problem);
     int64_t one = WEFT_RATE_ONE, norm_ns = slot_ns(exact, problem->n_slots - 1);
     int64_t compute_ns = (at->lanes.left[WEFT_LANE_COMPUTE] + one - 1) / one +
                          exact->rest_ns[at->computes ? at->slot + 1 : at->slot];

@@ -521,7 +521,7 @@ static void build_memory(struct build *build)
 static void choose_units(struct weft_ilp *ilp)
 {
     const struct weft_problem *problem = ilp->table->problem;
-    int64_t total_ns = ilp->table->most_channel_ns + problem->agree_ns;
+    int64_t total_ns = ilp->table->most_channel_ns + weft_problem_agreements_ns(problem);
     for (int32_t s = 0; s < problem->n_slots; s++)
         total_ns += problem->slot_ns[s];
     ilp->time_shift = shift_to(total_ns, 14);
@@ -534,7 +534,7 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     struct build build = {.ilp = ilp};
     const struct weft_problem *problem = ilp->table->problem;
     enum weft_status status = WEFT_OK;
-    int64_t fixed_ns = problem->agree_ns;
+    int64_t fixed_ns = weft_problem_agreements_ns(problem);
     for (int32_t s = 0; s < problem->n_slots; s++)
         fixed_ns += problem->slots[s].kind == WEFT_SLOT_UPDATE ? 0 : problem->slot_ns[s];
     ilp->fixed = add_column(&build, time_units(ilp, fixed_ns), 1, 1, false, 0);

@@ -435,7 +435,7 @@ int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies
         if (!end_slot(list)) return -1;
     }
     if (n_moves) *n_moves = list->n_moves;
-    return list->lanes.now_ns + table->problem->agree_ns;
+    return list->lanes.now_ns + weft_problem_agreements_ns(table->problem);
 }
 
 int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies,

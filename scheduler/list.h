@@ -23,7 +23,7 @@ WEFT_MUST_USE enum weft_status weft_list_create(const struct weft_digest *table,
                                                 struct weft_list **out, struct weft_error *err);
 void weft_list_destroy(struct weft_list *list); /* accepts NULL */
 
-/* Step time in ns (agree_ns included), or -1 when the policies' lean rows exceed the limit. Fills
+/* Step time in ns (agreements included), or -1 when the policies' lean rows exceed the limit. Fills
  * moves (room for table->n_blocks) in channel order when it is not NULL. */
 int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
                         int64_t limit_bytes, struct weft_list_rule rule, struct weft_move *moves,

@@ -254,6 +254,7 @@ int32_t weft_config_moments(const struct weft_config *config)
 {
     switch ((enum weft_optimizer_type)config->train.optimizer.type) {
     case WEFT_ADAMW:
+    case WEFT_LAMB:
         return 2;
     case WEFT_SGD:
         return config->train.optimizer.momentum > 0 ? 1 : 0;

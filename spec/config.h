@@ -46,7 +46,7 @@ struct weft_cluster {
     const char *profile; /* path, relative to the config's directory resolved; NULL = analytic */
 };
 
-enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_OPTIMIZER_COUNT };
+enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_LAMB, WEFT_OPTIMIZER_COUNT };
 enum weft_cadence {
     WEFT_CADENCE_AUTO, /* what is faster */
     WEFT_CADENCE_MICRO_STEP,

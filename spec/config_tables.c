@@ -15,7 +15,7 @@
 #define MOST_RATE  1e18
 
 static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=fp16=float16", NULL};
-static const char *const optimizers[] = {"adamw", "sgd", NULL};
+static const char *const optimizers[] = {"adamw", "sgd", "lamb", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
 static const char *const cadences[] = {"auto", "micro_step", "step", NULL};
@@ -254,17 +254,20 @@ static const struct weft_field_table precision_table = {"precision", "Dtypes.",
 
 static const struct weft_field optimizer_fields[] = {
     {"type", WEFT_FIELD_CHOICE, AT(weft_train, optimizer.type), "\"adamw\"", 0, 0, optimizers, NULL,
-     "adamw, or sgd with momentum and decay added to the gradient"},
+     "adamw; sgd with momentum and decay added to the gradient; or lamb, which is adamw with each "
+     "tensor's step scaled by the length of its parameters over that of the step"},
     {"lr", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.lr), "0.0006", 0, 1e6, NULL, NULL,
      "learning rate at its highest"},
     {"betas", WEFT_FIELD_NUMBERS, AT(weft_train, optimizer.betas), "[0.9, 0.95]", 0, 0.99999999,
-     NULL, NULL, "adamw: decay of the two moments"},
+     NULL, NULL, "adamw, lamb: decay of the two moments"},
     {"eps", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.eps), "1e-8", 1e-30, 1, NULL, NULL,
-     "adamw: added to the root of the second moment"},
+     "adamw, lamb: added to the root of the second moment"},
     {"weight_decay", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.weight_decay), "0.1", 0, 1e6, NULL,
      NULL, "of what exempt_vectors does not exempt"},
     {"exempt_vectors", WEFT_FIELD_BOOL, AT(weft_train, optimizer.exempt_vectors), "true", 0, 0,
-     NULL, NULL, "biases and norms (tensors of one dimension) have no weight decay"},
+     NULL, NULL,
+     "biases and norms (tensors of one dimension) have no weight decay, and lamb does not scale "
+     "their step"},
     {"momentum", WEFT_FIELD_NUMBER, AT(weft_train, optimizer.momentum), "0.9", 0, 0.99999999, NULL,
      NULL, "sgd: decay of its one moment; 0: none is kept"},
 };

@@ -28,6 +28,9 @@ int64_t weft_curve_at(const struct weft_curve *curve, int64_t x);
 /* Of the record that ranks sum at the step's end (norm bins, loss, flags), which agree_ns is the
  * time of. runtime/exec fits its record in it. */
 enum { WEFT_AGREE_BYTES = 8192 };
+/* Of what ranks sum for each tensor of a unit while lamb updates it: the squared lengths of its
+ * parameters and of its step, exactly. agree_ns stands for the time of that too. */
+enum { WEFT_TENSOR_NORMS_BYTES = 320 };
 
 enum weft_collective {
     WEFT_ALL_GATHER,

@@ -15,6 +15,8 @@ enum {
     /* An update in f32 reads parameter, gradient and moments and writes all but the gradient. */
     UPDATE_BYTES = 12,
     MOMENT_BYTES = 8,
+    /* lamb reads parameter and moments twice more: for its norms, and to apply what they say. */
+    LAMB_BYTES = 24,
     NORM_BYTES = 4 /* the gradient is read once, in f32 */
 };
 
@@ -278,8 +280,9 @@ static enum weft_status fill(const struct figures *figures, const struct weft_pr
     profile->ranks = cluster->ranks;
     WEFT_TRY(fill_layers(figures, measured, profile, &origins.layers, err));
     WEFT_TRY(fill_collectives(figures, measured, profile, &origins.collectives, err));
-    WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->update,
-                       UPDATE_BYTES + MOMENT_BYTES * weft_config_moments(figures->config),
+    int update_bytes = UPDATE_BYTES + MOMENT_BYTES * weft_config_moments(figures->config);
+    if (figures->config->train.optimizer.type == WEFT_LAMB) update_bytes += LAMB_BYTES;
+    WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->update, update_bytes,
                        "time of updates", &profile->pool, &profile->update, &origins.update, err));
     WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->norm, NORM_BYTES,
                        "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));

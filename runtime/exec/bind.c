@@ -124,6 +124,25 @@ static enum weft_status bind_collective(struct weft_exec *exec, const struct wef
     return WEFT_OK;
 }
 
+/* The record of the step, or of a unit the norms of its tensors. */
+static enum weft_status bind_agreement(struct weft_exec *exec, const struct weft_instruction *at,
+                                       struct exec_agreement *agreement, struct weft_error *err)
+{
+    bool of_unit = at->unit >= 0;
+    const struct weft_buffer *from =
+        touched(exec, at, of_unit ? WEFT_BUFFER_TENSOR_NORMS : WEFT_BUFFER_RECORD, at->unit);
+    const struct weft_buffer *to = touched(
+        exec, at, of_unit ? WEFT_BUFFER_TENSOR_NORMS_SUM : WEFT_BUFFER_RECORD_SUM, at->unit);
+    if (from == NULL || to == NULL)
+        return weft_fail(err, WEFT_E_INTERNAL, "an agreement has no buffer to sum");
+    *agreement = (struct exec_agreement){
+        .from_offset = from->offset,
+        .to_offset = to->offset,
+        .words = of_unit ? exec->units[at->unit].norms_words : EXEC_WORDS,
+    };
+    return WEFT_OK;
+}
+
 /* Events of the other stream; what is earlier on its own stream is over anyway. */
 static enum weft_status bind_waits(struct weft_exec *exec, const struct weft_instruction *at,
                                    struct exec_bound *bound, struct weft_error *err)
@@ -151,11 +170,16 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int3
     bound->stream = exec->streams[weft_op_stream(at->op)];
     bound->done = exec->events[i];
     bound->carried = at->carried;
+    bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
+                     (at->op == WEFT_OP_AGREE && at->unit >= 0);
     WEFT_TRY(bind_waits(exec, at, bound, err));
     switch (at->op) {
     case WEFT_OP_FORWARD:
     case WEFT_OP_BACKWARD:
         return bind_layer(exec, at, written, &bound->with.call, err);
+    case WEFT_OP_AGREE:
+        return bind_agreement(exec, at, &bound->with.agreement, err);
+    case WEFT_OP_MOMENTS:
     case WEFT_OP_UPDATE:
     case WEFT_OP_ZERO:
         bound->with.unit.unit = &exec->units[at->unit];
@@ -174,7 +198,6 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int3
     case WEFT_OP_MARK:
     case WEFT_OP_NORM:
     case WEFT_OP_FINISH:
-    case WEFT_OP_AGREE:
     case WEFT_OP_COUNT:
         break;
     }
@@ -197,10 +220,8 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
     }
     exec->input_bytes = weft_model_input_bytes(config->model, &batch);
     exec->target_bytes = weft_model_target_bytes(config->model, &batch);
-    exec->record_offset = program->buffers[record].offset;
-    exec->record_sum_offset = program->buffers[sum].offset;
-    exec->record = (uint64_t *)(void *)(exec->arena + exec->record_offset);
-    exec->record_sum = (uint64_t *)(void *)(exec->arena + exec->record_sum_offset);
+    exec->record = (uint64_t *)(void *)(exec->arena + program->buffers[record].offset);
+    exec->record_sum = (uint64_t *)(void *)(exec->arena + program->buffers[sum].offset);
     exec->rows = loss_rows(config);
     exec->all_rows = exec->rows * exec->ranks * program->period.n_micro;
     exec->losses =

@@ -133,6 +133,9 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
     case WEFT_OP_MARK:
         weft_exec_poison_push(exec, bound->slot);
         return;
+    case WEFT_OP_MOMENTS:
+        weft_exec_push_moments(exec, bound->with.unit.unit);
+        return;
     case WEFT_OP_UPDATE:
         weft_exec_push_update(exec, bound->with.unit.unit);
         return;
@@ -164,8 +167,8 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_comm_all_reduce(exec->options.comm, bound->stream, &bound->with.block);
         return;
     case WEFT_OP_AGREE:
-        weft_comm_agree(exec->options.comm, bound->stream, exec->record_offset,
-                        exec->record_sum_offset, EXEC_WORDS, bound->ns);
+        weft_comm_agree(exec->options.comm, bound->stream, bound->with.agreement.from_offset,
+                        bound->with.agreement.to_offset, bound->with.agreement.words, bound->ns);
         return;
     case WEFT_OP_COUNT:
         return;
@@ -289,9 +292,8 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     bool rotated = exec->options.program->period.rotated;
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
-        bool updates = bound->op == WEFT_OP_UPDATE;
-        if (rotated || updates)
-            weft_exec_issue(exec, i, updates || works_without_forward(exec, bound));
+        if (rotated || bound->updates)
+            weft_exec_issue(exec, i, bound->updates || works_without_forward(exec, bound));
     }
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));

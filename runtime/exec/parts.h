@@ -32,6 +32,11 @@ struct exec_batch {
     int32_t micro;
 };
 
+/* Words of the arena that ranks add up. */
+struct exec_agreement {
+    int64_t from_offset, to_offset, words;
+};
+
 struct exec_bound {
     enum weft_op op;
     int32_t slot;
@@ -41,12 +46,14 @@ struct exec_bound {
     struct weft_event **waits;
     int32_t n_waits;
     bool carried;
+    bool updates; /* part of a unit's update */
     union {
         const struct weft_nn_call *call; /* FORWARD, BACKWARD */
         struct weft_comm_block block;    /* collectives */
+        struct exec_agreement agreement; /* AGREE */
         struct exec_batch batch;         /* LOAD */
         struct {
-            struct exec_unit *unit;  /* UPDATE, ZERO */
+            struct exec_unit *unit;  /* MOMENTS, UPDATE, ZERO */
             unsigned char *gradient; /* ZERO: the full one */
         } unit;
     } with;
@@ -86,7 +93,6 @@ struct weft_exec {
     int64_t rows;     /* of the loss, on this rank, in one micro-step */
     int64_t all_rows; /* of all micro-steps and ranks */
     uint64_t *record, *record_sum;
-    int64_t record_offset, record_sum_offset;
     double *losses; /* by micro-step: sum of this rank's rows, from the loss layer's forward */
 
     struct exec_live *live;
@@ -124,8 +130,15 @@ void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch)
 void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit,
                          unsigned char *gradient);
 void weft_exec_push_update(struct weft_exec *exec, struct exec_unit *unit);
+/* What an update of a piece of a unit works on. */
+struct weft_update weft_exec_update_of(const struct weft_exec *exec, const struct exec_unit *unit,
+                                       const struct weft_piece *piece);
 void weft_exec_push_norm(struct weft_exec *exec);
 void weft_exec_push_finish(struct weft_exec *exec);
+
+/* lamb.c: updates that ranks agree on, in their two parts. */
+void weft_exec_push_moments(struct weft_exec *exec, struct exec_unit *unit);
+void weft_exec_apply_lamb(struct weft_exec *exec, struct exec_unit *unit);
 
 /* live.c: counts live bytes while a step is issued. A piece becomes live with the first write of
  * it that is launched and dies with the MARK from which on all its accesses are over. */

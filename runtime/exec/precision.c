@@ -33,7 +33,7 @@ enum weft_status weft_precision_check(const struct weft_config *config, struct w
                          "no f32 master to begin from. Train them too, or compute in \"f32\"",
                          layer->name, weft_dtype_name(compute));
     }
-    if (compute == WEFT_F16 && !(train->clip_norm > 0))
+    if (compute == WEFT_F16 && !(train->clip_norm > 0) && train->optimizer.type != WEFT_LAMB)
         return weft_fail(err, WEFT_E_DATA,
                          "train.precision.compute is f16 and train.clip_norm is 0: whether a step "
                          "overflowed is known only behind the last reduction, so updates must wait "

@@ -73,11 +73,17 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
         out->master = buffer_of(exec, WEFT_BUFFER_MASTER, u);
         out->moment1 = buffer_of(exec, WEFT_BUFFER_MOMENT1, u);
         out->moment2 = buffer_of(exec, WEFT_BUFFER_MOMENT2, u);
+        out->norms = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS, u);
+        out->norms_sum = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
+        out->norms_words =
+            (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES / (int64_t)sizeof *out->norms;
         int32_t moments = weft_config_moments(exec->options.config);
+        bool agreed = exec->options.program->period.agreed_updates;
         complete = complete && full != NULL && out->gradient != NULL &&
                    (out->master != NULL) == (exec_compute(exec) != WEFT_F32) &&
                    (out->moment1 != NULL) == (moments >= 1) &&
-                   (out->moment2 != NULL) == (moments >= 2);
+                   (out->moment2 != NULL) == (moments >= 2) && (out->norms != NULL) == agreed &&
+                   (out->norms_sum != NULL) == agreed;
         if (complete) WEFT_TRY(list_gaps(exec, u, err));
     }
     if (complete) return WEFT_OK;

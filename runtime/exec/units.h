@@ -32,6 +32,10 @@ struct exec_unit {
     int64_t n_own;
     struct weft_piece *updated; /* what its UPDATE computes: all when whole, else own */
     int64_t n_updated;
+    /* Where updates are agreed on: of each tensor, the norms of its parameters and of its step, as
+     * this rank counts them and summed over ranks. */
+    uint64_t *norms, *norms_sum;
+    int64_t norms_words;
     struct exec_gap *gaps; /* of the full gradient: between tensors, and padding */
     int32_t n_gaps;
     bool bad; /* without clipping: the gradient of its last update was not finite */

@@ -98,6 +98,22 @@ static bool gradient_is_bad(const struct exec_unit *unit)
     return false;
 }
 
+struct weft_update weft_exec_update_of(const struct weft_exec *exec, const struct exec_unit *unit,
+                                       const struct weft_piece *piece)
+{
+    int64_t at = exec_state_at(unit, piece);
+    return (struct weft_update){
+        .parameters = exec_values_at(unit, piece),
+        .gradients = unit->gradient + at * weft_dtype_bytes(unit->gradient_dtype),
+        .gradient_dtype = unit->gradient_dtype,
+        .moment1 = unit->moment1 == NULL ? NULL : unit->moment1 + at,
+        .moment2 = unit->moment2 == NULL ? NULL : unit->moment2 + at,
+        .copy = copy_of(exec, unit, piece),
+        .copy_dtype = exec_compute(exec),
+        .n = piece->count,
+    };
+}
+
 static enum weft_status update(struct weft_stream *stream, const void *argument,
                                struct weft_error *err)
 {
@@ -105,21 +121,15 @@ static enum weft_status update(struct weft_stream *stream, const void *argument,
     (void)err;
     const struct unit_argument *a = argument;
     const struct weft_tensor *tensors = a->exec->options.config->model->tensors;
+    if (a->exec->options.program->period.agreed_updates) {
+        weft_exec_apply_lamb(a->exec, a->unit);
+        return WEFT_OK;
+    }
     a->unit->bad = a->exec->options.program->period.rotated && gradient_is_bad(a->unit);
     if (a->unit->bad) return WEFT_OK;
     for (int64_t i = 0; i < a->unit->n_updated; i++) {
         const struct weft_piece *piece = &a->unit->updated[i];
-        int64_t at = exec_state_at(a->unit, piece);
-        struct weft_update what = {
-            .parameters = exec_values_at(a->unit, piece),
-            .gradients = a->unit->gradient + at * weft_dtype_bytes(a->unit->gradient_dtype),
-            .gradient_dtype = a->unit->gradient_dtype,
-            .moment1 = a->unit->moment1 == NULL ? NULL : a->unit->moment1 + at,
-            .moment2 = a->unit->moment2 == NULL ? NULL : a->unit->moment2 + at,
-            .copy = copy_of(a->exec, a->unit, piece),
-            .copy_dtype = exec_compute(a->exec),
-            .n = piece->count,
-        };
+        struct weft_update what = weft_exec_update_of(a->exec, a->unit, piece);
         weft_optimizer_update(&a->exec->pending.optimizer, tensors[piece->tensor].decays, &what);
     }
     return WEFT_OK;

@@ -259,6 +259,9 @@ static int64_t read_slots(struct rehearsal *r)
             continue;
         }
         if (at->op == WEFT_OP_MARK || waits) begin_ns = record.start_ns;
+        /* What ranks agree on within an update is no part of its time. */
+        if (at->op == WEFT_OP_UPDATE && r->program->period.agreed_updates)
+            begin_ns = record.start_ns - r->slot_ns[at->slot];
         waits = false;
         if (at->op == WEFT_OP_NORM) normed_ns = record.end_ns;
         if (at->op == WEFT_OP_FINISH) {

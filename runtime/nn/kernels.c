@@ -63,6 +63,29 @@ static void adamw_update(const struct weft_adamw *adamw, int64_t n, float *restr
     }
 }
 
+static void adam_moments(const struct weft_adamw *adamw, int64_t n, const float *restrict gradients,
+                         float *restrict moment1, float *restrict moment2)
+{
+    const struct weft_adamw a = *adamw;
+    for (int64_t i = 0; i < n; i++) {
+        const float g = a.clip * gradients[i];
+        moment1[i] = a.beta1 * moment1[i] + a.rest1 * g;
+        moment2[i] = a.beta2 * moment2[i] + a.rest2 * g * g;
+    }
+}
+
+static void adam_steps(const struct weft_adamw *adamw, int64_t n, const float *restrict parameters,
+                       const float *restrict moment1, const float *restrict moment2,
+                       float *restrict steps)
+{
+    const struct weft_adamw a = *adamw;
+    for (int64_t i = 0; i < n; i++) {
+        const float step =
+            (moment1[i] * a.correction1) / (sqrtf(moment2[i] * a.correction2) + a.eps);
+        steps[i] = step + a.decay * parameters[i];
+    }
+}
+
 static void sgd_update(const struct weft_sgd *sgd, int64_t n, float *restrict parameters,
                        const float *restrict gradients, float *restrict momentum)
 {
@@ -96,6 +119,8 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .widen = widen,
     .narrow = narrow,
     .adamw = adamw_update,
+    .adam_moments = adam_moments,
+    .adam_steps = adam_steps,
     .sgd = sgd_update,
     .exponential = exponential_each,
 };

@@ -65,6 +65,11 @@ struct weft_kernels {
 
     void (*adamw)(const struct weft_adamw *adamw, int64_t n, float *parameters,
                   const float *gradients, float *moment1, float *moment2);
+    /* LAMB's parts of it: the moments, and the steps that they make, without the rate. */
+    void (*adam_moments)(const struct weft_adamw *adamw, int64_t n, const float *gradients,
+                         float *moment1, float *moment2);
+    void (*adam_steps)(const struct weft_adamw *adamw, int64_t n, const float *parameters,
+                       const float *moment1, const float *moment2, float *steps);
     /* momentum NULL: none is kept, and the setting is not read. */
     void (*sgd)(const struct weft_sgd *sgd, int64_t n, float *parameters, const float *gradients,
                 float *momentum);

@@ -111,15 +111,49 @@ static double rounded_root(const uint64_t limbs[LIMBS])
     return ldexp((double)mantissa, 11 + (shift + UNIT_EXPONENT) / 2);
 }
 
-double weft_norm_result(const uint64_t bins[WEFT_NORM_WORDS], int *finite)
+static bool is_finite(const uint64_t bins[WEFT_NORM_WORDS])
 {
-    *finite = bins[2 * NOT_FINITE] == 0 && bins[2 * NOT_FINITE + 1] == 0;
-    if (!*finite) return INFINITY;
-    uint64_t limbs[LIMBS] = {0};
+    return bins[2 * NOT_FINITE] == 0 && bins[2 * NOT_FINITE + 1] == 0;
+}
+
+static void add_bins(const uint64_t bins[WEFT_NORM_WORDS], uint64_t limbs[LIMBS])
+{
     for (int e = 0; e < NOT_FINITE; e++) {
         const int shift = e > 0 ? 2 * (e - 1) : 0;
         add_shifted(limbs, bins[2 * e], shift);
         add_shifted(limbs, bins[2 * e + 1], shift + 24);
+    }
+}
+
+double weft_norm_result(const uint64_t bins[WEFT_NORM_WORDS], int *finite)
+{
+    *finite = is_finite(bins);
+    if (!*finite) return INFINITY;
+    uint64_t limbs[LIMBS] = {0};
+    add_bins(bins, limbs);
+    return rounded_root(limbs);
+}
+
+/* 2^40 squares below 2^256 are less than 2^594 units: PACKED words of 32 bits. */
+enum { PACKED = WEFT_NORM_PACKED_WORDS - 1, PACKED_BITS = 32 };
+
+void weft_norm_pack(const uint64_t bins[WEFT_NORM_WORDS], uint64_t words[WEFT_NORM_PACKED_WORDS])
+{
+    uint64_t limbs[LIMBS] = {0};
+    add_bins(bins, limbs);
+    for (int i = 0; i < PACKED; i++) {
+        words[i] = limbs[i / 2] >> i % 2 * PACKED_BITS & UINT32_MAX;
+    }
+    words[PACKED] = !is_finite(bins);
+}
+
+double weft_norm_unpack(const uint64_t words[WEFT_NORM_PACKED_WORDS], int *finite)
+{
+    *finite = words[PACKED] == 0;
+    if (!*finite) return INFINITY;
+    uint64_t limbs[LIMBS] = {0};
+    for (int i = 0; i < PACKED; i++) {
+        add_shifted(limbs, words[i], i * PACKED_BITS);
     }
     return rounded_root(limbs);
 }

@@ -12,7 +12,7 @@
 /* AdamW (Loshchilov and Hutter 2019) with bias correction from the step number t = 1, 2, ...:
  *   g = clip * gradient; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2;
  *   p -= lr * ((m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps) + decay * p) */
-struct weft_adamw {
+struct weft_adamw { /* and LAMB */
     float lr, eps, decay;
     float clip; /* factor of the gradient */
     /* From weft_adamw_at: beta, 1 - beta (in fp32 it would be off by 5e-5 for 0.999) and
@@ -29,19 +29,26 @@ struct weft_sgd {
     float lr, momentum, decay, clip;
 };
 
+/* LAMB (You et al. 2020) has AdamW's moments and steps
+ *   s = (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + eps) + decay * p;  p -= lr * trust * s
+ * where `trust` is |p| / |s| over the whole tensor, and 1 when either length is 0 or not finite, or
+ * when the tensor is exempt from decay: biases and norms are then neither decayed nor adapted, as
+ * is usual. s is computed once for its length and once to be applied, with the same bits, so that
+ * it needs no memory of its own. */
+
 /* What an update needs beside the parameters: the settings of one step. */
 struct weft_optimizer {
     enum weft_optimizer_type type;
     bool exempt_vectors; /* tensors that do not decay by themselves have no decay */
     float decay;
-    struct weft_adamw adamw; /* when that is the type; the other is not used */
+    struct weft_adamw adamw; /* of AdamW and LAMB; what the type does not use is not read */
     struct weft_sgd sgd;
 };
 /* The settings of step t = 1, 2, ... of a training. */
 struct weft_optimizer weft_optimizer_at(const struct weft_train *train, int64_t t, double lr,
                                         double clip);
 
-/* n elements of one tensor. An optimizer without momentum has no moment1, only AdamW a moment2. */
+/* n elements of one tensor. An optimizer without momentum has no moment1, SGD no moment2. */
 struct weft_update {
     float *parameters;
     const void *gradients;
@@ -51,7 +58,8 @@ struct weft_update {
     enum weft_dtype copy_dtype;
     int64_t n;
 };
-/* `matrix`: the tensor decays whatever exempt_vectors says. */
+/* `matrix`: the tensor decays whatever exempt_vectors says. LAMB takes the elements for the whole
+ * tensor; where they are not, see below. */
 void weft_optimizer_update(const struct weft_optimizer *optimizer, bool matrix,
                            const struct weft_update *update);
 
@@ -65,5 +73,28 @@ void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n);
 /* Square root of the sum, rounded to double once; *finite false when any x was not finite (then
  * the result is infinite). */
 double weft_norm_result(const uint64_t bins[WEFT_NORM_WORDS], int *finite);
+
+/* The same sum in few words, for ranks that add many: words of 32 bits, lowest first, and a last
+ * one that is not 0 when any x was not finite. They are added as the bins are. */
+enum { WEFT_NORM_PACKED_WORDS = 20 };
+void weft_norm_pack(const uint64_t bins[WEFT_NORM_WORDS], uint64_t words[WEFT_NORM_PACKED_WORDS]);
+double weft_norm_unpack(const uint64_t words[WEFT_NORM_PACKED_WORDS], int *finite);
+
+/* LAMB's update in parts, on any elements of a tensor: first the moments of all that this rank
+ * updates, then the squares of what it alone counts, and when ranks have added them, the rest. */
+struct weft_lamb_bins {
+    uint64_t parameters[WEFT_NORM_WORDS], steps[WEFT_NORM_WORDS];
+};
+void weft_lamb_moments(const struct weft_optimizer *optimizer, const struct weft_update *update);
+void weft_lamb_add(const struct weft_optimizer *optimizer, bool matrix,
+                   const struct weft_update *update, struct weft_lamb_bins *bins);
+/* From the two sums of squares, as packed words. */
+float weft_lamb_trust(const struct weft_optimizer *optimizer, bool matrix,
+                      const uint64_t parameters[WEFT_NORM_PACKED_WORDS],
+                      const uint64_t steps[WEFT_NORM_PACKED_WORDS]);
+void weft_lamb_apply(const struct weft_optimizer *optimizer, bool matrix, float trust,
+                     const struct weft_update *update);
+/* False: its trust is 1 whatever its norms. */
+bool weft_lamb_adapts(const struct weft_optimizer *optimizer, bool matrix);
 
 #endif

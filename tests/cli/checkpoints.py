@@ -97,8 +97,10 @@ def resumes_in_every_precision_and_period(weft):
     bf16 = {"train__precision": {"compute": "bf16"}, "cluster__device__flops": FLOPS}
     rotated = {"train__clip_norm": 0, "train__grad_accum": 2}
     sgd = {"train__optimizer": {"type": "sgd", "lr": 0.01, "momentum": 0.9}}
+    lamb = {"train__optimizer": {"type": "lamb", "lr": 0.01}}
     for number, changes in enumerate([f16, {**f16, "train__grad_accum": 2}, {**bf16, **rotated},
-                                      rotated, {**rotated, **sgd}]):
+                                      rotated, {**rotated, **sgd}, lamb,
+                                      {**bf16, **rotated, **lamb}]):
         for background in (True, False):
             config = saved_run(weft, train__validation={"share": 0.1, "every": 3, "batches": 2},
                                train__checkpoint={"every": 3, "asynchronous": background}, **changes)

@@ -81,8 +81,8 @@ static void dense_layers(struct dice *dice, struct weft_text *out)
                    width, (int)roll(dice, 2, 20));
 }
 
-/* Several micro-steps, no clipping, both or neither. Draws of its own, so that the rest of a seed's
- * config does not depend on them. */
+/* Several micro-steps, no clipping, updates that ranks agree on, or none of it. Draws of its own,
+ * so that the rest of a seed's config does not depend on them. */
 static void add_period(uint64_t seed, struct weft_text *out)
 {
     static const char *const cadences[] = {"auto", "micro_step", "step"};
@@ -93,6 +93,7 @@ static void add_period(uint64_t seed, struct weft_text *out)
                        cadence);
     }
     if (chance(&dice, 50)) weft_text_add(out, ", \"clip_norm\": 0");
+    if (chance(&dice, 25)) weft_text_add(out, ", \"optimizer\": {\"type\": \"lamb\"}");
 }
 
 void random_config(uint64_t seed, bool plain, struct weft_text *out)

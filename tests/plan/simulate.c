@@ -104,7 +104,7 @@ static int64_t interval_ns(const struct weft_plan *plan)
             if (times[a] + within_ns > times[b]) times[b] = times[a] + within_ns;
         }
     }
-    int64_t step_ns = times[n] + plan->problem->agree_ns;
+    int64_t step_ns = times[n] + weft_problem_agreements_ns(plan->problem);
     free(times);
     return step_ns;
 }
@@ -136,7 +136,7 @@ static int64_t out_of_turn_ns(const struct weft_plan *plan, int64_t *step_ns)
         }
     }
     int64_t result = extra[n];
-    *step_ns = times[n] + plan->problem->agree_ns;
+    *step_ns = times[n] + weft_problem_agreements_ns(plan->problem);
     free(times);
     free(extra);
     return result;

@@ -297,6 +297,8 @@ static int launch_early(struct subject *subject)
         int32_t last = program->dependencies[at->first_dependency + at->n_dependencies - 1];
         /* What is gathered once more in a rotated period stands before the update anyway. */
         if (gathers && at->carried) early = -1;
+        /* Norms of tensors may lie where it would gather to, and that would be found first. */
+        if (gathers && program->period.agreed_updates) early = -1;
         if (early > ahead && at->n_dependencies == 1) {
             int32_t slot = at->slot, *dependency = &program->dependencies[at->first_dependency];
             int32_t mark = *dependency;
@@ -674,4 +676,80 @@ static int forget_record(struct subject *subject)
 Test(verify, record_is_summed)
 {
     spoil(forget_record);
+}
+
+/* Takes the one dependency of every instruction of an update that ranks agree on which has one. */
+static int forget_agreement(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        bool agrees = at->op == WEFT_OP_AGREE && at->unit >= 0;
+        if (!agrees && (at->op != WEFT_OP_UPDATE || at->n_dependencies == 0)) continue;
+        cr_assert_eq(at->n_dependencies, 1);
+        int32_t *dependency = &program->dependencies[at->first_dependency], old = *dependency;
+        cr_assert_eq(program->instructions[old].op, agrees ? WEFT_OP_MOMENTS : WEFT_OP_AGREE);
+        *dependency = 0; /* the first slot's mark */
+        refuse(subject, agrees ? "follow its unit's moments" : "what ranks have agreed on");
+        *dependency = old;
+        spoilt++;
+    }
+    cr_assert(spoilt == 0 || program->period.agreed_updates);
+    return spoilt;
+}
+
+/* Norms of another unit's tensors. */
+static int confuse_norms(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        for (int32_t o = 0; o < at->n_operands; o++) {
+            struct weft_operand *operand = &program->operands[at->first_operand + o],
+                                old = *operand;
+            enum weft_buffer_kind kind = program->buffers[old.buffer].kind;
+            if (kind != WEFT_BUFFER_TENSOR_NORMS && kind != WEFT_BUFFER_TENSOR_NORMS_SUM) continue;
+            operand->buffer = weft_program_buffer(program, WEFT_BUFFER_RECORD, -1, 0);
+            refuse(subject, at->op == WEFT_OP_UPDATE ? "what ranks have agreed on" : "norms");
+            *operand = old;
+            spoilt++;
+        }
+    }
+    return spoilt;
+}
+
+Test(verify, updates_use_what_ranks_agree_on)
+{
+    spoil(forget_agreement);
+    spoil(confuse_norms);
+}
+
+/* Where ranks agree on updates the channel is theirs until the last has ended: a gather that could
+ * start right behind its own unit's update is refused. */
+Test(verify, nothing_is_gathered_before_the_last_agreed_update)
+{
+    int spoilt = 0;
+    for (uint64_t seed = 0; seed < CASES; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        for (int32_t i = 0; problem->period.agreed_updates && i < problem->n_items; i++) {
+            struct weft_item *item = &problem->items[i].item;
+            int32_t update = problem->units[item->unit].update_slot;
+            struct weft_error err = {0};
+            if (item->kind != WEFT_ALL_GATHER || item->gather > 0) continue;
+            cr_assert_eq(item->first, random.stages.period->fill);
+            if (update + 1 == item->first) continue;
+            item->first = update + 1;
+            cr_assert_eq(weft_problem_check(problem, "test", &err), WEFT_E_DATA);
+            cr_assert(strstr(err.text, "before the last update") != NULL, "%s", err.text);
+            item->first = random.stages.period->fill;
+            cr_assert_eq(weft_problem_check(problem, "test", &err), WEFT_OK);
+            spoilt++;
+        }
+        random_case_finish(&random);
+    }
+    cr_assert_gt(spoilt, CASES / 8);
 }

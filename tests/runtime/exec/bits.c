@@ -147,6 +147,17 @@ int main(void)
     check_config("configs/runs/gpt-odd.json", "train.optimizer.type=sgd", shared);
     check_config("configs/runs/gpt-odd.json",
                  "train.optimizer={\"type\":\"sgd\",\"momentum\":0,\"lr\":0.01}", shared);
+    /* Lengths of whole tensors: exempt ones, frozen, tied, with masters and without clipping. */
+    check_config("configs/runs/gpt-odd.json", "train.optimizer.type=lamb", shared);
+    check_config("configs/runs/gpt-frozen.json", "train.optimizer.type=lamb", shared);
+    check_config("configs/runs/gpt-tiny.json",
+                 "train.optimizer={\"type\":\"lamb\",\"exempt_vectors\":false}", shared);
+    check_config("configs/runs/gpt-odd.json",
+                 "train={\"steps\":8,\"micro_batch\":2,\"seq_len\":24,\"grad_accum\":2,"
+                 "\"data\":\"/usr/share/common-licenses/GPL-3\","
+                 "\"clip_norm\":0,\"precision\":{\"compute\":\"bf16\"},"
+                 "\"optimizer\":{\"type\":\"lamb\"}}",
+                 shared);
     check_config("configs/runs/gpt-odd.json", "train.precision.compute=bf16", shared);
     check_config("configs/runs/gpt-odd.json",
                  "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\"}", shared);

@@ -67,7 +67,7 @@ static bool takes(int32_t planner, int32_t variant)
     return first_half == (planner % 2 == 0);
 }
 
-static void check_config(const char *path, int32_t config, int32_t *checked)
+static void check_config(const char *path, const char *override, int32_t config, int32_t *checked)
 {
     /* As shipped, where small layers share units, and with every layer a unit of three blocks;
      * without contention and with. */
@@ -80,7 +80,8 @@ static void check_config(const char *path, int32_t config, int32_t *checked)
             "cluster.emulate=false",
             variant % 3 == 0 ? "cluster.contention.compute=0" : "cluster.contention.compute=0.23",
             variant % 3 == 1 ? "cluster.contention.channel=0.4" : "cluster.contention.channel=0",
-            variant % 2 == 0 ? NULL : "plan.blocks=3",
+            variant % 2 == 0 ? "plan.fuse=true" : "plan.blocks=3",
+            override,
             NULL};
         struct job job;
         job_open(&job, path, overrides);
@@ -125,10 +126,11 @@ int main(void)
         if (strstr(entry->d_name, ".json") == NULL) continue;
         snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
         if (!trains(path)) continue;
-        check_config(path, configs, &checked);
+        check_config(path, NULL, configs, &checked);
         configs++;
     }
     closedir(runs);
+    check_config("configs/runs/gpt-odd.json", "train.optimizer.type=lamb", configs, &checked);
     CHECK(configs >= 3 && checked >= 50, "only %d configs and %d plans", configs, checked);
     printf("%d plans of %d configs: traces equal the simulator's\n", checked, configs);
     return 0;

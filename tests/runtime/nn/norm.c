@@ -150,3 +150,54 @@ Test(norm, tells_of_numbers_that_are_not_finite)
         cr_assert_not(finite);
     }
 }
+
+Test(norm, packed_words_are_the_same_sum)
+{
+    enum { N = 30011, RANKS = 5 };
+    static float x[N];
+    uint64_t whole[WEFT_NORM_WORDS] = {0}, sum[WEFT_NORM_PACKED_WORDS] = {0};
+    int finite = 0;
+    for (uint64_t i = 0; i < N; i++) {
+        x[i] = wide_number(i);
+    }
+    x[0] = FLT_MAX;
+    x[1] = ldexpf(1, -149);
+    weft_norm_add(whole, x, N);
+    for (int rank = 0; rank < RANKS; rank++) {
+        uint64_t own[WEFT_NORM_WORDS] = {0}, words[WEFT_NORM_PACKED_WORDS];
+        const int64_t n = rank < RANKS - 1 ? N / RANKS : N - (RANKS - 1) * (N / RANKS);
+        weft_norm_add(own, x + rank * (N / RANKS), n);
+        weft_norm_pack(own, words);
+        for (int i = 0; i < WEFT_NORM_PACKED_WORDS; i++) {
+            cr_assert_leq(words[i], UINT32_MAX);
+            sum[i] += words[i];
+        }
+    }
+    cr_assert_eq(weft_norm_unpack(sum, &finite), weft_norm_result(whole, &finite));
+    cr_assert(finite);
+
+    x[2] = INFINITY;
+    weft_norm_add(whole, x, 3);
+    weft_norm_pack(whole, sum);
+    cr_assert_eq(weft_norm_unpack(sum, &finite), INFINITY);
+    cr_assert_not(finite);
+}
+
+Test(norm, packed_words_have_room_for_a_trillion_numbers)
+{
+    enum { N = 1 << 18 };
+    float *x = malloc(N * sizeof(*x));
+    uint64_t bins[WEFT_NORM_WORDS] = {0}, words[WEFT_NORM_PACKED_WORDS];
+    int finite = 0;
+    for (int i = 0; i < N; i++) {
+        x[i] = FLT_MAX;
+    }
+    weft_norm_add(bins, x, N);
+    for (int i = 0; i < WEFT_NORM_WORDS; i++) {
+        bins[i] <<= 22; /* 2^40 of them on one rank */
+    }
+    weft_norm_pack(bins, words);
+    cr_assert_eq(weft_norm_unpack(words, &finite), ldexp(FLT_MAX, 20));
+    cr_assert(finite);
+    free(x);
+}

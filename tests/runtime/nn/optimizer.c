@@ -142,7 +142,8 @@ static struct weft_train training(enum weft_optimizer_type type, bool exempt)
                                              .exempt_vectors = exempt}};
 }
 
-/* With no gradient, decay is all that moves a parameter. */
+/* With no gradient, decay is all that moves a parameter: for lamb by the rate and its own length.
+ */
 Test(optimizer, vectors_decay_only_when_they_are_not_exempt)
 {
     for (int type = 0; type < WEFT_OPTIMIZER_COUNT; type++) {
@@ -155,10 +156,130 @@ Test(optimizer, vectors_decay_only_when_they_are_not_exempt)
                 const struct weft_update update = {
                     .parameters = &p, .gradients = &g, .moment1 = &m, .moment2 = &v, .n = 1};
                 weft_optimizer_update(&optimizer, matrix == 1, &update);
-                const float expected = matrix || !exempt ? 0.95f : 1.0f;
+                const float decayed = type == WEFT_LAMB ? 0.9f : 0.95f;
+                const float expected = matrix || !exempt ? decayed : 1.0f;
                 cr_assert(fabsf(p - expected) < 1e-6f, "type %d, exempt %d, matrix %d: %g", type,
                           exempt, matrix, (double)p);
             }
         }
     }
+}
+
+static struct weft_optimizer lamb(bool exempt, int64_t t)
+{
+    struct weft_train train = training(WEFT_LAMB, exempt);
+    train.optimizer.weight_decay = 0.1;
+    return weft_optimizer_at(&train, t, 1e-2, 0.37);
+}
+
+static struct weft_update update_of(struct state *state, int64_t at, int64_t n)
+{
+    return (struct weft_update){.parameters = state->parameters + at,
+                                .gradients = state->gradients + at,
+                                .moment1 = state->moment1 + at,
+                                .moment2 = state->moment2 + at,
+                                .n = n};
+}
+
+/* The formula in double, of a whole tensor at step 7. */
+static void lamb_in_double(bool adapts, double decay, double *p)
+{
+    static double steps[N];
+    double of_parameters = 0, of_steps = 0;
+    for (int i = 0; i < N; i++) {
+        const double g = 0.37 * (double)start.gradients[i];
+        const double m = 0.9 * (double)start.moment1[i] + 0.1 * g;
+        const double v = 0.95 * (double)start.moment2[i] + 0.05 * g * g;
+        p[i] = (double)start.parameters[i];
+        steps[i] = m / (1 - pow(0.9, 7)) / (sqrt(v / (1 - pow(0.95, 7))) + 1e-8) + decay * p[i];
+        of_parameters += p[i] * p[i];
+        of_steps += steps[i] * steps[i];
+    }
+    const double trust = adapts ? sqrt(of_parameters / of_steps) : 1;
+    for (int i = 0; i < N; i++) {
+        p[i] -= 1e-2 * trust * steps[i];
+    }
+}
+
+Test(optimizer, lamb_is_the_formula)
+{
+    static double expected[N];
+    fill();
+    for (int exempt = 0; exempt < 2; exempt++) {
+        for (int matrix = 0; matrix < 2; matrix++) {
+            const struct weft_optimizer optimizer = lamb(exempt == 1, 7);
+            const bool adapts = matrix || !exempt;
+            whole = start;
+            const struct weft_update update = update_of(&whole, 0, N);
+            weft_optimizer_update(&optimizer, matrix == 1, &update);
+            lamb_in_double(adapts, adapts ? 0.1 : 0, expected);
+            for (int i = 0; i < N; i++) {
+                cr_assert(fabs((double)whole.parameters[i] - expected[i]) < 1e-6,
+                          "exempt %d, matrix %d, element %d: %.9g, not %.9g", exempt, matrix, i,
+                          (double)whole.parameters[i], expected[i]);
+            }
+        }
+    }
+}
+
+/* As ranks do it, each with its slices; in 16 bits beside a master. */
+Test(optimizer, lamb_in_parts_has_the_bits_of_the_whole)
+{
+    enum { RANKS = 3, SLICE = 901 };
+    static uint16_t gradients[N], whole_copy[N], cut_copy[N];
+    const struct weft_optimizer optimizer = lamb(true, 7);
+    uint64_t sums[2][WEFT_NORM_PACKED_WORDS] = {{0}};
+    fill();
+    weft_kernels_best()->narrow(WEFT_BF16, N, start.gradients, gradients);
+    whole = cut = start;
+    struct weft_update all = update_of(&whole, 0, N);
+    all.gradients = gradients;
+    all.gradient_dtype = all.copy_dtype = WEFT_BF16;
+    all.copy = whole_copy;
+    weft_optimizer_update(&optimizer, true, &all);
+
+    for (int rank = 0; rank < RANKS; rank++) {
+        struct weft_lamb_bins bins = {0};
+        uint64_t words[2][WEFT_NORM_PACKED_WORDS];
+        for (int64_t at = rank * SLICE; at < N; at += RANKS * SLICE) {
+            struct weft_update part = update_of(&cut, at, at + SLICE > N ? N - at : SLICE);
+            part.gradients = gradients + at;
+            part.gradient_dtype = WEFT_BF16;
+            weft_lamb_moments(&optimizer, &part);
+            weft_lamb_add(&optimizer, true, &part, &bins);
+        }
+        weft_norm_pack(bins.parameters, words[0]);
+        weft_norm_pack(bins.steps, words[1]);
+        for (int i = 0; i < WEFT_NORM_PACKED_WORDS; i++) {
+            sums[0][i] += words[0][i];
+            sums[1][i] += words[1][i];
+        }
+    }
+    const float trust = weft_lamb_trust(&optimizer, true, sums[0], sums[1]);
+    cr_assert_neq(trust, 1);
+    for (int64_t at = 0; at < N; at += SLICE) {
+        struct weft_update part = update_of(&cut, at, at + SLICE > N ? N - at : SLICE);
+        part.copy = cut_copy + at;
+        part.copy_dtype = WEFT_BF16;
+        weft_lamb_apply(&optimizer, true, trust, &part);
+    }
+    cr_assert_eq(memcmp(&cut, &whole, sizeof(cut)), 0);
+    cr_assert_eq(memcmp(cut_copy, whole_copy, sizeof(cut_copy)), 0);
+}
+
+Test(optimizer, lamb_trusts_what_has_a_length)
+{
+    const struct weft_optimizer optimizer = lamb(true, 1);
+    uint64_t three[WEFT_NORM_PACKED_WORDS], none[WEFT_NORM_PACKED_WORDS] = {0};
+    uint64_t infinite[WEFT_NORM_PACKED_WORDS], bins[WEFT_NORM_WORDS] = {0};
+    const float x = 3, inf = INFINITY;
+    weft_norm_add(bins, &x, 1);
+    weft_norm_pack(bins, three);
+    weft_norm_add(bins, &inf, 1);
+    weft_norm_pack(bins, infinite);
+    cr_assert_eq(weft_lamb_trust(&optimizer, true, three, three), 1);
+    cr_assert_eq(weft_lamb_trust(&optimizer, true, none, three), 1);
+    cr_assert_eq(weft_lamb_trust(&optimizer, true, three, none), 1);
+    cr_assert_eq(weft_lamb_trust(&optimizer, true, three, infinite), 1);
+    cr_assert_eq(weft_lamb_trust(&optimizer, true, infinite, three), 1);
 }

@@ -27,7 +27,7 @@ struct weft_job {
     bool contention;                    /* PROFILE: of its own */
     bool virtual_clock, poison;
     enum weft_step_output steps; /* what rank 0 writes to stdout after each step */
-    const char *metrics;         /* JSON Lines of every step, or NULL */
+    const char *metrics;         /* JSON Lines of every step, which are appended; or NULL */
     const char *checkpoints;     /* directory to save to, or NULL */
     const char *resume;          /* checkpoint to go on from, or NULL */
     int lock_fd;                 /* that ranks keep open too; 0 or less: none */

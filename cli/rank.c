@@ -148,68 +148,56 @@ static enum weft_status write_all(FILE *stream, const struct weft_text *text, co
     return WEFT_OK;
 }
 
-/* A line for whoever watches, and one of JSON in the metrics. */
-static enum weft_status tell(struct rank *rank, const struct weft_text *shown,
-                             const struct weft_text *json, struct weft_error *err)
+/* What is told twice: a line for whoever watches, and one of JSON in the metrics. */
+struct lines {
+    struct weft_text shown, json;
+};
+
+static enum weft_status write_lines(struct rank *rank, const struct lines *lines,
+                                    struct weft_error *err)
 {
     if (rank->job.steps != WEFT_STEPS_SILENT)
-        WEFT_TRY(write_all(stdout, rank->job.steps == WEFT_STEPS_JSON ? json : shown,
+        WEFT_TRY(write_all(stdout,
+                           rank->job.steps == WEFT_STEPS_JSON ? &lines->json : &lines->shown,
                            "standard output", err));
-    return rank->metrics ? write_all(rank->metrics, json, rank->job.metrics, err) : WEFT_OK;
+    return rank->metrics ? write_all(rank->metrics, &lines->json, rank->job.metrics, err) : WEFT_OK;
+}
+
+/* Frees them. */
+static enum weft_status tell(struct rank *rank, struct lines *lines, struct weft_error *err)
+{
+    enum weft_status status = write_lines(rank, lines, err);
+    weft_text_finish(&lines->shown);
+    weft_text_finish(&lines->json);
+    return status;
 }
 
 static enum weft_status on_evaluation(void *context, const struct weft_evaluation_line *line,
                                       struct weft_error *err)
 {
-    struct rank *rank = context;
-    struct weft_text shown, json;
-    if (rank->meeting.rank != 0) return WEFT_OK;
-    weft_text_init(&shown);
-    weft_text_init(&json);
-    weft_job_evaluation_line(line, false, &shown);
-    weft_job_evaluation_line(line, true, &json);
-    enum weft_status status = tell(rank, &shown, &json, err);
-    weft_text_finish(&shown);
-    weft_text_finish(&json);
-    return status;
+    struct lines lines = {0};
+    weft_job_evaluation_line(line, false, &lines.shown);
+    weft_job_evaluation_line(line, true, &lines.json);
+    return tell(context, &lines, err);
 }
 
 static enum weft_status on_save(void *context, const struct weft_save_line *line,
                                 struct weft_error *err)
 {
-    struct rank *rank = context;
-    struct weft_text shown, json;
-    if (rank->meeting.rank != 0) return WEFT_OK;
-    weft_text_init(&shown);
-    weft_text_init(&json);
-    weft_job_save_line(line, false, &shown);
-    weft_job_save_line(line, true, &json);
-    enum weft_status status = tell(rank, &shown, &json, err);
-    weft_text_finish(&shown);
-    weft_text_finish(&json);
-    return status;
-}
-
-static enum weft_status tell_step(struct rank *rank, const struct weft_step_line *line,
-                                  struct weft_error *err)
-{
-    struct weft_text shown, json;
-    weft_text_init(&shown);
-    weft_text_init(&json);
-    weft_job_step_line(line, false, &shown);
-    weft_job_step_line(line, true, &json);
-    enum weft_status status = tell(rank, &shown, &json, err);
-    weft_text_finish(&shown);
-    weft_text_finish(&json);
-    return status;
+    struct lines lines = {0};
+    weft_job_save_line(line, false, &lines.shown);
+    weft_job_save_line(line, true, &lines.json);
+    return tell(context, &lines, err);
 }
 
 static enum weft_status on_step(void *context, const struct weft_step_line *line,
                                 const struct weft_trace *trace, struct weft_error *err)
 {
     struct rank *rank = context;
-    if (rank->meeting.rank != 0) return WEFT_OK;
-    WEFT_TRY(tell_step(rank, line, err));
+    struct lines lines = {0};
+    weft_job_step_line(line, false, &lines.shown);
+    weft_job_step_line(line, true, &lines.json);
+    WEFT_TRY(tell(rank, &lines, err));
     if (!rank->job.trace || line->step != line->steps) return WEFT_OK;
     struct weft_text text;
     weft_text_init(&text);
@@ -239,8 +227,9 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     struct weft_session *session = &rank->session;
     WEFT_TRY(take_plan(rank, err));
     watch_signals();
-    if (rank->meeting.rank == 0 && rank->job.metrics) {
-        rank->metrics = fopen(rank->job.metrics, rank->job.resume ? "a" : "w");
+    bool tells = rank->meeting.rank == 0;
+    if (tells && rank->job.metrics) {
+        rank->metrics = fopen(rank->job.metrics, "a");
         if (!rank->metrics)
             return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", rank->job.metrics,
                              strerror(errno));
@@ -255,9 +244,9 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .nn = rank->machine.nn,
         .poison = rank->job.poison,
         .failpoint = &rank->failpoint,
-        .on_step = on_step,
-        .on_evaluation = on_evaluation,
-        .on_save = on_save,
+        .on_step = tells ? on_step : NULL,
+        .on_evaluation = tells ? on_evaluation : NULL,
+        .on_save = tells ? on_save : NULL,
         .checkpoints = rank->job.checkpoints,
         .resume = rank->job.resume,
         .context = rank,

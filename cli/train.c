@@ -7,9 +7,11 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
 #include "report/plan_report.h"
+#include "runtime/checkpoint/checkpoint.h"
 
 static enum weft_status write_in(const char *directory, const char *name,
                                  const struct weft_text *text, struct weft_error *err)
@@ -98,6 +100,21 @@ static enum weft_status fail_stopped(const struct weft_train_result *result, int
                      saved ? directory : "");
 }
 
+/* Goes on with the metrics of a run that goes on; a run that begins with another's checkpoint has
+ * its own. */
+static enum weft_status prepare_metrics(const struct weft_run_directory *run, const char *metrics,
+                                        struct weft_error *err)
+{
+    struct weft_checkpoint *checkpoint = NULL;
+    size_t length = strlen(run->checkpoints);
+    bool own = run->resume != NULL && strncmp(run->resume, run->checkpoints, length) == 0;
+    if (!own) return weft_metrics_begin(metrics, err);
+    WEFT_TRY(weft_checkpoint_open(run->resume, &checkpoint, err));
+    int64_t step = checkpoint->manifest->progress.step;
+    weft_checkpoint_close(checkpoint);
+    return weft_metrics_cut(metrics, step, err);
+}
+
 static enum weft_status train(const struct weft_cli *cli, struct weft_session *session,
                               const struct weft_run_directory *run, struct weft_error *err)
 {
@@ -122,6 +139,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     };
     struct weft_text text, out;
     struct weft_train_result result = {0};
+    WEFT_TRY(prepare_metrics(run, metrics, err));
     weft_text_init(&text);
     weft_text_init(&out);
     enum weft_status status = weft_job_run(&job, &text, err);

@@ -171,6 +171,39 @@ def a_signal_saves_once(weft):
                     f"train.steps={done + 2}")
 
 
+def metrics(weft, run):
+    with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@case
+def metrics_have_each_step_once(weft):
+    changes = {"train__validation": {"share": 0.1, "every": 3, "batches": 2}}
+    config = weft.write("run.json", saving(**changes))
+    weft.expect(0, "train", config, "--run", "whole", "-q")
+    lines = metrics(weft, "whole")
+    wanted = [(line["step"], line["loss"]) for line in lines if "loss" in line]
+    assert [step for step, _ in wanted] == list(range(1, 9)), wanted
+    for torn in (b'{"step":9,"los', b'{"step":9,"loss":1}', bytes(100), b"[]\n7\n\xff\xfe\n"):
+        weft.expect(69, "train", config, "--run", "run", "-q",
+                    env={"WEFT_FAILPOINT": "backward:rank=1:step=8"})
+        assert [line["step"] for line in metrics(weft, "run") if "loss" in line][-1] == 7
+        with open(weft.path("run/metrics.jsonl"), "ab") as file:
+            file.write(torn)
+        weft.expect(0, "train", config, "--run", "run", "-q", "--resume")
+        lines = metrics(weft, "run")
+        assert [(line["step"], line["loss"]) for line in lines if "loss" in line] == wanted
+        assert [line["step"] for line in lines if "validation_loss" in line] == [3, 6, 8], lines
+        saved = [line["saved_step"] for line in lines if "saved_step" in line]
+        assert saved in ([3, 6, 8], [3, 8]), lines  # a kill may come between a commit and its line
+        shutil.rmtree(weft.path("run"))
+    # What a run that saved nothing has left is no part of one that begins with another's checkpoint.
+    weft.expect(69, "train", config, "--run", "other", "-q",
+                env={"WEFT_FAILPOINT": "backward:rank=1:step=2"})
+    weft.expect(0, "train", config, "--run", "other", "-q", "--resume=whole/checkpoints/step-6")
+    assert [line["step"] for line in metrics(weft, "other") if "loss" in line] == [7, 8]
+
+
 @case
 def two_runs_on_one_directory(weft):
     config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 0}))

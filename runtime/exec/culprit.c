@@ -1,13 +1,14 @@
 /* Who made a step's numbers not finite. What is agreed on after a step says that somebody did: sums
  * over ranks have spread it by then. So the step is run again, which has not changed anything, with
- * a look at what every layer writes, before any sum. */
+ * a look at what every layer writes, before any sum. A step of a rotated period cannot be run
+ * again, as it has begun to update: there every step is looked at. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/exec/parts.h"
 
-enum { NOBODY = INT32_MAX };
+#define NOBODY INT64_MAX
 
 bool weft_exec_is_finite(enum weft_dtype dtype, const void *numbers, int64_t n)
 {
@@ -67,9 +68,10 @@ static enum weft_status look(struct weft_stream *stream, const void *argument,
     const struct look_argument *a = argument;
     const struct exec_bound *bound = &a->exec->bound[a->instruction];
     if (a->exec->first_bad != NOBODY) return WEFT_OK;
+    int64_t before = a->exec->periods * a->exec->options.program->n_instructions;
     bool good = bound->op == WEFT_OP_FORWARD ? forward_is_finite(bound->with.call)
                                              : backward_is_finite(a->exec, bound->with.call);
-    if (!good) a->exec->first_bad = a->instruction;
+    if (!good) a->exec->first_bad = before + a->instruction;
     return WEFT_OK;
 }
 
@@ -82,20 +84,11 @@ void weft_exec_push_look(struct weft_exec *exec, int32_t i)
         weft_stream_push(bound->stream, look, &argument, sizeof argument);
 }
 
-/* A period that begins with its forward can be run again by itself. */
-static bool begins_with_forward(const struct weft_program *program)
+enum weft_status weft_exec_compare_looks(struct weft_exec *exec, struct weft_culprit *out,
+                                         struct weft_error *err)
 {
-    for (int32_t i = 0; i < program->n_instructions; i++) {
-        if (program->instructions[i].op == WEFT_OP_FORWARD) return true;
-        if (program->instructions[i].op == WEFT_OP_BACKWARD) return false;
-    }
-    return false;
-}
-
-static enum weft_status compare(struct weft_exec *exec, struct weft_culprit *out,
-                                struct weft_error *err)
-{
-    int32_t *all = calloc((size_t)exec->ranks, sizeof *all), first = NOBODY;
+    int64_t *all = calloc((size_t)exec->ranks, sizeof *all), first = NOBODY;
+    *out = (struct weft_culprit){.known = false};
     if (all == NULL) return weft_fail_memory(err, "the ranks' findings");
     enum weft_status status =
         weft_comm_exchange(exec->options.comm, &exec->first_bad, sizeof exec->first_bad, all, err);
@@ -105,7 +98,8 @@ static enum weft_status compare(struct weft_exec *exec, struct weft_culprit *out
         out->n_ranks += first != NOBODY && all[r] == first;
     }
     if (out->known) {
-        const struct weft_instruction *at = &exec->options.program->instructions[first];
+        const struct weft_program *program = exec->options.program;
+        const struct weft_instruction *at = &program->instructions[first % program->n_instructions];
         out->layer = at->layer;
         out->backward = at->op == WEFT_OP_BACKWARD;
     }
@@ -118,8 +112,7 @@ enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
                                         struct weft_culprit *out, struct weft_error *err)
 {
     struct weft_step_result result;
-    *out = (struct weft_culprit){.repeated = begins_with_forward(exec->options.program)};
-    if (!out->repeated) return WEFT_OK;
+    if (exec->options.program->period.rotated) return weft_exec_compare_looks(exec, out, err);
     exec->pending.valid = false;
     exec->looks = true;
     exec->first_bad = NOBODY;
@@ -127,7 +120,19 @@ enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
     enum weft_status status = weft_exec_step(exec, inputs, &result, NULL, err);
     exec->looks = false;
     if (status != WEFT_OK) return status;
-    status = compare(exec, out, err);
+    status = weft_exec_compare_looks(exec, out, err);
     out->repeated = true;
     return status;
+}
+
+void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_culprit *culprit,
+                                struct weft_text *out)
+{
+    if (!culprit->known) return;
+    if (culprit->n_ranks == exec->ranks) weft_text_add(out, "all ranks");
+    if (culprit->n_ranks < exec->ranks) weft_text_addf(out, "rank %d", culprit->rank);
+    if (culprit->n_ranks > 1 && culprit->n_ranks < exec->ranks)
+        weft_text_addf(out, " and %d more", culprit->n_ranks - 1);
+    weft_text_addf(out, ", in the %s pass of layer %s", culprit->backward ? "backward" : "forward",
+                   exec->options.config->model->layers[culprit->layer].name);
 }

@@ -28,12 +28,15 @@ enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
     const struct weft_program *program = exec->options.program;
     const struct weft_step_inputs inputs = {.input = input, .targets = targets};
     int32_t end = end_of_forward(program);
+    bool looks = exec->looks;
     exec->inputs = &inputs;
+    exec->looks = false; /* no step is to blame for what is seen here */
     for (int32_t i = 0; i < end; i++) {
         weft_exec_issue(exec, i, is_of_forward(&program->instructions[i]));
     }
     enum weft_status status = weft_exec_synchronise(exec, err);
     exec->inputs = NULL;
+    exec->looks = looks;
     if (status == WEFT_OK) *loss = exec->losses[0];
     return status;
 }

@@ -96,6 +96,8 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     exec->rank = weft_comm_rank(options->comm);
     exec->ranks = weft_comm_ranks(options->comm);
     exec->arena = options->arena;
+    exec->looks = options->program->period.rotated;
+    exec->first_bad = INT64_MAX;
     enum weft_status status = fill(exec, err);
     if (status != WEFT_OK) {
         weft_exec_destroy(exec);
@@ -246,6 +248,8 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
 {
     int64_t *rows = trace == NULL ? NULL : trace->live_bytes;
     exec->inputs = inputs;
+    exec->last_step = inputs->step;
+    exec->periods++;
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         weft_exec_live_issue(exec->live, i, rows);
         /* Without a step before this one there is nothing that it would have carried over. */
@@ -275,10 +279,19 @@ static enum weft_status agree_on_updates(struct weft_exec *exec, struct weft_err
         bad = all[r] > bad ? all[r] : bad;
     free(all);
     if (status != WEFT_OK || bad < 0) return status;
-    return weft_fail(err, WEFT_E_NUMERIC,
-                     "the last step's gradient of %s is not finite and was not applied. Lower "
-                     "train.optimizer.lr, or set train.clip_norm",
-                     exec->options.shards->units[bad].name);
+    struct weft_culprit culprit;
+    struct weft_text who;
+    WEFT_TRY(weft_exec_compare_looks(exec, &culprit, err));
+    weft_text_init(&who);
+    weft_text_add(&who, culprit.known ? "Not finite first on " : "");
+    weft_exec_describe_culprit(exec, &culprit, &who);
+    status = weft_fail(
+        err, WEFT_E_NUMERIC,
+        "the last step's gradient of %s is not finite and was not applied. %s%sLower "
+        "train.optimizer.lr, or set train.clip_norm",
+        exec->options.shards->units[bad].name, weft_text_chars(&who), culprit.known ? ". " : "");
+    weft_text_finish(&who);
+    return status;
 }
 
 /* What ends a step that a rotated period has begun, and MARKs, which poison what dies. */

@@ -97,19 +97,24 @@ WEFT_MUST_USE enum weft_status weft_exec_evaluate(struct weft_exec *exec, const 
                                                   struct weft_error *err);
 
 struct weft_culprit {
-    bool repeated;         /* the step could be run again */
-    bool known;            /* and it was not finite again */
+    bool repeated;         /* the step was run again */
+    bool known;            /* a layer wrote what is not finite; the rest is not set else */
     int32_t rank, n_ranks; /* the first of those that were the first to go wrong */
     int32_t layer;
     bool backward;
 };
 
-/* Runs a step whose result was not finite once more, to find the first layer that wrote such a
- * number, and the ranks on which it did. Collective, right after that step, with its inputs. */
+/* Finds the first layer that wrote a number that is not finite, and the ranks on which it did,
+ * after a step whose result was not finite. With clipping the step is run once more for it;
+ * without, every step of the run was looked at. Collective, right after that step, with its inputs.
+ */
 WEFT_MUST_USE enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
                                                       const struct weft_step_inputs *inputs,
                                                       struct weft_culprit *out,
                                                       struct weft_error *err);
+/* "rank 1, in the forward pass of layer h.2", nothing when it is not known. */
+void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_culprit *culprit,
+                                struct weft_text *out);
 
 /* Compares what ranks hold alike. Collective, behind step `step`. WEFT_E_NUMERIC naming the unit,
  * and the ranks that are outside the largest group that agrees. */

@@ -54,15 +54,16 @@ static void push_nan(struct weft_exec *exec, const struct exec_bound *bound)
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
 {
     const struct weft_failpoint *point = exec->options.failpoint;
-    if (point == NULL || point->failure == WEFT_FAILURE_NONE || exec->inputs == NULL) return;
+    if (point == NULL || point->failure == WEFT_FAILURE_NONE) return;
+    /* What a settle ends would have been the next step's. */
+    int64_t step = exec->inputs == NULL ? exec->last_step + 1 : exec->inputs->step;
     const struct weft_instruction *at = &exec->options.program->instructions[i];
     const struct exec_bound *bound = &exec->bound[i];
-    enum weft_failure failure =
-        weft_failpoint_at(point, weft_op_name(at->op), exec->rank, exec->inputs->step);
+    enum weft_failure failure = weft_failpoint_at(point, weft_op_name(at->op), exec->rank, step);
     int32_t index = at->layer >= 0 ? at->layer : at->unit;
-    bool other = point->at >= 0 ? point->at != index : exec->failed_step == exec->inputs->step;
+    bool other = point->at >= 0 ? point->at != index : exec->failed_step == step;
     if (failure == WEFT_FAILURE_NONE || behind != (failure == WEFT_FAILURE_NAN) || other) return;
-    exec->failed_step = exec->inputs->step;
+    exec->failed_step = step;
     if (failure != WEFT_FAILURE_NAN) {
         weft_stream_push(bound->stream, strike, &failure, sizeof failure);
     } else if (at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD) {

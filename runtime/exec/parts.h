@@ -105,7 +105,9 @@ struct weft_exec {
     struct weft_loss_scale scale; /* of the step under way, and then of the next */
 
     bool looks;          /* for what is not finite */
-    int32_t first_bad;   /* instruction that wrote it, INT32_MAX: none */
+    int64_t periods;     /* begun */
+    int64_t first_bad;   /* what wrote it: period * n_instructions + instruction; INT64_MAX: none */
+    int64_t last_step;   /* that was begun */
     int64_t failed_step; /* in which the failpoint struck last */
 };
 
@@ -172,6 +174,10 @@ void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
 bool weft_exec_is_finite(enum weft_dtype dtype, const void *numbers, int64_t n);
 /* While exec->looks, a look at what instruction i wrote. */
 void weft_exec_push_look(struct weft_exec *exec, int32_t i);
+/* Collective: what ranks have seen, without another step. */
+WEFT_MUST_USE enum weft_status weft_exec_compare_looks(struct weft_exec *exec,
+                                                       struct weft_culprit *out,
+                                                       struct weft_error *err);
 
 /* priority.c: asks the system to run the channel before compute where they share a core. */
 void weft_exec_prefer_channel(struct weft_exec *exec);

@@ -144,30 +144,25 @@ static void close_run(struct run *run)
     free(run->times);
 }
 
-/* "rank 1, in the forward pass of layer h.2" */
 static enum weft_status describe_culprit(struct run *run, const struct weft_step_inputs *inputs,
                                          const struct weft_step_result *result,
                                          struct weft_text *out, struct weft_error *err)
 {
-    const struct weft_train_options *o = run->options;
     struct weft_culprit culprit;
     WEFT_TRY(weft_exec_find_culprit(run->exec, inputs, &culprit, err));
-    if (!culprit.repeated) {
-        weft_text_addf(out, "Not finite first, from the loss backwards: %s",
-                       result->suspect < 0 ? "no gradient, so the loss itself"
-                                           : o->shards->units[result->suspect].name);
-    } else if (!culprit.known) {
+    if (culprit.known) {
+        weft_text_add(out, "Not finite first on ");
+        weft_exec_describe_culprit(run->exec, &culprit, out);
+    } else if (culprit.repeated) {
         weft_text_add(out, "When the step was run again all was finite, so memory or arithmetic of "
                            "a machine is not to be trusted");
+    } else if (result->suspect >= 0) {
+        weft_text_addf(out,
+                       "Every rank's own numbers were finite, their sum over ranks was not, from "
+                       "the loss backwards first in unit %s",
+                       run->options->shards->units[result->suspect].name);
     } else {
-        weft_text_add(out, "Not finite first on ");
-        if (culprit.n_ranks == run->ranks) weft_text_add(out, "all ranks");
-        if (culprit.n_ranks < run->ranks) weft_text_addf(out, "rank %d", culprit.rank);
-        if (culprit.n_ranks > 1 && culprit.n_ranks < run->ranks)
-            weft_text_addf(out, " and %d more", culprit.n_ranks - 1);
-        weft_text_addf(out, ", in the %s pass of layer %s",
-                       culprit.backward ? "backward" : "forward",
-                       o->config->model->layers[culprit.layer].name);
+        weft_text_add(out, "Every rank's own numbers were finite, their sum over ranks was not");
     }
     return WEFT_OK;
 }
@@ -181,18 +176,17 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     bool rotated = run->options->program->period.rotated;
     if (status == WEFT_OK && rotated && result->suspect < 0) {
         status = weft_fail(err, WEFT_E_NUMERIC,
-                           "step %" PRId64 ": the loss is not finite, though all gradients of the "
-                           "step before it were. Lower train.optimizer.lr (%g at this step), or "
-                           "set train.clip_norm, with which rank and layer are named (1e12 clips "
-                           "nothing)",
-                           inputs->step, inputs->lr);
+                           "step %" PRId64 ": loss %g, though all gradients of the step before it "
+                           "were finite. %s. Lower train.optimizer.lr (%g at this step), lengthen "
+                           "train.lr_schedule.warmup_steps, or set train.clip_norm",
+                           inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK && rotated) {
-        status =
-            weft_fail(err, WEFT_E_NUMERIC,
-                      "step %" PRId64 ": loss %g. %s, of the step before it; units with such a "
-                      "gradient were not updated. Lower train.optimizer.lr (%g at this step), "
-                      "lengthen train.lr_schedule.warmup_steps, or set train.clip_norm",
-                      inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
+        status = weft_fail(err, WEFT_E_NUMERIC,
+                           "step %" PRId64 ": loss %g, and gradients of the step before it are not "
+                           "finite. %s. Units with such a gradient were not updated. Lower "
+                           "train.optimizer.lr (%g at this step), "
+                           "lengthen train.lr_schedule.warmup_steps, or set train.clip_norm",
+                           inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK) {
         status =
             weft_fail(err, WEFT_E_NUMERIC,

@@ -140,11 +140,24 @@ def gradients_that_are_not_finite_without_clipping(weft):
     """Found by the updates of the next period; at the run's end, by those behind it."""
     for planner in ("all-fsdp", "all-dp"):
         for accumulate in (1, 2):
-            train(weft, 79, ["step 3", "of the step before it", "were not updated"],
-                  "backward:rank=1:step=3:at=3:do=nan", plan__planner=planner, train__steps=9,
-                  train__clip_norm=0, train__grad_accum=accumulate)
-    train(weft, 79, ["step 2: the loss is not finite", "set train.clip_norm"], "forward:rank=1:step=2:at=5:do=nan",
-          train__clip_norm=0)
+            for place, at in (("backward", 3), ("forward", 2)):
+                says = f"Not finite first on rank 1, in the {place} pass of layer h.{at - 1}"
+                train(weft, 79, ["step 3" if place == "backward" else "step 2", says],
+                      f"{place}:rank=1:step={3 if place == 'backward' else 2}:at={at}:do=nan",
+                      plan__planner=planner, train__steps=9, train__clip_norm=0,
+                      train__grad_accum=accumulate)
+    train(weft, 79, ["step 2: loss ", "on rank 1, in the forward pass of layer head"],
+          "forward:rank=1:step=2:at=5:do=nan", train__clip_norm=0)
+    # The last gradients are applied when no step follows, and before what saves them.
+    train(weft, 79, ["last step's gradient", "on rank 1, in the backward pass of layer h.2"],
+          "backward:rank=1:step=10:at=3:do=nan", train__clip_norm=0, train__steps=9)
+    train(weft, 79, ["last step's gradient", "on rank 1, in the backward pass of layer h.2"],
+          "backward:rank=1:step=7:at=3:do=nan", train__clip_norm=0, train__steps=9,
+          train__checkpoint={"every": 3})
+    assert sorted(os.listdir(weft.path("run/checkpoints"))) == ["step-3"]
+    shutil.rmtree(weft.path("run"))
+    train(weft, 79, ["Not finite first on all ranks, in the"], train__steps=50, train__clip_norm=0,
+          train__optimizer={"type": "adamw", "lr": 1e6, "weight_decay": 1e6})
 
 
 @case

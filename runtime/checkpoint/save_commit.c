@@ -1,0 +1,117 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/save_parts.h"
+
+static enum weft_status write_manifest(struct weft_saver *saver, const struct weft_text *text,
+                                       struct weft_error *err)
+{
+    static const char temporary[] = WEFT_MANIFEST_NAME ".tmp";
+    const struct weft_sink *sink = saver->options.sink;
+    struct weft_text from, to;
+    enum weft_status status = WEFT_OK;
+    int fd = -1, error;
+    weft_save_name_file(saver, temporary, &from);
+    weft_save_name_file(saver, WEFT_MANIFEST_NAME, &to);
+    error = weft_text_ok(&from) && weft_text_ok(&to)
+                ? sink->create(sink->context, weft_text_chars(&from), &fd)
+                : ENOMEM;
+    if (error == 0) error = weft_sink_write(sink, fd, text->data, text->length, 0);
+    if (error != 0) status = weft_save_fail(saver, "write", temporary, error, err);
+    if (status == WEFT_OK) status = weft_save_sync_file(saver, fd, temporary, err);
+    if (fd >= 0) error = sink->close(sink->context, fd);
+    if (status == WEFT_OK && error == 0)
+        error = sink->rename(sink->context, weft_text_chars(&from), weft_text_chars(&to));
+    if (status == WEFT_OK && error != 0)
+        status = weft_save_fail(saver, "rename", temporary, error, err);
+    weft_text_finish(&to);
+    weft_text_finish(&from);
+    return status;
+}
+
+static enum weft_status sync_directory(struct weft_saver *saver, const char *path,
+                                       struct weft_error *err)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    int error;
+    do {
+        error = sink->sync_directory(sink->context, path);
+    } while (error == EINTR);
+    if (error == 0) return WEFT_OK;
+    saver->sync_failed = true;
+    return weft_fail(err, WEFT_E_IO, "cannot sync the directory %s: %s", path, strerror(error));
+}
+
+static enum weft_status publish(struct weft_saver *saver, int64_t step, struct weft_error *err)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    const char *temporary = weft_text_chars(&saver->path);
+    struct weft_text path;
+    weft_text_init(&path);
+    weft_checkpoint_path(saver->options.directory, step, &path);
+    int error = weft_text_ok(&path) ? sink->rename(sink->context, temporary, weft_text_chars(&path))
+                                    : ENOMEM;
+    enum weft_status status = WEFT_OK;
+    if (error != 0) {
+        status = weft_fail(err, WEFT_E_IO, "cannot rename %s to step-%" PRId64 ": %s", temporary,
+                           step, strerror(error));
+    } else {
+        status = sync_directory(saver, saver->options.directory, err);
+        /* Nobody knows which name lasts: it takes back the one that is no checkpoint's. */
+        if (status != WEFT_OK) sink->rename(sink->context, weft_text_chars(&path), temporary);
+    }
+    weft_text_finish(&path);
+    return status;
+}
+
+enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *err)
+{
+    const struct weft_layout *layout = saver->options.layout;
+    struct weft_manifest manifest = {
+        .progress = saver->progress,
+        .model = weft_manifest_model_hash(layout),
+        .settings = saver->options.settings,
+        .kernels = saver->options.kernels,
+        .n_files = WEFT_CHECKPOINT_FILES,
+    };
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        const struct weft_layout_file *file = &layout->files[f];
+        manifest.files[f] =
+            (struct weft_manifest_file){file->name, file->bytes, file->n_chunks, saver->crcs[f]};
+    }
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_manifest_write(&manifest, &text);
+    const char *path = weft_text_chars(&saver->path);
+    enum weft_status status =
+        weft_text_ok(&text) ? WEFT_OK : weft_fail_memory(err, "a checkpoint's manifest");
+    if (status == WEFT_OK) status = sync_directory(saver, path, err);
+    if (status == WEFT_OK) status = write_manifest(saver, &text, err);
+    if (status == WEFT_OK) status = sync_directory(saver, path, err);
+    if (status == WEFT_OK) status = publish(saver, saver->progress.step, err);
+    weft_text_finish(&text);
+    return status;
+}
+
+/* The one resumed from may go when a newer one was read back, CRCs and all, not only written. */
+void weft_save_retain(struct weft_saver *saver, int64_t step)
+{
+    const struct weft_saver_options *o = &saver->options;
+    if (saver->precious >= 0) {
+        struct weft_text path;
+        struct weft_checkpoint *written = NULL;
+        weft_text_init(&path);
+        weft_checkpoint_path(o->directory, step, &path);
+        enum weft_status status = weft_text_ok(&path)
+                                      ? weft_checkpoint_open(weft_text_chars(&path), &written, NULL)
+                                      : WEFT_E_SYSTEM;
+        if (status == WEFT_OK) status = weft_checkpoint_verify(written, 0, 1, NULL);
+        if (status == WEFT_OK) saver->precious = -1;
+        weft_checkpoint_close(written);
+        weft_text_finish(&path);
+    }
+    weft_checkpoint_retain(o->sink, o->directory, o->keep, saver->precious);
+}

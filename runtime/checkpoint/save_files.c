@@ -1,0 +1,160 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/checkpoint/crc32c.h"
+#include "runtime/checkpoint/save_parts.h"
+
+enum weft_status weft_save_fail(const struct weft_saver *saver, const char *what, const char *name,
+                                int error, struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_IO, "cannot %s %s%s%s: %s", what, weft_text_chars(&saver->path),
+                     name == NULL ? "" : "/", name == NULL ? "" : name, strerror(error));
+}
+
+void weft_save_name_file(const struct weft_saver *saver, const char *name, struct weft_text *out)
+{
+    weft_text_init(out);
+    weft_text_addf(out, "%s/%s", weft_text_chars(&saver->path), name);
+}
+
+void weft_save_close_files(struct weft_saver *saver)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        if (saver->fds[f] >= 0) sink->close(sink->context, saver->fds[f]);
+        saver->fds[f] = -1;
+    }
+}
+
+static enum weft_status open_file(struct weft_saver *saver, int f, bool create,
+                                  struct weft_error *err)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    const struct weft_layout_file *file = &saver->options.layout->files[f];
+    struct weft_text path;
+    weft_save_name_file(saver, file->name, &path);
+    int error = !weft_text_ok(&path) ? ENOMEM
+                : create ? sink->create(sink->context, weft_text_chars(&path), &saver->fds[f])
+                         : sink->open(sink->context, weft_text_chars(&path), &saver->fds[f]);
+    weft_text_finish(&path);
+    if (error != 0)
+        return weft_save_fail(saver, create ? "create" : "open", file->name, error, err);
+    if (create) error = sink->reserve(sink->context, saver->fds[f], file->bytes);
+    return error == 0 ? WEFT_OK : weft_save_fail(saver, "make room for", file->name, error, err);
+}
+
+/* Bytes of one file, with their share in the CRC of every chunk that they touch. */
+static enum weft_status write_run(struct weft_saver *saver, int f, const void *bytes,
+                                  int64_t length, int64_t offset, struct weft_error *err)
+{
+    const struct weft_layout_file *file = &saver->options.layout->files[f];
+    const char *at = bytes;
+    while (length > 0) {
+        int64_t chunk = offset / WEFT_CHECKPOINT_CHUNK_BYTES;
+        int64_t inside = offset - chunk * WEFT_CHECKPOINT_CHUNK_BYTES;
+        int64_t room = weft_checkpoint_chunk_bytes(file->bytes, chunk) - inside;
+        int64_t n = length < room ? length : room;
+        saver->crcs[f][chunk] ^= weft_crc32c_share(at, (size_t)n, room - n);
+        int error = weft_sink_write(saver->options.sink, saver->fds[f], at, (size_t)n, offset);
+        if (error != 0) return weft_save_fail(saver, "write", file->name, error, err);
+        saver->bytes += n;
+        at += n;
+        offset += n;
+        length -= n;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status write_header(struct weft_saver *saver, int f, struct weft_error *err)
+{
+    struct weft_text header;
+    weft_text_init(&header);
+    weft_layout_header(saver->options.layout, f, &header);
+    enum weft_status status = weft_text_ok(&header)
+                                  ? write_run(saver, f, header.data, (int64_t)header.length, 0, err)
+                                  : weft_fail_memory(err, "a checkpoint's header");
+    weft_text_finish(&header);
+    return status;
+}
+
+int64_t weft_save_bytes(const struct weft_layout *layout)
+{
+    int64_t bytes = 0;
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+        bytes += layout->files[f].bytes;
+    return bytes;
+}
+
+static enum weft_status check_room(const struct weft_saver *saver, struct weft_error *err)
+{
+    const struct weft_saver_options *o = &saver->options;
+    int64_t free_bytes = 0, needed = weft_save_bytes(o->layout);
+    int error = o->sink->free_bytes(o->sink->context, o->directory, &free_bytes);
+    if (error != 0 || free_bytes >= needed) return WEFT_OK; /* if unknown, writing will tell */
+    return weft_fail(err, WEFT_E_IO,
+                     "%s: a checkpoint takes %" PRId64 " bytes, and the disk has %" PRId64
+                     " left: make room",
+                     o->directory, needed, free_bytes);
+}
+
+enum weft_status weft_save_prepare(struct weft_saver *saver, struct weft_error *err)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    WEFT_TRY(check_room(saver, err));
+    int error = sink->make_directory(sink->context, weft_text_chars(&saver->path));
+    if (error != 0) return weft_save_fail(saver, "create", NULL, error, err);
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        WEFT_TRY(open_file(saver, f, true, err));
+        WEFT_TRY(write_header(saver, f, err));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status write_pieces(struct weft_saver *saver, struct weft_error *err)
+{
+    const struct weft_save_source *source = &saver->source;
+    struct weft_save_piece piece;
+    source->rewind(source->context);
+    while (source->next(source->context, &piece)) {
+        int32_t f = 0;
+        const struct weft_layout_entry *entry =
+            weft_layout_find(saver->options.layout, piece.tensor, piece.state, &f);
+        int64_t begin = piece.first * (int64_t)sizeof(float);
+        int64_t bytes = piece.count * (int64_t)sizeof(float);
+        if (entry == NULL || begin < 0 || bytes < 0 || begin + bytes > entry->bytes)
+            return weft_fail(err, WEFT_E_INTERNAL, "a piece that is not in the layout");
+        WEFT_TRY(write_run(saver, f, piece.values, bytes, entry->begin + begin, err));
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_save_sync_file(struct weft_saver *saver, int fd, const char *name,
+                                     struct weft_error *err)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    int error;
+    do {
+        error = sink->sync(sink->context, fd);
+    } while (error == EINTR);
+    if (error == 0) return WEFT_OK;
+    saver->sync_failed = true;
+    return weft_save_fail(saver, "sync", name, error, err);
+}
+
+enum weft_status weft_save_write_own(struct weft_saver *saver, struct weft_error *err)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        if (saver->fds[f] < 0) WEFT_TRY(open_file(saver, f, false, err));
+    }
+    WEFT_TRY(write_pieces(saver, err));
+    for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
+        const char *name = saver->options.layout->files[f].name;
+        WEFT_TRY(weft_save_sync_file(saver, saver->fds[f], name, err));
+        int error = sink->close(sink->context, saver->fds[f]);
+        saver->fds[f] = -1;
+        if (error != 0) return weft_save_fail(saver, "close", name, error, err);
+    }
+    return WEFT_OK;
+}

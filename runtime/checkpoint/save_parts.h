@@ -1,0 +1,69 @@
+/* The insides of saving, shared by the files of this folder alone: what one rank does to files
+ * (save_files.c), what makes a checkpoint of them (save_commit.c), and the phases that all ranks go
+ * through together (save.c). */
+#ifndef WEFT_RUNTIME_CHECKPOINT_SAVE_PARTS_H
+#define WEFT_RUNTIME_CHECKPOINT_SAVE_PARTS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "runtime/checkpoint/save.h"
+
+enum { SAVE_VERDICT_TEXT_BYTES = 1000 };
+
+/* What a rank tells the others after a stage. */
+struct save_verdict {
+    int32_t status;
+    int32_t sync_failed;
+    int64_t bytes; /* written by it so far */
+    char text[SAVE_VERDICT_TEXT_BYTES];
+};
+
+enum save_phase { SAVE_IDLE, SAVE_WRITING, SAVE_COMMITTING };
+
+struct weft_saver {
+    struct weft_saver_options options;
+    int32_t rank, ranks;
+    int64_t attempt, precious;
+    enum save_phase phase;
+    struct weft_progress progress; /* that is being saved */
+    struct weft_save_source source;
+    pthread_t thread; /* of the phase, while threaded */
+    bool threaded;
+    enum weft_status status; /* of the phase on this rank, and its error */
+    struct weft_error own;
+    struct weft_text path; /* of the temporary directory */
+    int fds[WEFT_CHECKPOINT_FILES];
+    uint32_t *crcs[WEFT_CHECKPOINT_FILES]; /* this rank's shares, then the CRCs */
+    int64_t bytes;                         /* written in this attempt */
+    bool sync_failed;                      /* somewhere, in this attempt */
+    struct save_verdict mine;
+    void *all; /* [ranks] of what an exchange holds at most */
+};
+
+/* WEFT_E_IO: "cannot WHAT .../step-N.tmp-K/NAME: ERROR"; name NULL: the directory itself. */
+enum weft_status weft_save_fail(const struct weft_saver *saver, const char *what, const char *name,
+                                int error, struct weft_error *err);
+/* Path of a file of the temporary directory. */
+void weft_save_name_file(const struct weft_saver *saver, const char *name, struct weft_text *out);
+/* Of all files. */
+int64_t weft_save_bytes(const struct weft_layout *layout);
+
+/* Rank 0: room, the temporary directory, files at full length with their headers. */
+WEFT_MUST_USE enum weft_status weft_save_prepare(struct weft_saver *saver, struct weft_error *err);
+/* What this rank owns, written and synced; its files are closed. */
+WEFT_MUST_USE enum weft_status weft_save_write_own(struct weft_saver *saver,
+                                                   struct weft_error *err);
+void weft_save_close_files(struct weft_saver *saver);
+/* EINTR is tried again; another failure sets saver->sync_failed. */
+WEFT_MUST_USE enum weft_status weft_save_sync_file(struct weft_saver *saver, int fd,
+                                                   const char *name, struct weft_error *err);
+
+/* Rank 0, when all have written: manifest, renames, syncs. */
+WEFT_MUST_USE enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *err);
+/* Takes away what need not stay beside the committed checkpoint of `step`. */
+void weft_save_retain(struct weft_saver *saver, int64_t step);
+
+#endif

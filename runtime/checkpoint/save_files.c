@@ -44,6 +44,16 @@ static enum weft_status open_file(struct weft_saver *saver, int f, bool create,
     return error == 0 ? WEFT_OK : weft_save_fail(saver, "make room for", file->name, error, err);
 }
 
+/* The disk writes what has come so far while CRCs are made of what comes next. */
+static void begin_sync(struct weft_saver *saver, int fd, int64_t bytes)
+{
+    const struct weft_sink *sink = saver->options.sink;
+    saver->waiting_bytes += bytes;
+    if (sink->begin_sync == NULL || saver->waiting_bytes < WEFT_CHECKPOINT_CHUNK_BYTES) return;
+    saver->waiting_bytes = 0;
+    sink->begin_sync(sink->context, fd);
+}
+
 /* Bytes of one file, with their share in the CRC of every chunk that they touch. */
 static enum weft_status write_run(struct weft_saver *saver, int f, const void *bytes,
                                   int64_t length, int64_t offset, struct weft_error *err)
@@ -59,6 +69,7 @@ static enum weft_status write_run(struct weft_saver *saver, int f, const void *b
         int error = weft_sink_write(saver->options.sink, saver->fds[f], at, (size_t)n, offset);
         if (error != 0) return weft_save_fail(saver, "write", file->name, error, err);
         saver->bytes += n;
+        begin_sync(saver, saver->fds[f], n);
         at += n;
         offset += n;
         length -= n;

@@ -38,6 +38,7 @@ struct weft_saver {
     int fds[WEFT_CHECKPOINT_FILES];
     uint32_t *crcs[WEFT_CHECKPOINT_FILES]; /* this rank's shares, then the CRCs */
     int64_t bytes;                         /* written in this attempt */
+    int64_t waiting_bytes;                 /* written since a sync was begun */
     bool sync_failed;                      /* somewhere, in this attempt */
     struct save_verdict mine;
     void *all; /* [ranks] of what an exchange holds at most */

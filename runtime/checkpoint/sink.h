@@ -20,6 +20,9 @@ struct weft_sink {
     int (*reserve)(void *context, int fd, int64_t bytes);
     int (*write)(void *context, int fd, const void *bytes, size_t length, int64_t offset,
                  size_t *written);
+    /* Begins to bring to the disk what was written so far, without waiting for it, so that a sync
+     * has less to do. Its failures are the sync's. NULL: nothing is begun. */
+    void (*begin_sync)(void *context, int fd);
     int (*sync)(void *context, int fd);
     int (*close)(void *context, int fd);
     int (*rename)(void *context, const char *from, const char *to);

@@ -6,10 +6,13 @@
 #define WEFT_PRINTF(form, first) __attribute__((format(printf, form, first)))
 #define WEFT_MUST_USE            __attribute__((warn_unused_result))
 #define WEFT_EXPORT              __attribute__((visibility("default")))
+/* In loops that are to become vectors: one call left in them makes them scalar. */
+#define WEFT_ALWAYS_INLINE __attribute__((always_inline)) static inline
 #else
 #define WEFT_PRINTF(form, first)
 #define WEFT_MUST_USE
 #define WEFT_EXPORT
+#define WEFT_ALWAYS_INLINE static inline
 #endif
 
 /* Exact sums of products of 64-bit integers. */

@@ -8,31 +8,33 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/compiler.h"
+
 enum weft_dtype { WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_DTYPE_COUNT };
 
 int64_t weft_dtype_bytes(enum weft_dtype dtype);
 const char *weft_dtype_name(enum weft_dtype dtype); /* "f32", "bf16", "f16" */
 
-static inline uint32_t weft_bits_of(float x)
+WEFT_ALWAYS_INLINE uint32_t weft_bits_of(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof(bits));
     return bits;
 }
 
-static inline float weft_float_of(uint32_t bits)
+WEFT_ALWAYS_INLINE float weft_float_of(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof(x));
     return x;
 }
 
-static inline float weft_bf16_widen(uint16_t x)
+WEFT_ALWAYS_INLINE float weft_bf16_widen(uint16_t x)
 {
     return weft_float_of((uint32_t)x << 16);
 }
 
-static inline uint16_t weft_bf16_narrow(float x)
+WEFT_ALWAYS_INLINE uint16_t weft_bf16_narrow(float x)
 {
     const uint32_t bits = weft_bits_of(x);
     const uint32_t rounded = bits + 0x7fffu + (bits >> 16 & 1u);
@@ -41,7 +43,7 @@ static inline uint16_t weft_bf16_narrow(float x)
 }
 
 /* Exponents are moved by a product: 2^112 makes an fp32 of an f16's field, denormals included. */
-static inline float weft_f16_widen(uint16_t x)
+WEFT_ALWAYS_INLINE float weft_f16_widen(uint16_t x)
 {
     const uint32_t magnitude = x & 0x7fffu, sign = (uint32_t)(x & 0x8000u) << 16;
     const float finite = weft_float_of(magnitude << 13) * 0x1p112f;
@@ -50,7 +52,7 @@ static inline float weft_f16_widen(uint16_t x)
 }
 
 /* Below 2^-14, adding 1/2 leaves the units of 2^-24 in the low bits, rounded by the addition. */
-static inline uint16_t weft_f16_narrow(float x)
+WEFT_ALWAYS_INLINE uint16_t weft_f16_narrow(float x)
 {
     const uint32_t bits = weft_bits_of(x), magnitude = bits & 0x7fffffffu;
     const uint32_t normal = (magnitude + 0xfffu + (magnitude >> 13 & 1u) - 0x38000000u) >> 13;

@@ -7,21 +7,21 @@
 
 #ifdef WEFT_KERNELS_WIDEN
 typedef uint16_t element;
-static inline float load(element x)
+WEFT_ALWAYS_INLINE float load(element x)
 {
     return WEFT_KERNELS_WIDEN(x);
 }
-static inline element store(float x)
+WEFT_ALWAYS_INLINE element store(float x)
 {
     return WEFT_KERNELS_NARROW(x);
 }
 #else
 typedef float element;
-static inline float load(element x)
+WEFT_ALWAYS_INLINE float load(element x)
 {
     return x;
 }
-static inline element store(float x)
+WEFT_ALWAYS_INLINE element store(float x)
 {
     return x;
 }
@@ -29,7 +29,7 @@ static inline element store(float x)
 
 /* Through integers that order as floats do: their maximum may be taken in any order. A NaN that is
  * positive counts as the greatest; a negative one reaches the row by its own exponential. */
-static inline float row_maximum(int64_t n, const element *x)
+WEFT_ALWAYS_INLINE float row_maximum(int64_t n, const element *x)
 {
     int32_t greatest = INT32_MIN;
     for (int64_t i = 0; i < n; i++) {
@@ -159,14 +159,27 @@ static void layer_norm_backward(int64_t rows, int64_t width, const void *from, c
 }
 
 /* The tanh form of GELU is x / (1 + e^-2u) with u = sqrt(2/pi) (x + 0.044715 x^3), for
- * (1 + tanh u) / 2 = 1 / (1 + e^-2u): one exponential, no cancellation. */
+ * (1 + tanh u) / 2 = 1 / (1 + e^-2u): one exponential, no cancellation. Beyond +-10 the gate is 0
+ * or 1 to the last bit, or within 1e-37 of it. */
 static const float gelu_scale = 1.5957691216057308f; /* 2 sqrt(2/pi) */
-static const float gelu_cubic = 0.044715f;
+static const float gelu_cubic = 1.5957691216057308f * 0.044715f;
 
-static inline float gelu_gate(float x)
+WEFT_ALWAYS_INLINE float gelu_clamp(float x)
 {
-    const float u2 = gelu_scale * (x + gelu_cubic * x * x * x);
-    return 1.0f / (1.0f + exponential(-u2));
+    const float c = x < -10.0f ? -10.0f : x;
+    return c > 10.0f ? 10.0f : c;
+}
+
+WEFT_ALWAYS_INLINE float gelu_gate(float clamped)
+{
+    const float minus_2u = clamped * fmaf(clamped * clamped, -gelu_cubic, -gelu_scale);
+    return 1.0f / (1.0f + exponential_within(minus_2u));
+}
+
+WEFT_ALWAYS_INLINE float gelu_of(float x)
+{
+    const float gate = gelu_gate(gelu_clamp(x));
+    return x * (x < -10.0f ? 0.0f : gate);
 }
 
 static void gelu(int64_t n, const void *from, void *to)
@@ -174,8 +187,7 @@ static void gelu(int64_t n, const void *from, void *to)
     const element *restrict x = from;
     element *restrict y = to;
     for (int64_t i = 0; i < n; i++) {
-        const float at = load(x[i]);
-        y[i] = store(at * gelu_gate(at));
+        y[i] = store(gelu_of(load(x[i])));
     }
 }
 
@@ -188,19 +200,17 @@ static void bias_gelu(int64_t rows, int64_t width, const void *bias_from, void *
         for (int64_t i = 0; i < width; i++) {
             const element biased = store(load(x[i]) + load(bias[i]));
             x[i] = biased;
-            y[i] = store(load(biased) * gelu_gate(load(biased)));
+            y[i] = store(gelu_of(load(biased)));
         }
     }
 }
 
-/* Beyond +-12 the gate's own slope is below 1e-35; clamping keeps infinity times 0 away. */
-static inline float gelu_slope(float x)
+/* The slope at the clamped place is that beyond it too. */
+WEFT_ALWAYS_INLINE float gelu_slope(float x)
 {
-    float c = x < -12.0f ? -12.0f : x;
-    c = c > 12.0f ? 12.0f : c;
-    const float gate = gelu_gate(c);
-    const float du2 = gelu_scale * (1.0f + 3.0f * gelu_cubic * c * c);
-    return gate + c * (gate * (1.0f - gate)) * du2;
+    const float c = gelu_clamp(x), gate = gelu_gate(c);
+    const float du2 = fmaf(c * c, 3.0f * gelu_cubic, gelu_scale);
+    return fmaf(c * fmaf(-gate, gate, gate), du2, gate);
 }
 
 /* In place once dy is copied: compilers do not vectorise a loop whose output may be its input. */

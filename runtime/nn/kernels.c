@@ -104,6 +104,17 @@ static void sgd_update(const struct weft_sgd *sgd, int64_t n, float *restrict pa
     }
 }
 
+static void square_mantissas(int64_t n, const float *restrict x, uint64_t *restrict squares,
+                             uint8_t *restrict exponents)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = weft_bits_of(x[i]), exponent = bits >> 23 & 255u;
+        const uint32_t mantissa = (bits & 0x7fffffu) | (exponent > 0 ? 1u << 23 : 0u);
+        squares[i] = (uint64_t)mantissa * mantissa;
+        exponents[i] = (uint8_t)exponent;
+    }
+}
+
 static void exponential_each(int64_t n, const float *restrict x, float *restrict y)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -122,5 +133,6 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .adam_moments = adam_moments,
     .adam_steps = adam_steps,
     .sgd = sgd_update,
+    .square_mantissas = square_mantissas,
     .exponential = exponential_each,
 };

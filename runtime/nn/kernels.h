@@ -74,6 +74,10 @@ struct weft_kernels {
     void (*sgd)(const struct weft_sgd *sgd, int64_t n, float *parameters, const float *gradients,
                 float *momentum);
 
+    /* The exponent field of each and the square of its mantissa, an integer below 2^24, in which
+     * the leading bit is written out; the same for both signs. */
+    void (*square_mantissas)(int64_t n, const float *x, uint64_t *squares, uint8_t *exponents);
+
     /* e^x, for tests: within 3e-7 of the true value, relative; 0 below -86.6, inf above 88.3. */
     void (*exponential)(int64_t n, const float *x, float *y);
 };

@@ -2,23 +2,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "runtime/nn/kernels.h"
 #include "runtime/nn/optimizer.h"
 
 /* A finite fp32 number is m 2^(e - 150) with a mantissa m < 2^24 and an exponent field e, 0 read as
  * 1 without the leading bit. m^2 < 2^48, so 2^16 of them fit a word: they are gathered in small
  * tables, several so that a store need not wait for the one before, and then carried into the bins.
  * Low words stay below 2^24 on one rank; a high word's 2^40 squares of 2^24 units fit too. */
-enum { EXPONENTS = 256, TABLES = 4, CHUNK = TABLES << 16, NOT_FINITE = EXPONENTS - 1 };
-
-static inline void count(uint64_t table[EXPONENTS], float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof(bits));
-    const uint32_t exponent = bits >> 23 & 255;
-    const uint32_t leading = exponent > 0 ? 1u << 23 : 0;
-    const uint64_t mantissa = (bits & 0x7fffff) | leading;
-    table[exponent] += mantissa * mantissa;
-}
+enum { EXPONENTS = 256, TABLES = 8, CHUNK = TABLES << 16, NOT_FINITE = EXPONENTS - 1 };
 
 static void carry(uint64_t bins[WEFT_NORM_WORDS], uint64_t tables[TABLES][EXPONENTS])
 {
@@ -33,19 +24,29 @@ static void carry(uint64_t bins[WEFT_NORM_WORDS], uint64_t tables[TABLES][EXPONE
     }
 }
 
+/* The squares are computed as vectors, some at a time; only their sums are left to do one by one.
+ */
 void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n)
 {
+    enum { PIECE = 512 };
+    const struct weft_kernels *kernels = weft_kernels_best();
+    uint64_t squares[PIECE];
+    uint8_t exponents[PIECE];
     while (n > 0) {
         const int64_t chunk = n < CHUNK ? n : CHUNK;
         uint64_t tables[TABLES][EXPONENTS] = {{0}};
-        int64_t i = 0;
-        for (; i + TABLES <= chunk; i += TABLES) {
-            for (int t = 0; t < TABLES; t++) {
-                count(tables[t], x[i + t]);
+        for (int64_t at = 0; at < chunk; at += PIECE) {
+            const int64_t piece = chunk - at < PIECE ? chunk - at : PIECE;
+            kernels->square_mantissas(piece, x + at, squares, exponents);
+            int64_t i = 0;
+            for (; i + TABLES <= piece; i += TABLES) {
+                for (int t = 0; t < TABLES; t++) {
+                    tables[t][exponents[i + t]] += squares[i + t];
+                }
             }
-        }
-        for (int t = 0; i + t < chunk; t++) {
-            count(tables[t], x[i + t]);
+            for (int t = 0; i + t < piece; t++) {
+                tables[t][exponents[i + t]] += squares[i + t];
+            }
         }
         carry(bins, tables);
         x += chunk;

@@ -9,13 +9,16 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "runtime/nn/gemm_amx.h"
 #include "runtime/nn/gemm_emulation.h"
 
-/* A way to multiply: a library, and whether 16 bits are emulated even where it has them. */
+/* A way to multiply: a library, and who multiplies 16 bits: it, where it can; the emulation, even
+ * where the library can; or the AMX tiles. */
+enum narrow { BY_LIBRARY, BY_EMULATION, BY_AMX };
 struct way {
     const char *name, *title;
     const struct weft_gemm_library *library;
-    bool emulates;
+    enum narrow narrow;
 };
 
 struct weft_gemm {
@@ -23,6 +26,7 @@ struct weft_gemm {
     void *state;
     enum weft_dtype dtype;
     struct weft_gemm_emulation *emulation; /* NULL where the dtype is not emulated */
+    struct weft_gemm_amx *amx;             /* NULL where it is not for AMX */
     char description[320];
 };
 
@@ -30,12 +34,17 @@ struct weft_gemm {
  * another one, and with it other bits, from one run to the next. A CPU may have instructions for
  * bf16 that are slower than those for fp32. */
 static const struct way ways[] = {
+#if WEFT_HAVE_AMX && WEFT_HAVE_ONEDNN
+    {"amx", "AMX tiles beside oneDNN", &weft_gemm_onednn, BY_AMX},
+#elif WEFT_HAVE_AMX
+    {"amx", "AMX tiles beside OpenBLAS", &weft_gemm_openblas, BY_AMX},
+#endif
 #if WEFT_HAVE_ONEDNN
-    {"onednn", "oneDNN", &weft_gemm_onednn, false},
-    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, true},
+    {"onednn", "oneDNN", &weft_gemm_onednn, BY_LIBRARY},
+    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, BY_EMULATION},
 #endif
 #if WEFT_HAVE_OPENBLAS
-    {"openblas", "OpenBLAS", &weft_gemm_openblas, false},
+    {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY},
 #endif
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
@@ -73,49 +82,74 @@ enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_p
                          weft_dtype_name(product->dtype), weft_dtype_name(product->c_dtype),
                          gemm->way->library->title, weft_dtype_name(gemm->dtype));
     }
+#if WEFT_HAVE_AMX
+    if (gemm->amx) {
+        weft_gemm_amx_run(gemm->amx, product);
+        return WEFT_OK;
+    }
+#endif
     if (!gemm->emulation) return gemm->way->library->run(gemm->state, product, err);
     return weft_gemm_emulate(gemm->emulation, gemm->way->library, gemm->state, product, err);
 }
 
-/* Rate of the kinds of product that layers are made of, in flops a second, at a size that makes
- * every library pack and block. */
+/* The least time of a kind of product, each time on other memory, as in a layer: what is not in a
+ * cache yet makes half of the difference between libraries. */
+static enum weft_status measure_kind(const struct weft_gemm *gemm, struct weft_product *product,
+                                     unsigned char *numbers, int64_t runs, int64_t *least_ns,
+                                     struct weft_error *err)
+{
+    const int64_t size = weft_dtype_bytes(gemm->dtype);
+    const int64_t m = product->m, n = product->n, k = product->k;
+    *least_ns = INT64_MAX;
+    for (int64_t run = 0; run < runs; run++) {
+        product->a = numbers;
+        product->b = numbers + m * k * size;
+        product->c = numbers + (m * k + k * n) * size;
+        numbers += (m * k + k * n + m * n) * size;
+        const int64_t start_ns = weft_clock_now_ns();
+        WEFT_TRY(weft_gemm_run(gemm, product, err));
+        const int64_t ns = weft_clock_now_ns() - start_ns;
+        if (ns < *least_ns) *least_ns = ns;
+    }
+    return WEFT_OK;
+}
+
+/* Rate of the kinds of product that layers are made of (forward, by input, by weight), in flops a
+ * second, at a size that makes every library pack and block. Those of 16 bits may be ten times as
+ * fast, and get five times as much to do. */
 static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_s,
                                 struct weft_error *err)
 {
-    enum { M = 384, N = 320, K = 448, RUNS = 3 };
-    static const bool transposed[3][2] = {{false, true}, {false, false}, {true, false}};
-    unsigned char *numbers = calloc((size_t)(M * K + K * N + M * N), sizeof(float));
-    const int64_t size = weft_dtype_bytes(gemm->dtype);
+    enum { RUNS = 3 };
+    const bool narrow = gemm->dtype != WEFT_F32;
+    const int64_t rows = narrow ? 1024 : 512, outputs = narrow ? 640 : 320,
+                  inputs = narrow ? 448 : 384;
+    const size_t elements = (size_t)(rows * inputs + inputs * outputs + rows * outputs);
+    const size_t bytes = RUNS * elements * (size_t)weft_dtype_bytes(gemm->dtype);
+    struct weft_product kinds[] = {
+        {.transpose_b = true, .m = rows, .n = outputs, .k = inputs},
+        {.m = rows, .n = inputs, .k = outputs},
+        {.transpose_a = true, .m = outputs, .n = inputs, .k = rows},
+    };
+    unsigned char *numbers = malloc(bytes);
     if (!numbers) return weft_fail_memory(err, "the matrices that measure GEMM libraries");
+    memset(numbers, 0, bytes);
 
     enum weft_status status = WEFT_OK;
     double total_ns = 0;
-    for (int kind = 0; kind < 3; kind++) {
-        const bool ta = transposed[kind][0], tb = transposed[kind][1];
-        const struct weft_product product = {.transpose_a = ta,
-                                             .transpose_b = tb,
-                                             .dtype = gemm->dtype,
-                                             .c_dtype = gemm->dtype,
-                                             .m = M,
-                                             .n = N,
-                                             .k = K,
-                                             .a = numbers,
-                                             .a_stride = ta ? M : K,
-                                             .b = numbers + M * K * size,
-                                             .b_stride = tb ? K : N,
-                                             .alpha = 1,
-                                             .c = numbers + (M * K + K * N) * size,
-                                             .c_stride = N};
-        int64_t best_ns = INT64_MAX;
-        for (int run = 0; run < RUNS; run++) {
-            const int64_t start_ns = weft_clock_now_ns();
-            WEFT_TRY_GOTO(done, weft_gemm_run(gemm, &product, err));
-            const int64_t ns = weft_clock_now_ns() - start_ns;
-            if (ns < best_ns) best_ns = ns;
-        }
-        total_ns += (double)best_ns;
+    for (int i = 0; i < 3; i++) {
+        struct weft_product *kind = &kinds[i];
+        int64_t least_ns = 0;
+        kind->dtype = kind->c_dtype = gemm->dtype;
+        kind->a_stride = kind->transpose_a ? kind->m : kind->k;
+        kind->b_stride = kind->transpose_b ? kind->k : kind->n;
+        kind->c_stride = kind->n;
+        kind->alpha = 1;
+        WEFT_TRY_GOTO(done, measure_kind(gemm, kind, numbers, RUNS, &least_ns, err));
+        total_ns += (double)least_ns;
     }
-    *flops_per_s = 3 * 2.0 * M * N * K / (total_ns > 0 ? total_ns : 1) * 1e9;
+    *flops_per_s =
+        3 * 2.0 * (double)(rows * outputs * inputs) / (total_ns > 0 ? total_ns : 1) * 1e9;
 done:
     free(numbers);
     return status;
@@ -126,25 +160,44 @@ static void describe(struct weft_gemm *gemm, const char *reason)
     char version[64];
     gemm->way->library->version(gemm->state, version, sizeof(version));
     const char *how = gemm->dtype == WEFT_F32 ? "" : gemm->emulation ? " emulated" : " native";
-    snprintf(gemm->description, sizeof(gemm->description), "%s %s (%s)%s%s%s",
-             gemm->way->library->title, version, reason, *how ? ", " : "",
-             *how ? weft_dtype_name(gemm->dtype) : "", how);
+    snprintf(gemm->description, sizeof(gemm->description), "%s %s (%s)%s%s%s", gemm->way->title,
+             version, reason, *how ? ", " : "", *how ? weft_dtype_name(gemm->dtype) : "", how);
 }
 
-static bool is_native(const struct weft_gemm *gemm)
+static bool library_can(const struct weft_gemm *gemm)
 {
     const struct weft_gemm_library *library = gemm->way->library;
-    if (gemm->dtype == WEFT_F32) return true;
-    return !gemm->way->emulates && library->has && library->has(gemm->state, gemm->dtype);
+    return gemm->dtype == WEFT_F32 || (library->has && library->has(gemm->state, gemm->dtype));
+}
+
+/* Ways to multiply 16 bits are none in f32, and tiles only multiply bf16. */
+static bool is_for(const struct way *way, enum weft_dtype dtype)
+{
+    return way->narrow == BY_LIBRARY || (way->narrow == BY_EMULATION && dtype != WEFT_F32) ||
+           (way->narrow == BY_AMX && dtype == WEFT_BF16);
 }
 
 static enum weft_status open_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
                                  struct weft_error *err)
 {
+    if (way->narrow == BY_AMX && gemm->dtype != WEFT_BF16) {
+        return weft_fail(err, WEFT_E_USAGE, "the GEMM library \"amx\" is for bf16, not for %s",
+                         weft_dtype_name(gemm->dtype));
+    }
     gemm->state = NULL;
     WEFT_TRY(way->library->open(threads, &gemm->state, err));
     gemm->way = way;
-    if (is_native(gemm)) return WEFT_OK;
+    switch (way->narrow) {
+    case BY_AMX:
+#if WEFT_HAVE_AMX
+        return weft_gemm_amx_open(threads, &gemm->amx, err);
+#endif
+    case BY_LIBRARY:
+        if (library_can(gemm)) return WEFT_OK;
+        break;
+    case BY_EMULATION:
+        break;
+    }
     return weft_gemm_emulation_open(gemm->dtype, &gemm->emulation, err);
 }
 
@@ -152,9 +205,10 @@ static void close_way(struct weft_gemm *gemm)
 {
     if (gemm->way) gemm->way->library->close(gemm->state);
     weft_gemm_emulation_close(gemm->emulation);
-    gemm->way = NULL;
-    gemm->state = NULL;
-    gemm->emulation = NULL;
+#if WEFT_HAVE_AMX
+    weft_gemm_amx_close(gemm->amx);
+#endif
+    *gemm = (struct weft_gemm){.dtype = gemm->dtype};
 }
 
 /* Opens and measures every way, keeps the best. One that cannot be opened or measured is only
@@ -168,7 +222,8 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
 
     for (size_t i = 0; i < N_WAYS; i++) {
         /* To emulate is a way of its own only where there is another. */
-        if (ways[i].emulates && (gemm->dtype == WEFT_F32 || gemm->emulation)) continue;
+        if (!is_for(&ways[i], gemm->dtype)) continue;
+        if (ways[i].narrow == BY_EMULATION && gemm->emulation) continue;
         struct weft_gemm candidate = {.dtype = gemm->dtype};
         struct weft_error reported = {0};
         double rate = 0;

@@ -2,7 +2,8 @@
  * row-major, computed by a library. a and b have one dtype; sums are fp32 whatever it is, and c is
  * rounded once. Products of 16 bits that the library cannot do are emulated: parts of a and b are
  * widened, multiplied in fp32, and the result is rounded. oneDNN and OpenBLAS can each be in the
- * build or not; "auto" measures those that are and keeps the faster. For one library, number of
+ * build or not; bf16 also goes by our own kernels for AMX tiles (gemm_amx.h), beside one of them;
+ * "auto" measures what there is and keeps the fastest. For one library, number of
  * threads and kind of CPU the same numbers give the same bits, wherever they lie. */
 #ifndef WEFT_RUNTIME_NN_GEMM_H
 #define WEFT_RUNTIME_NN_GEMM_H
@@ -46,9 +47,10 @@ extern const struct weft_gemm_library weft_gemm_onednn;
 extern const struct weft_gemm_library weft_gemm_openblas;
 
 /* For products of f32 and of `dtype`, in which "auto" measures. `name` "onednn", "openblas",
- * "onednn-emulated" (16 bits by its fp32 products) or "auto" (about 30 ms with both libraries).
- * WEFT_E_USAGE for another name or threads < 1, WEFT_E_ENVIRONMENT for a library that this build or
- * machine does not have. Freed by weft_gemm_close, which accepts NULL. */
+ * "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16) or "auto" (with both libraries
+ * about 30 ms, in 16 bits 150). WEFT_E_USAGE for another name or threads < 1, WEFT_E_ENVIRONMENT
+ * for a library that this build or machine does not have. Freed by weft_gemm_close, which accepts
+ * NULL. */
 WEFT_MUST_USE enum weft_status weft_gemm_open(const char *name, int32_t threads,
                                               enum weft_dtype dtype, struct weft_gemm **out,
                                               struct weft_error *err);

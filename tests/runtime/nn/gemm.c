@@ -9,7 +9,7 @@
 #include "runtime/nn/kernels.h"
 
 static const char *const names[] = {"onednn", "openblas"};
-static const char *const narrow_names[] = {"onednn", "openblas", "onednn-emulated"};
+static const char *const narrow_names[] = {"onednn", "openblas", "onednn-emulated", "amx"};
 
 struct matrices {
     float *a, *b, *c;
@@ -178,11 +178,11 @@ Test(gemm, of_16_bits_rounds_once)
 {
     static const int64_t sizes[][3] = {{1, 1, 1}, {67, 130, 33}, {520, 9, 1100}, {7, 600, 520}};
     int opened = 0;
-    for (int i = 0; i < 6; i++) {
-        const enum weft_dtype dtype = i / 3 ? WEFT_F16 : WEFT_BF16;
+    for (int i = 0; i < 8; i++) {
+        const enum weft_dtype dtype = i / 4 ? WEFT_F16 : WEFT_BF16;
         struct weft_gemm *gemm = NULL;
         struct weft_error err = {0};
-        if (weft_gemm_open(narrow_names[i % 3], 1, dtype, &gemm, &err) != WEFT_OK) continue;
+        if (weft_gemm_open(narrow_names[i % 4], 1, dtype, &gemm, &err) != WEFT_OK) continue;
         opened++;
         cr_assert(strstr(weft_gemm_describe(gemm), weft_dtype_name(dtype)), "%s",
                   weft_gemm_describe(gemm));
@@ -195,6 +195,61 @@ Test(gemm, of_16_bits_rounds_once)
         weft_gemm_close(gemm);
     }
     cr_assert_gt(opened, 0);
+}
+
+/* Sizes of several blocks in every direction, of which the formula would take too long. */
+Test(gemm, tiles_agree_with_the_emulation_and_with_themselves_on_two_threads)
+{
+    enum { M = 1100, N = 700, K = 1090 };
+    static const char *const ways[] = {"onednn-emulated", "amx", "amx"};
+    struct weft_gemm *gemms[3] = {NULL};
+    struct weft_error err = {0};
+    for (int i = 0; i < 3; i++) {
+        if (weft_gemm_open(ways[i], i == 2 ? 2 : 1, WEFT_BF16, &gemms[i], &err) == WEFT_OK)
+            continue;
+        cr_assert_eq(err.status, WEFT_E_ENVIRONMENT, "%s", err.text);
+        cr_log_warn("not compared: %s", err.text);
+        for (int j = 0; j < i; j++) {
+            weft_gemm_close(gemms[j]);
+        }
+        return;
+    }
+    struct matrices x;
+    uint16_t *a = malloc(sizeof(uint16_t[M * K])), *b = malloc(sizeof(uint16_t[K * N]));
+    weft_kernels_best()->narrow(WEFT_BF16, M * K, matrix(&x, 0, M * K, 0), a);
+    weft_kernels_best()->narrow(WEFT_BF16, K * N, matrix(&x, 1, K * N, 0), b);
+    float *c = matrix(&x, 2, 3 * M * N, 0);
+    for (int kind = 0; kind < 4; kind++) {
+        const bool ta = kind & 1, tb = kind & 2;
+        for (int i = 0; i < 3; i++) {
+            const struct weft_product product = {.transpose_a = ta,
+                                                 .transpose_b = tb,
+                                                 .dtype = WEFT_BF16,
+                                                 .c_dtype = WEFT_F32,
+                                                 .m = M,
+                                                 .n = N,
+                                                 .k = K,
+                                                 .a = a,
+                                                 .b = b,
+                                                 .a_stride = ta ? M : K,
+                                                 .b_stride = tb ? K : N,
+                                                 .c_stride = N,
+                                                 .alpha = 1,
+                                                 .c = c + i * M * N};
+            run(gemms[i], &product);
+        }
+        for (int64_t i = 0; i < M * N; i++) {
+            cr_assert(fabsf(c[M * N + i] - c[i]) < 1e-3f, "kind %d, %lld: %g, emulated %g", kind,
+                      (long long)i, (double)c[M * N + i], (double)c[i]);
+        }
+        cr_assert_eq(memcmp(c + M * N, c + 2 * M * N, sizeof(float[M * N])), 0);
+    }
+    free(a);
+    free(b);
+    matrices_finish(&x);
+    for (int i = 0; i < 3; i++) {
+        weft_gemm_close(gemms[i]);
+    }
 }
 
 Test(gemm, refuses_a_dtype_that_it_was_not_opened_for)
@@ -333,6 +388,12 @@ Test(gemm, refuses_what_there_is_not)
     cr_assert_eq(weft_gemm_open("mkl", 1, WEFT_F32, &gemm, &err), WEFT_E_USAGE);
     cr_assert(strstr(err.text, "there is no GEMM library \"mkl\"; there are \"auto\", \""), "%s",
               err.text);
+    const bool has_amx = strstr(err.text, "\"amx\"") != NULL;
+    err = (struct weft_error){0};
+    if (has_amx) {
+        cr_assert_eq(weft_gemm_open("amx", 1, WEFT_F16, &gemm, &err), WEFT_E_USAGE);
+        cr_assert_str_eq(err.text, "the GEMM library \"amx\" is for bf16, not for f16");
+    }
     err = (struct weft_error){0};
     cr_assert_eq(weft_gemm_open("auto", 0, WEFT_F32, &gemm, &err), WEFT_E_USAGE);
     cr_assert_str_eq(err.text, "compute threads must be at least 1, not 0");

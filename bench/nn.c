@@ -2,7 +2,7 @@
  * parameters as a share of the best GEMM rate of the same run, AdamW beside a loop that only moves
  * the same bytes, and the norm.
  *
- *     build/bench/nn [onednn|openblas|auto]
+ *     build/bench/nn [LIBRARY [f32|bf16|f16]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,14 +44,41 @@ static float *numbers(int64_t n, float scale)
     return x;
 }
 
+/* The same in the dtype that everything here computes in. */
+static enum weft_dtype dtype = WEFT_F32;
+static void *elements(int64_t n, float scale)
+{
+    float *x = numbers(n, scale);
+    if (dtype == WEFT_F32) return x;
+    void *narrow = malloc((size_t)(n * weft_dtype_bytes(dtype)));
+    if (!narrow) fail("no memory");
+    weft_kernels_best()->narrow(dtype, n, x, narrow);
+    free(x);
+    return narrow;
+}
+
 static double gemm_rate(struct weft_nn *nn, bool ta, bool tb, int64_t m, int64_t n, int64_t k)
 {
     struct weft_error err = {0};
-    float *a = numbers(m * k, 1), *b = numbers(k * n, 1), *c = numbers(m * n, 1);
+    void *a = elements(m * k, 1), *b = elements(k * n, 1), *c = elements(m * n, 1);
+    const struct weft_product product = {.transpose_a = ta,
+                                         .transpose_b = tb,
+                                         .dtype = dtype,
+                                         .c_dtype = dtype,
+                                         .m = m,
+                                         .n = n,
+                                         .k = k,
+                                         .a = a,
+                                         .b = b,
+                                         .a_stride = ta ? m : k,
+                                         .b_stride = tb ? k : n,
+                                         .c_stride = n,
+                                         .alpha = 1,
+                                         .c = c};
     int64_t best_ns = INT64_MAX;
     for (int i = 0; i < REPEATS; i++) {
         const int64_t start = weft_clock_now_ns();
-        if (weft_nn_gemm(nn, ta, tb, m, n, k, a, b, false, c, &err) != WEFT_OK) fail(err.text);
+        if (nn->backend->gemm(nn, &product, &err) != WEFT_OK) fail(err.text);
         const int64_t ns = weft_clock_now_ns() - start;
         if (ns < best_ns) best_ns = ns;
     }
@@ -117,7 +144,7 @@ static void layer_init(struct bench_layer *l, enum weft_layer_type type, const c
     if (embedding) l->elements[1] = SEQ_LEN * h;
     for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
         if (l->elements[i] == 0) continue;
-        l->call.tensors[i] = numbers(l->elements[i], 0.04f);
+        l->call.tensors[i] = elements(l->elements[i], 0.04f);
         l->call.gradients[i] = numbers(l->elements[i], 0);
     }
 }
@@ -126,8 +153,8 @@ static void layer_init(struct bench_layer *l, enum weft_layer_type type, const c
 static void chain(struct bench_layer layers[N_LAYERS], int32_t *tokens, int32_t *targets,
                   double *loss)
 {
-    const struct weft_batch batch = {SAMPLES, SEQ_LEN, WEFT_F32};
-    float *gradient = numbers((int64_t)ROWS * HIDDEN, 0);
+    const struct weft_batch batch = {SAMPLES, SEQ_LEN, dtype};
+    void *gradient = numbers((int64_t)ROWS * HIDDEN, 0);
     const void *input = tokens;
     for (int i = 0; i < N_LAYERS; i++) {
         struct weft_nn_call *call = &layers[i].call;
@@ -260,7 +287,12 @@ static void optimizer(void)
 
 int main(int argc, char **argv)
 {
-    const struct weft_nn_options options = {.threads = 1, .gemm = argc > 1 ? argv[1] : "auto"};
+    for (int i = 0; argc > 2 && i < WEFT_DTYPE_COUNT; i++) {
+        if (strcmp(weft_dtype_name(i), argv[2]) == 0) dtype = i;
+    }
+    if (argc > 2 && strcmp(weft_dtype_name(dtype), argv[2]) != 0) fail("f32, bf16 or f16");
+    const struct weft_nn_options options = {
+        .threads = 1, .compute = dtype, .gemm = argc > 1 ? argv[1] : "auto"};
     struct weft_nn *nn = NULL;
     struct weft_error err = {0};
     const int64_t start = weft_clock_now_ns();

@@ -1,17 +1,16 @@
-/* The only compiler extensions of the planning half: attributes, spelt once. */
+/* The only compiler extensions of the planning half: attributes, spelt once; those
+ * that users of the library see too are in its header. */
 #ifndef WEFT_BASE_COMPILER_H
 #define WEFT_BASE_COMPILER_H
 
+#include "include/weft.h"
+
 #if defined(__GNUC__)
-#define WEFT_PRINTF(form, first) __attribute__((format(printf, form, first)))
-#define WEFT_MUST_USE            __attribute__((warn_unused_result))
-#define WEFT_EXPORT              __attribute__((visibility("default")))
+#define WEFT_MUST_USE __attribute__((warn_unused_result))
 /* In loops that are to become vectors: one call left in them makes them scalar. */
 #define WEFT_ALWAYS_INLINE __attribute__((always_inline)) static inline
 #else
-#define WEFT_PRINTF(form, first)
 #define WEFT_MUST_USE
-#define WEFT_EXPORT
 #define WEFT_ALWAYS_INLINE static inline
 #endif
 

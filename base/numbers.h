@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-
-enum weft_dtype { WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_DTYPE_COUNT };
+#include "include/weft.h"
 
 int64_t weft_dtype_bytes(enum weft_dtype dtype);
 const char *weft_dtype_name(enum weft_dtype dtype); /* "f32", "bf16", "f16" */

@@ -42,6 +42,7 @@ enum weft_status weft_fail(struct weft_error *err, enum weft_status status, cons
     static const char ellipsis[] = "...";
     if (err == NULL || err->status != WEFT_OK) return status;
     err->status = status;
+    err->exit_code = weft_status_exit_code(status);
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(err->text, sizeof err->text, format, arguments);

@@ -1,6 +1,6 @@
-#include "base/version.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "include/weft.h"
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {

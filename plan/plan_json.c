@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/version.h"
 #include "plan/decode.h"
 #include "plan/placement.h"
 #include "plan/plan.h"

@@ -3,7 +3,6 @@
 
 #include "base/json.h"
 #include "base/units.h"
-#include "base/version.h"
 #include "plan/program.h"
 
 enum { NAME_BYTES = 96 };

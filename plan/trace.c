@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "base/version.h"
 
 enum weft_status weft_trace_create(const struct weft_program *program, const char *source,
                                    struct weft_trace **out, struct weft_error *err)

@@ -131,9 +131,11 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
     return ok ? WEFT_OK : weft_fail_memory(err, "the config's hash");
 }
 
-static enum weft_status decode(const struct weft_sections *sections, const char *directory,
-                               struct weft_config *config, struct weft_error *err)
+static enum weft_status decode(const struct weft_sections *sections,
+                               const struct weft_config_input *input, struct weft_config *config,
+                               struct weft_error *err)
 {
+    const char *directory = input->directory;
     struct weft_findings findings;
     struct weft_run run = {0};
     struct weft_layer *layers = NULL;
@@ -151,7 +153,8 @@ static enum weft_status decode(const struct weft_sections *sections, const char 
         check_cluster(&sections->cluster, config, &findings);
     }
     if (sections->model.document != NULL) {
-        weft_layers_decode(&sections->model, &config->pool, &layers, &n_layers, &findings);
+        weft_layers_decode(&sections->model, input->kinds, &config->pool, &layers, &n_layers,
+                           &findings);
     }
     resolve_path(config, directory, &config->cluster.profile, &findings);
     resolve_path(config, directory, &config->train.data, &findings);
@@ -164,23 +167,20 @@ static enum weft_status decode(const struct weft_sections *sections, const char 
     return status == WEFT_OK ? hash_config(config, err) : status;
 }
 
-enum weft_status weft_config_parse(const char *bytes, size_t length, const char *source,
-                                   const char *directory, const char *const *overrides,
-                                   int32_t n_overrides, struct weft_config **out,
-                                   struct weft_error *err)
+static enum weft_status load(const struct weft_config_input *input, struct weft_config **out,
+                             struct weft_error *err)
 {
-    struct weft_config_input input = {bytes, length, source, directory, overrides, n_overrides};
     struct weft_sections sections = {0};
     enum weft_status status;
     struct weft_config *config = calloc(1, sizeof *config);
     if (config == NULL) return weft_fail_memory(err, "a config");
-    config->source = weft_pool_string(&config->pool, source);
+    config->source = weft_pool_string(&config->pool, input->source);
     if (config->source == NULL) {
         status = weft_fail_memory(err, "a config");
         goto done;
     }
-    WEFT_TRY_GOTO(done, weft_sections_load(&input, &config->pool, &sections, err));
-    WEFT_TRY_GOTO(done, decode(&sections, directory, config, err));
+    WEFT_TRY_GOTO(done, weft_sections_load(input, &config->pool, &sections, err));
+    WEFT_TRY_GOTO(done, decode(&sections, input, config, err));
     *out = config;
     config = NULL;
 done:
@@ -189,27 +189,50 @@ done:
     return status;
 }
 
-enum weft_status weft_config_read(const char *path, const char *const *overrides,
-                                  int32_t n_overrides, struct weft_config **out,
+enum weft_status weft_config_load(const struct weft_config_input *input, struct weft_config **out,
                                   struct weft_error *err)
 {
     const int64_t most_bytes = INT64_C(1) << 30;
+    struct weft_config_input file = *input;
     struct weft_pool pool = {0};
     char *bytes = NULL;
-    size_t length = 0;
     enum weft_status status;
-    const char *slash = strrchr(path, '/');
+    if (input->bytes != NULL) return load(input, out, err);
+    const char *path = input->source, *slash = strrchr(path, '/');
     /* "/run.json" lies in "/", "run.json" in ".", "a/run.json" in "a". */
     int kept = slash == NULL ? 0 : slash == path ? 1 : (int)(slash - path);
-    char *directory = weft_pool_format(&pool, "%.*s", kept, path);
-    if (directory == NULL) return weft_fail_memory(err, "a config");
-    WEFT_TRY_GOTO(done, weft_file_read(path, most_bytes, &bytes, &length, err));
-    WEFT_TRY_GOTO(
-        done, weft_config_parse(bytes, length, path, directory, overrides, n_overrides, out, err));
+    file.directory = weft_pool_format(&pool, "%.*s", kept, path);
+    if (file.directory == NULL) return weft_fail_memory(err, "a config");
+    WEFT_TRY_GOTO(done, weft_file_read(path, most_bytes, &bytes, &file.length, err));
+    file.bytes = bytes;
+    WEFT_TRY_GOTO(done, load(&file, out, err));
 done:
     free(bytes);
     weft_pool_finish(&pool);
     return status;
+}
+
+enum weft_status weft_config_parse(const char *bytes, size_t length, const char *source,
+                                   const char *directory, const char *const *overrides,
+                                   int32_t n_overrides, struct weft_config **out,
+                                   struct weft_error *err)
+{
+    const struct weft_config_input input = {.bytes = bytes,
+                                            .length = length,
+                                            .source = source,
+                                            .directory = directory,
+                                            .overrides = overrides,
+                                            .n_overrides = n_overrides};
+    return weft_config_load(&input, out, err);
+}
+
+enum weft_status weft_config_read(const char *path, const char *const *overrides,
+                                  int32_t n_overrides, struct weft_config **out,
+                                  struct weft_error *err)
+{
+    const struct weft_config_input input = {
+        .source = path, .overrides = overrides, .n_overrides = n_overrides};
+    return weft_config_load(&input, out, err);
 }
 
 void weft_config_destroy(struct weft_config *config)

@@ -13,6 +13,8 @@
 #include "spec/layer.h"
 #include "spec/model.h"
 
+struct weft_layer_kinds; /* spec/supplied.h */
+
 struct weft_device_spec {
     struct {
         double f32, bf16, f16; /* peak flops a second by dtype; 0 = not given */
@@ -125,14 +127,25 @@ struct weft_config {
                               cadence, clipping and update_ahead through the problem's period */
 };
 
-/* Reads a config. Model and cluster may be paths of files, relative to the config's directory.
- * `overrides` are n "path.key=value" strings (value: JSON, or a bare string), applied before
- * decoding. All findings at once in one error. WEFT_E_NO_INPUT, WEFT_E_DATA, WEFT_E_USAGE for an
- * override of a key that cannot be. */
+struct weft_config_input {
+    const char *bytes; /* JSON; NULL: those of the file `source` */
+    size_t length;
+    const char *source;    /* the file, for messages */
+    const char *directory; /* that paths inside the bytes are relative to; of a file its own */
+    const char *const *overrides;
+    int32_t n_overrides;
+    const struct weft_layer_kinds *kinds; /* supplied layers, which outlive the config; or NULL */
+};
+
+/* Reads a config. Model and cluster may be paths of files. `overrides` are n "path.key=value"
+ * strings (value: JSON, or a bare string), applied before decoding. All findings at once in one
+ * error. WEFT_E_NO_INPUT, WEFT_E_DATA, WEFT_E_USAGE for an override of a key that cannot be. */
+WEFT_MUST_USE enum weft_status weft_config_load(const struct weft_config_input *input,
+                                                struct weft_config **out, struct weft_error *err);
+/* The same of a file, and of bytes, without supplied layers. */
 WEFT_MUST_USE enum weft_status weft_config_read(const char *path, const char *const *overrides,
                                                 int32_t n_overrides, struct weft_config **out,
                                                 struct weft_error *err);
-/* The same from bytes; paths inside are relative to `directory`. */
 WEFT_MUST_USE enum weft_status weft_config_parse(const char *bytes, size_t length,
                                                  const char *source, const char *directory,
                                                  const char *const *overrides, int32_t n_overrides,

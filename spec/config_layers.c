@@ -11,6 +11,8 @@ enum { MOST_LAYERS = 16384, MOST_NAME = 200, PATH_BYTES = 256 };
 /* The layers so far, and for each the entry that it came from. */
 struct expansion {
     const struct weft_section *section;
+    const struct weft_layer_kinds *kinds;
+    const struct weft_field_table *table; /* of Weft's own types; names the supplied ones too */
     struct weft_pool *pool;
     struct weft_findings *findings;
     struct weft_layer *layers;
@@ -147,8 +149,13 @@ static int32_t find_tie(struct expansion *expansion, int32_t number,
 static void derive(struct weft_layer_entry *entry)
 {
     struct weft_layer *layer = &entry->layer;
-    layer->type = (enum weft_layer_type)entry->type;
     layer->tie = -1;
+    if (layer->supplied != NULL) {
+        layer->type = WEFT_LAYER_SUPPLIED;
+        layer->bias = false;
+        return;
+    }
+    layer->type = (enum weft_layer_type)entry->type;
     if (layer->kv_heads == 0) layer->kv_heads = layer->heads;
     bool biased = has(weft_layer_type_keys[layer->type].optional, "bias");
     if (!biased) layer->bias = false;
@@ -209,9 +216,16 @@ static bool add_entry(struct expansion *expansion, int32_t number,
     char path[PATH_BYTES];
     int32_t before = findings->count;
     entry_path(expansion, number, NULL, path);
-    weft_field_decode(&weft_layer_table, object, section->source, path, expansion->pool, &entry,
-                      findings);
-    if (entry.type >= 0) check_keys(expansion, number, object, (enum weft_layer_type)entry.type);
+    const char *type = NULL;
+    weft_json_string(weft_json_member(object, "type"), &type);
+    entry.layer.supplied = type == NULL ? NULL : weft_kind_find(expansion->kinds, type);
+    const struct weft_field_table *table = expansion->table;
+    if (entry.layer.supplied != NULL)
+        table = weft_kind_table(entry.layer.supplied, expansion->pool);
+    if (table == NULL) return false;
+    weft_field_decode(table, object, section->source, path, expansion->pool, &entry, findings);
+    if (entry.type >= 0 && entry.layer.supplied == NULL)
+        check_keys(expansion, number, object, (enum weft_layer_type)entry.type);
     if (entry.layer.name != NULL) check_name(expansion, number, &entry);
     check_heads(expansion, number, &entry.layer);
     if (entry.type < 0 || entry.layer.name == NULL) return true;
@@ -254,11 +268,38 @@ static bool check_unique(struct expansion *expansion)
     return true;
 }
 
-void weft_layers_decode(const struct weft_section *section, struct weft_pool *pool,
-                        struct weft_layer **layers, int32_t *n_layers,
+/* The layer table with the supplied types among the choices of "type", so that who writes another
+ * one is told of them. NULL when memory runs out. */
+static const struct weft_field_table *name_kinds(const struct weft_layer_kinds *kinds,
+                                                 struct weft_pool *pool)
+{
+    size_t n_fields = weft_layer_table.n_fields, n_kinds = kinds == NULL ? 0 : (size_t)kinds->n;
+    if (n_kinds == 0) return &weft_layer_table;
+    struct weft_field_table *table = weft_pool_array(pool, 1, sizeof *table);
+    struct weft_field *fields = weft_pool_array(pool, n_fields, sizeof *fields);
+    const char **types = weft_pool_array(pool, WEFT_LAYER_TYPE_COUNT + n_kinds + 1, sizeof *types);
+    if (table == NULL || fields == NULL || types == NULL) return NULL;
+    for (size_t i = 0; i < WEFT_LAYER_TYPE_COUNT + n_kinds; i++)
+        types[i] = i < WEFT_LAYER_TYPE_COUNT ? weft_layer_type_name((enum weft_layer_type)i)
+                                             : kinds->kinds[i - WEFT_LAYER_TYPE_COUNT]->type;
+    for (size_t i = 0; i < n_fields; i++) {
+        fields[i] = weft_layer_table.fields[i];
+        if (strcmp(fields[i].name, "type") == 0) fields[i].choices = types;
+    }
+    *table = weft_layer_table;
+    table->fields = fields;
+    return table;
+}
+
+void weft_layers_decode(const struct weft_section *section, const struct weft_layer_kinds *kinds,
+                        struct weft_pool *pool, struct weft_layer **layers, int32_t *n_layers,
                         struct weft_findings *findings)
 {
-    struct expansion expansion = {.section = section, .pool = pool, .findings = findings};
+    struct expansion expansion = {.section = section,
+                                  .kinds = kinds,
+                                  .table = name_kinds(kinds, pool),
+                                  .pool = pool,
+                                  .findings = findings};
     const struct weft_json_value *root = weft_json_root(section->document);
     char unused;
     weft_field_decode(&weft_model_table, root, section->source, section->path, pool, &unused,
@@ -266,7 +307,7 @@ void weft_layers_decode(const struct weft_section *section, struct weft_pool *po
     const struct weft_json_value *list = weft_json_member(root, "layers");
     *n_layers = 0;
     if (list == NULL || weft_json_kind(list) != WEFT_JSON_ARRAY) return;
-    bool enough = true;
+    bool enough = expansion.table != NULL;
     int32_t number = 0;
     for (const struct weft_json_value *entry = weft_json_first(list); entry != NULL && enough;
          entry = weft_json_next(entry)) {
@@ -297,11 +338,31 @@ static void encode_keys(const char *const *keys, const struct weft_layer_entry *
     }
 }
 
+/* Nothing says that the names ran out of memory but a writer whose text has failed. */
+static void encode_supplied(const struct weft_layer *layer, struct weft_json_writer *writer)
+{
+    struct weft_pool pool = {0};
+    const struct weft_layer_entry entry = {.layer = *layer, .repeat = 1};
+    const struct weft_field_table *table = weft_kind_table(layer->supplied, &pool);
+    if (table == NULL) writer->text->failed = true;
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    for (size_t i = 0; table != NULL && i < table->n_fields; i++)
+        if (strcmp(table->fields[i].name, "repeat") != 0)
+            weft_field_encode_key(&table->fields[i], &entry, writer);
+    weft_json_end_object(writer);
+    weft_pool_finish(&pool);
+}
+
 void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer)
 {
     weft_json_begin_array(writer);
     for (int32_t i = 0; i < model->n_layers; i++) {
         const struct weft_layer *layer = &model->layers[i];
+        if (layer->type == WEFT_LAYER_SUPPLIED) {
+            encode_supplied(layer, writer);
+            continue;
+        }
         struct weft_layer_entry entry = {
             .layer = *layer,
             .type = (int)layer->type,

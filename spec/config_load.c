@@ -97,7 +97,7 @@ enum weft_status weft_sections_load(const struct weft_config_input *input, struc
     struct weft_override *overrides = weft_pool_array(pool, (size_t)n, sizeof *overrides);
     if (overrides == NULL) return weft_fail_memory(err, "overrides");
     for (int32_t i = 0; i < n; i++) {
-        WEFT_TRY(weft_override_parse(input->overrides[i], pool, &overrides[i], err));
+        WEFT_TRY(weft_override_parse(input->overrides[i], input->kinds, pool, &overrides[i], err));
     }
     WEFT_TRY(
         weft_json_parse(input->bytes, input->length, input->source, &sections->run.document, err));

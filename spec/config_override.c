@@ -67,14 +67,27 @@ static bool is_index(const char *string)
     return digits > 0 && digits < 7 && string[digits] == '\0';
 }
 
+static bool is_supplied(const struct weft_layer_kinds *kinds, const char *key)
+{
+    for (int32_t i = 0; kinds != NULL && i < kinds->n; i++)
+        for (int32_t k = 0; k < kinds->kinds[i]->n_keys; k++)
+            if (strcmp(kinds->kinds[i]->keys[k].name, key) == 0) return true;
+    return false;
+}
+
 /* Walks the tables along the path. */
-static enum weft_status check(const struct weft_override *override, struct weft_error *err)
+static enum weft_status check(const struct weft_override *override,
+                              const struct weft_layer_kinds *kinds, struct weft_error *err)
 {
     const struct weft_field_table *table = &weft_run_table;
     for (int i = 0; i < override->n_segments; i++) {
         const struct weft_field *field = weft_field_find(table, override->segments[i]);
+        bool last = i + 1 == override->n_segments;
+        if (field == NULL && last && table == &weft_layer_table &&
+            is_supplied(kinds, override->segments[i]))
+            return WEFT_OK;
         if (field == NULL) return unknown(override, i, table, err);
-        if (i + 1 == override->n_segments) return WEFT_OK;
+        if (last) return WEFT_OK;
         char path[256];
         path_of(override, i + 1, path);
         if (field->table == NULL) {
@@ -94,8 +107,9 @@ static enum weft_status check(const struct weft_override *override, struct weft_
     return WEFT_OK;
 }
 
-enum weft_status weft_override_parse(const char *text, struct weft_pool *pool,
-                                     struct weft_override *out, struct weft_error *err)
+enum weft_status weft_override_parse(const char *text, const struct weft_layer_kinds *kinds,
+                                     struct weft_pool *pool, struct weft_override *out,
+                                     struct weft_error *err)
 {
     *out = (struct weft_override){.text = text};
     char *copy = weft_pool_string(pool, text);
@@ -115,7 +129,7 @@ enum weft_status weft_override_parse(const char *text, struct weft_pool *pool,
         at = strchr(at, '.');
         if (at != NULL) *at++ = '\0';
     }
-    return check(out, err);
+    return check(out, kinds, err);
 }
 
 struct edit {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "spec/config.h"
 #include "spec/field.h"
+#include "spec/supplied.h"
 
 /* A JSON object and where it stands, for findings: ("run.json", "$.model") or ("gpt2.json", "$").
  * `document` is NULL when what the config has there is no object and no path. */
@@ -16,15 +17,6 @@ struct weft_section {
 
 struct weft_sections {
     struct weft_section run, model, cluster;
-};
-
-/* What a config is read from, as weft_config_parse gets it. */
-struct weft_config_input {
-    const char *bytes;
-    size_t length;
-    const char *source, *directory;
-    const char *const *overrides;
-    int32_t n_overrides;
 };
 
 /* Parses, reads the files of model and cluster, applies the overrides. Strings go to the pool;
@@ -51,8 +43,11 @@ struct weft_override {
     const char *value;
 };
 
-/* Splits and checks that the field tables have such a key. WEFT_E_USAGE. */
-WEFT_MUST_USE enum weft_status weft_override_parse(const char *text, struct weft_pool *pool,
+/* Splits and checks that the field tables, or one of the kinds (may be NULL), have such a key.
+ * WEFT_E_USAGE. */
+WEFT_MUST_USE enum weft_status weft_override_parse(const char *text,
+                                                   const struct weft_layer_kinds *kinds,
+                                                   struct weft_pool *pool,
                                                    struct weft_override *out,
                                                    struct weft_error *err);
 /* Replaces *document by one with the value set at segments[from...]. */
@@ -62,8 +57,8 @@ WEFT_MUST_USE enum weft_status weft_override_apply(const struct weft_override *o
 
 /* Decodes the model section into *layers (in the pool), repeated and with ties resolved. What is
  * wrong is added to the findings; then *layers may be incomplete and must not be used. */
-void weft_layers_decode(const struct weft_section *section, struct weft_pool *pool,
-                        struct weft_layer **layers, int32_t *n_layers,
+void weft_layers_decode(const struct weft_section *section, const struct weft_layer_kinds *kinds,
+                        struct weft_pool *pool, struct weft_layer **layers, int32_t *n_layers,
                         struct weft_findings *findings);
 /* Writes the layers of a model as the value of "layers", one entry a layer. */
 void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer);

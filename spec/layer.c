@@ -2,6 +2,7 @@
 
 #include "spec/layer_layout.h"
 #include "spec/layer_work.h"
+#include "spec/supplied.h"
 
 static double bytes_of(const struct weft_subject *subject, double elements)
 {
@@ -117,6 +118,19 @@ static double custom_work(struct weft_subject *subject, struct weft_layer_work *
     return (double)layer->parameters;
 }
 
+static double supplied_work(struct weft_subject *subject, struct weft_layer_work *work)
+{
+    const struct weft_layer_needs *needs = subject->needs;
+    work->saved_bytes = needs->saved_bytes;
+    work->forward_temporary_bytes = needs->forward_temporary_bytes;
+    work->backward_temporary_bytes = needs->backward_temporary_bytes;
+    work->backward_reads_input = needs->backward_reads_input;
+    work->backward_reads_output = needs->backward_reads_output;
+    work->forward_flops = needs->forward_flops;
+    work->backward_flops = needs->backward_flops;
+    return (double)subject->layer->parameters;
+}
+
 static double type_work(struct weft_subject *subject, struct weft_layer_work *work)
 {
     switch (subject->layer->type) {
@@ -151,6 +165,8 @@ static double type_work(struct weft_subject *subject, struct weft_layer_work *wo
         return rms_norm_work(subject, work);
     case WEFT_LAYER_CUSTOM:
         return custom_work(subject, work);
+    case WEFT_LAYER_SUPPLIED:
+        return supplied_work(subject, work);
     case WEFT_LAYER_TYPE_COUNT:
         break;
     }
@@ -180,7 +196,7 @@ static void moved_work(const struct weft_subject *subject, double weights,
 static enum weft_status check_batch(const struct weft_layer *layer, const struct weft_batch *batch,
                                     struct weft_error *err)
 {
-    const char *type = weft_layer_type_name(layer->type);
+    const char *type = weft_layer_type_of(layer);
     if (batch->samples < 1 || batch->seq_len < 1)
         return weft_fail(err, WEFT_E_DATA,
                          "layer \"%s\" (%s): a batch of %lld samples of %lld; train.micro_batch "
@@ -215,7 +231,10 @@ enum weft_status weft_layer_work(const struct weft_layer *layer, const struct we
                                  struct weft_layer_work *out, struct weft_error *err)
 {
     WEFT_TRY(check_batch(layer, batch, err));
-    struct weft_subject subject = {.layer = layer, .batch = batch};
+    struct weft_layer_needs needs = {0};
+    if (layer->type == WEFT_LAYER_SUPPLIED)
+        WEFT_TRY(weft_supplied_needs(layer, batch, &needs, err));
+    struct weft_subject subject = {.layer = layer, .batch = batch, .needs = &needs};
     struct weft_sizes *sizes = &subject.sizes;
     subject.rows = weft_times(sizes, batch->samples, batch->seq_len);
     subject.element_bytes = weft_dtype_bytes(batch->compute);
@@ -239,7 +258,7 @@ enum weft_status weft_layer_work(const struct weft_layer *layer, const struct we
         return weft_fail(err, WEFT_E_DATA,
                          "layer \"%s\" (%s): its buffers for %lld samples of %lld do not fit in 63 "
                          "bits; make the layer, train.micro_batch or train.seq_len smaller",
-                         layer->name, weft_layer_type_name(layer->type), (long long)batch->samples,
+                         layer->name, weft_layer_type_of(layer), (long long)batch->samples,
                          (long long)batch->seq_len);
     *out = work;
     return WEFT_OK;
@@ -312,6 +331,12 @@ static void add_sizes(const struct weft_layer *layer, struct weft_text *out)
                        (long long)layer->parameters, (long long)layer->output_bytes,
                        (long long)layer->saved_bytes);
         break;
+    case WEFT_LAYER_SUPPLIED:
+        weft_text_addf(out, " hidden=%lld outputs=%lld", hidden, outputs);
+        for (int32_t k = 0; k < layer->supplied->n_keys; k++)
+            weft_text_addf(out, " %s=%lld", layer->supplied->keys[k].name,
+                           (long long)layer->keys[k]);
+        break;
     case WEFT_LAYER_TYPE_COUNT:
         break;
     }
@@ -322,7 +347,7 @@ char *weft_layer_key(struct weft_pool *pool, const struct weft_layer *layer,
 {
     struct weft_text text;
     weft_text_init(&text);
-    weft_text_add(&text, weft_layer_type_name(layer->type));
+    weft_text_add(&text, weft_layer_type_of(layer));
     add_sizes(layer, &text);
     if (layer->bias) weft_text_add(&text, " bias");
     /* A frozen layer computes no gradients of its weights. */

@@ -31,6 +31,7 @@
  *                      planning only)
  *   pool2d             none (planning only)
  *   custom             0 parameters [parameters] when there are any (planning only)
+ *   supplied           those of its kind (include/weft.h), in its order
  *
  * With T = samples * seq_len rows, what flows between layers is [T, width] in the compute dtype.
  * The model's input is int32 token numbers [T] for an embedding, else numbers [T, hidden]. Targets
@@ -39,7 +40,7 @@
  *
  * Backward reads, beside weights, saved and the gradient of the output: the input for
  * transformer_block, layer_norm, gelu, and, unless frozen, embedding, linear, lm_head; the output
- * for relu; neither for classifier.
+ * for relu; neither for classifier; what its kind says for a supplied layer.
  *
  * Flops: 2 a multiply-add. Attention counts half of its products, those below the diagonal,
  * whatever a kernel computes. Backward is twice forward; a frozen layer saves the products that

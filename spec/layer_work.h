@@ -29,6 +29,7 @@ static inline int64_t weft_plus(struct weft_sizes *sizes, int64_t a, int64_t b)
 struct weft_subject {
     const struct weft_layer *layer;
     const struct weft_batch *batch;
+    const struct weft_layer_needs *needs; /* of a supplied layer */
     struct weft_sizes sizes;
     int64_t rows, element_bytes;
     double t, s, h, f;        /* rows, seq_len, hidden, ffn */

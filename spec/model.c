@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "spec/layer.h"
+#include "spec/supplied.h"
 
 enum { MOST_EXPERTS = 65536, MOST_SIDE = 65536, MOST_MAPS = 1 << 20 };
 
@@ -34,6 +35,12 @@ bool weft_layer_type_trains(enum weft_layer_type type)
     return trains_of[type];
 }
 
+const char *weft_layer_type_of(const struct weft_layer *layer)
+{
+    return layer->type == WEFT_LAYER_SUPPLIED ? layer->supplied->type
+                                              : weft_layer_type_name(layer->type);
+}
+
 /* What a type says of one of its tensors. */
 struct shape {
     const char *suffix;
@@ -41,16 +48,17 @@ struct shape {
     int64_t dims[2];
     enum weft_init init;
     double init_std;
+    bool decays;
 };
 
 static struct shape matrix(const char *suffix, int64_t rows, int64_t columns, double std)
 {
-    return (struct shape){suffix, 2, {rows, columns}, WEFT_INIT_NORMAL, std};
+    return (struct shape){suffix, 2, {rows, columns}, WEFT_INIT_NORMAL, std, true};
 }
 
 static struct shape vector(const char *suffix, int64_t length, enum weft_init init)
 {
-    return (struct shape){suffix, 1, {length, 1}, init, 0};
+    return (struct shape){suffix, 1, {length, 1}, init, 0, false};
 }
 
 /* a * b for use as a size: -1, which no later check accepts, when it overflows. */
@@ -200,6 +208,7 @@ static int32_t owned_shapes(const struct weft_layer *layer, double residual_std,
     case WEFT_LAYER_GELU:
     case WEFT_LAYER_POOL2D:
     case WEFT_LAYER_TYPE_COUNT:
+    case WEFT_LAYER_SUPPLIED: /* its kind says so, and may fail: own_supplied */
         break;
     }
     return n;
@@ -260,7 +269,7 @@ static WEFT_PRINTF(3, 4) enum weft_status
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     return weft_fail(err, WEFT_E_DATA, "layer \"%s\" (%s): %s", layer->name,
-                     weft_layer_type_name(layer->type), text);
+                     weft_layer_type_of(layer), text);
 }
 
 static enum weft_status check_range(const struct weft_layer *layer, const char *key, int64_t value,
@@ -328,6 +337,7 @@ static enum weft_status check_sizes(const struct weft_layer *layer, struct weft_
     if (type == WEFT_LAYER_CUSTOM) return check_custom(layer, err);
     if (is_image(type)) return check_image(layer, err);
     WEFT_TRY(check_range(layer, "hidden", layer->hidden, INT32_MAX, err));
+    if (type == WEFT_LAYER_SUPPLIED) return WEFT_OK; /* of the kind's own keys it judges itself */
     if (type == WEFT_LAYER_EMBEDDING || type == WEFT_LAYER_LM_HEAD)
         WEFT_TRY(check_range(layer, "vocab", layer->vocab, INT32_MAX, err));
     if (type == WEFT_LAYER_EMBEDDING && layer->positions != 0)
@@ -376,7 +386,7 @@ static enum weft_status check_chain(const struct weft_layer *layers, int32_t ind
         return refuse(err, layer,
                       "it follows \"%s\" (%s), whose output is the loss; a loss must be the last "
                       "layer",
-                      before->name, weft_layer_type_name(before->type));
+                      before->name, weft_layer_type_of(before));
     /* A custom layer may keep its widths to itself. */
     if (layer->hidden != before->outputs && layer->hidden != 0 && before->outputs != 0)
         return refuse(err, layer, "it reads rows of %lld, but \"%s\" before it gives rows of %lld",
@@ -418,13 +428,32 @@ static enum weft_status own_tensor(struct weft_model *model, int32_t index,
     memcpy(tensor->dims, shape->dims, sizeof(tensor->dims));
     tensor->init = shape->init;
     tensor->init_std = shape->init_std;
-    tensor->decays = shape->n_dims == 2;
+    tensor->decays = shape->decays;
     tensor->trainable = !layer->frozen;
     if (!weft_checked_mul(shape->dims[0], shape->dims[1], &tensor->elements) ||
         !weft_checked_add(model->parameters, tensor->elements, &model->parameters))
         return refuse(err, layer, "with %s the model's parameters do not fit in 63 bits",
                       tensor->name);
     layer->tensors[layer->n_tensors++] = model->n_tensors++;
+    return WEFT_OK;
+}
+
+static enum weft_status own_supplied(struct weft_model *model, int32_t index,
+                                     struct weft_error *err)
+{
+    struct weft_layer_shape said;
+    WEFT_TRY(weft_supplied_shape(&model->layers[index], &said, err));
+    for (int32_t k = 0; k < said.n_tensors; k++) {
+        const struct weft_layer_tensor *tensor = &said.tensors[k];
+        bool matrix = tensor->columns > 0;
+        struct shape shape = {.suffix = tensor->name,
+                              .n_dims = matrix ? 2 : 1,
+                              .dims = {tensor->rows, matrix ? tensor->columns : 1},
+                              .init = tensor->init,
+                              .init_std = tensor->init_std,
+                              .decays = tensor->decays};
+        WEFT_TRY(own_tensor(model, index, &shape, err));
+    }
     return WEFT_OK;
 }
 
@@ -439,6 +468,7 @@ static enum weft_status own_tensors(struct weft_model *model, struct weft_error 
     for (int32_t i = 0; i < model->n_layers; i++) {
         struct weft_layer *layer = &model->layers[i];
         struct shape shapes[WEFT_LAYER_TENSORS];
+        if (layer->type == WEFT_LAYER_SUPPLIED) WEFT_TRY(own_supplied(model, i, err));
         int32_t n = owned_shapes(layer, residual_std, shapes);
         if (layer->tie >= 0)
             layer->tensors[layer->n_tensors++] = model->layers[layer->tie].tensors[0];
@@ -465,6 +495,21 @@ static enum weft_status copy_layers(struct weft_model *model, const struct weft_
     return WEFT_OK;
 }
 
+static enum weft_status complete_supplied(struct weft_layer *layer, struct weft_error *err)
+{
+    struct weft_layer_shape said;
+    WEFT_TRY(weft_supplied_shape(layer, &said, err));
+    layer->outputs = said.outputs;
+    layer->parameters = 0;
+    for (int32_t i = 0; i < said.n_tensors; i++) {
+        int64_t columns = said.tensors[i].columns > 0 ? said.tensors[i].columns : 1, elements;
+        if (!weft_checked_mul(said.tensors[i].rows, columns, &elements) ||
+            !weft_checked_add(layer->parameters, elements, &layer->parameters))
+            return refuse(err, layer, "its parameters do not fit in 63 bits");
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status build(struct weft_model *model, const struct weft_layer *layers,
                               int32_t n_layers, struct weft_error *err)
 {
@@ -472,6 +517,8 @@ static enum weft_status build(struct weft_model *model, const struct weft_layer 
     WEFT_TRY(check_names(model, err));
     for (int32_t i = 0; i < n_layers; i++) {
         WEFT_TRY(check_sizes(&model->layers[i], err));
+        if (layers[i].type == WEFT_LAYER_SUPPLIED)
+            WEFT_TRY(complete_supplied(&model->layers[i], err));
         WEFT_TRY(check_chain(model->layers, i, err));
         WEFT_TRY(check_tie(model->layers, i, err));
     }
@@ -526,7 +573,8 @@ enum weft_status weft_model_trains(const struct weft_model *model, int64_t seq_l
 {
     bool any = false;
     for (int32_t i = 0; i < model->n_layers; i++)
-        if (!weft_layer_type_trains(model->layers[i].type))
+        if (model->layers[i].type != WEFT_LAYER_SUPPLIED &&
+            !weft_layer_type_trains(model->layers[i].type))
             return refuse(err, &model->layers[i],
                           "it can be planned but not trained, for lack of kernels; `weft plan`, "
                           "`weft estimate` and `weft simulate` work");

@@ -35,16 +35,13 @@ enum weft_layer_type {
 #define WEFT_LAYER_ENUMERATOR(name, text, trains) WEFT_LAYER_##name,
     WEFT_LAYER_MAP(WEFT_LAYER_ENUMERATOR)
 #undef WEFT_LAYER_ENUMERATOR
-        WEFT_LAYER_TYPE_COUNT
+        WEFT_LAYER_TYPE_COUNT, /* of Weft's own types */
+    WEFT_LAYER_SUPPLIED        /* one that the user of the library brings (spec/supplied.h) */
 };
 
+/* Of Weft's own types. */
 const char *weft_layer_type_name(enum weft_layer_type type);
 bool weft_layer_type_trains(enum weft_layer_type type);
-
-enum { WEFT_LAYER_TENSORS = 12 }; /* the most that one layer has */
-
-/* Initial values: zero, one, or normal with mean 0 and `init_std`. */
-enum weft_init { WEFT_INIT_ZERO, WEFT_INIT_ONE, WEFT_INIT_NORMAL, WEFT_INIT_COUNT };
 
 struct weft_tensor {
     const char *name; /* "h.3.attn.qkv.weight", unique */
@@ -53,9 +50,9 @@ struct weft_tensor {
     int64_t dims[2];
     int64_t elements;
     enum weft_init init;
-    double init_std;
-    bool decays;    /* weight decay applies (matrices: yes; biases, norms: no) */
-    bool trainable; /* false when its layer is frozen */
+    double init_std; /* of WEFT_INIT_NORMAL, whose mean is 0 */
+    bool decays;     /* weight decay applies (matrices: yes; biases, norms: no) */
+    bool trainable;  /* false when its layer is frozen */
 };
 
 /* X(enumerator, behind the tensor's name in files). What is kept of a tensor from step to step, in
@@ -90,10 +87,16 @@ struct weft_layer {
     /* custom: per sample of seq_len tokens */
     double forward_flops, backward_flops;
     int64_t parameters, output_bytes, saved_bytes, temporary_bytes;
+    /* supplied; its parameters are counted above */
+    const struct weft_layer_kind *supplied; /* outlives the model; NULL for other types */
+    int64_t keys[WEFT_KIND_KEYS];
     /* Tensors that forward reads, in the fixed order of the type (see spec/layer.h). */
     int32_t n_tensors;
     int32_t tensors[WEFT_LAYER_TENSORS];
 };
+
+/* The name of the layer's type in configs. */
+const char *weft_layer_type_of(const struct weft_layer *layer);
 
 struct weft_model {
     struct weft_pool pool;
@@ -106,7 +109,8 @@ struct weft_model {
 
 /* Gives every layer its tensors and checks sizes, names, ties and that shapes chain. `layers` is
  * copied into the model's pool; names too. Sizes that follow from others (outputs but of linear,
- * classifier and custom; kv_heads 0 = heads) are filled in, also an image layer's hidden.
+ * classifier and custom; kv_heads 0 = heads) are filled in, also an image layer's hidden, and what
+ * a supplied layer's kind says of it.
  * WEFT_E_DATA naming the layer. */
 WEFT_MUST_USE enum weft_status weft_model_create(const struct weft_layer *layers, int32_t n_layers,
                                                  struct weft_model **out, struct weft_error *err);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/version.h"
 
 enum { VERSION = 1 };
 /* With one rank nothing is sent, and with an empty table nothing is known: any block size does,

@@ -38,7 +38,10 @@ enum weft_status weft_checkpoint_latest(const char *directory, char **path, stru
 static enum weft_status of_checkpoint(enum weft_status status, struct weft_error *err)
 {
     if (status != WEFT_E_NO_INPUT) return status;
-    if (err != NULL) err->status = WEFT_E_DATA;
+    if (err != NULL) {
+        err->status = WEFT_E_DATA;
+        err->exit_code = weft_status_exit_code(WEFT_E_DATA);
+    }
     return WEFT_E_DATA;
 }
 

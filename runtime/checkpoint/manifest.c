@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/version.h"
 #include "runtime/checkpoint/crc32c.h"
 
 static const char format_name[] = "weft checkpoint";

@@ -5,7 +5,7 @@
 
 static const struct {
     weft_nn_cpu_fn *forward, *backward;
-} layers[WEFT_LAYER_TYPE_COUNT] = {
+} layers[WEFT_LAYER_SUPPLIED + 1] = {
     [WEFT_LAYER_EMBEDDING] = {weft_nn_cpu_embedding_forward, weft_nn_cpu_embedding_backward},
     [WEFT_LAYER_TRANSFORMER_BLOCK] = {weft_nn_cpu_block_forward, weft_nn_cpu_block_backward},
     [WEFT_LAYER_LAYER_NORM] = {weft_nn_cpu_layer_norm_forward, weft_nn_cpu_layer_norm_backward},
@@ -14,6 +14,7 @@ static const struct {
     [WEFT_LAYER_GELU] = {weft_nn_cpu_gelu_forward, weft_nn_cpu_gelu_backward},
     [WEFT_LAYER_LM_HEAD] = {weft_nn_cpu_lm_head_forward, weft_nn_cpu_lm_head_backward},
     [WEFT_LAYER_CLASSIFIER] = {weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward},
+    [WEFT_LAYER_SUPPLIED] = {weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward},
 };
 
 static const struct weft_nn_cpu *cpu_of(const struct weft_nn *nn)
@@ -64,7 +65,7 @@ static enum weft_status run(weft_nn_cpu_fn *function, struct weft_nn *nn,
         return weft_fail(err, WEFT_E_DATA,
                          "layer %s: the CPU kernels train no %s; weft_model_trains names the "
                          "layers that train",
-                         call->layer->name, weft_layer_type_name(call->layer->type));
+                         call->layer->name, weft_layer_type_of(call->layer));
     }
     return function(cpu_of(nn), call, err);
 }

@@ -31,6 +31,7 @@ weft_nn_cpu_fn weft_nn_cpu_relu_forward, weft_nn_cpu_relu_backward;
 weft_nn_cpu_fn weft_nn_cpu_gelu_forward, weft_nn_cpu_gelu_backward;
 weft_nn_cpu_fn weft_nn_cpu_lm_head_forward, weft_nn_cpu_lm_head_backward;
 weft_nn_cpu_fn weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward;
+weft_nn_cpu_fn weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward;
 
 /* Parts of layers. */
 

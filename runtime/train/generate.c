@@ -32,8 +32,7 @@ static enum weft_status check_model(const struct weft_model *model, struct weft_
     return weft_fail(err, WEFT_E_DATA,
                      "the model begins with %s (%s) and ends with %s (%s): to generate it must "
                      "begin with an embedding and end with an lm_head",
-                     first->name, weft_layer_type_name(first->type), last->name,
-                     weft_layer_type_name(last->type));
+                     first->name, weft_layer_type_of(first), last->name, weft_layer_type_of(last));
 }
 
 static void *take(struct weft_generator *g, int64_t bytes)

@@ -174,6 +174,7 @@ double reference_forward(const struct reference *r, double *output)
     case WEFT_LAYER_BOTTLENECK:
     case WEFT_LAYER_POOL2D:
     case WEFT_LAYER_CUSTOM:
+    case WEFT_LAYER_SUPPLIED:
     case WEFT_LAYER_TYPE_COUNT:
         break;
     }

@@ -1,0 +1,248 @@
+/* libweft plans and trains models inside a memory limit. This is its one header.
+ *
+ * A struct weft holds one run: layers of the caller's own, a config, a plan, a rank's share of the
+ * machine. One process is one rank. `weft launch -n N PROGRAM` starts N that find each other; a
+ * program that is started by itself is rank 0 of 1. Functions marked collective are called by every
+ * rank, in the same order and with the same arguments.
+ *
+ * What fails returns a status other than WEFT_OK and says in *error (which may be NULL) what, where
+ * and what would work. The library prints nothing, starts no process, takes no signal and never
+ * exits. One thread at a time uses a struct weft; weft_stop alone may come from anywhere. */
+#ifndef WEFT_H
+#define WEFT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define WEFT_VERSION       "0.1.0"
+#define WEFT_VERSION_MAJOR 0
+#define WEFT_VERSION_MINOR 1
+#define WEFT_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define WEFT_API                 __attribute__((visibility("default")))
+#define WEFT_PRINTF(form, first) __attribute__((format(printf, form, first)))
+#else
+#define WEFT_API
+#define WEFT_PRINTF(form, first)
+#endif
+
+/* X(enumerator, exit code, short text). Exit codes are those of sysexits.h where it has one. */
+#define WEFT_STATUS_MAP(X)                                                                         \
+    X(OK, 0, "ok")                                                                                 \
+    X(E_ENVIRONMENT, 1, "failed check of the environment")                                         \
+    X(E_USAGE, 64, "wrong usage")                                                                  \
+    X(E_DATA, 65, "bad data")                                                                      \
+    X(E_NO_INPUT, 66, "input missing")                                                             \
+    X(E_LOST, 69, "rank or peer lost")                                                             \
+    X(E_INTERNAL, 70, "internal error")                                                            \
+    X(E_SYSTEM, 71, "system limit")                                                                \
+    X(E_CREATE, 73, "cannot create")                                                               \
+    X(E_IO, 74, "input/output error")                                                              \
+    X(E_STOPPED, 75, "stopped")                                                                    \
+    X(E_DISAGREE, 76, "ranks disagree")                                                            \
+    X(E_PERMISSION, 77, "no permission")                                                           \
+    X(E_INFEASIBLE, 78, "no plan fits")                                                            \
+    X(E_NUMERIC, 79, "numeric failure")                                                            \
+    X(E_HANG, 80, "hang")
+
+enum weft_status {
+#define WEFT_STATUS_ENUMERATOR(name, code, text) WEFT_##name,
+    WEFT_STATUS_MAP(WEFT_STATUS_ENUMERATOR)
+#undef WEFT_STATUS_ENUMERATOR
+        WEFT_STATUS_COUNT
+};
+
+enum { WEFT_ERROR_TEXT_BYTES = 4096 };
+
+struct weft_error {
+    enum weft_status status;
+    int exit_code;                    /* that a program should end with: of the status */
+    char text[WEFT_ERROR_TEXT_BYTES]; /* empty while status is WEFT_OK */
+};
+
+WEFT_API int weft_status_exit_code(enum weft_status status);
+WEFT_API const char *weft_status_text(enum weft_status status); /* never NULL */
+
+/* Fills *error, unless it is NULL or holds one already, and returns `status`: for callbacks. */
+WEFT_API enum weft_status weft_fail(struct weft_error *error, enum weft_status status,
+                                    const char *format, ...) WEFT_PRINTF(3, 4);
+
+/* Progress and warnings go here, and nowhere without it (NULL). From any thread; one a process. */
+enum weft_log_level { WEFT_LOG_DEBUG, WEFT_LOG_INFO, WEFT_LOG_WARNING, WEFT_LOG_LEVEL_COUNT };
+typedef void weft_log_fn(void *context, enum weft_log_level level, const char *text);
+WEFT_API void weft_log_set_sink(weft_log_fn *sink, void *context);
+
+/* Layers of the caller's own. A kind is what {"type": ..., "hidden": ...} means in a config. It
+ * reads rows of `hidden` numbers and gives rows of `outputs`, T = samples * seq_len of them on a
+ * rank in a micro-step; it is neither the first layer nor the last, which gives the loss. */
+
+enum weft_dtype { WEFT_F32, WEFT_BF16, WEFT_F16, WEFT_DTYPE_COUNT };
+enum weft_init { WEFT_INIT_ZERO, WEFT_INIT_ONE, WEFT_INIT_NORMAL, WEFT_INIT_COUNT };
+enum { WEFT_LAYER_TENSORS = 12, WEFT_KIND_KEYS = 8 }; /* the most that a layer has */
+
+struct weft_layer_facts { /* what a layer is asked about */
+    const char *name;     /* "h.3" */
+    int64_t hidden;
+    const int64_t *keys; /* values of the kind's own keys, in its order */
+    int64_t samples, seq_len;
+    enum weft_dtype dtype; /* of what flows, of weights and of input and output gradients */
+    bool frozen;           /* its parameters are not trained */
+};
+
+struct weft_layer_tensor {
+    const char *name;      /* "weight"; in checkpoints it is LAYER.weight. Copied */
+    int64_t rows, columns; /* row-major [rows, columns]; columns 0: a vector [rows] */
+    enum weft_init init;
+    double init_std; /* of WEFT_INIT_NORMAL, whose mean is 0 */
+    bool decays;     /* weight decay applies */
+};
+
+struct weft_layer_shape { /* zeroed before it is asked for */
+    int64_t outputs;      /* 0: hidden */
+    int32_t n_tensors;
+    struct weft_layer_tensor tensors[WEFT_LAYER_TENSORS];
+};
+
+struct weft_layer_needs { /* of one micro-step on one rank; zeroed before they are asked for */
+    int64_t saved_bytes;  /* forward writes, backward reads */
+    int64_t forward_temporary_bytes, backward_temporary_bytes;
+    bool backward_reads_input, backward_reads_output; /* they are kept until then, else NULL */
+    double forward_flops, backward_flops;             /* 2 a multiply-add */
+};
+
+/* Pointers are aligned to 64 bytes but for tensors and gradients, which are to their elements. All
+ * of what is written must be written, and nothing else. */
+struct weft_layer_call {
+    struct weft_layer_facts facts;
+    int64_t rows, outputs;                   /* T, and width of what flows out */
+    const void *tensors[WEFT_LAYER_TENSORS]; /* dtype, in the order of the shape */
+    const void *input;                       /* [T, hidden] */
+    void *output;                            /* [T, outputs]: forward writes it */
+    void *saved, *temporary;                 /* as long as needed; NULL: 0 bytes */
+    const void *output_gradient;             /* backward: [T, outputs] */
+    void *input_gradient;                    /* backward: [T, hidden], written */
+    enum weft_dtype gradient_dtype;          /* of the following: f32 or dtype */
+    void *gradients[WEFT_LAYER_TENSORS];     /* backward; NULL: frozen, not computed */
+    bool accumulate[WEFT_LAYER_TENSORS];     /* true: added to, false: written */
+};
+
+struct weft_kind_key {       /* an integer that each layer of the kind has in its config */
+    const char *name, *text; /* "group", "channels that share a gain" */
+    int64_t least, most;     /* both within +-2^53 */
+    bool optional;
+    int64_t fallback; /* of an optional one */
+};
+
+struct weft_layer_kind {
+    const char *type; /* letters, digits, "_": none of Weft's own */
+    const struct weft_kind_key *keys;
+    int32_t n_keys;
+    uint32_t dtypes; /* 1u << WEFT_F32 ...: those that it computes in */
+    void *context;   /* handed to the functions, which may be called from any thread */
+    /* Functions of their arguments alone: asked any number of times. facts' samples, seq_len and
+     * dtype are 0 for `shape`. */
+    enum weft_status (*shape)(void *context, const struct weft_layer_facts *facts,
+                              struct weft_layer_shape *out, struct weft_error *error);
+    enum weft_status (*needs)(void *context, const struct weft_layer_facts *facts,
+                              struct weft_layer_needs *out, struct weft_error *error);
+    enum weft_status (*forward)(void *context, const struct weft_layer_call *call,
+                                struct weft_error *error);
+    enum weft_status (*backward)(void *context, const struct weft_layer_call *call,
+                                 struct weft_error *error);
+};
+
+/* A run. */
+
+struct weft;
+
+/* The version of the library that runs; WEFT_VERSION is that of this header. */
+WEFT_API const char *weft_version(void);
+/* Finds out which rank this is. WEFT_E_ENVIRONMENT under a launcher that is not Weft's. */
+WEFT_API enum weft_status weft_open(struct weft **out, struct weft_error *error);
+WEFT_API void weft_close(struct weft *weft); /* accepts NULL */
+WEFT_API int32_t weft_rank(const struct weft *weft);
+WEFT_API int32_t weft_ranks(const struct weft *weft);
+
+/* Before the config. The kind and its strings are referred to: they must outlive `weft`.
+ * WEFT_E_USAGE when it is incomplete or its type is taken. */
+WEFT_API enum weft_status weft_add_kind(struct weft *weft, const struct weft_layer_kind *kind,
+                                        struct weft_error *error);
+
+/* A solver for the planner `ilp`: gets what weft-solve reads from its standard input, and gives
+ * what that writes to its standard output, from malloc. Without one the planner ascends by itself,
+ * which proves a little less. */
+typedef enum weft_status weft_solve_text_fn(void *context, const char *question, size_t length,
+                                            char **answer, struct weft_error *error);
+WEFT_API void weft_set_solver(struct weft *weft, weft_solve_text_fn *solve, void *context);
+
+/* The config, from a file or from JSON text whose paths are relative to `directory` (NULL: the
+ * working directory). `overrides` are n "path.key=value". Launched ranks are as many as were
+ * launched, whatever cluster.ranks says. What an earlier config led to is forgotten.
+ * WEFT_E_NO_INPUT, WEFT_E_DATA with everything that is wrong, WEFT_E_USAGE of an override. */
+WEFT_API enum weft_status weft_read_config(struct weft *weft, const char *path,
+                                           const char *const *overrides, int32_t n,
+                                           struct weft_error *error);
+WEFT_API enum weft_status weft_take_config(struct weft *weft, const char *json,
+                                           const char *directory, const char *const *overrides,
+                                           int32_t n, struct weft_error *error);
+
+/* Collective: measures this machine; plans are made with that from now on. */
+WEFT_API enum weft_status weft_measure_machine(struct weft *weft, struct weft_error *error);
+
+/* Collective: rank 0 plans and hands the plan to all. Measures first when the config has neither
+ * cluster.profile nor figures of the device. WEFT_E_INFEASIBLE says what would fit. */
+WEFT_API enum weft_status weft_make_plan(struct weft *weft, struct weft_error *error);
+/* A plan that was made for this config, here or by `weft plan`; WEFT_E_DATA for any other. */
+WEFT_API enum weft_status weft_take_plan(struct weft *weft, const char *json,
+                                         struct weft_error *error);
+
+/* JSON of the resolved config, of the profile that the plan was made with, and of the plan. NULL
+ * when there is none, or no memory. Until the next call with `weft`, whose they are. */
+WEFT_API const char *weft_config_json(struct weft *weft);
+WEFT_API const char *weft_profile_json(struct weft *weft);
+WEFT_API const char *weft_plan_json(struct weft *weft);
+
+struct weft_step { /* behind each step; equal on all ranks but for the times */
+    int64_t step, steps, tokens;
+    double loss, norm, lr; /* norm: of the gradient before clipping; negative: not needed */
+    int64_t step_ns, exposed_ns;
+};
+
+struct weft_run_settings { /* zeroed: the usual */
+    /* Directory whose checkpoints/ holds what train.checkpoint asks for, as that of `weft train
+     * --run`, and whose latest checkpoint the run goes on from. NULL: nothing is saved. */
+    const char *directory;
+    const char *resume; /* RUN/checkpoints/step-N to begin with, when there is none; or NULL */
+    /* Anything but WEFT_OK ends the run with it. */
+    enum weft_status (*on_step)(void *context, const struct weft_step *step,
+                                struct weft_error *error);
+    void *context;
+};
+
+struct weft_run_result {
+    int64_t steps_done, saved_step; /* -1: none was saved */
+    bool stopped;                   /* by weft_stop on any rank, before the last step */
+    double first_loss, last_loss;
+    int64_t step_ns, predicted_step_ns; /* a median, and what the plan said */
+    int64_t memory_bytes, planned_bytes;
+    char fingerprint[33]; /* of the bits of all parameters: equal runs have equal ones */
+};
+
+/* Collective: trains the config's steps by the plan, which is made when there is none. */
+WEFT_API enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *settings,
+                                   struct weft_run_result *out, struct weft_error *error);
+/* Asks the run that is under way, or comes next, to end behind its step; also from a signal
+ * handler. */
+WEFT_API void weft_stop(struct weft *weft);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -57,6 +57,7 @@ struct weft_command {
     const char *details; /* paragraphs for `weft help VERB` */
     const char *flags;   /* names that it takes, separated by spaces, beside the common ones */
     int32_t least_operands, most_operands;
+    bool starts_program; /* what is behind its first operand is that program's, flags too */
     bool told_elsewhere; /* its error is printed by the process that started it */
     enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);
 };
@@ -64,8 +65,8 @@ struct weft_command {
 extern const struct weft_command weft_command_demo, weft_command_check, weft_command_estimate,
     weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
     weft_command_simulate, weft_command_train, weft_command_sweep, weft_command_doctor,
-    weft_command_schema, weft_command_version, weft_command_generate, weft_command_help,
-    weft_command_rank;
+    weft_command_schema, weft_command_version, weft_command_generate, weft_command_launch,
+    weft_command_help, weft_command_rank;
 
 /* All verbs, in the order of `weft help`; NULL at the end. The hidden ones come last. */
 extern const struct weft_command *const weft_commands[];

@@ -10,23 +10,12 @@
 #include "base/log.h"
 
 const struct weft_command *const weft_commands[] = {
-    &weft_command_demo,
-    &weft_command_check,
-    &weft_command_estimate,
-    &weft_command_profile,
-    &weft_command_plan,
-    &weft_command_explain,
-    &weft_command_verify,
-    &weft_command_simulate,
-    &weft_command_train,
-    &weft_command_generate,
-    &weft_command_sweep,
-    &weft_command_doctor,
-    &weft_command_schema,
-    &weft_command_version,
-    &weft_command_help,
-    &weft_command_rank,
-    NULL,
+    &weft_command_demo,     &weft_command_check,    &weft_command_estimate,
+    &weft_command_profile,  &weft_command_plan,     &weft_command_explain,
+    &weft_command_verify,   &weft_command_simulate, &weft_command_train,
+    &weft_command_generate, &weft_command_launch,   &weft_command_sweep,
+    &weft_command_doctor,   &weft_command_schema,   &weft_command_version,
+    &weft_command_help,     &weft_command_rank,     NULL,
 };
 
 enum paint { PLAIN, YELLOW = 33, RED = 31 };
@@ -80,7 +69,8 @@ static int finish(const struct weft_cli *cli, enum weft_status status, bool told
         message = "cannot write to standard output";
     }
     if (status != WEFT_OK && !told_elsewhere) say(cli, RED, "", message);
-    return weft_status_exit_code(status);
+    return status != WEFT_OK && err->status == status ? err->exit_code
+                                                      : weft_status_exit_code(status);
 }
 
 /* A file opened later must not become a standard stream that was closed from the start: these stay

@@ -229,10 +229,11 @@ static enum weft_status parse_flag(int argc, char **argv, int *at,
     return apply_flag(cli, flag, argv[++*at], err);
 }
 
-/* `weft VERB --help` is `weft help VERB`. */
-static bool asks_for_help(int argc, char **argv)
+/* `weft VERB --help` is `weft help VERB`; what follows a program is not for weft. */
+static bool asks_for_help(int argc, char **argv, const struct weft_command *command)
 {
-    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+    int last = command->starts_program && argc > 3 ? 3 : argc;
+    for (int i = 2; i < last && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
     return false;
 }
@@ -246,7 +247,7 @@ static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
     cli->verb = command->name;
     const char *no_color = getenv("NO_COLOR");
     cli->color = isatty(STDERR_FILENO) && !(no_color && no_color[0]);
-    if (asks_for_help(argc, argv)) {
+    if (asks_for_help(argc, argv, command)) {
         *out = find_command("help");
         if (command->summary) cli->operands[cli->n_operands++] = command->name;
         return WEFT_OK;
@@ -262,6 +263,7 @@ static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
             if (cli->n_operands == WEFT_CLI_OPERANDS)
                 return weft_fail(err, WEFT_E_USAGE, "more than %d operands", WEFT_CLI_OPERANDS);
             cli->operands[cli->n_operands++] = argument;
+            if (command->starts_program) flags_end = true;
         }
     }
     if (cli->n_operands < command->least_operands || cli->n_operands > command->most_operands)

@@ -222,10 +222,12 @@ static enum weft_status judge(const struct watch *w, struct weft_launch_outcome 
     if (status == WEFT_E_STOPPED) {
         return weft_fail(err, status, "rank %d was asked to stop, and all ranks did", w->first);
     }
+    bool known = weft_status_exit_code(status) == outcome->exit_code;
     return weft_fail(err, status,
-                     "rank %d failed first, with exit code %d (%s); the other ranks "
+                     "rank %d failed first, with exit code %d%s%s%s; the other ranks "
                      "were ended. Its own message says why",
-                     w->first, outcome->exit_code, weft_status_text(status));
+                     w->first, outcome->exit_code, known ? " (" : "",
+                     known ? weft_status_text(status) : "", known ? ")" : "");
 }
 
 /* Beginning and end */

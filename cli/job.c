@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "library/machine.h"
 #include "runtime/comm/comm.h"
 #include "runtime/launch/launch.h"
 
@@ -142,14 +143,7 @@ enum weft_status weft_job_profile(const struct weft_config *config, bool content
                                   struct weft_profile **out, struct weft_error *err)
 {
     struct weft_job job = {.kind = WEFT_JOB_PROFILE, .config = config, .contention = contention};
-    const struct weft_cluster *cluster = &config->cluster;
-    if (!contention && (cluster->contention.compute > 0 || cluster->contention.channel > 0)) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "%s: cluster.contention is for times from the device's figures, and "
-                         "measured ones hold what it says: leave it out, or name in "
-                         "cluster.profile what `weft profile --contention` measures",
-                         config->source);
-    }
+    WEFT_TRY(weft_machine_check_measuring(config, contention, err));
     struct weft_text text;
     weft_text_init(&text);
     enum weft_status status = weft_job_run(&job, &text, err);

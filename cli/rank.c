@@ -14,7 +14,6 @@
 #include "library/machine.h"
 #include "library/session.h"
 #include "runtime/launch/launch.h"
-#include "runtime/measure/measure.h"
 
 /* Everything that a rank holds while it works; closed in reverse. */
 struct rank {
@@ -121,15 +120,9 @@ static enum weft_status leave_result(const struct rank *rank, const struct weft_
 static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
-    struct weft_measure_options options = {
-        .config = rank->session.config,
-        .device = rank->machine.device,
-        .comm = rank->machine.comm,
-        .nn = rank->machine.nn,
-        .contention = rank->job.contention,
-    };
     struct weft_text text;
-    WEFT_TRY(weft_measure(&options, &profile, err));
+    WEFT_TRY(weft_machine_measure(&rank->machine, rank->session.config, rank->job.contention,
+                                  &profile, err));
     weft_text_init(&text);
     weft_profile_write(profile, &text);
     enum weft_status status = leave_result(rank, &text, err);

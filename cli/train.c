@@ -22,34 +22,10 @@ static enum weft_status write_in(const char *directory, const char *name,
     return weft_file_write(path, weft_text_chars(text), text->length, err);
 }
 
-/* What the run was told and what was decided, so that it can be repeated. */
-static enum weft_status record_run(const struct weft_session *session, const char *directory,
-                                   struct weft_error *err)
-{
-    struct weft_text text;
-    weft_text_init(&text);
-    weft_config_write(session->config, &text);
-    enum weft_status status = write_in(directory, "config.json", &text, err);
-    weft_text_finish(&text);
-    weft_text_init(&text);
-    weft_plan_write(session->plan, &text);
-    if (status == WEFT_OK) status = write_in(directory, "plan.json", &text, err);
-    weft_text_finish(&text);
-    weft_text_init(&text);
-    weft_profile_write(session->profile, &text);
-    if (status == WEFT_OK) status = write_in(directory, "profile.json", &text, err);
-    weft_text_finish(&text);
-    return status;
-}
-
-/* Without a profile and without device figures there are no times to plan with: measure first. */
 static enum weft_status stage(struct weft_session *session, struct weft_error *err)
 {
-    const struct weft_cluster *cluster = &session->config->cluster;
-    const bool figures = cluster->device.flops.f32 > 0 || cluster->device.flops.bf16 > 0 ||
-                         cluster->device.flops.f16 > 0;
     struct weft_profile *profile = NULL;
-    if (!cluster->profile && !figures) {
+    if (weft_session_must_measure(session)) {
         weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
                                 "first (`weft profile -o` keeps it for the next time)");
         WEFT_TRY(weft_job_profile(session->config, false, &profile, err));
@@ -83,11 +59,6 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
                    weft_units_show_bytes(result->planned_bytes, b));
     put_loss(result, out);
     weft_text_addf(out, "parameters %s\n", weft_hash_show(result->fingerprint, hash));
-}
-
-static bool saves(const struct weft_train *train)
-{
-    return train->checkpoint.at_end || train->checkpoint.every > 0;
 }
 
 static enum weft_status fail_stopped(const struct weft_train_result *result, int64_t steps,
@@ -133,7 +104,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
                               : WEFT_STEPS_TEXT,
         .metrics = metrics,
         .trace = cli->trace,
-        .checkpoints = saves(&session->config->train) ? run->checkpoints : NULL,
+        .checkpoints = weft_run_saves(&session->config->train) ? run->checkpoints : NULL,
         .resume = run->resume,
         .lock_fd = run->lock_fd,
     };
@@ -190,7 +161,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         weft_text_finish(&out);
     }
     if (status == WEFT_OK) status = weft_run_directory_open(&request, &directory, err);
-    if (status == WEFT_OK) status = record_run(&session, directory.path, err);
+    if (status == WEFT_OK) status = weft_run_directory_record(&directory, &session, err);
     if (status == WEFT_OK) status = train(cli, &session, &directory, err);
     weft_run_directory_close(&directory);
     weft_session_close(&session);

@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "runtime/measure/measure.h"
 
 /* Two libraries give two sums. WEFT_GEMM says which one, for runs whose bits are to be compared;
  * otherwise rank 0 measures which is faster. All ranks take rank 0's. */
@@ -53,6 +56,110 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
     WEFT_TRY(weft_device_open("cpu", clock, &out->device, err));
     WEFT_TRY(weft_comm_open("local", &comm, &out->comm, err));
     return open_kernels(meeting, config, out, err);
+}
+
+enum weft_status weft_machine_check_measuring(const struct weft_config *config, bool contention,
+                                              struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &config->cluster;
+    if (!contention && (cluster->contention.compute > 0 || cluster->contention.channel > 0)) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: cluster.contention is for times from the device's figures, and "
+                         "measured ones hold what it says: leave it out, or name in "
+                         "cluster.profile what `weft profile --contention` measures",
+                         config->source);
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_machine_measure(const struct weft_machine *machine,
+                                      const struct weft_config *config, bool contention,
+                                      struct weft_profile **out, struct weft_error *err)
+{
+    const struct weft_measure_options options = {
+        .config = config,
+        .device = machine->device,
+        .comm = machine->comm,
+        .nn = machine->nn,
+        .contention = contention,
+    };
+    WEFT_TRY(weft_machine_check_measuring(config, contention, err));
+    return weft_measure(&options, out, err);
+}
+
+/* What rank 0 says before its bytes. */
+struct announcement {
+    int64_t length;
+    enum weft_status status;
+};
+
+/* Rank 0's `bytes` to all, in pieces that an exchange holds. */
+static enum weft_status share_bytes(const struct weft_machine *machine, char *bytes, int64_t length,
+                                    struct weft_error *err)
+{
+    enum { PIECE_BYTES = 4096 };
+    char mine[PIECE_BYTES] = {0};
+    bool first = weft_comm_rank(machine->comm) == 0;
+    char *all = calloc((size_t)weft_comm_ranks(machine->comm), PIECE_BYTES);
+    if (!all) return weft_fail_memory(err, "what ranks share");
+    enum weft_status status = WEFT_OK;
+    for (int64_t at = 0; at < length && status == WEFT_OK; at += PIECE_BYTES) {
+        size_t n = (size_t)(length - at < PIECE_BYTES ? length - at : PIECE_BYTES);
+        if (first) memcpy(mine, bytes + at, n);
+        status = weft_comm_exchange(machine->comm, mine, n, all, err);
+        if (!first && status == WEFT_OK) memcpy(bytes + at, all, n);
+    }
+    free(all);
+    return status;
+}
+
+static enum weft_status announce(const struct weft_machine *machine, struct announcement *out,
+                                 struct weft_error *err)
+{
+    size_t ranks = (size_t)weft_comm_ranks(machine->comm);
+    struct announcement *all = calloc(ranks, sizeof *all);
+    if (!all) return weft_fail_memory(err, "what ranks share");
+    enum weft_status status = weft_comm_exchange(machine->comm, out, sizeof *out, all, err);
+    if (status == WEFT_OK) *out = all[0];
+    free(all);
+    return status;
+}
+
+/* The other ranks' side: takes the text, or the message of a failure. */
+static enum weft_status receive(const struct weft_machine *machine, struct weft_text *text,
+                                struct weft_error *err)
+{
+    struct announcement said = {0};
+    WEFT_TRY(announce(machine, &said, err));
+    char *bytes = malloc((size_t)said.length + 1);
+    if (!bytes) return weft_fail_memory(err, "what ranks share");
+    enum weft_status status = share_bytes(machine, bytes, said.length, err);
+    bytes[said.length] = '\0';
+    if (status == WEFT_OK && said.status == WEFT_OK)
+        weft_text_append(text, bytes, (size_t)said.length);
+    else if (status == WEFT_OK)
+        status = weft_fail(err, said.status, "rank 0: %s", bytes);
+    free(bytes);
+    if (status == WEFT_OK && !weft_text_ok(text)) return weft_fail_memory(err, "what ranks share");
+    return status;
+}
+
+enum weft_status weft_machine_share(const struct weft_machine *machine, struct weft_text *text,
+                                    enum weft_status status, struct weft_error *err)
+{
+    struct weft_error shared = {0};
+    if (status == WEFT_OK && !weft_text_ok(text))
+        status = weft_fail_memory(err, "what ranks share");
+    if (weft_comm_ranks(machine->comm) == 1) return status;
+    if (weft_comm_rank(machine->comm) != 0) return receive(machine, text, err);
+    /* What rank 0 fails with matters more than whether the others hear of it. */
+    const char *bytes = status == WEFT_OK ? weft_text_chars(text) : err->text;
+    struct announcement said = {(int64_t)strlen(bytes), status};
+    enum weft_status sent = announce(machine, &said, &shared);
+    if (sent == WEFT_OK)
+        sent = share_bytes(machine, (char *)bytes, (int64_t)strlen(bytes), &shared);
+    if (status != WEFT_OK || sent == WEFT_OK) return status;
+    return weft_fail(err, sent, "%s", shared.text);
 }
 
 void weft_machine_close(struct weft_machine *machine)

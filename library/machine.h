@@ -10,6 +10,7 @@
 #include "runtime/launch/launch.h"
 #include "runtime/nn/nn.h"
 #include "spec/config.h"
+#include "spec/profile.h"
 
 struct weft_machine {
     struct weft_device *device;
@@ -24,6 +25,22 @@ WEFT_MUST_USE enum weft_status weft_machine_open(const struct weft_rendezvous *m
                                                  const struct weft_config *config,
                                                  bool virtual_clock, struct weft_machine *out,
                                                  struct weft_error *err);
+/* WEFT_E_DATA when the config's cluster.contention would count twice in what is measured. */
+WEFT_MUST_USE enum weft_status weft_machine_check_measuring(const struct weft_config *config,
+                                                            bool contention,
+                                                            struct weft_error *err);
+/* Collective: weft_measure (runtime/measure/measure.h) on this machine, checked first. */
+WEFT_MUST_USE enum weft_status weft_machine_measure(const struct weft_machine *machine,
+                                                    const struct weft_config *config,
+                                                    bool contention, struct weft_profile **out,
+                                                    struct weft_error *err);
+
+/* Collective: rank 0's text is added to the others' (empty) `text`. `status` and `err` are what
+ * rank 0 came to: when that is a failure, every rank fails with it. The others give WEFT_OK. */
+WEFT_MUST_USE enum weft_status weft_machine_share(const struct weft_machine *machine,
+                                                  struct weft_text *text, enum weft_status status,
+                                                  struct weft_error *err);
+
 /* Accepts {0} and half-open ones. */
 void weft_machine_close(struct weft_machine *machine);
 

@@ -145,6 +145,40 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     return choose(request, out->checkpoints, &out->resume, err);
 }
 
+static enum weft_status write_in(const struct weft_run_directory *directory, const char *name,
+                                 const struct weft_text *text, struct weft_error *err)
+{
+    char path[WEFT_RUN_PATH_BYTES + 32];
+    snprintf(path, sizeof path, "%s/%s", directory->path, name);
+    if (!weft_text_ok(text)) return weft_fail_memory(err, path);
+    return weft_file_write(path, weft_text_chars(text), text->length, err);
+}
+
+enum weft_status weft_run_directory_record(const struct weft_run_directory *directory,
+                                           const struct weft_session *session,
+                                           struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_config_write(session->config, &text);
+    enum weft_status status = write_in(directory, "config.json", &text, err);
+    weft_text_finish(&text);
+    weft_text_init(&text);
+    weft_plan_write(session->plan, &text);
+    if (status == WEFT_OK) status = write_in(directory, "plan.json", &text, err);
+    weft_text_finish(&text);
+    weft_text_init(&text);
+    weft_profile_write(session->profile, &text);
+    if (status == WEFT_OK) status = write_in(directory, "profile.json", &text, err);
+    weft_text_finish(&text);
+    return status;
+}
+
+bool weft_run_saves(const struct weft_train *train)
+{
+    return train->checkpoint.at_end || train->checkpoint.every > 0;
+}
+
 void weft_run_directory_close(struct weft_run_directory *directory)
 {
     free(directory->resume);

@@ -3,7 +3,10 @@
 #ifndef WEFT_LIBRARY_RUN_DIRECTORY_H
 #define WEFT_LIBRARY_RUN_DIRECTORY_H
 
+#include <stdbool.h>
+
 #include "base/status.h"
+#include "library/session.h"
 #include "spec/config.h"
 
 enum { WEFT_RUN_PATH_BYTES = 1024 };
@@ -36,6 +39,15 @@ WEFT_MUST_USE enum weft_status weft_run_directory_check(const struct weft_run_re
 WEFT_MUST_USE enum weft_status weft_run_directory_open(const struct weft_run_request *request,
                                                        struct weft_run_directory *out,
                                                        struct weft_error *err);
+/* Writes what the run was told and what was decided, so that it can be repeated: config.json,
+ * plan.json, profile.json. */
+WEFT_MUST_USE enum weft_status weft_run_directory_record(const struct weft_run_directory *directory,
+                                                         const struct weft_session *session,
+                                                         struct weft_error *err);
+
+/* True when the settings ask for checkpoints. */
+bool weft_run_saves(const struct weft_train *train);
+
 /* Accepts what open has left after a failure. */
 void weft_run_directory_close(struct weft_run_directory *directory);
 

@@ -20,10 +20,20 @@ static enum weft_status restage(struct weft_session *session, const struct weft_
     return WEFT_OK;
 }
 
+bool weft_session_must_measure(const struct weft_session *session)
+{
+    const struct weft_cluster *cluster = &session->config->cluster;
+    return cluster->profile == NULL && cluster->device.flops.f32 == 0 &&
+           cluster->device.flops.bf16 == 0 && cluster->device.flops.f16 == 0;
+}
+
 enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,
                                     struct weft_error *err)
 {
     struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    weft_session_drop_plan(session);
+    weft_stages_finish(&session->stages);
+    weft_profile_destroy(session->profile);
     session->profile = profile;
     if (!profile) WEFT_TRY(weft_profile_resolve(session->config, &session->profile, err));
     (void)weft_stages_variants(session->config, variants);

@@ -20,6 +20,10 @@ struct weft_session {
     struct weft_plan *start;      /* owned; a plan to start planning from, or NULL */
 };
 
+/* True when the config has neither a profile nor figures of the device: there are no times to plan
+ * with until the machine is measured. */
+bool weft_session_must_measure(const struct weft_session *session);
+
 /* With a config: profile and stages. With `profile` not NULL that one is taken (and owned) instead
  * of the config's. */
 WEFT_MUST_USE enum weft_status weft_session_stage(struct weft_session *session,

@@ -1,0 +1,16 @@
+/* The solver of a caller who speaks weft-solve's protocol (scheduler/mip.h) as text. */
+#ifndef WEFT_LIBRARY_SOLVE_TEXT_H
+#define WEFT_LIBRARY_SOLVE_TEXT_H
+
+#include "include/weft.h"
+#include "scheduler/mip.h"
+
+struct weft_text_solver {
+    weft_solve_text_fn *solve; /* NULL: there is none */
+    void *context;
+};
+
+/* Refers to `solver`, which must outlive what is returned. */
+struct weft_solver weft_solver_of_text(struct weft_text_solver *solver);
+
+#endif

@@ -1,0 +1,408 @@
+/* The functions of include/weft.h: a session, a rank's machine and a run, behind one handle. */
+#include "include/weft.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "library/machine.h"
+#include "library/run_directory.h"
+#include "library/session.h"
+#include "library/solve_text.h"
+#include "runtime/launch/launch.h"
+#include "runtime/train/train.h"
+#include "spec/supplied.h"
+
+enum { MOST_KINDS = 64, MOST_OVERRIDES = 256 };
+
+struct weft {
+    struct weft_rendezvous meeting;
+    const struct weft_layer_kind *kinds[MOST_KINDS];
+    int32_t n_kinds;
+    struct weft_text_solver solver;
+    struct weft_session session;
+    struct weft_machine machine;
+    bool working; /* the machine is open */
+    struct weft_text shown;
+    atomic_int stop;
+};
+
+const char *weft_version(void)
+{
+    return WEFT_VERSION;
+}
+
+/* Every function says its own error, whatever the caller's struct held before. */
+static struct weft_error *fresh(struct weft_error *error, struct weft_error *unwanted)
+{
+    struct weft_error *err = error != NULL ? error : unwanted;
+    err->status = WEFT_OK;
+    err->exit_code = 0;
+    err->text[0] = '\0';
+    return err;
+}
+
+enum weft_status weft_open(struct weft **out, struct weft_error *error)
+{
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft *weft = calloc(1, sizeof *weft);
+    if (weft == NULL) return weft_fail_memory(err, "a run");
+    enum weft_status status = weft_rendezvous_from_environment(&weft->meeting, err);
+    if (status == WEFT_OK)
+        *out = weft;
+    else
+        free(weft);
+    return status;
+}
+
+static bool is_launched(const struct weft *weft)
+{
+    return weft->meeting.control_fd >= 0;
+}
+
+static void close_machine(struct weft *weft)
+{
+    weft_machine_close(&weft->machine);
+    weft->working = false;
+}
+
+void weft_close(struct weft *weft)
+{
+    if (weft == NULL) return;
+    close_machine(weft);
+    weft_session_close(&weft->session);
+    weft_text_finish(&weft->shown);
+    weft_rendezvous_finish(&weft->meeting);
+    free(weft);
+}
+
+int32_t weft_rank(const struct weft *weft)
+{
+    return weft->meeting.rank;
+}
+
+int32_t weft_ranks(const struct weft *weft)
+{
+    return weft->meeting.ranks;
+}
+
+enum weft_status weft_add_kind(struct weft *weft, const struct weft_layer_kind *kind,
+                               struct weft_error *error)
+{
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    const struct weft_layer_kinds known = {weft->kinds, weft->n_kinds};
+    if (weft->n_kinds == MOST_KINDS)
+        return weft_fail(err, WEFT_E_USAGE, "more than %d layer kinds", MOST_KINDS);
+    WEFT_TRY(weft_kind_check(kind, &known, err));
+    weft->kinds[weft->n_kinds++] = kind;
+    return WEFT_OK;
+}
+
+void weft_set_solver(struct weft *weft, weft_solve_text_fn *solve, void *context)
+{
+    weft->solver = (struct weft_text_solver){solve, context};
+}
+
+static enum weft_status load(struct weft *weft, struct weft_config_input *input,
+                             struct weft_error *err)
+{
+    const char *overrides[MOST_OVERRIDES + 1];
+    const struct weft_layer_kinds kinds = {weft->kinds, weft->n_kinds};
+    struct weft_config *config = NULL;
+    char ranks[64];
+    int32_t n = 0;
+    if (input->n_overrides < 0 || input->n_overrides > MOST_OVERRIDES)
+        return weft_fail(err, WEFT_E_USAGE, "%d overrides: 0 to %d are possible",
+                         (int)input->n_overrides, MOST_OVERRIDES);
+    if (is_launched(weft) && weft->working)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "launched ranks have met for one config, and cannot take another: launch "
+                         "the program again for that");
+    for (; n < input->n_overrides; n++)
+        overrides[n] = input->overrides[n];
+    if (is_launched(weft)) {
+        snprintf(ranks, sizeof ranks, "cluster.ranks=%d", (int)weft->meeting.ranks);
+        overrides[n++] = ranks;
+    }
+    input->overrides = overrides;
+    input->n_overrides = n;
+    input->kinds = &kinds;
+    WEFT_TRY(weft_config_load(input, &config, err));
+    close_machine(weft);
+    weft_session_close(&weft->session);
+    weft->session.config = config;
+    return WEFT_OK;
+}
+
+enum weft_status weft_read_config(struct weft *weft, const char *path, const char *const *overrides,
+                                  int32_t n, struct weft_error *error)
+{
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_config_input input = {.source = path, .overrides = overrides, .n_overrides = n};
+    return load(weft, &input, err);
+}
+
+enum weft_status weft_take_config(struct weft *weft, const char *json, const char *directory,
+                                  const char *const *overrides, int32_t n, struct weft_error *error)
+{
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_config_input input = {.bytes = json,
+                                      .length = strlen(json),
+                                      .source = "config",
+                                      .directory = directory == NULL ? "." : directory,
+                                      .overrides = overrides,
+                                      .n_overrides = n};
+    return load(weft, &input, err);
+}
+
+static enum weft_status need_config(const struct weft *weft, struct weft_error *err)
+{
+    if (weft->session.config != NULL) return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE,
+                     "there is no config yet: call weft_read_config or weft_take_config");
+}
+
+/* Collective the first time. */
+static enum weft_status work(struct weft *weft, struct weft_error *err)
+{
+    const struct weft_config *config = weft->session.config;
+    if (weft->working) return WEFT_OK;
+    if (!is_launched(weft) && config->cluster.ranks != 1)
+        return weft_fail(err, WEFT_E_DISAGREE,
+                         "%s: $.cluster.ranks is %lld, and this program was started once: start it "
+                         "with `weft launch -n %lld PROGRAM`, or set cluster.ranks to 1",
+                         config->source, (long long)config->cluster.ranks,
+                         (long long)config->cluster.ranks);
+    enum weft_status status = weft_machine_open(&weft->meeting, config, false, &weft->machine, err);
+    if (status != WEFT_OK) weft_machine_close(&weft->machine);
+    weft->working = status == WEFT_OK;
+    return status;
+}
+
+static enum weft_status measure(struct weft *weft, struct weft_error *err)
+{
+    struct weft_profile *profile = NULL;
+    WEFT_TRY(work(weft, err));
+    WEFT_TRY(weft_machine_measure(&weft->machine, weft->session.config, false, &profile, err));
+    return weft_session_stage(&weft->session, profile, err);
+}
+
+enum weft_status weft_measure_machine(struct weft *weft, struct weft_error *error)
+{
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    WEFT_TRY(need_config(weft, err));
+    return measure(weft, err);
+}
+
+static enum weft_status stage(struct weft *weft, struct weft_error *err)
+{
+    if (weft->session.stages.problem != NULL) return WEFT_OK;
+    if (weft_session_must_measure(&weft->session)) return measure(weft, err);
+    return weft_session_stage(&weft->session, NULL, err);
+}
+
+/* Rank 0 plans for all: two ranks' clocks could make two plans. */
+static enum weft_status make_plan(struct weft *weft, struct weft_error *err)
+{
+    struct weft_session *session = &weft->session;
+    enum weft_status status = WEFT_OK;
+    WEFT_TRY(stage(weft, err));
+    session->solver = weft_solver_of_text(&weft->solver);
+    if (weft->meeting.ranks == 1) return weft_session_plan(session, NULL, err);
+    WEFT_TRY(work(weft, err));
+    struct weft_text text;
+    weft_text_init(&text);
+    if (weft->meeting.rank == 0) {
+        status = weft_session_plan(session, NULL, err);
+        if (status == WEFT_OK) weft_plan_write(session->plan, &text);
+    }
+    status = weft_machine_share(&weft->machine, &text, status, err);
+    if (status == WEFT_OK && weft->meeting.rank != 0)
+        status =
+            weft_session_take(session, weft_text_chars(&text), text.length, "rank 0's plan", err);
+    weft_text_finish(&text);
+    return status;
+}
+
+enum weft_status weft_make_plan(struct weft *weft, struct weft_error *error)
+{
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    WEFT_TRY(need_config(weft, err));
+    enum weft_status status = make_plan(weft, err);
+    if (status != WEFT_OK) weft_session_drop_plan(&weft->session);
+    return status;
+}
+
+enum weft_status weft_take_plan(struct weft *weft, const char *json, struct weft_error *error)
+{
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    WEFT_TRY(need_config(weft, err));
+    WEFT_TRY(stage(weft, err));
+    enum weft_status status = weft_session_take(&weft->session, json, strlen(json), "plan", err);
+    if (status != WEFT_OK) weft_session_drop_plan(&weft->session);
+    return status;
+}
+
+static const char *show(struct weft *weft)
+{
+    return weft_text_ok(&weft->shown) ? weft_text_chars(&weft->shown) : NULL;
+}
+
+static void clear(struct weft *weft)
+{
+    weft_text_finish(&weft->shown);
+    weft_text_init(&weft->shown);
+}
+
+const char *weft_config_json(struct weft *weft)
+{
+    if (weft->session.config == NULL) return NULL;
+    clear(weft);
+    weft_config_write(weft->session.config, &weft->shown);
+    return show(weft);
+}
+
+const char *weft_profile_json(struct weft *weft)
+{
+    if (weft->session.profile == NULL) return NULL;
+    clear(weft);
+    weft_profile_write(weft->session.profile, &weft->shown);
+    return show(weft);
+}
+
+const char *weft_plan_json(struct weft *weft)
+{
+    if (weft->session.plan == NULL) return NULL;
+    clear(weft);
+    weft_plan_write(weft->session.plan, &weft->shown);
+    return show(weft);
+}
+
+static enum weft_status on_step(void *context, const struct weft_step_line *line,
+                                const struct weft_trace *trace, struct weft_error *err)
+{
+    const struct weft_run_settings *settings = context;
+    const struct weft_step step = {
+        .step = line->step,
+        .steps = line->steps,
+        .tokens = line->tokens,
+        .loss = line->loss,
+        .norm = line->norm,
+        .lr = line->lr,
+        .step_ns = line->step_ns,
+        .exposed_ns = line->exposed_ns,
+    };
+    (void)trace;
+    enum weft_status status = settings->on_step(settings->context, &step, err);
+    if (status == WEFT_OK) return WEFT_OK;
+    return weft_fail(err, status, "ended by the caller behind step %lld", (long long)line->step);
+}
+
+/* Rank 0 has the directory: its lock, and the word on where to save and what to go on from. */
+static enum weft_status open_directory(struct weft *weft, const struct weft_run_settings *settings,
+                                       struct weft_run_directory *directory,
+                                       struct weft_text *checkpoints, struct weft_text *resume,
+                                       struct weft_error *err)
+{
+    const struct weft_run_request request = {
+        .directory = settings->directory,
+        .resume = settings->resume == NULL ? "if-any" : settings->resume,
+    };
+    enum weft_status status = WEFT_OK;
+    if (weft->meeting.rank == 0) {
+        status = weft_run_directory_check(&request, weft->session.config, err);
+        if (status == WEFT_OK) status = weft_run_directory_open(&request, directory, err);
+        if (status == WEFT_OK) status = weft_run_directory_record(directory, &weft->session, err);
+        weft_text_add(checkpoints, directory->checkpoints);
+        if (directory->resume != NULL) weft_text_add(resume, directory->resume);
+    }
+    WEFT_TRY(weft_machine_share(&weft->machine, checkpoints, status, err));
+    return weft_machine_share(&weft->machine, resume, status, err);
+}
+
+static void fill_result(const struct weft *weft, const struct weft_train_result *from,
+                        struct weft_run_result *to)
+{
+    _Static_assert(sizeof to->fingerprint == WEFT_HASH_TEXT_BYTES, "a hash as text");
+    *to = (struct weft_run_result){
+        .steps_done = from->steps_done,
+        .saved_step = from->saved_step,
+        .stopped = from->stopped,
+        .first_loss = from->first_loss,
+        .last_loss = from->last_loss,
+        .step_ns = from->step_ns,
+        .predicted_step_ns = weft->session.plan->prediction.step_ns,
+        .memory_bytes = from->measured_bytes,
+        .planned_bytes = from->planned_bytes,
+    };
+    weft_hash_show(from->fingerprint, to->fingerprint);
+}
+
+static enum weft_status train(struct weft *weft, const struct weft_run_settings *settings,
+                              const char *checkpoints, const char *resume,
+                              struct weft_run_result *out, struct weft_error *err)
+{
+    const struct weft_session *session = &weft->session;
+    const struct weft_train_options options = {
+        .config = session->config,
+        .plan = session->plan,
+        .program = session->program,
+        .shards = session->stages.shards,
+        .device = weft->machine.device,
+        .comm = weft->machine.comm,
+        .nn = weft->machine.nn,
+        .on_step = settings->on_step == NULL ? NULL : on_step,
+        .context = (void *)settings,
+        .checkpoints = checkpoints,
+        .resume = resume,
+        .stop = &weft->stop,
+    };
+    struct weft_train_result result = {0};
+    enum weft_status status = weft_train_run(&options, &result, err);
+    atomic_store(&weft->stop, 0);
+    if (status != WEFT_OK) return status;
+    fill_result(weft, &result, out);
+    return WEFT_OK;
+}
+
+static enum weft_status run_in(struct weft *weft, const struct weft_run_settings *settings,
+                               struct weft_run_result *out, struct weft_error *err)
+{
+    struct weft_run_directory directory = {.lock_fd = -1};
+    struct weft_text checkpoints, resume;
+    weft_text_init(&checkpoints);
+    weft_text_init(&resume);
+    enum weft_status status =
+        open_directory(weft, settings, &directory, &checkpoints, &resume, err);
+    bool saves = weft_run_saves(&weft->session.config->train);
+    if (status == WEFT_OK)
+        status = train(weft, settings, saves ? weft_text_chars(&checkpoints) : NULL,
+                       resume.length > 0 ? weft_text_chars(&resume) : NULL, out, err);
+    weft_run_directory_close(&directory);
+    weft_text_finish(&checkpoints);
+    weft_text_finish(&resume);
+    return status;
+}
+
+enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *settings,
+                          struct weft_run_result *out, struct weft_error *error)
+{
+    static const struct weft_run_settings usual;
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    struct weft_run_result unwanted_result;
+    if (settings == NULL) settings = &usual;
+    if (out == NULL) out = &unwanted_result;
+    WEFT_TRY(need_config(weft, err));
+    WEFT_TRY(weft_train_check(weft->session.config, err));
+    if (weft->session.plan == NULL) WEFT_TRY(make_plan(weft, err));
+    WEFT_TRY(work(weft, err));
+    if (settings->directory != NULL) return run_in(weft, settings, out, err);
+    return train(weft, settings, NULL, settings->resume, out, err);
+}
+
+void weft_stop(struct weft *weft)
+{
+    atomic_store(&weft->stop, 1);
+}

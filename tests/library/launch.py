@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""The library's example as a person runs it: launch.py WEFT GATE EXAMPLES. TAP."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from configs import tiny  # noqa: E402
+from tap import case, main  # noqa: E402
+
+GATE = str(Path(sys.argv[2]).resolve())
+CONFIG = str(Path(sys.argv[3]).resolve() / "gate.json")
+
+
+def gate(weft, run, *settings, ranks=None, code=0, says=(), config=CONFIG):
+    """Runs the example, by itself or launched, and returns its last line's fingerprint."""
+    if ranks is None:
+        done = subprocess.run([GATE, config, run, *settings], cwd=weft.directory,
+                              capture_output=True, text=True, timeout=120, check=False)
+        got, out, err = done.returncode, done.stdout, done.stderr
+    else:
+        got, out, err = weft.run("launch", "-n", str(ranks), GATE, config, run, *settings)
+    assert got == code, f"exit {got}, not {code}: {err}{out[-500:]}"
+    for text in [says] if isinstance(says, str) else says:
+        assert text in err, f"{text!r} is not in {err!r}"
+    return out.split()[-1] if code == 0 else None
+
+
+def losses(out):
+    return [line.split()[-1] for line in out.splitlines() if line.startswith("step ")]
+
+
+@case
+def the_example_learns(weft):
+    done = subprocess.run([GATE, CONFIG, "run"], cwd=weft.directory, capture_output=True,
+                          text=True, timeout=120, check=True)
+    steps = [float(loss) for loss in losses(done.stdout)]
+    assert len(steps) == 20 and steps[0] > 5.4 and steps[-1] < steps[0] - 1.5, steps
+    assert done.stderr == "", done.stderr
+
+
+@case
+def every_policy_gives_the_same_bits(weft):
+    """The supplied layer's parameters are sharded as any other's."""
+    prints = {gate(weft, f"run-{planner}", f"plan.planner={planner}", ranks=2): planner
+              for planner in ("all-dp", "all-fsdp", "all-sdp", "all-zero1", "ilp")}
+    assert len(prints) == 1, prints
+    plan = json.loads(Path(weft.path("run-all-fsdp/plan.json")).read_text())
+    assert "gate" in json.dumps(plan), "no unit of the layer's own"
+
+
+@case
+def resumed_runs_have_the_same_bits(weft):
+    whole = gate(weft, "whole")
+    gate(weft, "parts", "train.steps=10")
+    assert gate(weft, "parts") == whole
+    # What another number of ranks and another plan goes on from.
+    gate(weft, "more", "train.steps=10", ranks=2)
+    assert gate(weft, "more", "plan.planner=all-fsdp", ranks=2) == gate(weft, "two", ranks=2)
+
+
+def same(weft, one, other):
+    """A library's run of a model without own layers is `weft train`'s, and its checkpoints too."""
+    left, right = Path(weft.path(one)), Path(weft.path(other))
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        assert (left / name).read_bytes() == (right / name).read_bytes(), name
+
+
+@case
+def bits_are_those_of_weft_train(weft):
+    config = weft.write("run.json", tiny(train__steps=6, train__checkpoint={"every": 3}))
+    gate(weft, "library", ranks=2, config=config)
+    weft.expect(0, "train", config, "--run", "program", "-q")
+    same(weft, "library/checkpoints/step-6", "program/checkpoints/step-6")
+    # Each goes on where the other was.
+    longer = weft.write("longer.json", tiny(train__steps=9, train__checkpoint={"every": 3}))
+    gate(weft, "program", ranks=2, config=longer)
+    weft.expect(0, "train", longer, "--run", "library", "--resume", "-q")
+    same(weft, "library/checkpoints/step-9", "program/checkpoints/step-9")
+    # And the program takes the library's plan.
+    weft.expect(0, "verify", "library/plan.json", "--config", longer)
+
+
+@case
+def errors_are_said_once_with_their_exit_code(weft):
+    gate(weft, "run", "model.layers.2.group=7", code=65, says="group 7 does not divide hidden 64")
+    gate(weft, "run", "train.precision.compute=bf16", code=65, says="it computes in f32")
+    gate(weft, "run", "cluster.ranks=2", code=76, says="weft launch -n 2")
+    gate(weft, "run", "train.data=/no/such/text", code=66, says="no such file")
+    gate(weft, "run", "cluster.memory_limit=3MiB", code=78, says="the least limit that fits")
+    gate(weft, "run", "cluster.memory_limit=3MiB", code=78, ranks=2,
+         says=["gate: rank 0: no plan fits", " failed first, with exit code 78 (no plan fits)"])
+    assert not Path(weft.path("run")).exists(), "a directory of a run that never was"
+
+
+@case
+def launch_is_a_door_to_any_program(weft):
+    out = weft.expect(0, "launch", "-n", "3", "sh", "-c", "echo $RANK of $WORLD_SIZE: $0 $1", "-n",
+                      "--json")
+    assert sorted(out.splitlines()) == [f"{rank} of 3: -n --json" for rank in range(3)], out
+    weft.expect(9, "launch", "-n", "2", "sh", "-c", "sleep $RANK; exit $((9 + RANK))",
+                says="rank 0 failed first, with exit code 9; the other")
+    weft.expect(69, "launch", "-n", "2", "sh", "-c", "kill -9 $$", says="was killed by signal 9")
+    weft.expect(66, "launch", "-n", "2", "no-such-program", says="no program no-such-program")
+    weft.expect(66, "launch", "-n", "2", "./no-such-program", says="cannot start rank 0")
+    weft.expect(64, "launch", "true", says="-n N")
+    weft.expect(64, "launch", "-n", "2000", "true", says="1 to 1024")
+    weft.expect(64, "launch", "-n", "2", says="usage: weft launch")
+
+
+@case
+def a_signal_ends_all_ranks(weft):
+    process = weft.start("launch", "-n", "2", "sh", "-c", "echo up; exec sleep 60")
+    assert process.stdout.readline() == "up\n"
+    process.terminate()
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 75 and "stopped by Terminated" in err, (process.returncode, err)
+
+
+main(sys.argv[1])

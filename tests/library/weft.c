@@ -1,0 +1,288 @@
+/* The library as a program that has nothing but weft.h sees it, on one rank. A plain main: training
+ * starts threads, which Criterion's sandbox does not go with. */
+#include <weft.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(condition, ...)                                                                      \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            failures++;                                                                            \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                        \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fprintf(stderr, "\n");                                                                 \
+        }                                                                                          \
+    } while (0)
+
+/* Beside Weft's own relu, of which it must give the bits. */
+static enum weft_status twin_shape(void *context, const struct weft_layer_facts *facts,
+                                   struct weft_layer_shape *out, struct weft_error *error)
+{
+    (void)context;
+    (void)error;
+    out->outputs = facts->hidden;
+    return WEFT_OK;
+}
+
+static enum weft_status twin_needs(void *context, const struct weft_layer_facts *facts,
+                                   struct weft_layer_needs *out, struct weft_error *error)
+{
+    const int64_t *more_bytes = context;
+    (void)error;
+    out->saved_bytes = facts->keys[0] != 0 ? facts->samples * facts->seq_len : 0;
+    out->backward_reads_output = facts->keys[0] == 0;
+    out->forward_temporary_bytes = *more_bytes;
+    out->forward_flops = out->backward_flops = (double)(facts->samples * facts->hidden);
+    return WEFT_OK;
+}
+
+static enum weft_status twin_forward(void *context, const struct weft_layer_call *call,
+                                     struct weft_error *error)
+{
+    const float *x = call->input;
+    float *y = call->output;
+    unsigned char *mask = call->saved;
+    (void)context;
+    if ((call->facts.keys[0] != 0) != (mask != NULL))
+        return weft_fail(error, WEFT_E_INTERNAL, "saved is not what was asked for");
+    for (int64_t i = 0; i < call->rows * call->outputs; i++)
+        y[i] = x[i] > 0 ? x[i] : 0;
+    for (int64_t t = 0; mask != NULL && t < call->rows; t++)
+        mask[t] = (unsigned char)(t + 1);
+    return WEFT_OK;
+}
+
+static enum weft_status twin_backward(void *context, const struct weft_layer_call *call,
+                                      struct weft_error *error)
+{
+    const float *y = call->output, *dy = call->output_gradient;
+    const unsigned char *mask = call->saved;
+    float *dx = call->input_gradient;
+    (void)context;
+    for (int64_t t = 0; mask != NULL && t < call->rows; t++)
+        if (mask[t] != (unsigned char)(t + 1))
+            return weft_fail(error, WEFT_E_INTERNAL, "saved is not what forward wrote");
+    if (y == NULL) return weft_fail(error, WEFT_E_NUMERIC, "backward was told to fail");
+    for (int64_t i = 0; i < call->rows * call->outputs; i++)
+        dx[i] = y[i] > 0 ? dy[i] : 0;
+    return WEFT_OK;
+}
+
+static int64_t more_bytes;
+static const struct weft_kind_key twin_keys[] = {{"saves", "keeps a mark a row", 0, 1, true, 0}};
+static const struct weft_layer_kind twin = {.type = "twin",
+                                            .keys = twin_keys,
+                                            .n_keys = 1,
+                                            .dtypes = 1u << WEFT_F32,
+                                            .context = &more_bytes,
+                                            .shape = twin_shape,
+                                            .needs = twin_needs,
+                                            .forward = twin_forward,
+                                            .backward = twin_backward};
+
+#define CONFIG(activation)                                                                         \
+    "{\"version\":1,\"model\":{\"layers\":["                                                       \
+    "{\"name\":\"wte\",\"type\":\"embedding\",\"vocab\":256,\"hidden\":32},"                       \
+    "{\"name\":\"up\",\"type\":\"linear\",\"hidden\":32,\"outputs\":64},"                          \
+    "{\"name\":\"act\",\"hidden\":64," activation "},"                                             \
+    "{\"name\":\"down\",\"type\":\"linear\",\"hidden\":64,\"outputs\":32},"                        \
+    "{\"name\":\"head\",\"type\":\"lm_head\",\"vocab\":256,\"hidden\":32}]},"                      \
+    "\"cluster\":{\"ranks\":1,\"device\":{\"flops\":{\"f32\":\"50G\"},"                            \
+    "\"memory_bandwidth\":\"10GB/s\"},\"link\":{\"intra\":{\"alpha\":\"20us\","                    \
+    "\"bandwidth\":\"1GB/s\"}}},"                                                                  \
+    "\"train\":{\"steps\":4,\"micro_batch\":2,\"seq_len\":16,"                                     \
+    "\"data\":\"/usr/share/common-licenses/GPL-3\",\"grad_accum\":2,"                              \
+    "\"optimizer\":{\"type\":\"adamw\",\"lr\":1e-2}}}"
+
+static struct weft *open_run(const char *json, const char *override)
+{
+    struct weft *weft = NULL;
+    struct weft_error error;
+    CHECK(weft_open(&weft, &error) == WEFT_OK, "%s", error.text);
+    CHECK(weft_add_kind(weft, &twin, &error) == WEFT_OK, "%s", error.text);
+    CHECK(weft_take_config(weft, json, NULL, &override, override != NULL, &error) == WEFT_OK, "%s",
+          error.text);
+    return weft;
+}
+
+static struct weft_run_result train(const char *json, const char *override)
+{
+    struct weft *weft = open_run(json, override);
+    struct weft_error error;
+    struct weft_run_result result = {0};
+    CHECK(weft_run(weft, NULL, &result, &error) == WEFT_OK, "%s", error.text);
+    CHECK(error.status == WEFT_OK && error.text[0] == '\0', "an error that there was not");
+    CHECK(result.steps_done == 4 && result.saved_step == -1, "%d steps", (int)result.steps_done);
+    weft_close(weft);
+    return result;
+}
+
+/* A supplied layer is a layer: with the arithmetic of Weft's own it gives the same bits. */
+static void bits_are_those_of_weft(void)
+{
+    struct weft_run_result own = train(CONFIG("\"type\":\"relu\""), NULL);
+    struct weft_run_result supplied = train(CONFIG("\"type\":\"twin\""), NULL);
+    CHECK(own.first_loss == supplied.first_loss, "%g, %g", own.first_loss, supplied.first_loss);
+    CHECK(own.last_loss == supplied.last_loss, "%g, %g", own.last_loss, supplied.last_loss);
+    CHECK(strcmp(own.fingerprint, supplied.fingerprint) == 0, "%s, %s", own.fingerprint,
+          supplied.fingerprint);
+    CHECK(own.last_loss < own.first_loss, "%g to %g", own.first_loss, own.last_loss);
+}
+
+/* What callbacks fail with ends the run, with the layer's name; and the handle stays of use. */
+static void failures_of_layers_are_values(void)
+{
+    struct weft *weft = open_run(CONFIG("\"type\":\"twin\",\"saves\":1"), NULL);
+    struct weft_error error;
+    CHECK(weft_run(weft, NULL, NULL, &error) == WEFT_E_NUMERIC, "%s", error.text);
+    CHECK(error.exit_code == 79, "%d", error.exit_code);
+    CHECK(strstr(error.text, "layer \"act\" (twin): backward was told to fail") != NULL, "%s",
+          error.text);
+    CHECK(weft_take_config(weft, CONFIG("\"type\":\"twin\""), NULL, NULL, 0, &error) == WEFT_OK,
+          "%s", error.text);
+    CHECK(weft_run(weft, NULL, NULL, &error) == WEFT_OK, "%s", error.text);
+    more_bytes = -1;
+    CHECK(weft_take_config(weft, CONFIG("\"type\":\"twin\""), NULL, NULL, 0, &error) == WEFT_E_DATA,
+          "%s", error.text);
+    CHECK(strstr(error.text, "less than 0 bytes") != NULL, "%s", error.text);
+    more_bytes = 0;
+    weft_close(weft);
+}
+
+static void plans_are_json_in_and_out(void)
+{
+    struct weft *weft = open_run(CONFIG("\"type\":\"twin\""), NULL);
+    struct weft *other = open_run(CONFIG("\"type\":\"twin\""), NULL);
+    struct weft *more = open_run(CONFIG("\"type\":\"twin\""), "train.micro_batch=4");
+    struct weft_error error;
+    CHECK(weft_plan_json(weft) == NULL, "a plan that nobody made");
+    CHECK(weft_make_plan(weft, &error) == WEFT_OK, "%s", error.text);
+    char *plan = strdup(weft_plan_json(weft));
+    CHECK(strstr(plan, "\"weft-plan\"") != NULL, "%.200s", plan);
+    CHECK(strstr(weft_config_json(weft), "\"twin\"") != NULL, "%s", weft_config_json(weft));
+    CHECK(strstr(weft_profile_json(weft), "analytic") != NULL, "%s", weft_profile_json(weft));
+    CHECK(weft_take_plan(other, plan, &error) == WEFT_OK, "%s", error.text);
+    CHECK(strcmp(plan, weft_plan_json(other)) == 0, "another plan");
+    CHECK(weft_take_plan(more, plan, &error) == WEFT_E_DATA, "%s", error.text);
+    CHECK(error.exit_code == 65 && error.text[0] != '\0', "%d %s", error.exit_code, error.text);
+    CHECK(weft_plan_json(more) == NULL, "a refused plan");
+    CHECK(weft_take_plan(more, "{\"format\":", NULL) == WEFT_E_DATA, "%s", "half a plan");
+    CHECK(weft_run(other, NULL, NULL, &error) == WEFT_OK, "%s", error.text);
+    free(plan);
+    weft_close(weft);
+    weft_close(other);
+    weft_close(more);
+}
+
+static void calls_out_of_order_are_refused(void)
+{
+    struct weft *weft = NULL;
+    struct weft_error error;
+    CHECK(weft_open(&weft, NULL) == WEFT_OK, "%s", "without an error");
+    CHECK(weft_rank(weft) == 0 && weft_ranks(weft) == 1, "%d", (int)weft_ranks(weft));
+    CHECK(weft_run(weft, NULL, NULL, &error) == WEFT_E_USAGE, "%s", error.text);
+    CHECK(weft_make_plan(weft, &error) == WEFT_E_USAGE, "%s", error.text);
+    CHECK(weft_measure_machine(weft, &error) == WEFT_E_USAGE, "%s", error.text);
+    CHECK(weft_config_json(weft) == NULL && weft_profile_json(weft) == NULL, "%s", "nothing");
+    CHECK(weft_read_config(weft, "/no/such.json", NULL, 0, &error) == WEFT_E_NO_INPUT, "%s",
+          error.text);
+    CHECK(weft_take_config(weft, "{", NULL, NULL, 0, &error) == WEFT_E_DATA, "%s", error.text);
+    CHECK(weft_take_config(weft, "{}", NULL, NULL, -1, &error) == WEFT_E_USAGE, "%s", error.text);
+    CHECK(weft_add_kind(weft, &twin, &error) == WEFT_OK, "%s", error.text);
+    CHECK(weft_add_kind(weft, &twin, &error) == WEFT_E_USAGE, "%s", error.text);
+    CHECK(strcmp(weft_version(), WEFT_VERSION) == 0, "%s", weft_version());
+    weft_close(weft);
+    weft_close(NULL);
+}
+
+struct watch {
+    struct weft *weft;
+    int steps;
+    enum weft_status ends;
+};
+
+static enum weft_status watch_step(void *context, const struct weft_step *step,
+                                   struct weft_error *error)
+{
+    struct watch *watch = context;
+    watch->steps++;
+    CHECK(step->step == watch->steps && step->steps == 4, "%d", (int)step->step);
+    CHECK(step->tokens == 2 * 2 * 16 && step->norm > 0, "%d %g", (int)step->tokens, step->norm);
+    if (step->step == 2 && watch->weft != NULL) weft_stop(watch->weft);
+    if (watch->ends != WEFT_OK) return weft_fail(error, watch->ends, "enough");
+    return WEFT_OK;
+}
+
+static void runs_are_watched_and_stopped(void)
+{
+    struct weft *weft = open_run(CONFIG("\"type\":\"relu\""), "train.clip_norm=1");
+    struct watch watch = {.weft = weft};
+    struct weft_run_settings settings = {.on_step = watch_step, .context = &watch};
+    struct weft_run_result result = {0};
+    struct weft_error error;
+    CHECK(weft_run(weft, &settings, &result, &error) == WEFT_OK, "%s", error.text);
+    CHECK(result.stopped && result.steps_done == watch.steps && watch.steps < 4, "%d", watch.steps);
+    watch = (struct watch){0};
+    CHECK(weft_run(weft, &settings, &result, &error) == WEFT_OK, "%s", error.text);
+    CHECK(!result.stopped && watch.steps == 4, "%d", watch.steps);
+    watch = (struct watch){.ends = WEFT_E_USAGE};
+    CHECK(weft_run(weft, &settings, &result, &error) == WEFT_E_USAGE, "%s", error.text);
+    CHECK(watch.steps == 1 && strcmp(error.text, "enough") == 0, "%s", error.text);
+    weft_close(weft);
+}
+
+static enum weft_status count_questions(void *context, const char *question, size_t length,
+                                        char **answer, struct weft_error *error)
+{
+    CHECK(strlen(question) == length && length > 0, "%zu", length);
+    (void)answer;
+    ++*(int *)context;
+    return weft_fail(error, WEFT_E_HANG, "thinks for ever");
+}
+
+/* On four ranks that are not there. A solver that fails costs its proof and no plan. */
+static void solvers_are_asked(void)
+{
+    static const char blocks[] =
+        "{\"version\":1,\"model\":{\"layers\":["
+        "{\"name\":\"wte\",\"type\":\"embedding\",\"vocab\":256,\"hidden\":32},"
+        "{\"name\":\"h.{i}\",\"type\":\"transformer_block\",\"repeat\":6,\"hidden\":32,"
+        "\"heads\":2,\"ffn\":128},"
+        "{\"name\":\"head\",\"type\":\"lm_head\",\"vocab\":256,\"hidden\":32}]},"
+        "\"cluster\":{\"ranks\":4,\"memory_limit\":\"1500KiB\",\"device\":{\"flops\":{\"f32\":"
+        "\"50G\"},"
+        "\"memory_bandwidth\":\"10GB/s\"},\"link\":{\"intra\":{\"alpha\":\"20us\","
+        "\"bandwidth\":\"1GB/s\"}}},"
+        "\"train\":{\"micro_batch\":2,\"seq_len\":16,\"data\":\"/usr/share/common-licenses/"
+        "GPL-3\"},"
+        "\"plan\":{\"fuse\":false,\"blocks\":2,\"time_limit\":\"1s\",\"gap\":0}}";
+    struct weft *weft = NULL;
+    struct weft_error error;
+    int questions = 0;
+    CHECK(weft_open(&weft, &error) == WEFT_OK, "%s", error.text);
+    CHECK(weft_take_config(weft, blocks, NULL, NULL, 0, &error) == WEFT_OK, "%s", error.text);
+    weft_set_solver(weft, count_questions, &questions);
+    CHECK(weft_make_plan(weft, &error) == WEFT_OK, "%s", error.text);
+    CHECK(weft_plan_json(weft) != NULL, "no plan");
+    CHECK(questions > 0, "a gap of 0 was reached without it");
+    CHECK(strstr(weft_plan_json(weft), "thinks for ever") != NULL, "the plan does not say so");
+    CHECK(weft_run(weft, NULL, NULL, &error) == WEFT_E_DISAGREE, "%s", error.text);
+    CHECK(strstr(error.text, "weft launch -n 4") != NULL, "%s", error.text);
+    weft_close(weft);
+}
+
+int main(void)
+{
+    bits_are_those_of_weft();
+    failures_of_layers_are_values();
+    plans_are_json_in_and_out();
+    calls_out_of_order_are_refused();
+    runs_are_watched_and_stopped();
+    solvers_are_asked();
+    if (failures > 0) fprintf(stderr, "%d checks failed\n", failures);
+    return failures > 0;
+}

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/text.h"
 
 enum part { PROGRAM, CONFIG, PLAN, LIBRARY, PARTS };
@@ -88,9 +89,13 @@ static enum weft_status compare_part(const struct identity *all, int32_t n, int 
 enum weft_status weft_identity_compare(const struct weft_train_options *options,
                                        struct weft_error *err)
 {
-    int32_t ranks = weft_comm_ranks(options->comm);
+    int32_t rank = weft_comm_rank(options->comm), ranks = weft_comm_ranks(options->comm);
+    struct weft_hash program = hash_program();
+    if (options->failpoint != NULL &&
+        weft_failpoint_at(options->failpoint, "program", rank, 0) != WEFT_FAILURE_NONE)
+        program = weft_hash_bytes(&program, sizeof program);
     const struct identity mine = {.parts = {
-                                      [PROGRAM] = hash_program(),
+                                      [PROGRAM] = program,
                                       [CONFIG] = hash_config(options->config),
                                       [PLAN] = weft_plan_hash(options->plan),
                                       [LIBRARY] = hash_library(options->nn),

@@ -8,8 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from configs import tiny
+from processes import gone, ranks_of
 from tap import Skip, case, main
 
 FILES = ["model.safetensors", "optimizer.safetensors"]
@@ -400,6 +402,37 @@ def a_failure_during_a_save_is_told_and_the_save_given_up(weft):
         assert "rank 1: failed as WEFT_FAILPOINT asks" in done.stderr, done.stderr
         assert "Sanitizer" not in done.stderr and "signal" not in done.stderr, done.stderr
         assert "step-3" not in steps(weft, run), steps(weft, run)
+
+
+@case
+def the_launcher_killed_during_a_save_loses_nothing_saved(weft):
+    """A slow disk has step 6 half written, and half committed, when the launcher dies."""
+    config = weft.write("run.json", saving())
+    weft.expect(0, "train", config, "--run", "whole", "-q")
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    temporary = "run/checkpoints/step-6.tmp-2"
+    for name in ("model.safetensors", "manifest.json.tmp"):
+        # -D: the launcher is the child that is killed here, and its tracer stands aside.
+        paths = [f"{temporary}/{name}", weft.path(f"{temporary}/{name}")]
+        process = weft.start("train", config, "--run", "run", "-q", start_new_session=True, prefix=[
+            "strace", "-f", "-D", "-qq", "-o", weft.path("strace.log"), "-e", "trace=fsync", "-e",
+            "inject=fsync:delay_enter=700000", "-P", paths[0], "-P", paths[1]])
+        end = time.monotonic() + 30
+        while not os.path.exists(weft.path(f"{temporary}/{name}")):
+            assert process.poll() is None and time.monotonic() < end, "step 6 is not being saved"
+            time.sleep(0.01)
+        time.sleep(0.2)
+        pids = ranks_of(process.pid)
+        assert len(pids) == 2 and "step-6" not in steps(weft, "run"), (pids, steps(weft, "run"))
+        process.kill()
+        process.communicate(timeout=30)
+        assert gone(pids), "a rank is left"
+        assert "step-3" in steps(weft, "run") and "step-6" not in steps(weft, "run")
+        weft.expect(0, "train", config, "--run", "run", "-q", "--resume")
+        same_files(weft, "run/checkpoints/step-8", "whole/checkpoints/step-8")
+        assert steps(weft, "run") == ["step-6", "step-8"], steps(weft, "run")
+        shutil.rmtree(weft.path("run"))
 
 
 @case

@@ -36,8 +36,8 @@ class Weft:
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
         return str(path)
 
-    def start(self, *arguments, env=None, **options):
-        return subprocess.Popen([self.program, *arguments], cwd=self.directory,
+    def start(self, *arguments, env=None, prefix=(), **options):
+        return subprocess.Popen([*prefix, self.program, *arguments], cwd=self.directory,
                                 env={**os.environ, **(env or {})}, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, **options)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Re-creates every figure of bench/README.md: bench/run.sh [BUILD]. A quarter of an hour; nothing else
+# Re-creates every figure of bench/README.md: bench/run.sh [BUILD]. Twenty minutes; nothing else
 # should run on the machine.
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,4 +8,8 @@ echo "== executor: cost of an instruction" && "$build/bench/exec"
 echo "== device: cost of streams and events" && "$build/bench/device"
 echo "== communicator, 2 ranks" && "$build/bench/comm" 2
 echo "== kernels" && "$build/bench/nn"
+scratch=$(mktemp -d)
+echo "== checkpoints" && "$build/bench/checkpoint" configs/runs/gpt-10m.json "$scratch/saves" 7
+python3 bench/checkpoint.py --weft "$build/cli/weft" --directory "$scratch"
+rm -r "$scratch"
 python3 bench/figures.py --weft "$build/cli/weft"

@@ -162,8 +162,7 @@ bool job_plan_planner(struct job *job, const char *planner)
     return status == WEFT_OK;
 }
 
-/* One library, whatever is faster at the moment: another would give other bits. */
-static void open_kernels(const struct job *job, struct weft_nn **nn)
+void job_open_kernels(const struct job *job, struct weft_nn **nn)
 {
     struct weft_error none = {0};
     struct weft_nn_options options = {
@@ -210,7 +209,7 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
     struct weft_comm_options options = ranks_options(rank, ranks);
     *r = (struct job_rank){.job = job, .rank = rank, .poison = poison};
     OK(weft_device_open("cpu", clock, &r->device, &err));
-    open_kernels(job, &r->nn);
+    job_open_kernels(job, &r->nn);
     OK(weft_comm_open("local", &options, &r->comm, &err));
     OK(weft_data_open(job->config, WEFT_DATA_TRAINING, &r->data, &err));
     size_t n_micro = (size_t)job->config->train.grad_accum;

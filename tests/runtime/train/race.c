@@ -47,7 +47,6 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     struct rank_context context = {task, rank};
     struct weft_error why = {0};
     struct weft_comm_options comm = ranks_options(rank, ranks);
-    struct weft_nn_options nn = {.threads = 1, .compute = WEFT_F32, .gemm = "onednn"};
     struct weft_train_options options = {
         .config = job->config,
         .plan = job->plan,
@@ -60,10 +59,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
         .resume = task->resume,
         .stop = &task->stops[rank],
     };
-    if (weft_nn_open("cpu", &nn, &options.nn, &why) != WEFT_OK) {
-        nn.gemm = "openblas";
-        OK(weft_nn_open("cpu", &nn, &options.nn, &err));
-    }
+    job_open_kernels(job, &options.nn);
     OK(weft_device_open("cpu", WEFT_CLOCK_WALL, &options.device, &err));
     OK(weft_comm_open("local", &comm, &options.comm, &err));
     task->status[rank] = weft_train_run(&options, &task->results[rank], &why);

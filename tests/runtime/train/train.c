@@ -62,11 +62,6 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     struct weft_error why = {0};
     struct rank_context context = {.task = task, .rank = rank};
     struct weft_comm_options comm = ranks_options(rank, ranks);
-    struct weft_nn_options nn = {
-        .threads = 1,
-        .compute = (enum weft_dtype)job->config->train.precision.compute,
-        .gemm = "auto",
-    };
     struct weft_train_options options = {
         .config = job->config,
         .plan = job->plan,
@@ -77,7 +72,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
         .stop = &context.stop,
     };
     OK(weft_device_open("cpu", WEFT_CLOCK_WALL, &options.device, &err));
-    OK(weft_nn_open("cpu", &nn, &options.nn, &err));
+    job_open_kernels(job, &options.nn);
     OK(weft_comm_open("local", &comm, &options.comm, &err));
     task->shared->status[rank] = weft_train_run(&options, &task->shared->result[rank], &why);
     snprintf(task->shared->text[rank], WEFT_ERROR_TEXT_BYTES, "%s", why.text);

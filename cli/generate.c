@@ -12,7 +12,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/device/futex.h"
-#include "runtime/train/corpus.h"
+#include "runtime/train/corpora.h"
 
 enum { MOST_TOKENS = 1 << 24, DEFAULT_TOKENS = 256, BYTE_VALUES = 256, NEWLINE = 10 };
 
@@ -88,14 +88,15 @@ static enum weft_status find_run(const struct weft_cli *cli, struct generation *
 /* A vocabulary of 256 is bytes, and so is any other that was trained on a text. */
 static bool is_text(const struct weft_config *config)
 {
-    struct weft_corpus corpus;
+    struct weft_corpora corpora;
     struct weft_error ignored = {0};
     if (config->model->layers[0].vocab == BYTE_VALUES) return true;
-    if (config->train.data == NULL ||
-        weft_corpus_open(config->train.data, "train.data", INT32_MAX, &corpus, &ignored) != WEFT_OK)
+    if (config->train.data == NULL || weft_corpora_open(config->train.data, "train.data", INT32_MAX,
+                                                        &corpora, &ignored) != WEFT_OK)
         return false;
-    weft_corpus_close(&corpus);
-    return corpus.text;
+    bool text = corpora.text;
+    weft_corpora_close(&corpora);
+    return text;
 }
 
 /* "15496,995" or "15496 995" */

@@ -298,7 +298,7 @@ static const struct weft_field_table schedule_table = {"lr_schedule", "The rate 
 
 static const struct weft_field validation_fields[] = {
     {"data", WEFT_FIELD_STRING, AT(weft_train, validation.data), "null", 0, 0, NULL, NULL,
-     "path of the held-out data, a text or a token file"},
+     "path of the held-out data: texts or token files, as above"},
     {"share", WEFT_FIELD_NUMBER, AT(weft_train, validation.share), "0", 0, 0.9, NULL, NULL,
      "or: this share of train.data, from its end, is held out"},
     {"every", WEFT_FIELD_INTEGER, AT(weft_train, validation.every), "100", 1, 1e12, NULL, NULL,
@@ -336,7 +336,8 @@ static const struct weft_field train_fields[] = {
     {"seed", WEFT_FIELD_INTEGER, AT(weft_train, seed), "42", 0, LARGE, NULL, NULL,
      "of the initial parameters and of the order of the data"},
     {"data", WEFT_FIELD_STRING, AT(weft_train, data), "null", 0, 0, NULL, NULL,
-     "path of a text, read as bytes, or of a token file (llm.c's, 16 bits); needed to train"},
+     "path of a text, read as bytes, or of a token file (llm.c's), or a pattern of such paths "
+     "(train_*.bin), which are read as one; needed to train"},
     {"validation", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &validation_table,
      "evaluation on held-out data"},
     {"compare_every", WEFT_FIELD_INTEGER, AT(weft_train, compare_every), "100", 0, 1e12, NULL, NULL,

@@ -10,13 +10,18 @@
 
 enum {
     BYTE_VALUES = 256,
-    HEADER_BYTES = 1024, /* 256 int32 */
-    MAGIC = 20240520,
-    WIDE_MAGIC = 20240801, /* the same with 32-bit tokens */
-    VERSION = 1,
+    HEADER_BYTES = 1024,        /* 256 int32 */
+    QUESTIONS_MAGIC = 20240522, /* llm.c's multiple-choice questions: no text, and no stream */
     PIECE_BYTES = 65536,
     HASHED_PIECES = 1024
 };
+
+/* Of token files: GPT-2's tokens and Llama 3's. */
+static const struct form {
+    int64_t magic, version;
+    int32_t token_bytes;
+} forms[] = {{20240520, 1, 2}, {20240801, 7, 4}};
+enum { N_FORMS = sizeof forms / sizeof *forms };
 
 static enum weft_status fail_file(const char *path, const char *key, int error,
                                   struct weft_error *err)
@@ -60,26 +65,28 @@ static int64_t read_int32(const unsigned char *bytes)
 }
 
 /* A token file says how many tokens it has, and its length must say the same. */
-static enum weft_status read_header(struct weft_corpus *corpus, const unsigned char *header,
-                                    int64_t length, struct weft_error *err)
+static enum weft_status read_header(struct weft_corpus *corpus, const struct form *form,
+                                    const unsigned char *header, int64_t length,
+                                    struct weft_error *err)
 {
     int64_t version = read_int32(header + 4), tokens = read_int32(header + 8);
-    if (version != VERSION) {
+    int64_t bytes = HEADER_BYTES + form->token_bytes * tokens;
+    if (version != form->version) {
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: a token file of version %" PRId64
-                         ": version %d (16-bit tokens) is what can be read",
-                         corpus->path, version, VERSION);
+                         "%s: a token file of magic %" PRId64 " and version %" PRId64
+                         ": version %" PRId64 " (%d-bit tokens) is what can be read",
+                         corpus->path, form->magic, version, form->version, 8 * form->token_bytes);
     }
-    if (tokens < 0 || length != HEADER_BYTES + 2 * tokens) {
+    if (tokens < 0 || length != bytes) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s: its header says %" PRId64 " tokens, which is %" PRId64
                          " bytes with the header, but the file has %" PRId64
                          ": it was cut short or damaged, so make it again",
-                         corpus->path, tokens, HEADER_BYTES + 2 * tokens, length);
+                         corpus->path, tokens, bytes, length);
     }
     corpus->tokens = tokens;
     corpus->first_byte = HEADER_BYTES;
-    corpus->token_bytes = 2;
+    corpus->token_bytes = form->token_bytes;
     return WEFT_OK;
 }
 
@@ -90,18 +97,19 @@ static enum weft_status find_form(struct weft_corpus *corpus, int64_t length,
     int64_t got;
     WEFT_TRY(read_bytes(corpus, 0, HEADER_BYTES, header, &got, err));
     int64_t magic = got >= 4 ? read_int32(header) : 0;
-    if (magic == WIDE_MAGIC) {
+    if (magic == QUESTIONS_MAGIC) {
         return weft_fail(err, WEFT_E_DATA,
-                         "%s: a token file of 32-bit tokens (magic %d): only those of 16 bits "
-                         "(magic %d) can be read",
-                         corpus->path, WIDE_MAGIC, MAGIC);
+                         "%s: questions with several answers (magic %d), which are no training "
+                         "data: give a token file or a text",
+                         corpus->path, QUESTIONS_MAGIC);
     }
-    if (magic == MAGIC && got < HEADER_BYTES) {
+    for (int f = 0; f < N_FORMS; f++) {
+        if (magic != forms[f].magic) continue;
+        if (got == HEADER_BYTES) return read_header(corpus, &forms[f], header, length, err);
         return weft_fail(err, WEFT_E_DATA,
                          "%s: a token file of %" PRId64 " bytes, shorter than its header of %d",
                          corpus->path, length, HEADER_BYTES);
     }
-    if (magic == MAGIC) return read_header(corpus, header, length, err);
     corpus->text = true;
     corpus->tokens = length;
     corpus->token_bytes = 1;
@@ -145,14 +153,15 @@ void weft_corpus_close(struct weft_corpus *corpus)
     corpus->fd = -1;
 }
 
-static enum weft_status fail_token(const struct weft_corpus *corpus, int64_t at, int32_t token,
+static enum weft_status fail_token(const struct weft_corpus *corpus, int64_t at, int64_t token,
                                    struct weft_error *err)
 {
     return weft_fail(err, WEFT_E_DATA,
-                     "%s: token %" PRId64 " is %d, and the model has a vocabulary of %" PRId64
+                     "%s: token %" PRId64 " is %" PRId64
+                     ", and the model has a vocabulary of %" PRId64
                      ": set vocab to more than the largest token, or use the tokenizer that the "
                      "model is for",
-                     corpus->path, at, (int)token, corpus->vocab);
+                     corpus->path, at, token, corpus->vocab);
 }
 
 enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, int64_t n,
@@ -172,9 +181,11 @@ enum weft_status weft_corpus_read(const struct weft_corpus *corpus, int64_t at, 
                          corpus->first_byte + corpus->tokens * width);
     }
     for (int64_t i = 0; i < n; i++) {
-        int32_t token = width == 1 ? bytes[i] : bytes[2 * i] | bytes[2 * i + 1] << 8;
+        int64_t token = 0;
+        for (int64_t b = 0; b < width; b++)
+            token |= (int64_t)bytes[i * width + b] << (8 * b);
         if (token >= corpus->vocab) return fail_token(corpus, at + i, token, err);
-        out[i] = token;
+        out[i] = (int32_t)token;
     }
     return WEFT_OK;
 }

@@ -1,6 +1,7 @@
 /* A corpus is a file of tokens that is read in place, a piece at a time: a text, whose bytes are
- * the tokens, or a token file with llm.c's header (256 little-endian int32: magic 20240520, version
- * 1, number of tokens; then 16-bit tokens). Its first bytes say which. Files are taken as hostile
+ * the tokens, or a token file with llm.c's header (256 little-endian int32: magic, version, number
+ * of tokens; then tokens of 16 bits after magic 20240520 and version 1, of 32 bits after 20240801
+ * and 7). Its first bytes say which. Files are taken as hostile
  * and as others': what they say of themselves is checked, and one that changes during a run is an
  * error and never a signal. */
 #ifndef WEFT_RUNTIME_TRAIN_CORPUS_H

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "runtime/train/corpus.h"
+#include "runtime/train/corpora.h"
 
 struct weft_data {
-    struct weft_corpus corpus;
+    struct weft_corpora corpora;
     enum weft_data_part part;
-    int64_t first, length; /* of the part, in tokens of the corpus */
+    int64_t first, length; /* of the part, in tokens of the corpora */
     int64_t sample_tokens; /* that the model reads; the one behind them is a target too */
     int64_t seq_len;
     int64_t of;      /* held out: samples of one evaluation */
@@ -37,24 +37,24 @@ bool weft_data_has_held_out(const struct weft_config *config)
     return config->train.validation.data != NULL || config->train.validation.share > 0;
 }
 
-/* Which tokens of the corpus belong to the part. */
+/* Which tokens of the corpora belong to the part. */
 static enum weft_status take_part(struct weft_data *data, const struct weft_train *train,
                                   struct weft_error *err)
 {
     int64_t held = 0;
     if (train->validation.data == NULL)
-        held = (int64_t)((double)data->corpus.tokens * train->validation.share);
+        held = (int64_t)((double)data->corpora.tokens * train->validation.share);
     bool shares = data->part == WEFT_DATA_HELD_OUT && train->validation.data == NULL;
-    data->first = shares ? data->corpus.tokens - held : 0;
+    data->first = shares ? data->corpora.tokens - held : 0;
     data->length = shares                             ? held
-                   : data->part == WEFT_DATA_TRAINING ? data->corpus.tokens - held
-                                                      : data->corpus.tokens;
+                   : data->part == WEFT_DATA_TRAINING ? data->corpora.tokens - held
+                                                      : data->corpora.tokens;
     if (data->length > data->sample_tokens) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "%s has %" PRId64 " %s%s, but one sample takes %" PRId64
                      " (the sequence and the one behind it): use a longer file%s or a smaller "
                      "train.seq_len",
-                     data->corpus.path, data->length, data->corpus.text ? "bytes" : "tokens",
+                     data->corpora.path, data->length, data->corpora.text ? "bytes" : "tokens",
                      held == 0 ? ""
                      : shares  ? " held out"
                                : " that are not held out",
@@ -74,14 +74,14 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
     data->classes = last->type == WEFT_LAYER_CLASSIFIER ? last->outputs : 0;
     data->seed = (uint64_t)train->seed;
     data->of = train->validation.batches * train->micro_batch * config->cluster.ranks;
-    WEFT_TRY(weft_corpus_open(other ? train->validation.data : train->data,
-                              other ? "train.validation.data" : "train.data", least_vocab(model),
-                              &data->corpus, err));
-    if (!data->tokens && !data->corpus.text) {
+    WEFT_TRY(weft_corpora_open(other ? train->validation.data : train->data,
+                               other ? "train.validation.data" : "train.data", least_vocab(model),
+                               &data->corpora, err));
+    if (!data->tokens && !data->corpora.text) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s is a token file, and layer %s reads numbers: give a text, or begin "
                          "the model with an embedding",
-                         data->corpus.path, model->layers[0].name);
+                         data->corpora.path, model->layers[0].name);
     }
     WEFT_TRY(take_part(data, train, err));
     data->sample = malloc((size_t)(data->sample_tokens + 1) * sizeof *data->sample);
@@ -93,7 +93,6 @@ enum weft_status weft_data_open(const struct weft_config *config, enum weft_data
 {
     struct weft_data *data = calloc(1, sizeof *data);
     if (data == NULL) return weft_fail_memory(err, "the data");
-    data->corpus.fd = -1;
     data->part = part;
     enum weft_status status = fill_data(data, config, err);
     if (status != WEFT_OK) {
@@ -107,7 +106,7 @@ enum weft_status weft_data_open(const struct weft_config *config, enum weft_data
 void weft_data_close(struct weft_data *data)
 {
     if (data == NULL) return;
-    weft_corpus_close(&data->corpus);
+    weft_corpora_close(&data->corpora);
     free(data->sample);
     free(data);
 }
@@ -149,8 +148,8 @@ enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t fi
     int64_t input_bytes = data->sample_tokens * 4; /* int32 or float */
     int64_t n_targets = data->classes > 0 ? 1 : data->seq_len;
     for (int64_t s = 0; s < count; s++) {
-        WEFT_TRY(weft_corpus_read(&data->corpus, find_sample(data, step, first + s),
-                                  data->sample_tokens + 1, data->sample, err));
+        WEFT_TRY(weft_corpora_read(&data->corpora, find_sample(data, step, first + s),
+                                   data->sample_tokens + 1, data->sample, err));
         fill_sample(data, (char *)input + s * input_bytes, targets + s * n_targets);
     }
     return WEFT_OK;
@@ -158,16 +157,16 @@ enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t fi
 
 bool weft_data_is_text(const struct weft_data *data)
 {
-    return data->corpus.text;
+    return data->corpora.text;
 }
 
 enum weft_status weft_data_check(const struct weft_data *data, struct weft_error *err)
 {
-    return weft_corpus_check(&data->corpus, err);
+    return weft_corpora_check(&data->corpora, err);
 }
 
 enum weft_status weft_data_hash(const struct weft_data *data, struct weft_hash *out,
                                 struct weft_error *err)
 {
-    return weft_corpus_hash(&data->corpus, out, err);
+    return weft_corpora_hash(&data->corpora, out, err);
 }

@@ -1,7 +1,7 @@
-/* Data are samples of a corpus. Which tokens make sample i of step s is a function of (seed, s, i),
- * independent of ranks and of how a step is cut into micro-steps. Held-out data are another file,
- * or the last share of the same one, which training then never reads; their samples lie at even
- * distances and are the same at every evaluation. */
+/* Data are samples of a corpus, or of several as one (corpora.h). Which tokens make sample i of
+ * step s is a function of (seed, s, i), independent of ranks and of how a step is cut into
+ * micro-steps. Held-out data are another file, or the last share of the same one, which training
+ * then never reads; their samples lie at even distances and are the same at every evaluation. */
 #ifndef WEFT_RUNTIME_TRAIN_DATA_H
 #define WEFT_RUNTIME_TRAIN_DATA_H
 
@@ -31,7 +31,7 @@ bool weft_data_has_held_out(const struct weft_config *config);
  * where samples are numbered over one evaluation). `input` is int32 tokens [count, seq_len] for a
  * model that begins with an embedding, else floats [count, hidden] in [-1, 1]; targets as in
  * spec/layer.h (next token; for a classifier the token after the sample, modulo its classes).
- * Errors of weft_corpus_read. One caller at a time. */
+ * Errors of weft_corpora_read. One caller at a time. */
 WEFT_MUST_USE enum weft_status weft_data_fill(struct weft_data *data, int64_t step, int64_t first,
                                               int64_t count, void *input, int32_t *targets,
                                               struct weft_error *err);
@@ -39,7 +39,7 @@ WEFT_MUST_USE enum weft_status weft_data_fill(struct weft_data *data, int64_t st
 /* Whether tokens are bytes, so that a loss is one a byte. */
 bool weft_data_is_text(const struct weft_data *data);
 
-/* weft_corpus_check and weft_corpus_hash of the file. */
+/* weft_corpora_check and weft_corpora_hash of the files. */
 WEFT_MUST_USE enum weft_status weft_data_check(const struct weft_data *data,
                                                struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_data_hash(const struct weft_data *data, struct weft_hash *out,

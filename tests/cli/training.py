@@ -30,6 +30,21 @@ def a_token_file_trains_like_the_text(weft):
 
 
 @case
+def shards_train_like_one_file(weft):
+    text = bytes(i * 7919 >> 8 & 255 for i in range(20000))
+    losses = []
+    for cuts in ((0, 20000), (0, 7001, 7002, 20000)):
+        for number, (first, last) in enumerate(zip(cuts, cuts[1:])):
+            weft.write(f"shard_{len(cuts)}_{number}.bin", token_file(text[first:last]))
+        config = weft.write("run.json", tiny(train__data=weft.path(f"shard_{len(cuts)}_*.bin")))
+        out = weft.expect(0, "train", config, "--run", f"run{len(cuts)}", "--json")
+        losses.append([line["loss"] for line in lines_of(out) if "loss" in line])
+    assert losses[0] == losses[1] and len(losses[0]) >= 3, losses
+    config = weft.write("run.json", tiny(train__data=weft.path("shard_9_*.bin")))
+    weft.expect(66, "train", config, "--run", "none", says="matches no file")
+
+
+@case
 def micro_steps_train_like_one(weft):
     """The same samples, so the same losses to rounding, in both periods and both cadences; and the
     same bits in both periods of one cadence."""
@@ -60,7 +75,8 @@ def hostile_token_files(weft):
     files = {
         "says 300 tokens": token_file(tokens, count=300),
         "version 7": token_file(tokens, version=7),
-        "32-bit tokens": token_file(tokens, magic=20240801),
+        "version 1: version 7 (32-bit tokens)": token_file(tokens, magic=20240801),
+        "questions with several answers": token_file(tokens, magic=20240522),
         "shorter than its header": token_file(tokens)[:500],
         "token 150 is 65535": token_file(tokens[:150] + [65535] + tokens),
         "0 tokens": token_file([]),

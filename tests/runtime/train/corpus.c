@@ -50,7 +50,39 @@ Test(corpus, refuses_headers_that_contradict_the_file)
     put(file + 4, 2);
     refused(file, sizeof file, "version 2");
     put(file, 20240801);
-    refused(file, sizeof file, "32-bit tokens");
+    refused(file, sizeof file, "magic 20240801 and version 2: version 7 (32-bit tokens)");
+    put(file + 4, 7);
+    refused(file, sizeof file, "says 10 tokens, which is 1064 bytes");
+    put(file, 20240522);
+    refused(file, sizeof file, "questions");
+}
+
+Test(corpus, reads_tokens_of_32_bits)
+{
+    enum { TOKENS = 500 };
+    unsigned char file[1024 + 4 * TOKENS] = {0};
+    char path[32];
+    struct weft_corpus corpus;
+    struct weft_error err = {0};
+    int32_t tokens[TOKENS];
+    put(file, 20240801);
+    put(file + 4, 7);
+    put(file + 8, TOKENS);
+    for (uint32_t i = 0; i < TOKENS; i++)
+        put(file + 1024 + 4 * i, 128255 - 199 * i);
+    opens(write_bytes(path, file, sizeof file), 128256, &corpus);
+    cr_assert(!corpus.text && corpus.tokens == TOKENS);
+    cr_assert_eq(weft_corpus_read(&corpus, 3, TOKENS - 3, tokens, &err), WEFT_OK, "%s", err.text);
+    for (int32_t i = 0; i < TOKENS - 3; i++)
+        cr_assert_eq(tokens[i], 128255 - 199 * (i + 3));
+    weft_corpus_close(&corpus);
+    put(file + 1024 + 4 * 77, UINT32_MAX);
+    unlink(path);
+    opens(write_bytes(path, file, sizeof file), 128256, &corpus);
+    cr_assert_eq(weft_corpus_check(&corpus, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "token 77 is 4294967295"), "%s", err.text);
+    weft_corpus_close(&corpus);
+    unlink(path);
 }
 
 Test(corpus, reads_what_was_written)

@@ -69,7 +69,7 @@ def resumes_with_the_same_bits_under_another_plan(weft):
 def resumes_with_another_number_of_ranks(weft):
     config = saved_run(weft)
     before = "run/checkpoints/step-8"
-    for number, ranks in enumerate(["3", "1", "4", "2"]):
+    for number, ranks in enumerate(["3", "1", "8", "4", "2"]):
         run = f"moved{number}"
         weft.expect(0, "train", config, "--run", run, "-q", "-n", ranks, f"--resume={before}")
         same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
@@ -433,6 +433,58 @@ def the_launcher_killed_during_a_save_loses_nothing_saved(weft):
         same_files(weft, "run/checkpoints/step-8", "whole/checkpoints/step-8")
         assert steps(weft, "run") == ["step-6", "step-8"], steps(weft, "run")
         shutil.rmtree(weft.path("run"))
+
+
+@case
+def signals_during_a_save_wait_for_it_once(weft):
+    """One ends the run behind a step, with what was being saved and what is saved then; a second
+    one ends it at once, and nothing half saved is taken for a checkpoint."""
+    if not shutil.which("strace"):
+        raise Skip("strace is not installed")
+    config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 500}))
+    for number, signals in enumerate((1, 2)):
+        run = f"run{number}"
+        temporary = f"{run}/checkpoints/step-500.tmp-1"
+        paths = [f"{temporary}/{name}" for name in FILES]
+        process = weft.start("train", config, "--run", run, "-q", start_new_session=True, prefix=[
+            "strace", "-f", "-D", "-qq", "-o", weft.path("strace.log"), "-e", "trace=fsync", "-e",
+            "inject=fsync:delay_enter=1500000",
+            *[word for path in paths for word in ("-P", path, "-P", weft.path(path))]])
+        end = time.monotonic() + 60
+        while not os.path.exists(weft.path(paths[1])):
+            assert process.poll() is None and time.monotonic() < end, "step 500 is not being saved"
+            time.sleep(0.01)
+        for _ in range(signals):
+            time.sleep(0.2)
+            process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 75, (process.returncode, err)
+        kept = [name for name in steps(weft, run) if ".tmp-" not in name]
+        if signals == 1:
+            assert "step-500" in kept and len(kept) == 2 and "which is saved" in err, (kept, err)
+        else:
+            assert not kept, kept
+        done = max([int(name.removeprefix("step-")) for name in kept], default=0)
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume=if-any", "--set",
+                    f"train.steps={done + 2}", "--set", "train.checkpoint.every=0")
+        assert not [name for name in steps(weft, run) if ".tmp-" in name], steps(weft, run)
+
+
+@case
+def a_directory_that_is_removed_is_told(weft):
+    """Nothing can be saved any more: training goes on, or ends when checkpoints are required."""
+    for required, code in ((False, 73), (True, 74)):
+        config = weft.write("run.json", saving(train__steps=400, train__checkpoint={
+            "every": 100, "required": required}))
+        process = weft.start("train", config, "--run", "run")
+        while not process.stdout.readline().startswith("step   3/"):
+            assert process.poll() is None, process.stderr.read()
+        shutil.rmtree(weft.path("run"))
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == code and "step 100 cannot be saved" in err, (code, err)
+        assert "run/checkpoints/step-100.tmp-1: No such file" in err, err
+        assert ("step 400/400" in out) != required, out[-300:]
+        assert not os.path.exists(weft.path("run")), "it was made again"
 
 
 @case

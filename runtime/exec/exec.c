@@ -300,13 +300,23 @@ static bool works_without_forward(const struct weft_exec *exec, const struct exe
     return exec->pending.valid && (bound->carried || bound->op == WEFT_OP_MARK);
 }
 
+/* A unit's update; and where updates are agreed on, the MARK of its slot, which opens what lives in
+ * that slot alone. */
+static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *bound)
+{
+    const struct weft_problem *problem = exec->options.plan->problem;
+    bool marks = bound->op == WEFT_OP_MARK && problem->period.agreed_updates;
+    return bound->updates || (marks && problem->slots[bound->slot].kind == WEFT_SLOT_UPDATE);
+}
+
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
 {
     bool rotated = exec->options.program->period.rotated;
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
-        if (rotated || bound->updates)
-            weft_exec_issue(exec, i, bound->updates || works_without_forward(exec, bound));
+        bool updates = is_of_update(exec, bound);
+        if (rotated || updates)
+            weft_exec_issue(exec, i, updates || works_without_forward(exec, bound));
     }
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));

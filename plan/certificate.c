@@ -10,8 +10,14 @@ struct pricing {
     const struct weft_problem *problem;
     const struct weft_prices *prices;
     int32_t n_slots;
+    struct weft_pool pool;
     int64_t *total;  /* [n_slots]: lambda summed over channels */
     int64_t *before; /* [n_slots + 1]: sum of mu of the slots before */
+    /* Of the whole rows; NULL when none has a price: */
+    struct weft_whole_row *rows; /* [n_whole] */
+    int32_t *first_row;          /* [n_slots]; -1: none */
+    int32_t *next_row;           /* [n_whole]: of the same slot */
+    int64_t *held;               /* [WEFT_POLICY_COUNT][n_slots]: by one unit */
 };
 
 static enum weft_status fail_price(const char *name, int32_t slot, const char *why,
@@ -38,7 +44,109 @@ static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
         room -= mu;
         p->before[s + 1] = p->before[s] + mu;
     }
+    for (int32_t k = 0; k < p->prices->n_whole; k++) {
+        const struct weft_whole_price *whole = &p->prices->whole[k];
+        if (whole->slot < 0 || whole->slot >= p->n_slots)
+            return fail_price("whole row", whole->slot, "of no slot that there is", err);
+        if (whole->step_bytes < 1 || whole->step_bytes > WEFT_PROBLEM_MOST)
+            return fail_price("step", whole->slot, "not in 1 to 2^53 - 1 bytes", err);
+        if (whole->nu < 0) return fail_price("nu", whole->slot, "negative", err);
+        if (whole->nu > room)
+            return fail_price("nu", whole->slot, "too much: the sum is above 2^60", err);
+        room -= whole->nu;
+    }
     return WEFT_OK;
+}
+
+/* What every policy of a unit holds in every slot, into held. */
+static void hold_unit(const struct pricing *p, const struct weft_problem_unit *unit)
+{
+    size_t n_slots = (size_t)p->n_slots;
+    memset(p->held, 0, WEFT_POLICY_COUNT * n_slots * sizeof *p->held);
+    for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+        for (int32_t i = 0; i < unit->n_holds[q]; i++)
+            weft_hold_add(&unit->holds[q][i], p->n_slots, &p->held[(size_t)q * n_slots]);
+}
+
+static int64_t held_in(const struct pricing *p, int policy, int32_t slot)
+{
+    return p->held[(size_t)policy * (size_t)p->n_slots + (size_t)slot];
+}
+
+static enum weft_status take_references(struct pricing *p, int64_t *room, struct weft_error *err)
+{
+    for (int32_t u = 0; u < p->problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &p->problem->units[u];
+        hold_unit(p, unit);
+        for (int32_t k = 0; k < p->prices->n_whole; k++) {
+            const struct weft_whole_price *whole = &p->prices->whole[k];
+            int policy = whole->reference[u];
+            if (policy >= WEFT_POLICY_COUNT || !(unit->policies >> policy & 1u))
+                return weft_fail(err, WEFT_E_DATA,
+                                 "certificate: a whole row of slot %d refers to a policy that unit "
+                                 "%d may not have",
+                                 whole->slot, u);
+            room[k] -= held_in(p, policy, whole->slot);
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
+{
+    size_t n_slots = (size_t)p->n_slots, n_whole = (size_t)p->prices->n_whole;
+    if (n_whole == 0) return WEFT_OK;
+    p->rows = weft_pool_array(&p->pool, n_whole, sizeof *p->rows);
+    p->next_row = weft_pool_array(&p->pool, n_whole, sizeof *p->next_row);
+    p->first_row = weft_pool_array(&p->pool, n_slots, sizeof *p->first_row);
+    p->held = weft_pool_array(&p->pool, WEFT_POLICY_COUNT * n_slots, sizeof *p->held);
+    int64_t *common = weft_pool_array(&p->pool, n_slots, sizeof *common);
+    int64_t *room = weft_pool_array(&p->pool, n_whole, sizeof *room);
+    if (!p->rows || !p->next_row || !p->first_row || !p->held || !common || !room)
+        return weft_fail_memory(err, "prices");
+    for (int32_t i = 0; i < p->problem->n_common; i++)
+        weft_hold_add(&p->problem->common[i], p->n_slots, common);
+    for (size_t s = 0; s < n_slots; s++)
+        p->first_row[s] = -1;
+    for (size_t k = 0; k < n_whole; k++)
+        room[k] = p->problem->memory_limit_bytes - common[p->prices->whole[k].slot];
+    WEFT_TRY(take_references(p, room, err));
+    for (int32_t k = 0; k < p->prices->n_whole; k++) {
+        const struct weft_whole_price *whole = &p->prices->whole[k];
+        p->rows[k] = weft_whole_row(whole->slot, whole->step_bytes, room[k]);
+        p->next_row[k] = p->first_row[whole->slot];
+        p->first_row[whole->slot] = k;
+    }
+    return WEFT_OK;
+}
+
+struct weft_whole_row weft_whole_row(int32_t slot, int64_t step_bytes, int64_t room_bytes)
+{
+    int64_t steps = room_bytes / step_bytes, rest = room_bytes % step_bytes;
+    if (rest < 0) {
+        rest += step_bytes;
+        steps--;
+    }
+    return (struct weft_whole_row){slot, step_bytes, rest, steps * (step_bytes - rest)};
+}
+
+/* What a block that is held in the slot pays in its whole rows. */
+static weft_int128 whole_cost(const struct pricing *p, int32_t slot, int64_t bytes)
+{
+    weft_int128 cost = 0;
+    if (!p->rows || bytes == 0) return 0;
+    for (int32_t k = p->first_row[slot]; k >= 0; k = p->next_row[k])
+        cost += (weft_int128)p->prices->whole[k].nu * weft_whole_count(&p->rows[k], bytes);
+    return cost;
+}
+
+/* What a policy of the unit in `held` pays in a whole row. */
+static weft_int128 policy_cost(const struct pricing *p, int32_t row, int32_t unit, int policy)
+{
+    const struct weft_whole_price *whole = &p->prices->whole[row];
+    int64_t more =
+        held_in(p, policy, whole->slot) - held_in(p, whole->reference[unit], whole->slot);
+    return (weft_int128)whole->nu * weft_whole_count(&p->rows[row], more);
 }
 
 /* f(T, L) of the header in 2^-40 ns, rounded down. */
@@ -84,10 +192,12 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
     const struct weft_span *spans = p->box->spans + p->box->span_start[i];
     bool gathers = of->item.kind == WEFT_ALL_GATHER;
     int32_t at = gathers ? of->item.last : of->item.first, step = gathers ? -1 : 1;
-    weft_int128 least = gathers ? blocking_cost(p, of) : slot_cost(p, of, at), sum = 0;
+    weft_int128 least = gathers ? blocking_cost(p, of) : slot_cost(p, of, at), sum = 0, whole = 0;
+    if (!gathers) least += whole_cost(p, at, of->item.stair_bytes);
     for (int32_t k = 0; k < p->box->n_spans[i]; k++) {
         for (; at >= spans[k].first && at <= spans[k].last; at += step) {
-            weft_int128 cost = slot_cost(p, of, at);
+            whole += whole_cost(p, at, of->item.stair_bytes);
+            weft_int128 cost = slot_cost(p, of, at) + whole;
             if (cost < least) least = cost;
         }
         sum += least * spans[k].n_blocks;
@@ -104,17 +214,22 @@ static void apply(const struct pricing *p, struct weft_priced *out)
         if (problem->slots[s].kind != WEFT_SLOT_UPDATE)
             out->rest += compute_cost(problem, problem->slot_ns[s], p->total[s]);
     }
+    for (int32_t k = 0; k < p->prices->n_whole; k++)
+        out->rest -= (weft_int128)p->prices->whole[k].nu * p->rows[k].room_bytes;
     for (int32_t i = 0; i < problem->n_common; i++)
         out->rest += (weft_int128)hold_mu(p, &problem->common[i]) * problem->common[i].bytes;
     for (int32_t u = 0; u < problem->n_units; u++) {
         const struct weft_problem_unit *unit = &problem->units[u];
         weft_int128 *cost = out->cost + (size_t)u * WEFT_POLICY_COUNT;
+        if (p->rows) hold_unit(p, unit);
         for (int q = 0; q < WEFT_POLICY_COUNT; q++) {
-            cost[q] = -1;
+            cost[q] = WEFT_PRICED_OUT;
             if (!(p->box->allowed[u] >> q & 1u)) continue;
             cost[q] = 0;
             for (int32_t i = 0; i < unit->n_holds[q]; i++)
                 cost[q] += (weft_int128)hold_mu(p, &unit->holds[q][i]) * unit->holds[q][i].bytes;
+            for (int32_t k = 0; k < p->prices->n_whole; k++)
+                cost[q] += policy_cost(p, k, u, q);
             if (unit->update_slot >= 0)
                 cost[q] += compute_cost(problem, unit->update_ns[q], p->total[unit->update_slot]);
         }
@@ -136,12 +251,13 @@ enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft
     const struct weft_problem *problem = box->problem;
     struct pricing p = {
         .box = box, .problem = problem, .prices = prices, .n_slots = problem->n_slots};
-    p.total = calloc(2 * (size_t)problem->n_slots + 1, sizeof *p.total);
+    p.total = weft_pool_array(&p.pool, 2 * (size_t)problem->n_slots + 1, sizeof *p.total);
     if (p.total == NULL) return weft_fail_memory(err, "prices");
     p.before = p.total + problem->n_slots;
     enum weft_status status = sum_prices(&p, err);
+    if (status == WEFT_OK) status = make_rows(&p, err);
     if (status == WEFT_OK) apply(&p, out);
-    free(p.total);
+    weft_pool_finish(&p.pool);
     return status;
 }
 
@@ -153,7 +269,8 @@ int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct we
         const weft_int128 *cost = priced->cost + (size_t)u * WEFT_POLICY_COUNT;
         int least = -1;
         for (int q = 0; q < WEFT_POLICY_COUNT; q++)
-            if (allowed[u] >> q & 1u && cost[q] >= 0 && (least < 0 || cost[q] < cost[least]))
+            if (allowed[u] >> q & 1u && cost[q] != WEFT_PRICED_OUT &&
+                (least < 0 || cost[q] < cost[least]))
                 least = q;
         if (least < 0) return WEFT_PROBLEM_MOST;
         sum += cost[least];

@@ -5,8 +5,8 @@
  * step time (weak duality), so whoever found the prices is not trusted.
  *
  * A leaf's policies are a box, in which blocks, being whole, have narrower windows (plan/box.h). At
- * prices lambda[channel][slot] >= 0 (of channel time; over channels at most 1 in sum) and
- * mu[slot] >= 0 (ns a byte) the bound of a leaf is
+ * prices lambda[channel][slot] >= 0 (of channel time; over channels at most 1 in sum),
+ * mu[slot] >= 0 (ns a byte) and nu[row] >= 0 (of whole rows, below) the bound of a leaf is
  *
  *     sum over slots s but updates of f(T_s, L_s)  +  agree  -  sum_s mu_s (limit - common_s)
  *   + sum over units of the least, over the policies that the leaf allows, of
@@ -18,7 +18,20 @@
  * where L is the sum of lambda over channels and f(T, L) = T + (T / rc) min(0, 1 - rc - rk L), with
  * rc and rk the rates of compute and of a channel while both run: T - T L when neither slows. That
  * any schedule pays this follows from cutting it at the starts of its slots: the parts of blocks
- * that move in a slot are a solution of the slot form's relaxation. */
+ * that move in a slot are a solution of the slot form's relaxation.
+ *
+ * A whole row is a memory row that knows that blocks and policies are held whole or not at all. Of
+ * the bytes that its slot has for blocks where every unit has its policy of reference,
+ *
+ *     room = limit - common_s - sum over units of what the reference holds there
+ *          = k step + rest,   k whole, 0 <= rest < step
+ *
+ * only k whole steps are of use to blocks that are as large as a step: b = j step + t bytes that
+ * are held together, j whole, 0 <= t < step, count j (step - rest) + max(0, t - rest), and all that
+ * is held counts at most k (step - rest) (mixed-integer rounding; Nemhauser and Wolsey, 1990). So
+ * nu_row prices the count of each block in the slot, and of what each policy holds there more than
+ * its unit's reference, which may be less than nothing; k (step - rest) is what there is. The row
+ * holds for all plans, and is best near its reference. */
 #ifndef WEFT_PLAN_CERTIFICATE_H
 #define WEFT_PLAN_CERTIFICATE_H
 
@@ -34,12 +47,22 @@
 /* Prices are integers: multiples of 2^-40. */
 enum { WEFT_PRICE_SHIFT = 40 };
 #define WEFT_PRICE_ONE (INT64_C(1) << WEFT_PRICE_SHIFT)
-/* The sum of a vector's mu is at most this, so that no sum of products leaves 128 bits. */
+/* The sum of a vector's mu and nu is at most this, so that no sum of products leaves 128 bits. */
 #define WEFT_PRICE_MOST_SUM (INT64_C(1) << 60)
+
+/* A memory row in whole steps and its price. */
+struct weft_whole_price {
+    int32_t slot;
+    int64_t step_bytes;       /* >= 1 */
+    int64_t nu;               /* a byte of its count */
+    const uint8_t *reference; /* [n_units]: a policy that the unit may have */
+};
 
 struct weft_prices {
     int64_t *lambda; /* [n_channels][n_slots] */
     int64_t *mu;     /* [n_slots] */
+    int32_t n_whole;
+    struct weft_whole_price *whole; /* in any order, a slot as often as wanted */
 };
 
 /* Of a tree in preorder: an inner node is followed by the subtree of plans in which `unit` has one
@@ -58,8 +81,31 @@ struct weft_certificate {
     struct weft_hash problem; /* that it was made for */
 };
 
+/* A whole row as it counts. */
+struct weft_whole_row {
+    int32_t slot;
+    int64_t step_bytes, rest_bytes;
+    int64_t room_bytes; /* that all counts together have */
+};
+
+/* Of a slot with `room_bytes`, which may be negative. */
+struct weft_whole_row weft_whole_row(int32_t slot, int64_t step_bytes, int64_t room_bytes);
+
+/* What bytes that are held together, or are no longer, count in the row. */
+static inline int64_t weft_whole_count(const struct weft_whole_row *row, int64_t bytes)
+{
+    int64_t steps = bytes / row->step_bytes, rest = bytes % row->step_bytes;
+    if (rest < 0) {
+        rest += row->step_bytes;
+        steps--;
+    }
+    int64_t above = rest - row->rest_bytes;
+    return steps * (row->step_bytes - row->rest_bytes) + (above > 0 ? above : 0);
+}
+
 /* What prices make of a box: `rest` is paid whatever the policies, `cost` by policy of unit, in
- * 2^-40 ns, rounded down. The cost of a policy that is not in the box is -1. */
+ * 2^-40 ns, rounded down. The cost of a policy that is not in the box is WEFT_PRICED_OUT. */
+#define WEFT_PRICED_OUT ((weft_int128)1 << 126)
 struct weft_priced {
     weft_int128 rest;
     weft_int128 *cost; /* [n_units * WEFT_POLICY_COUNT] */

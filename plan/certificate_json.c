@@ -23,6 +23,27 @@ static void write_array(struct weft_json_writer *writer, const char *name, const
     weft_json_end_array(writer);
 }
 
+static void write_whole(struct weft_json_writer *writer, const struct weft_problem *problem,
+                        const struct weft_prices *prices)
+{
+    weft_json_key(writer, "whole");
+    weft_json_begin_array(writer);
+    for (int32_t k = 0; k < prices->n_whole; k++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "slot", prices->whole[k].slot);
+        weft_json_put_integer(writer, "step_bytes", prices->whole[k].step_bytes);
+        weft_json_put_integer(writer, "nu", prices->whole[k].nu);
+        weft_json_key(writer, "reference");
+        weft_json_begin_array(writer);
+        for (int32_t u = 0; u < problem->n_units; u++)
+            weft_json_add_integer(writer, prices->whole[k].reference[u]);
+        weft_json_end_array(writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
 static void write_node(const struct weft_certificate_node *node, struct weft_json_writer *writer)
 {
     weft_json_begin_object(writer);
@@ -52,6 +73,7 @@ void weft_certificate_write(const struct weft_certificate *certificate,
         weft_json_begin_object(writer);
         write_array(writer, "lambda", certificate->prices[i].lambda, n_lambda(problem));
         write_array(writer, "mu", certificate->prices[i].mu, (size_t)problem->n_slots);
+        write_whole(writer, problem, &certificate->prices[i]);
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
@@ -64,7 +86,8 @@ void weft_certificate_write(const struct weft_certificate *certificate,
 }
 
 static const char *const names[] = {"problem", "prices", "tree", NULL};
-static const char *const prices_names[] = {"lambda", "mu", NULL};
+static const char *const prices_names[] = {"lambda", "mu", "whole", NULL};
+static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", NULL};
 static const char *const branch_names[] = {"unit", "policies", NULL};
 static const char *const leaf_names[] = {"prices", NULL};
 
@@ -96,6 +119,50 @@ static enum weft_status read_array(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
+static enum weft_status read_reference(struct reader *reader, const struct weft_json_value *object,
+                                       const char *where, const uint8_t **out)
+{
+    size_t n = (size_t)reader->problem->n_units;
+    int64_t *policies;
+    WEFT_TRY(read_array(reader, object, where, "reference", n, &policies));
+    uint8_t *reference = weft_pool_array(reader->pool, n, sizeof *reference);
+    if (reference == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (size_t u = 0; u < n; u++) {
+        if (policies[u] >= WEFT_POLICY_COUNT)
+            return weft_fail(reader->err, WEFT_E_DATA, "%s: reference[%zu] is no policy", where, u);
+        reference[u] = (uint8_t)policies[u];
+    }
+    *out = reference;
+    return WEFT_OK;
+}
+
+static enum weft_status read_whole(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, struct weft_prices *out)
+{
+    const struct weft_json_value *array;
+    char place[PLACE_BYTES + 32];
+    WEFT_TRY(weft_json_need(object, where, "whole", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX) return weft_fail(reader->err, WEFT_E_DATA, "%s: too many whole rows", where);
+    out->whole = weft_pool_array(reader->pool, n, sizeof *out->whole);
+    if (out->whole == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        int64_t slot, step_bytes, nu;
+        snprintf(place, sizeof place, "%s: whole[%d]", where, out->n_whole);
+        WEFT_TRY(weft_decode_known(it, place, whole_names, reader->err));
+        WEFT_TRY(weft_json_need_integer(it, place, "slot", 0, (int64_t)reader->problem->n_slots - 1,
+                                        &slot, reader->err));
+        WEFT_TRY(weft_json_need_integer(it, place, "step_bytes", 1, WEFT_PROBLEM_MOST, &step_bytes,
+                                        reader->err));
+        WEFT_TRY(weft_json_need_integer(it, place, "nu", 0, WEFT_PROBLEM_MOST, &nu, reader->err));
+        struct weft_whole_price *whole = &out->whole[out->n_whole++];
+        *whole = (struct weft_whole_price){(int32_t)slot, step_bytes, nu, NULL};
+        WEFT_TRY(read_reference(reader, it, place, &whole->reference));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status read_prices(struct reader *reader, const struct weft_json_value *object,
                                     struct weft_certificate *out)
 {
@@ -116,6 +183,7 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
             read_array(reader, it, where, "lambda", n_lambda(reader->problem), &prices->lambda));
         WEFT_TRY(
             read_array(reader, it, where, "mu", (size_t)reader->problem->n_slots, &prices->mu));
+        WEFT_TRY(read_whole(reader, it, where, prices));
     }
     return WEFT_OK;
 }
@@ -188,6 +256,15 @@ static int64_t *copy_array(struct weft_pool *pool, const int64_t *from, size_t n
     return to;
 }
 
+static const uint8_t *copy_reference(struct weft_pool *pool, const struct weft_problem *problem,
+                                     const uint8_t *from)
+{
+    size_t n = (size_t)problem->n_units;
+    uint8_t *to = weft_pool_array(pool, n, sizeof *to);
+    if (to != NULL) memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
 enum weft_status weft_certificate_copy(const struct weft_certificate *from,
                                        const struct weft_problem *problem, struct weft_pool *pool,
                                        struct weft_certificate *to, struct weft_error *err)
@@ -199,8 +276,18 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
     for (int32_t i = 0; i < from->n_prices; i++) {
         copy.prices[i].lambda = copy_array(pool, from->prices[i].lambda, n_lambda(problem));
         copy.prices[i].mu = copy_array(pool, from->prices[i].mu, (size_t)problem->n_slots);
-        if (copy.prices[i].lambda == NULL || copy.prices[i].mu == NULL)
+        size_t n_whole = (size_t)from->prices[i].n_whole;
+        copy.prices[i].n_whole = from->prices[i].n_whole;
+        copy.prices[i].whole = weft_pool_array(pool, n_whole, sizeof *copy.prices[i].whole);
+        if (copy.prices[i].lambda == NULL || copy.prices[i].mu == NULL ||
+            copy.prices[i].whole == NULL)
             return weft_fail_memory(err, "certificate");
+        for (size_t k = 0; k < n_whole; k++) {
+            struct weft_whole_price *whole = &copy.prices[i].whole[k];
+            *whole = from->prices[i].whole[k];
+            whole->reference = copy_reference(pool, problem, whole->reference);
+            if (whole->reference == NULL) return weft_fail_memory(err, "certificate");
+        }
     }
     for (int32_t i = 0; i < from->n_nodes; i++)
         copy.nodes[i] = from->nodes[i];

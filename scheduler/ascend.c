@@ -12,10 +12,16 @@ struct ascent {
     double *best, *direction; /* [n]: point and last direction, both scaled */
 };
 
-/* Sizes of mu and of excess that go with lambda's and load's. */
+/* Sizes of mu and nu, excess and over, that go with lambda's and load's: a whole step counts less
+ * than its bytes. */
 static double scale_of(const struct ascent *a, int32_t i)
 {
-    return i < a->n_lambda ? 1 : a->dual->bytes_per_ns;
+    const struct weft_dual *dual = a->dual;
+    if (i < a->n_lambda) return 1;
+    if (i < a->n_lambda + dual->n_slots) return dual->bytes_per_ns;
+    const struct weft_whole_row *row = &dual->rows[i - a->n_lambda - dual->n_slots];
+    double share = (double)(row->step_bytes - row->rest_bytes) / (double)row->step_bytes;
+    return dual->bytes_per_ns * share;
 }
 
 static double slope_of(const struct ascent *a, int32_t i)
@@ -80,7 +86,7 @@ int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, dou
 {
     enum { PATIENCE = 30 };
     struct ascent a = {.dual = dual, .n_lambda = dual->n_channels * dual->n_slots};
-    a.n = a.n_lambda + dual->n_slots;
+    a.n = a.n_lambda + dual->n_slots + dual->n_rows;
     a.best = calloc(2 * (size_t)a.n, sizeof *a.best);
     weft_dual_evaluate(dual, box);
     if (!a.best) return 1;

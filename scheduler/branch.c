@@ -11,6 +11,8 @@ enum { MOST_COLUMNS = 4000 };
  * and steps of ascent are these divided by the size of what one costs. */
 enum { NODE_WORK = 100000, MOST_NODES = 2000, ROOT_WORK = 60, ASCENT_WORK = 20000000 };
 /* Steps of exact placement: all together, and for one choice of policies. */
+/* Rounds of whole rows: at the root, and at other nodes. */
+enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
 enum { EXACT_STEPS = 4000000, LEAF_STEPS = 400000 };
 
 enum weft_status weft_branch_create(const struct weft_digest *table,
@@ -123,8 +125,10 @@ int64_t weft_branch_time_left(const struct weft_branch *branch)
     return left > 1 ? left : 1;
 }
 
-/* The relaxation within the proof's box; *solved is false when there is no answer. */
-static enum weft_status relax(struct weft_branch *branch, bool *solved, struct weft_error *err)
+/* The relaxation within the proof's box; *solved is false when there is no answer. With `n_added`
+ * it then adds the whole rows that the answer exceeds. */
+static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t *n_added,
+                              struct weft_error *err)
 {
     struct weft_mip_result result = {0};
     struct weft_error failure = {0};
@@ -148,6 +152,8 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, struct w
         for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
             branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
         *solved = status == WEFT_OK;
+        if (*solved && n_added)
+            status = weft_ilp_add_whole(ilp, branch->dual, result.lp_x, n_added, err);
     }
     weft_pool_finish(&pool);
     return status;
@@ -168,6 +174,28 @@ static int32_t ascent_steps(const struct weft_branch *branch, int32_t least, int
 
 static void choose_split(struct weft_branch *branch, int32_t node);
 
+/* Solves the relaxation again with the whole rows that its solution exceeds, as long as that raises
+ * the bound by a part of the gap. */
+static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node, bool *solved,
+                                        struct weft_error *err)
+{
+    const struct weft_proof_node *at = &branch->proof->nodes[node];
+    int32_t rounds = node == 0 ? ROOT_ROUNDS : NODE_ROUNDS, n_added = 1;
+    bool again = true;
+    for (int32_t round = 0; round <= rounds && n_added > 0; round++) {
+        int64_t before_ns = at->bound_ns;
+        n_added = 0;
+        WEFT_TRY(relax(branch, &again, round < rounds ? &n_added : NULL, err));
+        if (!again) break;
+        *solved = true;
+        WEFT_TRY(offer(branch, node, "relaxation, weak duality", err));
+        int64_t gap_ns = branch->search->step_ns - at->bound_ns;
+        if (is_late(branch) || gap_ns <= 0) break;
+        if (round > 0 && at->bound_ns - before_ns < gap_ns / 50) break;
+    }
+    return WEFT_OK;
+}
+
 /* The best prices for a node: of the relaxation, then uphill from there or from its parent's. */
 static enum weft_status bound_node(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
@@ -177,8 +205,7 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, str
     bool solved = false;
     weft_proof_enter(branch->proof, node);
     if (box->empty) return offer(branch, node, "whole blocks", err);
-    if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax(branch, &solved, err));
-    if (solved) WEFT_TRY(offer(branch, node, "relaxation, weak duality", err));
+    if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
     if (solved) choose_split(branch, node);
     if (is_late(branch) || (double)proof->nodes[node].bound_ns >= enough) return WEFT_OK;
     weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);

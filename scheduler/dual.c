@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whole rows beyond one a slot. */
+enum { MORE_ROWS = 256 };
+
 static bool is_gather(const struct weft_item *item)
 {
     return item->kind == WEFT_ALL_GATHER;
@@ -26,6 +29,88 @@ static double bytes_per_ns(const struct weft_problem *problem)
     return bytes > 0 && ns > 0 ? bytes / ns : 1;
 }
 
+static void fill_sizes(struct weft_dual *dual)
+{
+    for (int32_t i = 0; i < dual->table->n_items; i++) {
+        int64_t bytes = dual->table->problem->items[i].item.stair_bytes;
+        int32_t k = 0;
+        while (k < dual->n_sizes && dual->sizes[k] != bytes)
+            k++;
+        if (k == dual->n_sizes) dual->sizes[dual->n_sizes++] = bytes;
+        dual->size_of[i] = k;
+    }
+}
+
+static enum weft_status make_rows(struct weft_dual *dual, struct weft_error *err)
+{
+    size_t n_slots = (size_t)dual->n_slots, most = (size_t)dual->most_rows;
+    size_t n_items = (size_t)dual->table->n_items;
+    struct weft_pool *pool = &dual->pool;
+    dual->rows = weft_pool_array(pool, most, sizeof *dual->rows);
+    dual->next_row = weft_pool_array(pool, most, sizeof *dual->next_row);
+    dual->counts = weft_pool_array(pool, most, sizeof *dual->counts);
+    dual->first_row = weft_pool_array(pool, n_slots, sizeof *dual->first_row);
+    dual->references = weft_pool_array(pool, most, sizeof *dual->references);
+    dual->size_of = weft_pool_array(pool, n_items, sizeof *dual->size_of);
+    dual->sizes = weft_pool_array(pool, n_items, sizeof *dual->sizes);
+    bool ok = dual->rows && dual->next_row && dual->counts && dual->first_row && dual->references &&
+              dual->size_of && dual->sizes;
+    if (!ok) return weft_fail_memory(err, "a dual function");
+    for (size_t s = 0; s < n_slots; s++)
+        dual->first_row[s] = -1;
+    fill_sizes(dual);
+    dual->held_cost =
+        weft_pool_array(pool, (size_t)dual->n_sizes * (n_slots + 1) + 1, sizeof *dual->held_cost);
+    return dual->held_cost ? WEFT_OK : weft_fail_memory(err, "a dual function");
+}
+
+int64_t weft_dual_room_bytes(const struct weft_dual *dual, int32_t slot, const uint8_t *reference)
+{
+    const struct weft_digest *table = dual->table;
+    int64_t room_bytes = dual->limit_bytes - table->common[slot];
+    for (int32_t u = 0; u < table->n_units; u++)
+        room_bytes -= table->fixed[weft_digest_row(table, u, reference[u]) + (size_t)slot];
+    return room_bytes;
+}
+
+int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
+                          const uint8_t *reference)
+{
+    const struct weft_digest *table = dual->table;
+    size_t n_units = (size_t)table->n_units, n_costs = n_units * WEFT_POLICY_COUNT;
+    for (int32_t k = dual->first_row[slot]; k >= 0; k = dual->next_row[k])
+        if (dual->rows[k].step_bytes == step_bytes &&
+            memcmp(dual->references[k], reference, n_units) == 0)
+            return k;
+    if (dual->n_rows == dual->most_rows) return -1;
+    int32_t added = dual->n_rows;
+    double *counts = weft_pool_array(&dual->pool, (size_t)dual->n_sizes + n_costs, sizeof *counts);
+    uint8_t *copy = weft_pool_array(&dual->pool, n_units, sizeof *copy);
+    if (!counts || !copy) return -1;
+    memcpy(copy, reference, n_units);
+    struct weft_whole_row row =
+        weft_whole_row(slot, step_bytes, weft_dual_room_bytes(dual, slot, reference));
+    for (int32_t k = 0; k < dual->n_sizes; k++)
+        counts[k] = (double)weft_whole_count(&row, dual->sizes[k]);
+    for (int32_t u = 0; u < table->n_units; u++) {
+        int64_t usual = table->fixed[weft_digest_row(table, u, reference[u]) + (size_t)slot];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (!(table->problem->units[u].policies >> p & 1u)) continue;
+            int64_t bytes = table->fixed[weft_digest_row(table, u, p) + (size_t)slot] - usual;
+            counts[dual->n_sizes + u * WEFT_POLICY_COUNT + p] =
+                (double)weft_whole_count(&row, bytes);
+        }
+    }
+    dual->rows[added] = row;
+    dual->references[added] = copy;
+    dual->counts[added] = counts;
+    dual->nu[added] = dual->over[added] = 0;
+    dual->next_row[added] = dual->first_row[slot];
+    dual->first_row[slot] = added;
+    dual->n_rows++;
+    return added;
+}
+
 enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit_bytes,
                                   struct weft_dual **out, struct weft_error *err)
 {
@@ -40,9 +125,11 @@ enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit
     dual->n_channels = table->problem->n_channels;
     dual->bytes_per_ns = bytes_per_ns(table->problem);
     size_t n_lambda = (size_t)dual->n_channels * n_slots;
-    /* mu follows lambda, and excess follows load, so that either pair is one vector. */
-    dual->lambda = weft_pool_array(pool, n_lambda + n_slots, sizeof *dual->lambda);
-    dual->load = weft_pool_array(pool, n_lambda + n_slots, sizeof *dual->load);
+    dual->most_rows = table->n_slots + MORE_ROWS;
+    /* nu follows mu follows lambda, and over, excess and load alike, so that each is one vector. */
+    size_t n_vector = n_lambda + n_slots + (size_t)dual->most_rows;
+    dual->lambda = weft_pool_array(pool, n_vector, sizeof *dual->lambda);
+    dual->load = weft_pool_array(pool, n_vector, sizeof *dual->load);
     dual->cost = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->cost);
     dual->share = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->share);
     dual->policies = weft_pool_array(pool, n_units, sizeof *dual->policies);
@@ -56,7 +143,14 @@ enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit
         return weft_fail_memory(err, "a dual function");
     }
     dual->mu = dual->lambda + n_lambda;
+    dual->nu = dual->mu + n_slots;
     dual->excess = dual->load + n_lambda;
+    dual->over = dual->excess + n_slots;
+    enum weft_status status = make_rows(dual, err);
+    if (status != WEFT_OK) {
+        weft_dual_destroy(dual);
+        return status;
+    }
     *out = dual;
     return WEFT_OK;
 }
@@ -88,14 +182,28 @@ static double hold_mu(const struct weft_dual *dual, const struct weft_hold *hold
     return before[dual->n_slots] - before[hold->first] + before[hold->last + 1];
 }
 
-/* What a block pays in a slot, but for what all slots of the item have in common. */
-static double slot_cost(const struct weft_dual *dual, const struct weft_problem_item *of,
-                        const double *lambda, int32_t s)
+/* What a block of every size pays for being held over the slots before each. */
+static void price_sizes(struct weft_dual *dual)
+{
+    for (int32_t z = 0; z < dual->n_sizes; z++) {
+        double *cost = dual->held_cost + (size_t)z * ((size_t)dual->n_slots + 1);
+        double bytes = (double)dual->sizes[z];
+        cost[0] = 0;
+        for (int32_t s = 0; s < dual->n_slots; s++) {
+            cost[s + 1] = cost[s] + dual->mu[s] * bytes;
+            for (int32_t k = dual->first_row[s]; k >= 0; k = dual->next_row[k])
+                cost[s + 1] += dual->nu[k] * dual->counts[k][z];
+        }
+    }
+}
+
+/* What a block pays in a slot; `held` is what its size pays for being held. */
+static double slot_cost(const struct weft_problem_item *of, const double *lambda,
+                        const double *held, int32_t s)
 {
     const struct weft_item *item = &of->item;
-    double held = is_gather(item) ? dual->before[item->last + 1] - dual->before[s]
-                                  : dual->before[s + 1] - dual->before[item->first];
-    return lambda[s] * (double)of->block_ns + held * (double)item->stair_bytes;
+    return lambda[s] * (double)of->block_ns +
+           (is_gather(item) ? held[item->last + 1] - held[s] : held[s + 1] - held[item->first]);
 }
 
 static void price_item(struct weft_dual *dual, const struct weft_box *box, int32_t i)
@@ -103,6 +211,7 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
     const struct weft_problem_item *of = &dual->table->problem->items[i];
     const struct weft_item *item = &of->item;
     const double *lambda = lambda_of(dual, i);
+    const double *held = dual->held_cost + (size_t)dual->size_of[i] * ((size_t)dual->n_slots + 1);
     bool gathers = is_gather(item);
     int32_t at = gathers ? item->last : item->first, step = gathers ? -1 : 1, choice = at;
     double least = INFINITY;
@@ -114,7 +223,7 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
     for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
         const struct weft_span *span = &box->spans[k];
         for (; at >= span->first && at <= span->last; at += step) {
-            double cost = slot_cost(dual, of, lambda, at);
+            double cost = slot_cost(of, lambda, held, at);
             if (cost < least) least = cost, choice = at;
         }
         dual->item_cost[i] += least * span->n_blocks;
@@ -138,6 +247,12 @@ static void price_units(struct weft_dual *dual, const struct weft_box *box)
                 cost[p] += compute_cost(problem, unit->update_ns[p], dual->total[unit->update_slot],
                                         &slope);
         }
+    }
+    for (int32_t k = 0; k < dual->n_rows; k++) {
+        const double *counts = dual->counts[k] + dual->n_sizes;
+        if (dual->nu[k] == 0) continue;
+        for (int32_t n = 0; n < problem->n_units * WEFT_POLICY_COUNT; n++)
+            dual->cost[n] += dual->nu[k] * counts[n];
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
@@ -178,11 +293,11 @@ static void add_blocks(struct weft_dual *dual, int32_t i, int32_t n_blocks, int3
     }
     dual->load[channel * dual->n_slots + s] += ns;
     if (bytes == 0) return;
-    if (is_gather(item)) {
-        add_bytes(dual, s, item->last, bytes);
-    } else {
-        add_bytes(dual, item->first, s, bytes);
-    }
+    int32_t from = is_gather(item) ? s : item->first, to = is_gather(item) ? item->last : s;
+    add_bytes(dual, from, to, bytes);
+    for (int32_t r = from; r <= to && dual->n_rows > 0; r++)
+        for (int32_t k = dual->first_row[r]; k >= 0; k = dual->next_row[k])
+            dual->over[k] += dual->counts[k][dual->size_of[i]] * item->n_blocks;
 }
 
 static void choose(struct weft_dual *dual, const struct weft_box *box)
@@ -200,6 +315,8 @@ static void choose(struct weft_dual *dual, const struct weft_box *box)
             add_bytes(dual, unit->holds[best][i].first, unit->holds[best][i].last,
                       (double)unit->holds[best][i].bytes);
         if (unit->update_slot >= 0) add_compute(dual, unit->update_slot, unit->update_ns[best]);
+        for (int32_t k = 0; k < dual->n_rows; k++)
+            dual->over[k] += dual->counts[k][dual->n_sizes + u * WEFT_POLICY_COUNT + best];
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         if (!weft_item_active(&problem->items[i].item, dual->policies)) continue;
@@ -216,6 +333,10 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     dual->value_ns = (double)weft_problem_agreements_ns(problem);
     memset(dual->load, 0,
            (size_t)(dual->n_channels + 1) * (size_t)dual->n_slots * sizeof *dual->load);
+    for (int32_t k = 0; k < dual->n_rows; k++) {
+        dual->over[k] = -(double)dual->rows[k].room_bytes;
+        dual->value_ns -= dual->nu[k] * (double)dual->rows[k].room_bytes;
+    }
     for (int32_t s = 0; s < dual->n_slots; s++) {
         dual->before[s + 1] = dual->before[s] + dual->mu[s];
         dual->total[s] = 0;
@@ -225,6 +346,7 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
         dual->value_ns += compute_cost(problem, problem->slot_ns[s], dual->total[s], &slope);
         add_compute(dual, s, problem->slot_ns[s]);
     }
+    price_sizes(dual);
     price_units(dual, box);
     choose(dual, box);
     double held = 0;
@@ -239,6 +361,7 @@ void weft_dual_reset(struct weft_dual *dual, int32_t channel)
 {
     memset(dual->lambda, 0,
            (size_t)(dual->n_channels + 1) * (size_t)dual->n_slots * sizeof *dual->lambda);
+    memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
     for (int32_t s = 0; channel >= 0 && s < dual->n_slots; s++)
         dual->lambda[channel * dual->n_slots + s] = 1;
 }
@@ -252,9 +375,11 @@ static int64_t to_price(double value, double most)
 
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
 {
-    /* So that the sum of all mu stays below the most that a certificate may have. */
-    double most_mu = ldexp((double)WEFT_PRICE_MOST_SUM, -WEFT_PRICE_SHIFT) / dual->n_slots;
+    /* So that the sum of all mu and nu stays below the most that a certificate may have. */
+    double most = ldexp((double)WEFT_PRICE_MOST_SUM, -WEFT_PRICE_SHIFT) /
+                  ((double)dual->n_slots + dual->n_rows);
     double most_json = ldexp((double)WEFT_PROBLEM_MOST, -WEFT_PRICE_SHIFT);
+    if (most > most_json) most = most_json;
     for (int32_t s = 0; s < dual->n_slots; s++) {
         int64_t room = WEFT_PRICE_ONE;
         for (int32_t c = 0; c < dual->n_channels; c++) {
@@ -263,7 +388,17 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
             prices->lambda[at] = lambda < room ? lambda : room;
             room -= prices->lambda[at];
         }
-        prices->mu[s] = to_price(dual->mu[s], most_mu < most_json ? most_mu : most_json);
+        prices->mu[s] = to_price(dual->mu[s], most);
+    }
+    prices->n_whole = 0;
+    for (int32_t k = 0; k < dual->n_rows; k++) {
+        int64_t nu = to_price(dual->nu[k], most);
+        if (nu == 0) continue;
+        prices->whole[prices->n_whole++] =
+            (struct weft_whole_price){.slot = dual->rows[k].slot,
+                                      .step_bytes = dual->rows[k].step_bytes,
+                                      .nu = nu,
+                                      .reference = dual->references[k]};
     }
 }
 
@@ -273,4 +408,10 @@ void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices)
         dual->lambda[i] = ldexp((double)prices->lambda[i], -WEFT_PRICE_SHIFT);
     for (int32_t s = 0; s < dual->n_slots; s++)
         dual->mu[s] = ldexp((double)prices->mu[s], -WEFT_PRICE_SHIFT);
+    memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
+    for (int32_t k = 0; k < prices->n_whole; k++) {
+        const struct weft_whole_price *whole = &prices->whole[k];
+        int32_t row = weft_dual_add_row(dual, whole->slot, whole->step_bytes, whole->reference);
+        if (row >= 0) dual->nu[row] = ldexp((double)prices->whole[k].nu, -WEFT_PRICE_SHIFT);
+    }
 }

@@ -16,6 +16,12 @@ struct weft_dual {
     /* The point: */
     double *lambda; /* [n_channels][n_slots] */
     double *mu;     /* [n_slots], ns a byte */
+    double *nu;     /* [n_rows], ns a byte that counts */
+    /* Whole rows of the certificate that may have a price, in the order in which they were added;
+     * at most most_rows. */
+    int32_t n_rows, most_rows;
+    struct weft_whole_row *rows;
+    const uint8_t **references; /* [n_units] of every row */
     /* What weft_dual_evaluate makes of it: */
     double value_ns;
     double *cost;               /* [n_units * WEFT_POLICY_COUNT] */
@@ -23,17 +29,33 @@ struct weft_dual {
     double *share;              /* [n_units * WEFT_POLICY_COUNT]: of `policies`, over an ascent */
     double *load;               /* by lambda: channel time asked for, less what there is, ns */
     double *excess;             /* by mu: bytes held above the limit */
+    double *over;               /* by nu: bytes that count above the room */
     /* Scratch: */
     int32_t *choice; /* by span of the box: slot of its blocks; last + 1: blocking */
     double *before;  /* [n_slots + 1]: sum of mu */
     double *total;   /* [n_slots]: sum of lambda over channels */
     double *item_cost;
+    int32_t *first_row, *next_row; /* [n_slots], [most_rows]: rows of a slot; -1: none */
+    /* Blocks that hold the same bytes cost the same to hold: */
+    int32_t n_sizes, *size_of; /* [n_items] */
+    int64_t *sizes;            /* [n_sizes] */
+    double *held_cost;         /* [n_sizes][n_slots + 1]: of a block, over the slots before */
+    /* By row: [n_sizes] of a block in it, then [n_units * WEFT_POLICY_COUNT] of a policy. */
+    double **counts;
 };
 
 WEFT_MUST_USE enum weft_status weft_dual_create(const struct weft_digest *table,
                                                 int64_t limit_bytes, struct weft_dual **out,
                                                 struct weft_error *err);
 void weft_dual_destroy(struct weft_dual *dual); /* accepts NULL */
+
+/* The whole row of a slot, step and policies of reference [n_units], of which a copy is made, with
+ * a price of 0; or the one that is there already; or -1 when there is no room for more. */
+int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
+                          const uint8_t *reference);
+
+/* What the slot has for blocks at policies of reference. */
+int64_t weft_dual_room_bytes(const struct weft_dual *dual, int32_t slot, const uint8_t *reference);
 
 /* The value and slope at the point, in a box that is not empty. */
 void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box);
@@ -44,7 +66,8 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box);
 int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, double target_ns,
                          double enough_ns, int32_t most_steps);
 
-/* The point as integer prices, whose arrays are the caller's, and back. */
+/* The point as integer prices, whose arrays are the caller's (`whole` with room for n_rows), and
+ * back. References are the dual's. */
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices);
 void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices);
 

@@ -4,21 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/ilp_class.h"
+#include "scheduler/ilp_build.h"
 
-/* Growing arrays of a program under construction; a row is summed up by column in `row` until it is
- * closed, because no column may stand in it twice. */
-struct build {
-    struct weft_ilp *ilp;
-    int32_t n_columns, most_columns;
-    int32_t n_rows, most_rows;
-    int64_t n_entries, most_entries;
-    double *row;      /* [most_columns] */
-    int32_t *touched; /* [most_columns] */
-    bool *in_row;     /* [most_columns] */
-    int32_t n_touched;
-    bool failed;
-};
+/* Whole rows beyond one a slot. */
+enum { MORE_ROWS = 256 };
 
 static bool grow(void *array, int64_t *most, int64_t need, size_t size)
 {
@@ -35,7 +24,7 @@ static bool grow(void *array, int64_t *most, int64_t need, size_t size)
     return true;
 }
 
-static bool grow_columns(struct build *build)
+static bool grow_columns(struct weft_ilp_build *build)
 {
     struct weft_mip *mip = &build->ilp->mip;
     int64_t need = build->n_columns + 1, most = build->most_columns;
@@ -56,7 +45,7 @@ static bool grow_columns(struct build *build)
     return true;
 }
 
-static int32_t add_column(struct build *build, double cost, double lower, double upper,
+static int32_t add_column(struct weft_ilp_build *build, double cost, double lower, double upper,
                           bool integer, int32_t priority)
 {
     struct weft_mip *mip = &build->ilp->mip;
@@ -76,7 +65,7 @@ static int32_t add_column(struct build *build, double cost, double lower, double
     return j;
 }
 
-static void add_entry(struct build *build, int32_t column, double value)
+void weft_ilp_add_entry(struct weft_ilp_build *build, int32_t column, double value)
 {
     if (build->failed) return;
     if (!build->in_row[column]) {
@@ -87,7 +76,7 @@ static void add_entry(struct build *build, int32_t column, double value)
     build->row[column] += value;
 }
 
-static void end_row(struct build *build, double lower, double upper)
+void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper)
 {
     struct weft_mip *mip = &build->ilp->mip;
     if (build->failed) return;
@@ -124,7 +113,7 @@ static double time_units(const struct weft_ilp *ilp, int64_t ns)
     return ldexp((double)ns, -ilp->time_shift);
 }
 
-static double bytes_units(const struct weft_ilp *ilp, int64_t bytes)
+double weft_ilp_bytes_units(const struct weft_ilp *ilp, int64_t bytes)
 {
     return ldexp((double)bytes, -ilp->bytes_shift);
 }
@@ -138,7 +127,7 @@ static int shift_to(int64_t value, int bits)
 }
 
 /* Adds factor * (work of an item times its policies) to the row. */
-static void add_item(struct build *build, const struct weft_ilp_class *of, int32_t item,
+static void add_item(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t item,
                      double factor)
 {
     const struct weft_ilp *ilp = build->ilp;
@@ -146,21 +135,21 @@ static void add_item(struct build *build, const struct weft_ilp_class *of, int32
     uint32_t mask = weft_ilp_policy_mask(ilp, item);
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         if (mask >> p & 1u)
-            add_entry(build, ilp->z[unit * WEFT_POLICY_COUNT + p],
-                      factor * weft_ilp_work(ilp, of, item));
+            weft_ilp_add_entry(build, ilp->z[unit * WEFT_POLICY_COUNT + p],
+                               factor * weft_ilp_work(ilp, of, item));
     }
 }
 
 /* Adds factor * (work of the items of the prefix up to `slot`) to the row. */
-static void add_prefix(struct build *build, const struct weft_ilp_class *of,
-                       const struct weft_ilp_prefix *prefix, int32_t slot, double factor)
+void weft_ilp_add_prefix(struct weft_ilp_build *build, const struct weft_ilp_class *of,
+                         const struct weft_ilp_prefix *prefix, int32_t slot, double factor)
 {
     int32_t k = -1;
     while (k + 1 < prefix->n && prefix->slots[k + 1] <= slot)
         k++;
     if (k < 0) return;
     if (prefix->columns[k] >= 0) {
-        add_entry(build, prefix->columns[k], factor);
+        weft_ilp_add_entry(build, prefix->columns[k], factor);
         return;
     }
     for (int32_t i = 0; i < of->n_items; i++) {
@@ -171,20 +160,20 @@ static void add_prefix(struct build *build, const struct weft_ilp_class *of,
 }
 
 /* Adds factor * A[class, slot] to the row. */
-static void add_placed(struct build *build, const struct weft_ilp_class *of, int32_t slot,
-                       double factor)
+void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_class *of,
+                         int32_t slot, double factor)
 {
     if (slot < of->first) return;
     if (slot >= of->last) {
-        add_prefix(build, of, &of->due, of->last, factor);
+        weft_ilp_add_prefix(build, of, &of->due, of->last, factor);
     } else {
-        add_entry(build, of->column + slot - of->first, factor);
+        weft_ilp_add_entry(build, of->column + slot - of->first, factor);
     }
 }
 
 /* A prefix of more than one item is a column, defined by the one before it; so is what is due of
  * gathers that may block, which is less by those that do. */
-static void chain_prefix(struct build *build, struct weft_ilp_class *of,
+static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of,
                          struct weft_ilp_prefix *prefix)
 {
     for (int32_t k = 0; k < prefix->n; k++) {
@@ -192,24 +181,24 @@ static void chain_prefix(struct build *build, struct weft_ilp_class *of,
         prefix->columns[k] = prefix->blocking[k] = -1;
         if (of->n_items == 1 && !may_block) continue;
         int32_t column = add_column(build, 0, 0, of->most, false, 0);
-        add_entry(build, column, 1);
+        weft_ilp_add_entry(build, column, 1);
         if (may_block) {
             prefix->blocking[k] = add_column(build, of->unit_time, 0, of->most, of->counts, 0);
-            add_entry(build, prefix->blocking[k], 1);
+            weft_ilp_add_entry(build, prefix->blocking[k], 1);
         }
-        if (k > 0) add_entry(build, prefix->columns[k - 1], -1);
+        if (k > 0) weft_ilp_add_entry(build, prefix->columns[k - 1], -1);
         for (int32_t i = 0; i < of->n_items; i++) {
             const struct weft_item *item = &build->ilp->table->problem->items[of->items[i]].item;
             if ((prefix == &of->due ? item->last : item->first) == prefix->slots[k])
                 add_item(build, of, of->items[i], -1);
         }
-        end_row(build, 0, 0);
+        weft_ilp_end_row(build, 0, 0);
         prefix->columns[k] = column;
     }
 }
 
 /* Released before placed, placed before due, nothing taken back. */
-static void build_class(struct build *build, struct weft_ilp_class *of)
+static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
 {
     chain_prefix(build, of, &of->released);
     chain_prefix(build, of, &of->due);
@@ -218,22 +207,22 @@ static void build_class(struct build *build, struct weft_ilp_class *of)
         if (s == of->first) of->column = column;
     }
     for (int32_t s = of->first + 1; s <= of->last; s++) {
-        add_placed(build, of, s, 1);
-        add_placed(build, of, s - 1, -1);
-        end_row(build, 0, INFINITY);
+        weft_ilp_add_placed(build, of, s, 1);
+        weft_ilp_add_placed(build, of, s - 1, -1);
+        weft_ilp_end_row(build, 0, INFINITY);
     }
     for (int32_t k = 0; k + 1 < of->released.n; k++) {
         /* What is placed before the next release is of those before it. */
         int32_t s = of->released.slots[k + 1] - 1;
         if (s >= of->last) break;
-        add_placed(build, of, s, 1);
-        add_prefix(build, of, &of->released, s, -1);
-        end_row(build, -INFINITY, 0);
+        weft_ilp_add_placed(build, of, s, 1);
+        weft_ilp_add_prefix(build, of, &of->released, s, -1);
+        weft_ilp_end_row(build, -INFINITY, 0);
     }
     for (int32_t k = 0; k + 1 < of->due.n; k++) {
-        add_placed(build, of, of->due.slots[k], 1);
-        add_prefix(build, of, &of->due, of->due.slots[k], -1);
-        end_row(build, 0, INFINITY);
+        weft_ilp_add_placed(build, of, of->due.slots[k], 1);
+        weft_ilp_add_prefix(build, of, &of->due, of->due.slots[k], -1);
+        weft_ilp_end_row(build, 0, INFINITY);
     }
 }
 
@@ -366,7 +355,7 @@ int weft_ilp_keeper(const struct weft_digest *table, int32_t unit, int policy)
     return policy;
 }
 
-static void build_policies(struct build *build)
+static void build_policies(struct weft_ilp_build *build)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_digest *table = ilp->table;
@@ -384,18 +373,18 @@ static void build_policies(struct build *build)
         }
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             if (ilp->z[u * WEFT_POLICY_COUNT + p] < 0) continue;
-            add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p], 1);
+            weft_ilp_add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p], 1);
             if (n == 1 && !build->failed) {
                 ilp->mip.lower[ilp->z[u * WEFT_POLICY_COUNT + p]] = 1;
                 ilp->mip.upper[ilp->z[u * WEFT_POLICY_COUNT + p]] = 1;
             }
         }
-        end_row(build, 1, 1);
+        weft_ilp_end_row(build, 1, 1);
     }
 }
 
 /* Adds -factor * (compute time of the slot) as far as policies choose it; returns the rest. */
-static double add_compute(struct build *build, int32_t slot, double factor)
+static double add_compute(struct weft_ilp_build *build, int32_t slot, double factor)
 {
     const struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
@@ -404,28 +393,28 @@ static double add_compute(struct build *build, int32_t slot, double factor)
     int32_t u = problem->slots[slot].index;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         if (ilp->z[u * WEFT_POLICY_COUNT + p] >= 0)
-            add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p],
-                      -factor * time_units(ilp, problem->units[u].update_ns[p]));
+            weft_ilp_add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p],
+                               -factor * time_units(ilp, problem->units[u].update_ns[p]));
     }
     return 0;
 }
 
 /* The time beside communication: in it the slot computes at its rate, and no more than there is to
  * compute. What is lost to that is its cost. */
-static int32_t build_beside(struct build *build, int32_t slot, double most)
+static int32_t build_beside(struct weft_ilp_build *build, int32_t slot, double most)
 {
     const struct weft_problem *problem = build->ilp->table->problem;
     double rate = (double)problem->compute_rate / WEFT_RATE_ONE;
     int32_t column = add_column(build, 1 - rate, 0, most, false, 0);
-    add_entry(build, column, rate);
-    end_row(build, -INFINITY, add_compute(build, slot, 1));
+    weft_ilp_add_entry(build, column, rate);
+    weft_ilp_end_row(build, -INFINITY, add_compute(build, slot, 1));
     return column;
 }
 
 /* What a channel is given in a slot fits into the time that it has: beside compute at its rate, and
  * the wait; of two channels the second also has the time for which the slot waits for gathers that
  * block. */
-static void build_load(struct build *build, int32_t slot, int32_t channel)
+static void build_load(struct weft_ilp_build *build, int32_t slot, int32_t channel)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
@@ -433,21 +422,22 @@ static void build_load(struct build *build, int32_t slot, int32_t channel)
     for (int32_t c = 0; c < ilp->n_classes; c++) {
         const struct weft_ilp_class *of = &ilp->classes[c];
         for (int32_t k = 0; of->may_block && channel != of->channel && k < of->due.n; k++)
-            if (of->due.slots[k] + 1 == slot) add_entry(build, of->due.blocking[k], -of->unit_time);
+            if (of->due.slots[k] + 1 == slot)
+                weft_ilp_add_entry(build, of->due.blocking[k], -of->unit_time);
         if (of->channel != channel || slot < of->first || slot > of->last) continue;
-        add_placed(build, of, slot, of->unit_time);
-        add_placed(build, of, slot - 1, -of->unit_time);
+        weft_ilp_add_placed(build, of, slot, of->unit_time);
+        weft_ilp_add_placed(build, of, slot - 1, -of->unit_time);
     }
-    add_entry(build, ilp->wait[slot], -1);
+    weft_ilp_add_entry(build, ilp->wait[slot], -1);
     if (ilp->beside[slot] >= 0) {
-        add_entry(build, ilp->beside[slot], -rate);
+        weft_ilp_add_entry(build, ilp->beside[slot], -rate);
     } else {
         room = add_compute(build, slot, 1);
     }
-    end_row(build, -INFINITY, room);
+    weft_ilp_end_row(build, -INFINITY, room);
 }
 
-static void build_loads(struct build *build)
+static void build_loads(struct weft_ilp_build *build)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
@@ -477,7 +467,7 @@ static void build_loads(struct build *build)
     }
 }
 
-static void build_memory(struct build *build)
+static void build_memory(struct weft_ilp_build *build)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_digest *table = ilp->table;
@@ -485,36 +475,37 @@ static void build_memory(struct build *build)
     for (int32_t s = 0; s < table->n_slots; s++) {
         ilp->hold[s] = ilp->memory_row[s] = -1;
         if (!needed) continue;
-        double room = bytes_units(ilp, ilp->limit_bytes - table->common[s]);
+        double room = weft_ilp_bytes_units(ilp, ilp->limit_bytes - table->common[s]);
         ilp->hold[s] = add_column(build, 0, 0, room, false, 0);
-        add_entry(build, ilp->hold[s], 1);
-        if (s > 0) add_entry(build, ilp->hold[s - 1], -1);
+        weft_ilp_add_entry(build, ilp->hold[s], 1);
+        if (s > 0) weft_ilp_add_entry(build, ilp->hold[s - 1], -1);
         for (int32_t u = 0; u < table->n_units; u++) {
             for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
                 int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
                 const int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
                 int64_t change = s > 0 ? row[s] - row[s - 1] : row[s];
-                if (z >= 0 && change != 0) add_entry(build, z, -bytes_units(ilp, change));
+                if (z >= 0 && change != 0)
+                    weft_ilp_add_entry(build, z, -weft_ilp_bytes_units(ilp, change));
             }
         }
-        end_row(build, 0, 0);
+        weft_ilp_end_row(build, 0, 0);
         bool any = false;
         for (int32_t c = 0; c < ilp->n_classes; c++) {
             const struct weft_ilp_class *of = &ilp->classes[c];
             if (s < of->first || s > of->last || of->unit_bytes == 0) continue;
             any = true;
             if (of->gathers) {
-                add_placed(build, of, s, of->unit_bytes);
-                add_prefix(build, of, &of->due, s - 1, -of->unit_bytes);
+                weft_ilp_add_placed(build, of, s, of->unit_bytes);
+                weft_ilp_add_prefix(build, of, &of->due, s - 1, -of->unit_bytes);
             } else {
-                add_prefix(build, of, &of->released, s, of->unit_bytes);
-                add_placed(build, of, s - 1, -of->unit_bytes);
+                weft_ilp_add_prefix(build, of, &of->released, s, of->unit_bytes);
+                weft_ilp_add_placed(build, of, s - 1, -of->unit_bytes);
             }
         }
         if (!any) continue;
-        add_entry(build, ilp->hold[s], 1);
+        weft_ilp_add_entry(build, ilp->hold[s], 1);
         ilp->memory_row[s] = build->n_rows;
-        end_row(build, -INFINITY, room);
+        weft_ilp_end_row(build, -INFINITY, room);
     }
 }
 
@@ -531,7 +522,7 @@ static void choose_units(struct weft_ilp *ilp)
 static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
                                   struct weft_error *err)
 {
-    struct build build = {.ilp = ilp};
+    struct weft_ilp_build build = {.ilp = ilp};
     const struct weft_problem *problem = ilp->table->problem;
     enum weft_status status = WEFT_OK;
     int64_t fixed_ns = weft_problem_agreements_ns(problem);
@@ -580,8 +571,12 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_
     ilp->hold = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->hold);
     ilp->load_row = weft_pool_array(&ilp->pool, WEFT_CHANNELS * n_slots, sizeof *ilp->load_row);
     ilp->memory_row = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->memory_row);
+    ilp->most_whole = table->n_slots + MORE_ROWS;
+    ilp->whole = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->whole);
+    ilp->references = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->references);
     enum weft_status status = WEFT_OK;
-    if (!ilp->z || !ilp->wait || !ilp->beside || !ilp->hold || !ilp->load_row || !ilp->memory_row)
+    if (!ilp->z || !ilp->wait || !ilp->beside || !ilp->hold || !ilp->load_row || !ilp->memory_row ||
+        !ilp->whole || !ilp->references)
         status = weft_fail_memory(err, "an integer program");
     if (status == WEFT_OK) status = build_all(ilp, most_columns, err);
     if (status != WEFT_OK) {

@@ -59,6 +59,10 @@ struct weft_ilp {
     int32_t *beside; /* [n_slots] of x; -1 without contention, where it is the slot's time */
     int32_t *hold;   /* [n_slots]; -1 when every plan fits */
     int32_t *load_row, *memory_row; /* [n_channels][n_slots], [n_slots]; -1: none */
+    /* Whole rows (plan/certificate.h), the last of the program, and their references. */
+    int32_t n_whole, most_whole;
+    struct weft_whole_row *whole;
+    const uint8_t **references;
     int32_t fixed;   /* column that is 1: its cost is the time that no choice changes */
     bool all_counts; /* every class counts blocks: solutions say where blocks go */
     struct weft_mip mip;
@@ -76,8 +80,16 @@ void weft_ilp_destroy(struct weft_ilp *ilp); /* accepts NULL */
 bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies,
                     const struct weft_move *moves, int32_t n_moves, double *x);
 
+/* Adds the whole rows that a point x of the relaxation exceeds, at most one a slot and reference:
+ * that of the step which it exceeds most, of all sizes of blocks and of policies in the slot.
+ * References are the leanest policies, and x's own of each unit's share. *n_added is how many there
+ * were to add; 0 also when every plan fits. */
+WEFT_MUST_USE enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp,
+                                                  const struct weft_dual *dual, const double *x,
+                                                  int32_t *n_added, struct weft_error *err);
+
 /* The prices that multipliers of the rows are: of channel time, those of its rows; of bytes, those
- * of the memory rows and of the holds' upper bounds. */
+ * of the memory rows and of the holds' upper bounds; of whole rows, theirs. */
 WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_duals,
                                                struct weft_dual *dual, struct weft_error *err);
 

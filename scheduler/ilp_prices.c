@@ -41,6 +41,14 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
         if (hold >= 0) mu += positive(-reduced[hold]);
         dual->mu[s] = ldexp(mu, ilp->time_shift - ilp->bytes_shift);
     }
+    for (int32_t k = 0; k < ilp->n_whole; k++) {
+        int32_t mip_row = ilp->mip.n_rows - ilp->n_whole + k;
+        double nu = positive(-row_duals[mip_row]);
+        if (nu == 0) continue;
+        int32_t row = weft_dual_add_row(dual, ilp->whole[k].slot, ilp->whole[k].step_bytes,
+                                        ilp->references[k]);
+        if (row >= 0) dual->nu[row] = ldexp(nu, ilp->time_shift - ilp->bytes_shift);
+    }
     weft_pool_finish(&pool);
     return WEFT_OK;
 }

@@ -66,7 +66,9 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
     prices->lambda = weft_pool_array(&proof->pool, n_lambda, sizeof *prices->lambda);
     prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_slots, sizeof *prices->mu);
     priced->cost = weft_pool_array(&proof->pool, n_costs, sizeof *priced->cost);
-    if (!prices->lambda || !prices->mu || !priced->cost) return weft_fail_memory(err, "prices");
+    prices->whole = weft_pool_array(&proof->pool, (size_t)dual->n_rows, sizeof *prices->whole);
+    if (!prices->lambda || !prices->mu || !prices->whole || !priced->cost)
+        return weft_fail_memory(err, "prices");
     weft_dual_round(dual, prices);
     return weft_prices_apply(proof->box, prices, priced, err);
 }

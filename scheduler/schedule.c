@@ -230,12 +230,13 @@ static enum weft_status plan_leanest(struct run *run, int64_t excess, struct wef
 }
 
 /* The planner decides within row_limit_bytes, and its plan is packed. Round 0, which proves the
- * bound, may spend a quarter of the time limit, the others prove nothing. */
+ * bound, may spend a quarter of the time limit, the others prove nothing. Without a layout there is
+ * one round, and it has all of the time. */
 static enum weft_status plan_once(struct run *run, int round, int64_t row_limit_bytes, bool hard,
                                   struct weft_outcome *outcome, struct weft_error *err)
 {
     struct weft_schedule_options options = *run->options;
-    options.time_limit_ns >>= round < 2 ? 2 : 3;
+    if (run->inputs) options.time_limit_ns >>= round < 2 ? 2 : 3;
     options.draft = round > 0;
     struct weft_problem problem = *run->problem; /* whose rows have this round's limit */
     *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};

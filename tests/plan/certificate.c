@@ -10,6 +10,8 @@
 struct fixture {
     struct weft_problem problem;
     int64_t lambda[N_SMALL_SLOTS], mu[N_SMALL_SLOTS];
+    uint8_t reference[2];
+    struct weft_whole_price whole[2];
     struct weft_prices prices;
     weft_int128 cost[2 * WEFT_POLICY_COUNT];
     struct weft_priced priced;
@@ -21,8 +23,10 @@ static void init(struct fixture *f)
 {
     memset(f, 0, sizeof *f);
     f->problem = small_problem();
-    f->prices = (struct weft_prices){f->lambda, f->mu};
+    f->prices = (struct weft_prices){.lambda = f->lambda, .mu = f->mu, .whole = f->whole};
     f->priced.cost = f->cost;
+    f->reference[0] = f->reference[1] = WEFT_POLICY_DP; /* which holds nothing here */
+    f->whole[0].reference = f->whole[1].reference = f->reference;
     f->nodes[0] = (struct weft_certificate_node){.unit = -1};
     f->certificate = (struct weft_certificate){.n_prices = 1,
                                                .prices = &f->prices,
@@ -118,6 +122,97 @@ Test(certificate, a_block_is_held_whole)
     cr_assert_eq(apart - bound(&f, SDP, SDP), 600);
 }
 
+static void price_whole(struct fixture *f, int32_t row, int32_t slot, int64_t step_bytes,
+                        int64_t nu)
+{
+    f->whole[row] = (struct weft_whole_price){slot, step_bytes, nu, f->reference};
+}
+
+/* Of 150 bytes in steps of 100 one whole step is of use, and above a rest of 50 all counts. */
+Test(certificate, whole_steps_count)
+{
+    struct weft_whole_row row = weft_whole_row(3, 100, 150);
+    cr_assert_eq(row.slot, 3);
+    cr_assert_eq(row.rest_bytes, 50);
+    cr_assert_eq(row.room_bytes, 50);
+    cr_assert_eq(weft_whole_count(&row, 0), 0);
+    cr_assert_eq(weft_whole_count(&row, 50), 0);
+    cr_assert_eq(weft_whole_count(&row, 99), 49);
+    cr_assert_eq(weft_whole_count(&row, 100), 50);
+    cr_assert_eq(weft_whole_count(&row, 280), 130);
+    cr_assert_eq(weft_whole_count(&row, -1), -1);
+    cr_assert_eq(weft_whole_count(&row, -60), -50);
+    cr_assert_eq(weft_whole_count(&row, -110), -60);
+    row = weft_whole_row(3, 100, 200); /* without a rest, bytes are bytes */
+    cr_assert_eq(row.room_bytes, 200);
+    cr_assert_eq(weft_whole_count(&row, 123), 123);
+    row = weft_whole_row(3, 100, -30); /* what must be held is 30 too much */
+    cr_assert_eq(row.rest_bytes, 70);
+    cr_assert_eq(row.room_bytes, -30);
+}
+
+/* Whatever is held within the room: its counts are within the row's. */
+Test(certificate, whole_rows_hold_for_all_that_fits)
+{
+    for (uint64_t trial = 0; trial < 20000; trial++) {
+        int64_t bytes[4], held = 0, counted = 0;
+        int64_t step_bytes = 1 + (int64_t)weft_rng_below(1, trial, 0, 60);
+        for (uint64_t i = 0; i < 4; i++) {
+            bytes[i] = (int64_t)weft_rng_below(1, trial, 1 + i, 90);
+            held += bytes[i];
+        }
+        int64_t room_bytes = held + (int64_t)weft_rng_below(1, trial, 5, 40);
+        struct weft_whole_row row = weft_whole_row(0, step_bytes, room_bytes);
+        for (int i = 0; i < 4; i++)
+            counted += weft_whole_count(&row, bytes[i]);
+        cr_assert_leq(counted, row.room_bytes, "trial %d", (int)trial);
+    }
+}
+
+/* By hand: in slot 2 there is room for 800 bytes, so for two of the four blocks of 300, and where
+ * else they may go nothing computes beside them: 600 each. Bytes alone prove no more than 800. */
+Test(certificate, blocks_are_held_whole_together)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1800;
+    f.problem.items[A_GATHER].item.stair_bytes = 300;
+    f.problem.items[B_GATHER].item.stair_bytes = 300;
+    f.lambda[3] = WEFT_PRICE_ONE;
+    f.mu[2] = WEFT_PRICE_ONE * 2;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 4 * 600 - 2 * 800);
+    f.mu[2] = 0;
+    f.prices.n_whole = 1;
+    price_whole(&f, 0, 2, 300, WEFT_PRICE_ONE * 5);
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 4 * 5 * 100 - 5 * 200);
+    price_whole(&f, 0, 2, 300, WEFT_PRICE_ONE * 6);
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 2 * 600);
+    cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 - 1000, "a has no gather, its update is longer");
+    /* Two rows of one slot add up. */
+    f.prices.n_whole = 2;
+    price_whole(&f, 0, 2, 300, WEFT_PRICE_ONE * 3);
+    price_whole(&f, 1, 2, 400, WEFT_PRICE_ONE); /* 800 without a rest: bytes */
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 4 * 600 - 3 * 200 - 800);
+}
+
+/* In slot 5 there are 700 bytes for what sdp holds, 200 of a and 400 of b: in steps of 150 these
+ * count 50 and 100, and 200 may. */
+Test(certificate, policies_count_what_they_hold_together)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.prices.n_whole = 1;
+    price_whole(&f, 0, 5, 150, WEFT_PRICE_ONE * 3);
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 3 * (50 + 100 - 200));
+    cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 + 3 * (100 - 200));
+    /* With sdp for reference a's 200 are taken off the room, and dp counts less than nothing: of
+     * 500 a rest of 50, b counts 250, and 300 may. */
+    f.reference[0] = WEFT_POLICY_SDP;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 3 * (250 - 300));
+    cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 + 3 * (-150 + 250 - 300));
+}
+
 static enum weft_status check(struct fixture *f, int64_t bound_ns, struct weft_error *err)
 {
     *err = (struct weft_error){0};
@@ -172,6 +267,27 @@ Test(certificate, what_is_wrong_is_refused)
     f.mu[7] = 1;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "above 2^60"), "%s", err.text);
+    init(&f);
+    f.prices.n_whole = 1;
+    price_whole(&f, 0, 2, 100, 1);
+    cr_assert_eq(check(&f, 0, &err), WEFT_OK, "%s", err.text);
+    f.whole[0].slot = N_SMALL_SLOTS;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "no slot"), "%s", err.text);
+    price_whole(&f, 0, 2, 0, 1);
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "step of slot 2"), "%s", err.text);
+    price_whole(&f, 0, 2, 1, 1);
+    f.reference[1] = WEFT_POLICY_FSDP;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "that unit 1 may not have"), "%s", err.text);
+    f.reference[1] = WEFT_POLICY_DP;
+    price_whole(&f, 0, 2, 1, -1);
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    f.whole[0].nu = WEFT_PRICE_MOST_SUM;
+    f.mu[0] = 1;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "nu of slot 2 is too much"), "%s", err.text);
     init(&f);
     f.nodes[0].prices = 1;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);

@@ -32,6 +32,7 @@ static enum weft_status read(const char *text, const struct weft_problem *proble
 static void make(const struct weft_problem *problem, struct weft_pool *pool,
                  struct weft_certificate *out)
 {
+    static const uint8_t reference[2] = {WEFT_POLICY_DP, WEFT_POLICY_SDP};
     *out = (struct weft_certificate){.n_prices = 2, .n_nodes = 3};
     out->prices = weft_pool_array(pool, 2, sizeof *out->prices);
     out->nodes = weft_pool_array(pool, 3, sizeof *out->nodes);
@@ -44,6 +45,10 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
             out->prices[i].lambda[s] = WEFT_PRICE_ONE / (s + 1 + i);
             out->prices[i].mu[s] = WEFT_PROBLEM_MOST / (s + 1) * i;
         }
+        out->prices[i].n_whole = i;
+        out->prices[i].whole = weft_pool_array(pool, 1, sizeof *out->prices[i].whole);
+        cr_assert(out->prices[i].whole);
+        out->prices[i].whole[0] = (struct weft_whole_price){3, 1000, WEFT_PROBLEM_MOST, reference};
     }
     out->nodes[0] = (struct weft_certificate_node){.unit = 1, .policies = 1, .prices = -1};
     out->nodes[1] = (struct weft_certificate_node){.unit = -1, .prices = 1};
@@ -74,6 +79,12 @@ Test(certificate_json, round_trip)
     }
     for (int s = 0; s < N_SMALL_SLOTS; s++)
         cr_assert_eq(back.prices[1].mu[s], made.prices[1].mu[s]);
+    cr_assert_eq(back.prices[0].n_whole, 0);
+    cr_assert_eq(back.prices[1].n_whole, 1);
+    cr_assert_eq(back.prices[1].whole[0].slot, 3);
+    cr_assert_eq(back.prices[1].whole[0].step_bytes, 1000);
+    cr_assert_eq(back.prices[1].whole[0].nu, WEFT_PROBLEM_MOST);
+    cr_assert_arr_eq(back.prices[1].whole[0].reference, made.prices[1].whole[0].reference, 2);
     weft_text_finish(&text);
     weft_text_finish(&again);
     cr_assert_eq(read("null", &problem, &pool, &back, &err), WEFT_OK);
@@ -92,6 +103,12 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"lambda\": [1099511627776, ", "\"lambda\": [-1, ", "lambda[0] is no whole number"},
         {"\"lambda\": [1099511627776, ", "\"lambda\": [0.5, ", "lambda[0] is no whole number"},
         {"\"mu\":", "\"my\":", "my"},
+        {"\"whole\": [{\"slot\": 3", "\"whole\": [{\"slot\": 9", "whole[0]"},
+        {"\"step_bytes\": 1000", "\"step_bytes\": 0", "step_bytes"},
+        {"\"nu\": 9", "\"nu\": -9", "nu"},
+        {"\"reference\": [0, 2]", "\"reference\": [0, 4]", "reference[1] is no policy"},
+        {"\"reference\": [0, 2]", "\"reference\": [0]", "reference has 1"},
+        {"\"whole\":", "\"holes\":", "holes"},
         {"\"unit\": 1", "\"unit\": 2", "tree[0]"},
         {"\"policies\": 1", "\"policies\": 0", "tree[0]"},
         {"\"prices\": 1}", "\"prices\": 2}", "tree[1]"},

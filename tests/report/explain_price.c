@@ -11,7 +11,7 @@ Test(explain_price, a_gib_is_priced_by_the_sum_of_mu)
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     int64_t lambda[64] = {0}, mu[64] = {0};
-    struct weft_prices prices = {lambda, mu};
+    struct weft_prices prices = {.lambda = lambda, .mu = mu};
     cr_assert_lt(plan->problem->n_slots, 64);
     weft_text_init(&out);
     weft_explain_price(plan, &out);

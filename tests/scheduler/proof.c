@@ -48,6 +48,21 @@ static void draw_prices(struct fixture *f, uint64_t seed, uint64_t trial)
         double draw = weft_rng_uniform(seed, 2 * trial + 1, (uint64_t)s);
         f->dual->mu[s] = draw < 0.7 ? 0 : size * draw * 1e3;
     }
+    /* Whole rows of steps from small to large, a slot as often as it comes; half of them free. */
+    for (uint64_t k = 0; k < 3; k++) {
+        int32_t slot = (int32_t)weft_rng_below(seed + k, trial, 3, (uint64_t)f->dual->n_slots);
+        int64_t step = 1 + (int64_t)weft_rng_below(seed + k, trial, 4, UINT64_C(256) << trial % 8);
+        if (trial % 3 == 0) step = f->problem->items[0].item.stair_bytes;
+        uint8_t reference[ENUMERATE_MOST_UNITS] = {0};
+        for (int32_t u = 0; u < f->problem->n_units; u++) {
+            uint64_t drawn = weft_rng_below(seed + k, trial, 6 + (uint64_t)u, WEFT_POLICY_COUNT);
+            bool may = (f->problem->units[u].policies >> drawn & 1u) != 0;
+            reference[u] = may ? (uint8_t)drawn : (uint8_t)f->table->leanest[u];
+        }
+        int32_t row = weft_dual_add_row(f->dual, slot, step, reference);
+        double draw = weft_rng_uniform(seed + k, trial, 5);
+        if (row >= 0) f->dual->nu[row] = draw < 0.5 ? 0 : size * draw * 1e3;
+    }
 }
 
 /* The bound of any prices is below the best plan of all, in every box of policies below the best

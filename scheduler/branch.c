@@ -15,6 +15,14 @@ enum { NODE_WORK = 100000, MOST_NODES = 2000, ROOT_WORK = 60, ASCENT_WORK = 2000
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
 enum { EXACT_STEPS = 4000000, LEAF_STEPS = 400000 };
 
+/* How often those limits are taken, by the time limit: once for every 2.5 s of it, 1 to 16 times.
+ */
+static int32_t effort_of(const struct weft_schedule_options *options)
+{
+    int64_t effort = options->time_limit_ns / 2500000000;
+    return effort < 1 ? 1 : effort > 16 ? 16 : (int32_t)effort;
+}
+
 enum weft_status weft_branch_create(const struct weft_digest *table,
                                     const struct weft_schedule_options *options,
                                     struct weft_search *search, struct weft_branch **out,
@@ -27,10 +35,12 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->table = table;
     branch->options = options;
     branch->search = search;
-    branch->nodes_left = NODE_WORK / size + 1;
+    int32_t effort = effort_of(options);
+    branch->nodes_left = effort * (NODE_WORK / size + 1);
     if (branch->nodes_left > MOST_NODES) branch->nodes_left = MOST_NODES;
     branch->stop = "";
-    branch->exact_left = EXACT_STEPS;
+    branch->exact_left = (int64_t)effort * EXACT_STEPS;
+    branch->leaf_steps = (int64_t)effort * LEAF_STEPS;
     branch->exhausted = true;
     branch->bound_by = "nothing";
     branch->share =
@@ -283,7 +293,8 @@ static enum weft_status place_exactly(struct weft_branch *branch, const enum wef
                                       struct weft_error *err)
 {
     bool complete = false;
-    int64_t steps = branch->exact_left < LEAF_STEPS ? branch->exact_left : LEAF_STEPS;
+    int64_t steps =
+        branch->exact_left < branch->leaf_steps ? branch->exact_left : branch->leaf_steps;
     if (steps <= 0) {
         branch->exhausted = false;
         return WEFT_OK;
@@ -297,8 +308,11 @@ static enum weft_status place_exactly(struct weft_branch *branch, const enum wef
 enum weft_status weft_branch_polish(struct weft_branch *branch, struct weft_error *err)
 {
     enum weft_policy *policies = branch->search->other;
+    bool exhausted = branch->exhausted;
     memcpy(policies, branch->search->policies, (size_t)branch->table->n_units * sizeof *policies);
-    return place_exactly(branch, policies, err);
+    enum weft_status status = place_exactly(branch, policies, err);
+    branch->exhausted = exhausted; /* which is about leaves */
+    return status;
 }
 
 /* A box with one choice of policies: every placement of it. */

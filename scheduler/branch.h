@@ -23,6 +23,7 @@ struct weft_branch {
     struct weft_ilp *ilp; /* NULL without a solver */
     struct weft_exact *exact;
     int64_t exact_left; /* steps of it */
+    int64_t leaf_steps; /* for one choice of policies */
     bool exhausted;     /* so far no placement of any leaf that was closed is left out */
     struct weft_dual *dual;
     struct weft_proof *proof;

@@ -116,8 +116,8 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     if (!weft_branch_is_over(run->branch))
         weft_search_improve(search, tries, weft_branch_enough_ns(run->branch));
     if (options->draft) return conclude(run, err);
-    WEFT_TRY(weft_branch_grow(run->branch, err));
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
+    WEFT_TRY(weft_branch_grow(run->branch, err));
     if (!weft_branch_is_over(run->branch) && run->branch->ilp && !run->branch->failure[0])
         WEFT_TRY(solve_tree(run, err));
     return conclude(run, err);

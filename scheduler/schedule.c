@@ -385,6 +385,7 @@ static enum weft_status finish(struct run *run, struct weft_error *err)
         WEFT_TRY(weft_prove(run->problem, &run->pool, &run->outcome, err));
     plan->bound_ns = outcome->bound_ns;
     plan->bound_by = outcome->bound_by;
+    plan->first_ns = outcome->first_ns;
     WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, &plan->pool,
                                    &plan->certificate, err));
     plan->solver_gap = outcome->solver_gap;

@@ -47,6 +47,7 @@ struct weft_outcome {
     struct weft_certificate certificate; /* of the bound; empty = none */
     struct weft_pool *pool;              /* for it; set by weft_schedule */
     double solver_gap;                   /* negative = none */
+    int64_t first_ns; /* after which the planner had a plan that fits; 0 = not known */
     char solver_stop[256];
 };
 

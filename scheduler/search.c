@@ -59,7 +59,8 @@ void weft_search_start_clock(struct weft_search *search,
 {
     if (!options->now_ns || options->time_limit_ns <= 0) return;
     search->now_ns = options->now_ns;
-    search->deadline_ns = options->now_ns() + options->time_limit_ns;
+    search->start_ns = options->now_ns();
+    search->deadline_ns = search->start_ns + options->time_limit_ns;
 }
 
 bool weft_search_is_late(const struct weft_search *search)
@@ -91,6 +92,8 @@ static void offer(struct weft_search *search, const enum weft_policy *policies,
     if (search->step_ns >= 0 &&
         (step_ns > search->step_ns || (step_ns == search->step_ns && peak >= search->peak_bytes)))
         return;
+    if (search->step_ns < 0 && search->now_ns)
+        search->first_ns = search->now_ns() - search->start_ns;
     memmove(search->policies, policies, (size_t)search->table->n_units * sizeof *policies);
     memmove(search->moves, moves, (size_t)n_moves * sizeof *moves);
     search->n_moves = n_moves;

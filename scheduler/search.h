@@ -19,8 +19,9 @@ struct weft_search {
     int32_t n_moves;
     int64_t step_ns, peak_bytes;
     int64_t n_tried;
-    int64_t deadline_ns;     /* on now_ns; 0 = none */
-    int64_t (*now_ns)(void); /* borrowed; NULL = no clock */
+    int64_t first_ns;              /* after which there was a plan that fits; 0 = no clock */
+    int64_t start_ns, deadline_ns; /* on now_ns; 0 = none */
+    int64_t (*now_ns)(void);       /* borrowed; NULL = no clock */
     /* Scratch: */
     enum weft_policy *trial, *other;
     struct weft_move *trial_moves;

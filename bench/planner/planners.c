@@ -37,7 +37,7 @@ struct bench {
 /* The best plan of one planner under one limit. */
 struct found {
     bool fits;
-    int64_t step_ns, exposed_ns, bound_ns, peak_bytes, total_bytes, took_ns;
+    int64_t step_ns, exposed_ns, bound_ns, peak_bytes, total_bytes, took_ns, first_ns;
     char setting[64];
 };
 
@@ -160,6 +160,7 @@ static enum weft_status plan_one(const struct bench *b, const struct weft_stages
     out->peak_bytes = plan->prediction.peak_bytes;
     out->total_bytes = plan->prediction.total_bytes;
     out->bound_ns = plan->bound_ns;
+    out->first_ns = plan->first_ns;
     const char *colon = strchr(planner, ':');
     snprintf(out->setting, sizeof out->setting, "%s", colon ? colon + 1 : "");
     weft_plan_destroy(plan);
@@ -265,12 +266,14 @@ static void print_found(const struct bench *b, int32_t limit, const char *planne
 {
     printf("{\"limit\": %d, \"limit_bytes\": %lld, \"planner\": \"%s\", \"setting\": \"%s\", "
            "\"fits\": %s, \"step_ns\": %lld, \"exposed_ns\": %lld, \"bound_ns\": %lld, "
-           "\"peak_bytes\": %lld, \"total_bytes\": %lld, \"took_ns\": %lld, \"units\": %d, "
+           "\"peak_bytes\": %lld, \"total_bytes\": %lld, \"took_ns\": %lld, \"first_ns\": %lld, "
+           "\"units\": %d, "
            "\"layers\": %d}\n",
            limit, (long long)b->limits[limit], planner, found->setting,
            found->fits ? "true" : "false", (long long)found->step_ns, (long long)found->exposed_ns,
            (long long)found->bound_ns, (long long)found->peak_bytes, (long long)found->total_bytes,
-           (long long)found->took_ns, b->variants[0].problem->n_units, b->config->model->n_layers);
+           (long long)found->took_ns, (long long)found->first_ns, b->variants[0].problem->n_units,
+           b->config->model->n_layers);
     fflush(stdout);
 }
 

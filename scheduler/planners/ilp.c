@@ -88,6 +88,7 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
     const struct weft_branch *branch = run->branch;
     outcome->bound_ns = weft_branch_bound_ns(branch);
     outcome->bound_by = branch->bound_by;
+    outcome->first_ns = run->search->first_ns;
     if (!outcome->solver_stop[0]) {
         if (branch->failure[0])
             set_stop(outcome, "solver failed", branch->failure);

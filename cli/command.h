@@ -66,7 +66,10 @@ extern const struct weft_command weft_command_demo, weft_command_check, weft_com
     weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
     weft_command_simulate, weft_command_train, weft_command_sweep, weft_command_doctor,
     weft_command_schema, weft_command_version, weft_command_generate, weft_command_launch,
-    weft_command_help, weft_command_rank;
+    weft_command_man, weft_command_help, weft_command_rank;
+
+/* The flags that more than one verb has, as help and the manual page show them. */
+extern const char weft_common_flags[];
 
 /* All verbs, in the order of `weft help`; NULL at the end. The hidden ones come last. */
 extern const struct weft_command *const weft_commands[];

@@ -2,7 +2,7 @@
 
 #include "cli/command.h"
 
-static const char common_flags[] =
+const char weft_common_flags[] =
     "Common flags:\n"
     "  -o FILE                write the result there instead of to standard output\n"
     "  --json                 exactly one JSON document on standard output (train: JSON Lines)\n"
@@ -22,7 +22,7 @@ static void list_verbs(struct weft_text *out)
         if (weft_commands[i]->summary)
             weft_text_addf(out, "  %-9s %s\n", weft_commands[i]->name, weft_commands[i]->summary);
     weft_text_add(out, "\n`weft help VERB` tells more. ");
-    weft_text_add(out, common_flags);
+    weft_text_add(out, weft_common_flags);
 }
 
 static enum weft_status describe_verb(const char *verb, struct weft_text *out,
@@ -35,7 +35,7 @@ static enum weft_status describe_verb(const char *verb, struct weft_text *out,
                        command->summary, command->details);
         if (command->flags && command->flags[0])
             weft_text_addf(out, "Its own flags: %s\n\n", command->flags);
-        weft_text_add(out, common_flags);
+        weft_text_add(out, weft_common_flags);
         return WEFT_OK;
     }
     return weft_fail(err, WEFT_E_USAGE, "help %s: no such verb; see `weft help`", verb);

@@ -198,7 +198,8 @@ WEFT_API enum weft_status weft_measure_machine(struct weft *weft, struct weft_er
 /* Collective: rank 0 plans and hands the plan to all. Measures first when the config has neither
  * cluster.profile nor figures of the device. WEFT_E_INFEASIBLE says what would fit. */
 WEFT_API enum weft_status weft_make_plan(struct weft *weft, struct weft_error *error);
-/* A plan that was made for this config, here or by `weft plan`; WEFT_E_DATA for any other. */
+/* A plan that was made for this config and its profile, here or by `weft plan`; WEFT_E_DATA for any
+ * other. Every rank takes it. Collective where the machine must be measured first. */
 WEFT_API enum weft_status weft_take_plan(struct weft *weft, const char *json,
                                          struct weft_error *error);
 

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""What `meson install` leaves is enough: install.py BUILD_ROOT SOURCE_ROOT LIBWEFT WEFT SANITIZERS.
+TAP."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "cli"))
+from tap import Skip, case, main  # noqa: E402
+
+BUILD, SOURCE, LIBRARY = (Path(path).resolve() for path in sys.argv[1:4])
+SANITIZERS = sys.argv[5]
+ROOT = tempfile.TemporaryDirectory()
+
+
+def run(*command, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                          timeout=200, check=False, **options)
+    assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def tool(name):
+    if not shutil.which(name):
+        raise Skip(f"{name} is not installed")
+    return name
+
+
+def installed():
+    """The prefix under a root of its own, filled the first time."""
+    root = Path(ROOT.name)
+    if not any(root.iterdir()):
+        run(tool("meson"), "install", "-C", BUILD, "--no-rebuild",
+            env={**os.environ, "DESTDIR": str(root)})
+    return next(root.rglob("weft.pc")), root
+
+
+def pkg_config(*arguments):
+    pc, root = installed()
+    return run(tool("pkg-config"), *arguments, "weft",
+               env={**os.environ, "PKG_CONFIG_PATH": str(pc.parent),
+                    "PKG_CONFIG_SYSROOT_DIR": str(root)}).split()
+
+
+def declared():
+    """Functions that the header marks for users."""
+    header = (SOURCE / "include/weft.h").read_text()
+    return set(re.findall(r"^WEFT_API\b[^;]*?\b(weft_\w+)\(", header, re.M))
+
+
+@case
+def what_is_exported_is_what_the_header_declares(weft):
+    listed = run(tool("nm"), "-D", "--defined-only", LIBRARY)
+    exported = {line.split()[2] for line in listed.splitlines() if line.split()[1] in "TDBRVWi"}
+    if SANITIZERS != "none":
+        exported = {name for name in exported if name.startswith("weft_")}
+    assert exported == declared(), exported ^ declared()
+    assert len(exported) > 20, exported
+    dynamic = run(tool("readelf"), "-d", LIBRARY)
+    assert "SONAME" in dynamic and "[libweft.so.0]" in dynamic, dynamic
+    assert "glpk" not in dynamic, "the library links the solver"
+
+
+@case
+def everything_is_where_it_belongs(weft):
+    pc, root = installed()
+    prefix = next(root.rglob("bin/weft")).parent.parent
+    for path in ("include/weft.h", "share/man/man1/weft.1", "share/doc/weft/keys.md",
+                 "share/weft/configs/runs/gpt-tiny.json", "share/doc/weft/examples/gate.c"):
+        assert (prefix / path).is_file(), f"{path} is not installed"
+    assert (pc.parent.parent / "libweft.so").exists(), "no library beside its pkg-config file"
+    assert not list(root.rglob("*.a")), "parts of the program are installed"
+    version = run(prefix / "bin/weft", "version").split()[-1]
+    assert pkg_config("--modversion") == [version], version
+    if (BUILD / "scheduler/weft-solve").exists():
+        assert (prefix / "libexec/weft/weft-solve").is_file(), "weft-solve is not installed"
+
+
+@case
+def the_example_builds_with_what_pkg_config_says(weft):
+    if SANITIZERS != "none":
+        raise Skip("a library with sanitizers is not for programs without")
+    pc, root = installed()
+    prefix = next(root.rglob("bin/weft")).parent.parent
+    examples = prefix / "share/doc/weft/examples"
+    gate = weft.path("gate")
+    flags = pkg_config("--cflags", "--libs")
+    run(tool("cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", examples / "gate.c", *flags, "-lm",
+        "-o", gate)
+    env = {**os.environ, "LD_LIBRARY_PATH": str(pc.parent.parent)}
+    out = run(gate, examples / "gate.json", weft.path("run"), "train.steps=3", env=env)
+    assert "step 3 of 3: loss" in out, out
+    out = run(prefix / "bin/weft", "launch", "-n", "2", gate, examples / "gate.json",
+              weft.path("two"), "train.steps=3", env=env)
+    assert "step 3 of 3: loss" in out, out
+    lines = len((SOURCE / "examples/gate.c").read_text().splitlines())
+    assert lines < 150, f"the example has {lines} lines"
+
+
+@case
+def the_header_is_clean(weft):
+    """As C and as C++, with nothing before it, in any standard that has its integers."""
+    for compiler, language, standards in (("cc", "c", ("c99", "c11")),
+                                          ("c++", "c++", ("c++11", "c++17"))):
+        source = weft.write(f"header.{language}",
+                            "#include <weft.h>\nint main() { struct weft *weft; struct weft_error "
+                            "error; return weft_open(&weft, &error); }\n")
+        for standard in standards:
+            run(tool(compiler), "-x", language, f"-std={standard}", "-pedantic", "-Wall", "-Wextra",
+                "-Wno-strict-prototypes", "-Werror", "-I", SOURCE / "include", "-c", source, "-o",
+                weft.path("header.o"))
+
+
+@case
+def the_manual_page_is_the_verbs_table(weft):
+    page = weft.expect(0, "man")
+    assert page == (SOURCE / "docs/weft.1").read_text(), \
+        "docs/weft.1 is not what `weft man` writes: write it again"
+    for line in weft.expect(0, "help").split("\n\n")[2].splitlines():
+        assert f".SS {line.split()[0]}\n" in page, line
+    if not shutil.which("groff"):
+        raise Skip("groff is not installed")
+    done = subprocess.run(["groff", "-man", "-ww", "-z", "-Tutf8"], input=page, text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+main(sys.argv[4])

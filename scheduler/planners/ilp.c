@@ -100,6 +100,32 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
     return weft_proof_certificate(branch->proof, outcome->pool, &outcome->certificate, err);
 }
 
+/* Begins with the plans of the rules that give every unit one policy, as they would be after
+ * packing: so that none of them is faster, however few tries there are. */
+static enum weft_status start_from_rules(struct run *run, struct weft_error *err)
+{
+    static const char *const rules[] = {"all-fsdp", "all-sdp", "all-zero1", "all-dp"};
+    struct weft_search *search = run->search;
+    const struct weft_problem *problem = run->table->problem;
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !weft_search_is_late(search); i++) {
+        struct weft_candidate candidate = {.policies = search->other, .moves = search->trial_moves};
+        struct weft_error refusal = {0};
+        struct weft_plan *plan = NULL;
+        enum weft_status status = weft_planner_find(rules[i], NULL)
+                                      ->decide(problem, search->limit_bytes, run->options,
+                                               &candidate, run->outcome, &refusal);
+        if (status == WEFT_E_INFEASIBLE) continue;
+        if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+        WEFT_TRY(weft_plan_create(problem, rules[i], candidate.policies, candidate.moves,
+                                  candidate.n_moves, &plan, err));
+        status = weft_plan_relax(plan, search->limit_bytes, err);
+        if (status == WEFT_OK) status = weft_search_start(search, plan, err);
+        weft_plan_destroy(plan);
+        if (status != WEFT_OK) return status;
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status decide(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -110,6 +136,7 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
         WEFT_TRY(weft_search_start(search, options->starts[i], err));
     weft_search_patterns(search);
     weft_search_greedy(search);
+    WEFT_TRY(start_from_rules(run, err));
     if (search->step_ns < 0)
         return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
     WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));

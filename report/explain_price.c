@@ -4,6 +4,16 @@
 #include "report/explain.h"
 #include "report/table.h"
 
+/* What a byte costs in a slot: in parts, and in whole steps, where it is what the bytes of a full
+ * step cost at most. */
+static double price_of(const struct weft_prices *prices, int32_t slot)
+{
+    double price = (double)prices->mu[slot];
+    for (int32_t k = 0; k < prices->n_whole; k++)
+        if (prices->whole[k].slot == slot) price += (double)prices->whole[k].nu;
+    return price;
+}
+
 /* Of the leaves' prices those in which memory is cheapest: with one leaf the relaxation's. Leaves
  * of policies that cannot fit have prices out of all proportion. */
 static const struct weft_prices *cheapest_prices(const struct weft_plan *plan)
@@ -14,7 +24,7 @@ static const struct weft_prices *cheapest_prices(const struct weft_plan *plan)
     for (int32_t i = 0; i < certificate->n_prices; i++) {
         double sum = 0;
         for (int32_t s = 0; s < plan->problem->n_slots; s++)
-            sum += (double)certificate->prices[i].mu[s];
+            sum += price_of(&certificate->prices[i], s);
         if (sum >= least) continue;
         least = sum;
         best = &certificate->prices[i];
@@ -30,9 +40,10 @@ void weft_explain_price(const struct weft_plan *plan, struct weft_text *out)
     double sum = 0;
     int32_t dearest = 0, n = 0;
     for (int32_t s = 0; s < plan->problem->n_slots; s++) {
-        sum += (double)prices->mu[s];
-        n += prices->mu[s] > 0;
-        if (prices->mu[s] > prices->mu[dearest]) dearest = s;
+        double price = price_of(prices, s);
+        sum += price;
+        n += price > 0;
+        if (price > price_of(prices, dearest)) dearest = s;
     }
     double sum_ns = ldexp(sum, 30 - WEFT_PRICE_SHIFT);
     if (n == 0) {
@@ -52,7 +63,7 @@ int32_t weft_explain_dearest(const struct weft_plan *plan)
     const struct weft_prices *prices = cheapest_prices(plan);
     int32_t dearest = plan->prediction.peak_slot;
     for (int32_t s = 0; prices != NULL && s < plan->problem->n_slots; s++)
-        if (prices->mu[s] > prices->mu[dearest]) dearest = s;
+        if (price_of(prices, s) > price_of(prices, dearest)) dearest = s;
     return dearest;
 }
 

@@ -27,6 +27,18 @@ Test(explain_price, a_gib_is_priced_by_the_sum_of_mu)
     cr_assert_not_null(strstr(weft_text_chars(&out), "by 4.19 ms; 2 slots are priced"), "%s",
                        weft_text_chars(&out));
     cr_assert_not_null(strstr(weft_text_chars(&out), plan->problem->slot_names[4]));
+    /* Whole rows add to their slots: 2^20 ns a GiB and a slot more. */
+    struct weft_whole_price whole = {.slot = 5, .step_bytes = 256, .nu = mu[3]};
+    prices.whole = &whole;
+    prices.n_whole = 1;
+    weft_text_finish(&out);
+    weft_text_init(&out);
+    weft_explain_price(plan, &out);
+    cr_assert_not_null(strstr(weft_text_chars(&out), "by 5.24 ms; 3 slots are priced"), "%s",
+                       weft_text_chars(&out));
+    whole.nu = 4 * mu[3];
+    cr_assert_eq(weft_explain_dearest(plan), 5);
+    plan->certificate = (struct weft_certificate){0};
     weft_text_finish(&out);
     weft_plan_destroy(plan);
 }

@@ -7,6 +7,7 @@
 #include "base/lanes.h"
 
 enum { MEMORY_SLOTS = 1 << 16 }; /* of states met; a power of 2 */
+enum { STEPS_A_CLOCK = 4096 };   /* after which the clock is asked */
 
 /* Where a schedule stands. What gathers hold from now on follows from how many were put. */
 struct state {
@@ -262,6 +263,8 @@ static void advance(struct weft_exact *exact, struct state at, int64_t next_ns)
 
 static void explore(struct weft_exact *exact, struct state at)
 {
+    bool asks = exact->steps_left % STEPS_A_CLOCK == 0;
+    if (asks && weft_search_is_late(exact->search)) exact->steps_left = 0;
     if (exact->steps_left-- <= 0 || is_hopeless(exact, &at) || was_met(exact, &at)) return;
     for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
         if (at.on[lane] < 0 || weft_lanes_busy(&at.lanes, lane)) continue;

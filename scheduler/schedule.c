@@ -15,7 +15,7 @@
 #include "scheduler/planners/deepspeed.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
-#include "scheduler/proof.h"
+#include "scheduler/tight.h"
 
 static const struct weft_planner planners[] = {
 #define ROW(identifier, name, literal, text) {name, text, literal, weft_planner_##identifier},
@@ -80,6 +80,8 @@ struct run {
     const struct weft_schedule_options *options;
     const struct weft_planner *planner;
     struct weft_digest *table;
+    int64_t *room_bytes; /* [n_slots], the most of them: see weft_tight_room */
+    int64_t most_room_bytes;
     struct weft_candidate candidate;
     /* The bound of the first round, and what the solver said in the last. */
     struct weft_outcome outcome;
@@ -126,17 +128,18 @@ static enum weft_status keep_if_no_slower(struct run *run, struct weft_plan **re
     return status;
 }
 
-/* A plan of the candidate, relaxed within `limit_bytes` when that is wanted, lowered and measured.
- * It is kept when it takes less than the one kept before. */
-static enum weft_status lower(struct run *run, int64_t limit_bytes, bool relax, int32_t effort,
-                              struct weft_error *err)
+/* A plan of the candidate, relaxed within `limit_bytes` of the rows' problem when that is wanted,
+ * lowered and measured. It is kept when it takes less than the one kept before. */
+static enum weft_status lower(struct run *run, const struct weft_problem *rows, int64_t limit_bytes,
+                              bool relax, int32_t effort, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     enum weft_status status;
-    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, run->candidate.policies,
+    WEFT_TRY(weft_plan_create(rows, run->options->planner, run->candidate.policies,
                               run->candidate.moves, run->candidate.n_moves, &plan, err));
     if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
+    plan->problem = run->problem;
     WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
     if (relax && run->problem->compute_rate < WEFT_RATE_ONE)
         WEFT_TRY_GOTO(fail, keep_if_no_slower(run, &plan, err));
@@ -162,7 +165,8 @@ fail:
 /* Tries to make the candidate's layout fit: with blocks moved apart as far as memory allows, as
  * they are, and with a longer search, the longest only where `hard`. A literal one only as it is.
  */
-static enum weft_status pack(struct run *run, int64_t row_limit_bytes, bool literal, bool hard,
+static enum weft_status pack(struct run *run, const struct weft_problem *rows,
+                             int64_t row_limit_bytes, bool literal, bool hard,
                              struct weft_error *err)
 {
     static const struct {
@@ -173,7 +177,7 @@ static enum weft_status pack(struct run *run, int64_t row_limit_bytes, bool lite
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         if ((tries[i].relax && literal) || (tries[i].hard && !hard)) continue;
-        WEFT_TRY(lower(run, row_limit_bytes, tries[i].relax, tries[i].effort, err));
+        WEFT_TRY(lower(run, rows, row_limit_bytes, tries[i].relax, tries[i].effort, err));
         if (total_bytes(run) <= limit_bytes) break;
     }
     return WEFT_OK;
@@ -212,39 +216,37 @@ static enum weft_status plan_lean(struct run *run, int64_t limit_bytes, struct w
             move_late(run, i, rows, limit_bytes);
     free(rows);
     weft_moves_sort(problem, out->moves, out->n_moves);
-    return pack(run, run->table->least_bytes, true, limit_bytes == 0, err);
+    if (limit_bytes > 0) return lower(run, run->problem, limit_bytes, false, 0, err);
+    return pack(run, run->problem, run->table->least_bytes, true, true, err);
 }
 
-/* The last resort when packing fails: ever fewer gathers ahead of their use, then none. */
-static enum weft_status plan_leanest(struct run *run, int64_t excess, struct weft_error *err)
+/* The last resort when packing fails: nothing is gathered ahead of its use. */
+static enum weft_status plan_leanest(struct run *run, struct weft_error *err)
 {
-    enum { TRIES = 6 };
-    int64_t limit_bytes = run->problem->memory_limit_bytes;
-    for (int i = 0; i < TRIES && excess > 0; i++) {
-        keep(run, NULL, NULL);
-        WEFT_TRY(plan_lean(run, limit_bytes - ((INT64_C(1) << i) - 1) * excess, err));
-        if (total_bytes(run) <= limit_bytes) return WEFT_OK;
-    }
     keep(run, NULL, NULL);
     return plan_lean(run, 0, err);
 }
 
-/* The planner decides within row_limit_bytes, and its plan is packed. Round 0, which proves the
- * bound, may spend a quarter of the time limit, the others prove nothing. Without a layout there is
- * one round, and it has all of the time. */
-static enum weft_status plan_once(struct run *run, int round, int64_t row_limit_bytes, bool hard,
+/* The planner decides within rows that hold `tight_bytes` more, and its plan is packed. Round 0,
+ * which proves the bound, may spend a quarter of the time limit, the others prove nothing. Without
+ * a layout there is one round, and it has all of the time. */
+static enum weft_status plan_once(struct run *run, int round, int64_t tight_bytes, bool hard,
                                   struct weft_outcome *outcome, struct weft_error *err)
 {
     struct weft_schedule_options options = *run->options;
+    struct weft_tight tight;
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
     if (run->inputs) options.time_limit_ns >>= round < 2 ? 2 : 3;
     options.draft = round > 0;
-    struct weft_problem problem = *run->problem; /* whose rows have this round's limit */
     *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
-    problem.memory_limit_bytes = row_limit_bytes;
     keep(run, NULL, NULL);
-    WEFT_TRY(
-        run->planner->decide(&problem, row_limit_bytes, &options, &run->candidate, outcome, err));
-    return pack(run, row_limit_bytes, run->planner->literal, hard, err);
+    WEFT_TRY(weft_tight_create(run->problem, run->room_bytes, tight_bytes, &tight, err));
+    enum weft_status status =
+        run->planner->decide(&tight.problem, limit_bytes, &options, &run->candidate, outcome, err);
+    if (status == WEFT_OK)
+        status = pack(run, &tight.problem, limit_bytes, run->planner->literal, hard, err);
+    weft_tight_finish(&tight);
+    return status;
 }
 
 /* Rules without a choice have nothing leaner to fall back on. */
@@ -265,24 +267,19 @@ static int64_t tighten_by(int round, int64_t excess, int64_t room)
     return wanted < room ? wanted : room;
 }
 
-/* Row limits between which to look: plans of `fails` had no layout, the one of `fits` is kept aside
- * as the best so far. */
+/* Between what to look: with `fails_bytes` less in the rows there was no layout, with `fits_bytes`
+ * less there was; its best plan is kept aside. */
 struct rounds {
     int64_t fails_bytes, fits_bytes; /* fits: -1 before the first */
     int64_t excess, least_excess;
+    int32_t n;
     struct weft_plan *plan;
     struct weft_program *program;
 };
 
-static void take_round(struct run *run, struct rounds *rounds, int64_t row_limit_bytes)
+/* Puts the run's plan, which fits, aside when it is the fastest of those. */
+static void take_plan(struct run *run, struct rounds *rounds)
 {
-    rounds->excess = total_bytes(run) - run->problem->memory_limit_bytes;
-    if (rounds->excess > 0) {
-        rounds->fails_bytes = row_limit_bytes;
-        if (rounds->excess < rounds->least_excess) rounds->least_excess = rounds->excess;
-        return;
-    }
-    rounds->fits_bytes = row_limit_bytes;
     if (!rounds->plan || run->plan->prediction.step_ns < rounds->plan->prediction.step_ns) {
         struct weft_plan *plan = rounds->plan;
         struct weft_program *program = rounds->program;
@@ -294,6 +291,19 @@ static void take_round(struct run *run, struct rounds *rounds, int64_t row_limit
     keep(run, NULL, NULL);
 }
 
+static void take_round(struct run *run, struct rounds *rounds, int64_t tight_bytes)
+{
+    rounds->n++;
+    rounds->excess = total_bytes(run) - run->problem->memory_limit_bytes;
+    if (rounds->excess > 0) {
+        rounds->fails_bytes = tight_bytes;
+        if (rounds->excess < rounds->least_excess) rounds->least_excess = rounds->excess;
+        return;
+    }
+    rounds->fits_bytes = tight_bytes;
+    take_plan(run, rounds);
+}
+
 /* True while a plan with wider rows may be worth the time. */
 static bool is_open(const struct run *run, const struct rounds *rounds)
 {
@@ -302,8 +312,9 @@ static bool is_open(const struct run *run, const struct rounds *rounds)
     double bound_ns = (double)run->outcome.bound_ns;
     double gap = run->options->gap > 1e-4 ? run->options->gap : 1e-4;
     if ((double)rounds->plan->prediction.step_ns <= bound_ns * (1 + gap)) return false;
+    if (rounds->fits_bytes < 0) return true;
     return may_retreat(run) &&
-           rounds->fails_bytes - rounds->fits_bytes > run->problem->memory_limit_bytes / 512;
+           rounds->fits_bytes - rounds->fails_bytes > run->problem->memory_limit_bytes / 512;
 }
 
 /* Again with tighter rows while the layout exceeds the limit, and with rows in between once it does
@@ -314,19 +325,16 @@ static enum weft_status plan_in_between(struct run *run, struct rounds *rounds,
     for (int round = 1; round < MOST_ROUNDS && is_open(run, rounds); round++) {
         struct weft_outcome outcome;
         struct weft_error refusal = {0};
-        int64_t room = rounds->fails_bytes - run->table->least_bytes;
-        int64_t rows = rounds->fails_bytes - tighten_by(round, rounds->excess, room);
-        if (rounds->plan)
-            rows = rounds->fits_bytes + (rounds->fails_bytes - rounds->fits_bytes) / 2;
+        int64_t room = run->most_room_bytes - rounds->fails_bytes;
+        int64_t bytes = rounds->fails_bytes + tighten_by(round, rounds->excess, room);
+        if (rounds->fits_bytes >= 0)
+            bytes = rounds->fails_bytes + (rounds->fits_bytes - rounds->fails_bytes) / 2;
         if (room <= 0) break;
-        weft_log(WEFT_LOG_INFO,
-                 "planner %s: the layout ends %lld bytes above the limit; again with tighter rows",
-                 run->planner->name, (long long)rounds->least_excess);
         enum weft_status status = plan_once(
-            run, round, rows, round + 1 == MOST_ROUNDS && !is_late(run), &outcome, &refusal);
+            run, round, bytes, round + 1 == MOST_ROUNDS && !is_late(run), &outcome, &refusal);
         if (status == WEFT_E_INFEASIBLE) break;
         if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-        take_round(run, rounds, rows);
+        take_round(run, rounds, bytes);
     }
     return WEFT_OK;
 }
@@ -339,13 +347,12 @@ static enum weft_status plan_greedily_too(struct run *run, struct rounds *rounds
     const struct weft_planner *planner = run->planner;
     struct weft_error refusal = {0};
     struct weft_outcome outcome;
-    int64_t limit_bytes = run->problem->memory_limit_bytes;
     if (planner->decide != weft_planner_ilp || is_late(run)) return WEFT_OK;
     run->planner = weft_planner_find("greedy", NULL);
-    enum weft_status status = plan_once(run, 1, limit_bytes, false, &outcome, &refusal);
+    enum weft_status status = plan_once(run, 1, 0, false, &outcome, &refusal);
     if (status == WEFT_OK) {
-        rounds->fails_bytes = limit_bytes;
-        take_round(run, rounds, limit_bytes);
+        rounds->fails_bytes = 0;
+        take_round(run, rounds, 0);
         if (rounds->excess > 0) status = plan_in_between(run, rounds, &refusal);
     }
     run->planner = planner;
@@ -353,23 +360,46 @@ static enum weft_status plan_greedily_too(struct run *run, struct rounds *rounds
     return weft_fail(err, status, "%s", refusal.text);
 }
 
+/* Lean policies waste time but pack well, and may be faster than what is left of better ones in
+ * rows that leave a layout room: ever fewer gathers ahead of their use, until it fits. */
+static enum weft_status plan_lean_too(struct run *run, struct rounds *rounds,
+                                      struct weft_error *err)
+{
+    enum { TRIES = 6 };
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    for (int i = 0; i < TRIES; i++) {
+        keep(run, NULL, NULL);
+        WEFT_TRY(plan_lean(run, limit_bytes - ((INT64_C(1) << i) - 1) * rounds->least_excess, err));
+        if (total_bytes(run) > limit_bytes) continue;
+        take_plan(run, rounds);
+        break;
+    }
+    return WEFT_OK;
+}
+
 /* The bound is the first round's: only its rows have the user's limit. */
 static enum weft_status plan_in_rounds(struct run *run, struct weft_error *err)
 {
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     struct rounds rounds = {.fits_bytes = -1};
-    WEFT_TRY(plan_once(run, 0, limit_bytes, false, &run->outcome, err));
-    rounds.fails_bytes = limit_bytes;
-    rounds.excess = rounds.least_excess = total_bytes(run) - limit_bytes;
-    if (rounds.excess <= 0) return WEFT_OK;
-    enum weft_status status = plan_in_between(run, &rounds, err);
+    WEFT_TRY(plan_once(run, 0, 0, false, &run->outcome, err));
+    int64_t excess = total_bytes(run) - limit_bytes;
+    if (excess <= 0) return WEFT_OK;
+    rounds.excess = rounds.least_excess = excess;
+    enum weft_status status = may_retreat(run) ? plan_lean_too(run, &rounds, err) : WEFT_OK;
+    if (status == WEFT_OK) status = plan_in_between(run, &rounds, err);
     if (status == WEFT_OK) status = plan_greedily_too(run, &rounds, err);
+    weft_log(
+        WEFT_LOG_INFO,
+        "planner %s: the first layout ended %lld bytes above the limit; planned again %d times "
+        "with tighter rows",
+        run->planner->name, (long long)excess, (int)rounds.n);
     if (rounds.plan) keep(run, rounds.plan, rounds.program);
     if (status != WEFT_OK || rounds.plan) return status;
     if (may_retreat(run)) {
         snprintf(run->outcome.solver_stop, sizeof run->outcome.solver_stop,
                  "packing: only a plan of the leanest policies has a layout within the limit");
-        return plan_leanest(run, rounds.least_excess, err);
+        return plan_leanest(run, err);
     }
     return weft_fail(err, WEFT_E_INFEASIBLE,
                      "planner %s: its live bytes fit into the limit of %lld bytes, but its layout "
@@ -404,17 +434,35 @@ static enum weft_status make_candidate(struct run *run, struct weft_error *err)
     struct weft_candidate *candidate = &run->candidate;
     candidate->policies = calloc((size_t)run->table->n_units + 1, sizeof *candidate->policies);
     candidate->moves = calloc((size_t)run->table->n_blocks + 1, sizeof *candidate->moves);
-    if (!candidate->policies || !candidate->moves) return weft_fail_memory(err, "a candidate");
+    run->room_bytes = calloc((size_t)run->table->n_slots, sizeof *run->room_bytes);
+    if (!candidate->policies || !candidate->moves || !run->room_bytes)
+        return weft_fail_memory(err, "a candidate");
+    run->most_room_bytes = weft_tight_room(run->table, run->room_bytes);
     return WEFT_OK;
+}
+
+/* What the leanest plan takes after layout: packing it stops at its rows, which nothing is below.
+ */
+static enum weft_status find_least_packed(struct run *run, int64_t *bytes, struct weft_error *err)
+{
+    struct weft_problem problem = *run->problem;
+    const struct weft_problem *asked = run->problem;
+    problem.memory_limit_bytes = run->table->least_bytes;
+    run->problem = &problem;
+    enum weft_status status = plan_leanest(run, err);
+    run->problem = asked;
+    if (status == WEFT_OK) *bytes = total_bytes(run);
+    keep(run, NULL, NULL);
+    return status;
 }
 
 /* Refuses, with the limit at which the leanest plan does fit. */
 static enum weft_status refuse(struct run *run, const char *refusal, struct weft_error *err)
 {
-    keep(run, NULL, NULL);
-    WEFT_TRY(plan_leanest(run, 0, err));
-    return weft_fail_infeasible(run->table, run->planner->name, refusal,
-                                run->inputs ? total_bytes(run) : 0, err);
+    int64_t bytes;
+    WEFT_TRY(find_least_packed(run, &bytes, err));
+    return weft_fail_infeasible(run->table, run->planner->name, refusal, run->inputs ? bytes : 0,
+                                err);
 }
 
 static enum weft_status schedule(struct run *run, struct weft_error *err)
@@ -454,6 +502,31 @@ static enum weft_status refuse_name(const char *name, struct weft_error *err)
                      name + strlen(meant) + 1, settings);
 }
 
+static void finish_run(struct run *run)
+{
+    weft_plan_destroy(run->plan);
+    weft_program_destroy(run->program);
+    free(run->candidate.policies);
+    free(run->candidate.moves);
+    free(run->room_bytes);
+    weft_pool_finish(&run->pool);
+    weft_digest_destroy(run->table);
+}
+
+enum weft_status weft_least_packed_limit(const struct weft_problem *problem,
+                                         const struct weft_lower_inputs *inputs, int64_t *bytes,
+                                         struct weft_error *err)
+{
+    struct weft_schedule_options options = {.planner = "ilp"};
+    struct run run = {.problem = problem, .inputs = inputs, .options = &options};
+    run.planner = weft_planner_find(options.planner, NULL);
+    enum weft_status status = weft_digest_create(problem, &run.table, err);
+    if (status == WEFT_OK) status = make_candidate(&run, err);
+    if (status == WEFT_OK) status = find_least_packed(&run, bytes, err);
+    finish_run(&run);
+    return status;
+}
+
 enum weft_status weft_schedule(const struct weft_problem *problem,
                                const struct weft_lower_inputs *inputs,
                                const struct weft_schedule_options *options, struct weft_plan **plan,
@@ -474,11 +547,6 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
             run.program = NULL;
         }
     }
-    weft_plan_destroy(run.plan);
-    weft_program_destroy(run.program);
-    free(run.candidate.policies);
-    free(run.candidate.moves);
-    weft_pool_finish(&run.pool);
-    weft_digest_destroy(run.table);
+    finish_run(&run);
     return status;
 }

@@ -97,4 +97,9 @@ WEFT_MUST_USE enum weft_status weft_prove(const struct weft_problem *problem,
  * as they can be. Also the slot of that peak. */
 int64_t weft_least_limit(const struct weft_problem *problem, int32_t *peak_slot);
 
+/* The same after layout, which a refusal names and planner ilp finds a plan at. */
+WEFT_MUST_USE enum weft_status weft_least_packed_limit(const struct weft_problem *problem,
+                                                       const struct weft_lower_inputs *inputs,
+                                                       int64_t *bytes, struct weft_error *err);
+
 #endif

@@ -348,6 +348,9 @@ Test(schedule, the_least_limit_named_is_true, .timeout = 60)
         cr_assert_not_null(at, "%s", err.text);
         long long named = 0;
         cr_assert_eq(sscanf(strchr(at, '(') + 1, "%lld bytes", &named), 1, "%s", err.text);
+        int64_t least_bytes = 0;
+        cr_assert_eq(weft_least_packed_limit(problem, &random.inputs, &least_bytes, &err), WEFT_OK);
+        cr_assert_eq(named, least_bytes, "what sweep begins at is what a refusal names");
         problem->memory_limit_bytes = named;
         err = (struct weft_error){0};
         cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err), WEFT_OK,

@@ -5,9 +5,7 @@
 #include "cli/sweep.h"
 #include "scheduler/schedule.h"
 
-/* The first tries at the least limit: it and so many 1/400 of it more, for what packing costs. */
-static const int64_t more[] = {0, 1, 2, 4, 8, 16, 32, 64};
-enum { N_MORE = sizeof more / sizeof *more, PARTS = 400, BISECTIONS = 24 };
+enum { BISECTIONS = 24 };
 /* A limit helps while it shortens the step by more than this share. */
 static const double MATTERS = 5e-4;
 
@@ -29,21 +27,6 @@ static enum weft_status greedy_step(struct weft_session *session, int64_t limit_
     }
     *step_ns = INT64_MAX;
     return status == WEFT_E_INFEASIBLE ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
-}
-
-static enum weft_status find_low(struct weft_session *session, int64_t *out, struct weft_error *err)
-{
-    int64_t least_bytes = weft_least_limit(session->stages.problem, NULL);
-    for (size_t i = 0; i < N_MORE; i++) {
-        struct weft_error refusal = {0};
-        *out = least_bytes + least_bytes / PARTS * more[i];
-        session->config->cluster.memory_limit_bytes = *out;
-        session->stages.problem->memory_limit_bytes = *out;
-        enum weft_status status = weft_session_plan(session, "greedy", &refusal);
-        if (status == WEFT_OK) return WEFT_OK;
-        if (status != WEFT_E_INFEASIBLE) return weft_fail(err, status, "%s", refusal.text);
-    }
-    return WEFT_OK;
 }
 
 static enum weft_status find_high(struct weft_session *session, int64_t low, int64_t *out,
@@ -68,7 +51,7 @@ enum weft_status weft_sweep_choose_limits(struct weft_session *session, int32_t 
                                           struct weft_error *err)
 {
     int64_t low, high;
-    WEFT_TRY(find_low(session, &low, err));
+    WEFT_TRY(weft_least_packed_limit(session->stages.problem, &session->inputs, &low, err));
     WEFT_TRY(find_high(session, low, &high, err));
     if (high <= low) high = low + low / 20 + 1;
     for (int32_t i = 0; i < n; i++)

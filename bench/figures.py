@@ -5,7 +5,8 @@
     time      predicted against measured step time over an emulated link
     overlap   exposed communication of every planner at one limit, predicted and measured
     rivals    published rules executed at one limit: error of each, and whether their order holds
-    packing   end of the arena over the largest row, all shipped configs
+    packing   end of the arena over the largest row, all shipped configs; and near their least limit
+              what the layout costs
     compute   share of the GEMM rate that a training step of a 10 M GPT reaches on one thread
 
 Each figure measures both sides in one run and prints what it measured. Nothing else should run on
@@ -14,6 +15,7 @@ the machine meanwhile.
 import argparse
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -208,19 +210,37 @@ def figure_rivals(weft):
             break
 
 
+def plan_at(weft, path, limit, *flags):
+    """Planner ilp under a limit by the bench `planners`: rows alone, or with --layout."""
+    bench = Path(weft.program).resolve().parent.parent / "bench" / "planner" / "planners"
+    done = subprocess.run([bench, path, "--planners", "ilp", "--at", str(limit), "--set",
+                           "plan.time_limit=20s", *flags], capture_output=True, text=True,
+                          check=True)
+    return json.loads(done.stdout)
+
+
 def figure_packing(weft):
-    print("packing: (base + end of the arena) / largest row, at the limit each config ships with")
+    print("packing: (base + end of the arena) / largest row, at the limit each config ships with; "
+          "near the least limit, step with layout / step of rows alone, both by ilp")
     for path in sorted((ROOT / "configs" / "runs").glob("*.json")):
         cells = []
         for planner in ("all-fsdp", "all-sdp", "greedy", "ilp"):
             done = subprocess.run([weft.program, "plan", path, "--planner", planner, "--json",
-                                   "--time-limit", "5s"], capture_output=True, text=True,
+                                   "--time-limit", "20s"], capture_output=True, text=True,
                                   check=False)
             if done.returncode == 78:
                 cells.append(f"{planner} does not fit")
                 continue
             said = json.loads(done.stdout)
             cells.append(f"{planner} {said['total_bytes'] / said['peak_bytes']:.4f}")
+        said = subprocess.run([weft.program, "plan", path, "--memory-limit", "1B"],
+                              capture_output=True, text=True, check=False).stderr
+        least = int(re.search(r"the least limit that fits is [^(]*\((\d+) bytes", said)[1])
+        for share in (1.0, 1.05):
+            limit = int(least * share)
+            rows, laid = plan_at(weft, path, limit), plan_at(weft, path, limit, "--layout")
+            cells.append(f"{share} x least " + (f"{laid['step_ns'] / rows['step_ns']:.4f}"
+                                                if laid["fits"] else "does not fit"))
         print(f"  {path.stem:16} " + "  ".join(cells), flush=True)
 
 

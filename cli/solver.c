@@ -18,7 +18,8 @@
 /* The solver checks its own clock coarsely (1.0 s asked, 3.5 s taken), so the kill timer leaves it
  * this factor and this much more before the process is taken for hung. */
 enum { KILL_FACTOR = 2, KILL_GRACE_S = 5 };
-enum { ANSWER_MOST_BYTES = 1 << 30, NOTE_BYTES = 512 };
+/* An answer has at most three numbers a column or row, of which the question has more. */
+enum { ANSWER_FACTOR = 8, ANSWER_LEAST_BYTES = 1 << 20, NOTE_BYTES = 512 };
 
 static bool executable(const char *path)
 {
@@ -137,14 +138,16 @@ static void read_note(struct child *child, char *note, size_t *length)
     note[*length] = '\0';
 }
 
-static void read_answer(struct child *child, struct weft_text *answer)
+/* False when it is longer than any answer to the question. */
+static bool read_answer(struct child *child, size_t most_bytes, struct weft_text *answer)
 {
     char bytes[65536];
     ssize_t n = read(child->out, bytes, sizeof bytes);
-    if (n > 0 && answer->length < ANSWER_MOST_BYTES)
+    if (n > 0)
         weft_text_append(answer, bytes, (size_t)n);
-    else if (n >= 0 || errno != EINTR)
+    else if (n == 0 || errno != EINTR)
         close_end(&child->out);
+    return answer->length <= most_bytes;
 }
 
 static void write_question(struct child *child, const struct weft_text *question, size_t *written)
@@ -155,23 +158,27 @@ static void write_question(struct child *child, const struct weft_text *question
     if (broken || *written == question->length) close_end(&child->in);
 }
 
-/* Moves bytes both ways until the solver closes its output; false when `deadline_ns` came first. */
-static bool talk(struct child *child, const struct weft_text *question, int64_t deadline_ns,
-                 struct weft_text *answer, char *note)
+enum talk { TALK_OVER, TALK_LATE, TALK_TOO_LONG };
+
+/* Moves bytes both ways until the solver closes its output, `deadline_ns` comes, or it says more
+ * than it can have to say. */
+static enum talk talk(struct child *child, const struct weft_text *question, int64_t deadline_ns,
+                      struct weft_text *answer, char *note)
 {
     size_t written = 0, note_length = 0;
+    size_t most_bytes = ANSWER_LEAST_BYTES + ANSWER_FACTOR * question->length;
     while (child->out >= 0) {
         int64_t left_ns = deadline_ns - weft_clock_now_ns();
-        if (left_ns <= 0) return false;
+        if (left_ns <= 0) return TALK_LATE;
         struct pollfd fds[3] = {
             {child->out, POLLIN, 0}, {child->note, POLLIN, 0}, {child->in, POLLOUT, 0}};
         int timeout_ms = left_ns > 1000000000 ? 1000 : (int)(left_ns / 1000000) + 1;
-        if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR) return false;
+        if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR) return TALK_LATE;
         if (fds[2].revents) write_question(child, question, &written);
         if (fds[1].revents) read_note(child, note, &note_length);
-        if (fds[0].revents) read_answer(child, answer);
+        if (fds[0].revents && !read_answer(child, most_bytes, answer)) return TALK_TOO_LONG;
     }
-    return true;
+    return TALK_OVER;
 }
 
 /* Waits for the end of a solver that has nothing more to say; false when `deadline_ns` came first,
@@ -214,12 +221,16 @@ static enum weft_status converse(const char *path, const struct weft_text *quest
     int64_t patience_ns = KILL_FACTOR * time_ns + KILL_GRACE_S * INT64_C(1000000000);
     int64_t deadline_ns = time_ns > 0 ? weft_clock_now_ns() + patience_ns : INT64_MAX;
     char note[NOTE_BYTES] = "";
-    if (!talk(&child, question, deadline_ns, answer, note)) deadline_ns = 0;
+    enum talk ended = talk(&child, question, deadline_ns, answer, note);
+    if (ended != TALK_OVER) deadline_ns = 0; /* it is killed if it runs */
     close_end(&child.in);
     close_end(&child.out);
     close_end(&child.note);
     int wait_status = 0;
-    if (!wait_for_end(child.pid, deadline_ns, &wait_status))
+    bool by_itself = wait_for_end(child.pid, deadline_ns, &wait_status);
+    if (ended == TALK_TOO_LONG)
+        return weft_fail(err, WEFT_E_INTERNAL, "its answer does not end (%s), killed", path);
+    if (!by_itself)
         return weft_fail(err, WEFT_E_HANG, "hung: no answer in %.1f s, killed",
                          (double)patience_ns / 1e9);
     WEFT_TRY(judge_exit(wait_status, path, note, err));

@@ -42,11 +42,23 @@ struct solver {
     int64_t root_iterations;
     bool offered;          /* the incumbents were given to the search */
     const char *limit_met; /* by the search; NULL: none */
+    char complaint[160];   /* why GLPK gave up, first line */
     jmp_buf broken;
 };
 
-/* GLPK ends a program that hits one of its assertions; this returns from the hook instead, after
- * which only the environment may be freed. */
+/* What GLPK prints before it gives up, which it does whatever glp_term_out says: our output is a
+ * protocol. */
+static int listen(void *info, const char *text)
+{
+    struct solver *solver = info;
+    if (!solver->complaint[0])
+        snprintf(solver->complaint, sizeof solver->complaint, "GLPK gave up: %.*s",
+                 (int)strcspn(text, "\n"), text);
+    return 1;
+}
+
+/* GLPK ends a program that runs out of memory or hits one of its assertions; this returns from
+ * the hook instead, after which only the environment may be freed. */
 static void break_out(void *info)
 {
     struct solver *solver = info;
@@ -309,11 +321,13 @@ static void solve(struct solver *solver)
         .status = WEFT_MIP_UNKNOWN, .stop = "not solved", .bound = -INFINITY};
     solver->start_ns = weft_clock_now_ns();
     glp_term_out(GLP_OFF);
+    glp_term_hook(listen, solver);
     glp_error_hook(break_out, solver);
     if (setjmp(solver->broken)) {
         /* What was found before stays valid: it lies in our pool. */
         solver->result.status = WEFT_MIP_UNKNOWN;
-        solver->result.stop = "GLPK failed an assertion of its own";
+        solver->result.stop =
+            solver->complaint[0] ? solver->complaint : "GLPK failed an assertion of its own";
         solver->result.x = NULL;
         glp_free_env();
         return;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What goes wrong around a run: the solver, a rank, the launcher, a signal, memory."""
+"""What goes wrong around a run: a rank, the launcher, a signal, memory."""
 import json
 import os
 import resource
@@ -11,79 +11,6 @@ import time
 from configs import tiny
 from processes import finish, gone, long_run, ranks_of, shared_memory_names
 from tap import case, main
-
-
-def script(weft, name, body):
-    path = weft.write(name, "#!/bin/sh\n" + body)
-    os.chmod(path, 0o755)
-    return path
-
-
-def plan_without(weft, solver, says):
-    """A solver that fails is no error: a plan that fits all the same, which says what happened."""
-    out = weft.expect(0, "plan", weft.write("run.json", tiny()), "--json",
-                      "--time-limit", "1s", env={"WEFT_SOLVE": solver})
-    assert says in out, out
-    assert '"gap"' in out and '"total_bytes"' in out, out
-
-
-@case
-def solver_missing(weft):
-    plan_without(weft, "/no/such/solver", "missing")
-
-
-@case
-def solver_crashed(weft):
-    plan_without(weft, script(weft, "solve", "cat >/dev/null\nkill -SEGV $$\n"), "crashed")
-
-
-@case
-def solver_that_fails(weft):
-    plan_without(weft, script(weft, "solve", "cat >/dev/null\necho out of luck >&2\nexit 3\n"),
-                 "out of luck")
-
-
-@case
-def solver_that_babbles(weft):
-    plan_without(weft, script(weft, "solve", "cat >/dev/null\necho weft-mip-result banana\n"),
-                 "solver")
-
-
-@case
-def solver_hung(weft):
-    start = time.monotonic()
-    plan_without(weft, script(weft, "solve", "exec sleep 1000\n"), "hung")
-    assert time.monotonic() - start < 30
-
-
-@case
-def solver_that_falls_silent(weft):
-    """It closes its output without an answer and does not end."""
-    start = time.monotonic()
-    plan_without(weft, script(weft, "solve", "exec >&- 2>&-\nexec sleep 1000\n"), "hung")
-    assert time.monotonic() - start < 30
-
-
-@case
-def solver_that_says_control_characters(weft):
-    out = weft.expect(0, "plan", weft.write("run.json", tiny()), "--json", env={
-        "WEFT_SOLVE": script(weft, "solve", "printf 'a\\033[31mb\\377' >&2\nexit 3\n")})
-    assert "a?[31mb?" in json.loads(out)["solver_stop"], out
-
-
-@case
-def solver_ends_with_its_caller(weft):
-    solver = script(weft, "solve", "echo $$ > pid\nexec sleep 1000\n")
-    process = weft.start("plan", weft.write("run.json", tiny()), env={"WEFT_SOLVE": solver})
-    end = time.monotonic() + 10
-    while not (os.path.exists(weft.path("pid")) and os.path.getsize(weft.path("pid"))):
-        assert time.monotonic() < end, "the solver was not started"
-        time.sleep(0.01)
-    with open(weft.path("pid"), encoding="utf-8") as file:
-        pid = int(file.read())
-    process.kill()
-    process.communicate(timeout=30)
-    assert gone([pid]), "the solver is left"
 
 
 @case

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Whatever becomes of the solver, `weft plan` has the best plan so far, with a gap that is true, and
+says what happened; no exit code is 0 without a plan that verifies."""
+import json
+import os
+import sys
+import time
+
+from configs import tiny
+from processes import gone
+from tap import Skip, case, main
+
+
+def script(weft, name, body):
+    path = weft.write(name, "#!/bin/sh\n" + body)
+    os.chmod(path, 0o755)
+    return path
+
+
+def real_solver(weft):
+    beside = os.path.join(os.path.dirname(weft.program), "..", "scheduler", "weft-solve")
+    path = os.environ.get("WEFT_SOLVE", beside)
+    if not os.access(path, os.X_OK):
+        raise Skip("no weft-solve: build with GLPK")
+    return os.path.realpath(path)
+
+
+def plan(weft, solver, code=0, time_limit="5s", **options):
+    """A plan that is no worse than greedy's, whose bound is proven, by the program without solver."""
+    config = weft.write("run.json", tiny(**options))
+    path = weft.path(f"plan-{len(os.listdir(weft.directory))}.json")
+    out = weft.expect(code, "plan", config, "--json", "-o", path, "--time-limit", time_limit,
+                      env={"WEFT_SOLVE": solver})
+    if code != 0:
+        assert not os.path.exists(path), "a plan was left"
+        return None
+    said = json.loads(out)
+    greedy = json.loads(weft.expect(0, "plan", config, "--json", "--planner", "greedy"))
+    assert 0 < said["bound_ns"] <= said["step_ns"] <= greedy["step_ns"], (said, greedy)
+    assert abs(said["gap"] - (said["step_ns"] / said["bound_ns"] - 1)) < 1e-6, said
+    assert said["total_bytes"] <= said["memory_limit_bytes"], said
+    weft.expect(0, "verify", path, "--config", config, env={"WEFT_SOLVE": "/no/such/solver"})
+    return said
+
+
+# Where gathers must block and the search leaves a gap, so that the solver is asked.
+TIGHT = {"cluster__link": {"intra": {"alpha": "20us", "bandwidth": "200MB/s"}}}
+
+
+def least_limit(weft):
+    config = weft.write("run.json", tiny(**TIGHT))
+    message = weft.run("plan", config, "--memory-limit", "1KiB")[2]
+    return int(message.split("the least limit that fits is ")[1].split("(")[1].split(" bytes")[0])
+
+
+def plan_without(weft, solver, says):
+    """A solver that fails is no error, with memory to spare, at the least limit, and below it."""
+    stop = plan(weft, solver)["solver_stop"]
+    assert says in stop, stop
+    least = least_limit(weft)
+    plan(weft, solver, cluster__memory_limit=f"{least}B", **TIGHT)
+    plan(weft, solver, cluster__memory_limit=f"{least * 6 // 5}B", **TIGHT)
+    plan(weft, solver, code=78, cluster__memory_limit=f"{least // 2}B", **TIGHT)
+
+
+@case
+def solver_missing(weft):
+    plan_without(weft, "/no/such/solver", "missing")
+
+
+@case
+def solver_crashed(weft):
+    plan_without(weft, script(weft, "solve", "cat >/dev/null\nkill -SEGV $$\n"), "crashed")
+
+
+@case
+def solver_that_fails(weft):
+    plan_without(weft, script(weft, "solve", "cat >/dev/null\necho out of luck >&2\nexit 3\n"),
+                 "out of luck")
+
+
+@case
+def solver_that_babbles(weft):
+    plan_without(weft, script(weft, "solve", "cat >/dev/null\necho weft-mip-result banana\n"),
+                 "solver")
+
+
+@case
+def solver_hung(weft):
+    start = time.monotonic()
+    said = plan(weft, script(weft, "solve", "exec sleep 1000\n"), time_limit="1s")
+    assert "hung" in said["solver_stop"]
+    assert time.monotonic() - start < 30
+
+
+@case
+def solver_that_falls_silent(weft):
+    """It closes its output without an answer and does not end."""
+    start = time.monotonic()
+    said = plan(weft, script(weft, "solve", "exec >&- 2>&-\nexec sleep 1000\n"), time_limit="1s")
+    assert "hung" in said["solver_stop"]
+    assert time.monotonic() - start < 30
+
+
+@case
+def solver_that_says_control_characters(weft):
+    out = weft.expect(0, "plan", weft.write("run.json", tiny()), "--json", env={
+        "WEFT_SOLVE": script(weft, "solve", "printf 'a\\033[31mb\\377' >&2\nexit 3\n")})
+    assert "a?[31mb?" in json.loads(out)["solver_stop"], out
+
+
+@case
+def solver_ends_with_its_caller(weft):
+    solver = script(weft, "solve", "echo $$ > pid\nexec sleep 1000\n")
+    process = weft.start("plan", weft.write("run.json", tiny()), env={"WEFT_SOLVE": solver})
+    end = time.monotonic() + 10
+    while not (os.path.exists(weft.path("pid")) and os.path.getsize(weft.path("pid"))):
+        assert time.monotonic() < end, "the solver was not started"
+        time.sleep(0.01)
+    with open(weft.path("pid"), encoding="utf-8") as file:
+        pid = int(file.read())
+    process.kill()
+    process.communicate(timeout=30)
+    assert gone([pid]), "the solver is left"
+
+
+@case
+def solver_killed_half_way_through_its_answer(weft):
+    """What it got out is no answer, wherever it ends."""
+    solver = real_solver(weft)
+    for part in ("head -c 20", "head -n 3", "head -c 1500", "head -c 4000"):
+        body = f"'{solver}' | {part}\nkill -KILL $$\n"
+        assert "signal 9" in plan(weft, script(weft, "solve", body))["solver_stop"]
+        body = f"'{solver}' | {part}\n"
+        said = plan(weft, script(weft, "solve", body))
+        assert said["solver_stop"], "an answer that is cut off is told, or was whole"
+
+
+@case
+def solver_out_of_memory(weft):
+    """Where it starts, where it reads the question, and in the midst of its work."""
+    solver = real_solver(weft)
+    layers = tiny()["model"]["layers"]
+    layers[1]["repeat"] = 24
+    told = set()
+    for kib in (3000, 5500, 7000):
+        body = f"ulimit -v {kib}\nexec '{solver}'\n"
+        said = plan(weft, script(weft, "solve", body), model__layers=layers,
+                    cluster__memory_limit="4MB", **TIGHT)
+        told.add(said["solver_stop"])
+    assert any("solver failed" in stop for stop in told), told
+    assert not any("protocol" in stop for stop in told), told
+
+
+@case
+def solver_that_never_stops_talking(weft):
+    """Its answer cannot be longer than the question's size allows."""
+    start = time.monotonic()
+    said = plan(weft, script(weft, "solve", "cat >/dev/null\nexec yes weft-mip-result\n"))
+    assert "solver failed" in said["solver_stop"], said["solver_stop"]
+    assert time.monotonic() - start < 30
+
+
+@case
+def solver_that_answers_another_question(weft):
+    """A good answer to a smaller model is none to this one."""
+    solver = real_solver(weft)
+    body = f"cat >question\n[ -e first ] || cp question first\n'{solver}' <first\n"
+    path = script(weft, "solve", body)
+    plan(weft, path)
+    said = plan(weft, path, model__layers=tiny()["model"]["layers"][:1] +
+                [{"name": "h.{i}", "type": "transformer_block", "repeat": 6, "hidden": 32,
+                  "heads": 2, "ffn": 64}] + tiny()["model"]["layers"][2:])
+    assert "solver failed" in said["solver_stop"], said["solver_stop"]
+
+
+main(sys.argv[1])

@@ -49,7 +49,7 @@ static const struct way ways[] = {
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
 
-static const double PREFERENCE = 1.15;
+static const double PREFERENCE = 1.3;
 
 static void list_ways(char *text, size_t bytes)
 {

@@ -182,7 +182,7 @@ enum weft_status weft_json_need(const struct weft_json_value *object, const char
                                 const char *name, enum weft_json_kind kind,
                                 const struct weft_json_value **out, struct weft_error *err)
 {
-    const struct weft_json_value *member;
+    const struct weft_json_value *member = NULL;
     const char *wanted = kinds[kind].with_article;
     WEFT_TRY(need_member(object, where, name, wanted, &member, err));
     if (weft_json_kind(member) != kind) return fail_kind(member, where, name, wanted, err);
@@ -193,7 +193,7 @@ enum weft_status weft_json_need(const struct weft_json_value *object, const char
 enum weft_status weft_json_need_string(const struct weft_json_value *object, const char *where,
                                        const char *name, const char **out, struct weft_error *err)
 {
-    const struct weft_json_value *member;
+    const struct weft_json_value *member = NULL;
     WEFT_TRY(weft_json_need(object, where, name, WEFT_JSON_STRING, &member, err));
     *out = node_of(member)->valuestring;
     return WEFT_OK;

@@ -336,20 +336,23 @@ def crc32c(data):
 
 # The disk
 
+def without_leak_checks():
+    """A traced process cannot look for leaks, and would fail for that."""
+    return {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+
+
 def strace(weft, inject, *arguments, paths=(), expected=None, env=None):
     """Runs weft under strace with one injection, on calls that concern one of `paths` if given."""
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
     calls = inject.split(":", 1)[0]
-    # A traced process cannot look for leaks, and would fail for that.
-    leaks = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
     command = ["strace", "-f", "-qq", "-o", weft.path("strace.log"), "-e", f"trace={calls}",
                "-e", f"inject={inject}"]
     for path in paths:
         command += ["-P", path, "-P", weft.path(path)]
     done = subprocess.run(command + [weft.program, *arguments], cwd=weft.directory,
-                          env={**os.environ, **leaks, **(env or {})}, capture_output=True, text=True,
-                          timeout=120, check=False)
+                          env={**os.environ, **without_leak_checks(), **(env or {})},
+                          capture_output=True, text=True, timeout=120, check=False)
     if "strace:" in done.stderr and "ptrace" in done.stderr:
         raise Skip("strace may not trace here")
     assert expected is None or done.returncode == expected, (done.returncode, done.stderr)
@@ -415,7 +418,8 @@ def the_launcher_killed_during_a_save_loses_nothing_saved(weft):
     for name in ("model.safetensors", "manifest.json.tmp"):
         # -D: the launcher is the child that is killed here, and its tracer stands aside.
         paths = [f"{temporary}/{name}", weft.path(f"{temporary}/{name}")]
-        process = weft.start("train", config, "--run", "run", "-q", start_new_session=True, prefix=[
+        process = weft.start("train", config, "--run", "run", "-q", start_new_session=True,
+                             env=without_leak_checks(), prefix=[
             "strace", "-f", "-D", "-qq", "-o", weft.path("strace.log"), "-e", "trace=fsync", "-e",
             "inject=fsync:delay_enter=700000", "-P", paths[0], "-P", paths[1]])
         end = time.monotonic() + 30
@@ -446,7 +450,8 @@ def signals_during_a_save_wait_for_it_once(weft):
         run = f"run{number}"
         temporary = f"{run}/checkpoints/step-500.tmp-1"
         paths = [f"{temporary}/{name}" for name in FILES]
-        process = weft.start("train", config, "--run", run, "-q", start_new_session=True, prefix=[
+        process = weft.start("train", config, "--run", run, "-q", start_new_session=True,
+                             env=without_leak_checks(), prefix=[
             "strace", "-f", "-D", "-qq", "-o", weft.path("strace.log"), "-e", "trace=fsync", "-e",
             "inject=fsync:delay_enter=1500000",
             *[word for path in paths for word in ("-P", path, "-P", weft.path(path))]])

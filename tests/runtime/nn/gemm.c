@@ -208,11 +208,10 @@ Test(gemm, tiles_agree_with_the_emulation_and_with_themselves_on_two_threads)
         if (weft_gemm_open(ways[i], i == 2 ? 2 : 1, WEFT_BF16, &gemms[i], &err) == WEFT_OK)
             continue;
         cr_assert_eq(err.status, WEFT_E_ENVIRONMENT, "%s", err.text);
-        cr_log_warn("not compared: %s", err.text);
         for (int j = 0; j < i; j++) {
             weft_gemm_close(gemms[j]);
         }
-        return;
+        cr_skip("not compared: %s", err.text);
     }
     struct matrices x;
     uint16_t *a = malloc(sizeof(uint16_t[M * K])), *b = malloc(sizeof(uint16_t[K * N]));

@@ -9,7 +9,9 @@
 #include <string.h>
 
 const struct weft_list_rule weft_list_rules[WEFT_LIST_RULES] = {
-    {1, true}, {0, true}, {2, true}, {4, true}, {INT32_MAX, true}, {1, false}, {INT32_MAX, false},
+    {1, true, NULL, NULL},          {0, true, NULL, NULL},         {2, true, NULL, NULL},
+    {4, true, NULL, NULL},          {INT32_MAX, true, NULL, NULL}, {1, false, NULL, NULL},
+    {INT32_MAX, false, NULL, NULL},
 };
 
 /* A reduction on its channel that may not have completed yet. */
@@ -22,9 +24,10 @@ struct flight {
 /* Blocks put on a channel, in order; of those that are not done the first is under way. */
 struct channel {
     int64_t *block_ns; /* [n_blocks] */
+    int32_t *item;     /* [n_blocks] */
     int32_t *upto;     /* [n_slots + 1]: put, with the last whose window ends in the slot */
-    int32_t n_put, n_done;
-    bool begun; /* the first that is not done */
+    int32_t n_put, n_done, n_before; /* n_before: put before the slot */
+    bool begun;                      /* the first that is not done */
 };
 
 struct weft_list {
@@ -50,6 +53,10 @@ struct weft_list {
     int32_t gather_at, reduction_at;  /* positions in the table's orders */
     int32_t flight_begin, flight_end; /* in flights */
     bool has_free_gathers;            /* of no bytes of their own */
+    bool puts_off;
+    const struct weft_list_delay *delays;
+    int64_t *clear_ns; /* [n_slots]: compute from the end of the slot to the next that is clear */
+    struct weft_list_wait *waits; /* [n_slots][WEFT_WAIT_KINDS] */
 };
 
 enum weft_status weft_list_create(const struct weft_digest *table, struct weft_list **out,
@@ -59,15 +66,17 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     if (!list) return weft_fail_memory(err, "a list scheduler");
     size_t n_slots = (size_t)table->n_slots + 1, n_items = (size_t)table->n_items + 1;
     list->table = table;
-    list->fixed = calloc(5 * n_slots, sizeof *list->fixed);
+    list->fixed = calloc(6 * n_slots, sizeof *list->fixed);
     list->left = calloc(2 * n_items, sizeof *list->left);
     list->flights = calloc((size_t)table->n_blocks + 1, sizeof *list->flights);
-    bool ok = list->fixed && list->left && list->flights;
+    list->waits = calloc(n_slots * WEFT_WAIT_KINDS, sizeof *list->waits);
+    bool ok = list->fixed && list->left && list->flights && list->waits;
     for (int c = 0; c < WEFT_CHANNELS; c++) {
         struct channel *channel = &list->channels[c];
         channel->block_ns = calloc((size_t)table->n_blocks + 1, sizeof *channel->block_ns);
+        channel->item = calloc((size_t)table->n_blocks + 1, sizeof *channel->item);
         channel->upto = calloc(n_slots, sizeof *channel->upto);
-        ok = ok && channel->block_ns && channel->upto;
+        ok = ok && channel->block_ns && channel->item && channel->upto;
     }
     if (!ok) {
         weft_list_destroy(list);
@@ -78,6 +87,7 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->reserved_bytes = list->least + n_slots;
     list->launched_bytes = list->reserved_bytes + n_slots;
     list->release_bytes = list->launched_bytes + n_slots;
+    list->clear_ns = list->release_bytes + n_slots;
     list->blocked = list->left + n_items;
     *out = list;
     return WEFT_OK;
@@ -88,11 +98,13 @@ void weft_list_destroy(struct weft_list *list)
     if (!list) return;
     for (int c = 0; c < WEFT_CHANNELS; c++) {
         free(list->channels[c].block_ns);
+        free(list->channels[c].item);
         free(list->channels[c].upto);
     }
     free(list->fixed);
     free(list->left);
     free(list->flights);
+    free(list->waits);
     free(list);
 }
 
@@ -111,11 +123,14 @@ static struct channel *channel_of(struct weft_list *list, int32_t item)
 static int32_t put(struct weft_list *list, int32_t item)
 {
     struct channel *channel = channel_of(list, item);
+    channel->item[channel->n_put] = item;
     channel->block_ns[channel->n_put++] = item_of(list, item)->block_ns;
     channel->upto[item_of(list, item)->item.last] = channel->n_put;
     list->left[item]--;
     if (!list->moves) return -1;
     list->moves[list->n_moves] = (struct weft_move){.item = item, .slot = list->slot};
+    /* What was put off must not begin as soon as it can. */
+    if (list->puts_off) list->moves[list->n_moves].launch = list->slot;
     return list->n_moves++;
 }
 
@@ -165,15 +180,45 @@ static void land(struct weft_list *list)
     }
 }
 
-static int32_t ready_reduction(struct weft_list *list)
+/* The first slot in which the rule puts it unless it must. */
+static int32_t earliest(const struct weft_list *list, int32_t item)
+{
+    const struct weft_item *it = &item_of(list, item)->item;
+    const struct weft_list_delay *delay = list->delays ? &list->delays[item] : NULL;
+    bool waits =
+        delay && delay->until > it->first && it->n_blocks - list->left[item] >= delay->free;
+    return waits ? delay->until : it->first;
+}
+
+/* A block that begins now ends before the next slot that is to be clear. */
+static bool is_clear(const struct weft_list *list, int32_t item)
+{
+    if (list->clear_ns[list->slot] == INT64_MAX) return true;
+    int64_t left_ns = list->lanes.left[WEFT_LANE_COMPUTE] / WEFT_RATE_ONE;
+    return item_of(list, item)->block_ns <= left_ns + list->clear_ns[list->slot];
+}
+
+/* The rule lets the reduction be put now. Nothing puts off one that is due in the slot, because it
+ * would be put at its end and begin before; nor those that have a channel of their own. */
+static bool may_reduce(const struct weft_list *list, int32_t item)
+{
+    if (list->n_channels > 1 || item_of(list, item)->item.last == list->slot) return true;
+    return earliest(list, item) <= list->slot && is_clear(list, item);
+}
+
+/* The next reduction to put; when one must be, those that the rule puts off count too. */
+static int32_t ready_reduction(struct weft_list *list, bool must)
 {
     const struct weft_digest *table = list->table;
     while (list->reduction_at < table->n_reductions &&
            list->left[table->reductions[list->reduction_at]] == 0)
         list->reduction_at++;
-    if (list->reduction_at == table->n_reductions) return -1;
-    int32_t item = table->reductions[list->reduction_at];
-    return item_of(list, item)->item.first <= list->slot ? item : -1;
+    for (int32_t i = list->reduction_at; i < table->n_reductions; i++) {
+        int32_t item = table->reductions[i];
+        if (item_of(list, item)->item.first > list->slot) break;
+        if (list->left[item] > 0 && (must || may_reduce(list, item))) return item;
+    }
+    return -1;
 }
 
 /* Begins and ends blocks of a channel at the present time. */
@@ -197,7 +242,7 @@ static void serve(struct weft_list *list)
     for (int32_t c = 0; c <= last; c++)
         serve_channel(list, c);
     while (last > 0 && list->channels[last].n_done == list->channels[last].n_put &&
-           (item = ready_reduction(list)) >= 0) {
+           (item = ready_reduction(list, false)) >= 0) {
         put_reduction(list, item);
         serve_channel(list, last);
     }
@@ -259,7 +304,8 @@ static int32_t early_gather(struct weft_list *list)
     for (int32_t i = list->gather_at; i < table->n_gathers; i++) {
         int32_t item = table->gathers[i];
         const struct weft_item *it = &item_of(list, item)->item;
-        if (list->left[item] == 0 || it->first > list->slot) continue;
+        if (list->left[item] == 0 || earliest(list, item) > list->slot) continue;
+        if (!is_clear(list, item)) continue;
         if (free_only && it->stair_bytes > 0) continue;
         if (gather_fits(list, item)) return item;
         if (it->last == list->slot) continue; /* it will block, and others need not */
@@ -277,8 +323,9 @@ static bool put_next(struct weft_list *list, int32_t gather_within)
         put_gather(list, due);
         return true;
     }
-    int32_t reduction = list->n_channels == 1 ? ready_reduction(list) : -1;
-    bool must_reduce = reduction >= 0 && list->next_row > list->limit;
+    int32_t reduction = list->n_channels == 1 ? ready_reduction(list, false) : -1;
+    bool must_reduce = list->next_row > list->limit && list->n_channels == 1 &&
+                       (reduction = ready_reduction(list, true)) >= 0;
     int32_t gather = must_reduce ? -1 : early_gather(list);
     if (gather >= 0 && reduction >= 0 &&
         item_of(list, gather)->item.last - list->slot > gather_within)
@@ -315,6 +362,8 @@ static void reserve(struct weft_list *list, int32_t item)
     const struct weft_item *it = &item_of(list, item)->item;
     int64_t room = list->limit - list->least[it->last], n = it->n_blocks;
     if (it->stair_bytes == 0) return;
+    if (list->delays && list->delays[item].until > it->last && n > list->delays[item].free)
+        n = list->delays[item].free;
     if (n > room / it->stair_bytes) n = room / it->stair_bytes;
     if (n <= 0) return;
     list->reserved_bytes[it->last] += n * it->stair_bytes;
@@ -357,26 +406,65 @@ static void begin(struct weft_list *list, bool stages)
     list->flight_begin = list->flight_end = 0;
 }
 
+/* What is_clear needs of every slot. */
+static void begin_clear(struct weft_list *list, const bool *clear)
+{
+    int32_t n_slots = list->table->n_slots;
+    int64_t ns = INT64_MAX;
+    for (int32_t s = n_slots - 1; s >= 0; s--) {
+        list->clear_ns[s] = ns;
+        if (clear && clear[s]) {
+            ns = 0;
+        } else if (ns < INT64_MAX) {
+            ns += weft_digest_slot_ns(list->table, list->policies, s);
+        }
+    }
+}
+
 static void begin_slot(struct weft_list *list)
 {
     int32_t s = list->slot;
+    for (int32_t c = 0; c < list->n_channels; c++)
+        list->channels[c].n_before = list->channels[c].n_put;
     list->pending += list->release_bytes[s];
     list->row = list->fixed[s] + list->held + list->reserved_bytes[s] + list->pending;
     list->next_row = list->fixed[s + 1] + list->held - list->launched_bytes[s] +
                      list->reserved_bytes[s + 1] + list->pending + list->release_bytes[s + 1];
 }
 
+static struct weft_list_wait *wait_of(struct weft_list *list, enum weft_list_wait_kind kind)
+{
+    return &list->waits[list->slot * WEFT_WAIT_KINDS + (int)kind];
+}
+
+/* Names the block that is at that place on the channel. */
+static void note_ahead(struct weft_list_wait *wait, const struct channel *channel, int32_t at)
+{
+    wait->ahead = channel->item[at];
+    wait->straddles = at < channel->n_before;
+    wait->nth = 0;
+    for (int32_t k = 0; k < at; k++)
+        wait->nth += channel->item[k] == wait->ahead;
+}
+
 /* Puts what was not launched before the slot that uses it, and waits for it. */
 static void put_blocking(struct weft_list *list)
 {
-    int32_t item;
+    int32_t item, n_before = list->channels[0].n_put;
+    int64_t from_ns = list->lanes.now_ns;
     bool any = false;
     while ((item = due_gather(list, list->slot - 1)) >= 0) {
         put(list, item);
         any = true;
     }
     serve(list);
-    if (any) wait_for(list, 0, list->channels[0].n_put);
+    if (!any) return;
+    wait_for(list, 0, n_before);
+    if (list->lanes.now_ns > from_ns) {
+        wait_of(list, WEFT_WAIT_BLOCKING)->ns = list->lanes.now_ns - from_ns;
+        note_ahead(wait_of(list, WEFT_WAIT_BLOCKING), &list->channels[0], n_before - 1);
+    }
+    wait_for(list, 0, list->channels[0].n_put);
 }
 
 static void put_due_reductions(struct weft_list *list)
@@ -391,6 +479,23 @@ static void put_due_reductions(struct weft_list *list)
     }
 }
 
+/* Waits until what is due in the slot is complete. */
+static void wait_for_due(struct weft_list *list)
+{
+    struct weft_list_wait *wait = wait_of(list, WEFT_WAIT_DUE);
+    for (int32_t c = 0; c < list->n_channels; c++) {
+        const struct channel *channel = &list->channels[c];
+        int64_t from_ns = list->lanes.now_ns;
+        int32_t at = channel->upto[list->slot];
+        wait_for(list, c, at);
+        if (list->lanes.now_ns == from_ns) continue;
+        wait->ns += list->lanes.now_ns - from_ns;
+        while (--at >= 0 && item_of(list, channel->item[at])->item.last <= list->slot)
+            continue;
+        if (at >= 0) note_ahead(wait, channel, at);
+    }
+}
+
 /* Puts what must be complete before the next slot starts and has room, and waits for it. False when
  * the next slot cannot be made to fit. */
 static bool end_slot(struct weft_list *list)
@@ -401,11 +506,12 @@ static bool end_slot(struct weft_list *list)
         put_gather(list, item);
     put_due_reductions(list);
     serve(list);
-    for (int32_t c = 0; c < list->n_channels; c++)
-        wait_for(list, c, list->channels[c].upto[list->slot]);
+    wait_for_due(list);
+    int64_t from_ns = list->lanes.now_ns;
+    wait_of(list, WEFT_WAIT_SHORT)->short_bytes = list->next_row - list->limit;
     while (list->next_row > list->limit) {
         if (list->flight_begin == list->flight_end) {
-            item = ready_reduction(list);
+            item = ready_reduction(list, true);
             if (item < 0) return false;
             put_reduction(list, item);
             serve(list);
@@ -413,6 +519,7 @@ static bool end_slot(struct weft_list *list)
             pass(list);
         }
     }
+    wait_of(list, WEFT_WAIT_SHORT)->ns = list->lanes.now_ns - from_ns;
     list->held -= list->launched_bytes[list->slot];
     return true;
 }
@@ -425,10 +532,15 @@ int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies
     list->policies = policies;
     list->moves = moves;
     list->limit = limit_bytes;
+    list->delays = rule.delays;
+    list->puts_off = rule.delays || rule.clear;
     begin(list, rule.stages);
+    begin_clear(list, rule.clear);
     for (int32_t s = 0; s < table->n_slots; s++)
         if (list->least[s] > limit_bytes) return -1;
     for (list->slot = 0; list->slot < table->n_slots; list->slot++) {
+        for (int kind = 0; kind < WEFT_WAIT_KINDS; kind++)
+            *wait_of(list, (enum weft_list_wait_kind)kind) = (struct weft_list_wait){.ahead = -1};
         begin_slot(list);
         put_blocking(list);
         compute(list, weft_digest_slot_ns(table, policies, list->slot), rule.gather_within);
@@ -449,4 +561,9 @@ int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies,
         if (rule) *rule = i;
     }
     return best_ns;
+}
+
+const struct weft_list_wait *weft_list_waits(const struct weft_list *list)
+{
+    return list->waits;
 }

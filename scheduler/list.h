@@ -10,9 +10,16 @@
  * `gather_within` slots. A rule that stages keeps bytes free in the last slot of every gather's
  * window, as far as there are any, so that the gather can be launched there at the latest; one that
  * does not leaves them to whoever comes first, and gathers for which there is no room block. */
+struct weft_list_delay {
+    int32_t until, free; /* all blocks but the first `free` wait until that slot unless they must be
+                            put; gathers whose window ends before it block */
+};
 struct weft_list_rule {
     int32_t gather_within;
     bool stages;
+    const struct weft_list_delay *delays; /* [n_items], or NULL */
+    const bool *clear; /* [n_slots], or NULL: a slot before which no block begins that compute alone
+                          would not give the time to end, unless it must be put */
 };
 enum { WEFT_LIST_RULES = 7 };
 extern const struct weft_list_rule weft_list_rules[WEFT_LIST_RULES];
@@ -22,6 +29,24 @@ struct weft_list;
 WEFT_MUST_USE enum weft_status weft_list_create(const struct weft_digest *table,
                                                 struct weft_list **out, struct weft_error *err);
 void weft_list_destroy(struct weft_list *list); /* accepts NULL */
+
+/* Why compute of a slot waited, or the next slot. */
+enum weft_list_wait_kind {
+    WEFT_WAIT_BLOCKING, /* before it, for what was ahead of gathers that block */
+    WEFT_WAIT_DUE,      /* behind it, for gathers due in it */
+    WEFT_WAIT_SHORT,    /* behind it, for reductions without which the next does not fit */
+    WEFT_WAIT_KINDS
+};
+
+struct weft_list_wait {
+    int64_t ns;
+    int64_t short_bytes;
+    int32_t ahead, nth; /* item whose nth block was ahead of them on the channel, or -1 */
+    bool straddles;     /* it was put before the slot */
+};
+
+/* [n_slots][WEFT_WAIT_KINDS], of the last placement. */
+const struct weft_list_wait *weft_list_waits(const struct weft_list *list);
 
 /* Step time in ns (agreements included), or -1 when the policies' lean rows exceed the limit. Fills
  * moves (room for table->n_blocks) in channel order when it is not NULL. */

@@ -31,6 +31,7 @@ enum weft_status weft_search_create(const struct weft_digest *table, int64_t lim
         !search->choices)
         status = weft_fail_memory(err, "a search");
     if (status == WEFT_OK) status = weft_list_create(table, &search->list, err);
+    if (status == WEFT_OK) status = weft_repair_create(table, &search->repair, err);
     if (status != WEFT_OK) {
         weft_search_destroy(search);
         return status;
@@ -46,6 +47,7 @@ void weft_search_destroy(struct weft_search *search)
 {
     if (!search) return;
     weft_list_destroy(search->list);
+    weft_repair_destroy(search->repair);
     free(search->policies);
     free(search->moves);
     free(search->rows);
@@ -101,9 +103,29 @@ static void offer(struct weft_search *search, const enum weft_policy *policies,
     search->peak_bytes = peak;
 }
 
+/* Placements that repairs of one choice of policies may take, by the size of one. */
+static int32_t repair_tries(const struct weft_search *search)
+{
+    int32_t n = 20000 / (search->table->n_slots + search->table->n_blocks + 1);
+    return n < 4 ? 4 : n > 32 ? 32 : n;
+}
+
+/* Repairs what the rule made of the policies, and keeps it when it is the best. Its step time. */
+static int64_t repair(struct weft_search *search, const enum weft_policy *policies, int32_t rule)
+{
+    int32_t n_moves = 0;
+    int64_t ns = weft_repair_place(search->repair, search->list, policies, search->limit_bytes,
+                                   weft_list_rules[rule], repair_tries(search), search->trial_moves,
+                                   &n_moves);
+    if (search->step_ns < 0 || ns <= search->step_ns)
+        offer(search, policies, search->trial_moves, n_moves, ns);
+    return ns;
+}
+
 int64_t weft_search_try(struct weft_search *search, const enum weft_policy *policies)
 {
     int64_t best_ns = -1;
+    int32_t best_rule = 0;
     search->n_tried++;
     for (int32_t i = 0; i < WEFT_LIST_RULES; i++) {
         int32_t n_moves = 0;
@@ -115,9 +137,13 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
         if (ns < 0) return -1;
         if (search->step_ns < 0 || ns <= search->step_ns)
             offer(search, policies, search->trial_moves, n_moves, ns);
-        if (best_ns < 0 || ns < best_ns) best_ns = ns;
+        if (best_ns < 0 || ns < best_ns) {
+            best_ns = ns;
+            best_rule = i;
+        }
     }
-    return best_ns;
+    if (best_ns < 0 || (double)best_ns > 1.1 * (double)search->step_ns) return best_ns;
+    return repair(search, policies, best_rule);
 }
 
 enum weft_status weft_search_try_moves(struct weft_search *search, const enum weft_policy *policies,

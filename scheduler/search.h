@@ -7,11 +7,13 @@
 
 #include "scheduler/digest.h"
 #include "scheduler/list.h"
+#include "scheduler/repair.h"
 #include "scheduler/schedule.h"
 
 struct weft_search {
     const struct weft_digest *table; /* borrowed */
     struct weft_list *list;
+    struct weft_repair *repair;
     int64_t limit_bytes;
     /* The best so far; step_ns is -1 before the first that fits. */
     enum weft_policy *policies; /* [n_units] */
@@ -45,8 +47,9 @@ bool weft_search_is_late(const struct weft_search *search);
 /* True when the policies' lean rows are within the limit. */
 bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies);
 
-/* Places the policies by every rule and keeps the best: faster, or as fast with a lower peak. Its
- * step time; -1 when they do not fit. */
+/* Places the policies by every rule, repairs the best of them when it is not far from the best so
+ * far, and keeps the best: faster, or as fast with a lower peak. Its step time; -1 when they do not
+ * fit. */
 int64_t weft_search_try(struct weft_search *search, const enum weft_policy *policies);
 
 /* Simulates moves as they are, when they fit. */

@@ -6,7 +6,22 @@
 #include "scheduler/list.h"
 #include "tiny.h"
 
-/* Places random policies at `limit` by every rule and holds the result to plan/. */
+/* Delays of some items, past their windows too, and some clear slots. */
+static void draw_changes(const struct weft_digest *table, struct weft_list_delay *delays,
+                         bool *clear)
+{
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_item *item = &table->problem->items[i].item;
+        if (rand() % 2 == 0) continue;
+        delays[i].until = item->first + rand() % (item->last - item->first + 3);
+        delays[i].free = rand() % (item->n_blocks + 1);
+    }
+    for (int32_t s = 0; s < table->n_slots; s++)
+        clear[s] = rand() % 3 == 0;
+}
+
+/* Places random policies at `limit` by every rule, as it is and with delays, and holds the result
+ * to plan/. */
 static void check_all_rules(const struct weft_problem *problem, const enum weft_policy *policies,
                             int64_t limit_bytes, bool must_fit)
 {
@@ -16,22 +31,27 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
     cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
+    struct weft_list_delay *delays = calloc((size_t)table->n_items + 1, sizeof *delays);
+    bool *clear = calloc((size_t)table->n_slots, sizeof *clear);
     int64_t best_ns = -1;
-    for (int i = 0; i < WEFT_LIST_RULES; i++) {
+    draw_changes(table, delays, clear);
+    for (int i = 0; i < 2 * WEFT_LIST_RULES; i++) {
         int32_t n_moves = 0;
-        int64_t ns =
-            weft_list_place(list, policies, limit_bytes, weft_list_rules[i], moves, &n_moves);
+        struct weft_list_rule rule = weft_list_rules[i % WEFT_LIST_RULES];
+        bool plain = i < WEFT_LIST_RULES;
+        if (!plain) rule.delays = delays, rule.clear = clear;
+        int64_t ns = weft_list_place(list, policies, limit_bytes, rule, moves, &n_moves);
         int64_t lean = weft_digest_lean_rows(table, policies, rows, NULL);
         cr_assert_eq(ns >= 0, lean <= limit_bytes, "placed exactly when the leanest rows fit");
         cr_assert(!must_fit || ns >= 0);
         if (ns < 0) continue;
-        if (best_ns < 0 || ns < best_ns) best_ns = ns;
+        if (plain && (best_ns < 0 || ns < best_ns)) best_ns = ns;
         struct weft_plan *plan = NULL;
         struct weft_error err = {0};
         cr_assert_eq(weft_plan_create(problem, "list", policies, moves, n_moves, &plan, &err),
                      WEFT_OK, "%s", err.text);
         cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
-        cr_assert_eq(plan->prediction.step_ns, ns, "event-exact");
+        cr_assert_eq(plan->prediction.step_ns, ns, "event-exact %ld %ld rule %d ch %d", (long)plan->prediction.step_ns, (long)ns, i, problem->n_channels);
         cr_assert_leq(plan->prediction.peak_bytes, limit_bytes);
         weft_digest_move_rows(table, policies, moves, n_moves, rows);
         for (int32_t s = 0; s < problem->n_slots; s++)
@@ -39,6 +59,8 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
         weft_plan_destroy(plan);
     }
     cr_assert_eq(weft_list_best(list, policies, limit_bytes, NULL), best_ns);
+    free(delays);
+    free(clear);
     free(rows);
     free(moves);
     weft_list_destroy(list);

@@ -1,0 +1,123 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chain.h"
+#include "plan/random_model.h"
+#include "plan/trace.h"
+#include "scheduler/repair.h"
+
+enum { MOST_TRIES = 100 };
+
+/* Repairs what a rule makes of the policies, holds it to plan/, and returns its step time. */
+static int64_t repair(const struct weft_digest *table, const enum weft_policy *policies,
+                      int64_t limit_bytes, int rule, int64_t *plain_ns)
+{
+    struct weft_list *list = NULL;
+    struct weft_repair *repair = NULL;
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    cr_assert_eq(weft_repair_create(table, &repair, NULL), WEFT_OK);
+    struct weft_move *moves = calloc((size_t)table->n_blocks + 1, sizeof *moves);
+    int32_t n_moves = 0;
+    *plain_ns =
+        weft_list_place(list, policies, limit_bytes, weft_list_rules[rule], moves, &n_moves);
+    int64_t ns = weft_repair_place(repair, list, policies, limit_bytes, weft_list_rules[rule],
+                                   MOST_TRIES, moves, &n_moves);
+    cr_assert_eq(*plain_ns >= 0, ns >= 0);
+    cr_assert_leq(ns, *plain_ns);
+    if (ns >= 0) {
+        cr_assert_eq(
+            weft_plan_create(table->problem, "list", policies, moves, n_moves, &plan, &err),
+            WEFT_OK, "%s", err.text);
+        cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
+        cr_assert_eq(plan->prediction.step_ns, ns, "event-exact");
+        cr_assert_leq(plan->prediction.peak_bytes, limit_bytes);
+        weft_plan_destroy(plan);
+    }
+    cr_assert_eq(weft_repair_place(repair, list, policies, limit_bytes, weft_list_rules[rule],
+                                   MOST_TRIES, moves, &n_moves),
+                 ns, "nothing is left of the run before");
+    free(moves);
+    weft_repair_destroy(repair);
+    weft_list_destroy(list);
+    return ns;
+}
+
+static void draw_policies(const struct weft_problem *problem, unsigned seed,
+                          enum weft_policy *policies)
+{
+    srand(seed);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        do {
+            policies[u] = (enum weft_policy)(rand() % WEFT_POLICY_COUNT);
+        } while (!(problem->units[u].policies >> policies[u] & 1u));
+    }
+}
+
+Test(repair, is_event_exact_within_the_limit_and_never_slower)
+{
+    int n_faster = 0;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        const struct weft_problem *problem = random.stages.problem;
+        enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
+        struct weft_digest *table = NULL;
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+        for (int step = 0; step <= 6; step++) {
+            int64_t plain_ns,
+                limit = table->least_bytes + (table->most_bytes - table->least_bytes) * step / 6;
+            draw_policies(problem, (unsigned)(seed * 31 + (uint64_t)step), policies);
+            n_faster +=
+                repair(table, policies, limit, step % WEFT_LIST_RULES, &plain_ns) < plain_ns;
+        }
+        weft_digest_destroy(table);
+        free(policies);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_faster, 0);
+}
+
+/* Five layers, U0..U4 fill F0..F4 B4..B0 drain norm, of which B2 has room for one block beside what
+ * it must hold: the reduction of layer 4, which takes longer than B3, or the copy of layer 0, which
+ * may be gathered long before B0. The rule gathers as soon as there is room, and then B2 waits for
+ * the reduction. */
+Test(repair, puts_off_gathers_that_a_reduction_has_no_room_beside)
+{
+    enum { LAYERS = 5, B2 = 13, BLOCK = 1000 };
+    struct chain chain = {.n_layers = LAYERS, .policies = 1 << WEFT_POLICY_FSDP};
+    for (int i = 0; i < LAYERS; i++) {
+        chain.n_blocks[i] = 1;
+        chain.block_bytes[i] = BLOCK;
+        chain.gather_ns[i] = 100;
+    }
+    chain.gather_ns[4] = 300;
+    chain.policies |= 1 << WEFT_POLICY_SDP;
+    struct weft_problem *problem = chain_problem(&chain);
+    enum weft_policy policies[LAYERS] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_SDP,
+                                         WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    struct weft_digest *table = NULL;
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+    int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
+    int64_t limit_bytes = table->most_bytes, plain_ns, free_ns;
+    cr_assert_gt(weft_digest_lean_rows(table, policies, rows, NULL), 0);
+    free_ns = repair(table, policies, limit_bytes, 0, &plain_ns);
+    cr_assert_eq(plain_ns, free_ns, "nothing to put off where memory is no object");
+    int64_t taken_bytes = limit_bytes - rows[B2] - BLOCK;
+    weft_digest_destroy(table);
+
+    struct weft_hold common[8] = {{.first = B2, .last = B2, .bytes = taken_bytes}};
+    cr_assert_lt(problem->n_common, 8);
+    memcpy(common + 1, problem->common, (size_t)problem->n_common * sizeof *common);
+    problem->common = common;
+    problem->n_common++;
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+    int64_t ns = repair(table, policies, limit_bytes, 0, &plain_ns);
+    cr_assert_eq(plain_ns, free_ns + 100, "B2 waits");
+    cr_assert_eq(ns, free_ns);
+    free(rows);
+    weft_digest_destroy(table);
+    weft_problem_destroy(problem);
+}

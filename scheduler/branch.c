@@ -5,15 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/near.h"
+
 /* Columns of counts up to which the relaxation takes about a second. */
 enum { MOST_COLUMNS = 4000 };
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. Nodes
  * and steps of ascent are these divided by the size of what one costs. */
-enum { NODE_WORK = 100000, MOST_NODES = 2000, ROOT_WORK = 60, ASCENT_WORK = 20000000 };
-/* Steps of exact placement: all together, and for one choice of policies. */
+enum {
+    NODE_WORK = 100000,
+    MOST_NODES = 2000,
+    ROOT_WORK = 60,
+    ASCENT_WORK = 20000000,
+    NEAR_WORK = 50000,
+    MOST_NEAR = 5000
+};
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
-enum { EXACT_STEPS = 4000000, LEAF_STEPS = 400000 };
+/* Steps of exact placement: all together, and for one choice of policies. */
+enum { EXACT_STEPS = 1000000, LEAF_STEPS = 50000 };
 
 /* How often those limits are taken, by the time limit: once for every 2.5 s of it, 1 to 16 times.
  */
@@ -235,6 +244,20 @@ enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error 
     WEFT_TRY(bound_node(branch, 0, err));
     weft_search_round(branch->search, branch->share);
     return WEFT_OK;
+}
+
+enum weft_status weft_branch_try_near(struct weft_branch *branch, struct weft_error *err)
+{
+    const struct weft_proof *proof = branch->proof;
+    int32_t size = branch->table->n_slots + branch->table->n_blocks + 1;
+    int32_t tries = effort_of(branch->options) * NEAR_WORK / size + 1;
+    if (tries > MOST_NEAR) tries = MOST_NEAR;
+    weft_proof_enter(branch->proof, 0);
+    if (proof->box->empty) return WEFT_OK;
+    weft_dual_take(branch->dual, &proof->prices[proof->nodes[0].prices]);
+    weft_dual_evaluate(branch->dual, proof->box);
+    return weft_near_try(branch->search, branch->dual, proof->box->allowed,
+                         weft_branch_enough_ns(branch), tries, err);
 }
 
 /* How undecided the node's relaxation is on a unit: 0 when one policy has all. */

@@ -56,6 +56,10 @@ int64_t weft_branch_time_left(const struct weft_branch *branch);
 /* Bounds the root: trivial prices, policies that cannot fit put aside, the relaxation, ascent. */
 WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err);
 
+/* Tries choices of policies in order of what they cost at least at the root's prices. */
+WEFT_MUST_USE enum weft_status weft_branch_try_near(struct weft_branch *branch,
+                                                    struct weft_error *err);
+
 /* Grows the tree until the gap is closed, or nothing is left to branch on, or a limit is met; says
  * which in `stop`. */
 WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error *err);

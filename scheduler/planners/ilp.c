@@ -141,8 +141,11 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
         return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
     WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));
     WEFT_TRY(weft_branch_root(run->branch, err));
-    if (!weft_branch_is_over(run->branch))
+    if (!weft_branch_is_over(run->branch)) {
         weft_search_improve(search, tries, weft_branch_enough_ns(run->branch));
+        WEFT_TRY(weft_branch_try_near(run->branch, err));
+        weft_search_improve(search, tries, weft_branch_enough_ns(run->branch));
+    }
     if (options->draft) return conclude(run, err);
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     WEFT_TRY(weft_branch_grow(run->branch, err));

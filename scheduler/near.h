@@ -1,0 +1,17 @@
+/* Policies near a bound: at prices, every choice of policies has a cost that its step time cannot
+ * be below (plan/certificate.h). In order of that cost they are worth a try, and those whose cost
+ * is the best known step time or more are not. */
+#ifndef WEFT_SCHEDULER_NEAR_H
+#define WEFT_SCHEDULER_NEAR_H
+
+#include "scheduler/dual.h"
+#include "scheduler/search.h"
+
+/* Tries at most `most_tries` choices of the policies allowed that fit, the least cost at the dual's
+ * point first, which must be evaluated; stops at a step time of enough_ns. WEFT_E_SYSTEM only. */
+WEFT_MUST_USE enum weft_status weft_near_try(struct weft_search *search,
+                                             const struct weft_dual *dual, const uint32_t *allowed,
+                                             int64_t enough_ns, int32_t most_tries,
+                                             struct weft_error *err);
+
+#endif

@@ -479,10 +479,24 @@ static void put_due_reductions(struct weft_list *list)
     }
 }
 
+/* What gathers hold that were launched in the slot, the last of their window, though they might
+ * have been before. */
+static int64_t launched_late(const struct weft_list *list, const struct channel *channel)
+{
+    int64_t bytes = 0;
+    for (int32_t k = channel->n_before; k < channel->n_put; k++) {
+        const struct weft_item *it = &item_of(list, channel->item[k])->item;
+        if (it->kind == WEFT_ALL_GATHER && it->last == list->slot && it->first < list->slot)
+            bytes += it->stair_bytes;
+    }
+    return bytes;
+}
+
 /* Waits until what is due in the slot is complete. */
 static void wait_for_due(struct weft_list *list)
 {
     struct weft_list_wait *wait = wait_of(list, WEFT_WAIT_DUE);
+    struct weft_list_wait *room = wait_of(list, WEFT_WAIT_ROOM);
     for (int32_t c = 0; c < list->n_channels; c++) {
         const struct channel *channel = &list->channels[c];
         int64_t from_ns = list->lanes.now_ns;
@@ -490,10 +504,12 @@ static void wait_for_due(struct weft_list *list)
         wait_for(list, c, at);
         if (list->lanes.now_ns == from_ns) continue;
         wait->ns += list->lanes.now_ns - from_ns;
+        room->short_bytes += launched_late(list, channel);
         while (--at >= 0 && item_of(list, channel->item[at])->item.last <= list->slot)
             continue;
         if (at >= 0) note_ahead(wait, channel, at);
     }
+    if (room->short_bytes > 0) room->ns = wait->ns;
 }
 
 /* Puts what must be complete before the next slot starts and has room, and waits for it. False when

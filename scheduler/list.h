@@ -34,6 +34,7 @@ void weft_list_destroy(struct weft_list *list); /* accepts NULL */
 enum weft_list_wait_kind {
     WEFT_WAIT_BLOCKING, /* before it, for what was ahead of gathers that block */
     WEFT_WAIT_DUE,      /* behind it, for gathers due in it */
+    WEFT_WAIT_ROOM,     /* as long, for those of them that were launched in it, of short_bytes */
     WEFT_WAIT_SHORT,    /* behind it, for reductions without which the next does not fit */
     WEFT_WAIT_KINDS
 };

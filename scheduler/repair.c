@@ -136,6 +136,8 @@ static bool put_off(struct weft_repair *repair, const struct weft_list_wait *wai
     int32_t slot = at / WEFT_WAIT_KINDS;
     if (at % WEFT_WAIT_KINDS == WEFT_WAIT_SHORT)
         return put_off_gathers(repair, slot + 1, wait->short_bytes);
+    if (at % WEFT_WAIT_KINDS == WEFT_WAIT_ROOM)
+        return slot > 0 && put_off_gathers(repair, slot - 1, wait->short_bytes);
     if (wait->ahead < 0) return false;
     if (wait->straddles) {
         if (repair->trial.clear[slot]) return false;

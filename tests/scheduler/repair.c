@@ -80,44 +80,78 @@ Test(repair, is_event_exact_within_the_limit_and_never_slower)
     cr_assert_gt(n_faster, 0);
 }
 
-/* Five layers, U0..U4 fill F0..F4 B4..B0 drain norm, of which B2 has room for one block beside what
- * it must hold: the reduction of layer 4, which takes longer than B3, or the copy of layer 0, which
- * may be gathered long before B0. The rule gathers as soon as there is room, and then B2 waits for
- * the reduction. */
-Test(repair, puts_off_gathers_that_a_reduction_has_no_room_beside)
+enum { LAYERS = 5, BLOCK = 1000 };
+
+/* Places the chain with memory that is no object, then with room for one block beside what a slot
+ * must hold: *plain_ns as the rule does, and the time of repairs. The first time is returned. */
+static int64_t repair_chain(const struct chain *chain, const enum weft_policy *policies,
+                            int32_t slot, int64_t *plain_ns, int64_t *repaired_ns)
 {
-    enum { LAYERS = 5, B2 = 13, BLOCK = 1000 };
-    struct chain chain = {.n_layers = LAYERS, .policies = 1 << WEFT_POLICY_FSDP};
-    for (int i = 0; i < LAYERS; i++) {
-        chain.n_blocks[i] = 1;
-        chain.block_bytes[i] = BLOCK;
-        chain.gather_ns[i] = 100;
-    }
-    chain.gather_ns[4] = 300;
-    chain.policies |= 1 << WEFT_POLICY_SDP;
-    struct weft_problem *problem = chain_problem(&chain);
-    enum weft_policy policies[LAYERS] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_SDP,
-                                         WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    struct weft_problem *problem = chain_problem(chain);
     struct weft_digest *table = NULL;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
-    int64_t limit_bytes = table->most_bytes, plain_ns, free_ns;
+    int64_t limit_bytes = table->most_bytes;
     cr_assert_gt(weft_digest_lean_rows(table, policies, rows, NULL), 0);
-    free_ns = repair(table, policies, limit_bytes, 0, &plain_ns);
-    cr_assert_eq(plain_ns, free_ns, "nothing to put off where memory is no object");
-    int64_t taken_bytes = limit_bytes - rows[B2] - BLOCK;
+    int64_t free_ns = repair(table, policies, limit_bytes, 0, plain_ns);
+    cr_assert_eq(*plain_ns, free_ns, "nothing to put off where memory is no object");
     weft_digest_destroy(table);
 
-    struct weft_hold common[8] = {{.first = B2, .last = B2, .bytes = taken_bytes}};
+    struct weft_hold common[8] = {
+        {.first = slot, .last = slot, .bytes = limit_bytes - rows[slot] - BLOCK}};
     cr_assert_lt(problem->n_common, 8);
     memcpy(common + 1, problem->common, (size_t)problem->n_common * sizeof *common);
     problem->common = common;
     problem->n_common++;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    int64_t ns = repair(table, policies, limit_bytes, 0, &plain_ns);
-    cr_assert_eq(plain_ns, free_ns + 100, "B2 waits");
-    cr_assert_eq(ns, free_ns);
+    *repaired_ns = repair(table, policies, limit_bytes, 0, plain_ns);
     free(rows);
     weft_digest_destroy(table);
     weft_problem_destroy(problem);
+    return free_ns;
+}
+
+static struct chain one_block_each(void)
+{
+    struct chain chain = {.n_layers = LAYERS,
+                          .policies = 1 << WEFT_POLICY_FSDP | 1 << WEFT_POLICY_SDP};
+    for (int i = 0; i < LAYERS; i++) {
+        chain.n_blocks[i] = 1;
+        chain.block_bytes[i] = BLOCK;
+        chain.gather_ns[i] = 100;
+    }
+    return chain;
+}
+
+/* Five layers, U0..U4 fill F0..F4 B4..B0 drain norm, of which B2 has room for one block: the
+ * reduction of layer 4, which takes longer than B3, or the copy of layer 0, which may be gathered
+ * long before B0. The rule gathers as soon as there is room, and then B2 waits for the reduction.
+ */
+Test(repair, puts_off_gathers_that_a_reduction_has_no_room_beside)
+{
+    enum { B2 = 13 };
+    const enum weft_policy policies[LAYERS] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_SDP,
+                                               WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    struct chain chain = one_block_each();
+    int64_t plain_ns, ns;
+    chain.gather_ns[4] = 300;
+    int64_t free_ns = repair_chain(&chain, policies, B2, &plain_ns, &ns);
+    cr_assert_eq(plain_ns, free_ns + 100, "B2 waits");
+    cr_assert_eq(ns, free_ns);
+}
+
+/* B3 has room for one block: the copy of layer 1, for which there is no time in B2 alone, or that
+ * of layer 0, which may be gathered before it and has B2 and B1. */
+Test(repair, puts_off_gathers_that_one_due_sooner_has_no_room_beside)
+{
+    enum { B3 = 12 };
+    const enum weft_policy policies[LAYERS] = {WEFT_POLICY_FSDP, WEFT_POLICY_FSDP, WEFT_POLICY_SDP,
+                                               WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    struct chain chain = one_block_each();
+    int64_t plain_ns, ns;
+    chain.forward_ns[1] = 1000; /* in which layer 0 is gathered again */
+    chain.forward_ns[2] = 20;
+    int64_t free_ns = repair_chain(&chain, policies, B3, &plain_ns, &ns);
+    cr_assert_gt(plain_ns, free_ns, "B1 waits");
+    cr_assert_eq(ns, free_ns);
 }

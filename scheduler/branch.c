@@ -364,6 +364,9 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
     }
     int32_t first = branch->proof->nodes[node].children;
     for (int32_t child = first; child < first + 2; child++) {
+        bool better;
+        if (branch->proof->nodes[child].bound_ns < branch->search->step_ns)
+            WEFT_TRY(weft_proof_offer_known(branch->proof, child, &better, err));
         if (branch->proof->nodes[child].bound_ns >= branch->search->step_ns) continue;
         WEFT_TRY(bound_node(branch, child, err));
         if (branch->proof->nodes[child].bound_ns < branch->search->step_ns)
@@ -387,7 +390,9 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error 
         } else if (branch->nodes_left <= 0) {
             branch->stop = "node limit";
         } else {
-            WEFT_TRY(grow_at(branch, node, err));
+            bool better;
+            WEFT_TRY(weft_proof_offer_known(branch->proof, node, &better, err));
+            if (!better) WEFT_TRY(grow_at(branch, node, err));
             continue;
         }
         return WEFT_OK;

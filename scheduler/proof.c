@@ -17,13 +17,19 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
         weft_pool_array(&proof->pool, (size_t)proof->most_prices, sizeof *proof->prices);
     proof->priced =
         weft_pool_array(&proof->pool, (size_t)proof->most_prices, sizeof *proof->priced);
+    proof->common =
+        weft_pool_array(&proof->pool, (size_t)proof->most_prices, sizeof *proof->common);
+    proof->made_for =
+        weft_pool_array(&proof->pool, (size_t)proof->most_prices, sizeof *proof->made_for);
     proof->allowed =
         weft_pool_array(&proof->pool, (size_t)problem->n_units, sizeof *proof->allowed);
-    if (!proof->nodes || !proof->prices || !proof->priced || !proof->allowed) {
+    if (!proof->nodes || !proof->prices || !proof->priced || !proof->common || !proof->made_for ||
+        !proof->allowed) {
         weft_proof_destroy(proof);
         return weft_fail_memory(err, "a proof");
     }
     enum weft_status status = weft_box_create(problem, &proof->box, err);
+    if (status == WEFT_OK) status = weft_box_create(problem, &proof->all, err);
     if (status != WEFT_OK) {
         weft_proof_destroy(proof);
         return status;
@@ -38,6 +44,7 @@ void weft_proof_destroy(struct weft_proof *proof)
 {
     if (!proof) return;
     weft_box_destroy(proof->box);
+    weft_box_destroy(proof->all);
     weft_pool_finish(&proof->pool);
     free(proof);
 }
@@ -59,25 +66,28 @@ void weft_proof_enter(struct weft_proof *proof, int32_t node)
 
 static enum weft_status make_prices(struct weft_proof *proof, const struct weft_dual *dual,
                                     struct weft_prices *prices, struct weft_priced *priced,
-                                    struct weft_error *err)
+                                    struct weft_priced *common, struct weft_error *err)
 {
     size_t n_lambda = (size_t)dual->n_channels * (size_t)dual->n_slots;
     size_t n_costs = (size_t)proof->problem->n_units * WEFT_POLICY_COUNT;
     prices->lambda = weft_pool_array(&proof->pool, n_lambda, sizeof *prices->lambda);
     prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_slots, sizeof *prices->mu);
-    priced->cost = weft_pool_array(&proof->pool, n_costs, sizeof *priced->cost);
+    priced->cost = weft_pool_array(&proof->pool, 2 * n_costs, sizeof *priced->cost);
     prices->whole = weft_pool_array(&proof->pool, (size_t)dual->n_rows, sizeof *prices->whole);
     if (!prices->lambda || !prices->mu || !prices->whole || !priced->cost)
         return weft_fail_memory(err, "prices");
+    common->cost = priced->cost + n_costs;
     weft_dual_round(dual, prices);
+    WEFT_TRY(weft_prices_apply(proof->all, prices, common, err));
     return weft_prices_apply(proof->box, prices, priced, err);
 }
 
-/* Prices that no leaf has any more make room for others. */
+/* Prices that no leaf has any more make room for others when all room is taken: other nodes may
+ * still find them useful. */
 static int32_t free_prices(struct weft_proof *proof, int32_t node)
 {
     int32_t own = proof->nodes[node].prices;
-    if (own < 0) return proof->n_prices;
+    if (own < 0 || proof->n_prices < proof->most_prices) return proof->n_prices;
     for (int32_t i = 0; i < proof->n_nodes; i++)
         if (i != node && proof->nodes[i].children == 0 && proof->nodes[i].prices == own)
             return proof->n_prices;
@@ -88,9 +98,9 @@ enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
                                   const struct weft_dual *dual, struct weft_error *err)
 {
     struct weft_prices prices;
-    struct weft_priced priced;
+    struct weft_priced priced, common;
     weft_proof_enter(proof, node);
-    WEFT_TRY(make_prices(proof, dual, &prices, &priced, err));
+    WEFT_TRY(make_prices(proof, dual, &prices, &priced, &common, err));
     int64_t bound_ns = weft_priced_bound_ns(proof->problem, &priced, proof->box->allowed);
     struct weft_proof_node *leaf = &proof->nodes[node];
     if (leaf->prices >= 0 && bound_ns <= leaf->bound_ns) return WEFT_OK;
@@ -98,10 +108,51 @@ enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
     if (at == proof->most_prices) return WEFT_OK;
     proof->prices[at] = prices;
     proof->priced[at] = priced;
+    proof->common[at] = common;
+    proof->made_for[at] = node;
     if (at == proof->n_prices) proof->n_prices++;
     leaf->prices = at;
     leaf->bound_ns = bound_ns;
     return WEFT_OK;
+}
+
+/* Of the prices from `first` on the ones that bound the entered node best everywhere; -1: none more
+ * than it has. */
+static int32_t best_known(const struct weft_proof *proof, const struct weft_proof_node *leaf)
+{
+    int64_t most_ns = leaf->bound_ns;
+    int32_t best = -1;
+    for (int32_t k = leaf->n_known; k < proof->n_prices; k++) {
+        if (k == leaf->prices) continue;
+        int64_t ns = weft_priced_bound_ns(proof->problem, &proof->common[k], proof->box->allowed);
+        if (ns <= most_ns) continue;
+        most_ns = ns;
+        best = k;
+    }
+    return best;
+}
+
+enum weft_status weft_proof_offer_known(struct weft_proof *proof, int32_t node, bool *better,
+                                        struct weft_error *err)
+{
+    struct weft_proof_node *leaf = &proof->nodes[node];
+    struct weft_priced priced;
+    *better = false;
+    weft_proof_enter(proof, node);
+    int32_t known = best_known(proof, leaf);
+    leaf->n_known = proof->n_prices;
+    if (known < 0) return WEFT_OK;
+    size_t n_costs = (size_t)proof->problem->n_units * WEFT_POLICY_COUNT;
+    priced.cost = calloc(n_costs, sizeof *priced.cost);
+    if (!priced.cost) return weft_fail_memory(err, "prices");
+    enum weft_status status = weft_prices_apply(proof->box, &proof->prices[known], &priced, err);
+    if (status == WEFT_OK) {
+        leaf->prices = known;
+        leaf->bound_ns = weft_priced_bound_ns(proof->problem, &priced, proof->box->allowed);
+        *better = true;
+    }
+    free(priced.cost);
+    return status;
 }
 
 enum weft_status weft_proof_offer_trivial(struct weft_proof *proof, struct weft_dual *dual,
@@ -116,6 +167,17 @@ enum weft_status weft_proof_offer_trivial(struct weft_proof *proof, struct weft_
     }
     *by = proof->nodes[0].bound_ns > compute_ns ? "channel" : "compute";
     return WEFT_OK;
+}
+
+/* What a node's prices prove of plans with the policies `allowed`, which are some of its own. */
+static int64_t bound_part(const struct weft_proof *proof, int32_t node, const uint32_t *allowed)
+{
+    int32_t prices = proof->nodes[node].prices, at = node;
+    while (at >= 0 && at != proof->made_for[prices])
+        at = proof->nodes[at].parent;
+    const struct weft_priced *priced = at < 0 ? &proof->common[prices] : &proof->priced[prices];
+    int64_t ns = weft_priced_bound_ns(proof->problem, priced, allowed);
+    return ns > proof->nodes[node].bound_ns ? ns : proof->nodes[node].bound_ns;
 }
 
 bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies)
@@ -133,8 +195,8 @@ bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uin
             .unit = unit,
             .policies = parts[i],
             .prices = parent->prices,
-            .bound_ns = weft_priced_bound_ns(proof->problem, &proof->priced[parent->prices],
-                                             proof->allowed),
+            .n_known = parent->n_known,
+            .bound_ns = bound_part(proof, node, proof->allowed),
         };
     }
     return true;

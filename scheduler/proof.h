@@ -7,11 +7,11 @@
 #include "scheduler/dual.h"
 
 struct weft_proof_node {
-    int32_t parent;    /* -1: the root */
-    int32_t unit;      /* whose policies the parent divided */
-    uint32_t policies; /* that are left to it here */
-    int32_t children;  /* the first; the second is behind it; 0: a leaf */
-    int32_t prices;
+    int32_t parent;          /* -1: the root */
+    int32_t unit;            /* whose policies the parent divided */
+    uint32_t policies;       /* that are left to it here */
+    int32_t children;        /* the first; the second is behind it; 0: a leaf */
+    int32_t prices, n_known; /* n_known: prices that were looked at by weft_proof_offer_known */
     int64_t bound_ns;
     bool closed; /* a leaf that nothing is to be gained from */
 };
@@ -21,11 +21,14 @@ struct weft_proof {
     const struct weft_problem *problem; /* borrowed */
     int32_t n_prices, most_prices;
     struct weft_prices *prices;
-    struct weft_priced *priced; /* by prices */
+    struct weft_priced *priced; /* by prices: in the box of the node that they were made for */
+    struct weft_priced *common; /* by prices: in the box of all, which holds in every other */
+    int32_t *made_for;          /* by prices: that node */
     int32_t n_nodes, most_nodes;
     struct weft_proof_node *nodes; /* [0] is the root */
     uint32_t *allowed;             /* [n_units], scratch */
     struct weft_box *box;          /* of the node that weft_proof_enter was called with last */
+    struct weft_box *all;          /* of the root */
 };
 
 /* With room for `most_nodes` nodes, and a root without prices, whose bound is 0. */
@@ -41,6 +44,11 @@ void weft_proof_enter(struct weft_proof *proof, int32_t node);
 WEFT_MUST_USE enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
                                                 const struct weft_dual *dual,
                                                 struct weft_error *err);
+
+/* Offers a leaf the prices that were made for other nodes and that it was not offered before; true
+ * when some prove more than those that it has. Costs little beside making prices for it. */
+WEFT_MUST_USE enum weft_status weft_proof_offer_known(struct weft_proof *proof, int32_t node,
+                                                      bool *better, struct weft_error *err);
 
 /* Offers the root what needs no search: every lambda of one channel 1 and all else 0, or all prices
  * 0. The channel does not overlap with itself, nor compute with compute. *by names the better one

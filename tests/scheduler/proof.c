@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "enumerate.h"
+#include "scheduler/search.h"
 #include "tiny.h"
 
 struct fixture {
@@ -176,4 +177,60 @@ Test(proof, a_tree_becomes_a_certificate)
     cr_assert_eq(weft_certificate_check(&certificate, f.problem, 1, NULL, &err), WEFT_E_DATA);
     weft_pool_finish(&pool);
     finish(&f);
+}
+
+/* Prices made for one side of a branch are offered to the other: whatever they are, they prove no
+ * less than before, no more than there is, and the certificate proves what the proof says. */
+Test(proof, offers_prices_of_other_nodes, .timeout = 120)
+{
+    int n_better = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct tiny_shape shape = {.n_units = 3,
+                                   .most_blocks = 2,
+                                   .policies = 15,
+                                   .load = 0.3 + 0.1 * (double)(seed % 12)};
+        struct fixture f;
+        init(&f, &shape, seed, 0.05 * (double)(seed % 6));
+        struct weft_proof *proof = f.proof;
+        struct weft_search *search = NULL;
+        struct weft_certificate certificate = {0};
+        int64_t proven_ns;
+        bool better;
+        cr_assert_eq(weft_search_create(f.table, f.problem->memory_limit_bytes, &search, NULL),
+                     WEFT_OK);
+        weft_search_greedy(search);
+        double step_ns = (double)search->step_ns;
+        draw_prices(&f, seed, 40);
+        cr_assert_eq(weft_proof_offer(proof, 0, f.dual, NULL), WEFT_OK);
+        cr_assert(weft_proof_branch(proof, 0, 0, proof->problem->units[0].policies & 5));
+        cr_assert(weft_proof_branch(proof, 1, 1, proof->problem->units[1].policies & 6));
+        weft_proof_enter(proof, 2);
+        if (!proof->box->empty) weft_dual_ascend(f.dual, proof->box, step_ns, INFINITY, 100);
+        cr_assert_eq(weft_proof_offer(proof, 2, f.dual, NULL), WEFT_OK);
+        for (int32_t leaf = 3; leaf <= 4; leaf++) {
+            int64_t before_ns = proof->nodes[leaf].bound_ns;
+            cr_assert_eq(weft_proof_offer_known(proof, leaf, &better, NULL), WEFT_OK);
+            cr_assert_eq(better, proof->nodes[leaf].bound_ns > before_ns);
+            n_better += better;
+            before_ns = proof->nodes[leaf].bound_ns;
+            cr_assert_eq(weft_proof_offer_known(proof, leaf, &better, NULL), WEFT_OK);
+            cr_assert(!better, "once is enough");
+            cr_assert_eq(proof->nodes[leaf].bound_ns, before_ns);
+        }
+        /* A branch below prices that were made elsewhere. */
+        if (weft_proof_branch(proof, 3, 2, proof->problem->units[2].policies & 9)) {
+            cr_assert_geq(proof->nodes[5].bound_ns, proof->nodes[3].bound_ns);
+            cr_assert_geq(proof->nodes[6].bound_ns, proof->nodes[3].bound_ns);
+        }
+        cr_assert_leq(weft_proof_bound_ns(proof), search->step_ns);
+        struct weft_pool pool = {0};
+        cr_assert_eq(weft_proof_certificate(proof, &pool, &certificate, NULL), WEFT_OK);
+        cr_assert_eq(weft_certificate_check(&certificate, f.problem, weft_proof_bound_ns(proof),
+                                            &proven_ns, NULL),
+                     WEFT_OK);
+        weft_pool_finish(&pool);
+        weft_search_destroy(search);
+        finish(&f);
+    }
+    cr_assert_gt(n_better, 10);
 }

@@ -193,7 +193,8 @@ static void with_policies(struct state *state)
 
 static void choose(struct state *state, int32_t unit)
 {
-    if (unit == state->problem->n_units) {
+    /* Never more units than there is room for, which a compiler that unrolls this cannot know. */
+    if (unit == state->problem->n_units || unit == ENUMERATE_MOST_UNITS) {
         with_policies(state);
         return;
     }

@@ -76,7 +76,7 @@ static void block(const struct reference *r, double *output)
     double *normal = malloc((size_t)(rows * h) * sizeof(double));
     double *qkv = malloc((size_t)(rows * 3 * h) * sizeof(double));
     double *attended = malloc((size_t)(rows * h) * sizeof(double));
-    double *residual = malloc((size_t)(rows * h) * sizeof(double));
+    double *residual = calloc((size_t)(rows * h), sizeof(double));
     double *fc = malloc((size_t)(rows * f) * sizeof(double));
     normalise(rows, h, r->input, t[0], t[1], normal);
     map(rows, h, 3 * h, normal, t[2], t[3], qkv);

@@ -4,6 +4,8 @@
 #ifndef WEFT_RUNTIME_COMM_BACKEND_H
 #define WEFT_RUNTIME_COMM_BACKEND_H
 
+#include <stdatomic.h>
+
 #include "runtime/comm/comm.h"
 
 struct weft_comm_ops {
@@ -33,6 +35,7 @@ enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
 struct weft_comm {
     const struct weft_comm_ops *ops;
     int32_t rank, ranks;
+    atomic_bool raised; /* collectives carry it along, and take over what peers bring */
     char description[WEFT_COMM_DESCRIPTION_BYTES];
 };
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* sysconf's page size */
 #include "runtime/comm/comm.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -115,6 +116,21 @@ enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine, si
                                     void *all, struct weft_error *err)
 {
     return comm->ops->exchange(comm, mine, bytes, all, err);
+}
+
+void weft_comm_raise(struct weft_comm *comm)
+{
+    atomic_store(&comm->raised, true);
+}
+
+bool weft_comm_is_raised(const struct weft_comm *comm)
+{
+    return atomic_load(&comm->raised);
+}
+
+void weft_comm_lower(struct weft_comm *comm)
+{
+    atomic_store(&comm->raised, false);
 }
 
 void weft_comm_cancel(struct weft_comm *comm)

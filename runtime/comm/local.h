@@ -54,6 +54,7 @@ struct weft_local_call {
 
 struct weft_local_post {
     int64_t arrival_ns; /* on the channel's clock */
+    bool raised;
     struct weft_local_call call;
     unsigned char bytes[WEFT_LOCAL_POST_BYTES];
 };

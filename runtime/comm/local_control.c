@@ -297,6 +297,7 @@ enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_l
     struct weft_local_post *post = post_of(c, c->comm.rank);
     post->arrival_ns = arrival_ns;
     post->call = *call;
+    post->raised = atomic_load(&c->comm.raised);
     if (bytes > 0) memcpy(post->bytes, mine, bytes);
     WEFT_TRY(weft_local_barrier(c, err));
     int64_t latest = arrival_ns;
@@ -307,6 +308,7 @@ enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_l
             return fail_for_good(c, err);
         }
         if (theirs->arrival_ns > latest) latest = theirs->arrival_ns;
+        if (theirs->raised) weft_comm_raise(&c->comm);
     }
     *latest_ns = latest;
     return WEFT_OK;

@@ -98,6 +98,7 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     exec->arena = options->arena;
     exec->looks = options->program->period.rotated;
     exec->first_bad = INT64_MAX;
+    weft_comm_lower(options->comm);
     enum weft_status status = fill(exec, err);
     if (status != WEFT_OK) {
         weft_exec_destroy(exec);
@@ -267,29 +268,18 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
 }
 
 /* Behind the last updates no record is summed any more. */
-static enum weft_status agree_on_updates(struct weft_exec *exec, struct weft_error *err)
+static enum weft_status fail_settling(struct weft_exec *exec, struct weft_error *err)
 {
-    int32_t bad = -1;
-    for (int32_t u = 0; u < exec->options.program->n_units; u++)
-        bad = exec->units[u].bad ? u : bad;
-    int32_t *all = calloc((size_t)exec->ranks, sizeof *all);
-    if (all == NULL) return weft_fail_memory(err, "the ranks' last gradients");
-    enum weft_status status = weft_comm_exchange(exec->options.comm, &bad, sizeof bad, all, err);
-    for (int32_t r = 0; r < exec->ranks && status == WEFT_OK; r++)
-        bad = all[r] > bad ? all[r] : bad;
-    free(all);
-    if (status != WEFT_OK || bad < 0) return status;
     struct weft_culprit culprit;
     struct weft_text who;
     WEFT_TRY(weft_exec_compare_looks(exec, &culprit, err));
     weft_text_init(&who);
-    weft_text_add(&who, culprit.known ? "Not finite first on " : "");
     weft_exec_describe_culprit(exec, &culprit, &who);
-    status = weft_fail(
-        err, WEFT_E_NUMERIC,
-        "the last step's gradient of %s is not finite and was not applied. %s%sLower "
-        "train.optimizer.lr, or set train.clip_norm",
-        exec->options.shards->units[bad].name, weft_text_chars(&who), culprit.known ? ". " : "");
+    enum weft_status status =
+        weft_fail(err, WEFT_E_NUMERIC,
+                  "step %lld: gradients are not finite, or too large to be added up, first on %s. "
+                  "Nothing was updated with them. Lower train.optimizer.lr, or set train.clip_norm",
+                  (long long)exec->last_step, weft_text_chars(&who));
     weft_text_finish(&who);
     return status;
 }
@@ -320,7 +310,7 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     }
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));
-    return rotated ? agree_on_updates(exec, err) : WEFT_OK;
+    return weft_exec_gradients_are_bad(exec) ? fail_settling(exec, err) : WEFT_OK;
 }
 
 int64_t weft_exec_touched_bytes(const struct weft_exec *exec)

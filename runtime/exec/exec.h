@@ -57,9 +57,9 @@ struct weft_step_result {
     double norm; /* of the whole gradient before clipping; negative without, when nobody needs it */
     double clip; /* coefficient used; 1 when not clipped */
     bool stop;   /* some rank was told to; the same on all ranks */
-    bool finite; /* false: no rank may update; the same on all ranks. Without clipping: the
-                    gradients of the step before, of which units that are not finite were not
-                    applied */
+    bool finite; /* false: no rank may update; the same on all ranks */
+    bool earlier; /* it is the gradients of the step before that are not finite, or would not be
+                     when added up over ranks: a rotated period's. No rank has updated with them */
     bool skipped; /* f16 overflowed: nothing will be updated, and the loss scale is smaller. To be
                      done again: same inputs, same step. Then `finite` is true */
     double loss_scale; /* that the gradients had */
@@ -77,7 +77,8 @@ WEFT_MUST_USE enum weft_status weft_exec_step(struct weft_exec *exec,
                                               struct weft_trace *trace, struct weft_error *err);
 
 /* Applies the last step's gradients, at a run's end: the U slots alone, and what a rotated period
- * carries over. Collective. WEFT_E_NUMERIC without clipping, when one of them is not finite. */
+ * carries over. Collective. WEFT_E_NUMERIC when a rotated period finds gradients that are not
+ * finite: then nothing is applied, on any rank. */
 WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err);
 
 /* Of the next backward; with the rest of the state what a run goes on from. */

@@ -104,7 +104,7 @@ struct weft_exec {
     struct exec_pending pending;
     struct weft_loss_scale scale; /* of the step under way, and then of the next */
 
-    bool looks;          /* for what is not finite */
+    bool looks;          /* for what is not finite; in a rotated period always */
     int64_t periods;     /* begun */
     int64_t first_bad;   /* what wrote it: period * n_instructions + instruction; INT64_MAX: none */
     int64_t last_step;   /* that was begun */
@@ -171,7 +171,15 @@ WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
 /* failure.c: what a failpoint asks for, before or behind instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
 /* culprit.c */
-bool weft_exec_is_finite(enum weft_dtype dtype, const void *numbers, int64_t n);
+/* True when n numbers are finite, and with more than 1 term also so small that as many of them add
+ * up to what is finite. */
+bool weft_exec_adds_up(enum weft_dtype dtype, const void *numbers, int64_t n, int64_t terms);
+/* In a rotated period, from the first update on: some rank has seen a gradient of the step that is
+ * applied that is not finite, or would not be when added up. The same on all ranks. */
+static inline bool weft_exec_gradients_are_bad(const struct weft_exec *exec)
+{
+    return exec->options.program->period.rotated && weft_comm_is_raised(exec->options.comm);
+}
 /* While exec->looks, a look at what instruction i wrote. */
 void weft_exec_push_look(struct weft_exec *exec, int32_t i);
 /* Collective: what ranks have seen, without another step. */

@@ -53,7 +53,6 @@ void weft_exec_state_clear(struct weft_exec *exec)
 {
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         struct exec_unit *unit = &exec->units[u];
-        unit->bad = false;
         memset(unit->parameters, 0,
                (size_t)(unit->parameter_elements * weft_dtype_bytes(exec_compute(exec))));
         zero_floats(unit->master, unit->state_elements);

@@ -38,7 +38,6 @@ struct exec_unit {
     int64_t norms_words;
     struct exec_gap *gaps; /* of the full gradient: between tensors, and padding */
     int32_t n_gaps;
-    bool bad; /* without clipping: the gradient of its last update was not finite */
 };
 
 /* Where a piece lies in the unit's parameters, and in its gradient and moments. */

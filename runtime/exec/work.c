@@ -85,19 +85,6 @@ static void *copy_of(const struct weft_exec *exec, const struct exec_unit *unit,
     return unit->parameters + exec_parameter_at(unit, piece) * weft_dtype_bytes(exec_compute(exec));
 }
 
-/* What this rank will update of a unit. Without clipping nobody has looked at it before. */
-static bool gradient_is_bad(const struct exec_unit *unit)
-{
-    int64_t size = weft_dtype_bytes(unit->gradient_dtype);
-    for (int64_t i = 0; i < unit->n_updated; i++) {
-        const struct weft_piece *piece = &unit->updated[i];
-        if (!weft_exec_is_finite(unit->gradient_dtype,
-                                 unit->gradient + exec_state_at(unit, piece) * size, piece->count))
-            return true;
-    }
-    return false;
-}
-
 struct weft_update weft_exec_update_of(const struct weft_exec *exec, const struct exec_unit *unit,
                                        const struct weft_piece *piece)
 {
@@ -125,8 +112,7 @@ static enum weft_status update(struct weft_stream *stream, const void *argument,
         weft_exec_apply_lamb(a->exec, a->unit);
         return WEFT_OK;
     }
-    a->unit->bad = a->exec->options.program->period.rotated && gradient_is_bad(a->unit);
-    if (a->unit->bad) return WEFT_OK;
+    if (weft_exec_gradients_are_bad(a->exec)) return WEFT_OK;
     for (int64_t i = 0; i < a->unit->n_updated; i++) {
         const struct weft_piece *piece = &a->unit->updated[i];
         struct weft_update what = weft_exec_update_of(a->exec, a->unit, piece);
@@ -201,14 +187,6 @@ static void record_norm(struct weft_exec *exec, uint64_t *record)
     }
 }
 
-/* Without clipping: what the period's updates have found in the last step's gradients. */
-static void record_bad_units(const struct weft_exec *exec, uint64_t *record)
-{
-    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
-        if (exec->units[u].bad) record[unit_word(u)] = 1;
-    }
-}
-
 static enum weft_status norm(struct weft_stream *stream, const void *argument,
                              struct weft_error *err)
 {
@@ -217,11 +195,7 @@ static enum weft_status norm(struct weft_stream *stream, const void *argument,
     struct weft_exec *exec = exec_of(argument);
     uint64_t *record = exec->record;
     memset(record, 0, WEFT_AGREE_BYTES);
-    if (exec->options.program->period.rotated) {
-        record_bad_units(exec, record);
-    } else {
-        record_norm(exec, record);
-    }
+    if (!exec->options.program->period.rotated) record_norm(exec, record);
     double loss = 0;
     for (int32_t micro = 0; micro < exec->options.program->period.n_micro; micro++)
         loss += exec->losses[micro];
@@ -260,7 +234,8 @@ static enum weft_status finish(struct weft_stream *stream, const void *argument,
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         if (sum[unit_word(u)] != 0) out->suspect = u;
     }
-    out->finite = finite != 0 && !bad_loss && !(rotated && out->suspect >= 0);
+    out->earlier = weft_exec_gradients_are_bad(exec);
+    out->finite = finite != 0 && !bad_loss && !out->earlier;
     return WEFT_OK;
 }
 

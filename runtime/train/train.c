@@ -174,7 +174,7 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     weft_text_init(&who);
     enum weft_status status = describe_culprit(run, inputs, result, &who, err);
     bool rotated = run->options->program->period.rotated;
-    if (status == WEFT_OK && rotated && result->suspect < 0) {
+    if (status == WEFT_OK && rotated && !result->earlier) {
         status = weft_fail(err, WEFT_E_NUMERIC,
                            "step %" PRId64 ": loss %g, though all gradients of the step before it "
                            "were finite. %s. Lower train.optimizer.lr (%g at this step), lengthen "
@@ -182,11 +182,11 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
                            inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK && rotated) {
         status = weft_fail(err, WEFT_E_NUMERIC,
-                           "step %" PRId64 ": loss %g, and gradients of the step before it are not "
-                           "finite. %s. Units with such a gradient were not updated. Lower "
-                           "train.optimizer.lr (%g at this step), "
-                           "lengthen train.lr_schedule.warmup_steps, or set train.clip_norm",
-                           inputs->step, result->loss, weft_text_chars(&who), inputs->lr);
+                           "step %" PRId64 ": gradients of the step before it are not finite, or "
+                           "too large to be added up over ranks. %s. Nothing was updated with "
+                           "them. Lower train.optimizer.lr (%g at this step), lengthen "
+                           "train.lr_schedule.warmup_steps, or set train.clip_norm",
+                           inputs->step, weft_text_chars(&who), inputs->lr);
     } else if (status == WEFT_OK) {
         status =
             weft_fail(err, WEFT_E_NUMERIC,

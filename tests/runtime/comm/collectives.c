@@ -234,6 +234,25 @@ static void test_exchange(struct site *s)
     CHECK(weft_comm_exchange(s->comm, mine, 4097, all, &err) == WEFT_E_INTERNAL, "too large");
 }
 
+/* A rank's flag reaches all with the next collective of any kind, and not before. */
+static void test_flag(struct site *s)
+{
+    struct weft_error err = {.status = WEFT_OK};
+    for (int32_t raising = 0; raising < s->ranks; raising++) {
+        weft_comm_lower(s->comm);
+        for (int kind = 0; kind < 2; kind++) {
+            CHECK(!weft_comm_is_raised(s->comm), "nobody has raised a flag");
+            CHECK(weft_comm_exchange(s->comm, NULL, 0, NULL, &err) == WEFT_OK, "%s", err.text);
+        }
+        if (s->rank == raising) weft_comm_raise(s->comm);
+        CHECK(weft_comm_is_raised(s->comm) == (s->rank == raising), "known too early");
+        weft_comm_agree(s->comm, s->channel, FROM, TO, 1, 0);
+        site_synchronise(s);
+        CHECK(weft_comm_is_raised(s->comm), "rank %d has raised its flag", raising);
+    }
+    weft_comm_lower(s->comm);
+}
+
 static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
 {
     (void)argument;
@@ -254,6 +273,7 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
     }
     test_chain(&s);
     test_exchange(&s);
+    test_flag(&s);
     site_close(&s);
     return 0;
 }

@@ -189,6 +189,7 @@ void job_rank_load(struct job_rank *r)
         .nn = r->nn,
         .arena = r->arena,
         .poison = r->poison,
+        .failpoint = &job->failpoint,
     };
     OK(weft_exec_create(&exec, &r->exec, &err));
     OK(weft_exec_initialise(r->exec, (uint64_t)job->config->train.seed, &err));

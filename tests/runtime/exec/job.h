@@ -19,6 +19,7 @@ struct job {
     struct weft_lower_inputs inputs;
     struct weft_plan *plan;
     struct weft_program *program;
+    struct weft_failpoint failpoint; /* none, unless a test sets it */
 };
 
 /* `path` from the source root, which tests are run in; overrides end with NULL. Analytic profile.

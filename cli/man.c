@@ -73,8 +73,10 @@ static void add_surroundings(struct weft_text *out)
     static const char *const environment[][2] = {
         {"WEFT_SOLVE", "Path of weft-solve. Otherwise it is looked for beside weft, in "
                        "libexec/weft, and in PATH."},
-        {"WEFT_GEMM", "Library that computes products: onednn, onednn-emulated or openblas. "
-                      "Otherwise the faster one by measurement. Another library gives other bits."},
+        {"WEFT_GEMM",
+         "Library that computes products: onednn, onednn-emulated or openblas. "
+         "Otherwise that of the checkpoint that a run goes on from, or the faster one by "
+         "measurement. Another library gives other bits."},
         {"NO_COLOR", "Set and not empty: no colour in messages."},
         {"RANK, WORLD_SIZE, LOCAL_RANK",
          "Set for each rank that is started; with more than one rank of another launcher, refused "

@@ -4,7 +4,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/measure/measure.h"
+
+enum { NAME_BYTES = 32 };
+
+static const char *library_from_environment(void)
+{
+    const char *named = getenv("WEFT_GEMM");
+    return named != NULL && *named != '\0' ? named : NULL;
+}
+
+static enum weft_status open_library(const struct weft_rendezvous *meeting,
+                                     const struct weft_config *config, const char *name,
+                                     struct weft_nn **out, struct weft_error *err)
+{
+    const struct weft_nn_options options = {
+        .threads = weft_rendezvous_threads(meeting, config->cluster.threads),
+        .compute = (enum weft_dtype)config->train.precision.compute,
+        .gemm = name};
+    return weft_nn_open("cpu", &options, out, err);
+}
 
 /* Two libraries give two sums. WEFT_GEMM says which one, for runs whose bits are to be compared;
  * otherwise rank 0 measures which is faster. All ranks take rank 0's. */
@@ -12,23 +32,57 @@ static enum weft_status open_kernels(const struct weft_rendezvous *meeting,
                                      const struct weft_config *config, struct weft_machine *machine,
                                      struct weft_error *err)
 {
-    enum { NAME_BYTES = 32 };
     char mine[NAME_BYTES] = "", *all = calloc((size_t)meeting->ranks, NAME_BYTES);
     if (!all) return weft_fail_memory(err, "the names of the ranks' libraries");
-    const char *named = getenv("WEFT_GEMM");
-    struct weft_nn_options options = {.threads =
-                                          weft_rendezvous_threads(meeting, config->cluster.threads),
-                                      .compute = (enum weft_dtype)config->train.precision.compute,
-                                      .gemm = named ? named : "auto"};
+    const char *named = library_from_environment();
     enum weft_status status = WEFT_OK;
     if (meeting->rank == 0) {
-        status = weft_nn_open("cpu", &options, &machine->nn, err);
+        status = open_library(meeting, config, named ? named : "auto", &machine->nn, err);
         if (status == WEFT_OK) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(machine->nn));
     }
     if (status == WEFT_OK) status = weft_comm_exchange(machine->comm, mine, NAME_BYTES, all, err);
-    options.gemm = all;
     if (status == WEFT_OK && meeting->rank != 0)
-        status = weft_nn_open("cpu", &options, &machine->nn, err);
+        status = open_library(meeting, config, all, &machine->nn, err);
+    free(all);
+    return status;
+}
+
+/* Rank 0: the checkpoint's library, opened, where that is another and this build and machine have
+ * it. What is wrong with the checkpoint is said by who reads it. */
+static struct weft_nn *open_saved(const struct weft_rendezvous *meeting,
+                                  const struct weft_config *config, const struct weft_nn *now,
+                                  const char *resume)
+{
+    struct weft_checkpoint *checkpoint = NULL;
+    struct weft_nn *nn = NULL;
+    struct weft_error unsaid = {0};
+    if (library_from_environment() != NULL ||
+        weft_checkpoint_open(resume, &checkpoint, &unsaid) != WEFT_OK)
+        return NULL;
+    const char *name = checkpoint->manifest->kernels;
+    if (strcmp(name, weft_nn_gemm_name(now)) != 0 && strcmp(name, "auto") != 0 &&
+        open_library(meeting, config, name, &nn, &unsaid) != WEFT_OK)
+        nn = NULL;
+    weft_checkpoint_close(checkpoint);
+    return nn;
+}
+
+enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
+                                    const struct weft_config *config, const char *resume,
+                                    struct weft_machine *machine, struct weft_error *err)
+{
+    char mine[NAME_BYTES] = "", *all = calloc((size_t)meeting->ranks, NAME_BYTES);
+    if (!all) return weft_fail_memory(err, "the names of the ranks' libraries");
+    struct weft_nn *nn = NULL;
+    if (meeting->rank == 0 && resume != NULL) nn = open_saved(meeting, config, machine->nn, resume);
+    if (nn != NULL) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(nn));
+    enum weft_status status = weft_comm_exchange(machine->comm, mine, NAME_BYTES, all, err);
+    if (status == WEFT_OK && meeting->rank != 0 && all[0] != '\0')
+        status = open_library(meeting, config, all, &nn, err);
+    if (nn != NULL) {
+        weft_nn_close(machine->nn);
+        machine->nn = nn;
+    }
     free(all);
     return status;
 }

@@ -25,6 +25,15 @@ WEFT_MUST_USE enum weft_status weft_machine_open(const struct weft_rendezvous *m
                                                  const struct weft_config *config,
                                                  bool virtual_clock, struct weft_machine *out,
                                                  struct weft_error *err);
+/* Collective, before a run begins with the checkpoint at `resume` (NULL: with none; rank 0's word
+ * counts): products are computed by the library that computed it, for the same bits. Another one
+ * stays where WEFT_GEMM names it, or where the checkpoint's is not to be had, which is warned of
+ * when the checkpoint is read. */
+WEFT_MUST_USE enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
+                                                  const struct weft_config *config,
+                                                  const char *resume, struct weft_machine *machine,
+                                                  struct weft_error *err);
+
 /* WEFT_E_DATA when the config's cluster.contention would count twice in what is measured. */
 WEFT_MUST_USE enum weft_status weft_machine_check_measuring(const struct weft_config *config,
                                                             bool contention,

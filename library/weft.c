@@ -345,6 +345,7 @@ static enum weft_status train(struct weft *weft, const struct weft_run_settings 
                               struct weft_run_result *out, struct weft_error *err)
 {
     const struct weft_session *session = &weft->session;
+    WEFT_TRY(weft_machine_go_on(&weft->meeting, session->config, resume, &weft->machine, err));
     const struct weft_train_options options = {
         .config = session->config,
         .plan = session->plan,

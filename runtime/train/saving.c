@@ -67,10 +67,11 @@ static void tell_changes(const struct weft_saving *saving)
                  saving->checkpoint->path, weft_text_chars(&text));
     weft_text_finish(&text);
     if (strcmp(kernels, manifest->kernels) != 0)
-        weft_log(WEFT_LOG_WARNING,
-                 "%s: was computed with %s, and goes on with %s: the same to rounding, not the "
-                 "same bits",
-                 saving->checkpoint->path, manifest->kernels, kernels);
+        weft_log(
+            WEFT_LOG_WARNING,
+            "%s: was computed with %s, which WEFT_GEMM overrides or this build or machine does "
+            "not have, and goes on with %s: the same to rounding, not the same bits",
+            saving->checkpoint->path, manifest->kernels, kernels);
 }
 
 /* Samples are drawn by the number of the step, so another number of them a step draws others. */

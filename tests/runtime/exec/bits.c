@@ -104,11 +104,13 @@ static void check_blocks(int32_t ranks, int32_t blocks, struct outcome *shared,
     job_close(&job);
 }
 
-/* Tied and frozen parameters, layers without any, other losses: each unit by itself, 3 ranks. */
-static void check_config(const char *path, const char *override, struct outcome *shared)
+/* Tied and frozen parameters, layers without any, other losses: each unit by itself. */
+static void check_ranks(const char *path, int32_t ranks, const char *override,
+                        struct outcome *shared)
 {
-    const char *overrides[] = {"cluster.ranks=3", "plan.blocks=2", "cluster.emulate=false",
-                               override, NULL};
+    char set_ranks[64];
+    snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
+    const char *overrides[] = {set_ranks, "plan.blocks=2", "cluster.emulate=false", override, NULL};
     struct job job;
     struct outcome first;
     job_open(&job, path, overrides);
@@ -123,6 +125,11 @@ static void check_config(const char *path, const char *override, struct outcome 
         same(&first, &outcome, path);
     }
     job_close(&job);
+}
+
+static void check_config(const char *path, const char *override, struct outcome *shared)
+{
+    check_ranks(path, 3, override, shared);
 }
 
 int main(void)
@@ -158,6 +165,19 @@ int main(void)
                  "\"clip_norm\":0,\"precision\":{\"compute\":\"bf16\"},"
                  "\"optimizer\":{\"type\":\"lamb\"}}",
                  shared);
+    for (int32_t ranks = 1; ranks <= 4; ranks++) {
+        check_ranks("configs/runs/gpt-odd.json", ranks,
+                    "train={\"steps\":8,\"micro_batch\":2,\"seq_len\":24,\"clip_norm\":0,"
+                    "\"data\":\"/usr/share/common-licenses/GPL-3\",\"optimizer\":{\"type\":"
+                    "\"lamb\"}}",
+                    shared);
+        check_ranks("configs/runs/gpt-odd.json", ranks,
+                    "train={\"steps\":8,\"micro_batch\":2,\"seq_len\":24,\"grad_accum\":2,"
+                    "\"data\":\"/usr/share/common-licenses/GPL-3\",\"precision\":{\"compute\":"
+                    "\"f16\"},\"loss_scale\":{\"initial\":16777216},\"optimizer\":{\"type\":"
+                    "\"lamb\"}}",
+                    shared);
+    }
     check_config("configs/runs/gpt-odd.json", "train.precision.compute=bf16", shared);
     check_config("configs/runs/gpt-odd.json",
                  "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\"}", shared);

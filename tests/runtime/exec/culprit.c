@@ -6,7 +6,7 @@
 #include "runtime/exec/parts.h"
 #include "tests/runtime/exec/job.h"
 
-enum { STEPS = 3, RANKS = 3, BAD_RANK = 1, RANDOM_PLANS = 2 };
+enum { STEPS = 3, RANKS = 3, BAD_RANK = 1, PLANS = 4 };
 
 struct outcome {
     bool finite, earlier;
@@ -96,12 +96,10 @@ static void check_rotated(const char *accumulate, struct outcome *outcomes)
     struct job job;
     job_open(&job, "configs/runs/gpt-odd.json", overrides);
     CHECK(job.stages.period->rule.rotated, "the period is not rotated");
-    for (int32_t plan = 0; plan < WEFT_POLICY_COUNT + RANDOM_PLANS; plan++) {
-        if (plan < WEFT_POLICY_COUNT) {
-            job_plan_policy(&job, (enum weft_policy)plan, false);
-        } else {
-            job_plan_random(&job, (uint64_t)plan);
-        }
+    for (int32_t plan = 0; plan < PLANS; plan++) {
+        if (plan == 0) job_plan_policy(&job, WEFT_POLICY_DP, false);
+        if (plan == 1) job_plan_policy(&job, WEFT_POLICY_FSDP, false);
+        if (plan > 1) job_plan_random(&job, (uint64_t)plan);
         check_plan(&job, outcomes);
     }
     job_close(&job);

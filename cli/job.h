@@ -49,16 +49,12 @@ WEFT_MUST_USE enum weft_status weft_job_read_result(const struct weft_text *text
 WEFT_MUST_USE enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
                                                 struct weft_profile **out, struct weft_error *err);
 
-/* Shared by both sides: the description as JSON, and the result. */
+/* Shared by both sides: the description as JSON. */
 void weft_job_write(const struct weft_job *job, struct weft_text *out);
-void weft_job_write_result(const struct weft_train_result *result, struct weft_text *out);
 
-/* One step for people (fixed columns) or as one line of JSON. */
-void weft_job_step_line(const struct weft_step_line *line, bool json, struct weft_text *out);
-/* The same of a checkpoint. */
-void weft_job_save_line(const struct weft_save_line *line, bool json, struct weft_text *out);
-/* The same of an evaluation. */
-void weft_job_evaluation_line(const struct weft_evaluation_line *line, bool json,
-                              struct weft_text *out);
+/* For people: one step (fixed columns), a checkpoint, an evaluation. */
+void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out);
+void weft_job_save_line(const struct weft_save_line *line, struct weft_text *out);
+void weft_job_evaluation_line(const struct weft_evaluation_line *line, struct weft_text *out);
 
 #endif

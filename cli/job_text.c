@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/job.h"
+#include "library/metrics.h"
 
 static void put_text(struct weft_json_writer *writer, const char *name, struct weft_text *text)
 {
@@ -40,31 +41,6 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     }
     weft_json_end_object(&writer);
     weft_text_finish(&part);
-}
-
-void weft_job_write_result(const struct weft_train_result *result, struct weft_text *out)
-{
-    char hash[WEFT_HASH_TEXT_BYTES];
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "steps_done", result->steps_done);
-    weft_json_put_bool(&writer, "stopped", result->stopped);
-    weft_json_put_integer(&writer, "saved_step", result->saved_step);
-    weft_json_put_number(&writer, "first_loss", result->first_loss);
-    weft_json_put_number(&writer, "last_loss", result->last_loss);
-    if (result->evaluated)
-        weft_json_put_number(&writer, "validation_loss", result->validation_loss);
-    weft_json_put_string(&writer, "fingerprint", weft_hash_show(result->fingerprint, hash));
-    weft_json_put_integer(&writer, "step_ns", result->step_ns);
-    weft_json_put_integer(&writer, "exposed_ns", result->exposed_ns);
-    weft_json_put_integer(&writer, "overlapped_ns", result->overlapped_ns);
-    weft_json_put_integer(&writer, "data_wait_ns", result->data_wait_ns);
-    weft_json_put_integer(&writer, "planned_bytes", result->planned_bytes);
-    weft_json_put_integer(&writer, "measured_bytes", result->measured_bytes);
-    weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
 }
 
 static enum weft_status read_result(const struct weft_json_value *root,
@@ -110,32 +86,8 @@ enum weft_status weft_job_read_result(const struct weft_text *text, struct weft_
     return status;
 }
 
-static void step_as_json(const struct weft_step_line *line, struct weft_text *out)
+void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out)
 {
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "step", line->step);
-    weft_json_put_number(&writer, "loss", line->loss);
-    if (line->norm >= 0) weft_json_put_number(&writer, "norm", line->norm);
-    weft_json_put_number(&writer, "clip", line->clip);
-    weft_json_put_number(&writer, "lr", line->lr);
-    weft_json_put_number(&writer, "loss_scale", line->loss_scale);
-    weft_json_put_integer(&writer, "step_ns", line->step_ns);
-    weft_json_put_integer(&writer, "exposed_ns", line->exposed_ns);
-    weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);
-    weft_json_put_integer(&writer, "data_wait_ns", line->data_wait_ns);
-    weft_json_put_integer(&writer, "tokens", line->tokens);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
-}
-
-void weft_job_step_line(const struct weft_step_line *line, bool json, struct weft_text *out)
-{
-    if (json) {
-        step_as_json(line, out);
-        return;
-    }
     char step[WEFT_UNITS_TEXT_BYTES], exposed[WEFT_UNITS_TEXT_BYTES], norm[32] = "-";
     if (line->norm >= 0) snprintf(norm, sizeof norm, "%.4f", line->norm);
     double tokens_per_s =
@@ -148,50 +100,19 @@ void weft_job_step_line(const struct weft_step_line *line, bool json, struct wef
                    weft_units_show_ns(line->exposed_ns, exposed), tokens_per_s);
 }
 
-void weft_job_save_line(const struct weft_save_line *line, bool json, struct weft_text *out)
+void weft_job_save_line(const struct weft_save_line *line, struct weft_text *out)
 {
-    if (!json) {
-        char bytes[WEFT_UNITS_TEXT_BYTES], time[WEFT_UNITS_TEXT_BYTES];
-        weft_text_addf(out, "saved %s/step-%lld, %s; training waited %s\n", line->directory,
-                       (long long)line->step, weft_units_show_bytes(line->bytes, bytes),
-                       weft_units_show_ns(line->ns, time));
-        return;
-    }
-    struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "saved_step", line->step);
-    weft_json_put_integer(&writer, "saved_bytes", line->bytes);
-    weft_json_put_integer(&writer, "save_ns", line->ns);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    char bytes[WEFT_UNITS_TEXT_BYTES], time[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out, "saved %s/step-%lld, %s; training waited %s\n", line->directory,
+                   (long long)line->step, weft_units_show_bytes(line->bytes, bytes),
+                   weft_units_show_ns(line->ns, time));
 }
 
-void weft_job_evaluation_line(const struct weft_evaluation_line *line, bool json,
-                              struct weft_text *out)
+void weft_job_evaluation_line(const struct weft_evaluation_line *line, struct weft_text *out)
 {
-    static const char *const of[] = {[WEFT_LOSS_OF_BYTE] = "byte",
-                                     [WEFT_LOSS_OF_TOKEN] = "token",
-                                     [WEFT_LOSS_OF_SAMPLE] = "sample"};
-    double bits = line->loss / log(2);
-    if (!json) {
-        char time[WEFT_UNITS_TEXT_BYTES];
-        weft_text_addf(
-            out, "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples in %s\n",
-            (long long)line->step, line->loss, bits, of[line->of], (long long)line->samples,
-            weft_units_show_ns(line->ns, time));
-        return;
-    }
-    struct weft_json_writer writer;
-    char name[32];
-    snprintf(name, sizeof name, "bits_per_%s", of[line->of]);
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "step", line->step);
-    weft_json_put_number(&writer, "validation_loss", line->loss);
-    weft_json_put_number(&writer, name, bits);
-    weft_json_put_integer(&writer, "samples", line->samples);
-    weft_json_put_integer(&writer, "validation_ns", line->ns);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    char time[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(
+        out, "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples in %s\n",
+        (long long)line->step, line->loss, line->loss / log(2), weft_metrics_loss_of(line->of),
+        (long long)line->samples, weft_units_show_ns(line->ns, time));
 }

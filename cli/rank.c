@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/job.h"
 #include "library/machine.h"
+#include "library/metrics.h"
 #include "library/session.h"
 #include "runtime/launch/launch.h"
 
@@ -23,7 +24,7 @@ struct rank {
     struct weft_job job; /* strings belong to the description */
     struct weft_failpoint failpoint;
     struct weft_machine machine;
-    FILE *metrics;
+    struct weft_metrics *metrics;
 };
 
 static atomic_int stop_requested;
@@ -131,14 +132,13 @@ static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
     return status;
 }
 
-static enum weft_status write_all(FILE *stream, const struct weft_text *text, const char *what,
-                                  struct weft_error *err)
+static enum weft_status show(const struct weft_text *text, struct weft_error *err)
 {
-    if (!weft_text_ok(text)) return weft_fail_memory(err, what);
-    if (fwrite(weft_text_chars(text), 1, text->length, stream) != text->length ||
-        fflush(stream) != 0)
-        return weft_fail(err, WEFT_E_IO, "%s cannot be written: %s", what, strerror(errno));
-    return WEFT_OK;
+    if (!weft_text_ok(text)) return weft_fail_memory(err, "a line");
+    if (fwrite(weft_text_chars(text), 1, text->length, stdout) == text->length &&
+        fflush(stdout) == 0)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_IO, "standard output cannot be written: %s", strerror(errno));
 }
 
 /* What is told twice: a line for whoever watches, and one of JSON in the metrics. */
@@ -150,10 +150,8 @@ static enum weft_status write_lines(struct rank *rank, const struct lines *lines
                                     struct weft_error *err)
 {
     if (rank->job.steps != WEFT_STEPS_SILENT)
-        WEFT_TRY(write_all(stdout,
-                           rank->job.steps == WEFT_STEPS_JSON ? &lines->json : &lines->shown,
-                           "standard output", err));
-    return rank->metrics ? write_all(rank->metrics, &lines->json, rank->job.metrics, err) : WEFT_OK;
+        WEFT_TRY(show(rank->job.steps == WEFT_STEPS_JSON ? &lines->json : &lines->shown, err));
+    return rank->metrics ? weft_metrics_add(rank->metrics, &lines->json, err) : WEFT_OK;
 }
 
 /* Frees them. */
@@ -169,8 +167,8 @@ static enum weft_status on_evaluation(void *context, const struct weft_evaluatio
                                       struct weft_error *err)
 {
     struct lines lines = {0};
-    weft_job_evaluation_line(line, false, &lines.shown);
-    weft_job_evaluation_line(line, true, &lines.json);
+    weft_job_evaluation_line(line, &lines.shown);
+    weft_metrics_evaluation(line, &lines.json);
     return tell(context, &lines, err);
 }
 
@@ -178,8 +176,8 @@ static enum weft_status on_save(void *context, const struct weft_save_line *line
                                 struct weft_error *err)
 {
     struct lines lines = {0};
-    weft_job_save_line(line, false, &lines.shown);
-    weft_job_save_line(line, true, &lines.json);
+    weft_job_save_line(line, &lines.shown);
+    weft_metrics_save(line, &lines.json);
     return tell(context, &lines, err);
 }
 
@@ -188,8 +186,8 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
 {
     struct rank *rank = context;
     struct lines lines = {0};
-    weft_job_step_line(line, false, &lines.shown);
-    weft_job_step_line(line, true, &lines.json);
+    weft_job_step_line(line, &lines.shown);
+    weft_metrics_step(line, &lines.json);
     WEFT_TRY(tell(rank, &lines, err));
     if (!rank->job.trace || line->step != line->steps) return WEFT_OK;
     struct weft_text text;
@@ -223,12 +221,8 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         weft_machine_go_on(&rank->meeting, session->config, rank->job.resume, &rank->machine, err));
     watch_signals();
     bool tells = rank->meeting.rank == 0;
-    if (tells && rank->job.metrics) {
-        rank->metrics = fopen(rank->job.metrics, "a");
-        if (!rank->metrics)
-            return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", rank->job.metrics,
-                             strerror(errno));
-    }
+    if (tells && rank->job.metrics)
+        WEFT_TRY(weft_metrics_open(rank->job.metrics, &rank->metrics, err));
     struct weft_train_options options = {
         .config = session->config,
         .plan = session->plan,
@@ -251,7 +245,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     struct weft_text text;
     WEFT_TRY(weft_train_run(&options, &result, err));
     weft_text_init(&text);
-    weft_job_write_result(&result, &text);
+    weft_metrics_result(&result, &text);
     enum weft_status status = leave_result(rank, &text, err);
     weft_text_finish(&text);
     return status;
@@ -259,7 +253,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 
 static void close_rank(struct rank *rank)
 {
-    if (rank->metrics) fclose(rank->metrics);
+    weft_metrics_close(rank->metrics);
     weft_machine_close(&rank->machine);
     weft_session_close(&rank->session);
     weft_json_destroy(rank->description);

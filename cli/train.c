@@ -1,26 +1,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
-#include "cli/metrics.h"
+#include "library/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
 #include "report/plan_report.h"
-#include "runtime/checkpoint/checkpoint.h"
-
-static enum weft_status write_in(const char *directory, const char *name,
-                                 const struct weft_text *text, struct weft_error *err)
-{
-    char path[WEFT_RUN_PATH_BYTES + 32];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    if (!weft_text_ok(text)) return weft_fail_memory(err, path);
-    return weft_file_write(path, weft_text_chars(text), text->length, err);
-}
 
 static enum weft_status stage(struct weft_session *session, struct weft_error *err)
 {
@@ -71,27 +60,11 @@ static enum weft_status fail_stopped(const struct weft_train_result *result, int
                      saved ? directory : "");
 }
 
-/* Goes on with the metrics of a run that goes on; a run that begins with another's checkpoint has
- * its own. */
-static enum weft_status prepare_metrics(const struct weft_run_directory *run, const char *metrics,
-                                        struct weft_error *err)
-{
-    struct weft_checkpoint *checkpoint = NULL;
-    size_t length = strlen(run->checkpoints);
-    bool own = run->resume != NULL && strncmp(run->resume, run->checkpoints, length) == 0;
-    if (!own) return weft_metrics_begin(metrics, err);
-    WEFT_TRY(weft_checkpoint_open(run->resume, &checkpoint, err));
-    int64_t step = checkpoint->manifest->progress.step;
-    weft_checkpoint_close(checkpoint);
-    return weft_metrics_cut(metrics, step, err);
-}
-
 static enum weft_status train(const struct weft_cli *cli, struct weft_session *session,
                               const struct weft_run_directory *run, struct weft_error *err)
 {
     const char *directory = run->path;
-    char metrics[WEFT_RUN_PATH_BYTES + 32];
-    snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", directory);
+    char metrics[WEFT_METRICS_PATH_BYTES];
     struct weft_job job = {
         .kind = WEFT_JOB_TRAIN,
         .config = session->config,
@@ -110,12 +83,12 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     };
     struct weft_text text, out;
     struct weft_train_result result = {0};
-    WEFT_TRY(prepare_metrics(run, metrics, err));
+    WEFT_TRY(weft_metrics_prepare(run, metrics, err));
     weft_text_init(&text);
     weft_text_init(&out);
     enum weft_status status = weft_job_run(&job, &text, err);
     if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
-    if (status == WEFT_OK) status = write_in(directory, "result.json", &text, err);
+    if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, err);
     if (status == WEFT_OK && !cli->json) {
         put_summary(session, &result, &out);
         weft_text_addf(&out, "run       %s\n", directory);

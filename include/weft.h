@@ -216,8 +216,10 @@ struct weft_step { /* behind each step; equal on all ranks but for the times */
 };
 
 struct weft_run_settings { /* zeroed: the usual */
-    /* Directory whose checkpoints/ holds what train.checkpoint asks for, as that of `weft train
-     * --run`, and whose latest checkpoint the run goes on from. NULL: nothing is saved. */
+    /* As that of `weft train --run`: rank 0 writes config, plan, profile, metrics.jsonl (a line a
+     * step, evaluation and checkpoint) and result.json there, checkpoints/ holds what
+     * train.checkpoint asks for, and the run goes on from its latest one. NULL: nothing is written.
+     */
     const char *directory;
     const char *resume; /* RUN/checkpoints/step-N to begin with, when there is none; or NULL */
     /* Anything but WEFT_OK ends the run with it. */

@@ -145,8 +145,9 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     return choose(request, out->checkpoints, &out->resume, err);
 }
 
-static enum weft_status write_in(const struct weft_run_directory *directory, const char *name,
-                                 const struct weft_text *text, struct weft_error *err)
+enum weft_status weft_run_directory_write(const struct weft_run_directory *directory,
+                                          const char *name, const struct weft_text *text,
+                                          struct weft_error *err)
 {
     char path[WEFT_RUN_PATH_BYTES + 32];
     snprintf(path, sizeof path, "%s/%s", directory->path, name);
@@ -161,15 +162,15 @@ enum weft_status weft_run_directory_record(const struct weft_run_directory *dire
     struct weft_text text;
     weft_text_init(&text);
     weft_config_write(session->config, &text);
-    enum weft_status status = write_in(directory, "config.json", &text, err);
+    enum weft_status status = weft_run_directory_write(directory, "config.json", &text, err);
     weft_text_finish(&text);
     weft_text_init(&text);
     weft_plan_write(session->plan, &text);
-    if (status == WEFT_OK) status = write_in(directory, "plan.json", &text, err);
+    if (status == WEFT_OK) status = weft_run_directory_write(directory, "plan.json", &text, err);
     weft_text_finish(&text);
     weft_text_init(&text);
     weft_profile_write(session->profile, &text);
-    if (status == WEFT_OK) status = write_in(directory, "profile.json", &text, err);
+    if (status == WEFT_OK) status = weft_run_directory_write(directory, "profile.json", &text, err);
     weft_text_finish(&text);
     return status;
 }

@@ -45,6 +45,12 @@ WEFT_MUST_USE enum weft_status weft_run_directory_record(const struct weft_run_d
                                                          const struct weft_session *session,
                                                          struct weft_error *err);
 
+/* Writes a file of the directory, whole or not at all. */
+WEFT_MUST_USE enum weft_status weft_run_directory_write(const struct weft_run_directory *directory,
+                                                        const char *name,
+                                                        const struct weft_text *text,
+                                                        struct weft_error *err);
+
 /* True when the settings ask for checkpoints. */
 bool weft_run_saves(const struct weft_train *train);
 

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "library/machine.h"
+#include "library/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
 #include "library/solve_text.h"
@@ -280,10 +281,48 @@ const char *weft_plan_json(struct weft *weft)
     return show(weft);
 }
 
+/* What is told while a run goes on, and to whom. */
+struct audience {
+    const struct weft_run_settings *settings;
+    struct weft_metrics *metrics; /* rank 0's, with a directory; or NULL */
+};
+
+/* Frees the line. */
+static enum weft_status note(const struct audience *audience, struct weft_text *line,
+                             struct weft_error *err)
+{
+    enum weft_status status = weft_metrics_add(audience->metrics, line, err);
+    weft_text_finish(line);
+    return status;
+}
+
+static enum weft_status on_evaluation(void *context, const struct weft_evaluation_line *line,
+                                      struct weft_error *err)
+{
+    const struct audience *audience = context;
+    struct weft_text text;
+    if (audience->metrics == NULL) return WEFT_OK;
+    weft_text_init(&text);
+    weft_metrics_evaluation(line, &text);
+    return note(audience, &text, err);
+}
+
+static enum weft_status on_save(void *context, const struct weft_save_line *line,
+                                struct weft_error *err)
+{
+    const struct audience *audience = context;
+    struct weft_text text;
+    if (audience->metrics == NULL) return WEFT_OK;
+    weft_text_init(&text);
+    weft_metrics_save(line, &text);
+    return note(audience, &text, err);
+}
+
 static enum weft_status on_step(void *context, const struct weft_step_line *line,
                                 const struct weft_trace *trace, struct weft_error *err)
 {
-    const struct weft_run_settings *settings = context;
+    const struct audience *audience = context;
+    const struct weft_run_settings *settings = audience->settings;
     const struct weft_step step = {
         .step = line->step,
         .steps = line->steps,
@@ -294,32 +333,61 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
         .step_ns = line->step_ns,
         .exposed_ns = line->exposed_ns,
     };
+    struct weft_text text;
     (void)trace;
+    if (audience->metrics != NULL) {
+        weft_text_init(&text);
+        weft_metrics_step(line, &text);
+        WEFT_TRY(note(audience, &text, err));
+    }
+    if (settings->on_step == NULL) return WEFT_OK;
     enum weft_status status = settings->on_step(settings->context, &step, err);
     if (status == WEFT_OK) return WEFT_OK;
     return weft_fail(err, status, "ended by the caller behind step %lld", (long long)line->step);
 }
 
-/* Rank 0 has the directory: its lock, and the word on where to save and what to go on from. */
-static enum weft_status open_directory(struct weft *weft, const struct weft_run_settings *settings,
-                                       struct weft_run_directory *directory,
-                                       struct weft_text *checkpoints, struct weft_text *resume,
-                                       struct weft_error *err)
+/* Where a run is kept. Rank 0 has the directory, its lock and its metrics, and the word on where to
+ * save and what to go on from. */
+struct place {
+    struct weft_run_directory directory;
+    char metrics_path[WEFT_METRICS_PATH_BYTES];
+    struct weft_metrics *metrics;
+    struct weft_text checkpoints, resume;
+};
+
+static enum weft_status make_place(struct weft *weft, const struct weft_run_settings *settings,
+                                   struct place *place, struct weft_error *err)
 {
     const struct weft_run_request request = {
         .directory = settings->directory,
         .resume = settings->resume == NULL ? "if-any" : settings->resume,
     };
+    struct weft_run_directory *directory = &place->directory;
+    WEFT_TRY(weft_run_directory_check(&request, weft->session.config, err));
+    WEFT_TRY(weft_run_directory_open(&request, directory, err));
+    WEFT_TRY(weft_run_directory_record(directory, &weft->session, err));
+    WEFT_TRY(weft_metrics_prepare(directory, place->metrics_path, err));
+    WEFT_TRY(weft_metrics_open(place->metrics_path, &place->metrics, err));
+    weft_text_add(&place->checkpoints, directory->checkpoints);
+    if (directory->resume != NULL) weft_text_add(&place->resume, directory->resume);
+    return WEFT_OK;
+}
+
+static enum weft_status open_place(struct weft *weft, const struct weft_run_settings *settings,
+                                   struct place *place, struct weft_error *err)
+{
     enum weft_status status = WEFT_OK;
-    if (weft->meeting.rank == 0) {
-        status = weft_run_directory_check(&request, weft->session.config, err);
-        if (status == WEFT_OK) status = weft_run_directory_open(&request, directory, err);
-        if (status == WEFT_OK) status = weft_run_directory_record(directory, &weft->session, err);
-        weft_text_add(checkpoints, directory->checkpoints);
-        if (directory->resume != NULL) weft_text_add(resume, directory->resume);
-    }
-    WEFT_TRY(weft_machine_share(&weft->machine, checkpoints, status, err));
-    return weft_machine_share(&weft->machine, resume, status, err);
+    if (weft->meeting.rank == 0) status = make_place(weft, settings, place, err);
+    WEFT_TRY(weft_machine_share(&weft->machine, &place->checkpoints, status, err));
+    return weft_machine_share(&weft->machine, &place->resume, status, err);
+}
+
+static void close_place(struct place *place)
+{
+    weft_metrics_close(place->metrics);
+    weft_run_directory_close(&place->directory);
+    weft_text_finish(&place->checkpoints);
+    weft_text_finish(&place->resume);
 }
 
 static void fill_result(const struct weft *weft, const struct weft_train_result *from,
@@ -341,10 +409,12 @@ static void fill_result(const struct weft *weft, const struct weft_train_result 
 }
 
 static enum weft_status train(struct weft *weft, const struct weft_run_settings *settings,
-                              const char *checkpoints, const char *resume,
-                              struct weft_run_result *out, struct weft_error *err)
+                              struct weft_metrics *metrics, const char *checkpoints,
+                              const char *resume, struct weft_train_result *out,
+                              struct weft_error *err)
 {
     const struct weft_session *session = &weft->session;
+    struct audience audience = {settings, metrics};
     WEFT_TRY(weft_machine_go_on(&weft->meeting, session->config, resume, &weft->machine, err));
     const struct weft_train_options options = {
         .config = session->config,
@@ -354,36 +424,45 @@ static enum weft_status train(struct weft *weft, const struct weft_run_settings 
         .device = weft->machine.device,
         .comm = weft->machine.comm,
         .nn = weft->machine.nn,
-        .on_step = settings->on_step == NULL ? NULL : on_step,
-        .context = (void *)settings,
+        .on_step = on_step,
+        .on_evaluation = on_evaluation,
+        .on_save = on_save,
+        .context = &audience,
         .checkpoints = checkpoints,
         .resume = resume,
         .stop = &weft->stop,
     };
-    struct weft_train_result result = {0};
-    enum weft_status status = weft_train_run(&options, &result, err);
+    enum weft_status status = weft_train_run(&options, out, err);
     atomic_store(&weft->stop, 0);
-    if (status != WEFT_OK) return status;
-    fill_result(weft, &result, out);
-    return WEFT_OK;
+    return status;
+}
+
+static enum weft_status write_result(const struct weft_run_directory *directory,
+                                     const struct weft_train_result *result, struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_metrics_result(result, &text);
+    enum weft_status status = weft_run_directory_write(directory, "result.json", &text, err);
+    weft_text_finish(&text);
+    return status;
 }
 
 static enum weft_status run_in(struct weft *weft, const struct weft_run_settings *settings,
-                               struct weft_run_result *out, struct weft_error *err)
+                               struct weft_train_result *out, struct weft_error *err)
 {
-    struct weft_run_directory directory = {.lock_fd = -1};
-    struct weft_text checkpoints, resume;
-    weft_text_init(&checkpoints);
-    weft_text_init(&resume);
-    enum weft_status status =
-        open_directory(weft, settings, &directory, &checkpoints, &resume, err);
+    struct place place = {.directory = {.lock_fd = -1}};
+    weft_text_init(&place.checkpoints);
+    weft_text_init(&place.resume);
+    enum weft_status status = open_place(weft, settings, &place, err);
     bool saves = weft_run_saves(&weft->session.config->train);
     if (status == WEFT_OK)
-        status = train(weft, settings, saves ? weft_text_chars(&checkpoints) : NULL,
-                       resume.length > 0 ? weft_text_chars(&resume) : NULL, out, err);
-    weft_run_directory_close(&directory);
-    weft_text_finish(&checkpoints);
-    weft_text_finish(&resume);
+        status =
+            train(weft, settings, place.metrics, saves ? weft_text_chars(&place.checkpoints) : NULL,
+                  place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL, out, err);
+    if (status == WEFT_OK && weft->meeting.rank == 0)
+        status = write_result(&place.directory, out, err);
+    close_place(&place);
     return status;
 }
 
@@ -392,15 +471,17 @@ enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *set
 {
     static const struct weft_run_settings usual;
     struct weft_error unwanted, *err = fresh(error, &unwanted);
-    struct weft_run_result unwanted_result;
+    struct weft_train_result result = {0};
     if (settings == NULL) settings = &usual;
-    if (out == NULL) out = &unwanted_result;
     WEFT_TRY(need_config(weft, err));
     WEFT_TRY(weft_train_check(weft->session.config, err));
     if (weft->session.plan == NULL) WEFT_TRY(make_plan(weft, err));
     WEFT_TRY(work(weft, err));
-    if (settings->directory != NULL) return run_in(weft, settings, out, err);
-    return train(weft, settings, NULL, settings->resume, out, err);
+    enum weft_status status = settings->directory != NULL ? run_in(weft, settings, &result, err)
+                                                          : train(weft, settings, NULL, NULL,
+                                                                  settings->resume, &result, err);
+    if (status == WEFT_OK && out != NULL) fill_result(weft, &result, out);
+    return status;
 }
 
 void weft_stop(struct weft *weft)

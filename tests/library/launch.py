@@ -82,6 +82,39 @@ def bits_are_those_of_weft_train(weft):
     weft.expect(0, "verify", "library/plan.json", "--config", longer)
 
 
+def metrics(weft, run):
+    """Lines of a run without what differs from one to the next, which is time."""
+    with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return [{key: value for key, value in line.items() if not key.endswith("_ns")}
+            for line in lines]
+
+
+@case
+def metrics_are_those_of_weft_train(weft):
+    changes = {"train__checkpoint": {"every": 3},
+               "train__validation": {"share": 0.1, "every": 3, "batches": 2}}
+    config = weft.write("run.json", tiny(train__steps=6, **changes))
+    gate(weft, "library", ranks=2, config=config)
+    weft.expect(0, "train", config, "--run", "program", "-q")
+    assert metrics(weft, "library") == metrics(weft, "program")
+    assert len(metrics(weft, "library")) == 6 + 2 + 2, metrics(weft, "library")
+    # What was written behind the checkpoint is cut away, in whoever goes on.
+    longer = weft.write("longer.json", tiny(train__steps=9, **changes))
+    for run in ("library", "program"):
+        with open(weft.path(f"{run}/metrics.jsonl"), "a", encoding="utf-8") as file:
+            file.write('{"step":7,"loss":1}\n{"step":8,"lo')
+    gate(weft, "library", ranks=2, config=longer)
+    weft.expect(0, "train", longer, "--run", "program", "--resume", "-q")
+    assert metrics(weft, "library") == metrics(weft, "program")
+    results = []
+    for run in ("library", "program"):
+        with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+            results.append({key: value for key, value in json.load(file).items()
+                            if not key.endswith(("_ns", "_bytes"))})
+    assert results[0] == results[1] and results[0]["steps_done"] == 9, results
+
+
 @case
 def errors_are_said_once_with_their_exit_code(weft):
     gate(weft, "run", "model.layers.2.group=7", code=65, says="group 7 does not divide hidden 64")

@@ -1,0 +1,189 @@
+#include "library/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "runtime/checkpoint/checkpoint.h"
+
+struct weft_metrics {
+    FILE *stream;
+    const char *path;
+};
+
+static enum weft_status begin(const char *path, struct weft_error *err)
+{
+    if (unlink(path) == 0 || errno == ENOENT) return WEFT_OK;
+    return weft_fail(err, WEFT_E_CREATE, "%s: cannot be replaced: %s", path, strerror(errno));
+}
+
+/* Whether a whole line is of a step up to `step`. */
+static bool is_kept(const char *line, size_t length, int64_t step)
+{
+    static const char *const names[] = {"step", "saved_step"};
+    struct weft_json *document = NULL;
+    if (weft_json_parse(line, length, "metrics", &document, NULL) != WEFT_OK) return false;
+    int64_t of = 0;
+    bool known = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !known; i++)
+        known = weft_json_integer(weft_json_member(weft_json_root(document), names[i]), &of);
+    weft_json_destroy(document);
+    return known && of <= step;
+}
+
+static enum weft_status cut(const char *path, int64_t step, struct weft_error *err)
+{
+    const int64_t most_bytes = INT64_C(1) << 40;
+    char *bytes = NULL;
+    size_t length = 0;
+    struct weft_error why = {0};
+    enum weft_status status = weft_file_read(path, most_bytes, &bytes, &length, &why);
+    if (status == WEFT_E_NO_INPUT) return WEFT_OK;
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", why.text);
+    struct weft_text kept;
+    weft_text_init(&kept);
+    const char *at = bytes, *last = bytes + length, *end;
+    while ((end = memchr(at, '\n', (size_t)(last - at))) != NULL) {
+        size_t line = (size_t)(end - at);
+        if (is_kept(at, line, step)) weft_text_append(&kept, at, line + 1);
+        at = end + 1;
+    }
+    status = weft_text_ok(&kept) ? weft_file_write(path, weft_text_chars(&kept), kept.length, err)
+                                 : weft_fail_memory(err, "the metrics");
+    weft_text_finish(&kept);
+    free(bytes);
+    return status;
+}
+
+enum weft_status weft_metrics_prepare(const struct weft_run_directory *run,
+                                      char path[WEFT_METRICS_PATH_BYTES], struct weft_error *err)
+{
+    struct weft_checkpoint *checkpoint = NULL;
+    size_t length = strlen(run->checkpoints);
+    bool own = run->resume != NULL && strncmp(run->resume, run->checkpoints, length) == 0;
+    snprintf(path, WEFT_METRICS_PATH_BYTES, "%s/metrics.jsonl", run->path);
+    if (!own) return begin(path, err);
+    WEFT_TRY(weft_checkpoint_open(run->resume, &checkpoint, err));
+    int64_t step = checkpoint->manifest->progress.step;
+    weft_checkpoint_close(checkpoint);
+    return cut(path, step, err);
+}
+
+enum weft_status weft_metrics_open(const char *path, struct weft_metrics **out,
+                                   struct weft_error *err)
+{
+    struct weft_metrics *metrics = calloc(1, sizeof *metrics);
+    if (metrics == NULL) return weft_fail_memory(err, "the metrics");
+    metrics->path = path;
+    metrics->stream = fopen(path, "ae");
+    if (metrics->stream == NULL) {
+        free(metrics);
+        return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", path, strerror(errno));
+    }
+    *out = metrics;
+    return WEFT_OK;
+}
+
+enum weft_status weft_metrics_add(struct weft_metrics *metrics, const struct weft_text *line,
+                                  struct weft_error *err)
+{
+    if (!weft_text_ok(line)) return weft_fail_memory(err, "the metrics");
+    if (fwrite(weft_text_chars(line), 1, line->length, metrics->stream) == line->length &&
+        fflush(metrics->stream) == 0)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_IO, "%s cannot be written: %s", metrics->path, strerror(errno));
+}
+
+void weft_metrics_close(struct weft_metrics *metrics)
+{
+    if (metrics == NULL) return;
+    fclose(metrics->stream);
+    free(metrics);
+}
+
+void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "step", line->step);
+    weft_json_put_number(&writer, "loss", line->loss);
+    if (line->norm >= 0) weft_json_put_number(&writer, "norm", line->norm);
+    weft_json_put_number(&writer, "clip", line->clip);
+    weft_json_put_number(&writer, "lr", line->lr);
+    weft_json_put_number(&writer, "loss_scale", line->loss_scale);
+    weft_json_put_integer(&writer, "step_ns", line->step_ns);
+    weft_json_put_integer(&writer, "exposed_ns", line->exposed_ns);
+    weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);
+    weft_json_put_integer(&writer, "data_wait_ns", line->data_wait_ns);
+    weft_json_put_integer(&writer, "tokens", line->tokens);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+void weft_metrics_save(const struct weft_save_line *line, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "saved_step", line->step);
+    weft_json_put_integer(&writer, "saved_bytes", line->bytes);
+    weft_json_put_integer(&writer, "save_ns", line->ns);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+const char *weft_metrics_loss_of(enum weft_loss_of of)
+{
+    static const char *const names[] = {[WEFT_LOSS_OF_BYTE] = "byte",
+                                        [WEFT_LOSS_OF_TOKEN] = "token",
+                                        [WEFT_LOSS_OF_SAMPLE] = "sample"};
+    return names[of];
+}
+
+void weft_metrics_evaluation(const struct weft_evaluation_line *line, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    char name[32];
+    snprintf(name, sizeof name, "bits_per_%s", weft_metrics_loss_of(line->of));
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "step", line->step);
+    weft_json_put_number(&writer, "validation_loss", line->loss);
+    weft_json_put_number(&writer, name, line->loss / log(2));
+    weft_json_put_integer(&writer, "samples", line->samples);
+    weft_json_put_integer(&writer, "validation_ns", line->ns);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}
+
+void weft_metrics_result(const struct weft_train_result *result, struct weft_text *out)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    struct weft_json_writer writer;
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "steps_done", result->steps_done);
+    weft_json_put_bool(&writer, "stopped", result->stopped);
+    weft_json_put_integer(&writer, "saved_step", result->saved_step);
+    weft_json_put_number(&writer, "first_loss", result->first_loss);
+    weft_json_put_number(&writer, "last_loss", result->last_loss);
+    if (result->evaluated)
+        weft_json_put_number(&writer, "validation_loss", result->validation_loss);
+    weft_json_put_string(&writer, "fingerprint", weft_hash_show(result->fingerprint, hash));
+    weft_json_put_integer(&writer, "step_ns", result->step_ns);
+    weft_json_put_integer(&writer, "exposed_ns", result->exposed_ns);
+    weft_json_put_integer(&writer, "overlapped_ns", result->overlapped_ns);
+    weft_json_put_integer(&writer, "data_wait_ns", result->data_wait_ns);
+    weft_json_put_integer(&writer, "planned_bytes", result->planned_bytes);
+    weft_json_put_integer(&writer, "measured_bytes", result->measured_bytes);
+    weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}

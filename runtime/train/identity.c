@@ -1,5 +1,7 @@
+#define _GNU_SOURCE /* dladdr */
 #include "runtime/train/identity.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,8 @@ enum part { PROGRAM, CONFIG, PLAN, LIBRARY, PARTS };
 static const struct {
     const char *what, *fix;
 } texts[PARTS] = {
-    [PROGRAM] = {"another build of weft", "Start all ranks from one program file"},
+    [PROGRAM] = {"another build of the program or of libweft",
+                 "Start all ranks from one program file, with one libweft"},
     [CONFIG] = {"another config", "Give every rank the same config"},
     [PLAN] = {"another plan", "Give every rank the same plan file and config"},
     [LIBRARY] = {"another library of matrix products, or other threads or settings of it",
@@ -23,13 +26,12 @@ struct identity {
     struct weft_hash parts[PARTS];
 };
 
-/* The program's own file, a piece at a time: a rank's memory is counted from here on. Without /proc
- * there is nothing to tell builds by, and all ranks say so alike. */
-static struct weft_hash hash_program(void)
+/* Goes on with a file's bytes, a piece at a time: a rank's memory is counted from here on. A file
+ * that cannot be read is nothing to tell builds by, and all ranks say so alike. */
+static struct weft_hash hash_file(const char *path, struct weft_hash hash)
 {
     unsigned char buffer[sizeof(struct weft_hash) + 16384];
-    struct weft_hash hash = {0};
-    FILE *file = fopen("/proc/self/exe", "rb");
+    FILE *file = fopen(path, "rbe");
     size_t length = 1;
     while (file != NULL && length > 0) {
         memcpy(buffer, &hash, sizeof hash);
@@ -37,6 +39,16 @@ static struct weft_hash hash_program(void)
         hash = weft_hash_bytes(buffer, sizeof hash + length);
     }
     if (file != NULL) fclose(file);
+    return hash;
+}
+
+/* The program's own file, and where this code is in a shared library, that. */
+static struct weft_hash hash_program(void)
+{
+    static const char here;
+    struct weft_hash hash = hash_file("/proc/self/exe", (struct weft_hash){0});
+    Dl_info info;
+    if (dladdr(&here, &info) != 0 && info.dli_fname != NULL) hash = hash_file(info.dli_fname, hash);
     return hash;
 }
 

@@ -1,4 +1,4 @@
-/* Ranks train together only if they run the same program file with the same config, the same plan
+/* Ranks train together only if they run the same program file and libweft with the same config, the same plan
  * and the same library of products: anything else ends in other bits, or in a hang. */
 #ifndef WEFT_RUNTIME_TRAIN_IDENTITY_H
 #define WEFT_RUNTIME_TRAIN_IDENTITY_H

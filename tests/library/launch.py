@@ -11,6 +11,7 @@ from tap import case, main  # noqa: E402
 
 GATE = str(Path(sys.argv[2]).resolve())
 CONFIG = str(Path(sys.argv[3]).resolve() / "gate.json")
+LIBRARY = Path(sys.argv[4]).resolve()
 
 
 def gate(weft, run, *settings, ranks=None, code=0, says=(), config=CONFIG):
@@ -125,6 +126,21 @@ def errors_are_said_once_with_their_exit_code(weft):
     gate(weft, "run", "cluster.memory_limit=3MiB", code=78, ranks=2,
          says=["gate: rank 0: no plan fits", " failed first, with exit code 78 (no plan fits)"])
     assert not Path(weft.path("run")).exists(), "a directory of a run that never was"
+
+
+@case
+def ranks_with_different_libraries_do_not_train(weft):
+    """One program file, and behind it two builds of libweft, of which one has a byte more."""
+    for name, more in (("0", b""), ("1", b""), ("2", b"x")):
+        directory = Path(weft.path(f"lib{name}"))
+        directory.mkdir()
+        (directory / "libweft.so.0").write_bytes(LIBRARY.read_bytes() + more)
+    for number, (offset, code) in enumerate(((0, 0), (1, 76))):
+        command = f'LD_LIBRARY_PATH="$PWD/lib$((RANK + {offset}))" exec "$@"'
+        got, _, err = weft.run("launch", "-n", "2", "sh", "-c", command, "sh", GATE, CONFIG,
+                               f"run{number}", "train.steps=2")
+        assert got == code, (got, err)
+        assert ("another build of the program or of libweft" in err) == (code == 76), err
 
 
 @case

@@ -73,7 +73,8 @@ def everything_is_where_it_belongs(weft):
                  "share/weft/configs/runs/gpt-tiny.json", "share/doc/weft/examples/gate.c"):
         assert (prefix / path).is_file(), f"{path} is not installed"
     assert (pc.parent.parent / "libweft.so").exists(), "no library beside its pkg-config file"
-    assert not list(root.rglob("*.a")), "parts of the program are installed"
+    archives = [path.name for path in root.rglob("*.a")]
+    assert archives == ["libweft.a"], f"parts of the program are installed: {archives}"
     version = run(prefix / "bin/weft", "version").split()[-1]
     assert pkg_config("--modversion") == [version], version
     if (BUILD / "scheduler/weft-solve").exists():
@@ -99,6 +100,29 @@ def the_example_builds_with_what_pkg_config_says(weft):
     assert "step 3 of 3: loss" in out, out
     lines = len((SOURCE / "examples/gate.c").read_text().splitlines())
     assert lines < 150, f"the example has {lines} lines"
+
+
+@case
+def the_example_builds_with_the_static_library(weft):
+    """The library's own code is in the program, and other people's libraries are named."""
+    if SANITIZERS != "none":
+        raise Skip("a library with sanitizers is not for programs without")
+    pc, root = installed()
+    examples = next(root.rglob("examples/gate.c")).parent
+    shutil.copy(pc.parent.parent / "libweft.a", weft.path("libweft.a"))
+    flags = [flag for flag in pkg_config("--static", "--cflags", "--libs")
+             if flag != f"-L{pc.parent.parent}"]
+    gate = weft.path("gate")
+    run(tool("cc"), "-std=c11", "-Wall", "-Wextra", "-Werror", examples / "gate.c",
+        "-L", weft.directory, *flags, "-o", gate)
+    dynamic = run(tool("readelf"), "-d", gate)
+    assert "libweft" not in dynamic and "libc.so" in dynamic, dynamic
+    out = run(gate, examples / "gate.json", weft.path("run"), "train.steps=3")
+    assert "step 3 of 3: loss" in out, out
+    listed = run(tool("nm"), "-g", "--defined-only", weft.path("libweft.a"))
+    names = [line.split()[2] for line in listed.splitlines() if len(line.split()) == 3]
+    strangers = [name for name in names if not name.startswith("weft_")]
+    assert len(names) > 500 and not strangers, strangers
 
 
 @case

@@ -192,6 +192,14 @@ WEFT_API enum weft_status weft_take_config(struct weft *weft, const char *json,
                                            const char *directory, const char *const *overrides,
                                            int32_t n, struct weft_error *error);
 
+/* For who writes layers: compares the backward of every supplied layer of the config with
+ * differences of its forward, on random numbers in f32, on up to 256 elements of the input and of
+ * each tensor; looks whether all of what must be written is, nothing beside it, and whether
+ * gradients are added to where that is asked for. Calls the layers' functions some thousand times,
+ * on this rank alone, with the batch of the config: a small one is enough. WEFT_E_NUMERIC names the
+ * layer, the tensor and the worst element. */
+WEFT_API enum weft_status weft_check_layers(struct weft *weft, struct weft_error *error);
+
 /* Collective: measures this machine; plans are made with that from now on. */
 WEFT_API enum weft_status weft_measure_machine(struct weft *weft, struct weft_error *error);
 

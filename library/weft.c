@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "library/check_layers.h"
 #include "library/machine.h"
 #include "library/metrics.h"
 #include "library/run_directory.h"
@@ -163,6 +164,13 @@ static enum weft_status need_config(const struct weft *weft, struct weft_error *
     if (weft->session.config != NULL) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
                      "there is no config yet: call weft_read_config or weft_take_config");
+}
+
+enum weft_status weft_check_layers(struct weft *weft, struct weft_error *error)
+{
+    struct weft_error unwanted, *err = fresh(error, &unwanted);
+    WEFT_TRY(need_config(weft, err));
+    return weft_config_check_layers(weft->session.config, err);
 }
 
 /* Collective the first time. */

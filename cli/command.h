@@ -44,6 +44,7 @@ struct weft_cli {
     const char *tokens;                                        /* --tokens N */
     const char *temperature;                                   /* --temperature T */
     const char *top_k;                                         /* --top-k K */
+    bool no_cache;                                             /* --no-cache */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
     bool split, measure;                                       /* of sweep */
     bool print, program_dump, poison, contention;

@@ -225,6 +225,7 @@ static enum weft_status generate(const struct weft_cli *cli, struct generation *
     WEFT_TRY(weft_generator_create(g->config, g->checkpoint,
                                    threads > 0 ? (int32_t)threads : weft_cores(), &g->generator,
                                    err));
+    if (cli->no_cache) weft_generator_forget(g->generator);
     WEFT_TRY(continue_tokens(g, err));
     return emit(cli, g, err);
 }
@@ -242,7 +243,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_generate = {
     .name = "generate",
-    .usage = "RUN [--prompt TEXT] [--tokens N] [--temperature T] [--top-k K]",
+    .usage = "RUN [--prompt TEXT] [--tokens N] [--temperature T] [--top-k K] [--no-cache]",
     .summary = "continues a text with a trained model",
     .details =
         "RUN is the directory of a run, whose latest checkpoint is taken, or "
@@ -253,8 +254,11 @@ const struct weft_command weft_command_generate = {
         "--seed\n"
         "give the same tokens. A model that was trained on a text writes text; one that was "
         "trained\n"
-        "on a token file takes and writes numbers of tokens. Another config: --config CONFIG.",
-    .flags = "--prompt --tokens --temperature --top-k --seed --config --set",
+        "on a token file takes and writes numbers of tokens. Another config: --config CONFIG.\n"
+        "Keys and values of earlier tokens are kept while the text is no longer than "
+        "train.seq_len;\n"
+        "--no-cache computes every token from all before it, for comparison.",
+    .flags = "--prompt --tokens --temperature --top-k --no-cache --seed --config --set",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

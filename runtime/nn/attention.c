@@ -89,19 +89,21 @@ static enum weft_status weighted(const struct weft_nn_cpu *cpu, const struct hea
     return weft_gemm_run(cpu->gemm, &product, err);
 }
 
+/* Rows from `first` on, where p and output begin. */
 static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct head *head,
-                                    const void *qkv, void *p, void *output, struct weft_error *err)
+                                    int64_t first, const void *qkv, void *p, void *output,
+                                    struct weft_error *err)
 {
-    for (int64_t row = 0; row < head->seq_len; row += BLOCK) {
+    for (int64_t row = first; row < head->seq_len; row += BLOCK) {
         const int64_t rows = least(BLOCK, head->seq_len - row), end = row + rows;
-        void *block = weft_nn_to(head->dtype, p, row * head->seq_len);
+        void *block = weft_nn_to(head->dtype, p, (row - first) * head->seq_len);
+        void *out = weft_nn_to(head->dtype, output, (row - first) * head->output_stride);
         WEFT_TRY(scores(cpu, head, rows, end, head->scale,
                         at(head, qkv, head->query + row * head->stride), head->stride,
                         at(head, qkv, head->key), block, err));
         cpu->kernels->layers[head->dtype]->causal_softmax(rows, row, end, head->seq_len, block);
         WEFT_TRY(weighted(cpu, head, false, rows, end, 1, block, at(head, qkv, head->value),
-                          head->stride, weft_nn_to(head->dtype, output, row * head->output_stride),
-                          head->output_stride, err));
+                          head->stride, out, head->output_stride, err));
     }
     return WEFT_OK;
 }
@@ -112,8 +114,20 @@ enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
 {
     for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
         const struct head head = head_of(attention, i);
-        WEFT_TRY(attend_head(cpu, &head, attention->qkv,
+        WEFT_TRY(attend_head(cpu, &head, 0, attention->qkv,
                              weft_nn_to(head.dtype, attention->probabilities, head.scores),
+                             weft_nn_to(head.dtype, output, head.output), err));
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu *cpu,
+                                         const struct weft_nn_attention *attention, int64_t first,
+                                         void *output, struct weft_error *err)
+{
+    for (int64_t i = 0; i < attention->heads; i++) {
+        const struct head head = head_of(attention, i);
+        WEFT_TRY(attend_head(cpu, &head, first, attention->qkv, attention->probabilities,
                              weft_nn_to(head.dtype, output, head.output), err));
     }
     return WEFT_OK;

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "runtime/nn/cpu.h"
 #include "spec/layer_layout.h"
 
@@ -90,6 +92,22 @@ static struct block block_backward_of(const struct weft_nn_call *call)
     return block;
 }
 
+/* The rows of this call behind those that the cache has. */
+static enum weft_status attend_behind(const struct weft_nn_cpu *cpu,
+                                      const struct weft_nn_call *call, const struct block *b,
+                                      struct weft_error *err)
+{
+    const struct weft_nn_cache *cache = call->cache;
+    const enum weft_dtype dtype = call->batch.compute;
+    struct weft_nn_attention attention = b->attention;
+    attention.seq_len = cache->before + b->rows;
+    attention.qkv = cache->qkv;
+    attention.probabilities = cache->scores;
+    memcpy(weft_nn_to(dtype, cache->qkv, cache->before * 3 * b->hidden), b->qkv,
+           (size_t)(b->rows * 3 * b->hidden * weft_dtype_bytes(dtype)));
+    return weft_nn_cpu_attend_from(cpu, &attention, cache->before, b->attended, err);
+}
+
 enum weft_status weft_nn_cpu_block_forward(const struct weft_nn_cpu *cpu,
                                            const struct weft_nn_call *call, struct weft_error *err)
 {
@@ -101,7 +119,8 @@ enum weft_status weft_nn_cpu_block_forward(const struct weft_nn_cpu *cpu,
     kernels->layer_norm(b.rows, b.hidden, x, w[LN1_WEIGHT], w[LN1_BIAS], b.ln1_out, b.ln1_mean,
                         b.ln1_rstd);
     WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_qkv, w[QKV_BIAS], NULL, b.qkv, err));
-    WEFT_TRY(weft_nn_cpu_attend(cpu, &b.attention, b.attended, err));
+    WEFT_TRY(call->cache != NULL ? attend_behind(cpu, call, &b, err)
+                                 : weft_nn_cpu_attend(cpu, &b.attention, b.attended, err));
     WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_residual, w[PROJ_BIAS], x, b.residual, err));
 
     kernels->layer_norm(b.rows, b.hidden, b.residual, w[LN2_WEIGHT], w[LN2_BIAS], b.ln2_out,

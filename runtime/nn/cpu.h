@@ -100,6 +100,12 @@ struct weft_nn_attention {
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
                                                   const struct weft_nn_attention *attention,
                                                   void *output, struct weft_error *err);
+/* The same of 1 sample's rows from `first` on, which are the only ones of output;
+ * probabilities [seq_len - first, seq_len] is scratch for one head after another. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu *cpu,
+                                                       const struct weft_nn_attention *attention,
+                                                       int64_t first, void *output,
+                                                       struct weft_error *err);
 /* d_scores [seq_len, seq_len] is scratch; d_qkv is written. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_backward(
     const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const void *d_output,

@@ -33,6 +33,15 @@ const char *weft_nn_describe(const struct weft_nn *nn);
  * compares runs, or starts several ranks, decides once and asks for it by this name. */
 const char *weft_nn_gemm_name(const struct weft_nn *nn);
 
+/* What a transformer_block's attention keeps of a sequence that comes in pieces, so that only the
+ * new rows are computed: forward alone, of 1 sample, without saved probabilities. */
+struct weft_nn_cache {
+    int64_t before; /* rows that came before those of the call */
+    void *qkv;      /* [before + rows of the call, 3 hidden] of the batch's dtype: those of the call
+                       are written */
+    void *scores;   /* [rows of the call, before + rows of the call]: scratch */
+};
+
 struct weft_nn_call {
     const struct weft_layer *layer; /* outlives the call */
     struct weft_batch batch;
@@ -49,7 +58,8 @@ struct weft_nn_call {
     void *input_gradient;        /* NULL: not wanted (first layer) */
     double loss_scale; /* loss layers: factor of every row's loss in the gradient: 1 / rows of all
                           ranks, times the loss scale of f16 */
-    double *loss;      /* loss layers, forward: sum of rows' losses on this rank (natural log) */
+    const struct weft_nn_cache *cache; /* transformer_block: or NULL */
+    double *loss; /* loss layers, forward: sum of rows' losses on this rank (natural log) */
 };
 
 /* Push the call, copied, on the stream. The stream fails with WEFT_E_DATA when a token or target is

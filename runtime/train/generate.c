@@ -23,6 +23,10 @@ struct weft_generator {
     float *flows[2];       /* [window, width]: between layers, by turns */
     double *probabilities; /* [vocab] */
     double loss;
+    bool caches; /* every layer is one of rows, or keeps what it needs of those before */
+    struct weft_nn_cache *kept; /* [n_layers], of transformer_blocks */
+    int64_t n_cached;           /* tokens whose rows they hold */
+    int32_t *cached;            /* [window] */
 };
 
 static enum weft_status check_model(const struct weft_model *model, struct weft_error *err)
@@ -67,6 +71,35 @@ static enum weft_status make_buffers(struct weft_generator *g, struct weft_error
         g->probabilities != NULL)
         return WEFT_OK;
     return weft_fail_memory(err, "a sequence");
+}
+
+/* Layers whose row depends on rows before it through a cache or not at all. */
+static bool goes_by_rows(const struct weft_layer *layer)
+{
+    return layer->type == WEFT_LAYER_EMBEDDING || layer->type == WEFT_LAYER_TRANSFORMER_BLOCK ||
+           layer->type == WEFT_LAYER_LAYER_NORM || layer->type == WEFT_LAYER_LINEAR ||
+           layer->type == WEFT_LAYER_RELU || layer->type == WEFT_LAYER_GELU ||
+           layer->type == WEFT_LAYER_LM_HEAD;
+}
+
+static enum weft_status make_caches(struct weft_generator *g, struct weft_error *err)
+{
+    const int64_t size = sizeof(float);
+    g->caches = true;
+    for (int32_t l = 0; l < g->model->n_layers; l++)
+        g->caches = g->caches && goes_by_rows(&g->model->layers[l]);
+    g->kept = weft_pool_array(&g->pool, (size_t)g->model->n_layers, sizeof *g->kept);
+    g->cached = take(g, g->window * (int64_t)sizeof *g->cached);
+    void *scores = take(g, g->window * size);
+    bool made = g->kept != NULL && scores != NULL && g->cached != NULL;
+    for (int32_t l = 0; l < g->model->n_layers && made && g->caches; l++) {
+        const struct weft_layer *layer = &g->model->layers[l];
+        if (layer->type != WEFT_LAYER_TRANSFORMER_BLOCK) continue;
+        g->kept[l].qkv = take(g, g->window * 3 * layer->hidden * size);
+        g->kept[l].scores = scores;
+        made = g->kept[l].qkv != NULL;
+    }
+    return made ? WEFT_OK : weft_fail_memory(err, "the keys and values of a sequence");
 }
 
 static enum weft_status read_tensors(struct weft_generator *g, const struct weft_layout *layout,
@@ -126,6 +159,7 @@ static enum weft_status fill(struct weft_generator *g, const char *path, int32_t
     if (positions > 0 && positions < g->window) g->window = positions;
     WEFT_TRY(read_checkpoint(g, path, threads, err));
     WEFT_TRY(make_buffers(g, err));
+    WEFT_TRY(make_caches(g, err));
     WEFT_TRY(weft_device_open("cpu", WEFT_CLOCK_WALL, &g->device, err));
     return weft_stream_create(g->device, "generate", 0, &g->stream, err);
 }
@@ -162,13 +196,19 @@ int64_t weft_generator_step(const struct weft_generator *g)
     return g->step;
 }
 
-/* The head is given the last row alone: what it makes of it are probabilities, less 1 at the
- * target, which is token 0. */
-static enum weft_status run_layers(struct weft_generator *g, const int32_t *tokens, int64_t n,
-                                   struct weft_error *err)
+void weft_generator_forget(struct weft_generator *g)
+{
+    g->caches = false;
+}
+
+/* Tokens [before, before + n) of a sequence, whose first `before` the caches hold; without caches
+ * before is 0. The head is given the last row alone: what it makes of it are probabilities, less 1
+ * at the target, which is token 0. */
+static enum weft_status run_layers(struct weft_generator *g, const int32_t *tokens, int64_t before,
+                                   int64_t n, struct weft_error *err)
 {
     static const int32_t target = 0;
-    const void *input = tokens;
+    const void *input = tokens + before;
     for (int32_t l = 0; l < g->model->n_layers; l++) {
         const struct weft_layer *layer = &g->model->layers[l];
         bool head = l == g->model->n_layers - 1;
@@ -182,13 +222,44 @@ static enum weft_status run_layers(struct weft_generator *g, const int32_t *toke
             .temporary = g->temporary,
             .loss_scale = 1,
             .loss = &g->loss,
+            .cache = g->caches && g->kept[l].qkv != NULL ? &g->kept[l] : NULL,
         };
+        g->kept[l].before = before;
         for (int32_t t = 0; t < layer->n_tensors; t++)
             call.tensors[t] = g->tensors[layer->tensors[t]];
+        if (l == 0 && layer->positions > 0)
+            call.tensors[1] = (const float *)call.tensors[1] + before * layer->hidden;
         weft_nn_forward(g->nn, g->stream, &call);
         input = call.output;
     }
     return weft_stream_synchronise(g->stream, err);
+}
+
+/* A token at a time, also those of a prompt: so the numbers of a row do not depend on how many came
+ * with it, and a text goes on the same way wherever it was cut. Once it is longer than the window
+ * every token is at another place than before, and nothing can be kept. */
+static enum weft_status run_cached(struct weft_generator *g, const int32_t *tokens, int64_t n,
+                                   struct weft_error *err)
+{
+    int64_t known = 0;
+    while (known < g->n_cached && known < n - 1 && g->cached[known] == tokens[known])
+        known++;
+    for (g->n_cached = known; g->n_cached < n; g->n_cached++) {
+        WEFT_TRY(run_layers(g, tokens, g->n_cached, 1, err));
+        g->cached[g->n_cached] = tokens[g->n_cached];
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status run_all(struct weft_generator *g, const int32_t *tokens, int64_t n,
+                                struct weft_error *err)
+{
+    bool caches = g->caches;
+    int64_t seen = n < g->window ? n : g->window;
+    g->caches = false;
+    enum weft_status status = run_layers(g, tokens + (n - seen), 0, seen, err);
+    g->caches = caches;
+    return status;
 }
 
 enum weft_status weft_generator_next(struct weft_generator *g, const int32_t *tokens, int64_t n,
@@ -197,8 +268,8 @@ enum weft_status weft_generator_next(struct weft_generator *g, const int32_t *to
 {
     const struct weft_layer *head = &g->model->layers[g->model->n_layers - 1];
     const struct weft_batch batch = batch_of(1);
-    int64_t seen = n < g->window ? n : g->window;
-    WEFT_TRY(run_layers(g, tokens + (n - seen), seen, err));
+    WEFT_TRY(g->caches && n <= g->window ? run_cached(g, tokens, n, err)
+                                         : run_all(g, tokens, n, err));
     const struct weft_lm_head_layout layout = weft_layout_lm_head(head, &batch);
     const float *d_logits = (const float *)(const void *)((char *)g->saved + layout.saved.d_logits);
     for (int64_t i = 0; i < head->vocab; i++) {

@@ -169,6 +169,27 @@ def a_model_continues_what_it_has_learnt(weft):
 
 
 @case
+def kept_keys_and_values_change_no_token(weft):
+    """Within the window each token costs a row; beyond it everything is computed again."""
+    with open("/usr/share/common-licenses/GPL-3", "rb") as file:
+        learn(weft, file.read(), train__seq_len=48, model__layers__0__positions=48)
+    for prompt, flags in (("", ["--temperature", "0"]), ("The program", ["--temperature", "0.9"]),
+                          ("a", ["--temperature", "1.3", "--top-k", "20", "--seed", "5"])):
+        said = [weft.expect(0, "generate", "run", "--prompt", prompt, "--tokens", "90", "--json",
+                            *flags, *more) for more in ([], ["--no-cache"])]
+        tokens = [json.loads(text)["tokens"] for text in said]
+        assert len(tokens[0]) == 90 and tokens[0] == tokens[1], (prompt, tokens)
+    # A text that was cut goes on as it would have.
+    whole, part = (weft.expect(0, "generate", "run", "--prompt", "The", "--tokens", n,
+                               "--temperature", "0.9", "--json") for n in ("40", "20"))
+    whole, part = (bytes(json.loads(text)["tokens"]) for text in (whole, part))
+    assert len(set(whole)) > 4 and whole.startswith(part) and b"\0" not in part, (whole, part)
+    again = weft.expect(0, "generate", "run", "--prompt", b"The" + part, "--tokens", "20",
+                        "--temperature", "0.9", "--json")
+    assert bytes(json.loads(again)["tokens"]) == whole[20:], (again, whole)
+
+
+@case
 def a_model_of_tokens_says_tokens(weft):
     learn(weft, token_file([300 + 7 * i % 50 for i in range(5000)]),
           model__layers__0__vocab=400, model__layers__3__vocab=400)

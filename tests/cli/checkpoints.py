@@ -11,6 +11,7 @@ import sys
 import time
 
 from configs import tiny
+from interpose import interpose
 from processes import gone, ranks_of
 from tap import Skip, case, main
 
@@ -536,6 +537,49 @@ def interrupted_calls_are_invisible(weft):
                       paths=attempts(call, "/model.safetensors"), expected=0)
         assert done.stderr == "", done.stderr
         same_files(weft, f"{call}/checkpoints/step-8", "plain/checkpoints/step-8")
+
+
+@case
+def short_writes_are_invisible(weft):
+    """Every write and read of a file by position takes at most 1000 bytes."""
+    env = interpose(weft, "short", """
+ssize_t pwrite64(int fd, const void *bytes, size_t n, off64_t at)
+{
+    return syscall(SYS_pwrite64, fd, bytes, n < 1000 ? n : 1000, at);
+}
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+    return pwrite64(fd, bytes, n, at);
+}
+ssize_t pread64(int fd, void *bytes, size_t n, off64_t at)
+{
+    return syscall(SYS_pread64, fd, bytes, n < 1000 ? n : 1000, at);
+}
+ssize_t pread(int fd, void *bytes, size_t n, off_t at)
+{
+    return pread64(fd, bytes, n, at);
+}
+""")
+    config = weft.write("run.json", saving())
+    weft.expect(0, "train", config, "--run", "plain", "-q")
+    weft.expect(0, "train", config, "--run", "run", "-q", env=env)
+    same_files(weft, "run/checkpoints/step-8", "plain/checkpoints/step-8")
+    copy_step(weft, "run", "again", 6)
+    weft.expect(0, "train", config, "--run", "again", "-q", "--resume", env=env)
+    same_files(weft, "again/checkpoints/step-8", "plain/checkpoints/step-8")
+
+
+@case
+def a_directory_that_cannot_be_written_to(weft):
+    """Read-only, or another's: said before anything is trained."""
+    config = weft.write("run.json", saving())
+    os.mkdir(weft.path("parent"))
+    for error, says in (("EROFS", "Read-only"), ("EACCES", "Permission denied")):
+        done = strace(weft, f"mkdir:error={error}:when=1+", "train", config, "--run", "parent/run", "-q",
+                      paths=["parent/run"])
+        assert done.returncode == 73 and says in done.stderr, (done.returncode, done.stderr)
+        assert "parent/run" in done.stderr and done.stderr.count("weft: ") == 1, done.stderr
+        assert not os.listdir(weft.path("parent"))
 
 
 def kills(weft, config, call, whole, most):

@@ -2,11 +2,13 @@
 """What goes wrong around a run: a rank, the launcher, a signal, memory."""
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from configs import tiny
 from processes import finish, gone, long_run, ranks_of, shared_memory_names
@@ -110,6 +112,24 @@ def run_directory_that_cannot_be_made(weft):
     weft.write("file", "in the way")
     config = weft.write("run.json", tiny())
     weft.expect(73, "train", config, "--run", "file/run", says="file/run")
+
+
+@case
+def every_fault_that_is_listed_has_its_test(_):
+    tests = Path(__file__).resolve().parent.parent
+    rows = [line for line in (tests.parent / "docs/faults.md").read_text().splitlines()
+            if line.startswith("| ")][2:]
+    assert len(rows) > 25, rows
+    for row in rows:
+        names = re.findall("`([^`]+)`", row.split("|")[4])
+        assert names, f"no test of {row}"
+        for name in names:
+            file, _, function = name.partition(": ")
+            if function:
+                source = (tests / f"cli/{file}.py").read_text()
+                assert f"@case\ndef {function}(" in source, name
+            else:
+                assert (tests / name.removeprefix("tests/")).exists(), name
 
 
 @case

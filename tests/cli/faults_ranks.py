@@ -6,11 +6,13 @@ import random
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
 
 from configs import LICENCE, tiny
+from interpose import interpose
 from processes import finish, gone, long_run, ranks_of, shared_memory_names
 from tap import case, main
 
@@ -99,6 +101,62 @@ def a_rank_that_goes_on_in_time_changes_nothing(weft):
     assert process.returncode == 0, process.stderr.read()
     assert "warning" not in process.stderr.read()
     assert fingerprint() == wanted
+
+
+JUMPING_CLOCK = """
+static long jump(void)
+{
+    static atomic_long calls;
+    long call = atomic_fetch_add(&calls, 1);
+    return (call % 2 ? -1 : 1) * (call * 3600 + 86400);
+}
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    long failed = syscall(SYS_clock_gettime, clock, now);
+    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+        now->tv_sec += jump();
+    return (int)failed;
+}
+int gettimeofday(struct timeval *now, void *zone)
+{
+    struct timespec real;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &real);
+    now->tv_sec = real.tv_sec;
+    now->tv_usec = real.tv_nsec / 1000;
+    return 0;
+}
+time_t time(time_t *out)
+{
+    struct timespec real;
+    clock_gettime(CLOCK_REALTIME, &real);
+    if (out) *out = real.tv_sec;
+    return real.tv_sec;
+}
+"""
+
+
+@case
+def the_time_of_day_does_not_matter(weft):
+    """Forwards and back by days, with every look at it, while timeouts are short."""
+    env = interpose(weft, "clock", JUMPING_CLOCK)
+    shown = subprocess.run([sys.executable, "-c", "import time; a = time.time(); b = time.time(); "
+                            "print(abs(a - b))"], env={**os.environ, **env}, check=True,
+                           capture_output=True, text=True).stdout
+    assert float(shown) > 80000, f"the clock does not jump: {shown}"
+    config = weft.write("run.json", tiny(train__steps=400, train__checkpoint={"every": 150},
+                                         cluster__timeout="2s"))
+    prints = []
+    for run, more in (("plain", {}), ("jumping", env)):
+        start = time.monotonic()
+        out = weft.expect(0, "train", config, "--run", run, "--json", env=more)
+        prints.append(json.loads(out.splitlines()[-1])["fingerprint"])
+        lines = [json.loads(line) for line in out.splitlines()]
+        spent = sum(line.get("step_ns", 0) for line in lines[:-1]) / 1e9
+        assert 0 < spent < time.monotonic() - start, spent
+    assert prints[0] == prints[1], prints
+    weft.expect(80, "train", config, "--run", "hangs", "-q", says="is stopped by a signal",
+                env={**env, "WEFT_FAILPOINT": "backward:rank=1:step=2:do=stop"}, timeout=30)
 
 
 @case

@@ -286,3 +286,18 @@ int32_t weft_config_moments(const struct weft_config *config)
     }
     return 0;
 }
+
+const char *weft_config_updates(const struct weft_config *config)
+{
+    switch ((enum weft_optimizer_type)config->train.optimizer.type) {
+    case WEFT_ADAMW:
+        return "adamw";
+    case WEFT_LAMB:
+        return "lamb";
+    case WEFT_SGD:
+        return weft_config_moments(config) > 0 ? "sgd with momentum" : "sgd";
+    case WEFT_OPTIMIZER_COUNT:
+        break;
+    }
+    return "";
+}

@@ -158,6 +158,8 @@ void weft_config_write(const struct weft_config *config, struct weft_text *out);
 struct weft_batch weft_config_batch(const struct weft_config *config);
 /* fp32 numbers that the optimizer keeps for each parameter, beside a master: 0 to 2. */
 int32_t weft_config_moments(const struct weft_config *config);
+/* "adamw", "lamb", "sgd", "sgd with momentum": what takes the same time by element. */
+const char *weft_config_updates(const struct weft_config *config);
 
 /* JSON Schema (draft-07) of "config", "model", "cluster"; WEFT_E_USAGE for another kind, naming
  * those that there are. */

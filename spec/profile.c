@@ -149,6 +149,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
         write_curve(&writer, collective_names[kind], "bytes", &profile->collectives[kind]);
     }
     weft_json_end_object(&writer);
+    if (profile->updates != NULL) weft_json_put_string(&writer, "updates", profile->updates);
     write_curve(&writer, "update", "elements", &profile->update);
     write_curve(&writer, "norm", "elements", &profile->norm);
     if (profile->rates.compute > 0) {
@@ -354,6 +355,11 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
         WEFT_TRY(read_curve(collectives, source, collective_names[kind], "bytes", pool,
                             &profile->collectives[kind], err));
+    }
+    if (weft_json_member(root, "updates") != NULL) {
+        WEFT_TRY(weft_json_need_string(root, source, "updates", &profile->updates, err));
+        profile->updates = weft_pool_string(pool, profile->updates);
+        if (profile->updates == NULL) return weft_fail_memory(err, "a profile");
     }
     WEFT_TRY(read_curve(root, source, "update", "elements", pool, &profile->update, err));
     WEFT_TRY(read_curve(root, source, "norm", "elements", pool, &profile->norm, err));

@@ -54,7 +54,8 @@ struct weft_profile {
     struct weft_layer_times *layers;
     struct weft_curve collectives[WEFT_COLLECTIVE_COUNT]; /* by full (gathered) bytes */
     struct weft_curve update;                             /* by elements that one rank updates */
-    struct weft_curve norm;                               /* by elements that one rank owns */
+    const char *updates;    /* that were timed: weft_config_updates; NULL: not said, or analytic */
+    struct weft_curve norm; /* by elements that one rank owns */
     /* Of compute and a channel while both run. 0: it has not got them, and measured times of layers
      * hold what communication beside them costs. */
     struct weft_rates rates;

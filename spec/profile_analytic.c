@@ -272,6 +272,17 @@ static enum weft_status describe(const struct figures *figures, const struct wef
     return WEFT_OK;
 }
 
+/* Measured times of updates; NULL when they are another optimizer's: lamb passes three times over
+ * what adamw passes over once. */
+static const struct weft_curve *measured_updates(const struct weft_config *config,
+                                                 const struct weft_profile *measured)
+{
+    if (measured == NULL) return NULL;
+    bool other =
+        measured->updates != NULL && strcmp(measured->updates, weft_config_updates(config)) != 0;
+    return other ? NULL : &measured->update;
+}
+
 static enum weft_status fill(const struct figures *figures, const struct weft_profile *measured,
                              struct weft_profile *profile, struct weft_error *err)
 {
@@ -282,8 +293,10 @@ static enum weft_status fill(const struct figures *figures, const struct weft_pr
     WEFT_TRY(fill_collectives(figures, measured, profile, &origins.collectives, err));
     int update_bytes = UPDATE_BYTES + MOMENT_BYTES * weft_config_moments(figures->config);
     if (figures->config->train.optimizer.type == WEFT_LAMB) update_bytes += LAMB_BYTES;
-    WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->update, update_bytes,
-                       "time of updates", &profile->pool, &profile->update, &origins.update, err));
+    WEFT_TRY(fill_pass(figures, measured_updates(figures->config, measured), update_bytes,
+                       "time of updates by this train.optimizer", &profile->pool, &profile->update,
+                       &origins.update, err));
+    if (measured != NULL && !origins.update) profile->updates = measured->updates;
     WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->norm, NORM_BYTES,
                        "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));
     profile->rates = (struct weft_rates){

@@ -168,6 +168,7 @@ static enum weft_status fill(struct draft *draft, struct weft_error *err)
     if (benches == NULL) return weft_fail_memory(err, "a profile");
     profile->source = "measured";
     profile->ranks = weft_comm_ranks(o->comm);
+    profile->updates = weft_config_updates(o->config);
     enum weft_status status = describe(draft, err);
     if (status == WEFT_OK) status = list_layers(draft, err);
     if (status == WEFT_OK) status = weft_measure_run_benches(o, benches, err);

@@ -228,6 +228,30 @@ Test(profile_resolve, needs_no_figures_where_all_is_measured)
     drop(config);
 }
 
+#define UPDATES(name)                                                                              \
+    ",\"layers\":[],\"collectives\":{},\"updates\":\"" name "\",\"update\":{\"elements\":[1024],"  \
+    "\"ns\":[5000]}"
+
+/* Times of another optimizer's updates are none of this one's. */
+Test(profile_resolve, takes_times_of_its_own_optimizer)
+{
+    struct weft_config *config = with_measured(NODE, MEASURED("4", UPDATES("adamw")));
+    struct weft_profile *profile = resolve(config);
+    cr_assert_eq(weft_curve_at(&profile->update, 1024), 5000);
+    cr_assert_str_eq(profile->updates, "adamw");
+    cr_assert_null(strstr(profile->source, "update"), "%s", profile->source);
+    weft_profile_destroy(profile);
+    drop(config);
+
+    config = with_measured(NODE, MEASURED("4", UPDATES("lamb")));
+    profile = resolve(config);
+    cr_assert_eq(weft_curve_at(&profile->update, 1 << 20), 1 << 20, "28 bytes at 28 bytes a ns");
+    cr_assert_null(profile->updates);
+    cr_assert_not_null(strstr(profile->source, "update"), "%s", profile->source);
+    weft_profile_destroy(profile);
+    drop(config);
+}
+
 #define CONTENDING                                                                                 \
     "{\"ranks\":4,\"contention\":{\"compute\":0.25}," DEVICE ",\"link\":{" INTRA "," INTER "}}"
 

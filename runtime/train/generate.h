@@ -32,8 +32,8 @@ void weft_generator_forget(struct weft_generator *generator);
 
 /* The token behind n > 0 tokens. What attention needs of those that a call before was given too is
  * kept, so that a token that is added costs a row and not a sequence, up to train.seq_len of them;
- * of a longer text the last train.seq_len count. WEFT_E_DATA for a token that is not in the vocabulary, and
- * WEFT_E_NUMERIC when the model's numbers are not finite. */
+ * of a longer text the last train.seq_len count. WEFT_E_DATA for a token that is not in the
+ * vocabulary, and WEFT_E_NUMERIC when the model's numbers are not finite. */
 WEFT_MUST_USE enum weft_status weft_generator_next(struct weft_generator *generator,
                                                    const int32_t *tokens, int64_t n,
                                                    const struct weft_sampling *sampling,

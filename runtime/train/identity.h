@@ -1,5 +1,5 @@
-/* Ranks train together only if they run the same program file and libweft with the same config, the same plan
- * and the same library of products: anything else ends in other bits, or in a hang. */
+/* Ranks train together only if they run the same program file and libweft with the same config, the
+ * same plan and the same library of products: anything else ends in other bits, or in a hang. */
 #ifndef WEFT_RUNTIME_TRAIN_IDENTITY_H
 #define WEFT_RUNTIME_TRAIN_IDENTITY_H
 

@@ -142,58 +142,69 @@ def show_gap(model, plans, halves):
     print("| " + " | ".join(map(str, cells)) + " |")
 
 
-def compare(instances):
-    """By rival: [(gain of ilp over it, instance, limit, is the rival's plan proven the best)]."""
-    rivals, nothing, best = {}, [], []
+def points(instances):
+    """(where, {planner: row}) of every limit of every instance that ilp was asked at."""
     for instance in instances:
         for limit in sorted({row["limit"] for row in instance.rows}):
             rows = {row["planner"]: row for row in instance.rows if row["limit"] == limit}
-            ilp = rows.pop("ilp", None)
-            if not ilp:
-                continue
-            fitting = {name: row for name, row in rows.items() if row["fits"]}
-            for name, row in rows.items():
-                rivals.setdefault(name, {"gains": [], "misfits": 0, "names": []})
-                if not row["fits"]:
-                    rivals[name]["misfits"] += 1
-                    continue
-                if not ilp["fits"]:
-                    rivals[name]["gains"].append(-1.0)
-                else:
-                    rivals[name]["gains"].append(row["step_ns"] / ilp["step_ns"] - 1)
-                rivals[name]["names"].append(f"{instance.name}, limit {limit}")
-            published = [row["step_ns"] for name, row in fitting.items() if name not in OWN]
-            if published and ilp["fits"]:
-                least = min(published)
-                best.append(least / ilp["step_ns"] - 1)
-                if least <= ilp["step_ns"] * (1 + TIE):
-                    nothing.append(gap_of(ilp) <= 100 * TIE)
-    return rivals, best, nothing
+            if "ilp" in rows:
+                yield f"{instance.name}, limit {limit}", rows
+
+
+def gain(row, over):
+    """Of `row` over another plan; -1 where it has none."""
+    return over["step_ns"] / row["step_ns"] - 1 if row["fits"] else -1.0
 
 
 def show_rivals(instances):
-    rivals, best, nothing = compare(instances)
-    print("| rule | it fits | strict wins of ilp | ties | losses | median gain | best gain |\n"
-          "| --- | --- | --- | --- | --- | --- | --- |")
-    losses = []
+    rivals, losses = {}, []
+    for where, rows in points(instances):
+        for name, row in rows.items():
+            found = rivals.setdefault(name, {"of": 0, "alone": [], "given": []})
+            found["of"] += 1
+            if row["fits"]:
+                found["alone"].append(gain(rows["ilp"], row))
+                found["given"].append(gain(rows["ilp+starts"], row))
+                if found["alone"][-1] < -TIE:
+                    losses.append((found["alone"][-1], name, where))
+    print("| rule | it fits | strict wins of ilp | ties | losses | median gain | best gain | "
+          "losses when given all plans |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, found in sorted(rivals.items(), key=lambda rival: rival[0] in OWN):
-        gains = found["gains"]
-        if not gains:
-            print(f"| {name} | 0 of {found['misfits']} | | | | | |")
+        gains = found["alone"]
+        if not gains or name in ("ilp", "ilp+starts"):
             continue
-        wins = sum(gain > TIE for gain in gains)
-        lost = [(gain, where) for gain, where in zip(gains, found["names"]) if gain < -TIE]
-        losses += [(gain, name, where) for gain, where in lost]
-        print(f"| {name} | {len(gains)} of {len(gains) + found['misfits']} | {wins} | "
-              f"{len(gains) - wins - len(lost)} | {len(lost)} | "
-              f"{100 * statistics.median(gains):.2f} % | {100 * max(gains):.1f} % |")
-    if best:
-        print(f"\n{len(best)} points at which some published rule has a plan: over the best of them ilp gains "
-              f"{100 * statistics.median(best):.2f} % at the median, {100 * max(best):.1f} % at most. "
-              f"At {len(nothing)} there is nothing gained; at {sum(nothing)} of these because the "
-              f"step equals the proven bound.")
-    for gain, name, where in sorted(losses)[:20]:
-        print(f"- slower than {name} by {-100 * gain:.3f} %: {where}")
+        wins, lost = sum(gain > TIE for gain in gains), sum(gain < -TIE for gain in gains)
+        print(f"| {name} | {len(gains)} of {found['of']} | {wins} | {len(gains) - wins - lost} | "
+              f"{lost} | {100 * statistics.median(gains):.2f} % | {100 * max(gains):.1f} % | "
+              f"{sum(gain < -TIE for gain in found['given'])} |")
+    for lost, name, where in sorted(losses)[:20]:
+        print(f"- slower than {name} by {-100 * lost:.3f} %: {where}")
+    show_best(instances)
+
+
+def show_best(instances):
+    """Against the best published rule of each point, and against ilp that was given all plans."""
+    best, nothing, proven, near, helped, n = [], 0, 0, [], [], 0
+    for _, rows in points(instances):
+        ilp, n = rows["ilp"], n + 1
+        helped.append(gain(rows["ilp+starts"], ilp))
+        published = [row for name, row in rows.items()
+                     if row["fits"] and name not in OWN and name != "ilp+starts"]
+        if not published or not ilp["fits"]:
+            continue
+        best.append(gain(ilp, min(published, key=lambda row: row["step_ns"])))
+        if best[-1] <= TIE:
+            nothing += 1
+            proven += gap_of(ilp) <= 100 * TIE
+            near += [gap_of(ilp)] if gap_of(ilp) > 100 * TIE else []
+    if not best:
+        return
+    print(f"\n{n} points, {len(best)} of them with a plan of some published rule: over the best of "
+          f"these ilp gains {100 * statistics.median(best):.2f} % at the median, "
+          f"{100 * max(best):.1f} % at most. At {nothing} there is nothing gained: at {proven} "
+          f"because the step equals the proven bound, at {len(near)} the proven gap leaves "
+          f"{max(near, default=0):.3f} % at most. Given the plans of all others ilp is faster at "
+          f"{sum(more > TIE for more in helped)} points, by {100 * max(helped):.3f} % at most.")
 
 
 def rivals(options):
@@ -203,8 +214,9 @@ def rivals(options):
     accumulations = [1] if options.quick else [1, 4]
     limits = "3" if options.quick else "5"
     instances = [Instance(f"rivals-{model}-{ratio}-{n}-{m}-{limits}", config_of(model, n, m),
-                          ["--planners", "all", "--settings", "--ratio", str(ratio), "--needs",
-                           limits, "--set", "plan.time_limit=10s", "--set", "plan.gap=0.0001"])
+                          ["--planners", "all", "--settings", "--starts", "--ratio", str(ratio),
+                           "--needs", limits, "--set", "plan.time_limit=5s",
+                           "--set", "plan.gap=0.0001"])
                  for model in models for ratio in ratios for n in ranks for m in accumulations]
     print("\n## Every rule at the same limit and its own best setting\n")
     plan_all(instances, options)

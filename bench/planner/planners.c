@@ -1,12 +1,13 @@
 /* Plans one config with many planners under several limits: planners CONFIG
- * [--set path.key=value]... [--planners A,B | all] [--settings] [--layout] [--ratio R]
+ * [--set path.key=value]... [--planners A,B | all] [--settings] [--starts] [--layout] [--ratio R]
  * [--limits N | --needs N | --at BYTES]
  *
  * With --ratio communication is R times as long as compute: times of collectives are scaled alike
  * until an fsdp step's channel time is R times its compute time. Limits go from the least that fits
  * to all that helps; with --needs they are N of what the planners need when nothing limits them,
  * from the least that fits to where all fit. With --settings a planner's own best setting is taken.
- * Without --layout the rows are held to the limit; with it the end of the arena is.
+ * Without --layout the rows are held to the limit; with it the end of the arena is. With --starts
+ * ilp plans every limit once more, beginning with the plans of all others: "ilp+starts".
  * Where the config leaves the period open, a planner has all periods to choose from, and the bound
  * is the least over them. One line of JSON a limit and planner on stdout. */
 #include <stdio.h>
@@ -18,19 +19,33 @@
 #include "cli/solver.h"
 #include "scheduler/schedule.h"
 
-enum { MOST_SETS = 32, MOST_PLANNERS = 64, MOST_LIMITS = 64, BISECTIONS = 12 };
+enum {
+    MOST_SETS = 32,
+    MOST_PLANNERS = 64,
+    MOST_LIMITS = 64,
+    MOST_STARTS = 256,
+    BISECTIONS = 12
+};
+
+/* Plans of one period at the present limit, for ilp to begin with. */
+struct starts {
+    struct weft_plan *plans[MOST_STARTS];
+    int32_t n;
+};
 
 struct bench {
     const char *path, *planners[MOST_PLANNERS];
     char names[2048];
     const char *sets[MOST_SETS];
     int32_t n_sets, n_planners, n_limits, n_variants;
-    bool settings, needs, layout;
+    bool settings, needs, layout, starts;
+    bool keeps, uses; /* starts: they are kept, or given to the planner */
     double ratio;
     int64_t at_bytes; /* the one limit; 0 = chosen */
     struct weft_config *config;
     struct weft_profile *profile;
     struct weft_stages variants[WEFT_MOST_VARIANTS];
+    struct starts others[WEFT_MOST_VARIANTS];
     int64_t limits[MOST_LIMITS];
 };
 
@@ -69,6 +84,8 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
             b->settings = true;
         else if (strcmp(argv[i], "--layout") == 0)
             b->layout = true;
+        else if (strcmp(argv[i], "--starts") == 0)
+            b->starts = true;
         else if (strcmp(argv[i], "--set") == 0 && more && b->n_sets < MOST_SETS)
             b->sets[b->n_sets++] = argv[++i];
         else if (strcmp(argv[i], "--planners") == 0 && more)
@@ -91,7 +108,7 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
     if (b->path && b->n_limits >= 1 && b->n_limits <= MOST_LIMITS && b->ratio >= 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
                      "usage: planners CONFIG [--set KEY=VALUE]... [--planners A,B] [--settings] "
-                     "[--layout] [--ratio R] [--limits N | --needs N | --at BYTES]");
+                     "[--starts] [--layout] [--ratio R] [--limits N | --needs N | --at BYTES]");
 }
 
 static enum weft_status make_stages(struct bench *b, struct weft_error *err)
@@ -133,10 +150,12 @@ static enum weft_status scale_collectives(struct weft_profile *profile, double f
     return WEFT_OK;
 }
 
-static enum weft_status plan_one(const struct bench *b, const struct weft_stages *stages,
-                                 const char *planner, struct found *out, struct weft_error *err)
+static enum weft_status plan_one(struct bench *b, int32_t variant, const char *planner,
+                                 struct found *out, struct weft_error *err)
 {
     const struct weft_config *config = b->config;
+    const struct weft_stages *stages = &b->variants[variant];
+    struct starts *others = &b->others[variant];
     const struct weft_lower_inputs inputs = weft_lower_inputs_of(config, b->profile, stages);
     struct weft_schedule_options options = {
         .planner = planner,
@@ -145,6 +164,8 @@ static enum weft_status plan_one(const struct bench *b, const struct weft_stages
         .gap = config->plan.gap,
         .solver = weft_solver_process(NULL),
         .now_ns = weft_clock_now_ns,
+        .starts = (const struct weft_plan *const *)others->plans,
+        .n_starts = b->uses ? others->n : 0,
     };
     struct weft_plan *plan = NULL;
     struct weft_error refusal = {0};
@@ -163,7 +184,10 @@ static enum weft_status plan_one(const struct bench *b, const struct weft_stages
     out->first_ns = plan->first_ns;
     const char *colon = strchr(planner, ':');
     snprintf(out->setting, sizeof out->setting, "%s", colon ? colon + 1 : "");
-    weft_plan_destroy(plan);
+    if (b->keeps && others->n < MOST_STARTS)
+        others->plans[others->n++] = plan;
+    else
+        weft_plan_destroy(plan);
     return WEFT_OK;
 }
 
@@ -188,7 +212,7 @@ static enum weft_status plan_variants(struct bench *b, const char *planner, int6
     for (int32_t v = 0; v < b->n_variants; v++) {
         struct found one;
         b->variants[v].problem->memory_limit_bytes = limit_bytes;
-        WEFT_TRY(plan_one(b, &b->variants[v], planner, &one, err));
+        WEFT_TRY(plan_one(b, v, planner, &one, err));
         took_ns += one.took_ns;
         if (!one.fits) WEFT_TRY(prove(b->variants[v].problem, &one.bound_ns, err));
         if (one.bound_ns < bound_ns) bound_ns = one.bound_ns;
@@ -277,6 +301,45 @@ static void print_found(const struct bench *b, int32_t limit, const char *planne
     fflush(stdout);
 }
 
+static void drop_starts(struct bench *b)
+{
+    for (int32_t v = 0; v < b->n_variants; v++) {
+        for (int32_t i = 0; i < b->others[v].n; i++)
+            weft_plan_destroy(b->others[v].plans[i]);
+        b->others[v].n = 0;
+    }
+}
+
+/* ilp with the plans of all others, which may add nothing where its own is proven the best. */
+static enum weft_status plan_with_starts(struct bench *b, int32_t limit, const struct found *without,
+                                         struct weft_error *err)
+{
+    struct found found = *without;
+    b->uses = true;
+    enum weft_status status = WEFT_OK;
+    if (!without->fits || without->step_ns > without->bound_ns)
+        status = plan_variants(b, "ilp", b->limits[limit], &found, err);
+    b->uses = false;
+    if (status == WEFT_OK) print_found(b, limit, "ilp+starts", &found);
+    return status;
+}
+
+static enum weft_status plan_limit(struct bench *b, int32_t limit, struct weft_error *err)
+{
+    struct found without = {0};
+    for (int32_t p = 0; p < b->n_planners; p++) {
+        struct found found;
+        bool ilp = strcmp(b->planners[p], "ilp") == 0;
+        b->keeps = b->starts && !ilp;
+        enum weft_status status = plan_settings(b, b->planners[p], b->limits[limit], &found, err);
+        b->keeps = false;
+        if (status != WEFT_OK) return status;
+        print_found(b, limit, b->planners[p], &found);
+        if (ilp) without = found;
+    }
+    return b->starts ? plan_with_starts(b, limit, &without, err) : WEFT_OK;
+}
+
 static enum weft_status measure(struct bench *b, struct weft_error *err)
 {
     WEFT_TRY(weft_config_read(b->path, b->sets, b->n_sets, &b->config, err));
@@ -298,11 +361,9 @@ static enum weft_status measure(struct bench *b, struct weft_error *err)
         WEFT_TRY(b->needs ? choose_needs(b, err) : choose_limits(b, err));
     b->layout = layout;
     for (int32_t l = 0; l < b->n_limits; l++) {
-        for (int32_t p = 0; p < b->n_planners; p++) {
-            struct found found;
-            WEFT_TRY(plan_settings(b, b->planners[p], b->limits[l], &found, err));
-            print_found(b, l, b->planners[p], &found);
-        }
+        enum weft_status status = plan_limit(b, l, err);
+        drop_starts(b);
+        if (status != WEFT_OK) return status;
     }
     return WEFT_OK;
 }

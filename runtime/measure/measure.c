@@ -45,15 +45,18 @@ int64_t weft_measure_median(int64_t *values, int64_t n)
 }
 
 /* A profile under construction: written and read back, it is checked and gets its hash. */
-struct draft {
-    const struct weft_measure_options *options;
+struct weft_measuring {
+    struct weft_measure_options options;
     struct weft_profile profile;
+    struct measure_benches benches;
+    struct weft_profile *planned; /* by the benches alone: what rehearsals are planned with */
+    struct measure_rehearsals *rehearsals;
 };
 
-static enum weft_status list_layers(struct draft *draft, struct weft_error *err)
+static enum weft_status list_layers(struct weft_measuring *m, struct weft_error *err)
 {
-    const struct weft_config *config = draft->options->config;
-    struct weft_profile *profile = &draft->profile;
+    const struct weft_config *config = m->options.config;
+    struct weft_profile *profile = &m->profile;
     struct weft_batch batch = weft_config_batch(config);
     size_t n_layers = (size_t)config->model->n_layers;
     profile->layers = weft_pool_array(&profile->pool, n_layers, sizeof *profile->layers);
@@ -80,10 +83,10 @@ static enum weft_status take_curve(struct weft_pool *pool, const struct measure_
     return WEFT_OK;
 }
 
-static enum weft_status take_benches(struct draft *draft, const struct measure_benches *benches,
-                                     struct weft_error *err)
+static enum weft_status take_benches(struct weft_measuring *m, struct weft_error *err)
 {
-    struct weft_profile *profile = &draft->profile;
+    struct weft_profile *profile = &m->profile;
+    const struct measure_benches *benches = &m->benches;
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
         WEFT_TRY(take_curve(&profile->pool, &benches->collectives[kind],
                             &profile->collectives[kind], err));
@@ -92,12 +95,12 @@ static enum weft_status take_benches(struct draft *draft, const struct measure_b
     return take_curve(&profile->pool, &benches->norm, &profile->norm, err);
 }
 
-static enum weft_status read_back(const struct draft *draft, struct weft_profile **out,
+static enum weft_status read_back(const struct weft_measuring *m, struct weft_profile **out,
                                   struct weft_error *err)
 {
     struct weft_text text;
     weft_text_init(&text);
-    weft_profile_write(&draft->profile, &text);
+    weft_profile_write(&m->profile, &text);
     enum weft_status status =
         weft_text_ok(&text)
             ? weft_profile_parse(weft_text_chars(&text), text.length, "measured profile", out, err)
@@ -117,11 +120,10 @@ static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected
         curve->ns[i] = llround((double)curve->ns[i] * factor);
 }
 
-static enum weft_status rehearse(struct draft *draft, struct measure_benches *benches,
-                                 struct weft_error *err)
+static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_error *err)
 {
-    struct weft_profile *planned;
-    struct weft_profile *profile = &draft->profile;
+    struct weft_profile *profile = &m->profile;
+    struct measure_benches *benches = &m->benches;
     size_t n_keys = (size_t)profile->n_layers;
     struct measure_rehearsal rehearsal = {
         .forward_ns = weft_pool_array(&profile->pool, n_keys, sizeof(int64_t)),
@@ -129,10 +131,7 @@ static enum weft_status rehearse(struct draft *draft, struct measure_benches *be
     };
     if (rehearsal.forward_ns == NULL || rehearsal.backward_ns == NULL)
         return weft_fail_memory(err, "a profile");
-    WEFT_TRY(read_back(draft, &planned, err));
-    enum weft_status status = weft_measure_rehearse(draft->options, planned, &rehearsal, err);
-    weft_profile_destroy(planned);
-    if (status != WEFT_OK) return status;
+    WEFT_TRY(weft_measure_rehearsals_finish(m->rehearsals, &rehearsal, err));
     for (size_t k = 0; k < n_keys; k++) {
         profile->layers[k].forward_ns = rehearsal.forward_ns[k];
         profile->layers[k].backward_ns = rehearsal.backward_ns[k];
@@ -142,44 +141,25 @@ static enum weft_status rehearse(struct draft *draft, struct measure_benches *be
     profile->agree_ns = rehearsal.agree_ns;
     profile->base_bytes = rehearsal.base_bytes;
     profile->rates = rehearsal.rates;
-    return take_benches(draft, benches, err);
+    return take_benches(m, err);
 }
 
 /* Rank 0's word for all: what kernels say of their speed differs a little from rank to rank. */
-static enum weft_status describe(struct draft *draft, struct weft_error *err)
+static enum weft_status describe(struct weft_measuring *m, struct weft_error *err)
 {
-    const struct weft_measure_options *o = draft->options;
+    const struct weft_measure_options *o = &m->options;
     char mine[MACHINE_BYTES] = {0};
     snprintf(mine, sizeof mine, "%s; %s", weft_comm_describe(o->comm), weft_nn_describe(o->nn));
     char *all = calloc((size_t)weft_comm_ranks(o->comm), sizeof mine);
     if (all == NULL) return weft_fail_memory(err, "a profile");
     enum weft_status status = weft_comm_exchange(o->comm, mine, sizeof mine, all, err);
-    draft->profile.machine = weft_pool_string(&draft->profile.pool, all);
+    m->profile.machine = weft_pool_string(&m->profile.pool, all);
     free(all);
     if (status != WEFT_OK) return status;
-    return draft->profile.machine == NULL ? weft_fail_memory(err, "a profile") : WEFT_OK;
+    return m->profile.machine == NULL ? weft_fail_memory(err, "a profile") : WEFT_OK;
 }
 
-static enum weft_status fill(struct draft *draft, struct weft_error *err)
-{
-    const struct weft_measure_options *o = draft->options;
-    struct weft_profile *profile = &draft->profile;
-    struct measure_benches *benches = calloc(1, sizeof *benches);
-    if (benches == NULL) return weft_fail_memory(err, "a profile");
-    profile->source = "measured";
-    profile->ranks = weft_comm_ranks(o->comm);
-    profile->updates = weft_config_updates(o->config);
-    enum weft_status status = describe(draft, err);
-    if (status == WEFT_OK) status = list_layers(draft, err);
-    if (status == WEFT_OK) status = weft_measure_run_benches(o, benches, err);
-    if (status == WEFT_OK) status = take_benches(draft, benches, err);
-    if (status == WEFT_OK) status = rehearse(draft, benches, err);
-    free(benches);
-    return status;
-}
-
-enum weft_status weft_measure(const struct weft_measure_options *options, struct weft_profile **out,
-                              struct weft_error *err)
+static enum weft_status check(const struct weft_measure_options *options, struct weft_error *err)
 {
     const struct weft_config *config = options->config;
     WEFT_TRY(weft_model_trains(config->model, config->train.seq_len, err));
@@ -193,9 +173,69 @@ enum weft_status weft_measure(const struct weft_measure_options *options, struct
                          "cluster.ranks",
                          (long long)config->cluster.ranks, weft_comm_ranks(options->comm));
     }
-    struct draft draft = {.options = options};
-    enum weft_status status = fill(&draft, err);
-    if (status == WEFT_OK) status = read_back(&draft, out, err);
-    weft_pool_finish(&draft.profile.pool);
+    return WEFT_OK;
+}
+
+static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
+{
+    m->profile.source = "measured";
+    m->profile.ranks = weft_comm_ranks(m->options.comm);
+    m->profile.updates = weft_config_updates(m->options.config);
+    WEFT_TRY(describe(m, err));
+    WEFT_TRY(list_layers(m, err));
+    WEFT_TRY(weft_measure_run_benches(&m->options, &m->benches, err));
+    WEFT_TRY(take_benches(m, err));
+    WEFT_TRY(read_back(m, &m->planned, err));
+    return weft_measure_rehearsals_create(&m->options, m->planned, &m->rehearsals, err);
+}
+
+enum weft_status weft_measuring_create(const struct weft_measure_options *options,
+                                       struct weft_measuring **out, struct weft_error *err)
+{
+    WEFT_TRY(check(options, err));
+    struct weft_measuring *m = calloc(1, sizeof *m);
+    if (m == NULL) return weft_fail_memory(err, "a profile");
+    m->options = *options;
+    enum weft_status status = begin(m, err);
+    if (status != WEFT_OK) {
+        weft_measuring_destroy(m);
+        return status;
+    }
+    *out = m;
+    return WEFT_OK;
+}
+
+enum weft_status weft_measuring_turn(struct weft_measuring *m, struct weft_error *err)
+{
+    return weft_measure_rehearsals_turn(m->rehearsals, err);
+}
+
+enum weft_status weft_measuring_finish(struct weft_measuring *m, struct weft_profile **out,
+                                       struct weft_error *err)
+{
+    WEFT_TRY(take_rehearsal(m, err));
+    return read_back(m, out, err);
+}
+
+void weft_measuring_destroy(struct weft_measuring *m)
+{
+    if (m == NULL) return;
+    weft_measure_rehearsals_destroy(m->rehearsals);
+    weft_profile_destroy(m->planned);
+    weft_pool_finish(&m->profile.pool);
+    free(m);
+}
+
+enum weft_status weft_measure(const struct weft_measure_options *options, struct weft_profile **out,
+                              struct weft_error *err)
+{
+    struct weft_measuring *m;
+    WEFT_TRY(weft_measuring_create(options, &m, err));
+    enum weft_status status = WEFT_OK;
+    int32_t rounds = weft_measure_rehearsals_rounds(m->rehearsals);
+    for (int32_t i = 0; i < rounds && status == WEFT_OK; i++)
+        status = weft_measuring_turn(m, err);
+    if (status == WEFT_OK) status = weft_measuring_finish(m, out, err);
+    weft_measuring_destroy(m);
     return status;
 }

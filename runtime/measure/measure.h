@@ -23,8 +23,8 @@ struct weft_measure_options {
     bool contention; /* measure what compute and communication take from each other */
 };
 
-/* Collective: every rank calls it and every rank gets the same profile (medians; the slowest rank's
- * where ranks differ). Collectives, update and norm are timed by themselves at many sizes; then
+/* Collective: every rank calls it and every rank gets the same profile (medians of what
+ * the slowest rank needs). Collectives, update and norm are timed by themselves at many sizes; then
  * real steps of the model run under the leanest plan, which gives layers, agree and base memory,
  * and the height of the curves when compute and communication disturb each other. With `contention`
  * all times are of work that has nothing beside it, and the profile has the rates at which compute
@@ -34,6 +34,21 @@ struct weft_measure_options {
  * cannot be trained. */
 WEFT_MUST_USE enum weft_status weft_measure(const struct weft_measure_options *options,
                                             struct weft_profile **out, struct weft_error *err);
+
+/* The same in turns, for whoever does other things between them: create times benches, every turn
+ * is a step of the model (at most 64 of them), finish makes the profile of the turns so far and is
+ * called once. Collective, all of them; the options' objects must outlive it, and until it is
+ * destroyed the communicator's arena is its own. */
+struct weft_measuring;
+WEFT_MUST_USE enum weft_status weft_measuring_create(const struct weft_measure_options *options,
+                                                     struct weft_measuring **out,
+                                                     struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_measuring_turn(struct weft_measuring *measuring,
+                                                   struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_measuring_finish(struct weft_measuring *measuring,
+                                                     struct weft_profile **out,
+                                                     struct weft_error *err);
+void weft_measuring_destroy(struct weft_measuring *measuring); /* accepts NULL */
 
 /* Gives freed memory back to the system, so that what reading configs and plans took does not count
  * as the run's. */

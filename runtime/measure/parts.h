@@ -54,13 +54,24 @@ WEFT_MUST_USE enum weft_status weft_measure_run_benches(const struct weft_measur
                                                         struct measure_benches *out,
                                                         struct weft_error *err);
 
-/* rehearsal.c: collective. `profile` has the benches' curves and a line for every layer key. With
- * options->contention the steps are run twice: as they are, and serialised, which gives the times
- * (base memory is that of the first). */
-WEFT_MUST_USE enum weft_status weft_measure_rehearse(const struct weft_measure_options *options,
-                                                     const struct weft_profile *profile,
-                                                     struct measure_rehearsal *out,
-                                                     struct weft_error *err);
+/* rehearsal.c: collective. `profile` has the benches' curves and a line for every layer key; it and
+ * the options must outlive the rehearsals. A turn is a step of the model; with options->contention
+ * a step as it is and the same serialised, which gives the times: the machine's speed drifts, and
+ * what the two differ by is what streams take from each other. Base memory is that of the first. */
+struct measure_rehearsals;
+WEFT_MUST_USE enum weft_status
+weft_measure_rehearsals_create(const struct weft_measure_options *options,
+                               const struct weft_profile *profile, struct measure_rehearsals **out,
+                               struct weft_error *err);
+void weft_measure_rehearsals_destroy(struct measure_rehearsals *both); /* accepts NULL */
+/* Turns that are wanted, or fewer where steps are long. */
+int32_t weft_measure_rehearsals_rounds(const struct measure_rehearsals *both);
+WEFT_MUST_USE enum weft_status weft_measure_rehearsals_turn(struct measure_rehearsals *both,
+                                                            struct weft_error *err);
+/* Once, after at least one turn. */
+WEFT_MUST_USE enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
+                                                              struct measure_rehearsal *out,
+                                                              struct weft_error *err);
 
 /* contention.c. Adds dependencies, in issue order, such that no instruction computes while a
  * collective is under way. All else stays as it is: addresses, and lives, which are now longer than

@@ -7,7 +7,7 @@
 #include "runtime/exec/exec.h"
 #include "runtime/measure/parts.h"
 
-enum { WARM_STEPS = 2, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
+enum { WARM_STEPS = 2, SETTLE_STEPS = 6, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, MOST_ROUNDS = 64 };
 #define BUDGET_NS (INT64_C(4) * 1000000000)
 
 /* A run holds a little that a rehearsal does not: the plan's text, metrics, slack of the allocator.
@@ -24,6 +24,7 @@ struct rehearsal {
     struct weft_plan *plan;
     struct weft_program *program;
     void *arena, *input;
+    bool owns_arena;
     int32_t *targets;
     struct weft_exec *exec;
     struct weft_trace *trace;
@@ -31,7 +32,8 @@ struct rehearsal {
     int32_t *key_layers; /* by key: layers that have it */
     int64_t *slot_ns;
     bool alone;                            /* serialised */
-    int32_t rounds;                        /* done */
+    int32_t steps, rounds;                 /* done; wanted of those that are measured */
+    int64_t base_bytes;
     struct measure_times times, rounds_of; /* by instruction; of it [MOST_ROUNDS]. NULL: not read */
     int32_t n_values;
     int64_t *values; /* [n_values][MOST_ROUNDS] */
@@ -170,7 +172,22 @@ static enum weft_status allocate_times(struct rehearsal *r, struct weft_error *e
     return WEFT_OK;
 }
 
-static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *err)
+/* Two rehearsals of one layout may share an arena: what one leaves there is as good as any other
+ * numbers to the other. */
+static enum weft_status take_arena(struct rehearsal *r, const struct rehearsal *other,
+                                   struct weft_error *err)
+{
+    r->owns_arena = other == NULL;
+    if (r->owns_arena)
+        return weft_comm_map_arena(r->options->comm, r->program->arena_bytes, &r->arena, err);
+    if (r->program->arena_bytes != other->program->arena_bytes)
+        return weft_fail(err, WEFT_E_INTERNAL, "one plan has two layouts");
+    r->arena = other->arena;
+    return WEFT_OK;
+}
+
+static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehearsal *other,
+                                       struct weft_error *err)
 {
     const struct weft_measure_options *o = r->options;
     const struct weft_model *model = o->config->model;
@@ -195,7 +212,7 @@ static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *e
     WEFT_TRY(find_keys(r, err));
     fill_batch(r);
     WEFT_TRY(weft_trace_create(r->program, "wall clock", &r->trace, err));
-    WEFT_TRY(weft_comm_map_arena(o->comm, r->program->arena_bytes, &r->arena, err));
+    WEFT_TRY(take_arena(r, other, err));
     struct weft_exec_options options = {
         .config = o->config,
         .shards = r->stages.shards,
@@ -207,7 +224,7 @@ static enum weft_status open_rehearsal(struct rehearsal *r, struct weft_error *e
         .arena = r->arena,
     };
     WEFT_TRY(weft_exec_create(&options, &r->exec, err));
-    return weft_exec_initialise(r->exec, 1, err);
+    return r->owns_arena ? weft_exec_initialise(r->exec, 1, err) : WEFT_OK;
 }
 
 static void drop_rounds(struct rehearsal *r)
@@ -217,18 +234,10 @@ static void drop_rounds(struct rehearsal *r)
     r->rounds_of = (struct measure_times){0};
 }
 
-/* An executor and its arena, of which there is one at a time. */
-static void close_running(struct rehearsal *r)
-{
-    weft_exec_destroy(r->exec);
-    if (r->arena != NULL) weft_comm_unmap_arena(r->options->comm);
-    r->exec = NULL;
-    r->arena = NULL;
-}
-
 static void close_rehearsal(struct rehearsal *r)
 {
-    close_running(r);
+    weft_exec_destroy(r->exec);
+    if (r->owns_arena && r->arena != NULL) weft_comm_unmap_arena(r->options->comm);
     drop_rounds(r);
     free(r->times.beside_ns);
     free(r->times.ns);
@@ -273,11 +282,17 @@ static int64_t read_slots(struct rehearsal *r)
     return agreed_ns - normed_ns;
 }
 
-static void read_step(struct rehearsal *r, int32_t round)
+/* Ranks wait for each other at every collective, so a slot takes what the slowest rank needs for
+ * it in that step, which may be another rank each time: the most of each, and not of medians. Of
+ * the AGREE it is the least, for the last rank to come waits for nobody. */
+static enum weft_status read_step(struct rehearsal *r, int32_t round, struct weft_error *err)
 {
     int64_t step[OTHER_VALUES] = {0};
     int32_t n_keys = r->profile->n_layers, n_micro = r->stages.period->rule.n_micro;
-    step[VALUE_AGREE] = read_slots(r);
+    int64_t agree_ns = -read_slots(r);
+    WEFT_TRY(weft_measure_most(r->options->comm, &agree_ns, 1, err));
+    step[VALUE_AGREE] = -agree_ns;
+    WEFT_TRY(weft_measure_most(r->options->comm, r->slot_ns, r->program->n_slots, err));
     for (int32_t v = 0; v < 2 * n_keys; v++)
         r->values[v * MOST_ROUNDS + round] = 0;
     for (int32_t s = 0; s < r->program->n_slots; s++) {
@@ -306,6 +321,7 @@ static void read_step(struct rehearsal *r, int32_t round)
         r->values[v * MOST_ROUNDS + round] /= n_micro * r->key_layers[v / 2];
     for (int32_t v = 0; v < OTHER_VALUES; v++)
         r->values[(2 * n_keys + v) * MOST_ROUNDS + round] = step[v];
+    return WEFT_OK;
 }
 
 /* All ranks leave a collective together, so what the last of them to come needs is what it takes.
@@ -346,29 +362,40 @@ static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
     out->norm_expected_ns = weft_curve_at(&r->profile->norm, owned);
 }
 
-static enum weft_status run_steps(struct rehearsal *r, struct weft_error *err)
+static enum weft_status run_step(struct rehearsal *r, struct weft_error *err)
 {
-    int32_t *rounds = &r->rounds;
-    int32_t most = r->options->rounds > 0 ? r->options->rounds : DEFAULT_ROUNDS;
-    *rounds = most < MOST_ROUNDS ? most : MOST_ROUNDS;
-    for (int32_t i = 0; i < WARM_STEPS + *rounds; i++) {
-        struct weft_step_inputs inputs = {
-            .input = r->input, .targets = r->targets, .step = i + 1, .lr = 1e-6};
-        struct weft_step_result result;
-        WEFT_TRY(weft_exec_step(r->exec, &inputs, &result, r->trace, err));
-        if (i >= WARM_STEPS) {
-            read_step(r, i - WARM_STEPS);
-            WEFT_TRY(read_times(r, i - WARM_STEPS, err));
-        } else if (i == WARM_STEPS - 1) {
-            struct weft_trace_summary summary;
-            weft_trace_summarise(r->program, r->trace, &summary);
-            WEFT_TRY(weft_measure_most(r->options->comm, &summary.step_ns, 1, err));
-            int64_t fitting = BUDGET_NS / (summary.step_ns > 0 ? summary.step_ns : 1);
-            if (fitting < LEAST_ROUNDS) fitting = LEAST_ROUNDS;
-            if (fitting < *rounds) *rounds = (int32_t)fitting;
-        }
-    }
+    struct weft_step_result result;
+    struct weft_step_inputs inputs = {
+        .input = r->input, .targets = r->targets, .step = ++r->steps, .lr = 1e-6};
+    return weft_exec_step(r->exec, &inputs, &result, r->trace, err);
+}
+
+/* Steps that are not measured. The last of them says how many more there is time for. */
+static enum weft_status warm_up(struct rehearsal *r, struct weft_error *err)
+{
+    for (int i = 0; i < WARM_STEPS; i++)
+        WEFT_TRY(run_step(r, err));
+    struct weft_trace_summary summary;
+    weft_trace_summarise(r->program, r->trace, &summary);
+    WEFT_TRY(weft_measure_most(r->options->comm, &summary.step_ns, 1, err));
+    int64_t fitting = BUDGET_NS / (summary.step_ns > 0 ? summary.step_ns : 1);
+    int64_t most = r->options->rounds > 0 ? r->options->rounds : DEFAULT_ROUNDS;
+    if (most > MOST_ROUNDS) most = MOST_ROUNDS;
+    if (fitting < LEAST_ROUNDS) fitting = LEAST_ROUNDS;
+    r->rounds = (int32_t)(fitting < most ? fitting : most);
     return WEFT_OK;
+}
+
+static void weigh_process(struct rehearsal *r)
+{
+    r->base_bytes = weft_measure_anonymous_bytes() + RUN_BYTES;
+}
+
+static enum weft_status run_round(struct rehearsal *r, int32_t round, struct weft_error *err)
+{
+    WEFT_TRY(run_step(r, err));
+    WEFT_TRY(read_step(r, round, err));
+    return read_times(r, round, err);
 }
 
 static void finish_times(struct rehearsal *r)
@@ -392,7 +419,7 @@ static enum weft_status finish(struct rehearsal *r, struct measure_rehearsal *ou
     if (medians == NULL) return weft_fail_memory(err, "the rehearsal");
     for (int32_t v = 0; v < r->n_values; v++)
         medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
-    medians[r->n_values] = weft_measure_anonymous_bytes() + RUN_BYTES;
+    medians[r->n_values] = r->base_bytes;
     enum weft_status status = weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
     for (int32_t k = 0; k < n_keys; k++) {
         out->forward_ns[k] = medians[2 * k];
@@ -407,13 +434,12 @@ static enum weft_status finish(struct rehearsal *r, struct measure_rehearsal *ou
     return status;
 }
 
-static enum weft_status rehearse(struct rehearsal *r, struct measure_rehearsal *out,
-                                 struct weft_error *err)
+static enum weft_status open_and_warm_up(struct rehearsal *r, const struct rehearsal *other,
+                                         struct weft_error *err)
 {
     weft_measure_trim();
-    WEFT_TRY(open_rehearsal(r, err));
-    WEFT_TRY(run_steps(r, err));
-    return finish(r, out, err);
+    WEFT_TRY(open_rehearsal(r, other, err));
+    return warm_up(r, err);
 }
 
 /* What all ranks saw together. */
@@ -437,31 +463,73 @@ static enum weft_status find_rates(const struct rehearsal *alone, const struct r
     return status;
 }
 
-/* The same steps one work after the other, whose times replace those of `beside`. */
-static enum weft_status rehearse_alone(const struct rehearsal *beside,
-                                       struct measure_rehearsal *out, struct weft_error *err)
+struct measure_rehearsals {
+    struct rehearsal beside, alone; /* alone: with contention only */
+    int32_t turns;
+};
+
+/* After some steps more: the memory of a process grows for the first few. */
+static enum weft_status open_alone(struct measure_rehearsals *both, struct weft_error *err)
 {
-    struct rehearsal alone = {
-        .options = beside->options, .profile = beside->profile, .alone = true};
-    int64_t base_bytes = out->base_bytes;
-    out->update_expected_ns = out->norm_expected_ns = 0;
-    enum weft_status status = rehearse(&alone, out, err);
-    if (status == WEFT_OK) status = find_rates(&alone, beside, &out->rates, err);
-    out->base_bytes = base_bytes;
-    close_rehearsal(&alone);
-    return status;
+    for (int i = 0; i < SETTLE_STEPS; i++)
+        WEFT_TRY(run_step(&both->beside, err));
+    weigh_process(&both->beside);
+    return open_and_warm_up(&both->alone, &both->beside, err);
 }
 
-enum weft_status weft_measure_rehearse(const struct weft_measure_options *options,
-                                       const struct weft_profile *profile,
-                                       struct measure_rehearsal *out, struct weft_error *err)
+enum weft_status weft_measure_rehearsals_create(const struct weft_measure_options *options,
+                                                const struct weft_profile *profile,
+                                                struct measure_rehearsals **out,
+                                                struct weft_error *err)
 {
-    struct rehearsal rehearsal = {.options = options, .profile = profile};
-    enum weft_status status = rehearse(&rehearsal, out, err);
-    if (status == WEFT_OK && options->contention) {
-        close_running(&rehearsal);
-        status = rehearse_alone(&rehearsal, out, err);
+    struct measure_rehearsals *both = calloc(1, sizeof *both);
+    if (both == NULL) return weft_fail_memory(err, "the rehearsal");
+    both->beside = (struct rehearsal){.options = options, .profile = profile};
+    both->alone = (struct rehearsal){.options = options, .profile = profile, .alone = true};
+    enum weft_status status = open_and_warm_up(&both->beside, NULL, err);
+    if (status == WEFT_OK && options->contention) status = open_alone(both, err);
+    if (status != WEFT_OK) {
+        weft_measure_rehearsals_destroy(both);
+        return status;
     }
-    close_rehearsal(&rehearsal);
-    return status;
+    *out = both;
+    return WEFT_OK;
+}
+
+void weft_measure_rehearsals_destroy(struct measure_rehearsals *both)
+{
+    if (both == NULL) return;
+    close_rehearsal(&both->alone);
+    close_rehearsal(&both->beside);
+    free(both);
+}
+
+int32_t weft_measure_rehearsals_rounds(const struct measure_rehearsals *both)
+{
+    return both->beside.rounds;
+}
+
+enum weft_status weft_measure_rehearsals_turn(struct measure_rehearsals *both,
+                                              struct weft_error *err)
+{
+    if (both->turns == MOST_ROUNDS)
+        return weft_fail(err, WEFT_E_USAGE, "a profile is made of at most %d turns", MOST_ROUNDS);
+    int32_t turn = both->turns++;
+    WEFT_TRY(run_round(&both->beside, turn, err));
+    return both->beside.options->contention ? run_round(&both->alone, turn, err) : WEFT_OK;
+}
+
+enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
+                                                struct measure_rehearsal *out,
+                                                struct weft_error *err)
+{
+    both->beside.rounds = both->alone.rounds = both->turns;
+    if (!both->beside.options->contention) {
+        weigh_process(&both->beside);
+        return finish(&both->beside, out, err);
+    }
+    finish_times(&both->beside);
+    both->alone.base_bytes = both->beside.base_bytes;
+    WEFT_TRY(finish(&both->alone, out, err));
+    return find_rates(&both->alone, &both->beside, &out->rates, err);
 }

@@ -162,7 +162,7 @@ def figure_overlap(weft):
 RIVALS = ("ilp", "fsdp2-mix", "fsdp2", "deepspeed", "fairscale", "osdp", "random")
 
 
-ROUNDS = 8
+ROUNDS = 12
 
 
 def plans_that_fit(weft, config, profile, flags):

@@ -1,9 +1,11 @@
 /* The least limit: policies whose lean rows have the lowest peak. No plan of given policies holds
  * less in any slot than their lean rows, so it is a choice of one policy a unit that minimises a
  * maximum over slots. Where one policy is the leanest in every slot (fsdp, mostly) taking it is
- * exact; else a descent from there, and the sum of each unit's least bytes in each slot, maximum
- * over slots, says how far it can be from the least. */
+ * exact; else a descent from there, and a tree from where that ends (lean_tree.h). Where the tree is cut
+ * short, the sum of each unit's least bytes in each slot, maximum over slots, says how far it can be
+ * from the least. */
 #include "scheduler/digest.h"
+#include "scheduler/lean_tree.h"
 #include "scheduler/schedule.h"
 
 #include <stdlib.h>
@@ -151,9 +153,12 @@ enum weft_status weft_digest_find_least(struct weft_digest *table, struct weft_e
     table->least_proven_bytes = slotwise_least(table);
     if (weft_digest_lean_rows(table, table->leanest, rows, NULL) > table->least_proven_bytes)
         descend(table, rows);
-    table->least_bytes = weft_digest_lean_rows(table, table->leanest, rows, &table->least_slot);
+    table->least_bytes = weft_digest_lean_rows(table, table->leanest, rows, NULL);
+    enum weft_status status = WEFT_OK;
+    if (table->least_bytes > table->least_proven_bytes) status = weft_lean_tree_search(table, err);
+    (void)weft_digest_lean_rows(table, table->leanest, rows, &table->least_slot);
     free(rows);
-    return WEFT_OK;
+    return status;
 }
 
 int64_t weft_least_limit(const struct weft_problem *problem, int32_t *peak_slot)

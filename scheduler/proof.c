@@ -1,8 +1,12 @@
 #include "scheduler/proof.h"
+#include "scheduler/lean_tree.h"
 #include "scheduler/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Of a tree that proves that nothing fits. */
+enum { MOST_EMPTY_NODES = 1023 };
 
 enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t most_nodes,
                                    struct weft_proof **out, struct weft_error *err)
@@ -269,6 +273,27 @@ enum weft_status weft_proof_certificate(const struct weft_proof *proof, struct w
     return status;
 }
 
+/* A plan that is too large in one slot under some policies and in another under others: the root's
+ * box does not see it, so units are divided until every leaf's box is empty. */
+static enum weft_status prove_nothing_fits(struct weft_proof *proof, struct weft_dual *dual,
+                                           struct weft_error *err)
+{
+    for (;;) {
+        int32_t node = weft_proof_weakest(proof);
+        if (node < 0 || proof->nodes[node].bound_ns >= WEFT_PROBLEM_MOST) return WEFT_OK;
+        weft_proof_enter(proof, node);
+        if (proof->box->empty) {
+            weft_dual_reset(dual, -1);
+            WEFT_TRY(weft_proof_offer(proof, node, dual, err));
+            continue;
+        }
+        int32_t unit = proof->box->lean ? weft_lean_tree_unit(proof->box) : -1;
+        if (unit < 0) return WEFT_OK;
+        uint32_t left = proof->box->allowed[unit];
+        if (!weft_proof_branch(proof, node, unit, left & (0u - left))) return WEFT_OK;
+    }
+}
+
 enum weft_status weft_prove(const struct weft_problem *problem, struct weft_pool *pool,
                             struct weft_outcome *outcome, struct weft_error *err)
 {
@@ -278,8 +303,10 @@ enum weft_status weft_prove(const struct weft_problem *problem, struct weft_pool
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     WEFT_TRY_GOTO(done, weft_dual_create(table, problem->memory_limit_bytes, &dual, err));
-    WEFT_TRY_GOTO(done, weft_proof_create(problem, 1, &proof, err));
+    bool fits = problem->memory_limit_bytes >= table->least_bytes;
+    WEFT_TRY_GOTO(done, weft_proof_create(problem, fits ? 1 : MOST_EMPTY_NODES, &proof, err));
     WEFT_TRY_GOTO(done, weft_proof_offer_trivial(proof, dual, &outcome->bound_by, err));
+    if (!fits) WEFT_TRY_GOTO(done, prove_nothing_fits(proof, dual, err));
     outcome->bound_ns = weft_proof_bound_ns(proof);
     status = weft_proof_certificate(proof, pool, &outcome->certificate, err);
 done:

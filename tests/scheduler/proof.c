@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "enumerate.h"
+#include "scheduler/schedule.h"
 #include "scheduler/search.h"
 #include "tiny.h"
 
@@ -233,4 +234,64 @@ Test(proof, offers_prices_of_other_nodes, .timeout = 120)
         finish(&f);
     }
     cr_assert_gt(n_better, 10);
+}
+
+/* No plan holds less than its policies' lean rows, and blocking gathers hold no more. */
+static int64_t least_by_policies(const struct fixture *f)
+{
+    enum weft_policy policies[ENUMERATE_MOST_UNITS] = {0};
+    int64_t rows[ENUMERATE_MOST_SLOTS], least = INT64_MAX;
+    int32_t n_choices = 1, n_units = f->problem->n_units;
+    for (int32_t u = 0; u < n_units; u++)
+        n_choices *= WEFT_POLICY_COUNT;
+    for (int32_t choice = 0; choice < n_choices; choice++) {
+        bool may = true;
+        for (int32_t u = 0, left = choice; u < n_units; u++, left /= WEFT_POLICY_COUNT) {
+            policies[u] = (enum weft_policy)(left % WEFT_POLICY_COUNT);
+            may = may && (f->problem->units[u].policies >> policies[u] & 1u) != 0;
+        }
+        int64_t peak = may ? weft_digest_lean_rows(f->table, policies, rows, NULL) : INT64_MAX;
+        if (peak < least) least = peak;
+    }
+    return least;
+}
+
+/* The least limit is the least of all policies, and one byte below it weft_prove proves that nothing
+ * fits, by a certificate that its checker accepts. The last three seeds are the rare ones of 7,000
+ * where it takes a tree, or where changing two units at a time does not lead to the least. */
+Test(proof, refuses_one_byte_below_the_least, .timeout = 120)
+{
+    static const uint64_t rare[] = {2531, 6131, 7055};
+    int32_t most_nodes = 0;
+    for (uint64_t i = 1; i <= 1500 + sizeof rare / sizeof rare[0]; i++) {
+        uint64_t seed = i <= 1500 ? i : rare[i - 1501];
+        struct tiny_shape shape = {.n_units = 1 + (int32_t)(seed % 4),
+                                   .most_blocks = 1 + (int32_t)(seed % 3),
+                                   .policies = (uint32_t)(seed / 7 % 15 + 1) | (seed % 2 ? 4u : 1u),
+                                   .load = 0.3 * (double)(seed % 7),
+                                   .contends = seed % 3 == 1,
+                                   .two_channels = seed % 4 == 1};
+        struct fixture f;
+        init(&f, &shape, seed, 0);
+        int64_t least = f.table->least_bytes;
+        cr_assert_eq(least, least_by_policies(&f), "seed %d", (int)seed);
+        cr_assert_eq(least, f.table->least_proven_bytes, "seed %d", (int)seed);
+        for (int below = 0; below <= 1; below++) {
+            struct weft_pool pool = {0};
+            struct weft_outcome outcome = {0};
+            struct weft_error err = {0};
+            int64_t proven_ns = 0;
+            f.problem->memory_limit_bytes = least - below;
+            cr_assert_eq(weft_prove(f.problem, &pool, &outcome, NULL), WEFT_OK);
+            cr_assert_eq(weft_certificate_check(&outcome.certificate, f.problem, outcome.bound_ns,
+                                                &proven_ns, &err),
+                         WEFT_OK, "seed %d: %s", (int)seed, err.text);
+            cr_assert_eq(proven_ns == WEFT_PROBLEM_MOST, below == 1, "seed %d, %d below: %lld",
+                         (int)seed, below, (long long)proven_ns);
+            if (outcome.certificate.n_nodes > most_nodes) most_nodes = outcome.certificate.n_nodes;
+            weft_pool_finish(&pool);
+        }
+        finish(&f);
+    }
+    cr_assert_gt(most_nodes, 1, "the rare ones take a tree");
 }

@@ -8,13 +8,13 @@
  * line of JSON a plan, and one of the rounds. The config must fix the size of blocks, or the plans
  * would not be of its problem. */
 #define _GNU_SOURCE /* memfd_create */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -110,8 +110,7 @@ static enum weft_status prepare(struct bench *b, struct weft_error *err)
     }
     b->config = b->subjects[0].session.config;
     b->ranks = (int32_t)b->config->cluster.ranks;
-    if (b->ranks > MOST_RANKS)
-        return weft_fail(err, WEFT_E_USAGE, "at most %d ranks", MOST_RANKS);
+    if (b->ranks > MOST_RANKS) return weft_fail(err, WEFT_E_USAGE, "at most %d ranks", MOST_RANKS);
     for (int32_t p = 0; p < b->n_plans; p++)
         WEFT_TRY(share(b->ranks, &b->subjects[p].shared, err));
     return share(b->ranks, &b->shared, err);
@@ -183,8 +182,8 @@ static enum weft_status step(struct bench *b, struct subject *at, int64_t *ns,
     struct weft_trace_summary summary;
     struct weft_step_inputs inputs = {
         .input = b->input, .targets = b->targets, .step = ++b->steps, .lr = 1e-6};
-    WEFT_TRY(weft_data_fill(b->data, b->steps, b->rank * samples, samples, b->input, b->targets,
-                            err));
+    WEFT_TRY(
+        weft_data_fill(b->data, b->steps, b->rank * samples, samples, b->input, b->targets, err));
     WEFT_TRY(weft_exec_step(at->exec, &inputs, &result, at->trace, err));
     if (!result.finite) return weft_fail(err, WEFT_E_NUMERIC, "%s: not finite", at->path);
     weft_trace_summarise(at->session.program, at->trace, &summary);
@@ -236,8 +235,8 @@ static enum weft_status predict(const struct subject *at, const struct weft_prof
                                       .slot = gathers ? from->launch : from->deadline - 1,
                                       .launch = from->launch};
     }
-    WEFT_TRY_GOTO(done, weft_plan_create(stages.problem, planned->planner, planned->policies,
-                                         moves, planned->n_placements, &plan, err));
+    WEFT_TRY_GOTO(done, weft_plan_create(stages.problem, planned->planner, planned->policies, moves,
+                                         planned->n_placements, &plan, err));
     WEFT_TRY_GOTO(done, weft_plan_predict(plan, err));
     *step_ns = plan->prediction.step_ns;
 done:

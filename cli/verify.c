@@ -70,8 +70,9 @@ static void tell_bound(const struct weft_plan *plan, struct weft_text *out)
         weft_text_add(out, "it claims no bound");
         return;
     }
-    weft_text_addf(out, "no plan is faster than %s, proven by %d leaves",
-                   weft_units_show_ns(plan->bound_ns, bound), leaves);
+    weft_text_addf(out, "no plan is faster than %s, proven by %d %s",
+                   weft_units_show_ns(plan->bound_ns, bound), leaves,
+                   leaves == 1 ? "leaf" : "leaves");
     if (plan->n_others == 0) return;
     for (int32_t i = 0; i < plan->n_others; i++)
         leaves += n_leaves(&plan->others[i].certificate);

@@ -5,8 +5,8 @@
 #include "memory_model/seed.h"
 
 enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffers, int32_t n_slots,
-                             int32_t effort, int64_t *end_bytes, int64_t *live_bytes,
-                             struct weft_error *err)
+                             int32_t effort, struct weft_layout_clock clock, int64_t *end_bytes,
+                             int64_t *live_bytes, struct weft_error *err)
 {
     /* Work of 500 million takes about a second; a small layout needs less of it. Seeds take the
      * same at every effort, so that more effort goes on where less ends. */
@@ -19,6 +19,7 @@ enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffe
     struct weft_packing packing;
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_packing_fill(&packing, &pool, buffers, n_buffers, n_slots, err));
+    packing.clock = clock;
     WEFT_TRY_GOTO(done, weft_packing_seed(&packing, &pool, seed_work, err));
     int64_t pairs = (int64_t)packing.n_bodies * packing.n_bodies, work = repairs[level].most_work;
     if (pairs < work / repairs[level].per_pair) work = pairs * repairs[level].per_pair;

@@ -49,6 +49,7 @@ struct weft_packing {
     int32_t *cursors;                    /* scratch, by segment of one body */
     int64_t end_bytes;                   /* highest end so far */
     int64_t work;                        /* tenants looked at, all passes together */
+    struct weft_layout_clock clock;
     /* Of all passes together. */
     int64_t least_bytes;   /* the largest live sum: no pass can end lower */
     int64_t best_bytes;    /* lowest end of a whole pass, with */
@@ -86,6 +87,12 @@ void weft_packing_record(struct weft_packing *packing);
 static inline bool weft_packing_is_dense(const struct weft_packing *packing)
 {
     return packing->best_bytes - packing->least_bytes <= packing->least_bytes / 2000;
+}
+
+/* True when the time for a better one is over. */
+static inline bool weft_packing_is_late(const struct weft_packing *packing)
+{
+    return packing->clock.now_ns != NULL && packing->clock.now_ns() >= packing->clock.deadline_ns;
 }
 
 /* Slots from `from` on to `to`, round the end. */

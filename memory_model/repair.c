@@ -304,7 +304,8 @@ enum weft_status weft_packing_repair(struct weft_packing *packing, struct weft_p
     WEFT_TRY(start(&repair, pool, n_segments, most_segments, err));
     start_again(&repair, parts[0]);
     int64_t since = 0;
-    for (size_t tries = 1; !weft_packing_is_dense(packing) && repair.work < work_limit;) {
+    for (size_t tries = 1; !weft_packing_is_dense(packing) && repair.work < work_limit &&
+                           !weft_packing_is_late(packing);) {
         if (repair.n_out == 0) {
             lower_ceiling(&repair);
             since = repair.work;

@@ -216,7 +216,8 @@ static void pack_from_both_ends(struct seeding *seeding, const struct recipe *re
 static bool is_done(const struct seeding *seeding, int64_t work_limit)
 {
     const struct weft_packing *packing = seeding->packing;
-    return weft_packing_is_dense(packing) || packing->work >= work_limit;
+    return weft_packing_is_dense(packing) || packing->work >= work_limit ||
+           weft_packing_is_late(packing);
 }
 
 static void try_whole_orders(struct seeding *seeding, int64_t work_limit)

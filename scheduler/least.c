@@ -1,9 +1,9 @@
 /* The least limit: policies whose lean rows have the lowest peak. No plan of given policies holds
  * less in any slot than their lean rows, so it is a choice of one policy a unit that minimises a
  * maximum over slots. Where one policy is the leanest in every slot (fsdp, mostly) taking it is
- * exact; else a descent from there, and a tree from where that ends (lean_tree.h). Where the tree is cut
- * short, the sum of each unit's least bytes in each slot, maximum over slots, says how far it can be
- * from the least. */
+ * exact; else a descent from there, and a tree from where that ends (lean_tree.h). Where the tree
+ * is cut short, the sum of each unit's least bytes in each slot, maximum over slots, says how far
+ * it can be from the least. */
 #include "scheduler/digest.h"
 #include "scheduler/lean_tree.h"
 #include "scheduler/schedule.h"

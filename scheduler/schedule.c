@@ -76,7 +76,8 @@ const struct weft_planner *weft_planner_find(const char *name, const struct weft
 
 struct run {
     const struct weft_problem *problem;
-    const struct weft_lower_inputs *inputs;
+    const struct weft_lower_inputs *inputs; /* NULL: no layout; else `timed` while there is time */
+    struct weft_lower_inputs timed;
     const struct weft_schedule_options *options;
     const struct weft_planner *planner;
     struct weft_digest *table;
@@ -220,10 +221,12 @@ static enum weft_status plan_lean(struct run *run, int64_t limit_bytes, struct w
     return pack(run, run->problem, run->table->least_bytes, true, true, err);
 }
 
-/* The last resort when packing fails: nothing is gathered ahead of its use. */
+/* The last resort when packing fails: nothing is gathered ahead of its use. It is packed whatever
+ * the time, for there must be a plan. */
 static enum weft_status plan_leanest(struct run *run, struct weft_error *err)
 {
     keep(run, NULL, NULL);
+    run->timed.clock = (struct weft_layout_clock){0};
     return plan_lean(run, 0, err);
 }
 
@@ -307,8 +310,8 @@ static void take_round(struct run *run, struct rounds *rounds, int64_t tight_byt
 /* True while a plan with wider rows may be worth the time. */
 static bool is_open(const struct run *run, const struct rounds *rounds)
 {
+    if (is_late(run)) return !rounds->plan && !may_retreat(run);
     if (!rounds->plan) return true;
-    if (is_late(run)) return false;
     double bound_ns = (double)run->outcome.bound_ns;
     double gap = run->options->gap > 1e-4 ? run->options->gap : 1e-4;
     if ((double)rounds->plan->prediction.step_ns <= bound_ns * (1 + gap)) return false;
@@ -367,7 +370,7 @@ static enum weft_status plan_lean_too(struct run *run, struct rounds *rounds,
 {
     enum { TRIES = 6 };
     int64_t limit_bytes = run->problem->memory_limit_bytes;
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TRIES && !is_late(run); i++) {
         keep(run, NULL, NULL);
         WEFT_TRY(plan_lean(run, limit_bytes - ((INT64_C(1) << i) - 1) * rounds->least_excess, err));
         if (total_bytes(run) > limit_bytes) continue;
@@ -471,6 +474,12 @@ static enum weft_status schedule(struct run *run, struct weft_error *err)
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     if (run->options->now_ns && run->options->time_limit_ns > 0)
         run->deadline_ns = run->options->now_ns() + run->options->time_limit_ns;
+    if (run->inputs) {
+        run->timed = *run->inputs;
+        run->inputs = &run->timed;
+    }
+    if (run->deadline_ns > 0 && may_retreat(run))
+        run->timed.clock = (struct weft_layout_clock){run->options->now_ns, run->deadline_ns};
     WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
     WEFT_TRY(make_candidate(run, err));
     if (run->table->least_bytes > limit_bytes) return refuse(run, "", err);

@@ -19,13 +19,7 @@
 #include "cli/solver.h"
 #include "scheduler/schedule.h"
 
-enum {
-    MOST_SETS = 32,
-    MOST_PLANNERS = 64,
-    MOST_LIMITS = 64,
-    MOST_STARTS = 256,
-    BISECTIONS = 12
-};
+enum { MOST_SETS = 32, MOST_PLANNERS = 64, MOST_LIMITS = 64, MOST_STARTS = 256, BISECTIONS = 12 };
 
 /* Plans of one period at the present limit, for ilp to begin with. */
 struct starts {
@@ -311,8 +305,8 @@ static void drop_starts(struct bench *b)
 }
 
 /* ilp with the plans of all others, which may add nothing where its own is proven the best. */
-static enum weft_status plan_with_starts(struct bench *b, int32_t limit, const struct found *without,
-                                         struct weft_error *err)
+static enum weft_status plan_with_starts(struct bench *b, int32_t limit,
+                                         const struct found *without, struct weft_error *err)
 {
     struct found found = *without;
     b->uses = true;

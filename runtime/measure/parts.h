@@ -59,10 +59,9 @@ WEFT_MUST_USE enum weft_status weft_measure_run_benches(const struct weft_measur
  * a step as it is and the same serialised, which gives the times: the machine's speed drifts, and
  * what the two differ by is what streams take from each other. Base memory is that of the first. */
 struct measure_rehearsals;
-WEFT_MUST_USE enum weft_status
-weft_measure_rehearsals_create(const struct weft_measure_options *options,
-                               const struct weft_profile *profile, struct measure_rehearsals **out,
-                               struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_measure_rehearsals_create(
+    const struct weft_measure_options *options, const struct weft_profile *profile,
+    struct measure_rehearsals **out, struct weft_error *err);
 void weft_measure_rehearsals_destroy(struct measure_rehearsals *both); /* accepts NULL */
 /* Turns that are wanted, or fewer where steps are long. */
 int32_t weft_measure_rehearsals_rounds(const struct measure_rehearsals *both);

@@ -31,8 +31,8 @@ struct rehearsal {
     int32_t *layer_key;  /* by layer: index in profile->layers */
     int32_t *key_layers; /* by key: layers that have it */
     int64_t *slot_ns;
-    bool alone;                            /* serialised */
-    int32_t steps, rounds;                 /* done; wanted of those that are measured */
+    bool alone;            /* serialised */
+    int32_t steps, rounds; /* done; wanted of those that are measured */
     int64_t base_bytes;
     struct measure_times times, rounds_of; /* by instruction; of it [MOST_ROUNDS]. NULL: not read */
     int32_t n_values;

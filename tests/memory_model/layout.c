@@ -193,12 +193,14 @@ static void check(const struct instance *in, int64_t end_bytes, int64_t live_byt
     cr_assert_geq(end_bytes, live_bytes);
 }
 
+static const struct weft_layout_clock no_clock = {NULL, 0};
+
 static int64_t lay_out(struct instance *in, int32_t effort, int64_t *live_bytes)
 {
     struct weft_error err = {0};
     int64_t end_bytes = -1;
-    enum weft_status status =
-        weft_layout(in->buffers, in->n_buffers, in->n_slots, effort, &end_bytes, live_bytes, &err);
+    enum weft_status status = weft_layout(in->buffers, in->n_buffers, in->n_slots, effort, no_clock,
+                                          &end_bytes, live_bytes, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     check(in, end_bytes, *live_bytes);
     return end_bytes;
@@ -207,7 +209,7 @@ static int64_t lay_out(struct instance *in, int32_t effort, int64_t *live_bytes)
 Test(layout, nothing_needs_nothing)
 {
     int64_t end_bytes = -1, live_bytes = -1;
-    cr_assert_eq(weft_layout(NULL, 0, 3, 0, &end_bytes, &live_bytes, NULL), WEFT_OK);
+    cr_assert_eq(weft_layout(NULL, 0, 3, 0, no_clock, &end_bytes, &live_bytes, NULL), WEFT_OK);
     cr_assert_eq(end_bytes, 0);
     cr_assert_eq(live_bytes, 0);
 }
@@ -221,7 +223,7 @@ Test(layout, buffers_that_never_meet_share_bytes)
         {.bytes = 256, .n_pieces = 1, .lives = &wraps},
     };
     int64_t end_bytes, live_bytes;
-    cr_assert_eq(weft_layout(buffers, 3, 4, 0, &end_bytes, &live_bytes, NULL), WEFT_OK);
+    cr_assert_eq(weft_layout(buffers, 3, 4, 0, no_clock, &end_bytes, &live_bytes, NULL), WEFT_OK);
     cr_assert_eq(end_bytes, 768);
     cr_assert_eq(live_bytes, 768);
     cr_assert_eq(buffers[0].offset, buffers[1].offset);
@@ -239,7 +241,7 @@ Test(layout, staircases_stand_on_each_other)
         {.bytes = 768, .n_pieces = 3, .lives = arrives},
     };
     int64_t end_bytes, live_bytes;
-    cr_assert_eq(weft_layout(buffers, 2, 6, 0, &end_bytes, &live_bytes, NULL), WEFT_OK);
+    cr_assert_eq(weft_layout(buffers, 2, 6, 0, no_clock, &end_bytes, &live_bytes, NULL), WEFT_OK);
     cr_assert_eq(live_bytes, 768);
     cr_assert_eq(end_bytes, 768);
 }
@@ -268,6 +270,33 @@ Test(layout, is_deterministic_and_effort_never_hurts)
     cr_assert_leq(lay_out(&b, 2, &live_bytes), end_bytes);
     weft_pool_finish(&a.pool);
     weft_pool_finish(&b.pool);
+}
+
+static int64_t looks_at_the_clock;
+
+static int64_t tick(void)
+{
+    return ++looks_at_the_clock;
+}
+
+/* When the time is over the first layout that there is stands, and it is a layout. */
+Test(layout, ends_in_time)
+{
+    struct instance in;
+    int64_t live_bytes, end_bytes;
+    make(&in, &hard_shapes[0]);
+    int64_t searched = lay_out(&in, 1, &live_bytes);
+    for (int64_t deadline = 0; deadline <= 1000; deadline += 1000) {
+        looks_at_the_clock = 0;
+        cr_assert_eq(weft_layout(in.buffers, in.n_buffers, in.n_slots, 1,
+                                 (struct weft_layout_clock){tick, deadline}, &end_bytes,
+                                 &live_bytes, NULL),
+                     WEFT_OK);
+        check(&in, end_bytes, live_bytes);
+        cr_assert_gt(end_bytes, searched, "deadline %d cut nothing short", (int)deadline);
+        cr_assert_leq(looks_at_the_clock, deadline + 8, "it goes on");
+    }
+    weft_pool_finish(&in.pool);
 }
 
 Test(layout, ends_within_2_percent_of_what_lives_where_buffers_are_large)

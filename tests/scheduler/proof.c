@@ -256,9 +256,10 @@ static int64_t least_by_policies(const struct fixture *f)
     return least;
 }
 
-/* The least limit is the least of all policies, and one byte below it weft_prove proves that nothing
- * fits, by a certificate that its checker accepts. The last three seeds are the rare ones of 7,000
- * where it takes a tree, or where changing two units at a time does not lead to the least. */
+/* The least limit is the least of all policies, and one byte below it weft_prove proves that
+ * nothing fits, by a certificate that its checker accepts. The last three seeds are the rare ones
+ * of 7,000 where it takes a tree, or where changing two units at a time does not lead to the least.
+ */
 Test(proof, refuses_one_byte_below_the_least, .timeout = 120)
 {
     static const uint64_t rare[] = {2531, 6131, 7055};

@@ -162,7 +162,7 @@ def figure_overlap(weft):
 RIVALS = ("ilp", "fsdp2-mix", "fsdp2", "deepspeed", "fairscale", "osdp", "random")
 
 
-ROUNDS = 12
+ROUNDS = 10
 
 
 def plans_that_fit(weft, config, profile, flags):

@@ -2,7 +2,8 @@
 """Training steps of Weft beside those of other programs: compare.py [OPTIONS] pytorch|llm.c...
 
     pytorch   GPT of 10 M parameters, batch 8 x 256, AdamW, clipping; f32 and bf16.
-              --python is an interpreter that has PyTorch (pip install torch)
+              --python is an interpreter that has PyTorch (pip install torch);
+              --gemm are Weft's ways to multiply (WEFT_GEMM), the first of which is compared
     llm.c     GPT-2 of 124 M parameters, batch 4 x 64, AdamW, no clipping; f32.
               --llm.c is its folder, with train_gpt2 built as its Makefile does
 
@@ -40,11 +41,12 @@ def weft_config(directory, model, precision, batch, seq_len, steps, clip):
     return path
 
 
-def weft_steps(program, config, directory):
-    """Milliseconds of the steps of a run, without the first, and what multiplied."""
+def weft_steps(program, config, directory, gemm=None):
+    """Milliseconds of the steps of a run, without the first."""
     run = Path(directory) / "run"
+    environment = dict(os.environ, WEFT_GEMM=gemm) if gemm else None
     done = subprocess.run([program, "train", config, "--run", run, "-q"], capture_output=True,
-                          text=True, check=False)
+                          text=True, check=False, env=environment)
     if done.returncode != 0:
         sys.exit(f"weft train: exit {done.returncode}\n{done.stderr}")
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
@@ -78,7 +80,7 @@ class PyTorch:
 def show(name, milliseconds, weft=None):
     middle = statistics.median(milliseconds)
     print(f"  {name:22} median {middle:8.1f} ms  least {min(milliseconds):8.1f} ms"
-          + (f"  {middle / weft:5.2f} x Weft" if weft else ""), flush=True)
+          + (f"  {middle / weft:5.2f} x the first" if weft else ""), flush=True)
     return middle
 
 
@@ -94,11 +96,16 @@ def compare_pytorch(arguments):
             for _ in range(arguments.rounds):
                 for name, found in peer.steps(arguments.steps).items():
                     times.setdefault(name, []).extend(found)
-                times.setdefault("Weft", []).extend(weft_steps(arguments.weft, config, directory))
+                for gemm in arguments.gemm:
+                    times.setdefault(f"Weft {gemm}", []).extend(
+                        weft_steps(arguments.weft, config, directory, gemm))
         peer.close()
-        mine = show("Weft", times.pop("Weft"))
+        first = f"Weft {arguments.gemm[0]}"
+        mine = show(first, times.pop(first))
+        for gemm in arguments.gemm[1:]:
+            show(f"Weft {gemm}", times.pop(f"Weft {gemm}"), mine)
         best = min(show(name, found, mine) for name, found in times.items())
-        print(f"  the fastest of PyTorch takes {best / mine:.2f} x Weft's time")
+        print(f"  the fastest of PyTorch takes {best / mine:.2f} x the time of {first}")
 
 
 def write_ints(path, header, code, values):
@@ -163,6 +170,7 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--llm.c", dest="llm_c", default="llm.c")
     parser.add_argument("--precision", nargs="+", choices=["f32", "bf16"], default=["f32", "bf16"])
+    parser.add_argument("--gemm", nargs="+", default=["auto"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4, help="of each in a round")
     parser.add_argument("peer", nargs="+", choices=list(peers))

@@ -13,12 +13,12 @@
 #include "runtime/nn/gemm_emulation.h"
 
 /* A way to multiply: a library, and who multiplies 16 bits: it, where it can; the emulation, even
- * where the library can; or the AMX tiles. */
-enum narrow { BY_LIBRARY, BY_EMULATION, BY_AMX };
+ * where the library can; or the AMX tiles. Or these multiply f32, in parts of bf16. */
+enum means { BY_LIBRARY, BY_EMULATION, BY_AMX, BY_AMX_IN_PARTS };
 struct way {
     const char *name, *title;
     const struct weft_gemm_library *library;
-    enum narrow narrow;
+    enum means means;
 };
 
 struct weft_gemm {
@@ -45,6 +45,12 @@ static const struct way ways[] = {
 #endif
 #if WEFT_HAVE_OPENBLAS
     {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY},
+#endif
+#if WEFT_HAVE_AMX && WEFT_HAVE_ONEDNN
+    {"amx-bf16x3", "AMX tiles (f32 as bf16x3) beside oneDNN", &weft_gemm_onednn, BY_AMX_IN_PARTS},
+#elif WEFT_HAVE_AMX
+    {"amx-bf16x3", "AMX tiles (f32 as bf16x3) beside OpenBLAS", &weft_gemm_openblas,
+     BY_AMX_IN_PARTS},
 #endif
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
@@ -74,6 +80,12 @@ enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_p
         return WEFT_OK;
     }
     if (product->dtype == WEFT_F32 && product->c_dtype == WEFT_F32) {
+#if WEFT_HAVE_AMX
+        if (gemm->way->means == BY_AMX_IN_PARTS && weft_gemm_amx_pays(product)) {
+            weft_gemm_amx_run(gemm->amx, product);
+            return WEFT_OK;
+        }
+#endif
         return gemm->way->library->run(gemm->state, product, err);
     }
     if (product->dtype != gemm->dtype || product->dtype == WEFT_F32 ||
@@ -170,25 +182,29 @@ static bool library_can(const struct weft_gemm *gemm)
     return gemm->dtype == WEFT_F32 || (library->has && library->has(gemm->state, gemm->dtype));
 }
 
-/* Ways to multiply 16 bits are none in f32, and tiles only multiply bf16. */
+/* Ways to multiply 16 bits are none in f32, and tiles multiply bf16, whole or as parts of f32. */
 static bool is_for(const struct way *way, enum weft_dtype dtype)
 {
-    return way->narrow == BY_LIBRARY || (way->narrow == BY_EMULATION && dtype != WEFT_F32) ||
-           (way->narrow == BY_AMX && dtype == WEFT_BF16);
+    return way->means == BY_LIBRARY || (way->means == BY_EMULATION && dtype != WEFT_F32) ||
+           (way->means == BY_AMX && dtype == WEFT_BF16) ||
+           (way->means == BY_AMX_IN_PARTS && dtype == WEFT_F32);
 }
 
 static enum weft_status open_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
                                  struct weft_error *err)
 {
-    if (way->narrow == BY_AMX && gemm->dtype != WEFT_BF16) {
-        return weft_fail(err, WEFT_E_USAGE, "the GEMM library \"amx\" is for bf16, not for %s",
+    const bool tiles = way->means == BY_AMX || way->means == BY_AMX_IN_PARTS;
+    if (tiles && !is_for(way, gemm->dtype)) {
+        return weft_fail(err, WEFT_E_USAGE, "the GEMM library \"%s\" is for %s, not for %s",
+                         way->name, way->means == BY_AMX ? "bf16" : "f32",
                          weft_dtype_name(gemm->dtype));
     }
     gemm->state = NULL;
     WEFT_TRY(way->library->open(threads, &gemm->state, err));
     gemm->way = way;
-    switch (way->narrow) {
+    switch (way->means) {
     case BY_AMX:
+    case BY_AMX_IN_PARTS:
 #if WEFT_HAVE_AMX
         return weft_gemm_amx_open(threads, &gemm->amx, err);
 #endif
@@ -223,7 +239,7 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
     for (size_t i = 0; i < N_WAYS; i++) {
         /* To emulate is a way of its own only where there is another. */
         if (!is_for(&ways[i], gemm->dtype)) continue;
-        if (ways[i].narrow == BY_EMULATION && gemm->emulation) continue;
+        if (ways[i].means == BY_EMULATION && gemm->emulation) continue;
         struct weft_gemm candidate = {.dtype = gemm->dtype};
         struct weft_error reported = {0};
         double rate = 0;

@@ -7,43 +7,58 @@
 #include <unistd.h>
 
 #include "base/numbers.h"
+#include "runtime/nn/gemm_amx_pack.h"
 
-/* A tile is 16 rows of 64 bytes. Two by two of them are a part of c, 32 x 32 in fp32, to which a
- * step along k of 32 adds two tiles of a, [16 rows, 32 of k], times two of b, [16 pairs of k, 16
- * columns]. Both operands are packed so, padded with zeros, in panels of 32 rows or columns.
+/* A step along k of 32 adds to a part of c, 32 x 32 in fp32, two tiles of a times two of b; of f32
+ * operands six times, for as many pairs of their parts.
  *
  * One operand is resident: up to RESIDENT elements of it lie packed in the second cache while the
- * other streams by, some panels at a time. Where k is longer than DEPTH, sums of streamed panels
- * wait in memory for the next part of it. The first cache holds 32 x NEAR of the streamed panel,
- * which the inner loop comes back to. */
+ * other streams by, in groups of panels. Where k is longer than a pass, sums of streamed panels
+ * wait in memory for the next one. The first cache holds as much of the streamed panel as `near`
+ * says, which the inner loop comes back to.
+ *
+ * Tiles multiply by themselves for hundreds of cycles. Meanwhile the rest of the core does chores:
+ * it packs the next group and brings sums that are complete to c. */
 enum {
-    SIDE = 32,
-    TILE = 512,         /* elements of bf16 */
+    SIDE = WEFT_AMX_SIDE,
+    STEP = WEFT_AMX_STEP,
+    TILE = WEFT_AMX_TILE,
     PART = SIDE * SIDE, /* elements of c */
-    DEPTH = 1024,
-    NEAR = 512,
-    RESIDENT = 512 << 10,
+    RESIDENT = 640 << 10,
     MOST_RESIDENT = 2048, /* rows or columns */
-    STREAMED = 256 << 10,
-    SUMS = RESIDENT / DEPTH * 512
+    STREAMED = 64 << 10,
+    SUMS = 768 * PART
 };
 
+/* The longest pass along k and the stretch of it that stays near: of f32 a step is three times as
+ * large, and six times as much work. */
+struct lengths {
+    int64_t pass, near;
+};
+static const struct lengths lengths_bf16 = {1024, 512}, lengths_f32 = {512, 512};
+
 struct workspace {
-    uint16_t resident[RESIDENT], streamed[STREAMED];
-    float sums[SUMS]; /* parts of c, [streamed panel, resident panel] */
+    uint16_t resident[RESIDENT], streamed[2][STREAMED]; /* a group, and the next */
+    float sums[SUMS];                                   /* parts of c, [streamed, resident panel] */
+    float current[MOST_RESIDENT / SIDE * PART]; /* those of a later pass, to be added to them */
+};
+
+/* What is done beside products, a little after each step: panels are packed; and a part's sums go
+ * to those of the passes before, to c, or both. */
+struct chores {
+    const struct weft_product *product;
+    struct weft_amx_packing packing;
+    int64_t units; /* of packing after a step */
+    const float *sums;
+    float *before; /* NULL: this is the first pass */
+    bool complete; /* the last pass: c is next */
+    int64_t m, n;  /* where in c: rows from m, columns from n */
+    int64_t row, rows;
 };
 
 struct weft_gemm_amx {
     int32_t threads;
     struct workspace *workspaces; /* one a thread */
-};
-
-/* A matrix of which panels of 32 rows (of a) or columns (of b) are packed. Where k runs along the
- * rows as they are stored, `along` says so. */
-struct operand {
-    const uint16_t *from;
-    int64_t stride, size;
-    bool along, is_a;
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -56,91 +71,6 @@ static int64_t round_up(int64_t x, int64_t unit)
     return (x + unit - 1) / unit * unit;
 }
 
-/* 16 rows of 16 double words become columns. */
-static inline void transpose(__m512i r[16])
-{
-    __m512i t[16];
-    for (int i = 0; i < 16; i += 4) {
-        const __m512i a = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        const __m512i b = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-        const __m512i c = _mm512_unpacklo_epi32(r[i + 2], r[i + 3]);
-        const __m512i d = _mm512_unpackhi_epi32(r[i + 2], r[i + 3]);
-        t[i] = _mm512_unpacklo_epi64(a, c);
-        t[i + 1] = _mm512_unpackhi_epi64(a, c);
-        t[i + 2] = _mm512_unpacklo_epi64(b, d);
-        t[i + 3] = _mm512_unpackhi_epi64(b, d);
-    }
-    for (int i = 0; i < 4; i++) {
-        const __m512i a = _mm512_shuffle_i32x4(t[i], t[4 + i], 0x88);
-        const __m512i b = _mm512_shuffle_i32x4(t[i], t[4 + i], 0xdd);
-        const __m512i c = _mm512_shuffle_i32x4(t[8 + i], t[12 + i], 0x88);
-        const __m512i d = _mm512_shuffle_i32x4(t[8 + i], t[12 + i], 0xdd);
-        r[i] = _mm512_shuffle_i32x4(a, c, 0x88);
-        r[4 + i] = _mm512_shuffle_i32x4(b, d, 0x88);
-        r[8 + i] = _mm512_shuffle_i32x4(a, c, 0xdd);
-        r[12 + i] = _mm512_shuffle_i32x4(b, d, 0xdd);
-    }
-}
-
-/* One tile from `rows` x `columns` stored elements: up to 16 x 32 along k, or else 32 x 16, of
- * which two rows then become one of pairs. What is not there is 0. */
-static inline void pack_tile(const uint16_t *from, int64_t stride, int64_t rows, int64_t columns,
-                             bool along, bool turn, uint16_t *tile)
-{
-    __m512i r[16];
-    columns = columns > 0 ? columns : 0;
-    if (along) {
-        const __mmask32 mask = (__mmask32)(((uint64_t)1 << columns) - 1);
-        for (int i = 0; i < 16; i++) {
-            r[i] = _mm512_maskz_loadu_epi16(i < rows ? mask : 0, from + i * stride);
-        }
-    } else {
-        const __mmask16 mask = (__mmask16)(((uint32_t)1 << columns) - 1);
-        for (int i = 0; i < 16; i++) {
-            const uint16_t *even = from + 2 * i * stride;
-            const __m512i low =
-                _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(2 * i < rows ? mask : 0, even));
-            const __m512i high = _mm512_cvtepu16_epi32(
-                _mm256_maskz_loadu_epi16(2 * i + 1 < rows ? mask : 0, even + stride));
-            r[i] = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
-        }
-    }
-    if (turn) transpose(r);
-    for (int i = 0; i < 16; i++) {
-        _mm512_store_si512(tile + 32 * i, r[i]);
-    }
-}
-
-static int64_t panel_elements(int64_t depth)
-{
-    return SIDE * round_up(depth, 32);
-}
-
-/* Rows or columns [at, end) of k in [first, first + depth), as panels one after the other. What is
- * stored by k is walked along its rows, all panels at once: a panel alone would take a line from
- * each of many pages. */
-static void pack_panels(const struct operand *o, int64_t at, int64_t end, int64_t first,
-                        int64_t depth, uint16_t *panels)
-{
-    const int64_t panel = panel_elements(depth);
-    for (int64_t k = 0; k < depth && !o->along; k += 32) {
-        const uint16_t *from = o->from + (first + k) * o->stride;
-        for (int64_t i = at; i < round_up(end, SIDE); i += 16) {
-            uint16_t *tile = panels + (i - at) / SIDE * panel + k * SIDE + (i - at) % SIDE * 32;
-            pack_tile(from + i, o->stride, least(32, depth - k), least(16, end - i), false, o->is_a,
-                      tile);
-        }
-    }
-    for (int64_t i = at; i < round_up(end, SIDE) && o->along; i += 16) {
-        const uint16_t *from = o->from + i * o->stride + first;
-        uint16_t *tile = panels + (i - at) / SIDE * panel + (i - at) % SIDE * 32;
-        for (int64_t k = 0; k < depth; k += 32, tile += 2 * TILE) {
-            pack_tile(from + k, o->stride, least(16, end - i), least(32, depth - k), true, !o->is_a,
-                      tile);
-        }
-    }
-}
-
 /* The layout that _tile_loadconfig reads. */
 struct tile_config {
     uint8_t palette, start_row, reserved[14];
@@ -148,46 +78,11 @@ struct tile_config {
     uint8_t rows[16];
 };
 
-static void configure_tiles(void)
-{
-    struct tile_config config = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        config.row_bytes[i] = 64;
-        config.rows[i] = 16;
-    }
-    _tile_loadconfig(&config);
-}
-
-/* sums [32, 32] = or += panels a and b, over `steps` times 32 of k. */
-static void multiply(const uint16_t *a, const uint16_t *b, int64_t steps, bool add, float *sums)
-{
-    enum { STRIDE = SIDE * sizeof(float) };
-    if (add) {
-        _tile_loadd(0, sums, STRIDE);
-        _tile_loadd(1, sums + 16, STRIDE);
-        _tile_loadd(2, sums + 16 * SIDE, STRIDE);
-        _tile_loadd(3, sums + 16 * SIDE + 16, STRIDE);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
-    for (int64_t i = 0; i < steps; i++, a += 2 * TILE, b += 2 * TILE) {
-        _tile_loadd(4, a, 64);
-        _tile_loadd(6, b, 64);
-        _tile_loadd(7, b + TILE, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_loadd(5, a + TILE, 64);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-    }
-    _tile_stored(0, sums, STRIDE);
-    _tile_stored(1, sums + 16, STRIDE);
-    _tile_stored(2, sums + 16 * SIDE, STRIDE);
-    _tile_stored(3, sums + 16 * SIDE + 16, STRIDE);
-}
+/* Constant, because gcc's _tile_loadconfig says of the first 8 bytes alone that it reads them, and
+ * stores to the others would be left out. */
+static const struct tile_config eight_tiles = {.palette = 1,
+                                               .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                                               .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
 
 /* n elements of a row of c from their sums. */
 static void finish_row(const struct weft_product *p, const float *restrict sums, int64_t n,
@@ -211,78 +106,252 @@ static void finish_row(const struct weft_product *p, const float *restrict sums,
     }
 }
 
-/* The part of c that begins at row m0, column n0. */
-static void finish(const struct weft_product *p, const float *sums, int64_t m0, int64_t n0)
+/* The next rows of the part under way. */
+static inline void bring_rows(struct chores *c, int64_t count)
 {
-    const int64_t m = least(SIDE, p->m - m0), n = least(SIDE, p->n - n0);
-    for (int64_t i = 0; i < m; i++, sums += SIDE) {
-        const int64_t at = (m0 + i) * p->c_stride + n0;
-        if (n == SIDE) {
-            finish_row(p, sums, SIDE, at); /* a known length: no loop */
-        } else {
-            finish_row(p, sums, n, at);
-        }
-    }
-}
-
-/* A streamed panel times all resident ones, into their sums. */
-static void multiply_panels(const uint16_t *streamed, const uint16_t *resident, bool resident_is_a,
-                            int64_t panels, int64_t depth, bool add, float *sums)
-{
-    for (int64_t k = 0; k < depth; k += NEAR) {
-        const int64_t steps = (least(NEAR, depth - k) + 31) / 32;
-        for (int64_t r = 0; r < panels; r++) {
-            const uint16_t *s = streamed + k * SIDE;
-            const uint16_t *t = resident + r * panel_elements(depth) + k * SIDE;
-            multiply(resident_is_a ? t : s, resident_is_a ? s : t, steps, add || k > 0,
-                     sums + r * PART);
-        }
-    }
-}
-
-/* Every k of resident rows or columns [r0, r_end) and streamed ones [s0, s_end). */
-static void run_chunk(struct workspace *w, const struct weft_product *p,
-                      const struct operand *resident, int64_t r0, int64_t r_end,
-                      const struct operand *streamed, int64_t s0, int64_t s_end)
-{
-    const int64_t panels = (r_end - r0 + SIDE - 1) / SIDE;
-    for (int64_t k = 0; k < p->k; k += DEPTH) {
-        const int64_t depth = least(DEPTH, p->k - k);
-        const int64_t group = STREAMED / panel_elements(depth) * SIDE;
-        pack_panels(resident, r0, r_end, k, depth, w->resident);
-        for (int64_t s = s0; s < s_end; s += SIDE) {
-            const int64_t in_group = (s - s0) % group;
-            if (in_group == 0)
-                pack_panels(streamed, s, least(s + group, s_end), k, depth, w->streamed);
-            float *sums = w->sums + (p->k > DEPTH ? (s - s0) / SIDE * panels * PART : 0);
-            multiply_panels(w->streamed + in_group / SIDE * panel_elements(depth), w->resident,
-                            resident->is_a, panels, depth, k > 0, sums);
-            for (int64_t r = 0; r < panels && k + depth == p->k; r++) {
-                const int64_t at = r0 + r * SIDE;
-                finish(p, sums + r * PART, resident->is_a ? at : s, resident->is_a ? s : at);
+    const int64_t n = least(SIDE, c->product->n - c->n);
+    for (; count > 0 && c->row < c->rows; count--, c->row++) {
+        const float *sums = c->sums + c->row * SIDE;
+        if (c->before) {
+            float *restrict before = c->before + c->row * SIDE;
+            for (int64_t j = 0; j < SIDE; j++) {
+                before[j] += sums[j];
             }
+            sums = before;
+        }
+        const int64_t at = (c->m + c->row) * c->product->c_stride + c->n;
+        if (!c->complete) continue;
+        if (n == SIDE) {
+            finish_row(c->product, sums, SIDE, at); /* a known length: no loop */
+        } else {
+            finish_row(c->product, sums, n, at);
         }
     }
 }
 
-/* How much of an operand can be resident. */
+static inline void do_chores(struct chores *c, int64_t rows)
+{
+    if (!c->packing.done) weft_amx_pack_some(&c->packing, c->units);
+    if (c->row < c->rows) bring_rows(c, rows);
+}
+
+/* A pass has summed the part of c at row m, column n. */
+static void begin_part(struct chores *c, const float *sums, float *before, bool complete, int64_t m,
+                       int64_t n)
+{
+    bring_rows(c, SIDE);
+    c->sums = sums;
+    c->before = before;
+    c->complete = complete;
+    c->m = m;
+    c->n = n;
+    c->row = 0;
+    c->rows = least(SIDE, c->product->m - m);
+}
+
+enum { SUMS_STRIDE = SIDE * sizeof(float) };
+
+static inline void load_sums(const float *sums, bool add)
+{
+    if (add) {
+        _tile_loadd(0, sums, SUMS_STRIDE);
+        _tile_loadd(1, sums + 16, SUMS_STRIDE);
+        _tile_loadd(2, sums + 16 * SIDE, SUMS_STRIDE);
+        _tile_loadd(3, sums + 16 * SIDE + 16, SUMS_STRIDE);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+}
+
+static inline void store_sums(float *sums)
+{
+    _tile_stored(0, sums, SUMS_STRIDE);
+    _tile_stored(1, sums + 16, SUMS_STRIDE);
+    _tile_stored(2, sums + 16 * SIDE, SUMS_STRIDE);
+    _tile_stored(3, sums + 16 * SIDE + 16, SUMS_STRIDE);
+}
+
+/* sums [32, 32] = or += panels a and b, over `steps` of k. What chores bring may lie in the same
+ * place: they are through before it is written. */
+static void multiply_bf16(const uint16_t *a, const uint16_t *b, int64_t steps, bool add,
+                          float *sums, struct chores *chores)
+{
+    const int64_t rows = (SIDE + steps - 1) / steps;
+    load_sums(sums, add);
+    for (int64_t i = 0; i < steps; i++, a += 2 * TILE, b += 2 * TILE) {
+        _tile_loadd(4, a, 64);
+        _tile_loadd(6, b, 64);
+        _tile_loadd(7, b + TILE, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, a + TILE, 64);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        do_chores(chores, rows);
+    }
+    store_sums(sums);
+}
+
+/* Tiles 4 and 5 are a part of a, 6 and 7 one of b. */
+static inline void load_a(const uint16_t *part)
+{
+    _tile_loadd(4, part, 64);
+    _tile_loadd(5, part + TILE, 64);
+}
+
+static inline void load_b(const uint16_t *part)
+{
+    _tile_loadd(6, part, 64);
+    _tile_loadd(7, part + TILE, 64);
+}
+
+static inline void add_products(void)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+}
+
+/* The same of panels in three parts: what is not below 2^-24 of the whole, the small before the
+ * large, one operand's part changing at a time. */
+static void multiply_f32(const uint16_t *a, const uint16_t *b, int64_t steps, bool add, float *sums,
+                         struct chores *chores)
+{
+    const int64_t rows = (SIDE + steps - 1) / steps;
+    enum { HIGH = 0, MIDDLE = 2 * TILE, LOW = 4 * TILE, NEXT = 6 * TILE };
+    load_sums(sums, add);
+    for (int64_t i = 0; i < steps; i++, a += NEXT, b += NEXT) {
+        load_a(a + LOW);
+        load_b(b + HIGH);
+        add_products();
+        load_a(a + MIDDLE);
+        add_products();
+        load_b(b + MIDDLE);
+        add_products();
+        load_a(a + HIGH);
+        add_products();
+        load_b(b + LOW);
+        add_products();
+        load_b(b + HIGH);
+        add_products();
+        do_chores(chores, rows);
+    }
+    store_sums(sums);
+}
+
+/* What of a product a share works on. */
+struct span {
+    const struct weft_product *product;
+    const struct weft_amx_operand *resident, *streamed;
+    int64_t r, r_end, s, s_end; /* resident and streamed rows or columns */
+    int64_t k, depth;           /* a pass */
+};
+
+static int64_t panels_of(int64_t rows)
+{
+    return (rows + SIDE - 1) / SIDE;
+}
+
+static const struct lengths *lengths_of(const struct weft_product *p)
+{
+    return p->dtype == WEFT_F32 ? &lengths_f32 : &lengths_bf16;
+}
+
+/* The streamed panel at s, packed, times all resident ones, added to their sums. */
+static void multiply_panels(struct workspace *w, const struct span *at, int64_t s,
+                            const uint16_t *packed, float *sums, struct chores *chores)
+{
+    const enum weft_dtype dtype = at->product->dtype;
+    const int64_t panels = panels_of(at->r_end - at->r), near = lengths_of(at->product)->near;
+    const int64_t panel = weft_amx_panel_elements(dtype, at->depth);
+    const bool resident_is_a = at->resident->is_a;
+    const bool first = at->k == 0, last = at->k + at->depth == at->product->k;
+    for (int64_t k = 0; k < at->depth; k += near) {
+        const int64_t steps = (least(near, at->depth - k) + STEP - 1) / STEP;
+        const int64_t skipped = k / STEP * weft_amx_panel_elements(dtype, STEP);
+        for (int64_t i = 0; i < panels; i++) {
+            const uint16_t *t = w->resident + i * panel + skipped;
+            const uint16_t *a = resident_is_a ? t : packed + skipped;
+            const uint16_t *b = resident_is_a ? packed + skipped : t;
+            const int64_t r = at->r + i * SIDE;
+            float *before = sums + i * PART, *to = first ? before : w->current + i * PART;
+            (dtype == WEFT_F32 ? multiply_f32 : multiply_bf16)(a, b, steps, k > 0, to, chores);
+            if (k + near >= at->depth && !(first && !last))
+                begin_part(chores, to, first ? NULL : before, last, resident_is_a ? r : s,
+                           resident_is_a ? s : r);
+        }
+    }
+}
+
+/* Packs the group of streamed panels that begins at s, beside the products of another. */
+static void begin_group(struct chores *chores, const struct span *at, int64_t s, int64_t group,
+                        uint16_t *panels)
+{
+    const int64_t steps = (at->depth + STEP - 1) / STEP;
+    const int64_t products = panels_of(at->r_end - at->r) * panels_of(group) * steps;
+    weft_amx_pack_begin(&chores->packing, at->streamed, s, least(s + group, at->s_end), at->k,
+                        at->depth, panels);
+    chores->units = (weft_amx_pack_units(&chores->packing) + products - 1) / products;
+}
+
+/* A pass of resident rows or columns and streamed ones. */
+static void run_pass(struct workspace *w, const struct span *at)
+{
+    const int64_t panel = weft_amx_panel_elements(at->product->dtype, at->depth);
+    const int64_t group = STREAMED / panel * SIDE, panels = panels_of(at->r_end - at->r);
+    const bool kept = at->depth < at->product->k;
+    struct chores chores = {.product = at->product};
+    weft_amx_pack_begin(&chores.packing, at->resident, at->r, at->r_end, at->k, at->depth,
+                        w->resident);
+    weft_amx_pack_some(&chores.packing, INT64_MAX);
+    begin_group(&chores, at, at->s, group, w->streamed[0]);
+    for (int64_t s = at->s, groups = 0; s < at->s_end; s += group, groups++) {
+        weft_amx_pack_some(&chores.packing, INT64_MAX);
+        if (s + group < at->s_end)
+            begin_group(&chores, at, s + group, group, w->streamed[(groups + 1) % 2]);
+        for (int64_t i = s; i < least(s + group, at->s_end); i += SIDE) {
+            multiply_panels(w, at, i, w->streamed[groups % 2] + (i - s) / SIDE * panel,
+                            w->sums + (kept ? (i - at->s) / SIDE * panels * PART : 0), &chores);
+        }
+    }
+    bring_rows(&chores, SIDE);
+}
+
+/* How much of k a pass takes: all of about the same length. */
+static int64_t pass_of(const struct weft_product *p)
+{
+    const int64_t passes = (p->k + lengths_of(p)->pass - 1) / lengths_of(p)->pass;
+    return passes == 1 ? p->k : round_up((p->k + passes - 1) / passes, STEP);
+}
+
+/* How many rows or columns of an operand can be resident. */
 static int64_t room(const struct weft_product *p)
 {
-    return least(RESIDENT / panel_elements(least(p->k, DEPTH)) * SIDE, MOST_RESIDENT);
+    return least(RESIDENT / weft_amx_panel_elements(p->dtype, pass_of(p)) * SIDE, MOST_RESIDENT);
 }
 
-/* Streamed rows or columns [begin, end) with everything that is resident. */
+/* Streamed rows or columns [begin, end) with everything that is resident, part after part. */
 static void run_share(struct workspace *w, const struct weft_product *p,
-                      const struct operand *resident, const struct operand *streamed, int64_t begin,
-                      int64_t end)
+                      const struct weft_amx_operand *resident,
+                      const struct weft_amx_operand *streamed, int64_t begin, int64_t end)
 {
-    configure_tiles();
-    for (int64_t r = 0; r < resident->size; r += room(p)) {
-        const int64_t r_end = least(r + room(p), resident->size);
-        const int64_t chunk =
-            p->k > DEPTH ? SUMS / PART / (round_up(r_end - r, SIDE) / SIDE) * SIDE : end - begin;
-        for (int64_t s = begin; s < end; s += chunk) {
-            run_chunk(w, p, resident, r, r_end, streamed, s, least(s + chunk, end));
+    const int64_t pass = pass_of(p), parts = (resident->size + room(p) - 1) / room(p);
+    const int64_t part = round_up((resident->size + parts - 1) / parts, SIDE);
+    const int64_t chunk = pass < p->k ? SUMS / PART / panels_of(part) * SIDE : end - begin;
+    struct span at = {.product = p, .resident = resident, .streamed = streamed};
+    _tile_loadconfig(&eight_tiles);
+    for (at.r = 0; at.r < resident->size; at.r += part) {
+        at.r_end = least(at.r + part, resident->size);
+        for (at.s = begin; at.s < end; at.s += chunk) {
+            at.s_end = least(at.s + chunk, end);
+            for (at.k = 0; at.k < p->k; at.k += pass) {
+                at.depth = least(pass, p->k - at.k);
+                run_pass(w, &at);
+            }
         }
     }
     _tile_release();
@@ -298,14 +367,27 @@ static bool a_is_resident(const struct weft_product *p)
     return a_dear != b_dear ? a_dear : p->m < p->n;
 }
 
+bool weft_gemm_amx_pays(const struct weft_product *p)
+{
+    return p->m >= SIDE && p->n >= SIDE && p->k >= STEP;
+}
+
 void weft_gemm_amx_run(struct weft_gemm_amx *amx, const struct weft_product *p)
 {
-    const struct operand a = {
-        .from = p->a, .stride = p->a_stride, .size = p->m, .along = !p->transpose_a, .is_a = true};
-    const struct operand b = {
-        .from = p->b, .stride = p->b_stride, .size = p->n, .along = p->transpose_b};
+    const struct weft_amx_operand a = {.dtype = p->dtype,
+                                       .from = p->a,
+                                       .stride = p->a_stride,
+                                       .size = p->m,
+                                       .along = !p->transpose_a,
+                                       .is_a = true};
+    const struct weft_amx_operand b = {.dtype = p->dtype,
+                                       .from = p->b,
+                                       .stride = p->b_stride,
+                                       .size = p->n,
+                                       .along = p->transpose_b};
     const bool a_resident = a_is_resident(p);
-    const struct operand *resident = a_resident ? &a : &b, *streamed = a_resident ? &b : &a;
+    const struct weft_amx_operand *resident = a_resident ? &a : &b,
+                                  *streamed = a_resident ? &b : &a;
     const int64_t share = round_up((streamed->size + amx->threads - 1) / amx->threads, SIDE);
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(amx->threads) schedule(static, 1)

@@ -435,18 +435,18 @@ enum { N_DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
 
 void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes)
 {
-    static const char *const libraries[] = {"onednn", "openblas", "amx"};
+    static const char *const libraries[] = {"onednn", "openblas", "amx", "amx-bf16x3"};
     int opened = 0;
-    for (int i = 0; i < 3 * N_DTYPES; i++) {
-        const enum weft_dtype compute = dtypes[i / 3].compute;
+    for (int i = 0; i < 4 * N_DTYPES; i++) {
+        const enum weft_dtype compute = dtypes[i / 4].compute;
         const struct weft_nn_options options = {
-            .threads = 1, .compute = compute, .gemm = libraries[i % 3]};
+            .threads = 1, .compute = compute, .gemm = libraries[i % 4]};
         struct weft_nn *nn = NULL;
         struct weft_error err = {0};
         if (weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) continue;
         opened++;
         struct subject subject;
-        subject_init_as(&subject, layer, samples, seq_len, 0, compute, dtypes[i / 3].gradient);
+        subject_init_as(&subject, layer, samples, seq_len, 0, compute, dtypes[i / 4].gradient);
         subject_check(nn, &subject, compute == WEFT_F32 ? probes : probes / 4 + 1);
         check_switches(nn, &subject);
         check_bits(nn, &subject);

@@ -30,8 +30,8 @@ enum {
     SUMS = 768 * PART
 };
 
-/* The longest pass along k and the stretch of it that stays near: of f32 a step is three times as
- * large, and six times as much work. */
+/* The longest pass along k and the stretch of it that stays near. In f32 a step is three times as
+ * large but six times as much work, so that both panels can stream from the second cache. */
 struct lengths {
     int64_t pass, near;
 };

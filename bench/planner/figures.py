@@ -275,4 +275,5 @@ def main():
         FIGURES[name](options)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -36,8 +36,11 @@ struct weft_gemm {
 static const struct way ways[] = {
 #if WEFT_HAVE_AMX && WEFT_HAVE_ONEDNN
     {"amx", "AMX tiles beside oneDNN", &weft_gemm_onednn, BY_AMX},
+    {"amx-bf16x3", "AMX tiles (f32 as bf16x3) beside oneDNN", &weft_gemm_onednn, BY_AMX_IN_PARTS},
 #elif WEFT_HAVE_AMX
     {"amx", "AMX tiles beside OpenBLAS", &weft_gemm_openblas, BY_AMX},
+    {"amx-bf16x3", "AMX tiles (f32 as bf16x3) beside OpenBLAS", &weft_gemm_openblas,
+     BY_AMX_IN_PARTS},
 #endif
 #if WEFT_HAVE_ONEDNN
     {"onednn", "oneDNN", &weft_gemm_onednn, BY_LIBRARY},
@@ -45,12 +48,6 @@ static const struct way ways[] = {
 #endif
 #if WEFT_HAVE_OPENBLAS
     {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY},
-#endif
-#if WEFT_HAVE_AMX && WEFT_HAVE_ONEDNN
-    {"amx-bf16x3", "AMX tiles (f32 as bf16x3) beside oneDNN", &weft_gemm_onednn, BY_AMX_IN_PARTS},
-#elif WEFT_HAVE_AMX
-    {"amx-bf16x3", "AMX tiles (f32 as bf16x3) beside OpenBLAS", &weft_gemm_openblas,
-     BY_AMX_IN_PARTS},
 #endif
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "plan/plan.h"
@@ -7,14 +8,22 @@
 #include "report/plan_report.h"
 #include "scheduler/schedule.h"
 
+/* Of each plan that is made again: models of a thousand layers would take half a minute. */
+static const int64_t AGAIN_NS = 5000000000;
+
 /* The plan by ilp without solver, layout or tree, from `start`, whose rows are within row_bytes;
  * NULL when it finds none. Its problem is the caller's. */
 static enum weft_status plan_within(struct weft_problem *problem, int64_t row_bytes,
                                     const struct weft_plan *const *starts, int32_t n_starts,
                                     struct weft_plan **out, struct weft_error *err)
 {
-    const struct weft_schedule_options options = {
-        .planner = "ilp", .gap = 1e-4, .draft = true, .starts = starts, .n_starts = n_starts};
+    const struct weft_schedule_options options = {.planner = "ilp",
+                                                  .gap = 1e-4,
+                                                  .draft = true,
+                                                  .starts = starts,
+                                                  .n_starts = n_starts,
+                                                  .time_limit_ns = AGAIN_NS,
+                                                  .now_ns = weft_clock_now_ns};
     struct weft_pool pool = {0};
     struct weft_outcome outcome = {.solver_gap = -1, .pool = &pool};
     struct weft_error refusal = {0};

@@ -180,16 +180,6 @@ static void land(struct weft_list *list)
     }
 }
 
-/* The first slot in which the rule puts it unless it must. */
-static int32_t earliest(const struct weft_list *list, int32_t item)
-{
-    const struct weft_item *it = &item_of(list, item)->item;
-    const struct weft_list_delay *delay = list->delays ? &list->delays[item] : NULL;
-    bool waits =
-        delay && delay->until > it->first && it->n_blocks - list->left[item] >= delay->free;
-    return waits ? delay->until : it->first;
-}
-
 /* A block that begins now ends before the next slot that is to be clear. */
 static bool is_clear(const struct weft_list *list, int32_t item)
 {
@@ -198,12 +188,24 @@ static bool is_clear(const struct weft_list *list, int32_t item)
     return item_of(list, item)->block_ns <= left_ns + list->clear_ns[list->slot];
 }
 
+/* The rule puts the next block of the item off, unless it must be put. */
+static bool is_put_off(const struct weft_list *list, int32_t item)
+{
+    if (!list->puts_off) return false;
+    if (list->delays) {
+        const struct weft_list_delay *delay = &list->delays[item];
+        int32_t n_put = item_of(list, item)->item.n_blocks - list->left[item];
+        if (list->slot < delay->until && n_put >= delay->free) return true;
+    }
+    return !is_clear(list, item);
+}
+
 /* The rule lets the reduction be put now. Nothing puts off one that is due in the slot, because it
  * would be put at its end and begin before; nor those that have a channel of their own. */
 static bool may_reduce(const struct weft_list *list, int32_t item)
 {
     if (list->n_channels > 1 || item_of(list, item)->item.last == list->slot) return true;
-    return earliest(list, item) <= list->slot && is_clear(list, item);
+    return !is_put_off(list, item);
 }
 
 /* The next reduction to put; when one must be, those that the rule puts off count too. */
@@ -304,8 +306,7 @@ static int32_t early_gather(struct weft_list *list)
     for (int32_t i = list->gather_at; i < table->n_gathers; i++) {
         int32_t item = table->gathers[i];
         const struct weft_item *it = &item_of(list, item)->item;
-        if (list->left[item] == 0 || earliest(list, item) > list->slot) continue;
-        if (!is_clear(list, item)) continue;
+        if (list->left[item] == 0 || it->first > list->slot || is_put_off(list, item)) continue;
         if (free_only && it->stair_bytes > 0) continue;
         if (gather_fits(list, item)) return item;
         if (it->last == list->slot) continue; /* it will block, and others need not */

@@ -24,6 +24,7 @@ struct weft_repair {
     struct change trial;
     struct weft_move *trial_moves;
     int32_t n_trial_moves;
+    int32_t *launched; /* [n_items], scratch */
     struct weft_list *list;
     const enum weft_policy *policies;
     int64_t limit_bytes;
@@ -57,8 +58,11 @@ enum weft_status weft_repair_create(const struct weft_digest *table, struct weft
     repair->table = table;
     repair->waits = weft_pool_array(&repair->pool, n_waits, sizeof *repair->waits);
     repair->moves = weft_pool_array(&repair->pool, 2 * n_blocks, sizeof *repair->moves);
+    repair->launched =
+        weft_pool_array(&repair->pool, (size_t)table->n_items + 1, sizeof *repair->launched);
     if (!create_change(table, &repair->pool, &repair->kept) ||
-        !create_change(table, &repair->pool, &repair->trial) || !repair->waits || !repair->moves) {
+        !create_change(table, &repair->pool, &repair->trial) || !repair->waits || !repair->moves ||
+        !repair->launched) {
         weft_repair_destroy(repair);
         return weft_fail_memory(err, "repairs");
     }
@@ -99,13 +103,12 @@ static struct wait_at next_wait(const struct weft_repair *repair,
     return next;
 }
 
-/* How many blocks of a gather the trial holds in the slot or before it. */
-static int32_t count_launched(const struct weft_repair *repair, int32_t item, int32_t slot)
+/* How many blocks of each item the trial launches in the slot or before it, into `launched`. */
+static void count_launched(struct weft_repair *repair, int32_t slot)
 {
-    int32_t n = 0;
+    memset(repair->launched, 0, (size_t)repair->table->n_items * sizeof *repair->launched);
     for (int32_t k = 0; k < repair->n_trial_moves; k++)
-        n += repair->trial_moves[k].item == item && repair->trial_moves[k].slot <= slot;
-    return n;
+        repair->launched[repair->trial_moves[k].item] += repair->trial_moves[k].slot <= slot;
 }
 
 /* Gathers that the slot holds, of the latest deadlines first, wait until it is past, as many as
@@ -114,12 +117,12 @@ static bool put_off_gathers(struct weft_repair *repair, int32_t slot, int64_t sh
 {
     const struct weft_digest *table = repair->table;
     bool any = false;
+    count_launched(repair, slot);
     for (int32_t g = table->n_gathers - 1; g >= 0 && short_bytes > 0; g--) {
         int32_t i = table->gathers[g];
         const struct weft_item *item = item_of(repair, i);
-        if (item->last < slot || item->stair_bytes == 0) continue;
-        int32_t n = count_launched(repair, i, slot);
-        if (n == 0) continue;
+        int32_t n = repair->launched[i];
+        if (item->last < slot || item->stair_bytes == 0 || n == 0) continue;
         int64_t off = (short_bytes + item->stair_bytes - 1) / item->stair_bytes;
         if (off > n) off = n;
         repair->trial.delays[i] = (struct weft_list_delay){slot + 1, n - (int32_t)off};

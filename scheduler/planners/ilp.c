@@ -126,17 +126,30 @@ static enum weft_status start_from_rules(struct run *run, struct weft_error *err
     return WEFT_OK;
 }
 
+/* The first plans may take a third of the time, so that there is a bound too. */
+static enum weft_status make_first_plans(struct run *run, struct weft_error *err)
+{
+    struct weft_search *search = run->search;
+    const struct weft_schedule_options *options = run->options;
+    int64_t deadline_ns = search->deadline_ns;
+    if (deadline_ns > 0)
+        search->deadline_ns = search->start_ns + (deadline_ns - search->start_ns) / 3;
+    for (int32_t i = 0; i < options->n_starts; i++)
+        WEFT_TRY(weft_search_start(search, options->starts[i], err));
+    weft_search_patterns(search);
+    enum weft_status status = start_from_rules(run, err);
+    if (status == WEFT_OK) weft_search_greedy(search);
+    search->deadline_ns = deadline_ns;
+    return status;
+}
+
 static enum weft_status decide(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     const struct weft_digest *table = run->table;
     const struct weft_schedule_options *options = run->options;
     int64_t tries = SEARCH_WORK / (table->n_blocks + table->n_slots + 1) + 1;
-    for (int32_t i = 0; i < options->n_starts; i++)
-        WEFT_TRY(weft_search_start(search, options->starts[i], err));
-    weft_search_patterns(search);
-    weft_search_greedy(search);
-    WEFT_TRY(start_from_rules(run, err));
+    WEFT_TRY(make_first_plans(run, err));
     if (search->step_ns < 0)
         return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
     WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));

@@ -8,6 +8,7 @@
 
 enum { MEMORY_SLOTS = 1 << 16 }; /* of states met; a power of 2 */
 enum { STEPS_A_CLOCK = 4096 };   /* after which the clock is asked */
+enum { MOST_EVENTS = 1000 };     /* slots and blocks: what a stack has room for */
 
 /* Where a schedule stands. What gathers hold from now on follows from how many were put. */
 struct state {
@@ -317,6 +318,11 @@ enum weft_status weft_exact_try(struct weft_exact *exact, const enum weft_policy
     exact->n_moves = 0;
     exact->err = err;
     exact->status = WEFT_OK;
+    if (exact->search->table->n_slots + exact->search->table->n_blocks > MOST_EVENTS) {
+        exact->steps = exact->steps_left = 0;
+        *complete = false;
+        return WEFT_OK;
+    }
     *complete = true;
     if (!begin(exact)) return WEFT_OK;
     at.lanes.rates =

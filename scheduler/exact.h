@@ -1,7 +1,8 @@
 /* For given policies, the fastest placement there is: a depth-first search over what every idle
  * channel does next, in time, on the lanes of the simulator. States that were met before no later
  * are not searched again, nor any from which the best known cannot be beaten. Exhaustive unless its
- * steps run out, so it is for small problems; on others it betters a plan where it can. */
+ * steps run out, so it is for small problems; on others it betters a plan where it can, and those
+ * too deep for a stack are left alone. */
 #ifndef WEFT_SCHEDULER_EXACT_H
 #define WEFT_SCHEDULER_EXACT_H
 

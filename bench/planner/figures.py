@@ -75,7 +75,9 @@ class Instance:
                                     capture_output=True, text=True, check=False,
                                     env={**environment, **dict(os.environ)})
             rows = [json.loads(line) for line in answer.stdout.splitlines()]
-            error = None if answer.returncode == 0 else answer.stderr.strip()[-300:]
+            error = None
+            if answer.returncode != 0:
+                error = answer.stderr.strip()[-300:] or f"exit {answer.returncode}"
             if error:
                 self.error = error  # not kept: the next run tries again
                 return

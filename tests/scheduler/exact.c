@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 
+#include "chain.h"
 #include "enumerate.h"
 #include "tiny.h"
 
@@ -65,4 +66,31 @@ Test(exact, says_when_its_steps_ran_out)
         weft_problem_destroy(problem);
     }
     cr_assert_gt(n_incomplete, 10);
+}
+
+/* The search is as deep as a step has events. */
+Test(exact, leaves_alone_what_is_too_deep)
+{
+    struct chain chain = {.n_layers = CHAIN_MOST_LAYERS, .policies = 1 << WEFT_POLICY_SDP};
+    for (int i = 0; i < CHAIN_MOST_LAYERS; i++) {
+        chain.n_blocks[i] = 4000;
+        chain.block_bytes[i] = 16;
+        chain.gather_ns[i] = 1;
+    }
+    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_digest *table = NULL;
+    struct weft_search *search = NULL;
+    struct weft_exact *exact = NULL;
+    bool complete = true;
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(table, table->most_bytes, &search, NULL), WEFT_OK);
+    cr_assert_eq(weft_exact_create(search, &exact, NULL), WEFT_OK);
+    cr_assert_geq(weft_search_try(search, table->leanest), 0);
+    cr_assert_eq(weft_exact_try(exact, table->leanest, 1000000000, &complete, NULL), WEFT_OK);
+    cr_assert(!complete);
+    cr_assert_eq(weft_exact_steps(exact), 0);
+    weft_exact_destroy(exact);
+    weft_search_destroy(search);
+    weft_digest_destroy(table);
+    weft_problem_destroy(problem);
 }

@@ -23,9 +23,8 @@ struct flight {
 
 /* Blocks put on a channel, in order; of those that are not done the first is under way. */
 struct channel {
-    int64_t *block_ns; /* [n_blocks] */
-    int32_t *item;     /* [n_blocks] */
-    int32_t *upto;     /* [n_slots + 1]: put, with the last whose window ends in the slot */
+    int32_t *item; /* [n_blocks] */
+    int32_t *upto; /* [n_slots + 1]: put, with the last whose window ends in the slot */
     int32_t n_put, n_done, n_before; /* n_before: put before the slot */
     bool begun;                      /* the first that is not done */
 };
@@ -73,10 +72,9 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     bool ok = list->fixed && list->left && list->flights && list->waits;
     for (int c = 0; c < WEFT_CHANNELS; c++) {
         struct channel *channel = &list->channels[c];
-        channel->block_ns = calloc((size_t)table->n_blocks + 1, sizeof *channel->block_ns);
         channel->item = calloc((size_t)table->n_blocks + 1, sizeof *channel->item);
         channel->upto = calloc(n_slots, sizeof *channel->upto);
-        ok = ok && channel->block_ns && channel->item && channel->upto;
+        ok = ok && channel->item && channel->upto;
     }
     if (!ok) {
         weft_list_destroy(list);
@@ -97,7 +95,6 @@ void weft_list_destroy(struct weft_list *list)
 {
     if (!list) return;
     for (int c = 0; c < WEFT_CHANNELS; c++) {
-        free(list->channels[c].block_ns);
         free(list->channels[c].item);
         free(list->channels[c].upto);
     }
@@ -123,8 +120,7 @@ static struct channel *channel_of(struct weft_list *list, int32_t item)
 static int32_t put(struct weft_list *list, int32_t item)
 {
     struct channel *channel = channel_of(list, item);
-    channel->item[channel->n_put] = item;
-    channel->block_ns[channel->n_put++] = item_of(list, item)->block_ns;
+    channel->item[channel->n_put++] = item;
     channel->upto[item_of(list, item)->item.last] = channel->n_put;
     list->left[item]--;
     if (!list->moves) return -1;
@@ -230,7 +226,8 @@ static void serve_channel(struct weft_list *list, int32_t c)
     int lane = WEFT_LANE_CHANNEL + c;
     for (; channel->n_done < channel->n_put; channel->n_done++) {
         if (!channel->begun)
-            weft_lanes_start(&list->lanes, lane, channel->block_ns[channel->n_done]);
+            weft_lanes_start(&list->lanes, lane,
+                             item_of(list, channel->item[channel->n_done])->block_ns);
         channel->begun = weft_lanes_busy(&list->lanes, lane);
         if (channel->begun) return;
     }

@@ -29,7 +29,7 @@ struct near {
     int32_t n_sets, most_sets;
     int32_t *heap; /* of sets */
     int32_t n_heap;
-    struct change *all; /* every policy, those of `cheapest` too */
+    struct change *all; /* every policy, the cheapest too */
     int32_t n_all;
     const double *cost;    /* the dual's */
     struct weft_hash *met; /* [MET] */
@@ -43,16 +43,12 @@ static int compare_changes(const void *a, const void *b)
     return x->policy < y->policy ? -1 : x->policy > y->policy;
 }
 
-/* The cheapest policies, into `cheapest`, and what every other one costs more. */
-static void list_changes(struct near *near, const struct weft_dual *dual, const uint32_t *allowed,
-                         enum weft_policy *cheapest)
+/* What every policy costs, and those that are not the cheapest more than that. */
+static void list_changes(struct near *near, const struct weft_dual *dual, const uint32_t *allowed)
 {
     for (int32_t u = 0; u < dual->table->n_units; u++) {
         const double *cost = dual->cost + u * WEFT_POLICY_COUNT;
-        int best = -1;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (allowed[u] >> p & 1u && (best < 0 || cost[p] < cost[best])) best = p;
-        cheapest[u] = (enum weft_policy)best;
+        int best = (int)dual->policies[u];
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             if (!(allowed[u] >> p & 1u)) continue;
             near->all[near->n_all++] = (struct change){cost[p], u, p};
@@ -186,13 +182,13 @@ enum weft_status weft_near_try(struct weft_search *search, const struct weft_dua
     struct weft_pool pool = {0};
     struct near near = {0};
     size_t n_units = (size_t)search->table->n_units;
-    enum weft_policy *cheapest = weft_pool_array(&pool, n_units + 1, sizeof *cheapest);
-    if (!cheapest || !create(&near, &pool, search->table, most_tries)) {
+    const enum weft_policy *cheapest = dual->policies;
+    if (!create(&near, &pool, search->table, most_tries)) {
         weft_pool_finish(&pool);
         return weft_fail_memory(err, "policies near a bound");
     }
     near.cost = dual->cost;
-    list_changes(&near, dual, allowed, cheapest);
+    list_changes(&near, dual, allowed);
     push(&near, -1, 0);
     int32_t set = -1; /* no change */
     for (int32_t sets_left = SETS_A_TRY * most_tries; sets_left > 0 && most_tries > 0;

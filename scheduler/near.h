@@ -8,7 +8,8 @@
 #include "scheduler/search.h"
 
 /* Tries at most `most_tries` choices of the policies allowed that fit, the least cost at the dual's
- * point first, which must be evaluated; stops at a step time of enough_ns. WEFT_E_SYSTEM only. */
+ * point first, which must be evaluated in their box; stops at a step time of enough_ns.
+ * WEFT_E_SYSTEM only. */
 WEFT_MUST_USE enum weft_status weft_near_try(struct weft_search *search,
                                              const struct weft_dual *dual, const uint32_t *allowed,
                                              int64_t enough_ns, int32_t most_tries,

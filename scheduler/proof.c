@@ -120,8 +120,8 @@ enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
     return WEFT_OK;
 }
 
-/* Of the prices from `first` on the ones that bound the entered node best everywhere; -1: none more
- * than it has. */
+/* Of the prices that the entered leaf was not offered, those that bound it best in the box of all;
+ * -1: none proves more than it has. */
 static int32_t best_known(const struct weft_proof *proof, const struct weft_proof_node *leaf)
 {
     int64_t most_ns = leaf->bound_ns;

@@ -204,16 +204,13 @@ static bool follow(struct weft_repair *repair, struct wait_at wait)
     return false;
 }
 
-static bool put_off_causes(struct weft_repair *repair)
+static void put_off_causes(struct weft_repair *repair)
 {
     struct wait_at wait = next_wait(repair, repair->waits, BEFORE_ALL);
-    bool any = false;
     while (wait.ns > 0 && repair->tries_left > 0) {
         bool better = follow(repair, wait);
         wait = next_wait(repair, repair->waits, better ? BEFORE_ALL : wait);
-        any |= better;
     }
-    return any;
 }
 
 /* A cause of one wait may have been put off in vain: tries with one block of it less, and without

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check.h"
+
 enum fault {
     RIGHT,
     INPUT_SCALED,
@@ -19,18 +21,6 @@ enum fault {
     OUTPUT_LEFT,
     FAULTS
 };
-
-static int failures;
-
-#define CHECK(condition, ...)                                                                      \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            failures++;                                                                            \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                        \
-            fprintf(stderr, __VA_ARGS__);                                                          \
-            fprintf(stderr, "\n");                                                                 \
-        }                                                                                          \
-    } while (0)
 
 /* y = tanh(W x + b) + |x|, W square: a matrix, a vector, a curve and a kink. */
 static enum weft_status shape(void *context, const struct weft_layer_facts *facts,

@@ -67,17 +67,6 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
     weft_digest_destroy(table);
 }
 
-static void random_policies(const struct weft_problem *problem, unsigned seed,
-                            enum weft_policy *policies)
-{
-    srand(seed);
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        do {
-            policies[u] = (enum weft_policy)(rand() % WEFT_POLICY_COUNT);
-        } while (!(problem->units[u].policies >> policies[u] & 1u));
-    }
-}
-
 Test(list, is_event_exact_and_within_the_limit_on_models)
 {
     for (uint64_t seed = 1; seed <= 40; seed++) {
@@ -90,7 +79,7 @@ Test(list, is_event_exact_and_within_the_limit_on_models)
         for (int step = 0; step <= 8; step++) {
             int64_t limit =
                 table->least_bytes + (table->most_bytes - table->least_bytes) * step / 8;
-            random_policies(problem, (unsigned)(seed * 31 + (uint64_t)step), policies);
+            tiny_draw_policies(problem, (unsigned)(seed * 31 + (uint64_t)step), policies);
             check_all_rules(problem, policies, limit, false);
         }
         check_all_rules(problem, table->leanest, table->least_bytes, true);
@@ -113,7 +102,7 @@ Test(list, is_event_exact_and_within_the_limit_on_tiny_problems)
         struct weft_problem *problem = tiny_problem(&shape, seed);
         enum weft_policy policies[8];
         tiny_set_limit(problem, (double)(seed % 10) * 0.1);
-        random_policies(problem, (unsigned)seed, policies);
+        tiny_draw_policies(problem, (unsigned)seed, policies);
         check_all_rules(problem, policies, problem->memory_limit_bytes, false);
         weft_problem_destroy(problem);
     }

@@ -6,6 +6,7 @@
 #include "plan/random_model.h"
 #include "plan/trace.h"
 #include "scheduler/repair.h"
+#include "tiny.h"
 
 enum { MOST_TRIES = 100 };
 
@@ -45,17 +46,6 @@ static int64_t repair(const struct weft_digest *table, const enum weft_policy *p
     return ns;
 }
 
-static void draw_policies(const struct weft_problem *problem, unsigned seed,
-                          enum weft_policy *policies)
-{
-    srand(seed);
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        do {
-            policies[u] = (enum weft_policy)(rand() % WEFT_POLICY_COUNT);
-        } while (!(problem->units[u].policies >> policies[u] & 1u));
-    }
-}
-
 Test(repair, is_event_exact_within_the_limit_and_never_slower)
 {
     int n_faster = 0;
@@ -69,7 +59,7 @@ Test(repair, is_event_exact_within_the_limit_and_never_slower)
         for (int step = 0; step <= 6; step++) {
             int64_t plain_ns,
                 limit = table->least_bytes + (table->most_bytes - table->least_bytes) * step / 6;
-            draw_policies(problem, (unsigned)(seed * 31 + (uint64_t)step), policies);
+            tiny_draw_policies(problem, (unsigned)(seed * 31 + (uint64_t)step), policies);
             n_faster +=
                 repair(table, policies, limit, step % WEFT_LIST_RULES, &plain_ns) < plain_ns;
         }

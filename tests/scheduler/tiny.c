@@ -184,3 +184,14 @@ void tiny_set_limit(struct weft_problem *problem, double share)
         table->least_bytes + (int64_t)(share * (double)(table->most_bytes - table->least_bytes));
     weft_digest_destroy(table);
 }
+
+void tiny_draw_policies(const struct weft_problem *problem, unsigned seed,
+                        enum weft_policy *policies)
+{
+    srand(seed);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        do {
+            policies[u] = (enum weft_policy)(rand() % WEFT_POLICY_COUNT);
+        } while (!(problem->units[u].policies >> policies[u] & 1u));
+    }
+}

@@ -20,4 +20,8 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
 /* A limit between the least and what everything gathered takes; 0 is the least, 1 the most. */
 void tiny_set_limit(struct weft_problem *problem, double share);
 
+/* For every unit a policy that it may have, of any problem; by the seed alone. */
+void tiny_draw_policies(const struct weft_problem *problem, unsigned seed,
+                        enum weft_policy *policies);
+
 #endif

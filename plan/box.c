@@ -11,6 +11,16 @@ static bool is_gather(const struct weft_item *item)
     return item->kind == WEFT_ALL_GATHER;
 }
 
+bool weft_milestone_is_of(const struct weft_milestone *milestone,
+                          const struct weft_problem *problem)
+{
+    if (milestone->item < 0 || milestone->item >= problem->n_items) return false;
+    const struct weft_item *item = &problem->items[milestone->item].item;
+    int32_t last = is_gather(item) ? item->last : item->last - 1;
+    return milestone->n_blocks >= 1 && milestone->n_blocks <= item->n_blocks &&
+           milestone->slot >= item->first && milestone->slot <= last;
+}
+
 static size_t row_of(const struct weft_problem *problem, int32_t unit, int policy)
 {
     return ((size_t)unit * WEFT_POLICY_COUNT + (size_t)policy) * (size_t)problem->n_slots;
@@ -49,7 +59,7 @@ void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows)
 static int32_t most_spans(const struct weft_item *item)
 {
     int32_t window = item->last - item->first + 1;
-    return (item->n_blocks < window ? item->n_blocks : window) + 1;
+    return (item->n_blocks < 2 * window ? item->n_blocks : 2 * window) + 1;
 }
 
 size_t weft_box_most_spans(const struct weft_problem *problem)
@@ -108,7 +118,7 @@ enum weft_status weft_box_create(const struct weft_problem *problem, struct weft
     }
     for (int32_t u = 0; u < problem->n_units; u++)
         all[u] = problem->units[u].policies;
-    weft_box_restrict(box, all);
+    weft_box_restrict(box, all, NULL, 0);
     *out = box;
     return WEFT_OK;
 }
@@ -177,76 +187,187 @@ static bool rule_out(struct weft_box *box)
     return changed;
 }
 
-/* How many blocks of the item may be held in a slot: `own` is what its unit holds besides. */
-static int32_t most_held(const struct weft_box *box, const struct weft_item *item, int32_t slot)
+/* How many blocks of the item have moved by a slot, at least and at most, by the milestones. */
+static int32_t least_moved(const struct weft_box *box, int32_t i, int32_t slot)
 {
+    int32_t least = 0;
+    for (int32_t k = 0; k < box->n_milestones; k++) {
+        const struct weft_milestone *at = &box->milestones[k];
+        if (at->item == i && at->reached && at->slot <= slot && at->n_blocks > least)
+            least = at->n_blocks;
+    }
+    return least;
+}
+
+static int32_t most_moved(const struct weft_box *box, int32_t i, int32_t slot)
+{
+    int32_t most = box->problem->items[i].item.n_blocks;
+    for (int32_t k = 0; k < box->n_milestones; k++) {
+        const struct weft_milestone *at = &box->milestones[k];
+        if (at->item == i && !at->reached && at->slot >= slot && at->n_blocks <= most)
+            most = at->n_blocks - 1;
+    }
+    return most;
+}
+
+/* How many blocks of the item are held in a slot of its window, by the milestones; a reduction's
+ * are all held in the first without them. */
+static int32_t known_held(const struct weft_box *box, int32_t i, int32_t slot)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    if (is_gather(item)) return least_moved(box, i, slot);
+    return slot == item->first ? 0 : item->n_blocks - most_moved(box, i, slot - 1);
+}
+
+/* Adds `sign` times what milestones say of an item to the rows of its policies. */
+static void add_known(struct weft_box *box, int32_t i, int64_t sign)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    for (int32_t s = item->first; s <= item->last; s++) {
+        int64_t bytes = sign * known_held(box, i, s) * item->stair_bytes;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (item->policies >> p & 1u)
+                box->lean[row_of(box->problem, item->unit, p) + (size_t)s] += bytes;
+    }
+}
+
+/* Of every item that has a milestone, once. */
+static void add_all_known(struct weft_box *box, int64_t sign)
+{
+    for (int32_t k = 0; k < box->n_milestones && box->lean != NULL; k++) {
+        bool first = true;
+        for (int32_t j = 0; j < k; j++)
+            first = first && box->milestones[j].item != box->milestones[k].item;
+        if (first) add_known(box, box->milestones[k].item, sign);
+    }
+}
+
+/* How many blocks of the item may be held in a slot: `own` is what its unit holds besides those
+ * that are known to be. */
+static int32_t most_held(const struct weft_box *box, int32_t i, int32_t slot)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    if (box->lean == NULL || item->stair_bytes == 0) return item->n_blocks;
     int64_t room = box->room[slot] + least_of(box, item->unit)[slot] - box->own[slot];
-    if (room < item->stair_bytes) return 0;
-    int64_t blocks = room / item->stair_bytes;
+    int64_t blocks = known_held(box, i, slot);
+    if (room >= item->stair_bytes) blocks += room / item->stair_bytes;
     return blocks < item->n_blocks ? (int32_t)blocks : item->n_blocks;
 }
 
-static void add_span(struct weft_box *box, int32_t i, int32_t n_blocks, int32_t first, int32_t last)
+static void add_span(struct weft_box *box, int32_t i, struct weft_span span)
 {
-    if (n_blocks == 0) return;
-    box->spans[box->span_start[i] + box->n_spans[i]++] = (struct weft_span){n_blocks, first, last};
+    box->spans[box->span_start[i] + box->n_spans[i]++] = span;
 }
 
-static void narrow_gather(struct weft_box *box, int32_t i)
+/* Blocks b0 to b1 - 1 of a gather, which may be launched from `first` on. False when some have to
+ * be sooner. */
+static bool add_gathers(struct weft_box *box, int32_t i, int32_t b0, int32_t b1, int32_t first)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    while (b0 < b1) {
+        int32_t hold = item->first;
+        while (hold <= item->last && least_moved(box, i, hold) < b1)
+            hold++;
+        if (first > hold && hold <= item->last) return false;
+        int32_t sooner = hold > item->first ? least_moved(box, i, hold - 1) : 0;
+        int32_t from = sooner > b0 ? sooner : b0;
+        add_span(box, i, (struct weft_span){b1 - from, first, item->last, hold});
+        b1 = from;
+    }
+    return true;
+}
+
+/* Blocks b0 to b1 - 1 of a reduction, which have to be complete by the end of `last`. False when
+ * some cannot be. */
+static bool add_reductions(struct weft_box *box, int32_t i, int32_t b0, int32_t b1, int32_t last)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    while (b0 < b1) {
+        int32_t hold = item->first;
+        while (most_moved(box, i, hold) <= b0)
+            hold++;
+        if (hold > last) return false;
+        int32_t sooner = most_moved(box, i, hold), to = sooner < b1 ? sooner : b1;
+        add_span(box, i, (struct weft_span){to - b0, item->first, last, hold});
+        b0 = to;
+    }
+    return true;
+}
+
+static bool narrow_gather(struct weft_box *box, int32_t i)
 {
     const struct weft_item *item = &box->problem->items[i].item;
     int32_t left = item->n_blocks;
     for (int32_t s = item->last; s >= item->first && left > 0; s--) {
-        int32_t most = most_held(box, item, s);
+        int32_t most = most_held(box, i, s), by_now = most_moved(box, i, s);
+        if (by_now < most) most = by_now;
         if (most >= left) continue;
-        add_span(box, i, left - most, s + 1, item->last);
+        if (!add_gathers(box, i, most, left, s + 1)) return false;
         left = most;
     }
-    add_span(box, i, left, item->first, item->last);
+    return add_gathers(box, i, 0, left, item->first);
 }
 
-static void narrow_reduction(struct weft_box *box, int32_t i)
+static bool narrow_reduction(struct weft_box *box, int32_t i)
 {
     const struct weft_item *item = &box->problem->items[i].item;
-    int32_t left = item->n_blocks;
-    for (int32_t s = item->first + 1; s <= item->last && left > 0; s++) {
-        int32_t most = most_held(box, item, s);
-        if (most >= left) continue;
-        add_span(box, i, left - most, item->first, s - 1);
-        left = most;
+    int32_t n = item->n_blocks, done = 0;
+    for (int32_t s = item->first + 1; s <= item->last && done < n; s++) {
+        int32_t least = n - most_held(box, i, s), by_now = least_moved(box, i, s - 1);
+        if (by_now > least) least = by_now;
+        if (least <= done) continue;
+        if (!add_reductions(box, i, done, least, s - 1)) return false;
+        done = least;
     }
-    add_span(box, i, left, item->first, item->last);
+    return add_reductions(box, i, done, n, item->last);
 }
 
-static void narrow(struct weft_box *box, int32_t i)
+/* Makes the item's spans; false when no plan in the box has it. */
+static bool narrow(struct weft_box *box, int32_t i)
 {
     const struct weft_item *item = &box->problem->items[i].item;
-    if (!least_rows(box, item->unit, box->allowed[item->unit] & item->policies, box->own)) return;
-    if (is_gather(item)) {
-        narrow_gather(box, i);
-    } else {
-        narrow_reduction(box, i);
-    }
+    uint32_t policies = box->allowed[item->unit] & item->policies;
+    box->n_spans[i] = 0;
+    if (policies == 0) return true;
+    if (box->lean != NULL) (void)least_rows(box, item->unit, policies, box->own);
+    return is_gather(item) ? narrow_gather(box, i) : narrow_reduction(box, i);
 }
 
-void weft_box_restrict(struct weft_box *box, const uint32_t *allowed)
+/* Makes all spans; false when that ruled policies out. */
+static bool narrow_all(struct weft_box *box)
 {
-    const struct weft_problem *problem = box->problem;
-    memcpy(box->allowed, allowed, (size_t)problem->n_units * sizeof *allowed);
-    memset(box->n_spans, 0, (size_t)problem->n_items * sizeof *box->n_spans);
+    bool whole = true;
+    for (int32_t i = 0; i < box->problem->n_items && !box->empty; i++) {
+        const struct weft_item *item = &box->problem->items[i].item;
+        if (narrow(box, i)) continue;
+        whole = false;
+        box->allowed[item->unit] &= ~item->policies;
+        box->empty = box->allowed[item->unit] == 0;
+    }
+    return whole;
+}
+
+void weft_box_restrict(struct weft_box *box, const uint32_t *allowed,
+                       const struct weft_milestone *milestones, int32_t n_milestones)
+{
+    memcpy(box->allowed, allowed, (size_t)box->problem->n_units * sizeof *allowed);
+    memset(box->n_spans, 0, (size_t)box->problem->n_items * sizeof *box->n_spans);
     box->empty = false;
-    if (box->lean != NULL) {
+    box->milestones = milestones;
+    box->n_milestones = n_milestones;
+    for (int32_t k = 0; k < n_milestones; k++) {
+        const struct weft_item *item = &box->problem->items[milestones[k].item].item;
+        if (milestones[k].reached) box->allowed[item->unit] &= item->policies;
+        box->empty = box->empty || box->allowed[item->unit] == 0;
+    }
+    add_all_known(box, 1);
+    do {
+        if (box->lean == NULL || box->empty) continue;
         do
             find_room(box);
         while (rule_out(box) && !box->empty);
-    }
-    for (int32_t i = 0; i < problem->n_items && !box->empty; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if ((item->policies & box->allowed[item->unit]) == 0) continue;
-        if (box->lean == NULL || item->stair_bytes == 0) {
-            add_span(box, i, item->n_blocks, item->first, item->last);
-        } else {
-            narrow(box, i);
-        }
-    }
+    } while (!narrow_all(box) && !box->empty);
+    add_all_known(box, -1);
+    box->milestones = NULL;
+    box->n_milestones = 0;
 }

@@ -7,16 +7,34 @@
  *
  * blocks in slot s. A unit's blocks move in index order, so block j of a gather is launched in a
  * slot from which on every k_s is at least j, and block j from the end of a reduction is complete
- * before the first slot whose k_s is below j. A smaller box never has a wider window. */
+ * before the first slot whose k_s is below j. A smaller box never has a wider window.
+ *
+ * A box may also be told how far items have got: milestones. Of blocks that are known to be held in
+ * a slot the others' room is less. */
 #ifndef WEFT_PLAN_BOX_H
 #define WEFT_PLAN_BOX_H
 
 #include "plan/problem.h"
 
-/* Blocks of an item that have the same window [first, last]. A gather's windows have the same last;
- * with first > last it can only block. A reduction's have the same first. */
+/* By `slot` at least `n_blocks` of an item's blocks (1 to all) have moved, or fewer: gathers are
+ * launched in it or before, reductions are complete at its end. Slots are those of the item's
+ * window, of reductions but the last. Blocks that have moved exist, so the unit has a policy with
+ * the item; with any other fewer have moved. */
+struct weft_milestone {
+    int32_t item, n_blocks, slot;
+    bool reached;
+};
+
+/* True when the problem has the item, and the milestone is of its blocks and window. */
+bool weft_milestone_is_of(const struct weft_milestone *milestone,
+                          const struct weft_problem *problem);
+
+/* Blocks of an item that move in the same window [first, last]. A gather's windows have the same
+ * last; with first > last it can only block. A reduction's have the same first. Gathers are held
+ * from `hold` on at the latest, wherever they move; with last + 1 they may block, and with less
+ * not. Reductions are held through `hold` at least. */
 struct weft_span {
-    int32_t n_blocks, first, last;
+    int32_t n_blocks, first, last, hold;
 };
 
 struct weft_box {
@@ -34,6 +52,9 @@ struct weft_box {
     int64_t *common; /* [n_slots] */
     int64_t *room;   /* [n_slots]: of the limit, with every unit at its least */
     int64_t *own;    /* [n_slots], scratch */
+    /* While it is restricted: */
+    const struct weft_milestone *milestones;
+    int32_t n_milestones;
 };
 
 /* With all policies that the problem allows. WEFT_E_SYSTEM. */
@@ -44,8 +65,10 @@ void weft_box_destroy(struct weft_box *box); /* accepts NULL */
 /* Spans that all items of a box of the problem can have. */
 size_t weft_box_most_spans(const struct weft_problem *problem);
 
-/* Makes it the box of these policies [n_units], each at least one that the problem allows. */
-void weft_box_restrict(struct weft_box *box, const uint32_t *allowed);
+/* Makes it the box of these policies [n_units], each at least one that the problem allows, and of
+ * these milestones. */
+void weft_box_restrict(struct weft_box *box, const uint32_t *allowed,
+                       const struct weft_milestone *milestones, int32_t n_milestones);
 
 /* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);

@@ -11,8 +11,9 @@ struct pricing {
     const struct weft_prices *prices;
     int32_t n_slots;
     struct weft_pool pool;
-    int64_t *total;  /* [n_slots]: lambda summed over channels */
-    int64_t *before; /* [n_slots + 1]: sum of mu of the slots before */
+    int64_t *total;     /* [n_slots]: lambda summed over channels */
+    int64_t *before;    /* [n_slots + 1]: sum of mu of the slots before */
+    weft_int128 *stair; /* [n_slots]: of a block held between a slot and its window's far end */
     /* Of the whole rows; NULL when none has a price: */
     struct weft_whole_row *rows; /* [n_whole] */
     int32_t *first_row;          /* [n_slots]; -1: none */
@@ -166,18 +167,21 @@ static int64_t hold_mu(const struct pricing *p, const struct weft_hold *hold)
     return p->before[p->n_slots] - p->before[hold->first] + p->before[hold->last + 1];
 }
 
-/* What a block of an item pays for being launched (a gather) or complete (a reduction) in a slot.
- */
-static weft_int128 slot_cost(const struct pricing *p, const struct weft_problem_item *of, int32_t s)
+/* What a block of an item pays for being held, from every slot of its window to the last (a
+ * gather), or from the first (a reduction), into `stair`. */
+static void price_stair(const struct pricing *p, const struct weft_item *item)
 {
-    const struct weft_item *item = &of->item;
-    int64_t lambda = p->prices->lambda[(size_t)of->channel * (size_t)p->n_slots + (size_t)s];
-    int64_t held = item->kind == WEFT_ALL_GATHER ? p->before[item->last + 1] - p->before[s]
-                                                 : p->before[s + 1] - p->before[item->first];
-    return (weft_int128)lambda * of->block_ns + (weft_int128)held * item->stair_bytes;
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t at = gathers ? item->last : item->first, step = gathers ? -1 : 1;
+    weft_int128 sum = 0;
+    for (; at >= item->first && at <= item->last; at += step) {
+        sum += (weft_int128)p->prices->mu[at] * item->stair_bytes;
+        sum += whole_cost(p, at, item->stair_bytes);
+        p->stair[at] = sum;
+    }
 }
 
-/* And a gather for being waited for. */
+/* What a gather's block pays for being waited for. */
 static weft_int128 blocking_cost(const struct pricing *p, const struct weft_problem_item *of)
 {
     int32_t use = of->item.last + 1;
@@ -185,22 +189,31 @@ static weft_int128 blocking_cost(const struct pricing *p, const struct weft_prob
     return (weft_int128)(WEFT_PRICE_ONE - (p->total[use] - own)) * of->block_ns;
 }
 
-/* The least that all blocks of an item can pay: spans widen towards the window's far end. */
+/* The least that all blocks of an item can pay: spans widen away from the slot in which they are
+ * held anyway, so that those held alike share a walk. */
 static weft_int128 item_cost(const struct pricing *p, int32_t i)
 {
     const struct weft_problem_item *of = &p->problem->items[i];
+    const struct weft_item *item = &of->item;
+    const int64_t *lambda = p->prices->lambda + (size_t)of->channel * (size_t)p->n_slots;
     const struct weft_span *spans = p->box->spans + p->box->span_start[i];
-    bool gathers = of->item.kind == WEFT_ALL_GATHER;
-    int32_t at = gathers ? of->item.last : of->item.first, step = gathers ? -1 : 1;
-    weft_int128 least = gathers ? blocking_cost(p, of) : slot_cost(p, of, at), sum = 0, whole = 0;
-    if (!gathers) least += whole_cost(p, at, of->item.stair_bytes);
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t at = 0, step = gathers ? -1 : 1;
+    weft_int128 least = 0, sum = 0;
+    price_stair(p, item);
     for (int32_t k = 0; k < p->box->n_spans[i]; k++) {
-        for (; at >= spans[k].first && at <= spans[k].last; at += step) {
-            whole += whole_cost(p, at, of->item.stair_bytes);
-            weft_int128 cost = slot_cost(p, of, at) + whole;
+        const struct weft_span *span = &spans[k];
+        if (k == 0 || span->hold != span[-1].hold) {
+            at = gathers ? item->last : item->first;
+            least = gathers && span->hold > item->last ? blocking_cost(p, of) : WEFT_PRICED_OUT;
+        }
+        for (; at >= span->first && at <= span->last; at += step) {
+            bool inside = gathers ? at > span->hold : at < span->hold;
+            weft_int128 cost =
+                (weft_int128)lambda[at] * of->block_ns + p->stair[inside ? span->hold : at];
             if (cost < least) least = cost;
         }
-        sum += least * spans[k].n_blocks;
+        sum += least * span->n_blocks;
     }
     return sum;
 }
@@ -252,7 +265,11 @@ enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft
     struct pricing p = {
         .box = box, .problem = problem, .prices = prices, .n_slots = problem->n_slots};
     p.total = weft_pool_array(&p.pool, 2 * (size_t)problem->n_slots + 1, sizeof *p.total);
-    if (p.total == NULL) return weft_fail_memory(err, "prices");
+    p.stair = weft_pool_array(&p.pool, (size_t)problem->n_slots, sizeof *p.stair);
+    if (p.total == NULL || p.stair == NULL) {
+        weft_pool_finish(&p.pool);
+        return weft_fail_memory(err, "prices");
+    }
     p.before = p.total + problem->n_slots;
     enum weft_status status = sum_prices(&p, err);
     if (status == WEFT_OK) status = make_rows(&p, err);
@@ -280,16 +297,18 @@ int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct we
     return ns > WEFT_PROBLEM_MOST ? WEFT_PROBLEM_MOST : (int64_t)ns;
 }
 
-/* A walk over the tree: the policies that are left in every unit, and what it found. */
+/* A walk over the tree: what is known of the plans at a node, and what was found. */
 struct walk {
     const struct weft_certificate *certificate;
     const struct weft_problem *problem;
     struct weft_priced priced;
     struct weft_box *box;
     uint32_t *allowed;
+    struct weft_milestone *milestones; /* [n_nodes] */
+    int32_t n_milestones;
     struct branch {
-        int32_t unit;
-        uint32_t first, second;
+        const struct weft_certificate_node *node;
+        uint32_t first, second; /* policies of its unit */
         bool in_second;
     } * path; /* [n_nodes] */
     int32_t depth;
@@ -302,7 +321,7 @@ static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_er
     int32_t prices = walk->certificate->nodes[at].prices;
     if (prices < 0 || prices >= walk->certificate->n_prices)
         return weft_fail(err, WEFT_E_DATA, "certificate: leaf %d has no prices", at);
-    weft_box_restrict(walk->box, walk->allowed);
+    weft_box_restrict(walk->box, walk->allowed, walk->milestones, walk->n_milestones);
     WEFT_TRY(weft_prices_apply(walk->box, &walk->certificate->prices[prices], &walk->priced, err));
     int64_t ns = weft_priced_bound_ns(walk->problem, &walk->priced, walk->box->allowed);
     if (walk->least_leaf < 0 || ns < walk->least_ns) {
@@ -312,10 +331,10 @@ static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_er
     return WEFT_OK;
 }
 
-static enum weft_status visit_branch(struct walk *walk, int32_t at, struct weft_error *err)
+static enum weft_status visit_policies(struct walk *walk, int32_t at, struct weft_error *err)
 {
     const struct weft_certificate_node *node = &walk->certificate->nodes[at];
-    if (node->unit >= walk->problem->n_units)
+    if (node->unit < 0 || node->unit >= walk->problem->n_units)
         return weft_fail(err, WEFT_E_DATA, "certificate: node %d is of unit %d of %d", at,
                          node->unit, walk->problem->n_units);
     uint32_t now = walk->allowed[node->unit];
@@ -324,8 +343,22 @@ static enum weft_status visit_branch(struct walk *walk, int32_t at, struct weft_
                          "certificate: node %d does not divide the policies of unit %d", at,
                          node->unit);
     walk->path[walk->depth++] = (struct branch){
-        .unit = node->unit, .first = now & node->policies, .second = now & ~node->policies};
+        .node = node, .first = now & node->policies, .second = now & ~node->policies};
     walk->allowed[node->unit] = now & node->policies;
+    return WEFT_OK;
+}
+
+static enum weft_status visit_milestone(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    const struct weft_certificate_node *node = &walk->certificate->nodes[at];
+    if (!weft_milestone_is_of(&node->milestone, walk->problem))
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: node %d asks for %d blocks of item %d by slot %d, which is "
+                         "outside its blocks or its window",
+                         at, node->milestone.n_blocks, node->milestone.item, node->milestone.slot);
+    walk->path[walk->depth++] = (struct branch){.node = node};
+    walk->milestones[walk->n_milestones] = node->milestone;
+    walk->milestones[walk->n_milestones++].reached = true;
     return WEFT_OK;
 }
 
@@ -335,12 +368,19 @@ static bool turn(struct walk *walk)
 {
     while (walk->depth > 0) {
         struct branch *branch = &walk->path[walk->depth - 1];
+        const struct weft_certificate_node *node = branch->node;
         if (!branch->in_second) {
             branch->in_second = true;
-            walk->allowed[branch->unit] = branch->second;
+            if (node->kind == WEFT_NODE_POLICIES)
+                walk->allowed[node->unit] = branch->second;
+            else
+                walk->milestones[walk->n_milestones - 1].reached = false;
             return true;
         }
-        walk->allowed[branch->unit] = branch->first | branch->second;
+        if (node->kind == WEFT_NODE_POLICIES)
+            walk->allowed[node->unit] = branch->first | branch->second;
+        else
+            walk->n_milestones--;
         walk->depth--;
     }
     return false;
@@ -352,11 +392,17 @@ static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
     bool more = true;
     int32_t at = 0;
     for (; more && at < certificate->n_nodes; at++) {
-        if (certificate->nodes[at].unit >= 0) {
-            WEFT_TRY(visit_branch(walk, at, err));
-        } else {
+        switch (certificate->nodes[at].kind) {
+        case WEFT_NODE_POLICIES:
+            WEFT_TRY(visit_policies(walk, at, err));
+            break;
+        case WEFT_NODE_MILESTONE:
+            WEFT_TRY(visit_milestone(walk, at, err));
+            break;
+        case WEFT_NODE_LEAF:
             WEFT_TRY(visit_leaf(walk, at, err));
             more = turn(walk);
+            break;
         }
     }
     if (!more && at == certificate->n_nodes) return WEFT_OK;
@@ -386,12 +432,14 @@ enum weft_status weft_certificate_check(const struct weft_certificate *certifica
         weft_pool_array(&pool, n_units * WEFT_POLICY_COUNT, sizeof *walk.priced.cost);
     walk.allowed = weft_pool_array(&pool, n_units, sizeof *walk.allowed);
     walk.path = weft_pool_array(&pool, n_nodes, sizeof *walk.path);
+    walk.milestones = weft_pool_array(&pool, n_nodes, sizeof *walk.milestones);
     enum weft_status status = weft_box_create(problem, &walk.box, err);
     if (status != WEFT_OK) {
         weft_pool_finish(&pool);
         return status;
     }
-    if (walk.priced.cost == NULL || walk.allowed == NULL || walk.path == NULL) {
+    if (walk.priced.cost == NULL || walk.allowed == NULL || walk.path == NULL ||
+        walk.milestones == NULL) {
         status = weft_fail_memory(err, "a certificate");
     } else {
         for (int32_t u = 0; u < problem->n_units; u++)

@@ -1,10 +1,11 @@
 /* A certificate proves a plan's bound to whoever holds the plan, without a solver. It is a tree
- * over the units' policies, whose leaves cover all plans there are, and a vector of prices for each
- * leaf: what a share of the channels' time and what a byte costs in every slot. At any prices the
- * least total of a plan's time and of what it uses, less what there is, cannot exceed the least
- * step time (weak duality), so whoever found the prices is not trusted.
+ * over the units' policies and over how far items have got by a slot (milestones), whose leaves
+ * cover all plans there are, and a vector of prices for each leaf: what a share of the channels'
+ * time and what a byte costs in every slot. At any prices the least total of a plan's time and of
+ * what it uses, less what there is, cannot exceed the least step time (weak duality), so whoever
+ * found the prices is not trusted.
  *
- * A leaf's policies are a box, in which blocks, being whole, have narrower windows (plan/box.h). At
+ * A leaf is a box, in which blocks, being whole, have narrower windows (plan/box.h). At
  * prices lambda[channel][slot] >= 0 (of channel time; over channels at most 1 in sum),
  * mu[slot] >= 0 (ns a byte) and nu[row] >= 0 (of whole rows, below) the bound of a leaf is
  *
@@ -14,6 +15,8 @@
  *       + sum over blocks of its items of the least of
  *             over slots s of its window: lambda_s block_ns + stair_bytes x mu over the slots held
  *             for a gather also, being waited for: block_ns (1 - lambda of the other channels)
+ *             where milestones leave it that, and where they say that a block is held in a slot,
+ *             it is paid for wherever the block moves
  *
  * where L is the sum of lambda over channels and f(T, L) = T + (T / rc) min(0, 1 - rc - rk L), with
  * rc and rk the rates of compute and of a channel while both run: T - T L when neither slows. That
@@ -65,12 +68,16 @@ struct weft_prices {
     struct weft_whole_price *whole; /* in any order, a slot as often as wanted */
 };
 
+enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_POLICIES, WEFT_NODE_MILESTONE };
+
 /* Of a tree in preorder: an inner node is followed by the subtree of plans in which `unit` has one
- * of `policies`, then by that of all others. */
+ * of `policies`, or which reach the milestone, then by that of all others. */
 struct weft_certificate_node {
-    int32_t unit;      /* -1: a leaf */
-    uint32_t policies; /* bit p */
-    int32_t prices;    /* of a leaf */
+    enum weft_node_kind kind;
+    int32_t prices;                  /* of a leaf */
+    int32_t unit;                    /* of policies */
+    uint32_t policies;               /* bit p */
+    struct weft_milestone milestone; /* whose `reached` is not looked at */
 };
 
 struct weft_certificate {

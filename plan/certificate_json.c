@@ -48,11 +48,19 @@ static void write_node(const struct weft_certificate_node *node, struct weft_jso
 {
     weft_json_begin_object(writer);
     weft_json_flat(writer);
-    if (node->unit < 0) {
+    switch (node->kind) {
+    case WEFT_NODE_LEAF:
         weft_json_put_integer(writer, "prices", node->prices);
-    } else {
+        break;
+    case WEFT_NODE_POLICIES:
         weft_json_put_integer(writer, "unit", node->unit);
         weft_json_put_integer(writer, "policies", node->policies);
+        break;
+    case WEFT_NODE_MILESTONE:
+        weft_json_put_integer(writer, "item", node->milestone.item);
+        weft_json_put_integer(writer, "blocks", node->milestone.n_blocks);
+        weft_json_put_integer(writer, "slot", node->milestone.slot);
+        break;
     }
     weft_json_end_object(writer);
 }
@@ -88,7 +96,8 @@ void weft_certificate_write(const struct weft_certificate *certificate,
 static const char *const names[] = {"problem", "prices", "tree", NULL};
 static const char *const prices_names[] = {"lambda", "mu", "whole", NULL};
 static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", NULL};
-static const char *const branch_names[] = {"unit", "policies", NULL};
+static const char *const policies_names[] = {"unit", "policies", NULL};
+static const char *const milestone_names[] = {"item", "blocks", "slot", NULL};
 static const char *const leaf_names[] = {"prices", NULL};
 
 struct reader {
@@ -188,26 +197,52 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
     return WEFT_OK;
 }
 
+static enum weft_status read_policies(struct reader *reader, const struct weft_json_value *value,
+                                      const char *where, struct weft_certificate_node *out)
+{
+    int64_t unit, policies;
+    WEFT_TRY(weft_decode_known(value, where, policies_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "unit", 0, (int64_t)reader->problem->n_units - 1,
+                                    &unit, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "policies", 1,
+                                    (INT64_C(1) << WEFT_POLICY_COUNT) - 1, &policies, reader->err));
+    *out = (struct weft_certificate_node){
+        .kind = WEFT_NODE_POLICIES, .unit = (int32_t)unit, .policies = (uint32_t)policies};
+    return WEFT_OK;
+}
+
+static enum weft_status read_milestone(struct reader *reader, const struct weft_json_value *value,
+                                       const char *where, struct weft_certificate_node *out)
+{
+    int64_t item, n_blocks, slot;
+    WEFT_TRY(weft_decode_known(value, where, milestone_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "item", 0, (int64_t)reader->problem->n_items - 1,
+                                    &item, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "blocks", 1, INT32_MAX, &n_blocks, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "slot", 0, (int64_t)reader->problem->n_slots - 1,
+                                    &slot, reader->err));
+    *out = (struct weft_certificate_node){
+        .kind = WEFT_NODE_MILESTONE,
+        .milestone = {.item = (int32_t)item, .n_blocks = (int32_t)n_blocks, .slot = (int32_t)slot}};
+    if (weft_milestone_is_of(&out->milestone, reader->problem)) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA,
+                     "%s: %d blocks by slot %d: not of the blocks and the window of item %d", where,
+                     out->milestone.n_blocks, out->milestone.slot, out->milestone.item);
+}
+
 static enum weft_status read_node(struct reader *reader, const struct weft_json_value *value,
                                   int32_t index, int32_t n_prices,
                                   struct weft_certificate_node *out)
 {
     char where[PLACE_BYTES];
-    int64_t unit = -1, policies = 0, prices = -1;
+    int64_t prices;
     snprintf(where, sizeof where, "%s: tree[%d]", reader->where, index);
-    if (weft_json_member(value, "unit") != NULL) {
-        WEFT_TRY(weft_decode_known(value, where, branch_names, reader->err));
-        WEFT_TRY(weft_json_need_integer(value, where, "unit", 0,
-                                        (int64_t)reader->problem->n_units - 1, &unit, reader->err));
-        WEFT_TRY(weft_json_need_integer(value, where, "policies", 1,
-                                        (INT64_C(1) << WEFT_POLICY_COUNT) - 1, &policies,
-                                        reader->err));
-    } else {
-        WEFT_TRY(weft_decode_known(value, where, leaf_names, reader->err));
-        WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)n_prices - 1, &prices,
-                                        reader->err));
-    }
-    *out = (struct weft_certificate_node){(int32_t)unit, (uint32_t)policies, (int32_t)prices};
+    if (weft_json_member(value, "unit") != NULL) return read_policies(reader, value, where, out);
+    if (weft_json_member(value, "item") != NULL) return read_milestone(reader, value, where, out);
+    WEFT_TRY(weft_decode_known(value, where, leaf_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)n_prices - 1, &prices,
+                                    reader->err));
+    *out = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = (int32_t)prices};
     return WEFT_OK;
 }
 

@@ -21,6 +21,8 @@ enum {
 };
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
+/* A share that is this near to a whole one is decided. */
+static const double DECIDED = 1e-6;
 /* Steps of exact placement: all together, and for one choice of policies. */
 enum { EXACT_STEPS = 1000000, LEAF_STEPS = 50000 };
 
@@ -163,7 +165,7 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
     };
     enum weft_status status = WEFT_OK;
     *solved = false;
-    weft_ilp_restrict(ilp, branch->proof->box->allowed);
+    weft_ilp_restrict(ilp, branch->proof->box);
     if (solver->solve(solver->context, mip, &limits, &pool, &result, &failure) != WEFT_OK) {
         snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
     } else if (result.has_lp) {
@@ -171,6 +173,8 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
         for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
             branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
         *solved = status == WEFT_OK;
+        if (!*solved || !weft_ilp_milestone(ilp, branch->dual, result.lp_x, &branch->milestone))
+            branch->milestone.n_blocks = 0;
         if (*solved && n_added)
             status = weft_ilp_add_whole(ilp, branch->dual, result.lp_x, n_added, err);
     }
@@ -222,6 +226,7 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, str
     const struct weft_box *box = proof->box;
     double enough = target_ns(branch);
     bool solved = false;
+    branch->milestone.n_blocks = 0;
     weft_proof_enter(branch->proof, node);
     if (box->empty) return offer(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
@@ -286,21 +291,24 @@ static int count_kept(const struct weft_branch *branch, int32_t unit)
     return n;
 }
 
-/* The most undecided unit, by what it moves; then any that has a choice left. */
+/* The most undecided unit, by what it moves; when all are decided a milestone; then any that has a
+ * choice left. */
 static void choose_split(struct weft_branch *branch, int32_t node)
 {
     const struct weft_digest *table = branch->table;
     struct weft_branch_split *best = &branch->splits[node];
     double most = -1;
-    best->unit = -1;
+    *best = (struct weft_branch_split){.unit = -1, .milestone = branch->milestone};
     for (int32_t u = 0; u < table->n_units; u++) {
         int p = -1;
         if (count_kept(branch, u) < 2) continue;
         double value = indecision(branch, u, &p) * branch->weight[u];
         if (p < 0 || value <= most) continue;
         most = value;
-        *best = (struct weft_branch_split){.unit = u, .policy = p};
+        best->unit = u;
+        best->policy = p;
     }
+    if (best->milestone.n_blocks > 0 && most <= DECIDED) best->unit = -1;
 }
 
 /* A policy goes with the one that it is nowhere better than. */
@@ -356,9 +364,11 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
 {
     const struct weft_branch_split *split = &branch->splits[node];
     weft_proof_enter(branch->proof, node);
-    if (split->unit < 0) return close_leaf(branch, node, err);
-    if (!weft_proof_branch(branch->proof, node, split->unit,
-                           side_of(branch, split->unit, split->policy))) {
+    if (split->unit < 0 && split->milestone.n_blocks == 0) return close_leaf(branch, node, err);
+    bool divided = split->unit < 0 ? weft_proof_branch_at(branch->proof, node, &split->milestone)
+                                   : weft_proof_branch(branch->proof, node, split->unit,
+                                                       side_of(branch, split->unit, split->policy));
+    if (!divided) {
         branch->proof->nodes[node].closed = true;
         return WEFT_OK;
     }

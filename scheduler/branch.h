@@ -1,7 +1,7 @@
-/* Branch and bound on the units' policies, best bound first. Nodes are bounded by prices: from the
- * multipliers of the relaxation within the node's box when there is a solver, improved by dual
- * ascent, or by that alone. What they round to becomes incumbents of the search; the tree is the
- * proof. Deterministic but for the time limit, which is the search's. */
+/* Branch and bound on the units' policies and on milestones, best bound first. Nodes are bounded by
+ * prices: from the multipliers of the relaxation within the node's box when there is a solver,
+ * improved by dual ascent, or by that alone. What they round to becomes incumbents of the search;
+ * the tree is the proof. Deterministic but for the time limit, which is the search's. */
 #ifndef WEFT_SCHEDULER_BRANCH_H
 #define WEFT_SCHEDULER_BRANCH_H
 
@@ -10,9 +10,11 @@
 #include "scheduler/proof.h"
 #include "scheduler/search.h"
 
+/* How a node would be divided: at a unit's policy, or at a milestone. */
 struct weft_branch_split {
-    int32_t unit; /* -1: every unit has one policy left */
+    int32_t unit; /* -1: every unit has one policy left, or the milestone comes first */
     int32_t policy;
+    struct weft_milestone milestone; /* n_blocks 0: none */
 };
 
 struct weft_branch {
@@ -30,7 +32,8 @@ struct weft_branch {
     int64_t deadline_ns; /* on options->now_ns; 0 = none */
     int32_t nodes_left;  /* that may still be solved */
     double *share;       /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
-    double *weight;      /* [n_units]: channel time at stake in it */
+    struct weft_milestone milestone;  /* that it is most undecided about; n_blocks 0: none */
+    double *weight;                   /* [n_units]: channel time at stake in it */
     struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
     uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */
     const char *bound_by, *stop;

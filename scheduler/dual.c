@@ -197,13 +197,21 @@ static void price_sizes(struct weft_dual *dual)
     }
 }
 
-/* What a block pays in a slot; `held` is what its size pays for being held. */
-static double slot_cost(const struct weft_problem_item *of, const double *lambda,
-                        const double *held, int32_t s)
+/* The slot from which a gather is held that moves in slot s, or through which a reduction is. */
+static int32_t held_at(const struct weft_item *item, const struct weft_span *span, int32_t s)
+{
+    bool inside = is_gather(item) ? s > span->hold : s < span->hold;
+    return inside ? span->hold : s;
+}
+
+/* What a block pays in a slot, held as the span says; `held` is what its size pays for that. */
+static double slot_cost(const struct weft_problem_item *of, const struct weft_span *span,
+                        const double *lambda, const double *held, int32_t s)
 {
     const struct weft_item *item = &of->item;
+    int32_t at = held_at(item, span, s);
     return lambda[s] * (double)of->block_ns +
-           (is_gather(item) ? held[item->last + 1] - held[s] : held[s + 1] - held[item->first]);
+           (is_gather(item) ? held[item->last + 1] - held[at] : held[at + 1] - held[item->first]);
 }
 
 static void price_item(struct weft_dual *dual, const struct weft_box *box, int32_t i)
@@ -213,17 +221,20 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
     const double *lambda = lambda_of(dual, i);
     const double *held = dual->held_cost + (size_t)dual->size_of[i] * ((size_t)dual->n_slots + 1);
     bool gathers = is_gather(item);
-    int32_t at = gathers ? item->last : item->first, step = gathers ? -1 : 1, choice = at;
+    int32_t at = 0, step = gathers ? -1 : 1, choice = 0;
     double least = INFINITY;
-    if (gathers) {
-        choice = item->last + 1;
-        least = (1 - (dual->total[choice] - lambda[choice])) * (double)of->block_ns;
-    }
     dual->item_cost[i] = 0;
     for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
         const struct weft_span *span = &box->spans[k];
+        if (k == box->span_start[i] || span->hold != span[-1].hold) {
+            at = gathers ? item->last : item->first;
+            least = INFINITY;
+            choice = item->last + 1;
+            if (gathers && span->hold == choice)
+                least = (1 - (dual->total[choice] - lambda[choice])) * (double)of->block_ns;
+        }
         for (; at >= span->first && at <= span->last; at += step) {
-            double cost = slot_cost(of, lambda, held, at);
+            double cost = slot_cost(of, span, lambda, held, at);
             if (cost < least) least = cost, choice = at;
         }
         dual->item_cost[i] += least * span->n_blocks;
@@ -279,13 +290,13 @@ static void add_compute(struct weft_dual *dual, int32_t slot, int64_t ns)
         dual->load[c * dual->n_slots + slot] += slope;
 }
 
-static void add_blocks(struct weft_dual *dual, int32_t i, int32_t n_blocks, int32_t s)
+static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span *span, int32_t s)
 {
     const struct weft_problem_item *of = &dual->table->problem->items[i];
     const struct weft_item *item = &of->item;
     int32_t channel = of->channel;
-    double ns = (double)of->block_ns * n_blocks;
-    double bytes = (double)item->stair_bytes * n_blocks;
+    double ns = (double)of->block_ns * span->n_blocks;
+    double bytes = (double)item->stair_bytes * span->n_blocks;
     if (is_gather(item) && s > item->last) {
         for (int32_t c = 0; c < dual->n_channels; c++)
             if (c != channel) dual->load[c * dual->n_slots + s] -= ns;
@@ -293,11 +304,12 @@ static void add_blocks(struct weft_dual *dual, int32_t i, int32_t n_blocks, int3
     }
     dual->load[channel * dual->n_slots + s] += ns;
     if (bytes == 0) return;
-    int32_t from = is_gather(item) ? s : item->first, to = is_gather(item) ? item->last : s;
+    int32_t at = held_at(item, span, s);
+    int32_t from = is_gather(item) ? at : item->first, to = is_gather(item) ? item->last : at;
     add_bytes(dual, from, to, bytes);
     for (int32_t r = from; r <= to && dual->n_rows > 0; r++)
         for (int32_t k = dual->first_row[r]; k >= 0; k = dual->next_row[k])
-            dual->over[k] += dual->counts[k][dual->size_of[i]] * item->n_blocks;
+            dual->over[k] += dual->counts[k][dual->size_of[i]] * span->n_blocks;
 }
 
 static void choose(struct weft_dual *dual, const struct weft_box *box)
@@ -321,7 +333,7 @@ static void choose(struct weft_dual *dual, const struct weft_box *box)
     for (int32_t i = 0; i < problem->n_items; i++) {
         if (!weft_item_active(&problem->items[i].item, dual->policies)) continue;
         for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++)
-            add_blocks(dual, i, box->spans[k].n_blocks, dual->choice[k]);
+            add_blocks(dual, i, &box->spans[k], dual->choice[k]);
     }
 }
 

@@ -171,6 +171,17 @@ void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_cla
     }
 }
 
+/* Adds factor * M[class, slot] to the row. */
+void weft_ilp_add_held(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
+                       double factor)
+{
+    if (slot < of->first || slot >= of->last) {
+        weft_ilp_add_placed(build, of, slot, factor);
+    } else {
+        weft_ilp_add_entry(build, of->held + slot - of->first, factor);
+    }
+}
+
 /* A prefix of more than one item is a column, defined by the one before it; so is what is due of
  * gathers that may block, which is less by those that do. */
 static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of,
@@ -197,6 +208,20 @@ static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of
     }
 }
 
+/* Launched before placed, placed before complete. */
+static void build_held(struct weft_ilp_build *build, struct weft_ilp_class *of)
+{
+    of->held = of->column;
+    if (of->n_items > 1 || of->unit_bytes == 0 || !of->short_of_memory) return;
+    for (int32_t s = of->first; s < of->last; s++) {
+        int32_t column = add_column(build, 0, 0, of->most, false, 0);
+        if (s == of->first) of->held = column;
+        weft_ilp_add_entry(build, column, 1);
+        weft_ilp_add_entry(build, of->column + s - of->first, -1);
+        weft_ilp_end_row(build, of->gathers ? 0 : -INFINITY, of->gathers ? INFINITY : 0);
+    }
+}
+
 /* Released before placed, placed before due, nothing taken back. */
 static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
 {
@@ -206,6 +231,7 @@ static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
         int32_t column = add_column(build, 0, 0, of->most, of->counts, 0);
         if (s == of->first) of->column = column;
     }
+    build_held(build, of);
     for (int32_t s = of->first + 1; s <= of->last; s++) {
         weft_ilp_add_placed(build, of, s, 1);
         weft_ilp_add_placed(build, of, s - 1, -1);
@@ -495,11 +521,11 @@ static void build_memory(struct weft_ilp_build *build)
             if (s < of->first || s > of->last || of->unit_bytes == 0) continue;
             any = true;
             if (of->gathers) {
-                weft_ilp_add_placed(build, of, s, of->unit_bytes);
+                weft_ilp_add_held(build, of, s, of->unit_bytes);
                 weft_ilp_add_prefix(build, of, &of->due, s - 1, -of->unit_bytes);
             } else {
                 weft_ilp_add_prefix(build, of, &of->released, s, of->unit_bytes);
-                weft_ilp_add_placed(build, of, s - 1, -of->unit_bytes);
+                weft_ilp_add_held(build, of, s - 1, -of->unit_bytes);
             }
         }
         if (!any) continue;

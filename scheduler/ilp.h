@@ -3,11 +3,12 @@
  *
  *     z[u,p]   unit u has policy p; binary, sum over p = 1
  *     A[c,s]   blocks of class c placed in slots <= s; integer, does not decrease
- *     q[c,s]   blocks of a class of gathers that block in slot s + 1: they hold nothing and cost
- *              their channel time
- *     w[s]     time that the compute stream waits at the end of slot s
- *     x[s]     time in which slot s computes beside communication, where the two contend
- *     H[s]     bytes that the policies hold in slot s, chained so that rows stay sparse
+ *     M[c,s]   blocks that are launched (gathers: at least A) or complete (reductions: at most A)
+ * by slot s, whole: what memory is held for. Of items with a class of their own q[c,s]   blocks of
+ * a class of gathers that block in slot s + 1: they hold nothing and cost their channel time w[s]
+ * time that the compute stream waits at the end of slot s x[s]     time in which slot s computes
+ * beside communication, where the two contend H[s]     bytes that the policies hold in slot s,
+ * chained so that rows stay sparse
  *
  * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
  * its own; items with equal blocks share counts and go in order of deadline; items whose blocks
@@ -34,16 +35,18 @@ struct weft_ilp_prefix {
 
 struct weft_ilp_class {
     int32_t n_items;
-    int32_t *items;      /* in the problem; gathers by last, reductions by first slot */
-    bool gathers;        /* else reductions */
-    int32_t channel;     /* of all its items */
-    bool counts;         /* A counts blocks; else channel time */
-    bool may_block;      /* it has q: only where memory may be short is it of use */
-    int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
-    int32_t column;      /* of A[first] */
-    double unit_time;    /* channel time of one unit of A */
-    double unit_bytes;   /* held by one unit of A */
-    double most;         /* no plan has more */
+    int32_t *items;       /* in the problem; gathers by last, reductions by first slot */
+    bool gathers;         /* else reductions */
+    int32_t channel;      /* of all its items */
+    bool counts;          /* A counts blocks; else channel time */
+    bool short_of_memory; /* there are plans that do not fit */
+    bool may_block;       /* it has q: only where memory may be short is it of use */
+    int32_t first, last;  /* A exists for slots first .. last - 1; at last it is the total */
+    int32_t column;       /* of A[first] */
+    int32_t held;         /* of M[first]; that of A where M is A */
+    double unit_time;     /* channel time of one unit of A */
+    double unit_bytes;    /* held by one unit of A */
+    double most;          /* no plan has more */
     struct weft_ilp_prefix released, due;
 };
 
@@ -93,8 +96,14 @@ WEFT_MUST_USE enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp,
 WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_duals,
                                                struct weft_dual *dual, struct weft_error *err);
 
-/* Leaves to every unit only the policies of its box, or all again. */
-void weft_ilp_restrict(struct weft_ilp *ilp, const uint32_t *allowed);
+/* Leaves to every unit only the policies of a box, and to the blocks of items with a class of their
+ * own only their spans. */
+void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box);
+
+/* The milestone that a point x of the relaxation is most undecided about: what it takes of memory
+ * in part, at the dual's prices. False when it takes none. */
+bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
+                        struct weft_milestone *out);
 
 /* The policies of a point: for every unit the one with the greatest z. */
 void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies);

@@ -29,6 +29,10 @@ void weft_ilp_add_prefix(struct weft_ilp_build *build, const struct weft_ilp_cla
 void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_class *of,
                          int32_t slot, double factor);
 
+/* The same of M. */
+void weft_ilp_add_held(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
+                       double factor);
+
 /* Bytes in units of the program. */
 double weft_ilp_bytes_units(const struct weft_ilp *ilp, int64_t bytes);
 

@@ -65,7 +65,7 @@ static void fill_class(const struct weft_ilp *ilp, const struct weft_ilp_class *
         }
         placed += work;
         loads->channels[of->channel][s] += work * of->unit_time;
-        if (s < of->last) x[of->column + s - of->first] = placed;
+        if (s < of->last) x[of->column + s - of->first] = x[of->held + s - of->first] = placed;
     }
 }
 

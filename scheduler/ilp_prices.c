@@ -53,14 +53,81 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     return WEFT_OK;
 }
 
-void weft_ilp_restrict(struct weft_ilp *ilp, const uint32_t *allowed)
+/* How many blocks of a class's one item the box lets be moved by a slot, or leaves no other choice
+ * than to move. */
+static void moved_by(const struct weft_box *box, const struct weft_ilp_class *of, int32_t slot,
+                     int32_t *least, int32_t *most)
+{
+    int32_t i = of->items[0];
+    const struct weft_item *item = &box->problem->items[i].item;
+    bool always = (box->allowed[item->unit] & ~item->policies) == 0;
+    *least = *most = 0;
+    for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
+        const struct weft_span *span = &box->spans[k];
+        int32_t late = of->gathers ? span->hold : span->last;
+        int32_t early = of->gathers ? span->first : span->hold;
+        if (late <= slot && always) *least += span->n_blocks;
+        if (early <= slot) *most += span->n_blocks;
+    }
+}
+
+/* The column of what has moved of the class's one item by a slot; -1 when there is none. */
+static int32_t held_column(const struct weft_ilp_class *of, int32_t slot)
+{
+    if (slot < of->last) return of->held + slot - of->first;
+    return of->may_block ? of->due.columns[0] : -1;
+}
+
+static void restrict_class(struct weft_ilp *ilp, const struct weft_box *box,
+                           const struct weft_ilp_class *of)
+{
+    for (int32_t s = of->first; s <= of->last; s++) {
+        int32_t column = held_column(of, s), least, most;
+        if (column < 0) continue;
+        moved_by(box, of, s, &least, &most);
+        bool part = of->held == of->column; /* parts move */
+        ilp->mip.lower[column] = part && of->gathers ? 0 : least;
+        ilp->mip.upper[column] = part && !of->gathers ? of->most : most;
+    }
+}
+
+void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box)
 {
     for (int32_t u = 0; u < ilp->table->n_units; u++) {
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
             if (z < 0) continue;
             ilp->mip.lower[z] = 0;
-            ilp->mip.upper[z] = (double)(allowed[u] >> p & 1u);
+            ilp->mip.upper[z] = (double)(box->allowed[u] >> p & 1u);
         }
     }
+    for (int32_t c = 0; c < ilp->n_classes; c++)
+        if (ilp->classes[c].n_items == 1 && ilp->classes[c].counts)
+            restrict_class(ilp, box, &ilp->classes[c]);
+}
+
+bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
+                        struct weft_milestone *out)
+{
+    double best = 0;
+    for (int32_t c = 0; c < ilp->n_classes; c++) {
+        const struct weft_ilp_class *of = &ilp->classes[c];
+        if (of->held == of->column) continue;
+        const struct weft_problem_item *it = &ilp->table->problem->items[of->items[0]];
+        for (int32_t s = of->first; s <= of->last; s++) {
+            int32_t column = held_column(of, s);
+            if (column < 0) continue;
+            double part = x[column] - floor(x[column] + 1e-6);
+            double undecided = part < 1 - part ? part : 1 - part;
+            if (undecided < 1e-4) continue;
+            int32_t slot = of->gathers ? s : s + 1;
+            double value = undecided * (dual->mu[slot] * (double)it->item.stair_bytes +
+                                        1e-3 * (double)it->block_ns);
+            if (value <= best) continue;
+            best = value;
+            *out = (struct weft_milestone){
+                .item = of->items[0], .n_blocks = (int32_t)floor(x[column] + 1e-6) + 1, .slot = s};
+        }
+    }
+    return best > 0;
 }

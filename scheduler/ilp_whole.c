@@ -64,11 +64,11 @@ static void sum_row(struct separation *of, const struct weft_whole_row *row)
         double count = unit_count(ilp, class, row);
         if (count == 0) continue;
         if (class->gathers) {
-            weft_ilp_add_placed(build, class, s, count);
+            weft_ilp_add_held(build, class, s, count);
             weft_ilp_add_prefix(build, class, &class->due, s - 1, -count);
         } else {
             weft_ilp_add_prefix(build, class, &class->released, s, count);
-            weft_ilp_add_placed(build, class, s - 1, -count);
+            weft_ilp_add_held(build, class, s - 1, -count);
         }
     }
 }

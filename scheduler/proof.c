@@ -27,8 +27,10 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
         weft_pool_array(&proof->pool, (size_t)proof->most_prices, sizeof *proof->made_for);
     proof->allowed =
         weft_pool_array(&proof->pool, (size_t)problem->n_units, sizeof *proof->allowed);
+    proof->milestones =
+        weft_pool_array(&proof->pool, (size_t)proof->most_nodes, sizeof *proof->milestones);
     if (!proof->nodes || !proof->prices || !proof->priced || !proof->common || !proof->made_for ||
-        !proof->allowed) {
+        !proof->allowed || !proof->milestones) {
         weft_proof_destroy(proof);
         return weft_fail_memory(err, "a proof");
     }
@@ -53,19 +55,26 @@ void weft_proof_destroy(struct weft_proof *proof)
     free(proof);
 }
 
-/* The policies that a node leaves to the units, by its branches alone. */
-static void find_allowed(const struct weft_proof *proof, int32_t node, uint32_t *allowed)
+/* The policies that a node leaves to the units, by its branches alone, and its milestones. */
+static void find_allowed(struct weft_proof *proof, int32_t node)
 {
     for (int32_t u = 0; u < proof->problem->n_units; u++)
-        allowed[u] = proof->problem->units[u].policies;
-    for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent)
-        allowed[proof->nodes[at].unit] &= proof->nodes[at].policies;
+        proof->allowed[u] = proof->problem->units[u].policies;
+    proof->n_milestones = 0;
+    for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent) {
+        const struct weft_proof_node *of = &proof->nodes[at];
+        if (of->unit >= 0) {
+            proof->allowed[of->unit] &= of->policies;
+        } else {
+            proof->milestones[proof->n_milestones++] = of->milestone;
+        }
+    }
 }
 
 void weft_proof_enter(struct weft_proof *proof, int32_t node)
 {
-    find_allowed(proof, node, proof->allowed);
-    weft_box_restrict(proof->box, proof->allowed);
+    find_allowed(proof, node);
+    weft_box_restrict(proof->box, proof->allowed, proof->milestones, proof->n_milestones);
 }
 
 static enum weft_status make_prices(struct weft_proof *proof, const struct weft_dual *dual,
@@ -184,24 +193,42 @@ static int64_t bound_part(const struct weft_proof *proof, int32_t node, const ui
     return ns > proof->nodes[node].bound_ns ? ns : proof->nodes[node].bound_ns;
 }
 
+/* Adds the child that differs from its parent in what `child` says. */
+static void add_child(struct weft_proof *proof, int32_t parent, struct weft_proof_node child)
+{
+    child.parent = parent;
+    child.prices = proof->nodes[parent].prices;
+    child.n_known = proof->nodes[parent].n_known;
+    proof->nodes[proof->n_nodes++] = child;
+}
+
 bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies)
 {
     if (proof->n_nodes + 2 > proof->most_nodes) return false;
-    find_allowed(proof, node, proof->allowed);
+    find_allowed(proof, node);
     uint32_t now = proof->allowed[unit], parts[2] = {now & policies, now & ~policies};
     if (parts[0] == 0 || parts[1] == 0) return false;
-    struct weft_proof_node *parent = &proof->nodes[node];
-    parent->children = proof->n_nodes;
+    proof->nodes[node].children = proof->n_nodes;
     for (int i = 0; i < 2; i++) {
         proof->allowed[unit] = parts[i];
-        proof->nodes[proof->n_nodes++] = (struct weft_proof_node){
-            .parent = node,
-            .unit = unit,
-            .policies = parts[i],
-            .prices = parent->prices,
-            .n_known = parent->n_known,
-            .bound_ns = bound_part(proof, node, proof->allowed),
-        };
+        int64_t bound_ns = bound_part(proof, node, proof->allowed);
+        add_child(
+            proof, node,
+            (struct weft_proof_node){.unit = unit, .policies = parts[i], .bound_ns = bound_ns});
+    }
+    return true;
+}
+
+bool weft_proof_branch_at(struct weft_proof *proof, int32_t node,
+                          const struct weft_milestone *milestone)
+{
+    if (proof->n_nodes + 2 > proof->most_nodes) return false;
+    proof->nodes[node].children = proof->n_nodes;
+    for (int i = 0; i < 2; i++) {
+        struct weft_proof_node child = {
+            .unit = -1, .milestone = *milestone, .bound_ns = proof->nodes[node].bound_ns};
+        child.milestone.reached = i == 0;
+        add_child(proof, node, child);
     }
     return true;
 }
@@ -256,11 +283,16 @@ enum weft_status weft_proof_certificate(const struct weft_proof *proof, struct w
         struct weft_certificate_node *to = &made.nodes[made.n_nodes++];
         if (node->children == 0) {
             *to = (struct weft_certificate_node){
-                .unit = -1, .prices = number_prices(proof, node->prices, numbers, &made)};
+                .kind = WEFT_NODE_LEAF,
+                .prices = number_prices(proof, node->prices, numbers, &made)};
             continue;
         }
         const struct weft_proof_node *first = &proof->nodes[node->children];
-        *to = (struct weft_certificate_node){.unit = first->unit, .policies = first->policies};
+        *to = (struct weft_certificate_node){.kind = first->unit >= 0 ? WEFT_NODE_POLICIES
+                                                                      : WEFT_NODE_MILESTONE,
+                                             .unit = first->unit,
+                                             .policies = first->policies,
+                                             .milestone = first->milestone};
         stack[depth++] = node->children + 1;
         stack[depth++] = node->children;
     }

@@ -1,5 +1,5 @@
-/* A proof is a certificate under construction: a tree over the units' policies that grows at its
- * weakest leaf, each leaf with the best prices found for it. Bounds are the exact ones of
+/* A proof is a certificate under construction: a tree over policies and milestones that grows at
+ * its weakest leaf, each leaf with the best prices found for it. Bounds are the exact ones of
  * plan/certificate.h from the start, so what a search prunes by is what a checker finds. */
 #ifndef WEFT_SCHEDULER_PROOF_H
 #define WEFT_SCHEDULER_PROOF_H
@@ -7,9 +7,10 @@
 #include "scheduler/dual.h"
 
 struct weft_proof_node {
-    int32_t parent;          /* -1: the root */
-    int32_t unit;            /* whose policies the parent divided */
-    uint32_t policies;       /* that are left to it here */
+    int32_t parent;    /* -1: the root */
+    int32_t unit;      /* whose policies the parent divided; -1: it has a milestone */
+    uint32_t policies; /* that are left to it here */
+    struct weft_milestone milestone;
     int32_t children;        /* the first; the second is behind it; 0: a leaf */
     int32_t prices, n_known; /* n_known: prices that were looked at by weft_proof_offer_known */
     int64_t bound_ns;
@@ -25,10 +26,12 @@ struct weft_proof {
     struct weft_priced *common; /* by prices: in the box of all, which holds in every other */
     int32_t *made_for;          /* by prices: that node */
     int32_t n_nodes, most_nodes;
-    struct weft_proof_node *nodes; /* [0] is the root */
-    uint32_t *allowed;             /* [n_units], scratch */
-    struct weft_box *box;          /* of the node that weft_proof_enter was called with last */
-    struct weft_box *all;          /* of the root */
+    struct weft_proof_node *nodes;     /* [0] is the root */
+    uint32_t *allowed;                 /* [n_units], scratch; and: */
+    struct weft_milestone *milestones; /* [most_nodes] */
+    int32_t n_milestones;
+    struct weft_box *box; /* of the node that weft_proof_enter was called with last */
+    struct weft_box *all; /* of the root */
 };
 
 /* With room for `most_nodes` nodes, and a root without prices, whose bound is 0. */
@@ -60,6 +63,11 @@ WEFT_MUST_USE enum weft_status weft_proof_offer_trivial(struct weft_proof *proof
 /* Divides a leaf: `policies` of the unit, and the others that it has. The children start with their
  * parent's prices. False when there is no room for them, or one of them would have nothing. */
 bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies);
+
+/* Divides a leaf: plans that reach the milestone, and those that do not. False when there is no
+ * room for them. */
+bool weft_proof_branch_at(struct weft_proof *proof, int32_t node,
+                          const struct weft_milestone *milestone);
 
 /* The open leaf with the least bound; -1 when all are closed. */
 int32_t weft_proof_weakest(const struct weft_proof *proof);

@@ -11,8 +11,17 @@ static struct weft_box *box_of(const struct weft_problem *problem, uint32_t a, u
     struct weft_box *box = NULL;
     uint32_t allowed[2] = {a, b};
     cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
-    weft_box_restrict(box, allowed);
+    weft_box_restrict(box, allowed, NULL, 0);
     return box;
+}
+
+static void say(struct weft_box *box, uint32_t a, uint32_t b, int32_t n,
+                const struct weft_milestone *milestones)
+{
+    uint32_t allowed[2] = {a, b};
+    for (int32_t k = 0; k < n; k++)
+        cr_assert(weft_milestone_is_of(&milestones[k], box->problem));
+    weft_box_restrict(box, allowed, milestones, n);
 }
 
 static void check_spans(const struct weft_box *box, int32_t item, int32_t n,
@@ -22,9 +31,9 @@ static void check_spans(const struct weft_box *box, int32_t item, int32_t n,
     cr_assert_eq(box->n_spans[item], n, "item %d has %d", item, box->n_spans[item]);
     for (int32_t k = 0; k < n; k++) {
         cr_assert(spans[k].n_blocks == want[k].n_blocks && spans[k].first == want[k].first &&
-                      spans[k].last == want[k].last,
-                  "span %d of item %d: %d blocks, %d to %d", k, item, spans[k].n_blocks,
-                  spans[k].first, spans[k].last);
+                      spans[k].last == want[k].last && spans[k].hold == want[k].hold,
+                  "span %d of item %d: %d blocks, %d to %d, held at %d", k, item, spans[k].n_blocks,
+                  spans[k].first, spans[k].last, spans[k].hold);
     }
 }
 
@@ -36,9 +45,9 @@ Test(box, without_a_limit_windows_are_whole)
     struct weft_box *box = box_of(&problem, SDP | DP, SDP);
     cr_assert(!box->empty);
     cr_assert_eq(box->allowed[0], SDP | DP);
-    check_spans(box, A_GATHER, 1, &(struct weft_span){2, 1, 2});
-    check_spans(box, B_REDUCE, 1, &(struct weft_span){2, 6, 7});
-    check_spans(box, A_ALL_REDUCE, 1, &(struct weft_span){2, 7, 7});
+    check_spans(box, A_GATHER, 1, &(struct weft_span){2, 1, 2, 3});
+    check_spans(box, B_REDUCE, 1, &(struct weft_span){2, 6, 7, 6});
+    check_spans(box, A_ALL_REDUCE, 1, &(struct weft_span){2, 7, 7, 7});
     check_spans(box, B_ALL_REDUCE, 0, NULL);
     weft_box_destroy(box);
 }
@@ -72,16 +81,16 @@ Test(box, gathers_are_launched_when_all_their_slots_have_room)
     problem.memory_limit_bytes = 1700;
     problem.items[B_GATHER].item.stair_bytes = 300;
     struct weft_box *box = box_of(&problem, SDP, SDP);
-    check_spans(box, B_GATHER, 2, (struct weft_span[]){{1, 4, 3}, {1, 2, 3}});
+    check_spans(box, B_GATHER, 2, (struct weft_span[]){{1, 4, 3, 4}, {1, 2, 3, 4}});
     weft_box_destroy(box);
     problem.items[B_GATHER].item.stair_bytes = 600;
     box = box_of(&problem, SDP, SDP);
-    check_spans(box, B_GATHER, 1, &(struct weft_span){2, 4, 3});
+    check_spans(box, B_GATHER, 1, &(struct weft_span){2, 4, 3, 4});
     weft_box_destroy(box);
     problem.items[B_GATHER].item.stair_bytes = 100;
     problem.items[A_GATHER].item.stair_bytes = 350; /* 600 in slot 1, 700 in slot 2 */
     box = box_of(&problem, SDP, SDP);
-    check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2}, {1, 1, 2}});
+    check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2, 3}, {1, 1, 2, 3}});
     weft_box_destroy(box);
 }
 
@@ -95,11 +104,84 @@ Test(box, reductions_are_complete_before_room_ends)
     problem.items[A_REDUCE].item.stair_bytes = 200;
     struct weft_box *box = box_of(&problem, SDP, SDP);
     cr_assert(!box->empty);
-    check_spans(box, B_REDUCE, 2, (struct weft_span[]){{1, 6, 6}, {1, 6, 7}});
-    check_spans(box, A_REDUCE, 1, &(struct weft_span){2, 7, 7});
+    check_spans(box, B_REDUCE, 2, (struct weft_span[]){{1, 6, 6, 6}, {1, 6, 7, 6}});
+    check_spans(box, A_REDUCE, 1, &(struct weft_span){2, 7, 7, 7});
     weft_box_destroy(box);
     /* With a's dp there is room for both. */
     box = box_of(&problem, DP, SDP);
-    check_spans(box, B_REDUCE, 1, &(struct weft_span){2, 6, 7});
+    check_spans(box, B_REDUCE, 1, &(struct weft_span){2, 6, 7, 6});
     weft_box_destroy(box);
+}
+
+/* One block of a's gather is launched in slot 1, the other is not before slot 2 and may not block.
+ */
+Test(box, milestones_make_windows)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_box *box = box_of(&problem, SDP | DP, SDP);
+    say(box, SDP | DP, SDP, 3,
+        (struct weft_milestone[]){
+            {A_GATHER, 1, 1, true}, {A_GATHER, 2, 1, false}, {A_GATHER, 2, 2, true}});
+    cr_assert(!box->empty);
+    cr_assert_eq(box->allowed[0], SDP, "dp gathers nothing");
+    check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2, 2}, {1, 1, 2, 1}});
+    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{A_GATHER, 1, 2, false}});
+    cr_assert_eq(box->allowed[0], SDP | DP);
+    check_spans(box, A_GATHER, 1, (struct weft_span[]){{2, 3, 2, 3}});
+    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{B_REDUCE, 1, 6, true}});
+    check_spans(box, B_REDUCE, 2, (struct weft_span[]){{1, 6, 6, 6}, {1, 6, 7, 6}});
+    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{B_REDUCE, 2, 6, false}});
+    check_spans(box, B_REDUCE, 2, (struct weft_span[]){{1, 6, 7, 6}, {1, 6, 7, 7}});
+    say(box, SDP | DP, SDP, 0, NULL);
+    check_spans(box, A_GATHER, 1, &(struct weft_span){2, 1, 2, 3});
+    weft_box_destroy(box);
+}
+
+Test(box, milestones_that_contradict_each_other_leave_nothing)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_box *box = box_of(&problem, SDP | DP, SDP);
+    struct weft_milestone both[] = {{A_GATHER, 1, 1, true}, {A_GATHER, 1, 2, false}};
+    say(box, SDP | DP, SDP, 2, both);
+    cr_assert(box->empty);
+    both[0] = (struct weft_milestone){B_REDUCE, 2, 6, true};
+    both[1] = (struct weft_milestone){B_REDUCE, 2, 6, false};
+    say(box, SDP | DP, SDP, 2, both);
+    cr_assert(box->empty);
+    /* Fewer than one block have moved where there are none. */
+    both[1] = (struct weft_milestone){A_ALL_REDUCE, 1, 7, false};
+    cr_assert(!weft_milestone_is_of(&both[1], &problem), "its window has no slot but the last");
+    both[0] = (struct weft_milestone){A_GATHER, 2, 2, true};
+    say(box, DP, SDP, 1, both);
+    cr_assert(box->empty, "dp has no gather");
+    weft_box_destroy(box);
+}
+
+/* Of 1700 bytes slot 2 has 700 left: with a's blocks of 350 held there, b's gather of 100 a block
+ * has no room beside them, nor in slot 1, but in slot 3 it has. */
+Test(box, milestones_take_room)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 1700;
+    problem.items[A_GATHER].item.stair_bytes = 350;
+    struct weft_box *box = box_of(&problem, SDP, SDP);
+    check_spans(box, B_GATHER, 1, &(struct weft_span){2, 2, 3, 4});
+    say(box, SDP, SDP, 1, (struct weft_milestone[]){{A_GATHER, 2, 2, true}});
+    check_spans(box, B_GATHER, 1, &(struct weft_span){2, 3, 3, 4});
+    check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2, 2}, {1, 1, 2, 2}});
+    /* And what is not complete in slot 6 is held in slot 7. */
+    problem.memory_limit_bytes = 1700;
+    weft_box_destroy(box);
+}
+
+Test(box, milestones_are_of_an_item_and_its_window)
+{
+    struct weft_problem problem = small_problem();
+    static const struct weft_milestone wrong[] = {
+        {-1, 1, 1, false},       {N_SMALL_ITEMS, 1, 1, false}, {A_GATHER, 0, 1, false},
+        {A_GATHER, 3, 1, false}, {A_GATHER, 1, 0, false},      {A_GATHER, 1, 3, false},
+        {B_REDUCE, 1, 5, false}, {B_REDUCE, 1, 7, false},
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++)
+        cr_assert(!weft_milestone_is_of(&wrong[k], &problem), "%zu", k);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "plan/placement.h"
+#include "random_model.h"
 #include "small_problem.h"
 
 /* Prices of the small problem, and a certificate of one leaf with them. */
@@ -27,7 +29,7 @@ static void init(struct fixture *f)
     f->priced.cost = f->cost;
     f->reference[0] = f->reference[1] = WEFT_POLICY_DP; /* which holds nothing here */
     f->whole[0].reference = f->whole[1].reference = f->reference;
-    f->nodes[0] = (struct weft_certificate_node){.unit = -1};
+    f->nodes[0] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF};
     f->certificate = (struct weft_certificate){.n_prices = 1,
                                                .prices = &f->prices,
                                                .n_nodes = 1,
@@ -41,7 +43,7 @@ static int64_t bound(struct fixture *f, uint32_t a, uint32_t b)
     uint32_t allowed[2] = {a, b};
     struct weft_box *box = NULL;
     cr_assert_eq(weft_box_create(&f->problem, &box, &err), WEFT_OK, "%s", err.text);
-    weft_box_restrict(box, allowed);
+    weft_box_restrict(box, allowed, NULL, 0);
     cr_assert_eq(weft_prices_apply(box, &f->prices, &f->priced, &err), WEFT_OK, "%s", err.text);
     int64_t bound_ns = weft_priced_bound_ns(&f->problem, &f->priced, box->allowed);
     weft_box_destroy(box);
@@ -213,6 +215,123 @@ Test(certificate, policies_count_what_they_hold_together)
     cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 + 3 * (-150 + 250 - 300));
 }
 
+/* How many blocks of the item a plan has moved by the slot. */
+static int32_t moved_by(const struct weft_plan *plan, int32_t item, int32_t slot)
+{
+    bool gathers = plan->problem->items[item].item.kind == WEFT_ALL_GATHER;
+    int32_t n = 0;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        n += at->item == item && (gathers ? at->launch : at->deadline - 1) <= slot;
+    }
+    return n;
+}
+
+/* Milestones that the plan keeps, drawn by the seed; returns how many. */
+static int32_t draw_milestones(const struct weft_plan *plan, uint64_t seed, int32_t most,
+                               struct weft_milestone *out)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t n = 0;
+    for (uint64_t k = 0; k < (uint64_t)most; k++) {
+        int32_t item = (int32_t)weft_rng_below(seed, k, 0, (uint64_t)problem->n_items);
+        const struct weft_item *of = &problem->items[item].item;
+        uint64_t window = (uint64_t)(of->last - of->first + 1);
+        struct weft_milestone at = {
+            .item = item,
+            .slot = of->first + (int32_t)weft_rng_below(seed, k, 1, window),
+            .n_blocks = 1 + (int32_t)weft_rng_below(seed, k, 2, (uint64_t)of->n_blocks),
+        };
+        if (!weft_milestone_is_of(&at, problem)) continue;
+        at.reached = moved_by(plan, item, at.slot) >= at.n_blocks;
+        out[n++] = at;
+    }
+    return n;
+}
+
+/* Random prices of the problem with one whole row, into arrays of the pool. */
+static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t seed,
+                                      struct weft_pool *pool)
+{
+    const struct weft_problem *problem = plan->problem;
+    size_t n_slots = (size_t)problem->n_slots, n_channels = (size_t)problem->n_channels;
+    struct weft_prices prices = {.n_whole = 1};
+    prices.lambda = weft_pool_array(pool, n_channels * n_slots, sizeof *prices.lambda);
+    prices.mu = weft_pool_array(pool, n_slots, sizeof *prices.mu);
+    prices.whole = weft_pool_array(pool, 1, sizeof *prices.whole);
+    uint8_t *reference = weft_pool_array(pool, (size_t)problem->n_units, 1);
+    cr_assert(prices.lambda && prices.mu && prices.whole && reference);
+    for (size_t s = 0; s < n_slots; s++) {
+        double room = weft_rng_uniform(seed, s, 0) < 0.5 ? 1 : weft_rng_uniform(seed, s, 1);
+        for (size_t c = 0; c < n_channels; c++)
+            prices.lambda[c * n_slots + s] =
+                (int64_t)(room / (double)n_channels * (double)WEFT_PRICE_ONE);
+        if (weft_rng_uniform(seed, s, 2) < 0.2)
+            prices.mu[s] =
+                (int64_t)weft_rng_below(seed, s, 3, UINT64_C(1) << (20 + 3 * (seed % 8)));
+    }
+    for (int32_t u = 0; u < problem->n_units; u++)
+        reference[u] = (uint8_t)plan->policies[u];
+    prices.whole[0] = (struct weft_whole_price){
+        .slot = (int32_t)weft_rng_below(seed, 0, 4, n_slots),
+        .step_bytes = 1 + (int64_t)weft_rng_below(seed, 0, 5, 100000),
+        .nu = (int64_t)weft_rng_below(seed, 0, 6, UINT64_C(1) << (20 + 3 * (seed % 8))),
+        .reference = reference,
+    };
+    return prices;
+}
+
+/* Whatever the prices and whatever milestones a plan keeps, what they prove of such plans it does
+ * not beat, and more milestones never prove less. The limit is just what it needs. */
+Test(certificate, milestones_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
+{
+    enum { MOST = 24 };
+    int n_raised = 0, n_narrow = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        struct weft_plan *plan = random_plan(&random, seed);
+        problem->memory_limit_bytes = plan->prediction.peak_bytes;
+        for (uint64_t trial = 0; trial < 20; trial++) {
+            struct weft_milestone milestones[MOST];
+            struct weft_pool pool = {0};
+            struct weft_box *box = NULL;
+            struct weft_priced priced;
+            struct weft_error err = {0};
+            int64_t before_ns = 0;
+            int32_t n = draw_milestones(plan, 100 * seed + trial, MOST, milestones);
+            struct weft_prices prices = draw_random(plan, 100 * seed + trial, &pool);
+            size_t n_costs = (size_t)problem->n_units * WEFT_POLICY_COUNT;
+            priced.cost = weft_pool_array(&pool, n_costs, sizeof *priced.cost);
+            uint32_t *allowed = weft_pool_array(&pool, (size_t)problem->n_units, sizeof *allowed);
+            cr_assert(priced.cost && allowed);
+            for (int32_t u = 0; u < problem->n_units; u++)
+                allowed[u] = trial % 2 ? 1u << plan->policies[u] : problem->units[u].policies;
+            cr_assert_eq(weft_box_create(problem, &box, &err), WEFT_OK);
+            for (int32_t k = 0; k <= n; k += n > 0 ? n : 1) {
+                weft_box_restrict(box, allowed, milestones, k);
+                cr_assert(!box->empty, "seed %d trial %d", (int)seed, (int)trial);
+                cr_assert_eq(weft_prices_apply(box, &prices, &priced, &err), WEFT_OK, "%s",
+                             err.text);
+                int64_t bound_ns = weft_priced_bound_ns(problem, &priced, box->allowed);
+                cr_assert_leq(bound_ns, plan->prediction.step_ns, "seed %d trial %d: %d of %d",
+                              (int)seed, (int)trial, k, n);
+                cr_assert_geq(bound_ns, before_ns);
+                n_raised += k > 0 && bound_ns > before_ns;
+                n_narrow += k > 0 && bound_ns > plan->prediction.step_ns / 2;
+                before_ns = bound_ns;
+            }
+            weft_box_destroy(box);
+            weft_pool_finish(&pool);
+        }
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_raised, 100);
+    cr_assert_gt(n_narrow, 100);
+}
+
 static enum weft_status check(struct fixture *f, int64_t bound_ns, struct weft_error *err)
 {
     *err = (struct weft_error){0};
@@ -225,9 +344,11 @@ Test(certificate, a_tree_proves_the_least_of_its_leaves)
     struct weft_error err;
     int64_t proven_ns = 0;
     init(&f);
-    f.nodes[0] = (struct weft_certificate_node){.unit = 0, .policies = DP};
-    f.nodes[1] = (struct weft_certificate_node){.unit = -1};
-    f.nodes[2] = (struct weft_certificate_node){.unit = 1, .policies = SDP};
+    f.nodes[0] =
+        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 0, .policies = DP};
+    f.nodes[1] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF};
+    f.nodes[2] =
+        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 1, .policies = SDP};
     f.nodes[3] = f.nodes[4] = f.nodes[1];
     f.certificate.n_nodes = 5;
     cr_assert_eq(weft_certificate_check(&f.certificate, &f.problem, 6550, &proven_ns, &err),
@@ -299,4 +420,57 @@ Test(certificate, what_is_wrong_is_refused)
     f.certificate.n_nodes = 0;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     cr_assert_eq(check(&f, 0, &err), WEFT_OK);
+}
+
+/* Of plans that launch a block of a's gather in slot 1 and of those that do not, prices of slot 1
+ * prove more than of both together. */
+Test(certificate, a_tree_divides_at_milestones)
+{
+    struct fixture f;
+    struct weft_error err;
+    int64_t proven_ns = 0;
+    init(&f);
+    f.nodes[0] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_MILESTONE, .milestone = {.item = A_GATHER, .n_blocks = 1, .slot = 1}};
+    f.nodes[1] = f.nodes[2] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF};
+    f.certificate.n_nodes = 3;
+    cr_assert_eq(weft_certificate_check(&f.certificate, &f.problem, 6550, &proven_ns, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(proven_ns, 6550, "without prices both prove compute");
+    f.certificate.n_nodes = 2;
+    cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "a leaf is missing"), "%s", err.text);
+    f.certificate.n_nodes = 3;
+    f.nodes[0].milestone.n_blocks = 3;
+    cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "asks for 3 blocks of item 0 by slot 1"), "%s", err.text);
+}
+
+/* Slot 2 has a price of 1 ns a byte. A block of a's gather of 100 bytes is held there when it is
+ * launched in slot 1 or 2; blocking would cost 600. */
+Test(certificate, what_milestones_say_is_held_is_paid_for)
+{
+    struct fixture f;
+    struct weft_box *box = NULL;
+    struct weft_error err = {0};
+    const struct weft_milestone held = {A_GATHER, 1, 2, true}, blocks = {A_GATHER, 1, 2, false};
+    const uint32_t allowed[2] = {SDP, SDP};
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.mu[2] = WEFT_PRICE_ONE;
+    cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
+    const struct {
+        int32_t n;
+        const struct weft_milestone *milestone;
+        int64_t paid_ns;
+    } cases[] = {{0, NULL, 200}, {1, &held, 200}, {1, &blocks, 1200}};
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        weft_box_restrict(box, allowed, cases[k].milestone, cases[k].n);
+        cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_OK, "%s", err.text);
+        int64_t ns = weft_priced_bound_ns(&f.problem, &f.priced, box->allowed);
+        /* b's gather may be launched in slot 3 and holds nothing in slot 2; the rest of slot 2 is
+         * 700 of the limit that nobody uses. */
+        cr_assert_eq(ns, 6550 - 700 + cases[k].paid_ns, "case %zu: %lld", k, (long long)ns);
+    }
+    weft_box_destroy(box);
 }

@@ -33,9 +33,9 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
                  struct weft_certificate *out)
 {
     static const uint8_t reference[2] = {WEFT_POLICY_DP, WEFT_POLICY_SDP};
-    *out = (struct weft_certificate){.n_prices = 2, .n_nodes = 3};
+    *out = (struct weft_certificate){.n_prices = 2, .n_nodes = 5};
     out->prices = weft_pool_array(pool, 2, sizeof *out->prices);
-    out->nodes = weft_pool_array(pool, 3, sizeof *out->nodes);
+    out->nodes = weft_pool_array(pool, 5, sizeof *out->nodes);
     cr_assert(out->prices && out->nodes);
     for (int i = 0; i < 2; i++) {
         out->prices[i].lambda = weft_pool_array(pool, N_SMALL_SLOTS, sizeof(int64_t));
@@ -50,9 +50,13 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
         cr_assert(out->prices[i].whole);
         out->prices[i].whole[0] = (struct weft_whole_price){3, 1000, WEFT_PROBLEM_MOST, reference};
     }
-    out->nodes[0] = (struct weft_certificate_node){.unit = 1, .policies = 1, .prices = -1};
-    out->nodes[1] = (struct weft_certificate_node){.unit = -1, .prices = 1};
-    out->nodes[2] = (struct weft_certificate_node){.unit = -1, .prices = 0};
+    out->nodes[0] =
+        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 1, .policies = 1};
+    out->nodes[1] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
+    out->nodes[2] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_MILESTONE, .milestone = {.item = A_GATHER, .n_blocks = 2, .slot = 1}};
+    out->nodes[3] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 0};
+    out->nodes[4] = out->nodes[1];
     out->problem = weft_problem_hash(problem);
 }
 
@@ -71,8 +75,12 @@ Test(certificate_json, round_trip)
     write(&back, &problem, &again);
     cr_assert_str_eq(weft_text_chars(&text), weft_text_chars(&again));
     cr_assert_eq(back.n_prices, 2);
-    cr_assert_eq(back.n_nodes, 3);
-    for (int i = 0; i < 3; i++) {
+    cr_assert_eq(back.n_nodes, 5);
+    for (int i = 0; i < 5; i++) {
+        cr_assert_eq(back.nodes[i].kind, made.nodes[i].kind);
+        cr_assert_eq(back.nodes[i].milestone.item, made.nodes[i].milestone.item);
+        cr_assert_eq(back.nodes[i].milestone.n_blocks, made.nodes[i].milestone.n_blocks);
+        cr_assert_eq(back.nodes[i].milestone.slot, made.nodes[i].milestone.slot);
         cr_assert_eq(back.nodes[i].unit, made.nodes[i].unit);
         cr_assert_eq(back.nodes[i].policies, made.nodes[i].policies);
         cr_assert_eq(back.nodes[i].prices, made.nodes[i].prices);
@@ -113,6 +121,11 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"policies\": 1", "\"policies\": 0", "tree[0]"},
         {"\"prices\": 1}", "\"prices\": 2}", "tree[1]"},
         {"\"prices\": 1}", "\"prices\": -1}", "tree[1]"},
+        {"\"blocks\": 2", "\"blocks\": 3", "tree[2]: 3 blocks by slot 1"},
+        {"\"blocks\": 2", "\"blocks\": 0", "tree[2]"},
+        {"\"blocks\": 2, \"slot\": 1", "\"blocks\": 2, \"slot\": 3", "tree[2]"},
+        {"\"item\": ", "\"item\": 99", "tree[2]"},
+        {"\"item\": ", "\"reached\": 1, \"item\": ", "reached"},
         {"\"tree\":", "\"trees\":", "trees"},
     };
     struct weft_pool pool = {0};

@@ -118,7 +118,7 @@ enum weft_status weft_box_create(const struct weft_problem *problem, struct weft
     }
     for (int32_t u = 0; u < problem->n_units; u++)
         all[u] = problem->units[u].policies;
-    weft_box_restrict(box, all, NULL, 0);
+    weft_box_restrict(box, &(struct weft_facts){.allowed = all});
     *out = box;
     return WEFT_OK;
 }
@@ -191,8 +191,8 @@ static bool rule_out(struct weft_box *box)
 static int32_t least_moved(const struct weft_box *box, int32_t i, int32_t slot)
 {
     int32_t least = 0;
-    for (int32_t k = 0; k < box->n_milestones; k++) {
-        const struct weft_milestone *at = &box->milestones[k];
+    for (int32_t k = 0; k < box->facts->n_milestones; k++) {
+        const struct weft_milestone *at = &box->facts->milestones[k];
         if (at->item == i && at->reached && at->slot <= slot && at->n_blocks > least)
             least = at->n_blocks;
     }
@@ -202,8 +202,8 @@ static int32_t least_moved(const struct weft_box *box, int32_t i, int32_t slot)
 static int32_t most_moved(const struct weft_box *box, int32_t i, int32_t slot)
 {
     int32_t most = box->problem->items[i].item.n_blocks;
-    for (int32_t k = 0; k < box->n_milestones; k++) {
-        const struct weft_milestone *at = &box->milestones[k];
+    for (int32_t k = 0; k < box->facts->n_milestones; k++) {
+        const struct weft_milestone *at = &box->facts->milestones[k];
         if (at->item == i && !at->reached && at->slot >= slot && at->n_blocks <= most)
             most = at->n_blocks - 1;
     }
@@ -234,11 +234,11 @@ static void add_known(struct weft_box *box, int32_t i, int64_t sign)
 /* Of every item that has a milestone, once. */
 static void add_all_known(struct weft_box *box, int64_t sign)
 {
-    for (int32_t k = 0; k < box->n_milestones && box->lean != NULL; k++) {
+    for (int32_t k = 0; k < box->facts->n_milestones && box->lean != NULL; k++) {
         bool first = true;
         for (int32_t j = 0; j < k; j++)
-            first = first && box->milestones[j].item != box->milestones[k].item;
-        if (first) add_known(box, box->milestones[k].item, sign);
+            first = first && box->facts->milestones[j].item != box->facts->milestones[k].item;
+        if (first) add_known(box, box->facts->milestones[k].item, sign);
     }
 }
 
@@ -347,27 +347,86 @@ static bool narrow_all(struct weft_box *box)
     return whole;
 }
 
-void weft_box_restrict(struct weft_box *box, const uint32_t *allowed,
-                       const struct weft_milestone *milestones, int32_t n_milestones)
+/* What counts say: how many of each group there are, and of which units that leaves no doubt. */
+static void count(struct weft_box *box)
 {
-    memcpy(box->allowed, allowed, (size_t)box->problem->n_units * sizeof *allowed);
-    memset(box->n_spans, 0, (size_t)box->problem->n_items * sizeof *box->n_spans);
+    const struct weft_facts *facts = box->facts;
+    for (int32_t g = 0; g < box->n_groups; g++) {
+        box->least_count[g] = 0;
+        box->most_count[g] = box->groups[g].n_units;
+    }
+    for (int32_t k = 0; k < facts->n_counts; k++) {
+        const struct weft_count *at = &facts->counts[k];
+        int32_t *least = &box->least_count[at->group], *most = &box->most_count[at->group];
+        if (at->reached && at->n_units > *least) *least = at->n_units;
+        if (!at->reached && at->n_units <= *most) *most = at->n_units - 1;
+    }
+}
+
+static bool settle_group(struct weft_box *box, int32_t g)
+{
+    const struct weft_group *group = &box->groups[g];
+    int32_t must = 0, may = 0;
+    bool changed = false;
+    for (int32_t k = 0; k < group->n_units; k++) {
+        uint32_t allowed = box->allowed[group->units[k]];
+        must += (allowed & ~group->policies) == 0;
+        may += (allowed & group->policies) != 0;
+    }
+    if (must > box->most_count[g] || may < box->least_count[g]) box->empty = true;
+    for (int32_t k = 0; k < group->n_units && !box->empty; k++) {
+        uint32_t *allowed = &box->allowed[group->units[k]], before = *allowed;
+        bool both = (before & ~group->policies) != 0 && (before & group->policies) != 0;
+        if (both && must == box->most_count[g]) *allowed &= ~group->policies;
+        if (both && may == box->least_count[g]) *allowed &= group->policies;
+        changed |= *allowed != before;
+    }
+    return changed;
+}
+
+/* Takes away policies that no plan with these counts has; true when it did. */
+static bool settle(struct weft_box *box)
+{
+    bool changed = false;
+    for (int32_t g = 0; g < box->n_groups && !box->empty; g++)
+        changed |= settle_group(box, g);
+    return changed;
+}
+
+enum weft_status weft_box_set_groups(struct weft_box *box, const struct weft_group *groups,
+                                     int32_t n_groups, struct weft_error *err)
+{
+    box->least_count =
+        weft_pool_array(&box->pool, 2 * (size_t)n_groups + 1, sizeof *box->least_count);
+    if (box->least_count == NULL) return weft_fail_memory(err, "a box of policies");
+    box->most_count = box->least_count + n_groups;
+    box->groups = groups;
+    box->n_groups = n_groups;
+    for (int32_t g = 0; g < n_groups; g++)
+        box->most_count[g] = groups[g].n_units;
+    return WEFT_OK;
+}
+
+void weft_box_restrict(struct weft_box *box, const struct weft_facts *facts)
+{
+    size_t n_units = (size_t)box->problem->n_units, n_items = (size_t)box->problem->n_items;
+    memcpy(box->allowed, facts->allowed, n_units * sizeof *box->allowed);
+    memset(box->n_spans, 0, n_items * sizeof *box->n_spans);
     box->empty = false;
-    box->milestones = milestones;
-    box->n_milestones = n_milestones;
-    for (int32_t k = 0; k < n_milestones; k++) {
-        const struct weft_item *item = &box->problem->items[milestones[k].item].item;
-        if (milestones[k].reached) box->allowed[item->unit] &= item->policies;
+    box->facts = facts;
+    for (int32_t k = 0; k < facts->n_milestones; k++) {
+        const struct weft_milestone *at = &facts->milestones[k];
+        const struct weft_item *item = &box->problem->items[at->item].item;
+        if (at->reached) box->allowed[item->unit] &= item->policies;
         box->empty = box->empty || box->allowed[item->unit] == 0;
     }
+    count(box);
     add_all_known(box, 1);
     do {
-        if (box->lean == NULL || box->empty) continue;
-        do
-            find_room(box);
-        while (rule_out(box) && !box->empty);
+        do {
+            if (box->lean != NULL && !box->empty) find_room(box);
+        } while (!box->empty && ((box->lean != NULL && rule_out(box)) || settle(box)));
     } while (!narrow_all(box) && !box->empty);
     add_all_known(box, -1);
-    box->milestones = NULL;
-    box->n_milestones = 0;
+    box->facts = NULL;
 }

@@ -10,7 +10,8 @@
  * before the first slot whose k_s is below j. A smaller box never has a wider window.
  *
  * A box may also be told how far items have got: milestones. Of blocks that are known to be held in
- * a slot the others' room is less. */
+ * a slot the others' room is less. And it may be told how many units of a group have some policies;
+ * where all that still may have to, or none may any more, it is known of each. */
 #ifndef WEFT_PLAN_BOX_H
 #define WEFT_PLAN_BOX_H
 
@@ -23,6 +24,27 @@
 struct weft_milestone {
     int32_t item, n_blocks, slot;
     bool reached;
+};
+
+/* Units of which it may be known how many have one of these policies. */
+struct weft_group {
+    uint32_t policies;
+    int32_t n_units;
+    const int32_t *units; /* increasing */
+};
+
+/* At least `n_units` of a group (1 to all) have one of its policies, or fewer. */
+struct weft_count {
+    int32_t group, n_units;
+    bool reached;
+};
+
+/* What is known of the plans of a box. Arrays are borrowed for the call. */
+struct weft_facts {
+    const uint32_t *allowed; /* [n_units]: each at least one policy that the problem allows */
+    int32_t n_milestones, n_counts;
+    const struct weft_milestone *milestones;
+    const struct weft_count *counts;
 };
 
 /* True when the problem has the item, and the milestone is of its blocks and window. */
@@ -52,9 +74,10 @@ struct weft_box {
     int64_t *common; /* [n_slots] */
     int64_t *room;   /* [n_slots]: of the limit, with every unit at its least */
     int64_t *own;    /* [n_slots], scratch */
-    /* While it is restricted: */
-    const struct weft_milestone *milestones;
-    int32_t n_milestones;
+    int32_t n_groups;
+    const struct weft_group *groups;   /* borrowed */
+    int32_t *least_count, *most_count; /* [n_groups]: units that have one of the policies */
+    const struct weft_facts *facts;    /* while it is restricted */
 };
 
 /* With all policies that the problem allows. WEFT_E_SYSTEM. */
@@ -62,13 +85,16 @@ WEFT_MUST_USE enum weft_status weft_box_create(const struct weft_problem *proble
                                                struct weft_box **out, struct weft_error *err);
 void weft_box_destroy(struct weft_box *box); /* accepts NULL */
 
+/* Groups that facts may name. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_box_set_groups(struct weft_box *box,
+                                                   const struct weft_group *groups,
+                                                   int32_t n_groups, struct weft_error *err);
+
 /* Spans that all items of a box of the problem can have. */
 size_t weft_box_most_spans(const struct weft_problem *problem);
 
-/* Makes it the box of these policies [n_units], each at least one that the problem allows, and of
- * these milestones. */
-void weft_box_restrict(struct weft_box *box, const uint32_t *allowed,
-                       const struct weft_milestone *milestones, int32_t n_milestones);
+/* Makes it the box of the plans of which all facts are true. */
+void weft_box_restrict(struct weft_box *box, const struct weft_facts *facts);
 
 /* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);

@@ -45,6 +45,9 @@ static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
         room -= mu;
         p->before[s + 1] = p->before[s] + mu;
     }
+    for (int32_t g = 0; g < p->box->n_groups; g++)
+        if (p->prices->pi[g] > WEFT_PRICE_MOST_PI || p->prices->pi[g] < -WEFT_PRICE_MOST_PI)
+            return weft_fail(err, WEFT_E_DATA, "certificate: pi of group %d is above 2^40 ns", g);
     for (int32_t k = 0; k < p->prices->n_whole; k++) {
         const struct weft_whole_price *whole = &p->prices->whole[k];
         if (whole->slot < 0 || whole->slot >= p->n_slots)
@@ -218,6 +221,22 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
     return sum;
 }
 
+/* What is known of a group: `pi` for each unit beyond the most that there are, or below the least.
+ */
+static void price_group(const struct pricing *p, int32_t g, struct weft_priced *out)
+{
+    const struct weft_group *group = &p->box->groups[g];
+    weft_int128 pi = (weft_int128)p->prices->pi[g] << WEFT_PRICE_SHIFT;
+    int32_t count = pi > 0 ? p->box->most_count[g] : p->box->least_count[g];
+    if (pi == 0 || count == (pi > 0 ? group->n_units : 0)) return;
+    out->rest -= pi * count;
+    for (int32_t k = 0; k < group->n_units; k++) {
+        weft_int128 *cost = out->cost + (size_t)group->units[k] * WEFT_POLICY_COUNT;
+        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+            if (group->policies >> q & 1u && cost[q] != WEFT_PRICED_OUT) cost[q] += pi;
+    }
+}
+
 static void apply(const struct pricing *p, struct weft_priced *out)
 {
     const struct weft_problem *problem = p->problem;
@@ -256,6 +275,8 @@ static void apply(const struct pricing *p, struct weft_priced *out)
             if (policies >> q & 1u)
                 out->cost[(size_t)item->unit * WEFT_POLICY_COUNT + (size_t)q] += cost;
     }
+    for (int32_t g = 0; g < p->box->n_groups; g++)
+        price_group(p, g, out);
 }
 
 enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft_prices *prices,
@@ -305,7 +326,8 @@ struct walk {
     struct weft_box *box;
     uint32_t *allowed;
     struct weft_milestone *milestones; /* [n_nodes] */
-    int32_t n_milestones;
+    struct weft_count *counts;         /* [n_nodes] */
+    int32_t n_milestones, n_counts;
     struct branch {
         const struct weft_certificate_node *node;
         uint32_t first, second; /* policies of its unit */
@@ -321,7 +343,11 @@ static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_er
     int32_t prices = walk->certificate->nodes[at].prices;
     if (prices < 0 || prices >= walk->certificate->n_prices)
         return weft_fail(err, WEFT_E_DATA, "certificate: leaf %d has no prices", at);
-    weft_box_restrict(walk->box, walk->allowed, walk->milestones, walk->n_milestones);
+    weft_box_restrict(walk->box, &(struct weft_facts){.allowed = walk->allowed,
+                                                      .milestones = walk->milestones,
+                                                      .n_milestones = walk->n_milestones,
+                                                      .counts = walk->counts,
+                                                      .n_counts = walk->n_counts});
     WEFT_TRY(weft_prices_apply(walk->box, &walk->certificate->prices[prices], &walk->priced, err));
     int64_t ns = weft_priced_bound_ns(walk->problem, &walk->priced, walk->box->allowed);
     if (walk->least_leaf < 0 || ns < walk->least_ns) {
@@ -362,26 +388,56 @@ static enum weft_status visit_milestone(struct walk *walk, int32_t at, struct we
     return WEFT_OK;
 }
 
+static enum weft_status visit_count(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    const struct weft_certificate_node *node = &walk->certificate->nodes[at];
+    int32_t group = node->count.group;
+    if (group < 0 || group >= walk->certificate->n_groups || node->count.n_units < 1 ||
+        node->count.n_units > walk->certificate->groups[group].n_units)
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: node %d asks for %d units of group %d, which has not that "
+                         "many",
+                         at, node->count.n_units, group);
+    walk->path[walk->depth++] = (struct branch){.node = node};
+    walk->counts[walk->n_counts] = node->count;
+    walk->counts[walk->n_counts++].reached = true;
+    return WEFT_OK;
+}
+
+/* From the first subtree of a branch to its second, and out of it. */
+static void enter_second(struct walk *walk, struct branch *branch)
+{
+    branch->in_second = true;
+    if (branch->node->kind == WEFT_NODE_POLICIES)
+        walk->allowed[branch->node->unit] = branch->second;
+    else if (branch->node->kind == WEFT_NODE_MILESTONE)
+        walk->milestones[walk->n_milestones - 1].reached = false;
+    else
+        walk->counts[walk->n_counts - 1].reached = false;
+}
+
+static void leave(struct walk *walk, const struct branch *branch)
+{
+    if (branch->node->kind == WEFT_NODE_POLICIES)
+        walk->allowed[branch->node->unit] = branch->first | branch->second;
+    else if (branch->node->kind == WEFT_NODE_MILESTONE)
+        walk->n_milestones--;
+    else
+        walk->n_counts--;
+    walk->depth--;
+}
+
 /* Behind a leaf: on to the second subtree of the nearest node that has not had it. False when there
  * is none, and the tree is whole. */
 static bool turn(struct walk *walk)
 {
     while (walk->depth > 0) {
         struct branch *branch = &walk->path[walk->depth - 1];
-        const struct weft_certificate_node *node = branch->node;
         if (!branch->in_second) {
-            branch->in_second = true;
-            if (node->kind == WEFT_NODE_POLICIES)
-                walk->allowed[node->unit] = branch->second;
-            else
-                walk->milestones[walk->n_milestones - 1].reached = false;
+            enter_second(walk, branch);
             return true;
         }
-        if (node->kind == WEFT_NODE_POLICIES)
-            walk->allowed[node->unit] = branch->first | branch->second;
-        else
-            walk->n_milestones--;
-        walk->depth--;
+        leave(walk, branch);
     }
     return false;
 }
@@ -399,6 +455,9 @@ static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
         case WEFT_NODE_MILESTONE:
             WEFT_TRY(visit_milestone(walk, at, err));
             break;
+        case WEFT_NODE_COUNT:
+            WEFT_TRY(visit_count(walk, at, err));
+            break;
         case WEFT_NODE_LEAF:
             WEFT_TRY(visit_leaf(walk, at, err));
             more = turn(walk);
@@ -408,6 +467,43 @@ static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
     if (!more && at == certificate->n_nodes) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA, "certificate: %s, so that its leaves do not cover all plans",
                      more ? "a leaf is missing" : "nodes stand behind its last leaf");
+}
+
+/* Groups name units that there are, each once, and some of a unit's policies. */
+static enum weft_status check_groups(const struct walk *walk, struct weft_error *err)
+{
+    for (int32_t g = 0; g < walk->certificate->n_groups; g++) {
+        const struct weft_group *group = &walk->certificate->groups[g];
+        bool ok = group->n_units > 0;
+        for (int32_t k = 0; k < group->n_units && ok; k++)
+            ok = group->units[k] >= 0 && group->units[k] < walk->problem->n_units &&
+                 (k == 0 || group->units[k] > group->units[k - 1]);
+        if (!ok)
+            return weft_fail(err, WEFT_E_DATA,
+                             "certificate: group %d does not name units in increasing order", g);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status start_walk(struct walk *walk, struct weft_pool *pool,
+                                   struct weft_error *err)
+{
+    size_t n_units = (size_t)walk->problem->n_units, n_nodes = (size_t)walk->certificate->n_nodes;
+    WEFT_TRY(check_groups(walk, err));
+    walk->priced.cost =
+        weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *walk->priced.cost);
+    walk->allowed = weft_pool_array(pool, n_units, sizeof *walk->allowed);
+    walk->path = weft_pool_array(pool, n_nodes, sizeof *walk->path);
+    walk->milestones = weft_pool_array(pool, n_nodes, sizeof *walk->milestones);
+    walk->counts = weft_pool_array(pool, n_nodes, sizeof *walk->counts);
+    if (walk->priced.cost == NULL || walk->allowed == NULL || walk->path == NULL ||
+        walk->milestones == NULL || walk->counts == NULL)
+        return weft_fail_memory(err, "a certificate");
+    for (size_t u = 0; u < n_units; u++)
+        walk->allowed[u] = walk->problem->units[u].policies;
+    WEFT_TRY(weft_box_create(walk->problem, &walk->box, err));
+    return weft_box_set_groups(walk->box, walk->certificate->groups, walk->certificate->n_groups,
+                               err);
 }
 
 enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
@@ -427,25 +523,8 @@ enum weft_status weft_certificate_check(const struct weft_certificate *certifica
                          "for: a time, a size or a name in it was changed; plan again");
     struct walk walk = {.certificate = certificate, .problem = problem, .least_leaf = -1};
     struct weft_pool pool = {0};
-    size_t n_units = (size_t)problem->n_units, n_nodes = (size_t)certificate->n_nodes;
-    walk.priced.cost =
-        weft_pool_array(&pool, n_units * WEFT_POLICY_COUNT, sizeof *walk.priced.cost);
-    walk.allowed = weft_pool_array(&pool, n_units, sizeof *walk.allowed);
-    walk.path = weft_pool_array(&pool, n_nodes, sizeof *walk.path);
-    walk.milestones = weft_pool_array(&pool, n_nodes, sizeof *walk.milestones);
-    enum weft_status status = weft_box_create(problem, &walk.box, err);
-    if (status != WEFT_OK) {
-        weft_pool_finish(&pool);
-        return status;
-    }
-    if (walk.priced.cost == NULL || walk.allowed == NULL || walk.path == NULL ||
-        walk.milestones == NULL) {
-        status = weft_fail_memory(err, "a certificate");
-    } else {
-        for (int32_t u = 0; u < problem->n_units; u++)
-            walk.allowed[u] = problem->units[u].policies;
-        status = visit_all(&walk, err);
-    }
+    enum weft_status status = start_walk(&walk, &pool, err);
+    if (status == WEFT_OK) status = visit_all(&walk, err);
     weft_box_destroy(walk.box);
     weft_pool_finish(&pool);
     if (status != WEFT_OK) return status;

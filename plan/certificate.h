@@ -1,9 +1,9 @@
 /* A certificate proves a plan's bound to whoever holds the plan, without a solver. It is a tree
- * over the units' policies and over how far items have got by a slot (milestones), whose leaves
- * cover all plans there are, and a vector of prices for each leaf: what a share of the channels'
- * time and what a byte costs in every slot. At any prices the least total of a plan's time and of
- * what it uses, less what there is, cannot exceed the least step time (weak duality), so whoever
- * found the prices is not trusted.
+ * over the units' policies, over how many units of a group have some (counts), and over how far
+ * items have got by a slot (milestones), whose leaves cover all plans there are, and a vector of
+ * prices for each leaf: what a share of the channels' time and what a byte costs in every slot. At
+ * any prices the least total of a plan's time and of what it uses, less what there is, cannot
+ * exceed the least step time (weak duality), so whoever found the prices is not trusted.
  *
  * A leaf is a box, in which blocks, being whole, have narrower windows (plan/box.h). At
  * prices lambda[channel][slot] >= 0 (of channel time; over channels at most 1 in sum),
@@ -17,6 +17,10 @@
  *             for a gather also, being waited for: block_ns (1 - lambda of the other channels)
  *             where milestones leave it that, and where they say that a block is held in a slot,
  *             it is paid for wherever the block moves
+ *
+ * and where it is known how many units of a group have some policies, pi[group] whole ns of such a
+ * policy: as much for each unit beyond the most that there are (pi > 0), or for each that there are
+ * fewer than the least (pi < 0). Without such knowledge, pi is 0.
  *
  * where L is the sum of lambda over channels and f(T, L) = T + (T / rc) min(0, 1 - rc - rk L), with
  * rc and rk the rates of compute and of a channel while both run: T - T L when neither slows. That
@@ -52,6 +56,8 @@ enum { WEFT_PRICE_SHIFT = 40 };
 #define WEFT_PRICE_ONE (INT64_C(1) << WEFT_PRICE_SHIFT)
 /* The sum of a vector's mu and nu is at most this, so that no sum of products leaves 128 bits. */
 #define WEFT_PRICE_MOST_SUM (INT64_C(1) << 60)
+/* And |pi| at most this, 18 minutes. */
+#define WEFT_PRICE_MOST_PI (INT64_C(1) << 40)
 
 /* A memory row in whole steps and its price. */
 struct weft_whole_price {
@@ -64,23 +70,27 @@ struct weft_whole_price {
 struct weft_prices {
     int64_t *lambda; /* [n_channels][n_slots] */
     int64_t *mu;     /* [n_slots] */
+    int64_t *pi;     /* [n_groups]: whole ns, see above */
     int32_t n_whole;
     struct weft_whole_price *whole; /* in any order, a slot as often as wanted */
 };
 
-enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_POLICIES, WEFT_NODE_MILESTONE };
+enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_POLICIES, WEFT_NODE_MILESTONE, WEFT_NODE_COUNT };
 
 /* Of a tree in preorder: an inner node is followed by the subtree of plans in which `unit` has one
- * of `policies`, or which reach the milestone, then by that of all others. */
+ * of `policies`, or which reach the milestone or the count, then by that of all others. */
 struct weft_certificate_node {
     enum weft_node_kind kind;
     int32_t prices;                  /* of a leaf */
     int32_t unit;                    /* of policies */
     uint32_t policies;               /* bit p */
-    struct weft_milestone milestone; /* whose `reached` is not looked at */
+    struct weft_milestone milestone; /* whose `reached` is not looked at; nor is that of: */
+    struct weft_count count;
 };
 
 struct weft_certificate {
+    int32_t n_groups;
+    const struct weft_group *groups;
     int32_t n_prices;
     struct weft_prices *prices;
     int32_t n_nodes; /* 0: there is no certificate, and no bound */
@@ -118,7 +128,8 @@ struct weft_priced {
     weft_int128 *cost; /* [n_units * WEFT_POLICY_COUNT] */
 };
 
-/* Fills *out (its array is the caller's). WEFT_E_DATA when prices are out of range; WEFT_E_SYSTEM.
+/* Fills *out (its array is the caller's); prices->pi is of the box's groups, of which there may be
+ * none. WEFT_E_DATA when prices are out of range; WEFT_E_SYSTEM.
  */
 WEFT_MUST_USE enum weft_status weft_prices_apply(const struct weft_box *box,
                                                  const struct weft_prices *prices,

@@ -44,6 +44,26 @@ static void write_whole(struct weft_json_writer *writer, const struct weft_probl
     weft_json_end_array(writer);
 }
 
+static void write_groups(struct weft_json_writer *writer,
+                         const struct weft_certificate *certificate)
+{
+    weft_json_key(writer, "groups");
+    weft_json_begin_array(writer);
+    for (int32_t g = 0; g < certificate->n_groups; g++) {
+        const struct weft_group *group = &certificate->groups[g];
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "policies", group->policies);
+        weft_json_key(writer, "units");
+        weft_json_begin_array(writer);
+        for (int32_t k = 0; k < group->n_units; k++)
+            weft_json_add_integer(writer, group->units[k]);
+        weft_json_end_array(writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
 static void write_node(const struct weft_certificate_node *node, struct weft_json_writer *writer)
 {
     weft_json_begin_object(writer);
@@ -61,6 +81,10 @@ static void write_node(const struct weft_certificate_node *node, struct weft_jso
         weft_json_put_integer(writer, "blocks", node->milestone.n_blocks);
         weft_json_put_integer(writer, "slot", node->milestone.slot);
         break;
+    case WEFT_NODE_COUNT:
+        weft_json_put_integer(writer, "group", node->count.group);
+        weft_json_put_integer(writer, "units", node->count.n_units);
+        break;
     }
     weft_json_end_object(writer);
 }
@@ -75,12 +99,14 @@ void weft_certificate_write(const struct weft_certificate *certificate,
     }
     weft_json_begin_object(writer);
     weft_json_put_string(writer, "problem", weft_hash_show(certificate->problem, hash));
+    write_groups(writer, certificate);
     weft_json_key(writer, "prices");
     weft_json_begin_array(writer);
     for (int32_t i = 0; i < certificate->n_prices; i++) {
         weft_json_begin_object(writer);
         write_array(writer, "lambda", certificate->prices[i].lambda, n_lambda(problem));
         write_array(writer, "mu", certificate->prices[i].mu, (size_t)problem->n_slots);
+        write_array(writer, "pi", certificate->prices[i].pi, (size_t)certificate->n_groups);
         write_whole(writer, problem, &certificate->prices[i]);
         weft_json_end_object(writer);
     }
@@ -93,11 +119,13 @@ void weft_certificate_write(const struct weft_certificate *certificate,
     weft_json_end_object(writer);
 }
 
-static const char *const names[] = {"problem", "prices", "tree", NULL};
-static const char *const prices_names[] = {"lambda", "mu", "whole", NULL};
+static const char *const names[] = {"problem", "groups", "prices", "tree", NULL};
+static const char *const prices_names[] = {"lambda", "mu", "pi", "whole", NULL};
+static const char *const group_names[] = {"policies", "units", NULL};
 static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", NULL};
 static const char *const policies_names[] = {"unit", "policies", NULL};
 static const char *const milestone_names[] = {"item", "blocks", "slot", NULL};
+static const char *const count_names[] = {"group", "units", NULL};
 static const char *const leaf_names[] = {"prices", NULL};
 
 struct reader {
@@ -107,22 +135,25 @@ struct reader {
     struct weft_error *err;
 };
 
+/* `n` whole numbers of at least `least`. */
 static enum weft_status read_array(struct reader *reader, const struct weft_json_value *object,
-                                   const char *where, const char *name, size_t n, int64_t **out)
+                                   const char *where, const char *name, size_t n, int64_t least,
+                                   int64_t **out)
 {
     const struct weft_json_value *array;
     WEFT_TRY(weft_json_need(object, where, name, WEFT_JSON_ARRAY, &array, reader->err));
     if (weft_json_count(array) != n)
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: %s has %zu prices; expected %zu", where,
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %s has %zu numbers; expected %zu", where,
                          name, weft_json_count(array), n);
     int64_t *values = weft_pool_array(reader->pool, n, sizeof *values);
     if (values == NULL) return weft_fail_memory(reader->err, "certificate");
     size_t i = 0;
     for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
          it = weft_json_next(it), i++) {
-        if (weft_json_integer(it, &values[i]) && values[i] >= 0) continue;
+        if (weft_json_integer(it, &values[i]) && values[i] >= least) continue;
         return weft_fail(reader->err, WEFT_E_DATA,
-                         "%s: %s[%zu] is no whole number from 0 to 2^53 - 1", where, name, i);
+                         "%s: %s[%zu] is no whole number from %s to 2^53 - 1", where, name, i,
+                         least < 0 ? "1 - 2^53" : "0");
     }
     *out = values;
     return WEFT_OK;
@@ -133,7 +164,7 @@ static enum weft_status read_reference(struct reader *reader, const struct weft_
 {
     size_t n = (size_t)reader->problem->n_units;
     int64_t *policies;
-    WEFT_TRY(read_array(reader, object, where, "reference", n, &policies));
+    WEFT_TRY(read_array(reader, object, where, "reference", n, 0, &policies));
     uint8_t *reference = weft_pool_array(reader->pool, n, sizeof *reference);
     if (reference == NULL) return weft_fail_memory(reader->err, "certificate");
     for (size_t u = 0; u < n; u++) {
@@ -172,6 +203,50 @@ static enum weft_status read_whole(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
+static enum weft_status read_group(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, struct weft_group *out)
+{
+    const struct weft_json_value *array;
+    int64_t policies, *units;
+    WEFT_TRY(weft_decode_known(object, where, group_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(object, where, "policies", 1,
+                                    (INT64_C(1) << WEFT_POLICY_COUNT) - 1, &policies, reader->err));
+    WEFT_TRY(weft_json_need(object, where, "units", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > (size_t)reader->problem->n_units)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: more units than there are", where);
+    WEFT_TRY(read_array(reader, object, where, "units", n, 0, &units));
+    int32_t *members = weft_pool_array(reader->pool, n, sizeof *members);
+    if (members == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (size_t k = 0; k < n; k++) {
+        if (units[k] >= reader->problem->n_units)
+            return weft_fail(reader->err, WEFT_E_DATA, "%s: units[%zu] is no unit", where, k);
+        members[k] = (int32_t)units[k];
+    }
+    *out = (struct weft_group){(uint32_t)policies, (int32_t)n, members};
+    return WEFT_OK;
+}
+
+static enum weft_status read_groups(struct reader *reader, const struct weft_json_value *object,
+                                    struct weft_certificate *out)
+{
+    const struct weft_json_value *array;
+    char where[PLACE_BYTES];
+    WEFT_TRY(weft_json_need(object, reader->where, "groups", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: too many groups", reader->where);
+    struct weft_group *groups = weft_pool_array(reader->pool, n, sizeof *groups);
+    if (groups == NULL) return weft_fail_memory(reader->err, "certificate");
+    out->groups = groups;
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        snprintf(where, sizeof where, "%s: groups[%d]", reader->where, out->n_groups);
+        WEFT_TRY(read_group(reader, it, where, &groups[out->n_groups++]));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status read_prices(struct reader *reader, const struct weft_json_value *object,
                                     struct weft_certificate *out)
 {
@@ -189,9 +264,11 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
         snprintf(where, sizeof where, "%s: prices[%d]", reader->where, out->n_prices++);
         WEFT_TRY(weft_decode_known(it, where, prices_names, reader->err));
         WEFT_TRY(
-            read_array(reader, it, where, "lambda", n_lambda(reader->problem), &prices->lambda));
+            read_array(reader, it, where, "lambda", n_lambda(reader->problem), 0, &prices->lambda));
         WEFT_TRY(
-            read_array(reader, it, where, "mu", (size_t)reader->problem->n_slots, &prices->mu));
+            read_array(reader, it, where, "mu", (size_t)reader->problem->n_slots, 0, &prices->mu));
+        WEFT_TRY(read_array(reader, it, where, "pi", (size_t)out->n_groups, -WEFT_PROBLEM_MOST,
+                            &prices->pi));
         WEFT_TRY(read_whole(reader, it, where, prices));
     }
     return WEFT_OK;
@@ -230,18 +307,35 @@ static enum weft_status read_milestone(struct reader *reader, const struct weft_
                      out->milestone.n_blocks, out->milestone.slot, out->milestone.item);
 }
 
+static enum weft_status read_count(struct reader *reader, const struct weft_json_value *value,
+                                   const char *where, const struct weft_certificate *certificate,
+                                   struct weft_certificate_node *out)
+{
+    int64_t group, n_units;
+    WEFT_TRY(weft_decode_known(value, where, count_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "group", 0, (int64_t)certificate->n_groups - 1,
+                                    &group, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "units", 1, certificate->groups[group].n_units,
+                                    &n_units, reader->err));
+    *out = (struct weft_certificate_node){
+        .kind = WEFT_NODE_COUNT, .count = {.group = (int32_t)group, .n_units = (int32_t)n_units}};
+    return WEFT_OK;
+}
+
 static enum weft_status read_node(struct reader *reader, const struct weft_json_value *value,
-                                  int32_t index, int32_t n_prices,
+                                  const struct weft_certificate *certificate,
                                   struct weft_certificate_node *out)
 {
     char where[PLACE_BYTES];
     int64_t prices;
-    snprintf(where, sizeof where, "%s: tree[%d]", reader->where, index);
+    snprintf(where, sizeof where, "%s: tree[%d]", reader->where, certificate->n_nodes);
     if (weft_json_member(value, "unit") != NULL) return read_policies(reader, value, where, out);
     if (weft_json_member(value, "item") != NULL) return read_milestone(reader, value, where, out);
+    if (weft_json_member(value, "group") != NULL)
+        return read_count(reader, value, where, certificate, out);
     WEFT_TRY(weft_decode_known(value, where, leaf_names, reader->err));
-    WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)n_prices - 1, &prices,
-                                    reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)certificate->n_prices - 1,
+                                    &prices, reader->err));
     *out = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = (int32_t)prices};
     return WEFT_OK;
 }
@@ -258,7 +352,7 @@ static enum weft_status read_tree(struct reader *reader, const struct weft_json_
     if (out->nodes == NULL) return weft_fail_memory(reader->err, "certificate");
     for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
          it = weft_json_next(it), out->n_nodes++) {
-        WEFT_TRY(read_node(reader, it, out->n_nodes, out->n_prices, &out->nodes[out->n_nodes]));
+        WEFT_TRY(read_node(reader, it, out, &out->nodes[out->n_nodes]));
     }
     return WEFT_OK;
 }
@@ -278,6 +372,7 @@ enum weft_status weft_certificate_read(const struct weft_json_value *value, cons
     WEFT_TRY(weft_json_need_string(value, where, "problem", &hash, err));
     if (!weft_hash_read(hash, &read.problem))
         return weft_fail(err, WEFT_E_DATA, "%s: problem is not 32 hexadecimal digits", where);
+    WEFT_TRY(read_groups(&reader, value, &read));
     WEFT_TRY(read_prices(&reader, value, &read));
     WEFT_TRY(read_tree(&reader, value, &read));
     *out = read;
@@ -287,7 +382,15 @@ enum weft_status weft_certificate_read(const struct weft_json_value *value, cons
 static int64_t *copy_array(struct weft_pool *pool, const int64_t *from, size_t n)
 {
     int64_t *to = weft_pool_array(pool, n, sizeof *to);
-    if (to != NULL) memcpy(to, from, n * sizeof *to);
+    if (to != NULL && n > 0) memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
+static const int32_t *copy_units(struct weft_pool *pool, const struct weft_group *group)
+{
+    size_t n = (size_t)group->n_units;
+    int32_t *to = weft_pool_array(pool, n, sizeof *to);
+    if (to != NULL) memcpy(to, group->units, n * sizeof *to);
     return to;
 }
 
@@ -307,15 +410,24 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
     struct weft_certificate copy = *from;
     copy.prices = weft_pool_array(pool, (size_t)from->n_prices, sizeof *copy.prices);
     copy.nodes = weft_pool_array(pool, (size_t)from->n_nodes, sizeof *copy.nodes);
-    if (copy.prices == NULL || copy.nodes == NULL) return weft_fail_memory(err, "certificate");
+    struct weft_group *groups = weft_pool_array(pool, (size_t)from->n_groups, sizeof *groups);
+    if (copy.prices == NULL || copy.nodes == NULL || groups == NULL)
+        return weft_fail_memory(err, "certificate");
+    for (int32_t g = 0; g < from->n_groups; g++) {
+        groups[g] = from->groups[g];
+        groups[g].units = copy_units(pool, &from->groups[g]);
+        if (groups[g].units == NULL) return weft_fail_memory(err, "certificate");
+    }
+    copy.groups = groups;
     for (int32_t i = 0; i < from->n_prices; i++) {
         copy.prices[i].lambda = copy_array(pool, from->prices[i].lambda, n_lambda(problem));
         copy.prices[i].mu = copy_array(pool, from->prices[i].mu, (size_t)problem->n_slots);
+        copy.prices[i].pi = copy_array(pool, from->prices[i].pi, (size_t)from->n_groups);
         size_t n_whole = (size_t)from->prices[i].n_whole;
         copy.prices[i].n_whole = from->prices[i].n_whole;
         copy.prices[i].whole = weft_pool_array(pool, n_whole, sizeof *copy.prices[i].whole);
         if (copy.prices[i].lambda == NULL || copy.prices[i].mu == NULL ||
-            copy.prices[i].whole == NULL)
+            copy.prices[i].pi == NULL || copy.prices[i].whole == NULL)
             return weft_fail_memory(err, "certificate");
         for (size_t k = 0; k < n_whole; k++) {
             struct weft_whole_price *whole = &copy.prices[i].whole[k];

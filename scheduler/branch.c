@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/groups.h"
 #include "scheduler/near.h"
 
 /* Columns of counts up to which the relaxation takes about a second. */
@@ -17,10 +18,13 @@ enum {
     ROOT_WORK = 60,
     ASCENT_WORK = 20000000,
     NEAR_WORK = 50000,
-    MOST_NEAR = 5000
+    MOST_NEAR = 5000,
+    MOST_MILESTONES = 4
 };
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
+/* What a unit that is like no other counts more than one that others can stand in for. */
+static const double ALONE_FIRST = 100;
 /* A share that is this near to a whole one is decided. */
 static const double DECIDED = 1e-6;
 /* Steps of exact placement: all together, and for one choice of policies. */
@@ -32,6 +36,22 @@ static int32_t effort_of(const struct weft_schedule_options *options)
 {
     int64_t effort = options->time_limit_ns / 2500000000;
     return effort < 1 ? 1 : effort > 16 ? 16 : (int32_t)effort;
+}
+
+static enum weft_status set_groups(struct weft_branch *branch, struct weft_error *err)
+{
+    WEFT_TRY(weft_groups_make(branch->table, branch->keeper, &branch->pool, &branch->groups,
+                              &branch->n_groups, err));
+    branch->grouped =
+        weft_pool_array(&branch->pool, (size_t)branch->table->n_units, sizeof *branch->grouped);
+    if (!branch->grouped) return weft_fail_memory(err, "a search tree");
+    for (int32_t g = 0; g < branch->n_groups; g++)
+        for (int32_t k = 0; k < branch->groups[g].n_units; k++)
+            branch->grouped[branch->groups[g].units[k]] = true;
+    WEFT_TRY(weft_proof_set_groups(branch->proof, branch->groups, branch->n_groups, err));
+    WEFT_TRY(weft_dual_set_groups(branch->dual, branch->groups, branch->n_groups, err));
+    if (!branch->ilp) return WEFT_OK;
+    return weft_ilp_set_groups(branch->ilp, branch->groups, branch->n_groups, err);
 }
 
 enum weft_status weft_branch_create(const struct weft_digest *table,
@@ -49,6 +69,8 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     int32_t effort = effort_of(options);
     branch->nodes_left = effort * (NODE_WORK / size + 1);
     if (branch->nodes_left > MOST_NODES) branch->nodes_left = MOST_NODES;
+    /* Below each the policies are branched on again, which pays only where there is time. */
+    branch->milestones_left = (effort * effort * effort - 1) * MOST_MILESTONES;
     branch->stop = "";
     branch->exact_left = (int64_t)effort * EXACT_STEPS;
     branch->leaf_steps = (int64_t)effort * LEAF_STEPS;
@@ -82,6 +104,11 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     for (int32_t u = 0; u < table->n_units; u++)
         for (int p = 0; p < WEFT_POLICY_COUNT; p++)
             branch->keeper[u * WEFT_POLICY_COUNT + p] = (uint8_t)weft_ilp_keeper(table, u, p);
+    status = set_groups(branch, err);
+    if (status != WEFT_OK) {
+        weft_branch_destroy(branch);
+        return status;
+    }
     *out = branch;
     return WEFT_OK;
 }
@@ -175,6 +202,8 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
         *solved = status == WEFT_OK;
         if (!*solved || !weft_ilp_milestone(ilp, branch->dual, result.lp_x, &branch->milestone))
             branch->milestone.n_blocks = 0;
+        if (!*solved || !weft_ilp_count(ilp, result.lp_x, &branch->count))
+            branch->count.n_units = 0;
         if (*solved && n_added)
             status = weft_ilp_add_whole(ilp, branch->dual, result.lp_x, n_added, err);
     }
@@ -226,7 +255,7 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, str
     const struct weft_box *box = proof->box;
     double enough = target_ns(branch);
     bool solved = false;
-    branch->milestone.n_blocks = 0;
+    branch->milestone.n_blocks = branch->count.n_units = 0;
     weft_proof_enter(branch->proof, node);
     if (box->empty) return offer(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
@@ -298,17 +327,19 @@ static void choose_split(struct weft_branch *branch, int32_t node)
     const struct weft_digest *table = branch->table;
     struct weft_branch_split *best = &branch->splits[node];
     double most = -1;
-    *best = (struct weft_branch_split){.unit = -1, .milestone = branch->milestone};
+    *best = (struct weft_branch_split){
+        .unit = -1, .milestone = branch->milestone, .count = branch->count};
     for (int32_t u = 0; u < table->n_units; u++) {
         int p = -1;
         if (count_kept(branch, u) < 2) continue;
         double value = indecision(branch, u, &p) * branch->weight[u];
+        if (!branch->grouped[u]) value *= ALONE_FIRST;
         if (p < 0 || value <= most) continue;
         most = value;
         best->unit = u;
         best->policy = p;
     }
-    if (best->milestone.n_blocks > 0 && most <= DECIDED) best->unit = -1;
+    best->decided = most <= DECIDED;
 }
 
 /* A policy goes with the one that it is nowhere better than. */
@@ -360,16 +391,35 @@ static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, str
     return place_exactly(branch, policies, err);
 }
 
-static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
+/* Divides a node as was chosen for it; false when there is nothing to choose, or no room. */
+static bool divide(struct weft_branch *branch, int32_t node)
 {
     const struct weft_branch_split *split = &branch->splits[node];
+    struct weft_proof *proof = branch->proof;
+    if (split->count.n_units > 0) return weft_proof_branch_count(proof, node, &split->count);
+    if (split->decided && split->milestone.n_blocks > 0 && branch->milestones_left > 0) {
+        branch->milestones_left--;
+        return weft_proof_branch_at(proof, node, &split->milestone);
+    }
+    return split->unit >= 0 &&
+           weft_proof_branch(proof, node, split->unit, side_of(branch, split->unit, split->policy));
+}
+
+/* Every unit has one policy left, but for those that are nowhere better. */
+static bool is_leaf(const struct weft_branch *branch)
+{
+    for (int32_t u = 0; u < branch->table->n_units; u++)
+        if (count_kept(branch, u) > 1) return false;
+    return true;
+}
+
+static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
+{
     weft_proof_enter(branch->proof, node);
-    if (split->unit < 0 && split->milestone.n_blocks == 0) return close_leaf(branch, node, err);
-    bool divided = split->unit < 0 ? weft_proof_branch_at(branch->proof, node, &split->milestone)
-                                   : weft_proof_branch(branch->proof, node, split->unit,
-                                                       side_of(branch, split->unit, split->policy));
-    if (!divided) {
+    if (!divide(branch, node)) {
+        if (is_leaf(branch)) return close_leaf(branch, node, err);
         branch->proof->nodes[node].closed = true;
+        branch->exhausted = false;
         return WEFT_OK;
     }
     int32_t first = branch->proof->nodes[node].children;

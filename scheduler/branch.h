@@ -10,11 +10,14 @@
 #include "scheduler/proof.h"
 #include "scheduler/search.h"
 
-/* How a node would be divided: at a unit's policy, or at a milestone. */
+/* How a node would be divided: by a count, at a milestone when the policies are decided, at a
+ * unit's policy. */
 struct weft_branch_split {
-    int32_t unit; /* -1: every unit has one policy left, or the milestone comes first */
+    bool decided; /* the relaxation gives every unit one policy */
+    int32_t unit; /* -1: every unit has one policy left */
     int32_t policy;
     struct weft_milestone milestone; /* n_blocks 0: none */
+    struct weft_count count;         /* comes first; n_units 0: none */
 };
 
 struct weft_branch {
@@ -29,10 +32,15 @@ struct weft_branch {
     bool exhausted;     /* so far no placement of any leaf that was closed is left out */
     struct weft_dual *dual;
     struct weft_proof *proof;
-    int64_t deadline_ns; /* on options->now_ns; 0 = none */
-    int32_t nodes_left;  /* that may still be solved */
-    double *share;       /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
-    struct weft_milestone milestone;  /* that it is most undecided about; n_blocks 0: none */
+    int64_t deadline_ns;     /* on options->now_ns; 0 = none */
+    int32_t nodes_left;      /* that may still be solved */
+    int32_t milestones_left; /* that may still be branched on */
+    double *share;           /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
+    struct weft_milestone milestone; /* that it is most undecided about; n_blocks 0: none */
+    struct weft_count count;         /* that it is undecided about; n_units 0: none */
+    int32_t n_groups;
+    struct weft_group *groups;        /* alike units by their policy */
+    bool *grouped;                    /* [n_units]: it is in one */
     double *weight;                   /* [n_units]: channel time at stake in it */
     struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
     uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */

@@ -162,6 +162,16 @@ void weft_dual_destroy(struct weft_dual *dual)
     free(dual);
 }
 
+enum weft_status weft_dual_set_groups(struct weft_dual *dual, const struct weft_group *groups,
+                                      int32_t n_groups, struct weft_error *err)
+{
+    dual->pi = weft_pool_array(&dual->pool, (size_t)n_groups + 1, sizeof *dual->pi);
+    if (!dual->pi) return weft_fail_memory(err, "a dual function");
+    dual->groups = groups;
+    dual->n_groups = n_groups;
+    return WEFT_OK;
+}
+
 /* f(T, L) of plan/certificate.h; *slope is what a unit more of L changes. */
 static double compute_cost(const struct weft_problem *problem, int64_t ns, double total,
                            double *slope)
@@ -239,6 +249,21 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
         }
         dual->item_cost[i] += least * span->n_blocks;
         dual->choice[k] = choice;
+    }
+}
+
+static void price_groups(struct weft_dual *dual, const struct weft_box *box)
+{
+    for (int32_t g = 0; g < dual->n_groups; g++) {
+        const struct weft_group *group = &dual->groups[g];
+        double pi = dual->pi[g];
+        int32_t count = pi > 0 ? box->most_count[g] : box->least_count[g];
+        if (pi == 0 || count == (pi > 0 ? group->n_units : 0)) continue;
+        dual->value_ns -= pi * count;
+        for (int32_t k = 0; k < group->n_units; k++)
+            for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+                if (group->policies >> p & 1u)
+                    dual->cost[group->units[k] * WEFT_POLICY_COUNT + p] += pi;
     }
 }
 
@@ -360,6 +385,7 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     }
     price_sizes(dual);
     price_units(dual, box);
+    price_groups(dual, box);
     choose(dual, box);
     double held = 0;
     for (int32_t s = 0; s < dual->n_slots; s++) {
@@ -374,6 +400,8 @@ void weft_dual_reset(struct weft_dual *dual, int32_t channel)
     memset(dual->lambda, 0,
            (size_t)(dual->n_channels + 1) * (size_t)dual->n_slots * sizeof *dual->lambda);
     memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
+    for (int32_t g = 0; g < dual->n_groups; g++)
+        dual->pi[g] = 0;
     for (int32_t s = 0; channel >= 0 && s < dual->n_slots; s++)
         dual->lambda[channel * dual->n_slots + s] = 1;
 }
@@ -402,6 +430,10 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
         }
         prices->mu[s] = to_price(dual->mu[s], most);
     }
+    for (int32_t g = 0; g < dual->n_groups; g++) {
+        double pi = dual->pi[g], most_pi = (double)WEFT_PRICE_MOST_PI;
+        prices->pi[g] = (int64_t)(pi > most_pi ? most_pi : pi < -most_pi ? -most_pi : pi);
+    }
     prices->n_whole = 0;
     for (int32_t k = 0; k < dual->n_rows; k++) {
         int64_t nu = to_price(dual->nu[k], most);
@@ -420,6 +452,8 @@ void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices)
         dual->lambda[i] = ldexp((double)prices->lambda[i], -WEFT_PRICE_SHIFT);
     for (int32_t s = 0; s < dual->n_slots; s++)
         dual->mu[s] = ldexp((double)prices->mu[s], -WEFT_PRICE_SHIFT);
+    for (int32_t g = 0; g < dual->n_groups; g++)
+        dual->pi[g] = (double)prices->pi[g];
     memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
     for (int32_t k = 0; k < prices->n_whole; k++) {
         const struct weft_whole_price *whole = &prices->whole[k];

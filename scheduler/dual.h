@@ -17,11 +17,14 @@ struct weft_dual {
     double *lambda; /* [n_channels][n_slots] */
     double *mu;     /* [n_slots], ns a byte */
     double *nu;     /* [n_rows], ns a byte that counts */
+    double *pi;     /* [n_groups], ns a unit; ascent leaves them alone */
     /* Whole rows of the certificate that may have a price, in the order in which they were added;
      * at most most_rows. */
     int32_t n_rows, most_rows;
     struct weft_whole_row *rows;
     const uint8_t **references; /* [n_units] of every row */
+    int32_t n_groups;
+    const struct weft_group *groups; /* borrowed */
     /* What weft_dual_evaluate makes of it: */
     double value_ns;
     double *cost;               /* [n_units * WEFT_POLICY_COUNT] */
@@ -49,6 +52,11 @@ WEFT_MUST_USE enum weft_status weft_dual_create(const struct weft_digest *table,
                                                 struct weft_error *err);
 void weft_dual_destroy(struct weft_dual *dual); /* accepts NULL */
 
+/* Groups that may have a price, the same as the boxes'. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_dual_set_groups(struct weft_dual *dual,
+                                                    const struct weft_group *groups,
+                                                    int32_t n_groups, struct weft_error *err);
+
 /* The whole row of a slot, step and policies of reference [n_units], of which a copy is made, with
  * a price of 0; or the one that is there already; or -1 when there is no room for more. */
 int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
@@ -66,8 +74,8 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box);
 int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, double target_ns,
                          double enough_ns, int32_t most_steps);
 
-/* The point as integer prices, whose arrays are the caller's (`whole` with room for n_rows), and
- * back. References are the dual's. */
+/* The point as integer prices, whose arrays are the caller's (`whole` with room for n_rows, `pi`
+ * for n_groups), and back. References are the dual's. */
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices);
 void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices);
 

@@ -66,6 +66,8 @@ struct weft_ilp {
     int32_t n_whole, most_whole;
     struct weft_whole_row *whole;
     const uint8_t **references;
+    int32_t n_groups, group_row;     /* of the first; the others follow */
+    const struct weft_group *groups; /* borrowed */
     int32_t fixed;   /* column that is 1: its cost is the time that no choice changes */
     bool all_counts; /* every class counts blocks: solutions say where blocks go */
     struct weft_mip mip;
@@ -77,6 +79,12 @@ WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_digest *table, 
                                                int32_t most_columns, struct weft_ilp **out,
                                                struct weft_error *err);
 void weft_ilp_destroy(struct weft_ilp *ilp); /* accepts NULL */
+
+/* Adds a row for every group, before there are whole rows: how many units have its policies, which
+ * have no other policy left out for them than their own. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_ilp_set_groups(struct weft_ilp *ilp,
+                                                   const struct weft_group *groups,
+                                                   int32_t n_groups, struct weft_error *err);
 
 /* The program's point x [n_columns] of policies and moves. False when one of the policies was
  * left out of the program (see weft_ilp_dominated). */
@@ -99,6 +107,9 @@ WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const
 /* Leaves to every unit only the policies of a box, and to the blocks of items with a class of their
  * own only their spans. */
 void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box);
+
+/* The count that a point x of the relaxation is most undecided about; false when it is of none. */
+bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_count *out);
 
 /* The milestone that a point x of the relaxation is most undecided about: what it takes of memory
  * in part, at the dual's prices. False when it takes none. */

@@ -41,6 +41,10 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
         if (hold >= 0) mu += positive(-reduced[hold]);
         dual->mu[s] = ldexp(mu, ilp->time_shift - ilp->bytes_shift);
     }
+    for (int32_t g = 0; g < ilp->n_groups; g++) {
+        double y = row_duals[ilp->group_row + g];
+        dual->pi[g] = isfinite(y) ? ldexp(-y, ilp->time_shift) : 0;
+    }
     for (int32_t k = 0; k < ilp->n_whole; k++) {
         int32_t mip_row = ilp->mip.n_rows - ilp->n_whole + k;
         double nu = positive(-row_duals[mip_row]);
@@ -101,9 +105,29 @@ void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box)
             ilp->mip.upper[z] = (double)(box->allowed[u] >> p & 1u);
         }
     }
+    for (int32_t g = 0; g < ilp->n_groups; g++) {
+        ilp->mip.row_lower[ilp->group_row + g] = box->least_count[g];
+        ilp->mip.row_upper[ilp->group_row + g] = box->most_count[g];
+    }
     for (int32_t c = 0; c < ilp->n_classes; c++)
         if (ilp->classes[c].n_items == 1 && ilp->classes[c].counts)
             restrict_class(ilp, box, &ilp->classes[c]);
+}
+
+bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_count *out)
+{
+    double best = 1e-3;
+    for (int32_t g = 0; g < ilp->n_groups; g++) {
+        double sum = 0;
+        for (int64_t k = ilp->mip.row_start[ilp->group_row + g];
+             k < ilp->mip.row_start[ilp->group_row + g + 1]; k++)
+            sum += x[ilp->mip.column[k]];
+        double part = sum - floor(sum), undecided = part < 1 - part ? part : 1 - part;
+        if (undecided <= best) continue;
+        best = undecided;
+        *out = (struct weft_count){.group = g, .n_units = (int32_t)floor(sum) + 1};
+    }
+    return best > 1e-3;
 }
 
 bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,

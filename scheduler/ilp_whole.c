@@ -182,29 +182,59 @@ static void separate(struct separation *of)
     }
 }
 
+/* A program that rows are added to. */
+static struct weft_ilp_build open_program(struct weft_ilp *ilp, struct weft_pool *pool)
+{
+    const struct weft_mip *mip = &ilp->mip;
+    size_t n_columns = (size_t)mip->n_columns;
+    struct weft_ilp_build build = {.ilp = ilp,
+                                   .n_columns = mip->n_columns,
+                                   .most_columns = mip->n_columns,
+                                   .n_rows = mip->n_rows,
+                                   .most_rows = mip->n_rows + 1,
+                                   .n_entries = mip->n_entries,
+                                   .most_entries = mip->n_entries};
+    build.row = weft_pool_array(pool, n_columns, sizeof *build.row);
+    build.touched = weft_pool_array(pool, n_columns, sizeof *build.touched);
+    build.in_row = weft_pool_array(pool, n_columns, sizeof *build.in_row);
+    build.failed = !build.row || !build.touched || !build.in_row;
+    return build;
+}
+
+enum weft_status weft_ilp_set_groups(struct weft_ilp *ilp, const struct weft_group *groups,
+                                     int32_t n_groups, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    struct weft_ilp_build build = open_program(ilp, &pool);
+    ilp->groups = groups;
+    ilp->n_groups = n_groups;
+    ilp->group_row = ilp->mip.n_rows;
+    for (int32_t g = 0; g < n_groups && !build.failed; g++) {
+        for (int32_t k = 0; k < groups[g].n_units; k++)
+            for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+                int32_t z = ilp->z[groups[g].units[k] * WEFT_POLICY_COUNT + p];
+                if (z >= 0 && groups[g].policies >> p & 1u) weft_ilp_add_entry(&build, z, 1);
+            }
+        weft_ilp_end_row(&build, 0, groups[g].n_units);
+    }
+    ilp->mip.n_rows = build.n_rows;
+    ilp->mip.n_entries = build.n_entries;
+    weft_pool_finish(&pool);
+    return build.failed ? weft_fail_memory(err, "rows of groups") : WEFT_OK;
+}
+
 enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp, const struct weft_dual *dual,
                                     const double *x, int32_t *n_added, struct weft_error *err)
 {
     struct weft_pool pool = {0};
-    const struct weft_mip *mip = &ilp->mip;
-    size_t n_columns = (size_t)mip->n_columns, n_units = (size_t)ilp->table->n_units;
+    size_t n_units = (size_t)ilp->table->n_units;
     struct separation of = {.dual = dual, .x = x};
-    of.build = (struct weft_ilp_build){.ilp = ilp,
-                                       .n_columns = mip->n_columns,
-                                       .most_columns = mip->n_columns,
-                                       .n_rows = mip->n_rows,
-                                       .most_rows = mip->n_rows + 1,
-                                       .n_entries = mip->n_entries,
-                                       .most_entries = mip->n_entries};
-    of.build.row = weft_pool_array(&pool, n_columns, sizeof *of.build.row);
-    of.build.touched = weft_pool_array(&pool, n_columns, sizeof *of.build.touched);
-    of.build.in_row = weft_pool_array(&pool, n_columns, sizeof *of.build.in_row);
+    of.build = open_program(ilp, &pool);
     of.steps = weft_pool_array(&pool, (size_t)ilp->table->n_items + n_units * WEFT_POLICY_COUNT,
                                sizeof *of.steps);
     enum weft_policy *own = weft_pool_array(&pool, n_units, sizeof *own);
     uint8_t *references = weft_pool_array(&ilp->pool, 2 * n_units, sizeof *references);
-    of.build.failed =
-        !of.build.row || !of.build.touched || !of.build.in_row || !of.steps || !own || !references;
+    of.build.failed = of.build.failed || !of.steps || !own || !references;
     if (!of.build.failed) weft_ilp_policies(ilp, x, own);
     for (size_t u = 0; !of.build.failed && u < n_units; u++) {
         references[u] = (uint8_t)ilp->table->leanest[u];

@@ -69,7 +69,7 @@ static void search(struct tree *tree, int32_t depth)
         tree->cut = true;
         return;
     }
-    weft_box_restrict(tree->box, allowed, NULL, 0);
+    weft_box_restrict(tree->box, &(struct weft_facts){.allowed = allowed});
     if (tree->box->empty) return;
     memcpy(allowed, tree->box->allowed, bytes);
     int32_t unit = weft_lean_tree_unit(tree->box);

@@ -29,8 +29,9 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
         weft_pool_array(&proof->pool, (size_t)problem->n_units, sizeof *proof->allowed);
     proof->milestones =
         weft_pool_array(&proof->pool, (size_t)proof->most_nodes, sizeof *proof->milestones);
+    proof->counts = weft_pool_array(&proof->pool, (size_t)proof->most_nodes, sizeof *proof->counts);
     if (!proof->nodes || !proof->prices || !proof->priced || !proof->common || !proof->made_for ||
-        !proof->allowed || !proof->milestones) {
+        !proof->allowed || !proof->milestones || !proof->counts) {
         weft_proof_destroy(proof);
         return weft_fail_memory(err, "a proof");
     }
@@ -40,10 +41,19 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
         weft_proof_destroy(proof);
         return status;
     }
-    proof->nodes[0] = (struct weft_proof_node){.parent = -1, .unit = -1, .prices = -1};
+    proof->nodes[0] = (struct weft_proof_node){.parent = -1, .prices = -1};
     proof->n_nodes = 1;
     *out = proof;
     return WEFT_OK;
+}
+
+enum weft_status weft_proof_set_groups(struct weft_proof *proof, const struct weft_group *groups,
+                                       int32_t n_groups, struct weft_error *err)
+{
+    proof->groups = groups;
+    proof->n_groups = n_groups;
+    WEFT_TRY(weft_box_set_groups(proof->box, groups, n_groups, err));
+    return weft_box_set_groups(proof->all, groups, n_groups, err);
 }
 
 void weft_proof_destroy(struct weft_proof *proof)
@@ -55,26 +65,29 @@ void weft_proof_destroy(struct weft_proof *proof)
     free(proof);
 }
 
-/* The policies that a node leaves to the units, by its branches alone, and its milestones. */
+/* What is known of a node's plans by its branches alone. */
 static void find_allowed(struct weft_proof *proof, int32_t node)
 {
     for (int32_t u = 0; u < proof->problem->n_units; u++)
         proof->allowed[u] = proof->problem->units[u].policies;
-    proof->n_milestones = 0;
+    proof->n_milestones = proof->n_counts = 0;
     for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent) {
         const struct weft_proof_node *of = &proof->nodes[at];
-        if (of->unit >= 0) {
-            proof->allowed[of->unit] &= of->policies;
-        } else {
+        if (of->kind == WEFT_NODE_POLICIES) proof->allowed[of->unit] &= of->policies;
+        if (of->kind == WEFT_NODE_MILESTONE)
             proof->milestones[proof->n_milestones++] = of->milestone;
-        }
+        if (of->kind == WEFT_NODE_COUNT) proof->counts[proof->n_counts++] = of->count;
     }
 }
 
 void weft_proof_enter(struct weft_proof *proof, int32_t node)
 {
     find_allowed(proof, node);
-    weft_box_restrict(proof->box, proof->allowed, proof->milestones, proof->n_milestones);
+    weft_box_restrict(proof->box, &(struct weft_facts){.allowed = proof->allowed,
+                                                       .milestones = proof->milestones,
+                                                       .n_milestones = proof->n_milestones,
+                                                       .counts = proof->counts,
+                                                       .n_counts = proof->n_counts});
 }
 
 static enum weft_status make_prices(struct weft_proof *proof, const struct weft_dual *dual,
@@ -87,7 +100,8 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
     prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_slots, sizeof *prices->mu);
     priced->cost = weft_pool_array(&proof->pool, 2 * n_costs, sizeof *priced->cost);
     prices->whole = weft_pool_array(&proof->pool, (size_t)dual->n_rows, sizeof *prices->whole);
-    if (!prices->lambda || !prices->mu || !prices->whole || !priced->cost)
+    prices->pi = weft_pool_array(&proof->pool, (size_t)proof->n_groups, sizeof *prices->pi);
+    if (!prices->lambda || !prices->mu || !prices->pi || !prices->whole || !priced->cost)
         return weft_fail_memory(err, "prices");
     common->cost = priced->cost + n_costs;
     weft_dual_round(dual, prices);
@@ -212,9 +226,24 @@ bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uin
     for (int i = 0; i < 2; i++) {
         proof->allowed[unit] = parts[i];
         int64_t bound_ns = bound_part(proof, node, proof->allowed);
-        add_child(
-            proof, node,
-            (struct weft_proof_node){.unit = unit, .policies = parts[i], .bound_ns = bound_ns});
+        add_child(proof, node,
+                  (struct weft_proof_node){.kind = WEFT_NODE_POLICIES,
+                                           .unit = unit,
+                                           .policies = parts[i],
+                                           .bound_ns = bound_ns});
+    }
+    return true;
+}
+
+/* Two children of a leaf, of which the first reaches what the second does not. */
+static bool divide(struct weft_proof *proof, int32_t node, struct weft_proof_node child)
+{
+    if (proof->n_nodes + 2 > proof->most_nodes) return false;
+    proof->nodes[node].children = proof->n_nodes;
+    child.bound_ns = proof->nodes[node].bound_ns;
+    for (int i = 0; i < 2; i++) {
+        child.milestone.reached = child.count.reached = i == 0;
+        add_child(proof, node, child);
     }
     return true;
 }
@@ -222,15 +251,13 @@ bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uin
 bool weft_proof_branch_at(struct weft_proof *proof, int32_t node,
                           const struct weft_milestone *milestone)
 {
-    if (proof->n_nodes + 2 > proof->most_nodes) return false;
-    proof->nodes[node].children = proof->n_nodes;
-    for (int i = 0; i < 2; i++) {
-        struct weft_proof_node child = {
-            .unit = -1, .milestone = *milestone, .bound_ns = proof->nodes[node].bound_ns};
-        child.milestone.reached = i == 0;
-        add_child(proof, node, child);
-    }
-    return true;
+    return divide(proof, node,
+                  (struct weft_proof_node){.kind = WEFT_NODE_MILESTONE, .milestone = *milestone});
+}
+
+bool weft_proof_branch_count(struct weft_proof *proof, int32_t node, const struct weft_count *count)
+{
+    return divide(proof, node, (struct weft_proof_node){.kind = WEFT_NODE_COUNT, .count = *count});
 }
 
 int32_t weft_proof_weakest(const struct weft_proof *proof)
@@ -288,14 +315,16 @@ enum weft_status weft_proof_certificate(const struct weft_proof *proof, struct w
             continue;
         }
         const struct weft_proof_node *first = &proof->nodes[node->children];
-        *to = (struct weft_certificate_node){.kind = first->unit >= 0 ? WEFT_NODE_POLICIES
-                                                                      : WEFT_NODE_MILESTONE,
+        *to = (struct weft_certificate_node){.kind = first->kind,
                                              .unit = first->unit,
                                              .policies = first->policies,
-                                             .milestone = first->milestone};
+                                             .milestone = first->milestone,
+                                             .count = first->count};
+        if (first->kind == WEFT_NODE_COUNT) made.n_groups = proof->n_groups;
         stack[depth++] = node->children + 1;
         stack[depth++] = node->children;
     }
+    made.groups = proof->groups;
     if (status == WEFT_OK)
         status = weft_certificate_copy(&made, proof->problem, pool, &copied, err);
     if (status == WEFT_OK) *out = copied;

@@ -7,10 +7,12 @@
 #include "scheduler/dual.h"
 
 struct weft_proof_node {
-    int32_t parent;    /* -1: the root */
-    int32_t unit;      /* whose policies the parent divided; -1: it has a milestone */
-    uint32_t policies; /* that are left to it here */
+    int32_t parent;           /* -1: the root */
+    enum weft_node_kind kind; /* by what the parent was divided; LEAF at the root */
+    int32_t unit;
+    uint32_t policies; /* that are left to the unit here */
     struct weft_milestone milestone;
+    struct weft_count count;
     int32_t children;        /* the first; the second is behind it; 0: a leaf */
     int32_t prices, n_known; /* n_known: prices that were looked at by weft_proof_offer_known */
     int64_t bound_ns;
@@ -29,9 +31,12 @@ struct weft_proof {
     struct weft_proof_node *nodes;     /* [0] is the root */
     uint32_t *allowed;                 /* [n_units], scratch; and: */
     struct weft_milestone *milestones; /* [most_nodes] */
-    int32_t n_milestones;
-    struct weft_box *box; /* of the node that weft_proof_enter was called with last */
-    struct weft_box *all; /* of the root */
+    struct weft_count *counts;         /* [most_nodes] */
+    int32_t n_milestones, n_counts;
+    int32_t n_groups;
+    const struct weft_group *groups; /* borrowed */
+    struct weft_box *box;            /* of the node that weft_proof_enter was called with last */
+    struct weft_box *all;            /* of the root */
 };
 
 /* With room for `most_nodes` nodes, and a root without prices, whose bound is 0. */
@@ -39,6 +44,11 @@ WEFT_MUST_USE enum weft_status weft_proof_create(const struct weft_problem *prob
                                                  int32_t most_nodes, struct weft_proof **out,
                                                  struct weft_error *err);
 void weft_proof_destroy(struct weft_proof *proof); /* accepts NULL */
+
+/* Groups that counts may name, before there are prices. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_proof_set_groups(struct weft_proof *proof,
+                                                     const struct weft_group *groups,
+                                                     int32_t n_groups, struct weft_error *err);
 
 /* Makes proof->box that of a node. */
 void weft_proof_enter(struct weft_proof *proof, int32_t node);
@@ -64,10 +74,12 @@ WEFT_MUST_USE enum weft_status weft_proof_offer_trivial(struct weft_proof *proof
  * parent's prices. False when there is no room for them, or one of them would have nothing. */
 bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies);
 
-/* Divides a leaf: plans that reach the milestone, and those that do not. False when there is no
- * room for them. */
+/* Divides a leaf: plans that reach the milestone, or the count, and those that do not. False when
+ * there is no room for them. */
 bool weft_proof_branch_at(struct weft_proof *proof, int32_t node,
                           const struct weft_milestone *milestone);
+bool weft_proof_branch_count(struct weft_proof *proof, int32_t node,
+                             const struct weft_count *count);
 
 /* The open leaf with the least bound; -1 when all are closed. */
 int32_t weft_proof_weakest(const struct weft_proof *proof);

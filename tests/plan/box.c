@@ -11,7 +11,7 @@ static struct weft_box *box_of(const struct weft_problem *problem, uint32_t a, u
     struct weft_box *box = NULL;
     uint32_t allowed[2] = {a, b};
     cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
-    weft_box_restrict(box, allowed, NULL, 0);
+    weft_box_restrict(box, &(struct weft_facts){.allowed = allowed});
     return box;
 }
 
@@ -21,7 +21,8 @@ static void say(struct weft_box *box, uint32_t a, uint32_t b, int32_t n,
     uint32_t allowed[2] = {a, b};
     for (int32_t k = 0; k < n; k++)
         cr_assert(weft_milestone_is_of(&milestones[k], box->problem));
-    weft_box_restrict(box, allowed, milestones, n);
+    weft_box_restrict(
+        box, &(struct weft_facts){.allowed = allowed, .milestones = milestones, .n_milestones = n});
 }
 
 static void check_spans(const struct weft_box *box, int32_t item, int32_t n,
@@ -184,4 +185,41 @@ Test(box, milestones_are_of_an_item_and_its_window)
     };
     for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++)
         cr_assert(!weft_milestone_is_of(&wrong[k], &problem), "%zu", k);
+}
+
+/* Of two units at least one has dp, then both, then fewer than one. */
+Test(box, counts_settle_units)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_box *box = box_of(&problem, SDP | DP, SDP | DP);
+    const int32_t units[2] = {0, 1};
+    const struct weft_group groups[2] = {{DP, 2, units}, {SDP, 2, units}};
+    cr_assert_eq(weft_box_set_groups(box, groups, 2, NULL), WEFT_OK);
+    uint32_t allowed[2] = {SDP | DP, SDP | DP};
+    struct weft_count counts[2] = {{0, 1, true}, {1, 2, false}};
+    struct weft_facts facts = {.allowed = allowed, .counts = counts, .n_counts = 2};
+    weft_box_restrict(box, &facts);
+    cr_assert(!box->empty);
+    cr_assert_eq(box->allowed[0], SDP | DP);
+    cr_assert_eq(box->least_count[0], 1);
+    cr_assert_eq(box->most_count[0], 2);
+    cr_assert_eq(box->most_count[1], 1);
+    allowed[0] = SDP;
+    weft_box_restrict(box, &facts);
+    cr_assert_eq(box->allowed[1], DP, "it has to be the one");
+    allowed[0] = SDP | DP;
+    counts[0].n_units = 2;
+    weft_box_restrict(box, &facts);
+    cr_assert(box->allowed[0] == DP && box->allowed[1] == DP);
+    counts[0] = (struct weft_count){0, 1, false};
+    facts.n_counts = 1;
+    weft_box_restrict(box, &facts);
+    cr_assert(box->allowed[0] == SDP && box->allowed[1] == SDP);
+    facts.n_counts = 2;
+    weft_box_restrict(box, &facts);
+    cr_assert(box->empty, "neither has dp, and fewer than two have sdp");
+    counts[1] = (struct weft_count){0, 2, true};
+    weft_box_restrict(box, &facts);
+    cr_assert(box->empty, "fewer than one and at least two");
+    weft_box_destroy(box);
 }

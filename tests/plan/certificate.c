@@ -43,7 +43,7 @@ static int64_t bound(struct fixture *f, uint32_t a, uint32_t b)
     uint32_t allowed[2] = {a, b};
     struct weft_box *box = NULL;
     cr_assert_eq(weft_box_create(&f->problem, &box, &err), WEFT_OK, "%s", err.text);
-    weft_box_restrict(box, allowed, NULL, 0);
+    weft_box_restrict(box, &(struct weft_facts){.allowed = allowed});
     cr_assert_eq(weft_prices_apply(box, &f->prices, &f->priced, &err), WEFT_OK, "%s", err.text);
     int64_t bound_ns = weft_priced_bound_ns(&f->problem, &f->priced, box->allowed);
     weft_box_destroy(box);
@@ -249,6 +249,29 @@ static int32_t draw_milestones(const struct weft_plan *plan, uint64_t seed, int3
     return n;
 }
 
+/* Two random groups of units, and counts of them that the plan keeps; returns how many. */
+static int32_t draw_counts(const struct weft_plan *plan, uint64_t seed, struct weft_pool *pool,
+                           struct weft_group groups[2], struct weft_count out[4])
+{
+    int32_t n = 0, n_units = plan->problem->n_units;
+    for (uint64_t g = 0; g < 2; g++) {
+        int32_t *units = weft_pool_array(pool, (size_t)n_units, sizeof *units), count = 0;
+        cr_assert_not_null(units);
+        groups[g] = (struct weft_group){1 + (uint32_t)weft_rng_below(seed, g, 20, 14), 0, units};
+        for (int32_t u = 0; u < n_units; u++) {
+            if (u > 0 && weft_rng_uniform(seed, g, 21 + (uint64_t)u) < 0.3) continue;
+            units[groups[g].n_units++] = u;
+            count += (int32_t)(groups[g].policies >> plan->policies[u] & 1u);
+        }
+        for (uint64_t k = 0; k < 2; k++) {
+            uint64_t asked = weft_rng_below(seed, g, 60 + k, (uint64_t)groups[g].n_units);
+            out[n++] =
+                (struct weft_count){(int32_t)g, 1 + (int32_t)asked, count >= 1 + (int32_t)asked};
+        }
+    }
+    return n;
+}
+
 /* Random prices of the problem with one whole row, into arrays of the pool. */
 static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t seed,
                                       struct weft_pool *pool)
@@ -259,8 +282,11 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
     prices.lambda = weft_pool_array(pool, n_channels * n_slots, sizeof *prices.lambda);
     prices.mu = weft_pool_array(pool, n_slots, sizeof *prices.mu);
     prices.whole = weft_pool_array(pool, 1, sizeof *prices.whole);
+    prices.pi = weft_pool_array(pool, 2, sizeof *prices.pi);
     uint8_t *reference = weft_pool_array(pool, (size_t)problem->n_units, 1);
-    cr_assert(prices.lambda && prices.mu && prices.whole && reference);
+    cr_assert(prices.lambda && prices.mu && prices.whole && prices.pi && reference);
+    for (uint64_t g = 0; g < 2; g++)
+        prices.pi[g] = (int64_t)weft_rng_below(seed, g, 7, 4000000) - 2000000;
     for (size_t s = 0; s < n_slots; s++) {
         double room = weft_rng_uniform(seed, s, 0) < 0.5 ? 1 : weft_rng_uniform(seed, s, 1);
         for (size_t c = 0; c < n_channels; c++)
@@ -281,9 +307,9 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
     return prices;
 }
 
-/* Whatever the prices and whatever milestones a plan keeps, what they prove of such plans it does
- * not beat, and more milestones never prove less. The limit is just what it needs. */
-Test(certificate, milestones_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
+/* Whatever the prices, and whatever milestones and counts a plan keeps, what they prove of such
+ * plans it does not beat. The limit is just what it needs. */
+Test(certificate, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
 {
     enum { MOST = 24 };
     int n_raised = 0, n_narrow = 0;
@@ -302,6 +328,9 @@ Test(certificate, milestones_of_a_plan_prove_no_more_than_it_takes, .timeout = 1
             int64_t before_ns = 0;
             int32_t n = draw_milestones(plan, 100 * seed + trial, MOST, milestones);
             struct weft_prices prices = draw_random(plan, 100 * seed + trial, &pool);
+            struct weft_group groups[2];
+            struct weft_count counts[4];
+            int32_t n_counts = draw_counts(plan, 100 * seed + trial, &pool, groups, counts);
             size_t n_costs = (size_t)problem->n_units * WEFT_POLICY_COUNT;
             priced.cost = weft_pool_array(&pool, n_costs, sizeof *priced.cost);
             uint32_t *allowed = weft_pool_array(&pool, (size_t)problem->n_units, sizeof *allowed);
@@ -309,15 +338,20 @@ Test(certificate, milestones_of_a_plan_prove_no_more_than_it_takes, .timeout = 1
             for (int32_t u = 0; u < problem->n_units; u++)
                 allowed[u] = trial % 2 ? 1u << plan->policies[u] : problem->units[u].policies;
             cr_assert_eq(weft_box_create(problem, &box, &err), WEFT_OK);
+            cr_assert_eq(weft_box_set_groups(box, groups, 2, &err), WEFT_OK);
             for (int32_t k = 0; k <= n; k += n > 0 ? n : 1) {
-                weft_box_restrict(box, allowed, milestones, k);
+                weft_box_restrict(box, &(struct weft_facts){.allowed = allowed,
+                                                            .milestones = milestones,
+                                                            .n_milestones = k,
+                                                            .counts = counts,
+                                                            .n_counts = k > 0 ? n_counts : 0});
                 cr_assert(!box->empty, "seed %d trial %d", (int)seed, (int)trial);
                 cr_assert_eq(weft_prices_apply(box, &prices, &priced, &err), WEFT_OK, "%s",
                              err.text);
                 int64_t bound_ns = weft_priced_bound_ns(problem, &priced, box->allowed);
                 cr_assert_leq(bound_ns, plan->prediction.step_ns, "seed %d trial %d: %d of %d",
                               (int)seed, (int)trial, k, n);
-                cr_assert_geq(bound_ns, before_ns);
+                cr_assert(k > 0 || bound_ns >= before_ns);
                 n_raised += k > 0 && bound_ns > before_ns;
                 n_narrow += k > 0 && bound_ns > plan->prediction.step_ns / 2;
                 before_ns = bound_ns;
@@ -465,12 +499,109 @@ Test(certificate, what_milestones_say_is_held_is_paid_for)
         int64_t paid_ns;
     } cases[] = {{0, NULL, 200}, {1, &held, 200}, {1, &blocks, 1200}};
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        weft_box_restrict(box, allowed, cases[k].milestone, cases[k].n);
+        weft_box_restrict(box, &(struct weft_facts){.allowed = allowed,
+                                                    .milestones = cases[k].milestone,
+                                                    .n_milestones = cases[k].n});
         cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_OK, "%s", err.text);
         int64_t ns = weft_priced_bound_ns(&f.problem, &f.priced, box->allowed);
         /* b's gather may be launched in slot 3 and holds nothing in slot 2; the rest of slot 2 is
          * 700 of the limit that nobody uses. */
         cr_assert_eq(ns, 6550 - 700 + cases[k].paid_ns, "case %zu: %lld", k, (long long)ns);
+    }
+    weft_box_destroy(box);
+}
+
+/* Every dp costs 200 more: of plans with at least one, a price of 200 a dp proves that, whichever
+ * unit has it. */
+Test(certificate, a_tree_divides_by_counts)
+{
+    struct fixture f;
+    struct weft_error err;
+    const int32_t units[2] = {0, 1}, twice[2] = {1, 1};
+    struct weft_group group = {DP, 2, units};
+    int64_t pi = -200, proven_ns = 0;
+    init(&f);
+    struct weft_prices with = f.prices, prices[2] = {f.prices, f.prices};
+    int64_t none = 0;
+    with.pi = &pi;
+    prices[0].pi = &none;
+    prices[1] = with;
+    f.nodes[0] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,
+                                                .count = {.group = 0, .n_units = 1}};
+    f.nodes[1] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
+    f.nodes[2] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 0};
+    f.certificate = (struct weft_certificate){.n_groups = 1,
+                                              .groups = &group,
+                                              .n_prices = 2,
+                                              .prices = prices,
+                                              .n_nodes = 3,
+                                              .nodes = f.nodes,
+                                              .problem = weft_problem_hash(&f.problem)};
+    cr_assert_eq(weft_certificate_check(&f.certificate, &f.problem, 6550, &proven_ns, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(proven_ns, 6550, "without dp");
+    /* The second subtree, of fewer than one, split off once more leaves what has exactly one. */
+    f.nodes[0].count.n_units = 2;
+    f.nodes[1].prices = 0;
+    f.nodes[2] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,
+                                                .count = {.group = 0, .n_units = 1}};
+    f.nodes[3] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
+    f.nodes[4] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
+    f.certificate.n_nodes = 5;
+    cr_assert_eq(check(&f, 6550, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(check(&f, 6551, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "(leaf 4)"), "%s", err.text);
+    f.nodes[0].count.n_units = 3;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "asks for 3 units of group 0"), "%s", err.text);
+    f.nodes[0].count = (struct weft_count){.group = 1, .n_units = 1};
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    f.nodes[0].count.group = 0;
+    group.units = twice;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "increasing order"), "%s", err.text);
+    group.units = units;
+    pi = WEFT_PRICE_MOST_PI + 1;
+    cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "pi of group 0"), "%s", err.text);
+}
+
+Test(certificate, counts_are_paid_for)
+{
+    struct fixture f;
+    struct weft_box *box = NULL;
+    struct weft_error err = {0};
+    const uint32_t allowed[2] = {SDP | DP, SDP | DP};
+    const int32_t units[2] = {0, 1};
+    const struct weft_group groups[2] = {{DP, 2, units}, {SDP, 2, units}};
+    int64_t pi[2];
+    init(&f);
+    f.prices.pi = pi;
+    cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_box_set_groups(box, groups, 2, &err), WEFT_OK);
+    static const struct {
+        int32_t n;
+        struct weft_count count;
+        int64_t dp, sdp, bound_ns;
+    } cases[] = {
+        {0, {0, 0, false}, -200, 200, 6550}, /* nothing is known: prices of counts are 0 */
+        {1, {0, 1, true}, 0, 0, 6550},       /* at least one dp, of no price */
+        {1, {0, 1, true}, -200, 0, 6750},
+        {1, {0, 1, true}, -150, 0, 6700},
+        {1, {0, 1, true}, -300, 0, 6550 + 300 - 200}, /* too much: both have it then */
+        {1, {0, 1, true}, 200, 0, 6550},              /* no more than both is no news */
+        {1, {1, 2, false}, 0, 200, 6750},             /* at most one sdp */
+        {1, {1, 2, false}, 0, -200, 6550},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        pi[0] = cases[k].dp;
+        pi[1] = cases[k].sdp;
+        weft_box_restrict(box, &(struct weft_facts){.allowed = allowed,
+                                                    .counts = &cases[k].count,
+                                                    .n_counts = cases[k].n});
+        cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_OK, "%s", err.text);
+        int64_t ns = weft_priced_bound_ns(&f.problem, &f.priced, box->allowed);
+        cr_assert_eq(ns, cases[k].bound_ns, "case %zu: %lld", k, (long long)ns);
     }
     weft_box_destroy(box);
 }

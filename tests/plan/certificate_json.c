@@ -33,10 +33,14 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
                  struct weft_certificate *out)
 {
     static const uint8_t reference[2] = {WEFT_POLICY_DP, WEFT_POLICY_SDP};
-    *out = (struct weft_certificate){.n_prices = 2, .n_nodes = 5};
+    static const int32_t units[2] = {0, 1};
+    static const struct weft_group group = {1u << WEFT_POLICY_SDP, 2, units};
+    *out = (struct weft_certificate){.n_prices = 2, .n_nodes = 7};
     out->prices = weft_pool_array(pool, 2, sizeof *out->prices);
-    out->nodes = weft_pool_array(pool, 5, sizeof *out->nodes);
+    out->nodes = weft_pool_array(pool, 7, sizeof *out->nodes);
     cr_assert(out->prices && out->nodes);
+    out->groups = &group;
+    out->n_groups = 1;
     for (int i = 0; i < 2; i++) {
         out->prices[i].lambda = weft_pool_array(pool, N_SMALL_SLOTS, sizeof(int64_t));
         out->prices[i].mu = weft_pool_array(pool, N_SMALL_SLOTS, sizeof(int64_t));
@@ -45,6 +49,9 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
             out->prices[i].lambda[s] = WEFT_PRICE_ONE / (s + 1 + i);
             out->prices[i].mu[s] = WEFT_PROBLEM_MOST / (s + 1) * i;
         }
+        out->prices[i].pi = weft_pool_array(pool, 1, sizeof(int64_t));
+        cr_assert_not_null(out->prices[i].pi);
+        out->prices[i].pi[0] = i ? -WEFT_PRICE_MOST_PI : 12345;
         out->prices[i].n_whole = i;
         out->prices[i].whole = weft_pool_array(pool, 1, sizeof *out->prices[i].whole);
         cr_assert(out->prices[i].whole);
@@ -56,7 +63,9 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
     out->nodes[2] = (struct weft_certificate_node){
         .kind = WEFT_NODE_MILESTONE, .milestone = {.item = A_GATHER, .n_blocks = 2, .slot = 1}};
     out->nodes[3] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 0};
-    out->nodes[4] = out->nodes[1];
+    out->nodes[4] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,
+                                                   .count = {.group = 0, .n_units = 2}};
+    out->nodes[5] = out->nodes[6] = out->nodes[1];
     out->problem = weft_problem_hash(problem);
 }
 
@@ -75,18 +84,26 @@ Test(certificate_json, round_trip)
     write(&back, &problem, &again);
     cr_assert_str_eq(weft_text_chars(&text), weft_text_chars(&again));
     cr_assert_eq(back.n_prices, 2);
-    cr_assert_eq(back.n_nodes, 5);
-    for (int i = 0; i < 5; i++) {
+    cr_assert_eq(back.n_nodes, 7);
+    for (int i = 0; i < 7; i++) {
         cr_assert_eq(back.nodes[i].kind, made.nodes[i].kind);
         cr_assert_eq(back.nodes[i].milestone.item, made.nodes[i].milestone.item);
         cr_assert_eq(back.nodes[i].milestone.n_blocks, made.nodes[i].milestone.n_blocks);
         cr_assert_eq(back.nodes[i].milestone.slot, made.nodes[i].milestone.slot);
+        cr_assert_eq(back.nodes[i].count.group, made.nodes[i].count.group);
+        cr_assert_eq(back.nodes[i].count.n_units, made.nodes[i].count.n_units);
         cr_assert_eq(back.nodes[i].unit, made.nodes[i].unit);
         cr_assert_eq(back.nodes[i].policies, made.nodes[i].policies);
         cr_assert_eq(back.nodes[i].prices, made.nodes[i].prices);
     }
     for (int s = 0; s < N_SMALL_SLOTS; s++)
         cr_assert_eq(back.prices[1].mu[s], made.prices[1].mu[s]);
+    cr_assert_eq(back.n_groups, 1);
+    cr_assert_eq(back.groups[0].policies, made.groups[0].policies);
+    cr_assert_eq(back.groups[0].n_units, 2);
+    cr_assert_arr_eq(back.groups[0].units, made.groups[0].units, 2 * sizeof(int32_t));
+    cr_assert_eq(back.prices[0].pi[0], 12345);
+    cr_assert_eq(back.prices[1].pi[0], -WEFT_PRICE_MOST_PI);
     cr_assert_eq(back.prices[0].n_whole, 0);
     cr_assert_eq(back.prices[1].n_whole, 1);
     cr_assert_eq(back.prices[1].whole[0].slot, 3);
@@ -107,7 +124,7 @@ Test(certificate_json, hostile_ones_are_refused)
         const char *from, *to, *says;
     } cases[] = {
         {"\"problem\": \"", "\"problem\": \"x", "hexadecimal"},
-        {"\"lambda\": [1099511627776, ", "\"lambda\": [", "has 8 prices; expected 9"},
+        {"\"lambda\": [1099511627776, ", "\"lambda\": [", "has 8 numbers; expected 9"},
         {"\"lambda\": [1099511627776, ", "\"lambda\": [-1, ", "lambda[0] is no whole number"},
         {"\"lambda\": [1099511627776, ", "\"lambda\": [0.5, ", "lambda[0] is no whole number"},
         {"\"mu\":", "\"my\":", "my"},
@@ -126,6 +143,15 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"blocks\": 2, \"slot\": 1", "\"blocks\": 2, \"slot\": 3", "tree[2]"},
         {"\"item\": ", "\"item\": 99", "tree[2]"},
         {"\"item\": ", "\"reached\": 1, \"item\": ", "reached"},
+        {"\"pi\": [12345]", "\"pi\": []", "pi has 0"},
+        {"\"pi\": [12345]", "\"pi\": [0.5]", "pi[0] is no whole number"},
+        {"\"units\": [0, 1]", "\"units\": [0, 2]", "groups[0]: units[1] is no unit"},
+        {"\"units\": [0, 1]", "\"units\": [0, 1, 1]", "groups[0]: more units"},
+        {"{\"policies\": 4, ", "{\"policies\": 16, ", "groups[0]"},
+        {"\"group\": 0", "\"group\": 1", "tree[4]"},
+        {"\"units\": 2}", "\"units\": 3}", "tree[4]"},
+        {"\"units\": 2}", "\"units\": 0}", "tree[4]"},
+        {"\"groups\":", "\"group\":", "group"},
         {"\"tree\":", "\"trees\":", "trees"},
     };
     struct weft_pool pool = {0};

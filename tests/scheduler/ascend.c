@@ -17,7 +17,7 @@ static int32_t climb(uint32_t a, uint32_t b, double target_ns, double enough_ns,
     cr_assert_eq(weft_digest_create(&problem, &table, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_create(table, problem.memory_limit_bytes, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_box_create(&problem, &box, NULL), WEFT_OK);
-    weft_box_restrict(box, allowed, NULL, 0);
+    weft_box_restrict(box, &(struct weft_facts){.allowed = allowed});
     weft_dual_reset(dual, -1);
     int32_t steps = weft_dual_ascend(dual, box, target_ns, enough_ns, most_steps);
     *value_ns = dual->value_ns;

@@ -20,7 +20,7 @@ static void init(struct fixture *f, int64_t limit_bytes, uint32_t a, uint32_t b)
     cr_assert_eq(weft_digest_create(&f->problem, &f->table, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_create(f->table, limit_bytes, &f->dual, NULL), WEFT_OK);
     cr_assert_eq(weft_box_create(&f->problem, &f->box, NULL), WEFT_OK);
-    weft_box_restrict(f->box, allowed, NULL, 0);
+    weft_box_restrict(f->box, &(struct weft_facts){.allowed = allowed});
 }
 
 static void finish(struct fixture *f)

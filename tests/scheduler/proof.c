@@ -91,7 +91,7 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
             draw_prices(&f, seed, trial);
             cr_assert_eq(weft_proof_offer(proof, 0, f.dual, NULL), WEFT_OK);
             int64_t whole_ns = weft_proof_bound_ns(proof);
-            weft_box_restrict(proof->box, box, NULL, 0);
+            weft_box_restrict(proof->box, &(struct weft_facts){.allowed = box});
             cr_assert_eq(weft_prices_apply(proof->box, &proof->prices[0], &proof->priced[0], NULL),
                          WEFT_OK);
             int64_t box_ns = weft_priced_bound_ns(f.problem, &proof->priced[0], box);

@@ -10,16 +10,16 @@
  * `gather_within` slots. A rule that stages keeps bytes free in the last slot of every gather's
  * window, as far as there are any, so that the gather can be launched there at the latest; one that
  * does not leaves them to whoever comes first, and gathers for which there is no room block. */
-struct weft_list_delay {
-    int32_t until, free; /* all blocks but the first `free` wait until that slot unless they must be
-                            put; gathers whose window ends before it block */
-};
 struct weft_list_rule {
     int32_t gather_within;
     bool stages;
-    const struct weft_list_delay *delays; /* [n_items], or NULL */
+    const int32_t *launch; /* [n_blocks], see weft_list_first_blocks, or NULL: until which slot
+                              the block waits unless it must be put; does not decrease over the
+                              blocks of an item; a gather whose window ends before it blocks */
     const bool *clear; /* [n_slots], or NULL: a slot before which no block begins that compute alone
                           would not give the time to end, unless it must be put */
+    const int64_t *late_bytes; /* [n_slots], or NULL: a slot does not begin while reductions that
+                                  were released before it hold more than this */
 };
 enum { WEFT_LIST_RULES = 7 };
 extern const struct weft_list_rule weft_list_rules[WEFT_LIST_RULES];
@@ -36,6 +36,8 @@ enum weft_list_wait_kind {
     WEFT_WAIT_DUE,      /* behind it, for gathers due in it */
     WEFT_WAIT_ROOM,     /* as long, for those of them that were launched in it, of short_bytes */
     WEFT_WAIT_SHORT,    /* behind it, for reductions without which the next does not fit */
+    WEFT_WAIT_FULL,     /* no wait of compute: of the first channel, idle in the slot for want of
+                           room, of which reductions released before the slot held short_bytes */
     WEFT_WAIT_KINDS
 };
 
@@ -45,6 +47,9 @@ struct weft_list_wait {
     int32_t ahead, nth; /* item whose nth block was ahead of them on the channel, or -1 */
     bool straddles;     /* it was put before the slot */
 };
+
+/* [n_items + 1]: where the blocks of an item begin among those of all. */
+const int32_t *weft_list_first_blocks(const struct weft_list *list);
 
 /* [n_slots][WEFT_WAIT_KINDS], of the last placement. */
 const struct weft_list_wait *weft_list_waits(const struct weft_list *list);

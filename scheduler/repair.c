@@ -7,8 +7,9 @@
 
 /* What repairs change of a rule. */
 struct change {
-    struct weft_list_delay *delays; /* [n_items] */
-    bool *clear;                    /* [n_slots] */
+    int32_t *launch;     /* [n_blocks] */
+    bool *clear;         /* [n_slots] */
+    int64_t *late_bytes; /* [n_slots] */
 };
 
 struct weft_repair {
@@ -43,9 +44,10 @@ static const struct wait_at BEFORE_ALL = {INT64_MAX, -1};
 static bool create_change(const struct weft_digest *table, struct weft_pool *pool,
                           struct change *change)
 {
-    change->delays = weft_pool_array(pool, (size_t)table->n_items + 1, sizeof *change->delays);
+    change->launch = weft_pool_array(pool, (size_t)table->n_blocks + 1, sizeof *change->launch);
     change->clear = weft_pool_array(pool, (size_t)table->n_slots, sizeof *change->clear);
-    return change->delays && change->clear;
+    change->late_bytes = weft_pool_array(pool, (size_t)table->n_slots, sizeof *change->late_bytes);
+    return change->launch && change->clear && change->late_bytes;
 }
 
 enum weft_status weft_repair_create(const struct weft_digest *table, struct weft_repair **out,
@@ -81,8 +83,10 @@ void weft_repair_destroy(struct weft_repair *repair)
 static void copy_change(const struct weft_repair *repair, const struct change *from,
                         struct change *to)
 {
-    memcpy(to->delays, from->delays, (size_t)repair->table->n_items * sizeof *to->delays);
+    memcpy(to->launch, from->launch, (size_t)repair->table->n_blocks * sizeof *to->launch);
     memcpy(to->clear, from->clear, (size_t)repair->table->n_slots * sizeof *to->clear);
+    memcpy(to->late_bytes, from->late_bytes,
+           (size_t)repair->table->n_slots * sizeof *to->late_bytes);
 }
 
 static const struct weft_item *item_of(const struct weft_repair *repair, int32_t item)
@@ -111,6 +115,19 @@ static void count_launched(struct weft_repair *repair, int32_t slot)
         repair->launched[repair->trial_moves[k].item] += repair->trial_moves[k].slot <= slot;
 }
 
+/* The item's blocks from the nth on wait until `slot`; false when they did. */
+static bool put_off_blocks(struct weft_repair *repair, int32_t item, int32_t nth, int32_t slot)
+{
+    int32_t *launch = repair->trial.launch + weft_list_first_blocks(repair->list)[item];
+    bool any = false;
+    for (int32_t k = nth; k < item_of(repair, item)->n_blocks; k++) {
+        if (launch[k] >= slot) continue;
+        launch[k] = slot;
+        any = true;
+    }
+    return any;
+}
+
 /* Gathers that the slot holds, of the latest deadlines first, wait until it is past, as many as
  * hold what it was short of. False when there are none. */
 static bool put_off_gathers(struct weft_repair *repair, int32_t slot, int64_t short_bytes)
@@ -125,9 +142,8 @@ static bool put_off_gathers(struct weft_repair *repair, int32_t slot, int64_t sh
         if (item->last < slot || item->stair_bytes == 0 || n == 0) continue;
         int64_t off = (short_bytes + item->stair_bytes - 1) / item->stair_bytes;
         if (off > n) off = n;
-        repair->trial.delays[i] = (struct weft_list_delay){slot + 1, n - (int32_t)off};
+        any |= put_off_blocks(repair, i, n - (int32_t)off, slot + 1);
         short_bytes -= off * item->stair_bytes;
-        any = true;
     }
     return any;
 }
@@ -141,25 +157,28 @@ static bool put_off(struct weft_repair *repair, const struct weft_list_wait *wai
         return put_off_gathers(repair, slot + 1, wait->short_bytes);
     if (at % WEFT_WAIT_KINDS == WEFT_WAIT_ROOM)
         return slot > 0 && put_off_gathers(repair, slot - 1, wait->short_bytes);
+    if (at % WEFT_WAIT_KINDS == WEFT_WAIT_FULL) {
+        if (wait->short_bytes <= 0 || repair->trial.late_bytes[slot] == 0) return false;
+        repair->trial.late_bytes[slot] = 0;
+        return true;
+    }
     if (wait->ahead < 0) return false;
     if (wait->straddles) {
         if (repair->trial.clear[slot]) return false;
         repair->trial.clear[slot] = true;
         return true;
     }
-    struct weft_list_delay *delay = &repair->trial.delays[wait->ahead];
     if (item_of(repair, wait->ahead)->last <= slot) return false;
-    if (delay->until >= slot && delay->free <= wait->nth) return false;
-    *delay = (struct weft_list_delay){slot, wait->nth};
-    return true;
+    return put_off_blocks(repair, wait->ahead, wait->nth, slot);
 }
 
 /* Places what the trial makes of the rule; true when it is the best, which is then kept. */
 static bool place(struct weft_repair *repair)
 {
     const struct weft_digest *table = repair->table;
-    repair->rule.delays = repair->trial.delays;
+    repair->rule.launch = repair->trial.launch;
     repair->rule.clear = repair->trial.clear;
+    repair->rule.late_bytes = repair->trial.late_bytes;
     repair->tries_left--;
     int64_t ns = weft_list_place(repair->list, repair->policies, repair->limit_bytes, repair->rule,
                                  repair->trial_moves, &repair->n_trial_moves);
@@ -213,24 +232,41 @@ static void put_off_causes(struct weft_repair *repair)
     }
 }
 
+/* The first n of the item's blocks that wait do not; false when none does. */
+static bool release_blocks(struct weft_repair *repair, int32_t item, int32_t n)
+{
+    int32_t *launch = repair->trial.launch + weft_list_first_blocks(repair->list)[item];
+    bool any = false;
+    for (int32_t k = 0; k < item_of(repair, item)->n_blocks && n > 0; k++) {
+        if (launch[k] == 0) continue;
+        launch[k] = 0;
+        any = true;
+        n--;
+    }
+    return any;
+}
+
 /* A cause of one wait may have been put off in vain: tries with one block of it less, and without
  * it. True when that is faster. */
 static bool take_back(struct weft_repair *repair)
 {
     bool any = false;
     for (int32_t i = 0; i < repair->table->n_items && repair->tries_left > 0; i++) {
-        for (int all = 0; all < 2 && repair->kept.delays[i].until > 0; all++) {
+        for (int all = 0; all < 2; all++) {
             begin_trial(repair);
-            struct weft_list_delay *delay = &repair->trial.delays[i];
-            if (all || ++delay->free >= item_of(repair, i)->n_blocks)
-                *delay = (struct weft_list_delay){0, 0};
-            any |= place(repair);
+            if (release_blocks(repair, i, all ? INT32_MAX : 1)) any |= place(repair);
         }
     }
     for (int32_t s = 0; s < repair->table->n_slots && repair->tries_left > 0; s++) {
         if (!repair->kept.clear[s]) continue;
         begin_trial(repair);
         repair->trial.clear[s] = false;
+        any |= place(repair);
+    }
+    for (int32_t s = 0; s < repair->table->n_slots && repair->tries_left > 0; s++) {
+        if (repair->kept.late_bytes[s] == INT64_MAX) continue;
+        begin_trial(repair);
+        repair->trial.late_bytes[s] = INT64_MAX;
         any |= place(repair);
     }
     return any;
@@ -248,8 +284,14 @@ int64_t weft_repair_place(struct weft_repair *repair, struct weft_list *list,
     repair->rule = rule;
     repair->tries_left = most_tries + 1;
     repair->step_ns = -1;
-    memset(repair->trial.delays, 0, (size_t)table->n_items * sizeof *repair->trial.delays);
-    memset(repair->trial.clear, 0, (size_t)table->n_slots * sizeof *repair->trial.clear);
+    memset(repair->trial.launch, 0, (size_t)table->n_blocks * sizeof *repair->trial.launch);
+    if (rule.launch)
+        memcpy(repair->trial.launch, rule.launch,
+               (size_t)table->n_blocks * sizeof *repair->trial.launch);
+    for (int32_t s = 0; s < table->n_slots; s++)
+        repair->trial.late_bytes[s] = rule.late_bytes ? rule.late_bytes[s] : INT64_MAX;
+    for (int32_t s = 0; s < table->n_slots; s++)
+        repair->trial.clear[s] = rule.clear && rule.clear[s];
     if (!place(repair)) return -1;
     do
         put_off_causes(repair);
@@ -257,4 +299,13 @@ int64_t weft_repair_place(struct weft_repair *repair, struct weft_list *list,
     *n_moves = repair->n_moves;
     memcpy(moves, repair->moves, (size_t)repair->n_moves * sizeof *moves);
     return repair->step_ns;
+}
+
+struct weft_list_rule weft_repair_rule(const struct weft_repair *repair)
+{
+    struct weft_list_rule rule = repair->rule;
+    rule.launch = repair->kept.launch;
+    rule.clear = repair->kept.clear;
+    rule.late_bytes = repair->kept.late_bytes;
+    return rule;
 }

@@ -6,21 +6,24 @@
 #include "scheduler/list.h"
 #include "tiny.h"
 
-/* Delays of some items, past their windows too, and some clear slots. */
-static void draw_changes(const struct weft_digest *table, struct weft_list_delay *delays,
-                         bool *clear)
+/* Some blocks wait, past their windows too; and some slots are clear, or wait for reductions. */
+static void draw_changes(const struct weft_digest *table, const int32_t *first_block,
+                         int32_t *launch, bool *clear, int64_t *late_bytes)
 {
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &table->problem->items[i].item;
         if (rand() % 2 == 0) continue;
-        delays[i].until = item->first + rand() % (item->last - item->first + 3);
-        delays[i].free = rand() % (item->n_blocks + 1);
+        int32_t until = item->first + rand() % (item->last - item->first + 3);
+        for (int32_t b = rand() % (item->n_blocks + 1); b < item->n_blocks; b++)
+            launch[first_block[i] + b] = until;
     }
-    for (int32_t s = 0; s < table->n_slots; s++)
+    for (int32_t s = 0; s < table->n_slots; s++) {
         clear[s] = rand() % 3 == 0;
+        late_bytes[s] = rand() % 3 == 0 ? rand() % 2000 : INT64_MAX;
+    }
 }
 
-/* Places random policies at `limit` by every rule, as it is and with delays, and holds the result
+/* Places random policies at `limit` by every rule, as it is and with changes, and holds the result
  * to plan/. */
 static void check_all_rules(const struct weft_problem *problem, const enum weft_policy *policies,
                             int64_t limit_bytes, bool must_fit)
@@ -31,15 +34,16 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
     cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
-    struct weft_list_delay *delays = calloc((size_t)table->n_items + 1, sizeof *delays);
+    int32_t *launch = calloc((size_t)table->n_blocks + 1, sizeof *launch);
+    int64_t *late_bytes = calloc((size_t)table->n_slots, sizeof *late_bytes);
     bool *clear = calloc((size_t)table->n_slots, sizeof *clear);
     int64_t best_ns = -1;
-    draw_changes(table, delays, clear);
+    draw_changes(table, weft_list_first_blocks(list), launch, clear, late_bytes);
     for (int i = 0; i < 2 * WEFT_LIST_RULES; i++) {
         int32_t n_moves = 0;
         struct weft_list_rule rule = weft_list_rules[i % WEFT_LIST_RULES];
         bool plain = i < WEFT_LIST_RULES;
-        if (!plain) rule.delays = delays, rule.clear = clear;
+        if (!plain) rule.launch = launch, rule.clear = clear, rule.late_bytes = late_bytes;
         int64_t ns = weft_list_place(list, policies, limit_bytes, rule, moves, &n_moves);
         int64_t lean = weft_digest_lean_rows(table, policies, rows, NULL);
         cr_assert_eq(ns >= 0, lean <= limit_bytes, "placed exactly when the leanest rows fit");
@@ -59,7 +63,8 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
         weft_plan_destroy(plan);
     }
     cr_assert_eq(weft_list_best(list, policies, limit_bytes, NULL), best_ns);
-    free(delays);
+    free(launch);
+    free(late_bytes);
     free(clear);
     free(rows);
     free(moves);
@@ -106,6 +111,44 @@ Test(list, is_event_exact_and_within_the_limit_on_tiny_problems)
         check_all_rules(problem, policies, problem->memory_limit_bytes, false);
         weft_problem_destroy(problem);
     }
+}
+
+/* Reductions that were released before a slot hold no more than its rule lets them. */
+Test(list, waits_for_reductions_before_a_slot)
+{
+    int n_waits = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct tiny_shape shape = {
+            .n_units = 5, .most_blocks = 4, .policies = 15, .load = 0.1 * (double)(seed % 23)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        struct weft_digest *table = NULL;
+        struct weft_list *list = NULL;
+        struct weft_list_rule rule = weft_list_rules[0];
+        cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+        cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+        struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
+        int64_t *late_bytes = calloc((size_t)table->n_slots, sizeof *late_bytes);
+        int32_t n_moves = 0, slot = table->n_slots - 4;
+        for (int32_t s = 0; s < table->n_slots; s++)
+            late_bytes[s] = s == slot ? 0 : INT64_MAX;
+        int64_t plain_ns =
+            weft_list_place(list, table->leanest, table->most_bytes, rule, NULL, NULL);
+        rule.late_bytes = late_bytes;
+        int64_t ns =
+            weft_list_place(list, table->leanest, table->most_bytes, rule, moves, &n_moves);
+        n_waits += ns > plain_ns;
+        for (int32_t k = 0; k < n_moves; k++) {
+            const struct weft_item *item = &problem->items[moves[k].item].item;
+            bool before = item->kind != WEFT_ALL_GATHER && item->first < slot;
+            cr_assert(!before || moves[k].slot < slot);
+        }
+        free(late_bytes);
+        free(moves);
+        weft_list_destroy(list);
+        weft_digest_destroy(table);
+        weft_problem_destroy(problem);
+    }
+    cr_assert_gt(n_waits, 0);
 }
 
 /* Two units of one block, times by hand: U0 U1 fill F0 F1 B1 B0 drain norm. */

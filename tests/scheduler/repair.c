@@ -73,9 +73,10 @@ Test(repair, is_event_exact_within_the_limit_and_never_slower)
 enum { LAYERS = 5, BLOCK = 1000 };
 
 /* Places the chain with memory that is no object, then with room for one block beside what a slot
- * must hold: *plain_ns as the rule does, and the time of repairs. The first time is returned. */
+ * must hold, and for none in the one before if `narrow`: *plain_ns as the rule does, and the time
+ * of repairs. The first time is returned. */
 static int64_t repair_chain(const struct chain *chain, const enum weft_policy *policies,
-                            int32_t slot, int64_t *plain_ns, int64_t *repaired_ns)
+                            int32_t slot, bool narrow, int64_t *plain_ns, int64_t *repaired_ns)
 {
     struct weft_problem *problem = chain_problem(chain);
     struct weft_digest *table = NULL;
@@ -88,11 +89,12 @@ static int64_t repair_chain(const struct chain *chain, const enum weft_policy *p
     weft_digest_destroy(table);
 
     struct weft_hold common[8] = {
-        {.first = slot, .last = slot, .bytes = limit_bytes - rows[slot] - BLOCK}};
-    cr_assert_lt(problem->n_common, 8);
-    memcpy(common + 1, problem->common, (size_t)problem->n_common * sizeof *common);
+        {.first = slot, .last = slot, .bytes = limit_bytes - rows[slot] - BLOCK},
+        {.first = slot - 1, .last = slot - 1, .bytes = narrow ? limit_bytes - rows[slot - 1] : 0}};
+    cr_assert_leq(problem->n_common, 6);
+    memcpy(common + 2, problem->common, (size_t)problem->n_common * sizeof *common);
     problem->common = common;
-    problem->n_common++;
+    problem->n_common += 2;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     *repaired_ns = repair(table, policies, limit_bytes, 0, plain_ns);
     free(rows);
@@ -125,7 +127,7 @@ Test(repair, puts_off_gathers_that_a_reduction_has_no_room_beside)
     struct chain chain = one_block_each();
     int64_t plain_ns, ns;
     chain.gather_ns[4] = 300;
-    int64_t free_ns = repair_chain(&chain, policies, B2, &plain_ns, &ns);
+    int64_t free_ns = repair_chain(&chain, policies, B2, false, &plain_ns, &ns);
     cr_assert_eq(plain_ns, free_ns + 100, "B2 waits");
     cr_assert_eq(ns, free_ns);
 }
@@ -141,7 +143,25 @@ Test(repair, puts_off_gathers_that_one_due_sooner_has_no_room_beside)
     int64_t plain_ns, ns;
     chain.forward_ns[1] = 1000; /* in which layer 0 is gathered again */
     chain.forward_ns[2] = 20;
-    int64_t free_ns = repair_chain(&chain, policies, B3, &plain_ns, &ns);
+    int64_t free_ns = repair_chain(&chain, policies, B3, false, &plain_ns, &ns);
     cr_assert_gt(plain_ns, free_ns, "B1 waits");
     cr_assert_eq(ns, free_ns);
+}
+
+/* B2 has time for the copy of layer 0, which there was no room for before it, and room for one
+ * block: what the reduction of layer 4 holds that is 100 ns late. If B2 waits for it, B0 need not
+ * wait for the copy. */
+Test(repair, waits_for_a_reduction_that_holds_what_a_gather_needs)
+{
+    enum { B2 = 13 };
+    const enum weft_policy policies[LAYERS] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_SDP,
+                                               WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    struct chain chain = one_block_each();
+    int64_t plain_ns, ns;
+    chain.forward_ns[2] = 500;
+    chain.gather_ns[0] = 500;
+    chain.gather_ns[4] = 300;
+    int64_t free_ns = repair_chain(&chain, policies, B2, true, &plain_ns, &ns);
+    cr_assert_eq(plain_ns, free_ns + 300, "B0 waits");
+    cr_assert_eq(ns, free_ns + 100, "B2 waits");
 }

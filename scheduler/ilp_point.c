@@ -145,17 +145,18 @@ static int32_t staged(const struct weft_ilp *ilp, const struct weft_ilp_class *o
 {
     const struct weft_problem *problem = ilp->table->problem;
     const struct weft_item *item = &problem->items[of->items[i]].item;
-    int64_t blocking = 0, behind = 0;
+    double blocking = 0, behind = 0;
     if (!weft_item_active(item, policies)) return 0;
     for (int32_t k = 0; of->may_block && k < of->due.n; k++)
-        if (of->due.slots[k] == item->last) blocking = llround(x[of->due.blocking[k]]);
+        if (of->due.slots[k] == item->last) blocking = x[of->due.blocking[k]];
     for (int32_t j = i + 1; j < of->n_items; j++) {
         const struct weft_item *other = &problem->items[of->items[j]].item;
         if (other->last == item->last && weft_item_active(other, policies))
-            behind += other->n_blocks;
+            behind += weft_ilp_work(ilp, of, of->items[j]);
     }
-    blocking = blocking > behind ? blocking - behind : 0;
-    return blocking >= item->n_blocks ? 0 : item->n_blocks - (int32_t)blocking;
+    double block = weft_ilp_work(ilp, of, of->items[i]) / item->n_blocks;
+    int64_t n = llround((blocking - behind) / block);
+    return n <= 0 ? item->n_blocks : n >= item->n_blocks ? 0 : item->n_blocks - (int32_t)n;
 }
 
 /* Deals the class's counts out to its items, in their order; false when they do not come out. */
@@ -245,4 +246,80 @@ bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const enum weft
         moves[k] = keyed[k].move;
     free(keyed);
     return true;
+}
+
+/* A[class, slot] at x; `total` behind its last column. */
+static double placed_at(const struct weft_ilp_class *of, const double *x, double total,
+                        int32_t slot)
+{
+    if (slot < of->first) return 0;
+    return slot < of->last ? x[of->column + slot - of->first] : total;
+}
+
+/* Work of the class's items up to each slot: of gathers those due, of reductions those released. */
+static double total_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
+                         const enum weft_policy *policies, int32_t slot)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < of->n_items; i++) {
+        const struct weft_item *item = &ilp->table->problem->items[of->items[i]].item;
+        if (weft_item_active(item, policies) && (of->gathers ? item->last : item->first) <= slot)
+            sum += weft_ilp_work(ilp, of, of->items[i]);
+    }
+    return sum;
+}
+
+/* A class's gathers go in order of deadline; those that block come last of them. */
+static void guide_gathers(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
+                          const double *x, const enum weft_policy *policies, double part,
+                          const int32_t *first_block, int32_t *launch)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    double work = 0, total = total_work(ilp, of, policies, INT32_MAX);
+    for (int32_t k = 0; of->may_block && k < of->due.n; k++)
+        total -= x[of->due.blocking[k]];
+    int32_t slot = of->first;
+    for (int32_t i = 0; i < of->n_items; i++) {
+        const struct weft_item *item = &problem->items[of->items[i]].item;
+        int32_t *of_item = launch + first_block[of->items[i]];
+        if (item->stair_bytes == 0) continue;
+        if (!weft_item_active(item, policies)) {
+            for (int32_t b = 0; b < item->n_blocks; b++)
+                of_item[b] = slot < item->first ? item->first : slot;
+            continue;
+        }
+        int32_t n = staged(ilp, of, x, policies, i);
+        double block = weft_ilp_work(ilp, of, of->items[i]) / item->n_blocks;
+        for (int32_t b = 0; b < item->n_blocks; b++) {
+            if (b >= n) {
+                of_item[b] = item->last + 1;
+                continue;
+            }
+            while (slot < item->last &&
+                   placed_at(of, x, total, slot) < (work + part * block) * (1 - 1e-9))
+                slot++;
+            of_item[b] = slot;
+            work += block;
+        }
+    }
+}
+
+void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
+                    double part, const int32_t *first_block, int32_t *launch, int64_t *late_bytes)
+{
+    const struct weft_digest *table = ilp->table;
+    memset(launch, 0, (size_t)table->n_blocks * sizeof *launch);
+    for (int32_t c = 0; c < ilp->n_classes; c++)
+        if (ilp->classes[c].gathers)
+            guide_gathers(ilp, &ilp->classes[c], x, policies, part, first_block, launch);
+    for (int32_t s = 0; s < table->n_slots; s++) {
+        double units = 0;
+        for (int32_t c = 0; c < ilp->n_classes; c++) {
+            const struct weft_ilp_class *of = &ilp->classes[c];
+            if (of->gathers || of->unit_bytes == 0 || s <= of->first || s > of->last) continue;
+            units += of->unit_bytes *
+                     (total_work(ilp, of, policies, s - 1) - placed_at(of, x, 0, s - 1));
+        }
+        late_bytes[s] = units > 0 ? llround(ldexp(units, ilp->bytes_shift)) : 0;
+    }
 }

@@ -175,9 +175,9 @@ static bool create(struct near *near, struct weft_pool *pool, const struct weft_
     return near->all && near->met && near->changes && near->sets && near->heap;
 }
 
-enum weft_status weft_near_try(struct weft_search *search, const struct weft_dual *dual,
-                               const uint32_t *allowed, int64_t enough_ns, int32_t most_tries,
-                               struct weft_error *err)
+enum weft_status weft_near_each(struct weft_search *search, const struct weft_dual *dual,
+                                const uint32_t *allowed, int64_t enough_ns, int32_t most_tries,
+                                weft_near_fn *try, void *context, struct weft_error *err)
 {
     struct weft_pool pool = {0};
     struct near near = {0};
@@ -199,13 +199,24 @@ enum weft_status weft_near_try(struct weft_search *search, const struct weft_dua
             break;
         memcpy(search->trial, cheapest, n_units * sizeof *cheapest);
         if (apply(&near, set, cheapest, search->trial) && retreat(&near, search, search->trial) &&
-            !was_met(&near, search->trial, n_units)) {
-            weft_search_try(search, search->trial);
-            most_tries--;
-        }
+            !was_met(&near, search->trial, n_units))
+            most_tries -= try(context, search->trial);
         set = pop(&near);
         if (set < 0) break;
     }
     weft_pool_finish(&pool);
     return WEFT_OK;
+}
+
+static bool try_by_list(void *context, const enum weft_policy *policies)
+{
+    weft_search_try(context, policies);
+    return true;
+}
+
+enum weft_status weft_near_try(struct weft_search *search, const struct weft_dual *dual,
+                               const uint32_t *allowed, int64_t enough_ns, int32_t most_tries,
+                               struct weft_error *err)
+{
+    return weft_near_each(search, dual, allowed, enough_ns, most_tries, try_by_list, search, err);
 }

@@ -7,6 +7,9 @@
 #include "scheduler/dual.h"
 #include "scheduler/search.h"
 
+/* What is done with a choice that fits; false when it does not count as a try. */
+typedef bool weft_near_fn(void *context, const enum weft_policy *policies);
+
 /* Tries at most `most_tries` choices of the policies allowed that fit, the least cost at the dual's
  * point first, which must be evaluated in their box; stops at a step time of enough_ns.
  * WEFT_E_SYSTEM only. */
@@ -14,5 +17,12 @@ WEFT_MUST_USE enum weft_status weft_near_try(struct weft_search *search,
                                              const struct weft_dual *dual, const uint32_t *allowed,
                                              int64_t enough_ns, int32_t most_tries,
                                              struct weft_error *err);
+
+/* The same with what `try` does. */
+WEFT_MUST_USE enum weft_status weft_near_each(struct weft_search *search,
+                                              const struct weft_dual *dual, const uint32_t *allowed,
+                                              int64_t enough_ns, int32_t most_tries,
+                                              weft_near_fn *try, void *context,
+                                              struct weft_error *err);
 
 #endif

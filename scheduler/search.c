@@ -26,9 +26,12 @@ enum weft_status weft_search_create(const struct weft_digest *table, int64_t lim
     search->rows = calloc(n_slots, sizeof *search->rows);
     search->simulation = calloc(3 * n_slots + n_blocks, sizeof *search->simulation);
     search->choices = calloc(n_units * WEFT_POLICY_COUNT, sizeof *search->choices);
+    search->launch = calloc(n_blocks, sizeof *search->launch);
+    search->clear = calloc(n_slots, sizeof *search->clear);
+    search->late_bytes = calloc(n_slots, sizeof *search->late_bytes);
     enum weft_status status = WEFT_OK;
     if (!search->policies || !search->moves || !search->rows || !search->simulation ||
-        !search->choices)
+        !search->choices || !search->launch || !search->clear || !search->late_bytes)
         status = weft_fail_memory(err, "a search");
     if (status == WEFT_OK) status = weft_list_create(table, &search->list, err);
     if (status == WEFT_OK) status = weft_repair_create(table, &search->repair, err);
@@ -53,6 +56,9 @@ void weft_search_destroy(struct weft_search *search)
     free(search->rows);
     free(search->simulation);
     free(search->choices);
+    free(search->launch);
+    free(search->clear);
+    free(search->late_bytes);
     free(search);
 }
 
@@ -86,14 +92,14 @@ static int64_t peak_of_moves(struct weft_search *search, const enum weft_policy 
     return peak;
 }
 
-static void offer(struct weft_search *search, const enum weft_policy *policies,
+static bool offer(struct weft_search *search, const enum weft_policy *policies,
                   const struct weft_move *moves, int32_t n_moves, int64_t step_ns)
 {
     int64_t peak = peak_of_moves(search, policies, moves, n_moves);
-    if (peak > search->limit_bytes) return;
+    if (peak > search->limit_bytes) return false;
     if (search->step_ns >= 0 &&
         (step_ns > search->step_ns || (step_ns == search->step_ns && peak >= search->peak_bytes)))
-        return;
+        return false;
     if (search->step_ns < 0 && search->now_ns)
         search->first_ns = search->now_ns() - search->start_ns;
     memmove(search->policies, policies, (size_t)search->table->n_units * sizeof *policies);
@@ -101,6 +107,23 @@ static void offer(struct weft_search *search, const enum weft_policy *policies,
     search->n_moves = n_moves;
     search->step_ns = step_ns;
     search->peak_bytes = peak;
+    search->has_rule = false;
+    return true;
+}
+
+/* What repairs made of a rule is the best's. */
+static void keep_rule(struct weft_search *search)
+{
+    const struct weft_digest *table = search->table;
+    size_t n_slots = (size_t)table->n_slots;
+    search->rule = weft_repair_rule(search->repair);
+    memcpy(search->launch, search->rule.launch, (size_t)table->n_blocks * sizeof *search->launch);
+    memcpy(search->clear, search->rule.clear, n_slots * sizeof *search->clear);
+    memcpy(search->late_bytes, search->rule.late_bytes, n_slots * sizeof *search->late_bytes);
+    search->rule.launch = search->launch;
+    search->rule.clear = search->clear;
+    search->rule.late_bytes = search->late_bytes;
+    search->has_rule = true;
 }
 
 /* Placements that repairs of one choice of policies may take, by the size of one. */
@@ -110,15 +133,15 @@ static int32_t repair_tries(const struct weft_search *search)
     return n < 4 ? 4 : n > 32 ? 32 : n;
 }
 
-/* Repairs what the rule made of the policies, and keeps it when it is the best. Its step time. */
-static int64_t repair(struct weft_search *search, const enum weft_policy *policies, int32_t rule)
+int64_t weft_search_try_rule(struct weft_search *search, const enum weft_policy *policies,
+                             struct weft_list_rule rule)
 {
     int32_t n_moves = 0;
     int64_t ns = weft_repair_place(search->repair, search->list, policies, search->limit_bytes,
-                                   weft_list_rules[rule], repair_tries(search), search->trial_moves,
-                                   &n_moves);
-    if (search->step_ns < 0 || ns <= search->step_ns)
-        offer(search, policies, search->trial_moves, n_moves, ns);
+                                   rule, repair_tries(search), search->trial_moves, &n_moves);
+    if (ns >= 0 && (search->step_ns < 0 || ns <= search->step_ns) &&
+        offer(search, policies, search->trial_moves, n_moves, ns))
+        keep_rule(search);
     return ns;
 }
 
@@ -143,7 +166,13 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
         }
     }
     if (best_ns < 0 || (double)best_ns > 1.1 * (double)search->step_ns) return best_ns;
-    return repair(search, policies, best_rule);
+    struct weft_list_rule rule = weft_list_rules[best_rule];
+    if (search->has_rule) {
+        int64_t ns =
+            weft_list_place(search->list, policies, search->limit_bytes, search->rule, NULL, NULL);
+        if (ns >= 0 && ns < best_ns) rule = search->rule;
+    }
+    return weft_search_try_rule(search, policies, rule);
 }
 
 enum weft_status weft_search_try_moves(struct weft_search *search, const enum weft_policy *policies,

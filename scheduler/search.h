@@ -20,6 +20,11 @@ struct weft_search {
     struct weft_move *moves;    /* [n_blocks] */
     int32_t n_moves;
     int64_t step_ns, peak_bytes;
+    bool has_rule; /* it was placed by `rule`, whose arrays are the next three */
+    struct weft_list_rule rule;
+    int32_t *launch;     /* [n_blocks] */
+    bool *clear;         /* [n_slots] */
+    int64_t *late_bytes; /* [n_slots] */
     int64_t n_tried;
     int64_t first_ns;              /* after which there was a plan that fits; 0 = no clock */
     int64_t start_ns, deadline_ns; /* on now_ns; 0 = none */
@@ -47,10 +52,15 @@ bool weft_search_is_late(const struct weft_search *search);
 /* True when the policies' lean rows are within the limit. */
 bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies);
 
-/* Places the policies by every rule, repairs the best of them when it is not far from the best so
- * far, and keeps the best: faster, or as fast with a lower peak. Its step time; -1 when they do not
- * fit. */
+/* Places the policies by every rule, and as the best so far was; repairs the best of them when it
+ * is not far from the best so far, and keeps the best: faster, or as fast with a lower peak. Its
+ * step time; -1 when they do not fit. */
 int64_t weft_search_try(struct weft_search *search, const enum weft_policy *policies);
+
+/* Places the policies by the rule, repairs that, and keeps the best as above. Its step time; -1
+ * when they do not fit. */
+int64_t weft_search_try_rule(struct weft_search *search, const enum weft_policy *policies,
+                             struct weft_list_rule rule);
 
 /* Simulates moves as they are, when they fit. */
 WEFT_MUST_USE enum weft_status weft_search_try_moves(struct weft_search *search,

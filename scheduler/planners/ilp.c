@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scheduler/branch.h"
+#include "scheduler/guide.h"
 #include "scheduler/planners/planners.h"
 
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. Tries
@@ -18,6 +18,7 @@ struct run {
     const struct weft_schedule_options *options;
     struct weft_search *search;
     struct weft_branch *branch;
+    struct weft_guide *guide;
     struct weft_outcome *outcome;
     struct weft_pool pool;
 };
@@ -143,22 +144,41 @@ static enum weft_status make_first_plans(struct run *run, struct weft_error *err
     return status;
 }
 
+/* Better policies and placements than the first, which may take two thirds of the time. */
+static enum weft_status make_better_plans(struct run *run, struct weft_error *err)
+{
+    struct weft_search *search = run->search;
+    struct weft_branch *branch = run->branch;
+    int64_t deadline_ns = search->deadline_ns, before_ns;
+    int64_t tries = SEARCH_WORK / (run->table->n_blocks + run->table->n_slots + 1) + 1;
+    WEFT_TRY(weft_guide_create(branch, &run->guide, err));
+    if (deadline_ns > 0)
+        search->deadline_ns = search->start_ns + (deadline_ns - search->start_ns) / 3 * 2;
+    weft_guide_try(run->guide, search->policies);
+    enum weft_status status = weft_branch_try_near(branch, err);
+    weft_guide_try(run->guide, search->policies);
+    weft_guide_dive(run->guide);
+    if (status == WEFT_OK) status = weft_guide_try_near(run->guide, err);
+    do {
+        before_ns = search->step_ns;
+        weft_search_improve(search, tries, weft_branch_enough_ns(branch));
+        weft_guide_try(run->guide, search->policies);
+    } while (search->step_ns < before_ns && !weft_branch_is_over(branch));
+    search->deadline_ns = deadline_ns;
+    return status;
+}
+
 static enum weft_status decide(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     const struct weft_digest *table = run->table;
     const struct weft_schedule_options *options = run->options;
-    int64_t tries = SEARCH_WORK / (table->n_blocks + table->n_slots + 1) + 1;
     WEFT_TRY(make_first_plans(run, err));
     if (search->step_ns < 0)
         return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
     WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));
     WEFT_TRY(weft_branch_root(run->branch, err));
-    if (!weft_branch_is_over(run->branch)) {
-        weft_search_improve(search, tries, weft_branch_enough_ns(run->branch));
-        WEFT_TRY(weft_branch_try_near(run->branch, err));
-        weft_search_improve(search, tries, weft_branch_enough_ns(run->branch));
-    }
+    if (!weft_branch_is_over(run->branch)) WEFT_TRY(make_better_plans(run, err));
     if (options->draft) return conclude(run, err);
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     WEFT_TRY(weft_branch_grow(run->branch, err));
@@ -182,6 +202,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t li
     WEFT_TRY_GOTO(done, decide(&run, err));
     weft_search_result(run.search, out);
 done:
+    weft_guide_destroy(run.guide);
     weft_branch_destroy(run.branch);
     weft_search_destroy(run.search);
     weft_digest_destroy(table);

@@ -118,6 +118,82 @@ Test(ilp, plans_are_points_of_the_program)
     }
 }
 
+/* The slots of an item's gathers, or of its reductions' ends, are in order in a list schedule. */
+static void check_launches(const struct weft_problem *problem, int32_t item,
+                           const struct weft_move *moves, int32_t n_moves, const int32_t *launch)
+{
+    const struct weft_item *it = &problem->items[item].item;
+    int32_t n = 0;
+    for (int32_t k = 0; k < n_moves; k++)
+        if (moves[k].item == item) cr_assert_eq(launch[n++], moves[k].slot);
+    cr_assert_eq(n, it->n_blocks);
+}
+
+static int64_t late_bytes_of(const struct weft_problem *problem, const struct weft_move *moves,
+                             int32_t n_moves, int32_t slot)
+{
+    int64_t bytes = 0;
+    for (int32_t k = 0; k < n_moves; k++) {
+        const struct weft_item *it = &problem->items[moves[k].item].item;
+        if (it->kind != WEFT_ALL_GATHER && it->first < slot && moves[k].slot >= slot)
+            bytes += it->stair_bytes;
+    }
+    return bytes;
+}
+
+/* What the point of a plan says of when to launch is when the plan does, where every item has
+ * columns of its own. */
+static void check_guide(const struct weft_problem *problem, int64_t limit_bytes)
+{
+    struct weft_digest *table = NULL;
+    struct weft_list *list = NULL;
+    struct weft_ilp *ilp = NULL;
+    int32_t n_moves = 0;
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    cr_assert_eq(weft_ilp_create(table, limit_bytes, INT32_MAX, &ilp, NULL), WEFT_OK);
+    struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
+    double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
+    int32_t *launch = calloc((size_t)table->n_blocks, sizeof *launch);
+    int64_t *late_bytes = calloc((size_t)table->n_slots, sizeof *late_bytes);
+    const int32_t *first_block = weft_list_first_blocks(list);
+    cr_assert_geq(
+        weft_list_place(list, table->leanest, limit_bytes, weft_list_rules[0], moves, &n_moves), 0);
+    if (weft_ilp_point(ilp, table->leanest, moves, n_moves, x)) {
+        weft_ilp_guide(ilp, x, table->leanest, 1, first_block, launch, late_bytes);
+        for (int32_t i = 0; i < table->n_items; i++) {
+            const struct weft_item *it = &problem->items[i].item;
+            if (it->kind == WEFT_ALL_GATHER && it->stair_bytes > 0 &&
+                weft_item_active(it, table->leanest))
+                check_launches(problem, i, moves, n_moves, launch + first_block[i]);
+        }
+        for (int32_t s = 0; s < table->n_slots; s++)
+            cr_assert_eq(late_bytes[s], late_bytes_of(problem, moves, n_moves, s));
+    }
+    free(moves);
+    free(x);
+    free(launch);
+    free(late_bytes);
+    weft_ilp_destroy(ilp);
+    weft_list_destroy(list);
+    weft_digest_destroy(table);
+}
+
+Test(ilp, guides_to_the_plan_that_the_point_is)
+{
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 5),
+                                   .most_blocks = 3,
+                                   .policies = 15,
+                                   .load = 0.1 * (double)(seed % 20),
+                                   .two_channels = seed % 4 == 1};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        tiny_set_limit(problem, 0.1 * (double)(seed % 10));
+        check_guide(problem, problem->memory_limit_bytes);
+        weft_problem_destroy(problem);
+    }
+}
+
 /* The exact bound of a relaxation's multipliers, over the policies that it has columns for. */
 static int64_t bound_of(const struct weft_ilp *ilp, const double *row_duals)
 {

@@ -9,9 +9,10 @@
 #include "base/pool.h"
 #include "scheduler/near.h"
 
-/* Iterations of a relaxation by its size, relaxations near the bound by theirs, and how many
- * choices of policies are remembered. */
-enum { RELAX_WORK = 60, NEAR_WORK = 140000, MOST_NEAR = 100, MET = 1 << 10 };
+/* Iterations of a relaxation by its size, relaxations near the bound by theirs and at most, how
+ * many of them may bring nothing one after another, and how many choices of policies are
+ * remembered. */
+enum { RELAX_WORK = 60, NEAR_WORK = 140000, MOST_NEAR = 100, MOST_IN_VAIN = 8, MET = 1 << 10 };
 
 /* What is made of a relaxation: a gather's block waits until that part of it has moved there, less
  * some slots; and reductions may hold what they hold there, that and a block more, or anything. */
@@ -27,9 +28,11 @@ struct weft_guide {
     bool idle;                        /* there is nothing to try */
     enum weft_policy *policies;       /* [n_units] */
     uint32_t *allowed;                /* [n_units] */
+    int32_t *order;                   /* [n_blocks] */
     int32_t *launch, *earlier;        /* [n_blocks], as the relaxation has it, and to be tried */
     int64_t *late_bytes, *most_bytes; /* [n_slots], the same */
     struct weft_hash *met;            /* [MET] */
+    int32_t n_in_vain; /* choices near the bound that brought nothing, one after another */
 };
 
 enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide **out,
@@ -47,11 +50,12 @@ enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide
     guide->policies = weft_pool_array(pool, n_units, sizeof *guide->policies);
     guide->allowed = weft_pool_array(pool, n_units, sizeof *guide->allowed);
     guide->launch = weft_pool_array(pool, n_blocks, sizeof *guide->launch);
+    guide->order = weft_pool_array(pool, n_blocks, sizeof *guide->order);
     guide->earlier = weft_pool_array(pool, n_blocks, sizeof *guide->earlier);
     guide->late_bytes = weft_pool_array(pool, n_slots, sizeof *guide->late_bytes);
     guide->most_bytes = weft_pool_array(pool, n_slots, sizeof *guide->most_bytes);
     guide->met = weft_pool_array(pool, MET, sizeof *guide->met);
-    if (!guide->policies || !guide->allowed || !guide->launch || !guide->earlier ||
+    if (!guide->policies || !guide->allowed || !guide->launch || !guide->order || !guide->earlier ||
         !guide->late_bytes || !guide->most_bytes || !guide->met) {
         weft_guide_destroy(guide);
         return weft_fail_memory(err, "a guide");
@@ -94,6 +98,7 @@ static void place(struct weft_guide *guide, int32_t slots, enum slack slack, int
     for (int32_t s = 0; s < guide->table->n_slots; s++)
         guide->most_bytes[s] = guide->late_bytes[s] + (slack == SLACK_BLOCK ? block_bytes : 0);
     rule.launch = guide->earlier;
+    rule.order = guide->order;
     rule.late_bytes = slack == SLACK_ANY ? NULL : guide->most_bytes;
     weft_search_try_rule(guide->branch->search, guide->policies, rule);
 }
@@ -104,7 +109,8 @@ static void place_all(struct weft_guide *guide, const double *x)
     int64_t block_bytes = largest_block(guide);
     for (int part = 0; part < N_PARTS; part++) {
         weft_ilp_guide(guide->branch->ilp, x, guide->policies, PARTS[part],
-                       weft_list_first_blocks(search->list), guide->launch, guide->late_bytes);
+                       weft_list_first_blocks(search->list), guide->launch, guide->order,
+                       guide->late_bytes);
         for (int k = 0; k < N_EARLIER; k++)
             for (int slack = 0; slack < SLACK_COUNT && !is_over(guide); slack++)
                 place(guide, EARLIER[k], (enum slack)slack, block_bytes);
@@ -235,9 +241,14 @@ void weft_guide_dive(struct weft_guide *guide)
     }
 }
 
-static bool try_near(void *context, const enum weft_policy *policies)
+/* Gives up after some that bring nothing: then the time is better spent on the bound. */
+static enum weft_near_answer try_near(void *context, const enum weft_policy *policies)
 {
-    return weft_guide_try(context, policies);
+    struct weft_guide *guide = context;
+    int64_t before_ns = guide->branch->search->step_ns;
+    if (!weft_guide_try(guide, policies)) return WEFT_NEAR_SKIPPED;
+    guide->n_in_vain = guide->branch->search->step_ns < before_ns ? 0 : guide->n_in_vain + 1;
+    return guide->n_in_vain == MOST_IN_VAIN ? WEFT_NEAR_STOP : WEFT_NEAR_TRIED;
 }
 
 enum weft_status weft_guide_try_near(struct weft_guide *guide, struct weft_error *err)
@@ -246,6 +257,7 @@ enum weft_status weft_guide_try_near(struct weft_guide *guide, struct weft_error
     if (is_over(guide)) return WEFT_OK;
     int32_t tries = NEAR_WORK / (branch->ilp->mip.n_rows + branch->ilp->mip.n_columns) + 1;
     if (tries > MOST_NEAR) tries = MOST_NEAR;
+    guide->n_in_vain = 0;
     weft_proof_enter(branch->proof, 0);
     if (branch->proof->box->empty) return WEFT_OK;
     weft_dual_take(branch->dual, &branch->proof->prices[branch->proof->nodes[0].prices]);

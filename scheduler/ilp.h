@@ -131,11 +131,13 @@ bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const enum weft
                     enum weft_ilp_order order, struct weft_move *moves, int32_t *n_moves);
 
 /* What a point of the relaxation says of when to launch, for list scheduling of the policies (see
- * weft_list_rule): launch [n_blocks], a gather's block not before `part` (in 0 to 1) of it is, and
- * late_bytes [n_slots], what reductions released before the slot hold in it. first_block is
+ * weft_list_rule): launch [n_blocks], a gather's block not before `part` (in 0 to 1) of it is;
+ * order [n_blocks], reductions by the slot in which that part of them has moved; and late_bytes
+ * [n_slots], what reductions released before the slot hold in it. first_block is
  * weft_list_first_blocks. */
 void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
-                    double part, const int32_t *first_block, int32_t *launch, int64_t *late_bytes);
+                    double part, const int32_t *first_block, int32_t *launch, int32_t *order,
+                    int64_t *late_bytes);
 
 /* The slot in which the policy exceeds the limit most even with every other unit at its least
  * there: such a z is 0 in every plan, and the relaxation should know. -1 when there is none. */

@@ -304,14 +304,42 @@ static void guide_gathers(const struct weft_ilp *ilp, const struct weft_ilp_clas
     }
 }
 
+/* A class's reductions go in order of release. */
+static void guide_reductions(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
+                             const double *x, const enum weft_policy *policies, double part,
+                             const int32_t *first_block, int32_t *order)
+{
+    double work = 0;
+    int32_t slot = of->first;
+    for (int32_t i = 0; i < of->n_items; i++) {
+        const struct weft_item *item = &ilp->table->problem->items[of->items[i]].item;
+        double block = weft_ilp_work(ilp, of, of->items[i]) / item->n_blocks;
+        for (int32_t b = 0; b < item->n_blocks; b++) {
+            if (weft_item_active(item, policies)) {
+                while (slot < of->last &&
+                       placed_at(of, x, INFINITY, slot) < (work + part * block) * (1 - 1e-9))
+                    slot++;
+                work += block;
+            }
+            order[first_block[of->items[i]] + b] = slot < item->first ? item->first : slot;
+        }
+    }
+}
+
 void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
-                    double part, const int32_t *first_block, int32_t *launch, int64_t *late_bytes)
+                    double part, const int32_t *first_block, int32_t *launch, int32_t *order,
+                    int64_t *late_bytes)
 {
     const struct weft_digest *table = ilp->table;
     memset(launch, 0, (size_t)table->n_blocks * sizeof *launch);
-    for (int32_t c = 0; c < ilp->n_classes; c++)
-        if (ilp->classes[c].gathers)
-            guide_gathers(ilp, &ilp->classes[c], x, policies, part, first_block, launch);
+    memset(order, 0, (size_t)table->n_blocks * sizeof *order);
+    for (int32_t c = 0; c < ilp->n_classes; c++) {
+        const struct weft_ilp_class *of = &ilp->classes[c];
+        if (of->gathers)
+            guide_gathers(ilp, of, x, policies, part, first_block, launch);
+        else
+            guide_reductions(ilp, of, x, policies, part, first_block, order);
+    }
     for (int32_t s = 0; s < table->n_slots; s++) {
         double units = 0;
         for (int32_t c = 0; c < ilp->n_classes; c++) {

@@ -108,19 +108,32 @@ static bool may_reduce(const struct weft_list *list, int32_t item)
     return !is_put_off(list, item);
 }
 
+/* The place of the item's next block in the rule's order. */
+static int32_t order_of(const struct weft_list *list, int32_t item)
+{
+    int32_t n_put = weft_list_item(list, item)->item.n_blocks - list->left[item];
+    return list->order[list->first_block[item] + n_put];
+}
+
 /* The next reduction to put; when one must be, those that the rule puts off count too. */
 static int32_t ready_reduction(struct weft_list *list, bool must)
 {
     const struct weft_digest *table = list->table;
+    int32_t best = -1, least = 0;
     while (list->reduction_at < table->n_reductions &&
            list->left[table->reductions[list->reduction_at]] == 0)
         list->reduction_at++;
     for (int32_t i = list->reduction_at; i < table->n_reductions; i++) {
         int32_t item = table->reductions[i];
         if (weft_list_item(list, item)->item.first > list->slot) break;
-        if (list->left[item] > 0 && (must || may_reduce(list, item))) return item;
+        if (list->left[item] == 0 || !(must || may_reduce(list, item))) continue;
+        if (!list->order) return item;
+        int32_t order = order_of(list, item);
+        if (best >= 0 && order >= least) continue;
+        best = item;
+        least = order;
     }
-    return -1;
+    return best;
 }
 
 /* Begins and ends blocks of a channel at the present time. */

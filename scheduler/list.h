@@ -18,6 +18,8 @@ struct weft_list_rule {
                               blocks of an item; a gather whose window ends before it blocks */
     const bool *clear; /* [n_slots], or NULL: a slot before which no block begins that compute alone
                           would not give the time to end, unless it must be put */
+    const int32_t *order; /* [n_blocks], or NULL: ready reductions go by it, the least first, then
+                             by release; does not decrease over the blocks of an item */
     const int64_t *late_bytes; /* [n_slots], or NULL: a slot does not begin while reductions that
                                   were released before it hold more than this */
 };

@@ -120,8 +120,9 @@ void weft_list_begin(struct weft_list *list, const enum weft_policy *policies, i
     list->moves = moves;
     list->limit = limit_bytes;
     list->launch = rule.launch;
+    list->order = rule.order;
     list->late_bytes = rule.late_bytes;
-    list->puts_off = rule.launch || rule.clear || rule.late_bytes;
+    list->puts_off = rule.launch || rule.clear || rule.order || rule.late_bytes;
     for (int c = 0; c < WEFT_CHANNELS; c++) {
         struct weft_list_channel *channel = &list->channels[c];
         memset(channel->upto, 0, n_slots * sizeof *channel->upto);

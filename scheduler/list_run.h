@@ -45,7 +45,7 @@ struct weft_list {
     bool has_free_gathers;            /* of no bytes of their own */
     bool is_full;                     /* a gather did not fit when one was last looked for */
     bool puts_off;                    /* the rule has any of these: */
-    const int32_t *launch;
+    const int32_t *launch, *order;
     const int64_t *late_bytes;
     int64_t *clear_ns; /* [n_slots]: compute from the end of the slot to the next that is clear */
     struct weft_list_wait *waits; /* [n_slots][WEFT_WAIT_KINDS] */

@@ -199,8 +199,11 @@ enum weft_status weft_near_each(struct weft_search *search, const struct weft_du
             break;
         memcpy(search->trial, cheapest, n_units * sizeof *cheapest);
         if (apply(&near, set, cheapest, search->trial) && retreat(&near, search, search->trial) &&
-            !was_met(&near, search->trial, n_units))
-            most_tries -= try(context, search->trial);
+            !was_met(&near, search->trial, n_units)) {
+            enum weft_near_answer answer = try(context, search->trial);
+            if (answer == WEFT_NEAR_STOP) break;
+            most_tries -= answer == WEFT_NEAR_TRIED;
+        }
         set = pop(&near);
         if (set < 0) break;
     }
@@ -208,10 +211,10 @@ enum weft_status weft_near_each(struct weft_search *search, const struct weft_du
     return WEFT_OK;
 }
 
-static bool try_by_list(void *context, const enum weft_policy *policies)
+static enum weft_near_answer try_by_list(void *context, const enum weft_policy *policies)
 {
     weft_search_try(context, policies);
-    return true;
+    return WEFT_NEAR_TRIED;
 }
 
 enum weft_status weft_near_try(struct weft_search *search, const struct weft_dual *dual,

@@ -7,8 +7,9 @@
 #include "scheduler/dual.h"
 #include "scheduler/search.h"
 
-/* What is done with a choice that fits; false when it does not count as a try. */
-typedef bool weft_near_fn(void *context, const enum weft_policy *policies);
+/* What is done with a choice that fits, and what that counts as. */
+enum weft_near_answer { WEFT_NEAR_SKIPPED, WEFT_NEAR_TRIED, WEFT_NEAR_STOP };
+typedef enum weft_near_answer weft_near_fn(void *context, const enum weft_policy *policies);
 
 /* Tries at most `most_tries` choices of the policies allowed that fit, the least cost at the dual's
  * point first, which must be evaluated in their box; stops at a step time of enough_ns.

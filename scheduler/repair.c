@@ -8,6 +8,7 @@
 /* What repairs change of a rule. */
 struct change {
     int32_t *launch;     /* [n_blocks] */
+    int32_t *order;      /* [n_blocks] */
     bool *clear;         /* [n_slots] */
     int64_t *late_bytes; /* [n_slots] */
 };
@@ -45,9 +46,10 @@ static bool create_change(const struct weft_digest *table, struct weft_pool *poo
                           struct change *change)
 {
     change->launch = weft_pool_array(pool, (size_t)table->n_blocks + 1, sizeof *change->launch);
+    change->order = weft_pool_array(pool, (size_t)table->n_blocks + 1, sizeof *change->order);
     change->clear = weft_pool_array(pool, (size_t)table->n_slots, sizeof *change->clear);
     change->late_bytes = weft_pool_array(pool, (size_t)table->n_slots, sizeof *change->late_bytes);
-    return change->launch && change->clear && change->late_bytes;
+    return change->launch && change->order && change->clear && change->late_bytes;
 }
 
 enum weft_status weft_repair_create(const struct weft_digest *table, struct weft_repair **out,
@@ -84,6 +86,7 @@ static void copy_change(const struct weft_repair *repair, const struct change *f
                         struct change *to)
 {
     memcpy(to->launch, from->launch, (size_t)repair->table->n_blocks * sizeof *to->launch);
+    memcpy(to->order, from->order, (size_t)repair->table->n_blocks * sizeof *to->order);
     memcpy(to->clear, from->clear, (size_t)repair->table->n_slots * sizeof *to->clear);
     memcpy(to->late_bytes, from->late_bytes,
            (size_t)repair->table->n_slots * sizeof *to->late_bytes);
@@ -177,6 +180,7 @@ static bool place(struct weft_repair *repair)
 {
     const struct weft_digest *table = repair->table;
     repair->rule.launch = repair->trial.launch;
+    repair->rule.order = repair->trial.order;
     repair->rule.clear = repair->trial.clear;
     repair->rule.late_bytes = repair->trial.late_bytes;
     repair->tries_left--;
@@ -272,26 +276,36 @@ static bool take_back(struct weft_repair *repair)
     return any;
 }
 
+/* Begins the trial with what the rule has. */
+static void begin_change(struct weft_repair *repair, struct weft_list_rule rule)
+{
+    const struct weft_digest *table = repair->table;
+    const int32_t *first_block = weft_list_first_blocks(repair->list);
+    struct change *trial = &repair->trial;
+    for (int32_t i = 0; i < table->n_items; i++) {
+        for (int32_t b = first_block[i]; b < first_block[i + 1]; b++) {
+            trial->launch[b] = rule.launch ? rule.launch[b] : 0;
+            trial->order[b] = rule.order ? rule.order[b] : item_of(repair, i)->first;
+        }
+    }
+    for (int32_t s = 0; s < table->n_slots; s++) {
+        trial->clear[s] = rule.clear && rule.clear[s];
+        trial->late_bytes[s] = rule.late_bytes ? rule.late_bytes[s] : INT64_MAX;
+    }
+}
+
 int64_t weft_repair_place(struct weft_repair *repair, struct weft_list *list,
                           const enum weft_policy *policies, int64_t limit_bytes,
                           struct weft_list_rule rule, int32_t most_tries, struct weft_move *moves,
                           int32_t *n_moves)
 {
-    const struct weft_digest *table = repair->table;
     repair->list = list;
     repair->policies = policies;
     repair->limit_bytes = limit_bytes;
     repair->rule = rule;
     repair->tries_left = most_tries + 1;
     repair->step_ns = -1;
-    memset(repair->trial.launch, 0, (size_t)table->n_blocks * sizeof *repair->trial.launch);
-    if (rule.launch)
-        memcpy(repair->trial.launch, rule.launch,
-               (size_t)table->n_blocks * sizeof *repair->trial.launch);
-    for (int32_t s = 0; s < table->n_slots; s++)
-        repair->trial.late_bytes[s] = rule.late_bytes ? rule.late_bytes[s] : INT64_MAX;
-    for (int32_t s = 0; s < table->n_slots; s++)
-        repair->trial.clear[s] = rule.clear && rule.clear[s];
+    begin_change(repair, rule);
     if (!place(repair)) return -1;
     do
         put_off_causes(repair);
@@ -305,6 +319,7 @@ struct weft_list_rule weft_repair_rule(const struct weft_repair *repair)
 {
     struct weft_list_rule rule = repair->rule;
     rule.launch = repair->kept.launch;
+    rule.order = repair->kept.order;
     rule.clear = repair->kept.clear;
     rule.late_bytes = repair->kept.late_bytes;
     return rule;

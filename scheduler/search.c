@@ -26,7 +26,7 @@ enum weft_status weft_search_create(const struct weft_digest *table, int64_t lim
     search->rows = calloc(n_slots, sizeof *search->rows);
     search->simulation = calloc(3 * n_slots + n_blocks, sizeof *search->simulation);
     search->choices = calloc(n_units * WEFT_POLICY_COUNT, sizeof *search->choices);
-    search->launch = calloc(n_blocks, sizeof *search->launch);
+    search->launch = calloc(2 * n_blocks, sizeof *search->launch);
     search->clear = calloc(n_slots, sizeof *search->clear);
     search->late_bytes = calloc(n_slots, sizeof *search->late_bytes);
     enum weft_status status = WEFT_OK;
@@ -42,6 +42,7 @@ enum weft_status weft_search_create(const struct weft_digest *table, int64_t lim
     search->trial = search->policies + n_units;
     search->other = search->trial + n_units;
     search->trial_moves = search->moves + n_blocks;
+    search->order = search->launch + n_blocks;
     *out = search;
     return WEFT_OK;
 }
@@ -118,9 +119,11 @@ static void keep_rule(struct weft_search *search)
     size_t n_slots = (size_t)table->n_slots;
     search->rule = weft_repair_rule(search->repair);
     memcpy(search->launch, search->rule.launch, (size_t)table->n_blocks * sizeof *search->launch);
+    memcpy(search->order, search->rule.order, (size_t)table->n_blocks * sizeof *search->order);
     memcpy(search->clear, search->rule.clear, n_slots * sizeof *search->clear);
     memcpy(search->late_bytes, search->rule.late_bytes, n_slots * sizeof *search->late_bytes);
     search->rule.launch = search->launch;
+    search->rule.order = search->order;
     search->rule.clear = search->clear;
     search->rule.late_bytes = search->late_bytes;
     search->has_rule = true;

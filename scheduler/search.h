@@ -20,11 +20,11 @@ struct weft_search {
     struct weft_move *moves;    /* [n_blocks] */
     int32_t n_moves;
     int64_t step_ns, peak_bytes;
-    bool has_rule; /* it was placed by `rule`, whose arrays are the next three */
+    bool has_rule; /* it was placed by `rule`, whose arrays are the next four */
     struct weft_list_rule rule;
-    int32_t *launch;     /* [n_blocks] */
-    bool *clear;         /* [n_slots] */
-    int64_t *late_bytes; /* [n_slots] */
+    int32_t *launch, *order; /* [n_blocks] */
+    bool *clear;             /* [n_slots] */
+    int64_t *late_bytes;     /* [n_slots] */
     int64_t n_tried;
     int64_t first_ns;              /* after which there was a plan that fits; 0 = no clock */
     int64_t start_ns, deadline_ns; /* on now_ns; 0 = none */

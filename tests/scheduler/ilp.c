@@ -155,16 +155,19 @@ static void check_guide(const struct weft_problem *problem, int64_t limit_bytes)
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
     int32_t *launch = calloc((size_t)table->n_blocks, sizeof *launch);
+    int32_t *order = calloc((size_t)table->n_blocks, sizeof *order);
     int64_t *late_bytes = calloc((size_t)table->n_slots, sizeof *late_bytes);
     const int32_t *first_block = weft_list_first_blocks(list);
     cr_assert_geq(
         weft_list_place(list, table->leanest, limit_bytes, weft_list_rules[0], moves, &n_moves), 0);
     if (weft_ilp_point(ilp, table->leanest, moves, n_moves, x)) {
-        weft_ilp_guide(ilp, x, table->leanest, 1, first_block, launch, late_bytes);
+        weft_ilp_guide(ilp, x, table->leanest, 1, first_block, launch, order, late_bytes);
         for (int32_t i = 0; i < table->n_items; i++) {
             const struct weft_item *it = &problem->items[i].item;
-            if (it->kind == WEFT_ALL_GATHER && it->stair_bytes > 0 &&
-                weft_item_active(it, table->leanest))
+            if (!weft_item_active(it, table->leanest)) continue;
+            if (it->kind != WEFT_ALL_GATHER)
+                check_launches(problem, i, moves, n_moves, order + first_block[i]);
+            else if (it->stair_bytes > 0)
                 check_launches(problem, i, moves, n_moves, launch + first_block[i]);
         }
         for (int32_t s = 0; s < table->n_slots; s++)
@@ -173,6 +176,7 @@ static void check_guide(const struct weft_problem *problem, int64_t limit_bytes)
     free(moves);
     free(x);
     free(launch);
+    free(order);
     free(late_bytes);
     weft_ilp_destroy(ilp);
     weft_list_destroy(list);

@@ -6,12 +6,15 @@
 #include "scheduler/list.h"
 #include "tiny.h"
 
-/* Some blocks wait, past their windows too; and some slots are clear, or wait for reductions. */
+/* Some blocks wait, past their windows too; reductions have an order; and some slots are clear, or
+ * wait for reductions. */
 static void draw_changes(const struct weft_digest *table, const int32_t *first_block,
-                         int32_t *launch, bool *clear, int64_t *late_bytes)
+                         int32_t *launch, int32_t *order, bool *clear, int64_t *late_bytes)
 {
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &table->problem->items[i].item;
+        for (int32_t b = 0, at = rand() % 3; b < item->n_blocks; b++)
+            order[first_block[i] + b] = at += rand() % 2;
         if (rand() % 2 == 0) continue;
         int32_t until = item->first + rand() % (item->last - item->first + 3);
         for (int32_t b = rand() % (item->n_blocks + 1); b < item->n_blocks; b++)
@@ -35,15 +38,19 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
     int32_t *launch = calloc((size_t)table->n_blocks + 1, sizeof *launch);
+    int32_t *order = calloc((size_t)table->n_blocks + 1, sizeof *order);
     int64_t *late_bytes = calloc((size_t)table->n_slots, sizeof *late_bytes);
     bool *clear = calloc((size_t)table->n_slots, sizeof *clear);
     int64_t best_ns = -1;
-    draw_changes(table, weft_list_first_blocks(list), launch, clear, late_bytes);
+    draw_changes(table, weft_list_first_blocks(list), launch, order, clear, late_bytes);
     for (int i = 0; i < 2 * WEFT_LIST_RULES; i++) {
         int32_t n_moves = 0;
         struct weft_list_rule rule = weft_list_rules[i % WEFT_LIST_RULES];
         bool plain = i < WEFT_LIST_RULES;
-        if (!plain) rule.launch = launch, rule.clear = clear, rule.late_bytes = late_bytes;
+        if (!plain) {
+            rule.launch = launch, rule.order = order;
+            rule.clear = clear, rule.late_bytes = late_bytes;
+        }
         int64_t ns = weft_list_place(list, policies, limit_bytes, rule, moves, &n_moves);
         int64_t lean = weft_digest_lean_rows(table, policies, rows, NULL);
         cr_assert_eq(ns >= 0, lean <= limit_bytes, "placed exactly when the leanest rows fit");
@@ -64,6 +71,7 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
     }
     cr_assert_eq(weft_list_best(list, policies, limit_bytes, NULL), best_ns);
     free(launch);
+    free(order);
     free(late_bytes);
     free(clear);
     free(rows);

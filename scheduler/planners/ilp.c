@@ -1,7 +1,7 @@
 /* The joint plan. Patterns, greedy changes, roundings of the relaxation and local search make
- * incumbents by list scheduling; branch and bound on the policies proves how far they can be from
- * the best; an integer program gets what is left of the gap. Every plan is judged by its simulated
- * time, never by the program's objective. */
+ * incumbents by list scheduling, which the relaxation of given policies guides; branch and bound on
+ * the policies proves how far they can be from the best; an integer program gets what is left of
+ * the gap. Every plan is judged by its simulated time, never by the program's objective. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 #include "library/metrics.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +11,15 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "runtime/checkpoint/checkpoint.h"
 
 struct weft_metrics {
-    FILE *stream;
+    int fd;
     const char *path;
+    off_t length;       /* of the whole lines in the file */
+    int64_t lost_lines; /* since the file could be written to */
 };
 
 static enum weft_status begin(const char *path, struct weft_error *err)
@@ -78,32 +83,72 @@ enum weft_status weft_metrics_prepare(const struct weft_run_directory *run,
 enum weft_status weft_metrics_open(const char *path, struct weft_metrics **out,
                                    struct weft_error *err)
 {
-    struct weft_metrics *metrics = calloc(1, sizeof *metrics);
-    if (metrics == NULL) return weft_fail_memory(err, "the metrics");
-    metrics->path = path;
-    metrics->stream = fopen(path, "ae");
-    if (metrics->stream == NULL) {
-        free(metrics);
-        return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", path, strerror(errno));
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    off_t length = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+    if (length < 0) {
+        int reason = errno;
+        if (fd >= 0) close(fd);
+        return weft_fail(err, WEFT_E_CREATE, "%s: cannot be created: %s", path, strerror(reason));
     }
+    struct weft_metrics *metrics = calloc(1, sizeof *metrics);
+    if (metrics == NULL) {
+        close(fd);
+        return weft_fail_memory(err, "the metrics");
+    }
+    *metrics = (struct weft_metrics){.fd = fd, .path = path, .length = length};
     *out = metrics;
     return WEFT_OK;
+}
+
+static bool write_line(const struct weft_metrics *metrics, const struct weft_text *line)
+{
+    for (size_t written = 0; written < line->length;) {
+        ssize_t n = write(metrics->fd, weft_text_chars(line) + written, line->length - written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n == 0) errno = ENOSPC;
+        if (n <= 0) return false;
+        written += (size_t)n;
+    }
+    return true;
+}
+
+/* Once when it begins, once when it ends: a full disk stays full for many steps. */
+static void note_lost(struct weft_metrics *metrics, int reason)
+{
+    if (metrics->lost_lines++ > 0) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s cannot be written: %s. Training goes on; the file lacks its lines until it can",
+             metrics->path, strerror(reason));
+}
+
+static void note_found(struct weft_metrics *metrics)
+{
+    if (metrics->lost_lines > 0)
+        weft_log(WEFT_LOG_WARNING, "%s is written again; it lacks %" PRId64 " lines", metrics->path,
+                 metrics->lost_lines);
+    metrics->lost_lines = 0;
 }
 
 enum weft_status weft_metrics_add(struct weft_metrics *metrics, const struct weft_text *line,
                                   struct weft_error *err)
 {
     if (!weft_text_ok(line)) return weft_fail_memory(err, "the metrics");
-    if (fwrite(weft_text_chars(line), 1, line->length, metrics->stream) == line->length &&
-        fflush(metrics->stream) == 0)
+    if (write_line(metrics, line)) {
+        metrics->length = lseek(metrics->fd, 0, SEEK_CUR);
+        note_found(metrics);
         return WEFT_OK;
-    return weft_fail(err, WEFT_E_IO, "%s cannot be written: %s", metrics->path, strerror(errno));
+    }
+    note_lost(metrics, errno);
+    /* What a short write left is taken away, or the next line would stand behind it. */
+    int cut = ftruncate(metrics->fd, metrics->length);
+    (void)cut; /* readers pass over a line that is torn */
+    return WEFT_OK;
 }
 
 void weft_metrics_close(struct weft_metrics *metrics)
 {
     if (metrics == NULL) return;
-    fclose(metrics->stream);
+    close(metrics->fd);
     free(metrics);
 }
 

@@ -26,7 +26,9 @@ struct weft_metrics;
 /* Appends to the file; `path` outlives it. WEFT_E_CREATE. */
 WEFT_MUST_USE enum weft_status weft_metrics_open(const char *path, struct weft_metrics **out,
                                                  struct weft_error *err);
-/* A whole line, which readers can see on return. WEFT_E_IO. */
+/* A whole line, which readers can see on return. What is trained is worth more than what is noted
+ * of it: where the file cannot be written, that is warned of once, and lines are left out until it
+ * can. WEFT_E_SYSTEM for a line that has no memory. */
 WEFT_MUST_USE enum weft_status weft_metrics_add(struct weft_metrics *metrics,
                                                 const struct weft_text *line,
                                                 struct weft_error *err);

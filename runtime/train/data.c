@@ -168,5 +168,10 @@ enum weft_status weft_data_check(const struct weft_data *data, struct weft_error
 enum weft_status weft_data_hash(const struct weft_data *data, struct weft_hash *out,
                                 struct weft_error *err)
 {
-    return weft_corpora_hash(&data->corpora, out, err);
+    struct weft_hash whole;
+    WEFT_TRY(weft_corpora_hash(&data->corpora, &whole, err));
+    const uint64_t part[] = {whole.high, whole.low, (uint64_t)data->first, (uint64_t)data->length};
+    bool all = data->first == 0 && data->length == data->corpora.tokens;
+    *out = all ? whole : weft_hash_bytes(part, sizeof part);
+    return WEFT_OK;
 }

@@ -319,7 +319,8 @@ static const struct weft_field checkpoint_fields[] = {
     {"asynchronous", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.asynchronous), "true", 0, 0, NULL,
      NULL, "write while the next step computes; the one behind it waits until all is written"},
     {"required", WEFT_FIELD_BOOL, AT(weft_train, checkpoint.required), "false", 0, 0, NULL, NULL,
-     "a save that fails ends the run (exit 74); else it is warned of and training goes on"},
+     "a save that fails ends the run (exit 74); else it is warned of and training goes on, unless "
+     "it was that of the last step"},
 };
 static const struct weft_field_table checkpoint_table = {
     "checkpoint", "Saving, to the run's directory.", ROWS(checkpoint_fields)};
@@ -350,7 +351,7 @@ static const struct weft_field train_fields[] = {
     {"loss_scale", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &loss_scale_table, "of the loss in f16"},
     {"clip_norm", WEFT_FIELD_NUMBER, AT(weft_train, clip_norm), "1", 0, 1e12, NULL, NULL,
      "longest gradient over all parameters; 0: any, and a unit is updated as soon as its own "
-     "gradient is reduced"},
+     "gradient is reduced (but with lamb, whose updates all stand behind the last reduction)"},
     {"lr_schedule", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &schedule_table,
      "the rate over the steps"},
     {"checkpoint", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &checkpoint_table,

@@ -29,6 +29,7 @@ struct weft_saving {
     struct weft_progress progress;
     int64_t steps_done, saved_step;
     int64_t pending_step; /* that is being saved; -1: none */
+    int64_t last_step;    /* behind which no step follows; -1: not known yet */
     int64_t stalled_ns;   /* that training has stood still for it */
     struct source source;
     const char *settings;
@@ -88,7 +89,9 @@ static void tell_batch(const struct weft_saving *saving)
 static void tell_data(const struct weft_saving *saving, struct weft_hash data)
 {
     if (weft_hash_equal(saving->progress.data, data)) return;
-    weft_log(WEFT_LOG_WARNING, "%s: was trained on other data than %s, and goes on with these",
+    weft_log(WEFT_LOG_WARNING,
+             "%s: was trained on other data, or another share of them, than %s, and goes on with "
+             "these",
              saving->checkpoint->path, saving->train->data);
 }
 
@@ -161,7 +164,7 @@ enum weft_status weft_saving_open(const struct weft_train_options *options,
     saving->rank = weft_comm_rank(options->comm);
     saving->ranks = weft_comm_ranks(options->comm);
     saving->progress.loss_scale = 1;
-    saving->saved_step = saving->pending_step = -1;
+    saving->saved_step = saving->pending_step = saving->last_step = -1;
     enum weft_status status = fill(saving, data, err);
     if (status != WEFT_OK) {
         weft_saving_close(saving);
@@ -238,11 +241,25 @@ static enum weft_status tell_saved(struct weft_saving *saving, struct weft_error
     return o->on_save == NULL ? WEFT_OK : o->on_save(o->context, &line, err);
 }
 
+/* The step that no other follows: what is not saved then is lost. */
+static void fail_last(const struct weft_saving *saving, const struct weft_error *why,
+                      struct weft_error *err)
+{
+    weft_fail(err, WEFT_E_IO,
+              "%s. It is the last step of this run; %s. Mend that and go on with --resume",
+              why->text,
+              saving->saved_step > 0 ? "earlier checkpoints are not touched"
+                                     : "no other checkpoint was saved");
+}
+
 /* What becomes of a save that has got so far; *why is freed. */
 static enum weft_status judge(struct weft_saving *saving, enum weft_status status,
                               struct weft_error *why, struct weft_error *err)
 {
-    if (status == WEFT_E_IO && !saving->train->checkpoint.required) {
+    bool required = saving->train->checkpoint.required;
+    if (status == WEFT_E_IO && !required && saving->pending_step == saving->last_step) {
+        fail_last(saving, why, err);
+    } else if (status == WEFT_E_IO && !required) {
         if (saving->rank == 0)
             weft_log(WEFT_LOG_WARNING,
                      "%s. Training goes on; earlier checkpoints are not touched "
@@ -309,6 +326,7 @@ enum weft_status weft_saving_after(struct weft_saving *saving, struct weft_exec 
     }
     if (saving->saver == NULL) return WEFT_OK;
     if (last && saving->train->checkpoint.at_end) due = true;
+    if (last) saving->last_step = step;
     bool begun = saving->pending_step == step || saving->saved_step == step;
     if (due && !begun)
         WEFT_TRY(save(saving, exec, step, !last && saving->train->checkpoint.asynchronous, err));

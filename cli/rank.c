@@ -25,6 +25,7 @@ struct rank {
     struct weft_failpoint failpoint;
     struct weft_machine machine;
     struct weft_metrics *metrics;
+    struct weft_error unseen; /* why standard output takes no more lines; WEFT_OK: it does */
 };
 
 static atomic_int stop_requested;
@@ -40,11 +41,11 @@ static void request_stop(int signal_number)
  * and a signal ends the rank at once. */
 static void watch_signals(void)
 {
+    static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGUSR1, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
 }
 
 static int inherited_fd(const char *name)
@@ -146,11 +147,16 @@ struct lines {
     struct weft_text shown, json;
 };
 
+/* Nobody to show lines to (a terminal that hung up, a pipe that was closed) ends the run as a
+ * signal does, with what is trained saved. */
 static enum weft_status write_lines(struct rank *rank, const struct lines *lines,
                                     struct weft_error *err)
 {
-    if (rank->job.steps != WEFT_STEPS_SILENT)
-        WEFT_TRY(show(rank->job.steps == WEFT_STEPS_JSON ? &lines->json : &lines->shown, err));
+    const struct weft_text *shown =
+        rank->job.steps == WEFT_STEPS_JSON ? &lines->json : &lines->shown;
+    if (rank->job.steps != WEFT_STEPS_SILENT && rank->unseen.status == WEFT_OK &&
+        show(shown, &rank->unseen) != WEFT_OK)
+        atomic_store(&stop_requested, 1);
     return rank->metrics ? weft_metrics_add(rank->metrics, &lines->json, err) : WEFT_OK;
 }
 
@@ -244,6 +250,8 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     struct weft_train_result result = {0};
     struct weft_text text;
     WEFT_TRY(weft_train_run(&options, &result, err));
+    if (rank->unseen.status != WEFT_OK)
+        return weft_fail(err, rank->unseen.status, "%s", rank->unseen.text);
     weft_text_init(&text);
     weft_metrics_result(&result, &text);
     enum weft_status status = leave_result(rank, &text, err);

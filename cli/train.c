@@ -1,5 +1,7 @@
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/log.h"
@@ -10,6 +12,28 @@
 #include "library/run_directory.h"
 #include "library/session.h"
 #include "report/plan_report.h"
+
+/* Before there are ranks nothing has to be finished, and whoever starts jobs again is told the same
+ * as by a signal behind a step. While ranks run, weft_launch takes signals. */
+static void stop_before_training(int signal_number)
+{
+    static const char text[] = "weft: stopped by a signal before the first step\n";
+    (void)signal_number;
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(weft_status_exit_code(WEFT_E_STOPPED));
+}
+
+static void take_signals(void (*handler)(int))
+{
+    static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = handler}, before;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        bool ignored = sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+        if (!ignored) sigaction(numbers[i], &action, NULL);
+    }
+}
 
 static enum weft_status stage(struct weft_session *session, struct weft_error *err)
 {
@@ -22,21 +46,16 @@ static enum weft_status stage(struct weft_session *session, struct weft_error *e
     return weft_session_stage(session, profile, err);
 }
 
-/* After the last step that the config asks for nothing is left to do, and to measure. */
-static void put_loss(const struct weft_train_result *result, struct weft_text *out)
-{
-    if (result->step_ns > 0)
-        weft_text_addf(out, "loss      %.4f to %.4f in %lld steps; ", result->first_loss,
-                       result->last_loss, (long long)result->steps_done);
-    else
-        weft_text_addf(out, "steps     all %lld were done before; ", (long long)result->steps_done);
-}
-
 static void put_summary(const struct weft_session *session, const struct weft_train_result *result,
                         struct weft_text *out)
 {
     char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES], hash[WEFT_HASH_TEXT_BYTES];
     const struct weft_prediction *p = &session->plan->prediction;
+    if (result->step_ns == 0) { /* nothing was left to do, and to measure */
+        weft_text_addf(out, "steps     all %lld were done before; parameters %s\n",
+                       (long long)result->steps_done, weft_hash_show(result->fingerprint, hash));
+        return;
+    }
     weft_text_addf(
         out, "step      %s measured, %s predicted (%+.1f %%)\n",
         weft_units_show_ns(result->step_ns, a), weft_units_show_ns(p->step_ns, b),
@@ -46,8 +65,9 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
     weft_text_addf(out, "memory    %s measured, %s planned a rank\n",
                    weft_units_show_bytes(result->measured_bytes, a),
                    weft_units_show_bytes(result->planned_bytes, b));
-    put_loss(result, out);
-    weft_text_addf(out, "parameters %s\n", weft_hash_show(result->fingerprint, hash));
+    weft_text_addf(out, "loss      %.4f to %.4f in %lld steps; parameters %s\n", result->first_loss,
+                   result->last_loss, (long long)result->steps_done,
+                   weft_hash_show(result->fingerprint, hash));
 }
 
 static enum weft_status fail_stopped(const struct weft_train_result *result, int64_t steps,
@@ -86,6 +106,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     WEFT_TRY(weft_metrics_prepare(run, metrics, err));
     weft_text_init(&text);
     weft_text_init(&out);
+    take_signals(SIG_DFL);
     enum weft_status status = weft_job_run(&job, &text, err);
     if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
     if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, err);
@@ -119,6 +140,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     const struct weft_run_request request = {
         .directory = cli->run_directory, .resume = cli->resume, .config = cli->operands[0]};
     WEFT_TRY(check_flags(cli, err));
+    take_signals(stop_before_training);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = weft_train_check(session.config, err);
     if (status == WEFT_OK) status = weft_run_directory_check(&request, session.config, err);

@@ -332,7 +332,7 @@ def signals_save_once(weft):
     # The emulated link gives the signal a step to arrive in.
     link = {"cluster__emulate": True,
             "cluster__link": {"intra": {"alpha": "10ms", "bandwidth": "1GB/s"}}}
-    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
         process, pids = long_run(weft, **SAVED, **link)
         process.send_signal(number)
         code, err = finish(process, 10.0)

@@ -3,6 +3,7 @@
 says what happened; no exit code is 0 without a plan that verifies."""
 import json
 import os
+import signal
 import sys
 import time
 
@@ -109,19 +110,38 @@ def solver_that_says_control_characters(weft):
     assert "a?[31mb?" in json.loads(out)["solver_stop"], out
 
 
-@case
-def solver_ends_with_its_caller(weft):
+def planning(weft, *verb):
+    """A verb that waits for a solver, and the solver's pid."""
     solver = script(weft, "solve", "echo $$ > pid\nexec sleep 1000\n")
-    process = weft.start("plan", weft.write("run.json", tiny()), env={"WEFT_SOLVE": solver})
+    process = weft.start(*verb, env={"WEFT_SOLVE": solver})
     end = time.monotonic() + 10
     while not (os.path.exists(weft.path("pid")) and os.path.getsize(weft.path("pid"))):
         assert time.monotonic() < end, "the solver was not started"
         time.sleep(0.01)
     with open(weft.path("pid"), encoding="utf-8") as file:
         pid = int(file.read())
+    os.remove(weft.path("pid"))
+    return process, pid
+
+
+@case
+def solver_ends_with_its_caller(weft):
+    process, pid = planning(weft, "plan", weft.write("run.json", tiny()))
     process.kill()
     process.communicate(timeout=30)
     assert gone([pid]), "the solver is left"
+
+
+@case
+def a_signal_while_a_run_is_planned_stops_it(weft):
+    """Whoever starts jobs again need not know whether a first step was reached."""
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP):
+        process, pid = planning(weft, "train", weft.write("run.json", tiny()), "--run", "run")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 75, (number, process.returncode, err)
+        assert err == "weft: stopped by a signal before the first step\n", err
+        assert gone([pid]) and not os.path.exists(weft.path("run")), "something is left"
 
 
 @case

@@ -37,6 +37,29 @@ static enum weft_status check_request(const struct weft_run_request *request,
     return WEFT_OK;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
+/* A run does not go back behind what it has saved: its later checkpoints would be of another past.
+ * A checkpoint of another run is what this one began with. */
+static enum weft_status check_named(const char *named, const char *latest, const char *checkpoints,
+                                    struct weft_error *err)
+{
+    char parent[WEFT_RUN_PATH_BYTES + 32];
+    int length = snprintf(parent, sizeof parent, "%s/..", named);
+    if (length < 0 || (size_t)length >= sizeof parent || !same_file(parent, checkpoints) ||
+        same_file(named, latest))
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_CREATE,
+                     "--resume=%s: this run has saved %s since: go on with --resume, give another "
+                     "directory with --run, or move the later checkpoints away",
+                     named, latest);
+}
+
 /* The directory's own latest checkpoint comes first, so that the same command goes on after every
  * interruption. */
 static enum weft_status choose(const struct weft_run_request *request, const char *checkpoints,
@@ -52,6 +75,13 @@ static enum weft_status choose(const struct weft_run_request *request, const cha
                       latest);
         free(latest);
         return status;
+    }
+    if (latest != NULL && names_checkpoint(request->resume)) {
+        enum weft_status status = check_named(request->resume, latest, checkpoints, err);
+        if (status != WEFT_OK) {
+            free(latest);
+            return status;
+        }
     }
     if (latest == NULL && request->resume != NULL && *request->resume == '\0')
         return weft_fail(err, WEFT_E_NO_INPUT,
@@ -72,6 +102,18 @@ static void name_checkpoints(struct weft_run_directory *directory)
              directory->path);
 }
 
+static enum weft_status open_resumed(const char *path, struct weft_checkpoint **out,
+                                     struct weft_error *err)
+{
+    struct weft_error why = {0};
+    enum weft_status status = weft_checkpoint_open(path, out, &why);
+    if (status == WEFT_OK) return status;
+    return weft_fail(err, status, "%s%s", why.text,
+                     status == WEFT_E_DATA
+                         ? ". To go on from an older checkpoint, move this directory away"
+                         : "");
+}
+
 static enum weft_status check_resume(const char *path, const struct weft_config *config,
                                      struct weft_error *err)
 {
@@ -79,7 +121,7 @@ static enum weft_status check_resume(const char *path, const struct weft_config 
     struct weft_checkpoint *checkpoint = NULL;
     enum weft_status status =
         weft_layout_create(config->model, weft_config_moments(config), &layout, err);
-    if (status == WEFT_OK && path != NULL) status = weft_checkpoint_open(path, &checkpoint, err);
+    if (status == WEFT_OK && path != NULL) status = open_resumed(path, &checkpoint, err);
     if (status == WEFT_OK && path != NULL)
         status = weft_checkpoint_matches(checkpoint, layout, err);
     if (status == WEFT_OK && path != NULL &&

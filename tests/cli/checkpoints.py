@@ -158,6 +158,21 @@ def says_what_resume_needs(weft):
     assert steps(weft, "run") == ["step-6", "step-8"]
     weft.expect(65, "train", config, "--run", "run", "--resume", "--set", "train.steps=7",
                 says="behind train.steps")
+    weft.expect(73, "train", config, "--run", "run", "--resume=run/checkpoints/step-6",
+                says=["has saved run/checkpoints/step-8 since", "move the later"])
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume=run/checkpoints/step-8/")
+
+
+@case
+def says_that_other_data_are_read(weft):
+    """Another file, and another share of the same one: what is held out was trained on before."""
+    config = saved_run(weft)
+    other = weft.write("other.txt", "another text than the licence, " * 100)
+    for number, change in enumerate((f'train.data="{other}"', "train.validation.share=0.25")):
+        run = f"again{number}"
+        copy_step(weft, "run", run, 6)
+        weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--set", change,
+                    says="was trained on other data, or another share of them")
 
 
 @case
@@ -418,6 +433,51 @@ def disk_errors_are_warned_of(weft):
 
 
 @case
+def a_last_step_that_cannot_be_saved_is_an_error(weft):
+    """Nobody goes on behind it: a run that ended well would have lost what it trained."""
+    config = weft.write("run.json", saving())
+    weft.expect(0, "train", config, "--run", "plain", "-q")
+    last = "run/checkpoints/step-8.tmp-3"
+    done = strace(weft, "fallocate:error=ENOSPC:when=1", "train", config, "--run", "run", "-q",
+                  paths=[f"{last}/model.safetensors"], expected=74)
+    assert "step 8 cannot be saved" in done.stderr and "No space left" in done.stderr, done.stderr
+    assert "Training goes on" not in done.stderr and "--resume" in done.stderr, done.stderr
+    assert steps(weft, "run") == ["step-3", "step-6"], steps(weft, "run")
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume")
+    same_files(weft, "run/checkpoints/step-8", "plain/checkpoints/step-8")
+
+
+@case
+def metrics_that_cannot_be_written_are_left_out(weft):
+    """A full disk takes lines of the metrics, and nothing of the training."""
+    config = weft.write("run.json", saving())
+    weft.expect(0, "train", config, "--run", "plain", "-q")
+    done = strace(weft, "write:error=ENOSPC:when=2..4", "train", config, "--run", "run", "-q",
+                  paths=["run/metrics.jsonl"], expected=0)
+    assert done.stderr.count("warning") == 2 and "No space left" in done.stderr, done.stderr
+    assert "lacks 3 lines" in done.stderr, done.stderr
+    assert [line["step"] for line in metrics(weft, "run") if "loss" in line] == [1, 5, 6, 7, 8]
+    same_files(weft, "run/checkpoints/step-8", "plain/checkpoints/step-8")
+
+
+@case
+def a_reader_that_goes_away_ends_a_run_saved(weft):
+    """A pipe that is closed, as by `weft train ... | head`, or a terminal that hangs up."""
+    config = weft.write("run.json", saving(train__steps=1000000, train__checkpoint={"every": 0}))
+    process = weft.start("train", config, "--run", "run")
+    while not process.stdout.readline().startswith("step   3"):
+        assert process.poll() is None, process.stderr.read()
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=30) == 74 and err.count("weft: ") == 1, (process.returncode, err)
+    assert "standard output cannot be written" in err, err
+    done = int(steps(weft, "run")[0].removeprefix("step-"))
+    assert [line["step"] for line in metrics(weft, "run") if "loss" in line][-1] == done
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set",
+                f"train.steps={done + 2}")
+
+
+@case
 def a_failure_during_a_save_is_told_and_the_save_given_up(weft):
     """The step behind a save fails while a slow disk still takes what was saved."""
     for number, changes in enumerate([{}, {"train__clip_norm": 0, "train__grad_accum": 2}]):
@@ -501,8 +561,9 @@ def signals_during_a_save_wait_for_it_once(weft):
 
 @case
 def a_directory_that_is_removed_is_told(weft):
-    """Nothing can be saved any more: training goes on, or ends when checkpoints are required."""
-    for required, code in ((False, 73), (True, 74)):
+    """Nothing can be saved any more: training goes on to its end, or ends when checkpoints are
+    required."""
+    for required in (False, True):
         config = weft.write("run.json", saving(train__steps=400, train__checkpoint={
             "every": 100, "required": required}))
         process = weft.start("train", config, "--run", "run")
@@ -510,7 +571,7 @@ def a_directory_that_is_removed_is_told(weft):
             assert process.poll() is None, process.stderr.read()
         shutil.rmtree(weft.path("run"))
         out, err = process.communicate(timeout=60)
-        assert process.returncode == code and "step 100 cannot be saved" in err, (code, err)
+        assert process.returncode == 74 and "step 100 cannot be saved" in err, err
         assert "run/checkpoints/step-100.tmp-1: No such file" in err, err
         assert ("step 400/400" in out) != required, out[-300:]
         assert not os.path.exists(weft.path("run")), "it was made again"

@@ -61,20 +61,10 @@ static double gemm_rate(struct weft_nn *nn, bool ta, bool tb, int64_t m, int64_t
 {
     struct weft_error err = {0};
     void *a = elements(m * k, 1), *b = elements(k * n, 1), *c = elements(m * n, 1);
-    const struct weft_product product = {.transpose_a = ta,
-                                         .transpose_b = tb,
-                                         .dtype = dtype,
-                                         .c_dtype = dtype,
-                                         .m = m,
-                                         .n = n,
-                                         .k = k,
-                                         .a = a,
-                                         .b = b,
-                                         .a_stride = ta ? m : k,
-                                         .b_stride = tb ? k : n,
-                                         .c_stride = n,
-                                         .alpha = 1,
-                                         .c = c};
+    struct weft_product product = weft_product_dense(ta, tb, m, n, k, dtype);
+    product.a = a;
+    product.b = b;
+    product.c = c;
     int64_t best_ns = INT64_MAX;
     for (int i = 0; i < REPEATS; i++) {
         const int64_t start = weft_clock_now_ns();

@@ -8,8 +8,10 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "runtime/nn/gemm_amx.h"
+#include "runtime/nn/gemm_check.h"
 #include "runtime/nn/gemm_emulation.h"
 
 /* A way to multiply: a library, and who multiplies 16 bits: it, where it can; the emulation, even
@@ -53,6 +55,22 @@ static const struct way ways[] = {
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 static const double PREFERENCE = 1.3;
+
+struct weft_product weft_product_dense(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                                       int64_t k, enum weft_dtype dtype)
+{
+    return (struct weft_product){.transpose_a = transpose_a,
+                                 .transpose_b = transpose_b,
+                                 .dtype = dtype,
+                                 .c_dtype = dtype,
+                                 .m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .a_stride = transpose_a ? m : k,
+                                 .b_stride = transpose_b ? k : n,
+                                 .c_stride = n,
+                                 .alpha = 1};
+}
 
 static void list_ways(char *text, size_t bytes)
 {
@@ -136,9 +154,9 @@ static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_
     const size_t elements = (size_t)(rows * inputs + inputs * outputs + rows * outputs);
     const size_t bytes = RUNS * elements * (size_t)weft_dtype_bytes(gemm->dtype);
     struct weft_product kinds[] = {
-        {.transpose_b = true, .m = rows, .n = outputs, .k = inputs},
-        {.m = rows, .n = inputs, .k = outputs},
-        {.transpose_a = true, .m = outputs, .n = inputs, .k = rows},
+        weft_product_dense(false, true, rows, outputs, inputs, gemm->dtype),
+        weft_product_dense(false, false, rows, inputs, outputs, gemm->dtype),
+        weft_product_dense(true, false, outputs, inputs, rows, gemm->dtype),
     };
     unsigned char *numbers = malloc(bytes);
     if (!numbers) return weft_fail_memory(err, "the matrices that measure GEMM libraries");
@@ -147,14 +165,8 @@ static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_
     enum weft_status status = WEFT_OK;
     double total_ns = 0;
     for (int i = 0; i < 3; i++) {
-        struct weft_product *kind = &kinds[i];
         int64_t least_ns = 0;
-        kind->dtype = kind->c_dtype = gemm->dtype;
-        kind->a_stride = kind->transpose_a ? kind->m : kind->k;
-        kind->b_stride = kind->transpose_b ? kind->k : kind->n;
-        kind->c_stride = kind->n;
-        kind->alpha = 1;
-        WEFT_TRY_GOTO(done, measure_kind(gemm, kind, numbers, RUNS, &least_ns, err));
+        WEFT_TRY_GOTO(done, measure_kind(gemm, &kinds[i], numbers, RUNS, &least_ns, err));
         total_ns += (double)least_ns;
     }
     *flops_per_s =
@@ -224,8 +236,35 @@ static void close_way(struct weft_gemm *gemm)
     *gemm = (struct weft_gemm){.dtype = gemm->dtype};
 }
 
-/* Opens and measures every way, keeps the best. One that cannot be opened or measured is only
- * named, unless none can be. */
+static enum weft_status run_way(const void *gemm, const struct weft_product *product,
+                                struct weft_error *err)
+{
+    return weft_gemm_run(gemm, product, err);
+}
+
+/* Whether its products are those of the formula, in f32 and in the dtype that it is opened for. */
+static enum weft_status check_way(const struct weft_gemm *gemm, struct weft_error *err)
+{
+    WEFT_TRY(weft_gemm_check(gemm->way->title, run_way, gemm, WEFT_F32, err));
+    if (gemm->dtype == WEFT_F32) return WEFT_OK;
+    return weft_gemm_check(gemm->way->title, run_way, gemm, gemm->dtype, err);
+}
+
+/* Opens, checks and measures a way. Not every machine has every library, but one that multiplies
+ * wrongly is to be known of. */
+static enum weft_status try_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
+                                double *rate, struct weft_error *err)
+{
+    WEFT_TRY(open_way(way, threads, gemm, err));
+    if (check_way(gemm, err) != WEFT_OK) {
+        weft_log(WEFT_LOG_WARNING, "%s is not used: %s", way->title, err->text);
+        return err->status;
+    }
+    return measure(gemm, rate, err);
+}
+
+/* Tries every way, keeps the best. One that cannot be opened or measured is only named, unless none
+ * can be. */
 static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct weft_error *err)
 {
     double best = 0;
@@ -240,8 +279,7 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
         struct weft_gemm candidate = {.dtype = gemm->dtype};
         struct weft_error reported = {0};
         double rate = 0;
-        if (open_way(&ways[i], threads, &candidate, &reported) != WEFT_OK ||
-            measure(&candidate, &rate, &reported) != WEFT_OK) {
+        if (try_way(&ways[i], threads, &candidate, &rate, &reported) != WEFT_OK) {
             if (first.status == WEFT_OK) first = reported;
             close_way(&candidate);
             used += (size_t)snprintf(losers + used, sizeof(losers) - used, "; %s not usable",
@@ -314,8 +352,9 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dty
     struct weft_gemm *gemm = calloc(1, sizeof(*gemm));
     if (!gemm) return weft_fail_memory(err, "a GEMM library");
     gemm->dtype = dtype;
-    const enum weft_status status =
+    enum weft_status status =
         automatic ? choose(threads, gemm, err) : open_way(way, threads, gemm, err);
+    if (status == WEFT_OK && !automatic) status = check_way(gemm, err);
     if (status != WEFT_OK) {
         weft_gemm_close(gemm);
         return status;

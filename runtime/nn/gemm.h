@@ -31,6 +31,11 @@ struct weft_product {
     void *c;
 };
 
+/* With operands stored without gaps, alpha 1 and c of the same dtype, overwritten; a, b and c are
+ * the caller's to set. */
+struct weft_product weft_product_dense(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
+                                       int64_t k, enum weft_dtype dtype);
+
 /* A library's side of it. `open` may leave *state NULL. `run` is never called with m, n or k 0, and
  * with dtypes beside f32 only where `has` says so; it is called by one thread at a time. */
 struct weft_gemm_library {
@@ -50,8 +55,9 @@ extern const struct weft_gemm_library weft_gemm_openblas;
 /* For products of f32 and of `dtype`, in which "auto" measures. `name` "onednn", "openblas",
  * "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16), "amx-bf16x3" (f32) or "auto"
  * (about 50 ms, in 16 bits 150). WEFT_E_USAGE for another name or threads < 1, WEFT_E_ENVIRONMENT
- * for a library that this build or machine does not have. Freed by weft_gemm_close, which accepts
- * NULL. */
+ * for a library that this build or machine does not have, or whose products are wrong here
+ * (gemm_check.h); "auto" warns of that and takes another one. Freed by weft_gemm_close, which
+ * accepts NULL. */
 WEFT_MUST_USE enum weft_status weft_gemm_open(const char *name, int32_t threads,
                                               enum weft_dtype dtype, struct weft_gemm **out,
                                               struct weft_error *err);

@@ -74,18 +74,10 @@ enum weft_status weft_nn_gemm(struct weft_nn *nn, bool transpose_a, bool transpo
                               int64_t n, int64_t k, const float *a, const float *b, bool accumulate,
                               float *c, struct weft_error *err)
 {
-    const struct weft_product product = {.transpose_a = transpose_a,
-                                         .transpose_b = transpose_b,
-                                         .m = m,
-                                         .n = n,
-                                         .k = k,
-                                         .a = a,
-                                         .b = b,
-                                         .a_stride = transpose_a ? m : k,
-                                         .b_stride = transpose_b ? k : n,
-                                         .c_stride = n,
-                                         .alpha = 1,
-                                         .accumulate = accumulate,
-                                         .c = c};
+    struct weft_product product = weft_product_dense(transpose_a, transpose_b, m, n, k, WEFT_F32);
+    product.a = a;
+    product.b = b;
+    product.c = c;
+    product.accumulate = accumulate;
     return nn->backend->gemm(nn, &product, err);
 }

@@ -15,13 +15,18 @@ HEAD = """
 """
 
 
-def interpose(weft, name, source):
-    """Compiles `source` and returns the environment that puts it before the C library."""
+def shared_object(weft, name, source):
+    """Compiles `source` to a file of that name, and returns its path."""
     compiler = shutil.which("cc")
     if not compiler:
         raise Skip("no compiler to make a shared object with")
-    path = weft.path(f"{name}.so")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", path,
-                    weft.write(f"{name}.c", HEAD + source)], check=True, timeout=60)
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", weft.path(name),
+                    weft.write(f"{name}.c", source)], check=True, timeout=60)
+    return weft.path(name)
+
+
+def interpose(weft, name, source):
+    """Compiles `source` and returns the environment that puts it before the C library."""
+    path = shared_object(weft, f"{name}.so", HEAD + source)
     options = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
     return {"LD_PRELOAD": path, "ASAN_OPTIONS": options}

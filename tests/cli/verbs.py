@@ -6,7 +6,8 @@ import re
 import sys
 
 from configs import tiny
-from tap import case, main
+from interpose import shared_object
+from tap import Skip, case, main
 
 
 def config_of(weft, **changes):
@@ -249,6 +250,37 @@ def schema_version_help_doctor(weft):
         assert "usage: weft " + verb in weft.expect(0, "help", verb)
     states = json.loads(weft.expect(0, "doctor", "--json"))
     assert states["kernels"]["state"] == "ok"
+
+
+WRONG_BLAS = """
+void cblas_sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda,
+                 const float *b, int ldb, float beta, float *c, int ldc)
+{
+    (void)order, (void)ta, (void)tb, (void)k, (void)alpha, (void)a, (void)lda, (void)b, (void)ldb;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) c[i * ldc + j] = beta;
+}
+void openblas_set_num_threads(int threads) { (void)threads; }
+char *openblas_get_config(void) { return "OpenBLAS 9.9.9"; }
+char *openblas_get_corename(void) { return "none"; }
+"""
+
+
+@case
+def wrong_products_are_not_trained_with(weft):
+    """A library that is the fastest by far, because what it says is no product."""
+    config = config_of(weft)
+    for name in ("onednn", "openblas"):
+        if weft.run("train", config, "--run", name, "-q", env={"WEFT_GEMM": name})[0] == 1:
+            raise Skip(f"this build has no {name} beside the other one")
+    shared_object(weft, "libopenblas.so.0", WRONG_BLAS)
+    here = {"LD_LIBRARY_PATH": str(weft.directory)}
+    weft.expect(1, "train", config, "--run", "asked", "-q", env={**here, "WEFT_GEMM": "openblas"},
+                says=["products of OpenBLAS are wrong here", "WEFT_GEMM"])
+    weft.expect(0, "train", config, "--run", "run", "-q", env={**here, "WEFT_GEMM": ""},
+                says="warning: OpenBLAS is not used: products of OpenBLAS are wrong here")
+    out = weft.expect(0, "doctor", env={**here, "WEFT_GEMM": ""}, says="OpenBLAS is not used")
+    assert "OpenBLAS not usable" in out, out
 
 
 @case

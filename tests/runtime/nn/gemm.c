@@ -41,6 +41,16 @@ static void run(const struct weft_gemm *gemm, const struct weft_product *product
     cr_assert_eq(weft_gemm_run(gemm, product, &err), WEFT_OK, "%s", err.text);
 }
 
+static struct weft_product product_of(bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+                                      enum weft_dtype dtype, const void *a, const void *b, void *c)
+{
+    struct weft_product product = weft_product_dense(ta, tb, m, n, k, dtype);
+    product.a = a;
+    product.b = b;
+    product.c = c;
+    return product;
+}
+
 /* Rows end with `pad` unused elements, which must stay as they are. The buffers hold not one byte
  * more than the last row needs. */
 static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_t m, int64_t n,
@@ -134,21 +144,10 @@ static void check_narrow(const struct weft_gemm *gemm, enum weft_dtype dtype,
     kernels->narrow(c_dtype, m * n, x.c, c);
     kernels->widen(c_dtype, m * n, c, x.c);
     if (!accumulate) memset(c, 0xff, (size_t)(m * n * size));
-    const struct weft_product product = {.transpose_a = ta,
-                                         .transpose_b = tb,
-                                         .dtype = dtype,
-                                         .c_dtype = c_dtype,
-                                         .m = m,
-                                         .n = n,
-                                         .k = k,
-                                         .a = a,
-                                         .b = b,
-                                         .a_stride = ta ? m : k,
-                                         .b_stride = tb ? k : n,
-                                         .c_stride = n,
-                                         .alpha = 0.5f,
-                                         .accumulate = accumulate,
-                                         .c = c};
+    struct weft_product product = product_of(ta, tb, m, n, k, dtype, a, b, c);
+    product.c_dtype = c_dtype;
+    product.alpha = 0.5f;
+    product.accumulate = accumulate;
     run(gemm, &product);
     kernels->widen(c_dtype, m * n, c, got);
     const double unit = c_dtype == WEFT_BF16 ? 0x1p-8 : c_dtype == WEFT_F16 ? 0x1p-11 : 0;
@@ -222,20 +221,9 @@ Test(gemm, tiles_agree_with_the_emulation_and_with_themselves_on_two_threads)
     for (int kind = 0; kind < 4; kind++) {
         const bool ta = kind & 1, tb = kind & 2;
         for (int i = 0; i < 3; i++) {
-            const struct weft_product product = {.transpose_a = ta,
-                                                 .transpose_b = tb,
-                                                 .dtype = WEFT_BF16,
-                                                 .c_dtype = WEFT_F32,
-                                                 .m = M,
-                                                 .n = N,
-                                                 .k = K,
-                                                 .a = a,
-                                                 .b = b,
-                                                 .a_stride = ta ? M : K,
-                                                 .b_stride = tb ? K : N,
-                                                 .c_stride = N,
-                                                 .alpha = 1,
-                                                 .c = c + i * M * N};
+            struct weft_product product =
+                product_of(ta, tb, M, N, K, WEFT_BF16, a, b, c + i * M * N);
+            product.c_dtype = WEFT_F32;
             run(gemms[i], &product);
         }
         for (int64_t i = 0; i < M * N; i++) {
@@ -303,19 +291,9 @@ Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
                     x[i].a = matrix(&x[i], 0, m * k, offset[0]);
                     x[i].b = matrix(&x[i], 1, k * n, offset[1]);
                     x[i].c = matrix(&x[i], 2, m * n, offset[2]);
-                    const struct weft_product product = {.transpose_a = ta,
-                                                         .transpose_b = tb,
-                                                         .m = m,
-                                                         .n = n,
-                                                         .k = k,
-                                                         .a = x[i].a,
-                                                         .b = x[i].b,
-                                                         .a_stride = ta ? m : k,
-                                                         .b_stride = tb ? k : n,
-                                                         .c_stride = n,
-                                                         .alpha = 1,
-                                                         .accumulate = kind == 3,
-                                                         .c = x[i].c};
+                    struct weft_product product =
+                        product_of(ta, tb, m, n, k, WEFT_F32, x[i].a, x[i].b, x[i].c);
+                    product.accumulate = kind == 3;
                     run(gemm, &product);
                     if (!first) first = x[i].c;
                     cr_assert_eq(memcmp(first, x[i].c, (size_t)(m * n) * sizeof(float)), 0,
@@ -343,17 +321,8 @@ Test(gemm, threads_give_the_same_bits_every_time)
         x.c = matrix(&x, 2, RUNS * M * N, 0);
         for (int i = 0; i < RUNS; i++) {
             float *c = x.c + i * M * N;
-            const struct weft_product product = {.transpose_b = true,
-                                                 .m = M,
-                                                 .n = N,
-                                                 .k = K,
-                                                 .a = x.a,
-                                                 .b = x.b,
-                                                 .a_stride = K,
-                                                 .b_stride = K,
-                                                 .c_stride = N,
-                                                 .alpha = 1,
-                                                 .c = c};
+            const struct weft_product product =
+                product_of(false, true, M, N, K, WEFT_F32, x.a, x.b, c);
             run(gemm, &product);
             cr_assert_eq(memcmp(x.c, c, M * N * sizeof(float)), 0, "%s", names[library]);
         }

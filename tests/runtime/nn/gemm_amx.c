@@ -21,18 +21,11 @@ static struct weft_gemm *open_or_skip(const char *name, int32_t threads)
 static struct weft_product product_of(bool ta, bool tb, int64_t m, int64_t n, int64_t k,
                                       const float *a, const float *b, float *c)
 {
-    return (struct weft_product){.transpose_a = ta,
-                                 .transpose_b = tb,
-                                 .m = m,
-                                 .n = n,
-                                 .k = k,
-                                 .a = a,
-                                 .b = b,
-                                 .a_stride = ta ? m : k,
-                                 .b_stride = tb ? k : n,
-                                 .c_stride = n,
-                                 .alpha = 1,
-                                 .c = c};
+    struct weft_product product = weft_product_dense(ta, tb, m, n, k, WEFT_F32);
+    product.a = a;
+    product.b = b;
+    product.c = c;
+    return product;
 }
 
 static void run(const struct weft_gemm *gemm, const struct weft_product *product)

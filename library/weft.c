@@ -9,8 +9,7 @@
 #include "base/log.h"
 #include "library/check_layers.h"
 #include "library/machine.h"
-#include "library/metrics.h"
-#include "library/run_directory.h"
+#include "library/run.h"
 #include "library/session.h"
 #include "library/solve_text.h"
 #include "runtime/launch/launch.h"
@@ -289,115 +288,6 @@ const char *weft_plan_json(struct weft *weft)
     return show(weft);
 }
 
-/* What is told while a run goes on, and to whom. */
-struct audience {
-    const struct weft_run_settings *settings;
-    struct weft_metrics *metrics; /* rank 0's, with a directory; or NULL */
-};
-
-/* Frees the line. */
-static enum weft_status note(const struct audience *audience, struct weft_text *line,
-                             struct weft_error *err)
-{
-    enum weft_status status = weft_metrics_add(audience->metrics, line, err);
-    weft_text_finish(line);
-    return status;
-}
-
-static enum weft_status on_evaluation(void *context, const struct weft_evaluation_line *line,
-                                      struct weft_error *err)
-{
-    const struct audience *audience = context;
-    struct weft_text text;
-    if (audience->metrics == NULL) return WEFT_OK;
-    weft_text_init(&text);
-    weft_metrics_evaluation(line, &text);
-    return note(audience, &text, err);
-}
-
-static enum weft_status on_save(void *context, const struct weft_save_line *line,
-                                struct weft_error *err)
-{
-    const struct audience *audience = context;
-    struct weft_text text;
-    if (audience->metrics == NULL) return WEFT_OK;
-    weft_text_init(&text);
-    weft_metrics_save(line, &text);
-    return note(audience, &text, err);
-}
-
-static enum weft_status on_step(void *context, const struct weft_step_line *line,
-                                const struct weft_trace *trace, struct weft_error *err)
-{
-    const struct audience *audience = context;
-    const struct weft_run_settings *settings = audience->settings;
-    const struct weft_step step = {
-        .step = line->step,
-        .steps = line->steps,
-        .tokens = line->tokens,
-        .loss = line->loss,
-        .norm = line->norm,
-        .lr = line->lr,
-        .step_ns = line->step_ns,
-        .exposed_ns = line->exposed_ns,
-    };
-    struct weft_text text;
-    (void)trace;
-    if (audience->metrics != NULL) {
-        weft_text_init(&text);
-        weft_metrics_step(line, &text);
-        WEFT_TRY(note(audience, &text, err));
-    }
-    if (settings->on_step == NULL) return WEFT_OK;
-    enum weft_status status = settings->on_step(settings->context, &step, err);
-    if (status == WEFT_OK) return WEFT_OK;
-    return weft_fail(err, status, "ended by the caller behind step %lld", (long long)line->step);
-}
-
-/* Where a run is kept. Rank 0 has the directory, its lock and its metrics, and the word on where to
- * save and what to go on from. */
-struct place {
-    struct weft_run_directory directory;
-    char metrics_path[WEFT_METRICS_PATH_BYTES];
-    struct weft_metrics *metrics;
-    struct weft_text checkpoints, resume;
-};
-
-static enum weft_status make_place(struct weft *weft, const struct weft_run_settings *settings,
-                                   struct place *place, struct weft_error *err)
-{
-    const struct weft_run_request request = {
-        .directory = settings->directory,
-        .resume = settings->resume == NULL ? "if-any" : settings->resume,
-    };
-    struct weft_run_directory *directory = &place->directory;
-    WEFT_TRY(weft_run_directory_check(&request, weft->session.config, err));
-    WEFT_TRY(weft_run_directory_open(&request, directory, err));
-    WEFT_TRY(weft_run_directory_record(directory, &weft->session, err));
-    WEFT_TRY(weft_metrics_prepare(directory, place->metrics_path, err));
-    WEFT_TRY(weft_metrics_open(place->metrics_path, &place->metrics, err));
-    weft_text_add(&place->checkpoints, directory->checkpoints);
-    if (directory->resume != NULL) weft_text_add(&place->resume, directory->resume);
-    return WEFT_OK;
-}
-
-static enum weft_status open_place(struct weft *weft, const struct weft_run_settings *settings,
-                                   struct place *place, struct weft_error *err)
-{
-    enum weft_status status = WEFT_OK;
-    if (weft->meeting.rank == 0) status = make_place(weft, settings, place, err);
-    WEFT_TRY(weft_machine_share(&weft->machine, &place->checkpoints, status, err));
-    return weft_machine_share(&weft->machine, &place->resume, status, err);
-}
-
-static void close_place(struct place *place)
-{
-    weft_metrics_close(place->metrics);
-    weft_run_directory_close(&place->directory);
-    weft_text_finish(&place->checkpoints);
-    weft_text_finish(&place->resume);
-}
-
 static void fill_result(const struct weft *weft, const struct weft_train_result *from,
                         struct weft_run_result *to)
 {
@@ -416,64 +306,6 @@ static void fill_result(const struct weft *weft, const struct weft_train_result 
     weft_hash_show(from->fingerprint, to->fingerprint);
 }
 
-static enum weft_status train(struct weft *weft, const struct weft_run_settings *settings,
-                              struct weft_metrics *metrics, const char *checkpoints,
-                              const char *resume, struct weft_train_result *out,
-                              struct weft_error *err)
-{
-    const struct weft_session *session = &weft->session;
-    struct audience audience = {settings, metrics};
-    WEFT_TRY(weft_machine_go_on(&weft->meeting, session->config, resume, &weft->machine, err));
-    const struct weft_train_options options = {
-        .config = session->config,
-        .plan = session->plan,
-        .program = session->program,
-        .shards = session->stages.shards,
-        .device = weft->machine.device,
-        .comm = weft->machine.comm,
-        .nn = weft->machine.nn,
-        .on_step = on_step,
-        .on_evaluation = on_evaluation,
-        .on_save = on_save,
-        .context = &audience,
-        .checkpoints = checkpoints,
-        .resume = resume,
-        .stop = &weft->stop,
-    };
-    enum weft_status status = weft_train_run(&options, out, err);
-    atomic_store(&weft->stop, 0);
-    return status;
-}
-
-static enum weft_status write_result(const struct weft_run_directory *directory,
-                                     const struct weft_train_result *result, struct weft_error *err)
-{
-    struct weft_text text;
-    weft_text_init(&text);
-    weft_metrics_result(result, &text);
-    enum weft_status status = weft_run_directory_write(directory, "result.json", &text, err);
-    weft_text_finish(&text);
-    return status;
-}
-
-static enum weft_status run_in(struct weft *weft, const struct weft_run_settings *settings,
-                               struct weft_train_result *out, struct weft_error *err)
-{
-    struct place place = {.directory = {.lock_fd = -1}};
-    weft_text_init(&place.checkpoints);
-    weft_text_init(&place.resume);
-    enum weft_status status = open_place(weft, settings, &place, err);
-    bool saves = weft_run_saves(&weft->session.config->train);
-    if (status == WEFT_OK)
-        status =
-            train(weft, settings, place.metrics, saves ? weft_text_chars(&place.checkpoints) : NULL,
-                  place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL, out, err);
-    if (status == WEFT_OK && weft->meeting.rank == 0)
-        status = write_result(&place.directory, out, err);
-    close_place(&place);
-    return status;
-}
-
 enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *settings,
                           struct weft_run_result *out, struct weft_error *error)
 {
@@ -485,9 +317,8 @@ enum weft_status weft_run(struct weft *weft, const struct weft_run_settings *set
     WEFT_TRY(weft_train_check(weft->session.config, err));
     if (weft->session.plan == NULL) WEFT_TRY(make_plan(weft, err));
     WEFT_TRY(work(weft, err));
-    enum weft_status status = settings->directory != NULL ? run_in(weft, settings, &result, err)
-                                                          : train(weft, settings, NULL, NULL,
-                                                                  settings->resume, &result, err);
+    const struct weft_run_of of = {&weft->meeting, &weft->session, &weft->machine, &weft->stop};
+    enum weft_status status = weft_run_session(&of, settings, &result, err);
     if (status == WEFT_OK && out != NULL) fill_result(weft, &result, out);
     return status;
 }

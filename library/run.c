@@ -1,0 +1,185 @@
+#include "library/run.h"
+
+#include <string.h>
+
+#include "library/metrics.h"
+#include "library/run_directory.h"
+
+/* What is told while a run goes on, and to whom. */
+struct audience {
+    const struct weft_run_settings *settings;
+    struct weft_metrics *metrics; /* rank 0's, with a directory; or NULL */
+};
+
+/* Frees the line. */
+static enum weft_status note(const struct audience *audience, struct weft_text *line,
+                             struct weft_error *err)
+{
+    enum weft_status status = weft_metrics_add(audience->metrics, line, err);
+    weft_text_finish(line);
+    return status;
+}
+
+static enum weft_status on_evaluation(void *context, const struct weft_evaluation_line *line,
+                                      struct weft_error *err)
+{
+    const struct audience *audience = context;
+    struct weft_text text;
+    if (audience->metrics == NULL) return WEFT_OK;
+    weft_text_init(&text);
+    weft_metrics_evaluation(line, &text);
+    return note(audience, &text, err);
+}
+
+static enum weft_status on_save(void *context, const struct weft_save_line *line,
+                                struct weft_error *err)
+{
+    const struct audience *audience = context;
+    struct weft_text text;
+    if (audience->metrics == NULL) return WEFT_OK;
+    weft_text_init(&text);
+    weft_metrics_save(line, &text);
+    return note(audience, &text, err);
+}
+
+static enum weft_status on_step(void *context, const struct weft_step_line *line,
+                                const struct weft_trace *trace, struct weft_error *err)
+{
+    const struct audience *audience = context;
+    const struct weft_run_settings *settings = audience->settings;
+    const struct weft_step step = {
+        .step = line->step,
+        .steps = line->steps,
+        .tokens = line->tokens,
+        .loss = line->loss,
+        .norm = line->norm,
+        .lr = line->lr,
+        .step_ns = line->step_ns,
+        .exposed_ns = line->exposed_ns,
+    };
+    struct weft_text text;
+    (void)trace;
+    if (audience->metrics != NULL) {
+        weft_text_init(&text);
+        weft_metrics_step(line, &text);
+        WEFT_TRY(note(audience, &text, err));
+    }
+    if (settings->on_step == NULL) return WEFT_OK;
+    enum weft_status status = settings->on_step(settings->context, &step, err);
+    if (status == WEFT_OK) return WEFT_OK;
+    return weft_fail(err, status, "ended by the caller behind step %lld", (long long)line->step);
+}
+
+/* Where a run is kept. Rank 0 has the directory, its lock and its metrics, and the word on where to
+ * save and what to go on from. */
+struct place {
+    struct weft_run_directory directory;
+    char metrics_path[WEFT_METRICS_PATH_BYTES];
+    struct weft_metrics *metrics;
+    struct weft_text checkpoints, resume;
+};
+
+static enum weft_status make_place(const struct weft_run_of *of,
+                                   const struct weft_run_settings *settings, struct place *place,
+                                   struct weft_error *err)
+{
+    const struct weft_run_request request = {
+        .directory = settings->directory,
+        .resume = settings->resume == NULL ? "if-any" : settings->resume,
+    };
+    struct weft_run_directory *directory = &place->directory;
+    WEFT_TRY(weft_run_directory_check(&request, of->session->config, err));
+    WEFT_TRY(weft_run_directory_open(&request, directory, err));
+    WEFT_TRY(weft_run_directory_record(directory, of->session, err));
+    WEFT_TRY(weft_metrics_prepare(directory, place->metrics_path, err));
+    WEFT_TRY(weft_metrics_open(place->metrics_path, &place->metrics, err));
+    weft_text_add(&place->checkpoints, directory->checkpoints);
+    if (directory->resume != NULL) weft_text_add(&place->resume, directory->resume);
+    return WEFT_OK;
+}
+
+static enum weft_status open_place(const struct weft_run_of *of,
+                                   const struct weft_run_settings *settings, struct place *place,
+                                   struct weft_error *err)
+{
+    enum weft_status status = WEFT_OK;
+    if (of->meeting->rank == 0) status = make_place(of, settings, place, err);
+    WEFT_TRY(weft_machine_share(of->machine, &place->checkpoints, status, err));
+    return weft_machine_share(of->machine, &place->resume, status, err);
+}
+
+static void close_place(struct place *place)
+{
+    weft_metrics_close(place->metrics);
+    weft_run_directory_close(&place->directory);
+    weft_text_finish(&place->checkpoints);
+    weft_text_finish(&place->resume);
+}
+
+static enum weft_status train(const struct weft_run_of *of,
+                              const struct weft_run_settings *settings,
+                              struct weft_metrics *metrics, const char *checkpoints,
+                              const char *resume, struct weft_train_result *out,
+                              struct weft_error *err)
+{
+    const struct weft_session *session = of->session;
+    struct audience audience = {settings, metrics};
+    WEFT_TRY(weft_machine_go_on(of->meeting, session->config, resume, of->machine, err));
+    const struct weft_train_options options = {
+        .config = session->config,
+        .plan = session->plan,
+        .program = session->program,
+        .shards = session->stages.shards,
+        .device = of->machine->device,
+        .comm = of->machine->comm,
+        .nn = of->machine->nn,
+        .on_step = on_step,
+        .on_evaluation = on_evaluation,
+        .on_save = on_save,
+        .context = &audience,
+        .checkpoints = checkpoints,
+        .resume = resume,
+        .stop = of->stop,
+    };
+    enum weft_status status = weft_train_run(&options, out, err);
+    atomic_store(of->stop, 0);
+    return status;
+}
+
+static enum weft_status write_result(const struct weft_run_directory *directory,
+                                     const struct weft_train_result *result, struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_metrics_result(result, &text);
+    enum weft_status status = weft_run_directory_write(directory, "result.json", &text, err);
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status run_in(const struct weft_run_of *of,
+                               const struct weft_run_settings *settings,
+                               struct weft_train_result *out, struct weft_error *err)
+{
+    struct place place = {.directory = {.lock_fd = -1}};
+    weft_text_init(&place.checkpoints);
+    weft_text_init(&place.resume);
+    enum weft_status status = open_place(of, settings, &place, err);
+    bool saves = weft_run_saves(&of->session->config->train);
+    if (status == WEFT_OK)
+        status =
+            train(of, settings, place.metrics, saves ? weft_text_chars(&place.checkpoints) : NULL,
+                  place.resume.length > 0 ? weft_text_chars(&place.resume) : NULL, out, err);
+    if (status == WEFT_OK && of->meeting->rank == 0)
+        status = write_result(&place.directory, out, err);
+    close_place(&place);
+    return status;
+}
+
+enum weft_status weft_run_session(const struct weft_run_of *of,
+                                  const struct weft_run_settings *settings,
+                                  struct weft_train_result *out, struct weft_error *err)
+{
+    if (settings->directory != NULL) return run_in(of, settings, out, err);
+    return train(of, settings, NULL, NULL, settings->resume, out, err);
+}

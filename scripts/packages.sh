@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs the Debian packages that are missing; says what to do where it may not.
+# Installs the Debian packages that are missing, and those that are named; says what to do where it
+# may not.
 set -eu
 need="meson ninja-build gcc pkg-config libcjson-dev libglpk-dev libdnnl-dev libopenblas-dev
-      libcriterion-dev python3"
+      libcriterion-dev python3 $*"
 missing=""
 for package in $need; do
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||

@@ -232,8 +232,8 @@ enum weft_status weft_plan_matches(const struct weft_problem *planned,
         status = weft_fail_memory(err, "comparison of problems");
     } else if (differences.length > 0) {
         status = weft_fail(err, WEFT_E_DATA,
-                           "the plan was made for another problem; plan it again. First "
-                           "differences (in the plan, now):\n%s",
+                           "the plan was made for another problem; plan it again, or give the "
+                           "flags that it was made with. First differences (in the plan, now):\n%s",
                            weft_text_chars(&differences));
     }
     weft_text_finish(&differences);

@@ -128,6 +128,9 @@ int main(int argc, char **argv)
     if (status == WEFT_OK) status = weft_run(weft, &settings, &result, &error);
     if (status != WEFT_OK)
         fprintf(stderr, "gate: %s\n", error.text);
+    else if (weft_rank(weft) == 0 && result.step_ns == 0)
+        printf("all %lld steps were done before, parameters %s\n", (long long)result.steps_done,
+               result.fingerprint);
     else if (weft_rank(weft) == 0)
         printf("loss %.4f to %.4f, parameters %s\n", result.first_loss, result.last_loss,
                result.fingerprint);

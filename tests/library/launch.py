@@ -52,6 +52,13 @@ def every_policy_gives_the_same_bits(weft):
 
 
 @case
+def a_run_that_is_done_says_so(weft):
+    fingerprint = gate(weft, "run", ranks=2)
+    again = weft.expect(0, "launch", "-n", "2", GATE, CONFIG, "run")
+    assert again == f"all 20 steps were done before, parameters {fingerprint}\n", again
+
+
+@case
 def resumed_runs_have_the_same_bits(weft):
     whole = gate(weft, "whole")
     gate(weft, "parts", "train.steps=10")

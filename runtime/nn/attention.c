@@ -2,10 +2,9 @@
 
 #include "runtime/nn/cpu.h"
 
-/* Queries are taken in blocks of this many rows, and a block's products end at its last column, so
- * that of the half of the score matrix that causality forbids only the corners of the diagonal's
- * blocks are computed. */
-enum { BLOCK = 64 };
+/* Of a head's score matrix that causality leaves half of, stripes of rows are in hand at a time, of
+ * about this many elements: from the scores to what they weigh they stay in the second cache. */
+enum { STRIPE = 128 << 10 };
 
 /* One head of one sample: where its rows begin and their strides. */
 struct head {
@@ -41,44 +40,51 @@ static const void *at(const struct head *head, const void *array, int64_t index)
     return weft_nn_at(head->dtype, array, index);
 }
 
-static int64_t least(int64_t a, int64_t b)
+/* The end of the stripe that begins at `row`: whole groups of a triangle's rows. */
+static int64_t stripe_end(const struct head *head, int64_t row)
 {
-    return a < b ? a : b;
+    const int64_t most = STRIPE / head->seq_len / WEFT_TRIANGLE_ROWS * WEFT_TRIANGLE_ROWS;
+    const int64_t end = row + (most > 0 ? most : WEFT_TRIANGLE_ROWS);
+    return end < head->seq_len ? end : head->seq_len;
 }
 
-/* c[rows, columns] = alpha a b^T of rows of two [., size] matrices. */
-static enum weft_status scores(const struct weft_nn_cpu *cpu, const struct head *head, int64_t rows,
-                               int64_t columns, float alpha, const void *a, int64_t a_stride,
-                               const void *b, void *c, struct weft_error *err)
+/* c[rows, end] = alpha a b^T of rows of two [., size] matrices: scores of rows up to `end`. */
+static struct weft_product scores_of(const struct head *head, int64_t rows, int64_t end,
+                                     float alpha, const void *a, int64_t a_stride, const void *b,
+                                     void *c)
 {
-    const struct weft_product product = {.transpose_b = true,
-                                         .dtype = head->dtype,
-                                         .c_dtype = head->dtype,
-                                         .m = rows,
-                                         .n = columns,
-                                         .k = head->size,
-                                         .a = a,
-                                         .a_stride = a_stride,
-                                         .b = b,
-                                         .b_stride = head->stride,
-                                         .alpha = alpha,
-                                         .c = c,
-                                         .c_stride = head->seq_len};
-    return weft_gemm_run(cpu->gemm, &product, err);
+    return (struct weft_product){.transpose_b = true,
+                                 .triangle = WEFT_C_IS_LOWER,
+                                 .diagonal = end - rows,
+                                 .dtype = head->dtype,
+                                 .c_dtype = head->dtype,
+                                 .m = rows,
+                                 .n = end,
+                                 .k = head->size,
+                                 .a = a,
+                                 .a_stride = a_stride,
+                                 .b = b,
+                                 .b_stride = head->stride,
+                                 .alpha = alpha,
+                                 .c = c,
+                                 .c_stride = head->seq_len};
 }
 
-/* c[m, size] = alpha op(p) b, with p a part of a score matrix and b [k, size]. */
-static enum weft_status weighted(const struct weft_nn_cpu *cpu, const struct head *head,
-                                 bool transpose, int64_t m, int64_t k, float alpha, const void *p,
-                                 const void *b, int64_t b_stride, void *c, int64_t c_stride,
-                                 struct weft_error *err)
+/* c[rows, size] = alpha p b, with p as those scores are and b [end, size]; transposed, c[end, size]
+ * = alpha p^T b with b [rows, size]. */
+static enum weft_status weigh(const struct weft_nn_cpu *cpu, const struct head *head,
+                              bool transpose, int64_t rows, int64_t end, float alpha, const void *p,
+                              const void *b, int64_t b_stride, void *c, int64_t c_stride,
+                              struct weft_error *err)
 {
     const struct weft_product product = {.transpose_a = transpose,
+                                         .triangle = WEFT_A_IS_LOWER,
+                                         .diagonal = end - rows,
                                          .dtype = head->dtype,
                                          .c_dtype = head->dtype,
-                                         .m = m,
+                                         .m = transpose ? end : rows,
                                          .n = head->size,
-                                         .k = k,
+                                         .k = transpose ? rows : end,
                                          .a = p,
                                          .a_stride = head->seq_len,
                                          .b = b,
@@ -94,16 +100,23 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
                                     int64_t first, const void *qkv, void *p, void *output,
                                     struct weft_error *err)
 {
-    for (int64_t row = first; row < head->seq_len; row += BLOCK) {
-        const int64_t rows = least(BLOCK, head->seq_len - row), end = row + rows;
-        void *block = weft_nn_to(head->dtype, p, (row - first) * head->seq_len);
+    const struct weft_layer_kernels *kernels = cpu->kernels->layers[head->dtype];
+    for (int64_t row = first, end; row < head->seq_len; row = end) {
+        end = stripe_end(head, row);
+        void *stripe = weft_nn_to(head->dtype, p, (row - first) * head->seq_len);
         void *out = weft_nn_to(head->dtype, output, (row - first) * head->output_stride);
-        WEFT_TRY(scores(cpu, head, rows, end, head->scale,
-                        at(head, qkv, head->query + row * head->stride), head->stride,
-                        at(head, qkv, head->key), block, err));
-        cpu->kernels->layers[head->dtype]->causal_softmax(rows, row, end, head->seq_len, block);
-        WEFT_TRY(weighted(cpu, head, false, rows, end, 1, block, at(head, qkv, head->value),
-                          head->stride, out, head->output_stride, err));
+        const struct weft_product product = scores_of(
+            head, end - row, end, head->scale, at(head, qkv, head->query + row * head->stride),
+            head->stride, at(head, qkv, head->key), stripe);
+        WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
+        for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
+            const int64_t rows = end - row - i;
+            kernels->causal_softmax(rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS, row + i,
+                                    weft_product_row_end(&product, i), head->seq_len,
+                                    weft_nn_to(head->dtype, stripe, i * head->seq_len));
+        }
+        WEFT_TRY(weigh(cpu, head, false, end - row, end, 1, stripe, at(head, qkv, head->value),
+                       head->stride, out, head->output_stride, err));
     }
     return WEFT_OK;
 }
@@ -138,39 +151,39 @@ static enum weft_status backward_rows(const struct weft_nn_cpu *cpu, const struc
                                       const void *qkv, const void *p, const void *d_output,
                                       void *d_scores, void *d_qkv, struct weft_error *err)
 {
-    for (int64_t row = 0; row < head->seq_len; row += BLOCK) {
-        const int64_t rows = least(BLOCK, head->seq_len - row), end = row + rows;
-        void *block = weft_nn_to(head->dtype, d_scores, row * head->seq_len);
-        WEFT_TRY(scores(cpu, head, rows, end, 1, at(head, d_output, row * head->output_stride),
-                        head->output_stride, at(head, qkv, head->value), block, err));
-        cpu->kernels->layers[head->dtype]->softmax_backward(
-            rows, end, head->seq_len, at(head, p, row * head->seq_len), block);
-        WEFT_TRY(weighted(
-            cpu, head, false, rows, end, head->scale, block, at(head, qkv, head->key), head->stride,
-            weft_nn_to(head->dtype, d_qkv, head->query + row * head->stride), head->stride, err));
+    const struct weft_layer_kernels *kernels = cpu->kernels->layers[head->dtype];
+    for (int64_t row = 0, end; row < head->seq_len; row = end) {
+        end = stripe_end(head, row);
+        void *stripe = weft_nn_to(head->dtype, d_scores, row * head->seq_len);
+        const struct weft_product product =
+            scores_of(head, end - row, end, 1, at(head, d_output, row * head->output_stride),
+                      head->output_stride, at(head, qkv, head->value), stripe);
+        WEFT_TRY(weft_gemm_run(cpu->gemm, &product, err));
+        for (int64_t i = 0; i < end - row; i += WEFT_TRIANGLE_ROWS) {
+            const int64_t rows = end - row - i;
+            kernels->softmax_backward(rows < WEFT_TRIANGLE_ROWS ? rows : WEFT_TRIANGLE_ROWS,
+                                      weft_product_row_end(&product, i), head->seq_len,
+                                      at(head, p, (row + i) * head->seq_len),
+                                      weft_nn_to(head->dtype, stripe, i * head->seq_len));
+        }
+        WEFT_TRY(weigh(cpu, head, false, end - row, end, head->scale, stripe,
+                       at(head, qkv, head->key), head->stride,
+                       weft_nn_to(head->dtype, d_qkv, head->query + row * head->stride),
+                       head->stride, err));
     }
     return WEFT_OK;
 }
 
-/* By columns: gradients of the keys and values, from all rows at or below the diagonal's block. */
+/* By columns: gradients of the keys and values. */
 static enum weft_status backward_columns(const struct weft_nn_cpu *cpu, const struct head *head,
                                          const void *qkv, const void *p, const void *d_output,
                                          const void *d_scores, void *d_qkv, struct weft_error *err)
 {
-    for (int64_t column = 0; column < head->seq_len; column += BLOCK) {
-        const int64_t columns = least(BLOCK, head->seq_len - column);
-        const int64_t rows = head->seq_len - column;
-        const int64_t corner = column * head->seq_len + column;
-        WEFT_TRY(weighted(cpu, head, true, columns, rows, 1, at(head, p, corner),
-                          at(head, d_output, column * head->output_stride), head->output_stride,
-                          weft_nn_to(head->dtype, d_qkv, head->value + column * head->stride),
-                          head->stride, err));
-        WEFT_TRY(weighted(cpu, head, true, columns, rows, head->scale, at(head, d_scores, corner),
-                          at(head, qkv, head->query + column * head->stride), head->stride,
-                          weft_nn_to(head->dtype, d_qkv, head->key + column * head->stride),
-                          head->stride, err));
-    }
-    return WEFT_OK;
+    const int64_t s = head->seq_len;
+    WEFT_TRY(weigh(cpu, head, true, s, s, 1, p, d_output, head->output_stride,
+                   weft_nn_to(head->dtype, d_qkv, head->value), head->stride, err));
+    return weigh(cpu, head, true, s, s, head->scale, d_scores, at(head, qkv, head->query),
+                 head->stride, weft_nn_to(head->dtype, d_qkv, head->key), head->stride, err);
 }
 
 enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_cpu *cpu,

@@ -115,19 +115,22 @@ enum weft_status weft_nn_cpu_block_forward(const struct weft_nn_cpu *cpu,
     const void *const *w = call->tensors;
     const void *x = call->input;
     struct block b = block_of(call);
+    const struct weft_product_finish to_qkv = {.bias = w[QKV_BIAS]},
+                                     to_residual = {.bias = w[PROJ_BIAS], .residual = x},
+                                     to_fc = {.bias = w[FC_BIAS], .gelu = b.gelu},
+                                     to_output = {.bias = w[MLP_PROJ_BIAS], .residual = b.residual};
 
     kernels->layer_norm(b.rows, b.hidden, x, w[LN1_WEIGHT], w[LN1_BIAS], b.ln1_out, b.ln1_mean,
                         b.ln1_rstd);
-    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_qkv, w[QKV_BIAS], NULL, b.qkv, err));
+    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_qkv, &to_qkv, b.qkv, err));
     WEFT_TRY(call->cache != NULL ? attend_behind(cpu, call, &b, err)
                                  : weft_nn_cpu_attend(cpu, &b.attention, b.attended, err));
-    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_residual, w[PROJ_BIAS], x, b.residual, err));
+    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_residual, &to_residual, b.residual, err));
 
     kernels->layer_norm(b.rows, b.hidden, b.residual, w[LN2_WEIGHT], w[LN2_BIAS], b.ln2_out,
                         b.ln2_mean, b.ln2_rstd);
-    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_fc, NULL, NULL, b.fc, err));
-    kernels->bias_gelu(b.rows, b.ffn, w[FC_BIAS], b.fc, b.gelu);
-    return weft_nn_cpu_map(cpu, &b.to_output, w[MLP_PROJ_BIAS], b.residual, call->output, err);
+    WEFT_TRY(weft_nn_cpu_map(cpu, &b.to_fc, &to_fc, b.fc, err));
+    return weft_nn_cpu_map(cpu, &b.to_output, &to_output, call->output, err);
 }
 
 /* From the output's gradient to that of the residual between attention and MLP. */
@@ -135,15 +138,16 @@ static enum weft_status mlp_backward(const struct weft_nn_cpu *cpu, const struct
                                      const struct block *b, struct weft_error *err)
 {
     const struct weft_layer_kernels *kernels = weft_nn_kernels(cpu, call);
+    const struct weft_product_finish to_fc = {.gelu_input = b->fc, .column_sums = b->sums};
+    const struct weft_product_finish to_ln2 = {0};
     const void *dy = call->output_gradient;
     weft_nn_cpu_map_bias(cpu, &b->to_output, 1, dy, call, MLP_PROJ_BIAS, b->sums);
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, &b->to_output, 1, dy, call, MLP_PROJ_WEIGHT, err));
-    WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_output, 1, dy, b->d_fc, err));
 
-    kernels->gelu_backward(b->rows, b->ffn, b->fc, b->d_fc, b->d_fc, b->sums);
+    WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_output, 1, &to_fc, dy, b->d_fc, err));
     weft_nn_cpu_give(cpu, call, FC_BIAS, b->ffn, 1, b->sums);
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, &b->to_fc, 1, b->d_fc, call, FC_WEIGHT, err));
-    WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_fc, 1, b->d_fc, b->d_ln2, err));
+    WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_fc, 1, &to_ln2, b->d_fc, b->d_ln2, err));
 
     kernels->layer_norm_backward(b->rows, b->hidden, b->residual, call->tensors[LN2_WEIGHT],
                                  b->ln2_mean, b->ln2_rstd, b->d_ln2, dy, b->d_residual, b->sums);
@@ -156,15 +160,17 @@ static enum weft_status attention_backward(const struct weft_nn_cpu *cpu,
                                            const struct weft_nn_call *call, const struct block *b,
                                            struct weft_error *err)
 {
+    const struct weft_product_finish finish = {0};
     weft_nn_cpu_map_bias(cpu, &b->to_residual, 1, b->d_residual, call, PROJ_BIAS, b->sums);
     WEFT_TRY(
         weft_nn_cpu_map_weight(cpu, &b->to_residual, 1, b->d_residual, call, PROJ_WEIGHT, err));
-    WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_residual, 1, b->d_residual, b->d_attention, err));
+    WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_residual, 1, &finish, b->d_residual, b->d_attention,
+                                   err));
     WEFT_TRY(weft_nn_cpu_attend_backward(cpu, &b->attention, b->d_attention, b->d_scores, b->d_qkv,
                                          err));
     weft_nn_cpu_map_bias(cpu, &b->to_qkv, 1, b->d_qkv, call, QKV_BIAS, b->sums);
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, &b->to_qkv, 1, b->d_qkv, call, QKV_WEIGHT, err));
-    WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_qkv, 1, b->d_qkv, b->d_ln1, err));
+    WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_qkv, 1, &finish, b->d_qkv, b->d_ln1, err));
 
     const struct weft_layer_kernels *kernels = weft_nn_kernels(cpu, call);
     kernels->layer_norm_backward(b->rows, b->hidden, call->input, call->tensors[LN1_WEIGHT],

@@ -65,16 +65,15 @@ struct weft_nn_linear {
     const void *x, *weight;
 };
 
-/* y = x W^T + bias + residual; bias and residual may be NULL. */
+/* y = x W^T, finished. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu,
                                                const struct weft_nn_linear *linear,
-                                               const void *bias, const void *residual, void *y,
+                                               const struct weft_product_finish *finish, void *y,
                                                struct weft_error *err);
-/* dx = alpha dy W. */
-WEFT_MUST_USE enum weft_status weft_nn_cpu_map_input(const struct weft_nn_cpu *cpu,
-                                                     const struct weft_nn_linear *linear,
-                                                     float alpha, const void *dy, void *dx,
-                                                     struct weft_error *err);
+/* dx = alpha dy W, finished. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_map_input(
+    const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear, float alpha,
+    const struct weft_product_finish *finish, const void *dy, void *dx, struct weft_error *err);
 /* The gradient of tensor `tensor` of the call, unless it is frozen: alpha dy^T x. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_map_weight(const struct weft_nn_cpu *cpu,
                                                       const struct weft_nn_linear *linear,
@@ -95,7 +94,7 @@ struct weft_nn_attention {
     enum weft_dtype dtype;
     int64_t samples, seq_len, heads, hidden;
     const void *qkv;
-    void *probabilities; /* written by forward up to the diagonal's block, read by backward */
+    void *probabilities; /* forward writes rows up to the end of their group */
 };
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
                                                   const struct weft_nn_attention *attention,

@@ -13,6 +13,7 @@
 #include "runtime/nn/gemm_amx.h"
 #include "runtime/nn/gemm_check.h"
 #include "runtime/nn/gemm_emulation.h"
+#include "runtime/nn/kernels.h"
 
 /* A way to multiply: a library, and who multiplies 16 bits: it, where it can; the emulation, even
  * where the library can; or the AMX tiles. Or these multiply f32, in parts of bf16. */
@@ -29,6 +30,7 @@ struct weft_gemm {
     enum weft_dtype dtype;
     struct weft_gemm_emulation *emulation; /* NULL where the dtype is not emulated */
     struct weft_gemm_amx *amx;             /* NULL where it is not for AMX */
+    const struct weft_kernels *kernels;
     char description[320];
 };
 
@@ -82,9 +84,81 @@ static void list_ways(char *text, size_t bytes)
     }
 }
 
+/* Element `index` of a matrix that is read. */
+static const void *from(const struct weft_product *p, const void *matrix, int64_t index)
+{
+    return (const char *)matrix + index * weft_dtype_bytes(p->dtype);
+}
+
+/* For who cannot: a product a group of rows of c. */
+static enum weft_status run_triangle(const struct weft_gemm *gemm,
+                                     const struct weft_product *product, struct weft_error *err)
+{
+    struct weft_product group = *product;
+    group.triangle = WEFT_NO_TRIANGLE;
+    for (int64_t at = 0; at < product->m; at += WEFT_TRIANGLE_ROWS) {
+        const int64_t left = product->m - at;
+        int64_t a_at = at * product->a_stride, b_at = 0;
+        group.m = left < WEFT_TRIANGLE_ROWS ? left : WEFT_TRIANGLE_ROWS;
+        if (product->triangle == WEFT_C_IS_LOWER) {
+            group.n = weft_product_row_end(product, at);
+            if (product->transpose_a) a_at = at;
+        } else if (!product->transpose_a) {
+            group.k = weft_product_row_end(product, at);
+        } else {
+            const int64_t begin = weft_product_column_begin(product, at);
+            a_at = begin * product->a_stride + at;
+            b_at = product->transpose_b ? begin : begin * product->b_stride;
+            group.k = product->k - begin;
+        }
+        group.a = from(product, product->a, a_at);
+        group.b = from(product, product->b, b_at);
+        group.c = (char *)product->c + at * product->c_stride * weft_dtype_bytes(product->c_dtype);
+        WEFT_TRY(weft_gemm_run(gemm, &group, err));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status run_whole(const struct weft_gemm *gemm, const struct weft_product *product,
+                                  struct weft_error *err)
+{
+    if (product->dtype == WEFT_F32 || !gemm->emulation)
+        return gemm->way->library->run(gemm->state, product, err);
+    return weft_gemm_emulate(gemm->emulation, gemm->way->library, gemm->state, product, err);
+}
+
+/* For who cannot finish a product: what is added lies in c before the product is, the rest is done
+ * in a pass over c. */
+static enum weft_status run_and_finish(const struct weft_gemm *gemm,
+                                       const struct weft_product *product, struct weft_error *err)
+{
+    const struct weft_layer_kernels *kernels = gemm->kernels->layers[product->c_dtype];
+    const struct weft_product_finish *finish = &product->finish;
+    struct weft_product bare = *product;
+    bare.finish = (struct weft_product_finish){0};
+    const bool bias_with_gelu = finish->gelu && !finish->gelu_input && !finish->residual;
+    if (finish->residual || (finish->bias && !bias_with_gelu)) {
+        kernels->fill(product->m, product->n, finish->residual, finish->bias, product->c);
+        bare.accumulate = true;
+    }
+    WEFT_TRY(run_whole(gemm, &bare, err));
+    if (finish->gelu_input) {
+        kernels->gelu_backward(product->m, product->n, finish->gelu_input, product->c, product->c,
+                               finish->column_sums);
+    } else if (finish->column_sums) {
+        kernels->column_sums(product->m, product->n, product->c, finish->column_sums);
+    }
+    if (finish->gelu && finish->bias && bias_with_gelu) {
+        kernels->bias_gelu(product->m, product->n, finish->bias, product->c, finish->gelu);
+    } else if (finish->gelu) {
+        kernels->gelu(product->m * product->n, product->c, finish->gelu);
+    }
+    return WEFT_OK;
+}
 enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_product *product,
                                struct weft_error *err)
 {
+    const bool f32 = product->dtype == WEFT_F32;
     if (product->m == 0 || product->n == 0) return WEFT_OK;
     if (product->k == 0) {
         const int64_t element_bytes = weft_dtype_bytes(product->c_dtype);
@@ -94,29 +168,21 @@ enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_p
         }
         return WEFT_OK;
     }
-    if (product->dtype == WEFT_F32 && product->c_dtype == WEFT_F32) {
-#if WEFT_HAVE_AMX
-        if (gemm->way->means == BY_AMX_IN_PARTS && weft_gemm_amx_pays(product)) {
-            weft_gemm_amx_run(gemm->amx, product);
-            return WEFT_OK;
-        }
-#endif
-        return gemm->way->library->run(gemm->state, product, err);
-    }
-    if (product->dtype != gemm->dtype || product->dtype == WEFT_F32 ||
+    if ((!f32 && product->dtype != gemm->dtype) ||
         (product->c_dtype != WEFT_F32 && product->c_dtype != product->dtype)) {
         return weft_fail(err, WEFT_E_INTERNAL, "a product of %s into %s: %s was opened for %s",
                          weft_dtype_name(product->dtype), weft_dtype_name(product->c_dtype),
                          gemm->way->library->title, weft_dtype_name(gemm->dtype));
     }
 #if WEFT_HAVE_AMX
-    if (gemm->amx) {
+    if (f32 ? gemm->way->means == BY_AMX_IN_PARTS && weft_gemm_amx_pays(product)
+            : gemm->amx != NULL) {
         weft_gemm_amx_run(gemm->amx, product);
         return WEFT_OK;
     }
 #endif
-    if (!gemm->emulation) return gemm->way->library->run(gemm->state, product, err);
-    return weft_gemm_emulate(gemm->emulation, gemm->way->library, gemm->state, product, err);
+    if (product->triangle != WEFT_NO_TRIANGLE) return run_triangle(gemm, product, err);
+    return run_and_finish(gemm, product, err);
 }
 
 /* The least time of a kind of product, each time on other memory, as in a layer: what is not in a
@@ -233,7 +299,7 @@ static void close_way(struct weft_gemm *gemm)
 #if WEFT_HAVE_AMX
     weft_gemm_amx_close(gemm->amx);
 #endif
-    *gemm = (struct weft_gemm){.dtype = gemm->dtype};
+    *gemm = (struct weft_gemm){.dtype = gemm->dtype, .kernels = gemm->kernels};
 }
 
 static enum weft_status run_way(const void *gemm, const struct weft_product *product,
@@ -272,8 +338,9 @@ static bool is_preferred(const struct weft_gemm *best, double *best_rate,
     enum { AGAIN = 3 };
     struct weft_error unsaid = {0};
     if (best->way == NULL) return true;
-    for (int i = 0; i<AGAIN && * rate> * best_rate * PREFERENCE; i++) {
+    for (int i = 0; i < AGAIN; i++) {
         double again = 0;
+        if (*rate <= *best_rate * PREFERENCE) return false;
         if (measure(best, &again, &unsaid) == WEFT_OK && again > *best_rate) *best_rate = again;
         if (measure(candidate, &again, &unsaid) == WEFT_OK && again > *rate) *rate = again;
     }
@@ -293,7 +360,7 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
         /* To emulate is a way of its own only where there is another. */
         if (!is_for(&ways[i], gemm->dtype)) continue;
         if (ways[i].means == BY_EMULATION && gemm->emulation) continue;
-        struct weft_gemm candidate = {.dtype = gemm->dtype};
+        struct weft_gemm candidate = {.dtype = gemm->dtype, .kernels = gemm->kernels};
         struct weft_error reported = {0};
         double rate = 0;
         if (try_way(&ways[i], threads, &candidate, &rate, &reported) != WEFT_OK) {
@@ -369,6 +436,7 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dty
     struct weft_gemm *gemm = calloc(1, sizeof(*gemm));
     if (!gemm) return weft_fail_memory(err, "a GEMM library");
     gemm->dtype = dtype;
+    gemm->kernels = weft_kernels_best();
     enum weft_status status =
         automatic ? choose(threads, gemm, err) : open_way(way, threads, gemm, err);
     if (status == WEFT_OK && !automatic) status = check_way(gemm, err);

@@ -3,11 +3,12 @@
 
 #include <immintrin.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/numbers.h"
-#include "runtime/nn/gemm_amx_pack.h"
+#include "runtime/nn/gemm_amx_chores.h"
+#include "runtime/nn/kernels.h"
 
 /* A step along k of 32 adds to a part of c, 32 x 32 in fp32, two tiles of a times two of b; of f32
  * operands six times, for as many pairs of their parts.
@@ -17,8 +18,10 @@
  * wait in memory for the next one. The first cache holds as much of the streamed panel as `near`
  * says, which the inner loop comes back to.
  *
- * Tiles multiply by themselves for hundreds of cycles. Meanwhile the rest of the core does chores:
- * it packs the next group and brings sums that are complete to c. */
+ * Tiles multiply by themselves for hundreds of cycles. Meanwhile the rest of the core does chores
+ * (gemm_amx_chores.h): it packs the next group and brings sums that are complete to c.
+ *
+ * A triangle is made of the panels and steps that have a part in it; it is never resident. */
 enum {
     SIDE = WEFT_AMX_SIDE,
     STEP = WEFT_AMX_STEP,
@@ -41,19 +44,6 @@ struct workspace {
     uint16_t resident[RESIDENT], streamed[2][STREAMED]; /* a group, and the next */
     float sums[SUMS];                                   /* parts of c, [streamed, resident panel] */
     float current[MOST_RESIDENT / SIDE * PART]; /* those of a later pass, to be added to them */
-};
-
-/* What is done beside products, a little after each step: panels are packed; and a part's sums go
- * to those of the passes before, to c, or both. */
-struct chores {
-    const struct weft_product *product;
-    struct weft_amx_packing packing;
-    int64_t units; /* of packing after a step */
-    const float *sums;
-    float *before; /* NULL: this is the first pass */
-    bool complete; /* the last pass: c is next */
-    int64_t m, n;  /* where in c: rows from m, columns from n */
-    int64_t row, rows;
 };
 
 struct weft_gemm_amx {
@@ -84,71 +74,6 @@ static const struct tile_config eight_tiles = {.palette = 1,
                                                .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
                                                .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
 
-/* n elements of a row of c from their sums. */
-static void finish_row(const struct weft_product *p, const float *restrict sums, int64_t n,
-                       int64_t at)
-{
-    if (p->c_dtype == WEFT_F32) {
-        float *restrict c = (float *)p->c + at;
-        for (int64_t j = 0; j < n; j++) {
-            c[j] = p->alpha * sums[j] + (p->accumulate ? c[j] : 0);
-        }
-    } else if (p->accumulate) {
-        uint16_t *restrict c = (uint16_t *)p->c + at;
-        for (int64_t j = 0; j < n; j++) {
-            c[j] = weft_bf16_narrow(p->alpha * sums[j] + weft_bf16_widen(c[j]));
-        }
-    } else {
-        uint16_t *restrict c = (uint16_t *)p->c + at;
-        for (int64_t j = 0; j < n; j++) {
-            c[j] = weft_bf16_narrow(p->alpha * sums[j]);
-        }
-    }
-}
-
-/* The next rows of the part under way. */
-static inline void bring_rows(struct chores *c, int64_t count)
-{
-    const int64_t n = least(SIDE, c->product->n - c->n);
-    for (; count > 0 && c->row < c->rows; count--, c->row++) {
-        const float *sums = c->sums + c->row * SIDE;
-        if (c->before) {
-            float *restrict before = c->before + c->row * SIDE;
-            for (int64_t j = 0; j < SIDE; j++) {
-                before[j] += sums[j];
-            }
-            sums = before;
-        }
-        const int64_t at = (c->m + c->row) * c->product->c_stride + c->n;
-        if (!c->complete) continue;
-        if (n == SIDE) {
-            finish_row(c->product, sums, SIDE, at); /* a known length: no loop */
-        } else {
-            finish_row(c->product, sums, n, at);
-        }
-    }
-}
-
-static inline void do_chores(struct chores *c, int64_t rows)
-{
-    if (!c->packing.done) weft_amx_pack_some(&c->packing, c->units);
-    if (c->row < c->rows) bring_rows(c, rows);
-}
-
-/* A pass has summed the part of c at row m, column n. */
-static void begin_part(struct chores *c, const float *sums, float *before, bool complete, int64_t m,
-                       int64_t n)
-{
-    bring_rows(c, SIDE);
-    c->sums = sums;
-    c->before = before;
-    c->complete = complete;
-    c->m = m;
-    c->n = n;
-    c->row = 0;
-    c->rows = least(SIDE, c->product->m - m);
-}
-
 enum { SUMS_STRIDE = SIDE * sizeof(float) };
 
 static inline void load_sums(const float *sums, bool add)
@@ -177,7 +102,7 @@ static inline void store_sums(float *sums)
 /* sums [32, 32] = or += panels a and b, over `steps` of k. What chores bring may lie in the same
  * place: they are through before it is written. */
 static void multiply_bf16(const uint16_t *a, const uint16_t *b, int64_t steps, bool add,
-                          float *sums, struct chores *chores)
+                          float *sums, struct weft_amx_chores *chores)
 {
     const int64_t rows = (SIDE + steps - 1) / steps;
     load_sums(sums, add);
@@ -190,7 +115,8 @@ static void multiply_bf16(const uint16_t *a, const uint16_t *b, int64_t steps, b
         _tile_loadd(5, a + TILE, 64);
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
-        do_chores(chores, rows);
+        weft_amx_pack(chores);
+        weft_amx_bring(chores, rows);
     }
     store_sums(sums);
 }
@@ -217,28 +143,34 @@ static inline void add_products(void)
 }
 
 /* The same of panels in three parts: what is not below 2^-24 of the whole, the small before the
- * large, one operand's part changing at a time. */
+ * large, one operand's part changing at a time. Chores come in small portions: the core looks some
+ * hundreds of instructions ahead, and must find tiles to multiply among them. */
 static void multiply_f32(const uint16_t *a, const uint16_t *b, int64_t steps, bool add, float *sums,
-                         struct chores *chores)
+                         struct weft_amx_chores *chores)
 {
-    const int64_t rows = (SIDE + steps - 1) / steps;
+    const int64_t rows = (SIDE + 3 * steps - 1) / (3 * steps);
     enum { HIGH = 0, MIDDLE = 2 * TILE, LOW = 4 * TILE, NEXT = 6 * TILE };
     load_sums(sums, add);
     for (int64_t i = 0; i < steps; i++, a += NEXT, b += NEXT) {
         load_a(a + LOW);
         load_b(b + HIGH);
         add_products();
+        weft_amx_bring(chores, rows);
         load_a(a + MIDDLE);
         add_products();
+        weft_amx_pack(chores);
         load_b(b + MIDDLE);
         add_products();
+        weft_amx_bring(chores, rows);
         load_a(a + HIGH);
         add_products();
+        weft_amx_pack(chores);
         load_b(b + LOW);
         add_products();
+        weft_amx_bring(chores, rows);
         load_b(b + HIGH);
         add_products();
-        do_chores(chores, rows);
+        weft_amx_pack(chores);
     }
     store_sums(sums);
 }
@@ -261,38 +193,68 @@ static const struct lengths *lengths_of(const struct weft_product *p)
     return p->dtype == WEFT_F32 ? &lengths_f32 : &lengths_bf16;
 }
 
+/* How much of k the streamed panel at s has a part in, up to `end`. */
+static int64_t first_of_k(const struct span *at, int64_t s, int64_t *end)
+{
+    const struct weft_product *p = at->product;
+    *end = p->k;
+    if (p->triangle != WEFT_A_IS_LOWER) return 0;
+    if (p->transpose_a) return weft_product_column_begin(p, s);
+    *end = weft_product_row_end(p, s);
+    return 0;
+}
+
+/* The resident panels that the streamed one at s meets. */
+static int64_t panels_met(const struct span *at, int64_t s)
+{
+    int64_t end = at->r_end;
+    if (at->product->triangle == WEFT_C_IS_LOWER)
+        end = least(end, weft_product_row_end(at->product, s));
+    return end > at->r ? panels_of(end - at->r) : 0;
+}
+
 /* The streamed panel at s, packed, times all resident ones, added to their sums. */
 static void multiply_panels(struct workspace *w, const struct span *at, int64_t s,
-                            const uint16_t *packed, float *sums, struct chores *chores)
+                            const uint16_t *packed, float *sums, struct weft_amx_chores *chores)
 {
     const enum weft_dtype dtype = at->product->dtype;
-    const int64_t panels = panels_of(at->r_end - at->r), near = lengths_of(at->product)->near;
+    const int64_t panels = panels_met(at, s), near = lengths_of(at->product)->near;
     const int64_t panel = weft_amx_panel_elements(dtype, at->depth);
     const bool resident_is_a = at->resident->is_a;
-    const bool first = at->k == 0, last = at->k + at->depth == at->product->k;
-    for (int64_t k = 0; k < at->depth; k += near) {
-        const int64_t steps = (least(near, at->depth - k) + STEP - 1) / STEP;
+    int64_t k_end;
+    const int64_t k_first = first_of_k(at, s, &k_end);
+    const bool first = k_first >= at->k, last = k_end <= at->k + at->depth;
+    const int64_t begin = (first ? k_first : at->k) - at->k, end = least(k_end - at->k, at->depth);
+    const bool at_once = first && last && end - begin <= near; /* then one place serves all */
+    for (int64_t k = begin; k < end; k += near) {
+        const int64_t steps = (least(near, end - k) + STEP - 1) / STEP;
         const int64_t skipped = k / STEP * weft_amx_panel_elements(dtype, STEP);
         for (int64_t i = 0; i < panels; i++) {
             const uint16_t *t = w->resident + i * panel + skipped;
             const uint16_t *a = resident_is_a ? t : packed + skipped;
             const uint16_t *b = resident_is_a ? packed + skipped : t;
             const int64_t r = at->r + i * SIDE;
-            float *before = sums + i * PART, *to = first ? before : w->current + i * PART;
-            (dtype == WEFT_F32 ? multiply_f32 : multiply_bf16)(a, b, steps, k > 0, to, chores);
-            if (k + near >= at->depth && !(first && !last))
-                begin_part(chores, to, first ? NULL : before, last, resident_is_a ? r : s,
-                           resident_is_a ? s : r);
+            float *before = sums + i * PART;
+            float *to = at_once ? w->current : first ? before : w->current + i * PART;
+            const int64_t m = resident_is_a ? r : s, n = resident_is_a ? s : r;
+            if (last && k + near >= end) weft_amx_announce(chores, m, n);
+            (dtype == WEFT_F32 ? multiply_f32 : multiply_bf16)(a, b, steps, k > begin, to, chores);
+            if (k + near >= end && !(first && !last))
+                weft_amx_begin_part(chores, to, first ? NULL : before, last, m, n);
         }
     }
 }
 
-/* Packs the group of streamed panels that begins at s, beside the products of another. */
-static void begin_group(struct chores *chores, const struct span *at, int64_t s, int64_t group,
-                        uint16_t *panels)
+/* Packs the group of streamed panels that begins at s, beside the products of the one before. */
+static void begin_group(struct weft_amx_chores *chores, const struct span *at, int64_t s,
+                        int64_t group, uint16_t *panels)
 {
-    const int64_t steps = (at->depth + STEP - 1) / STEP;
-    const int64_t products = panels_of(at->r_end - at->r) * panels_of(group) * steps;
+    const int64_t portions = at->product->dtype == WEFT_F32 ? 3 : 1;
+    const int64_t steps = (at->depth + STEP - 1) / STEP * portions;
+    int64_t products = 1;
+    for (int64_t i = s > at->s ? s - group : s; i < s; i += SIDE) {
+        products += panels_met(at, i) * steps;
+    }
     weft_amx_pack_begin(&chores->packing, at->streamed, s, least(s + group, at->s_end), at->k,
                         at->depth, panels);
     chores->units = (weft_amx_pack_units(&chores->packing) + products - 1) / products;
@@ -303,8 +265,11 @@ static void run_pass(struct workspace *w, const struct span *at)
 {
     const int64_t panel = weft_amx_panel_elements(at->product->dtype, at->depth);
     const int64_t group = STREAMED / panel * SIDE, panels = panels_of(at->r_end - at->r);
+    const struct weft_product_finish *f = &at->product->finish;
     const bool kept = at->depth < at->product->k;
-    struct chores chores = {.product = at->product};
+    struct weft_amx_chores chores = {.product = at->product,
+                                     .finished = f->bias || f->residual || f->gelu_input ||
+                                                 f->gelu || f->column_sums};
     weft_amx_pack_begin(&chores.packing, at->resident, at->r, at->r_end, at->k, at->depth,
                         w->resident);
     weft_amx_pack_some(&chores.packing, INT64_MAX);
@@ -318,7 +283,7 @@ static void run_pass(struct workspace *w, const struct span *at)
                             w->sums + (kept ? (i - at->s) / SIDE * panels * PART : 0), &chores);
         }
     }
-    bring_rows(&chores, SIDE);
+    weft_amx_bring(&chores, SIDE);
 }
 
 /* How much of k a pass takes: all of about the same length. */
@@ -363,6 +328,7 @@ static bool a_is_resident(const struct weft_product *p)
 {
     const bool a_fits = p->m <= room(p), b_fits = p->n <= room(p);
     const bool a_dear = p->transpose_a, b_dear = p->transpose_b;
+    if (p->triangle != WEFT_NO_TRIANGLE) return false;
     if (a_fits != b_fits) return a_fits;
     return a_dear != b_dear ? a_dear : p->m < p->n;
 }
@@ -372,20 +338,30 @@ bool weft_gemm_amx_pays(const struct weft_product *p)
     return p->m >= SIDE && p->n >= SIDE && p->k >= STEP;
 }
 
-void weft_gemm_amx_run(struct weft_gemm_amx *amx, const struct weft_product *p)
+/* Rows of c are finished in their order, and their sums are those of one thread, where no other
+ * thread has rows of the same columns. */
+void weft_gemm_amx_run(struct weft_gemm_amx *amx, const struct weft_product *product)
 {
+    const bool a_resident = a_is_resident(product);
+    const bool sums_apart = product->finish.column_sums && amx->threads > 1 && !a_resident;
+    struct weft_product copy = *product;
+    const struct weft_product *p = &copy;
+    if (sums_apart) copy.finish.column_sums = NULL;
+    if (copy.finish.column_sums)
+        memset(copy.finish.column_sums, 0, (size_t)copy.n * sizeof(*copy.finish.column_sums));
+
     const struct weft_amx_operand a = {.dtype = p->dtype,
                                        .from = p->a,
                                        .stride = p->a_stride,
                                        .size = p->m,
                                        .along = !p->transpose_a,
-                                       .is_a = true};
+                                       .is_a = true,
+                                       .triangle = p->triangle == WEFT_A_IS_LOWER ? p : NULL};
     const struct weft_amx_operand b = {.dtype = p->dtype,
                                        .from = p->b,
                                        .stride = p->b_stride,
                                        .size = p->n,
                                        .along = p->transpose_b};
-    const bool a_resident = a_is_resident(p);
     const struct weft_amx_operand *resident = a_resident ? &a : &b,
                                   *streamed = a_resident ? &b : &a;
     const int64_t share = round_up((streamed->size + amx->threads - 1) / amx->threads, SIDE);
@@ -396,6 +372,9 @@ void weft_gemm_amx_run(struct weft_gemm_amx *amx, const struct weft_product *p)
         const int64_t begin = i * share, end = least(begin + share, streamed->size);
         if (begin < end) run_share(&amx->workspaces[i], p, resident, streamed, begin, end);
     }
+    if (sums_apart)
+        weft_kernels_best()->layers[product->c_dtype]->column_sums(
+            product->m, product->n, product->c, product->finish.column_sums);
 }
 
 /* Linux lends the registers, 8 KiB of every thread's state, to processes that ask. */

@@ -167,11 +167,19 @@ static int64_t padded_end(const struct weft_amx_packing *p)
     return p->at + (p->end - p->at + SIDE - 1) / SIDE * SIDE;
 }
 
+/* Whether the next tile has a part in the triangle. */
+static bool is_there(const struct weft_amx_packing *p)
+{
+    const struct weft_product *triangle = p->operand->triangle;
+    if (!triangle) return true;
+    if (p->operand->along) return p->k < weft_product_row_end(triangle, p->i);
+    return p->i < (weft_product_row_end(triangle, p->k) + SIDE - 1) / SIDE * SIDE;
+}
+
 /* What is stored by k is walked along its rows, all panels at once: a panel alone would take a line
  * from each of many pages. */
-static void next_tile(struct weft_amx_packing *p)
+static void advance(struct weft_amx_packing *p)
 {
-    p->unit = 0;
     if (p->operand->along) {
         p->k += STEP;
         if (p->k < p->end_k) return;
@@ -185,6 +193,14 @@ static void next_tile(struct weft_amx_packing *p)
         p->k += STEP;
         p->done = p->k >= p->end_k;
     }
+}
+
+static void next_tile(struct weft_amx_packing *p)
+{
+    p->unit = 0;
+    do {
+        advance(p);
+    } while (!p->done && !is_there(p));
 }
 
 /* A unit's share of the lines of what is packed after this tile: those of 16 rows or of 32, which
@@ -258,6 +274,9 @@ void weft_amx_pack_begin(struct weft_amx_packing *packing, const struct weft_amx
     packing->unit = 0;
     packing->units_of_tile = units_of(operand);
     packing->done = false;
+    while (!packing->done && !is_there(packing)) {
+        advance(packing);
+    }
 }
 
 int64_t weft_amx_pack_units(const struct weft_amx_packing *p)

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spec/model.h"
+#include "runtime/nn/gemm.h"
 
 enum {
     WEFT_AMX_SIDE = 32,  /* rows or columns of a panel */
@@ -27,6 +27,7 @@ struct weft_amx_operand {
     const void *from;
     int64_t stride, size; /* elements; rows of a or columns of b */
     bool along, is_a;
+    const struct weft_product *triangle; /* whose a it is; or NULL */
 };
 
 /* Elements of bf16 of a panel with `depth` of k. */
@@ -38,7 +39,7 @@ static inline int64_t weft_amx_panel_elements(enum weft_dtype dtype, int64_t dep
 
 /* Packing under way: rows or columns [at, end) of k in [first, end_k), as panels one after the
  * other. It goes on in units of about a hundred instructions, so that it can be done while tiles
- * multiply. */
+ * multiply. Of a triangle's rows as stored only what lies before their end is packed. */
 struct weft_amx_packing {
     const struct weft_amx_operand *operand;
     int64_t at, end, first, end_k;
@@ -53,7 +54,7 @@ struct weft_amx_packing {
 /* `panels` begin at a multiple of 64 bytes; at < end, depth > 0. */
 void weft_amx_pack_begin(struct weft_amx_packing *packing, const struct weft_amx_operand *operand,
                          int64_t at, int64_t end, int64_t first, int64_t depth, uint16_t *panels);
-/* The number of units of all of it. */
+/* The number of units of all of it; of a triangle, at most. */
 int64_t weft_amx_pack_units(const struct weft_amx_packing *packing);
 /* The next `units`, or what there is left. */
 void weft_amx_pack_some(struct weft_amx_packing *packing, int64_t units);

@@ -158,30 +158,6 @@ static void layer_norm_backward(int64_t rows, int64_t width, const void *from, c
     }
 }
 
-/* The tanh form of GELU is x / (1 + e^-2u) with u = sqrt(2/pi) (x + 0.044715 x^3), for
- * (1 + tanh u) / 2 = 1 / (1 + e^-2u): one exponential, no cancellation. Beyond +-10 the gate is 0
- * or 1 to the last bit, or within 1e-37 of it. */
-static const float gelu_scale = 1.5957691216057308f; /* 2 sqrt(2/pi) */
-static const float gelu_cubic = 1.5957691216057308f * 0.044715f;
-
-WEFT_ALWAYS_INLINE float gelu_clamp(float x)
-{
-    const float c = x < -10.0f ? -10.0f : x;
-    return c > 10.0f ? 10.0f : c;
-}
-
-WEFT_ALWAYS_INLINE float gelu_gate(float clamped)
-{
-    const float minus_2u = clamped * fmaf(clamped * clamped, -gelu_cubic, -gelu_scale);
-    return 1.0f / (1.0f + exponential_within(minus_2u));
-}
-
-WEFT_ALWAYS_INLINE float gelu_of(float x)
-{
-    const float gate = gelu_gate(gelu_clamp(x));
-    return x * (x < -10.0f ? 0.0f : gate);
-}
-
 static void gelu(int64_t n, const void *from, void *to)
 {
     const element *restrict x = from;
@@ -203,14 +179,6 @@ static void bias_gelu(int64_t rows, int64_t width, const void *bias_from, void *
             y[i] = store(gelu_of(load(biased)));
         }
     }
-}
-
-/* The slope at the clamped place is that beyond it too. */
-WEFT_ALWAYS_INLINE float gelu_slope(float x)
-{
-    const float c = gelu_clamp(x), gate = gelu_gate(c);
-    const float du2 = fmaf(c * c, 3.0f * gelu_cubic, gelu_scale);
-    return fmaf(c * fmaf(-gate, gate, gate), du2, gate);
 }
 
 /* In place once dy is copied: compilers do not vectorise a loop whose output may be its input. */

@@ -1,14 +1,10 @@
 #include "runtime/nn/cpu.h"
 #include "spec/layer_layout.h"
 
-/* What is added to the product is laid down first and the product accumulated on it: one pass. */
 enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear,
-                                 const void *bias, const void *residual, void *y,
+                                 const struct weft_product_finish *finish, void *y,
                                  struct weft_error *err)
 {
-    const bool filled = bias || residual;
-    if (filled)
-        cpu->kernels->layers[linear->dtype]->fill(linear->rows, linear->outputs, residual, bias, y);
     const struct weft_product product = {.transpose_b = true,
                                          .dtype = linear->dtype,
                                          .c_dtype = linear->dtype,
@@ -20,15 +16,16 @@ enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu, const struct wef
                                          .b = linear->weight,
                                          .b_stride = linear->inputs,
                                          .alpha = 1,
-                                         .accumulate = filled,
                                          .c = y,
-                                         .c_stride = linear->outputs};
+                                         .c_stride = linear->outputs,
+                                         .finish = *finish};
     return weft_gemm_run(cpu->gemm, &product, err);
 }
 
 enum weft_status weft_nn_cpu_map_input(const struct weft_nn_cpu *cpu,
                                        const struct weft_nn_linear *linear, float alpha,
-                                       const void *dy, void *dx, struct weft_error *err)
+                                       const struct weft_product_finish *finish, const void *dy,
+                                       void *dx, struct weft_error *err)
 {
     const struct weft_product product = {.dtype = linear->dtype,
                                          .c_dtype = linear->dtype,
@@ -41,7 +38,8 @@ enum weft_status weft_nn_cpu_map_input(const struct weft_nn_cpu *cpu,
                                          .b_stride = linear->inputs,
                                          .alpha = alpha,
                                          .c = dx,
-                                         .c_stride = linear->inputs};
+                                         .c_stride = linear->inputs,
+                                         .finish = *finish};
     return weft_gemm_run(cpu->gemm, &product, err);
 }
 
@@ -99,8 +97,8 @@ enum weft_status weft_nn_cpu_linear_forward(const struct weft_nn_cpu *cpu,
                                             const struct weft_nn_call *call, struct weft_error *err)
 {
     const struct weft_nn_linear linear = linear_of(call);
-    return weft_nn_cpu_map(cpu, &linear, call->layer->bias ? call->tensors[1] : NULL, NULL,
-                           call->output, err);
+    const struct weft_product_finish finish = {.bias = call->layer->bias ? call->tensors[1] : NULL};
+    return weft_nn_cpu_map(cpu, &linear, &finish, call->output, err);
 }
 
 enum weft_status weft_nn_cpu_linear_backward(const struct weft_nn_cpu *cpu,
@@ -109,6 +107,7 @@ enum weft_status weft_nn_cpu_linear_backward(const struct weft_nn_cpu *cpu,
 {
     const struct weft_linear_layout layout = weft_layout_linear(call->layer, &call->batch);
     const struct weft_nn_linear linear = linear_of(call);
+    const struct weft_product_finish finish = {0};
     const void *dy = call->output_gradient;
     if (call->layer->bias) {
         weft_nn_cpu_map_bias(cpu, &linear, 1, dy, call, 1,
@@ -116,5 +115,5 @@ enum weft_status weft_nn_cpu_linear_backward(const struct weft_nn_cpu *cpu,
     }
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, &linear, 1, dy, call, 0, err));
     if (!call->input_gradient) return WEFT_OK;
-    return weft_nn_cpu_map_input(cpu, &linear, 1, dy, call->input_gradient, err);
+    return weft_nn_cpu_map_input(cpu, &linear, 1, &finish, dy, call->input_gradient, err);
 }

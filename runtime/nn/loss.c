@@ -24,8 +24,8 @@ static enum weft_status classify(const struct weft_nn_cpu *cpu, const struct wef
                                  struct weft_error *err)
 {
     WEFT_TRY(check_targets(call, linear->rows, err));
-    WEFT_TRY(weft_nn_cpu_map(cpu, linear, call->layer->bias ? call->tensors[1] : NULL, NULL,
-                             d_logits, err));
+    const struct weft_product_finish finish = {.bias = call->layer->bias ? call->tensors[1] : NULL};
+    WEFT_TRY(weft_nn_cpu_map(cpu, linear, &finish, d_logits, err));
     *call->loss = weft_nn_kernels(cpu, call)->cross_entropy(linear->rows, linear->outputs,
                                                             call->targets, d_logits);
     return WEFT_OK;
@@ -36,11 +36,12 @@ static enum weft_status classify_backward(const struct weft_nn_cpu *cpu,
                                           const struct weft_nn_linear *linear, const void *d_logits,
                                           float *sums, void *dx, struct weft_error *err)
 {
+    const struct weft_product_finish finish = {0};
     const float scale = (float)call->loss_scale;
     if (call->layer->bias) weft_nn_cpu_map_bias(cpu, linear, scale, d_logits, call, 1, sums);
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, linear, scale, d_logits, call, 0, err));
     if (!dx) return WEFT_OK;
-    return weft_nn_cpu_map_input(cpu, linear, scale, d_logits, dx, err);
+    return weft_nn_cpu_map_input(cpu, linear, scale, &finish, d_logits, dx, err);
 }
 
 static struct weft_nn_linear head_of(const struct weft_nn_call *call)

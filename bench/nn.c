@@ -1,5 +1,5 @@
 /* Rates of the CPU layers on one thread: GEMM by shape, a training step of a GPT with 10 million
- * parameters as a share of the best GEMM rate of the same run, AdamW beside a loop that only moves
+ * parameters as a share of the best GEMM rate beside it, AdamW beside a loop that only moves
  * the same bytes, and the norm.
  *
  *     build/bench/nn [LIBRARY [f32|bf16|f16]]
@@ -23,7 +23,7 @@ enum {
     FFN = 1536,
     VOCAB = 256,
     BLOCKS = 6,
-    REPEATS = 5
+    ROUNDS = 9
 };
 
 static void fail(const char *text)
@@ -57,47 +57,68 @@ static void *elements(int64_t n, float scale)
     return narrow;
 }
 
-static double gemm_rate(struct weft_nn *nn, bool ta, bool tb, int64_t m, int64_t n, int64_t k)
+struct shape {
+    struct weft_product product;
+    int64_t best_ns;
+};
+
+static struct shape shape_of(bool ta, bool tb, int64_t m, int64_t n, int64_t k)
 {
-    struct weft_error err = {0};
-    void *a = elements(m * k, 1), *b = elements(k * n, 1), *c = elements(m * n, 1);
-    struct weft_product product = weft_product_dense(ta, tb, m, n, k, dtype);
-    product.a = a;
-    product.b = b;
-    product.c = c;
-    int64_t best_ns = INT64_MAX;
-    for (int i = 0; i < REPEATS; i++) {
-        const int64_t start = weft_clock_now_ns();
-        if (nn->backend->gemm(nn, &product, &err) != WEFT_OK) fail(err.text);
-        const int64_t ns = weft_clock_now_ns() - start;
-        if (ns < best_ns) best_ns = ns;
-    }
-    free(a);
-    free(b);
-    free(c);
-    const double rate = 2.0 * (double)m * (double)n * (double)k / (double)best_ns;
-    printf("  %c%c %5lld x %5lld x %5lld  %6.1f GFLOP/s\n", ta ? 'T' : 'N', tb ? 'T' : 'N',
-           (long long)m, (long long)n, (long long)k, rate);
-    return rate;
+    struct shape shape = {.product = weft_product_dense(ta, tb, m, n, k, dtype),
+                          .best_ns = INT64_MAX};
+    shape.product.a = elements(m * k, 1);
+    shape.product.b = elements(k * n, 1);
+    shape.product.c = elements(m * n, 1);
+    return shape;
 }
 
 /* Forward, by input, by weight of every map in the model; and the square ones. */
-static double best_gemm_rate(struct weft_nn *nn)
+enum { N_SHAPES = 18 };
+
+static void shapes_init(struct shape shapes[N_SHAPES])
 {
     static const int64_t maps[][2] = {
         {3 * HIDDEN, HIDDEN}, {HIDDEN, HIDDEN}, {FFN, HIDDEN}, {HIDDEN, FFN}, {VOCAB, HIDDEN}};
-    double best = 0;
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
         const int64_t outputs = maps[i][0], inputs = maps[i][1];
-        const double rates[3] = {gemm_rate(nn, false, true, ROWS, outputs, inputs),
-                                 gemm_rate(nn, false, false, ROWS, inputs, outputs),
-                                 gemm_rate(nn, true, false, outputs, inputs, ROWS)};
-        for (int j = 0; j < 3; j++) {
-            if (rates[j] > best) best = rates[j];
-        }
+        *shapes++ = shape_of(false, true, ROWS, outputs, inputs);
+        *shapes++ = shape_of(false, false, ROWS, inputs, outputs);
+        *shapes++ = shape_of(true, false, outputs, inputs, ROWS);
     }
     for (int64_t size = 1024; size <= 2048; size += 512) {
-        const double rate = gemm_rate(nn, false, false, size, size, size);
+        *shapes++ = shape_of(false, false, size, size, size);
+    }
+}
+
+static double rate_of(const struct shape *shape, int64_t ns)
+{
+    const struct weft_product *p = &shape->product;
+    return 2.0 * (double)p->m * (double)p->n * (double)p->k / (double)ns;
+}
+
+/* Each once; returns the best rate of them, in flops a nanosecond. */
+static double shapes_run(struct weft_nn *nn, struct shape shapes[N_SHAPES])
+{
+    struct weft_error err = {0};
+    double best = 0;
+    for (int i = 0; i < N_SHAPES; i++) {
+        const int64_t start = weft_clock_now_ns();
+        if (nn->backend->gemm(nn, &shapes[i].product, &err) != WEFT_OK) fail(err.text);
+        const int64_t ns = weft_clock_now_ns() - start;
+        if (ns < shapes[i].best_ns) shapes[i].best_ns = ns;
+        if (rate_of(&shapes[i], ns) > best) best = rate_of(&shapes[i], ns);
+    }
+    return best;
+}
+
+static double shapes_report(const struct shape shapes[N_SHAPES])
+{
+    double best = 0;
+    for (int i = 0; i < N_SHAPES; i++) {
+        const struct weft_product *p = &shapes[i].product;
+        const double rate = rate_of(&shapes[i], shapes[i].best_ns);
+        printf("  %c%c %5lld x %5lld x %5lld  %6.1f GFLOP/s\n", p->transpose_a ? 'T' : 'N',
+               p->transpose_b ? 'T' : 'N', (long long)p->m, (long long)p->n, (long long)p->k, rate);
         if (rate > best) best = rate;
     }
     return best;
@@ -181,11 +202,9 @@ static void run(struct weft_nn *nn, struct bench_layer *l, bool forward)
     if (ns < *best) *best = ns;
 }
 
-static void training_step(struct weft_nn *nn, double gemm_flops_per_ns)
+static void model_init(struct bench_layer layers[N_LAYERS], double *loss)
 {
-    static struct bench_layer layers[N_LAYERS];
     static int32_t tokens[ROWS], targets[ROWS];
-    double loss = 0;
     for (int i = 0; i < ROWS; i++) {
         tokens[i] = i * 31 % VOCAB;
         targets[i] = i * 17 % VOCAB;
@@ -196,36 +215,64 @@ static void training_step(struct weft_nn *nn, double gemm_flops_per_ns)
     }
     layer_init(&layers[N_LAYERS - 2], WEFT_LAYER_LAYER_NORM, "ln_f");
     layer_init(&layers[N_LAYERS - 1], WEFT_LAYER_LM_HEAD, "lm_head");
-    chain(layers, tokens, targets, &loss);
+    chain(layers, tokens, targets, loss);
+}
 
-    int64_t best_ns = INT64_MAX;
-    for (int repeat = 0; repeat < REPEATS; repeat++) {
-        const int64_t start = weft_clock_now_ns();
-        for (int i = 0; i < N_LAYERS; i++) {
-            run(nn, &layers[i], true);
-        }
-        for (int i = N_LAYERS - 1; i >= 0; i--) {
-            run(nn, &layers[i], false);
-        }
-        const int64_t ns = weft_clock_now_ns() - start;
-        if (ns < best_ns) best_ns = ns;
+static int64_t step(struct weft_nn *nn, struct bench_layer layers[N_LAYERS])
+{
+    const int64_t start = weft_clock_now_ns();
+    for (int i = 0; i < N_LAYERS; i++) {
+        run(nn, &layers[i], true);
     }
+    for (int i = N_LAYERS - 1; i >= 0; i--) {
+        run(nn, &layers[i], false);
+    }
+    return weft_clock_now_ns() - start;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The machine's speed moves within a second, so that products and steps take turns: a step's share
+ * is that of the products just before it, and the best of all stands beside. */
+static void training_step(struct weft_nn *nn)
+{
+    static struct bench_layer layers[N_LAYERS];
+    static struct shape shapes[N_SHAPES];
+    double loss = 0, shares[ROUNDS];
+    int64_t best_ns = INT64_MAX;
+    model_init(layers, &loss);
+    shapes_init(shapes);
+    shapes_run(nn, shapes); /* touches all that they and the steps work on */
+    step(nn, layers);
+
     const double weights = BLOCKS * (4.0 * HIDDEN * HIDDEN + 2.0 * HIDDEN * FFN) + VOCAB * HIDDEN;
     /* Half of the scores are forbidden, and not counted: 2 products forward, 4 backward. */
     const double attention = BLOCKS * 6.0 * ROWS * SEQ_LEN * HIDDEN;
     const double flops = 6 * weights * ROWS + attention;
+    for (int i = 0; i < ROUNDS; i++) {
+        const double products = shapes_run(nn, shapes);
+        const int64_t ns = step(nn, layers);
+        shares[i] = 100 * flops / (double)ns / products;
+        if (ns < best_ns) best_ns = ns;
+    }
+    qsort(shares, ROUNDS, sizeof(shares[0]), by_size);
+    const double best = shapes_report(shapes);
     printf("forward and backward, %d layers: %.1f ms, %.1f GFLOP/s, %.1f %% of the GEMM rate "
-           "(loss %.3f)\n",
+           "(loss %.3f); in turns, median of %d: %.1f %% (%.1f to %.1f)\n",
            N_LAYERS, 1e-6 * (double)best_ns, flops / (double)best_ns,
-           100 * flops / (double)best_ns / gemm_flops_per_ns, loss / ROWS);
+           100 * flops / (double)best_ns / best, loss / ROWS, ROUNDS, shares[ROUNDS / 2], shares[0],
+           shares[ROUNDS - 1]);
     const double block_flops =
         2.0 * ROWS * (4.0 * HIDDEN * HIDDEN + 2.0 * HIDDEN * FFN) + 2.0 * ROWS * SEQ_LEN * HIDDEN;
     const struct bench_layer *block = &layers[BLOCKS];
     printf("  a block: forward %.2f ms (%.1f %%), backward %.2f ms (%.1f %%)\n",
-           1e-6 * (double)block->forward_ns,
-           100 * block_flops / (double)block->forward_ns / gemm_flops_per_ns,
+           1e-6 * (double)block->forward_ns, 100 * block_flops / (double)block->forward_ns / best,
            1e-6 * (double)block->backward_ns,
-           200 * block_flops / (double)block->backward_ns / gemm_flops_per_ns);
+           200 * block_flops / (double)block->backward_ns / best);
     for (int i = 0; i < N_LAYERS; i += i ? BLOCKS : 1) {
         printf("  %-8s forward %.3f ms, backward %.3f ms\n", layers[i].layer.name,
                1e-6 * (double)layers[i].forward_ns, 1e-6 * (double)layers[i].backward_ns);
@@ -244,23 +291,17 @@ __attribute__((noinline)) static void move(float *restrict p, const float *restr
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void optimizer(void)
 {
-    enum { ROUNDS = 31 };
+    enum { TURNS = 31 };
     const int64_t n = 10 << 20;
     float *p = numbers(n, 1), *g = numbers(n, 1), *m = numbers(n, 0), *v = numbers(n, 0);
     struct weft_adamw adamw = {.lr = 1e-3f, .eps = 1e-8f, .decay = 0.1f, .clip = 1};
     weft_adamw_at(&adamw, 0.9, 0.95, 10);
     int64_t best[3] = {INT64_MAX, INT64_MAX, INT64_MAX};
-    double shares[ROUNDS];
+    double shares[TURNS];
     uint64_t bins[WEFT_NORM_WORDS] = {0};
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < TURNS; i++) {
         int64_t at[4] = {weft_clock_now_ns()};
         move(p, g, m, v, n);
         at[1] = weft_clock_now_ns();
@@ -273,13 +314,13 @@ static void optimizer(void)
         }
         shares[i] = (double)(at[1] - at[0]) / (double)(at[2] - at[1]);
     }
-    qsort(shares, ROUNDS, sizeof(shares[0]), by_size);
+    qsort(shares, TURNS, sizeof(shares[0]), by_size);
     int finite = 0;
     const double norm = weft_norm_result(bins, &finite);
     const double bytes = 7.0 * sizeof(float) * (double)n;
     printf("AdamW %.1f GB/s, moving the same bytes %.1f GB/s at best; in turns, median of %d: %.2f "
            "of its rate; norm %.2f ns an element (%.3f)\n",
-           bytes / (double)best[1], bytes / (double)best[0], ROUNDS, shares[ROUNDS / 2],
+           bytes / (double)best[1], bytes / (double)best[0], TURNS, shares[TURNS / 2],
            (double)best[2] / (double)n, norm);
     free(p);
     free(g);
@@ -301,8 +342,7 @@ int main(int argc, char **argv)
     if (weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) fail(err.text);
     printf("%s, opened in %.0f ms\n", weft_nn_describe(nn),
            1e-6 * (double)(weft_clock_now_ns() - start));
-    const double best = best_gemm_rate(nn);
-    training_step(nn, best);
+    training_step(nn);
     optimizer();
     weft_nn_close(nn);
     return 0;

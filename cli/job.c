@@ -130,6 +130,9 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
                          "%lld local ranks are more than the %d that one machine can be asked for; "
                          "give -n",
                          (long long)job->config->cluster.ranks, WEFT_LAUNCH_MOST_RANKS);
+    if (job->config->cluster.bind)
+        WEFT_TRY(weft_bind_check((int32_t)job->config->cluster.ranks, job->config->cluster.threads,
+                                 err));
     int fds[N_FILES] = {-1, -1, -1};
     enum weft_status status = make_files(fds, err);
     if (status == WEFT_OK) status = describe(job, fds[DESCRIPTION], err);

@@ -15,14 +15,14 @@ static const char *library_from_environment(void)
     return named != NULL && *named != '\0' ? named : NULL;
 }
 
-static enum weft_status open_library(const struct weft_rendezvous *meeting,
+static enum weft_status open_library(const struct weft_machine *machine,
                                      const struct weft_config *config, const char *name,
                                      struct weft_nn **out, struct weft_error *err)
 {
-    const struct weft_nn_options options = {
-        .threads = weft_rendezvous_threads(meeting, config->cluster.threads),
-        .compute = (enum weft_dtype)config->train.precision.compute,
-        .gemm = name};
+    const struct weft_nn_options options = {.threads = machine->threads,
+                                            .compute =
+                                                (enum weft_dtype)config->train.precision.compute,
+                                            .gemm = name};
     return weft_nn_open("cpu", &options, out, err);
 }
 
@@ -37,21 +37,20 @@ static enum weft_status open_kernels(const struct weft_rendezvous *meeting,
     const char *named = library_from_environment();
     enum weft_status status = WEFT_OK;
     if (meeting->rank == 0) {
-        status = open_library(meeting, config, named ? named : "auto", &machine->nn, err);
+        status = open_library(machine, config, named ? named : "auto", &machine->nn, err);
         if (status == WEFT_OK) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(machine->nn));
     }
     if (status == WEFT_OK) status = weft_comm_exchange(machine->comm, mine, NAME_BYTES, all, err);
     if (status == WEFT_OK && meeting->rank != 0)
-        status = open_library(meeting, config, all, &machine->nn, err);
+        status = open_library(machine, config, all, &machine->nn, err);
     free(all);
     return status;
 }
 
 /* Rank 0: the checkpoint's library, opened, where that is another and this build and machine have
  * it. What is wrong with the checkpoint is said by who reads it. */
-static struct weft_nn *open_saved(const struct weft_rendezvous *meeting,
-                                  const struct weft_config *config, const struct weft_nn *now,
-                                  const char *resume)
+static struct weft_nn *open_saved(const struct weft_machine *machine,
+                                  const struct weft_config *config, const char *resume)
 {
     struct weft_checkpoint *checkpoint = NULL;
     struct weft_nn *nn = NULL;
@@ -60,8 +59,8 @@ static struct weft_nn *open_saved(const struct weft_rendezvous *meeting,
         weft_checkpoint_open(resume, &checkpoint, &unsaid) != WEFT_OK)
         return NULL;
     const char *name = checkpoint->manifest->kernels;
-    if (strcmp(name, weft_nn_gemm_name(now)) != 0 && strcmp(name, "auto") != 0 &&
-        open_library(meeting, config, name, &nn, &unsaid) != WEFT_OK)
+    if (strcmp(name, weft_nn_gemm_name(machine->nn)) != 0 && strcmp(name, "auto") != 0 &&
+        open_library(machine, config, name, &nn, &unsaid) != WEFT_OK)
         nn = NULL;
     weft_checkpoint_close(checkpoint);
     return nn;
@@ -74,11 +73,11 @@ enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
     char mine[NAME_BYTES] = "", *all = calloc((size_t)meeting->ranks, NAME_BYTES);
     if (!all) return weft_fail_memory(err, "the names of the ranks' libraries");
     struct weft_nn *nn = NULL;
-    if (meeting->rank == 0 && resume != NULL) nn = open_saved(meeting, config, machine->nn, resume);
+    if (meeting->rank == 0 && resume != NULL) nn = open_saved(machine, config, resume);
     if (nn != NULL) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(nn));
     enum weft_status status = weft_comm_exchange(machine->comm, mine, NAME_BYTES, all, err);
     if (status == WEFT_OK && meeting->rank != 0 && all[0] != '\0')
-        status = open_library(meeting, config, all, &nn, err);
+        status = open_library(machine, config, all, &nn, err);
     if (nn != NULL) {
         weft_nn_close(machine->nn);
         machine->nn = nn;
@@ -104,9 +103,14 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
         .emulate = cluster->emulate_link,
         .alpha_ns = cluster->link.intra.alpha_ns,
         .bytes_per_s = cluster->link.intra.bytes_per_s,
+        .own_cores = cluster->bind,
         .timeout_ns = cluster->timeout_ns,
     };
     enum weft_clock clock = virtual_clock ? WEFT_CLOCK_VIRTUAL : WEFT_CLOCK_WALL;
+    out->threads = weft_rendezvous_threads(meeting, cluster->threads);
+    /* Before any thread is started; behind what asks for the cores of all ranks. */
+    if (cluster->bind)
+        WEFT_TRY(weft_bind(meeting->rank, meeting->ranks, cluster->threads, &out->binding, err));
     WEFT_TRY(weft_device_open("cpu", clock, &out->device, err));
     WEFT_TRY(weft_comm_open("local", &comm, &out->comm, err));
     return open_kernels(meeting, config, out, err);
@@ -221,5 +225,6 @@ void weft_machine_close(struct weft_machine *machine)
     weft_comm_close(machine->comm);
     weft_nn_close(machine->nn);
     weft_device_close(machine->device);
+    weft_unbind(&machine->binding);
     *machine = (struct weft_machine){0};
 }

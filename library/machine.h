@@ -7,6 +7,7 @@
 
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
+#include "runtime/launch/bind.h"
 #include "runtime/launch/launch.h"
 #include "runtime/nn/nn.h"
 #include "spec/config.h"
@@ -16,11 +17,15 @@ struct weft_machine {
     struct weft_device *device;
     struct weft_comm *comm;
     struct weft_nn *nn;
+    int32_t threads; /* of kernels */
+    struct weft_binding binding;
 };
 
 /* Collective: every rank of the meeting calls it. The meeting's descriptors stay its own, and must
- * outlive the machine. WEFT_E_DISAGREE when the config is for another number of ranks; WEFT_E_LOST,
- * WEFT_E_HANG when a peer does not come. What is left after a failure is closed like the rest. */
+ * outlive the machine. With cluster.bind the calling thread keeps to this rank's cores until the
+ * machine is closed. WEFT_E_DISAGREE when the config is for another number of ranks;
+ * WEFT_E_ENVIRONMENT where it cannot be bound; WEFT_E_LOST, WEFT_E_HANG when a peer does not come.
+ * What is left after a failure is closed like the rest. */
 WEFT_MUST_USE enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
                                                  const struct weft_config *config,
                                                  bool virtual_clock, struct weft_machine *out,

@@ -230,6 +230,10 @@ static const struct weft_field cluster_fields[] = {
      "local ranks pace their communication by link.intra"},
     {"threads", WEFT_FIELD_INTEGER, AT(weft_cluster, threads), "0", 0, 1024, NULL, NULL,
      "compute threads of a rank; 0: cores / ranks"},
+    {"bind", WEFT_FIELD_BOOL, AT(weft_cluster, bind), "false", 0, 0, NULL, NULL,
+     "each local rank keeps to cores of its own, an equal share of those that Weft may use "
+     "(affinity, "
+     "cpuset), one a thread at least; for measuring, and where nothing else runs"},
     {"timeout", WEFT_FIELD_TIME, AT(weft_cluster, timeout_ns), "\"10min\"", 1e6, 24 * HOUR_NS, NULL,
      NULL, "after which a rank that does not come to a collective is taken to hang"},
     {"profile", WEFT_FIELD_STRING, AT(weft_cluster, profile), "null", 0, 0, NULL, NULL,

@@ -29,6 +29,9 @@ struct weft_comm_options {
     bool emulate;
     int64_t alpha_ns;
     double bytes_per_s;
+    /* local: no other rank's threads run on this rank's cores, so it may wait awake. Otherwise it
+     * does when this process may use a core for each rank. */
+    bool own_cores;
     int64_t timeout_ns; /* a peer that does not come within this is WEFT_E_HANG; 0 = 10 minutes */
 };
 

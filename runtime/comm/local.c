@@ -68,6 +68,7 @@ static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm
     c->comm.ranks = options->ranks;
     c->timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns;
     c->emulate = options->emulate;
+    c->own_cores = options->own_cores;
     c->alpha_ns = options->alpha_ns;
     c->bytes_per_s = options->bytes_per_s;
     c->control_fd = options->control_fd;

@@ -88,6 +88,7 @@ struct weft_local_comm {
     struct weft_local_control *control;
     size_t control_bytes;
     int *peer_fds; /* [ranks] pidfds, -1 where there is none (yet) */
+    bool own_cores;
     int64_t spin_ns;
     uint32_t barriers; /* come to */
     uint32_t calls;

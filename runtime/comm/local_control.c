@@ -345,7 +345,7 @@ enum weft_status weft_local_control_open(struct weft_local_comm *c, struct weft_
     c->control_bytes = weft_comm_control_bytes(c->comm.ranks);
     WEFT_TRY(map_control(c, err));
     /* With more ranks than cores a spinning rank keeps the one that it waits for from running. */
-    c->spin_ns = c->comm.ranks <= weft_cores() ? SPIN_NS : 0;
+    c->spin_ns = c->own_cores || c->comm.ranks <= weft_cores() ? SPIN_NS : 0;
     atomic_store(&weft_local_self(c)->pid, (int32_t)getpid());
     int64_t latest_ns;
     const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_OPEN,

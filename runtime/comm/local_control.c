@@ -18,7 +18,9 @@
 
 enum {
     LOOK_NS = 100000000, /* how often a sleeper looks whether its peers are alive */
-    SPIN_NS = 5000       /* about what a sleep and a wake cost */
+    /* A peer is mostly late by less than this. Who sleeps for so short a time beside a computing
+     * thread may be made to wait for the scheduler's next tick, which is milliseconds. */
+    SPIN_NS = 100000
 };
 
 static const char *call_name(uint32_t kind)

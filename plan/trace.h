@@ -21,7 +21,9 @@ struct weft_trace {
     int32_t n_instructions;
     struct weft_record *records;
     int32_t n_slots;
-    int64_t *live_bytes;  /* [n_slots * WEFT_CATEGORY_COUNT] */
+    int64_t *live_bytes; /* [n_slots * WEFT_CATEGORY_COUNT] */
+    int64_t zero_ns;     /* what the records count from, on the clock that ranks of a machine share;
+                            0 when simulated */
     int64_t data_wait_ns; /* that the step waited for its data before it began; 0 when simulated */
 };
 

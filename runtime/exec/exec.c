@@ -212,6 +212,7 @@ static void fill_trace(const struct weft_exec *exec, struct weft_trace *trace)
 {
     int32_t n = exec->options.program->n_instructions;
     int64_t zero_ns = n > 0 ? exec->records[0].start_ns : 0;
+    trace->zero_ns = zero_ns;
     for (int32_t i = 0; i < n; i++) {
         trace->records[i].start_ns = exec->records[i].start_ns - zero_ns;
         trace->records[i].end_ns = exec->records[i].end_ns - zero_ns;

@@ -65,27 +65,56 @@ static int32_t next_work(const struct weft_program *program, enum weft_stream_ki
     return i;
 }
 
-void weft_measure_read_times(const struct weft_program *program, const struct weft_trace *trace,
-                             const int64_t *transfer_ns, int64_t *ns, int64_t *beside_ns)
+void weft_measure_read_channel(const struct weft_program *program, const struct weft_trace *trace,
+                               int64_t *ready_ns, int64_t *over_ns)
 {
-    const struct weft_record *records = trace->records;
-    int32_t n = program->n_instructions;
-    for (int32_t i = 0; i < n; i++) {
-        enum weft_op op = program->instructions[i].op;
-        ns[i] = computes(op) ? records[i].end_ns - records[i].start_ns : transfer_ns[i];
-        if (op == WEFT_OP_MARK) ns[i] = 0;
-        beside_ns[i] = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        ready_ns[i] = over_ns[i] = 0;
+        if (computes(at->op)) continue;
+        int64_t ready = at->n_dependencies == 0 ? trace->records[i].start_ns : 0;
+        for (int32_t d = 0; d < at->n_dependencies; d++) {
+            int32_t before = program->dependencies[at->first_dependency + d];
+            if (trace->records[before].end_ns > ready) ready = trace->records[before].end_ns;
+        }
+        ready_ns[i] = trace->zero_ns + ready;
+        over_ns[i] = trace->zero_ns + trace->records[i].end_ns;
     }
+}
+
+static void find_spans(const struct weft_program *program, const struct weft_trace *trace,
+                       const int64_t *ready_ns, const int64_t *over_ns, struct measure_times *out)
+{
+    int64_t channel_ns = 0; /* when it was free */
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        enum weft_op op = program->instructions[i].op;
+        if (computes(op)) {
+            out->from_ns[i] = trace->zero_ns + trace->records[i].start_ns;
+            out->to_ns[i] = trace->zero_ns + trace->records[i].end_ns;
+            if (op == WEFT_OP_MARK) out->to_ns[i] = out->from_ns[i];
+            continue;
+        }
+        out->from_ns[i] = ready_ns[i] > channel_ns ? ready_ns[i] : channel_ns;
+        out->to_ns[i] = channel_ns = over_ns[i];
+    }
+}
+
+void weft_measure_read_times(const struct weft_program *program, const struct weft_trace *trace,
+                             const int64_t *ready_ns, const int64_t *over_ns,
+                             struct measure_times *out)
+{
+    int32_t n = program->n_instructions;
+    find_spans(program, trace, ready_ns, over_ns, out);
+    memset(out->beside_ns, 0, (size_t)n * sizeof *out->beside_ns);
     int32_t a = next_work(program, WEFT_STREAM_COMPUTE, 0);
     int32_t b = next_work(program, WEFT_STREAM_CHANNEL, 0);
     while (a < n && b < n) {
-        int64_t from_a = records[a].end_ns - ns[a], from_b = records[b].end_ns - ns[b];
-        int64_t from = from_a > from_b ? from_a : from_b;
-        bool a_first = records[a].end_ns < records[b].end_ns;
-        int64_t to = records[a_first ? a : b].end_ns;
+        int64_t from = out->from_ns[out->from_ns[a] > out->from_ns[b] ? a : b];
+        bool a_first = out->to_ns[a] < out->to_ns[b];
+        int64_t to = out->to_ns[a_first ? a : b];
         if (to > from) {
-            beside_ns[a] += to - from;
-            beside_ns[b] += to - from;
+            out->beside_ns[a] += to - from;
+            out->beside_ns[b] += to - from;
         }
         if (a_first) {
             a = next_work(program, WEFT_STREAM_COMPUTE, a + 1);
@@ -101,7 +130,8 @@ void weft_measure_add_times(const struct weft_program *program, const struct mea
     for (int32_t i = 0; i < program->n_instructions; i++) {
         int s = weft_op_stream(program->instructions[i].op);
         if (beside->beside_ns[i] <= 0) continue;
-        total->longer_ns[s] += beside->ns[i] - alone->ns[i];
+        total->longer_ns[s] += beside->to_ns[i] - beside->from_ns[i];
+        total->longer_ns[s] -= alone->to_ns[i] - alone->from_ns[i];
         total->beside_ns[s] += beside->beside_ns[i];
     }
 }

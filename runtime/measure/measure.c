@@ -12,8 +12,9 @@ enum {
     MACHINE_BYTES = 512
 };
 
-enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
-                                   struct weft_error *err)
+/* values[i] becomes the most, or the sum, of what the ranks have. */
+static enum weft_status combine(struct weft_comm *comm, int64_t *values, int32_t n, bool adds,
+                                struct weft_error *err)
 {
     int32_t ranks = weft_comm_ranks(comm);
     int64_t *all = calloc((size_t)ranks * EXCHANGE_WORDS, sizeof *all);
@@ -22,13 +23,34 @@ enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int3
     for (int32_t at = 0; at < n && status == WEFT_OK; at += EXCHANGE_WORDS) {
         int32_t count = n - at < EXCHANGE_WORDS ? n - at : EXCHANGE_WORDS;
         status = weft_comm_exchange(comm, values + at, (size_t)count * sizeof *values, all, err);
-        for (int32_t i = 0; i < ranks * count && status == WEFT_OK; i++) {
+        if (status != WEFT_OK) break;
+        memcpy(values + at, all, (size_t)count * sizeof *values);
+        for (int32_t i = count; i < ranks * count; i++) {
             int64_t *value = &values[at + i % count];
-            if (all[i] > *value) *value = all[i];
+            if (adds) {
+                *value += all[i];
+            } else if (all[i] > *value) {
+                *value = all[i];
+            }
         }
     }
     free(all);
     return status;
+}
+
+enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
+                                   struct weft_error *err)
+{
+    return combine(comm, values, n, false, err);
+}
+
+enum weft_status weft_measure_mean(struct weft_comm *comm, int64_t *values, int32_t n,
+                                   struct weft_error *err)
+{
+    WEFT_TRY(combine(comm, values, n, true, err));
+    for (int32_t i = 0; i < n; i++)
+        values[i] /= weft_comm_ranks(comm);
+    return WEFT_OK;
 }
 
 static int compare(const void *a, const void *b)
@@ -110,8 +132,9 @@ static enum weft_status read_back(const struct weft_measuring *m, struct weft_pr
 }
 
 /* A bench times one operation with nothing beside it; in a step an update or norm is many calls on
- * pieces. The curve keeps its form and takes the height of what was seen. Not for collectives: what
- * they take in a step is mostly waiting for the other ranks, which the next plan does elsewhere. */
+ * pieces, and a collective wakes up beside compute. The curve keeps its form and takes the height
+ * of what was seen. What a collective waits for ranks that still compute is not in it: the next
+ * plan waits elsewhere. */
 static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected_ns)
 {
     if (seen_ns <= 0 || expected_ns <= 0) return;
@@ -120,28 +143,49 @@ static void scale(struct measure_curve *curve, int64_t seen_ns, int64_t expected
         curve->ns[i] = llround((double)curve->ns[i] * factor);
 }
 
+/* Rehearsals reduce by ReduceScatter wherever there is more than one way, so an AllReduce, which is
+ * a reduction and a gather, has been seen in those. */
+static void scale_collectives(struct measure_benches *benches,
+                              const struct measure_rehearsal *rehearsal)
+{
+    int64_t seen_ns = 0, expected_ns = 0;
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        scale(&benches->collectives[kind], rehearsal->transfer_ns[kind],
+              rehearsal->transfer_expected_ns[kind]);
+        seen_ns += rehearsal->transfer_ns[kind];
+        expected_ns += rehearsal->transfer_expected_ns[kind];
+    }
+    if (rehearsal->transfer_expected_ns[WEFT_ALL_REDUCE] == 0)
+        scale(&benches->collectives[WEFT_ALL_REDUCE], seen_ns, expected_ns);
+}
+
+/* The step of the rehearsal by the profile as it is. */
+static enum weft_status predict(void *context, int64_t *step_ns, struct weft_error *err)
+{
+    struct weft_measuring *m = context;
+    struct weft_profile *profile;
+    WEFT_TRY(read_back(m, &profile, err));
+    enum weft_status status = weft_measure_rehearsed_step(m->options.config, profile, step_ns, err);
+    weft_profile_destroy(profile);
+    return status;
+}
+
 static enum weft_status take_rehearsal(struct weft_measuring *m, struct weft_error *err)
 {
     struct weft_profile *profile = &m->profile;
     struct measure_benches *benches = &m->benches;
     size_t n_keys = (size_t)profile->n_layers;
     struct measure_rehearsal rehearsal = {
-        .forward_ns = weft_pool_array(&profile->pool, n_keys, sizeof(int64_t)),
-        .backward_ns = weft_pool_array(&profile->pool, n_keys, sizeof(int64_t)),
-    };
-    if (rehearsal.forward_ns == NULL || rehearsal.backward_ns == NULL)
-        return weft_fail_memory(err, "a profile");
+        .layers = weft_pool_array(&profile->pool, n_keys, sizeof *rehearsal.layers)};
+    if (rehearsal.layers == NULL) return weft_fail_memory(err, "a profile");
     WEFT_TRY(weft_measure_rehearsals_finish(m->rehearsals, &rehearsal, err));
-    for (size_t k = 0; k < n_keys; k++) {
-        profile->layers[k].forward_ns = rehearsal.forward_ns[k];
-        profile->layers[k].backward_ns = rehearsal.backward_ns[k];
-    }
     scale(&benches->update, rehearsal.update_ns, rehearsal.update_expected_ns);
     scale(&benches->norm, rehearsal.norm_ns, rehearsal.norm_expected_ns);
+    scale_collectives(benches, &rehearsal);
     profile->agree_ns = rehearsal.agree_ns;
     profile->base_bytes = rehearsal.base_bytes;
-    profile->rates = rehearsal.rates;
-    return take_benches(m, err);
+    WEFT_TRY(take_benches(m, err));
+    return weft_measure_explain(profile, &rehearsal, predict, m, err);
 }
 
 /* Rank 0's word for all: what kernels say of their speed differs a little from rank to rank. */

@@ -22,31 +22,46 @@ struct measure_benches {
     struct measure_curve update, norm;
 };
 
-/* Of every instruction, medians over rounds. Of a MARK 0. */
+/* Of every instruction of one step on one rank. A collective is under way from when the channel is
+ * free and the last rank is ready for it until the first rank knows that it is over: so a thread
+ * that sleeps too long costs the channel what it costs the step, and waiting for a rank that still
+ * computes costs it nothing. A MARK takes no time. */
 struct measure_times {
-    int64_t *ns;        /* of a collective: from the last rank's arrival */
-    int64_t *beside_ns; /* of these, while the other stream worked too */
+    int64_t *from_ns, *to_ns;
+    int64_t *beside_ns; /* of this time, while the other stream worked too */
 };
 
-/* What streams lose by each other, summed over instructions and ranks. */
+/* What streams lose by each other in one step, summed over instructions and ranks. */
 struct measure_slowing {
     int64_t longer_ns[WEFT_STREAM_COUNT]; /* than alone */
     int64_t beside_ns[WEFT_STREAM_COUNT]; /* while the other stream worked */
 };
 
-/* Times of what real steps do. Arrays are the caller's, [profile->n_layers] of the profile that
- * the rehearsal was planned with. */
+/* Of one layer of a key: of the slowest rank in each step, which may be another one each time; and
+ * the mean over ranks. */
+struct measure_layer {
+    int64_t forward_ns, backward_ns, mean_forward_ns, mean_backward_ns;
+};
+
+/* Times of what real steps do. With contention of serialised ones, but for step_ns. */
 struct measure_rehearsal {
-    int64_t *forward_ns, *backward_ns; /* of one layer with that key */
-    int64_t update_ns;                 /* of all units */
+    struct measure_layer *layers; /* the caller's, [profile->n_layers] of the planned profile */
+    int64_t step_ns;              /* of a whole step, overlapped */
+    int64_t update_ns;            /* of all units */
     int64_t norm_ns, agree_ns;
-    int64_t update_expected_ns, norm_expected_ns; /* of the same by the benches' curves */
+    int64_t transfer_ns[WEFT_COLLECTIVE_COUNT]; /* of all blocks of a kind; 0 when there are none */
+    /* Of the same by the benches' curves. */
+    int64_t update_expected_ns, norm_expected_ns, transfer_expected_ns[WEFT_COLLECTIVE_COUNT];
     int64_t base_bytes;
     struct weft_rates rates; /* 0 when they were not asked for */
 };
 
 /* Collective: values[i] becomes the most that any rank has. */
 WEFT_MUST_USE enum weft_status weft_measure_most(struct weft_comm *comm, int64_t *values, int32_t n,
+                                                 struct weft_error *err);
+
+/* Collective: values[i] becomes the mean over ranks. */
+WEFT_MUST_USE enum weft_status weft_measure_mean(struct weft_comm *comm, int64_t *values, int32_t n,
                                                  struct weft_error *err);
 
 /* benches.c: collective. */
@@ -72,15 +87,39 @@ WEFT_MUST_USE enum weft_status weft_measure_rehearsals_finish(struct measure_reh
                                                               struct measure_rehearsal *out,
                                                               struct weft_error *err);
 
+/* rehearsal_plan.c. The plan that rehearsals run, and what the simulator says of its step. */
+WEFT_MUST_USE enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
+                                                           struct weft_plan **out,
+                                                           struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_measure_rehearsed_step(const struct weft_config *config,
+                                                           const struct weft_profile *profile,
+                                                           int64_t *step_ns,
+                                                           struct weft_error *err);
+
+/* explain.c. Sets the profile's layer times and rates. Where ranks meet at every slot, a step takes
+ * what the slowest of each slot does; where they run ahead of each other, who is slow in one slot
+ * may catch up in the next. How much of it a step with overlap pays, the rehearsal's own step says:
+ * from all to nothing, the most with which the step that `step` gives of the profile is no longer.
+ */
+typedef enum weft_status measure_step_fn(void *context, int64_t *step_ns, struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_measure_explain(struct weft_profile *profile,
+                                                    const struct measure_rehearsal *rehearsal,
+                                                    measure_step_fn *step, void *context,
+                                                    struct weft_error *err);
+
 /* contention.c. Adds dependencies, in issue order, such that no instruction computes while a
  * collective is under way. All else stays as it is: addresses, and lives, which are now longer than
  * they need be. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_measure_serialise(struct weft_program *program,
                                                       struct weft_error *err);
-/* Of one step. transfer_ns has the time of each collective from the last rank's arrival on: before
- * that it waits and slows nobody. Arrays are [n_instructions]. */
+/* When a rank was ready for each collective, that is when all that it depends on was over, and when
+ * it knew that it was over; 0 of other instructions. Arrays are [n_instructions]. */
+void weft_measure_read_channel(const struct weft_program *program, const struct weft_trace *trace,
+                               int64_t *ready_ns, int64_t *over_ns);
+/* With the latest of all ranks' ready_ns and the earliest of their over_ns. */
 void weft_measure_read_times(const struct weft_program *program, const struct weft_trace *trace,
-                             const int64_t *transfer_ns, int64_t *ns, int64_t *beside_ns);
+                             const int64_t *ready_ns, const int64_t *over_ns,
+                             struct measure_times *out);
 /* Adds one rank's. Only instructions that ran beside others count: the rest is noise. */
 void weft_measure_add_times(const struct weft_program *program, const struct measure_times *alone,
                             const struct measure_times *beside, struct measure_slowing *total);

@@ -14,8 +14,16 @@ enum { WARM_STEPS = 2, SETTLE_STEPS = 6, DEFAULT_ROUNDS = 9, LEAST_ROUNDS = 3, M
  * The limit is a promise, so it is counted as base. */
 enum { RUN_BYTES = 1 << 20 };
 
-/* What one step gives: two times a layer key, then these. */
-enum { VALUE_UPDATE, VALUE_NORM, VALUE_AGREE, OTHER_VALUES };
+/* What one step gives: two times a layer key, of the slowest rank; the same of this rank; then
+ * these. */
+enum {
+    VALUE_UPDATE,
+    VALUE_NORM,
+    VALUE_AGREE,
+    VALUE_STEP,
+    VALUE_TRANSFER, /* by kind */
+    OTHER_VALUES = VALUE_TRANSFER + WEFT_COLLECTIVE_COUNT
+};
 
 struct rehearsal {
     const struct weft_measure_options *options;
@@ -34,71 +42,11 @@ struct rehearsal {
     bool alone;            /* serialised */
     int32_t steps, rounds; /* done; wanted of those that are measured */
     int64_t base_bytes;
-    struct measure_times times, rounds_of; /* by instruction; of it [MOST_ROUNDS]. NULL: not read */
+    struct measure_times times;  /* of the latest step */
+    int64_t *ready_ns, *over_ns; /* by instruction */
     int32_t n_values;
     int64_t *values; /* [n_values][MOST_ROUNDS] */
 };
-
-/* A placement and where it stands in the channel: at the start of slot `at`. */
-struct place {
-    int32_t at, order;
-    struct weft_move move;
-};
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct place *x = a, *y = b;
-    return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
-                          : (x->order > y->order) - (x->order < y->order);
-}
-
-/* The leanest policy of a unit: whatever plan comes later, this one fits beside it. */
-static enum weft_policy leanest(const struct weft_problem_unit *unit)
-{
-    static const enum weft_policy order[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1};
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        if ((unit->policies >> order[i] & 1u) != 0) return order[i];
-    }
-    return WEFT_POLICY_DP;
-}
-
-/* Every gather is launched one slot before it must be, every reduction has one slot more than it
- * needs: communication runs beside compute, as in any good plan. */
-static enum weft_status make_plan(struct rehearsal *r, struct weft_error *err)
-{
-    const struct weft_problem *problem = r->stages.problem;
-    enum weft_status status = WEFT_OK;
-    int32_t n = 0, most = 0;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        most += problem->items[i].item.n_blocks;
-    enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
-    struct place *places = calloc((size_t)most + 1, sizeof *places);
-    struct weft_move *moves = calloc((size_t)most + 1, sizeof *moves);
-    if (policies == NULL || places == NULL || moves == NULL) {
-        status = weft_fail_memory(err, "the rehearsal's plan");
-        goto done;
-    }
-    for (int32_t u = 0; u < problem->n_units; u++)
-        policies[u] = leanest(&problem->units[u]);
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (!weft_problem_needs(problem, policies, i)) continue;
-        bool gathers = item->kind == WEFT_ALL_GATHER;
-        int32_t slot = gathers ? item->last - 1 : item->first + 1;
-        if (slot < item->first || slot > item->last) slot = gathers ? item->first : item->last;
-        for (int32_t b = 0; b < item->n_blocks; b++, n++)
-            places[n] = (struct place){gathers ? item->last : item->first, n, {i, slot, 0}};
-    }
-    qsort(places, (size_t)n, sizeof *places, compare_places);
-    for (int32_t i = 0; i < n; i++)
-        moves[i] = places[i].move;
-    status = weft_plan_create(problem, "rehearsal", policies, moves, n, &r->plan, err);
-done:
-    free(moves);
-    free(places);
-    free(policies);
-    return status;
-}
 
 static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
 {
@@ -160,14 +108,11 @@ static void fill_batch(const struct rehearsal *r)
 static enum weft_status allocate_times(struct rehearsal *r, struct weft_error *err)
 {
     size_t n = (size_t)r->program->n_instructions;
-    if (!r->options->contention) return WEFT_OK;
-    r->times.ns = calloc(n, sizeof(int64_t));
-    r->times.beside_ns = calloc(n, sizeof(int64_t));
-    r->rounds_of.ns = calloc(n * MOST_ROUNDS, sizeof(int64_t));
-    r->rounds_of.beside_ns = calloc(n * MOST_ROUNDS, sizeof(int64_t));
-    if (r->times.ns == NULL || r->times.beside_ns == NULL || r->rounds_of.ns == NULL ||
-        r->rounds_of.beside_ns == NULL) {
-        return weft_fail_memory(err, "the rehearsal");
+    int64_t **arrays[] = {&r->times.from_ns, &r->times.to_ns, &r->times.beside_ns, &r->ready_ns,
+                          &r->over_ns};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        *arrays[i] = calloc(n, sizeof(int64_t));
+        if (*arrays[i] == NULL) return weft_fail_memory(err, "the rehearsal");
     }
     return WEFT_OK;
 }
@@ -193,11 +138,11 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     const struct weft_model *model = o->config->model;
     struct weft_batch batch = weft_config_batch(o->config);
     WEFT_TRY(weft_stages_create(o->config, r->profile, &r->stages, err));
-    WEFT_TRY(make_plan(r, err));
+    WEFT_TRY(weft_measure_rehearsal_plan(r->stages.problem, &r->plan, err));
     WEFT_TRY(lower_plan(r, err));
     if (r->alone) WEFT_TRY(weft_measure_serialise(r->program, err));
     WEFT_TRY(allocate_times(r, err));
-    r->n_values = 2 * r->profile->n_layers + OTHER_VALUES;
+    r->n_values = 4 * r->profile->n_layers + OTHER_VALUES;
     r->layer_key = calloc((size_t)model->n_layers, sizeof *r->layer_key);
     r->key_layers = calloc((size_t)r->profile->n_layers, sizeof *r->key_layers);
     r->slot_ns = calloc((size_t)r->program->n_slots, sizeof *r->slot_ns);
@@ -227,20 +172,23 @@ static enum weft_status open_rehearsal(struct rehearsal *r, const struct rehears
     return r->owns_arena ? weft_exec_initialise(r->exec, 1, err) : WEFT_OK;
 }
 
-static void drop_rounds(struct rehearsal *r)
+/* Before the process is weighed: a run has no such arrays. */
+static void drop_times(struct rehearsal *r)
 {
-    free(r->rounds_of.beside_ns);
-    free(r->rounds_of.ns);
-    r->rounds_of = (struct measure_times){0};
+    free(r->over_ns);
+    free(r->ready_ns);
+    free(r->times.beside_ns);
+    free(r->times.to_ns);
+    free(r->times.from_ns);
+    r->times = (struct measure_times){0};
+    r->ready_ns = r->over_ns = NULL;
 }
 
 static void close_rehearsal(struct rehearsal *r)
 {
     weft_exec_destroy(r->exec);
     if (r->owns_arena && r->arena != NULL) weft_comm_unmap_arena(r->options->comm);
-    drop_rounds(r);
-    free(r->times.beside_ns);
-    free(r->times.ns);
+    drop_times(r);
     weft_trace_destroy(r->trace);
     free(r->targets);
     free(r->input);
@@ -282,68 +230,82 @@ static int64_t read_slots(struct rehearsal *r)
     return agreed_ns - normed_ns;
 }
 
+/* By layer key, from values[first] on, what a layer of it takes in this step. */
+static void add_layers(struct rehearsal *r, int32_t round, int32_t first)
+{
+    int32_t n_keys = r->profile->n_layers, n_micro = r->stages.period->rule.n_micro;
+    for (int32_t v = 0; v < 2 * n_keys; v++)
+        r->values[(first + v) * MOST_ROUNDS + round] = 0;
+    for (int32_t s = 0; s < r->program->n_slots; s++) {
+        struct weft_slot slot = r->stages.period->slots[s];
+        bool backward = slot.kind == WEFT_SLOT_BACKWARD;
+        if (slot.kind != WEFT_SLOT_FORWARD && !backward) continue;
+        int32_t v = first + 2 * r->layer_key[slot.index] + backward;
+        r->values[v * MOST_ROUNDS + round] += r->slot_ns[s];
+    }
+    for (int32_t v = 0; v < 2 * n_keys; v++)
+        r->values[(first + v) * MOST_ROUNDS + round] /= n_micro * r->key_layers[v / 2];
+}
+
 /* Ranks wait for each other at every collective, so a slot takes what the slowest rank needs for
  * it in that step, which may be another rank each time: the most of each, and not of medians. Of
  * the AGREE it is the least, for the last rank to come waits for nobody. */
 static enum weft_status read_step(struct rehearsal *r, int32_t round, struct weft_error *err)
 {
-    int64_t step[OTHER_VALUES] = {0};
-    int32_t n_keys = r->profile->n_layers, n_micro = r->stages.period->rule.n_micro;
+    int64_t step[VALUE_TRANSFER] = {0};
+    int32_t n_keys = r->profile->n_layers;
+    struct weft_trace_summary summary;
     int64_t agree_ns = -read_slots(r);
+    weft_trace_summarise(r->program, r->trace, &summary);
+    step[VALUE_STEP] = summary.step_ns;
     WEFT_TRY(weft_measure_most(r->options->comm, &agree_ns, 1, err));
     step[VALUE_AGREE] = -agree_ns;
+    add_layers(r, round, 2 * n_keys);
     WEFT_TRY(weft_measure_most(r->options->comm, r->slot_ns, r->program->n_slots, err));
-    for (int32_t v = 0; v < 2 * n_keys; v++)
-        r->values[v * MOST_ROUNDS + round] = 0;
+    add_layers(r, round, 0);
     for (int32_t s = 0; s < r->program->n_slots; s++) {
-        struct weft_slot slot = r->stages.period->slots[s];
-        switch (slot.kind) {
-        case WEFT_SLOT_UPDATE:
-            step[VALUE_UPDATE] += r->slot_ns[s];
-            break;
-        case WEFT_SLOT_FORWARD:
-            r->values[2 * r->layer_key[slot.index] * MOST_ROUNDS + round] += r->slot_ns[s];
-            break;
-        case WEFT_SLOT_BACKWARD:
-            r->values[(2 * r->layer_key[slot.index] + 1) * MOST_ROUNDS + round] += r->slot_ns[s];
-            break;
-        case WEFT_SLOT_NORM:
-            /* Without clipping it computes no norm; the bench's stands. */
-            if (!r->stages.period->rule.rotated) step[VALUE_NORM] = r->slot_ns[s];
-            break;
-        case WEFT_SLOT_FILL:
-        case WEFT_SLOT_DRAIN:
-        case WEFT_SLOT_KIND_COUNT:
-            break;
-        }
+        enum weft_slot_kind kind = r->stages.period->slots[s].kind;
+        if (kind == WEFT_SLOT_UPDATE) step[VALUE_UPDATE] += r->slot_ns[s];
+        /* Without clipping it computes no norm; the bench's stands. */
+        if (kind == WEFT_SLOT_NORM && !r->stages.period->rule.rotated)
+            step[VALUE_NORM] = r->slot_ns[s];
     }
-    for (int32_t v = 0; v < 2 * n_keys; v++)
-        r->values[v * MOST_ROUNDS + round] /= n_micro * r->key_layers[v / 2];
-    for (int32_t v = 0; v < OTHER_VALUES; v++)
-        r->values[(2 * n_keys + v) * MOST_ROUNDS + round] = step[v];
+    for (int32_t v = 0; v < VALUE_TRANSFER; v++)
+        r->values[(4 * n_keys + v) * MOST_ROUNDS + round] = step[v];
     return WEFT_OK;
 }
 
-/* All ranks leave a collective together, so what the last of them to come needs is what it takes.
- */
+/* Of a collective that moves a block; else -1. */
+static int32_t kind_of(const struct rehearsal *r, int32_t instruction)
+{
+    int32_t item = r->program->instructions[instruction].item;
+    bool moves = weft_op_stream(r->program->instructions[instruction].op) == WEFT_STREAM_CHANNEL &&
+                 item >= 0;
+    return moves ? (int32_t)r->stages.problem->items[item].item.kind : -1;
+}
+
+/* The ranks' clocks are one. */
 static enum weft_status read_times(struct rehearsal *r, int32_t round, struct weft_error *err)
 {
     int32_t n = r->program->n_instructions;
-    if (r->rounds_of.ns == NULL) return WEFT_OK;
-    int64_t *transfer_ns = calloc((size_t)n, sizeof *transfer_ns);
-    if (transfer_ns == NULL) return weft_fail_memory(err, "the rehearsal");
+    int64_t transfer_ns[WEFT_COLLECTIVE_COUNT] = {0};
+    weft_measure_read_channel(r->program, r->trace, r->ready_ns, r->over_ns);
+    WEFT_TRY(weft_measure_most(r->options->comm, r->ready_ns, n, err));
     for (int32_t i = 0; i < n; i++)
-        transfer_ns[i] = r->trace->records[i].start_ns - r->trace->records[i].end_ns;
-    enum weft_status status = weft_measure_most(r->options->comm, transfer_ns, n, err);
+        r->over_ns[i] = -r->over_ns[i];
+    WEFT_TRY(weft_measure_most(r->options->comm, r->over_ns, n, err));
     for (int32_t i = 0; i < n; i++)
-        transfer_ns[i] = -transfer_ns[i];
-    weft_measure_read_times(r->program, r->trace, transfer_ns, r->times.ns, r->times.beside_ns);
+        r->over_ns[i] = -r->over_ns[i];
+    weft_measure_read_times(r->program, r->trace, r->ready_ns, r->over_ns, &r->times);
     for (int32_t i = 0; i < n; i++) {
-        r->rounds_of.ns[i * MOST_ROUNDS + round] = r->times.ns[i];
-        r->rounds_of.beside_ns[i * MOST_ROUNDS + round] = r->times.beside_ns[i];
+        int32_t kind = kind_of(r, i);
+        if (kind >= 0) transfer_ns[kind] += r->times.to_ns[i] - r->times.from_ns[i];
     }
-    free(transfer_ns);
-    return status;
+    for (int32_t k = 0; k < WEFT_COLLECTIVE_COUNT; k++) {
+        int32_t v = 4 * r->profile->n_layers + VALUE_TRANSFER + k;
+        r->values[v * MOST_ROUNDS + round] = transfer_ns[k];
+    }
+    return WEFT_OK;
 }
 
 /* What the benches' curves say of the same updates and norm. */
@@ -360,6 +322,10 @@ static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
         owned += slices;
     }
     out->norm_expected_ns = weft_curve_at(&r->profile->norm, owned);
+    for (int32_t i = 0; i < r->program->n_instructions; i++) {
+        int32_t kind = kind_of(r, i);
+        if (kind >= 0) out->transfer_expected_ns[kind] += r->program->instructions[i].ns;
+    }
 }
 
 static enum weft_status run_step(struct rehearsal *r, struct weft_error *err)
@@ -398,36 +364,37 @@ static enum weft_status run_round(struct rehearsal *r, int32_t round, struct wef
     return read_times(r, round, err);
 }
 
-static void finish_times(struct rehearsal *r)
+static enum weft_status find_step(struct rehearsal *r, int64_t *step_ns, struct weft_error *err)
 {
-    if (r->rounds_of.ns == NULL) return;
-    for (int32_t i = 0; i < r->program->n_instructions; i++) {
-        size_t at = (size_t)i * MOST_ROUNDS;
-        r->times.ns[i] = weft_measure_median(&r->rounds_of.ns[at], r->rounds);
-        r->times.beside_ns[i] = weft_measure_median(&r->rounds_of.beside_ns[at], r->rounds);
-    }
-    drop_rounds(r);
-    weft_measure_trim();
+    int32_t v = 4 * r->profile->n_layers + VALUE_STEP;
+    *step_ns = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
+    return weft_measure_most(r->options->comm, step_ns, 1, err);
 }
 
 static enum weft_status finish(struct rehearsal *r, struct measure_rehearsal *out,
                                struct weft_error *err)
 {
-    finish_times(r);
     int32_t n_keys = r->profile->n_layers;
     int64_t *medians = calloc((size_t)r->n_values + 1, sizeof *medians);
     if (medians == NULL) return weft_fail_memory(err, "the rehearsal");
     for (int32_t v = 0; v < r->n_values; v++)
         medians[v] = weft_measure_median(&r->values[v * MOST_ROUNDS], r->rounds);
     medians[r->n_values] = r->base_bytes;
-    enum weft_status status = weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
+    const int64_t *own = medians + 2 * n_keys, *others = medians + 4 * n_keys;
+    enum weft_status status =
+        weft_measure_mean(r->options->comm, medians + 2 * n_keys, 2 * n_keys, err);
+    if (status == WEFT_OK)
+        status = weft_measure_most(r->options->comm, medians, r->n_values + 1, err);
     for (int32_t k = 0; k < n_keys; k++) {
-        out->forward_ns[k] = medians[2 * k];
-        out->backward_ns[k] = medians[2 * k + 1];
+        out->layers[k] = (struct measure_layer){.forward_ns = medians[2 * k],
+                                                .backward_ns = medians[2 * k + 1],
+                                                .mean_forward_ns = own[2 * k],
+                                                .mean_backward_ns = own[2 * k + 1]};
     }
-    out->update_ns = medians[2 * n_keys + VALUE_UPDATE];
-    out->norm_ns = medians[2 * n_keys + VALUE_NORM];
-    out->agree_ns = medians[2 * n_keys + VALUE_AGREE];
+    out->update_ns = others[VALUE_UPDATE];
+    out->norm_ns = others[VALUE_NORM];
+    out->agree_ns = others[VALUE_AGREE];
+    memcpy(out->transfer_ns, &others[VALUE_TRANSFER], sizeof out->transfer_ns);
     out->base_bytes = medians[r->n_values];
     expect(r, out);
     free(medians);
@@ -442,31 +409,46 @@ static enum weft_status open_and_warm_up(struct rehearsal *r, const struct rehea
     return warm_up(r, err);
 }
 
-/* What all ranks saw together. */
-static enum weft_status find_rates(const struct rehearsal *alone, const struct rehearsal *beside,
-                                   struct weft_rates *out, struct weft_error *err)
+struct measure_rehearsals {
+    struct rehearsal beside, alone;              /* alone: with contention only */
+    struct measure_slowing slowing[MOST_ROUNDS]; /* by turn, of this rank */
+    int32_t turns;
+};
+
+static int64_t median_slowing(const struct measure_slowing *turns, int32_t n, int32_t stream,
+                              bool longer)
 {
-    struct weft_comm *comm = alone->options->comm;
-    struct measure_slowing mine = {0}, total = {0};
-    struct measure_slowing *all = calloc((size_t)weft_comm_ranks(comm), sizeof *all);
+    int64_t values[MOST_ROUNDS];
+    for (int32_t t = 0; t < n; t++)
+        values[t] = longer ? turns[t].longer_ns[stream] : turns[t].beside_ns[stream];
+    return weft_measure_median(values, n);
+}
+
+/* What all ranks saw together in a turn, whose two steps stand side by side; medians over turns. */
+static enum weft_status find_rates(const struct measure_rehearsals *both, struct weft_rates *out,
+                                   struct weft_error *err)
+{
+    struct weft_comm *comm = both->alone.options->comm;
+    struct measure_slowing total[MOST_ROUNDS] = {0}, median;
+    size_t bytes = (size_t)both->turns * sizeof *both->slowing;
+    struct measure_slowing *all = calloc((size_t)weft_comm_ranks(comm), bytes);
     if (all == NULL) return weft_fail_memory(err, "the ranks' measurements");
-    weft_measure_add_times(alone->program, &alone->times, &beside->times, &mine);
-    enum weft_status status = weft_comm_exchange(comm, &mine, sizeof mine, all, err);
-    for (int32_t r = 0; r < weft_comm_ranks(comm); r++) {
+    enum weft_status status = weft_comm_exchange(comm, both->slowing, bytes, all, err);
+    for (int32_t i = 0; i < weft_comm_ranks(comm) * both->turns; i++) {
+        struct measure_slowing *turn = &total[i % both->turns];
         for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
-            total.longer_ns[s] += all[r].longer_ns[s];
-            total.beside_ns[s] += all[r].beside_ns[s];
+            turn->longer_ns[s] += all[i].longer_ns[s];
+            turn->beside_ns[s] += all[i].beside_ns[s];
         }
     }
     free(all);
-    *out = weft_measure_rates(&total);
+    for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
+        median.longer_ns[s] = median_slowing(total, both->turns, s, true);
+        median.beside_ns[s] = median_slowing(total, both->turns, s, false);
+    }
+    *out = weft_measure_rates(&median);
     return status;
 }
-
-struct measure_rehearsals {
-    struct rehearsal beside, alone; /* alone: with contention only */
-    int32_t turns;
-};
 
 /* After some steps more: the memory of a process grows for the first few. */
 static enum weft_status open_alone(struct measure_rehearsals *both, struct weft_error *err)
@@ -516,7 +498,11 @@ enum weft_status weft_measure_rehearsals_turn(struct measure_rehearsals *both,
         return weft_fail(err, WEFT_E_USAGE, "a profile is made of at most %d turns", MOST_ROUNDS);
     int32_t turn = both->turns++;
     WEFT_TRY(run_round(&both->beside, turn, err));
-    return both->beside.options->contention ? run_round(&both->alone, turn, err) : WEFT_OK;
+    if (!both->beside.options->contention) return WEFT_OK;
+    WEFT_TRY(run_round(&both->alone, turn, err));
+    weft_measure_add_times(both->alone.program, &both->alone.times, &both->beside.times,
+                           &both->slowing[turn]);
+    return WEFT_OK;
 }
 
 enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
@@ -525,11 +511,14 @@ enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
 {
     both->beside.rounds = both->alone.rounds = both->turns;
     if (!both->beside.options->contention) {
+        drop_times(&both->beside);
+        weft_measure_trim();
         weigh_process(&both->beside);
-        return finish(&both->beside, out, err);
+        WEFT_TRY(finish(&both->beside, out, err));
+        return find_step(&both->beside, &out->step_ns, err);
     }
-    finish_times(&both->beside);
     both->alone.base_bytes = both->beside.base_bytes;
     WEFT_TRY(finish(&both->alone, out, err));
-    return find_rates(&both->alone, &both->beside, &out->rates, err);
+    WEFT_TRY(find_step(&both->beside, &out->step_ns, err));
+    return find_rates(both, &out->rates, err);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/measure/parts.h"
 #include "tests/runtime/exec/job.h"
 
 enum { RANKS = 2, ROUNDS = 3 };
@@ -70,6 +71,13 @@ static int measure(int32_t rank, const struct ranks *ranks, void *argument)
     OK(weft_device_open("cpu", WEFT_CLOCK_VIRTUAL, &virtual_device, &err));
     OK(weft_nn_open("cpu", &nn, &options.nn, &err));
     OK(weft_comm_open("local", &comm, &options.comm, &err));
+    int64_t most[] = {10 * rank, 7 - rank}, mean[] = {10 * rank, 7 - 3 * rank};
+    OK(weft_measure_most(options.comm, most, 2, &err));
+    OK(weft_measure_mean(options.comm, mean, 2, &err));
+    CHECK(most[0] == 10 && most[1] == 7, "the most of two ranks: %lld, %lld", (long long)most[0],
+          (long long)most[1]);
+    CHECK(mean[0] == 5 && mean[1] == 5, "the mean of two ranks: %lld, %lld", (long long)mean[0],
+          (long long)mean[1]);
     options.device = virtual_device;
     CHECK(weft_measure(&options, &profile, &why) == WEFT_E_USAGE &&
               strstr(why.text, "virtual clock") != NULL,

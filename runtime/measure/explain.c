@@ -1,0 +1,48 @@
+#include <math.h>
+
+#include "runtime/measure/parts.h"
+
+enum { PARTS = 64 };
+
+/* What layers take when a step pays `part` of PARTS of what the slowest rank of each slot needs
+ * more than the mean. With contention the layers' times are of ranks that wait for each other at
+ * every slot, so those stand, and what overlapped steps do not pay makes the rate better. */
+static void pay(struct weft_profile *profile, const struct measure_rehearsal *rehearsal,
+                int64_t part)
+{
+    bool contention = rehearsal->rates.compute > 0;
+    int64_t rest = contention ? 0 : PARTS - part, most_ns = 0, mean_ns = 0;
+    for (int32_t k = 0; k < profile->n_layers; k++) {
+        const struct measure_layer *at = &rehearsal->layers[k];
+        int64_t forward = at->forward_ns - at->mean_forward_ns;
+        int64_t backward = at->backward_ns - at->mean_backward_ns;
+        profile->layers[k].forward_ns = at->forward_ns - forward * rest / PARTS;
+        profile->layers[k].backward_ns = at->backward_ns - backward * rest / PARTS;
+        most_ns += at->forward_ns + at->backward_ns;
+        mean_ns += at->mean_forward_ns + at->mean_backward_ns;
+    }
+    profile->rates = rehearsal->rates;
+    if (!contention || mean_ns == 0) return;
+    double paid = (double)mean_ns + (double)(most_ns - mean_ns) * (double)part / PARTS;
+    double rate = profile->rates.compute * (double)most_ns / paid;
+    profile->rates.compute = rate < WEFT_RATE_ONE ? (int32_t)lround(rate) : WEFT_RATE_ONE;
+}
+
+enum weft_status weft_measure_explain(struct weft_profile *profile,
+                                      const struct measure_rehearsal *rehearsal,
+                                      measure_step_fn *step, void *context, struct weft_error *err)
+{
+    int64_t least = 0, most = PARTS, step_ns;
+    while (least < most) {
+        int64_t part = (least + most + 1) / 2;
+        pay(profile, rehearsal, part);
+        WEFT_TRY(step(context, &step_ns, err));
+        if (step_ns <= rehearsal->step_ns) {
+            least = part;
+        } else {
+            most = part - 1;
+        }
+    }
+    pay(profile, rehearsal, least);
+    return WEFT_OK;
+}

@@ -1,0 +1,80 @@
+#include <stdlib.h>
+
+#include "plan/plan.h"
+#include "runtime/measure/parts.h"
+
+/* A placement and where it stands in the channel: at the start of slot `at`. */
+struct place {
+    int32_t at, order;
+    struct weft_move move;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    return x->at != y->at ? (x->at > y->at) - (x->at < y->at)
+                          : (x->order > y->order) - (x->order < y->order);
+}
+
+/* The leanest policy of a unit: whatever plan comes later, this one fits beside it. */
+static enum weft_policy leanest(const struct weft_problem_unit *unit)
+{
+    static const enum weft_policy order[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        if ((unit->policies >> order[i] & 1u) != 0) return order[i];
+    }
+    return WEFT_POLICY_DP;
+}
+
+/* Every gather is launched one slot before it must be, every reduction has one slot more than it
+ * needs: communication runs beside compute, as in any good plan. */
+enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
+                                             struct weft_plan **out, struct weft_error *err)
+{
+    enum weft_status status = WEFT_OK;
+    int32_t n = 0, most = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        most += problem->items[i].item.n_blocks;
+    enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
+    struct place *places = calloc((size_t)most + 1, sizeof *places);
+    struct weft_move *moves = calloc((size_t)most + 1, sizeof *moves);
+    if (policies == NULL || places == NULL || moves == NULL) {
+        status = weft_fail_memory(err, "the rehearsal's plan");
+        goto done;
+    }
+    for (int32_t u = 0; u < problem->n_units; u++)
+        policies[u] = leanest(&problem->units[u]);
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_problem_needs(problem, policies, i)) continue;
+        bool gathers = item->kind == WEFT_ALL_GATHER;
+        int32_t slot = gathers ? item->last - 1 : item->first + 1;
+        if (slot < item->first || slot > item->last) slot = gathers ? item->first : item->last;
+        for (int32_t b = 0; b < item->n_blocks; b++, n++)
+            places[n] = (struct place){gathers ? item->last : item->first, n, {i, slot, 0}};
+    }
+    qsort(places, (size_t)n, sizeof *places, compare_places);
+    for (int32_t i = 0; i < n; i++)
+        moves[i] = places[i].move;
+    status = weft_plan_create(problem, "rehearsal", policies, moves, n, out, err);
+done:
+    free(moves);
+    free(places);
+    free(policies);
+    return status;
+}
+
+enum weft_status weft_measure_rehearsed_step(const struct weft_config *config,
+                                             const struct weft_profile *profile, int64_t *step_ns,
+                                             struct weft_error *err)
+{
+    struct weft_stages stages = {0};
+    struct weft_plan *plan = NULL;
+    WEFT_TRY(weft_stages_create(config, profile, &stages, err));
+    enum weft_status status = weft_measure_rehearsal_plan(stages.problem, &plan, err);
+    if (status == WEFT_OK) status = weft_plan_predict(plan, err);
+    if (status == WEFT_OK) *step_ns = plan->prediction.step_ns;
+    weft_plan_destroy(plan);
+    weft_stages_finish(&stages);
+    return status;
+}

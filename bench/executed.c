@@ -21,6 +21,7 @@
 #include "library/session.h"
 #include "plan/trace.h"
 #include "runtime/exec/exec.h"
+#include "runtime/launch/bind.h"
 #include "runtime/measure/measure.h"
 #include "runtime/train/data.h"
 
@@ -40,7 +41,7 @@ struct subject {
     void *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
-    int64_t step_ns[MOST_ROUNDS];
+    int64_t step_ns[MOST_ROUNDS], exposed_ns[MOST_ROUNDS];
 };
 
 struct bench {
@@ -128,6 +129,7 @@ static enum weft_status open_comm(const struct bench *b, const struct shared *sh
         .emulate = cluster->emulate_link,
         .alpha_ns = cluster->link.intra.alpha_ns,
         .bytes_per_s = cluster->link.intra.bytes_per_s,
+        .own_cores = cluster->bind,
         .timeout_ns = INT64_C(60) * 1000000000,
     };
     return weft_comm_open("local", &options, out, err);
@@ -160,6 +162,9 @@ static enum weft_status open_rank(struct bench *b, struct weft_error *err)
     const struct weft_nn_options nn = {.threads = (int32_t)b->config->cluster.threads,
                                        .compute = (enum weft_dtype)train->precision.compute,
                                        .gemm = "auto"};
+    struct weft_binding binding; /* for the life of this process */
+    if (b->config->cluster.bind)
+        WEFT_TRY(weft_bind(b->rank, b->ranks, b->config->cluster.threads, &binding, err));
     WEFT_TRY(weft_device_open("cpu", WEFT_CLOCK_WALL, &b->device, err));
     WEFT_TRY(weft_nn_open("cpu", &nn, &b->nn, err));
     WEFT_TRY(open_comm(b, &b->shared, &b->comm, err));
@@ -173,7 +178,7 @@ static enum weft_status open_rank(struct bench *b, struct weft_error *err)
     return WEFT_OK;
 }
 
-static enum weft_status step(struct bench *b, struct subject *at, int64_t *ns,
+static enum weft_status step(struct bench *b, struct subject *at, int32_t round,
                              struct weft_error *err)
 {
     const struct weft_train *train = &b->config->train;
@@ -187,7 +192,8 @@ static enum weft_status step(struct bench *b, struct subject *at, int64_t *ns,
     WEFT_TRY(weft_exec_step(at->exec, &inputs, &result, at->trace, err));
     if (!result.finite) return weft_fail(err, WEFT_E_NUMERIC, "%s: not finite", at->path);
     weft_trace_summarise(at->session.program, at->trace, &summary);
-    *ns = summary.step_ns;
+    at->step_ns[round] = summary.step_ns;
+    at->exposed_ns[round] = summary.exposed_ns;
     return WEFT_OK;
 }
 
@@ -200,16 +206,15 @@ static enum weft_status run_rounds(struct bench *b, struct weft_profile **profil
                                                  .nn = b->nn,
                                                  .contention = b->contention};
     struct weft_measuring *measuring;
-    int64_t unused;
     WEFT_TRY(weft_measuring_create(&options, &measuring, err));
     enum weft_status status = WEFT_OK;
     for (int32_t p = 0; p < b->n_plans; p++)
         for (int i = 0; i < WARM_STEPS && status == WEFT_OK; i++)
-            status = step(b, &b->subjects[p], &unused, err);
+            status = step(b, &b->subjects[p], 0, err);
     for (int32_t round = 0; round < b->rounds && status == WEFT_OK; round++) {
         status = weft_measuring_turn(measuring, err);
         for (int32_t p = 0; p < b->n_plans && status == WEFT_OK; p++)
-            status = step(b, &b->subjects[p], &b->subjects[p].step_ns[round], err);
+            status = step(b, &b->subjects[p], round, err);
     }
     if (status == WEFT_OK) status = weft_measuring_finish(measuring, profile, err);
     weft_measuring_destroy(measuring);
@@ -218,7 +223,7 @@ static enum weft_status run_rounds(struct bench *b, struct weft_profile **profil
 
 /* The same policies and placements in the times of another profile. */
 static enum weft_status predict(const struct subject *at, const struct weft_profile *profile,
-                                int64_t *step_ns, struct weft_error *err)
+                                struct weft_prediction *out, struct weft_error *err)
 {
     const struct weft_plan *planned = at->session.plan;
     struct weft_stages stages = {0};
@@ -238,7 +243,7 @@ static enum weft_status predict(const struct subject *at, const struct weft_prof
     WEFT_TRY_GOTO(done, weft_plan_create(stages.problem, planned->planner, planned->policies, moves,
                                          planned->n_placements, &plan, err));
     WEFT_TRY_GOTO(done, weft_plan_predict(plan, err));
-    *step_ns = plan->prediction.step_ns;
+    *out = plan->prediction;
 done:
     weft_plan_destroy(plan);
     weft_stages_finish(&stages);
@@ -251,15 +256,17 @@ static enum weft_status print(struct bench *b, const struct weft_profile *profil
 {
     for (int32_t p = 0; p < b->n_plans; p++) {
         struct subject *at = &b->subjects[p];
-        int64_t predicted_ns = 0;
-        WEFT_TRY(predict(at, profile, &predicted_ns, err));
+        struct weft_prediction predicted = {0};
+        WEFT_TRY(predict(at, profile, &predicted, err));
         int64_t measured_ns = weft_measure_median(at->step_ns, b->rounds);
         int64_t quarter_ns = at->step_ns[b->rounds / 4];
         int64_t three_ns = at->step_ns[b->rounds - 1 - b->rounds / 4];
         printf("{\"planner\": \"%s\", \"predicted_ns\": %lld, \"measured_ns\": %lld, "
-               "\"quarter_ns\": %lld, \"three_quarters_ns\": %lld}\n",
-               at->session.plan->planner, (long long)predicted_ns, (long long)measured_ns,
-               (long long)quarter_ns, (long long)three_ns);
+               "\"quarter_ns\": %lld, \"three_quarters_ns\": %lld, "
+               "\"predicted_exposed_ns\": %lld, \"measured_exposed_ns\": %lld}\n",
+               at->session.plan->planner, (long long)predicted.step_ns, (long long)measured_ns,
+               (long long)quarter_ns, (long long)three_ns, (long long)predicted.exposed_ns,
+               (long long)weft_measure_median(at->exposed_ns, b->rounds));
     }
     printf("{\"rounds\": %d, \"compute_rate\": %d, \"channel_rate\": %d}\n", b->rounds,
            profile->rates.compute, profile->rates.channel);

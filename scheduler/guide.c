@@ -28,6 +28,7 @@ struct weft_guide {
     bool idle;                        /* there is nothing to try */
     enum weft_policy *policies;       /* [n_units] */
     uint32_t *allowed;                /* [n_units] */
+    struct weft_box *box;             /* of these */
     int32_t *order;                   /* [n_blocks] */
     int32_t *launch, *earlier;        /* [n_blocks], as the relaxation has it, and to be tried */
     int64_t *late_bytes, *most_bytes; /* [n_slots], the same */
@@ -60,6 +61,13 @@ enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide
         weft_guide_destroy(guide);
         return weft_fail_memory(err, "a guide");
     }
+    enum weft_status status = weft_box_create(table->problem, &guide->box, err);
+    if (status == WEFT_OK)
+        status = weft_box_set_groups(guide->box, branch->groups, branch->n_groups, err);
+    if (status != WEFT_OK) {
+        weft_guide_destroy(guide);
+        return status;
+    }
     *out = guide;
     return WEFT_OK;
 }
@@ -67,6 +75,7 @@ enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide
 void weft_guide_destroy(struct weft_guide *guide)
 {
     if (!guide) return;
+    weft_box_destroy(guide->box);
     weft_pool_finish(&guide->pool);
     free(guide);
 }
@@ -132,7 +141,9 @@ static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
         .time_ns = weft_branch_time_left(branch),
         .gap = branch->options->gap,
     };
-    weft_ilp_restrict(branch->ilp, guide->allowed);
+    weft_box_restrict(guide->box, &(struct weft_facts){.allowed = guide->allowed});
+    if (guide->box->empty) return NULL;
+    weft_ilp_restrict(branch->ilp, guide->box);
     if (solver->solve(solver->context, mip, &limits, pool, &result, &failure) != WEFT_OK) {
         snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
         return NULL;

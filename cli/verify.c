@@ -58,7 +58,7 @@ static int32_t n_leaves(const struct weft_certificate *certificate)
 {
     int32_t n = 0;
     for (int32_t i = 0; i < certificate->n_nodes; i++)
-        n += certificate->nodes[i].unit < 0;
+        n += certificate->nodes[i].kind == WEFT_NODE_LEAF;
     return n;
 }
 

@@ -84,7 +84,10 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->keeper =
         weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->keeper);
     enum weft_status status = WEFT_OK;
-    if (!branch->share || !branch->keeper || !branch->weight || !branch->splits)
+    branch->worth = weft_pool_array(&branch->pool, (size_t)table->n_items, sizeof *branch->worth);
+    for (int32_t i = 0; branch->worth && i < table->n_items; i++)
+        branch->worth[i] = 1;
+    if (!branch->share || !branch->worth || !branch->keeper || !branch->weight || !branch->splits)
         status = weft_fail_memory(err, "a search tree");
     if (status == WEFT_OK)
         status = weft_dual_create(table, search->limit_bytes, &branch->dual, err);
@@ -200,7 +203,8 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
         for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
             branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
         *solved = status == WEFT_OK;
-        if (!*solved || !weft_ilp_milestone(ilp, branch->dual, result.lp_x, &branch->milestone))
+        if (!*solved ||
+            !weft_ilp_milestone(ilp, branch->dual, branch->worth, result.lp_x, &branch->milestone))
             branch->milestone.n_blocks = 0;
         if (!*solved || !weft_ilp_count(ilp, result.lp_x, &branch->count))
             branch->count.n_units = 0;
@@ -413,6 +417,16 @@ static bool is_leaf(const struct weft_branch *branch)
     return true;
 }
 
+/* Learns from a node that was divided at a milestone what those of its item are good for. */
+static void learn(struct weft_branch *branch, int32_t node)
+{
+    const struct weft_proof_node *at = &branch->proof->nodes[node];
+    const struct weft_proof_node *children = &branch->proof->nodes[at->children];
+    if (children->kind != WEFT_NODE_MILESTONE) return;
+    if (children[0].bound_ns <= at->bound_ns || children[1].bound_ns <= at->bound_ns)
+        branch->worth[children->milestone.item] /= 2;
+}
+
 static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
     weft_proof_enter(branch->proof, node);
@@ -433,6 +447,7 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
             weft_search_round(branch->search, branch->share);
         branch->nodes_left--;
     }
+    learn(branch, node);
     return WEFT_OK;
 }
 

@@ -39,9 +39,10 @@ struct weft_branch {
     struct weft_milestone milestone; /* that it is most undecided about; n_blocks 0: none */
     struct weft_count count;         /* that it is undecided about; n_units 0: none */
     int32_t n_groups;
-    struct weft_group *groups;        /* alike units by their policy */
-    bool *grouped;                    /* [n_units]: it is in one */
-    double *weight;                   /* [n_units]: channel time at stake in it */
+    struct weft_group *groups; /* alike units by their policy */
+    bool *grouped;             /* [n_units]: it is in one */
+    double *weight;            /* [n_units]: channel time at stake in it */
+    double *worth; /* [n_items]: halved for each milestone of the item that raised no bound */
     struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
     uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */
     const char *bound_by, *stop;

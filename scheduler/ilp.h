@@ -112,9 +112,9 @@ void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box);
 bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_count *out);
 
 /* The milestone that a point x of the relaxation is most undecided about: what it takes of memory
- * in part, at the dual's prices. False when it takes none. */
-bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
-                        struct weft_milestone *out);
+ * in part, at the dual's prices, and times `worth` [n_items]. False when it takes none. */
+bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
+                        const double *worth, const double *x, struct weft_milestone *out);
 
 /* The policies of a point: for every unit the one with the greatest z. */
 void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies);

@@ -130,8 +130,8 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_cou
     return best > 1e-3;
 }
 
-bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
-                        struct weft_milestone *out)
+bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
+                        const double *worth, const double *x, struct weft_milestone *out)
 {
     double best = 0;
     for (int32_t c = 0; c < ilp->n_classes; c++) {
@@ -145,8 +145,9 @@ bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual
             double undecided = part < 1 - part ? part : 1 - part;
             if (undecided < 1e-4) continue;
             int32_t slot = of->gathers ? s : s + 1;
-            double value = undecided * (dual->mu[slot] * (double)it->item.stair_bytes +
-                                        1e-3 * (double)it->block_ns);
+            double value =
+                undecided * worth[of->items[0]] *
+                (dual->mu[slot] * (double)it->item.stair_bytes + 1e-3 * (double)it->block_ns);
             if (value <= best) continue;
             best = value;
             *out = (struct weft_milestone){

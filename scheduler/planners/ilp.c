@@ -60,6 +60,8 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     };
     double *incumbent = weft_pool_array(&run->pool, (size_t)mip->n_columns, sizeof *incumbent);
     if (!incumbent) return weft_fail_memory(err, "an incumbent");
+    weft_proof_enter(run->branch->proof, 0); /* not where the last relaxation was */
+    weft_ilp_restrict(run->branch->ilp, run->branch->proof->box);
     if (weft_ilp_point(run->branch->ilp, search->policies, search->moves, search->n_moves,
                        incumbent)) {
         mip->incumbents = &incumbent;

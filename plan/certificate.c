@@ -226,7 +226,7 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
 static void price_group(const struct pricing *p, int32_t g, struct weft_priced *out)
 {
     const struct weft_group *group = &p->box->groups[g];
-    weft_int128 pi = (weft_int128)p->prices->pi[g] << WEFT_PRICE_SHIFT;
+    weft_int128 pi = (weft_int128)p->prices->pi[g] * WEFT_PRICE_ONE;
     int32_t count = pi > 0 ? p->box->most_count[g] : p->box->least_count[g];
     if (pi == 0 || count == (pi > 0 ? group->n_units : 0)) return;
     out->rest -= pi * count;

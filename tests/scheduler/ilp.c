@@ -59,6 +59,69 @@ static int columns_repeat(const struct weft_mip *mip)
     return n;
 }
 
+static const int32_t *all_units(int32_t n_units)
+{
+    static int32_t units[64];
+    cr_assert_leq(n_units, 64);
+    for (int32_t u = 0; u < n_units; u++)
+        units[u] = u;
+    return units;
+}
+
+/* How many blocks of the item have moved by the slot. */
+static int32_t moved_by(const struct weft_move *moves, int32_t n_moves, int32_t item, int32_t slot)
+{
+    int32_t n = 0;
+    for (int32_t k = 0; k < n_moves; k++)
+        n += moves[k].item == item && moves[k].slot <= slot;
+    return n;
+}
+
+/* Facts of a plan do not cut it off: those of every item at the middle of its window, and how many
+ * units have the policy of the first. */
+static void check_restricted(struct weft_ilp *ilp, const enum weft_policy *policies,
+                             const struct weft_move *moves, int32_t n_moves, const double *x)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    size_t n_units = (size_t)problem->n_units;
+    struct weft_milestone *milestones = calloc((size_t)problem->n_items + 1, sizeof *milestones);
+    uint32_t *allowed = calloc(n_units, sizeof *allowed);
+    struct weft_box *box = NULL;
+    struct weft_count counts[2] = {{0}};
+    struct weft_facts facts = {.allowed = allowed, .milestones = milestones, .counts = counts};
+    int32_t n_like = 0;
+    cr_assert(milestones && allowed);
+    cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
+    cr_assert_eq(weft_box_set_groups(box, ilp->groups, ilp->n_groups, NULL), WEFT_OK);
+    for (size_t u = 0; u < n_units; u++) {
+        allowed[u] = problem->units[u].policies;
+        n_like += policies[u] == policies[0];
+    }
+    counts[0] = (struct weft_count){0, n_like, true};
+    counts[1] = (struct weft_count){0, n_like + 1, false};
+    facts.n_counts = n_like < problem->n_units ? 2 : 1;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        struct weft_milestone at = {.item = i,
+                                    .n_blocks = (item->n_blocks + 1) / 2,
+                                    .slot = (item->first + item->last) / 2};
+        if (!weft_milestone_is_of(&at, problem)) continue;
+        at.reached = moved_by(moves, n_moves, i, at.slot) >= at.n_blocks;
+        milestones[facts.n_milestones++] = at;
+    }
+    weft_box_restrict(box, &facts);
+    cr_assert(!box->empty);
+    weft_ilp_restrict(ilp, box);
+    check_feasible(&ilp->mip, x);
+    facts = (struct weft_facts){.allowed = allowed};
+    weft_box_restrict(box, &facts);
+    weft_ilp_restrict(ilp, box);
+    check_feasible(&ilp->mip, x);
+    weft_box_destroy(box);
+    free(milestones);
+    free(allowed);
+}
+
 /* Every plan that list scheduling makes is a point of the program, at every coarseness. */
 static void check_points(const struct weft_problem *problem, int64_t limit_bytes)
 {
@@ -72,6 +135,9 @@ static void check_points(const struct weft_problem *problem, int64_t limit_bytes
         struct weft_error err = {0};
         cr_assert_eq(weft_ilp_create(table, limit_bytes, sizes[k], &ilp, &err), WEFT_OK, "%s",
                      err.text);
+        const int32_t *units = all_units(table->n_units);
+        struct weft_group group = {1u << table->leanest[0], table->n_units, units};
+        cr_assert_eq(weft_ilp_set_groups(ilp, &group, 1, NULL), WEFT_OK);
         cr_assert_eq(columns_repeat(&ilp->mip), 0);
         double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
         enum weft_policy *back = calloc((size_t)table->n_units, sizeof *back);
@@ -82,6 +148,7 @@ static void check_points(const struct weft_problem *problem, int64_t limit_bytes
             cr_assert_geq(ns, 0);
             if (!weft_ilp_point(ilp, table->leanest, moves, n_moves, x)) continue;
             check_feasible(&ilp->mip, x);
+            check_restricted(ilp, table->leanest, moves, n_moves, x);
             weft_ilp_policies(ilp, x, back);
             cr_assert_eq(memcmp(back, table->leanest, (size_t)table->n_units * sizeof *back), 0);
         }

@@ -19,7 +19,7 @@ enum {
     ASCENT_WORK = 20000000,
     NEAR_WORK = 50000,
     MOST_NEAR = 5000,
-    MOST_MILESTONES = 4
+    MOST_MILESTONES = 64
 };
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
@@ -70,7 +70,9 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->nodes_left = effort * (NODE_WORK / size + 1);
     if (branch->nodes_left > MOST_NODES) branch->nodes_left = MOST_NODES;
     /* Below each the policies are branched on again, which pays only where there is time. */
-    branch->milestones_left = (effort * effort * effort - 1) * MOST_MILESTONES;
+    int32_t milestones = (effort * effort * effort - 1) * 4;
+    branch->milestones_left =
+        milestones < effort * MOST_MILESTONES ? milestones : effort * MOST_MILESTONES;
     branch->stop = "";
     branch->exact_left = (int64_t)effort * EXACT_STEPS;
     branch->leaf_steps = (int64_t)effort * LEAF_STEPS;

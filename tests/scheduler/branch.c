@@ -65,6 +65,10 @@ Test(branch, proves_the_best_plan)
     cr_assert_eq(weft_branch_bound_ns(f.branch), BEST_NS);
     cr_assert_str_eq(f.branch->stop, "gap closed");
     cr_assert_gt(f.branch->proof->n_nodes, 1);
+    int n_counts = 0;
+    for (int32_t i = 0; i < f.branch->proof->n_nodes; i++)
+        n_counts += f.branch->proof->nodes[i].kind == WEFT_NODE_COUNT;
+    cr_assert_gt(n_counts, 0, "the two units are alike");
     finish(&f);
 }
 

@@ -41,12 +41,24 @@ static void check_against(const struct weft_plan *best, const char *planner)
     weft_plan_destroy(plan);
 }
 
+/* By what the certificates of the plans so far branch. */
+static int n_nodes[WEFT_NODE_COUNT + 1];
+
+static void count_nodes(const struct weft_certificate *certificate)
+{
+    for (int32_t i = 0; i < certificate->n_nodes; i++)
+        n_nodes[certificate->nodes[i].kind]++;
+}
+
 /* ilp is never slower than another in any setting, its bound is below all, and every plan is within
  * its limit. */
 static void check_planners(const struct weft_problem *problem)
 {
     struct weft_plan *best = plan_by(problem, "ilp");
     cr_assert_not_null(best);
+    cr_assert_eq(weft_certificate_check(&best->certificate, problem, best->bound_ns, NULL, NULL),
+                 WEFT_OK);
+    count_nodes(&best->certificate);
     cr_assert_leq(best->prediction.peak_bytes, problem->memory_limit_bytes);
     cr_assert_gt(best->bound_ns, 0);
     cr_assert_leq(best->bound_ns, best->prediction.step_ns);
@@ -76,6 +88,9 @@ Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 60)
         check_planners(problem);
         weft_problem_destroy(problem);
     }
+    if (!test_solver_exists()) return;
+    cr_assert_gt(n_nodes[WEFT_NODE_POLICIES], 10);
+    cr_assert_gt(n_nodes[WEFT_NODE_MILESTONE], 10);
 }
 
 /* The plan is the best of all, the bound is below it, and its certificate proves that. Every tenth

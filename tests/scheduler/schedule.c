@@ -74,7 +74,7 @@ static void check_planners(const struct weft_problem *problem)
     weft_plan_destroy(best);
 }
 
-Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 60)
+Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 170)
 {
     for (uint64_t seed = 1; seed <= 30; seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),

@@ -14,7 +14,7 @@
 static struct weft_schedule_options options_of(const char *planner)
 {
     struct weft_schedule_options options = {
-        .planner = planner, .seed = 5, .time_limit_ns = 20000000000, .gap = 0.0001};
+        .planner = planner, .seed = 5, .time_limit_ns = 10000000000, .gap = 0.0001};
     if (test_solver_exists()) options.solver = test_solver();
     return options;
 }

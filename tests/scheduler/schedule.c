@@ -76,7 +76,7 @@ static void check_planners(const struct weft_problem *problem)
 
 Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 170)
 {
-    for (uint64_t seed = 1; seed <= 30; seed++) {
+    for (uint64_t seed = 1; seed <= 20; seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),
                                    .most_blocks = 3,
                                    .policies = 15,

@@ -373,7 +373,10 @@ static bool settle_group(struct weft_box *box, int32_t g)
         must += (allowed & ~group->policies) == 0;
         may += (allowed & group->policies) != 0;
     }
-    if (must > box->most_count[g] || may < box->least_count[g]) box->empty = true;
+    if (must > box->most_count[g] || may < box->least_count[g]) {
+        box->allowed[group->units[0]] = 0;
+        box->empty = true;
+    }
     for (int32_t k = 0; k < group->n_units && !box->empty; k++) {
         uint32_t *allowed = &box->allowed[group->units[k]], before = *allowed;
         bool both = (before & ~group->policies) != 0 && (before & group->policies) != 0;

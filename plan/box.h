@@ -62,7 +62,7 @@ struct weft_span {
 struct weft_box {
     struct weft_pool pool;
     const struct weft_problem *problem; /* borrowed */
-    bool empty;                         /* no plan in it fits */
+    bool empty;                         /* no plan in it fits: a unit has no policy left */
     uint32_t *allowed;                  /* [n_units]: policies that are left and may fit */
     int32_t *span_start;                /* [n_items + 1]: where there is room for its spans */
     int32_t *n_spans;                   /* [n_items]: 0 when no policy left has the item */

@@ -15,7 +15,7 @@ enum { MOST_COLUMNS = 4000 };
 enum {
     NODE_WORK = 100000,
     MOST_NODES = 2000,
-    ROOT_WORK = 60,
+    RELAX_WORK = 60,
     ASCENT_WORK = 20000000,
     NEAR_WORK = 50000,
     MOST_NEAR = 5000,
@@ -178,29 +178,36 @@ int64_t weft_branch_time_left(const struct weft_branch *branch)
     return left > 1 ? left : 1;
 }
 
+bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box,
+                       struct weft_pool *pool, struct weft_mip_result *result)
+{
+    struct weft_error failure = {0};
+    const struct weft_solver *solver = &branch->options->solver;
+    const struct weft_mip *mip = &branch->ilp->mip;
+    struct weft_mip_limits limits = {
+        .iterations = RELAX_WORK * ((int64_t)mip->n_rows + mip->n_columns),
+        .nodes = -1,
+        .time_ns = weft_branch_time_left(branch),
+        .gap = branch->options->gap,
+    };
+    weft_ilp_restrict(branch->ilp, box);
+    if (solver->solve(solver->context, mip, &limits, pool, result, &failure) == WEFT_OK)
+        return result->has_lp;
+    snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
+    return false;
+}
+
 /* The relaxation within the proof's box; *solved is false when there is no answer. With `n_added`
  * it then adds the whole rows that the answer exceeds. */
 static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t *n_added,
                               struct weft_error *err)
 {
     struct weft_mip_result result = {0};
-    struct weft_error failure = {0};
     struct weft_pool pool = {0};
     struct weft_ilp *ilp = branch->ilp;
-    const struct weft_solver *solver = &branch->options->solver;
-    const struct weft_mip *mip = &ilp->mip;
-    struct weft_mip_limits limits = {
-        .iterations = ROOT_WORK * ((int64_t)mip->n_rows + mip->n_columns),
-        .nodes = -1,
-        .time_ns = weft_branch_time_left(branch),
-        .gap = branch->options->gap,
-    };
     enum weft_status status = WEFT_OK;
     *solved = false;
-    weft_ilp_restrict(ilp, branch->proof->box);
-    if (solver->solve(solver->context, mip, &limits, &pool, &result, &failure) != WEFT_OK) {
-        snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
-    } else if (result.has_lp) {
+    if (weft_branch_relax(branch, branch->proof->box, &pool, &result)) {
         status = weft_ilp_prices(ilp, result.row_duals, branch->dual, err);
         for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
             branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];

@@ -1,7 +1,7 @@
-/* Branch and bound on the units' policies and on milestones, best bound first. Nodes are bounded by
- * prices: from the multipliers of the relaxation within the node's box when there is a solver,
- * improved by dual ascent, or by that alone. What they round to becomes incumbents of the search;
- * the tree is the proof. Deterministic but for the time limit, which is the search's. */
+/* Branch and bound on counts, on the units' policies and on milestones, best bound first. Nodes are
+ * bounded by prices: from the multipliers of the relaxation within the node's box when there is a
+ * solver, improved by dual ascent, or by that alone. What they round to becomes incumbents of the
+ * search; the tree is the proof. Deterministic but for the time limit, which is the search's. */
 #ifndef WEFT_SCHEDULER_BRANCH_H
 #define WEFT_SCHEDULER_BRANCH_H
 
@@ -32,7 +32,6 @@ struct weft_branch {
     bool exhausted;     /* so far no placement of any leaf that was closed is left out */
     struct weft_dual *dual;
     struct weft_proof *proof;
-    int64_t deadline_ns;     /* on options->now_ns; 0 = none */
     int32_t nodes_left;      /* that may still be solved */
     int32_t milestones_left; /* that may still be branched on */
     double *share;           /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
@@ -64,6 +63,11 @@ bool weft_branch_is_over(const struct weft_branch *branch);
 
 /* Of the time limit; all of it when there is no clock. */
 int64_t weft_branch_time_left(const struct weft_branch *branch);
+
+/* Solves the relaxation within a box. False when there is no answer; a solver that failed is named
+ * in `failure`. Result arrays belong to the pool. */
+bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box,
+                       struct weft_pool *pool, struct weft_mip_result *result);
 
 /* Bounds the root: trivial prices, policies that cannot fit put aside, the relaxation, ascent. */
 WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err);

@@ -1,7 +1,6 @@
 #include "scheduler/guide.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +8,9 @@
 #include "base/pool.h"
 #include "scheduler/near.h"
 
-/* Iterations of a relaxation by its size, relaxations near the bound by theirs and at most, how
- * many of them may bring nothing one after another, and how many choices of policies are
- * remembered. */
-enum { RELAX_WORK = 60, NEAR_WORK = 140000, MOST_NEAR = 100, MOST_IN_VAIN = 8, MET = 1 << 10 };
+/* Relaxations near the bound by their size and at most, how many of them may bring nothing one
+ * after another, and how many choices of policies are remembered. */
+enum { NEAR_WORK = 140000, MOST_NEAR = 100, MOST_IN_VAIN = 8, MET = 1 << 10 };
 
 /* What is made of a relaxation: a gather's block waits until that part of it has moved there, less
  * some slots; and reductions may hold what they hold there, that and a block more, or anything. */
@@ -131,25 +129,11 @@ static void place_all(struct weft_guide *guide, const double *x)
 static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
 {
     struct weft_branch *branch = guide->branch;
-    const struct weft_solver *solver = &branch->options->solver;
-    const struct weft_mip *mip = &branch->ilp->mip;
     struct weft_mip_result result = {0};
-    struct weft_error failure = {0};
-    struct weft_mip_limits limits = {
-        .iterations = RELAX_WORK * ((int64_t)mip->n_rows + mip->n_columns),
-        .nodes = -1,
-        .time_ns = weft_branch_time_left(branch),
-        .gap = branch->options->gap,
-    };
     weft_box_restrict(guide->box, &(struct weft_facts){.allowed = guide->allowed});
-    if (guide->box->empty) return NULL;
-    weft_ilp_restrict(branch->ilp, guide->box);
-    if (solver->solve(solver->context, mip, &limits, pool, &result, &failure) != WEFT_OK) {
-        snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
-        return NULL;
-    }
+    if (guide->box->empty || !weft_branch_relax(branch, guide->box, pool, &result)) return NULL;
     double most = ldexp((double)branch->search->step_ns, -branch->ilp->time_shift);
-    return result.has_lp && result.lp_value < most ? result.lp_x : NULL;
+    return result.lp_value < most ? result.lp_x : NULL;
 }
 
 /* Takes the policies, each as the one that is nowhere worse and has a column. False when they do

@@ -212,7 +212,9 @@ static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of
 static void build_held(struct weft_ilp_build *build, struct weft_ilp_class *of)
 {
     of->held = of->column;
-    if (of->n_items > 1 || of->unit_bytes == 0 || !of->short_of_memory) return;
+    if (of->n_items > 1 || of->unit_bytes == 0 ||
+        build->ilp->limit_bytes >= build->ilp->table->most_bytes)
+        return;
     for (int32_t s = of->first; s < of->last; s++) {
         int32_t column = add_column(build, 0, 0, of->most, false, 0);
         if (s == of->first) of->held = column;

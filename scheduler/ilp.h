@@ -35,18 +35,17 @@ struct weft_ilp_prefix {
 
 struct weft_ilp_class {
     int32_t n_items;
-    int32_t *items;       /* in the problem; gathers by last, reductions by first slot */
-    bool gathers;         /* else reductions */
-    int32_t channel;      /* of all its items */
-    bool counts;          /* A counts blocks; else channel time */
-    bool short_of_memory; /* there are plans that do not fit */
-    bool may_block;       /* it has q: only where memory may be short is it of use */
-    int32_t first, last;  /* A exists for slots first .. last - 1; at last it is the total */
-    int32_t column;       /* of A[first] */
-    int32_t held;         /* of M[first]; that of A where M is A */
-    double unit_time;     /* channel time of one unit of A */
-    double unit_bytes;    /* held by one unit of A */
-    double most;          /* no plan has more */
+    int32_t *items;      /* in the problem; gathers by last, reductions by first slot */
+    bool gathers;        /* else reductions */
+    int32_t channel;     /* of all its items */
+    bool counts;         /* A counts blocks; else channel time */
+    bool may_block;      /* it has q: only where memory may be short is it of use */
+    int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
+    int32_t column;      /* of A[first] */
+    int32_t held;        /* of M[first]; that of A where M is A */
+    double unit_time;    /* channel time of one unit of A */
+    double unit_bytes;   /* held by one unit of A */
+    double most;         /* no plan has more */
     struct weft_ilp_prefix released, due;
 };
 

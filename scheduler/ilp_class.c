@@ -141,8 +141,8 @@ static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
         of->unit_bytes = least_ratio(ilp, of);
         of->most *= 1 + 1e-12; /* a sum of rounded terms, and an upper bound */
     }
-    of->short_of_memory = ilp->limit_bytes < ilp->table->most_bytes;
-    of->may_block = of->gathers && of->unit_bytes > 0 && of->short_of_memory;
+    bool short_of_memory = ilp->limit_bytes < ilp->table->most_bytes;
+    of->may_block = of->gathers && of->unit_bytes > 0 && short_of_memory;
     return fill_prefix(ilp, of, false, &of->released) && fill_prefix(ilp, of, true, &of->due);
 }
 

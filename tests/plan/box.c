@@ -170,8 +170,6 @@ Test(box, milestones_take_room)
     say(box, SDP, SDP, 1, (struct weft_milestone[]){{A_GATHER, 2, 2, true}});
     check_spans(box, B_GATHER, 1, &(struct weft_span){2, 3, 3, 4});
     check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2, 2}, {1, 1, 2, 2}});
-    /* And what is not complete in slot 6 is held in slot 7. */
-    problem.memory_limit_bytes = 1700;
     weft_box_destroy(box);
 }
 

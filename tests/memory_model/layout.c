@@ -9,6 +9,7 @@
 #include "base/pool.h"
 #include "base/rng.h"
 #include "memory_model/weigh.h"
+#include "tests/effort.h"
 
 /* Buffers as a plan of a transformer has them, without a model: sizes and slots by hand. */
 struct instance {
@@ -248,7 +249,7 @@ Test(layout, staircases_stand_on_each_other)
 
 Test(layout, nothing_overlaps_in_random_instances)
 {
-    for (uint64_t seed = 0; seed < 400; seed++) {
+    for (uint64_t seed = 0; seed < TEST_CASES(400, 100); seed++) {
         struct instance in;
         make_random(&in, seed);
         int64_t live_bytes;
@@ -301,7 +302,7 @@ Test(layout, ends_in_time)
 
 Test(layout, ends_within_2_percent_of_what_lives_where_buffers_are_large)
 {
-    for (size_t i = 0; i < sizeof hard_shapes / sizeof *hard_shapes; i++) {
+    for (size_t i = 0; i < TEST_CASES(sizeof hard_shapes / sizeof *hard_shapes, 3); i++) {
         struct instance in;
         make(&in, &hard_shapes[i]);
         int64_t live_bytes, end_bytes = lay_out(&in, 1, &live_bytes);

@@ -7,9 +7,10 @@
 
 #include "plan/lifetime.h"
 #include "plan/trace.h"
+#include "tests/effort.h"
 #include "tests/plan/random_model.h"
 
-enum { PATH_BYTES = 512, PLANS = 2 };
+enum { PATH_BYTES = 512, PLANS = TEST_CASES(2, 1) };
 
 static void check_rows(const char *path, const struct weft_plan *plan,
                        const struct weft_program *program)

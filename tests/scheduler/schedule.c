@@ -9,6 +9,7 @@
 #include "plan/random_model.h"
 #include "scheduler/digest.h"
 #include "solver.h"
+#include "tests/effort.h"
 #include "tiny.h"
 
 static struct weft_schedule_options options_of(const char *planner)
@@ -76,7 +77,7 @@ static void check_planners(const struct weft_problem *problem)
 
 Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 170)
 {
-    for (uint64_t seed = 1; seed <= 20; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(20, 8); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),
                                    .most_blocks = 3,
                                    .policies = 15,
@@ -99,7 +100,7 @@ Test(schedule, the_plan_is_the_best_of_all_by_enumeration, .timeout = 170)
 {
     int n_closed = 0, n = 0;
     double gaps = 0;
-    for (uint64_t seed = 1; seed <= 520; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(520, 130); seed++) {
         bool three = seed % 3 == 0;
         struct tiny_shape shape = {.n_units = three ? 3 : 2,
                                    .most_blocks = three ? 1 : 1 + (int32_t)(seed & 1),

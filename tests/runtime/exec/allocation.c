@@ -8,17 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
-#ifdef SANITIZED
+#if TEST_SANITIZED
 int main(void)
 {
     puts("skipped: a sanitizer has its own malloc");

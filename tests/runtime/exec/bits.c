@@ -4,9 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 
-enum { STEPS = 50, FEW_STEPS = 8, RANDOM_PLANS = 5 };
+enum { STEPS = TEST_CASES(50, 20), FEW_STEPS = TEST_CASES(8, 4), RANDOM_PLANS = TEST_CASES(5, 1) };
 
 struct outcome {
     struct weft_hash fingerprint;

@@ -4,6 +4,7 @@
  * arena lies between guard pages, and the highest byte touched is the planned end. */
 #include <stdio.h>
 
+#include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 
 enum { STEPS = 2 };
@@ -55,7 +56,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
 int main(void)
 {
     for (int i = 0; i < RUNS; i++) {
-        for (int32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
+        for (int32_t ranks = 1; ranks <= TEST_CASES(MOST_RANKS, 2); ranks++) {
             char set_ranks[64];
             struct job job;
             snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/effort.h"
 #include "tests/runtime/exec/job.h"
 
-enum { STEPS = 5, SAMPLES = 6, PLANS = WEFT_POLICY_COUNT + 2 };
+enum { STEPS = 5, SAMPLES = 6, PLANS = WEFT_POLICY_COUNT + TEST_CASES(2, 1) };
 #define TOLERANCE 2e-6
 
 struct outcome {
@@ -142,7 +143,7 @@ static struct outcome check_cadence(int32_t ranks, int micro_steps, const char *
 int main(void)
 {
     struct outcome *shared = job_shared(sizeof *shared);
-    for (int32_t ranks = 2; ranks <= 4; ranks++) {
+    for (int32_t ranks = 2; ranks <= TEST_CASES(4, 3); ranks++) {
         struct outcome one = check_cadence(ranks, 1, "auto", shared);
         double most = 0;
         for (int micro_steps = 2; micro_steps <= 3; micro_steps++) {

@@ -5,6 +5,8 @@
     time      predicted against measured step time over an emulated link
     overlap   exposed communication of every planner at one limit, predicted and measured
     rivals    published rules executed at one limit: error of each, and whether their order holds
+    rivals-short  the same with steps and blocks of a quarter of the time, where threads that wait
+              and wake cost compute a sixth of its speed beside communication
     packing   end of the arena over the largest row, all shipped configs; and near their least limit
               what the layout costs
     compute   share of the GEMM rate that a training step of a 10 M GPT reaches on one thread
@@ -233,15 +235,23 @@ def show_executed(lines):
 
 
 def figure_rivals(weft):
+    execute_rivals(weft, batch=16, alpha=120e-6)
+
+
+def figure_rivals_short(weft):
+    execute_rivals(weft, batch=4, alpha=30e-6)
+
+
+def execute_rivals(weft, batch, alpha):
     print(f"rivals: published rules executed at one limit, communication about equal to compute, "
-          f"in {ROUNDS} rounds of a step of the rehearsal and one of every plan, ranks on cores of "
-          f"their own")
-    model, batch, seq, parameters = gpt(8, 256, 4, 128), 4, 128, 6.5e6
+          f"blocks of {10 * alpha * 1e3:.1f} ms, in {ROUNDS} rounds of a step of the rehearsal and "
+          f"one of every plan, ranks on cores of their own")
+    model, seq, parameters = gpt(8, 256, 4, 128), 128, 6.5e6
     rate = bandwidth_for(weft, model, batch, seq, 1.0, parameters, bind=True)
-    config = run_config(model, 2, batch, seq, 10, f"{rate}B/s")
+    config = run_config(model, 2, batch, seq, 10, f"{rate}B/s", f"{alpha * 1e6:.0f}us")
     config["cluster"]["bind"] = True
     # What reaches 0.9 of the link's rate, said here so that all profiles give the same blocks.
-    config["plan"]["block_size"] = f"{int(9 * 30e-6 * rate)}B"
+    config["plan"]["block_size"] = f"{int(9 * alpha * rate)}B"
     config = weft.write(config)
     profile = weft.profile(config)
     needs = [weft.plan(config, profile, planner)[1]["total_bytes"]
@@ -314,7 +324,8 @@ def figure_compute(weft):
 
 def main():
     figures = {"memory": figure_memory, "time": figure_time, "overlap": figure_overlap,
-               "rivals": figure_rivals, "packing": figure_packing, "compute": figure_compute}
+               "rivals": figure_rivals, "rivals-short": figure_rivals_short,
+               "packing": figure_packing, "compute": figure_compute}
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", default=str(ROOT / "build" / "cli" / "weft"))

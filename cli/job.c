@@ -122,17 +122,22 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
     return status;
 }
 
-enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *result,
-                              struct weft_error *err)
+enum weft_status weft_job_check(const struct weft_config *config, struct weft_error *err)
 {
-    if (job->config->cluster.ranks > WEFT_LAUNCH_MOST_RANKS)
+    const struct weft_cluster *cluster = &config->cluster;
+    if (cluster->ranks > WEFT_LAUNCH_MOST_RANKS)
         return weft_fail(err, WEFT_E_USAGE,
                          "%lld local ranks are more than the %d that one machine can be asked for; "
                          "give -n",
-                         (long long)job->config->cluster.ranks, WEFT_LAUNCH_MOST_RANKS);
-    if (job->config->cluster.bind)
-        WEFT_TRY(weft_bind_check((int32_t)job->config->cluster.ranks, job->config->cluster.threads,
-                                 err));
+                         (long long)cluster->ranks, WEFT_LAUNCH_MOST_RANKS);
+    return cluster->bind ? weft_bind_check((int32_t)cluster->ranks, cluster->threads, err)
+                         : WEFT_OK;
+}
+
+enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *result,
+                              struct weft_error *err)
+{
+    WEFT_TRY(weft_job_check(job->config, err));
     int fds[N_FILES] = {-1, -1, -1};
     enum weft_status status = make_files(fds, err);
     if (status == WEFT_OK) status = describe(job, fds[DESCRIPTION], err);

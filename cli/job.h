@@ -34,6 +34,12 @@ struct weft_job {
     const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
 };
 
+/* Whether this machine can be asked for the ranks of a config: WEFT_E_USAGE when they are too many,
+ * WEFT_E_ENVIRONMENT when they are to be bound to more cores than there are. Starts nothing: known
+ * before a plan is made. weft_job_run asks too. */
+WEFT_MUST_USE enum weft_status weft_job_check(const struct weft_config *config,
+                                              struct weft_error *err);
+
 /* Launching side. WEFT_E_LOST names the rank that died; a rank's own error comes back with its
  * status. `result` gets what rank 0 left: a profile (PROFILE) or the text of
  * weft_train_result (TRAIN; read it with weft_job_read_result). */

@@ -143,6 +143,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     take_signals(stop_before_training);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = weft_train_check(session.config, err);
+    if (status == WEFT_OK) status = weft_job_check(session.config, err);
     if (status == WEFT_OK) status = weft_run_directory_check(&request, session.config, err);
     if (status == WEFT_OK) status = stage(&session, err);
     if (status == WEFT_OK)

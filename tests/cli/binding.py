@@ -57,6 +57,9 @@ def fewer_cores_than_asked_are_refused(weft):
     config = weft.write("wide.json", tiny(cluster__bind=True, cluster__threads=len(CORES)))
     weft.expect(1, "train", config, "--run", "run",
                 says=f"need {2 * len(CORES)} and this process may use {len(CORES)}")
+    # Known before anything is planned, let alone written.
+    code, out, _ = weft.run("train", config, "--run", "none", preexec_fn=on_one_core)
+    assert code == 1 and out == "" and not os.path.exists(weft.path("none")), (code, out)
     # Nobody is bound to plan.
     weft.expect(0, "plan", config, "-o", "plan.json", preexec_fn=on_one_core)
 

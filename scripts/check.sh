@@ -15,12 +15,15 @@ configure() { # directory, meson options...
     }
 }
 
-run_suites() { # name, directory, meson test options...
+run_suites() { # name, directory, targets to build ("": all), meson test options...
     name=$1
     directory=$2
-    shift 2
+    targets=$3
+    shift 3
     echo "== $name"
-    if ! ninja -C "$directory" >"$directory.log" 2>&1; then
+    # Words are targets.
+    # shellcheck disable=SC2086
+    if ! ninja -C "$directory" $targets >"$directory.log" 2>&1; then
         tail -n 60 "$directory.log"
         broken="$broken $name(build)"
         return
@@ -31,15 +34,16 @@ run_suites() { # name, directory, meson test options...
 }
 
 configure build-check -Dwerror=true || broken="$broken plain(configure)"
-run_suites plain build-check -t 2
+run_suites plain build-check "" -t 2
 configure build-asan -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false ||
     broken="$broken sanitizers(configure)"
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-run_suites asan+ubsan build-asan -t 6 --no-suite style
+run_suites asan+ubsan build-asan "" -t 6 --no-suite style
 configure build-tsan -Dwerror=true -Db_sanitize=thread -Db_lundef=false ||
     broken="$broken tsan(configure)"
 export TSAN_OPTIONS=halt_on_error=1
-run_suites tsan build-tsan -t 8 --suite race
+races=$(python3 scripts/test_programs.py build-tsan race) || broken="$broken tsan(tests)"
+run_suites tsan build-tsan "$races" -t 8 --suite race
 clang=$(command -v clang || true)
 if [ -n "$clang" ]; then
     echo "== clang"

@@ -133,8 +133,8 @@ WEFT_MUST_USE enum weft_status weft_plan_check_bounds(const struct weft_plan *pl
 /* (step - bound) / bound; 0 when there is no bound. */
 double weft_plan_gap(const struct weft_plan *plan);
 
-/* JSON document, `format` "weft-plan", `version` 2; a plan read back is equal. Reading recomputes
- * nothing and trusts nothing: indices, windows, order and normal form are checked. */
+/* JSON document, `format` "weft-plan", with a version; a plan read back is equal. Reading
+ * recomputes nothing and trusts nothing: indices, windows, order and normal form are checked. */
 void weft_plan_write(const struct weft_plan *plan, struct weft_text *out);
 WEFT_MUST_USE enum weft_status weft_plan_parse(const char *bytes, size_t length, const char *source,
                                                struct weft_plan **out, struct weft_error *err);

@@ -3,38 +3,13 @@
 #include <immintrin.h>
 
 #include "base/compiler.h"
+#include "runtime/nn/transpose.h"
 
 enum { SIDE = WEFT_AMX_SIDE, STEP = WEFT_AMX_STEP, TILE = WEFT_AMX_TILE };
 
 /* A tile is packed from two blocks as they are stored, of 16 x 16 pairs of bf16 or numbers of f32,
  * each first turned where the tile has columns as rows; then four rows of it at a time. */
 enum { BLOCK = 16, ROWS = 4, ROW_UNITS = BLOCK / ROWS };
-
-/* 16 rows of 16 double words become columns. */
-static inline void transpose(__m512i r[16])
-{
-    __m512i t[16];
-    for (int i = 0; i < 16; i += 4) {
-        const __m512i a = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        const __m512i b = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-        const __m512i c = _mm512_unpacklo_epi32(r[i + 2], r[i + 3]);
-        const __m512i d = _mm512_unpackhi_epi32(r[i + 2], r[i + 3]);
-        t[i] = _mm512_unpacklo_epi64(a, c);
-        t[i + 1] = _mm512_unpackhi_epi64(a, c);
-        t[i + 2] = _mm512_unpacklo_epi64(b, d);
-        t[i + 3] = _mm512_unpackhi_epi64(b, d);
-    }
-    for (int i = 0; i < 4; i++) {
-        const __m512i a = _mm512_shuffle_i32x4(t[i], t[4 + i], 0x88);
-        const __m512i b = _mm512_shuffle_i32x4(t[i], t[4 + i], 0xdd);
-        const __m512i c = _mm512_shuffle_i32x4(t[8 + i], t[12 + i], 0x88);
-        const __m512i d = _mm512_shuffle_i32x4(t[8 + i], t[12 + i], 0xdd);
-        r[i] = _mm512_shuffle_i32x4(a, c, 0x88);
-        r[4 + i] = _mm512_shuffle_i32x4(b, d, 0x88);
-        r[8 + i] = _mm512_shuffle_i32x4(a, c, 0xdd);
-        r[12 + i] = _mm512_shuffle_i32x4(b, d, 0xdd);
-    }
-}
 
 /* The first n of 16 or 32 lanes. */
 WEFT_ALWAYS_INLINE __mmask16 lanes_16(int64_t n)
@@ -112,7 +87,7 @@ WEFT_ALWAYS_INLINE void pack_bf16(struct weft_amx_packing *p, bool along, bool t
         for (int i = 0; i < 16; i++) {
             r[i] = bf16_pairs(from, stride, along, sides, steps, i);
         }
-        transpose(r);
+        weft_transpose_16(r);
         for (int i = 0; i < 16; i++) {
             _mm512_store_si512(tile + 32 * i, r[i]);
         }
@@ -132,7 +107,7 @@ WEFT_ALWAYS_INLINE void pack_f32(struct weft_amx_packing *p, bool along, bool tu
         for (int i = 0; i < 16; i++) {
             r[i] = _mm512_castps_si512(f32_row(from, stride, along, sides, steps, unit, i));
         }
-        transpose(r);
+        weft_transpose_16(r);
         for (int i = 0; i < 16; i++) {
             _mm512_store_si512(p->turned[unit] + BLOCK * i, r[i]);
         }

@@ -4,6 +4,9 @@
 
 #include "runtime/nn/kernels_levels.h"
 #include "runtime/nn/kernels_parts.h"
+#ifdef __AVX512F__
+#include "runtime/nn/transpose.h"
+#endif
 
 static void widen(enum weft_dtype dtype, int64_t n, const void *from, float *restrict y)
 {
@@ -122,6 +125,40 @@ static void exponential_each(int64_t n, const float *restrict x, float *restrict
     }
 }
 
+#ifdef __AVX512F__
+enum { SQUARE = 16 };
+
+static __mmask16 first_lanes(int64_t n)
+{
+    return (__mmask16)(n >= SQUARE ? 0xffff : (1u << n) - 1);
+}
+
+/* Along 16 rows, of which the next 16 are fetched: they lie too far apart for the core to guess. */
+static void turn(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
+                 int64_t y_stride)
+{
+    for (int64_t i = 0; i < rows; i += SQUARE) {
+        const int64_t height = rows - i < SQUARE ? rows - i : SQUARE;
+        for (int64_t j = 0; j < columns; j += SQUARE) {
+            const int64_t width = columns - j < SQUARE ? columns - j : SQUARE;
+            const float *from = x + i * x_stride + j;
+            __m512i r[SQUARE];
+            for (int l = 0; l < SQUARE; l++) {
+                r[l] = _mm512_maskz_loadu_epi32(l < height ? first_lanes(width) : 0,
+                                                from + l * x_stride);
+                _mm_prefetch(from + (SQUARE + l) * x_stride, _MM_HINT_T0);
+            }
+            weft_transpose_16(r);
+            for (int l = 0; l < width; l++) {
+                _mm512_mask_storeu_epi32(y + (j + l) * y_stride + i, first_lanes(height), r[l]);
+            }
+        }
+    }
+}
+#else
+static void (*const turn)(int64_t, int64_t, const float *, int64_t, float *, int64_t) = NULL;
+#endif
+
 const struct weft_kernels WEFT_KERNELS_TABLE = {
     .level = WEFT_KERNELS_LEVEL,
     .layers = {[WEFT_F32] = &WEFT_KERNELS_F32,
@@ -134,5 +171,6 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .adam_steps = adam_steps,
     .sgd = sgd_update,
     .square_mantissas = square_mantissas,
+    .turn = turn,
     .exponential = exponential_each,
 };

@@ -78,6 +78,11 @@ struct weft_kernels {
      * the leading bit is written out; the same for both signs. */
     void (*square_mantissas)(int64_t n, const float *x, uint64_t *squares, uint8_t *exponents);
 
+    /* y[j][i] = x[i][j] for all of x [rows, columns]. NULL at a level that has no instructions to
+     * do it as fast as memory goes. */
+    void (*turn)(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
+                 int64_t y_stride);
+
     /* e^x, for tests: within 3e-7 of the true value, relative; 0 below -86.6, inf above 88.3. */
     void (*exponential)(int64_t n, const float *x, float *y);
 };

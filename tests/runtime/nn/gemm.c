@@ -123,6 +123,29 @@ Test(gemm, is_the_formula_for_every_transposition_stride_and_odd_size)
     cr_assert_gt(opened, 0);
 }
 
+/* Sizes at which operands are turned first, in one piece and in several, and just not. */
+Test(gemm, is_the_formula_where_operands_are_turned)
+{
+    static const struct {
+        bool ta;
+        int64_t m, n, k;
+    } shapes[] = {{true, 280, 260, 400},
+                  {true, 1600, 256, 20},
+                  {true, 256, 255, 400},
+                  {false, 1030, 40, 50},
+                  {false, 1030, 50, 40}};
+    for (int library = 0; library < N_NAMES; library++) {
+        struct weft_gemm *gemm = NULL;
+        struct weft_error err = {0};
+        if (weft_gemm_open(names[library], 1, WEFT_F32, &gemm, &err) != WEFT_OK) continue;
+        for (int s = 0; s < 5; s++) {
+            check_product(gemm, shapes[s].ta, false, shapes[s].m, shapes[s].n, shapes[s].k,
+                          s % 2 * 5, s % 2);
+        }
+        weft_gemm_close(gemm);
+    }
+}
+
 /* Numbers of 16 bits; sums in fp32, so that what is not rounded to 16 bits is nearly exact. */
 static void check_narrow(const struct weft_gemm *gemm, enum weft_dtype dtype,
                          enum weft_dtype c_dtype, bool ta, bool tb, bool accumulate, int64_t m,

@@ -70,6 +70,25 @@ Test(kernels, every_level_gives_the_bits_of_the_plain_one)
     cr_assert_null(weft_kernels_level(-1));
 }
 
+Test(kernels, turn_makes_rows_of_columns_and_touches_nothing_else)
+{
+    enum { ROWS = 37, COLUMNS = 50, X_STRIDE = 53, Y_STRIDE = 41 };
+    const struct weft_kernels *level;
+    random_numbers(in, ROWS * X_STRIDE, 4, 2);
+    for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
+        if (level->turn == NULL) continue;
+        memset(out, 0xff, sizeof(out));
+        level->turn(ROWS, COLUMNS, in, X_STRIDE, out, Y_STRIDE);
+        for (int i = 0; i < MANY; i++) {
+            const int row = i % Y_STRIDE, column = i / Y_STRIDE;
+            const bool within = row < ROWS && column < COLUMNS;
+            const uint32_t expected =
+                within ? weft_bits_of(in[row * X_STRIDE + column]) : 0xffffffffu;
+            cr_assert_eq(weft_bits_of(out[i]), expected, "%s: [%d, %d]", level->level, column, row);
+        }
+    }
+}
+
 Test(kernels, column_sums_go_in_row_order)
 {
     random_numbers(in, 7 * 11, 1, 1);

@@ -8,11 +8,13 @@
 
 enum fault {
     RIGHT,
-    OF_BF16,      /* of what is asked for in f32, as fast modes of libraries do */
-    ONE_ELEMENT,  /* is that beside it */
-    NOT_ADDED,    /* what accumulates does not */
-    BEFORE_ADDED, /* what does not accumulate does */
-    LAST_LEFT_OUT /* of every sum, and be it one of 531 */
+    OF_BF16,       /* of what is asked for in f32, as fast modes of libraries do */
+    ONE_ELEMENT,   /* is that beside it */
+    NOT_ADDED,     /* what accumulates does not */
+    BEFORE_ADDED,  /* what does not accumulate does */
+    LAST_LEFT_OUT, /* of every sum, and be it one of 531 */
+    WHOLE,         /* what is beyond a triangle is read */
+    NO_BIAS
 };
 
 /* Element [i, l] of op(x) as it is stored. */
@@ -47,6 +49,13 @@ static void store(const struct weft_product *p, int64_t at, bool added, double v
     weft_kernels_level(0)->narrow(p->c_dtype, 1, &sum, narrow);
 }
 
+/* Whether element [i, l] of op(a) lies before the end of its row as stored. */
+static bool is_read(const struct weft_product *p, int64_t i, int64_t l)
+{
+    if (p->triangle != WEFT_A_IS_LOWER) return true;
+    return p->transpose_a ? i < weft_product_row_end(p, l) : l < weft_product_row_end(p, i);
+}
+
 static enum weft_status multiply(const void *context, const struct weft_product *p,
                                  struct weft_error *err)
 {
@@ -58,11 +67,14 @@ static enum weft_status multiply(const void *context, const struct weft_product 
             const int64_t last = fault == LAST_LEFT_OUT ? p->k - 1 : p->k;
             float sum = 0; /* in fp32, from left to right */
             for (int64_t l = 0; l < last; l++) {
+                if (fault != WHOLE && !is_read(p, i, l)) continue;
                 sum += (float)(element(p->dtype, p->a, p->transpose_a, p->a_stride, i, l,
                                        fault == OF_BF16) *
                                element(p->dtype, p->b, !p->transpose_b, p->b_stride, column, l,
                                        fault == OF_BF16));
             }
+            if (p->finish.bias && fault != NO_BIAS)
+                sum += (float)element(p->dtype, p->finish.bias, false, 0, 0, j, false);
             const bool added = (p->accumulate && fault != NOT_ADDED) || fault == BEFORE_ADDED;
             store(p, i * p->c_stride + j, added, (double)(p->alpha * sum));
         }
@@ -86,7 +98,8 @@ Test(gemm_check, accepts_sums_in_fp32)
 
 Test(gemm_check, refuses_what_is_wrong_by_little)
 {
-    static const enum fault faults[] = {ONE_ELEMENT, NOT_ADDED, BEFORE_ADDED, LAST_LEFT_OUT};
+    static const enum fault faults[] = {ONE_ELEMENT,   NOT_ADDED, BEFORE_ADDED,
+                                        LAST_LEFT_OUT, WHOLE,     NO_BIAS};
     struct weft_error err;
     cr_assert_eq(check(OF_BF16, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
     for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {

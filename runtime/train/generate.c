@@ -9,6 +9,10 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "spec/layer_layout.h"
 
+/* Of a prompt, so many tokens go through the layers at a time: products of as many rows repay what
+ * bringing the weights costs, and scores of as many rows are held. */
+enum { PROMPT_ROWS = 128 };
+
 struct weft_generator {
     const struct weft_config *config;
     const struct weft_model *model;
@@ -90,7 +94,7 @@ static enum weft_status make_caches(struct weft_generator *g, struct weft_error 
         g->caches = g->caches && goes_by_rows(&g->model->layers[l]);
     g->kept = weft_pool_array(&g->pool, (size_t)g->model->n_layers, sizeof *g->kept);
     g->cached = take(g, g->window * (int64_t)sizeof *g->cached);
-    void *scores = take(g, g->window * size);
+    void *scores = take(g, PROMPT_ROWS * g->window * size);
     bool made = g->kept != NULL && scores != NULL && g->cached != NULL;
     for (int32_t l = 0; l < g->model->n_layers && made && g->caches; l++) {
         const struct weft_layer *layer = &g->model->layers[l];
@@ -235,18 +239,21 @@ static enum weft_status run_layers(struct weft_generator *g, const int32_t *toke
     return weft_stream_synchronise(g->stream, err);
 }
 
-/* A token at a time, also those of a prompt: so the numbers of a row do not depend on how many came
- * with it, and a text goes on the same way wherever it was cut. Once it is longer than the window
- * every token is at another place than before, and nothing can be kept. */
+/* What is new goes in blocks of rows, which for a prompt are many and for what follows it one. The
+ * numbers of a row may differ in their last bits by how many came with it, so a text may go on in
+ * another way when it is cut in another place. Once it is longer than the window every token is at
+ * another place than before, and nothing can be kept. */
 static enum weft_status run_cached(struct weft_generator *g, const int32_t *tokens, int64_t n,
                                    struct weft_error *err)
 {
     int64_t known = 0;
     while (known < g->n_cached && known < n - 1 && g->cached[known] == tokens[known])
         known++;
-    for (g->n_cached = known; g->n_cached < n; g->n_cached++) {
-        WEFT_TRY(run_layers(g, tokens, g->n_cached, 1, err));
-        g->cached[g->n_cached] = tokens[g->n_cached];
+    for (g->n_cached = known; g->n_cached < n;) {
+        const int64_t left = n - g->n_cached, rows = left < PROMPT_ROWS ? left : PROMPT_ROWS;
+        WEFT_TRY(run_layers(g, tokens, g->n_cached, rows, err));
+        memcpy(g->cached + g->n_cached, tokens + g->n_cached, (size_t)rows * sizeof *tokens);
+        g->n_cached += rows;
     }
     return WEFT_OK;
 }

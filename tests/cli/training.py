@@ -172,13 +172,15 @@ def a_model_continues_what_it_has_learnt(weft):
 def kept_keys_and_values_change_no_token(weft):
     """Within the window each token costs a row; beyond it everything is computed again."""
     with open("/usr/share/common-licenses/GPL-3", "rb") as file:
-        learn(weft, file.read(), train__seq_len=48, model__layers__0__positions=48)
+        learn(weft, file.read(), train__seq_len=160, model__layers__0__positions=160)
+    blocks = "a prompt goes in two blocks of rows, the last of them not whole " * 2
     for prompt, flags in (("", ["--temperature", "0"]), ("The program", ["--temperature", "0.9"]),
+                          (blocks, ["--temperature", "0.5"]),
                           ("a", ["--temperature", "1.3", "--top-k", "20", "--seed", "5"])):
-        said = [weft.expect(0, "generate", "run", "--prompt", prompt, "--tokens", "90", "--json",
+        said = [weft.expect(0, "generate", "run", "--prompt", prompt, "--tokens", "170", "--json",
                             *flags, *more) for more in ([], ["--no-cache"])]
         tokens = [json.loads(text)["tokens"] for text in said]
-        assert len(tokens[0]) == 90 and tokens[0] == tokens[1], (prompt, tokens)
+        assert len(tokens[0]) == 170 and tokens[0] == tokens[1], (prompt, tokens)
     # A text that was cut goes on as it would have.
     whole, part = (weft.expect(0, "generate", "run", "--prompt", "The", "--tokens", n,
                                "--temperature", "0.9", "--json") for n in ("40", "20"))

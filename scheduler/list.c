@@ -100,6 +100,14 @@ static bool is_put_off(const struct weft_list *list, int32_t item)
     return !is_clear(list, item);
 }
 
+/* The rule has the next block of the gather block compute of the slot that uses it. */
+static bool is_to_block(const struct weft_list *list, int32_t item)
+{
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    if (!list->launch) return false;
+    return list->launch[list->first_block[item] + it->n_blocks - list->left[item]] > it->last;
+}
+
 /* The rule lets the reduction be put now. Nothing puts off one that is due in the slot, because it
  * would be put at its end and begin before; nor those that have a channel of their own. */
 static bool may_reduce(const struct weft_list *list, int32_t item)
@@ -245,7 +253,7 @@ static bool may_begin_next(const struct weft_list *list)
 static bool put_next(struct weft_list *list, int32_t gather_within)
 {
     int32_t due = due_gather(list, list->slot);
-    if (due >= 0 && gather_fits(list, due)) {
+    if (due >= 0 && !is_to_block(list, due) && gather_fits(list, due)) {
         put_gather(list, due);
         return true;
     }
@@ -340,7 +348,7 @@ static void wait_for_due(struct weft_list *list)
 static bool end_slot(struct weft_list *list)
 {
     int32_t item;
-    while ((item = due_gather(list, list->slot)) >= 0 &&
+    while ((item = due_gather(list, list->slot)) >= 0 && !is_to_block(list, item) &&
            is_reserved(list, &weft_list_item(list, item)->item))
         put_gather(list, item);
     put_due_reductions(list);

@@ -26,6 +26,40 @@ static void draw_changes(const struct weft_digest *table, const int32_t *first_b
     }
 }
 
+/* With launches behind their windows all gathers that hold bytes block, however much room there is;
+ * how many there are. */
+static int32_t check_blocking(const struct weft_problem *problem)
+{
+    struct weft_digest *table = NULL;
+    struct weft_list *list = NULL;
+    int32_t n_moves = 0, n_blocking = 0;
+    cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
+    int32_t *launch = calloc((size_t)table->n_blocks + 1, sizeof *launch);
+    const int32_t *first_block = weft_list_first_blocks(list);
+    for (int32_t i = 0; i < table->n_items; i++)
+        for (int32_t b = first_block[i]; b < first_block[i + 1]; b++)
+            launch[b] = problem->items[i].item.last + 1;
+    for (int i = 0; i < WEFT_LIST_RULES; i++) {
+        struct weft_list_rule rule = weft_list_rules[i];
+        rule.launch = launch;
+        cr_assert_geq(
+            weft_list_place(list, table->leanest, table->most_bytes, rule, moves, &n_moves), 0);
+        for (int32_t k = 0; k < n_moves; k++) {
+            const struct weft_item *item = &problem->items[moves[k].item].item;
+            if (item->kind != WEFT_ALL_GATHER || item->stair_bytes == 0) continue;
+            cr_assert_eq(moves[k].slot, item->last + 1);
+            n_blocking++;
+        }
+    }
+    free(launch);
+    free(moves);
+    weft_list_destroy(list);
+    weft_digest_destroy(table);
+    return n_blocking;
+}
+
 /* Places random policies at `limit` by every rule, as it is and with changes, and holds the result
  * to plan/. */
 static void check_all_rules(const struct weft_problem *problem, const enum weft_policy *policies,
@@ -184,4 +218,19 @@ Test(list, overlaps_what_it_can)
     weft_list_destroy(list);
     weft_digest_destroy(table);
     weft_problem_destroy(problem);
+}
+
+Test(list, gathers_that_a_rule_launches_behind_their_window_block)
+{
+    int32_t n_blocking = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 4),
+                                   .most_blocks = 3,
+                                   .policies = 15,
+                                   .load = 0.1 * (double)(seed % 20)};
+        struct weft_problem *problem = tiny_problem(&shape, seed);
+        n_blocking += check_blocking(problem);
+        weft_problem_destroy(problem);
+    }
+    cr_assert_gt(n_blocking, 0);
 }

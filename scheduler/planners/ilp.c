@@ -11,7 +11,12 @@
 
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. Tries
  * of local search and nodes of the tree are these divided by the size of what one costs. */
-enum { SEARCH_WORK = 4000000, NODE_WORK = 100000, TREE_ITERATIONS = 10000 };
+enum {
+    SEARCH_WORK = 4000000,
+    NODE_WORK = 100000,
+    TREE_ITERATIONS = 10000,
+    NODES_A_TURN = 8 /* the first */
+};
 
 struct run {
     const struct weft_digest *table;
@@ -129,14 +134,14 @@ static enum weft_status start_from_rules(struct run *run, struct weft_error *err
     return WEFT_OK;
 }
 
-/* The first plans may take a third of the time, so that there is a bound too. */
+/* The first plans may take a fifth of the time: better ones come from the relaxation. */
 static enum weft_status make_first_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     const struct weft_schedule_options *options = run->options;
     int64_t deadline_ns = search->deadline_ns;
     if (deadline_ns > 0)
-        search->deadline_ns = search->start_ns + (deadline_ns - search->start_ns) / 3;
+        search->deadline_ns = search->start_ns + (deadline_ns - search->start_ns) / 5;
     for (int32_t i = 0; i < options->n_starts; i++)
         WEFT_TRY(weft_search_start(search, options->starts[i], err));
     weft_search_patterns(search);
@@ -146,13 +151,38 @@ static enum weft_status make_first_plans(struct run *run, struct weft_error *err
     return status;
 }
 
+/* Local search, and what the relaxation of its policies guides to, as long as that helps. */
+static void improve(struct run *run)
+{
+    struct weft_search *search = run->search;
+    int64_t tries = SEARCH_WORK / (run->table->n_blocks + run->table->n_slots + 1) + 1, before_ns;
+    do {
+        before_ns = search->step_ns;
+        weft_search_improve(search, tries, weft_branch_enough_ns(run->branch));
+        weft_guide_try(run->guide, search->policies);
+    } while (search->step_ns < before_ns && !weft_branch_is_over(run->branch));
+}
+
+/* Policies near the bound of a node of the proof, as long as they bring better plans, each of which
+ * local search may better. */
+static enum weft_status try_near(struct run *run, int32_t node, struct weft_error *err)
+{
+    struct weft_search *search = run->search;
+    int64_t before_ns;
+    do {
+        before_ns = search->step_ns;
+        WEFT_TRY(weft_guide_try_near(run->guide, node, err));
+        if (search->step_ns < before_ns) improve(run);
+    } while (search->step_ns < before_ns && !weft_branch_is_over(run->branch));
+    return WEFT_OK;
+}
+
 /* Better policies and placements than the first, which may take two thirds of the time. */
 static enum weft_status make_better_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     struct weft_branch *branch = run->branch;
-    int64_t deadline_ns = search->deadline_ns, before_ns;
-    int64_t tries = SEARCH_WORK / (run->table->n_blocks + run->table->n_slots + 1) + 1;
+    int64_t deadline_ns = search->deadline_ns;
     WEFT_TRY(weft_guide_create(branch, &run->guide, err));
     if (deadline_ns > 0)
         search->deadline_ns = search->start_ns + (deadline_ns - search->start_ns) / 3 * 2;
@@ -160,14 +190,41 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     enum weft_status status = weft_branch_try_near(branch, err);
     weft_guide_try(run->guide, search->policies);
     weft_guide_dive(run->guide);
-    if (status == WEFT_OK) status = weft_guide_try_near(run->guide, err);
-    do {
-        before_ns = search->step_ns;
-        weft_search_improve(search, tries, weft_branch_enough_ns(branch));
-        weft_guide_try(run->guide, search->policies);
-    } while (search->step_ns < before_ns && !weft_branch_is_over(branch));
+    improve(run);
+    if (status == WEFT_OK) status = try_near(run, 0, err);
     search->deadline_ns = deadline_ns;
     return status;
+}
+
+/* Grows the tree by some nodes; *more is true when it stopped for nothing else, and there are more.
+ */
+static enum weft_status grow(struct run *run, int32_t n_nodes, bool *more, struct weft_error *err)
+{
+    struct weft_branch *branch = run->branch;
+    int32_t all = branch->nodes_left, some = all < n_nodes ? all : n_nodes;
+    branch->nodes_left = some;
+    WEFT_TRY(weft_branch_grow(branch, err));
+    bool used_up = branch->nodes_left <= 0;
+    branch->nodes_left += all - some;
+    *more = used_up && branch->nodes_left > 0 && !weft_branch_is_over(branch);
+    return WEFT_OK;
+}
+
+/* The tree and plans near its weakest leaf take turns. The tree's get longer as long as no plan is
+ * found that is better. */
+static enum weft_status grow_and_try(struct run *run, struct weft_error *err)
+{
+    struct weft_search *search = run->search;
+    int32_t n_nodes = NODES_A_TURN;
+    bool more = true;
+    for (;;) {
+        WEFT_TRY(grow(run, n_nodes, &more, err));
+        int32_t leaf = weft_proof_weakest(run->branch->proof);
+        if (!more || leaf < 0 || !run->guide) return WEFT_OK;
+        int64_t before_ns = search->step_ns;
+        WEFT_TRY(try_near(run, leaf, err));
+        n_nodes = search->step_ns < before_ns ? NODES_A_TURN : 2 * n_nodes;
+    }
 }
 
 static enum weft_status decide(struct run *run, struct weft_error *err)
@@ -183,7 +240,7 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(make_better_plans(run, err));
     if (options->draft) return conclude(run, err);
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
-    WEFT_TRY(weft_branch_grow(run->branch, err));
+    WEFT_TRY(grow_and_try(run, err));
     if (!weft_branch_is_over(run->branch) && run->branch->ilp && !run->branch->failure[0])
         WEFT_TRY(solve_tree(run, err));
     return conclude(run, err);

@@ -134,18 +134,28 @@ static enum weft_status start_from_rules(struct run *run, struct weft_error *err
     return WEFT_OK;
 }
 
-/* The first plans may take a fifth of the time: better ones come from the relaxation. */
+/* Until that part of the time is over. */
+static void set_deadline(struct run *run, int64_t deadline_ns, double part)
+{
+    struct weft_search *search = run->search;
+    if (deadline_ns == 0) return;
+    search->deadline_ns =
+        search->start_ns + (int64_t)((double)(deadline_ns - search->start_ns) * part);
+}
+
+/* The first plans may take a third of the time, so that there is a bound too; greedy changes only
+ * what is left of a fifth, because better ones come from the relaxation. */
 static enum weft_status make_first_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     const struct weft_schedule_options *options = run->options;
     int64_t deadline_ns = search->deadline_ns;
-    if (deadline_ns > 0)
-        search->deadline_ns = search->start_ns + (deadline_ns - search->start_ns) / 5;
+    set_deadline(run, deadline_ns, 1.0 / 3);
     for (int32_t i = 0; i < options->n_starts; i++)
         WEFT_TRY(weft_search_start(search, options->starts[i], err));
     weft_search_patterns(search);
     enum weft_status status = start_from_rules(run, err);
+    set_deadline(run, deadline_ns, 1.0 / 5);
     if (status == WEFT_OK) weft_search_greedy(search);
     search->deadline_ns = deadline_ns;
     return status;
@@ -184,8 +194,7 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     struct weft_branch *branch = run->branch;
     int64_t deadline_ns = search->deadline_ns;
     WEFT_TRY(weft_guide_create(branch, &run->guide, err));
-    if (deadline_ns > 0)
-        search->deadline_ns = search->start_ns + (deadline_ns - search->start_ns) / 3 * 2;
+    set_deadline(run, deadline_ns, 2.0 / 3);
     weft_guide_try(run->guide, search->policies);
     enum weft_status status = weft_branch_try_near(branch, err);
     weft_guide_try(run->guide, search->policies);

@@ -1,4 +1,4 @@
-/* The dual function of the slot form: what plan/certificate.h makes of prices, in doubles, with its
+/* The dual function of the slot form: what plan/prices.h makes of prices, in doubles, with its
  * slope, for those who look for good prices. Whatever they find is rounded to integers and bounded
  * exactly there; nothing here has to be trusted. */
 #ifndef WEFT_SCHEDULER_DUAL_H

@@ -61,7 +61,7 @@ struct weft_ilp {
     int32_t *beside; /* [n_slots] of x; -1 without contention, where it is the slot's time */
     int32_t *hold;   /* [n_slots]; -1 when every plan fits */
     int32_t *load_row, *memory_row; /* [n_channels][n_slots], [n_slots]; -1: none */
-    /* Whole rows (plan/certificate.h), the last of the program, and their references. */
+    /* Whole rows (plan/prices.h), the last of the program, and their references. */
     int32_t n_whole, most_whole;
     struct weft_whole_row *whole;
     const uint8_t **references;

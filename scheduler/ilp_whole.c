@@ -1,5 +1,5 @@
 /* Whole rows of the integer program: memory rows that count what is held in whole steps
- * (plan/certificate.h). In the relaxation blocks are held in part, and so fill what is left of a
+ * (plan/prices.h). In the relaxation blocks are held in part, and so fill what is left of a
  * slot to the byte; these rows take that from them where it matters. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Policies near a bound: at prices, every choice of policies has a cost that its step time cannot
- * be below (plan/certificate.h). In order of that cost they are worth a try, and those whose cost
+ * be below (plan/prices.h). In order of that cost they are worth a try, and those whose cost
  * is the best known step time or more are not. */
 #ifndef WEFT_SCHEDULER_NEAR_H
 #define WEFT_SCHEDULER_NEAR_H

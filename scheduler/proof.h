@@ -1,6 +1,6 @@
 /* A proof is a certificate under construction: a tree over policies, counts and milestones that
  * grows at its weakest leaf, each leaf with the best prices found for it. Bounds are the exact ones
- * of plan/certificate.h from the start, so what a search prunes by is what a checker finds. */
+ * of plan/prices.h from the start, so what a search prunes by is what a checker finds. */
 #ifndef WEFT_SCHEDULER_PROOF_H
 #define WEFT_SCHEDULER_PROOF_H
 

@@ -11,16 +11,6 @@ static bool is_gather(const struct weft_item *item)
     return item->kind == WEFT_ALL_GATHER;
 }
 
-bool weft_milestone_is_of(const struct weft_milestone *milestone,
-                          const struct weft_problem *problem)
-{
-    if (milestone->item < 0 || milestone->item >= problem->n_items) return false;
-    const struct weft_item *item = &problem->items[milestone->item].item;
-    int32_t last = is_gather(item) ? item->last : item->last - 1;
-    return milestone->n_blocks >= 1 && milestone->n_blocks <= item->n_blocks &&
-           milestone->slot >= item->first && milestone->slot <= last;
-}
-
 static size_t row_of(const struct weft_problem *problem, int32_t unit, int policy)
 {
     return ((size_t)unit * WEFT_POLICY_COUNT + (size_t)policy) * (size_t)problem->n_slots;
@@ -112,7 +102,8 @@ enum weft_status weft_box_create(const struct weft_problem *problem, struct weft
     size_t n_units = (size_t)problem->n_units;
     box->allowed = weft_pool_array(&box->pool, n_units + 1, sizeof *box->allowed);
     uint32_t *all = weft_pool_array(&box->pool, n_units + 1, sizeof *all);
-    if (box->allowed == NULL || all == NULL || !make_spans(box) || !make_rows(box)) {
+    if (box->allowed == NULL || all == NULL || !make_spans(box) || !make_rows(box) ||
+        !weft_milestones_init(&box->moved, problem, &box->pool)) {
         weft_box_destroy(box);
         return weft_fail_memory(err, "a box of policies");
     }
@@ -187,27 +178,14 @@ static bool rule_out(struct weft_box *box)
     return changed;
 }
 
-/* How many blocks of the item have moved by a slot, at least and at most, by the milestones. */
 static int32_t least_moved(const struct weft_box *box, int32_t i, int32_t slot)
 {
-    int32_t least = 0;
-    for (int32_t k = 0; k < box->facts->n_milestones; k++) {
-        const struct weft_milestone *at = &box->facts->milestones[k];
-        if (at->item == i && at->reached && at->slot <= slot && at->n_blocks > least)
-            least = at->n_blocks;
-    }
-    return least;
+    return weft_milestones_least(&box->moved, i, slot);
 }
 
 static int32_t most_moved(const struct weft_box *box, int32_t i, int32_t slot)
 {
-    int32_t most = box->problem->items[i].item.n_blocks;
-    for (int32_t k = 0; k < box->facts->n_milestones; k++) {
-        const struct weft_milestone *at = &box->facts->milestones[k];
-        if (at->item == i && !at->reached && at->slot >= slot && at->n_blocks <= most)
-            most = at->n_blocks - 1;
-    }
-    return most;
+    return weft_milestones_most(&box->moved, i, slot);
 }
 
 /* How many blocks of the item are held in a slot of its window, by the milestones; a reduction's
@@ -231,15 +209,10 @@ static void add_known(struct weft_box *box, int32_t i, int64_t sign)
     }
 }
 
-/* Of every item that has a milestone, once. */
 static void add_all_known(struct weft_box *box, int64_t sign)
 {
-    for (int32_t k = 0; k < box->facts->n_milestones && box->lean != NULL; k++) {
-        bool first = true;
-        for (int32_t j = 0; j < k; j++)
-            first = first && box->facts->milestones[j].item != box->facts->milestones[k].item;
-        if (first) add_known(box, box->facts->milestones[k].item, sign);
-    }
+    for (int32_t i = 0; i < box->problem->n_items && box->lean != NULL; i++)
+        if (box->moved.n_told[i] > 0) add_known(box, i, sign);
 }
 
 /* How many blocks of the item may be held in a slot: `own` is what its unit holds besides those
@@ -347,22 +320,6 @@ static bool narrow_all(struct weft_box *box)
     return whole;
 }
 
-/* What counts say: how many of each group there are, and of which units that leaves no doubt. */
-static void count(struct weft_box *box)
-{
-    const struct weft_facts *facts = box->facts;
-    for (int32_t g = 0; g < box->n_groups; g++) {
-        box->least_count[g] = 0;
-        box->most_count[g] = box->groups[g].n_units;
-    }
-    for (int32_t k = 0; k < facts->n_counts; k++) {
-        const struct weft_count *at = &facts->counts[k];
-        int32_t *least = &box->least_count[at->group], *most = &box->most_count[at->group];
-        if (at->reached && at->n_units > *least) *least = at->n_units;
-        if (!at->reached && at->n_units <= *most) *most = at->n_units - 1;
-    }
-}
-
 static bool settle_group(struct weft_box *box, int32_t g)
 {
     const struct weft_group *group = &box->groups[g];
@@ -396,6 +353,14 @@ static bool settle(struct weft_box *box)
     return changed;
 }
 
+static void forget_counts(struct weft_box *box)
+{
+    for (int32_t g = 0; g < box->n_groups; g++) {
+        box->least_count[g] = 0;
+        box->most_count[g] = box->groups[g].n_units;
+    }
+}
+
 enum weft_status weft_box_set_groups(struct weft_box *box, const struct weft_group *groups,
                                      int32_t n_groups, struct weft_error *err)
 {
@@ -405,25 +370,48 @@ enum weft_status weft_box_set_groups(struct weft_box *box, const struct weft_gro
     box->most_count = box->least_count + n_groups;
     box->groups = groups;
     box->n_groups = n_groups;
-    for (int32_t g = 0; g < n_groups; g++)
-        box->most_count[g] = groups[g].n_units;
+    forget_counts(box);
     return WEFT_OK;
 }
 
-void weft_box_restrict(struct weft_box *box, const struct weft_facts *facts)
+struct weft_told weft_box_tell(struct weft_box *box, const struct weft_milestone *milestone)
 {
-    size_t n_units = (size_t)box->problem->n_units, n_items = (size_t)box->problem->n_items;
-    memcpy(box->allowed, facts->allowed, n_units * sizeof *box->allowed);
-    memset(box->n_spans, 0, n_items * sizeof *box->n_spans);
+    return weft_milestones_tell(&box->moved, milestone);
+}
+
+struct weft_told weft_box_tell_count(struct weft_box *box, const struct weft_count *count)
+{
+    int32_t *at = count->reached ? &box->least_count[count->group] : &box->most_count[count->group];
+    struct weft_told told = {at, *at, NULL};
+    if (count->reached && count->n_units > *at) *at = count->n_units;
+    if (!count->reached && count->n_units <= *at) *at = count->n_units - 1;
+    return told;
+}
+
+void weft_box_take_back(const struct weft_told *told)
+{
+    weft_milestones_take_back(told);
+}
+
+/* Blocks that have moved exist. */
+static void allow(struct weft_box *box, const uint32_t *allowed)
+{
+    const struct weft_problem *problem = box->problem;
+    memcpy(box->allowed, allowed, (size_t)problem->n_units * sizeof *box->allowed);
     box->empty = false;
-    box->facts = facts;
-    for (int32_t k = 0; k < facts->n_milestones; k++) {
-        const struct weft_milestone *at = &facts->milestones[k];
-        const struct weft_item *item = &box->problem->items[at->item].item;
-        if (at->reached) box->allowed[item->unit] &= item->policies;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (least_moved(box, i, problem->n_slots) == 0) continue;
+        box->allowed[item->unit] &= item->policies;
         box->empty = box->empty || box->allowed[item->unit] == 0;
     }
-    count(box);
+}
+
+void weft_box_make(struct weft_box *box, const uint32_t *allowed)
+{
+    memset(box->n_spans, 0, (size_t)box->problem->n_items * sizeof *box->n_spans);
+    weft_milestones_settle(&box->moved);
+    allow(box, allowed);
     add_all_known(box, 1);
     do {
         do {
@@ -431,5 +419,15 @@ void weft_box_restrict(struct weft_box *box, const struct weft_facts *facts)
         } while (!box->empty && ((box->lean != NULL && rule_out(box)) || settle(box)));
     } while (!narrow_all(box) && !box->empty);
     add_all_known(box, -1);
-    box->facts = NULL;
+}
+
+void weft_box_restrict(struct weft_box *box, const struct weft_facts *facts)
+{
+    weft_milestones_forget(&box->moved);
+    forget_counts(box);
+    for (int32_t k = 0; k < facts->n_milestones; k++)
+        (void)weft_box_tell(box, &facts->milestones[k]);
+    for (int32_t k = 0; k < facts->n_counts; k++)
+        (void)weft_box_tell_count(box, &facts->counts[k]);
+    weft_box_make(box, facts->allowed);
 }

@@ -15,16 +15,8 @@
 #ifndef WEFT_PLAN_BOX_H
 #define WEFT_PLAN_BOX_H
 
+#include "plan/milestones.h"
 #include "plan/problem.h"
-
-/* By `slot` at least `n_blocks` of an item's blocks (1 to all) have moved, or fewer: gathers are
- * launched in it or before, reductions are complete at its end. Slots are those of the item's
- * window, of reductions but the last. Blocks that have moved exist, so the unit has a policy with
- * the item; with any other fewer have moved. */
-struct weft_milestone {
-    int32_t item, n_blocks, slot;
-    bool reached;
-};
 
 /* Units of which it may be known how many have one of these policies. */
 struct weft_group {
@@ -46,10 +38,6 @@ struct weft_facts {
     const struct weft_milestone *milestones;
     const struct weft_count *counts;
 };
-
-/* True when the problem has the item, and the milestone is of its blocks and window. */
-bool weft_milestone_is_of(const struct weft_milestone *milestone,
-                          const struct weft_problem *problem);
 
 /* Blocks of an item that move in the same window [first, last]. A gather's windows have the same
  * last; with first > last it can only block. A reduction's have the same first. Gathers are held
@@ -77,7 +65,7 @@ struct weft_box {
     int32_t n_groups;
     const struct weft_group *groups;   /* borrowed */
     int32_t *least_count, *most_count; /* [n_groups]: units that have one of the policies */
-    const struct weft_facts *facts;    /* while it is restricted */
+    struct weft_milestones moved;
 };
 
 /* With all policies that the problem allows. WEFT_E_SYSTEM. */
@@ -95,6 +83,13 @@ size_t weft_box_most_spans(const struct weft_problem *problem);
 
 /* Makes it the box of the plans of which all facts are true. */
 void weft_box_restrict(struct weft_box *box, const struct weft_facts *facts);
+
+/* The same step by step, for a walk over many boxes: tells it a milestone or a count, takes the
+ * last of them back, and makes it the box of what it was told, with policies within `allowed`. */
+struct weft_told weft_box_tell(struct weft_box *box, const struct weft_milestone *milestone);
+struct weft_told weft_box_tell_count(struct weft_box *box, const struct weft_count *count);
+void weft_box_take_back(const struct weft_told *told);
+void weft_box_make(struct weft_box *box, const uint32_t *allowed);
 
 /* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);

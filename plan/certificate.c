@@ -9,12 +9,10 @@ struct walk {
     struct weft_priced priced;
     struct weft_box *box;
     uint32_t *allowed;
-    struct weft_milestone *milestones; /* [n_nodes] */
-    struct weft_count *counts;         /* [n_nodes] */
-    int32_t n_milestones, n_counts;
     struct branch {
         const struct weft_certificate_node *node;
         uint32_t first, second; /* policies of its unit */
+        struct weft_told told;  /* to the box */
         bool in_second;
     } * path; /* [n_nodes] */
     int32_t depth;
@@ -27,11 +25,7 @@ static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_er
     int32_t prices = walk->certificate->nodes[at].prices;
     if (prices < 0 || prices >= walk->certificate->n_prices)
         return weft_fail(err, WEFT_E_DATA, "certificate: leaf %d has no prices", at);
-    weft_box_restrict(walk->box, &(struct weft_facts){.allowed = walk->allowed,
-                                                      .milestones = walk->milestones,
-                                                      .n_milestones = walk->n_milestones,
-                                                      .counts = walk->counts,
-                                                      .n_counts = walk->n_counts});
+    weft_box_make(walk->box, walk->allowed);
     WEFT_TRY(weft_prices_apply(walk->box, &walk->certificate->prices[prices], &walk->priced, err));
     int64_t ns = weft_priced_bound_ns(walk->problem, &walk->priced, walk->box->allowed);
     if (walk->least_leaf < 0 || ns < walk->least_ns) {
@@ -58,6 +52,17 @@ static enum weft_status visit_policies(struct walk *walk, int32_t at, struct wef
     return WEFT_OK;
 }
 
+/* Tells the box which side of a milestone or a count the plans are on. */
+static struct weft_told tell(struct walk *walk, const struct weft_certificate_node *node,
+                             bool reached)
+{
+    struct weft_milestone milestone = node->milestone;
+    struct weft_count count = node->count;
+    milestone.reached = count.reached = reached;
+    if (node->kind == WEFT_NODE_COUNT) return weft_box_tell_count(walk->box, &count);
+    return weft_box_tell(walk->box, &milestone);
+}
+
 static enum weft_status visit_milestone(struct walk *walk, int32_t at, struct weft_error *err)
 {
     const struct weft_certificate_node *node = &walk->certificate->nodes[at];
@@ -66,9 +71,7 @@ static enum weft_status visit_milestone(struct walk *walk, int32_t at, struct we
                          "certificate: node %d asks for %d blocks of item %d by slot %d, which is "
                          "outside its blocks or its window",
                          at, node->milestone.n_blocks, node->milestone.item, node->milestone.slot);
-    walk->path[walk->depth++] = (struct branch){.node = node};
-    walk->milestones[walk->n_milestones] = node->milestone;
-    walk->milestones[walk->n_milestones++].reached = true;
+    walk->path[walk->depth++] = (struct branch){.node = node, .told = tell(walk, node, true)};
     return WEFT_OK;
 }
 
@@ -82,9 +85,7 @@ static enum weft_status visit_count(struct walk *walk, int32_t at, struct weft_e
                          "certificate: node %d asks for %d units of group %d, which has not that "
                          "many",
                          at, node->count.n_units, group);
-    walk->path[walk->depth++] = (struct branch){.node = node};
-    walk->counts[walk->n_counts] = node->count;
-    walk->counts[walk->n_counts++].reached = true;
+    walk->path[walk->depth++] = (struct branch){.node = node, .told = tell(walk, node, true)};
     return WEFT_OK;
 }
 
@@ -92,22 +93,20 @@ static enum weft_status visit_count(struct walk *walk, int32_t at, struct weft_e
 static void enter_second(struct walk *walk, struct branch *branch)
 {
     branch->in_second = true;
-    if (branch->node->kind == WEFT_NODE_POLICIES)
+    if (branch->node->kind == WEFT_NODE_POLICIES) {
         walk->allowed[branch->node->unit] = branch->second;
-    else if (branch->node->kind == WEFT_NODE_MILESTONE)
-        walk->milestones[walk->n_milestones - 1].reached = false;
-    else
-        walk->counts[walk->n_counts - 1].reached = false;
+        return;
+    }
+    weft_box_take_back(&branch->told);
+    branch->told = tell(walk, branch->node, false);
 }
 
 static void leave(struct walk *walk, const struct branch *branch)
 {
     if (branch->node->kind == WEFT_NODE_POLICIES)
         walk->allowed[branch->node->unit] = branch->first | branch->second;
-    else if (branch->node->kind == WEFT_NODE_MILESTONE)
-        walk->n_milestones--;
     else
-        walk->n_counts--;
+        weft_box_take_back(&branch->told);
     walk->depth--;
 }
 
@@ -178,10 +177,7 @@ static enum weft_status start_walk(struct walk *walk, struct weft_pool *pool,
         weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *walk->priced.cost);
     walk->allowed = weft_pool_array(pool, n_units, sizeof *walk->allowed);
     walk->path = weft_pool_array(pool, n_nodes, sizeof *walk->path);
-    walk->milestones = weft_pool_array(pool, n_nodes, sizeof *walk->milestones);
-    walk->counts = weft_pool_array(pool, n_nodes, sizeof *walk->counts);
-    if (walk->priced.cost == NULL || walk->allowed == NULL || walk->path == NULL ||
-        walk->milestones == NULL || walk->counts == NULL)
+    if (walk->priced.cost == NULL || walk->allowed == NULL || walk->path == NULL)
         return weft_fail_memory(err, "a certificate");
     for (size_t u = 0; u < n_units; u++)
         walk->allowed[u] = walk->problem->units[u].policies;

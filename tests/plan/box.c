@@ -173,18 +173,6 @@ Test(box, milestones_take_room)
     weft_box_destroy(box);
 }
 
-Test(box, milestones_are_of_an_item_and_its_window)
-{
-    struct weft_problem problem = small_problem();
-    static const struct weft_milestone wrong[] = {
-        {-1, 1, 1, false},       {N_SMALL_ITEMS, 1, 1, false}, {A_GATHER, 0, 1, false},
-        {A_GATHER, 3, 1, false}, {A_GATHER, 1, 0, false},      {A_GATHER, 1, 3, false},
-        {B_REDUCE, 1, 5, false}, {B_REDUCE, 1, 7, false},
-    };
-    for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++)
-        cr_assert(!weft_milestone_is_of(&wrong[k], &problem), "%zu", k);
-}
-
 /* Of two units at least one has dp, then both, then fewer than one. */
 Test(box, counts_settle_units)
 {

@@ -1,6 +1,7 @@
 #include "plan/certificate.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #include "small_prices.h"
 
@@ -170,4 +171,27 @@ Test(certificate, a_tree_divides_by_counts)
     pi = WEFT_PRICE_MOST_PI + 1;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "pi of group 0"), "%s", err.text);
+}
+
+/* Every node of a long chain knows as much as all above it. With work by depth at every leaf this
+ * would take minutes. */
+Test(certificate, a_long_chain_is_walked_in_time, .timeout = 30)
+{
+    enum { LENGTH = 200000 };
+    struct fixture f;
+    struct weft_error err;
+    int64_t proven_ns = 0;
+    init(&f);
+    struct weft_certificate_node *nodes = calloc(2 * LENGTH + 1, sizeof *nodes);
+    cr_assert_not_null(nodes);
+    for (int32_t k = 0; k < LENGTH; k++)
+        nodes[2 * k] = (struct weft_certificate_node){
+            .kind = WEFT_NODE_MILESTONE,
+            .milestone = {.item = A_GATHER, .n_blocks = 1 + k % 2, .slot = 1 + k / 2 % 2}};
+    f.certificate.nodes = nodes;
+    f.certificate.n_nodes = 2 * LENGTH + 1;
+    cr_assert_eq(weft_certificate_check(&f.certificate, &f.problem, 6550, &proven_ns, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(proven_ns, 6550);
+    free(nodes);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/fixing.h"
 #include "scheduler/groups.h"
 #include "scheduler/near.h"
 
@@ -21,6 +22,11 @@ enum {
     MOST_NEAR = 5000,
     MOST_MILESTONES = 64
 };
+/* Of the tree for each node that is solved: facts make nodes too. */
+enum { NODES_PER_NODE = 8 };
+/* Rounds of fixing and relaxing again, as long as one closes this part of what is open. */
+enum { FIXING_ROUNDS = 3 };
+static const double FIXING_GAIN = 0.1;
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
 /* What a unit that is like no other counts more than one that others can stand in for. */
@@ -81,7 +87,7 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->share =
         weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->share);
     branch->weight = weft_pool_array(&branch->pool, n_units, sizeof *branch->weight);
-    size_t most_nodes = 2 * ((size_t)branch->nodes_left + n_units) + 3;
+    size_t most_nodes = NODES_PER_NODE * 2 * ((size_t)branch->nodes_left + n_units) + 3;
     branch->splits = weft_pool_array(&branch->pool, most_nodes, sizeof *branch->splits);
     branch->keeper =
         weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->keeper);
@@ -134,10 +140,15 @@ int64_t weft_branch_bound_ns(const struct weft_branch *branch)
     return weft_proof_bound_ns(branch->proof);
 }
 
+/* The step time that closes the gap to a bound. */
+static int64_t enough_of(const struct weft_branch *branch, int64_t bound_ns)
+{
+    return (int64_t)floor((double)bound_ns * (1 + branch->options->gap));
+}
+
 int64_t weft_branch_enough_ns(const struct weft_branch *branch)
 {
-    double bound_ns = (double)weft_branch_bound_ns(branch);
-    return (int64_t)floor(bound_ns * (1 + branch->options->gap));
+    return enough_of(branch, weft_branch_bound_ns(branch));
 }
 
 static bool is_late(const struct weft_branch *branch)
@@ -164,10 +175,21 @@ static enum weft_status offer(struct weft_branch *branch, int32_t node, const ch
     return WEFT_OK;
 }
 
-/* The step time below which prices of a node make it unnecessary, and the one worth stopping at. */
+/* The step time below which prices of a node make it unnecessary. */
 static double target_ns(const struct weft_branch *branch)
 {
     return (double)branch->search->step_ns;
+}
+
+/* The bound at which a node needs no more work: the gap is closed when all have it; where some have
+ * more it is to be shown that there is nothing better. */
+static int64_t goal_ns(const struct weft_branch *branch, int32_t node)
+{
+    int64_t step_ns = branch->search->step_ns;
+    int64_t goal = (int64_t)ceil((double)step_ns / (1 + branch->options->gap));
+    while (enough_of(branch, goal) < step_ns)
+        goal++;
+    return branch->proof->nodes[node].bound_ns < goal ? goal : step_ns;
 }
 
 int64_t weft_branch_time_left(const struct weft_branch *branch)
@@ -262,21 +284,21 @@ static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node
 }
 
 /* The best prices for a node: of the relaxation, then uphill from there or from its parent's. */
-static enum weft_status bound_node(struct weft_branch *branch, int32_t node, struct weft_error *err)
+static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int64_t goal_ns,
+                                   struct weft_error *err)
 {
     const struct weft_proof *proof = branch->proof;
     const struct weft_box *box = proof->box;
-    double enough = target_ns(branch);
     bool solved = false;
     branch->milestone.n_blocks = branch->count.n_units = 0;
     weft_proof_enter(branch->proof, node);
     if (box->empty) return offer(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
     if (solved) choose_split(branch, node);
-    if (is_late(branch) || (double)proof->nodes[node].bound_ns >= enough) return WEFT_OK;
+    if (is_late(branch) || proof->nodes[node].bound_ns >= goal_ns) return WEFT_OK;
     weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);
     int32_t steps = solved ? ascent_steps(branch, 20, 200) : ascent_steps(branch, 100, 4000);
-    weft_dual_ascend(branch->dual, box, target_ns(branch), enough, steps);
+    weft_dual_ascend(branch->dual, box, target_ns(branch), (double)goal_ns, steps);
     if (!solved) {
         take_shares(branch);
         choose_split(branch, node);
@@ -284,11 +306,34 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, str
     return offer(branch, node, "dual ascent, weak duality", err);
 }
 
+/* Takes what a leaf's prices say, *node is then what is left of it, and bounds that anew, as long
+ * as it is worth it. */
+static enum weft_status fix_and_bound(struct weft_branch *branch, int32_t *node, int64_t goal_ns,
+                                      struct weft_error *err)
+{
+    const struct weft_proof *proof = branch->proof;
+    for (int round = 0; round < FIXING_ROUNDS && !is_late(branch); round++) {
+        int64_t before_ns = proof->nodes[*node].bound_ns, open_ns = goal_ns - before_ns;
+        int32_t room = (proof->most_nodes - proof->n_nodes) / 2 - branch->nodes_left - 1, rest;
+        if (open_ns <= 0) return WEFT_OK;
+        WEFT_TRY(weft_fixing_divide(branch->proof, branch->dual, branch->keeper, *node, goal_ns,
+                                    room, &rest, err));
+        if (rest == *node) return WEFT_OK;
+        *node = rest;
+        if (proof->nodes[rest].bound_ns >= goal_ns) return WEFT_OK;
+        WEFT_TRY(bound_node(branch, rest, goal_ns, err));
+        branch->nodes_left--;
+        if ((double)(proof->nodes[rest].bound_ns - before_ns) < FIXING_GAIN * (double)open_ns)
+            return WEFT_OK;
+    }
+    return WEFT_OK;
+}
+
 enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err)
 {
     WEFT_TRY(weft_proof_offer_trivial(branch->proof, branch->dual, &branch->bound_by, err));
     if (weft_branch_is_over(branch)) return WEFT_OK;
-    WEFT_TRY(bound_node(branch, 0, err));
+    WEFT_TRY(bound_node(branch, 0, goal_ns(branch, 0), err));
     weft_search_round(branch->search, branch->share);
     return WEFT_OK;
 }
@@ -341,7 +386,7 @@ static void choose_split(struct weft_branch *branch, int32_t node)
     struct weft_branch_split *best = &branch->splits[node];
     double most = -1;
     *best = (struct weft_branch_split){
-        .unit = -1, .milestone = branch->milestone, .count = branch->count};
+        .chosen = true, .unit = -1, .milestone = branch->milestone, .count = branch->count};
     for (int32_t u = 0; u < table->n_units; u++) {
         int p = -1;
         if (count_kept(branch, u) < 2) continue;
@@ -436,9 +481,31 @@ static void learn(struct weft_branch *branch, int32_t node)
         branch->worth[children->milestone.item] /= 2;
 }
 
+static enum weft_status bound_child(struct weft_branch *branch, int32_t child, int64_t goal_ns,
+                                    struct weft_error *err)
+{
+    const struct weft_proof_node *at = &branch->proof->nodes[child];
+    bool better;
+    if (at->bound_ns < goal_ns) WEFT_TRY(weft_proof_reprice(branch->proof, child, err));
+    if (at->bound_ns < goal_ns)
+        WEFT_TRY(weft_proof_offer_known(branch->proof, child, &better, err));
+    if (at->bound_ns >= goal_ns) return WEFT_OK;
+    WEFT_TRY(bound_node(branch, child, goal_ns, err));
+    branch->nodes_left--;
+    WEFT_TRY(fix_and_bound(branch, &child, goal_ns, err));
+    if (branch->proof->nodes[child].bound_ns < goal_ns)
+        weft_search_round(branch->search, branch->share);
+    return WEFT_OK;
+}
+
 static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
+    int64_t goal = goal_ns(branch, node);
     weft_proof_enter(branch->proof, node);
+    if (!branch->splits[node].chosen && !branch->proof->box->empty) {
+        branch->nodes_left--;
+        return bound_node(branch, node, goal, err);
+    }
     if (!divide(branch, node)) {
         if (is_leaf(branch)) return close_leaf(branch, node, err);
         branch->proof->nodes[node].closed = true;
@@ -446,22 +513,17 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
         return WEFT_OK;
     }
     int32_t first = branch->proof->nodes[node].children;
-    for (int32_t child = first; child < first + 2; child++) {
-        bool better;
-        if (branch->proof->nodes[child].bound_ns < branch->search->step_ns)
-            WEFT_TRY(weft_proof_offer_known(branch->proof, child, &better, err));
-        if (branch->proof->nodes[child].bound_ns >= branch->search->step_ns) continue;
-        WEFT_TRY(bound_node(branch, child, err));
-        if (branch->proof->nodes[child].bound_ns < branch->search->step_ns)
-            weft_search_round(branch->search, branch->share);
-        branch->nodes_left--;
-    }
+    for (int32_t child = first; child < first + 2; child++)
+        WEFT_TRY(bound_child(branch, child, goal, err));
     learn(branch, node);
     return WEFT_OK;
 }
 
 enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error *err)
 {
+    int32_t root = 0;
+    if (!weft_branch_is_over(branch))
+        WEFT_TRY(fix_and_bound(branch, &root, goal_ns(branch, 0), err));
     for (;;) {
         int32_t node = weft_proof_weakest(branch->proof);
         if (is_enough(branch)) {

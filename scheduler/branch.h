@@ -13,6 +13,7 @@
 /* How a node would be divided: by a count, at a milestone when the policies are decided, at a
  * unit's policy. */
 struct weft_branch_split {
+    bool chosen;  /* else the node has no relaxation of its own yet */
     bool decided; /* the relaxation gives every unit one policy */
     int32_t unit; /* -1: every unit has one policy left */
     int32_t policy;

@@ -12,11 +12,6 @@ static bool is_gather(const struct weft_item *item)
     return item->kind == WEFT_ALL_GATHER;
 }
 
-static double *lambda_of(const struct weft_dual *dual, int32_t item)
-{
-    return dual->lambda + dual->table->problem->items[item].channel * dual->n_slots;
-}
-
 static double bytes_per_ns(const struct weft_problem *problem)
 {
     double bytes = 0, ns = 0;
@@ -228,8 +223,7 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
 {
     const struct weft_problem_item *of = &dual->table->problem->items[i];
     const struct weft_item *item = &of->item;
-    const double *lambda = lambda_of(dual, i);
-    const double *held = dual->held_cost + (size_t)dual->size_of[i] * ((size_t)dual->n_slots + 1);
+    const double *lambda = weft_dual_lambda(dual, i), *held = weft_dual_held(dual, i);
     bool gathers = is_gather(item);
     int32_t at = 0, step = gathers ? -1 : 1, choice = 0;
     double least = INFINITY;

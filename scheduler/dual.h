@@ -65,6 +65,19 @@ int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_byt
 /* What the slot has for blocks at policies of reference. */
 int64_t weft_dual_room_bytes(const struct weft_dual *dual, int32_t slot, const uint8_t *reference);
 
+/* [n_slots] of an item's channel. */
+static inline const double *weft_dual_lambda(const struct weft_dual *dual, int32_t item)
+{
+    return dual->lambda + dual->table->problem->items[item].channel * dual->n_slots;
+}
+
+/* [n_slots + 1]: what a block of the item pays for being held over the slots before each, as
+ * evaluated last. */
+static inline const double *weft_dual_held(const struct weft_dual *dual, int32_t item)
+{
+    return dual->held_cost + (size_t)dual->size_of[item] * ((size_t)dual->n_slots + 1);
+}
+
 /* The value and slope at the point, in a box that is not empty. */
 void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box);
 

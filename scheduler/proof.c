@@ -159,27 +159,43 @@ static int32_t best_known(const struct weft_proof *proof, const struct weft_proo
     return best;
 }
 
+/* What prices prove in the box that was entered last. */
+static enum weft_status bound_by(struct weft_proof *proof, int32_t prices, int64_t *bound_ns,
+                                 struct weft_error *err)
+{
+    size_t n_costs = (size_t)proof->problem->n_units * WEFT_POLICY_COUNT;
+    struct weft_priced priced = {.cost = calloc(n_costs, sizeof *priced.cost)};
+    if (!priced.cost) return weft_fail_memory(err, "prices");
+    enum weft_status status = weft_prices_apply(proof->box, &proof->prices[prices], &priced, err);
+    if (status == WEFT_OK)
+        *bound_ns = weft_priced_bound_ns(proof->problem, &priced, proof->box->allowed);
+    free(priced.cost);
+    return status;
+}
+
 enum weft_status weft_proof_offer_known(struct weft_proof *proof, int32_t node, bool *better,
                                         struct weft_error *err)
 {
     struct weft_proof_node *leaf = &proof->nodes[node];
-    struct weft_priced priced;
     *better = false;
     weft_proof_enter(proof, node);
     int32_t known = best_known(proof, leaf);
     leaf->n_known = proof->n_prices;
     if (known < 0) return WEFT_OK;
-    size_t n_costs = (size_t)proof->problem->n_units * WEFT_POLICY_COUNT;
-    priced.cost = calloc(n_costs, sizeof *priced.cost);
-    if (!priced.cost) return weft_fail_memory(err, "prices");
-    enum weft_status status = weft_prices_apply(proof->box, &proof->prices[known], &priced, err);
-    if (status == WEFT_OK) {
-        leaf->prices = known;
-        leaf->bound_ns = weft_priced_bound_ns(proof->problem, &priced, proof->box->allowed);
-        *better = true;
-    }
-    free(priced.cost);
-    return status;
+    WEFT_TRY(bound_by(proof, known, &leaf->bound_ns, err));
+    leaf->prices = known;
+    *better = true;
+    return WEFT_OK;
+}
+
+enum weft_status weft_proof_reprice(struct weft_proof *proof, int32_t node, struct weft_error *err)
+{
+    struct weft_proof_node *leaf = &proof->nodes[node];
+    int64_t bound_ns = 0;
+    weft_proof_enter(proof, node);
+    WEFT_TRY(bound_by(proof, leaf->prices, &bound_ns, err));
+    if (bound_ns > leaf->bound_ns) leaf->bound_ns = bound_ns;
+    return WEFT_OK;
 }
 
 enum weft_status weft_proof_offer_trivial(struct weft_proof *proof, struct weft_dual *dual,

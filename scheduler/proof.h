@@ -63,6 +63,11 @@ WEFT_MUST_USE enum weft_status weft_proof_offer(struct weft_proof *proof, int32_
 WEFT_MUST_USE enum weft_status weft_proof_offer_known(struct weft_proof *proof, int32_t node,
                                                       bool *better, struct weft_error *err);
 
+/* Bounds a leaf that has prices by them in its own box, where they may prove more than in that of
+ * the node that it has them from. */
+WEFT_MUST_USE enum weft_status weft_proof_reprice(struct weft_proof *proof, int32_t node,
+                                                  struct weft_error *err);
+
 /* Offers the root what needs no search: every lambda of one channel 1 and all else 0, or all prices
  * 0. The channel does not overlap with itself, nor compute with compute. *by names the better one
  * ("channel", "compute"). */

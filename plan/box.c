@@ -46,17 +46,11 @@ void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows)
     }
 }
 
-static int32_t most_spans(const struct weft_item *item)
-{
-    int32_t window = item->last - item->first + 1;
-    return (item->n_blocks < 2 * window ? item->n_blocks : 2 * window) + 1;
-}
-
 size_t weft_box_most_spans(const struct weft_problem *problem)
 {
     size_t n = 0;
     for (int32_t i = 0; i < problem->n_items; i++)
-        n += (size_t)most_spans(&problem->items[i].item);
+        n += (size_t)problem->items[i].item.n_blocks;
     return n;
 }
 
@@ -68,7 +62,7 @@ static bool make_spans(struct weft_box *box)
     box->n_spans = weft_pool_array(&box->pool, n_items + 1, sizeof *box->n_spans);
     if (!box->span_start || !box->n_spans) return false;
     for (int32_t i = 0; i < problem->n_items; i++)
-        box->span_start[i + 1] = box->span_start[i] + most_spans(&problem->items[i].item);
+        box->span_start[i + 1] = box->span_start[i] + problem->items[i].item.n_blocks;
     box->spans =
         weft_pool_array(&box->pool, (size_t)box->span_start[n_items] + 1, sizeof *box->spans);
     return box->spans != NULL;
@@ -227,43 +221,56 @@ static int32_t most_held(const struct weft_box *box, int32_t i, int32_t slot)
     return blocks < item->n_blocks ? (int32_t)blocks : item->n_blocks;
 }
 
+/* Adds a block's span, to the last one when they are alike. */
 static void add_span(struct weft_box *box, int32_t i, struct weft_span span)
 {
-    box->spans[box->span_start[i] + box->n_spans[i]++] = span;
+    struct weft_span *spans = box->spans + box->span_start[i];
+    int32_t n = box->n_spans[i];
+    bool alike = n > 0 && spans[n - 1].first == span.first && spans[n - 1].last == span.last &&
+                 spans[n - 1].hold == span.hold;
+    if (alike)
+        spans[n - 1].n_blocks++;
+    else
+        spans[box->n_spans[i]++] = span;
 }
 
-/* Blocks b0 to b1 - 1 of a gather, which may be launched from `first` on. False when some have to
- * be sooner. */
-static bool add_gathers(struct weft_box *box, int32_t i, int32_t b0, int32_t b1, int32_t first)
+/* A block of a gather that may be launched from `first` on. False when it has to be sooner. */
+static bool add_gather(struct weft_box *box, int32_t i, int32_t block, int32_t first)
 {
     const struct weft_item *item = &box->problem->items[i].item;
-    while (b0 < b1) {
-        int32_t hold = item->first;
-        while (hold <= item->last && least_moved(box, i, hold) < b1)
-            hold++;
-        if (first > hold && hold <= item->last) return false;
-        int32_t sooner = hold > item->first ? least_moved(box, i, hold - 1) : 0;
-        int32_t from = sooner > b0 ? sooner : b0;
-        add_span(box, i, (struct weft_span){b1 - from, first, item->last, hold});
-        b1 = from;
-    }
+    const struct weft_milestones *moved = &box->moved;
+    int32_t by = weft_milestones_by(moved, WEFT_PLACED, i, block);
+    int32_t not_by = weft_milestones_behind(moved, WEFT_PLACED, i, block);
+    int32_t begun = weft_milestones_behind(moved, WEFT_BEGUN, i, block) + 1;
+    int32_t ended = weft_milestones_by(moved, WEFT_ENDED, i, block);
+    bool may_block = by > item->last;
+    struct weft_span span = {1, first > not_by ? first : not_by + 1,
+                             ended < item->last ? ended : item->last,
+                             may_block ? item->last + 1 : by};
+    if (!may_block && span.first > span.hold) return false;
+    if (begun > span.first) span.first = begun;
+    weft_milestones_narrow(moved, i, block, &span.first, &span.last);
+    if (!may_block && span.first > span.last) return false;
+    add_span(box, i, span);
     return true;
 }
 
-/* Blocks b0 to b1 - 1 of a reduction, which have to be complete by the end of `last`. False when
- * some cannot be. */
-static bool add_reductions(struct weft_box *box, int32_t i, int32_t b0, int32_t b1, int32_t last)
+/* A block of a reduction that has to be complete by the end of `last`. False when it cannot be. */
+static bool add_reduction(struct weft_box *box, int32_t i, int32_t block, int32_t last)
 {
     const struct weft_item *item = &box->problem->items[i].item;
-    while (b0 < b1) {
-        int32_t hold = item->first;
-        while (most_moved(box, i, hold) <= b0)
-            hold++;
-        if (hold > last) return false;
-        int32_t sooner = most_moved(box, i, hold), to = sooner < b1 ? sooner : b1;
-        add_span(box, i, (struct weft_span){to - b0, item->first, last, hold});
-        b0 = to;
-    }
+    const struct weft_milestones *moved = &box->moved;
+    int32_t by = weft_milestones_by(moved, WEFT_PLACED, i, block);
+    int32_t not_by = weft_milestones_behind(moved, WEFT_PLACED, i, block);
+    int32_t begun = weft_milestones_behind(moved, WEFT_BEGUN, i, block) + 1;
+    int32_t ended = weft_milestones_by(moved, WEFT_ENDED, i, block);
+    struct weft_span span = {1, begun > item->first ? begun : item->first, by < last ? by : last,
+                             not_by + 1 > item->first ? not_by + 1 : item->first};
+    if (span.hold > span.last) return false;
+    if (ended < span.last) span.last = ended;
+    weft_milestones_narrow(moved, i, block, &span.first, &span.last);
+    if (span.first > span.last) return false;
+    add_span(box, i, span);
     return true;
 }
 
@@ -272,13 +279,13 @@ static bool narrow_gather(struct weft_box *box, int32_t i)
     const struct weft_item *item = &box->problem->items[i].item;
     int32_t left = item->n_blocks;
     for (int32_t s = item->last; s >= item->first && left > 0; s--) {
-        int32_t most = most_held(box, i, s), by_now = most_moved(box, i, s);
-        if (by_now < most) most = by_now;
-        if (most >= left) continue;
-        if (!add_gathers(box, i, most, left, s + 1)) return false;
-        left = most;
+        int32_t most = most_held(box, i, s);
+        for (; left > most; left--)
+            if (!add_gather(box, i, left - 1, s + 1)) return false;
     }
-    return add_gathers(box, i, 0, left, item->first);
+    for (; left > 0; left--)
+        if (!add_gather(box, i, left - 1, item->first)) return false;
+    return true;
 }
 
 static bool narrow_reduction(struct weft_box *box, int32_t i)
@@ -286,13 +293,13 @@ static bool narrow_reduction(struct weft_box *box, int32_t i)
     const struct weft_item *item = &box->problem->items[i].item;
     int32_t n = item->n_blocks, done = 0;
     for (int32_t s = item->first + 1; s <= item->last && done < n; s++) {
-        int32_t least = n - most_held(box, i, s), by_now = least_moved(box, i, s - 1);
-        if (by_now > least) least = by_now;
-        if (least <= done) continue;
-        if (!add_reductions(box, i, done, least, s - 1)) return false;
-        done = least;
+        int32_t least = n - most_held(box, i, s);
+        for (; done < least; done++)
+            if (!add_reduction(box, i, done, s - 1)) return false;
     }
-    return add_reductions(box, i, done, n, item->last);
+    for (; done < n; done++)
+        if (!add_reduction(box, i, done, item->last)) return false;
+    return true;
 }
 
 /* Makes the item's spans; false when no plan in the box has it. */
@@ -401,7 +408,7 @@ static void allow(struct weft_box *box, const uint32_t *allowed)
     box->empty = false;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (least_moved(box, i, problem->n_slots) == 0) continue;
+        if (!weft_milestones_exist(&box->moved, i)) continue;
         box->allowed[item->unit] &= item->policies;
         box->empty = box->empty || box->allowed[item->unit] == 0;
     }
@@ -410,8 +417,9 @@ static void allow(struct weft_box *box, const uint32_t *allowed)
 void weft_box_make(struct weft_box *box, const uint32_t *allowed)
 {
     memset(box->n_spans, 0, (size_t)box->problem->n_items * sizeof *box->n_spans);
-    weft_milestones_settle(&box->moved);
+    bool alone = weft_milestones_settle(&box->moved);
     allow(box, allowed);
+    if (!alone) box->empty = true;
     add_all_known(box, 1);
     do {
         do {

@@ -39,10 +39,11 @@ struct weft_facts {
     const struct weft_count *counts;
 };
 
-/* Blocks of an item that move in the same window [first, last]. A gather's windows have the same
- * last; with first > last it can only block. A reduction's have the same first. Gathers are held
- * from `hold` on at the latest, wherever they move; with last + 1 they may block, and with less
- * not. Reductions are held through `hold` at least. */
+/* Blocks of an item that move in the same window [first, last]; none of the three decreases from
+ * block to block. Gathers are held from `hold` on at the latest, wherever they move; where it is
+ * behind the item's window they may block, and with first > last they can only block. Reductions
+ * are held through `hold` at least. Of a gather the last blocks come first, of a reduction the
+ * first. */
 struct weft_span {
     int32_t n_blocks, first, last, hold;
 };
@@ -54,7 +55,7 @@ struct weft_box {
     uint32_t *allowed;                  /* [n_units]: policies that are left and may fit */
     int32_t *span_start;                /* [n_items + 1]: where there is room for its spans */
     int32_t *n_spans;                   /* [n_items]: 0 when no policy left has the item */
-    struct weft_span *spans;            /* of an item from the narrowest window to the widest */
+    struct weft_span *spans;
     /* NULL where the problem is too large for rows of every policy; spans are whole windows then.
      */
     int64_t *lean;   /* [n_units][WEFT_POLICY_COUNT][n_slots]: weft_problem_lean_rows */

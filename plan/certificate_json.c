@@ -64,6 +64,8 @@ static void write_groups(struct weft_json_writer *writer,
     weft_json_end_array(writer);
 }
 
+static const char *const moment_names[WEFT_MOMENT_COUNT] = {"placed", "begun", "ended"};
+
 static void write_node(const struct weft_certificate_node *node, struct weft_json_writer *writer)
 {
     weft_json_begin_object(writer);
@@ -80,6 +82,8 @@ static void write_node(const struct weft_certificate_node *node, struct weft_jso
         weft_json_put_integer(writer, "item", node->milestone.item);
         weft_json_put_integer(writer, "blocks", node->milestone.n_blocks);
         weft_json_put_integer(writer, "slot", node->milestone.slot);
+        if (node->milestone.moment != WEFT_PLACED)
+            weft_json_put_string(writer, "moment", moment_names[node->milestone.moment]);
         break;
     case WEFT_NODE_COUNT:
         weft_json_put_integer(writer, "group", node->count.group);
@@ -124,7 +128,7 @@ static const char *const prices_names[] = {"lambda", "mu", "pi", "whole", NULL};
 static const char *const group_names[] = {"policies", "units", NULL};
 static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", NULL};
 static const char *const policies_names[] = {"unit", "policies", NULL};
-static const char *const milestone_names[] = {"item", "blocks", "slot", NULL};
+static const char *const milestone_names[] = {"item", "blocks", "slot", "moment", NULL};
 static const char *const count_names[] = {"group", "units", NULL};
 static const char *const leaf_names[] = {"prices", NULL};
 
@@ -288,6 +292,23 @@ static enum weft_status read_policies(struct reader *reader, const struct weft_j
     return WEFT_OK;
 }
 
+/* "placed" where nothing is said. */
+static enum weft_status read_moment(struct reader *reader, const struct weft_json_value *value,
+                                    const char *where, enum weft_moment *out)
+{
+    const char *name;
+    *out = WEFT_PLACED;
+    if (weft_json_member(value, "moment") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need_string(value, where, "moment", &name, reader->err));
+    for (int m = 0; m < WEFT_MOMENT_COUNT; m++) {
+        if (strcmp(name, moment_names[m]) != 0) continue;
+        *out = (enum weft_moment)m;
+        return WEFT_OK;
+    }
+    return weft_fail(reader->err, WEFT_E_DATA,
+                     "%s: moment is \"%.40s\"; expected placed, begun or ended", where, name);
+}
+
 static enum weft_status read_milestone(struct reader *reader, const struct weft_json_value *value,
                                        const char *where, struct weft_certificate_node *out)
 {
@@ -301,6 +322,7 @@ static enum weft_status read_milestone(struct reader *reader, const struct weft_
     *out = (struct weft_certificate_node){
         .kind = WEFT_NODE_MILESTONE,
         .milestone = {.item = (int32_t)item, .n_blocks = (int32_t)n_blocks, .slot = (int32_t)slot}};
+    WEFT_TRY(read_moment(reader, value, where, &out->milestone.moment));
     if (weft_milestone_is_of(&out->milestone, reader->problem)) return WEFT_OK;
     return weft_fail(reader->err, WEFT_E_DATA,
                      "%s: %d blocks by slot %d: not of the blocks and the window of item %d", where,

@@ -190,8 +190,8 @@ static weft_int128 blocking_cost(const struct pricing *p, const struct weft_prob
     return (weft_int128)(WEFT_PRICE_ONE - (p->total[use] - own)) * of->block_ns;
 }
 
-/* The least that all blocks of an item can pay: spans widen away from the slot in which they are
- * held anyway, so that those held alike share a walk. */
+/* The least that all blocks of an item can pay. Spans that are held alike widen away from the end
+ * that they have in common, and share a walk. */
 static weft_int128 item_cost(const struct pricing *p, int32_t i)
 {
     const struct weft_problem_item *of = &p->problem->items[i];
@@ -204,8 +204,9 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
     price_stair(p, item);
     for (int32_t k = 0; k < p->box->n_spans[i]; k++) {
         const struct weft_span *span = &spans[k];
-        if (k == 0 || span->hold != span[-1].hold) {
-            at = gathers ? item->last : item->first;
+        if (k == 0 || span->hold != span[-1].hold ||
+            (gathers ? span->last != span[-1].last : span->first != span[-1].first)) {
+            at = gathers ? span->last : span->first;
             least = gathers && span->hold > item->last ? blocking_cost(p, of) : WEFT_PRICED_OUT;
         }
         for (; at >= span->first && at <= span->last; at += step) {

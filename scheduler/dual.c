@@ -230,8 +230,9 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
     dual->item_cost[i] = 0;
     for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
         const struct weft_span *span = &box->spans[k];
-        if (k == box->span_start[i] || span->hold != span[-1].hold) {
-            at = gathers ? item->last : item->first;
+        if (k == box->span_start[i] || span->hold != span[-1].hold ||
+            (gathers ? span->last != span[-1].last : span->first != span[-1].first)) {
+            at = gathers ? span->last : span->first;
             least = INFINITY;
             choice = item->last + 1;
             if (gathers && span->hold == choice)

@@ -69,7 +69,7 @@ static double price_gather(struct fixing *f, const struct weft_problem_item *of,
     for (int32_t s = last; s >= first; s--) {
         f->behind[s] = s < span->hold ? later : INFINITY;
         f->by[s] = held[last + 1] - held[s] + ns * cheapest; /* held from s on, moved behind it */
-        if (s < span->first) continue;
+        if (s < span->first || s > span->last) continue;
         int32_t at = s < span->hold ? s : span->hold;
         double cost = ns * lambda[s] + held[last + 1] - held[at];
         if (cost < later) later = cost;
@@ -77,7 +77,7 @@ static double price_gather(struct fixing *f, const struct weft_problem_item *of,
     }
     for (int32_t s = first; s <= last; s++) {
         double cost = ns * lambda[s] + held[last + 1] - held[s];
-        if (s >= span->first && cost < upto) upto = cost;
+        if (s >= span->first && s <= span->last && cost < upto) upto = cost;
         if (s < span->first)
             f->by[s] = INFINITY;
         else if (s >= span->hold)
@@ -98,8 +98,9 @@ static double price_reduction(struct fixing *f, const struct weft_problem_item *
     for (int32_t s = first; s <= last; s++) {
         int32_t at = s > span->hold ? s : span->hold;
         double cost = ns * lambda[s] + held[at + 1] - held[first];
-        if (s <= span->last && cost < upto) upto = cost;
-        if (s <= span->last && lambda[s] < cheapest) cheapest = lambda[s];
+        bool may = s >= span->first && s <= span->last;
+        if (may && cost < upto) upto = cost;
+        if (may && lambda[s] < cheapest) cheapest = lambda[s];
         f->by[s] = s < span->hold ? INFINITY : upto;
         f->least[s] = cheapest;
         f->behind[s] = INFINITY;
@@ -108,7 +109,7 @@ static double price_reduction(struct fixing *f, const struct weft_problem_item *
         int32_t at = s + 1 > span->hold ? s + 1 : span->hold;
         double cost = ns * lambda[s + 1] + held[at + 1] - held[first];
         double sooner = ns * f->least[s] + held[at + 1] - held[first]; /* but held through s + 1 */
-        if (cost < later) later = cost;
+        if (s + 1 >= span->first && cost < later) later = cost;
         f->behind[s] = sooner < later ? sooner : later;
     }
     return upto;
@@ -145,8 +146,8 @@ static void find_not_by(struct fixing *f, int32_t i, double needed)
             }
             if (slot <= found || isinf(f->by[slot])) continue;
             found = slot;
-            add_fact(f,
-                     (struct fact){.kind = WEFT_NODE_MILESTONE, .milestone = {i, k, slot, true}});
+            add_fact(f, (struct fact){.kind = WEFT_NODE_MILESTONE,
+                                      .milestone = {i, k, slot, true, WEFT_PLACED}});
         }
     }
 }
@@ -172,8 +173,8 @@ static void find_by(struct fixing *f, int32_t i, double needed)
             }
             if (slot >= found || isinf(f->behind[slot])) continue;
             found = slot;
-            add_fact(f,
-                     (struct fact){.kind = WEFT_NODE_MILESTONE, .milestone = {i, k, slot, false}});
+            add_fact(f, (struct fact){.kind = WEFT_NODE_MILESTONE,
+                                      .milestone = {i, k, slot, false, WEFT_PLACED}});
         }
     }
 }

@@ -121,17 +121,18 @@ Test(box, milestones_make_windows)
     struct weft_problem problem = small_problem();
     struct weft_box *box = box_of(&problem, SDP | DP, SDP);
     say(box, SDP | DP, SDP, 3,
-        (struct weft_milestone[]){
-            {A_GATHER, 1, 1, true}, {A_GATHER, 2, 1, false}, {A_GATHER, 2, 2, true}});
+        (struct weft_milestone[]){{A_GATHER, 1, 1, true, WEFT_PLACED},
+                                  {A_GATHER, 2, 1, false, WEFT_PLACED},
+                                  {A_GATHER, 2, 2, true, WEFT_PLACED}});
     cr_assert(!box->empty);
     cr_assert_eq(box->allowed[0], SDP, "dp gathers nothing");
     check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2, 2}, {1, 1, 2, 1}});
-    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{A_GATHER, 1, 2, false}});
+    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{A_GATHER, 1, 2, false, WEFT_PLACED}});
     cr_assert_eq(box->allowed[0], SDP | DP);
     check_spans(box, A_GATHER, 1, (struct weft_span[]){{2, 3, 2, 3}});
-    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{B_REDUCE, 1, 6, true}});
+    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{B_REDUCE, 1, 6, true, WEFT_PLACED}});
     check_spans(box, B_REDUCE, 2, (struct weft_span[]){{1, 6, 6, 6}, {1, 6, 7, 6}});
-    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{B_REDUCE, 2, 6, false}});
+    say(box, SDP | DP, SDP, 1, (struct weft_milestone[]){{B_REDUCE, 2, 6, false, WEFT_PLACED}});
     check_spans(box, B_REDUCE, 2, (struct weft_span[]){{1, 6, 7, 6}, {1, 6, 7, 7}});
     say(box, SDP | DP, SDP, 0, NULL);
     check_spans(box, A_GATHER, 1, &(struct weft_span){2, 1, 2, 3});
@@ -142,17 +143,18 @@ Test(box, milestones_that_contradict_each_other_leave_nothing)
 {
     struct weft_problem problem = small_problem();
     struct weft_box *box = box_of(&problem, SDP | DP, SDP);
-    struct weft_milestone both[] = {{A_GATHER, 1, 1, true}, {A_GATHER, 1, 2, false}};
+    struct weft_milestone both[] = {{A_GATHER, 1, 1, true, WEFT_PLACED},
+                                    {A_GATHER, 1, 2, false, WEFT_PLACED}};
     say(box, SDP | DP, SDP, 2, both);
     cr_assert(box->empty);
-    both[0] = (struct weft_milestone){B_REDUCE, 2, 6, true};
-    both[1] = (struct weft_milestone){B_REDUCE, 2, 6, false};
+    both[0] = (struct weft_milestone){B_REDUCE, 2, 6, true, WEFT_PLACED};
+    both[1] = (struct weft_milestone){B_REDUCE, 2, 6, false, WEFT_PLACED};
     say(box, SDP | DP, SDP, 2, both);
     cr_assert(box->empty);
     /* Fewer than one block have moved where there are none. */
-    both[1] = (struct weft_milestone){A_ALL_REDUCE, 1, 7, false};
+    both[1] = (struct weft_milestone){A_ALL_REDUCE, 1, 7, false, WEFT_PLACED};
     cr_assert(!weft_milestone_is_of(&both[1], &problem), "its window has no slot but the last");
-    both[0] = (struct weft_milestone){A_GATHER, 2, 2, true};
+    both[0] = (struct weft_milestone){A_GATHER, 2, 2, true, WEFT_PLACED};
     say(box, DP, SDP, 1, both);
     cr_assert(box->empty, "dp has no gather");
     weft_box_destroy(box);
@@ -167,7 +169,7 @@ Test(box, milestones_take_room)
     problem.items[A_GATHER].item.stair_bytes = 350;
     struct weft_box *box = box_of(&problem, SDP, SDP);
     check_spans(box, B_GATHER, 1, &(struct weft_span){2, 2, 3, 4});
-    say(box, SDP, SDP, 1, (struct weft_milestone[]){{A_GATHER, 2, 2, true}});
+    say(box, SDP, SDP, 1, (struct weft_milestone[]){{A_GATHER, 2, 2, true, WEFT_PLACED}});
     check_spans(box, B_GATHER, 1, &(struct weft_span){2, 3, 3, 4});
     check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2, 2}, {1, 1, 2, 2}});
     weft_box_destroy(box);

@@ -61,7 +61,8 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
         (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 1, .policies = 1};
     out->nodes[1] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
     out->nodes[2] = (struct weft_certificate_node){
-        .kind = WEFT_NODE_MILESTONE, .milestone = {.item = A_GATHER, .n_blocks = 2, .slot = 1}};
+        .kind = WEFT_NODE_MILESTONE,
+        .milestone = {.item = A_GATHER, .n_blocks = 2, .slot = 1, .moment = WEFT_ENDED}};
     out->nodes[3] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 0};
     out->nodes[4] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,
                                                    .count = {.group = 0, .n_units = 2}};

@@ -19,11 +19,16 @@ Test(milestones, are_of_an_item_and_its_window)
         struct weft_milestone at;
         bool is_of;
     } cases[] = {
-        {{A_GATHER, 1, 1, true}, true},       {{A_GATHER, 2, 2, true}, true},
-        {{A_GATHER, 3, 2, true}, false},      {{A_GATHER, 0, 2, true}, false},
-        {{A_GATHER, 1, 0, true}, false},      {{A_GATHER, 1, 3, true}, false},
-        {{B_REDUCE, 1, 6, true}, true},       {{B_REDUCE, 1, 7, true}, false},
-        {{N_SMALL_ITEMS, 1, 1, true}, false}, {{-1, 1, 1, true}, false},
+        {{A_GATHER, 1, 1, true, WEFT_PLACED}, true},
+        {{A_GATHER, 2, 2, true, WEFT_PLACED}, true},
+        {{A_GATHER, 3, 2, true, WEFT_PLACED}, false},
+        {{A_GATHER, 0, 2, true, WEFT_PLACED}, false},
+        {{A_GATHER, 1, 0, true, WEFT_PLACED}, false},
+        {{A_GATHER, 1, 3, true, WEFT_PLACED}, false},
+        {{B_REDUCE, 1, 6, true, WEFT_PLACED}, true},
+        {{B_REDUCE, 1, 7, true, WEFT_PLACED}, false},
+        {{N_SMALL_ITEMS, 1, 1, true, WEFT_PLACED}, false},
+        {{-1, 1, 1, true, WEFT_PLACED}, false},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
         cr_assert_eq(weft_milestone_is_of(&cases[k].at, &problem), cases[k].is_of, "case %zu", k);
@@ -37,8 +42,8 @@ Test(milestones, say_at_least_and_at_most)
     init(&all, &problem, &pool);
     cr_assert_eq(weft_milestones_least(&all, A_GATHER, 2), 0);
     cr_assert_eq(weft_milestones_most(&all, A_GATHER, 0), 2);
-    (void)weft_milestones_tell(&all, &(struct weft_milestone){A_GATHER, 2, 2, true});
-    (void)weft_milestones_tell(&all, &(struct weft_milestone){A_GATHER, 1, 1, false});
+    (void)weft_milestones_tell(&all, &(struct weft_milestone){A_GATHER, 2, 2, true, WEFT_PLACED});
+    (void)weft_milestones_tell(&all, &(struct weft_milestone){A_GATHER, 1, 1, false, WEFT_PLACED});
     weft_milestones_settle(&all);
     cr_assert_eq(weft_milestones_least(&all, A_GATHER, 1), 0);
     cr_assert_eq(weft_milestones_least(&all, A_GATHER, 2), 2);

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "plan/placement.h"
+#include "plan/trace.h"
 #include "random_model.h"
 #include "small_prices.h"
 
@@ -177,21 +178,38 @@ Test(prices, policies_count_what_they_hold_together)
     cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 + 3 * (-150 + 250 - 300));
 }
 
-/* How many blocks of the item a plan has moved by the slot. */
-static int32_t moved_by(const struct weft_plan *plan, int32_t item, int32_t slot)
+/* How many of the item's blocks a plan has brought to the moment by the slot. */
+static int32_t moved_by(const struct weft_plan *plan, const struct weft_plan_times *times,
+                        const struct weft_milestone *of)
 {
-    bool gathers = plan->problem->items[item].item.kind == WEFT_ALL_GATHER;
+    bool gathers = plan->problem->items[of->item].item.kind == WEFT_ALL_GATHER;
+    int64_t end_ns = times->slot_start_ns[of->slot + 1];
     int32_t n = 0;
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
-        n += at->item == item && (gathers ? at->launch : at->deadline - 1) <= slot;
+        bool is[WEFT_MOMENT_COUNT] = {(gathers ? at->launch : at->deadline - 1) <= of->slot,
+                                      times->start_ns[i] < end_ns, times->end_ns[i] <= end_ns};
+        n += at->item == of->item && is[of->moment];
     }
     return n;
 }
 
+static struct weft_plan_times simulate(const struct weft_plan *plan, struct weft_pool *pool)
+{
+    size_t n_slots = (size_t)plan->problem->n_slots, n = (size_t)plan->n_placements;
+    struct weft_plan_times times;
+    int64_t *scratch = weft_pool_array(pool, 3 * n_slots + n + 1, sizeof *scratch);
+    times.slot_start_ns = weft_pool_array(pool, n_slots, sizeof *times.slot_start_ns);
+    times.start_ns = weft_pool_array(pool, n + 1, sizeof *times.start_ns);
+    times.end_ns = weft_pool_array(pool, n + 1, sizeof *times.end_ns);
+    cr_assert(scratch && times.slot_start_ns && times.start_ns && times.end_ns);
+    weft_simulate_plan_times(plan, scratch, &times);
+    return times;
+}
+
 /* Milestones that the plan keeps, drawn by the seed; returns how many. */
-static int32_t draw_milestones(const struct weft_plan *plan, uint64_t seed, int32_t most,
-                               struct weft_milestone *out)
+static int32_t draw_milestones(const struct weft_plan *plan, const struct weft_plan_times *times,
+                               uint64_t seed, int32_t most, struct weft_milestone *out)
 {
     const struct weft_problem *problem = plan->problem;
     int32_t n = 0;
@@ -203,9 +221,10 @@ static int32_t draw_milestones(const struct weft_plan *plan, uint64_t seed, int3
             .item = item,
             .slot = of->first + (int32_t)weft_rng_below(seed, k, 1, window),
             .n_blocks = 1 + (int32_t)weft_rng_below(seed, k, 2, (uint64_t)of->n_blocks),
+            .moment = (enum weft_moment)weft_rng_below(seed, k, 3, WEFT_MOMENT_COUNT),
         };
         if (!weft_milestone_is_of(&at, problem)) continue;
-        at.reached = moved_by(plan, item, at.slot) >= at.n_blocks;
+        at.reached = moved_by(plan, times, &at) >= at.n_blocks;
         out[n++] = at;
     }
     return n;
@@ -273,7 +292,7 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
  * plans it does not beat. The limit is just what it needs. */
 Test(prices, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
 {
-    enum { MOST = 24 };
+    enum { MOST = 48 };
     int n_raised = 0, n_narrow = 0;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct random_case random;
@@ -288,7 +307,8 @@ Test(prices, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
             struct weft_priced priced;
             struct weft_error err = {0};
             int64_t before_ns = 0;
-            int32_t n = draw_milestones(plan, 100 * seed + trial, MOST, milestones);
+            struct weft_plan_times times = simulate(plan, &pool);
+            int32_t n = draw_milestones(plan, &times, 100 * seed + trial, MOST, milestones);
             struct weft_prices prices = draw_random(plan, 100 * seed + trial, &pool);
             struct weft_group groups[2];
             struct weft_count counts[4];
@@ -334,7 +354,8 @@ Test(prices, what_milestones_say_is_held_is_paid_for)
     struct fixture f;
     struct weft_box *box = NULL;
     struct weft_error err = {0};
-    const struct weft_milestone held = {A_GATHER, 1, 2, true}, blocks = {A_GATHER, 1, 2, false};
+    const struct weft_milestone held = {A_GATHER, 1, 2, true, WEFT_PLACED},
+                                blocks = {A_GATHER, 1, 2, false, WEFT_PLACED};
     const uint32_t allowed[2] = {SDP, SDP};
     init(&f);
     f.problem.memory_limit_bytes = 1700;

@@ -27,6 +27,8 @@ enum { NODES_PER_NODE = 8 };
 /* Rounds of fixing and relaxing again, as long as one closes this part of what is open. */
 enum { FIXING_ROUNDS = 3 };
 static const double FIXING_GAIN = 0.1;
+/* How much more the order on the channel is to be worth than what memory holds. */
+static const double ORDER_FIRST = 20;
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
 /* What a unit that is like no other counts more than one that others can stand in for. */
@@ -92,9 +94,11 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->keeper =
         weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->keeper);
     enum weft_status status = WEFT_OK;
-    branch->worth = weft_pool_array(&branch->pool, (size_t)table->n_items, sizeof *branch->worth);
-    for (int32_t i = 0; branch->worth && i < table->n_items; i++)
+    size_t n_worth = (size_t)table->n_items + (size_t)table->n_slots;
+    branch->worth = weft_pool_array(&branch->pool, n_worth, sizeof *branch->worth);
+    for (size_t i = 0; branch->worth && i < n_worth; i++)
         branch->worth[i] = 1;
+    if (branch->worth) branch->order_worth = branch->worth + table->n_items;
     if (!branch->share || !branch->worth || !branch->keeper || !branch->weight || !branch->splits)
         status = weft_fail_memory(err, "a search tree");
     if (status == WEFT_OK)
@@ -219,6 +223,18 @@ bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box,
     return false;
 }
 
+/* Of memory, or of the channel's order: what the point owes more to. */
+static void find_milestones(struct weft_branch *branch, const double *x)
+{
+    struct weft_milestone order;
+    double value =
+        weft_ilp_milestone(branch->ilp, branch->dual, branch->worth, x, &branch->milestone);
+    double other = weft_ilp_order(branch->ilp, branch->dual, branch->proof->box,
+                                  branch->order_worth, x, &order);
+    if (value == 0 && other == 0) branch->milestone.n_blocks = 0;
+    if (other > ORDER_FIRST * value) branch->milestone = order;
+}
+
 /* The relaxation within the proof's box; *solved is false when there is no answer. With `n_added`
  * it then adds the whole rows that the answer exceeds. */
 static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t *n_added,
@@ -234,9 +250,7 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
         for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
             branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
         *solved = status == WEFT_OK;
-        if (!*solved ||
-            !weft_ilp_milestone(ilp, branch->dual, branch->worth, result.lp_x, &branch->milestone))
-            branch->milestone.n_blocks = 0;
+        if (*solved) find_milestones(branch, result.lp_x);
         if (!*solved || !weft_ilp_count(ilp, result.lp_x, &branch->count))
             branch->count.n_units = 0;
         if (*solved && n_added)
@@ -477,8 +491,13 @@ static void learn(struct weft_branch *branch, int32_t node)
     const struct weft_proof_node *at = &branch->proof->nodes[node];
     const struct weft_proof_node *children = &branch->proof->nodes[at->children];
     if (children->kind != WEFT_NODE_MILESTONE) return;
-    if (children[0].bound_ns <= at->bound_ns || children[1].bound_ns <= at->bound_ns)
-        branch->worth[children->milestone.item] /= 2;
+    const struct weft_milestone *milestone = &children->milestone;
+    if (children[0].bound_ns > at->bound_ns && children[1].bound_ns > at->bound_ns) return;
+    if (milestone->moment == WEFT_PLACED)
+        branch->worth[milestone->item] /= 2;
+    else if (milestone->moment ==
+             WEFT_ENDED) /* that it has begun is the first half of a question */
+        branch->order_worth[milestone->slot] /= 2;
 }
 
 static enum weft_status bound_child(struct weft_branch *branch, int32_t child, int64_t goal_ns,

@@ -42,7 +42,9 @@ struct weft_branch {
     struct weft_group *groups; /* alike units by their policy */
     bool *grouped;             /* [n_units]: it is in one */
     double *weight;            /* [n_units]: channel time at stake in it */
-    double *worth; /* [n_items]: halved for each milestone of the item that raised no bound */
+    /* Of milestones that bytes are placed by, and of those of the channel's order: halved for each
+     * that raised no bound. */
+    double *worth, *order_worth;      /* [n_items], [n_slots] */
     struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
     uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */
     const char *bound_by, *stop;

@@ -110,10 +110,18 @@ void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box);
 /* The count that a point x of the relaxation is most undecided about; false when it is of none. */
 bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_count *out);
 
-/* The milestone that a point x of the relaxation is most undecided about: what it takes of memory
- * in part, at the dual's prices, and times `worth` [n_items]. False when it takes none. */
-bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
-                        const double *worth, const double *x, struct weft_milestone *out);
+/* The milestone that a point x of the relaxation is most undecided about. Returns what it takes of
+ * memory in part, at the dual's prices in ns, and times `worth` [n_items]; 0 when it takes none. */
+double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
+                          const double *worth, const double *x, struct weft_milestone *out);
+
+/* Where a point of the relaxation within a box takes most for granted that a channel may interrupt
+ * a block, or move two at once: a milestone of blocks that have begun or ended, of which the box
+ * does not know. Returns what that saves at the dual's prices, in ns and times `worth` [n_slots] of
+ * its slot; 0 when there is none. Only items with a class of their own are looked at. */
+double weft_ilp_order(const struct weft_ilp *ilp, const struct weft_dual *dual,
+                      const struct weft_box *box, const double *worth, const double *x,
+                      struct weft_milestone *out);
 
 /* The policies of a point: for every unit the one with the greatest z. */
 void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies);

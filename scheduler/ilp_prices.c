@@ -57,22 +57,35 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     return WEFT_OK;
 }
 
-/* How many blocks of a class's one item the box lets be moved by a slot, or leaves no other choice
- * than to move. */
-static void moved_by(const struct weft_box *box, const struct weft_ilp_class *of, int32_t slot,
-                     int32_t *least, int32_t *most)
+/* Blocks of a class's one item, by a slot, at least and at most: that are held for or no longer
+ * (M), and that have moved (A). */
+struct progress {
+    int32_t least_held, most_held, least_moved, most_moved;
+};
+
+static struct progress progress_by(const struct weft_box *box, const struct weft_ilp_class *of,
+                                   int32_t slot)
 {
     int32_t i = of->items[0];
     const struct weft_item *item = &box->problem->items[i].item;
     bool always = (box->allowed[item->unit] & ~item->policies) == 0;
-    *least = *most = 0;
+    struct progress by = {0};
     for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
         const struct weft_span *span = &box->spans[k];
-        int32_t late = of->gathers ? span->hold : span->last;
-        int32_t early = of->gathers ? span->first : span->hold;
-        if (late <= slot && always) *least += span->n_blocks;
-        if (early <= slot) *most += span->n_blocks;
+        bool may = span->first <= slot, must = span->last <= slot && always;
+        bool over = span->hold <= slot; /* held from then on, or until then */
+        if (of->gathers) {
+            by.least_held += over && always ? span->n_blocks : 0;
+            by.most_held += over || may ? span->n_blocks : 0;
+            must = must && span->hold <= item->last;
+        } else {
+            by.least_held += over && must ? span->n_blocks : 0;
+            by.most_held += over ? span->n_blocks : 0;
+        }
+        by.least_moved += must ? span->n_blocks : 0;
+        by.most_moved += may ? span->n_blocks : 0;
     }
+    return by;
 }
 
 /* The column of what has moved of the class's one item by a slot; -1 when there is none. */
@@ -86,12 +99,15 @@ static void restrict_class(struct weft_ilp *ilp, const struct weft_box *box,
                            const struct weft_ilp_class *of)
 {
     for (int32_t s = of->first; s <= of->last; s++) {
-        int32_t column = held_column(of, s), least, most;
-        if (column < 0) continue;
-        moved_by(box, of, s, &least, &most);
-        bool part = of->held == of->column; /* parts move */
-        ilp->mip.lower[column] = part && of->gathers ? 0 : least;
-        ilp->mip.upper[column] = part && !of->gathers ? of->most : most;
+        int32_t held = held_column(of, s), moved = of->column + s - of->first;
+        struct progress by = progress_by(box, of, s);
+        if (s < of->last) {
+            ilp->mip.lower[moved] = by.least_moved;
+            ilp->mip.upper[moved] = by.most_moved;
+        }
+        if (held < 0 || (held == moved && s < of->last)) continue;
+        ilp->mip.lower[held] = by.least_held;
+        ilp->mip.upper[held] = by.most_held;
     }
 }
 
@@ -130,8 +146,8 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_cou
     return best > 1e-3;
 }
 
-bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
-                        const double *worth, const double *x, struct weft_milestone *out)
+double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
+                          const double *worth, const double *x, struct weft_milestone *out)
 {
     double best = 0;
     for (int32_t c = 0; c < ilp->n_classes; c++) {
@@ -154,5 +170,5 @@ bool weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual
                 .item = of->items[0], .n_blocks = (int32_t)floor(x[column] + 1e-6) + 1, .slot = s};
         }
     }
-    return best > 0;
+    return best;
 }

@@ -27,5 +27,5 @@ static enum weft_status solve(void *context, const struct weft_mip *mip,
 
 struct weft_solver weft_solver_of_text(struct weft_text_solver *solver)
 {
-    return (struct weft_solver){solver->solve == NULL ? NULL : solve, solver};
+    return (struct weft_solver){.solve = solver->solve == NULL ? NULL : solve, .context = solver};
 }

@@ -1,7 +1,9 @@
 /* A mixed-integer linear program as plain data, the limits under which to solve it, and what came
  * back: the form in which a problem leaves Weft for weft-solve. Minimise cost . x subject to
  * row_lower <= A x <= row_upper, lower <= x <= upper, some x integer. Infinite bounds are
- * +-INFINITY. The text protocol on the solver's stdin and stdout is in mip_text.c. */
+ * +-INFINITY. The solver is spoken to in documents: a program, or what differs from the one before
+ * (mip_changes.h), on its stdin until that ends, and a result for each on its stdout. Documents are
+ * lines of words, up to a line "end" (mip_text.c, mip_changes.c). */
 #ifndef WEFT_SCHEDULER_MIP_H
 #define WEFT_SCHEDULER_MIP_H
 
@@ -25,6 +27,15 @@ struct weft_mip {
     double *value;
     int32_t n_incumbents; /* feasible solutions known so far, best first */
     double **incumbents;  /* [n_incumbents][n_columns] */
+};
+
+/* Rows lower <= A x <= upper. */
+struct weft_mip_rows {
+    int32_t n;
+    double *lower, *upper; /* [n] */
+    int64_t *start;        /* [n + 1]: a row's entries are start[i] to start[i + 1] - 1 of: */
+    int32_t *column;
+    double *value;
 };
 
 struct weft_mip_limits {
@@ -65,8 +76,13 @@ typedef enum weft_status weft_solve_fn(void *context, const struct weft_mip *mip
 
 struct weft_solver {
     weft_solve_fn *solve; /* NULL: no solver; planners that need one say so */
+    /* The questions of one plan are over: ends what is kept from one to the next. NULL: nothing. */
+    void (*release)(void *context);
     void *context;
 };
+
+/* The rows from `from` on; refers to `mip`. */
+struct weft_mip_rows weft_mip_rows(const struct weft_mip *mip, int32_t from);
 
 /* The protocol, both ways. Reading checks every count and index: WEFT_E_DATA. */
 void weft_mip_write(const struct weft_mip *mip, const struct weft_mip_limits *limits,

@@ -224,7 +224,8 @@ Test(schedule, nothing_that_a_solver_says_makes_a_false_bound)
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.2);
         double scale = seed % 2 ? 0.01 : 1e6;
-        struct weft_schedule_options options = {.planner = "ilp", .solver = {lying, &scale}};
+        struct weft_schedule_options options = {.planner = "ilp",
+                                                .solver = {.solve = lying, .context = &scale}};
         struct weft_plan *plan = NULL;
         cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, NULL), WEFT_OK);
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);

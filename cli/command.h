@@ -12,6 +12,7 @@
 enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096 };
 
 struct weft_session;
+struct weft_solver_process;
 
 /* The command line after parsing; strings are argv's. A flag that a verb does not take is refused
  * before the verb runs. */
@@ -25,10 +26,11 @@ struct weft_cli {
     const char *output;                        /* -o */
     int64_t ranks;                             /* -n, --ranks; 0 = not given */
     bool json, quiet, verbose;
-    bool no_progress;         /* --progress=none */
-    bool color;               /* of messages: from --color, NO_COLOR and the terminal */
-    bool *emitted;            /* set once something was written to stdout; never NULL */
-    const char *memory_limit; /* --memory-limit */
+    bool no_progress;                   /* --progress=none */
+    bool color;                         /* of messages: from --color, NO_COLOR and the terminal */
+    bool *emitted;                      /* set once something was written to stdout; never NULL */
+    struct weft_solver_process *solver; /* of all sessions; never NULL */
+    const char *memory_limit;           /* --memory-limit */
     const char *planner;
     const char *time_limit;
     const char *gap;
@@ -75,8 +77,8 @@ extern const char weft_common_flags[];
 /* All verbs, in the order of `weft help`; NULL at the end. The hidden ones come last. */
 extern const struct weft_command *const weft_commands[];
 
-/* Fills *cli from argv; emitted stays what it is. WEFT_E_USAGE naming the flag and the nearest one
- * that there is; then json is set when argv has --json anywhere. */
+/* Fills *cli from argv; emitted and solver stay what they are. WEFT_E_USAGE naming the flag and the
+ * nearest one that there is; then json is set when argv has --json anywhere. */
 WEFT_MUST_USE enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
                                               const struct weft_command **command,
                                               struct weft_error *err);

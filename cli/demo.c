@@ -58,7 +58,7 @@ static enum weft_status open_session(const struct demo *demo, int64_t limit_byte
         overrides[n] = cli->overrides[n];
     snprintf(limit, sizeof limit, "cluster.memory_limit=%lldB", (long long)limit_bytes);
     if (limit_bytes > 0) overrides[n++] = limit;
-    session->solver = weft_solver_process(NULL);
+    session->solver = weft_solver_of_process(cli->solver);
     WEFT_TRY(weft_config_parse(demo_config, sizeof demo_config - 1, "demo", "/", overrides, n,
                                &session->config, err));
     if (!demo->profile) return WEFT_OK;

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "cli/solver.h"
 
 const struct weft_command *const weft_commands[] = {
     &weft_command_demo,
@@ -99,7 +100,8 @@ static void keep_standard_streams(void)
 int main(int argc, char **argv)
 {
     static bool emitted;
-    static struct weft_cli cli = {.emitted = &emitted};
+    static struct weft_solver_process solver;
+    static struct weft_cli cli = {.emitted = &emitted, .solver = &solver};
     static struct weft_error err;
     const struct weft_command *command = NULL;
     keep_standard_streams();

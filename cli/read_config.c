@@ -16,6 +16,6 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
         snprintf(ranks, sizeof ranks, "cluster.ranks=%lld", (long long)cli->ranks);
         overrides[n++] = ranks;
     }
-    session->solver = weft_solver_process(NULL);
+    session->solver = weft_solver_of_process(cli->solver);
     return weft_config_read(path, overrides, n, &session->config, err);
 }

@@ -1,13 +1,27 @@
-/* The one implementation of the scheduler's solve function: starts the program weft-solve, hands it
- * the problem on its standard input, reads its answer, and kills it when it hangs. */
+/* The one implementation of the scheduler's solve function: the program weft-solve in a process of
+ * its own, which stays from one question of a plan to the next, so that a relaxation that differs
+ * from the one before in bounds and added rows starts from its basis. It is started at the first
+ * question, again after a failure, and killed when it hangs. */
 #ifndef WEFT_CLI_SOLVER_H
 #define WEFT_CLI_SOLVER_H
 
-#include "scheduler/mip.h"
+#include "cli/solver_child.h"
+#include "scheduler/mip_changes.h"
 
-/* A solver that starts `path`, or, when that is NULL, the weft-solve found by
- * weft_solver_find. The returned value refers to `path`. */
-struct weft_solver weft_solver_process(const char *path);
+struct weft_solver_process {
+    struct weft_solver_child child;
+    char path[4096];
+    bool knows;            /* the child has the basis of: */
+    struct weft_pool pool; /* that owns: */
+    struct weft_mip mip;
+};
+
+/* A solver that starts the weft-solve found by weft_solver_find. Refers to `process`, which is {0}
+ * before and after; releasing the solver stops it. Not for two threads at once. */
+struct weft_solver weft_solver_of_process(struct weft_solver_process *process);
+
+/* Ends the process, if it runs. */
+void weft_solver_process_stop(struct weft_solver_process *process);
 
 /* Where weft-solve is: $WEFT_SOLVE, beside this program, where it is installed, in the build
  * tree, or in PATH. Fills `out` and returns it; NULL when there is none. */

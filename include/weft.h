@@ -174,9 +174,9 @@ WEFT_API int32_t weft_ranks(const struct weft *weft);
 WEFT_API enum weft_status weft_add_kind(struct weft *weft, const struct weft_layer_kind *kind,
                                         struct weft_error *error);
 
-/* A solver for the planner `ilp`: gets what weft-solve reads from its standard input, and gives
- * what that writes to its standard output, from malloc. Without one the planner ascends by itself,
- * which proves a little less. */
+/* A solver for the planner `ilp`: gets what weft-solve reads from its standard input, a whole
+ * program each time, and gives what that writes to its standard output, from malloc. Without one
+ * the planner ascends by itself, which proves a little less. */
 typedef enum weft_status weft_solve_text_fn(void *context, const char *question, size_t length,
                                             char **answer, struct weft_error *error);
 WEFT_API void weft_set_solver(struct weft *weft, weft_solve_text_fn *solve, void *context);

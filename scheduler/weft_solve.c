@@ -1,6 +1,6 @@
-/* weft-solve: solves a mixed-integer linear program with GLPK. A program of its own: it reads the
- * problem on stdin and writes the result on stdout, in the protocol of mip_text.c, and shares
- * nothing else with Weft.
+/* weft-solve: solves mixed-integer linear programs with GLPK. A program of its own: it reads
+ * programs, or what differs in one from the one before, on stdin, until that ends, and writes the
+ * result of each on stdout, in the protocol of mip.h; it shares nothing else with Weft.
  *
  * Copyright (C) 2026 The Weft authors
  *
@@ -16,6 +16,7 @@
  * not, see <https://www.gnu.org/licenses/>.
  *
  * SPDX-License-Identifier: GPL-3.0-or-later */
+#include <errno.h>
 #include <float.h>
 #include <glpk.h>
 #include <math.h>
@@ -25,25 +26,25 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/pool.h"
 #include "base/text.h"
-#include "scheduler/mip.h"
+#include "scheduler/mip_changes.h"
 
-enum { MOST_INPUT_BYTES = 1 << 30 };
+enum { MOST_DOCUMENT_BYTES = 1 << 30 };
 
 struct solver {
-    struct weft_pool pool;
-    struct weft_mip mip;
+    struct weft_pool pool; /* of one document: */
+    struct weft_mip mip;   /* of changes only its sizes */
     struct weft_mip_limits limits;
     struct weft_mip_result result;
-    glp_prob *problem;
+    glp_prob *problem; /* with the basis of its relaxation; NULL: none that could be changed */
     int64_t start_ns;
-    int64_t root_iterations;
-    bool offered;          /* the incumbents were given to the search */
-    const char *limit_met; /* by the search; NULL: none */
-    char complaint[160];   /* why GLPK gave up, first line */
+    int64_t start_iterations, root_iterations; /* of the problem's count */
+    bool offered;                              /* the incumbents were given to the search */
+    const char *limit_met;                     /* by the search; NULL: none */
+    char complaint[160];                       /* why GLPK gave up, first line */
     jmp_buf broken;
+    bool over; /* GLPK is in no state to go on */
 };
 
 /* What GLPK prints before it gives up, which it does whatever glp_term_out says: our output is a
@@ -73,34 +74,65 @@ static int bounds_kind(double lower, double upper)
     return lower == upper ? GLP_FX : GLP_DB;
 }
 
+static void set_column_bounds(glp_prob *problem, int j, double lower, double upper)
+{
+    glp_set_col_bnds(problem, j + 1, bounds_kind(lower, upper), lower, upper);
+}
+
+static void set_row_bounds(glp_prob *problem, int i, double lower, double upper)
+{
+    glp_set_row_bnds(problem, i + 1, bounds_kind(lower, upper), lower, upper);
+}
+
+/* Behind those that there are; in the basis, as new ones, they leave it one. */
+static bool add_rows(struct solver *solver, const struct weft_mip_rows *rows)
+{
+    glp_prob *problem = solver->problem;
+    int n_columns = glp_get_num_cols(problem), first = glp_get_num_rows(problem);
+    int *columns = weft_pool_array(&solver->pool, (size_t)n_columns + 1, sizeof *columns);
+    double *values = weft_pool_array(&solver->pool, (size_t)n_columns + 1, sizeof *values);
+    if (!columns || !values) return false;
+    if (rows->n > 0) glp_add_rows(problem, rows->n);
+    for (int i = 0; i < rows->n; i++) {
+        set_row_bounds(problem, first + i, rows->lower[i], rows->upper[i]);
+        int64_t n = rows->start[i + 1] - rows->start[i];
+        if (n > n_columns) return false;
+        for (int64_t k = 0; k < n; k++) {
+            columns[k + 1] = rows->column[rows->start[i] + k] + 1;
+            values[k + 1] = rows->value[rows->start[i] + k];
+        }
+        glp_set_mat_row(problem, first + i + 1, (int)n, columns, values);
+    }
+    return true;
+}
+
 static bool load(struct solver *solver)
 {
     const struct weft_mip *mip = &solver->mip;
+    const struct weft_mip_rows rows = weft_mip_rows(mip, 0);
     glp_prob *problem = solver->problem;
-    int *columns = weft_pool_array(&solver->pool, (size_t)mip->n_columns + 1, sizeof *columns);
-    double *values = weft_pool_array(&solver->pool, (size_t)mip->n_columns + 1, sizeof *values);
-    if (!columns || !values) return false;
     glp_set_obj_dir(problem, GLP_MIN);
     if (mip->n_columns > 0) glp_add_cols(problem, mip->n_columns);
-    if (mip->n_rows > 0) glp_add_rows(problem, mip->n_rows);
     for (int j = 0; j < mip->n_columns; j++) {
         glp_set_obj_coef(problem, j + 1, mip->cost[j]);
-        glp_set_col_bnds(problem, j + 1, bounds_kind(mip->lower[j], mip->upper[j]), mip->lower[j],
-                         mip->upper[j]);
+        set_column_bounds(problem, j, mip->lower[j], mip->upper[j]);
         glp_set_col_kind(problem, j + 1, mip->integer[j] ? GLP_IV : GLP_CV);
     }
-    for (int i = 0; i < mip->n_rows; i++) {
-        glp_set_row_bnds(problem, i + 1, bounds_kind(mip->row_lower[i], mip->row_upper[i]),
-                         mip->row_lower[i], mip->row_upper[i]);
-        int64_t n = mip->row_start[i + 1] - mip->row_start[i];
-        if (n > mip->n_columns) return false;
-        for (int64_t k = 0; k < n; k++) {
-            columns[k + 1] = mip->column[mip->row_start[i] + k] + 1;
-            values[k + 1] = mip->value[mip->row_start[i] + k];
-        }
-        glp_set_mat_row(problem, i + 1, (int)n, columns, values);
-    }
+    if (!add_rows(solver, &rows)) return false;
+    /* The presolver does so too; from a basis that is known it takes half the steps of without. */
+    glp_scale_prob(problem, GLP_SF_AUTO);
     return true;
+}
+
+static bool change(struct solver *solver, const struct weft_mip_changes *changes)
+{
+    for (int k = 0; k < changes->columns.n; k++)
+        set_column_bounds(solver->problem, changes->columns.index[k], changes->columns.lower[k],
+                          changes->columns.upper[k]);
+    for (int k = 0; k < changes->rows.n; k++)
+        set_row_bounds(solver->problem, changes->rows.index[k], changes->rows.lower[k],
+                       changes->rows.upper[k]);
+    return add_rows(solver, &changes->added);
 }
 
 /* Milliseconds left of the time limit, at least 1; INT_MAX without one. */
@@ -142,25 +174,45 @@ static const char *simplex_stop(int code)
     }
 }
 
-/* True when the relaxation was solved to optimality. */
-static bool solve_relaxation(struct solver *solver)
+static int solve_cold(struct solver *solver)
 {
-    struct weft_mip_result *result = &solver->result;
-    const struct weft_mip *mip = &solver->mip;
     int code = simplex(solver, GLP_ON);
     /* The presolver's word on feasibility is no proof: ask the simplex method itself. */
     if (code == GLP_ENOPFS || code == GLP_ENODFS) {
         glp_std_basis(solver->problem);
         code = simplex(solver, GLP_OFF);
     }
-    result->iterations = solver->root_iterations = glp_get_it_cnt(solver->problem);
-    if (code == 0 && glp_get_status(solver->problem) == GLP_NOFEAS) {
-        result->status = WEFT_MIP_INFEASIBLE;
-        result->stop = "infeasible";
+    return code;
+}
+
+static bool is_solved(const struct solver *solver, int code)
+{
+    int status = code == 0 ? glp_get_status(solver->problem) : GLP_UNDEF;
+    return status == GLP_OPT || status == GLP_NOFEAS;
+}
+
+/* From the basis that there is; without one, or when it leads nowhere, from none. */
+static int solve_warm(struct solver *solver)
+{
+    int code = simplex(solver, GLP_OFF);
+    if (is_solved(solver, code) || code == GLP_EITLIM || code == GLP_ETMLIM) return code;
+    return solve_cold(solver);
+}
+
+/* True when the relaxation was solved to optimality, as `code` says. */
+static bool take_relaxation(struct solver *solver, int code)
+{
+    struct weft_mip_result *result = &solver->result;
+    const struct weft_mip *mip = &solver->mip;
+    solver->root_iterations = glp_get_it_cnt(solver->problem);
+    result->iterations = solver->root_iterations - solver->start_iterations;
+    if (!is_solved(solver, code)) {
+        result->stop = simplex_stop(code);
         return false;
     }
-    if (code != 0 || glp_get_status(solver->problem) != GLP_OPT) {
-        result->stop = simplex_stop(code);
+    if (glp_get_status(solver->problem) == GLP_NOFEAS) {
+        result->status = WEFT_MIP_INFEASIBLE;
+        result->stop = "infeasible";
         return false;
     }
     result->lp_value = glp_get_obj_val(solver->problem);
@@ -176,6 +228,7 @@ static bool solve_relaxation(struct solver *solver)
     for (int j = 0; j < mip->n_columns; j++)
         result->lp_x[j] = glp_get_col_prim(solver->problem, j + 1);
     result->has_lp = true;
+    result->stop = "root only";
     return true;
 }
 
@@ -305,7 +358,7 @@ static void search(struct solver *solver)
                    : code == GLP_ETMLIM  ? "time limit"
                    : solver->limit_met   ? solver->limit_met
                                          : "the search failed";
-    result->iterations = glp_get_it_cnt(solver->problem);
+    result->iterations = glp_get_it_cnt(solver->problem) - solver->start_iterations;
     if (code == 0 && status == GLP_NOFEAS) {
         result->status = WEFT_MIP_INFEASIBLE;
         result->stop = "infeasible";
@@ -315,69 +368,139 @@ static void search(struct solver *solver)
     }
 }
 
-static void solve(struct solver *solver)
+static void drop_problem(struct solver *solver)
 {
-    solver->result = (struct weft_mip_result){
-        .status = WEFT_MIP_UNKNOWN, .stop = "not solved", .bound = -INFINITY};
+    if (solver->problem) glp_delete_prob(solver->problem);
+    solver->problem = NULL;
+}
+
+/* Of the changes, or, when there are none, of the program in `mip`. */
+static void solve(struct solver *solver, const struct weft_mip_changes *changes)
+{
     solver->start_ns = weft_clock_now_ns();
-    glp_term_out(GLP_OFF);
-    glp_term_hook(listen, solver);
-    glp_error_hook(break_out, solver);
     if (setjmp(solver->broken)) {
         /* What was found before stays valid: it lies in our pool. */
         solver->result.status = WEFT_MIP_UNKNOWN;
         solver->result.stop =
             solver->complaint[0] ? solver->complaint : "GLPK failed an assertion of its own";
         solver->result.x = NULL;
+        solver->problem = NULL;
+        solver->over = true;
         glp_free_env();
         return;
     }
-    solver->problem = glp_create_prob();
-    if (!load(solver)) {
+    if (!changes) {
+        drop_problem(solver);
+        solver->problem = glp_create_prob();
+    }
+    solver->start_iterations = glp_get_it_cnt(solver->problem);
+    if (!(changes ? change(solver, changes) : load(solver))) {
         solver->result.stop = "a row with too many entries, or out of memory";
-    } else if (solve_relaxation(solver)) {
-        if (solver->limits.nodes >= 0) {
-            search(solver);
-        } else {
-            solver->result.stop = "root only";
+        drop_problem(solver);
+        return;
+    }
+    bool solved = take_relaxation(solver, changes ? solve_warm(solver) : solve_cold(solver));
+    if (solver->limits.nodes < 0) return;
+    if (solved) search(solver);
+    drop_problem(solver); /* its basis is that of some node */
+}
+
+static enum weft_status answer_changes(struct solver *solver, const struct weft_text *document,
+                                       struct weft_error *err)
+{
+    struct weft_mip_changes changes;
+    if (!solver->problem)
+        return weft_fail(err, WEFT_E_DATA, "solver protocol: changes of no program");
+    WEFT_TRY(weft_mip_changes_parse(
+        document->data, document->length, glp_get_num_cols(solver->problem),
+        glp_get_num_rows(solver->problem), &solver->pool, &changes, &solver->limits, err));
+    solver->mip = (struct weft_mip){.n_columns = changes.n_columns,
+                                    .n_rows = changes.n_rows + changes.added.n};
+    solve(solver, &changes);
+    return WEFT_OK;
+}
+
+static enum weft_status answer(struct solver *solver, const struct weft_text *document,
+                               struct weft_error *err)
+{
+    struct weft_text out = {0};
+    enum weft_status status = WEFT_OK;
+    solver->result = (struct weft_mip_result){
+        .status = WEFT_MIP_UNKNOWN, .stop = "not solved", .bound = -INFINITY};
+    solver->offered = false;
+    solver->limit_met = NULL;
+    if (weft_mip_is_changes(weft_text_chars(document), document->length)) {
+        status = answer_changes(solver, document, err);
+    } else {
+        status = weft_mip_parse(weft_text_chars(document), document->length, &solver->pool,
+                                &solver->mip, &solver->limits, err);
+        if (status == WEFT_OK) solve(solver, NULL);
+    }
+    if (status == WEFT_OK) {
+        weft_mip_result_write(&solver->mip, &solver->result, &out);
+        if (!weft_text_ok(&out)) {
+            status = weft_fail_memory(err, "the result");
+        } else if (fwrite(out.data, 1, out.length, stdout) != out.length || fflush(stdout) != 0) {
+            status = weft_fail(err, WEFT_E_IO, "cannot write the result to stdout");
         }
     }
-    glp_delete_prob(solver->problem);
-    glp_free_env();
+    weft_text_finish(&out);
+    weft_pool_finish(&solver->pool);
+    return status;
+}
+
+/* Lines up to the one that ends a document; *ended says that there are none. */
+static enum weft_status read_document(struct weft_text *out, bool *ended, struct weft_error *err)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    bool whole = false;
+    out->length = 0;
+    while (!whole && out->length <= MOST_DOCUMENT_BYTES) {
+        ssize_t length = getline(&line, &capacity, stdin);
+        if (length < 0) break;
+        weft_text_append(out, line, (size_t)length);
+        whole = strcmp(line, "end\n") == 0;
+    }
+    free(line);
+    *ended = out->length == 0;
+    if (!weft_text_ok(out)) return weft_fail_memory(err, "the problem");
+    if (!whole && !feof(stdin))
+        return weft_fail(err, WEFT_E_IO, "cannot read stdin: %s",
+                         ferror(stdin) ? strerror(errno) : "a problem of more than 1 GiB");
+    return WEFT_OK;
+}
+
+static enum weft_status answer_all(struct solver *solver, struct weft_error *err)
+{
+    struct weft_text document = {0};
+    bool ended = false;
+    enum weft_status status = read_document(&document, &ended, err);
+    do {
+        if (status == WEFT_OK) status = answer(solver, &document, err);
+        if (status == WEFT_OK && !solver->over) status = read_document(&document, &ended, err);
+    } while (status == WEFT_OK && !ended && !solver->over);
+    weft_text_finish(&document);
+    return status;
 }
 
 int main(int argc, char **argv)
 {
-    struct solver *solver = calloc(1, sizeof *solver);
+    static struct solver solver;
     struct weft_error err = {0};
-    struct weft_text out = {0};
-    char *input = NULL;
-    size_t length = 0;
     if (argc > 1) {
         fprintf(stderr,
-                "usage: %s < problem > result\nSolves the program that `weft` writes; it is "
+                "usage: %s < problems > results\nSolves the programs that `weft` writes; it is "
                 "not meant to be run by hand. GLPK %s.\n",
                 argv[0], glp_version());
-        free(solver);
         return strcmp(argv[1], "--help") == 0 ? 0 : 64;
     }
-    if (!solver) return 71;
-    enum weft_status status = weft_file_read("-", MOST_INPUT_BYTES, &input, &length, &err);
-    if (status == WEFT_OK)
-        status = weft_mip_parse(input, length, &solver->pool, &solver->mip, &solver->limits, &err);
-    if (status == WEFT_OK) {
-        solve(solver);
-        weft_mip_result_write(&solver->mip, &solver->result, &out);
-        if (!weft_text_ok(&out)) {
-            status = weft_fail_memory(&err, "the result");
-        } else if (fwrite(out.data, 1, out.length, stdout) != out.length || fflush(stdout) != 0) {
-            status = weft_fail(&err, WEFT_E_IO, "cannot write the result to stdout");
-        }
-    }
+    glp_term_out(GLP_OFF);
+    glp_term_hook(listen, &solver);
+    glp_error_hook(break_out, &solver);
+    enum weft_status status = answer_all(&solver, &err);
     if (status != WEFT_OK) fprintf(stderr, "weft-solve: %s\n", err.text);
-    weft_text_finish(&out);
-    free(input);
-    weft_pool_finish(&solver->pool);
-    free(solver);
+    drop_problem(&solver);
+    if (!solver.over) glp_free_env();
     return weft_status_exit_code(status);
 }

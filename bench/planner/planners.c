@@ -10,6 +10,7 @@
  * ilp plans every limit once more, beginning with the plans of all others: "ilp+starts".
  * Where the config leaves the period open, a planner has all periods to choose from, and the bound
  * is the least over them. One line of JSON a limit and planner on stdout. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ struct bench {
     bool keeps, uses; /* starts: they are kept, or given to the planner */
     double ratio;
     int64_t at_bytes; /* the one limit; 0 = chosen */
+    struct weft_solver_process solver;
     struct weft_config *config;
     struct weft_profile *profile;
     struct weft_stages variants[WEFT_MOST_VARIANTS];
@@ -47,6 +49,7 @@ struct bench {
 struct found {
     bool fits;
     int64_t step_ns, exposed_ns, bound_ns, peak_bytes, total_bytes, took_ns, first_ns;
+    int32_t nodes; /* of the certificate's tree */
     char setting[64];
 };
 
@@ -156,7 +159,7 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
         .seed = (uint64_t)config->plan.seed,
         .time_limit_ns = config->plan.time_limit_ns,
         .gap = config->plan.gap,
-        .solver = weft_solver_process(NULL),
+        .solver = weft_solver_of_process(&b->solver),
         .now_ns = weft_clock_now_ns,
         .starts = (const struct weft_plan *const *)others->plans,
         .n_starts = b->uses ? others->n : 0,
@@ -176,6 +179,7 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
     out->total_bytes = plan->prediction.total_bytes;
     out->bound_ns = plan->bound_ns;
     out->first_ns = plan->first_ns;
+    out->nodes = plan->certificate.n_nodes;
     const char *colon = strchr(planner, ':');
     snprintf(out->setting, sizeof out->setting, "%s", colon ? colon + 1 : "");
     if (b->keeps && others->n < MOST_STARTS)
@@ -285,13 +289,12 @@ static void print_found(const struct bench *b, int32_t limit, const char *planne
     printf("{\"limit\": %d, \"limit_bytes\": %lld, \"planner\": \"%s\", \"setting\": \"%s\", "
            "\"fits\": %s, \"step_ns\": %lld, \"exposed_ns\": %lld, \"bound_ns\": %lld, "
            "\"peak_bytes\": %lld, \"total_bytes\": %lld, \"took_ns\": %lld, \"first_ns\": %lld, "
-           "\"units\": %d, "
-           "\"layers\": %d}\n",
+           "\"nodes\": %d, \"units\": %d, \"layers\": %d}\n",
            limit, (long long)b->limits[limit], planner, found->setting,
            found->fits ? "true" : "false", (long long)found->step_ns, (long long)found->exposed_ns,
            (long long)found->bound_ns, (long long)found->peak_bytes, (long long)found->total_bytes,
-           (long long)found->took_ns, (long long)found->first_ns, b->variants[0].problem->n_units,
-           b->config->model->n_layers);
+           (long long)found->took_ns, (long long)found->first_ns, found->nodes,
+           b->variants[0].problem->n_units, b->config->model->n_layers);
     fflush(stdout);
 }
 
@@ -366,6 +369,7 @@ int main(int argc, char **argv)
 {
     static struct bench bench;
     static struct weft_error err;
+    signal(SIGPIPE, SIG_IGN); /* a solver that has ended is no reason to end */
     enum weft_status status = read_arguments(argc, argv, &bench, &err);
     if (status == WEFT_OK) status = measure(&bench, &err);
     if (status != WEFT_OK) fprintf(stderr, "planners: %s\n", err.text);

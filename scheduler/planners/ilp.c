@@ -270,6 +270,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t li
     WEFT_TRY_GOTO(done, decide(&run, err));
     weft_search_result(run.search, out);
 done:
+    if (options->solver.release) options->solver.release(options->solver.context);
     weft_guide_destroy(run.guide);
     weft_branch_destroy(run.branch);
     weft_search_destroy(run.search);

@@ -44,6 +44,10 @@ def plan(weft, solver, code=0, time_limit="5s", **options):
     return said
 
 
+# Takes one question; and hands one over, to a solver that answers it and ends.
+READ = "sed '/^end$/q' >/dev/null\n"
+ONE = "sed '/^end$/q' |"
+
 # Where gathers must block and the search leaves a gap, so that the solver is asked.
 TIGHT = {"cluster__link": {"intra": {"alpha": "20us", "bandwidth": "200MB/s"}}}
 
@@ -71,18 +75,18 @@ def solver_missing(weft):
 
 @case
 def solver_crashed(weft):
-    plan_without(weft, script(weft, "solve", "cat >/dev/null\nkill -SEGV $$\n"), "crashed")
+    plan_without(weft, script(weft, "solve", READ + "kill -SEGV $$\n"), "crashed")
 
 
 @case
 def solver_that_fails(weft):
-    plan_without(weft, script(weft, "solve", "cat >/dev/null\necho out of luck >&2\nexit 3\n"),
+    plan_without(weft, script(weft, "solve", READ + "echo out of luck >&2\nexit 3\n"),
                  "out of luck")
 
 
 @case
 def solver_that_babbles(weft):
-    plan_without(weft, script(weft, "solve", "cat >/dev/null\necho weft-mip-result banana\n"),
+    plan_without(weft, script(weft, "solve", READ + "echo weft-mip-result banana\n"),
                  "solver")
 
 
@@ -124,6 +128,39 @@ def planning(weft, *verb):
     return process, pid
 
 
+def many_questions():
+    """Near the least limit of more layers, and no gap is close enough."""
+    layers = tiny()["model"]["layers"]
+    layers[1]["repeat"] = 24
+    return {"model__layers": layers, "cluster__memory_limit": "2850kB", "plan__gap": 0, **TIGHT}
+
+
+@case
+def solver_stays_for_a_plan_and_is_told_what_changed(weft):
+    solver = real_solver(weft)
+    body = f"echo $$ >>started\ntee -a questions | '{solver}'\n"
+    said = plan(weft, script(weft, "solve", body), **many_questions())
+    assert "solver failed" not in said["solver_stop"], said["solver_stop"]
+    with open(weft.path("started"), encoding="utf-8") as file:
+        pids = [int(line) for line in file]
+    with open(weft.path("questions"), encoding="utf-8") as file:
+        titles = [line.split()[0] for line in file if line.startswith("weft-")]
+    whole, changes = titles.count("weft-mip"), titles.count("weft-mip-changes")
+    assert whole == len(pids) and changes > whole, (titles, pids)
+    assert gone(pids), "a solver is left"
+
+
+@case
+def solver_that_answers_but_once(weft):
+    """It is started again for every question, and the plan is as good."""
+    body = f"echo $$ >>started\n{ONE} '{real_solver(weft)}'\n"
+    said = plan(weft, script(weft, "solve", body), **many_questions())
+    assert "solver failed" not in said["solver_stop"], said["solver_stop"]
+    with open(weft.path("started"), encoding="utf-8") as file:
+        pids = [int(line) for line in file]
+    assert len(pids) > 1 and gone(pids), pids
+
+
 @case
 def solver_ends_with_its_caller(weft):
     process, pid = planning(weft, "plan", weft.write("run.json", tiny()))
@@ -148,12 +185,14 @@ def a_signal_while_a_run_is_planned_stops_it(weft):
 def solver_killed_half_way_through_its_answer(weft):
     """What it got out is no answer, wherever it ends."""
     solver = real_solver(weft)
-    for part in ("head -c 20", "head -n 3", "head -c 1500", "head -c 4000"):
-        body = f"'{solver}' | {part}\nkill -KILL $$\n"
+    for part in ("head -c 20", "head -n 3", "head -c 1500"):
+        body = f"{ONE} '{solver}' | {part}\nkill -KILL $$\n"
         assert "signal 9" in plan(weft, script(weft, "solve", body))["solver_stop"]
-        body = f"'{solver}' | {part}\n"
+        body = f"{ONE} '{solver}' | {part}\n"
         said = plan(weft, script(weft, "solve", body))
-        assert said["solver_stop"], "an answer that is cut off is told, or was whole"
+        assert "solver failed" in said["solver_stop"], said["solver_stop"]
+    said = plan(weft, script(weft, "solve", f"{ONE} '{solver}'\nkill -KILL $$\n"))
+    assert "solver failed" not in said["solver_stop"], "a whole answer is one"
 
 
 @case
@@ -176,7 +215,7 @@ def solver_out_of_memory(weft):
 def solver_that_never_stops_talking(weft):
     """Its answer cannot be longer than the question's size allows."""
     start = time.monotonic()
-    said = plan(weft, script(weft, "solve", "cat >/dev/null\nexec yes weft-mip-result\n"))
+    said = plan(weft, script(weft, "solve", READ + "exec yes weft-mip-result\n"))
     assert "solver failed" in said["solver_stop"], said["solver_stop"]
     assert time.monotonic() - start < 30
 
@@ -185,7 +224,7 @@ def solver_that_never_stops_talking(weft):
 def solver_that_answers_another_question(weft):
     """A good answer to a smaller model is none to this one."""
     solver = real_solver(weft)
-    body = f"cat >question\n[ -e first ] || cp question first\n'{solver}' <first\n"
+    body = f"sed '/^end$/q' >question\n[ -e first ] || cp question first\n'{solver}' <first\n"
     path = script(weft, "solve", body)
     plan(weft, path)
     said = plan(weft, path, model__layers=tiny()["model"]["layers"][:1] +

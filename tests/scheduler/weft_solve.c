@@ -186,18 +186,27 @@ Test(weft_solve, stops_at_the_limits_of_nodes_and_iterations)
     weft_pool_finish(&pool);
 }
 
+/* Its first line of words, and its exit code. */
+static int say(const char *text, char line[200])
+{
+    char command[800];
+    snprintf(command, sizeof command, "printf '%s' | '%s' 2>&1", text, getenv("WEFT_SOLVE"));
+    FILE *stream = popen(command, "r");
+    line[0] = '\0';
+    cr_assert_not_null(fgets(line, 200, stream));
+    return WEXITSTATUS(pclose(stream));
+}
+
 Test(weft_solve, refuses_garbage_and_arguments)
 {
     char command[600], line[200] = "";
     if (!test_solver_exists()) cr_skip("no weft-solve in this build");
-    snprintf(command, sizeof command, "echo hello | '%s' 2>&1", getenv("WEFT_SOLVE"));
-    FILE *stream = popen(command, "r");
-    cr_assert_not_null(fgets(line, sizeof line, stream));
-    int code = pclose(stream);
-    cr_assert_eq(WEXITSTATUS(code), 65);
+    cr_assert_eq(say("hello\\n", line), 65);
     cr_assert_str_eq(line, "weft-solve: solver protocol, line 1: expected weft-mip\n");
+    cr_assert_eq(say("weft-mip-changes 1\\nof 3 1\\n", line), 65);
+    cr_assert_str_eq(line, "weft-solve: solver protocol: changes of no program\n");
     snprintf(command, sizeof command, "'%s' problem.txt 2>&1 < /dev/null", getenv("WEFT_SOLVE"));
-    stream = popen(command, "r");
+    FILE *stream = popen(command, "r");
     cr_assert_not_null(fgets(line, sizeof line, stream));
     cr_assert_not_null(strstr(line, "usage: "));
     while (fgets(line, sizeof line, stream)) {

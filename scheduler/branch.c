@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/divide.h"
 #include "scheduler/fixing.h"
 #include "scheduler/groups.h"
 #include "scheduler/near.h"
@@ -14,8 +15,8 @@ enum { MOST_COLUMNS = 4000 };
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. Nodes
  * and steps of ascent are these divided by the size of what one costs. */
 enum {
-    NODE_WORK = 100000,
-    MOST_NODES = 2000,
+    NODE_WORK = 400000,
+    MOST_NODES = 10000,
     RELAX_WORK = 60,
     ASCENT_WORK = 20000000,
     NEAR_WORK = 50000,
@@ -31,10 +32,6 @@ static const double FIXING_GAIN = 0.1;
 static const double ORDER_FIRST = 20;
 /* Rounds of whole rows: at the root, and at other nodes. */
 enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
-/* What a unit that is like no other counts more than one that others can stand in for. */
-static const double ALONE_FIRST = 100;
-/* A share that is this near to a whole one is decided. */
-static const double DECIDED = 1e-6;
 /* Steps of exact placement: all together, and for one choice of policies. */
 enum { EXACT_STEPS = 1000000, LEAF_STEPS = 50000 };
 
@@ -204,14 +201,15 @@ int64_t weft_branch_time_left(const struct weft_branch *branch)
     return left > 1 ? left : 1;
 }
 
-bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box,
+bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
                        struct weft_pool *pool, struct weft_mip_result *result)
 {
     struct weft_error failure = {0};
     const struct weft_solver *solver = &branch->options->solver;
     const struct weft_mip *mip = &branch->ilp->mip;
     struct weft_mip_limits limits = {
-        .iterations = RELAX_WORK * ((int64_t)mip->n_rows + mip->n_columns),
+        .iterations =
+            iterations > 0 ? iterations : RELAX_WORK * ((int64_t)mip->n_rows + mip->n_columns),
         .nodes = -1,
         .time_ns = weft_branch_time_left(branch),
         .gap = branch->options->gap,
@@ -245,7 +243,7 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
     struct weft_ilp *ilp = branch->ilp;
     enum weft_status status = WEFT_OK;
     *solved = false;
-    if (weft_branch_relax(branch, branch->proof->box, &pool, &result)) {
+    if (weft_branch_relax(branch, branch->proof->box, 0, &pool, &result)) {
         status = weft_ilp_prices(ilp, result.row_duals, branch->dual, err);
         for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
             branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
@@ -273,8 +271,6 @@ static int32_t ascent_steps(const struct weft_branch *branch, int32_t least, int
     return steps < least ? least : steps > most ? most : (int32_t)steps;
 }
 
-static void choose_split(struct weft_branch *branch, int32_t node);
-
 /* Solves the relaxation again with the whole rows that its solution exceeds, as long as that raises
  * the bound by a part of the gap. */
 static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node, bool *solved,
@@ -297,7 +293,8 @@ static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node
     return WEFT_OK;
 }
 
-/* The best prices for a node: of the relaxation, then uphill from there or from its parent's. */
+/* The best prices for a node: of the relaxation; at the root, and without one, uphill from there or
+ * from its parent's. */
 static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int64_t goal_ns,
                                    struct weft_error *err)
 {
@@ -308,14 +305,15 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
     weft_proof_enter(branch->proof, node);
     if (box->empty) return offer(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
-    if (solved) choose_split(branch, node);
+    if (solved) weft_divide_suggest(branch, node);
     if (is_late(branch) || proof->nodes[node].bound_ns >= goal_ns) return WEFT_OK;
+    if (solved && node > 0) return WEFT_OK; /* it gains less than it costs: the tree grows faster */
     weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);
     int32_t steps = solved ? ascent_steps(branch, 20, 200) : ascent_steps(branch, 100, 4000);
     weft_dual_ascend(branch->dual, box, target_ns(branch), (double)goal_ns, steps);
     if (!solved) {
         take_shares(branch);
-        choose_split(branch, node);
+        weft_divide_suggest(branch, node);
     }
     return offer(branch, node, "dual ascent, weak duality", err);
 }
@@ -366,63 +364,6 @@ enum weft_status weft_branch_try_near(struct weft_branch *branch, struct weft_er
                          weft_branch_enough_ns(branch), tries, err);
 }
 
-/* How undecided the node's relaxation is on a unit: 0 when one policy has all. */
-static double indecision(const struct weft_branch *branch, int32_t unit, int *best)
-{
-    double most = -1, sum = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        bool kept = branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
-        if (!(branch->proof->box->allowed[unit] >> p & 1u) || !kept) continue;
-        double share = branch->share[unit * WEFT_POLICY_COUNT + p];
-        sum += share;
-        if (share > most) {
-            most = share;
-            *best = p;
-        }
-    }
-    return sum > 0 ? 1 - most / sum : 0;
-}
-
-static int count_kept(const struct weft_branch *branch, int32_t unit)
-{
-    uint32_t allowed = branch->proof->box->allowed[unit];
-    int n = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        n += allowed >> p & 1u && branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
-    return n;
-}
-
-/* The most undecided unit, by what it moves; when all are decided a milestone; then any that has a
- * choice left. */
-static void choose_split(struct weft_branch *branch, int32_t node)
-{
-    const struct weft_digest *table = branch->table;
-    struct weft_branch_split *best = &branch->splits[node];
-    double most = -1;
-    *best = (struct weft_branch_split){
-        .chosen = true, .unit = -1, .milestone = branch->milestone, .count = branch->count};
-    for (int32_t u = 0; u < table->n_units; u++) {
-        int p = -1;
-        if (count_kept(branch, u) < 2) continue;
-        double value = indecision(branch, u, &p) * branch->weight[u];
-        if (!branch->grouped[u]) value *= ALONE_FIRST;
-        if (p < 0 || value <= most) continue;
-        most = value;
-        best->unit = u;
-        best->policy = p;
-    }
-    best->decided = most <= DECIDED;
-}
-
-/* A policy goes with the one that it is nowhere better than. */
-static uint32_t side_of(const struct weft_branch *branch, int32_t unit, int policy)
-{
-    uint32_t side = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        if (branch->keeper[unit * WEFT_POLICY_COUNT + p] == policy) side |= 1u << p;
-    return side;
-}
-
 static enum weft_status place_exactly(struct weft_branch *branch, const enum weft_policy *policies,
                                       struct weft_error *err)
 {
@@ -463,25 +404,11 @@ static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, str
     return place_exactly(branch, policies, err);
 }
 
-/* Divides a node as was chosen for it; false when there is nothing to choose, or no room. */
-static bool divide(struct weft_branch *branch, int32_t node)
-{
-    const struct weft_branch_split *split = &branch->splits[node];
-    struct weft_proof *proof = branch->proof;
-    if (split->count.n_units > 0) return weft_proof_branch_count(proof, node, &split->count);
-    if (split->decided && split->milestone.n_blocks > 0 && branch->milestones_left > 0) {
-        branch->milestones_left--;
-        return weft_proof_branch_at(proof, node, &split->milestone);
-    }
-    return split->unit >= 0 &&
-           weft_proof_branch(proof, node, split->unit, side_of(branch, split->unit, split->policy));
-}
-
 /* Every unit has one policy left, but for those that are nowhere better. */
 static bool is_leaf(const struct weft_branch *branch)
 {
     for (int32_t u = 0; u < branch->table->n_units; u++)
-        if (count_kept(branch, u) > 1) return false;
+        if (weft_divide_policies_left(branch, u) > 1) return false;
     return true;
 }
 
@@ -525,7 +452,8 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
         branch->nodes_left--;
         return bound_node(branch, node, goal, err);
     }
-    if (!divide(branch, node)) {
+    if (!weft_divide(branch, node)) {
+        weft_proof_enter(branch->proof, node);
         if (is_leaf(branch)) return close_leaf(branch, node, err);
         branch->proof->nodes[node].closed = true;
         branch->exhausted = false;

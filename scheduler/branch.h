@@ -10,15 +10,21 @@
 #include "scheduler/proof.h"
 #include "scheduler/search.h"
 
-/* How a node would be divided: by a count, at a milestone when the policies are decided, at a
- * unit's policy. */
+/* Units whose policy a node could be divided at. */
+enum { WEFT_BRANCH_CHOICES = 6 };
+
+/* How a node could be divided, as its relaxation suggests: by a count, at a milestone, at a unit's
+ * policy. */
 struct weft_branch_split {
     bool chosen;  /* else the node has no relaxation of its own yet */
     bool decided; /* the relaxation gives every unit one policy */
-    int32_t unit; /* -1: every unit has one policy left */
-    int32_t policy;
+    int32_t n_choices;
+    struct {
+        int32_t unit, policy;
+        double value;
+    } choices[WEFT_BRANCH_CHOICES];  /* the most undecided first */
     struct weft_milestone milestone; /* n_blocks 0: none */
-    struct weft_count count;         /* comes first; n_units 0: none */
+    struct weft_count count;         /* n_units 0: none */
 };
 
 struct weft_branch {
@@ -67,9 +73,10 @@ bool weft_branch_is_over(const struct weft_branch *branch);
 /* Of the time limit; all of it when there is no clock. */
 int64_t weft_branch_time_left(const struct weft_branch *branch);
 
-/* Solves the relaxation within a box. False when there is no answer; a solver that failed is named
- * in `failure`. Result arrays belong to the pool. */
-bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box,
+/* Solves the relaxation within a box, in `iterations` at most (0: as many as it may need). False
+ * when there is no solution; a solver that failed is named in `failure`. Result arrays belong to
+ * the pool. */
+bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
                        struct weft_pool *pool, struct weft_mip_result *result);
 
 /* Bounds the root: trivial prices, policies that cannot fit put aside, the relaxation, ascent. */

@@ -131,7 +131,7 @@ static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
     struct weft_branch *branch = guide->branch;
     struct weft_mip_result result = {0};
     weft_box_restrict(guide->box, &(struct weft_facts){.allowed = guide->allowed});
-    if (guide->box->empty || !weft_branch_relax(branch, guide->box, pool, &result)) return NULL;
+    if (guide->box->empty || !weft_branch_relax(branch, guide->box, 0, pool, &result)) return NULL;
     double most = ldexp((double)branch->search->step_ns, -branch->ilp->time_shift);
     return result.lp_value < most ? result.lp_x : NULL;
 }

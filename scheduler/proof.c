@@ -65,29 +65,46 @@ void weft_proof_destroy(struct weft_proof *proof)
     free(proof);
 }
 
+/* What is known of a child's plans beyond its parent's. */
+static void add_fact(struct weft_proof *proof, const struct weft_proof_node *child)
+{
+    if (child->kind == WEFT_NODE_POLICIES) proof->allowed[child->unit] &= child->policies;
+    if (child->kind == WEFT_NODE_MILESTONE)
+        proof->milestones[proof->n_milestones++] = child->milestone;
+    if (child->kind == WEFT_NODE_COUNT) proof->counts[proof->n_counts++] = child->count;
+}
+
 /* What is known of a node's plans by its branches alone. */
 static void find_allowed(struct weft_proof *proof, int32_t node)
 {
     for (int32_t u = 0; u < proof->problem->n_units; u++)
         proof->allowed[u] = proof->problem->units[u].policies;
     proof->n_milestones = proof->n_counts = 0;
-    for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent) {
-        const struct weft_proof_node *of = &proof->nodes[at];
-        if (of->kind == WEFT_NODE_POLICIES) proof->allowed[of->unit] &= of->policies;
-        if (of->kind == WEFT_NODE_MILESTONE)
-            proof->milestones[proof->n_milestones++] = of->milestone;
-        if (of->kind == WEFT_NODE_COUNT) proof->counts[proof->n_counts++] = of->count;
-    }
+    for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent)
+        add_fact(proof, &proof->nodes[at]);
 }
 
-void weft_proof_enter(struct weft_proof *proof, int32_t node)
+static void restrict_box(struct weft_proof *proof)
 {
-    find_allowed(proof, node);
     weft_box_restrict(proof->box, &(struct weft_facts){.allowed = proof->allowed,
                                                        .milestones = proof->milestones,
                                                        .n_milestones = proof->n_milestones,
                                                        .counts = proof->counts,
                                                        .n_counts = proof->n_counts});
+}
+
+void weft_proof_enter(struct weft_proof *proof, int32_t node)
+{
+    find_allowed(proof, node);
+    restrict_box(proof);
+}
+
+void weft_proof_enter_child(struct weft_proof *proof, int32_t node,
+                            const struct weft_proof_node *child)
+{
+    find_allowed(proof, node);
+    add_fact(proof, child);
+    restrict_box(proof);
 }
 
 static enum weft_status make_prices(struct weft_proof *proof, const struct weft_dual *dual,

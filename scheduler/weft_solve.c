@@ -207,6 +207,9 @@ static bool take_relaxation(struct solver *solver, int code)
     solver->root_iterations = glp_get_it_cnt(solver->problem);
     result->iterations = solver->root_iterations - solver->start_iterations;
     if (!is_solved(solver, code)) {
+        /* The dual method's objective rises to the optimum once its basis is feasible. */
+        if (glp_get_dual_stat(solver->problem) == GLP_FEAS)
+            result->bound = glp_get_obj_val(solver->problem);
         result->stop = simplex_stop(code);
         return false;
     }

@@ -469,7 +469,8 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
 enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error *err)
 {
     int32_t root = 0;
-    if (!weft_branch_is_over(branch))
+    bool is_new = branch->proof->nodes[root].children == 0; /* it has not grown before */
+    if (is_new && !weft_branch_is_over(branch))
         WEFT_TRY(fix_and_bound(branch, &root, goal_ns(branch, 0), err));
     for (;;) {
         int32_t node = weft_proof_weakest(branch->proof);

@@ -251,7 +251,7 @@ static void add_child(struct weft_proof *proof, int32_t parent, struct weft_proo
 
 bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies)
 {
-    if (proof->n_nodes + 2 > proof->most_nodes) return false;
+    if (proof->n_nodes + 2 > proof->most_nodes || proof->nodes[node].children != 0) return false;
     find_allowed(proof, node);
     uint32_t now = proof->allowed[unit], parts[2] = {now & policies, now & ~policies};
     if (parts[0] == 0 || parts[1] == 0) return false;
@@ -271,7 +271,7 @@ bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uin
 /* Two children of a leaf, of which the first reaches what the second does not. */
 static bool divide(struct weft_proof *proof, int32_t node, struct weft_proof_node child)
 {
-    if (proof->n_nodes + 2 > proof->most_nodes) return false;
+    if (proof->n_nodes + 2 > proof->most_nodes || proof->nodes[node].children != 0) return false;
     proof->nodes[node].children = proof->n_nodes;
     child.bound_ns = proof->nodes[node].bound_ns;
     for (int i = 0; i < 2; i++) {

@@ -327,16 +327,33 @@ static bool narrow_all(struct weft_box *box)
     return whole;
 }
 
+/* How many units of a group have to have its policies, and how many may. */
+static void count_units(const struct weft_box *box, int32_t g, int32_t *must, int32_t *may)
+{
+    const struct weft_group *group = &box->groups[g];
+    *must = *may = 0;
+    for (int32_t k = 0; k < group->n_units; k++) {
+        uint32_t allowed = box->allowed[group->units[k]];
+        *must += (allowed & ~group->policies) == 0;
+        *may += (allowed & group->policies) != 0;
+    }
+}
+
+int32_t weft_box_count(const struct weft_box *box, int32_t group)
+{
+    int32_t least, most;
+    count_units(box, group, &least, &most);
+    if (box->least_count[group] > least) least = box->least_count[group];
+    if (box->most_count[group] < most) most = box->most_count[group];
+    return least == most ? least : -1;
+}
+
 static bool settle_group(struct weft_box *box, int32_t g)
 {
     const struct weft_group *group = &box->groups[g];
-    int32_t must = 0, may = 0;
+    int32_t must, may;
     bool changed = false;
-    for (int32_t k = 0; k < group->n_units; k++) {
-        uint32_t allowed = box->allowed[group->units[k]];
-        must += (allowed & ~group->policies) == 0;
-        may += (allowed & group->policies) != 0;
-    }
+    count_units(box, g, &must, &may);
     if (must > box->most_count[g] || may < box->least_count[g]) {
         box->allowed[group->units[0]] = 0;
         box->empty = true;

@@ -92,6 +92,9 @@ struct weft_told weft_box_tell_count(struct weft_box *box, const struct weft_cou
 void weft_box_take_back(const struct weft_told *told);
 void weft_box_make(struct weft_box *box, const uint32_t *allowed);
 
+/* How many units of the group have one of its policies; -1 when the box does not know. */
+int32_t weft_box_count(const struct weft_box *box, int32_t group);
+
 /* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);
 

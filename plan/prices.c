@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+/* What a unit is compared with in a whole row: by whether it has one of the policies. */
+struct usual {
+    uint32_t policies; /* 0: of its reference, either way */
+    int64_t in_bytes, out_bytes;
+};
+
 /* A problem's scalars and a vector's sums, while prices are applied. */
 struct pricing {
     const struct weft_box *box;
@@ -17,6 +23,7 @@ struct pricing {
     int32_t *first_row;          /* [n_slots]; -1: none */
     int32_t *next_row;           /* [n_whole]: of the same slot */
     int64_t *held;               /* [WEFT_POLICY_COUNT][n_slots]: by one unit */
+    struct usual *usual;         /* [n_whole][n_units] */
 };
 
 static enum weft_status fail_price(const char *name, int32_t slot, const char *why,
@@ -75,7 +82,13 @@ static int64_t held_in(const struct pricing *p, int policy, int32_t slot)
     return p->held[(size_t)policy * (size_t)p->n_slots + (size_t)slot];
 }
 
-static enum weft_status take_references(struct pricing *p, int64_t *room, struct weft_error *err)
+static struct usual *usual_of(const struct pricing *p, int32_t row)
+{
+    return p->usual + (size_t)row * (size_t)p->problem->n_units;
+}
+
+/* What every unit's reference holds in the slot of every row. */
+static enum weft_status take_references(struct pricing *p, struct weft_error *err)
 {
     for (int32_t u = 0; u < p->problem->n_units; u++) {
         const struct weft_problem_unit *unit = &p->problem->units[u];
@@ -88,10 +101,43 @@ static enum weft_status take_references(struct pricing *p, int64_t *room, struct
                                  "certificate: a whole row of slot %d refers to a policy that unit "
                                  "%d may not have",
                                  whole->slot, u);
-            room[k] -= held_in(p, policy, whole->slot);
+            int64_t bytes = held_in(p, policy, whole->slot);
+            usual_of(p, k)[u] = (struct usual){0, bytes, bytes};
         }
     }
     return WEFT_OK;
+}
+
+/* Compares the units of a group with what is usual in it, where references have its policies as
+ * often as is known. */
+static void take_group(const struct pricing *p, int32_t row, int32_t g)
+{
+    const struct weft_group *group = &p->box->groups[g];
+    const uint8_t *reference = p->prices->whole[row].reference;
+    struct usual *usual = usual_of(p, row), of = {group->policies, INT64_MAX, INT64_MAX};
+    int32_t n = 0;
+    for (int32_t k = 0; k < group->n_units; k++) {
+        const struct usual *own = &usual[group->units[k]];
+        bool in = group->policies >> reference[group->units[k]] & 1u;
+        int64_t *least = in ? &of.in_bytes : &of.out_bytes;
+        if (own->policies != 0) return;
+        if (own->in_bytes < *least) *least = own->in_bytes;
+        n += in;
+    }
+    if (n == 0 || n == group->n_units || n != weft_box_count(p->box, g)) return;
+    for (int32_t k = 0; k < group->n_units; k++)
+        usual[group->units[k]] = of;
+}
+
+/* Gives what is left of the room when every unit holds what is usual. */
+static int64_t left_of(const struct pricing *p, int32_t row, int64_t room_bytes)
+{
+    const struct usual *usual = usual_of(p, row);
+    const uint8_t *reference = p->prices->whole[row].reference;
+    for (int32_t u = 0; u < p->problem->n_units; u++)
+        room_bytes -=
+            usual[u].policies >> reference[u] & 1u ? usual[u].in_bytes : usual[u].out_bytes;
+    return room_bytes;
 }
 
 static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
@@ -103,19 +149,21 @@ static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
     p->first_row = weft_pool_array(&p->pool, n_slots, sizeof *p->first_row);
     p->held = weft_pool_array(&p->pool, WEFT_POLICY_COUNT * n_slots, sizeof *p->held);
     int64_t *common = weft_pool_array(&p->pool, n_slots, sizeof *common);
-    int64_t *room = weft_pool_array(&p->pool, n_whole, sizeof *room);
-    if (!p->rows || !p->next_row || !p->first_row || !p->held || !common || !room)
+    p->usual =
+        weft_pool_array(&p->pool, n_whole * (size_t)p->problem->n_units + 1, sizeof *p->usual);
+    if (!p->rows || !p->next_row || !p->first_row || !p->held || !common || !p->usual)
         return weft_fail_memory(err, "prices");
     for (int32_t i = 0; i < p->problem->n_common; i++)
         weft_hold_add(&p->problem->common[i], p->n_slots, common);
     for (size_t s = 0; s < n_slots; s++)
         p->first_row[s] = -1;
-    for (size_t k = 0; k < n_whole; k++)
-        room[k] = p->problem->memory_limit_bytes - common[p->prices->whole[k].slot];
-    WEFT_TRY(take_references(p, room, err));
+    WEFT_TRY(take_references(p, err));
     for (int32_t k = 0; k < p->prices->n_whole; k++) {
         const struct weft_whole_price *whole = &p->prices->whole[k];
-        p->rows[k] = weft_whole_row(whole->slot, whole->step_bytes, room[k]);
+        int64_t room_bytes = p->problem->memory_limit_bytes - common[whole->slot];
+        for (int32_t g = 0; g < p->box->n_groups; g++)
+            take_group(p, k, g);
+        p->rows[k] = weft_whole_row(whole->slot, whole->step_bytes, left_of(p, k, room_bytes));
         p->next_row[k] = p->first_row[whole->slot];
         p->first_row[whole->slot] = k;
     }
@@ -146,8 +194,9 @@ static weft_int128 whole_cost(const struct pricing *p, int32_t slot, int64_t byt
 static weft_int128 policy_cost(const struct pricing *p, int32_t row, int32_t unit, int policy)
 {
     const struct weft_whole_price *whole = &p->prices->whole[row];
-    int64_t more =
-        held_in(p, policy, whole->slot) - held_in(p, whole->reference[unit], whole->slot);
+    const struct usual *usual = &usual_of(p, row)[unit];
+    int64_t more = held_in(p, policy, whole->slot) -
+                   (usual->policies >> policy & 1u ? usual->in_bytes : usual->out_bytes);
     return (weft_int128)whole->nu * weft_whole_count(&p->rows[row], more);
 }
 

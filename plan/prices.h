@@ -35,7 +35,14 @@
  * is held counts at most k (step - rest) (mixed-integer rounding; Nemhauser and Wolsey, 1990). So
  * nu_row prices the count of each block in the slot, and of what each policy holds there more than
  * its unit's reference, which may be less than nothing; k (step - rest) is what there is. The row
- * holds for all plans, and is best near its reference. */
+ * holds for all plans, and is best near its reference.
+ *
+ * Where it is known how many units of a group have its policies, and the references have as many,
+ * some and not all, a unit is not compared with its own reference: of those in the group's
+ * policies, and of those in others, let `usual` be the least that any unit's reference holds. The
+ * group then holds what that makes, in sum over units of what is usual for their policies, whoever
+ * has which, and each unit counts what it holds more than that. So alike units may change places.
+ * Of groups that share units the first counts. */
 #ifndef WEFT_PLAN_PRICES_H
 #define WEFT_PLAN_PRICES_H
 

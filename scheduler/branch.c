@@ -214,7 +214,7 @@ bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, i
         .time_ns = weft_branch_time_left(branch),
         .gap = branch->options->gap,
     };
-    weft_ilp_restrict(branch->ilp, box);
+    weft_ilp_restrict(branch->ilp, box, branch->dual);
     if (solver->solve(solver->context, mip, &limits, pool, result, &failure) == WEFT_OK)
         return result->has_lp;
     snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);

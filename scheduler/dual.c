@@ -59,53 +59,6 @@ static enum weft_status make_rows(struct weft_dual *dual, struct weft_error *err
     return dual->held_cost ? WEFT_OK : weft_fail_memory(err, "a dual function");
 }
 
-int64_t weft_dual_room_bytes(const struct weft_dual *dual, int32_t slot, const uint8_t *reference)
-{
-    const struct weft_digest *table = dual->table;
-    int64_t room_bytes = dual->limit_bytes - table->common[slot];
-    for (int32_t u = 0; u < table->n_units; u++)
-        room_bytes -= table->fixed[weft_digest_row(table, u, reference[u]) + (size_t)slot];
-    return room_bytes;
-}
-
-int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
-                          const uint8_t *reference)
-{
-    const struct weft_digest *table = dual->table;
-    size_t n_units = (size_t)table->n_units, n_costs = n_units * WEFT_POLICY_COUNT;
-    for (int32_t k = dual->first_row[slot]; k >= 0; k = dual->next_row[k])
-        if (dual->rows[k].step_bytes == step_bytes &&
-            memcmp(dual->references[k], reference, n_units) == 0)
-            return k;
-    if (dual->n_rows == dual->most_rows) return -1;
-    int32_t added = dual->n_rows;
-    double *counts = weft_pool_array(&dual->pool, (size_t)dual->n_sizes + n_costs, sizeof *counts);
-    uint8_t *copy = weft_pool_array(&dual->pool, n_units, sizeof *copy);
-    if (!counts || !copy) return -1;
-    memcpy(copy, reference, n_units);
-    struct weft_whole_row row =
-        weft_whole_row(slot, step_bytes, weft_dual_room_bytes(dual, slot, reference));
-    for (int32_t k = 0; k < dual->n_sizes; k++)
-        counts[k] = (double)weft_whole_count(&row, dual->sizes[k]);
-    for (int32_t u = 0; u < table->n_units; u++) {
-        int64_t usual = table->fixed[weft_digest_row(table, u, reference[u]) + (size_t)slot];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (!(table->problem->units[u].policies >> p & 1u)) continue;
-            int64_t bytes = table->fixed[weft_digest_row(table, u, p) + (size_t)slot] - usual;
-            counts[dual->n_sizes + u * WEFT_POLICY_COUNT + p] =
-                (double)weft_whole_count(&row, bytes);
-        }
-    }
-    dual->rows[added] = row;
-    dual->references[added] = copy;
-    dual->counts[added] = counts;
-    dual->nu[added] = dual->over[added] = 0;
-    dual->next_row[added] = dual->first_row[slot];
-    dual->first_row[slot] = added;
-    dual->n_rows++;
-    return added;
-}
-
 enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit_bytes,
                                   struct weft_dual **out, struct weft_error *err)
 {
@@ -128,12 +81,15 @@ enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit
     dual->cost = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->cost);
     dual->share = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->share);
     dual->policies = weft_pool_array(pool, n_units, sizeof *dual->policies);
+    dual->usual = weft_pool_array(pool, n_units, sizeof *dual->usual);
+    dual->taken = weft_pool_array(pool, n_units, sizeof *dual->taken);
     dual->choice = weft_pool_array(pool, weft_box_most_spans(table->problem), sizeof *dual->choice);
     dual->item_cost = weft_pool_array(pool, n_items, sizeof *dual->item_cost);
     dual->before = weft_pool_array(pool, n_slots + 1, sizeof *dual->before);
     dual->total = weft_pool_array(pool, n_slots, sizeof *dual->total);
     if (!dual->lambda || !dual->load || !dual->cost || !dual->share || !dual->policies ||
-        !dual->choice || !dual->item_cost || !dual->before || !dual->total) {
+        !dual->usual || !dual->taken || !dual->choice || !dual->item_cost || !dual->before ||
+        !dual->total) {
         weft_dual_destroy(dual);
         return weft_fail_memory(err, "a dual function");
     }
@@ -161,7 +117,11 @@ enum weft_status weft_dual_set_groups(struct weft_dual *dual, const struct weft_
                                       int32_t n_groups, struct weft_error *err)
 {
     dual->pi = weft_pool_array(&dual->pool, (size_t)n_groups + 1, sizeof *dual->pi);
-    if (!dual->pi) return weft_fail_memory(err, "a dual function");
+    dual->known = weft_pool_array(&dual->pool, 2 * (size_t)n_groups + 1, sizeof *dual->known);
+    if (!dual->pi || !dual->known) return weft_fail_memory(err, "a dual function");
+    for (int32_t g = 0; g < n_groups; g++)
+        dual->known[g] = -1;
+    dual->relies = dual->known + n_groups;
     dual->groups = groups;
     dual->n_groups = n_groups;
     return WEFT_OK;
@@ -359,6 +319,7 @@ static void choose(struct weft_dual *dual, const struct weft_box *box)
 
 void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
 {
+    weft_dual_know(dual, box);
     const struct weft_problem *problem = dual->table->problem;
     double slope;
     dual->before[0] = 0;

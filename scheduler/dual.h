@@ -7,6 +7,17 @@
 #include "plan/certificate.h"
 #include "scheduler/digest.h"
 
+/* What a unit is compared with in a whole row: by whether it has one of the policies. */
+struct weft_usual {
+    uint32_t policies; /* 0: of its reference, either way */
+    int64_t in_bytes, out_bytes;
+};
+
+static inline int64_t weft_usual_bytes(const struct weft_usual *usual, int policy)
+{
+    return usual->policies >> policy & 1u ? usual->in_bytes : usual->out_bytes;
+}
+
 struct weft_dual {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */
@@ -23,8 +34,12 @@ struct weft_dual {
     int32_t n_rows, most_rows;
     struct weft_whole_row *rows;
     const uint8_t **references; /* [n_units] of every row */
+    struct weft_usual *usual;   /* [n_units], scratch */
+    bool *taken;                /* [n_units], scratch */
     int32_t n_groups;
     const struct weft_group *groups; /* borrowed */
+    int32_t *known;                  /* [n_groups]: how many units have it; -1: not known */
+    int32_t *relies;                 /* [n_groups], scratch */
     /* What weft_dual_evaluate makes of it: */
     double value_ns;
     double *cost;               /* [n_units * WEFT_POLICY_COUNT] */
@@ -62,8 +77,16 @@ WEFT_MUST_USE enum weft_status weft_dual_set_groups(struct weft_dual *dual,
 int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
                           const uint8_t *reference);
 
-/* What the slot has for blocks at policies of reference. */
-int64_t weft_dual_room_bytes(const struct weft_dual *dual, int32_t slot, const uint8_t *reference);
+/* Takes from a box how many units of groups have their policies, which whole rows rely on. */
+void weft_dual_know(struct weft_dual *dual, const struct weft_box *box);
+
+/* On which of these counts whole rows of the references rely: the count, by group, or -1. */
+void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, int32_t *relies);
+
+/* What units are compared with in the slot's whole rows of the references, into usual [n_units];
+ * returns what the slot has for blocks when each holds that. */
+int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint8_t *reference,
+                          const int32_t *relies, struct weft_usual *usual);
 
 /* [n_slots] of an item's channel. */
 static inline const double *weft_dual_lambda(const struct weft_dual *dual, int32_t item)

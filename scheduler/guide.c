@@ -10,7 +10,7 @@
 
 /* Relaxations near the bound by their size and at most, how many of them may bring nothing, and how
  * many choices of policies are remembered. */
-enum { NEAR_WORK = 140000, MOST_NEAR = 100, MOST_IN_VAIN = 8, MET = 1 << 10 };
+enum { NEAR_WORK = 140000, MOST_NEAR = 100, MET = 1 << 10 };
 
 /* What is made of a relaxation: a gather's block waits until that part of it has moved there, less
  * some slots; and reductions may hold what they hold there, that and a block more, or anything. */
@@ -31,7 +31,7 @@ struct weft_guide {
     int32_t *launch, *earlier;        /* [n_blocks], as the relaxation has it, and to be tried */
     int64_t *late_bytes, *most_bytes; /* [n_slots], the same */
     struct weft_hash *met;            /* [MET] */
-    int32_t n_in_vain;                /* choices near the bound that brought nothing */
+    int32_t in_vain_left;             /* choices near the bound that may bring nothing */
 };
 
 enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide **out,
@@ -244,16 +244,17 @@ static enum weft_near_answer try_near(void *context, const enum weft_policy *pol
     int64_t before_ns = guide->branch->search->step_ns;
     if (!weft_guide_try(guide, policies)) return WEFT_NEAR_SKIPPED;
     bool brings = guide->branch->search->step_ns < before_ns;
-    return brings || ++guide->n_in_vain == MOST_IN_VAIN ? WEFT_NEAR_STOP : WEFT_NEAR_TRIED;
+    return brings || --guide->in_vain_left == 0 ? WEFT_NEAR_STOP : WEFT_NEAR_TRIED;
 }
 
-enum weft_status weft_guide_try_near(struct weft_guide *guide, int32_t node, struct weft_error *err)
+enum weft_status weft_guide_try_near(struct weft_guide *guide, int32_t node, int32_t most_in_vain,
+                                     struct weft_error *err)
 {
     struct weft_branch *branch = guide->branch;
     if (is_over(guide)) return WEFT_OK;
     int32_t tries = NEAR_WORK / (branch->ilp->mip.n_rows + branch->ilp->mip.n_columns) + 1;
     if (tries > MOST_NEAR) tries = MOST_NEAR;
-    guide->n_in_vain = 0;
+    guide->in_vain_left = most_in_vain;
     weft_proof_enter(branch->proof, node);
     if (branch->proof->box->empty) return WEFT_OK;
     weft_dual_take(branch->dual, &branch->proof->prices[branch->proof->nodes[node].prices]);

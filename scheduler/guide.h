@@ -26,9 +26,9 @@ bool weft_guide_try(struct weft_guide *guide, const enum weft_policy *policies);
 void weft_guide_dive(struct weft_guide *guide);
 
 /* weft_guide_try of policies near the bound of a node of the proof (scheduler/near.h), until a plan
- * is found that is better than the search's best, or some have brought nothing. Policies that were
- * tried before are passed over, so that another call goes on. WEFT_E_SYSTEM only. */
+ * is found that is better than the search's best, or `most_in_vain` have brought nothing. Policies
+ * that were tried before are passed over, so that another call goes on. WEFT_E_SYSTEM only. */
 WEFT_MUST_USE enum weft_status weft_guide_try_near(struct weft_guide *guide, int32_t node,
-                                                   struct weft_error *err);
+                                                   int32_t most_in_vain, struct weft_error *err);
 
 #endif

@@ -65,6 +65,7 @@ struct weft_ilp {
     int32_t n_whole, most_whole;
     struct weft_whole_row *whole;
     const uint8_t **references;
+    const int32_t **relies;          /* [n_groups] of each: the counts that it relies on, or -1 */
     int32_t n_groups, group_row;     /* of the first; the others follow */
     const struct weft_group *groups; /* borrowed */
     int32_t fixed;   /* column that is 1: its cost is the time that no choice changes */
@@ -103,9 +104,10 @@ WEFT_MUST_USE enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp,
 WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_duals,
                                                struct weft_dual *dual, struct weft_error *err);
 
-/* Leaves to every unit only the policies of a box, and to the blocks of items with a class of their
- * own only their spans. */
-void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box);
+/* Leaves to every unit only the policies of a box, to the blocks of items with a class of their own
+ * only their spans, and of the whole rows those that rely on what is known of groups; which the
+ * dual is told. */
+void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct weft_dual *dual);
 
 /* The count that a point x of the relaxation is most undecided about; false when it is of none. */
 bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_count *out);

@@ -1,6 +1,7 @@
 #include <math.h>
+#include <string.h>
 
-#include "scheduler/ilp.h"
+#include "scheduler/ilp_build.h"
 
 /* What one unit of a column's bound is worth: its cost less the multipliers of its rows. */
 static void subtract_rows(const struct weft_mip *mip, const double *row_duals, double *reduced)
@@ -111,8 +112,22 @@ static void restrict_class(struct weft_ilp *ilp, const struct weft_box *box,
     }
 }
 
-void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box)
+/* Rows that rely on other counts than are known bound nothing. */
+static void restrict_whole(struct weft_ilp *ilp, struct weft_dual *dual)
 {
+    size_t n_groups = (size_t)ilp->n_groups;
+    for (int32_t k = 0; k < ilp->n_whole; k++) {
+        weft_dual_rely(dual, ilp->references[k], dual->relies);
+        bool holds = memcmp(dual->relies, ilp->relies[k], n_groups * sizeof *dual->relies) == 0;
+        ilp->mip.row_upper[ilp->mip.n_rows - ilp->n_whole + k] =
+            holds ? weft_ilp_bytes_units(ilp, ilp->whole[k].room_bytes) : INFINITY;
+    }
+}
+
+void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct weft_dual *dual)
+{
+    weft_dual_know(dual, box);
+    restrict_whole(ilp, dual);
     for (int32_t u = 0; u < ilp->table->n_units; u++) {
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
@@ -130,20 +145,34 @@ void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box)
             restrict_class(ilp, box, &ilp->classes[c]);
 }
 
+static double undecided(double value)
+{
+    double part = value - floor(value);
+    return part < 1 - part ? part : 1 - part;
+}
+
 bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_count *out)
 {
-    double best = 1e-3;
+    const struct weft_mip *mip = &ilp->mip;
+    double best = 0;
     for (int32_t g = 0; g < ilp->n_groups; g++) {
-        double sum = 0;
-        for (int64_t k = ilp->mip.row_start[ilp->group_row + g];
-             k < ilp->mip.row_start[ilp->group_row + g + 1]; k++)
-            sum += x[ilp->mip.column[k]];
-        double part = sum - floor(sum), undecided = part < 1 - part ? part : 1 - part;
-        if (undecided <= best) continue;
-        best = undecided;
-        *out = (struct weft_count){.group = g, .n_units = (int32_t)floor(sum) + 1};
+        int32_t row = ilp->group_row + g;
+        double sum = 0, parts = 0;
+        for (int64_t k = mip->row_start[row]; k < mip->row_start[row + 1]; k++) {
+            sum += x[mip->column[k]];
+            parts += undecided(x[mip->column[k]]);
+        }
+        /* A whole count is still worth knowing where units change places: whole rows rely on it. */
+        double value = undecided(sum);
+        bool whole = value <= 1e-3, known = mip->row_lower[row] == mip->row_upper[row];
+        if (whole) value = parts > 1e-3 && !known ? 1e-3 : 0;
+        if (value <= best) continue;
+        int32_t n = whole ? (int32_t)lround(sum) : (int32_t)floor(sum) + 1;
+        if (whole && n <= mip->row_lower[row]) n++;
+        best = value;
+        *out = (struct weft_count){.group = g, .n_units = n};
     }
-    return best > 1e-3;
+    return best > 0;
 }
 
 double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
@@ -158,11 +187,11 @@ double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *du
             int32_t column = held_column(of, s);
             if (column < 0) continue;
             double part = x[column] - floor(x[column] + 1e-6);
-            double undecided = part < 1 - part ? part : 1 - part;
-            if (undecided < 1e-4) continue;
+            double off = part < 1 - part ? part : 1 - part;
+            if (off < 1e-4) continue;
             int32_t slot = of->gathers ? s : s + 1;
             double value =
-                undecided * worth[of->items[0]] *
+                off * worth[of->items[0]] *
                 (dual->mu[slot] * (double)it->item.stair_bytes + 1e-3 * (double)it->block_ns);
             if (value <= best) continue;
             best = value;

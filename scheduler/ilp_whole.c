@@ -16,6 +16,8 @@ struct separation {
     const struct weft_dual *dual;
     const double *x;
     const uint8_t *reference; /* [n_units] */
+    const int32_t *relies;    /* [n_groups]: what rows of the reference rely on */
+    struct weft_usual *usual; /* [n_units]: what units are compared with in the slot */
     int64_t *steps;           /* [n_items + n_units * WEFT_POLICY_COUNT]: that a slot suggests */
     int32_t n_added;
 };
@@ -36,12 +38,12 @@ static double unit_count(const struct weft_ilp *ilp, const struct weft_ilp_class
     return least;
 }
 
-/* What a policy of a unit holds in the slot more than the reference. */
+/* What a policy of a unit holds in the slot more than is usual. */
 static int64_t more_bytes(const struct separation *of, int32_t unit, int policy, int32_t slot)
 {
     const struct weft_digest *table = of->build.ilp->table;
     return table->fixed[weft_digest_row(table, unit, policy) + (size_t)slot] -
-           table->fixed[weft_digest_row(table, unit, of->reference[unit]) + (size_t)slot];
+           weft_usual_bytes(&of->usual[unit], policy);
 }
 
 /* Sums the row up in `build`: what is held in its slot, as it counts. */
@@ -53,7 +55,7 @@ static void sum_row(struct separation *of, const struct weft_whole_row *row)
     for (int32_t u = 0; u < ilp->table->n_units; u++) {
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
-            if (z < 0 || p == of->reference[u]) continue;
+            if (z < 0) continue;
             int64_t count = weft_whole_count(row, more_bytes(of, u, p, s));
             if (count != 0) weft_ilp_add_entry(build, z, weft_ilp_bytes_units(ilp, count));
         }
@@ -132,7 +134,7 @@ static bool find_row(struct separation *of, int32_t slot, struct weft_whole_row 
 {
     const struct weft_ilp *ilp = of->build.ilp;
     double length, most = 1e-6;
-    int64_t room_bytes = weft_dual_room_bytes(of->dual, slot, of->reference);
+    int64_t room_bytes = weft_dual_compare(of->dual, slot, of->reference, of->relies, of->usual);
     struct weft_whole_row plain = weft_whole_row(slot, 1, room_bytes);
     sum_row(of, &plain);
     double held = take_row(of, &length);
@@ -157,16 +159,57 @@ static bool has_row(const struct separation *of, const struct weft_whole_row *ro
     const struct weft_ilp *ilp = of->build.ilp;
     for (int32_t k = 0; k < ilp->n_whole; k++)
         if (ilp->whole[k].slot == row->slot && ilp->whole[k].step_bytes == row->step_bytes &&
-            memcmp(ilp->references[k], of->reference, (size_t)ilp->table->n_units) == 0)
+            memcmp(ilp->references[k], of->reference, (size_t)ilp->table->n_units) == 0 &&
+            memcmp(ilp->relies[k], of->relies, (size_t)ilp->n_groups * sizeof *of->relies) == 0)
             return true;
     return false;
 }
 
+/* What x gives of a unit to the policies, and the one of them that has most; -1: none may be. */
+static double share_of(const struct weft_ilp *ilp, const double *x, int32_t unit, uint32_t policies,
+                       int *most)
+{
+    double sum = 0, best = -1;
+    *most = -1;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        int32_t z = ilp->z[unit * WEFT_POLICY_COUNT + p];
+        if (z < 0 || ilp->mip.upper[z] == 0 || !(policies >> p & 1u)) continue;
+        sum += x[z];
+        if (x[z] <= best) continue;
+        best = x[z];
+        *most = p;
+    }
+    return sum;
+}
+
+/* Gives a group's policies to as many of its units as are known to have them: those of which x
+ * gives most to them. */
+static void keep_count(const struct weft_ilp *ilp, const double *x, const struct weft_group *group,
+                       int32_t n, uint8_t *reference)
+{
+    for (int32_t k = 0; k < group->n_units; k++) {
+        int in, out;
+        double share = share_of(ilp, x, group->units[k], group->policies, &in);
+        int32_t ahead = 0;
+        (void)share_of(ilp, x, group->units[k], ~group->policies, &out);
+        for (int32_t j = 0; j < group->n_units; j++) {
+            int other;
+            double of = share_of(ilp, x, group->units[j], group->policies, &other);
+            ahead += of > share || (of == share && j < k);
+        }
+        int policy = ahead < n ? in : out;
+        if (policy >= 0) reference[group->units[k]] = (uint8_t)policy;
+    }
+}
+
 /* Adds the rows of one reference. */
-static void separate(struct separation *of)
+static void separate(struct separation *of, const uint8_t *reference, int32_t *relies)
 {
     struct weft_ilp_build *build = &of->build;
     struct weft_ilp *ilp = build->ilp;
+    weft_dual_rely(of->dual, reference, relies);
+    of->reference = reference;
+    of->relies = relies;
     for (int32_t s = 0; !build->failed && s < ilp->table->n_slots; s++) {
         struct weft_whole_row row;
         if (ilp->memory_row[s] < 0 || ilp->n_whole == ilp->most_whole) continue;
@@ -175,6 +218,7 @@ static void separate(struct separation *of)
         weft_ilp_end_row(build, -INFINITY, weft_ilp_bytes_units(ilp, row.room_bytes));
         if (build->failed) return;
         ilp->references[ilp->n_whole] = of->reference;
+        ilp->relies[ilp->n_whole] = of->relies;
         ilp->whole[ilp->n_whole++] = row;
         ilp->mip.n_rows = build->n_rows;
         ilp->mip.n_entries = build->n_entries;
@@ -232,18 +276,22 @@ enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp, const struct weft_dual
     of.build = open_program(ilp, &pool);
     of.steps = weft_pool_array(&pool, (size_t)ilp->table->n_items + n_units * WEFT_POLICY_COUNT,
                                sizeof *of.steps);
+    of.usual = weft_pool_array(&pool, n_units, sizeof *of.usual);
     enum weft_policy *own = weft_pool_array(&pool, n_units, sizeof *own);
+    int32_t *relies = weft_pool_array(&ilp->pool, 2 * (size_t)ilp->n_groups + 1, sizeof *relies);
     uint8_t *references = weft_pool_array(&ilp->pool, 2 * n_units, sizeof *references);
-    of.build.failed = of.build.failed || !of.steps || !own || !references;
+    of.build.failed = of.build.failed || !of.steps || !of.usual || !own || !references || !relies;
     if (!of.build.failed) weft_ilp_policies(ilp, x, own);
     for (size_t u = 0; !of.build.failed && u < n_units; u++) {
         references[u] = (uint8_t)ilp->table->leanest[u];
         references[n_units + u] = (uint8_t)own[u];
     }
-    of.reference = references;
-    separate(&of);
-    of.reference = references + n_units;
-    if (!of.build.failed && memcmp(references, of.reference, n_units) != 0) separate(&of);
+    for (int32_t g = 0; g < ilp->n_groups && !of.build.failed; g++)
+        if (dual->known[g] >= 0)
+            keep_count(ilp, x, &ilp->groups[g], dual->known[g], references + n_units);
+    if (!of.build.failed) separate(&of, references, relies);
+    if (!of.build.failed && memcmp(references, references + n_units, n_units) != 0)
+        separate(&of, references + n_units, relies + ilp->n_groups);
     *n_added = of.n_added;
     weft_pool_finish(&pool);
     return of.build.failed ? weft_fail_memory(err, "whole rows") : WEFT_OK;

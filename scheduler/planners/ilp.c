@@ -66,7 +66,7 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     double *incumbent = weft_pool_array(&run->pool, (size_t)mip->n_columns, sizeof *incumbent);
     if (!incumbent) return weft_fail_memory(err, "an incumbent");
     weft_proof_enter(run->branch->proof, 0); /* not where the last relaxation was */
-    weft_ilp_restrict(run->branch->ilp, run->branch->proof->box);
+    weft_ilp_restrict(run->branch->ilp, run->branch->proof->box, run->branch->dual);
     if (weft_ilp_point(run->branch->ilp, search->policies, search->moves, search->n_moves,
                        incumbent)) {
         mip->incumbents = &incumbent;
@@ -175,13 +175,14 @@ static void improve(struct run *run)
 
 /* Policies near the bound of a node of the proof, as long as they bring better plans, each of which
  * local search may better. */
-static enum weft_status try_near(struct run *run, int32_t node, struct weft_error *err)
+static enum weft_status try_near(struct run *run, int32_t node, int32_t most_in_vain,
+                                 struct weft_error *err)
 {
     struct weft_search *search = run->search;
     int64_t before_ns;
     do {
         before_ns = search->step_ns;
-        WEFT_TRY(weft_guide_try_near(run->guide, node, err));
+        WEFT_TRY(weft_guide_try_near(run->guide, node, most_in_vain, err));
         if (search->step_ns < before_ns) improve(run);
     } while (search->step_ns < before_ns && !weft_branch_is_over(run->branch));
     return WEFT_OK;
@@ -200,7 +201,7 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     weft_guide_try(run->guide, search->policies);
     weft_guide_dive(run->guide);
     improve(run);
-    if (status == WEFT_OK) status = try_near(run, 0, err);
+    if (status == WEFT_OK) status = try_near(run, 0, NODES_A_TURN, err);
     search->deadline_ns = deadline_ns;
     return status;
 }
@@ -231,7 +232,8 @@ static enum weft_status grow_and_try(struct run *run, struct weft_error *err)
         int32_t leaf = weft_proof_weakest(run->branch->proof);
         if (!more || leaf < 0 || !run->guide) return WEFT_OK;
         int64_t before_ns = search->step_ns;
-        WEFT_TRY(try_near(run, leaf, err));
+        WEFT_TRY(try_near(run, leaf, n_nodes, err));
+        if (leaf != 0 && search->step_ns == before_ns) WEFT_TRY(try_near(run, 0, n_nodes, err));
         n_nodes = search->step_ns < before_ns ? NODES_A_TURN : 2 * n_nodes;
     }
 }

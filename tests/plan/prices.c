@@ -424,3 +424,51 @@ Test(prices, counts_are_paid_for)
                  "no plan has both");
     weft_box_destroy(box);
 }
+
+/* In slot 5 sdp holds 200 of a and 400 of b, and dp nothing. Where one of the two is known to have
+ * sdp, and a has it in the reference, 200 are usual for it, whoever has it: of 700 bytes 500 are
+ * left, 300 may count in steps of 150, and b's sdp counts the 200 that it holds beyond. */
+Test(prices, units_of_a_group_may_change_places)
+{
+    struct fixture f;
+    struct weft_box *box = NULL;
+    struct weft_error err = {0};
+    const uint32_t both[2] = {SDP | DP, SDP | DP};
+    const int32_t units[2] = {0, 1};
+    const struct weft_group group = {SDP, 2, units};
+    const struct weft_count counts[2] = {{0, 1, true}, {0, 2, false}};
+    int64_t pi = 0;
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.prices.pi = &pi;
+    f.reference[0] = WEFT_POLICY_SDP;
+    f.reference[1] = WEFT_POLICY_DP;
+    cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_box_set_groups(box, &group, 1, &err), WEFT_OK);
+    static const struct {
+        int32_t n_counts;
+        uint32_t policies[2];
+        int64_t counts; /* less what may */
+    } cases[] = {
+        {2, {SDP, DP}, 0 - 300},
+        {2, {DP, SDP}, 100 - 300},
+        {1, {SDP, DP}, 0 - 300}, /* at least one: each unit against its own reference */
+        {1, {DP, SDP}, -150 + 250 - 300},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        int64_t ns[2];
+        for (int32_t n_whole = 0; n_whole < 2; n_whole++) {
+            f.prices.n_whole = n_whole;
+            price_whole(&f, 0, 5, 150, WEFT_PRICE_ONE * 3);
+            weft_box_restrict(box, &(struct weft_facts){.allowed = both,
+                                                        .counts = counts,
+                                                        .n_counts = cases[k].n_counts});
+            cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_OK, "%s",
+                         err.text);
+            ns[n_whole] = weft_priced_bound_ns(&f.problem, &f.priced, cases[k].policies);
+        }
+        cr_assert_eq(ns[1] - ns[0], 3 * cases[k].counts, "case %zu: %lld", k,
+                     (long long)(ns[1] - ns[0]));
+    }
+    weft_box_destroy(box);
+}

@@ -65,6 +65,41 @@ static void disturb(struct draws *draws, int64_t *price)
     if (kind == 2) *price += *price / 4;
 }
 
+static uint8_t draw_policy(const struct weft_problem *problem, struct draws *draws, int32_t unit)
+{
+    for (;;) {
+        int64_t policy = draw(draws, WEFT_POLICY_COUNT);
+        if (problem->units[unit].policies >> policy & 1u) return (uint8_t)policy;
+    }
+}
+
+/* Up to two whole rows, in steps of what some block holds, which take over what a byte costs there.
+ */
+static void draw_whole(struct drawn *drawn, struct draws *draws, struct weft_prices *prices)
+{
+    const struct weft_problem *problem = drawn->problem;
+    prices->n_whole = (int32_t)draw(draws, 3);
+    prices->whole = weft_pool_array(&drawn->pool, 2, sizeof *prices->whole);
+    cr_assert_not_null(prices->whole);
+    for (int32_t k = 0; k < prices->n_whole; k++) {
+        int64_t bytes = problem->items[draw(draws, problem->n_items)].item.stair_bytes;
+        uint8_t *reference =
+            weft_pool_array(&drawn->pool, (size_t)problem->n_units, sizeof *reference);
+        cr_assert_not_null(reference);
+        for (int32_t u = 0; u < problem->n_units; u++)
+            reference[u] = draw_policy(problem, draws, u);
+        int32_t slot = (int32_t)draw(draws, problem->n_slots);
+        for (int32_t n = 0; n < problem->n_slots && prices->mu[slot] == 0; n++)
+            slot = slot + 1 == problem->n_slots ? 0 : slot + 1;
+        prices->whole[k] =
+            (struct weft_whole_price){.slot = slot,
+                                      .step_bytes = bytes > 0 ? bytes : 1 + draw(draws, 1000),
+                                      .nu = prices->mu[slot],
+                                      .reference = reference};
+        prices->mu[slot] = 0;
+    }
+}
+
 static struct weft_prices draw_prices(struct drawn *drawn, struct draws *draws,
                                       const struct weft_certificate *from)
 {
@@ -80,6 +115,7 @@ static struct weft_prices draw_prices(struct drawn *drawn, struct draws *draws,
         disturb(draws, &prices.lambda[i]);
     for (size_t s = 0; s < n_slots; s++)
         disturb(draws, &prices.mu[s]);
+    draw_whole(drawn, draws, &prices);
     return prices;
 }
 
@@ -90,6 +126,7 @@ static bool draw_milestone(const struct weft_problem *problem, struct draws *dra
     out->item = (int32_t)draw(draws, problem->n_items);
     const struct weft_item *item = &problem->items[out->item].item;
     out->n_blocks = 1 + (int32_t)draw(draws, item->n_blocks);
+    out->moment = (enum weft_moment)draw(draws, WEFT_MOMENT_COUNT);
     out->slot = item->first + (int32_t)draw(draws, item->last - item->first + 1);
     return weft_milestone_is_of(out, problem);
 }

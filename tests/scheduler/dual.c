@@ -108,7 +108,9 @@ Test(dual, rows_are_kept_once_and_come_back_from_integer_prices)
     cr_assert_eq(weft_dual_add_row(f.dual, 5, 150, dp), 2);
     cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, dp), 0);
     cr_assert_eq(f.dual->n_rows, 3);
-    cr_assert_eq(weft_dual_room_bytes(f.dual, 5, sdp), 800 - 200);
+    struct weft_usual usual[2];
+    cr_assert_eq(weft_dual_compare(f.dual, 5, sdp, NULL, usual), 800 - 200);
+    cr_assert_eq(weft_usual_bytes(&usual[0], WEFT_POLICY_DP), 200);
     f.dual->nu[1] = 0.5;
     f.dual->mu[3] = 0.25;
     weft_dual_round(f.dual, &prices);

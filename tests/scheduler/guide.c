@@ -65,7 +65,7 @@ static bool improves(const struct weft_problem *problem, int64_t limit_bytes)
     if (!better) cr_assert_not(weft_guide_try(f.guide, f.search->policies), "known already");
     weft_guide_dive(f.guide);
     check_best(&f);
-    cr_assert_eq(weft_guide_try_near(f.guide, 0, NULL), WEFT_OK);
+    cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
     check_best(&f);
     cr_assert_leq(f.search->step_ns, listed_ns);
     cr_assert_geq(f.search->step_ns, weft_branch_bound_ns(f.branch));
@@ -118,7 +118,7 @@ Test(guide, has_nothing_to_try_without_a_solver)
     int64_t before_ns = f.search->step_ns;
     cr_assert_not(weft_guide_try(f.guide, f.search->policies));
     weft_guide_dive(f.guide);
-    cr_assert_eq(weft_guide_try_near(f.guide, 0, NULL), WEFT_OK);
+    cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
     cr_assert_eq(f.search->step_ns, before_ns);
     finish(&f);
     weft_problem_destroy(problem);

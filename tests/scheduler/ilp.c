@@ -87,12 +87,15 @@ static void check_restricted(struct weft_ilp *ilp, const enum weft_policy *polic
     struct weft_milestone *milestones = calloc((size_t)problem->n_items + 1, sizeof *milestones);
     uint32_t *allowed = calloc(n_units, sizeof *allowed);
     struct weft_box *box = NULL;
+    struct weft_dual *dual = NULL;
     struct weft_count counts[2] = {{0}};
     struct weft_facts facts = {.allowed = allowed, .milestones = milestones, .counts = counts};
     int32_t n_like = 0;
     cr_assert(milestones && allowed);
     cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
     cr_assert_eq(weft_box_set_groups(box, ilp->groups, ilp->n_groups, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(ilp->table, ilp->limit_bytes, &dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_set_groups(dual, ilp->groups, ilp->n_groups, NULL), WEFT_OK);
     for (size_t u = 0; u < n_units; u++) {
         allowed[u] = problem->units[u].policies;
         n_like += policies[u] == policies[0];
@@ -111,12 +114,13 @@ static void check_restricted(struct weft_ilp *ilp, const enum weft_policy *polic
     }
     weft_box_restrict(box, &facts);
     cr_assert(!box->empty);
-    weft_ilp_restrict(ilp, box);
+    weft_ilp_restrict(ilp, box, dual);
     check_feasible(&ilp->mip, x);
     facts = (struct weft_facts){.allowed = allowed};
     weft_box_restrict(box, &facts);
-    weft_ilp_restrict(ilp, box);
+    weft_ilp_restrict(ilp, box, dual);
     check_feasible(&ilp->mip, x);
+    weft_dual_destroy(dual);
     weft_box_destroy(box);
     free(milestones);
     free(allowed);

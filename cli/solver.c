@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 /* The solver checks its own clock coarsely (1.0 s asked, 3.5 s taken), so the kill timer leaves it
  * this factor and this much more before the process is taken for hung. */
 enum { KILL_FACTOR = 2, KILL_GRACE_S = 5 };
@@ -122,17 +124,21 @@ static enum weft_status converse(struct weft_solver_process *process, const stru
                                  const struct weft_mip_limits *limits, struct weft_text *answer,
                                  struct weft_error *err)
 {
+    struct weft_mip_limits left = *limits;
     if (weft_solver_child_is_ready(&process->child)) {
         struct weft_error failure = {0};
+        int64_t start_ns = weft_clock_now_ns();
         enum weft_status status = ask(process, mip, limits, answer, &failure);
         if (answer->length > 0 || status == WEFT_E_HANG || status == WEFT_E_SYSTEM)
             return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", failure.text);
+        if (limits->time_ns > 0) left.time_ns -= weft_clock_now_ns() - start_ns;
+        if (limits->time_ns > 0 && left.time_ns < 1) left.time_ns = 1;
     }
     weft_solver_child_stop(&process->child);
     forget(process);
     WEFT_TRY(find(process, err));
     WEFT_TRY(weft_solver_child_start(process->path, &process->child, err));
-    return ask(process, mip, limits, answer, err);
+    return ask(process, mip, &left, answer, err);
 }
 
 static enum weft_status solve(void *context, const struct weft_mip *mip,

@@ -154,7 +154,7 @@ static enum talk talk(struct weft_solver_child *child, const struct weft_text *q
         if (fds[1].revents) read_note(child);
         if (fds[0].revents) read_answer(child, answer);
         if (!weft_text_ok(answer) || answer->length > most_bytes) return TALK_TOO_LONG;
-        if (is_whole(answer)) return TALK_WHOLE;
+        if (is_whole(answer)) return asked ? TALK_WHOLE : TALK_TOO_LONG;
     }
     return TALK_CLOSED;
 }
@@ -193,6 +193,8 @@ enum weft_status weft_solver_child_ask(struct weft_solver_child *child,
                                        struct weft_error *err)
 {
     int64_t deadline_ns = patience_ns > 0 ? weft_clock_now_ns() + patience_ns : INT64_MAX;
+    child->said[0] = '\0'; /* what it said of another question explains nothing of this one */
+    child->said_length = 0;
     enum talk ended = talk(child, question, deadline_ns, most_bytes, answer);
     if (ended == TALK_WHOLE) return WEFT_OK;
     int wait_status = 0;

@@ -231,6 +231,8 @@ static void find_milestones(struct weft_branch *branch, const double *x)
                                   branch->order_worth, x, &order);
     if (value == 0 && other == 0) branch->milestone.n_blocks = 0;
     if (other > ORDER_FIRST * value) branch->milestone = order;
+    if (!weft_milestone_is_of(&branch->milestone, branch->table->problem))
+        branch->milestone.n_blocks = 0; /* nothing that a solver says is trusted */
 }
 
 /* The relaxation within the proof's box; *solved is false when there is no answer. With `n_added`

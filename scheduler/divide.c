@@ -148,8 +148,10 @@ static double score_way(struct weft_branch *branch, int32_t node, struct weft_pr
 static int best_way(struct weft_branch *branch, int32_t node, struct way *ways, int n)
 {
     int best = 0;
-    bool tries =
-        n > 1 && branch->ilp && branch->search->step_ns > branch->proof->nodes[node].bound_ns;
+    /* One that keeps nothing from one question to the next would begin anew for each trial. */
+    bool keeps = branch->options->solver.release != NULL;
+    bool tries = n > 1 && keeps && branch->ilp &&
+                 branch->search->step_ns > branch->proof->nodes[node].bound_ns;
     for (int k = 0; k < n && tries; k++) {
         if (branch->failure[0] || weft_search_is_late(branch->search)) break;
         ways[k].score = score_way(branch, node, ways[k].child);

@@ -61,6 +61,7 @@ static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slo
     if (value <= o->best) return;
     struct weft_milestone at = {of->items[0], (int32_t)floor(moved(o, of, slot) + WHOLE) + 1, slot,
                                 false, WEFT_BEGUN};
+    if (at.n_blocks < 1 || at.n_blocks > o->box->problem->items[at.item].item.n_blocks) return;
     if (!is_open(o, WEFT_BEGUN, at.item, at.n_blocks - 1, slot)) {
         at.moment = WEFT_ENDED;
         at.slot = until;

@@ -10,6 +10,8 @@
  *                                                   end */
 #include "scheduler/mip.h"
 
+#include <math.h>
+
 #include "scheduler/mip_words.h"
 
 static const char *const status_names[WEFT_MIP_STATUS_COUNT] = {"optimal", "feasible", "infeasible",
@@ -147,6 +149,19 @@ static const char *read_line(struct weft_mip_reader *in, struct weft_pool *pool)
     return weft_pool_format(pool, "%.*s", (int)(in->at - from < 200 ? in->at - from : 200), from);
 }
 
+/* Values that a solution may have: solvers keep bounds to some rounding, whatever their units. */
+static void read_columns(struct weft_mip_reader *in, const struct weft_mip *mip, double *x)
+{
+    static const double ROUNDING = 1e-3;
+    for (int32_t j = 0; j < mip->n_columns && !in->failed; j++) {
+        x[j] = weft_mip_read_number(in, "a column's value");
+        bool inside = isfinite(x[j]) &&
+                      x[j] >= mip->lower[j] - ROUNDING * (1 + fabs(mip->lower[j])) &&
+                      x[j] <= mip->upper[j] + ROUNDING * (1 + fabs(mip->upper[j]));
+        if (!in->failed && !inside) weft_mip_read_fail(in, "a column's value within its bounds");
+    }
+}
+
 enum weft_status weft_mip_result_parse(const char *bytes, size_t length, const struct weft_mip *mip,
                                        struct weft_pool *pool, struct weft_mip_result *result,
                                        struct weft_error *err)
@@ -177,13 +192,13 @@ enum weft_status weft_mip_result_parse(const char *bytes, size_t length, const s
         weft_mip_need_word(&in, "duals");
         weft_mip_read_numbers(&in, duals, mip->n_rows, "a multiplier");
         weft_mip_need_word(&in, "solution");
-        weft_mip_read_numbers(&in, lp_x, mip->n_columns, "a column's value");
+        read_columns(&in, mip, lp_x);
         read.row_duals = duals;
         read.lp_x = lp_x;
     }
     if (weft_mip_has_word(&in, "x")) {
         read.objective = weft_mip_read_number(&in, "an objective");
-        weft_mip_read_numbers(&in, x, mip->n_columns, "a column's value");
+        read_columns(&in, mip, x);
         read.x = x;
     }
     weft_mip_need_word(&in, "end");

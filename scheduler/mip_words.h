@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "scheduler/mip.h"
 
-/* Each writes a space first. A number reads back to the same bits. */
+/* Each writes a space first. A number reads back to the same value. */
 void weft_mip_add_integer(struct weft_text *out, int64_t value);
 void weft_mip_add_number(struct weft_text *out, double value);
 /* n numbers and the end of the line. */

@@ -1,6 +1,7 @@
 /* To generate is to continue a sequence of tokens with a trained language model: forward alone, in
  * f32, in one process. The token at a place is a function of the parameters, the tokens before it,
- * the seed and the place. */
+ * the seed and the place; and, in the last bits of its probability, of how many rows were computed
+ * with it. */
 #ifndef WEFT_RUNTIME_TRAIN_GENERATE_H
 #define WEFT_RUNTIME_TRAIN_GENERATE_H
 

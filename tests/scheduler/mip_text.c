@@ -198,3 +198,35 @@ Test(mip_text, a_result_without_numbers_is_one_too_but_not_an_optimal_one)
     cr_assert_not_null(strstr(err.text, "the solution found"));
     weft_pool_finish(&pool);
 }
+
+/* What a solver says becomes counts of blocks, so it has to be within what was asked for. */
+Test(mip_text, values_beyond_their_bounds_are_refused)
+{
+    static const struct {
+        const char *x;
+        enum weft_status status;
+    } cases[] = {
+        {"1 -2.5 0.1", WEFT_OK},       {"1.0005 1e9 0.0995", WEFT_OK}, /* rounding of a solver */
+        {"1.5 -2.5 0.1", WEFT_E_DATA}, {"-0.5 -2.5 0.1", WEFT_E_DATA},
+        {"1 -2.5 0", WEFT_E_DATA},     {"1 inf 0.1", WEFT_E_DATA},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int whole = 0; whole < 2; whole++) {
+            struct weft_mip_result read = {0};
+            struct weft_pool pool = {0};
+            struct weft_error err = {0};
+            struct weft_text text = {0};
+            weft_text_addf(&text,
+                           "weft-mip-result 1\nstatus %s\nstop s\nwork 0 0\nbound 0\n%s %s\nend\n",
+                           whole ? "optimal" : "unknown",
+                           whole ? "x 0" : "lp 0\nduals 0 0\nsolution", cases[i].x);
+            enum weft_status status =
+                weft_mip_result_parse(text.data, text.length, &example, &pool, &read, &err);
+            cr_assert_eq(status, cases[i].status, "case %zu, %d: %s", i, whole, err.text);
+            if (status != WEFT_OK)
+                cr_assert_not_null(strstr(err.text, "a column's value within its bounds"));
+            weft_text_finish(&text);
+            weft_pool_finish(&pool);
+        }
+    }
+}

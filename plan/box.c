@@ -436,7 +436,10 @@ void weft_box_make(struct weft_box *box, const uint32_t *allowed)
     memset(box->n_spans, 0, (size_t)box->problem->n_items * sizeof *box->n_spans);
     bool alone = weft_milestones_settle(&box->moved);
     allow(box, allowed);
-    if (!alone) box->empty = true;
+    if (!alone && box->problem->n_units > 0) {
+        box->allowed[0] = 0;
+        box->empty = true;
+    }
     add_all_known(box, 1);
     do {
         do {

@@ -24,7 +24,7 @@ static void write_array(struct weft_json_writer *writer, const char *name, const
 }
 
 static void write_whole(struct weft_json_writer *writer, const struct weft_problem *problem,
-                        const struct weft_prices *prices)
+                        const struct weft_prices *prices, int32_t n_groups)
 {
     weft_json_key(writer, "whole");
     weft_json_begin_array(writer);
@@ -38,6 +38,12 @@ static void write_whole(struct weft_json_writer *writer, const struct weft_probl
         weft_json_begin_array(writer);
         for (int32_t u = 0; u < problem->n_units; u++)
             weft_json_add_integer(writer, prices->whole[k].reference[u]);
+        weft_json_end_array(writer);
+        weft_json_key(writer, "relies");
+        weft_json_begin_array(writer);
+        for (int32_t g = 0; g < n_groups; g++)
+            weft_json_add_integer(writer,
+                                  prices->whole[k].relies != NULL && prices->whole[k].relies[g]);
         weft_json_end_array(writer);
         weft_json_end_object(writer);
     }
@@ -111,7 +117,7 @@ void weft_certificate_write(const struct weft_certificate *certificate,
         write_array(writer, "lambda", certificate->prices[i].lambda, n_lambda(problem));
         write_array(writer, "mu", certificate->prices[i].mu, (size_t)problem->n_slots);
         write_array(writer, "pi", certificate->prices[i].pi, (size_t)certificate->n_groups);
-        write_whole(writer, problem, &certificate->prices[i]);
+        write_whole(writer, problem, &certificate->prices[i], certificate->n_groups);
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
@@ -126,7 +132,7 @@ void weft_certificate_write(const struct weft_certificate *certificate,
 static const char *const names[] = {"problem", "groups", "prices", "tree", NULL};
 static const char *const prices_names[] = {"lambda", "mu", "pi", "whole", NULL};
 static const char *const group_names[] = {"policies", "units", NULL};
-static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", NULL};
+static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", "relies", NULL};
 static const char *const policies_names[] = {"unit", "policies", NULL};
 static const char *const milestone_names[] = {"item", "blocks", "slot", "moment", NULL};
 static const char *const count_names[] = {"group", "units", NULL};
@@ -180,8 +186,24 @@ static enum weft_status read_reference(struct reader *reader, const struct weft_
     return WEFT_OK;
 }
 
+static enum weft_status read_relies(struct reader *reader, const struct weft_json_value *object,
+                                    const char *where, int32_t n_groups, const uint8_t **out)
+{
+    int64_t *flags;
+    WEFT_TRY(read_array(reader, object, where, "relies", (size_t)n_groups, 0, &flags));
+    uint8_t *relies = weft_pool_array(reader->pool, (size_t)n_groups, sizeof *relies);
+    if (relies == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (int32_t g = 0; g < n_groups; g++) {
+        if (flags[g] > 1)
+            return weft_fail(reader->err, WEFT_E_DATA, "%s: relies[%d] is not 0 or 1", where, g);
+        relies[g] = (uint8_t)flags[g];
+    }
+    *out = relies;
+    return WEFT_OK;
+}
+
 static enum weft_status read_whole(struct reader *reader, const struct weft_json_value *object,
-                                   const char *where, struct weft_prices *out)
+                                   const char *where, int32_t n_groups, struct weft_prices *out)
 {
     const struct weft_json_value *array;
     char place[PLACE_BYTES + 32];
@@ -201,8 +223,9 @@ static enum weft_status read_whole(struct reader *reader, const struct weft_json
                                         reader->err));
         WEFT_TRY(weft_json_need_integer(it, place, "nu", 0, WEFT_PROBLEM_MOST, &nu, reader->err));
         struct weft_whole_price *whole = &out->whole[out->n_whole++];
-        *whole = (struct weft_whole_price){(int32_t)slot, step_bytes, nu, NULL};
+        *whole = (struct weft_whole_price){(int32_t)slot, step_bytes, nu, NULL, NULL};
         WEFT_TRY(read_reference(reader, it, place, &whole->reference));
+        WEFT_TRY(read_relies(reader, it, place, n_groups, &whole->relies));
     }
     return WEFT_OK;
 }
@@ -273,7 +296,7 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
             read_array(reader, it, where, "mu", (size_t)reader->problem->n_slots, 0, &prices->mu));
         WEFT_TRY(read_array(reader, it, where, "pi", (size_t)out->n_groups, -WEFT_PROBLEM_MOST,
                             &prices->pi));
-        WEFT_TRY(read_whole(reader, it, where, prices));
+        WEFT_TRY(read_whole(reader, it, where, out->n_groups, prices));
     }
     return WEFT_OK;
 }
@@ -416,6 +439,14 @@ static const int32_t *copy_units(struct weft_pool *pool, const struct weft_group
     return to;
 }
 
+static uint8_t *copy_bytes(struct weft_pool *pool, const uint8_t *from, size_t n)
+{
+    uint8_t *copy = weft_pool_array(pool, n, sizeof *copy);
+    for (size_t i = 0; copy != NULL && i < n; i++)
+        copy[i] = from[i];
+    return copy;
+}
+
 static const uint8_t *copy_reference(struct weft_pool *pool, const struct weft_problem *problem,
                                      const uint8_t *from)
 {
@@ -456,6 +487,9 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
             *whole = from->prices[i].whole[k];
             whole->reference = copy_reference(pool, problem, whole->reference);
             if (whole->reference == NULL) return weft_fail_memory(err, "certificate");
+            if (whole->relies == NULL) continue;
+            whole->relies = copy_bytes(pool, whole->relies, (size_t)from->n_groups);
+            if (whole->relies == NULL) return weft_fail_memory(err, "certificate");
         }
     }
     for (int32_t i = 0; i < from->n_nodes; i++)

@@ -116,6 +116,7 @@ static void take_group(const struct pricing *p, int32_t row, int32_t g)
     const uint8_t *reference = p->prices->whole[row].reference;
     struct usual *usual = usual_of(p, row), of = {group->policies, INT64_MAX, INT64_MAX};
     int32_t n = 0;
+    if (p->prices->whole[row].relies == NULL || !p->prices->whole[row].relies[g]) return;
     for (int32_t k = 0; k < group->n_units; k++) {
         const struct usual *own = &usual[group->units[k]];
         bool in = group->policies >> reference[group->units[k]] & 1u;

@@ -37,12 +37,13 @@
  * its unit's reference, which may be less than nothing; k (step - rest) is what there is. The row
  * holds for all plans, and is best near its reference.
  *
- * Where it is known how many units of a group have its policies, and the references have as many,
- * some and not all, a unit is not compared with its own reference: of those in the group's
- * policies, and of those in others, let `usual` be the least that any unit's reference holds. The
- * group then holds what that makes, in sum over units of what is usual for their policies, whoever
- * has which, and each unit counts what it holds more than that. So alike units may change places.
- * Of groups that share units the first counts. */
+ * A row may rely on groups. Where it is known how many units of such a group have its policies, and
+ * the references have as many, some and not all, a unit is not compared with its own reference: of
+ * those in the group's policies, and of those in others, let `usual` be the least that any unit's
+ * reference holds. The group then holds what that makes, in sum over units of what is usual for
+ * their policies, whoever has which, and each unit counts what it holds more than that. So alike
+ * units may change places. Of groups that share units the first counts.
+ */
 #ifndef WEFT_PLAN_PRICES_H
 #define WEFT_PLAN_PRICES_H
 
@@ -66,6 +67,7 @@ struct weft_whole_price {
     int64_t step_bytes;       /* >= 1 */
     int64_t nu;               /* a byte of its count */
     const uint8_t *reference; /* [n_units]: a policy that the unit may have */
+    const uint8_t *relies;    /* [n_groups]: 1: on the count of the group; NULL: on none */
 };
 
 struct weft_prices {

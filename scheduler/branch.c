@@ -251,7 +251,7 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
             branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
         *solved = status == WEFT_OK;
         if (*solved) find_milestones(branch, result.lp_x);
-        if (!*solved || !weft_ilp_count(ilp, result.lp_x, &branch->count))
+        if (!*solved || !weft_ilp_count(ilp, branch->dual, result.lp_x, &branch->count))
             branch->count.n_units = 0;
         if (*solved && n_added)
             status = weft_ilp_add_whole(ilp, branch->dual, result.lp_x, n_added, err);
@@ -330,8 +330,8 @@ static enum weft_status fix_and_bound(struct weft_branch *branch, int32_t *node,
         int64_t before_ns = proof->nodes[*node].bound_ns, open_ns = goal_ns - before_ns;
         int32_t room = (proof->most_nodes - proof->n_nodes) / 2 - branch->nodes_left - 1, rest;
         if (open_ns <= 0) return WEFT_OK;
-        WEFT_TRY(weft_fixing_divide(branch->proof, branch->dual, branch->keeper, *node, goal_ns,
-                                    room, &rest, err));
+        WEFT_TRY(weft_fixing_divide(branch->proof, branch->dual, branch->search, branch->keeper,
+                                    *node, goal_ns, room, &rest, err));
         if (rest == *node) return WEFT_OK;
         *node = rest;
         if (proof->nodes[rest].bound_ns >= goal_ns) return WEFT_OK;
@@ -468,9 +468,10 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
     return WEFT_OK;
 }
 
-enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error *err)
+enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
+                                  struct weft_error *err)
 {
-    int32_t root = 0;
+    int32_t root = 0, least_left = branch->nodes_left > n_nodes ? branch->nodes_left - n_nodes : 0;
     bool is_new = branch->proof->nodes[root].children == 0; /* it has not grown before */
     if (is_new && !weft_branch_is_over(branch))
         WEFT_TRY(fix_and_bound(branch, &root, goal_ns(branch, 0), err));
@@ -483,7 +484,7 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error 
         } else if (node < 0 || branch->proof->nodes[node].bound_ns >= branch->search->step_ns) {
             branch->stop = branch->exhausted && node < 0 ? "exhausted: the best there is"
                                                          : "policies exhausted";
-        } else if (branch->nodes_left <= 0) {
+        } else if (branch->nodes_left <= least_left) {
             branch->stop = "node limit";
         } else {
             bool better;

@@ -86,9 +86,10 @@ WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, stru
 WEFT_MUST_USE enum weft_status weft_branch_try_near(struct weft_branch *branch,
                                                     struct weft_error *err);
 
-/* Grows the tree until the gap is closed, or nothing is left to branch on, or a limit is met; says
- * which in `stop`. */
-WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, struct weft_error *err);
+/* Grows the tree until the gap is closed, or nothing is left to branch on, or a limit is met, which
+ * `n_nodes` that are solved are one of; says which in `stop`. */
+WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
+                                                struct weft_error *err);
 
 /* Searches the best plan's policies for a faster placement. */
 WEFT_MUST_USE enum weft_status weft_branch_polish(struct weft_branch *branch,

@@ -46,10 +46,11 @@ static enum weft_status make_rows(struct weft_dual *dual, struct weft_error *err
     dual->counts = weft_pool_array(pool, most, sizeof *dual->counts);
     dual->first_row = weft_pool_array(pool, n_slots, sizeof *dual->first_row);
     dual->references = weft_pool_array(pool, most, sizeof *dual->references);
+    dual->uses = weft_pool_array(pool, most, sizeof *dual->uses);
     dual->size_of = weft_pool_array(pool, n_items, sizeof *dual->size_of);
     dual->sizes = weft_pool_array(pool, n_items, sizeof *dual->sizes);
     bool ok = dual->rows && dual->next_row && dual->counts && dual->first_row && dual->references &&
-              dual->size_of && dual->sizes;
+              dual->uses && dual->size_of && dual->sizes;
     if (!ok) return weft_fail_memory(err, "a dual function");
     for (size_t s = 0; s < n_slots; s++)
         dual->first_row[s] = -1;
@@ -398,7 +399,8 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
             (struct weft_whole_price){.slot = dual->rows[k].slot,
                                       .step_bytes = dual->rows[k].step_bytes,
                                       .nu = nu,
-                                      .reference = dual->references[k]};
+                                      .reference = dual->references[k],
+                                      .relies = dual->uses[k]};
     }
 }
 
@@ -413,7 +415,8 @@ void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices)
     memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
     for (int32_t k = 0; k < prices->n_whole; k++) {
         const struct weft_whole_price *whole = &prices->whole[k];
-        int32_t row = weft_dual_add_row(dual, whole->slot, whole->step_bytes, whole->reference);
+        int32_t row = weft_dual_add_row(dual, whole->slot, whole->step_bytes, whole->reference,
+                                        whole->relies);
         if (row >= 0) dual->nu[row] = ldexp((double)prices->whole[k].nu, -WEFT_PRICE_SHIFT);
     }
 }

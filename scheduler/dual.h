@@ -34,6 +34,7 @@ struct weft_dual {
     int32_t n_rows, most_rows;
     struct weft_whole_row *rows;
     const uint8_t **references; /* [n_units] of every row */
+    const uint8_t **uses;       /* [n_groups] of every row: on whose counts it relies */
     struct weft_usual *usual;   /* [n_units], scratch */
     bool *taken;                /* [n_units], scratch */
     int32_t n_groups;
@@ -72,16 +73,19 @@ WEFT_MUST_USE enum weft_status weft_dual_set_groups(struct weft_dual *dual,
                                                     const struct weft_group *groups,
                                                     int32_t n_groups, struct weft_error *err);
 
-/* The whole row of a slot, step and policies of reference [n_units], of which a copy is made, with
- * a price of 0; or the one that is there already; or -1 when there is no room for more. */
+/* The whole row of a slot, step, policies of reference [n_units] and groups that it relies on
+ * [n_groups] (NULL: none), of which copies are made, with a price of 0; or the one that is there
+ * already; or -1 when there is no room for more. */
 int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
-                          const uint8_t *reference);
+                          const uint8_t *reference, const uint8_t *uses);
 
 /* Takes from a box how many units of groups have their policies, which whole rows rely on. */
 void weft_dual_know(struct weft_dual *dual, const struct weft_box *box);
 
-/* On which of these counts whole rows of the references rely: the count, by group, or -1. */
-void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, int32_t *relies);
+/* On which of these counts whole rows of the references can rely that rely on no other groups than
+ * `uses` (NULL: on any): the count, by group, or -1. */
+void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, const uint8_t *uses,
+                    int32_t *relies);
 
 /* What units are compared with in the slot's whole rows of the references, into usual [n_units];
  * returns what the slot has for blocks when each holds that. */

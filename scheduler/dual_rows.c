@@ -8,7 +8,8 @@ static int64_t held_in(const struct weft_dual *dual, int32_t unit, int policy, i
     return dual->table->fixed[weft_digest_row(dual->table, unit, policy) + (size_t)slot];
 }
 
-void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, int32_t *relies)
+void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, const uint8_t *uses,
+                    int32_t *relies)
 {
     memset(dual->taken, 0, (size_t)dual->table->n_units * sizeof *dual->taken);
     for (int32_t g = 0; g < dual->n_groups; g++) {
@@ -16,6 +17,7 @@ void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, int3
         int32_t n = 0;
         bool taken = false;
         relies[g] = -1;
+        if (uses != NULL && !uses[g]) continue;
         for (int32_t k = 0; k < group->n_units && dual->known[g] >= 0; k++) {
             n += (int32_t)(group->policies >> reference[group->units[k]] & 1u);
             taken = taken || dual->taken[group->units[k]];
@@ -68,7 +70,7 @@ static void count_row(struct weft_dual *dual, int32_t k, int32_t slot, int64_t s
 {
     const struct weft_digest *table = dual->table;
     double *counts = dual->counts[k];
-    weft_dual_rely(dual, dual->references[k], dual->relies);
+    weft_dual_rely(dual, dual->references[k], dual->uses[k], dual->relies);
     int64_t room_bytes =
         weft_dual_compare(dual, slot, dual->references[k], dual->relies, dual->usual);
     struct weft_whole_row row = weft_whole_row(slot, step_bytes, room_bytes);
@@ -85,21 +87,32 @@ static void count_row(struct weft_dual *dual, int32_t k, int32_t slot, int64_t s
     dual->rows[k] = row;
 }
 
-int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
-                          const uint8_t *reference)
+static bool relies_alike(const uint8_t *a, const uint8_t *b, int32_t n_groups)
 {
+    for (int32_t g = 0; g < n_groups; g++)
+        if (a[g] != (b ? b[g] : 0)) return false;
+    return true;
+}
+
+int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
+                          const uint8_t *reference, const uint8_t *uses)
+{
+    size_t n_groups = (size_t)dual->n_groups;
     size_t n_units = (size_t)dual->table->n_units, n_costs = n_units * WEFT_POLICY_COUNT;
     for (int32_t k = dual->first_row[slot]; k >= 0; k = dual->next_row[k])
         if (dual->rows[k].step_bytes == step_bytes &&
-            memcmp(dual->references[k], reference, n_units) == 0)
+            memcmp(dual->references[k], reference, n_units) == 0 &&
+            relies_alike(dual->uses[k], uses, dual->n_groups))
             return k;
     if (dual->n_rows == dual->most_rows) return -1;
     int32_t added = dual->n_rows;
     double *counts = weft_pool_array(&dual->pool, (size_t)dual->n_sizes + n_costs, sizeof *counts);
-    uint8_t *copy = weft_pool_array(&dual->pool, n_units, sizeof *copy);
+    uint8_t *copy = weft_pool_array(&dual->pool, n_units + n_groups, sizeof *copy);
     if (!counts || !copy) return -1;
     memcpy(copy, reference, n_units);
+    if (uses) memcpy(copy + n_units, uses, n_groups);
     dual->references[added] = copy;
+    dual->uses[added] = copy + n_units;
     dual->counts[added] = counts;
     count_row(dual, added, slot, step_bytes);
     dual->nu[added] = dual->over[added] = 0;

@@ -207,8 +207,9 @@ static enum weft_status find_facts(struct fixing *f, struct weft_pool *pool, str
 }
 
 enum weft_status weft_fixing_divide(struct weft_proof *proof, struct weft_dual *dual,
-                                    const uint8_t *keeper, int32_t node, int64_t enough_ns,
-                                    int32_t most_facts, int32_t *rest, struct weft_error *err)
+                                    const struct weft_search *search, const uint8_t *keeper,
+                                    int32_t node, int64_t enough_ns, int32_t most_facts,
+                                    int32_t *rest, struct weft_error *err)
 {
     struct weft_pool pool = {0};
     struct fixing f = {.dual = dual, .box = proof->box, .keeper = keeper};
@@ -222,7 +223,7 @@ enum weft_status weft_fixing_divide(struct weft_proof *proof, struct weft_dual *
     weft_dual_take(dual, &proof->prices[proof->nodes[node].prices]);
     weft_dual_evaluate(dual, proof->box);
     WEFT_TRY_GOTO(done, find_facts(&f, &pool, err));
-    for (int32_t k = 0; k < f.n_facts; k++) {
+    for (int32_t k = 0; k < f.n_facts && !weft_search_is_late(search); k++) {
         const struct fact *fact = &f.facts[k];
         bool milestone = fact->kind == WEFT_NODE_MILESTONE;
         if (milestone ? !weft_proof_branch_at(proof, *rest, &fact->milestone)

@@ -8,13 +8,15 @@
 #define WEFT_SCHEDULER_FIXING_H
 
 #include "scheduler/proof.h"
+#include "scheduler/search.h"
 
 /* Divides a leaf that has prices by all facts found at them, at most `most_facts`: parts whose
  * bound is at least `enough_ns` are split off, and *rest is the leaf of what remains; the leaf
  * itself when there is no fact. Policies go together with their keeper [n_units *
  * WEFT_POLICY_COUNT], the one that they are nowhere better than. Leaves the dual at the leaf's
- * prices. WEFT_E_SYSTEM. */
+ * prices. No further facts when the search is late. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_fixing_divide(struct weft_proof *proof, struct weft_dual *dual,
+                                                  const struct weft_search *search,
                                                   const uint8_t *keeper, int32_t node,
                                                   int64_t enough_ns, int32_t most_facts,
                                                   int32_t *rest, struct weft_error *err);

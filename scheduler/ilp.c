@@ -602,10 +602,10 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_
     ilp->most_whole = table->n_slots + MORE_ROWS;
     ilp->whole = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->whole);
     ilp->references = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->references);
-    ilp->relies = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->relies);
+    ilp->uses = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->uses);
     enum weft_status status = WEFT_OK;
     if (!ilp->z || !ilp->wait || !ilp->beside || !ilp->hold || !ilp->load_row || !ilp->memory_row ||
-        !ilp->whole || !ilp->references || !ilp->relies)
+        !ilp->whole || !ilp->references || !ilp->uses)
         status = weft_fail_memory(err, "an integer program");
     if (status == WEFT_OK) status = build_all(ilp, most_columns, err);
     if (status != WEFT_OK) {

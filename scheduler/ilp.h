@@ -65,7 +65,7 @@ struct weft_ilp {
     int32_t n_whole, most_whole;
     struct weft_whole_row *whole;
     const uint8_t **references;
-    const int32_t **relies;          /* [n_groups] of each: the counts that it relies on, or -1 */
+    const uint8_t **uses;            /* [n_groups] of each: on whose counts it relies */
     int32_t n_groups, group_row;     /* of the first; the others follow */
     const struct weft_group *groups; /* borrowed */
     int32_t fixed;   /* column that is 1: its cost is the time that no choice changes */
@@ -110,7 +110,8 @@ WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const
 void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct weft_dual *dual);
 
 /* The count that a point x of the relaxation is most undecided about; false when it is of none. */
-bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_count *out);
+bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
+                    struct weft_count *out);
 
 /* The milestone that a point x of the relaxation is most undecided about. Returns what it takes of
  * memory in part, at the dual's prices in ns, and times `worth` [n_items]; 0 when it takes none. */

@@ -45,13 +45,17 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     for (int32_t g = 0; g < ilp->n_groups; g++) {
         double y = row_duals[ilp->group_row + g];
         dual->pi[g] = isfinite(y) ? ldexp(-y, ilp->time_shift) : 0;
+        /* Counts that go without saying have no price, or what a smaller box makes of it would
+         * be another. */
+        bool most = ilp->mip.row_upper[ilp->group_row + g] >= ilp->groups[g].n_units;
+        if (dual->pi[g] > 0 ? most : ilp->mip.row_lower[ilp->group_row + g] <= 0) dual->pi[g] = 0;
     }
     for (int32_t k = 0; k < ilp->n_whole; k++) {
         int32_t mip_row = ilp->mip.n_rows - ilp->n_whole + k;
         double nu = positive(-row_duals[mip_row]);
         if (nu == 0) continue;
         int32_t row = weft_dual_add_row(dual, ilp->whole[k].slot, ilp->whole[k].step_bytes,
-                                        ilp->references[k]);
+                                        ilp->references[k], ilp->uses[k]);
         if (row >= 0) dual->nu[row] = ldexp(nu, ilp->time_shift - ilp->bytes_shift);
     }
     weft_pool_finish(&pool);
@@ -115,10 +119,11 @@ static void restrict_class(struct weft_ilp *ilp, const struct weft_box *box,
 /* Rows that rely on other counts than are known bound nothing. */
 static void restrict_whole(struct weft_ilp *ilp, struct weft_dual *dual)
 {
-    size_t n_groups = (size_t)ilp->n_groups;
     for (int32_t k = 0; k < ilp->n_whole; k++) {
-        weft_dual_rely(dual, ilp->references[k], dual->relies);
-        bool holds = memcmp(dual->relies, ilp->relies[k], n_groups * sizeof *dual->relies) == 0;
+        bool holds = true;
+        weft_dual_rely(dual, ilp->references[k], ilp->uses[k], dual->relies);
+        for (int32_t g = 0; g < ilp->n_groups; g++)
+            holds = holds && (!ilp->uses[k][g] || dual->relies[g] >= 0);
         ilp->mip.row_upper[ilp->mip.n_rows - ilp->n_whole + k] =
             holds ? weft_ilp_bytes_units(ilp, ilp->whole[k].room_bytes) : INFINITY;
     }
@@ -151,7 +156,8 @@ static double undecided(double value)
     return part < 1 - part ? part : 1 - part;
 }
 
-bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_count *out)
+bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
+                    struct weft_count *out)
 {
     const struct weft_mip *mip = &ilp->mip;
     double best = 0;
@@ -164,7 +170,7 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const double *x, struct weft_cou
         }
         /* A whole count is still worth knowing where units change places: whole rows rely on it. */
         double value = undecided(sum);
-        bool whole = value <= 1e-3, known = mip->row_lower[row] == mip->row_upper[row];
+        bool whole = value <= 1e-3, known = dual->known[g] >= 0;
         if (whole) value = parts > 1e-3 && !known ? 1e-3 : 0;
         if (value <= best) continue;
         int32_t n = whole ? (int32_t)lround(sum) : (int32_t)floor(sum) + 1;

@@ -16,7 +16,8 @@ struct separation {
     const struct weft_dual *dual;
     const double *x;
     const uint8_t *reference; /* [n_units] */
-    const int32_t *relies;    /* [n_groups]: what rows of the reference rely on */
+    const int32_t *relies;    /* [n_groups]: counts that rows of the reference rely on, or -1 */
+    const uint8_t *uses;      /* [n_groups]: on which */
     struct weft_usual *usual; /* [n_units]: what units are compared with in the slot */
     int64_t *steps;           /* [n_items + n_units * WEFT_POLICY_COUNT]: that a slot suggests */
     int32_t n_added;
@@ -160,7 +161,7 @@ static bool has_row(const struct separation *of, const struct weft_whole_row *ro
     for (int32_t k = 0; k < ilp->n_whole; k++)
         if (ilp->whole[k].slot == row->slot && ilp->whole[k].step_bytes == row->step_bytes &&
             memcmp(ilp->references[k], of->reference, (size_t)ilp->table->n_units) == 0 &&
-            memcmp(ilp->relies[k], of->relies, (size_t)ilp->n_groups * sizeof *of->relies) == 0)
+            memcmp(ilp->uses[k], of->uses, (size_t)ilp->n_groups) == 0)
             return true;
     return false;
 }
@@ -203,13 +204,17 @@ static void keep_count(const struct weft_ilp *ilp, const double *x, const struct
 }
 
 /* Adds the rows of one reference. */
-static void separate(struct separation *of, const uint8_t *reference, int32_t *relies)
+static void separate(struct separation *of, const uint8_t *reference, int32_t *relies,
+                     uint8_t *uses)
 {
     struct weft_ilp_build *build = &of->build;
     struct weft_ilp *ilp = build->ilp;
-    weft_dual_rely(of->dual, reference, relies);
+    weft_dual_rely(of->dual, reference, NULL, relies);
+    for (int32_t g = 0; g < ilp->n_groups; g++)
+        uses[g] = relies[g] >= 0;
     of->reference = reference;
     of->relies = relies;
+    of->uses = uses;
     for (int32_t s = 0; !build->failed && s < ilp->table->n_slots; s++) {
         struct weft_whole_row row;
         if (ilp->memory_row[s] < 0 || ilp->n_whole == ilp->most_whole) continue;
@@ -218,7 +223,7 @@ static void separate(struct separation *of, const uint8_t *reference, int32_t *r
         weft_ilp_end_row(build, -INFINITY, weft_ilp_bytes_units(ilp, row.room_bytes));
         if (build->failed) return;
         ilp->references[ilp->n_whole] = of->reference;
-        ilp->relies[ilp->n_whole] = of->relies;
+        ilp->uses[ilp->n_whole] = of->uses;
         ilp->whole[ilp->n_whole++] = row;
         ilp->mip.n_rows = build->n_rows;
         ilp->mip.n_entries = build->n_entries;
@@ -278,9 +283,11 @@ enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp, const struct weft_dual
                                sizeof *of.steps);
     of.usual = weft_pool_array(&pool, n_units, sizeof *of.usual);
     enum weft_policy *own = weft_pool_array(&pool, n_units, sizeof *own);
-    int32_t *relies = weft_pool_array(&ilp->pool, 2 * (size_t)ilp->n_groups + 1, sizeof *relies);
+    int32_t *relies = weft_pool_array(&pool, (size_t)ilp->n_groups + 1, sizeof *relies);
+    uint8_t *uses = weft_pool_array(&ilp->pool, 2 * (size_t)ilp->n_groups + 1, sizeof *uses);
     uint8_t *references = weft_pool_array(&ilp->pool, 2 * n_units, sizeof *references);
-    of.build.failed = of.build.failed || !of.steps || !of.usual || !own || !references || !relies;
+    of.build.failed =
+        of.build.failed || !of.steps || !of.usual || !own || !references || !relies || !uses;
     if (!of.build.failed) weft_ilp_policies(ilp, x, own);
     for (size_t u = 0; !of.build.failed && u < n_units; u++) {
         references[u] = (uint8_t)ilp->table->leanest[u];
@@ -289,9 +296,9 @@ enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp, const struct weft_dual
     for (int32_t g = 0; g < ilp->n_groups && !of.build.failed; g++)
         if (dual->known[g] >= 0)
             keep_count(ilp, x, &ilp->groups[g], dual->known[g], references + n_units);
-    if (!of.build.failed) separate(&of, references, relies);
+    if (!of.build.failed) separate(&of, references, relies, uses);
     if (!of.build.failed && memcmp(references, references + n_units, n_units) != 0)
-        separate(&of, references + n_units, relies + ilp->n_groups);
+        separate(&of, references + n_units, relies, uses + ilp->n_groups);
     *n_added = of.n_added;
     weft_pool_finish(&pool);
     return of.build.failed ? weft_fail_memory(err, "whole rows") : WEFT_OK;

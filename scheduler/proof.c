@@ -190,6 +190,19 @@ static enum weft_status bound_by(struct weft_proof *proof, int32_t prices, int64
     return status;
 }
 
+/* Every count that they rely on is known in the entered box, so that they mean the same in every
+ * smaller one. */
+static bool is_meant(const struct weft_proof *proof, const struct weft_prices *prices)
+{
+    for (int32_t g = 0; g < proof->n_groups; g++) {
+        bool relies = false;
+        for (int32_t k = 0; k < prices->n_whole && !relies; k++)
+            relies = prices->whole[k].relies != NULL && prices->whole[k].relies[g];
+        if (relies && weft_box_count(proof->box, g) < 0) return false;
+    }
+    return true;
+}
+
 enum weft_status weft_proof_offer_known(struct weft_proof *proof, int32_t node, bool *better,
                                         struct weft_error *err)
 {
@@ -198,8 +211,11 @@ enum weft_status weft_proof_offer_known(struct weft_proof *proof, int32_t node, 
     weft_proof_enter(proof, node);
     int32_t known = best_known(proof, leaf);
     leaf->n_known = proof->n_prices;
-    if (known < 0) return WEFT_OK;
-    WEFT_TRY(bound_by(proof, known, &leaf->bound_ns, err));
+    if (known < 0 || !is_meant(proof, &proof->prices[known])) return WEFT_OK;
+    int64_t bound_ns = 0;
+    WEFT_TRY(bound_by(proof, known, &bound_ns, err));
+    if (bound_ns <= leaf->bound_ns) return WEFT_OK;
+    leaf->bound_ns = bound_ns;
     leaf->prices = known;
     *better = true;
     return WEFT_OK;
@@ -314,10 +330,19 @@ int64_t weft_proof_bound_ns(const struct weft_proof *proof)
 }
 
 /* Prices that leaves have, numbered anew in the order in which they are met. */
+static bool any_relies(const struct weft_proof *proof, const struct weft_prices *prices)
+{
+    for (int32_t k = 0; k < prices->n_whole; k++)
+        for (int32_t g = 0; g < proof->n_groups && prices->whole[k].relies != NULL; g++)
+            if (prices->whole[k].relies[g]) return true;
+    return false;
+}
+
 static int32_t number_prices(const struct weft_proof *proof, int32_t prices, int32_t *numbers,
                              struct weft_certificate *out)
 {
     if (numbers[prices] == 0) {
+        if (any_relies(proof, &proof->prices[prices])) out->n_groups = proof->n_groups;
         out->prices[out->n_prices] = proof->prices[prices];
         numbers[prices] = ++out->n_prices;
     }

@@ -89,6 +89,21 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     return replay(run, result.x, err);
 }
 
+/* Claims what who checks the certificate will find, whatever the tree believed. */
+static enum weft_status claim(struct run *run, struct weft_error *err)
+{
+    struct weft_outcome *outcome = run->outcome;
+    struct weft_error why = {0};
+    int64_t proven_ns = 0;
+    if (outcome->bound_ns <= 0) return WEFT_OK;
+    enum weft_status status =
+        weft_certificate_check(&outcome->certificate, run->table->problem, 1, &proven_ns, &why);
+    if (status == WEFT_E_SYSTEM) return weft_fail(err, status, "%s", why.text);
+    if (status != WEFT_OK) proven_ns = 0;
+    if (proven_ns < outcome->bound_ns) outcome->bound_ns = proven_ns;
+    return WEFT_OK;
+}
+
 /* What the proof came to, for the plan. */
 static enum weft_status conclude(struct run *run, struct weft_error *err)
 {
@@ -105,7 +120,8 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
         else
             set_stop(outcome, "no solver", branch->stop);
     }
-    return weft_proof_certificate(branch->proof, outcome->pool, &outcome->certificate, err);
+    WEFT_TRY(weft_proof_certificate(branch->proof, outcome->pool, &outcome->certificate, err));
+    return claim(run, err);
 }
 
 /* Begins with the plans of the rules that give every unit one policy, as they would be after
@@ -211,11 +227,9 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
 static enum weft_status grow(struct run *run, int32_t n_nodes, bool *more, struct weft_error *err)
 {
     struct weft_branch *branch = run->branch;
-    int32_t all = branch->nodes_left, some = all < n_nodes ? all : n_nodes;
-    branch->nodes_left = some;
-    WEFT_TRY(weft_branch_grow(branch, err));
-    bool used_up = branch->nodes_left <= 0;
-    branch->nodes_left += all - some;
+    int32_t before = branch->nodes_left;
+    WEFT_TRY(weft_branch_grow(branch, n_nodes, err));
+    bool used_up = before - branch->nodes_left >= n_nodes;
     *more = used_up && branch->nodes_left > 0 && !weft_branch_is_over(branch);
     return WEFT_OK;
 }

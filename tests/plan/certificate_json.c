@@ -33,6 +33,7 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
                  struct weft_certificate *out)
 {
     static const uint8_t reference[2] = {WEFT_POLICY_DP, WEFT_POLICY_SDP};
+    static const uint8_t relies[1] = {1};
     static const int32_t units[2] = {0, 1};
     static const struct weft_group group = {1u << WEFT_POLICY_SDP, 2, units};
     *out = (struct weft_certificate){.n_prices = 2, .n_nodes = 7};
@@ -55,7 +56,8 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
         out->prices[i].n_whole = i;
         out->prices[i].whole = weft_pool_array(pool, 1, sizeof *out->prices[i].whole);
         cr_assert(out->prices[i].whole);
-        out->prices[i].whole[0] = (struct weft_whole_price){3, 1000, WEFT_PROBLEM_MOST, reference};
+        out->prices[i].whole[0] =
+            (struct weft_whole_price){3, 1000, WEFT_PROBLEM_MOST, reference, relies};
     }
     out->nodes[0] =
         (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 1, .policies = 1};
@@ -111,6 +113,7 @@ Test(certificate_json, round_trip)
     cr_assert_eq(back.prices[1].whole[0].step_bytes, 1000);
     cr_assert_eq(back.prices[1].whole[0].nu, WEFT_PROBLEM_MOST);
     cr_assert_arr_eq(back.prices[1].whole[0].reference, made.prices[1].whole[0].reference, 2);
+    cr_assert_eq(back.prices[1].whole[0].relies[0], 1);
     weft_text_finish(&text);
     weft_text_finish(&again);
     cr_assert_eq(read("null", &problem, &pool, &back, &err), WEFT_OK);
@@ -134,6 +137,8 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"nu\": 9", "\"nu\": -9", "nu"},
         {"\"reference\": [0, 2]", "\"reference\": [0, 4]", "reference[1] is no policy"},
         {"\"reference\": [0, 2]", "\"reference\": [0]", "reference has 1"},
+        {"\"relies\": [1]", "\"relies\": [2]", "relies[0] is not 0 or 1"},
+        {"\"relies\": [1]", "\"relies\": []", "relies has 0"},
         {"\"whole\":", "\"holes\":", "holes"},
         {"\"unit\": 1", "\"unit\": 2", "tree[0]"},
         {"\"policies\": 1", "\"policies\": 0", "tree[0]"},

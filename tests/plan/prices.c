@@ -447,19 +447,21 @@ Test(prices, units_of_a_group_may_change_places)
     cr_assert_eq(weft_box_set_groups(box, &group, 1, &err), WEFT_OK);
     static const struct {
         int32_t n_counts;
+        uint8_t relies;
         uint32_t policies[2];
         int64_t counts; /* less what may */
     } cases[] = {
-        {2, {SDP, DP}, 0 - 300},
-        {2, {DP, SDP}, 100 - 300},
-        {1, {SDP, DP}, 0 - 300}, /* at least one: each unit against its own reference */
-        {1, {DP, SDP}, -150 + 250 - 300},
+        {2, 1, {SDP, DP}, 0 - 300},          {2, 1, {DP, SDP}, 100 - 300},
+        {2, 0, {DP, SDP}, -150 + 250 - 300}, /* each unit against its own reference */
+        {1, 1, {SDP, DP}, 0 - 300},          /* at least one: so too */
+        {1, 1, {DP, SDP}, -150 + 250 - 300},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         int64_t ns[2];
         for (int32_t n_whole = 0; n_whole < 2; n_whole++) {
             f.prices.n_whole = n_whole;
             price_whole(&f, 0, 5, 150, WEFT_PRICE_ONE * 3);
+            f.whole[0].relies = &cases[k].relies;
             weft_box_restrict(box, &(struct weft_facts){.allowed = both,
                                                         .counts = counts,
                                                         .n_counts = cases[k].n_counts});

@@ -40,7 +40,7 @@ enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
 static inline void price_whole(struct fixture *f, int32_t row, int32_t slot, int64_t step_bytes,
                                int64_t nu)
 {
-    f->whole[row] = (struct weft_whole_price){slot, step_bytes, nu, f->reference};
+    f->whole[row] = (struct weft_whole_price){slot, step_bytes, nu, f->reference, NULL};
 }
 
 #endif

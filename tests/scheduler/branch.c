@@ -43,7 +43,7 @@ static void grow(struct fixture *f)
     struct weft_certificate certificate;
     int64_t proven_ns = 0;
     cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);
-    cr_assert_eq(weft_branch_grow(f->branch, NULL), WEFT_OK);
+    cr_assert_eq(weft_branch_grow(f->branch, INT32_MAX, NULL), WEFT_OK);
     cr_assert_eq(f->search->step_ns, BEST_NS);
     cr_assert_leq(weft_branch_bound_ns(f->branch), BEST_NS);
     cr_assert_eq(weft_proof_certificate(f->branch->proof, &pool, &certificate, NULL), WEFT_OK);
@@ -91,7 +91,7 @@ Test(branch, stops_when_the_gap_is_closed)
     cr_assert_geq(weft_branch_enough_ns(f.branch), weft_branch_bound_ns(f.branch));
     cr_assert(weft_branch_is_over(f.branch), "step %lld, bound %lld", (long long)f.search->step_ns,
               (long long)weft_branch_bound_ns(f.branch));
-    cr_assert_eq(weft_branch_grow(f.branch, NULL), WEFT_OK);
+    cr_assert_eq(weft_branch_grow(f.branch, INT32_MAX, NULL), WEFT_OK);
     cr_assert_str_eq(f.branch->stop, "gap closed");
     cr_assert_eq(f.branch->proof->n_nodes, 1);
     finish(&f);
@@ -111,7 +111,7 @@ Test(branch, stops_when_the_time_is_over)
     f.options.time_limit_ns = 1;
     weft_search_start_clock(f.search, &f.options);
     cr_assert_eq(weft_branch_root(f.branch, NULL), WEFT_OK);
-    cr_assert_eq(weft_branch_grow(f.branch, NULL), WEFT_OK);
+    cr_assert_eq(weft_branch_grow(f.branch, INT32_MAX, NULL), WEFT_OK);
     cr_assert_str_eq(f.branch->stop, "time limit");
     cr_assert_geq(weft_branch_bound_ns(f.branch), 6550, "compute alone is proven at once");
     finish(&f);

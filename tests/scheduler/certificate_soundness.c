@@ -85,7 +85,9 @@ static void draw_whole(struct drawn *drawn, struct draws *draws, struct weft_pri
         int64_t bytes = problem->items[draw(draws, problem->n_items)].item.stair_bytes;
         uint8_t *reference =
             weft_pool_array(&drawn->pool, (size_t)problem->n_units, sizeof *reference);
-        cr_assert_not_null(reference);
+        uint8_t *relies = weft_pool_array(&drawn->pool, 1, sizeof *relies);
+        cr_assert(reference && relies);
+        relies[0] = draw(draws, 4) > 0;
         for (int32_t u = 0; u < problem->n_units; u++)
             reference[u] = draw_policy(problem, draws, u);
         int32_t slot = (int32_t)draw(draws, problem->n_slots);
@@ -95,7 +97,8 @@ static void draw_whole(struct drawn *drawn, struct draws *draws, struct weft_pri
             (struct weft_whole_price){.slot = slot,
                                       .step_bytes = bytes > 0 ? bytes : 1 + draw(draws, 1000),
                                       .nu = prices->mu[slot],
-                                      .reference = reference};
+                                      .reference = reference,
+                                      .relies = relies};
         prices->mu[slot] = 0;
     }
 }

@@ -77,7 +77,7 @@ Test(dual, prices_of_whole_rows_have_their_slope)
     f.problem.items[A_GATHER].item.stair_bytes = 300;
     f.problem.items[B_GATHER].item.stair_bytes = 300;
     init(&f, 1800, SDP, SDP);
-    int32_t row = weft_dual_add_row(f.dual, 2, 300, reference);
+    int32_t row = weft_dual_add_row(f.dual, 2, 300, reference, NULL);
     cr_assert_eq(row, 0);
     cr_assert_eq(f.dual->rows[0].room_bytes, 200);
     f.dual->lambda[3] = 1;
@@ -103,10 +103,10 @@ Test(dual, rows_are_kept_once_and_come_back_from_integer_prices)
     struct weft_whole_price whole[3];
     struct weft_prices prices = {.lambda = lambda, .mu = mu, .whole = whole};
     init(&f, 1800, SDP, SDP);
-    cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, dp), 0);
-    cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, sdp), 1);
-    cr_assert_eq(weft_dual_add_row(f.dual, 5, 150, dp), 2);
-    cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, dp), 0);
+    cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, dp, NULL), 0);
+    cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, sdp, NULL), 1);
+    cr_assert_eq(weft_dual_add_row(f.dual, 5, 150, dp, NULL), 2);
+    cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, dp, NULL), 0);
     cr_assert_eq(f.dual->n_rows, 3);
     struct weft_usual usual[2];
     cr_assert_eq(weft_dual_compare(f.dual, 5, sdp, NULL, usual), 800 - 200);

@@ -15,6 +15,7 @@ struct fixture {
     struct weft_digest *table;
     struct weft_dual *dual;
     struct weft_proof *proof;
+    struct weft_search *search;
     uint8_t keeper[ENUMERATE_MOST_UNITS * WEFT_POLICY_COUNT];
 };
 
@@ -28,12 +29,15 @@ static void init(struct fixture *f, const struct tiny_shape *shape, uint64_t see
     cr_assert_eq(weft_dual_create(f->table, f->problem->memory_limit_bytes, &f->dual, NULL),
                  WEFT_OK);
     cr_assert_eq(weft_proof_create(f->problem, MOST_NODES, &f->proof, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(f->table, f->problem->memory_limit_bytes, &f->search, NULL),
+                 WEFT_OK);
     for (int32_t k = 0; k < f->problem->n_units * WEFT_POLICY_COUNT; k++)
         f->keeper[k] = (uint8_t)(k % WEFT_POLICY_COUNT);
 }
 
 static void finish(struct fixture *f)
 {
+    weft_search_destroy(f->search);
     weft_proof_destroy(f->proof);
     weft_dual_destroy(f->dual);
     weft_digest_destroy(f->table);
@@ -44,9 +48,9 @@ static int32_t divide(struct fixture *f, int64_t enough_ns)
 {
     int32_t rest = -1;
     struct weft_error err = {0};
-    cr_assert_eq(
-        weft_fixing_divide(f->proof, f->dual, f->keeper, 0, enough_ns, MOST_NODES / 2, &rest, &err),
-        WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_fixing_divide(f->proof, f->dual, f->search, f->keeper, 0, enough_ns,
+                                    MOST_NODES / 2, &rest, &err),
+                 WEFT_OK, "%s", err.text);
     return rest;
 }
 

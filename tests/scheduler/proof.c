@@ -61,7 +61,7 @@ static void draw_prices(struct fixture *f, uint64_t seed, uint64_t trial)
             bool may = (f->problem->units[u].policies >> drawn & 1u) != 0;
             reference[u] = may ? (uint8_t)drawn : (uint8_t)f->table->leanest[u];
         }
-        int32_t row = weft_dual_add_row(f->dual, slot, step, reference);
+        int32_t row = weft_dual_add_row(f->dual, slot, step, reference, NULL);
         double draw = weft_rng_uniform(seed + k, trial, 5);
         if (row >= 0) f->dual->nu[row] = draw < 0.5 ? 0 : size * draw * 1e3;
     }

@@ -189,7 +189,7 @@ Test(schedule, a_solver_that_fails_is_told_and_is_no_error)
     struct tiny_shape shape = {.n_units = 3, .most_blocks = 2, .policies = 15, .load = 0.7};
     struct weft_problem *problem = tiny_problem(&shape, 12);
     tiny_set_limit(problem, 0.2);
-    struct weft_schedule_options options = {.planner = "ilp", .solver = {failing, NULL}};
+    struct weft_schedule_options options = {.planner = "ilp", .solver = {.solve = failing}};
     struct weft_plan *plan = NULL;
     cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, NULL), WEFT_OK);
     cr_assert_str_eq(plan->solver_stop, "solver failed: killed after 30 s");

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/pipes.h"
+
 /* A signal that arrives just before poll() is seen this much later. */
 enum { LOOK_MS = 200, MOST_BYTES = 1 << 30 };
 
@@ -52,33 +54,21 @@ static void run_child(const char *const *argv, int out, int note, pid_t parent)
     _exit(127);
 }
 
-static void close_end(int *fd)
-{
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
-
 enum weft_status weft_child_start(struct weft_child *child, const char *const *argv,
                                   struct weft_error *err)
 {
-    int pipes[2][2] = {{-1, -1}, {-1, -1}};
-    bool ok = true;
-    for (int i = 0; i < 2 && ok; i++) {
-        ok = pipe(pipes[i]) == 0;
-        for (int end = 0; ok && end < 2; end++)
-            ok = fcntl(pipes[i][end], F_SETFD, FD_CLOEXEC) == 0;
-    }
+    int pipes[2][2];
     pid_t parent = getpid();
-    pid_t pid = ok ? fork() : -1;
+    pid_t pid = weft_pipes_open(pipes, 2) ? fork() : -1;
     if (pid == 0) run_child(argv, pipes[0][1], pipes[1][1], parent);
-    int reason = errno;
-    for (int i = 0; i < 2; i++) {
-        close_end(&pipes[i][1]);
-        if (pid < 0) close_end(&pipes[i][0]);
-    }
-    if (pid < 0)
+    if (pid < 0) {
+        int reason = errno;
+        weft_pipes_close(pipes, 2);
         return weft_fail(err, WEFT_E_SYSTEM, "weft %s cannot be started: %s", argv[1],
                          strerror(reason));
+    }
+    weft_pipe_close_end(&pipes[0][1]);
+    weft_pipe_close_end(&pipes[1][1]);
     *child = (struct weft_child){.pid = pid, .out = pipes[0][0], .note = pipes[1][0]};
     weft_text_init(&child->said);
     weft_text_init(&child->noted);
@@ -92,7 +82,7 @@ static void take_in(int *fd, struct weft_text *text)
     if (n > 0 && text->length < MOST_BYTES)
         weft_text_append(text, bytes, (size_t)n);
     else if (n >= 0 || errno != EINTR)
-        close_end(fd);
+        weft_pipe_close_end(fd);
 }
 
 static void reap(struct weft_child *child)
@@ -148,8 +138,8 @@ void weft_child_finish(struct weft_child *child)
 {
     if (child->pid > 0) {
         kill((pid_t)child->pid, SIGKILL);
-        close_end(&child->out);
-        close_end(&child->note);
+        weft_pipe_close_end(&child->out);
+        weft_pipe_close_end(&child->note);
         reap(child);
     }
     weft_text_finish(&child->said);

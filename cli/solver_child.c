@@ -12,12 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-
-static void close_end(int *fd)
-{
-    if (*fd >= 0) close(*fd);
-    *fd = -1;
-}
+#include "cli/pipes.h"
 
 static void run_child(const char *path, int pipes[3][2], pid_t parent)
 {
@@ -40,22 +35,13 @@ static void run_child(const char *path, int pipes[3][2], pid_t parent)
 enum weft_status weft_solver_child_start(const char *path, struct weft_solver_child *child,
                                          struct weft_error *err)
 {
-    int pipes[3][2] = {{-1, -1}, {-1, -1}, {-1, -1}};
-    bool ok = true;
-    for (int i = 0; i < 3 && ok; i++) {
-        ok = pipe(pipes[i]) == 0;
-        for (int end = 0; ok && end < 2; end++)
-            ok = fcntl(pipes[i][end], F_SETFD, FD_CLOEXEC) == 0;
-    }
+    int pipes[3][2];
     pid_t parent = getpid();
-    pid_t pid = ok ? fork() : -1;
+    pid_t pid = weft_pipes_open(pipes, 3) ? fork() : -1;
     if (pid == 0) run_child(path, pipes, parent);
     if (pid < 0) {
         int reason = errno;
-        for (int i = 0; i < 3; i++) {
-            close_end(&pipes[i][0]);
-            close_end(&pipes[i][1]);
-        }
+        weft_pipes_close(pipes, 3);
         return weft_fail(err, WEFT_E_SYSTEM, "weft-solve cannot be started: %s", strerror(reason));
     }
     close(pipes[0][0]);
@@ -69,9 +55,9 @@ enum weft_status weft_solver_child_start(const char *path, struct weft_solver_ch
 
 static void close_ends(struct weft_solver_child *child)
 {
-    close_end(&child->in);
-    close_end(&child->out);
-    close_end(&child->note);
+    weft_pipe_close_end(&child->in);
+    weft_pipe_close_end(&child->out);
+    weft_pipe_close_end(&child->note);
 }
 
 void weft_solver_child_stop(struct weft_solver_child *child)
@@ -96,7 +82,7 @@ static void read_note(struct weft_solver_child *child)
     char bytes[WEFT_SOLVER_NOTE_BYTES];
     ssize_t n = read(child->note, bytes, sizeof bytes);
     if (n <= 0) {
-        if (n == 0 || errno != EINTR) close_end(&child->note);
+        if (n == 0 || errno != EINTR) weft_pipe_close_end(&child->note);
         return;
     }
     for (ssize_t i = 0; i < n && child->said_length + 1 < sizeof child->said; i++)
@@ -112,7 +98,7 @@ static void read_answer(struct weft_solver_child *child, struct weft_text *answe
     if (n > 0)
         weft_text_append(answer, bytes, (size_t)n);
     else if (n == 0 || errno != EINTR)
-        close_end(&child->out);
+        weft_pipe_close_end(&child->out);
 }
 
 /* True when all is written, or it does not read any more, which its end will tell. */

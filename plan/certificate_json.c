@@ -169,36 +169,22 @@ static enum weft_status read_array(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
-static enum weft_status read_reference(struct reader *reader, const struct weft_json_value *object,
-                                       const char *where, const uint8_t **out)
+/* `n` numbers from 0 to `most`, which `what` says they are. */
+static enum weft_status read_bytes(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, const char *name, size_t n, int64_t most,
+                                   const char *what, const uint8_t **out)
 {
-    size_t n = (size_t)reader->problem->n_units;
-    int64_t *policies;
-    WEFT_TRY(read_array(reader, object, where, "reference", n, 0, &policies));
-    uint8_t *reference = weft_pool_array(reader->pool, n, sizeof *reference);
-    if (reference == NULL) return weft_fail_memory(reader->err, "certificate");
-    for (size_t u = 0; u < n; u++) {
-        if (policies[u] >= WEFT_POLICY_COUNT)
-            return weft_fail(reader->err, WEFT_E_DATA, "%s: reference[%zu] is no policy", where, u);
-        reference[u] = (uint8_t)policies[u];
+    int64_t *numbers;
+    WEFT_TRY(read_array(reader, object, where, name, n, 0, &numbers));
+    uint8_t *bytes = weft_pool_array(reader->pool, n, sizeof *bytes);
+    if (bytes == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (size_t i = 0; i < n; i++) {
+        if (numbers[i] > most)
+            return weft_fail(reader->err, WEFT_E_DATA, "%s: %s[%zu] is no %s", where, name, i,
+                             what);
+        bytes[i] = (uint8_t)numbers[i];
     }
-    *out = reference;
-    return WEFT_OK;
-}
-
-static enum weft_status read_relies(struct reader *reader, const struct weft_json_value *object,
-                                    const char *where, int32_t n_groups, const uint8_t **out)
-{
-    int64_t *flags;
-    WEFT_TRY(read_array(reader, object, where, "relies", (size_t)n_groups, 0, &flags));
-    uint8_t *relies = weft_pool_array(reader->pool, (size_t)n_groups, sizeof *relies);
-    if (relies == NULL) return weft_fail_memory(reader->err, "certificate");
-    for (int32_t g = 0; g < n_groups; g++) {
-        if (flags[g] > 1)
-            return weft_fail(reader->err, WEFT_E_DATA, "%s: relies[%d] is not 0 or 1", where, g);
-        relies[g] = (uint8_t)flags[g];
-    }
-    *out = relies;
+    *out = bytes;
     return WEFT_OK;
 }
 
@@ -224,8 +210,10 @@ static enum weft_status read_whole(struct reader *reader, const struct weft_json
         WEFT_TRY(weft_json_need_integer(it, place, "nu", 0, WEFT_PROBLEM_MOST, &nu, reader->err));
         struct weft_whole_price *whole = &out->whole[out->n_whole++];
         *whole = (struct weft_whole_price){(int32_t)slot, step_bytes, nu, NULL, NULL};
-        WEFT_TRY(read_reference(reader, it, place, &whole->reference));
-        WEFT_TRY(read_relies(reader, it, place, n_groups, &whole->relies));
+        WEFT_TRY(read_bytes(reader, it, place, "reference", (size_t)reader->problem->n_units,
+                            WEFT_POLICY_COUNT - 1, "policy", &whole->reference));
+        WEFT_TRY(read_bytes(reader, it, place, "relies", (size_t)n_groups, 1, "yes or no (1 or 0)",
+                            &whole->relies));
     }
     return WEFT_OK;
 }
@@ -439,20 +427,10 @@ static const int32_t *copy_units(struct weft_pool *pool, const struct weft_group
     return to;
 }
 
-static uint8_t *copy_bytes(struct weft_pool *pool, const uint8_t *from, size_t n)
+static const uint8_t *copy_bytes(struct weft_pool *pool, const uint8_t *from, size_t n)
 {
-    uint8_t *copy = weft_pool_array(pool, n, sizeof *copy);
-    for (size_t i = 0; copy != NULL && i < n; i++)
-        copy[i] = from[i];
-    return copy;
-}
-
-static const uint8_t *copy_reference(struct weft_pool *pool, const struct weft_problem *problem,
-                                     const uint8_t *from)
-{
-    size_t n = (size_t)problem->n_units;
     uint8_t *to = weft_pool_array(pool, n, sizeof *to);
-    if (to != NULL) memcpy(to, from, n * sizeof *to);
+    if (to != NULL && n > 0) memcpy(to, from, n * sizeof *to);
     return to;
 }
 
@@ -485,7 +463,7 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
         for (size_t k = 0; k < n_whole; k++) {
             struct weft_whole_price *whole = &copy.prices[i].whole[k];
             *whole = from->prices[i].whole[k];
-            whole->reference = copy_reference(pool, problem, whole->reference);
+            whole->reference = copy_bytes(pool, whole->reference, (size_t)problem->n_units);
             if (whole->reference == NULL) return weft_fail_memory(err, "certificate");
             if (whole->relies == NULL) continue;
             whole->relies = copy_bytes(pool, whole->relies, (size_t)from->n_groups);

@@ -2,12 +2,6 @@
 
 #include <string.h>
 
-/* What a unit is compared with in a whole row: by whether it has one of the policies. */
-struct usual {
-    uint32_t policies; /* 0: of its reference, either way */
-    int64_t in_bytes, out_bytes;
-};
-
 /* A problem's scalars and a vector's sums, while prices are applied. */
 struct pricing {
     const struct weft_box *box;
@@ -23,7 +17,7 @@ struct pricing {
     int32_t *first_row;          /* [n_slots]; -1: none */
     int32_t *next_row;           /* [n_whole]: of the same slot */
     int64_t *held;               /* [WEFT_POLICY_COUNT][n_slots]: by one unit */
-    struct usual *usual;         /* [n_whole][n_units] */
+    struct weft_usual *usual;    /* [n_whole][n_units] */
 };
 
 static enum weft_status fail_price(const char *name, int32_t slot, const char *why,
@@ -82,7 +76,7 @@ static int64_t held_in(const struct pricing *p, int policy, int32_t slot)
     return p->held[(size_t)policy * (size_t)p->n_slots + (size_t)slot];
 }
 
-static struct usual *usual_of(const struct pricing *p, int32_t row)
+static struct weft_usual *usual_of(const struct pricing *p, int32_t row)
 {
     return p->usual + (size_t)row * (size_t)p->problem->n_units;
 }
@@ -102,43 +96,37 @@ static enum weft_status take_references(struct pricing *p, struct weft_error *er
                                  "%d may not have",
                                  whole->slot, u);
             int64_t bytes = held_in(p, policy, whole->slot);
-            usual_of(p, k)[u] = (struct usual){0, bytes, bytes};
+            usual_of(p, k)[u] = (struct weft_usual){0, bytes, bytes};
         }
     }
     return WEFT_OK;
 }
 
-/* Compares the units of a group with what is usual in it, where references have its policies as
- * often as is known. */
-static void take_group(const struct pricing *p, int32_t row, int32_t g)
+bool weft_usual_of_group(const struct weft_group *group, const uint8_t *reference, int32_t n_known,
+                         struct weft_usual *usual)
 {
-    const struct weft_group *group = &p->box->groups[g];
-    const uint8_t *reference = p->prices->whole[row].reference;
-    struct usual *usual = usual_of(p, row), of = {group->policies, INT64_MAX, INT64_MAX};
+    struct weft_usual of = {group->policies, INT64_MAX, INT64_MAX};
     int32_t n = 0;
-    if (p->prices->whole[row].relies == NULL || !p->prices->whole[row].relies[g]) return;
     for (int32_t k = 0; k < group->n_units; k++) {
-        const struct usual *own = &usual[group->units[k]];
+        const struct weft_usual *own = &usual[group->units[k]];
         bool in = group->policies >> reference[group->units[k]] & 1u;
         int64_t *least = in ? &of.in_bytes : &of.out_bytes;
-        if (own->policies != 0) return;
+        if (own->policies != 0) return false;
         if (own->in_bytes < *least) *least = own->in_bytes;
         n += in;
     }
-    if (n == 0 || n == group->n_units || n != weft_box_count(p->box, g)) return;
+    if (n == 0 || n == group->n_units || n != n_known) return false;
     for (int32_t k = 0; k < group->n_units; k++)
         usual[group->units[k]] = of;
+    return true;
 }
 
-/* Gives what is left of the room when every unit holds what is usual. */
-static int64_t left_of(const struct pricing *p, int32_t row, int64_t room_bytes)
+int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference, int32_t n_units)
 {
-    const struct usual *usual = usual_of(p, row);
-    const uint8_t *reference = p->prices->whole[row].reference;
-    for (int32_t u = 0; u < p->problem->n_units; u++)
-        room_bytes -=
-            usual[u].policies >> reference[u] & 1u ? usual[u].in_bytes : usual[u].out_bytes;
-    return room_bytes;
+    int64_t bytes = 0;
+    for (int32_t u = 0; u < n_units; u++)
+        bytes += weft_usual_bytes(&usual[u], reference[u]);
+    return bytes;
 }
 
 static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
@@ -162,9 +150,13 @@ static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
     for (int32_t k = 0; k < p->prices->n_whole; k++) {
         const struct weft_whole_price *whole = &p->prices->whole[k];
         int64_t room_bytes = p->problem->memory_limit_bytes - common[whole->slot];
-        for (int32_t g = 0; g < p->box->n_groups; g++)
-            take_group(p, k, g);
-        p->rows[k] = weft_whole_row(whole->slot, whole->step_bytes, left_of(p, k, room_bytes));
+        struct weft_usual *usual = usual_of(p, k);
+        for (int32_t g = 0; g < p->box->n_groups && whole->relies != NULL; g++)
+            if (whole->relies[g])
+                (void)weft_usual_of_group(&p->box->groups[g], whole->reference,
+                                          weft_box_count(p->box, g), usual);
+        room_bytes -= weft_usual_sum(usual, whole->reference, p->problem->n_units);
+        p->rows[k] = weft_whole_row(whole->slot, whole->step_bytes, room_bytes);
         p->next_row[k] = p->first_row[whole->slot];
         p->first_row[whole->slot] = k;
     }
@@ -195,9 +187,8 @@ static weft_int128 whole_cost(const struct pricing *p, int32_t slot, int64_t byt
 static weft_int128 policy_cost(const struct pricing *p, int32_t row, int32_t unit, int policy)
 {
     const struct weft_whole_price *whole = &p->prices->whole[row];
-    const struct usual *usual = &usual_of(p, row)[unit];
-    int64_t more = held_in(p, policy, whole->slot) -
-                   (usual->policies >> policy & 1u ? usual->in_bytes : usual->out_bytes);
+    const struct weft_usual *usual = &usual_of(p, row)[unit];
+    int64_t more = held_in(p, policy, whole->slot) - weft_usual_bytes(usual, policy);
     return (weft_int128)whole->nu * weft_whole_count(&p->rows[row], more);
 }
 

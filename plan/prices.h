@@ -78,6 +78,26 @@ struct weft_prices {
     struct weft_whole_price *whole; /* in any order, a slot as often as wanted */
 };
 
+/* What a unit is compared with in a whole row: by whether it has one of the policies. */
+struct weft_usual {
+    uint32_t policies; /* 0: of its own reference, either way */
+    int64_t in_bytes, out_bytes;
+};
+
+static inline int64_t weft_usual_bytes(const struct weft_usual *usual, int policy)
+{
+    return usual->policies >> policy & 1u ? usual->in_bytes : usual->out_bytes;
+}
+
+/* Compares the units of a group, of which `n_known` have its policies (-1: not known), with what is
+ * usual in it, where references have them as often; usual [n_units] has what each unit's reference
+ * holds, or what is usual in groups before. False when it stays as it is. */
+bool weft_usual_of_group(const struct weft_group *group, const uint8_t *reference, int32_t n_known,
+                         struct weft_usual *usual);
+
+/* What units hold together that hold what is usual for their references. */
+int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference, int32_t n_units);
+
 /* A whole row as it counts. */
 struct weft_whole_row {
     int32_t slot;

@@ -184,7 +184,7 @@ static double target_ns(const struct weft_branch *branch)
 
 /* The bound at which a node needs no more work: the gap is closed when all have it; where some have
  * more it is to be shown that there is nothing better. */
-static int64_t goal_ns(const struct weft_branch *branch, int32_t node)
+static int64_t goal_of(const struct weft_branch *branch, int32_t node)
 {
     int64_t step_ns = branch->search->step_ns;
     int64_t goal = (int64_t)ceil((double)step_ns / (1 + branch->options->gap));
@@ -347,7 +347,7 @@ enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error 
 {
     WEFT_TRY(weft_proof_offer_trivial(branch->proof, branch->dual, &branch->bound_by, err));
     if (weft_branch_is_over(branch)) return WEFT_OK;
-    WEFT_TRY(bound_node(branch, 0, goal_ns(branch, 0), err));
+    WEFT_TRY(bound_node(branch, 0, goal_of(branch, 0), err));
     weft_search_round(branch->search, branch->share);
     return WEFT_OK;
 }
@@ -448,11 +448,11 @@ static enum weft_status bound_child(struct weft_branch *branch, int32_t child, i
 
 static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
-    int64_t goal = goal_ns(branch, node);
+    int64_t goal_ns = goal_of(branch, node);
     weft_proof_enter(branch->proof, node);
     if (!branch->splits[node].chosen && !branch->proof->box->empty) {
         branch->nodes_left--;
-        return bound_node(branch, node, goal, err);
+        return bound_node(branch, node, goal_ns, err);
     }
     if (!weft_divide(branch, node)) {
         weft_proof_enter(branch->proof, node);
@@ -463,7 +463,7 @@ static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct
     }
     int32_t first = branch->proof->nodes[node].children;
     for (int32_t child = first; child < first + 2; child++)
-        WEFT_TRY(bound_child(branch, child, goal, err));
+        WEFT_TRY(bound_child(branch, child, goal_ns, err));
     learn(branch, node);
     return WEFT_OK;
 }
@@ -474,7 +474,7 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
     int32_t root = 0, least_left = branch->nodes_left > n_nodes ? branch->nodes_left - n_nodes : 0;
     bool is_new = branch->proof->nodes[root].children == 0; /* it has not grown before */
     if (is_new && !weft_branch_is_over(branch))
-        WEFT_TRY(fix_and_bound(branch, &root, goal_ns(branch, 0), err));
+        WEFT_TRY(fix_and_bound(branch, &root, goal_of(branch, 0), err));
     for (;;) {
         int32_t node = weft_proof_weakest(branch->proof);
         if (is_enough(branch)) {

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "scheduler/groups.h"
+
 /* What a unit that is like no other counts more than one that others can stand in for. */
 static const double ALONE_FIRST = 100;
 /* A share that is this near to a whole one is decided. */
@@ -71,15 +73,6 @@ void weft_divide_suggest(struct weft_branch *branch, int32_t node)
     split->decided = split->n_choices == 0 || split->choices[0].value <= DECIDED;
 }
 
-/* A policy goes with the one that it is nowhere better than. */
-static uint32_t side_of(const struct weft_branch *branch, int32_t unit, int policy)
-{
-    uint32_t side = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        if (branch->keeper[unit * WEFT_POLICY_COUNT + p] == policy) side |= 1u << p;
-    return side;
-}
-
 /* A way to divide a node: two kinds of child, of which the first has `policies`, or reaches. */
 struct way {
     struct weft_proof_node child;
@@ -101,10 +94,11 @@ static int list_ways(const struct weft_branch *branch, int32_t node, struct way 
     if (milestone && split->decided) ways[n++].child = at_milestone;
     for (int32_t k = 0; k < split->n_choices; k++) {
         int32_t unit = split->choices[k].unit;
-        ways[n++].child =
-            (struct weft_proof_node){.kind = WEFT_NODE_POLICIES,
-                                     .unit = unit,
-                                     .policies = side_of(branch, unit, split->choices[k].policy)};
+        ways[n++].child = (struct weft_proof_node){
+            .kind = WEFT_NODE_POLICIES,
+            .unit = unit,
+            .policies = weft_kept_by(&branch->keeper[unit * WEFT_POLICY_COUNT], UINT32_MAX,
+                                     split->choices[k].policy)};
     }
     if (milestone && !split->decided) ways[n++].child = at_milestone;
     return n;

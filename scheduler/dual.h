@@ -7,17 +7,6 @@
 #include "plan/certificate.h"
 #include "scheduler/digest.h"
 
-/* What a unit is compared with in a whole row: by whether it has one of the policies. */
-struct weft_usual {
-    uint32_t policies; /* 0: of its reference, either way */
-    int64_t in_bytes, out_bytes;
-};
-
-static inline int64_t weft_usual_bytes(const struct weft_usual *usual, int policy)
-{
-    return usual->policies >> policy & 1u ? usual->in_bytes : usual->out_bytes;
-}
-
 struct weft_dual {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */

@@ -29,21 +29,6 @@ void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, cons
     }
 }
 
-/* The least that a unit's reference holds of those in the group's policies, and of those in others.
- */
-static struct weft_usual usual_of(const struct weft_dual *dual, int32_t slot,
-                                  const uint8_t *reference, const struct weft_group *group)
-{
-    struct weft_usual usual = {group->policies, INT64_MAX, INT64_MAX};
-    for (int32_t k = 0; k < group->n_units; k++) {
-        int policy = reference[group->units[k]];
-        int64_t bytes = held_in(dual, group->units[k], policy, slot);
-        int64_t *least = group->policies >> policy & 1u ? &usual.in_bytes : &usual.out_bytes;
-        if (bytes < *least) *least = bytes;
-    }
-    return usual;
-}
-
 int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint8_t *reference,
                           const int32_t *relies, struct weft_usual *usual)
 {
@@ -53,15 +38,10 @@ int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint
         int64_t bytes = held_in(dual, u, reference[u], slot);
         usual[u] = (struct weft_usual){0, bytes, bytes};
     }
-    for (int32_t g = 0; g < dual->n_groups; g++) {
-        const struct weft_group *group = &dual->groups[g];
-        if (relies[g] < 0) continue;
-        struct weft_usual of = usual_of(dual, slot, reference, group);
-        for (int32_t k = 0; k < group->n_units; k++)
-            usual[group->units[k]] = of;
-    }
-    for (int32_t u = 0; u < table->n_units; u++)
-        room_bytes -= weft_usual_bytes(&usual[u], reference[u]);
+    for (int32_t g = 0; g < dual->n_groups; g++)
+        if (relies[g] >= 0)
+            (void)weft_usual_of_group(&dual->groups[g], reference, relies[g], usual);
+    room_bytes -= weft_usual_sum(usual, reference, table->n_units);
     return room_bytes;
 }
 

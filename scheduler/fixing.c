@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "scheduler/groups.h"
+
 /* Plans that the prices make needless: of a unit with these policies, or on one side of a
  * milestone. */
 struct fact {
@@ -49,10 +51,8 @@ static double slack(const struct fixing *f, int32_t unit, uint32_t policies)
 static void find_policies(struct fixing *f, int32_t unit)
 {
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        uint32_t side = 0;
-        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
-            if (f->keeper[unit * WEFT_POLICY_COUNT + q] == p) side |= 1u << q;
-        side &= f->box->allowed[unit];
+        uint32_t side =
+            weft_kept_by(&f->keeper[unit * WEFT_POLICY_COUNT], f->box->allowed[unit], p);
         if (side == 0 || side == f->box->allowed[unit] || slack(f, unit, side) > 0) continue;
         add_fact(f, (struct fact){.kind = WEFT_NODE_POLICIES, .unit = unit, .policies = side});
     }

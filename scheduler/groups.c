@@ -65,13 +65,12 @@ static bool classify(const struct weft_digest *table, const uint8_t *keeper, int
     return true;
 }
 
-/* The policies that go with one that is kept. */
-static uint32_t kept_by(const uint8_t *keeper, uint32_t allowed, int policy)
+uint32_t weft_kept_by(const uint8_t *keeper, uint32_t policies, int policy)
 {
-    uint32_t policies = 0;
+    uint32_t kept = 0;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        if (allowed >> p & 1u && keeper[p] == policy) policies |= 1u << p;
-    return policies;
+        if (policies >> p & 1u && keeper[p] == policy) kept |= 1u << p;
+    return kept;
 }
 
 static bool add_class(const struct weft_digest *table, const uint8_t *keeper,
@@ -84,7 +83,7 @@ static bool add_class(const struct weft_digest *table, const uint8_t *keeper,
     for (int32_t u = leader; u < table->n_units; u++)
         if (class_of[u] == leader) units[n++] = u;
     for (int p = 0; p < WEFT_POLICY_COUNT && n > 1; p++) {
-        uint32_t policies = kept_by(&keeper[leader * WEFT_POLICY_COUNT], allowed, p);
+        uint32_t policies = weft_kept_by(&keeper[leader * WEFT_POLICY_COUNT], allowed, p);
         if (policies != 0 && policies != allowed)
             out[(*n_out)++] = (struct weft_group){policies, n, units};
     }

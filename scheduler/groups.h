@@ -5,6 +5,10 @@
 
 #include "scheduler/digest.h"
 
+/* Of a unit's policies those that go with one that is kept: for which it is nowhere worse (`keeper`
+ * [WEFT_POLICY_COUNT] of the unit, see below). */
+uint32_t weft_kept_by(const uint8_t *keeper, uint32_t policies, int policy);
+
 /* A group for every class of two or more alike units and each of their policies that is its own
  * keeper, with those that it is kept for (`keeper` [n_units * WEFT_POLICY_COUNT]: the policy that
  * is nowhere worse; scheduler/ilp.h). Alike are units with the same policies, whose updates take as

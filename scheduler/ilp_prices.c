@@ -192,8 +192,7 @@ double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *du
         for (int32_t s = of->first; s <= of->last; s++) {
             int32_t column = held_column(of, s);
             if (column < 0) continue;
-            double part = x[column] - floor(x[column] + 1e-6);
-            double off = part < 1 - part ? part : 1 - part;
+            double off = undecided(x[column]);
             if (off < 1e-4) continue;
             int32_t slot = of->gathers ? s : s + 1;
             double value =

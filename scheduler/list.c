@@ -89,23 +89,25 @@ static bool is_clear(const struct weft_list *list, int32_t item)
     return weft_list_item(list, item)->block_ns <= left_ns + list->clear_ns[list->slot];
 }
 
+/* The item's next block among those of all. */
+static int32_t next_block(const struct weft_list *list, int32_t item)
+{
+    return list->first_block[item] + weft_list_item(list, item)->item.n_blocks - list->left[item];
+}
+
 /* The rule puts the next block of the item off, unless it must be put. */
 static bool is_put_off(const struct weft_list *list, int32_t item)
 {
     if (!list->puts_off) return false;
-    if (list->launch) {
-        int32_t n_put = weft_list_item(list, item)->item.n_blocks - list->left[item];
-        if (list->slot < list->launch[list->first_block[item] + n_put]) return true;
-    }
+    if (list->launch && list->slot < list->launch[next_block(list, item)]) return true;
     return !is_clear(list, item);
 }
 
 /* The rule has the next block of the gather block compute of the slot that uses it. */
 static bool is_to_block(const struct weft_list *list, int32_t item)
 {
-    const struct weft_item *it = &weft_list_item(list, item)->item;
-    if (!list->launch) return false;
-    return list->launch[list->first_block[item] + it->n_blocks - list->left[item]] > it->last;
+    int32_t last = weft_list_item(list, item)->item.last;
+    return list->launch && list->launch[next_block(list, item)] > last;
 }
 
 /* The rule lets the reduction be put now. Nothing puts off one that is due in the slot, because it
@@ -119,8 +121,7 @@ static bool may_reduce(const struct weft_list *list, int32_t item)
 /* The place of the item's next block in the rule's order. */
 static int32_t order_of(const struct weft_list *list, int32_t item)
 {
-    int32_t n_put = weft_list_item(list, item)->item.n_blocks - list->left[item];
-    return list->order[list->first_block[item] + n_put];
+    return list->order[next_block(list, item)];
 }
 
 /* The next reduction to put; when one must be, those that the rule puts off count too. */

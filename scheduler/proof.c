@@ -190,16 +190,20 @@ static enum weft_status bound_by(struct weft_proof *proof, int32_t prices, int64
     return status;
 }
 
+/* Some whole row of the prices relies on the group's count. */
+static bool rely_on(const struct weft_prices *prices, int32_t g)
+{
+    for (int32_t k = 0; k < prices->n_whole; k++)
+        if (prices->whole[k].relies != NULL && prices->whole[k].relies[g]) return true;
+    return false;
+}
+
 /* Every count that they rely on is known in the entered box, so that they mean the same in every
  * smaller one. */
 static bool is_meant(const struct weft_proof *proof, const struct weft_prices *prices)
 {
-    for (int32_t g = 0; g < proof->n_groups; g++) {
-        bool relies = false;
-        for (int32_t k = 0; k < prices->n_whole && !relies; k++)
-            relies = prices->whole[k].relies != NULL && prices->whole[k].relies[g];
-        if (relies && weft_box_count(proof->box, g) < 0) return false;
-    }
+    for (int32_t g = 0; g < proof->n_groups; g++)
+        if (rely_on(prices, g) && weft_box_count(proof->box, g) < 0) return false;
     return true;
 }
 
@@ -330,19 +334,12 @@ int64_t weft_proof_bound_ns(const struct weft_proof *proof)
 }
 
 /* Prices that leaves have, numbered anew in the order in which they are met. */
-static bool any_relies(const struct weft_proof *proof, const struct weft_prices *prices)
-{
-    for (int32_t k = 0; k < prices->n_whole; k++)
-        for (int32_t g = 0; g < proof->n_groups && prices->whole[k].relies != NULL; g++)
-            if (prices->whole[k].relies[g]) return true;
-    return false;
-}
-
 static int32_t number_prices(const struct weft_proof *proof, int32_t prices, int32_t *numbers,
                              struct weft_certificate *out)
 {
     if (numbers[prices] == 0) {
-        if (any_relies(proof, &proof->prices[prices])) out->n_groups = proof->n_groups;
+        for (int32_t g = 0; g < proof->n_groups; g++)
+            if (rely_on(&proof->prices[prices], g)) out->n_groups = proof->n_groups;
         out->prices[out->n_prices] = proof->prices[prices];
         numbers[prices] = ++out->n_prices;
     }

@@ -89,7 +89,8 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     return replay(run, result.x, err);
 }
 
-/* Claims what who checks the certificate will find, whatever the tree believed. */
+/* Claims what who checks the certificate will find, whatever the tree believed; and says so where
+ * that is not the same, which is a fault of the tree. */
 static enum weft_status claim(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
@@ -100,7 +101,9 @@ static enum weft_status claim(struct run *run, struct weft_error *err)
         weft_certificate_check(&outcome->certificate, run->table->problem, 1, &proven_ns, &why);
     if (status == WEFT_E_SYSTEM) return weft_fail(err, status, "%s", why.text);
     if (status != WEFT_OK) proven_ns = 0;
-    if (proven_ns < outcome->bound_ns) outcome->bound_ns = proven_ns;
+    if (proven_ns >= outcome->bound_ns) return WEFT_OK;
+    outcome->bound_ns = proven_ns;
+    set_stop(outcome, "the certificate proves less than the tree", why.text);
     return WEFT_OK;
 }
 
@@ -234,8 +237,8 @@ static enum weft_status grow(struct run *run, int32_t n_nodes, bool *more, struc
     return WEFT_OK;
 }
 
-/* The tree and plans near its weakest leaf take turns. The tree's get longer as long as no plan is
- * found that is better. */
+/* The tree and plans take turns, plans near its weakest leaf first and, where these bring nothing,
+ * near its root. Turns get longer as long as no plan is found that is better. */
 static enum weft_status grow_and_try(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;

@@ -137,7 +137,7 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"nu\": 9", "\"nu\": -9", "nu"},
         {"\"reference\": [0, 2]", "\"reference\": [0, 4]", "reference[1] is no policy"},
         {"\"reference\": [0, 2]", "\"reference\": [0]", "reference has 1"},
-        {"\"relies\": [1]", "\"relies\": [2]", "relies[0] is not 0 or 1"},
+        {"\"relies\": [1]", "\"relies\": [2]", "relies[0] is no yes or no (1 or 0)"},
         {"\"relies\": [1]", "\"relies\": []", "relies has 0"},
         {"\"whole\":", "\"holes\":", "holes"},
         {"\"unit\": 1", "\"unit\": 2", "tree[0]"},

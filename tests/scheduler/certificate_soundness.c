@@ -241,15 +241,7 @@ Test(certificate_soundness, nothing_proves_more_than_the_best_plan_takes, .timeo
 {
     int n_proofs = 0, n_refused = 0, n_close = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        bool three = seed % 3 == 0;
-        struct tiny_shape shape = {.n_units = three ? 3 : 2,
-                                   .most_blocks = three ? 1 : 2,
-                                   .policies = three ? 12 : 15,
-                                   .load = 0.1 * (double)(seed % 25),
-                                   .contends = seed % 7 == 1,
-                                   .two_channels = seed % 5 == 1};
-        struct weft_problem *problem = tiny_problem(&shape, seed);
-        tiny_set_limit(problem, 0.04 * (double)(seed % 13));
+        struct weft_problem *problem = tiny_problem_of(seed, 2);
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
         struct weft_plan *plan = plan_of(problem);
         for (uint64_t round = 0; round < ROUNDS; round++) {

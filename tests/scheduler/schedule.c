@@ -101,15 +101,7 @@ Test(schedule, the_plan_is_the_best_of_all_by_enumeration, .timeout = 170)
     int n_closed = 0, n = 0;
     double gaps = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(520, 130); seed++) {
-        bool three = seed % 3 == 0;
-        struct tiny_shape shape = {.n_units = three ? 3 : 2,
-                                   .most_blocks = three ? 1 : 1 + (int32_t)(seed & 1),
-                                   .policies = three ? 12 : 15,
-                                   .load = 0.1 * (double)(seed % 25),
-                                   .contends = seed % 7 == 1,
-                                   .two_channels = seed % 5 == 1};
-        struct weft_problem *problem = tiny_problem(&shape, seed);
-        tiny_set_limit(problem, 0.04 * (double)(seed % 13));
+        struct weft_problem *problem = tiny_problem_of(seed, 1 + (int32_t)(seed & 1));
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);
         struct weft_schedule_options options = options_of("ilp");
         struct weft_plan *plan = NULL;

@@ -185,6 +185,20 @@ void tiny_set_limit(struct weft_problem *problem, double share)
     weft_digest_destroy(table);
 }
 
+struct weft_problem *tiny_problem_of(uint64_t seed, int32_t most_blocks)
+{
+    bool three = seed % 3 == 0;
+    struct tiny_shape shape = {.n_units = three ? 3 : 2,
+                               .most_blocks = three ? 1 : most_blocks,
+                               .policies = three ? 12 : 15,
+                               .load = 0.1 * (double)(seed % 25),
+                               .contends = seed % 7 == 1,
+                               .two_channels = seed % 5 == 1};
+    struct weft_problem *problem = tiny_problem(&shape, seed);
+    tiny_set_limit(problem, 0.04 * (double)(seed % 13));
+    return problem;
+}
+
 void tiny_draw_policies(const struct weft_problem *problem, unsigned seed,
                         enum weft_policy *policies)
 {

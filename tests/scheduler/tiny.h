@@ -20,6 +20,11 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
 /* A limit between the least and what everything gathered takes; 0 is the least, 1 the most. */
 void tiny_set_limit(struct weft_problem *problem, double share);
 
+/* One that enumerate_best has time for, of all kinds by the seed: two units of up to `most_blocks`
+ * blocks and any policy, or three of one block; networks of many speeds, with contention, with two
+ * channels; and limits of which some are tight. */
+struct weft_problem *tiny_problem_of(uint64_t seed, int32_t most_blocks);
+
 /* For every unit a policy that it may have, of any problem; by the seed alone. */
 void tiny_draw_policies(const struct weft_problem *problem, unsigned seed,
                         enum weft_policy *policies);

@@ -174,7 +174,7 @@ static enum weft_status read_bytes(struct reader *reader, const struct weft_json
                                    const char *where, const char *name, size_t n, int64_t most,
                                    const char *what, const uint8_t **out)
 {
-    int64_t *numbers;
+    int64_t *numbers = NULL;
     WEFT_TRY(read_array(reader, object, where, name, n, 0, &numbers));
     uint8_t *bytes = weft_pool_array(reader->pool, n, sizeof *bytes);
     if (bytes == NULL) return weft_fail_memory(reader->err, "certificate");

@@ -163,6 +163,16 @@ fail:
     return status;
 }
 
+/* A longer search for a layout gets a part of the time that is left: rows that are a little tighter
+ * do what it may not, and there must be time to look at them. */
+static void limit_search(struct run *run, int32_t effort)
+{
+    if (!run->timed.clock.now_ns) return;
+    int64_t now_ns = run->options->now_ns();
+    run->timed.clock.deadline_ns =
+        effort > 0 ? now_ns + (run->deadline_ns - now_ns) / 8 : run->deadline_ns;
+}
+
 /* Tries to make the candidate's layout fit: with blocks moved apart as far as memory allows, as
  * they are, and with a longer search, the longest only where `hard`. A literal one only as it is.
  */
@@ -178,6 +188,7 @@ static enum weft_status pack(struct run *run, const struct weft_problem *rows,
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         if ((tries[i].relax && literal) || (tries[i].hard && !hard)) continue;
+        limit_search(run, tries[i].effort);
         WEFT_TRY(lower(run, rows, row_limit_bytes, tries[i].relax, tries[i].effort, err));
         if (total_bytes(run) <= limit_bytes) break;
     }

@@ -163,14 +163,13 @@ fail:
     return status;
 }
 
-/* A longer search for a layout gets a part of the time that is left: rows that are a little tighter
- * do what it may not, and there must be time to look at them. */
-static void limit_search(struct run *run, int32_t effort)
+/* Each search for a layout gets a part of the time that is left: rows that are a little tighter do
+ * what it may not, and there must be time to look at them. */
+static void limit_search(struct run *run)
 {
     if (!run->timed.clock.now_ns) return;
     int64_t now_ns = run->options->now_ns();
-    run->timed.clock.deadline_ns =
-        effort > 0 ? now_ns + (run->deadline_ns - now_ns) / 8 : run->deadline_ns;
+    run->timed.clock.deadline_ns = now_ns + (run->deadline_ns - now_ns) / 8;
 }
 
 /* Tries to make the candidate's layout fit: with blocks moved apart as far as memory allows, as
@@ -188,7 +187,7 @@ static enum weft_status pack(struct run *run, const struct weft_problem *rows,
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         if ((tries[i].relax && literal) || (tries[i].hard && !hard)) continue;
-        limit_search(run, tries[i].effort);
+        limit_search(run);
         WEFT_TRY(lower(run, rows, row_limit_bytes, tries[i].relax, tries[i].effort, err));
         if (total_bytes(run) <= limit_bytes) break;
     }

@@ -386,6 +386,33 @@ Test(schedule, a_search_for_a_layout_leaves_time_for_tighter_rows, .timeout = 12
     }
 }
 
+/* Near the least limit most first layouts are too long, and what a rule makes may pack better. */
+Test(schedule, no_rule_is_faster_where_layouts_are_too_long, .timeout = 120)
+{
+    for (uint64_t seed = 15; seed <= TEST_CASES(45, 25); seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        int64_t least = 0, best_ns = 0;
+        struct weft_error err = {0};
+        cr_assert_eq(weft_least_packed_limit(problem, &random.inputs, &least, &err), WEFT_OK);
+        problem->memory_limit_bytes = least + least / 50;
+        for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
+            struct weft_schedule_options options = {.planner = planner->name, .seed = 5};
+            struct weft_plan *plan = NULL;
+            enum weft_status status =
+                weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err);
+            if (status == WEFT_E_INFEASIBLE) continue;
+            cr_assert_eq(status, WEFT_OK, "%s", err.text);
+            if (planner == weft_planners()) best_ns = plan->prediction.step_ns;
+            cr_assert_leq(best_ns, plan->prediction.step_ns, "seed %llu: ilp against %s",
+                          (unsigned long long)seed, planner->name);
+            weft_plan_destroy(plan);
+        }
+        random_case_finish(&random);
+    }
+}
+
 /* The limit that a refusal names is one at which a plan is found. */
 Test(schedule, the_least_limit_named_is_true, .timeout = 60)
 {

@@ -1,0 +1,159 @@
+#include "scheduler/packed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/planners/fixed.h"
+
+bool weft_packed_is_late(const struct weft_packed *run)
+{
+    return run->deadline_ns > 0 && run->options->now_ns() >= run->deadline_ns;
+}
+
+void weft_packed_keep(struct weft_packed *run, struct weft_plan *plan, struct weft_program *program)
+{
+    weft_plan_destroy(run->plan);
+    weft_program_destroy(run->program);
+    run->plan = plan;
+    run->program = program;
+}
+
+int64_t weft_packed_total_bytes(const struct weft_packed *run)
+{
+    return run->plan->prediction.total_bytes;
+}
+
+/* What overlaps more may slow compute more: the candidate as it is, where relaxing it costs time.
+ */
+static enum weft_status keep_if_no_slower(struct weft_packed *run, struct weft_plan **relaxed,
+                                          struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, run->candidate.policies,
+                              run->candidate.moves, run->candidate.n_moves, &plan, err));
+    enum weft_status status = weft_plan_predict(plan, err);
+    if (status == WEFT_OK && plan->prediction.step_ns < (*relaxed)->prediction.step_ns) {
+        struct weft_plan *slower = *relaxed;
+        *relaxed = plan;
+        plan = slower;
+    }
+    weft_plan_destroy(plan);
+    return status;
+}
+
+static bool is_faster_than_best(const struct weft_packed *run, const struct weft_plan *plan)
+{
+    return !run->best || plan->prediction.step_ns < run->best->prediction.step_ns;
+}
+
+/* Each search for a layout gets a part of the time that is left: rows that are a little tighter do
+ * what it may not, and there must be time to look at them. */
+static void limit_search(struct weft_packed *run)
+{
+    if (!run->timed.clock.now_ns) return;
+    int64_t now_ns = run->options->now_ns();
+    run->timed.clock.deadline_ns = now_ns + (run->deadline_ns - now_ns) / 8;
+}
+
+/* A plan of the candidate, relaxed within `limit_bytes` of the rows' problem when that is wanted,
+ * lowered and measured. It is kept when it is faster than the best that fits, and takes less than
+ * the one kept before. */
+static enum weft_status lower(struct weft_packed *run, const struct weft_problem *rows,
+                              int64_t limit_bytes, bool relax, int32_t effort,
+                              struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_program *program = NULL;
+    enum weft_status status;
+    WEFT_TRY(weft_plan_create(rows, run->options->planner, run->candidate.policies,
+                              run->candidate.moves, run->candidate.n_moves, &plan, err));
+    if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
+    plan->problem = run->problem;
+    WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
+    if (relax && run->problem->compute_rate < WEFT_RATE_ONE)
+        WEFT_TRY_GOTO(fail, keep_if_no_slower(run, &plan, err));
+    if (!is_faster_than_best(run, plan)) {
+        weft_plan_destroy(plan);
+        return WEFT_OK;
+    }
+    if (run->inputs) {
+        limit_search(run);
+        WEFT_TRY_GOTO(fail, weft_program_lower(plan, run->inputs, effort, &program, err));
+        plan->prediction.arena_bytes = program->arena_bytes;
+        plan->prediction.total_bytes = program->base_bytes + program->arena_bytes;
+    } else {
+        plan->prediction.total_bytes = plan->prediction.peak_bytes;
+    }
+    if (!run->plan || plan->prediction.total_bytes < weft_packed_total_bytes(run)) {
+        weft_packed_keep(run, plan, program);
+    } else {
+        weft_plan_destroy(plan);
+        weft_program_destroy(program);
+    }
+    return WEFT_OK;
+fail:
+    weft_plan_destroy(plan);
+    return status;
+}
+
+/* With blocks moved apart as far as memory allows, as they are, and with a longer search. */
+enum weft_status weft_packed_pack(struct weft_packed *run, const struct weft_problem *rows,
+                                  int64_t row_limit_bytes, bool literal, bool hard,
+                                  struct weft_error *err)
+{
+    static const struct {
+        bool relax, hard;
+        int32_t effort;
+    } tries[] = {
+        {true, false, 0}, {false, false, 0}, {false, false, 1}, {true, true, 1}, {false, true, 2}};
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        if ((tries[i].relax && literal) || (tries[i].hard && !hard)) continue;
+        WEFT_TRY(lower(run, rows, row_limit_bytes, tries[i].relax, tries[i].effort, err));
+        if (run->plan && weft_packed_total_bytes(run) <= limit_bytes) break;
+    }
+    return WEFT_OK;
+}
+
+/* Adds the moves of an item to the candidate, the gathers of which block unless there is room for
+ * all of them in the last slot of their window. */
+static void move_late(struct weft_packed *run, int32_t index, int64_t *rows, int64_t limit_bytes)
+{
+    struct weft_candidate *out = &run->candidate;
+    const struct weft_item *item = &run->problem->items[index].item;
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int64_t bytes = gathers ? item->n_blocks * item->stair_bytes : 0;
+    bool fits = rows[item->last] + bytes <= limit_bytes;
+    if (gathers && fits) rows[item->last] += bytes;
+    for (int32_t b = 0; b < item->n_blocks; b++)
+        out->moves[out->n_moves++] = (struct weft_move){.item = index,
+                                                        .slot = !gathers ? item->first
+                                                                : fits   ? item->last
+                                                                         : item->last + 1};
+}
+
+enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
+                                  struct weft_error *err)
+{
+    const struct weft_problem *problem = run->problem;
+    struct weft_candidate *out = &run->candidate;
+    int64_t *rows = calloc((size_t)run->table->n_slots, sizeof *rows);
+    if (!rows) return weft_fail_memory(err, "memory rows");
+    memcpy(out->policies, run->table->leanest, (size_t)run->table->n_units * sizeof *out->policies);
+    weft_digest_lean_rows(run->table, out->policies, rows, NULL);
+    out->n_moves = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        if (weft_item_active(&problem->items[i].item, out->policies))
+            move_late(run, i, rows, limit_bytes);
+    free(rows);
+    weft_moves_sort(problem, out->moves, out->n_moves);
+    if (limit_bytes > 0) return lower(run, run->problem, limit_bytes, false, 0, err);
+    return weft_packed_pack(run, run->problem, run->table->least_bytes, true, true, err);
+}
+
+enum weft_status weft_packed_leanest(struct weft_packed *run, struct weft_error *err)
+{
+    weft_packed_keep(run, NULL, NULL);
+    run->timed.clock = (struct weft_layout_clock){0};
+    return weft_packed_lean(run, 0, err);
+}

@@ -1,0 +1,62 @@
+/* A plan with a layout. Placements that fit row by row may have no layout that does, so what a
+ * planner decides is lowered and packed, and what fits is kept, the fastest of it. */
+#ifndef WEFT_SCHEDULER_PACKED_H
+#define WEFT_SCHEDULER_PACKED_H
+
+#include "scheduler/digest.h"
+#include "scheduler/schedule.h"
+
+/* One call of weft_schedule. */
+struct weft_packed {
+    const struct weft_problem *problem;
+    const struct weft_lower_inputs *inputs; /* NULL: no layout; else `timed` while there is time */
+    struct weft_lower_inputs timed;
+    const struct weft_schedule_options *options;
+    const struct weft_planner *planner;
+    struct weft_digest *table;
+    int64_t *room_bytes; /* [n_slots], the most of them: see weft_tight_room */
+    int64_t most_room_bytes;
+    struct weft_candidate candidate;
+    /* The bound of the first round, and what the solver said in the last. */
+    struct weft_outcome outcome;
+    struct weft_pool pool; /* of certificates */
+    int64_t deadline_ns;   /* on options->now_ns; 0 = none */
+    /* Of the candidate: the layout that takes least. */
+    struct weft_plan *plan;
+    struct weft_program *program;
+    /* The fastest that fits, of those put aside, or NULL; and how much the shortest layout that did
+     * not fit was too long by. */
+    struct weft_plan *best;
+    struct weft_program *best_program;
+    int64_t least_excess;
+    int32_t n_again; /* rounds behind the first */
+};
+
+bool weft_packed_is_late(const struct weft_packed *run);
+
+/* Replaces plan and program of the candidate; takes both. */
+void weft_packed_keep(struct weft_packed *run, struct weft_plan *plan,
+                      struct weft_program *program);
+
+/* Of the candidate's plan, which there must be. */
+int64_t weft_packed_total_bytes(const struct weft_packed *run);
+
+/* Lowers the candidate and searches for a layout within the limit: run->plan is the one that takes
+ * least, or NULL when the candidate is no faster than the best that fits. Blocks are moved apart
+ * as far as memory allows in the `rows` and `row_limit_bytes`, but not those of a `literal`
+ * candidate; only `hard` has the longest searches. */
+WEFT_MUST_USE enum weft_status weft_packed_pack(struct weft_packed *run,
+                                                const struct weft_problem *rows,
+                                                int64_t row_limit_bytes, bool literal, bool hard,
+                                                struct weft_error *err);
+
+/* The leanest policies, gathers as late as they can be, and blocking where rows would exceed
+ * `limit_bytes`: 0 makes all of them block, and the plan the leanest there is. */
+WEFT_MUST_USE enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
+                                                struct weft_error *err);
+
+/* The last resort when packing fails: nothing is gathered ahead of its use. It is packed whatever
+ * the time, for there must be a plan. */
+WEFT_MUST_USE enum weft_status weft_packed_leanest(struct weft_packed *run, struct weft_error *err);
+
+#endif

@@ -52,7 +52,7 @@ static void limit_search(struct weft_packed *run)
 {
     if (!run->timed.clock.now_ns) return;
     int64_t now_ns = run->options->now_ns();
-    run->timed.clock.deadline_ns = now_ns + (run->deadline_ns - now_ns) / 8;
+    run->timed.clock.deadline_ns = now_ns + (run->deadline_ns - now_ns) / (run->last ? 2 : 8);
 }
 
 /* A plan of the candidate, relaxed within `limit_bytes` of the rows' problem when that is wanted,
@@ -96,23 +96,37 @@ fail:
     return status;
 }
 
-/* With blocks moved apart as far as memory allows, as they are, and with a longer search. */
-enum weft_status weft_packed_pack(struct weft_packed *run, const struct weft_problem *rows,
-                                  int64_t row_limit_bytes, bool literal, bool hard,
-                                  struct weft_error *err)
+struct
+try {
+    bool relax;
+    int32_t effort;
+};
+
+static enum weft_status pack(struct weft_packed *run, const struct weft_problem *rows,
+                             int64_t row_limit_bytes, bool literal, const struct try *tries,
+                             int n_tries, struct weft_error *err)
 {
-    static const struct {
-        bool relax, hard;
-        int32_t effort;
-    } tries[] = {
-        {true, false, 0}, {false, false, 0}, {false, false, 1}, {true, true, 1}, {false, true, 2}};
-    int64_t limit_bytes = run->problem->memory_limit_bytes;
-    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
-        if ((tries[i].relax && literal) || (tries[i].hard && !hard)) continue;
+    for (int i = 0; i < n_tries; i++) {
+        if (tries[i].relax && literal) continue;
         WEFT_TRY(lower(run, rows, row_limit_bytes, tries[i].relax, tries[i].effort, err));
-        if (run->plan && weft_packed_total_bytes(run) <= limit_bytes) break;
+        if (run->plan && weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) break;
     }
     return WEFT_OK;
+}
+
+enum weft_status weft_packed_pack(struct weft_packed *run, const struct weft_problem *rows,
+                                  int64_t row_limit_bytes, bool literal, struct weft_error *err)
+{
+    static const struct try tries[] = {{true, 0}, {false, 0}, {false, 1}};
+    return pack(run, rows, row_limit_bytes, literal, tries, 3, err);
+}
+
+enum weft_status weft_packed_pack_hard(struct weft_packed *run, const struct weft_problem *rows,
+                                       int64_t row_limit_bytes, bool literal,
+                                       struct weft_error *err)
+{
+    static const struct try tries[] = {{true, 1}, {false, 2}};
+    return pack(run, rows, row_limit_bytes, literal, tries, 2, err);
 }
 
 /* Adds the moves of an item to the candidate, the gathers of which block unless there is room for
@@ -148,7 +162,9 @@ enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
     free(rows);
     weft_moves_sort(problem, out->moves, out->n_moves);
     if (limit_bytes > 0) return lower(run, run->problem, limit_bytes, false, 0, err);
-    return weft_packed_pack(run, run->problem, run->table->least_bytes, true, true, err);
+    WEFT_TRY(weft_packed_pack(run, run->problem, run->table->least_bytes, true, err));
+    if (weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) return WEFT_OK;
+    return weft_packed_pack_hard(run, run->problem, run->table->least_bytes, true, err);
 }
 
 enum weft_status weft_packed_leanest(struct weft_packed *run, struct weft_error *err)

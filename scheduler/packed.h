@@ -6,6 +6,14 @@
 #include "scheduler/digest.h"
 #include "scheduler/schedule.h"
 
+/* A candidate whose layout, in rows that held tight_bytes more, was a little too long. */
+struct weft_near_miss {
+    struct weft_candidate candidate;
+    int64_t tight_bytes, step_ns, excess;
+};
+
+enum { WEFT_NEAR_MISSES = 4 };
+
 /* One call of weft_schedule. */
 struct weft_packed {
     const struct weft_problem *problem;
@@ -29,7 +37,10 @@ struct weft_packed {
     struct weft_plan *best;
     struct weft_program *best_program;
     int64_t least_excess;
+    struct weft_near_miss near[WEFT_NEAR_MISSES]; /* the fastest n_near of them, fastest first */
+    int32_t n_near;
     int32_t n_again; /* rounds behind the first */
+    bool last;       /* a search for a layout has half of the time that is left, else an eighth */
 };
 
 bool weft_packed_is_late(const struct weft_packed *run);
@@ -42,13 +53,19 @@ void weft_packed_keep(struct weft_packed *run, struct weft_plan *plan,
 int64_t weft_packed_total_bytes(const struct weft_packed *run);
 
 /* Lowers the candidate and searches for a layout within the limit: run->plan is the one that takes
- * least, or NULL when the candidate is no faster than the best that fits. Blocks are moved apart
- * as far as memory allows in the `rows` and `row_limit_bytes`, but not those of a `literal`
- * candidate; only `hard` has the longest searches. */
+ * least, or NULL when the candidate is no faster than the best that fits. Blocks are as they are,
+ * or moved apart as far as memory allows in the `rows` and `row_limit_bytes`, but not those of a
+ * `literal` candidate. */
 WEFT_MUST_USE enum weft_status weft_packed_pack(struct weft_packed *run,
                                                 const struct weft_problem *rows,
-                                                int64_t row_limit_bytes, bool literal, bool hard,
+                                                int64_t row_limit_bytes, bool literal,
                                                 struct weft_error *err);
+
+/* The same by searches several times as long; the shorter layout stays. */
+WEFT_MUST_USE enum weft_status weft_packed_pack_hard(struct weft_packed *run,
+                                                     const struct weft_problem *rows,
+                                                     int64_t row_limit_bytes, bool literal,
+                                                     struct weft_error *err);
 
 /* The leanest policies, gathers as late as they can be, and blocking where rows would exceed
  * `limit_bytes`: 0 makes all of them block, and the plan the leanest there is. */

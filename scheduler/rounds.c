@@ -1,6 +1,7 @@
 #include "scheduler/rounds.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "scheduler/planners/planners.h"
@@ -33,10 +34,8 @@ static enum weft_status plan_once(struct weft_packed *run, const struct weft_pla
     WEFT_TRY(weft_tight_create(run->problem, run->room_bytes, tight_bytes, &tight, err));
     enum weft_status status =
         planner->decide(&tight.problem, limit_bytes, &options, &run->candidate, outcome, err);
-    bool hard = round + 1 == MOST_ROUNDS && !weft_packed_is_late(run) && !run->best;
     if (status == WEFT_OK)
-        status =
-            weft_packed_pack(run, &tight.problem, limit_bytes, run->planner->literal, hard, err);
+        status = weft_packed_pack(run, &tight.problem, limit_bytes, run->planner->literal, err);
     weft_tight_finish(&tight);
     return status;
 }
@@ -75,6 +74,30 @@ static void take_plan(struct weft_packed *run)
     run->program = NULL;
 }
 
+/* Keeps the candidate when its layout, which is too long, may fit after a longer search. Of those
+ * that are as fast the one that was least too long. */
+static void note_near_miss(struct weft_packed *run, int64_t excess, int64_t tight_bytes)
+{
+    int64_t step_ns = run->plan->prediction.step_ns;
+    if (excess < run->least_excess) run->least_excess = excess;
+    if (excess > run->problem->memory_limit_bytes / 64) return;
+    int32_t at = 0;
+    while (at < run->n_near && run->near[at].step_ns < step_ns)
+        at++;
+    bool as_fast = at < run->n_near && run->near[at].step_ns == step_ns;
+    if (at == WEFT_NEAR_MISSES || (as_fast && run->near[at].excess <= excess)) return;
+    if (!as_fast) {
+        if (run->n_near < WEFT_NEAR_MISSES) run->n_near++;
+        struct weft_near_miss last = run->near[run->n_near - 1];
+        memmove(&run->near[at + 1], &run->near[at],
+                (size_t)(run->n_near - 1 - at) * sizeof run->near[0]);
+        run->near[at] = last;
+    }
+    struct weft_candidate old = run->near[at].candidate;
+    run->near[at] = (struct weft_near_miss){run->candidate, tight_bytes, step_ns, excess};
+    run->candidate = old;
+}
+
 static void take_round(struct weft_packed *run, struct rounds *rounds, int64_t tight_bytes)
 {
     int64_t excess =
@@ -83,7 +106,7 @@ static void take_round(struct weft_packed *run, struct rounds *rounds, int64_t t
     if (excess > 0) {
         rounds->fails_bytes = tight_bytes;
         rounds->excess = excess;
-        if (excess < run->least_excess) run->least_excess = excess;
+        note_near_miss(run, excess, tight_bytes);
         return;
     }
     rounds->fits_bytes = tight_bytes;
@@ -141,12 +164,12 @@ static enum weft_status plan_by_rule(struct weft_packed *run, const struct weft_
 
 /* Rows that leave a layout room shape a search's plan more than a rule's, so that what a rule makes
  * of the same rows may pack better: greedy first, which chooses most freely, then all that would be
- * faster than what there is by then, in half of the time. */
+ * faster than what there is by then, in a quarter of the time that is left. */
 static enum weft_status plan_by_rules(struct weft_packed *run, struct weft_error *err)
 {
     int64_t deadline_ns = run->deadline_ns;
     const struct weft_planner *greedy = weft_planner_find("greedy", NULL);
-    if (deadline_ns > 0) run->deadline_ns -= (deadline_ns - run->options->now_ns()) / 2;
+    if (deadline_ns > 0) run->deadline_ns -= (deadline_ns - run->options->now_ns()) * 3 / 4;
     enum weft_status status = plan_by_rule(run, greedy, err);
     for (const struct weft_planner *rule = weft_planners(); rule->name && status == WEFT_OK;
          rule++) {
@@ -174,6 +197,35 @@ static enum weft_status plan_lean_too(struct weft_packed *run, struct weft_error
     return WEFT_OK;
 }
 
+static enum weft_status pack_near_miss(struct weft_packed *run, struct weft_near_miss *near,
+                                       struct weft_error *err)
+{
+    struct weft_tight tight;
+    struct weft_candidate other = run->candidate;
+    run->candidate = near->candidate;
+    near->candidate = other;
+    weft_packed_keep(run, NULL, NULL);
+    WEFT_TRY(weft_tight_create(run->problem, run->room_bytes, near->tight_bytes, &tight, err));
+    enum weft_status status = weft_packed_pack_hard(
+        run, &tight.problem, run->problem->memory_limit_bytes, run->planner->literal, err);
+    weft_tight_finish(&tight);
+    if (run->plan && weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes)
+        take_plan(run);
+    return status;
+}
+
+/* What was nearly short enough, and would be faster than what fits, has the time that is left. */
+static enum weft_status search_again(struct weft_packed *run, struct weft_error *err)
+{
+    run->last = true;
+    for (int32_t i = 0; i < run->n_near; i++) {
+        if (run->best && run->best->prediction.step_ns <= run->near[i].step_ns) break;
+        if (weft_packed_is_late(run) && weft_may_retreat(run->planner)) break;
+        WEFT_TRY(pack_near_miss(run, &run->near[i], err));
+    }
+    return WEFT_OK;
+}
+
 /* The bound is the first round's: only its rows have the user's limit. */
 enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error *err)
 {
@@ -184,10 +236,12 @@ enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error 
     int64_t excess = weft_packed_total_bytes(run) - limit_bytes;
     if (excess <= 0) return WEFT_OK;
     rounds.excess = run->least_excess = excess;
+    note_near_miss(run, excess, 0);
     if (weft_may_retreat(run->planner)) status = plan_lean_too(run, err);
     if (status == WEFT_OK && run->planner->decide == weft_planner_ilp)
         status = plan_by_rules(run, err);
     if (status == WEFT_OK) status = plan_in_between(run, &rounds, err);
+    if (status == WEFT_OK) status = search_again(run, err);
     weft_log(
         WEFT_LOG_INFO,
         "planner %s: the first layout ended %lld bytes above the limit; planned again %d times "

@@ -96,14 +96,20 @@ static enum weft_status finish(struct weft_packed *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-static enum weft_status make_candidate(struct weft_packed *run, struct weft_error *err)
+static bool make_candidate(const struct weft_digest *table, struct weft_candidate *candidate)
 {
-    struct weft_candidate *candidate = &run->candidate;
-    candidate->policies = calloc((size_t)run->table->n_units + 1, sizeof *candidate->policies);
-    candidate->moves = calloc((size_t)run->table->n_blocks + 1, sizeof *candidate->moves);
+    candidate->policies = calloc((size_t)table->n_units + 1, sizeof *candidate->policies);
+    candidate->moves = calloc((size_t)table->n_blocks + 1, sizeof *candidate->moves);
+    return candidate->policies && candidate->moves;
+}
+
+static enum weft_status make_candidates(struct weft_packed *run, struct weft_error *err)
+{
     run->room_bytes = calloc((size_t)run->table->n_slots, sizeof *run->room_bytes);
-    if (!candidate->policies || !candidate->moves || !run->room_bytes)
-        return weft_fail_memory(err, "a candidate");
+    bool made = run->room_bytes && make_candidate(run->table, &run->candidate);
+    for (int32_t i = 0; i < WEFT_NEAR_MISSES; i++)
+        made = made && make_candidate(run->table, &run->near[i].candidate);
+    if (!made) return weft_fail_memory(err, "a candidate");
     run->most_room_bytes = weft_tight_room(run->table, run->room_bytes);
     return WEFT_OK;
 }
@@ -146,7 +152,7 @@ static enum weft_status schedule(struct weft_packed *run, struct weft_error *err
     if (run->deadline_ns > 0 && weft_may_retreat(run->planner))
         run->timed.clock = (struct weft_layout_clock){run->options->now_ns, run->deadline_ns};
     WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
-    WEFT_TRY(make_candidate(run, err));
+    WEFT_TRY(make_candidates(run, err));
     if (run->table->least_bytes > limit_bytes) return refuse(run, "", err);
     enum weft_status status = weft_plan_in_rounds(run, &refusal);
     if (status == WEFT_E_INFEASIBLE) return refuse(run, refusal.text, err);
@@ -184,6 +190,10 @@ static void finish_run(struct weft_packed *run)
     weft_program_destroy(run->best_program);
     free(run->candidate.policies);
     free(run->candidate.moves);
+    for (int32_t i = 0; i < WEFT_NEAR_MISSES; i++) {
+        free(run->near[i].candidate.policies);
+        free(run->near[i].candidate.moves);
+    }
     free(run->room_bytes);
     weft_pool_finish(&run->pool);
     weft_digest_destroy(run->table);
@@ -197,7 +207,7 @@ enum weft_status weft_least_packed_limit(const struct weft_problem *problem,
     struct weft_packed run = {.problem = problem, .inputs = inputs, .options = &options};
     run.planner = weft_planner_find(options.planner, NULL);
     enum weft_status status = weft_digest_create(problem, &run.table, err);
-    if (status == WEFT_OK) status = make_candidate(&run, err);
+    if (status == WEFT_OK) status = make_candidates(&run, err);
     if (status == WEFT_OK) status = find_least_packed(&run, bytes, err);
     finish_run(&run);
     return status;

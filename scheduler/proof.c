@@ -80,8 +80,15 @@ static void find_allowed(struct weft_proof *proof, int32_t node)
     for (int32_t u = 0; u < proof->problem->n_units; u++)
         proof->allowed[u] = proof->problem->units[u].policies;
     proof->n_milestones = proof->n_counts = 0;
-    for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent)
-        add_fact(proof, &proof->nodes[at]);
+    for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent) {
+        const struct weft_proof_node *first =
+            &proof->nodes[proof->nodes[proof->nodes[at].parent].children];
+        if (proof->nodes[at].whole) continue;
+        if (first->kind == WEFT_NODE_POLICIES && first != &proof->nodes[at])
+            proof->allowed[first->unit] &= ~first->policies; /* all that the first has not */
+        else
+            add_fact(proof, &proof->nodes[at]);
+    }
 }
 
 static void restrict_box(struct weft_proof *proof)
@@ -225,12 +232,18 @@ enum weft_status weft_proof_offer_known(struct weft_proof *proof, int32_t node, 
     return WEFT_OK;
 }
 
+enum weft_status weft_proof_measure(struct weft_proof *proof, int32_t node, int64_t *bound_ns,
+                                    struct weft_error *err)
+{
+    weft_proof_enter(proof, node);
+    return bound_by(proof, proof->nodes[node].prices, bound_ns, err);
+}
+
 enum weft_status weft_proof_reprice(struct weft_proof *proof, int32_t node, struct weft_error *err)
 {
     struct weft_proof_node *leaf = &proof->nodes[node];
     int64_t bound_ns = 0;
-    weft_proof_enter(proof, node);
-    WEFT_TRY(bound_by(proof, leaf->prices, &bound_ns, err));
+    WEFT_TRY(weft_proof_measure(proof, node, &bound_ns, err));
     if (bound_ns > leaf->bound_ns) leaf->bound_ns = bound_ns;
     return WEFT_OK;
 }
@@ -324,13 +337,19 @@ int32_t weft_proof_weakest(const struct weft_proof *proof)
     return weakest;
 }
 
+int32_t weft_proof_least(const struct weft_proof *proof)
+{
+    int32_t least = -1;
+    for (int32_t i = 0; i < proof->n_nodes; i++)
+        if (proof->nodes[i].children == 0 &&
+            (least < 0 || proof->nodes[i].bound_ns < proof->nodes[least].bound_ns))
+            least = i;
+    return least;
+}
+
 int64_t weft_proof_bound_ns(const struct weft_proof *proof)
 {
-    int64_t least = INT64_MAX;
-    for (int32_t i = 0; i < proof->n_nodes; i++)
-        if (proof->nodes[i].children == 0 && proof->nodes[i].bound_ns < least)
-            least = proof->nodes[i].bound_ns;
-    return least;
+    return proof->nodes[weft_proof_least(proof)].bound_ns;
 }
 
 /* Prices that leaves have, numbered anew in the order in which they are met. */
@@ -346,46 +365,58 @@ static int32_t number_prices(const struct weft_proof *proof, int32_t prices, int
     return numbers[prices] - 1;
 }
 
+/* The first child's kind and facts say how the node is divided. */
+static struct weft_certificate_node split_of(const struct weft_proof_node *first)
+{
+    return (struct weft_certificate_node){.kind = first->kind,
+                                          .unit = first->unit,
+                                          .policies = first->policies,
+                                          .milestone = first->milestone,
+                                          .count = first->count};
+}
+
+/* The tree in preorder, with a stack of at least as many nodes as the proof has. */
+static void write_tree(const struct weft_proof *proof, int32_t *stack, int32_t *numbers,
+                       struct weft_certificate *out)
+{
+    int32_t depth = 0;
+    if (proof->nodes[0].prices >= 0) stack[depth++] = 0;
+    while (depth > 0) {
+        const struct weft_proof_node *node = &proof->nodes[stack[--depth]];
+        const struct weft_proof_node *children = &proof->nodes[node->children];
+        if (node->children == 0) {
+            out->nodes[out->n_nodes++] = (struct weft_certificate_node){
+                .kind = WEFT_NODE_LEAF, .prices = number_prices(proof, node->prices, numbers, out)};
+            continue;
+        }
+        bool divided = !children[0].whole && !children[1].whole;
+        if (divided) out->nodes[out->n_nodes++] = split_of(children);
+        if (divided && children->kind == WEFT_NODE_COUNT) out->n_groups = proof->n_groups;
+        if (!children[0].whole) stack[depth++] = node->children + 1;
+        if (!children[1].whole) stack[depth++] = node->children;
+    }
+}
+
 enum weft_status weft_proof_certificate(const struct weft_proof *proof, struct weft_pool *pool,
                                         struct weft_certificate *out, struct weft_error *err)
 {
-    size_t n_nodes = (size_t)proof->n_nodes;
-    struct weft_certificate made = {.problem = weft_problem_hash(proof->problem)};
-    int32_t *stack = calloc(n_nodes + (size_t)proof->n_prices + 1, sizeof *stack);
-    int32_t *numbers = stack + n_nodes, depth = 0;
-    if (!stack) return weft_fail_memory(err, "a certificate");
+    struct weft_pool scratch = {0};
+    size_t n_nodes = (size_t)proof->n_nodes, n_prices = (size_t)proof->n_prices;
+    struct weft_certificate made = {.groups = proof->groups,
+                                    .problem = weft_problem_hash(proof->problem)};
     struct weft_certificate copied;
-    made.nodes = calloc(n_nodes, sizeof *made.nodes);
-    made.prices = calloc((size_t)proof->n_prices + 1, sizeof *made.prices);
+    int32_t *stack = weft_pool_array(&scratch, n_nodes, sizeof *stack);
+    int32_t *numbers = weft_pool_array(&scratch, n_prices, sizeof *numbers);
+    made.nodes = weft_pool_array(&scratch, n_nodes, sizeof *made.nodes);
+    made.prices = weft_pool_array(&scratch, n_prices, sizeof *made.prices);
     enum weft_status status = WEFT_OK;
-    if (!made.nodes || !made.prices) status = weft_fail_memory(err, "a certificate");
-    if (status == WEFT_OK && proof->nodes[0].prices >= 0) stack[depth++] = 0;
-    while (depth > 0) {
-        const struct weft_proof_node *node = &proof->nodes[stack[--depth]];
-        struct weft_certificate_node *to = &made.nodes[made.n_nodes++];
-        if (node->children == 0) {
-            *to = (struct weft_certificate_node){
-                .kind = WEFT_NODE_LEAF,
-                .prices = number_prices(proof, node->prices, numbers, &made)};
-            continue;
-        }
-        const struct weft_proof_node *first = &proof->nodes[node->children];
-        *to = (struct weft_certificate_node){.kind = first->kind,
-                                             .unit = first->unit,
-                                             .policies = first->policies,
-                                             .milestone = first->milestone,
-                                             .count = first->count};
-        if (first->kind == WEFT_NODE_COUNT) made.n_groups = proof->n_groups;
-        stack[depth++] = node->children + 1;
-        stack[depth++] = node->children;
-    }
-    made.groups = proof->groups;
+    if (!stack || !numbers || !made.nodes || !made.prices)
+        status = weft_fail_memory(err, "a certificate");
+    if (status == WEFT_OK) write_tree(proof, stack, numbers, &made);
     if (status == WEFT_OK)
         status = weft_certificate_copy(&made, proof->problem, pool, &copied, err);
     if (status == WEFT_OK) *out = copied;
-    free(made.nodes);
-    free(made.prices);
-    free(stack);
+    weft_pool_finish(&scratch);
     return status;
 }
 

@@ -17,6 +17,7 @@ struct weft_proof_node {
     int32_t prices, n_known; /* n_known: prices that were looked at by weft_proof_offer_known */
     int64_t bound_ns;
     bool closed; /* a leaf that nothing is to be gained from */
+    bool whole;  /* stands for all of its parent's plans, which is divided no more */
 };
 
 struct weft_proof {
@@ -73,6 +74,10 @@ WEFT_MUST_USE enum weft_status weft_proof_offer_known(struct weft_proof *proof, 
 WEFT_MUST_USE enum weft_status weft_proof_reprice(struct weft_proof *proof, int32_t node,
                                                   struct weft_error *err);
 
+/* What a node's prices prove in its own box. */
+WEFT_MUST_USE enum weft_status weft_proof_measure(struct weft_proof *proof, int32_t node,
+                                                  int64_t *bound_ns, struct weft_error *err);
+
 /* Offers the root what needs no search: every lambda of one channel 1 and all else 0, or all prices
  * 0. The channel does not overlap with itself, nor compute with compute. *by names the better one
  * ("channel", "compute"). */
@@ -94,7 +99,8 @@ bool weft_proof_branch_count(struct weft_proof *proof, int32_t node,
 /* The open leaf with the least bound; -1 when all are closed. */
 int32_t weft_proof_weakest(const struct weft_proof *proof);
 
-/* The least bound of all leaves: what the proof proves. */
+/* The leaf with the least bound of all, and that bound: what the proof proves. */
+int32_t weft_proof_least(const struct weft_proof *proof);
 int64_t weft_proof_bound_ns(const struct weft_proof *proof);
 
 /* The certificate, in the pool. */

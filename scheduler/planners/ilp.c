@@ -8,6 +8,7 @@
 
 #include "scheduler/guide.h"
 #include "scheduler/planners/planners.h"
+#include "scheduler/trim.h"
 
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. Tries
  * of local search and nodes of the tree are these divided by the size of what one costs. */
@@ -15,8 +16,12 @@ enum {
     SEARCH_WORK = 4000000,
     NODE_WORK = 100000,
     TREE_ITERATIONS = 10000,
-    NODES_A_TURN = 8 /* the first */
+    NODES_A_TURN = 8, /* the first */
+    TRIM_WORK = 100000000
 };
+/* What comes when the time is over, trimming the proof and checking it: as long as so many boxes
+ * take beside one for each vector of prices, but no more than this part of the limit. */
+enum { TRIM_BOXES = 250, FINISH_PART = 8 };
 
 struct run {
     const struct weft_digest *table;
@@ -26,6 +31,7 @@ struct run {
     struct weft_guide *guide;
     struct weft_outcome *outcome;
     struct weft_pool pool;
+    int64_t deadline_ns; /* of all that is to be done; the search's may be sooner; 0: none */
 };
 
 static void set_stop(struct weft_outcome *outcome, const char *what, const char *detail)
@@ -112,6 +118,10 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
     const struct weft_branch *branch = run->branch;
+    const struct weft_digest *table = run->table;
+    int64_t size = ((int64_t)table->n_items + 4 * table->n_units) * table->n_slots + 1;
+    run->search->deadline_ns = run->deadline_ns;
+    WEFT_TRY(weft_trim(branch->proof, run->search, TRIM_WORK / size + 1, err));
     outcome->bound_ns = weft_branch_bound_ns(branch);
     outcome->bound_by = branch->bound_by;
     outcome->first_ns = run->search->first_ns;
@@ -160,6 +170,20 @@ static void set_deadline(struct run *run, int64_t deadline_ns, double part)
     if (deadline_ns == 0) return;
     search->deadline_ns =
         search->start_ns + (int64_t)((double)(deadline_ns - search->start_ns) * part);
+}
+
+/* Leaves the search what finishing will not need, by what a box takes now. */
+static enum weft_status reserve(struct run *run, struct weft_error *err)
+{
+    struct weft_search *search = run->search;
+    struct weft_proof *proof = run->branch->proof;
+    if (run->deadline_ns == 0) return WEFT_OK;
+    int64_t from_ns = search->now_ns(), bound_ns;
+    WEFT_TRY(weft_proof_measure(proof, weft_proof_least(proof), &bound_ns, err));
+    int64_t took_ns = (search->now_ns() - from_ns) * (TRIM_BOXES + proof->n_prices);
+    int64_t most_ns = (run->deadline_ns - search->start_ns) / FINISH_PART;
+    search->deadline_ns = run->deadline_ns - (took_ns < most_ns ? took_ns : most_ns);
+    return WEFT_OK;
 }
 
 /* The first plans may take a third of the time, so that there is a bound too; greedy changes only
@@ -246,6 +270,7 @@ static enum weft_status grow_and_try(struct run *run, struct weft_error *err)
     bool more = true;
     for (;;) {
         WEFT_TRY(grow(run, n_nodes, &more, err));
+        WEFT_TRY(reserve(run, err));
         int32_t leaf = weft_proof_weakest(run->branch->proof);
         if (!more || leaf < 0 || !run->guide) return WEFT_OK;
         int64_t before_ns = search->step_ns;
@@ -265,6 +290,7 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
         return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
     WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));
     WEFT_TRY(weft_branch_root(run->branch, err));
+    WEFT_TRY(reserve(run, err));
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(make_better_plans(run, err));
     if (options->draft) return conclude(run, err);
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
@@ -286,6 +312,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t li
     run.table = table;
     WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &run.search, err));
     weft_search_start_clock(run.search, options);
+    run.deadline_ns = run.search->deadline_ns;
     WEFT_TRY_GOTO(done, decide(&run, err));
     weft_search_result(run.search, out);
 done:

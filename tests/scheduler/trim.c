@@ -1,0 +1,165 @@
+#include "scheduler/trim.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "base/rng.h"
+#include "enumerate.h"
+#include "tiny.h"
+
+enum { MOST_NODES = 61 };
+
+struct fixture {
+    struct weft_problem *problem;
+    struct weft_digest *table;
+    struct weft_dual *dual;
+    struct weft_search *search;
+    struct weft_proof *proof;
+};
+
+static void init(struct fixture *f, uint64_t seed)
+{
+    struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
+                               .most_blocks = seed % 2 ? 1 : 2,
+                               .policies = seed % 4 < 2 ? 12 : 15,
+                               .load = 0.2 + 0.1 * (double)(seed % 15),
+                               .contends = seed % 5 == 1,
+                               .two_channels = seed % 7 == 1};
+    f->problem = tiny_problem(&shape, seed);
+    tiny_set_limit(f->problem, 0.08 * (double)(seed % 9));
+    cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
+    int64_t limit_bytes = f->problem->memory_limit_bytes;
+    cr_assert_eq(weft_dual_create(f->table, limit_bytes, &f->dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(f->table, limit_bytes, &f->search, NULL), WEFT_OK);
+    cr_assert_eq(weft_proof_create(f->problem, MOST_NODES, &f->proof, NULL), WEFT_OK);
+    weft_search_greedy(f->search);
+}
+
+static void finish(struct fixture *f)
+{
+    weft_proof_destroy(f->proof);
+    weft_search_destroy(f->search);
+    weft_dual_destroy(f->dual);
+    weft_digest_destroy(f->table);
+    weft_problem_destroy(f->problem);
+}
+
+static void climb(struct fixture *f, int32_t node)
+{
+    weft_proof_enter(f->proof, node);
+    if (!f->proof->box->empty) {
+        weft_dual_take(f->dual, &f->proof->prices[f->proof->nodes[node].prices]);
+        weft_dual_ascend(f->dual, f->proof->box, (double)f->search->step_ns, INFINITY, 60);
+    }
+    cr_assert_eq(weft_proof_offer(f->proof, node, f->dual, NULL), WEFT_OK);
+}
+
+/* Divides a leaf at some milestone or some unit's policies; false when what was drawn does not. */
+static bool divide(struct fixture *f, int32_t node, uint64_t seed, uint64_t turn)
+{
+    struct weft_milestone at = {.reached = true};
+    const struct weft_problem *problem = f->problem;
+    int32_t unit = (int32_t)weft_rng_below(seed, turn, 1, (uint64_t)problem->n_units);
+    uint32_t policies = 1u + (uint32_t)weft_rng_below(seed, turn, 2, 14);
+    if (turn % 3 == 0) return weft_proof_branch(f->proof, node, unit, policies);
+    at.item = (int32_t)weft_rng_below(seed, turn, 3, (uint64_t)problem->n_items);
+    const struct weft_item *item = &problem->items[at.item].item;
+    uint64_t width = (uint64_t)(item->last - item->first + 1);
+    at.n_blocks = 1 + (int32_t)weft_rng_below(seed, turn, 4, (uint64_t)item->n_blocks);
+    at.slot = item->first + (int32_t)weft_rng_below(seed, turn, 5, width);
+    at.moment = (enum weft_moment)weft_rng_below(seed, turn, 6, WEFT_MOMENT_COUNT);
+    return weft_milestone_is_of(&at, problem) && weft_proof_branch_at(f->proof, node, &at);
+}
+
+/* Of every second division only one child gets prices of its own, so that there are chains. */
+static void grow(struct fixture *f, uint64_t seed)
+{
+    const char *by;
+    cr_assert_eq(weft_proof_offer_trivial(f->proof, f->dual, &by, NULL), WEFT_OK);
+    climb(f, 0);
+    for (uint64_t turn = 0; turn < 60; turn++) {
+        int32_t node = weft_proof_weakest(f->proof);
+        if (turn % 4 == 1)
+            node = (int32_t)weft_rng_below(seed, turn, 0, (uint64_t)f->proof->n_nodes);
+        if (f->proof->nodes[node].children != 0 || !divide(f, node, seed, turn)) continue;
+        int32_t first = f->proof->nodes[node].children;
+        if (turn % 2 == 0) climb(f, first);
+        climb(f, first + 1);
+    }
+}
+
+static int64_t proves(const struct fixture *f, int32_t *n_nodes)
+{
+    struct weft_pool pool = {0};
+    struct weft_certificate certificate = {0};
+    struct weft_error err = {0};
+    int64_t proven_ns = 0;
+    cr_assert_eq(weft_proof_certificate(f->proof, &pool, &certificate, NULL), WEFT_OK);
+    cr_assert_eq(weft_certificate_check(&certificate, f->problem, weft_proof_bound_ns(f->proof),
+                                        &proven_ns, &err),
+                 WEFT_OK, "%s", err.text);
+    *n_nodes = certificate.n_nodes;
+    weft_pool_finish(&pool);
+    return proven_ns;
+}
+
+/* However soon it has to end, the tree is whole and proves what it did and nothing false; the
+ * longer it may take, the smaller the tree. */
+Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
+{
+    int64_t n_before = 0, n_after = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        int64_t best_ns = -1;
+        for (int64_t boxes = 0; boxes <= 1000000; boxes = boxes * 3 + 1) {
+            struct fixture f;
+            int32_t before, after;
+            init(&f, seed);
+            if (best_ns < 0)
+                best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, NULL);
+            grow(&f, seed);
+            int64_t bound_ns = weft_proof_bound_ns(f.proof), proven_ns = proves(&f, &before);
+            cr_assert_eq(weft_trim(f.proof, f.search, boxes, NULL), WEFT_OK);
+            cr_assert_geq(weft_proof_bound_ns(f.proof), bound_ns);
+            int64_t trimmed_ns = proves(&f, &after);
+            cr_assert_leq(trimmed_ns, best_ns, "seed %d, %lld boxes", (int)seed, (long long)boxes);
+            cr_assert_leq(after, before);
+            if (boxes < 100000) {
+                finish(&f);
+                continue;
+            }
+            cr_assert_eq(weft_proof_bound_ns(f.proof), proven_ns, "seed %d", (int)seed);
+            n_before += before;
+            n_after += after;
+            finish(&f);
+        }
+    }
+    cr_assert_lt(n_after, n_before / 2, "%lld of %lld", (long long)n_after, (long long)n_before);
+}
+
+/* With all the time that it wants: of what is left no split can be taken away alone. */
+Test(trim, what_is_left_is_needed, .timeout = 120)
+{
+    int n_splits = 0;
+    for (uint64_t seed = 1; seed <= 400; seed++) {
+        struct fixture f;
+        init(&f, seed);
+        grow(&f, seed);
+        cr_assert_eq(weft_trim(f.proof, f.search, INT64_MAX, NULL), WEFT_OK);
+        int64_t bound_ns = weft_proof_bound_ns(f.proof);
+        for (int32_t i = 1; i < f.proof->n_nodes; i++) {
+            struct weft_proof_node *node = &f.proof->nodes[i];
+            int32_t first = f.proof->nodes[node->parent].children;
+            if (node->bound_ns == INT64_MAX || node->whole || f.proof->nodes[first].whole ||
+                f.proof->nodes[first + 1].whole || node->children != 0)
+                continue;
+            int64_t own_ns;
+            node->whole = true;
+            cr_assert_eq(weft_proof_measure(f.proof, i, &own_ns, NULL), WEFT_OK);
+            cr_assert_lt(own_ns, bound_ns, "seed %d node %d", (int)seed, i);
+            node->whole = false;
+            n_splits++;
+        }
+        finish(&f);
+    }
+    cr_assert_gt(n_splits, 30, "%d", n_splits);
+}

@@ -60,7 +60,8 @@ static bool make_spans(struct weft_box *box)
     size_t n_items = (size_t)problem->n_items;
     box->span_start = weft_pool_array(&box->pool, n_items + 1, sizeof *box->span_start);
     box->n_spans = weft_pool_array(&box->pool, n_items + 1, sizeof *box->n_spans);
-    if (!box->span_start || !box->n_spans) return false;
+    box->held = weft_pool_array(&box->pool, (size_t)problem->n_slots, sizeof *box->held);
+    if (!box->span_start || !box->n_spans || !box->held) return false;
     for (int32_t i = 0; i < problem->n_items; i++)
         box->span_start[i + 1] = box->span_start[i] + problem->items[i].item.n_blocks;
     box->spans =
@@ -115,19 +116,18 @@ void weft_box_destroy(struct weft_box *box)
     free(box);
 }
 
-/* The least over policies of a unit's rows; false when there are none. */
-static bool least_rows(const struct weft_box *box, int32_t unit, uint32_t policies, int64_t *rows)
+/* The least over policies of a unit's rows in slots `first` to `last`. */
+static void least_rows(const struct weft_box *box, int32_t unit, uint32_t policies, int32_t first,
+                       int32_t last, int64_t *rows)
 {
-    int32_t n_slots = box->problem->n_slots;
     bool any = false;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         if (!(policies >> p & 1u)) continue;
         const int64_t *row = box->lean + row_of(box->problem, unit, p);
-        for (int32_t s = 0; s < n_slots; s++)
-            if (!any || row[s] < rows[s]) rows[s] = row[s];
+        for (int32_t s = first; s <= last; s++)
+            rows[s] = any && rows[s] < row[s] ? rows[s] : row[s];
         any = true;
     }
-    return any;
 }
 
 static int64_t *least_of(const struct weft_box *box, int32_t unit)
@@ -142,7 +142,7 @@ static void find_room(struct weft_box *box)
         box->room[s] = box->problem->memory_limit_bytes - box->common[s];
     for (int32_t u = 0; u < box->problem->n_units; u++) {
         const int64_t *least = least_of(box, u);
-        (void)least_rows(box, u, box->allowed[u], least_of(box, u));
+        least_rows(box, u, box->allowed[u], 0, n_slots - 1, least_of(box, u));
         for (int32_t s = 0; s < n_slots; s++)
             box->room[s] -= least[s];
     }
@@ -172,34 +172,36 @@ static bool rule_out(struct weft_box *box)
     return changed;
 }
 
-static int32_t least_moved(const struct weft_box *box, int32_t i, int32_t slot)
-{
-    return weft_milestones_least(&box->moved, i, slot);
-}
-
-static int32_t most_moved(const struct weft_box *box, int32_t i, int32_t slot)
-{
-    return weft_milestones_most(&box->moved, i, slot);
-}
-
-/* How many blocks of the item are held in a slot of its window, by the milestones; a reduction's
- * are all held in the first without them. */
-static int32_t known_held(const struct weft_box *box, int32_t i, int32_t slot)
+/* How many blocks of the item are held in every slot of its window by the milestones, into `held`;
+ * a reduction's are all held in the first without them. */
+static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
 {
     const struct weft_item *item = &box->problem->items[i].item;
-    if (is_gather(item)) return least_moved(box, i, slot);
-    return slot == item->first ? 0 : item->n_blocks - most_moved(box, i, slot - 1);
+    const struct weft_milestones *moved = &box->moved;
+    int32_t n = item->n_blocks, placed = 0;
+    for (int32_t s = item->first; s <= item->last; s++) {
+        if (is_gather(item)) {
+            while (placed < n && weft_milestones_by(moved, WEFT_PLACED, i, placed) <= s)
+                placed++;
+            held[s] = placed;
+        } else {
+            while (placed < n && weft_milestones_behind(moved, WEFT_PLACED, i, placed) < s - 1)
+                placed++;
+            held[s] = s == item->first ? 0 : n - placed;
+        }
+    }
 }
 
 /* Adds `sign` times what milestones say of an item to the rows of its policies. */
 static void add_known(struct weft_box *box, int32_t i, int64_t sign)
 {
     const struct weft_item *item = &box->problem->items[i].item;
-    for (int32_t s = item->first; s <= item->last; s++) {
-        int64_t bytes = sign * known_held(box, i, s) * item->stair_bytes;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (item->policies >> p & 1u)
-                box->lean[row_of(box->problem, item->unit, p) + (size_t)s] += bytes;
+    find_held(box, i, box->held);
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        int64_t *row = box->lean + row_of(box->problem, item->unit, p);
+        if (!(item->policies >> p & 1u)) continue;
+        for (int32_t s = item->first; s <= item->last; s++)
+            row[s] += sign * box->held[s] * item->stair_bytes;
     }
 }
 
@@ -209,16 +211,26 @@ static void add_all_known(struct weft_box *box, int64_t sign)
         if (box->moved.n_told[i] > 0) add_known(box, i, sign);
 }
 
-/* How many blocks of the item may be held in a slot: `own` is what its unit holds besides those
- * that are known to be. */
-static int32_t most_held(const struct weft_box *box, int32_t i, int32_t slot)
+/* How many blocks of the item may be held in every slot of its window, into box->held: those that
+ * are known to be, and as many more as there is room for beside what its unit holds else. */
+static void find_most(struct weft_box *box, int32_t i, uint32_t policies)
 {
     const struct weft_item *item = &box->problem->items[i].item;
-    if (box->lean == NULL || item->stair_bytes == 0) return item->n_blocks;
-    int64_t room = box->room[slot] + least_of(box, item->unit)[slot] - box->own[slot];
-    int64_t blocks = known_held(box, i, slot);
-    if (room >= item->stair_bytes) blocks += room / item->stair_bytes;
-    return blocks < item->n_blocks ? (int32_t)blocks : item->n_blocks;
+    const int64_t n = item->n_blocks, bytes = item->stair_bytes;
+    find_held(box, i, box->held);
+    if (box->lean != NULL && bytes > 0)
+        least_rows(box, item->unit, policies, item->first, item->last, box->own);
+    for (int32_t s = item->first; s <= item->last; s++) {
+        int64_t more = n;
+        if (box->lean != NULL && bytes > 0) {
+            int64_t room = box->room[s] + least_of(box, item->unit)[s] - box->own[s];
+            if (room < n * bytes) more = room < bytes ? 0 : room / bytes;
+        }
+        if (more < n - box->held[s])
+            box->held[s] += (int32_t)more;
+        else
+            box->held[s] = item->n_blocks;
+    }
 }
 
 /* Adds a block's span, to the last one when they are alike. */
@@ -279,7 +291,7 @@ static bool narrow_gather(struct weft_box *box, int32_t i)
     const struct weft_item *item = &box->problem->items[i].item;
     int32_t left = item->n_blocks;
     for (int32_t s = item->last; s >= item->first && left > 0; s--) {
-        int32_t most = most_held(box, i, s);
+        int32_t most = box->held[s];
         for (; left > most; left--)
             if (!add_gather(box, i, left - 1, s + 1)) return false;
     }
@@ -293,7 +305,7 @@ static bool narrow_reduction(struct weft_box *box, int32_t i)
     const struct weft_item *item = &box->problem->items[i].item;
     int32_t n = item->n_blocks, done = 0;
     for (int32_t s = item->first + 1; s <= item->last && done < n; s++) {
-        int32_t least = n - most_held(box, i, s);
+        int32_t least = n - box->held[s];
         for (; done < least; done++)
             if (!add_reduction(box, i, done, s - 1)) return false;
     }
@@ -309,7 +321,7 @@ static bool narrow(struct weft_box *box, int32_t i)
     uint32_t policies = box->allowed[item->unit] & item->policies;
     box->n_spans[i] = 0;
     if (policies == 0) return true;
-    if (box->lean != NULL) (void)least_rows(box, item->unit, policies, box->own);
+    find_most(box, i, policies);
     return is_gather(item) ? narrow_gather(box, i) : narrow_reduction(box, i);
 }
 

@@ -56,6 +56,7 @@ struct weft_box {
     int32_t *span_start;                /* [n_items + 1]: where there is room for its spans */
     int32_t *n_spans;                   /* [n_items]: 0 when no policy left has the item */
     struct weft_span *spans;
+    int32_t *held; /* [n_slots], scratch: blocks of an item */
     /* NULL where the problem is too large for rows of every policy; spans are whole windows then.
      */
     int64_t *lean;   /* [n_units][WEFT_POLICY_COUNT][n_slots]: weft_problem_lean_rows */

@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 
-/* The solver checks its own clock coarsely (1.0 s asked, 3.5 s taken), so the kill timer leaves it
- * this factor and this much more before the process is taken for hung. */
-enum { KILL_FACTOR = 2, KILL_GRACE_S = 5 };
+/* The solver looks at its own clock from time to time only. An answer that is later than its limit
+ * and this is of no use: who asked has no time left, and plans with what was found before. */
+#define KILL_GRACE_NS INT64_C(50000000)
 /* An answer has at most three numbers a column or row, beside some lines of words. */
 enum { ANSWER_NUMBER_BYTES = 32, ANSWER_MORE_BYTES = 1 << 16 };
 
@@ -103,9 +103,7 @@ static enum weft_status ask(struct weft_solver_process *process, const struct we
                             struct weft_error *err)
 {
     struct weft_text question;
-    int64_t patience_ns = limits->time_ns > 0
-                              ? KILL_FACTOR * limits->time_ns + KILL_GRACE_S * INT64_C(1000000000)
-                              : 0;
+    int64_t patience_ns = limits->time_ns > 0 ? limits->time_ns + KILL_GRACE_NS : 0;
     size_t most_bytes = ANSWER_MORE_BYTES +
                         3 * ANSWER_NUMBER_BYTES * ((size_t)mip->n_columns + (size_t)mip->n_rows);
     weft_text_init(&question);

@@ -215,8 +215,9 @@ bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, i
         .gap = branch->options->gap,
     };
     weft_ilp_restrict(branch->ilp, box, branch->dual);
-    if (solver->solve(solver->context, mip, &limits, pool, result, &failure) == WEFT_OK)
-        return result->has_lp;
+    enum weft_status status = solver->solve(solver->context, mip, &limits, pool, result, &failure);
+    if (status == WEFT_OK) return result->has_lp;
+    branch->too_slow = status == WEFT_E_HANG && is_late(branch);
     snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
     return false;
 }

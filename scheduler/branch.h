@@ -55,6 +55,7 @@ struct weft_branch {
     uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */
     const char *bound_by, *stop;
     char failure[160]; /* of the solver; "" = none */
+    bool too_slow;     /* which is that it had no answer when the time was over */
 };
 
 WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *table,

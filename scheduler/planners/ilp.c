@@ -40,6 +40,11 @@ static void set_stop(struct weft_outcome *outcome, const char *what, const char 
              *detail ? ": " : "", detail);
 }
 
+static void set_failure(struct weft_outcome *outcome, bool too_slow, const char *failure)
+{
+    set_stop(outcome, too_slow ? "time limit, solver" : "solver failed", failure);
+}
+
 static enum weft_status replay(struct run *run, const double *x, struct weft_error *err)
 {
     struct weft_search *search = run->search;
@@ -83,7 +88,8 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     mip->incumbents = NULL;
     mip->n_incumbents = 0;
     if (failed != WEFT_OK) {
-        set_stop(run->outcome, "solver failed", failure.text);
+        set_failure(run->outcome, failed == WEFT_E_HANG && weft_search_is_late(search),
+                    failure.text);
         return WEFT_OK;
     }
     set_stop(run->outcome, result.stop, "");
@@ -127,7 +133,7 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
     outcome->first_ns = run->search->first_ns;
     if (!outcome->solver_stop[0]) {
         if (branch->failure[0])
-            set_stop(outcome, "solver failed", branch->failure);
+            set_failure(outcome, branch->too_slow, branch->failure);
         else if (run->options->solver.solve)
             set_stop(outcome, branch->stop, "");
         else

@@ -12,6 +12,10 @@ from processes import gone
 from tap import Skip, case, main
 
 
+# Beyond a plan's time limit, for what else a test runs.
+SLACK_S = 2.5
+
+
 def script(weft, name, body):
     path = weft.write(name, "#!/bin/sh\n" + body)
     os.chmod(path, 0o755)
@@ -93,18 +97,18 @@ def solver_that_babbles(weft):
 @case
 def solver_hung(weft):
     start = time.monotonic()
-    said = plan(weft, script(weft, "solve", "exec sleep 1000\n"), time_limit="1s")
+    said = plan(weft, script(weft, "solve", "exec sleep 1000\n"), time_limit="4s")
     assert "hung" in said["solver_stop"]
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 4 + SLACK_S
 
 
 @case
 def solver_that_falls_silent(weft):
     """It closes its output without an answer and does not end."""
     start = time.monotonic()
-    said = plan(weft, script(weft, "solve", "exec >&- 2>&-\nexec sleep 1000\n"), time_limit="1s")
+    said = plan(weft, script(weft, "solve", "exec >&- 2>&-\nexec sleep 1000\n"), time_limit="4s")
     assert "hung" in said["solver_stop"]
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 4 + SLACK_S
 
 
 @case

@@ -1,7 +1,7 @@
 /* The one implementation of the scheduler's solve function: the program weft-solve in a process of
  * its own, which stays from one question of a plan to the next, so that a relaxation that differs
  * from the one before in bounds and added rows starts from its basis. It is started at the first
- * question, again after a failure, and killed when it hangs. */
+ * question, again after a failure, and killed when its answer is not there in time. */
 #ifndef WEFT_CLI_SOLVER_H
 #define WEFT_CLI_SOLVER_H
 

@@ -49,7 +49,9 @@ WEFT_MUST_USE enum weft_status weft_certificate_copy(const struct weft_certifica
 
 /* WEFT_OK when the certificate proves that no plan of the problem takes less than `bound_ns`: its
  * tree is whole and the least bound of its leaves is not below. A bound of 0 needs no certificate.
- * WEFT_E_DATA says which part does not hold. `proven_ns` (may be NULL) is that least bound. */
+ * WEFT_E_DATA says which part does not hold. `proven_ns` (may be NULL) is that least bound. Takes a
+ * box and its prices a leaf: time in proportion to slots times units and items, and to slots times
+ * units times whole rows; memory for one box and the nodes, whatever the tree. */
 WEFT_MUST_USE enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
                                                       const struct weft_problem *problem,
                                                       int64_t bound_ns, int64_t *proven_ns,

@@ -179,6 +179,10 @@ static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
     const struct weft_item *item = &box->problem->items[i].item;
     const struct weft_milestones *moved = &box->moved;
     int32_t n = item->n_blocks, placed = 0;
+    if (moved->n_told[i] == 0) {
+        memset(held + item->first, 0, (size_t)(item->last - item->first + 1) * sizeof *held);
+        return;
+    }
     for (int32_t s = item->first; s <= item->last; s++) {
         if (is_gather(item)) {
             while (placed < n && weft_milestones_by(moved, WEFT_PLACED, i, placed) <= s)

@@ -45,6 +45,17 @@ static enum weft_status of_checkpoint(enum weft_status status, struct weft_error
     return WEFT_E_DATA;
 }
 
+/* Opening a pipe would wait for a writer. */
+static enum weft_status check_plain(const char *path, struct weft_error *err)
+{
+    struct stat about;
+    bool known = stat(path, &about) == 0;
+    if (!known && errno == ELOOP)
+        return weft_fail(err, WEFT_E_DATA, "%s: cannot be read: %s", path, strerror(ELOOP));
+    if (!known || S_ISREG(about.st_mode)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: is not a plain file", path);
+}
+
 static enum weft_status read_manifest(struct weft_checkpoint *checkpoint, struct weft_error *err)
 {
     struct weft_text path;
@@ -53,10 +64,10 @@ static enum weft_status read_manifest(struct weft_checkpoint *checkpoint, struct
     int64_t step = 0;
     weft_text_init(&path);
     weft_text_addf(&path, "%s/%s", checkpoint->path, WEFT_MANIFEST_NAME);
-    enum weft_status status =
-        weft_text_ok(&path)
-            ? weft_file_read(weft_text_chars(&path), most_manifest_bytes, &bytes, &length, err)
-            : weft_fail_memory(err, "a path");
+    enum weft_status status = weft_text_ok(&path) ? check_plain(weft_text_chars(&path), err)
+                                                  : weft_fail_memory(err, "a path");
+    if (status == WEFT_OK)
+        status = weft_file_read(weft_text_chars(&path), most_manifest_bytes, &bytes, &length, err);
     status = of_checkpoint(status, err);
     if (status == WEFT_OK)
         status =
@@ -123,8 +134,7 @@ static enum weft_status verify_chunk(const struct weft_checkpoint *checkpoint, i
     if (crc == known->crcs[chunk]) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "%s: is damaged in chunk %" PRId64 " (bytes %" PRId64 " to %" PRId64
-                     ", from %s to %s): its CRC is %08" PRIx32 ", the manifest's %08" PRIx32
-                     ". To go on from an older checkpoint, move this directory away",
+                     ", from %s to %s): its CRC is %08" PRIx32 ", the manifest's %08" PRIx32,
                      file->path, chunk, begin, begin + bytes - 1, tensor_at(file, begin),
                      tensor_at(file, begin + bytes - 1), crc, known->crcs[chunk]);
 }
@@ -145,12 +155,19 @@ static enum weft_status verify_headers(const struct weft_checkpoint *checkpoint,
     return status;
 }
 
+/* A link that leads nowhere is a checkpoint whose data are missing. */
+static enum weft_status fail_open(const char *path, int error, struct weft_error *err)
+{
+    struct stat about;
+    enum weft_status status = lstat(path, &about) == 0 ? WEFT_E_DATA : WEFT_E_NO_INPUT;
+    if (error == EACCES) status = WEFT_E_PERMISSION;
+    return weft_fail(err, status, "%s: no such checkpoint: %s", path, strerror(error));
+}
+
 static enum weft_status open_all(struct weft_checkpoint *checkpoint, struct weft_error *err)
 {
     struct stat about;
-    if (stat(checkpoint->path, &about) != 0)
-        return weft_fail(err, errno == EACCES ? WEFT_E_PERMISSION : WEFT_E_NO_INPUT,
-                         "%s: no such checkpoint: %s", checkpoint->path, strerror(errno));
+    if (stat(checkpoint->path, &about) != 0) return fail_open(checkpoint->path, errno, err);
     WEFT_TRY(read_manifest(checkpoint, err));
     for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         WEFT_TRY(open_file(checkpoint, f, err));
@@ -274,15 +291,20 @@ enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint
                                         int64_t parts, struct weft_error *err)
 {
     enum weft_status status = WEFT_OK;
+    struct weft_error why = {0};
     char *buffer = malloc(READ_BYTES);
     if (buffer == NULL) return weft_fail_memory(err, "a chunk of a checkpoint");
     for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++) {
         int64_t n = checkpoint->manifest->files[f].n_chunks;
         for (int64_t c = part; c < n && status == WEFT_OK; c += parts)
-            status = verify_chunk(checkpoint, f, c, buffer, err);
+            status = verify_chunk(checkpoint, f, c, buffer, &why);
     }
     free(buffer);
-    return status;
+    if (status == WEFT_OK) return WEFT_OK;
+    return weft_fail(err, status, "%s%s", why.text,
+                     status == WEFT_E_DATA
+                         ? ". To go on from an older checkpoint, move this directory away"
+                         : "");
 }
 
 enum weft_status weft_checkpoint_read(const struct weft_checkpoint *checkpoint,

@@ -23,8 +23,8 @@ WEFT_MUST_USE enum weft_status weft_checkpoint_latest(const char *directory, cha
                                                       struct weft_error *err);
 
 /* Manifest and headers, checked against each other and the chunks that hold headers against their
- * CRCs; other data are not read. WEFT_E_NO_INPUT when the
- * directory is not there. */
+ * CRCs; other data are not read. WEFT_E_NO_INPUT when nothing
+ * is there; a link to nothing is WEFT_E_DATA. */
 WEFT_MUST_USE enum weft_status weft_checkpoint_open(const char *path, struct weft_checkpoint **out,
                                                     struct weft_error *err);
 void weft_checkpoint_close(struct weft_checkpoint *checkpoint);

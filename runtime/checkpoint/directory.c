@@ -145,10 +145,14 @@ static void remove_file(const struct weft_sink *sink, const char *path)
     sink->remove(sink->context, path);
 }
 
+/* What a link points to is somebody's who moved it there. */
 void weft_checkpoint_remove(const struct weft_sink *sink, const char *path)
 {
-    for_each(path, is_entry, remove_file, sink);
-    int error = sink->remove_directory(sink->context, path);
+    struct stat about;
+    bool is_directory = lstat(path, &about) != 0 || S_ISDIR(about.st_mode);
+    if (is_directory) for_each(path, is_entry, remove_file, sink);
+    int error = is_directory ? sink->remove_directory(sink->context, path)
+                             : sink->remove(sink->context, path);
     if (error != 0 && error != ENOENT)
         weft_log(WEFT_LOG_WARNING, "%s: cannot be removed: %s", path, strerror(error));
 }

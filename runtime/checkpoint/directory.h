@@ -28,7 +28,8 @@ WEFT_MUST_USE enum weft_status weft_checkpoint_scan(const char *directory, int64
  * holds the run's lock. What cannot be removed stays; it is never mistaken for a checkpoint. */
 void weft_checkpoint_clear(const struct weft_sink *sink, const char *directory);
 
-/* Removes "path" with its plain files, and nothing below other directories. */
+/* Removes "path" with its plain files, and nothing below other directories; of a symbolic link, the
+ * link alone. */
 void weft_checkpoint_remove(const struct weft_sink *sink, const char *path);
 
 /* Removes the oldest until `keep` (2 at least) are left, but never `precious` (negative: none).

@@ -266,6 +266,7 @@ def refuses(weft, config, says):
     assert got == 65, (got, err)
     for text in says:
         assert text in err, f"{text!r} is not in {err}"
+    assert err.count("To go on from an older checkpoint") <= 1, err
 
 
 def flip(path, byte, bit):
@@ -302,6 +303,22 @@ def damage_is_refused(weft):
     with open(f"{step}/{FILES[1]}", "ab") as file:
         file.write(b"\0")
     refuses(weft, config, [f"step-8/{FILES[1]}"])
+    shutil.copy(f"{good}/{FILES[1]}", f"{step}/{FILES[1]}")
+    for name in FILES + ["manifest.json"]:
+        os.remove(f"{step}/{name}")
+        os.mkfifo(f"{step}/{name}")
+        refuses(weft, config, [f"step-8/{name}: is not a plain file"])
+        os.remove(f"{step}/{name}")
+        os.symlink(name, f"{step}/{name}")
+        refuses(weft, config, [f"step-8/{name}", "levels of symbolic links"])
+        os.remove(f"{step}/{name}")
+        shutil.copy(f"{good}/{name}", f"{step}/{name}")
+    shutil.rmtree(step)
+    for target in ("step-8", "nowhere"):
+        os.symlink(target, step)
+        refuses(weft, config, ["step-8: no such checkpoint"])
+        os.remove(step)
+    shutil.copytree(good, step)
     # The one before it is whole, and is taken when this one is moved away.
     shutil.rmtree(step)
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume")

@@ -102,6 +102,27 @@ Test(directory, retention_keeps_the_newest_and_the_precious, .init = make_root, 
     cr_assert_not(is_there("step-3.tmp-0"));
 }
 
+/* Checkpoints that were moved to another disk, with links in their places. */
+Test(directory, of_links_the_link_alone_is_removed, .init = make_root, .fini = remove_root)
+{
+    static const char *const links[] = {"step-1", "step-2.tmp-7"};
+    char path[160], file[160];
+    make("archive");
+    make("step-3");
+    make("step-4");
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", root, links[i]);
+        cr_assert_eq(symlink("archive", path), 0);
+    }
+    snprintf(file, sizeof file, "%s/step-2.tmp-8", root);
+    fclose(fopen(file, "w"));
+    weft_checkpoint_clear(&weft_sink_system, root);
+    cr_assert(is_there("step-1") && !is_there("step-2.tmp-7") && !is_there("step-2.tmp-8"));
+    weft_checkpoint_retain(&weft_sink_system, root, 2, -1);
+    cr_assert(!is_there("step-1") && !is_there("step-1.tmp-0") && is_there("step-3"));
+    cr_assert(is_there("archive/file"), "what a link points to was removed");
+}
+
 Test(directory, one_lock_at_a_time, .init = make_root, .fini = remove_root)
 {
     struct weft_error err = {0};

@@ -112,6 +112,7 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
         .threads = job->config->cluster.threads,
         /* A step and a checkpoint may take long; ranks that hang end by themselves. */
         .stop_grace_ns = job->config->cluster.timeout_ns,
+        .hang_ns = job->config->cluster.timeout_ns,
     };
     struct weft_launch_outcome outcome = {.rank = -1};
     struct weft_error *launcher = calloc(1, sizeof *launcher);

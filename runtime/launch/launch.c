@@ -25,7 +25,8 @@ static const int64_t look_ns = INT64_C(1) * NS_PER_S;
 struct child {
     pid_t pid; /* 0: not started */
     bool ended;
-    int status; /* as waitpid gives it */
+    bool stopped; /* by SIGSTOP or its like, and not continued */
+    int status;   /* as waitpid gives it, of one that has ended */
 };
 
 struct watch {
@@ -41,6 +42,8 @@ struct watch {
     int64_t ask_ns;                /* when to send SIGTERM */
     int64_t kill_ns;               /* when to send SIGKILL */
     bool interfered; /* one of them was sent: who ends from now on did not fail by itself */
+    int64_t looked_ns, idle_ns; /* when it was last seen that all are stopped; for how long */
+    int32_t hung;               /* first of those that were ended for that, or -1 */
 };
 
 /* Signals: taken one at a time by waiting for them, so there is no handler and no global state */
@@ -103,13 +106,18 @@ static int weight_of_cause(const struct child *child)
     return WEXITSTATUS(child->status) == weft_status_exit_code(WEFT_E_LOST) ? 1 : 2;
 }
 
-/* Whether the child has ended, remembering how. */
+/* Whether the child has ended, remembering how; also whether it is stopped meanwhile. */
 static bool has_ended(struct child *child)
 {
-    pid_t ended = waitpid(child->pid, &child->status, WNOHANG);
-    if (ended == 0 || (ended < 0 && errno == EINTR)) return false;
+    pid_t changed;
+    int status = 0;
+    while ((changed = waitpid(child->pid, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
+        child->stopped = WIFSTOPPED(status);
+        if (!WIFSTOPPED(status) && !WIFCONTINUED(status)) break;
+    }
+    if (changed == 0 || (changed < 0 && errno == EINTR)) return false;
     /* Somebody else in this process waited for it: how it ended is lost. */
-    if (ended < 0) child->status = weft_status_exit_code(WEFT_E_INTERNAL) << 8;
+    child->status = changed < 0 ? weft_status_exit_code(WEFT_E_INTERNAL) << 8 : status;
     child->ended = true;
     return true;
 }
@@ -165,6 +173,8 @@ static void wait_for_signal(struct watch *w)
 {
     int64_t now_ns = weft_clock_now_ns();
     int64_t due_ns = now_ns + look_ns;
+    int64_t patience_ns = w->idle_ns < 0 ? 0 : w->options->hang_ns - w->idle_ns;
+    if (patience_ns > 0 && patience_ns < look_ns) due_ns = now_ns + patience_ns;
     if (w->ask_ns < due_ns) due_ns = w->ask_ns;
     if (w->kill_ns < due_ns) due_ns = w->kill_ns;
     int64_t left_ns = due_ns > now_ns ? due_ns - now_ns : 0;
@@ -174,9 +184,35 @@ static void wait_for_signal(struct watch *w)
     if (signal_number > 0 && signal_number != SIGCHLD) pass_on(w, signal_number);
 }
 
+/* A stopped rank is missed by the ranks that wait for it, which know more about it. When no rank
+ * runs that would, as when there is but one, it is missed here. A launcher that was stopped too
+ * counts little of that time. */
+static void look_for_stopped(struct watch *w)
+{
+    int32_t stopped = -1;
+    bool runs = false;
+    int64_t now_ns = weft_clock_now_ns(), since_ns = now_ns - w->looked_ns;
+    w->looked_ns = now_ns;
+    for (int32_t i = w->options->ranks - 1; i >= 0; i--) {
+        const struct child *child = &w->children[i];
+        if (child->pid <= 0 || child->ended) continue;
+        runs = runs || !child->stopped;
+        stopped = i;
+    }
+    if (runs || stopped < 0) {
+        w->idle_ns = -1;
+        return;
+    }
+    w->idle_ns = w->idle_ns < 0 ? 0 : w->idle_ns + (since_ns < look_ns ? since_ns : look_ns);
+    if (w->idle_ns < w->options->hang_ns || w->kill_ns != never_ns) return;
+    w->hung = stopped;
+    w->kill_ns = now_ns;
+}
+
 static void see_to_the_end(struct watch *w)
 {
     while (collect(w) > 0) {
+        if (w->options->hang_ns > 0) look_for_stopped(w);
         int64_t now_ns = weft_clock_now_ns();
         if (now_ns >= w->kill_ns) {
             w->interfered = true;
@@ -197,6 +233,14 @@ static enum weft_status judge(const struct watch *w, struct weft_launch_outcome 
                               struct weft_error *err)
 {
     *outcome = (struct weft_launch_outcome){.rank = w->first};
+    if (w->hung >= 0) {
+        *outcome = (struct weft_launch_outcome){.rank = w->hung,
+                                                .exit_code = weft_status_exit_code(WEFT_E_HANG)};
+        return weft_fail(err, WEFT_E_HANG,
+                         "rank %d (process %d) was stopped by a signal (SIGCONT continues), and no "
+                         "other rank ran that would have waited for it",
+                         w->hung, (int)w->children[w->hung].pid);
+    }
     if (w->first < 0) return WEFT_OK;
     const struct child *child = &w->children[w->first];
     if (WIFSIGNALED(child->status)) {
@@ -305,6 +349,8 @@ enum weft_status weft_launch(const struct weft_launch_options *asked,
         .first = -1,
         .ask_ns = never_ns,
         .kill_ns = never_ns,
+        .idle_ns = -1,
+        .hung = -1,
     };
     for (size_t i = 0; w.arena_fds != NULL && i < ranks; i++)
         w.arena_fds[i] = -1;

@@ -24,6 +24,7 @@ struct weft_launch_options {
     int32_t n_environment;
     int64_t threads;       /* compute threads of a rank; 0 = cores / ranks */
     int64_t stop_grace_ns; /* from a first signal to SIGKILL; 0 = 30 s */
+    int64_t hang_ns;       /* that all ranks still there may be stopped by signals; 0 = for ever */
 };
 
 struct weft_launch_outcome {
@@ -36,6 +37,7 @@ struct weft_launch_outcome {
  * failed decides: killed by a signal is WEFT_E_LOST, an exit code is its status, and the text names
  * rank and cause; the others have half a second to notice by themselves, then get SIGTERM, and
  * SIGKILL at one and a half.
+ * Ranks that are stopped for hang_ns with none left to miss them are killed: WEFT_E_HANG.
  * SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on, which makes the result WEFT_E_STOPPED unless
  * the ranks finish all the same; the second one kills. WEFT_E_SYSTEM, WEFT_E_NO_INPUT
  * when ranks cannot be started. `outcome` may be NULL.

@@ -81,6 +81,18 @@ def a_stopped_rank_is_named(weft):
 
 
 @case
+def a_stopped_rank_that_no_other_waits_for_is_named(weft):
+    """Because there is no other, or because they have all stopped."""
+    for ranks in (1, 2):
+        process, pids = long_run(weft, ranks=ranks, cluster__timeout="700ms")
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        code, err = finish(process, 5.0)
+        assert code == 80 and f"rank 0 (process {pids[0]}) was stopped by a signal" in err, (code, err)
+        assert gone(pids), "a rank is left"
+
+
+@case
 def a_rank_that_goes_on_in_time_changes_nothing(weft):
     def fingerprint():
         with open(weft.path("run/result.json"), encoding="utf-8") as file:

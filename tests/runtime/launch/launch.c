@@ -172,6 +172,32 @@ static int ignores_signals(const struct weft_rendezvous *me)
     wait_for_ever();
 }
 
+/* Rank 0 has done its part: nobody is left to miss the others. */
+static int stops(const struct weft_rendezvous *me)
+{
+    if (me->rank == 0 && me->ranks > 1) return 0;
+    raise(SIGSTOP);
+    return 0;
+}
+
+static int is_continued(const struct weft_rendezvous *me)
+{
+    (void)me;
+    for (int i = 0; i < 3; i++) {
+        pid_t helper = fork();
+        CHECK(helper >= 0, "fork");
+        if (helper == 0) {
+            weft_clock_sleep_until_ns(weft_clock_now_ns() + 200 * ms);
+            kill(getppid(), SIGCONT);
+            _exit(0);
+        }
+        raise(SIGSTOP);
+        CHECK(waitpid(helper, NULL, 0) == helper, "waitpid");
+        weft_clock_sleep_until_ns(weft_clock_now_ns() + 50 * ms);
+    }
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*function)(const struct weft_rendezvous *me);
@@ -183,6 +209,8 @@ static const struct {
     {"waits", waits},
     {"saves", saves_and_stops},
     {"ignores", ignores_signals},
+    {"stops", stops},
+    {"continued", is_continued},
 };
 
 static int run_rank(const char *name)
@@ -224,6 +252,7 @@ static void launch(const char *behaviour, int32_t ranks, int fd, struct result *
         .environment = environment,
         .n_environment = 3,
         .threads = 3,
+        .hang_ns = 500 * ms,
     };
     *result = (struct result){.status = WEFT_OK};
     int64_t start_ns = weft_clock_now_ns();
@@ -292,6 +321,23 @@ static void test_stubborn_ranks(int fd)
     launch("stubborn", 3, fd, &result);
     CHECK(result.status == WEFT_E_DATA && result.outcome.rank == 1, "%s", result.err.text);
     CHECK(result.ns > 1000 * ms && result.ns < 2000 * ms, "%lld ns", (long long)result.ns);
+}
+
+static void test_stopped_ranks(int fd)
+{
+    struct result result;
+    for (int32_t ranks = 1; ranks <= 3; ranks++) {
+        int32_t named = ranks > 1 ? 1 : 0;
+        launch("stops", ranks, fd, &result);
+        CHECK(result.status == WEFT_E_HANG && result.outcome.rank == named, "%d: %s",
+              result.outcome.rank, result.err.text);
+        CHECK(result.outcome.exit_code == 80 && result.outcome.signal_number == 0, "%d",
+              result.outcome.exit_code);
+        CHECK(strstr(result.err.text, "was stopped by a signal"), "%s", result.err.text);
+        CHECK(result.ns > 500 * ms && result.ns < 2000 * ms, "%lld ns", (long long)result.ns);
+    }
+    launch("continued", 1, fd, &result);
+    CHECK(result.status == WEFT_OK && result.ns > 600 * ms, "%s", result.err.text);
 }
 
 static void test_that_nothing_starts(int fd)
@@ -408,6 +454,7 @@ int main(int argc, char **argv)
     test_first_failure(null_fd);
     test_killed_rank(null_fd);
     test_stubborn_ranks(null_fd);
+    test_stopped_ranks(null_fd);
     test_that_nothing_starts(null_fd);
     test_killed_launcher();
     test_interrupt(SIGINT);

@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "cli/pipes.h"
 
-static void run_child(const char *path, int pipes[3][2], pid_t parent)
+static void run_child(const char *path, int pipes[3][2], pid_t parent, const sigset_t *mask)
 {
     /* However weft ends, also by a signal, the solver ends with it. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -27,6 +28,8 @@ static void run_child(const char *path, int pipes[3][2], pid_t parent)
         close(pipes[i][1]);
     }
     signal(SIGPIPE, SIG_DFL);
+    weft_signals_drop_handlers();
+    sigprocmask(SIG_SETMASK, mask, NULL);
     char *argv[] = {(char *)path, NULL};
     execv(path, argv);
     _exit(127);
@@ -37,10 +40,14 @@ enum weft_status weft_solver_child_start(const char *path, struct weft_solver_ch
 {
     int pipes[3][2];
     pid_t parent = getpid();
+    sigset_t all, mask;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &mask);
     pid_t pid = weft_pipes_open(pipes, 3) ? fork() : -1;
-    if (pid == 0) run_child(path, pipes, parent);
+    int reason = errno;
+    if (pid == 0) run_child(path, pipes, parent, &mask);
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     if (pid < 0) {
-        int reason = errno;
         weft_pipes_close(pipes, 3);
         return weft_fail(err, WEFT_E_SYSTEM, "weft-solve cannot be started: %s", strerror(reason));
     }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/pool.h"
+#include "base/signals.h"
 #include "base/text.h"
 
 extern char **environ;
@@ -133,6 +134,7 @@ _Noreturn static void become_rank(const struct weft_spawn *spawn, char *const *e
     if (null_fd > 0) dup2(null_fd, STDIN_FILENO);
     keep_open(spawn);
     signal(SIGCHLD, SIG_DFL);
+    weft_signals_drop_handlers();
     sigprocmask(SIG_SETMASK, spawn->signals, NULL);
     const char *path = options->path != NULL ? options->path : "/proc/self/exe";
     execve(path, options->argv, environment);

@@ -13,21 +13,22 @@
 #include "library/session.h"
 #include "report/plan_report.h"
 
-/* Before there are ranks nothing has to be finished, and whoever starts jobs again is told the same
- * as by a signal behind a step. While ranks run, weft_launch takes signals. */
-static void stop_before_training(int signal_number)
+/* Before there are ranks, and when they have ended, nothing has to be finished, and whoever starts
+ * jobs again is told the same as by a signal behind a step. While ranks run, weft_launch takes
+ * signals. */
+static void stop_without_ranks(int signal_number)
 {
-    static const char text[] = "weft: stopped by a signal before the first step\n";
+    static const char text[] = "weft: stopped by a signal while no rank was running\n";
     (void)signal_number;
     ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
     (void)written;
     _exit(weft_status_exit_code(WEFT_E_STOPPED));
 }
 
-static void take_signals(void (*handler)(int))
+static void take_signals(void)
 {
     static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
-    struct sigaction action = {.sa_handler = handler}, before;
+    struct sigaction action = {.sa_handler = stop_without_ranks}, before;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         bool ignored = sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN;
@@ -106,7 +107,6 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     WEFT_TRY(weft_metrics_prepare(run, metrics, err));
     weft_text_init(&text);
     weft_text_init(&out);
-    take_signals(SIG_DFL);
     enum weft_status status = weft_job_run(&job, &text, err);
     if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
     if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, err);
@@ -140,7 +140,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     const struct weft_run_request request = {
         .directory = cli->run_directory, .resume = cli->resume, .config = cli->operands[0]};
     WEFT_TRY(check_flags(cli, err));
-    take_signals(stop_before_training);
+    take_signals();
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = weft_train_check(session.config, err);
     if (status == WEFT_OK) status = weft_job_check(session.config, err);

@@ -304,6 +304,34 @@ def a_second_signal_ends_at_once(weft):
         os.remove(weft.path("run/metrics.jsonl"))
 
 
+@case
+def a_signal_when_the_ranks_have_ended(weft):
+    """Alone, or the second behind one that stopped the run. A pipe that nobody reads holds the
+    launcher where it writes the result."""
+    for steps, signals in ((6, 1), (1000000, 2)):
+        config = weft.write("run.json", tiny(train__steps=steps,
+                                             train__checkpoint={"at_end": True}))
+        os.mkdir(weft.path("run"))
+        os.mkfifo(weft.path("run/result.json"))
+        process = weft.start("train", config, "--run", "run")
+        while not process.stdout.readline().lstrip("step ").startswith("5/"):
+            assert process.poll() is None, process.stderr.read()
+        reader = threading.Thread(target=process.stdout.read, daemon=True)
+        reader.start()
+        pids = ranks_of(process.pid) if signals > 1 else []
+        if signals > 1:
+            process.send_signal(signal.SIGTERM)
+        assert gone(pids or ranks_of(process.pid)), "a rank is left"
+        time.sleep(0.2)
+        assert process.poll() is None, "the launcher did not wait for a reader"
+        process.send_signal(signal.SIGTERM)
+        code, err = process.wait(timeout=10), process.stderr.read()
+        assert code == 75 and err == "weft: stopped by a signal while no rank was running\n", (code, err)
+        kept = os.listdir(weft.path("run/checkpoints"))
+        assert len(kept) == 1 and (kept == ["step-6"]) == (signals == 1), kept
+        shutil.rmtree(weft.path("run"))
+
+
 SAVED = {"train__steps": 60, "train__checkpoint": {"every": 7}}
 
 

@@ -181,7 +181,7 @@ def a_signal_while_a_run_is_planned_stops_it(weft):
         process.send_signal(number)
         _, err = process.communicate(timeout=30)
         assert process.returncode == 75, (number, process.returncode, err)
-        assert err == "weft: stopped by a signal before the first step\n", err
+        assert err == "weft: stopped by a signal while no rank was running\n", err
         assert gone([pid]) and not os.path.exists(weft.path("run")), "something is left"
 
 

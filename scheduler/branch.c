@@ -78,6 +78,7 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     int32_t milestones = (effort * effort * effort - 1) * 4;
     branch->milestones_left =
         milestones < effort * MOST_MILESTONES ? milestones : effort * MOST_MILESTONES;
+    branch->presses_left = WEFT_BRANCH_PRESSES;
     branch->stop = "";
     branch->exact_left = (int64_t)effort * EXACT_STEPS;
     branch->leaf_steps = (int64_t)effort * LEAF_STEPS;
@@ -225,13 +226,13 @@ bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, i
 /* Of memory, or of the channel's order: what the point owes more to. */
 static void find_milestones(struct weft_branch *branch, const double *x)
 {
-    struct weft_milestone order;
+    struct weft_doubt order = {0};
     double value =
         weft_ilp_milestone(branch->ilp, branch->dual, branch->worth, x, &branch->milestone);
-    double other = weft_ilp_order(branch->ilp, branch->dual, branch->proof->box,
-                                  branch->order_worth, x, &order);
-    if (value == 0 && other == 0) branch->milestone.n_blocks = 0;
-    if (other > ORDER_FIRST * value) branch->milestone = order;
+    (void)weft_ilp_order(branch->ilp, branch->dual, branch->proof->box, WEFT_ILP_DEARER_TIME,
+                         branch->order_worth, x, 1, &order);
+    if (value == 0 && order.value == 0) branch->milestone.n_blocks = 0;
+    if (order.value > ORDER_FIRST * value) branch->milestone = order.milestone;
     if (!weft_milestone_is_of(&branch->milestone, branch->table->problem))
         branch->milestone.n_blocks = 0; /* nothing that a solver says is trusted */
 }

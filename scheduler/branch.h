@@ -12,12 +12,15 @@
 
 /* Units whose policy a node could be divided at. */
 enum { WEFT_BRANCH_CHOICES = 6 };
+/* Nodes that pressure may help nothing with, one after another (scheduler/press.h). */
+enum { WEFT_BRANCH_PRESSES = 8 };
 
 /* How a node could be divided, as its relaxation suggests: by a count, at a milestone, at a unit's
  * policy. */
 struct weft_branch_split {
-    bool chosen;  /* else the node has no relaxation of its own yet */
-    bool decided; /* the relaxation gives every unit one policy */
+    bool chosen;     /* else the node has no relaxation of its own yet */
+    bool decided;    /* the relaxation gives every unit one policy */
+    double pressure; /* scheduler/press.h; 0: not known */
     int32_t n_choices;
     struct {
         int32_t unit, policy;
@@ -41,6 +44,7 @@ struct weft_branch {
     struct weft_proof *proof;
     int32_t nodes_left;      /* that may still be solved */
     int32_t milestones_left; /* that may still be branched on */
+    int32_t presses_left;    /* that may still be in vain */
     double *share;           /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
     struct weft_milestone milestone; /* that it is most undecided about; n_blocks 0: none */
     struct weft_count count;         /* that it is undecided about; n_units 0: none */

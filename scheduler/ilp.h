@@ -109,6 +109,13 @@ WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const
  * dual is told. */
 void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct weft_dual *dual);
 
+/* Takes a part of the time that slots compute from the channels, whose rows then have less room; 0
+ * gives it back. Where compute contends, or policies choose its time, all is left to them. */
+void weft_ilp_press(struct weft_ilp *ilp, double part);
+
+/* The time of which a channel is taken a part in the slot. */
+int64_t weft_ilp_pressed_ns(const struct weft_ilp *ilp, int32_t channel, int32_t slot);
+
 /* The count that a point x of the relaxation is most undecided about; false when it is of none. */
 bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
                     struct weft_count *out);
@@ -118,13 +125,29 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, co
 double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
                           const double *worth, const double *x, struct weft_milestone *out);
 
+/* A milestone that a point is undecided about, and what deciding is worth, in ns. */
+struct weft_doubt {
+    struct weft_milestone milestone;
+    struct weft_milestone next; /* to be asked where it is reached; n_blocks 0: nothing */
+    double value;
+};
+
+/* What a point gains by interrupting blocks. */
+enum weft_ilp_gain {
+    WEFT_ILP_DEARER_TIME, /* of two slots the one whose time is dearer has more of it */
+    /* Time that would be nobody's: gathers go through reductions, or reductions through gathers.
+     * Among their own kind all orders that windows allow are as good. */
+    WEFT_ILP_SPARE_TIME
+};
+
 /* Where a point of the relaxation within a box takes most for granted that a channel may interrupt
- * a block, or move two at once: a milestone of blocks that have begun or ended, of which the box
- * does not know. Returns what that saves at the dual's prices, in ns and times `worth` [n_slots] of
- * its slot; 0 when there is none. Only items with a class of their own are looked at. */
-double weft_ilp_order(const struct weft_ilp *ilp, const struct weft_dual *dual,
-                      const struct weft_box *box, const double *worth, const double *x,
-                      struct weft_milestone *out);
+ * a block, or move two at once: milestones of blocks that have begun or ended, of which the box
+ * does not know, at most one a slot and `most`, the most valuable first. Their value is what that
+ * gains at the dual's prices, times `worth` [n_slots] of its slot, and more than 1. Returns how
+ * many there are. Only items with a class of their own are looked at. */
+int32_t weft_ilp_order(const struct weft_ilp *ilp, const struct weft_dual *dual,
+                       const struct weft_box *box, enum weft_ilp_gain gain, const double *worth,
+                       const double *x, int32_t most, struct weft_doubt *out);
 
 /* The policies of a point: for every unit the one with the greatest z. */
 void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies);

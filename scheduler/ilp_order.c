@@ -4,6 +4,7 @@
 
 #include "scheduler/ilp.h"
 
+enum { MOST_DOUBTS = 16 };
 /* Parts that are less than this are none. */
 static const double WHOLE = 1e-4;
 
@@ -12,8 +13,10 @@ struct orders {
     const struct weft_dual *dual;
     const struct weft_box *box;
     const double *worth, *x;
-    double best;
-    struct weft_milestone *out;
+    enum weft_ilp_gain gain;
+    int32_t n, most;
+    struct weft_doubt *out; /* the most valuable first */
+    int32_t *slots;         /* [most]: at whose ends they are */
 };
 
 static bool is_counted(const struct weft_ilp_class *of)
@@ -50,6 +53,30 @@ static bool is_open(const struct orders *o, enum weft_moment moment, int32_t ite
            weft_milestones_behind(known, moment, item, block) < slot;
 }
 
+/* The least value that is of interest at a slot. */
+static double least_value(const struct orders *o, int32_t slot)
+{
+    for (int32_t k = 0; k < o->n; k++)
+        if (o->slots[k] == slot) return o->out[k].value;
+    return o->n < o->most ? 1 : o->out[o->n - 1].value;
+}
+
+/* Puts it in place of the one of the same slot, or of the last where there is no room. */
+static void keep(struct orders *o, int32_t slot, const struct weft_doubt *doubt)
+{
+    int32_t at = 0;
+    while (at < o->n && o->slots[at] != slot)
+        at++;
+    if (at == o->n && o->n == o->most) at--;
+    if (at == o->n) o->n++;
+    for (; at > 0 && o->out[at - 1].value < doubt->value; at--) {
+        o->out[at] = o->out[at - 1];
+        o->slots[at] = o->slots[at - 1];
+    }
+    o->out[at] = *doubt;
+    o->slots[at] = slot;
+}
+
 /* Offers to ask whether a block has begun by `slot`, and if it has, whether it has ended by
  * `until`, and if it has not, whether another one that moves there has ended by `slot`. */
 static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slot, int32_t until,
@@ -57,8 +84,10 @@ static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slo
 {
     int32_t channel = of->channel * o->dual->n_slots;
     const double *lambda = o->dual->lambda + channel;
-    double value = ns * fabs(lambda[slot + 1] - lambda[slot]) * o->worth[slot];
-    if (value <= o->best) return;
+    double price = o->gain == WEFT_ILP_SPARE_TIME ? fmax(lambda[slot], lambda[slot + 1])
+                                                  : fabs(lambda[slot + 1] - lambda[slot]);
+    double value = ns * price * o->worth[slot];
+    if (value <= least_value(o, slot)) return;
     struct weft_milestone at = {of->items[0], (int32_t)floor(moved(o, of, slot) + WHOLE) + 1, slot,
                                 false, WEFT_BEGUN};
     if (at.n_blocks < 1 || at.n_blocks > o->box->problem->items[at.item].item.n_blocks) return;
@@ -74,8 +103,10 @@ static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slo
     if (!weft_milestone_is_of(&at, o->box->problem) ||
         !is_open(o, at.moment, at.item, at.n_blocks - 1, at.slot))
         return;
-    o->best = value;
-    *o->out = at;
+    struct weft_doubt doubt = {.milestone = at, .value = value};
+    struct weft_milestone next = {at.item, at.n_blocks, until, false, WEFT_ENDED};
+    if (at.moment == WEFT_BEGUN && weft_milestone_is_of(&next, o->box->problem)) doubt.next = next;
+    keep(o, slot, &doubt);
 }
 
 /* Of two classes, at the end of a slot in which the first is under way. */
@@ -96,20 +127,35 @@ static void compare(struct orders *o, const struct weft_ilp_class *a,
     if (through && b_next - b_now > WHOLE) offer(o, a, slot, slot + 1, b, fmin(left, between));
 }
 
-double weft_ilp_order(const struct weft_ilp *ilp, const struct weft_dual *dual,
-                      const struct weft_box *box, const double *worth, const double *x,
-                      struct weft_milestone *out)
+static bool is_compared(const struct orders *o, const struct weft_ilp_class *a,
+                        const struct weft_ilp_class *b)
 {
-    struct orders o = {
-        .ilp = ilp, .dual = dual, .box = box, .worth = worth, .x = x, .best = 1, .out = out};
+    if (a == b || !is_counted(a) || !is_counted(b) || a->channel != b->channel) return false;
+    return o->gain != WEFT_ILP_SPARE_TIME || a->gathers != b->gathers;
+}
+
+int32_t weft_ilp_order(const struct weft_ilp *ilp, const struct weft_dual *dual,
+                       const struct weft_box *box, enum weft_ilp_gain gain, const double *worth,
+                       const double *x, int32_t most, struct weft_doubt *out)
+{
+    int32_t slots[MOST_DOUBTS];
+    struct orders o = {.ilp = ilp,
+                       .dual = dual,
+                       .box = box,
+                       .gain = gain,
+                       .worth = worth,
+                       .x = x,
+                       .most = most < MOST_DOUBTS ? most : MOST_DOUBTS,
+                       .out = out,
+                       .slots = slots};
     for (int32_t c = 0; c < ilp->n_classes; c++) {
         const struct weft_ilp_class *a = &ilp->classes[c];
-        for (int32_t d = 0; d < ilp->n_classes && is_counted(a); d++) {
+        for (int32_t d = 0; d < ilp->n_classes; d++) {
             const struct weft_ilp_class *b = &ilp->classes[d];
-            if (d == c || !is_counted(b) || a->channel != b->channel) continue;
+            if (!is_compared(&o, a, b)) continue;
             for (int32_t s = a->first; s < a->last; s++)
                 compare(&o, a, b, s);
         }
     }
-    return o.best > 1 ? o.best : 0;
+    return o.n;
 }

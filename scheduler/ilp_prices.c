@@ -150,6 +150,27 @@ void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct 
             restrict_class(ilp, box, &ilp->classes[c]);
 }
 
+int64_t weft_ilp_pressed_ns(const struct weft_ilp *ilp, int32_t channel, int32_t slot)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    bool presses = ilp->load_row[channel * problem->n_slots + slot] >= 0 && ilp->beside[slot] < 0 &&
+                   problem->slots[slot].kind != WEFT_SLOT_UPDATE;
+    return presses ? problem->slot_ns[slot] : 0;
+}
+
+void weft_ilp_press(struct weft_ilp *ilp, double part)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    for (int32_t c = 0; c < problem->n_channels; c++) {
+        for (int32_t s = 0; s < problem->n_slots; s++) {
+            int64_t ns = weft_ilp_pressed_ns(ilp, c, s);
+            if (ns == 0) continue;
+            ilp->mip.row_upper[ilp->load_row[c * problem->n_slots + s]] =
+                ldexp((double)ns, -ilp->time_shift) * (1 - part);
+        }
+    }
+}
+
 static double undecided(double value)
 {
     double part = value - floor(value);

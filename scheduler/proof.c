@@ -106,11 +106,12 @@ void weft_proof_enter(struct weft_proof *proof, int32_t node)
     restrict_box(proof);
 }
 
-void weft_proof_enter_child(struct weft_proof *proof, int32_t node,
-                            const struct weft_proof_node *child)
+void weft_proof_enter_below(struct weft_proof *proof, int32_t node,
+                            const struct weft_proof_node *path, int32_t n_path)
 {
     find_allowed(proof, node);
-    add_fact(proof, child);
+    for (int32_t k = 0; k < n_path; k++)
+        add_fact(proof, &path[k]);
     restrict_box(proof);
 }
 

@@ -54,10 +54,10 @@ WEFT_MUST_USE enum weft_status weft_proof_set_groups(struct weft_proof *proof,
 /* Makes proof->box that of a node. */
 void weft_proof_enter(struct weft_proof *proof, int32_t node);
 
-/* Makes it that of a child which the node would have: kind, and unit and policies, milestone or
- * count. Of unit's policies one must be left. */
-void weft_proof_enter_child(struct weft_proof *proof, int32_t node,
-                            const struct weft_proof_node *child);
+/* Makes it that of a descendant which the node would have by way of the `path`: of each, kind, and
+ * unit and policies, milestone or count. Of units' policies one must be left. */
+void weft_proof_enter_below(struct weft_proof *proof, int32_t node,
+                            const struct weft_proof_node *path, int32_t n_path);
 
 /* Gives a leaf the dual's point as its prices when they prove more than those that it has. */
 WEFT_MUST_USE enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,

@@ -43,7 +43,7 @@ static double value_of(struct fixture *f, const struct weft_proof_node *child)
     struct weft_pool pool = {0};
     struct weft_mip_result result = {0};
     double best = ldexp((double)f->search->step_ns, -f->branch->ilp->time_shift), value = best;
-    weft_proof_enter_child(f->branch->proof, 0, child);
+    weft_proof_enter_below(f->branch->proof, 0, child, 1);
     if (!f->branch->proof->box->empty &&
         weft_branch_relax(f->branch, f->branch->proof->box, 0, &pool, &result))
         value = result.lp_value < best ? result.lp_value : best;
@@ -119,7 +119,7 @@ Test(divide, a_child_has_the_box_that_it_was_tried_in)
             for (int side = 0; side < 2; side++) {
                 int32_t child = proof->nodes[0].children + side;
                 size_t size = (size_t)f.problem->n_units * sizeof *tried;
-                weft_proof_enter_child(proof, 0, &proof->nodes[child]);
+                weft_proof_enter_below(proof, 0, &proof->nodes[child], 1);
                 memcpy(tried, proof->box->allowed, size);
                 weft_proof_enter(proof, child);
                 cr_assert_eq(memcmp(tried, proof->box->allowed, size), 0);

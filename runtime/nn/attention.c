@@ -121,10 +121,66 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
     return WEFT_OK;
 }
 
+/* Whether kernels take heads as a whole: then for forward and backward alike. */
+static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention)
+{
+    const int64_t size = attention->hidden / attention->heads;
+    return cpu->kernels->attend && attention->dtype == WEFT_F32 &&
+           attention->seq_len % WEFT_HEAD_SIDE == 0 && size % WEFT_HEAD_SIDE == 0 &&
+           size <= WEFT_HEAD_MOST_SIZE;
+}
+
+static struct weft_head whole_head(const struct head *head, const float *qkv)
+{
+    return (struct weft_head){.seq_len = head->seq_len,
+                              .size = head->size,
+                              .stride = head->stride,
+                              .output_stride = head->output_stride,
+                              .scale = head->scale,
+                              .query = qkv + head->query,
+                              .key = qkv + head->key,
+                              .value = qkv + head->value};
+}
+
+static void attend_by_heads(const struct weft_nn_cpu *cpu,
+                            const struct weft_nn_attention *attention, float *output)
+{
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(cpu->threads) schedule(static) if (cpu->threads > 1)
+#endif
+    for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
+        const struct head head = head_of(attention, i);
+        const struct weft_head whole = whole_head(&head, attention->qkv);
+        cpu->kernels->attend(&whole, (float *)attention->probabilities + head.scores,
+                             output + head.output);
+    }
+}
+
+static void attend_backward_by_heads(const struct weft_nn_cpu *cpu,
+                                     const struct weft_nn_attention *attention, const float *output,
+                                     const float *d_output, float *d_qkv)
+{
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(cpu->threads) schedule(static) if (cpu->threads > 1)
+#endif
+    for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
+        const struct head head = head_of(attention, i);
+        const struct weft_head whole = whole_head(&head, attention->qkv);
+        const struct weft_head_gradients to = {d_qkv + head.query, d_qkv + head.key,
+                                               d_qkv + head.value};
+        cpu->kernels->attend_backward(&whole, (float *)attention->probabilities + head.scores,
+                                      output + head.output, d_output + head.output, to);
+    }
+}
+
 enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
                                     const struct weft_nn_attention *attention, void *output,
                                     struct weft_error *err)
 {
+    if (whole_heads(cpu, attention)) {
+        attend_by_heads(cpu, attention, output);
+        return WEFT_OK;
+    }
     for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
         const struct head head = head_of(attention, i);
         WEFT_TRY(attend_head(cpu, &head, 0, attention->qkv,
@@ -188,9 +244,13 @@ static enum weft_status backward_columns(const struct weft_nn_cpu *cpu, const st
 
 enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_cpu *cpu,
                                              const struct weft_nn_attention *attention,
-                                             const void *d_output, void *d_scores, void *d_qkv,
-                                             struct weft_error *err)
+                                             const void *output, const void *d_output,
+                                             void *d_scores, void *d_qkv, struct weft_error *err)
 {
+    if (whole_heads(cpu, attention)) {
+        attend_backward_by_heads(cpu, attention, output, d_output, d_qkv);
+        return WEFT_OK;
+    }
     for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
         const struct head head = head_of(attention, i);
         const void *p = weft_nn_at(head.dtype, attention->probabilities, head.scores);

@@ -166,8 +166,8 @@ static enum weft_status attention_backward(const struct weft_nn_cpu *cpu,
         weft_nn_cpu_map_weight(cpu, &b->to_residual, 1, b->d_residual, call, PROJ_WEIGHT, err));
     WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_residual, 1, &finish, b->d_residual, b->d_attention,
                                    err));
-    WEFT_TRY(weft_nn_cpu_attend_backward(cpu, &b->attention, b->d_attention, b->d_scores, b->d_qkv,
-                                         err));
+    WEFT_TRY(weft_nn_cpu_attend_backward(cpu, &b->attention, b->attended, b->d_attention,
+                                         b->d_scores, b->d_qkv, err));
     weft_nn_cpu_map_bias(cpu, &b->to_qkv, 1, b->d_qkv, call, QKV_BIAS, b->sums);
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, &b->to_qkv, 1, b->d_qkv, call, QKV_WEIGHT, err));
     WEFT_TRY(weft_nn_cpu_map_input(cpu, &b->to_qkv, 1, &finish, b->d_qkv, b->d_ln1, err));

@@ -36,6 +36,7 @@ static enum weft_status cpu_open(const struct weft_nn_options *options, struct w
     if (!cpu) return weft_fail_memory(err, "the CPU's layer kernels");
     cpu->base.backend = &weft_nn_backend_cpu;
     cpu->kernels = weft_kernels_best();
+    cpu->threads = options->threads;
     const enum weft_status status =
         weft_gemm_open(options->gemm, options->threads, options->compute, &cpu->gemm, err);
     if (status != WEFT_OK) {

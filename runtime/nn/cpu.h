@@ -15,6 +15,7 @@ struct weft_nn_cpu {
     struct weft_nn base;
     struct weft_gemm *gemm;
     const struct weft_kernels *kernels;
+    int32_t threads;
     char description[384];
 };
 
@@ -94,7 +95,7 @@ struct weft_nn_attention {
     enum weft_dtype dtype;
     int64_t samples, seq_len, heads, hidden;
     const void *qkv;
-    void *probabilities; /* forward writes rows up to the end of their group */
+    void *probabilities; /* what forward leaves for backward: in rows, or as kernels do */
 };
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
                                                   const struct weft_nn_attention *attention,
@@ -105,9 +106,9 @@ WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu 
                                                        const struct weft_nn_attention *attention,
                                                        int64_t first, void *output,
                                                        struct weft_error *err);
-/* d_scores [seq_len, seq_len] is scratch; d_qkv is written. */
+/* output is what forward wrote; d_scores [seq_len, seq_len] is scratch; d_qkv is written. */
 WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_backward(
-    const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const void *d_output,
-    void *d_scores, void *d_qkv, struct weft_error *err);
+    const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const void *output,
+    const void *d_output, void *d_scores, void *d_qkv, struct weft_error *err);
 
 #endif

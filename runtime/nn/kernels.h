@@ -3,7 +3,8 @@
  * tables name them, and the best level that the CPU has is chosen when the program runs. All levels
  * give the same bits: no contraction, no reassociation; a sum runs in 16 lanes, element i in lane i
  * mod 16, added up as a fixed tree. So bits depend neither on the level, nor on alignment, nor on
- * how elements are cut up.
+ * how elements are cut up. Whole heads of attention alone are of one level, and like products have
+ * bits of their own.
  *
  * Matrices are row-major and dense unless a stride is given. Where it is not said, buffers do not
  * overlap. `sums` is overwritten; kernels allocate nothing. */
@@ -55,6 +56,23 @@ struct weft_layer_kernels {
     double (*cross_entropy)(int64_t rows, int64_t width, const int32_t *targets, void *logits);
 };
 
+/* A head of one sample's causal attention: where its rows begin, and how they are apart. */
+struct weft_head {
+    int64_t seq_len, size;
+    int64_t stride;        /* of rows of query, key, value and their gradients */
+    int64_t output_stride; /* of rows of the output and its gradient */
+    float scale;           /* of scores: 1 / sqrt(size) */
+    const float *query, *key, *value;
+};
+
+/* Written. */
+struct weft_head_gradients {
+    float *query, *key, *value;
+};
+
+/* What kernels of a head take: seq_len and size are multiples of the side. */
+enum { WEFT_HEAD_SIDE = 64, WEFT_HEAD_MOST_SIZE = 128 };
+
 struct weft_kernels {
     const char *level; /* "plain", "avx2", "avx512" */
     const struct weft_layer_kernels *layers[WEFT_DTYPE_COUNT];
@@ -82,6 +100,14 @@ struct weft_kernels {
      * do it as fast as memory goes. */
     void (*turn)(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
                  int64_t y_stride);
+
+    /* Of a whole head in f32: the output, and probabilities [seq_len, seq_len] in an order of the
+     * kernels' own, which backward reads. Both NULL at a level that has no instructions to do it
+     * faster than products one by one. */
+    void (*attend)(const struct weft_head *head, float *probabilities, float *output);
+    void (*attend_backward)(const struct weft_head *head, const float *probabilities,
+                            const float *output, const float *d_output,
+                            struct weft_head_gradients to);
 
     /* e^x, for tests: within 3e-7 of the true value, relative; 0 below -86.6, inf above 88.3. */
     void (*exponential)(int64_t n, const float *x, float *y);

@@ -18,6 +18,11 @@ Test(block, takes_exact_blocks)
     subject_check_layer(subject_block(32, 2, 64), 1, 128, 6);
 }
 
+Test(block, takes_heads_as_a_whole_where_kernels_do)
+{
+    subject_check_layer(subject_block(64, 1, 16), 2, 64, 3);
+}
+
 Test(block, takes_one_token)
 {
     subject_check_layer(subject_block(8, 4, 16), 1, 1, 100000);

@@ -411,7 +411,11 @@ static void check_bits(struct weft_nn *nn, const struct subject *plain)
     struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
     const struct weft_kernels *level;
     for (int32_t i = 0; (level = weft_kernels_level(i)) != NULL; i++) {
-        cpu->kernels = level;
+        /* Whole heads are products, whose bits are their own: every level gets the best one's. */
+        struct weft_kernels mixed = *level;
+        mixed.attend = weft_kernels_best()->attend;
+        mixed.attend_backward = weft_kernels_best()->attend_backward;
+        cpu->kernels = &mixed;
         struct subject moved;
         subject_init_as(&moved, plain->layer, plain->call.batch.samples, plain->call.batch.seq_len,
                         offsets[i % 4], plain->call.batch.compute, plain->call.gradient_dtype);

@@ -15,7 +15,7 @@ struct weft_nn_cpu {
     struct weft_nn base;
     struct weft_gemm *gemm;
     const struct weft_kernels *kernels;
-    int32_t threads;
+    int32_t threads; /* of products and of heads */
     char description[384];
 };
 

@@ -17,7 +17,7 @@
 struct weft_nn;
 
 struct weft_nn_options {
-    int32_t threads;         /* of the products; at least 1. The rest runs on the stream's thread */
+    int32_t threads;         /* of products and of attention's heads, at least 1 */
     enum weft_dtype compute; /* of the calls to come */
     const char *gemm;        /* as weft_gemm_open takes it: "auto" is the fastest by measurement */
 };

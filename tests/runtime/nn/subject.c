@@ -416,6 +416,7 @@ static void check_bits(struct weft_nn *nn, const struct subject *plain)
         mixed.attend = weft_kernels_best()->attend;
         mixed.attend_backward = weft_kernels_best()->attend_backward;
         cpu->kernels = &mixed;
+        cpu->threads = 1 + i % 2; /* of heads alone; the products were opened for one */
         struct subject moved;
         subject_init_as(&moved, plain->layer, plain->call.batch.samples, plain->call.batch.seq_len,
                         offsets[i % 4], plain->call.batch.compute, plain->call.gradient_dtype);
@@ -426,6 +427,7 @@ static void check_bits(struct weft_nn *nn, const struct subject *plain)
         subject_finish(&moved);
     }
     cpu->kernels = weft_kernels_best();
+    cpu->threads = 1;
 }
 
 static const struct {

@@ -5,7 +5,7 @@
     time      predicted against measured step time over an emulated link
     overlap   exposed communication of every planner at one limit, predicted and measured
     rivals    published rules executed at one limit: error of each, and whether their order holds
-    rivals-short  the same with steps and blocks of an eighth of the time, where threads that wait
+    rivals-short  the same with steps and blocks of a quarter of the time, where threads that wait
               and wake cost compute a sixth of its speed beside communication
     packing   end of the arena over the largest row, all shipped configs; and near their least limit
               what the layout costs
@@ -170,6 +170,9 @@ def figure_overlap(weft):
 RIVALS = ("ilp", "fsdp2-mix", "fsdp2", "deepspeed", "fairscale", "osdp", "random")
 
 
+ROUNDS = 40
+
+
 def plans_that_fit(weft, config, profile, flags):
     plans = []
     for planner in RIVALS:
@@ -192,12 +195,12 @@ def busy_seconds():
     return (sum(ticks[:3]) + ticks[5] + ticks[6]) / 100, ticks[7] / 100
 
 
-def in_turns(weft, config, profile, plans, limit, rounds, *flags):
+def in_turns(weft, config, profile, plans, limit, *flags):
     """Lines of the bench `executed`, and the shares of a core that others and the host took."""
     bench = Path(weft.program).resolve().parent.parent / "bench" / "executed"
     (busy, stolen), clock = busy_seconds(), time.monotonic()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([bench, "--rounds", str(rounds), "--set", f"cluster.profile={profile}",
+    done = subprocess.run([bench, "--rounds", str(ROUNDS), "--set", f"cluster.profile={profile}",
                            "--set", f"cluster.memory_limit={limit}B", *flags, config, *plans,
                            plans[0]],
                           cwd=weft.directory, capture_output=True, text=True, check=False)
@@ -232,16 +235,16 @@ def show_executed(lines):
 
 
 def figure_rivals(weft):
-    execute_rivals(weft, batch=32, alpha=240e-6, rounds=20)
+    execute_rivals(weft, batch=16, alpha=120e-6)
 
 
 def figure_rivals_short(weft):
-    execute_rivals(weft, batch=4, alpha=30e-6, rounds=40)
+    execute_rivals(weft, batch=4, alpha=30e-6)
 
 
-def execute_rivals(weft, batch, alpha, rounds):
+def execute_rivals(weft, batch, alpha):
     print(f"rivals: published rules executed at one limit, communication about equal to compute, "
-          f"blocks of {10 * alpha * 1e3:.1f} ms, in {rounds} rounds of a step of the rehearsal and "
+          f"blocks of {10 * alpha * 1e3:.1f} ms, in {ROUNDS} rounds of a step of the rehearsal and "
           f"one of every plan, ranks on cores of their own")
     model, seq, parameters = gpt(8, 256, 4, 128), 128, 6.5e6
     rate = bandwidth_for(weft, model, batch, seq, 1.0, parameters, bind=True)
@@ -257,7 +260,7 @@ def execute_rivals(weft, batch, alpha, rounds):
     print(f"  limit {limit} B, {rate / 1e6:.0f} MB/s")
     plans = plans_that_fit(weft, config, profile, ("--memory-limit", f"{limit}B"))
     for flags in ((), ("--contention",)):
-        lines, took, others, host = in_turns(weft, config, profile, plans, limit, rounds, *flags)
+        lines, took, others, host = in_turns(weft, config, profile, plans, limit, *flags)
         print(f"  {'with contention' if flags else 'without contention'}: {took:.0f} s, in which "
               f"others took {others:.2f} cores and the host {host:.2f}")
         show_executed(lines)

@@ -110,8 +110,9 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
         .environment = entries,
         .n_environment = N_FILES,
         .threads = job->config->cluster.threads,
-        /* A step and a checkpoint may take long; ranks that hang end by themselves. */
+        /* A step and a checkpoint may take long; ranks that hang end by themselves, */
         .stop_grace_ns = job->config->cluster.timeout_ns,
+        /* but where all are stopped there is none to miss them. */
         .hang_ns = job->config->cluster.timeout_ns,
     };
     struct weft_launch_outcome outcome = {.rank = -1};

@@ -102,18 +102,6 @@ static void name_checkpoints(struct weft_run_directory *directory)
              directory->path);
 }
 
-static enum weft_status open_resumed(const char *path, struct weft_checkpoint **out,
-                                     struct weft_error *err)
-{
-    struct weft_error why = {0};
-    enum weft_status status = weft_checkpoint_open(path, out, &why);
-    if (status == WEFT_OK) return status;
-    return weft_fail(err, status, "%s%s", why.text,
-                     status == WEFT_E_DATA
-                         ? ". To go on from an older checkpoint, move this directory away"
-                         : "");
-}
-
 static enum weft_status check_resume(const char *path, const struct weft_config *config,
                                      struct weft_error *err)
 {
@@ -121,7 +109,7 @@ static enum weft_status check_resume(const char *path, const struct weft_config 
     struct weft_checkpoint *checkpoint = NULL;
     enum weft_status status =
         weft_layout_create(config->model, weft_config_moments(config), &layout, err);
-    if (status == WEFT_OK && path != NULL) status = open_resumed(path, &checkpoint, err);
+    if (status == WEFT_OK && path != NULL) status = weft_checkpoint_open(path, &checkpoint, err);
     if (status == WEFT_OK && path != NULL)
         status = weft_checkpoint_matches(checkpoint, layout, err);
     if (status == WEFT_OK && path != NULL &&

@@ -235,7 +235,9 @@ static const struct weft_field cluster_fields[] = {
      "(affinity, "
      "cpuset), one a thread at least; for measuring, and where nothing else runs"},
     {"timeout", WEFT_FIELD_TIME, AT(weft_cluster, timeout_ns), "\"10min\"", 1e6, 24 * HOUR_NS, NULL,
-     NULL, "after which a rank that does not come to a collective is taken to hang"},
+     NULL,
+     "after which a rank that does not come to a collective, or is stopped with none left to miss "
+     "it, is taken to hang"},
     {"profile", WEFT_FIELD_STRING, AT(weft_cluster, profile), "null", 0, 0, NULL, NULL,
      "path of a measured profile; each part that it has replaces the analytic one"},
 };

@@ -27,7 +27,7 @@ struct weft_transformer_block_layout {
         int64_t ln1_rstd;      /* f32 [T] */
         int64_t ln1_out;       /* [T, h] */
         int64_t qkv;           /* [T, 3h] */
-        int64_t probabilities; /* [B, H, S, S]; zero above the diagonal */
+        int64_t probabilities; /* [B, H, S, S]; zero above the diagonal, or tiles of its kernels */
         int64_t attention;     /* [T, h], heads joined, before the projection */
         int64_t residual;      /* [T, h], input + projected attention */
         int64_t ln2_mean;      /* f32 [T] */

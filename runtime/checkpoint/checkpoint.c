@@ -174,6 +174,16 @@ static enum weft_status open_all(struct weft_checkpoint *checkpoint, struct weft
     return verify_headers(checkpoint, err);
 }
 
+/* What is damaged has a way out. */
+static enum weft_status fail_with_hint(enum weft_status status, const struct weft_error *why,
+                                       struct weft_error *err)
+{
+    return weft_fail(err, status, "%s%s", why->text,
+                     status == WEFT_E_DATA
+                         ? ". To go on from an older checkpoint, move this directory away"
+                         : "");
+}
+
 enum weft_status weft_checkpoint_open(const char *path, struct weft_checkpoint **out,
                                       struct weft_error *err)
 {
@@ -183,11 +193,12 @@ enum weft_status weft_checkpoint_open(const char *path, struct weft_checkpoint *
     /* Without the slash that a shell completes a directory with. */
     for (size_t n = strlen(path); checkpoint->path != NULL && n > 1 && path[n - 1] == '/'; n--)
         checkpoint->path[n - 1] = '\0';
+    struct weft_error why = {0};
     enum weft_status status =
-        checkpoint->path != NULL ? open_all(checkpoint, err) : weft_fail_memory(err, path);
+        checkpoint->path != NULL ? open_all(checkpoint, &why) : weft_fail_memory(&why, path);
     if (status != WEFT_OK) {
         weft_checkpoint_close(checkpoint);
-        return status;
+        return fail_with_hint(status, &why, err);
     }
     *out = checkpoint;
     return WEFT_OK;
@@ -300,11 +311,7 @@ enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint
             status = verify_chunk(checkpoint, f, c, buffer, &why);
     }
     free(buffer);
-    if (status == WEFT_OK) return WEFT_OK;
-    return weft_fail(err, status, "%s%s", why.text,
-                     status == WEFT_E_DATA
-                         ? ". To go on from an older checkpoint, move this directory away"
-                         : "");
+    return status == WEFT_OK ? WEFT_OK : fail_with_hint(status, &why, err);
 }
 
 enum weft_status weft_checkpoint_read(const struct weft_checkpoint *checkpoint,

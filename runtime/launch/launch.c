@@ -42,7 +42,7 @@ struct watch {
     int64_t ask_ns;                /* when to send SIGTERM */
     int64_t kill_ns;               /* when to send SIGKILL */
     bool interfered; /* one of them was sent: who ends from now on did not fail by itself */
-    int64_t looked_ns, idle_ns; /* when it was last seen that all are stopped; for how long */
+    int64_t looked_ns, idle_ns; /* when it was last looked; how long all have been stopped, or -1 */
     int32_t hung;               /* first of those that were ended for that, or -1 */
 };
 
@@ -203,7 +203,8 @@ static void look_for_stopped(struct watch *w)
         w->idle_ns = -1;
         return;
     }
-    w->idle_ns = w->idle_ns < 0 ? 0 : w->idle_ns + (since_ns < look_ns ? since_ns : look_ns);
+    int64_t most_ns = w->options->hang_ns / 2 < look_ns ? w->options->hang_ns / 2 : look_ns;
+    w->idle_ns = w->idle_ns < 0 ? 0 : w->idle_ns + (since_ns < most_ns ? since_ns : most_ns);
     if (w->idle_ns < w->options->hang_ns || w->kill_ns != never_ns) return;
     w->hung = stopped;
     w->kill_ns = now_ns;

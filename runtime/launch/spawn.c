@@ -175,9 +175,13 @@ static enum weft_status start(const struct weft_spawn *spawn, int32_t rank,
                          strerror(errno));
     }
     pid_t launcher = getpid();
+    sigset_t all, mask;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &mask);
     pid_t child = fork();
     if (child == 0) become_rank(spawn, environment, launcher, report[1]);
     int reason = errno;
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     close(report[1]);
     if (child < 0) {
         close(report[0]);

@@ -1,4 +1,5 @@
-/* The "cpu" back end: products by a GEMM library, the rest by kernels, both on the calling thread.
+/* The "cpu" back end: products by a GEMM library, the rest by kernels, on the calling thread but
+ * for products and heads of attention, which `threads` share.
  * Every layer type has a forward and a backward here, one file a family; each is synchronous,
  * allocates nothing and touches exactly the buffers of its call, at the offsets of
  * spec/layer_layout.h. They fail only on data (a token or target out of range: WEFT_E_DATA) or

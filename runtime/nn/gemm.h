@@ -1,11 +1,12 @@
-/* A gemm is the one matrix product that all layers are made of, c = alpha op(a) op(b) (+ c),
- * row-major, computed by a library. a and b have one dtype; sums are fp32 whatever it is, and c is
- * rounded once. Products of 16 bits that the library cannot do are emulated: parts of a and b are
- * widened, multiplied in fp32, and the result is rounded. oneDNN and OpenBLAS can each be in the
- * build or not; bf16, and f32 split into three parts of it, also go by our own kernels for AMX
- * tiles (gemm_amx.h), beside one of them. "auto" measures what there is and keeps the fastest;
- * another one than the first only where it is 1.3 times as fast. For one library, number of threads
- * and kind of CPU the same numbers give the same bits, wherever they lie. */
+/* A gemm is the one matrix product that all layers are made of (but whole heads of f32 attention,
+ * see kernels.h), c = alpha op(a) op(b) (+ c), row-major, computed by a library. a and b have one
+ * dtype; sums are fp32 whatever it is, and c is rounded once. Products of 16 bits that the library
+ * cannot do are emulated: parts of a and b are widened, multiplied in fp32, and the result is
+ * rounded. oneDNN and OpenBLAS can each be in the build or not; bf16, and f32 split into three
+ * parts of it, also go by our own kernels for AMX tiles (gemm_amx.h), beside one of them. "auto"
+ * measures what there is and keeps the fastest; another one than the first only where it is 1.3
+ * times as fast. For one library, number of threads and kind of CPU the same numbers give the same
+ * bits, wherever they lie. */
 #ifndef WEFT_RUNTIME_NN_GEMM_H
 #define WEFT_RUNTIME_NN_GEMM_H
 

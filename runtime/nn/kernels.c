@@ -172,7 +172,7 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .sgd = sgd_update,
     .square_mantissas = square_mantissas,
     .turn = turn,
-#ifdef __AVX512F__
+#ifdef WEFT_KERNELS_ATTEND
     .attend = weft_kernels_attend_avx512,
     .attend_backward = weft_kernels_attend_backward_avx512,
 #endif

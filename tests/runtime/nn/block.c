@@ -21,6 +21,7 @@ Test(block, takes_exact_blocks)
 Test(block, takes_heads_as_a_whole_where_kernels_do)
 {
     subject_check_layer(subject_block(64, 1, 16), 2, 64, 3);
+    subject_check_layer_in_f32(subject_block(128, 2, 16), 2, 128, 2);
 }
 
 Test(block, takes_one_token)

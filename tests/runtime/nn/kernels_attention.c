@@ -169,6 +169,9 @@ Test(kernels_attention, scores_may_be_far_apart)
             const float y = s.output[i * s.head.output_stride + k];
             cr_assert(y >= -1 && y <= 1, "row %lld has %g", (long long)i, (double)y);
         }
+        for (int64_t k = 0; k < 3 * 64; k++) {
+            cr_assert(isfinite(s.d_qkv[i * s.head.stride + k]), "row %lld", (long long)i);
+        }
     }
     subject_free(&s);
 }

@@ -439,11 +439,12 @@ static const struct {
               {WEFT_F16, WEFT_F16}};
 enum { N_DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
 
-void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes)
+static void check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes,
+                        int n_dtypes)
 {
     static const char *const libraries[] = {"onednn", "openblas", "amx", "amx-bf16x3"};
     int opened = 0;
-    for (int i = 0; i < 4 * N_DTYPES; i++) {
+    for (int i = 0; i < 4 * n_dtypes; i++) {
         const enum weft_dtype compute = dtypes[i / 4].compute;
         const struct weft_nn_options options = {
             .threads = 1, .compute = compute, .gemm = libraries[i % 4]};
@@ -460,4 +461,15 @@ void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_l
         weft_nn_close(nn);
     }
     cr_assert_gt(opened, 0);
+}
+
+void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes)
+{
+    check_layer(layer, samples, seq_len, probes, N_DTYPES);
+}
+
+void subject_check_layer_in_f32(struct weft_layer layer, int64_t samples, int64_t seq_len,
+                                int64_t probes)
+{
+    check_layer(layer, samples, seq_len, probes, 1);
 }

@@ -56,5 +56,8 @@ bool subject_same_bits(const struct subject *a, const struct subject *b);
 /* All of the above at offset 0, with every library, every kernel level, and every dtype: in f32,
  * and in 16 bits with gradients of f32 and of their own. */
 void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes);
+/* The same in f32 alone. */
+void subject_check_layer_in_f32(struct weft_layer layer, int64_t samples, int64_t seq_len,
+                                int64_t probes);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 
-/* The solver looks at its own clock from time to time only. An answer that is later than its limit
- * and this is of no use: who asked has no time left, and plans with what was found before. */
+/* The solver looks at its own clock from time to time only. What is later than its limit and this
+ * is not waited for: who asked plans with what was found before. */
 #define KILL_GRACE_NS INT64_C(50000000)
 /* An answer has at most three numbers a column or row, beside some lines of words. */
 enum { ANSWER_NUMBER_BYTES = 32, ANSWER_MORE_BYTES = 1 << 16 };

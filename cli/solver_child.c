@@ -202,7 +202,7 @@ enum weft_status weft_solver_child_ask(struct weft_solver_child *child,
     if (ended == TALK_TOO_LONG)
         return weft_fail(err, WEFT_E_INTERNAL, "its answer does not end (%s), killed", was.path);
     if (!by_itself)
-        return weft_fail(err, WEFT_E_HANG, "hung: no answer in %.1f s, killed",
+        return weft_fail(err, WEFT_E_HANG, "no answer in %.1f s, killed",
                          (double)patience_ns / 1e9);
     return judge_exit(wait_status, &was, err);
 }

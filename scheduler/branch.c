@@ -223,6 +223,12 @@ bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, i
     return false;
 }
 
+void weft_branch_forgive(struct weft_branch *branch)
+{
+    if (branch->too_slow) branch->failure[0] = '\0';
+    branch->too_slow = false;
+}
+
 /* Of memory, or of the channel's order: what the point owes more to. */
 static void find_milestones(struct weft_branch *branch, const double *x)
 {

@@ -78,6 +78,9 @@ bool weft_branch_is_over(const struct weft_branch *branch);
 /* Of the time limit; all of it when there is no clock. */
 int64_t weft_branch_time_left(const struct weft_branch *branch);
 
+/* An answer that came later than a part of the time allowed is no failure for the rest of it. */
+void weft_branch_forgive(struct weft_branch *branch);
+
 /* Solves the relaxation within a box, in `iterations` at most (0: as many as it may need). False
  * when there is no solution; a solver that failed is named in `failure`. Result arrays belong to
  * the pool. */

@@ -96,19 +96,18 @@ fail:
     return status;
 }
 
-struct
-try {
+struct attempt {
     bool relax;
     int32_t effort;
 };
 
 static enum weft_status pack(struct weft_packed *run, const struct weft_problem *rows,
-                             int64_t row_limit_bytes, bool literal, const struct try *tries,
-                             int n_tries, struct weft_error *err)
+                             int64_t row_limit_bytes, bool literal, const struct attempt *attempts,
+                             int n_attempts, struct weft_error *err)
 {
-    for (int i = 0; i < n_tries; i++) {
-        if (tries[i].relax && literal) continue;
-        WEFT_TRY(lower(run, rows, row_limit_bytes, tries[i].relax, tries[i].effort, err));
+    for (int i = 0; i < n_attempts; i++) {
+        if (attempts[i].relax && literal) continue;
+        WEFT_TRY(lower(run, rows, row_limit_bytes, attempts[i].relax, attempts[i].effort, err));
         if (run->plan && weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) break;
     }
     return WEFT_OK;
@@ -117,16 +116,16 @@ static enum weft_status pack(struct weft_packed *run, const struct weft_problem 
 enum weft_status weft_packed_pack(struct weft_packed *run, const struct weft_problem *rows,
                                   int64_t row_limit_bytes, bool literal, struct weft_error *err)
 {
-    static const struct try tries[] = {{true, 0}, {false, 0}, {false, 1}};
-    return pack(run, rows, row_limit_bytes, literal, tries, 3, err);
+    static const struct attempt attempts[] = {{true, 0}, {false, 0}, {false, 1}};
+    return pack(run, rows, row_limit_bytes, literal, attempts, 3, err);
 }
 
 enum weft_status weft_packed_pack_hard(struct weft_packed *run, const struct weft_problem *rows,
                                        int64_t row_limit_bytes, bool literal,
                                        struct weft_error *err)
 {
-    static const struct try tries[] = {{true, 1}, {false, 2}};
-    return pack(run, rows, row_limit_bytes, literal, tries, 2, err);
+    static const struct attempt attempts[] = {{true, 1}, {false, 2}};
+    return pack(run, rows, row_limit_bytes, literal, attempts, 2, err);
 }
 
 /* Adds the moves of an item to the candidate, the gathers of which block unless there is room for

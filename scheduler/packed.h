@@ -6,7 +6,7 @@
 #include "scheduler/digest.h"
 #include "scheduler/schedule.h"
 
-/* A candidate whose layout, in rows that held tight_bytes more, was a little too long. */
+/* A candidate whose layout, in rows that held tight_bytes more, was too long by `excess` bytes. */
 struct weft_near_miss {
     struct weft_candidate candidate;
     int64_t tight_bytes, step_ns, excess;
@@ -32,12 +32,10 @@ struct weft_packed {
     /* Of the candidate: the layout that takes least. */
     struct weft_plan *plan;
     struct weft_program *program;
-    /* The fastest that fits, of those put aside, or NULL; and how much the shortest layout that did
-     * not fit was too long by. */
-    struct weft_plan *best;
+    struct weft_plan *best; /* the fastest that fits, of those put aside, or NULL */
     struct weft_program *best_program;
-    int64_t least_excess;
-    struct weft_near_miss near[WEFT_NEAR_MISSES]; /* the fastest n_near of them, fastest first */
+    struct weft_near_miss shortest; /* of all layouts that were too long; step_ns 0: none */
+    struct weft_near_miss near[WEFT_NEAR_MISSES]; /* the fastest that were a little too long */
     int32_t n_near;
     int32_t n_again; /* rounds behind the first */
     bool last;       /* a search for a layout has half of the time that is left, else an eighth */

@@ -57,6 +57,16 @@ static bool step(struct weft_branch *branch, int64_t goal_ns, struct weft_press 
     return worth_ns > 0;
 }
 
+/* Where compute contends with communication no slot's time can be pressed. */
+static bool may_press(const struct weft_branch *branch)
+{
+    const struct weft_problem *problem = branch->table->problem;
+    for (int32_t c = 0; c < problem->n_channels; c++)
+        for (int32_t s = 0; s < problem->n_slots; s++)
+            if (weft_ilp_pressed_ns(branch->ilp, c, s) > 0) return true;
+    return false;
+}
+
 bool weft_press_find(struct weft_branch *branch, int32_t node, int64_t goal_ns,
                      struct weft_press *out)
 {
@@ -67,7 +77,7 @@ bool weft_press_find(struct weft_branch *branch, int32_t node, int64_t goal_ns,
         break;
     }
     weft_proof_enter(branch->proof, node);
-    if (branch->proof->box->empty) return false;
+    if (branch->proof->box->empty || !may_press(branch)) return false;
     for (int k = 0; k < MOST_STEPS; k++) {
         out->pressure = next;
         if (!step(branch, goal_ns, out, &next)) return false;

@@ -206,12 +206,21 @@ static bool rely_on(const struct weft_prices *prices, int32_t g)
     return false;
 }
 
+/* The entered box has been told of a count what the group's price is of. */
+static bool is_priced(const struct weft_proof *proof, const struct weft_prices *prices, int32_t g)
+{
+    if (prices->pi[g] > 0) return proof->box->most_count[g] < proof->box->groups[g].n_units;
+    return prices->pi[g] == 0 || proof->box->least_count[g] > 0;
+}
+
 /* Every count that they rely on is known in the entered box, so that they mean the same in every
  * smaller one. */
 static bool is_meant(const struct weft_proof *proof, const struct weft_prices *prices)
 {
-    for (int32_t g = 0; g < proof->n_groups; g++)
+    for (int32_t g = 0; g < proof->n_groups; g++) {
+        if (!is_priced(proof, prices, g)) return false;
         if (rely_on(prices, g) && weft_box_count(proof->box, g) < 0) return false;
+    }
     return true;
 }
 
@@ -238,6 +247,15 @@ enum weft_status weft_proof_measure(struct weft_proof *proof, int32_t node, int6
 {
     weft_proof_enter(proof, node);
     return bound_by(proof, proof->nodes[node].prices, bound_ns, err);
+}
+
+enum weft_status weft_proof_reaches(struct weft_proof *proof, int32_t node, int64_t bound_ns,
+                                    bool *yes, struct weft_error *err)
+{
+    int64_t ns = 0;
+    WEFT_TRY(weft_proof_measure(proof, node, &ns, err));
+    *yes = ns >= bound_ns && is_meant(proof, &proof->prices[proof->nodes[node].prices]);
+    return WEFT_OK;
 }
 
 enum weft_status weft_proof_reprice(struct weft_proof *proof, int32_t node, struct weft_error *err)

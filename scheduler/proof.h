@@ -78,6 +78,12 @@ WEFT_MUST_USE enum weft_status weft_proof_reprice(struct weft_proof *proof, int3
 WEFT_MUST_USE enum weft_status weft_proof_measure(struct weft_proof *proof, int32_t node,
                                                   int64_t *bound_ns, struct weft_error *err);
 
+/* Whether they prove so much there and in every smaller box: all counts that they need are known.
+ */
+WEFT_MUST_USE enum weft_status weft_proof_reaches(struct weft_proof *proof, int32_t node,
+                                                  int64_t bound_ns, bool *yes,
+                                                  struct weft_error *err);
+
 /* Offers the root what needs no search: every lambda of one channel 1 and all else 0, or all prices
  * 0. The channel does not overlap with itself, nor compute with compute. *by names the better one
  * ("channel", "compute"). */

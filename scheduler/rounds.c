@@ -74,17 +74,28 @@ static void take_plan(struct weft_packed *run)
     run->program = NULL;
 }
 
+static void note_shortest(struct weft_packed *run, const struct weft_near_miss *miss)
+{
+    struct weft_candidate to = run->shortest.candidate, *from = &run->candidate;
+    memcpy(to.policies, from->policies, (size_t)run->table->n_units * sizeof *to.policies);
+    memcpy(to.moves, from->moves, (size_t)from->n_moves * sizeof *to.moves);
+    to.n_moves = from->n_moves;
+    run->shortest = *miss;
+    run->shortest.candidate = to;
+}
+
 /* Keeps the candidate when its layout, which is too long, may fit after a longer search. Of those
  * that are as fast the one that was least too long. */
 static void note_near_miss(struct weft_packed *run, int64_t excess, int64_t tight_bytes)
 {
-    int64_t step_ns = run->plan->prediction.step_ns;
-    if (excess < run->least_excess) run->least_excess = excess;
+    struct weft_near_miss miss = {run->candidate, tight_bytes, run->plan->prediction.step_ns,
+                                  excess};
+    if (run->shortest.step_ns == 0 || excess < run->shortest.excess) note_shortest(run, &miss);
     if (excess > run->problem->memory_limit_bytes / 64) return;
     int32_t at = 0;
-    while (at < run->n_near && run->near[at].step_ns < step_ns)
+    while (at < run->n_near && run->near[at].step_ns < miss.step_ns)
         at++;
-    bool as_fast = at < run->n_near && run->near[at].step_ns == step_ns;
+    bool as_fast = at < run->n_near && run->near[at].step_ns == miss.step_ns;
     if (at == WEFT_NEAR_MISSES || (as_fast && run->near[at].excess <= excess)) return;
     if (!as_fast) {
         if (run->n_near < WEFT_NEAR_MISSES) run->n_near++;
@@ -93,9 +104,8 @@ static void note_near_miss(struct weft_packed *run, int64_t excess, int64_t tigh
                 (size_t)(run->n_near - 1 - at) * sizeof run->near[0]);
         run->near[at] = last;
     }
-    struct weft_candidate old = run->near[at].candidate;
-    run->near[at] = (struct weft_near_miss){run->candidate, tight_bytes, step_ns, excess};
-    run->candidate = old;
+    run->candidate = run->near[at].candidate;
+    run->near[at] = miss;
 }
 
 static void take_round(struct weft_packed *run, struct rounds *rounds, int64_t tight_bytes)
@@ -188,8 +198,8 @@ static enum weft_status plan_lean_too(struct weft_packed *run, struct weft_error
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     for (int i = 0; i < TRIES && !weft_packed_is_late(run); i++) {
         weft_packed_keep(run, NULL, NULL);
-        WEFT_TRY(
-            weft_packed_lean(run, limit_bytes - ((INT64_C(1) << i) - 1) * run->least_excess, err));
+        WEFT_TRY(weft_packed_lean(run, limit_bytes - ((INT64_C(1) << i) - 1) * run->shortest.excess,
+                                  err));
         if (weft_packed_total_bytes(run) > limit_bytes) continue;
         take_plan(run);
         break;
@@ -214,7 +224,8 @@ static enum weft_status pack_near_miss(struct weft_packed *run, struct weft_near
     return status;
 }
 
-/* What was nearly short enough, and would be faster than what fits, has the time that is left. */
+/* What was nearly short enough, and would be faster than what fits, has the time that is left;
+ * where nothing fits, what was too long by the least. */
 static enum weft_status search_again(struct weft_packed *run, struct weft_error *err)
 {
     run->last = true;
@@ -223,7 +234,7 @@ static enum weft_status search_again(struct weft_packed *run, struct weft_error 
         if (weft_packed_is_late(run) && weft_may_retreat(run->planner)) break;
         WEFT_TRY(pack_near_miss(run, &run->near[i], err));
     }
-    return WEFT_OK;
+    return run->best ? WEFT_OK : pack_near_miss(run, &run->shortest, err);
 }
 
 /* The bound is the first round's: only its rows have the user's limit. */
@@ -235,7 +246,7 @@ enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error 
     WEFT_TRY(plan_once(run, run->planner, 0, 0, &run->outcome, err));
     int64_t excess = weft_packed_total_bytes(run) - limit_bytes;
     if (excess <= 0) return WEFT_OK;
-    rounds.excess = run->least_excess = excess;
+    rounds.excess = excess;
     note_near_miss(run, excess, 0);
     if (weft_may_retreat(run->planner)) status = plan_lean_too(run, err);
     if (status == WEFT_OK && run->planner->decide == weft_planner_ilp)
@@ -244,8 +255,7 @@ enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error 
     if (status == WEFT_OK) status = search_again(run, err);
     weft_log(
         WEFT_LOG_INFO,
-        "planner %s: the first layout ended %lld bytes above the limit; planned again %d times "
-        "with tighter rows",
+        "planner %s: the first layout ended %lld bytes above the limit; planned again %d times",
         run->planner->name, (long long)excess, (int)run->n_again);
     weft_packed_keep(run, run->best, run->best_program);
     run->best = NULL;
@@ -259,5 +269,5 @@ enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error 
     return weft_fail(err, WEFT_E_INFEASIBLE,
                      "planner %s: its live bytes fit into the limit of %lld bytes, but its layout "
                      "ends %lld bytes above it",
-                     run->planner->name, (long long)limit_bytes, (long long)run->least_excess);
+                     run->planner->name, (long long)limit_bytes, (long long)run->shortest.excess);
 }

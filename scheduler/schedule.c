@@ -106,7 +106,8 @@ static bool make_candidate(const struct weft_digest *table, struct weft_candidat
 static enum weft_status make_candidates(struct weft_packed *run, struct weft_error *err)
 {
     run->room_bytes = calloc((size_t)run->table->n_slots, sizeof *run->room_bytes);
-    bool made = run->room_bytes && make_candidate(run->table, &run->candidate);
+    bool made = run->room_bytes && make_candidate(run->table, &run->candidate) &&
+                make_candidate(run->table, &run->shortest.candidate);
     for (int32_t i = 0; i < WEFT_NEAR_MISSES; i++)
         made = made && make_candidate(run->table, &run->near[i].candidate);
     if (!made) return weft_fail_memory(err, "a candidate");
@@ -182,18 +183,22 @@ static enum weft_status refuse_name(const char *name, struct weft_error *err)
                      name + strlen(meant) + 1, settings);
 }
 
+static void free_candidate(struct weft_candidate *candidate)
+{
+    free(candidate->policies);
+    free(candidate->moves);
+}
+
 static void finish_run(struct weft_packed *run)
 {
     weft_plan_destroy(run->plan);
     weft_program_destroy(run->program);
     weft_plan_destroy(run->best);
     weft_program_destroy(run->best_program);
-    free(run->candidate.policies);
-    free(run->candidate.moves);
-    for (int32_t i = 0; i < WEFT_NEAR_MISSES; i++) {
-        free(run->near[i].candidate.policies);
-        free(run->near[i].candidate.moves);
-    }
+    free_candidate(&run->candidate);
+    free_candidate(&run->shortest.candidate);
+    for (int32_t i = 0; i < WEFT_NEAR_MISSES; i++)
+        free_candidate(&run->near[i].candidate);
     free(run->room_bytes);
     weft_pool_finish(&run->pool);
     weft_digest_destroy(run->table);

@@ -32,13 +32,10 @@ static bool is_leaf(const struct trim *trim, int32_t node)
 /* The node's own prices reach the bound in its box; not that there was time to see. */
 static enum weft_status reaches(struct trim *trim, int32_t node, bool *yes)
 {
-    int64_t ns;
     *yes = false;
     if (is_over(trim)) return WEFT_OK;
     trim->boxes_left--;
-    WEFT_TRY(weft_proof_measure(trim->proof, node, &ns, trim->err));
-    *yes = ns >= trim->bound_ns;
-    return WEFT_OK;
+    return weft_proof_reaches(trim->proof, node, trim->bound_ns, yes, trim->err);
 }
 
 /* All leaves below a node reach the bound; the one that failed last is asked first. */

@@ -32,6 +32,7 @@ struct run {
     struct weft_outcome *outcome;
     struct weft_pool pool;
     int64_t deadline_ns; /* of all that is to be done; the search's may be sooner; 0: none */
+    int64_t box_ns;      /* what it takes to look at a box of the proof; 0: not known */
 };
 
 static void set_stop(struct weft_outcome *outcome, const char *what, const char *detail)
@@ -119,15 +120,29 @@ static enum weft_status claim(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
+/* Trimming leaves the check of what it makes its time, by what a box takes, but has half of what is
+ * left: the more it trims the less there is to check. */
+static enum weft_status trim(struct run *run, struct weft_error *err)
+{
+    struct weft_search *search = run->search;
+    struct weft_proof *proof = run->branch->proof;
+    const struct weft_digest *table = run->table;
+    int64_t size = ((int64_t)table->n_items + 4 * table->n_units) * table->n_slots + 1;
+    search->deadline_ns = run->deadline_ns;
+    if (run->deadline_ns > 0) {
+        int64_t check_ns = (proof->n_nodes / 2 + 1) * run->box_ns;
+        int64_t half_ns = (run->deadline_ns - search->now_ns()) / 2;
+        if (half_ns > 0) search->deadline_ns -= check_ns < half_ns ? check_ns : half_ns;
+    }
+    return weft_trim(proof, search, TRIM_WORK / size + 1, err);
+}
+
 /* What the proof came to, for the plan. */
 static enum weft_status conclude(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
     const struct weft_branch *branch = run->branch;
-    const struct weft_digest *table = run->table;
-    int64_t size = ((int64_t)table->n_items + 4 * table->n_units) * table->n_slots + 1;
-    run->search->deadline_ns = run->deadline_ns;
-    WEFT_TRY(weft_trim(branch->proof, run->search, TRIM_WORK / size + 1, err));
+    WEFT_TRY(trim(run, err));
     outcome->bound_ns = weft_branch_bound_ns(branch);
     outcome->bound_by = branch->bound_by;
     outcome->first_ns = run->search->first_ns;
@@ -186,7 +201,8 @@ static enum weft_status reserve(struct run *run, struct weft_error *err)
     if (run->deadline_ns == 0) return WEFT_OK;
     int64_t from_ns = search->now_ns(), bound_ns;
     WEFT_TRY(weft_proof_measure(proof, weft_proof_least(proof), &bound_ns, err));
-    int64_t took_ns = (search->now_ns() - from_ns) * (TRIM_BOXES + proof->n_prices);
+    run->box_ns = search->now_ns() - from_ns;
+    int64_t took_ns = run->box_ns * (TRIM_BOXES + proof->n_prices);
     int64_t most_ns = (run->deadline_ns - search->start_ns) / FINISH_PART;
     search->deadline_ns = run->deadline_ns - (took_ns < most_ns ? took_ns : most_ns);
     return WEFT_OK;
@@ -252,6 +268,7 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     improve(run);
     if (status == WEFT_OK) status = try_near(run, 0, NODES_A_TURN, err);
     search->deadline_ns = deadline_ns;
+    weft_branch_forgive(branch);
     return status;
 }
 

@@ -98,7 +98,7 @@ def solver_that_babbles(weft):
 def solver_hung(weft):
     start = time.monotonic()
     said = plan(weft, script(weft, "solve", "exec sleep 1000\n"), time_limit="4s")
-    assert "hung" in said["solver_stop"]
+    assert "no answer in" in said["solver_stop"]
     assert time.monotonic() - start < 4 + SLACK_S
 
 
@@ -107,7 +107,7 @@ def solver_that_falls_silent(weft):
     """It closes its output without an answer and does not end."""
     start = time.monotonic()
     said = plan(weft, script(weft, "solve", "exec >&- 2>&-\nexec sleep 1000\n"), time_limit="4s")
-    assert "hung" in said["solver_stop"]
+    assert "no answer in" in said["solver_stop"]
     assert time.monotonic() - start < 4 + SLACK_S
 
 

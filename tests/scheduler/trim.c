@@ -15,6 +15,8 @@ struct fixture {
     struct weft_dual *dual;
     struct weft_search *search;
     struct weft_proof *proof;
+    int32_t units[4];
+    struct weft_group group; /* of all units; n_units 0: none */
 };
 
 static void init(struct fixture *f, uint64_t seed)
@@ -33,6 +35,12 @@ static void init(struct fixture *f, uint64_t seed)
     cr_assert_eq(weft_search_create(f->table, limit_bytes, &f->search, NULL), WEFT_OK);
     cr_assert_eq(weft_proof_create(f->problem, MOST_NODES, &f->proof, NULL), WEFT_OK);
     weft_search_greedy(f->search);
+    f->group = (struct weft_group){.policies = 1u << (seed % WEFT_POLICY_COUNT), .units = f->units};
+    if (seed % 3 != 0) return;
+    for (int32_t u = 0; u < f->problem->n_units; u++)
+        f->units[f->group.n_units++] = u;
+    cr_assert_eq(weft_proof_set_groups(f->proof, &f->group, 1, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_set_groups(f->dual, &f->group, 1, NULL), WEFT_OK);
 }
 
 static void finish(struct fixture *f)
@@ -54,13 +62,19 @@ static void climb(struct fixture *f, int32_t node)
     cr_assert_eq(weft_proof_offer(f->proof, node, f->dual, NULL), WEFT_OK);
 }
 
-/* Divides a leaf at some milestone or some unit's policies; false when what was drawn does not. */
+/* Divides a leaf at some milestone, some unit's policies or some count; false when what was drawn
+ * does not. */
 static bool divide(struct fixture *f, int32_t node, uint64_t seed, uint64_t turn)
 {
     struct weft_milestone at = {.reached = true};
     const struct weft_problem *problem = f->problem;
     int32_t unit = (int32_t)weft_rng_below(seed, turn, 1, (uint64_t)problem->n_units);
     uint32_t policies = 1u + (uint32_t)weft_rng_below(seed, turn, 2, 14);
+    if (turn % 3 == 1 && f->group.n_units > 0) {
+        struct weft_count count = {.reached = true};
+        count.n_units = 1 + (int32_t)weft_rng_below(seed, turn, 7, (uint64_t)f->group.n_units);
+        return weft_proof_branch_count(f->proof, node, &count);
+    }
     if (turn % 3 == 0) return weft_proof_branch(f->proof, node, unit, policies);
     at.item = (int32_t)weft_rng_below(seed, turn, 3, (uint64_t)problem->n_items);
     const struct weft_item *item = &problem->items[at.item].item;

@@ -121,19 +121,12 @@ static enum weft_status attend_head(const struct weft_nn_cpu *cpu, const struct 
     return WEFT_OK;
 }
 
-#ifdef _OPENMP
-enum { MOST_HEAD_THREADS = INT32_MAX };
-#else
-enum { MOST_HEAD_THREADS = 1 };
-#endif
-
 /* Whether kernels take heads as a whole: then for forward and backward alike. Not where threads
  * would have none, which share products. */
 static bool whole_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention)
 {
     const int64_t size = attention->hidden / attention->heads;
-    return cpu->kernels->attend && attention->dtype == WEFT_F32 &&
-           cpu->threads <= MOST_HEAD_THREADS &&
+    return cpu->whole_heads && cpu->kernels->attend && attention->dtype == WEFT_F32 &&
            attention->samples * attention->heads >= cpu->threads &&
            attention->seq_len % WEFT_HEAD_SIDE == 0 && size % WEFT_HEAD_SIDE == 0 &&
            size <= WEFT_HEAD_MOST_SIZE;

@@ -37,6 +37,11 @@ static enum weft_status cpu_open(const struct weft_nn_options *options, struct w
     cpu->base.backend = &weft_nn_backend_cpu;
     cpu->kernels = weft_kernels_best();
     cpu->threads = options->threads;
+#ifdef _OPENMP
+    cpu->whole_heads = true;
+#else
+    cpu->whole_heads = options->threads == 1;
+#endif
     const enum weft_status status =
         weft_gemm_open(options->gemm, options->threads, options->compute, &cpu->gemm, err);
     if (status != WEFT_OK) {

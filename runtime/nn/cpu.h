@@ -16,7 +16,8 @@ struct weft_nn_cpu {
     struct weft_nn base;
     struct weft_gemm *gemm;
     const struct weft_kernels *kernels;
-    int32_t threads; /* of products and of heads */
+    int32_t threads;  /* of products and of heads */
+    bool whole_heads; /* heads of attention may go to kernels: this build has threads for them */
     char description[384];
 };
 

@@ -66,6 +66,8 @@ class Weft:
 
 def main(program):
     failures = 0
+    # What a shell starts in the background ignores SIGINT, and so would all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(f"1..{len(CASES)}")
     for number, function in enumerate(CASES, 1):
         name = function.__name__.replace("_", " ")

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "enumerate.h"
 #include "scheduler/schedule.h"
+#include "tests/effort.h"
 #include "tiny.h"
 
 enum { MOST_NODES = 401 };
@@ -70,7 +71,7 @@ static void climb(struct fixture *f, int32_t node, int64_t target_ns)
 Test(fixing, never_cuts_off_the_best_plan, .timeout = 120)
 {
     int n_facts = 0, n_narrow = 0;
-    for (uint64_t seed = 1; seed <= 120; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(120, 60); seed++) {
         struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
                                    .most_blocks = seed % 2 ? 1 : 2,
                                    .policies = seed % 4 < 2 ? 12 : 15,
@@ -115,8 +116,8 @@ Test(fixing, never_cuts_off_the_best_plan, .timeout = 120)
             finish(&f);
         }
     }
-    cr_assert_gt(n_facts, 300, "%d", n_facts);
-    cr_assert_gt(n_narrow, 30, "%d", n_narrow);
+    cr_assert_gt(n_facts, TEST_CASES(300, 150), "%d", n_facts);
+    cr_assert_gt(n_narrow, TEST_CASES(30, 15), "%d", n_narrow);
 }
 
 static void draw_prices(struct fixture *f, uint64_t seed)

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "enumerate.h"
+#include "tests/effort.h"
 #include "tiny.h"
 
 enum { MOST_NODES = 61 };
@@ -154,7 +155,7 @@ Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
 Test(trim, what_is_left_is_needed, .timeout = 120)
 {
     int n_splits = 0;
-    for (uint64_t seed = 1; seed <= 400; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(400, 150); seed++) {
         struct fixture f;
         init(&f, seed);
         grow(&f, seed);
@@ -175,5 +176,5 @@ Test(trim, what_is_left_is_needed, .timeout = 120)
         }
         finish(&f);
     }
-    cr_assert_gt(n_splits, 30, "%d", n_splits);
+    cr_assert_gt(n_splits, TEST_CASES(30, 10), "%d", n_splits);
 }

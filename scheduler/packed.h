@@ -35,7 +35,7 @@ struct weft_packed {
     struct weft_plan *best; /* the fastest that fits, of those put aside, or NULL */
     struct weft_program *best_program;
     struct weft_near_miss shortest; /* of all layouts that were too long; step_ns 0: none */
-    struct weft_near_miss near[WEFT_NEAR_MISSES]; /* the fastest that were a little too long */
+    struct weft_near_miss near[WEFT_NEAR_MISSES]; /* the fastest first; a little too long */
     int32_t n_near;
     int32_t n_again; /* rounds behind the first */
     bool last;       /* a search for a layout has half of the time that is left, else an eighth */

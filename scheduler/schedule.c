@@ -12,7 +12,6 @@
 #include "scheduler/planners/bytescheduler.h"
 #include "scheduler/planners/deepcompile.h"
 #include "scheduler/planners/deepspeed.h"
-#include "scheduler/planners/fixed.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/rounds.h"
 #include "scheduler/tight.h"

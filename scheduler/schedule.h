@@ -1,6 +1,6 @@
 /* To schedule is to make a plan: choose a planner by name, let it decide policies and placements
- * within the memory limit, prove a bound, lower the result, and plan again with tighter rows if its
- * layout does not fit. Pure: no process, clock or device; the solver is a function of the
+ * within the memory limit, prove a bound, lower the result, and plan again (scheduler/rounds.h) if
+ * its layout does not fit. Pure: no process, clock or device; the solver is a function of the
  * caller's. */
 #ifndef WEFT_SCHEDULER_SCHEDULE_H
 #define WEFT_SCHEDULER_SCHEDULE_H

@@ -91,7 +91,7 @@ Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 170)
     }
     if (!test_solver_exists()) return;
     cr_assert_gt(n_nodes[WEFT_NODE_POLICIES], 5, "%d", n_nodes[WEFT_NODE_POLICIES]);
-    if (TEST_CASES(false, true)) return;
+    if (TEST_CASES(false, true)) return; /* too few cases: most milestones are trimmed */
     cr_assert_gt(n_nodes[WEFT_NODE_MILESTONE], 0, "%d", n_nodes[WEFT_NODE_MILESTONE]);
 }
 

@@ -32,9 +32,12 @@ static void fail(const char *text)
     exit(1);
 }
 
+enum { ALIGNMENT = 256 };
+
 static float *numbers(int64_t n, float scale)
 {
-    float *x = malloc((size_t)n * sizeof(*x));
+    float *x =
+        aligned_alloc(ALIGNMENT, ((size_t)n * sizeof(*x) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
     if (!x) fail("no memory");
     uint32_t state = 12345;
     for (int64_t i = 0; i < n; i++) {

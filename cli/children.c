@@ -1,15 +1,14 @@
 #include "cli/children.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "cli/pipes.h"
 
 /* A signal that arrives just before poll() is seen this much later. */
@@ -41,31 +40,21 @@ void weft_children_end(void)
         sigaction(stopping[i], &before[i], NULL);
 }
 
-static void run_child(const char *const *argv, int out, int note, pid_t parent)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);
-    int nothing = open("/dev/null", O_RDONLY);
-    if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0) _exit(127);
-    if (dup2(out, STDOUT_FILENO) < 0 || dup2(note, STDERR_FILENO) < 0) _exit(127);
-    for (int i = 0; i < N_STOPPING; i++)
-        sigaction(stopping[i], &before[i], NULL);
-    execv("/proc/self/exe", (char *const *)argv);
-    _exit(127);
-}
-
 enum weft_status weft_child_start(struct weft_child *child, const char *const *argv,
                                   struct weft_error *err)
 {
     int pipes[2][2];
-    pid_t parent = getpid();
-    pid_t pid = weft_pipes_open(pipes, 2) ? fork() : -1;
-    if (pid == 0) run_child(argv, pipes[0][1], pipes[1][1], parent);
-    if (pid < 0) {
-        int reason = errno;
-        weft_pipes_close(pipes, 2);
+    if (!weft_pipes_open(pipes, 2))
         return weft_fail(err, WEFT_E_SYSTEM, "weft %s cannot be started: %s", argv[1],
-                         strerror(reason));
+                         strerror(errno));
+    struct weft_process process = {
+        .argv = (char *const *)argv, .in = -1, .out = pipes[0][1], .note = pipes[1][1]};
+    struct weft_error failure = {0};
+    pid_t pid = 0;
+    enum weft_status status = weft_process_start(&process, &pid, &failure);
+    if (status != WEFT_OK) {
+        weft_pipes_close(pipes, 2);
+        return weft_fail(err, status, "weft %s cannot be started: %s", argv[1], failure.text);
     }
     weft_pipe_close_end(&pipes[0][1]);
     weft_pipe_close_end(&pipes[1][1]);

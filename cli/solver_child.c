@@ -6,50 +6,39 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/signals.h"
+#include "base/process.h"
 #include "cli/pipes.h"
 
-static void run_child(const char *path, int pipes[3][2], pid_t parent, const sigset_t *mask)
+/* weft ignores it and a solver has no reason to: one that nobody reads any more ends. */
+static void heed_closed_pipes(const void *context)
 {
-    /* However weft ends, also by a signal, the solver ends with it. */
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);
-    dup2(pipes[0][0], STDIN_FILENO);
-    dup2(pipes[1][1], STDOUT_FILENO);
-    dup2(pipes[2][1], STDERR_FILENO);
-    for (int i = 0; i < 3; i++) {
-        close(pipes[i][0]);
-        close(pipes[i][1]);
-    }
+    (void)context;
     signal(SIGPIPE, SIG_DFL);
-    weft_signals_drop_handlers();
-    sigprocmask(SIG_SETMASK, mask, NULL);
-    char *argv[] = {(char *)path, NULL};
-    execv(path, argv);
-    _exit(127);
 }
 
 enum weft_status weft_solver_child_start(const char *path, struct weft_solver_child *child,
                                          struct weft_error *err)
 {
     int pipes[3][2];
-    pid_t parent = getpid();
-    sigset_t all, mask;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &mask);
-    pid_t pid = weft_pipes_open(pipes, 3) ? fork() : -1;
-    int reason = errno;
-    if (pid == 0) run_child(path, pipes, parent, &mask);
-    sigprocmask(SIG_SETMASK, &mask, NULL);
-    if (pid < 0) {
+    if (!weft_pipes_open(pipes, 3))
+        return weft_fail(err, WEFT_E_SYSTEM, "weft-solve cannot be started: %s", strerror(errno));
+    struct weft_process process = {.path = path,
+                                   .argv = (char *[]){(char *)path, NULL},
+                                   .in = pipes[0][0],
+                                   .out = pipes[1][1],
+                                   .note = pipes[2][1],
+                                   .prepare = heed_closed_pipes};
+    struct weft_error failure = {0};
+    pid_t pid = 0;
+    enum weft_status status = weft_process_start(&process, &pid, &failure);
+    if (status != WEFT_OK) {
         weft_pipes_close(pipes, 3);
-        return weft_fail(err, WEFT_E_SYSTEM, "weft-solve cannot be started: %s", strerror(reason));
+        return weft_fail(err, status, "weft-solve cannot be started: %s", failure.text);
     }
     close(pipes[0][0]);
     close(pipes[1][1]);

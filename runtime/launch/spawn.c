@@ -1,19 +1,16 @@
-#define _GNU_SOURCE /* close_range, pipe2, sched_getaffinity */
+#define _GNU_SOURCE /* close_range, sched_getaffinity */
 #include "runtime/launch/spawn.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/pool.h"
-#include "base/signals.h"
+#include "base/process.h"
 #include "base/text.h"
 
 extern char **environ;
@@ -122,78 +119,31 @@ static void keep_open(const struct weft_spawn *spawn)
         fcntl(spawn->options->fds[i], F_SETFD, 0);
 }
 
-_Noreturn static void become_rank(const struct weft_spawn *spawn, char *const *environment,
-                                  pid_t launcher, int report_fd)
+static void prepare(const void *context)
 {
-    const struct weft_launch_options *options = spawn->options;
     /* A session of its own: a terminal's Ctrl-C reaches ranks once, through the launcher. */
     setsid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != launcher) _exit(weft_status_exit_code(WEFT_E_LOST)); /* it died before prctl */
-    int null_fd = open("/dev/null", O_RDONLY);
-    if (null_fd > 0) dup2(null_fd, STDIN_FILENO);
-    keep_open(spawn);
-    signal(SIGCHLD, SIG_DFL);
-    weft_signals_drop_handlers();
-    sigprocmask(SIG_SETMASK, spawn->signals, NULL);
-    const char *path = options->path != NULL ? options->path : "/proc/self/exe";
-    execve(path, options->argv, environment);
-    int reason = errno;
-    ssize_t written = write(report_fd, &reason, sizeof reason);
-    _exit(written == (ssize_t)sizeof reason ? 1 : 2);
+    keep_open(context);
 }
 
 /* In the launcher again */
 
-static enum weft_status fail_exec(const struct weft_spawn *spawn, int32_t rank, int reason,
-                                  struct weft_error *err)
-{
-    const char *path = spawn->options->path != NULL ? spawn->options->path : "this program";
-    enum weft_status status = reason == ENOENT   ? WEFT_E_NO_INPUT
-                              : reason == EACCES ? WEFT_E_PERMISSION
-                                                 : WEFT_E_SYSTEM;
-    return weft_fail(err, status, "cannot start rank %d: %s: %s", rank, path, strerror(reason));
-}
-
-/* The pipe closes by itself when exec succeeds. */
-static int read_report(int fd)
-{
-    int reason = 0;
-    ssize_t n;
-    do {
-        n = read(fd, &reason, sizeof reason);
-    } while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof reason ? reason : 0;
-}
-
 static enum weft_status start(const struct weft_spawn *spawn, int32_t rank,
                               char *const *environment, pid_t *pid, struct weft_error *err)
 {
-    int report[2];
-    if (pipe2(report, O_CLOEXEC) != 0) {
-        return weft_fail(err, WEFT_E_SYSTEM, "cannot start rank %d: no pipe: %s (ulimit -n)", rank,
-                         strerror(errno));
-    }
-    pid_t launcher = getpid();
-    sigset_t all, mask;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &mask);
-    pid_t child = fork();
-    if (child == 0) become_rank(spawn, environment, launcher, report[1]);
-    int reason = errno;
-    sigprocmask(SIG_SETMASK, &mask, NULL);
-    close(report[1]);
-    if (child < 0) {
-        close(report[0]);
-        return weft_fail(err, WEFT_E_SYSTEM,
-                         "cannot start rank %d: no process: %s. Raise the limit (ulimit -u, or "
-                         "pids.max of the cgroup) or start fewer ranks",
-                         rank, strerror(reason));
-    }
-    reason = read_report(report[0]);
-    close(report[0]);
-    *pid = child;
-    return reason == 0 ? WEFT_OK : fail_exec(spawn, rank, reason, err);
+    const struct weft_process process = {.path = spawn->options->path,
+                                         .argv = spawn->options->argv,
+                                         .environment = environment,
+                                         .signals = spawn->signals,
+                                         .in = -1,
+                                         .out = -1,
+                                         .note = -1,
+                                         .prepare = prepare,
+                                         .context = spawn};
+    struct weft_error failure = {0};
+    enum weft_status status = weft_process_start(&process, pid, &failure);
+    if (status == WEFT_OK) return WEFT_OK;
+    return weft_fail(err, status, "cannot start rank %d: %s", rank, failure.text);
 }
 
 enum weft_status weft_spawn_rank(const struct weft_spawn *spawn, int32_t rank, pid_t *pid,

@@ -64,13 +64,10 @@ static enum weft_status find_run(const struct weft_cli *cli, struct generation *
                                  char config[WEFT_RUN_PATH_BYTES + 32], struct weft_error *err)
 {
     char operand[WEFT_RUN_PATH_BYTES];
-    size_t length = strlen(cli->operands[0]);
+    size_t length = weft_checkpoint_path_length(cli->operands[0]);
     int64_t step;
     if (length >= sizeof operand)
         return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", cli->operands[0]);
-    /* Without the slash that a shell completes a directory with. */
-    while (length > 1 && cli->operands[0][length - 1] == '/')
-        length--;
     snprintf(operand, sizeof operand, "%.*s", (int)length, cli->operands[0]);
     bool is_checkpoint = weft_checkpoint_step_of(operand, &step);
     snprintf(config, WEFT_RUN_PATH_BYTES + 32, "%s%s/config.json", operand,

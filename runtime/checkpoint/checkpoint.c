@@ -189,10 +189,7 @@ enum weft_status weft_checkpoint_open(const char *path, struct weft_checkpoint *
 {
     struct weft_checkpoint *checkpoint = calloc(1, sizeof *checkpoint);
     if (checkpoint == NULL) return weft_fail_memory(err, path);
-    checkpoint->path = strdup(path);
-    /* Without the slash that a shell completes a directory with. */
-    for (size_t n = strlen(path); checkpoint->path != NULL && n > 1 && path[n - 1] == '/'; n--)
-        checkpoint->path[n - 1] = '\0';
+    checkpoint->path = strndup(path, weft_checkpoint_path_length(path));
     struct weft_error why = {0};
     enum weft_status status =
         checkpoint->path != NULL ? open_all(checkpoint, &why) : weft_fail_memory(&why, path);

@@ -46,6 +46,14 @@ bool weft_checkpoint_step_of(const char *path, int64_t *step)
     return true;
 }
 
+size_t weft_checkpoint_path_length(const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    return length;
+}
+
 static bool is_temporary(const char *name)
 {
     int64_t step = 0;

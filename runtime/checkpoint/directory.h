@@ -5,6 +5,7 @@
 #define WEFT_RUNTIME_CHECKPOINT_DIRECTORY_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -13,6 +14,10 @@
 
 /* N of a path that ends in "step-N"; false for every other name, temporary ones among them. */
 bool weft_checkpoint_step_of(const char *path, int64_t *step);
+
+/* The length of a directory's path without the slashes that a shell completes it with; "/" keeps
+ * its one. */
+size_t weft_checkpoint_path_length(const char *path);
 
 /* Appends "directory/step-N" or "directory/step-N.tmp-K". */
 void weft_checkpoint_path(const char *directory, int64_t step, struct weft_text *out);

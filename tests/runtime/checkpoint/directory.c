@@ -69,6 +69,17 @@ Test(directory, names)
     weft_text_finish(&text);
 }
 
+Test(directory, slashes_at_a_paths_end_do_not_count)
+{
+    static const struct {
+        const char *path;
+        size_t length;
+    } cases[] = {{"a/step-1", 8}, {"a/step-1/", 8}, {"step-1//", 6}, {"/", 1}, {"//", 1}, {"", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_assert_eq(weft_checkpoint_path_length(cases[i].path), cases[i].length, "%s",
+                     cases[i].path);
+}
+
 Test(directory, scan_and_clear, .init = make_root, .fini = remove_root)
 {
     struct weft_error err = {0};

@@ -46,20 +46,29 @@ static bool is_faster_than_best(const struct weft_packed *run, const struct weft
     return !run->best || plan->prediction.step_ns < run->best->prediction.step_ns;
 }
 
-/* Each search for a layout gets a part of the time that is left: rows that are a little tighter do
- * what it may not, and there must be time to look at them. */
-static void limit_search(struct weft_packed *run)
+/* How a layout of the candidate is looked for. */
+struct attempt {
+    bool relax;
+    int32_t effort;
+    int64_t part; /* it has a part-th of the time that is left */
+};
+
+/* A layout is searched for in an eighth of the time that is left, for rows that are a little
+ * tighter do what it may not, and there must be time to look at them; in half of it at the end. */
+enum { FIRST_PART = 8, HARD_PART = 2 };
+
+static void limit_search(struct weft_packed *run, int64_t part)
 {
     if (!run->timed.clock.now_ns) return;
     int64_t now_ns = run->options->now_ns();
-    run->timed.clock.deadline_ns = now_ns + (run->deadline_ns - now_ns) / (run->last ? 2 : 8);
+    run->timed.clock.deadline_ns = now_ns + (run->deadline_ns - now_ns) / part;
 }
 
 /* A plan of the candidate, relaxed within `limit_bytes` of the rows' problem when that is wanted,
  * lowered and measured. It is kept when it is faster than the best that fits, and takes less than
  * the one kept before. */
 static enum weft_status lower(struct weft_packed *run, const struct weft_problem *rows,
-                              int64_t limit_bytes, bool relax, int32_t effort,
+                              int64_t limit_bytes, const struct attempt *attempt,
                               struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
@@ -67,18 +76,18 @@ static enum weft_status lower(struct weft_packed *run, const struct weft_problem
     enum weft_status status;
     WEFT_TRY(weft_plan_create(rows, run->options->planner, run->candidate.policies,
                               run->candidate.moves, run->candidate.n_moves, &plan, err));
-    if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
+    if (attempt->relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
     plan->problem = run->problem;
     WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
-    if (relax && run->problem->compute_rate < WEFT_RATE_ONE)
+    if (attempt->relax && run->problem->compute_rate < WEFT_RATE_ONE)
         WEFT_TRY_GOTO(fail, keep_if_no_slower(run, &plan, err));
     if (!is_faster_than_best(run, plan)) {
         weft_plan_destroy(plan);
         return WEFT_OK;
     }
     if (run->inputs) {
-        limit_search(run);
-        WEFT_TRY_GOTO(fail, weft_program_lower(plan, run->inputs, effort, &program, err));
+        limit_search(run, attempt->part);
+        WEFT_TRY_GOTO(fail, weft_program_lower(plan, run->inputs, attempt->effort, &program, err));
         plan->prediction.arena_bytes = program->arena_bytes;
         plan->prediction.total_bytes = program->base_bytes + program->arena_bytes;
     } else {
@@ -96,18 +105,13 @@ fail:
     return status;
 }
 
-struct attempt {
-    bool relax;
-    int32_t effort;
-};
-
 static enum weft_status pack(struct weft_packed *run, const struct weft_problem *rows,
                              int64_t row_limit_bytes, bool literal, const struct attempt *attempts,
                              int n_attempts, struct weft_error *err)
 {
     for (int i = 0; i < n_attempts; i++) {
         if (attempts[i].relax && literal) continue;
-        WEFT_TRY(lower(run, rows, row_limit_bytes, attempts[i].relax, attempts[i].effort, err));
+        WEFT_TRY(lower(run, rows, row_limit_bytes, &attempts[i], err));
         if (run->plan && weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) break;
     }
     return WEFT_OK;
@@ -116,7 +120,8 @@ static enum weft_status pack(struct weft_packed *run, const struct weft_problem 
 enum weft_status weft_packed_pack(struct weft_packed *run, const struct weft_problem *rows,
                                   int64_t row_limit_bytes, bool literal, struct weft_error *err)
 {
-    static const struct attempt attempts[] = {{true, 0}, {false, 0}, {false, 1}};
+    static const struct attempt attempts[] = {
+        {true, 0, FIRST_PART}, {false, 0, FIRST_PART}, {false, 1, FIRST_PART}};
     return pack(run, rows, row_limit_bytes, literal, attempts, 3, err);
 }
 
@@ -124,7 +129,7 @@ enum weft_status weft_packed_pack_hard(struct weft_packed *run, const struct wef
                                        int64_t row_limit_bytes, bool literal,
                                        struct weft_error *err)
 {
-    static const struct attempt attempts[] = {{true, 1}, {false, 2}};
+    static const struct attempt attempts[] = {{true, 1, HARD_PART}, {false, 2, HARD_PART}};
     return pack(run, rows, row_limit_bytes, literal, attempts, 2, err);
 }
 
@@ -148,6 +153,7 @@ static void move_late(struct weft_packed *run, int32_t index, int64_t *rows, int
 enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
                                   struct weft_error *err)
 {
+    static const struct attempt once = {false, 0, FIRST_PART};
     const struct weft_problem *problem = run->problem;
     struct weft_candidate *out = &run->candidate;
     int64_t *rows = calloc((size_t)run->table->n_slots, sizeof *rows);
@@ -160,7 +166,7 @@ enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
             move_late(run, i, rows, limit_bytes);
     free(rows);
     weft_moves_sort(problem, out->moves, out->n_moves);
-    if (limit_bytes > 0) return lower(run, run->problem, limit_bytes, false, 0, err);
+    if (limit_bytes > 0) return lower(run, run->problem, limit_bytes, &once, err);
     WEFT_TRY(weft_packed_pack(run, run->problem, run->table->least_bytes, true, err));
     if (weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) return WEFT_OK;
     return weft_packed_pack_hard(run, run->problem, run->table->least_bytes, true, err);

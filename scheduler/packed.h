@@ -38,7 +38,6 @@ struct weft_packed {
     struct weft_near_miss near[WEFT_NEAR_MISSES]; /* the fastest first; a little too long */
     int32_t n_near;
     int32_t n_again; /* rounds behind the first */
-    bool last;       /* a search for a layout has half of the time that is left, else an eighth */
 };
 
 bool weft_packed_is_late(const struct weft_packed *run);
@@ -59,7 +58,8 @@ WEFT_MUST_USE enum weft_status weft_packed_pack(struct weft_packed *run,
                                                 int64_t row_limit_bytes, bool literal,
                                                 struct weft_error *err);
 
-/* The same by searches several times as long; the shorter layout stays. */
+/* The same by searches several times as long, each of which has half of the time that is left and
+ * not an eighth: for when no other rows will be planned. The shorter layout stays. */
 WEFT_MUST_USE enum weft_status weft_packed_pack_hard(struct weft_packed *run,
                                                      const struct weft_problem *rows,
                                                      int64_t row_limit_bytes, bool literal,

@@ -34,6 +34,8 @@ static enum weft_status plan_once(struct weft_packed *run, const struct weft_pla
     WEFT_TRY(weft_tight_create(run->problem, run->room_bytes, tight_bytes, &tight, err));
     enum weft_status status =
         planner->decide(&tight.problem, limit_bytes, &options, &run->candidate, outcome, err);
+    /* Literal is what was asked for, whichever rule decides: what ilp takes of a rule's it may
+     * relax, and what is asked of a rule stays as the rule has it. */
     if (status == WEFT_OK)
         status = weft_packed_pack(run, &tight.problem, limit_bytes, run->planner->literal, err);
     weft_tight_finish(&tight);
@@ -228,7 +230,6 @@ static enum weft_status pack_near_miss(struct weft_packed *run, struct weft_near
  * where nothing fits, what was too long by the least. */
 static enum weft_status search_again(struct weft_packed *run, struct weft_error *err)
 {
-    run->last = true;
     for (int32_t i = 0; i < run->n_near; i++) {
         if (run->best && run->best->prediction.step_ns <= run->near[i].step_ns) break;
         if (weft_packed_is_late(run) && weft_may_retreat(run->planner)) break;

@@ -8,15 +8,23 @@
 #include "random_model.h"
 #include "small_prices.h"
 
+/* Of the policies, where the box is as the facts make it. */
+static int64_t bound_in(struct fixture *f, struct weft_box *box, struct weft_facts facts,
+                        const uint32_t *policies)
+{
+    struct weft_error err = {0};
+    weft_box_restrict(box, &facts);
+    cr_assert_eq(weft_prices_apply(box, &f->prices, &f->priced, &err), WEFT_OK, "%s", err.text);
+    return weft_priced_bound_ns(&f->problem, &f->priced, policies ? policies : box->allowed);
+}
+
 static int64_t bound(struct fixture *f, uint32_t a, uint32_t b)
 {
     struct weft_error err = {0};
     uint32_t allowed[2] = {a, b};
     struct weft_box *box = NULL;
     cr_assert_eq(weft_box_create(&f->problem, &box, &err), WEFT_OK, "%s", err.text);
-    weft_box_restrict(box, &(struct weft_facts){.allowed = allowed});
-    cr_assert_eq(weft_prices_apply(box, &f->prices, &f->priced, &err), WEFT_OK, "%s", err.text);
-    int64_t bound_ns = weft_priced_bound_ns(&f->problem, &f->priced, box->allowed);
+    int64_t bound_ns = bound_in(f, box, (struct weft_facts){.allowed = allowed}, NULL);
     weft_box_destroy(box);
     return bound_ns;
 }
@@ -367,11 +375,9 @@ Test(prices, what_milestones_say_is_held_is_paid_for)
         int64_t paid_ns;
     } cases[] = {{0, NULL, 200}, {1, &held, 200}, {1, &blocks, 1200}};
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        weft_box_restrict(box, &(struct weft_facts){.allowed = allowed,
-                                                    .milestones = cases[k].milestone,
-                                                    .n_milestones = cases[k].n});
-        cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_OK, "%s", err.text);
-        int64_t ns = weft_priced_bound_ns(&f.problem, &f.priced, box->allowed);
+        const struct weft_facts facts = {
+            .allowed = allowed, .milestones = cases[k].milestone, .n_milestones = cases[k].n};
+        int64_t ns = bound_in(&f, box, facts, NULL);
         /* b's gather may be launched in slot 3 and holds nothing in slot 2; the rest of slot 2 is
          * 700 of the limit that nobody uses. */
         cr_assert_eq(ns, 6550 - 700 + cases[k].paid_ns, "case %zu: %lld", k, (long long)ns);
@@ -409,19 +415,15 @@ Test(prices, counts_are_paid_for)
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         pi[0] = cases[k].dp;
         pi[1] = cases[k].sdp;
-        weft_box_restrict(box, &(struct weft_facts){.allowed = allowed,
-                                                    .counts = &cases[k].count,
-                                                    .n_counts = cases[k].n});
-        cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_OK, "%s", err.text);
-        int64_t ns = weft_priced_bound_ns(&f.problem, &f.priced, box->allowed);
+        const struct weft_facts facts = {
+            .allowed = allowed, .counts = &cases[k].count, .n_counts = cases[k].n};
+        int64_t ns = bound_in(&f, box, facts, NULL);
         cr_assert_eq(ns, cases[k].bound_ns, "case %zu: %lld", k, (long long)ns);
     }
     const struct weft_count both[2] = {{0, 2, true}, {0, 1, false}};
-    weft_box_restrict(box, &(struct weft_facts){.allowed = allowed, .counts = both, .n_counts = 2});
+    const struct weft_facts facts = {.allowed = allowed, .counts = both, .n_counts = 2};
+    cr_assert_eq(bound_in(&f, box, facts, NULL), WEFT_PROBLEM_MOST, "no plan has both");
     cr_assert(box->empty);
-    cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_OK, "%s", err.text);
-    cr_assert_eq(weft_priced_bound_ns(&f.problem, &f.priced, box->allowed), WEFT_PROBLEM_MOST,
-                 "no plan has both");
     weft_box_destroy(box);
 }
 
@@ -462,12 +464,9 @@ Test(prices, units_of_a_group_may_change_places)
             f.prices.n_whole = n_whole;
             price_whole(&f, 0, 5, 150, WEFT_PRICE_ONE * 3);
             f.whole[0].relies = &cases[k].relies;
-            weft_box_restrict(box, &(struct weft_facts){.allowed = both,
-                                                        .counts = counts,
-                                                        .n_counts = cases[k].n_counts});
-            cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_OK, "%s",
-                         err.text);
-            ns[n_whole] = weft_priced_bound_ns(&f.problem, &f.priced, cases[k].policies);
+            const struct weft_facts facts = {
+                .allowed = both, .counts = counts, .n_counts = cases[k].n_counts};
+            ns[n_whole] = bound_in(&f, box, facts, cases[k].policies);
         }
         cr_assert_eq(ns[1] - ns[0], 3 * cases[k].counts, "case %zu: %lld", k,
                      (long long)(ns[1] - ns[0]));

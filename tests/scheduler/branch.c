@@ -3,15 +3,13 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "rigs.h"
 #include "solver.h"
 #include "tests/plan/small_problem.h"
 
 struct fixture {
     struct weft_problem problem;
-    struct weft_schedule_options options;
-    struct weft_digest *table;
-    struct weft_search *search;
-    struct weft_branch *branch;
+    struct branch_rig rig;
 };
 
 /* The small problem without a limit. Its best step is 8150: 6550 without communication, a's
@@ -21,20 +19,9 @@ enum { BEST_NS = 6550 + 1200 + 400 };
 
 static void init(struct fixture *f, double gap, struct weft_solver solver)
 {
-    f->problem = small_problem();
-    f->options = (struct weft_schedule_options){.gap = gap, .solver = solver};
-    int64_t limit_bytes = f->problem.memory_limit_bytes;
-    cr_assert_eq(weft_digest_create(&f->problem, &f->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(f->table, limit_bytes, &f->search, NULL), WEFT_OK);
-    weft_search_try(f->search, f->table->leanest);
-    cr_assert_eq(weft_branch_create(f->table, &f->options, f->search, &f->branch, NULL), WEFT_OK);
-}
-
-static void finish(struct fixture *f)
-{
-    weft_branch_destroy(f->branch);
-    weft_search_destroy(f->search);
-    weft_digest_destroy(f->table);
+    *f =
+        (struct fixture){.problem = small_problem(), .rig.options = {.gap = gap, .solver = solver}};
+    branch_rig_begin(&f->rig, &f->problem, f->problem.memory_limit_bytes);
 }
 
 static void grow(struct fixture *f)
@@ -42,15 +29,15 @@ static void grow(struct fixture *f)
     struct weft_pool pool = {0};
     struct weft_certificate certificate;
     int64_t proven_ns = 0;
-    cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);
-    cr_assert_eq(weft_branch_grow(f->branch, INT32_MAX, NULL), WEFT_OK);
-    cr_assert_eq(f->search->step_ns, BEST_NS);
-    cr_assert_leq(weft_branch_bound_ns(f->branch), BEST_NS);
-    cr_assert_eq(weft_proof_certificate(f->branch->proof, &pool, &certificate, NULL), WEFT_OK);
-    cr_assert_eq(weft_certificate_check(&certificate, &f->problem, weft_branch_bound_ns(f->branch),
-                                        &proven_ns, NULL),
+    cr_assert_eq(weft_branch_root(f->rig.branch, NULL), WEFT_OK);
+    cr_assert_eq(weft_branch_grow(f->rig.branch, INT32_MAX, NULL), WEFT_OK);
+    cr_assert_eq(f->rig.search->step_ns, BEST_NS);
+    cr_assert_leq(weft_branch_bound_ns(f->rig.branch), BEST_NS);
+    cr_assert_eq(weft_proof_certificate(f->rig.branch->proof, &pool, &certificate, NULL), WEFT_OK);
+    cr_assert_eq(weft_certificate_check(&certificate, &f->problem,
+                                        weft_branch_bound_ns(f->rig.branch), &proven_ns, NULL),
                  WEFT_OK);
-    cr_assert_eq(proven_ns, weft_branch_bound_ns(f->branch));
+    cr_assert_eq(proven_ns, weft_branch_bound_ns(f->rig.branch));
     weft_pool_finish(&pool);
 }
 
@@ -61,15 +48,15 @@ Test(branch, proves_the_best_plan)
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     init(&f, 0, test_solver());
     grow(&f);
-    cr_assert_str_eq(f.branch->failure, "");
-    cr_assert_eq(weft_branch_bound_ns(f.branch), BEST_NS);
-    cr_assert_str_eq(f.branch->stop, "gap closed");
-    cr_assert_gt(f.branch->proof->n_nodes, 1);
+    cr_assert_str_eq(f.rig.branch->failure, "");
+    cr_assert_eq(weft_branch_bound_ns(f.rig.branch), BEST_NS);
+    cr_assert_str_eq(f.rig.branch->stop, "gap closed");
+    cr_assert_gt(f.rig.branch->proof->n_nodes, 1);
     int n_counts = 0;
-    for (int32_t i = 0; i < f.branch->proof->n_nodes; i++)
-        n_counts += f.branch->proof->nodes[i].kind == WEFT_NODE_COUNT;
+    for (int32_t i = 0; i < f.rig.branch->proof->n_nodes; i++)
+        n_counts += f.rig.branch->proof->nodes[i].kind == WEFT_NODE_COUNT;
     cr_assert_gt(n_counts, 0, "the two units are alike");
-    finish(&f);
+    branch_rig_end(&f.rig);
 }
 
 Test(branch, comes_close_without_a_solver)
@@ -77,9 +64,9 @@ Test(branch, comes_close_without_a_solver)
     struct fixture f;
     init(&f, 1e-3, (struct weft_solver){0});
     grow(&f);
-    cr_assert_geq((double)weft_branch_bound_ns(f.branch), BEST_NS / (1 + 1e-3) - 1);
-    cr_assert_str_eq(f.branch->stop, "gap closed");
-    finish(&f);
+    cr_assert_geq((double)weft_branch_bound_ns(f.rig.branch), BEST_NS / (1 + 1e-3) - 1);
+    cr_assert_str_eq(f.rig.branch->stop, "gap closed");
+    branch_rig_end(&f.rig);
 }
 
 /* A gap that the root closes needs no tree. */
@@ -87,14 +74,14 @@ Test(branch, stops_when_the_gap_is_closed)
 {
     struct fixture f;
     init(&f, 0.05, (struct weft_solver){0});
-    cr_assert_eq(weft_branch_root(f.branch, NULL), WEFT_OK);
-    cr_assert_geq(weft_branch_enough_ns(f.branch), weft_branch_bound_ns(f.branch));
-    cr_assert(weft_branch_is_over(f.branch), "step %lld, bound %lld", (long long)f.search->step_ns,
-              (long long)weft_branch_bound_ns(f.branch));
-    cr_assert_eq(weft_branch_grow(f.branch, INT32_MAX, NULL), WEFT_OK);
-    cr_assert_str_eq(f.branch->stop, "gap closed");
-    cr_assert_eq(f.branch->proof->n_nodes, 1);
-    finish(&f);
+    cr_assert_eq(weft_branch_root(f.rig.branch, NULL), WEFT_OK);
+    cr_assert_geq(weft_branch_enough_ns(f.rig.branch), weft_branch_bound_ns(f.rig.branch));
+    cr_assert(weft_branch_is_over(f.rig.branch), "step %lld, bound %lld",
+              (long long)f.rig.search->step_ns, (long long)weft_branch_bound_ns(f.rig.branch));
+    cr_assert_eq(weft_branch_grow(f.rig.branch, INT32_MAX, NULL), WEFT_OK);
+    cr_assert_str_eq(f.rig.branch->stop, "gap closed");
+    cr_assert_eq(f.rig.branch->proof->n_nodes, 1);
+    branch_rig_end(&f.rig);
 }
 
 static int64_t after_the_end(void)
@@ -107,12 +94,12 @@ Test(branch, stops_when_the_time_is_over)
 {
     struct fixture f;
     init(&f, 0, (struct weft_solver){0});
-    f.options.now_ns = after_the_end;
-    f.options.time_limit_ns = 1;
-    weft_search_start_clock(f.search, &f.options);
-    cr_assert_eq(weft_branch_root(f.branch, NULL), WEFT_OK);
-    cr_assert_eq(weft_branch_grow(f.branch, INT32_MAX, NULL), WEFT_OK);
-    cr_assert_str_eq(f.branch->stop, "time limit");
-    cr_assert_geq(weft_branch_bound_ns(f.branch), 6550, "compute alone is proven at once");
-    finish(&f);
+    f.rig.options.now_ns = after_the_end;
+    f.rig.options.time_limit_ns = 1;
+    weft_search_start_clock(f.rig.search, &f.rig.options);
+    cr_assert_eq(weft_branch_root(f.rig.branch, NULL), WEFT_OK);
+    cr_assert_eq(weft_branch_grow(f.rig.branch, INT32_MAX, NULL), WEFT_OK);
+    cr_assert_str_eq(f.rig.branch->stop, "time limit");
+    cr_assert_geq(weft_branch_bound_ns(f.rig.branch), 6550, "compute alone is proven at once");
+    branch_rig_end(&f.rig);
 }

@@ -4,41 +4,21 @@
 #include <math.h>
 #include <string.h>
 
+#include "rigs.h"
 #include "solver.h"
 #include "tiny.h"
 
-struct fixture {
-    struct weft_problem *problem;
-    struct weft_schedule_options options;
-    struct weft_digest *table;
-    struct weft_search *search;
-    struct weft_branch *branch;
-};
-
-static void init(struct fixture *f, uint64_t seed, struct weft_solver solver)
+static void init(struct branch_rig *f, uint64_t seed, struct weft_solver solver)
 {
     struct tiny_shape shape = {.n_units = 3, .most_blocks = 2, .policies = 15, .load = 0.9};
-    f->problem = tiny_problem(&shape, seed);
+    *f = (struct branch_rig){.problem = tiny_problem(&shape, seed), .options = {.solver = solver}};
     tiny_set_limit(f->problem, 0.3);
-    f->options = (struct weft_schedule_options){.solver = solver};
-    cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(f->table, f->problem->memory_limit_bytes, &f->search, NULL),
-                 WEFT_OK);
-    weft_search_try(f->search, f->table->leanest);
-    cr_assert_eq(weft_branch_create(f->table, &f->options, f->search, &f->branch, NULL), WEFT_OK);
+    branch_rig_begin(f, f->problem, f->problem->memory_limit_bytes);
     cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);
 }
 
-static void finish(struct fixture *f)
-{
-    weft_branch_destroy(f->branch);
-    weft_search_destroy(f->search);
-    weft_digest_destroy(f->table);
-    weft_problem_destroy(f->problem);
-}
-
 /* The value of the root's relaxation as a child would have it; that of the best plan at most. */
-static double value_of(struct fixture *f, const struct weft_proof_node *child)
+static double value_of(struct branch_rig *f, const struct weft_proof_node *child)
 {
     struct weft_pool pool = {0};
     struct weft_mip_result result = {0};
@@ -52,7 +32,7 @@ static double value_of(struct fixture *f, const struct weft_proof_node *child)
 }
 
 /* The first way to divide the root, which is what is left without trials. */
-static struct weft_proof_node first_way(const struct fixture *f)
+static struct weft_proof_node first_way(const struct branch_rig *f)
 {
     const struct weft_branch_split *split = &f->branch->splits[0];
     struct weft_proof_node way = {.kind = WEFT_NODE_POLICIES, .unit = split->choices[0].unit};
@@ -66,7 +46,7 @@ static struct weft_proof_node first_way(const struct fixture *f)
     return way;
 }
 
-static double score(struct fixture *f, struct weft_proof_node way)
+static double score(struct branch_rig *f, struct weft_proof_node way)
 {
     double missing = (double)(f->search->step_ns - f->branch->proof->nodes[0].bound_ns);
     double from = (double)f->branch->proof->nodes[0].bound_ns, product = 1;
@@ -84,7 +64,7 @@ Test(divide, what_it_takes_raises_both_sides_no_less_than_the_first_way, .timeou
     int n_divided = 0, n_better = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     for (uint64_t seed = 0; seed < 60; seed++) {
-        struct fixture f;
+        struct branch_rig f;
         init(&f, seed, test_solver());
         struct weft_proof *proof = f.branch->proof;
         const struct weft_branch_split *split = &f.branch->splits[0];
@@ -98,7 +78,7 @@ Test(divide, what_it_takes_raises_both_sides_no_less_than_the_first_way, .timeou
             n_divided++;
             n_better += after > before * 1.01;
         }
-        finish(&f);
+        branch_rig_end(&f);
     }
     cr_assert_gt(n_divided, 5);
     cr_assert_gt(n_better, 0);
@@ -109,7 +89,7 @@ Test(divide, a_child_has_the_box_that_it_was_tried_in)
 {
     int n_divided = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
-        struct fixture f;
+        struct branch_rig f;
         init(&f, seed, (struct weft_solver){0});
         struct weft_proof *proof = f.branch->proof;
         if (!weft_branch_is_over(f.branch) && f.branch->splits[0].n_choices > 0) {
@@ -126,17 +106,17 @@ Test(divide, a_child_has_the_box_that_it_was_tried_in)
             }
             n_divided++;
         }
-        finish(&f);
+        branch_rig_end(&f);
     }
     cr_assert_gt(n_divided, 5);
 }
 
 Test(divide, with_nothing_suggested_there_is_no_way)
 {
-    struct fixture f;
+    struct branch_rig f;
     init(&f, 1, (struct weft_solver){0});
     f.branch->splits[0] = (struct weft_branch_split){0};
     cr_assert_not(weft_divide(f.branch, 0));
     cr_assert_eq(f.branch->proof->n_nodes, 1);
-    finish(&f);
+    branch_rig_end(&f);
 }

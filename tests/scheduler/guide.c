@@ -4,14 +4,12 @@
 #include <stdlib.h>
 
 #include "plan/random_model.h"
+#include "rigs.h"
 #include "solver.h"
 #include "tiny.h"
 
 struct fixture {
-    struct weft_schedule_options options;
-    struct weft_digest *table;
-    struct weft_search *search;
-    struct weft_branch *branch;
+    struct branch_rig rig;
     struct weft_guide *guide;
 };
 
@@ -19,21 +17,16 @@ struct fixture {
 static void init(struct fixture *f, const struct weft_problem *problem, int64_t limit_bytes,
                  struct weft_solver solver)
 {
-    *f = (struct fixture){.options = {.solver = solver}};
-    cr_assert_eq(weft_digest_create(problem, &f->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(f->table, limit_bytes, &f->search, NULL), WEFT_OK);
-    cr_assert_geq(weft_search_try(f->search, f->table->leanest), 0);
-    cr_assert_eq(weft_branch_create(f->table, &f->options, f->search, &f->branch, NULL), WEFT_OK);
-    cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);
-    cr_assert_eq(weft_guide_create(f->branch, &f->guide, NULL), WEFT_OK);
+    *f = (struct fixture){.rig.options = {.solver = solver}};
+    branch_rig_begin(&f->rig, problem, limit_bytes);
+    cr_assert_eq(weft_branch_root(f->rig.branch, NULL), WEFT_OK);
+    cr_assert_eq(weft_guide_create(f->rig.branch, &f->guide, NULL), WEFT_OK);
 }
 
 static void finish(struct fixture *f)
 {
     weft_guide_destroy(f->guide);
-    weft_branch_destroy(f->branch);
-    weft_search_destroy(f->search);
-    weft_digest_destroy(f->table);
+    branch_rig_end(&f->rig);
 }
 
 /* The search's best is what the simulator says of it, within the limit. */
@@ -41,8 +34,8 @@ static void check_best(const struct fixture *f)
 {
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    const struct weft_search *search = f->search;
-    cr_assert_eq(weft_plan_create(f->table->problem, "ilp", search->policies, search->moves,
+    const struct weft_search *search = f->rig.search;
+    cr_assert_eq(weft_plan_create(f->rig.table->problem, "ilp", search->policies, search->moves,
                                   search->n_moves, &plan, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
@@ -57,19 +50,19 @@ static bool improves(const struct weft_problem *problem, int64_t limit_bytes)
 {
     struct fixture f;
     init(&f, problem, limit_bytes, test_solver());
-    int64_t listed_ns = f.search->step_ns;
-    bool over = weft_branch_is_over(f.branch) || limit_bytes >= f.table->most_bytes;
-    cr_assert_eq(weft_guide_try(f.guide, f.search->policies), !over);
-    bool better = f.search->step_ns < listed_ns;
+    int64_t listed_ns = f.rig.search->step_ns;
+    bool over = weft_branch_is_over(f.rig.branch) || limit_bytes >= f.rig.table->most_bytes;
+    cr_assert_eq(weft_guide_try(f.guide, f.rig.search->policies), !over);
+    bool better = f.rig.search->step_ns < listed_ns;
     check_best(&f);
-    if (!better) cr_assert_not(weft_guide_try(f.guide, f.search->policies), "known already");
+    if (!better) cr_assert_not(weft_guide_try(f.guide, f.rig.search->policies), "known already");
     weft_guide_dive(f.guide);
     check_best(&f);
     cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
     check_best(&f);
-    cr_assert_leq(f.search->step_ns, listed_ns);
-    cr_assert_geq(f.search->step_ns, weft_branch_bound_ns(f.branch));
-    cr_assert_str_eq(f.branch->failure, "");
+    cr_assert_leq(f.rig.search->step_ns, listed_ns);
+    cr_assert_geq(f.rig.search->step_ns, weft_branch_bound_ns(f.rig.branch));
+    cr_assert_str_eq(f.rig.branch->failure, "");
     finish(&f);
     return better;
 }
@@ -115,11 +108,11 @@ Test(guide, has_nothing_to_try_without_a_solver)
     struct fixture f;
     tiny_set_limit(problem, 0.2);
     init(&f, problem, problem->memory_limit_bytes, (struct weft_solver){0});
-    int64_t before_ns = f.search->step_ns;
-    cr_assert_not(weft_guide_try(f.guide, f.search->policies));
+    int64_t before_ns = f.rig.search->step_ns;
+    cr_assert_not(weft_guide_try(f.guide, f.rig.search->policies));
     weft_guide_dive(f.guide);
     cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
-    cr_assert_eq(f.search->step_ns, before_ns);
+    cr_assert_eq(f.rig.search->step_ns, before_ns);
     finish(&f);
     weft_problem_destroy(problem);
 }

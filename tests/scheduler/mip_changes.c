@@ -6,50 +6,15 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "mip_example.h"
 
 static const struct weft_mip_limits limits = {
     .iterations = 12, .nodes = -1, .time_ns = 5, .gap = 0.001};
 
-/* Three columns and two rows; and a third row, for a later program. */
-struct example {
-    double cost[3], lower[3], upper[3], row_lower[3], row_upper[3], value[5];
-    bool integer[3];
-    int32_t priority[3], column[5];
-    int64_t row_start[4];
-    struct weft_mip mip;
-};
-
-static void example_init(struct example *e, int32_t n_rows)
-{
-    *e = (struct example){.cost = {1, -0.1, 1e-300},
-                          .lower = {0, -INFINITY, 0.1},
-                          .upper = {1, INFINITY, 1e300},
-                          .row_lower = {-INFINITY, 2, 0},
-                          .row_upper = {1.0 / 3, 2, INFINITY},
-                          .value = {1, -7.25, 0.1, 3, 1.0 / 7},
-                          .integer = {true, false, false},
-                          .priority = {3, 0, 0},
-                          .column = {0, 2, 1, 2, 0},
-                          .row_start = {0, 2, 3, 5}};
-    e->mip = (struct weft_mip){.n_columns = 3,
-                               .cost = e->cost,
-                               .lower = e->lower,
-                               .upper = e->upper,
-                               .integer = e->integer,
-                               .priority = e->priority,
-                               .n_rows = n_rows,
-                               .row_lower = e->row_lower,
-                               .row_upper = e->row_upper,
-                               .n_entries = n_rows == 3 ? 5 : 3,
-                               .row_start = e->row_start,
-                               .column = e->column,
-                               .value = e->value};
-}
-
 /* The example with other bounds of a column and of a row, and with its third row. */
-static void change(struct example *e)
+static void change(struct mip_example *e)
 {
-    example_init(e, 3);
+    mip_example_init(e, 3);
     e->lower[2] = e->upper[2] = 1.0 / 9;
     e->row_upper[0] = INFINITY;
 }
@@ -58,9 +23,9 @@ Test(mip_changes, are_bounds_and_rows_at_the_end)
 {
     struct weft_pool pool = {0};
     struct weft_mip before;
-    struct example e;
+    struct mip_example e;
     struct weft_mip_changes changes;
-    example_init(&e, 2);
+    mip_example_init(&e, 2);
     cr_assert_eq(weft_mip_copy(&e.mip, &pool, &before, NULL), WEFT_OK);
     cr_assert(weft_mip_changes_find(&before, &e.mip, &pool, &changes));
     cr_assert(changes.columns.n == 0 && changes.rows.n == 0 && changes.added.n == 0);
@@ -82,12 +47,11 @@ Test(mip_changes, nothing_else_may_differ)
     struct weft_pool pool = {0};
     struct weft_mip before;
     struct weft_mip_changes changes;
-    struct example e;
-    double point[3] = {0}, *points[] = {point};
-    example_init(&e, 3);
+    struct mip_example e;
+    mip_example_init(&e, 3);
     cr_assert_eq(weft_mip_copy(&e.mip, &pool, &before, NULL), WEFT_OK);
     for (int what = 0; what < 8; what++) {
-        example_init(&e, 3);
+        mip_example_init(&e, 3);
         if (what == 0) e.cost[1] = 5;
         if (what == 1) e.integer[2] = true;
         if (what == 2) e.priority[0] = 0;
@@ -95,10 +59,7 @@ Test(mip_changes, nothing_else_may_differ)
         if (what == 4) e.column[4] = 1;
         if (what == 5) e.row_start[1] = 1;
         if (what == 6) e.mip.n_rows = 2;
-        if (what == 7) {
-            e.mip.n_incumbents = 1;
-            e.mip.incumbents = points;
-        }
+        if (what == 7) e.mip.n_incumbents = 1;
         cr_assert_not(weft_mip_changes_find(&before, &e.mip, &pool, &changes), "%d", what);
     }
     weft_pool_finish(&pool);
@@ -110,8 +71,8 @@ static char *written(void)
     struct weft_mip before;
     struct weft_mip_changes changes;
     struct weft_text text = {0};
-    struct example e;
-    example_init(&e, 2);
+    struct mip_example e;
+    mip_example_init(&e, 2);
     cr_assert_eq(weft_mip_copy(&e.mip, &pool, &before, NULL), WEFT_OK);
     change(&e);
     cr_assert(weft_mip_changes_find(&before, &e.mip, &pool, &changes));

@@ -4,39 +4,26 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "mip_example.h"
 #include "scheduler/mip.h"
 
-static double cost[] = {1, -0.1, 1e-300}, lower[] = {0, -INFINITY, 0.1};
-static double upper[] = {1, INFINITY, 1e300}, row_lower[] = {-INFINITY, 2};
-static double row_upper[] = {1.0 / 3, 2}, value[] = {1, -7.25, 0.1};
-static bool integer[] = {true, false, false};
-static int32_t priority[] = {3, 0, 0}, column[] = {0, 2, 1};
-static int64_t row_start[] = {0, 2, 3};
-static double point[] = {1, -2.5, 1.0 / 7};
-static double *incumbents[] = {point};
-
-static const struct weft_mip example = {.n_columns = 3,
-                                        .cost = cost,
-                                        .lower = lower,
-                                        .upper = upper,
-                                        .integer = integer,
-                                        .priority = priority,
-                                        .n_rows = 2,
-                                        .row_lower = row_lower,
-                                        .row_upper = row_upper,
-                                        .n_entries = 3,
-                                        .row_start = row_start,
-                                        .column = column,
-                                        .value = value,
-                                        .n_incumbents = 1,
-                                        .incumbents = incumbents};
 static const struct weft_mip_limits limits = {
     .iterations = 12, .nodes = -1, .time_ns = INT64_MAX, .gap = 0.001};
+
+static struct mip_example example;
+
+static void make_example(void)
+{
+    mip_example_init(&example, 2);
+    example.mip.n_incumbents = 1;
+}
+
+TestSuite(mip_text, .init = make_example);
 
 static char *written(void)
 {
     struct weft_text text = {0};
-    weft_mip_write(&example, &limits, &text);
+    weft_mip_write(&example.mip, &limits, &text);
     cr_assert(weft_text_ok(&text));
     return text.data;
 }
@@ -53,18 +40,18 @@ Test(mip_text, reads_back_the_same_bits)
     cr_assert_eq(mip.n_columns, 3);
     cr_assert_eq(mip.n_rows, 2);
     cr_assert_eq(mip.n_entries, 3);
-    cr_assert_eq(memcmp(mip.cost, cost, sizeof cost), 0);
-    cr_assert_eq(memcmp(mip.lower, lower, sizeof lower), 0);
-    cr_assert_eq(memcmp(mip.upper, upper, sizeof upper), 0);
-    cr_assert_eq(memcmp(mip.integer, integer, sizeof integer), 0);
-    cr_assert_eq(memcmp(mip.priority, priority, sizeof priority), 0);
-    cr_assert_eq(memcmp(mip.row_lower, row_lower, sizeof row_lower), 0);
-    cr_assert_eq(memcmp(mip.row_upper, row_upper, sizeof row_upper), 0);
-    cr_assert_eq(memcmp(mip.row_start, row_start, sizeof row_start), 0);
-    cr_assert_eq(memcmp(mip.column, column, sizeof column), 0);
-    cr_assert_eq(memcmp(mip.value, value, sizeof value), 0);
+    cr_assert_eq(memcmp(mip.cost, example.cost, sizeof example.cost), 0);
+    cr_assert_eq(memcmp(mip.lower, example.lower, sizeof example.lower), 0);
+    cr_assert_eq(memcmp(mip.upper, example.upper, sizeof example.upper), 0);
+    cr_assert_eq(memcmp(mip.integer, example.integer, sizeof example.integer), 0);
+    cr_assert_eq(memcmp(mip.priority, example.priority, sizeof example.priority), 0);
+    cr_assert_eq(memcmp(mip.row_lower, example.row_lower, 2 * sizeof *mip.row_lower), 0);
+    cr_assert_eq(memcmp(mip.row_upper, example.row_upper, 2 * sizeof *mip.row_upper), 0);
+    cr_assert_eq(memcmp(mip.row_start, example.row_start, 3 * sizeof *mip.row_start), 0);
+    cr_assert_eq(memcmp(mip.column, example.column, 3 * sizeof *mip.column), 0);
+    cr_assert_eq(memcmp(mip.value, example.value, 3 * sizeof *mip.value), 0);
     cr_assert_eq(mip.n_incumbents, 1);
-    cr_assert_eq(memcmp(mip.incumbents[0], point, sizeof point), 0);
+    cr_assert_eq(memcmp(mip.incumbents[0], example.point, sizeof example.point), 0);
     cr_assert_eq(read.iterations, 12);
     cr_assert_eq(read.nodes, -1);
     cr_assert_eq(read.time_ns, INT64_MAX);
@@ -150,7 +137,7 @@ Test(mip_text, results_read_back)
                                      .lp_value = 1.0 / 9,
                                      .row_duals = duals,
                                      .lp_x = lp_x,
-                                     .x = point,
+                                     .x = example.point,
                                      .objective = -4.5,
                                      .bound = -INFINITY,
                                      .iterations = 5,
@@ -159,8 +146,8 @@ Test(mip_text, results_read_back)
     struct weft_pool pool = {0};
     struct weft_text text = {0};
     struct weft_error err = {0};
-    weft_mip_result_write(&example, &result, &text);
-    cr_assert_eq(weft_mip_result_parse(text.data, text.length, &example, &pool, &read, &err),
+    weft_mip_result_write(&example.mip, &result, &text);
+    cr_assert_eq(weft_mip_result_parse(text.data, text.length, &example.mip, &pool, &read, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(read.status, WEFT_MIP_FEASIBLE);
     cr_assert_str_eq(read.stop, result.stop);
@@ -168,13 +155,13 @@ Test(mip_text, results_read_back)
     cr_assert_eq(read.lp_value, result.lp_value);
     cr_assert_eq(memcmp(read.row_duals, duals, sizeof duals), 0);
     cr_assert_eq(memcmp(read.lp_x, lp_x, sizeof lp_x), 0);
-    cr_assert_eq(memcmp(read.x, point, sizeof point), 0);
+    cr_assert_eq(memcmp(read.x, example.point, sizeof example.point), 0);
     cr_assert_eq(read.objective, -4.5);
     cr_assert_eq(read.bound, -INFINITY);
     cr_assert_eq(read.iterations, 5);
     cr_assert_eq(read.nodes, 6);
     for (size_t n = 0; n + 1 < text.length; n++)
-        cr_assert_eq(weft_mip_result_parse(text.data, n, &example, &pool, &read, NULL),
+        cr_assert_eq(weft_mip_result_parse(text.data, n, &example.mip, &pool, &read, NULL),
                      WEFT_E_DATA);
     weft_text_finish(&text);
     weft_pool_finish(&pool);
@@ -185,16 +172,18 @@ Test(mip_text, a_result_without_numbers_is_one_too_but_not_an_optimal_one)
     struct weft_mip_result read = {0};
     struct weft_pool pool = {0};
     const char unknown[] = "weft-mip-result 1\nstatus unknown\nstop \nwork 0 0\nbound -inf\nend\n";
-    cr_assert_eq(weft_mip_result_parse(unknown, sizeof unknown - 1, &example, &pool, &read, NULL),
-                 WEFT_OK);
+    cr_assert_eq(
+        weft_mip_result_parse(unknown, sizeof unknown - 1, &example.mip, &pool, &read, NULL),
+        WEFT_OK);
     cr_assert_null(read.x);
     cr_assert_not(read.has_lp);
     cr_assert_str_eq(read.stop, "");
     const char optimal[] =
         "weft-mip-result 1\nstatus optimal\nstop optimal\nwork 0 0\nbound 0\nend\n";
     struct weft_error err = {0};
-    cr_assert_eq(weft_mip_result_parse(optimal, sizeof optimal - 1, &example, &pool, &read, &err),
-                 WEFT_E_DATA);
+    cr_assert_eq(
+        weft_mip_result_parse(optimal, sizeof optimal - 1, &example.mip, &pool, &read, &err),
+        WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "the solution found"));
     weft_pool_finish(&pool);
 }
@@ -221,7 +210,7 @@ Test(mip_text, values_beyond_their_bounds_are_refused)
                            whole ? "optimal" : "unknown",
                            whole ? "x 0" : "lp 0\nduals 0 0\nsolution", cases[i].x);
             enum weft_status status =
-                weft_mip_result_parse(text.data, text.length, &example, &pool, &read, &err);
+                weft_mip_result_parse(text.data, text.length, &example.mip, &pool, &read, &err);
             cr_assert_eq(status, cases[i].status, "case %zu, %d: %s", i, whole, err.text);
             if (status != WEFT_OK)
                 cr_assert_not_null(strstr(err.text, "a column's value within its bounds"));

@@ -3,17 +3,10 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "rigs.h"
 #include "solver.h"
 #include "tests/effort.h"
 #include "tiny.h"
-
-struct fixture {
-    struct weft_problem *problem;
-    struct weft_schedule_options options;
-    struct weft_digest *table;
-    struct weft_search *search;
-    struct weft_branch *branch;
-};
 
 static int64_t frozen_ns(void)
 {
@@ -22,31 +15,19 @@ static int64_t frozen_ns(void)
 
 /* Problems too large to be closed at the root; with a time limit that allows for milestones, and a
  * clock that stands still. */
-static void init(struct fixture *f, uint64_t seed)
+static void init(struct branch_rig *f, uint64_t seed)
 {
     struct tiny_shape shape = {.n_units = 7, .most_blocks = 3, .policies = 15, .load = 0.8};
-    f->problem = tiny_problem(&shape, seed);
+    *f = (struct branch_rig){
+        .problem = tiny_problem(&shape, seed),
+        .options = {.solver = test_solver(), .time_limit_ns = 10000000000, .now_ns = frozen_ns}};
     tiny_set_limit(f->problem, 0.05 + 0.05 * (double)(seed % 8));
-    f->options = (struct weft_schedule_options){
-        .solver = test_solver(), .time_limit_ns = 10000000000, .now_ns = frozen_ns};
-    cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(f->table, f->problem->memory_limit_bytes, &f->search, NULL),
-                 WEFT_OK);
-    weft_search_try(f->search, f->table->leanest);
-    cr_assert_eq(weft_branch_create(f->table, &f->options, f->search, &f->branch, NULL), WEFT_OK);
+    branch_rig_begin(f, f->problem, f->problem->memory_limit_bytes);
     cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);
 }
 
-static void finish(struct fixture *f)
-{
-    weft_branch_destroy(f->branch);
-    weft_search_destroy(f->search);
-    weft_digest_destroy(f->table);
-    weft_problem_destroy(f->problem);
-}
-
 /* Of the root's relaxation, in ns. */
-static double value_under(struct fixture *f, double pressure)
+static double value_under(struct branch_rig *f, double pressure)
 {
     struct weft_pool pool = {0};
     struct weft_mip_result result = {0};
@@ -64,7 +45,7 @@ Test(press, brings_the_relaxation_to_the_goal, .timeout = 120)
     int n_found = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     for (uint64_t seed = 0; seed < 40; seed++) {
-        struct fixture f;
+        struct branch_rig f;
         struct weft_press press;
         init(&f, seed);
         weft_proof_enter(f.branch->proof, 0);
@@ -81,7 +62,7 @@ Test(press, brings_the_relaxation_to_the_goal, .timeout = 120)
                 n_found++;
             }
         }
-        finish(&f);
+        branch_rig_end(&f);
     }
     cr_assert_gt(n_found, 10, "%d found", n_found);
 }
@@ -93,7 +74,7 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
     int n_order = 0, n_next = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     for (uint64_t seed = 0; seed < 40; seed++) {
-        struct fixture f;
+        struct branch_rig f;
         struct weft_press press = {0};
         init(&f, seed);
         bool found = !weft_branch_is_over(f.branch) &&
@@ -119,7 +100,7 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
                 if (press.doubts[before].milestone.moment == WEFT_BEGUN)
                     cr_assert_neq(press.doubts[before].milestone.slot, doubt->milestone.slot);
         }
-        finish(&f);
+        branch_rig_end(&f);
     }
     cr_assert_gt(n_order, 10, "%d of order", n_order);
     cr_assert_gt(n_next, 5, "%d have a next", n_next);
@@ -128,14 +109,14 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
 /* The gap that a tree of so many nodes leaves, as a part of the step. */
 static double gap_of(uint64_t seed, int32_t n_presses)
 {
-    struct fixture f;
+    struct branch_rig f;
     init(&f, seed);
     f.branch->presses_left = n_presses;
     cr_assert_eq(weft_branch_grow(f.branch, 60, NULL), WEFT_OK);
     cr_assert_eq(weft_branch_polish(f.branch, NULL), WEFT_OK);
     int64_t bound_ns = weft_branch_bound_ns(f.branch), step_ns = f.search->step_ns;
     cr_assert_leq(bound_ns, step_ns);
-    finish(&f);
+    branch_rig_end(&f);
     return (double)(step_ns - bound_ns) / (double)step_ns;
 }
 

@@ -6,36 +6,18 @@
 
 #include "base/rng.h"
 #include "enumerate.h"
+#include "rigs.h"
 #include "scheduler/schedule.h"
-#include "scheduler/search.h"
 #include "tiny.h"
 
-struct fixture {
-    struct weft_problem *problem;
-    struct weft_digest *table;
-    struct weft_dual *dual;
-    struct weft_proof *proof;
-};
-
-static void init(struct fixture *f, const struct tiny_shape *shape, uint64_t seed, double share)
+static void init(struct proof_rig *f, const struct tiny_shape *shape, uint64_t seed, double share)
 {
     f->problem = tiny_problem(shape, seed);
     tiny_set_limit(f->problem, share);
-    cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_create(f->table, f->problem->memory_limit_bytes, &f->dual, NULL),
-                 WEFT_OK);
-    cr_assert_eq(weft_proof_create(f->problem, 9, &f->proof, NULL), WEFT_OK);
+    proof_rig_begin(f, 9);
 }
 
-static void finish(struct fixture *f)
-{
-    weft_proof_destroy(f->proof);
-    weft_dual_destroy(f->dual);
-    weft_digest_destroy(f->table);
-    weft_problem_destroy(f->problem);
-}
-
-static void draw_prices(struct fixture *f, uint64_t seed, uint64_t trial)
+static void draw_prices(struct proof_rig *f, uint64_t seed, uint64_t trial)
 {
     double size = pow(10, (double)(trial % 9) - 7), limit = (double)(trial % 4) / 3;
     for (int32_t i = 0; i < f->dual->n_channels * f->dual->n_slots; i++) {
@@ -79,7 +61,7 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
                                    .load = 0.2 * (double)(seed % 9),
                                    .contends = seed % 3 == 1,
                                    .two_channels = seed % 4 == 1};
-        struct fixture f;
+        struct proof_rig f;
         init(&f, &shape, seed, 0.05 * (double)(seed % 9));
         enum weft_policy best[ENUMERATE_MOST_UNITS];
         int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, best);
@@ -106,7 +88,7 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
             if (ratio > best_ratio) best_ratio = ratio;
             weft_proof_destroy(proof);
         }
-        finish(&f);
+        proof_rig_end(&f);
     }
     cr_assert_gt(best_ratio, 0.9);
 }
@@ -121,7 +103,7 @@ Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 120)
                                    .most_blocks = 1,
                                    .policies = seed % 2 ? 12 : 15,
                                    .load = 0.1 * (double)(seed % 20)};
-        struct fixture f;
+        struct proof_rig f;
         const char *by = NULL;
         init(&f, &shape, seed, 0.05 * (double)(seed % 9));
         int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, NULL);
@@ -135,7 +117,7 @@ Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 120)
         cr_assert_leq(weft_proof_bound_ns(f.proof), best_ns);
         sum += (double)weft_proof_bound_ns(f.proof) / (double)best_ns;
         n++;
-        finish(&f);
+        proof_rig_end(&f);
     }
     cr_assert_gt(sum / n, 0.95, "bound by optimum on average %g", sum / n);
 }
@@ -144,7 +126,7 @@ Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 120)
 Test(proof, a_tree_becomes_a_certificate)
 {
     struct tiny_shape shape = {.n_units = 3, .most_blocks = 1, .policies = 15, .load = 1};
-    struct fixture f;
+    struct proof_rig f;
     struct weft_pool pool = {0};
     struct weft_certificate certificate;
     struct weft_error err = {0};
@@ -177,7 +159,7 @@ Test(proof, a_tree_becomes_a_certificate)
     certificate.n_nodes--;
     cr_assert_eq(weft_certificate_check(&certificate, f.problem, 1, NULL, &err), WEFT_E_DATA);
     weft_pool_finish(&pool);
-    finish(&f);
+    proof_rig_end(&f);
 }
 
 /* Prices made for one side of a branch are offered to the other: whatever they are, they prove no
@@ -190,15 +172,13 @@ Test(proof, offers_prices_of_other_nodes, .timeout = 120)
                                    .most_blocks = 2,
                                    .policies = 15,
                                    .load = 0.3 + 0.1 * (double)(seed % 12)};
-        struct fixture f;
+        struct proof_rig f;
         init(&f, &shape, seed, 0.05 * (double)(seed % 6));
         struct weft_proof *proof = f.proof;
-        struct weft_search *search = NULL;
+        struct weft_search *search = f.search;
         struct weft_certificate certificate = {0};
         int64_t proven_ns;
         bool better;
-        cr_assert_eq(weft_search_create(f.table, f.problem->memory_limit_bytes, &search, NULL),
-                     WEFT_OK);
         weft_search_greedy(search);
         double step_ns = (double)search->step_ns;
         draw_prices(&f, seed, 40);
@@ -230,14 +210,13 @@ Test(proof, offers_prices_of_other_nodes, .timeout = 120)
                                             &proven_ns, NULL),
                      WEFT_OK);
         weft_pool_finish(&pool);
-        weft_search_destroy(search);
-        finish(&f);
+        proof_rig_end(&f);
     }
     cr_assert_gt(n_better, 10);
 }
 
 /* No plan holds less than its policies' lean rows, and blocking gathers hold no more. */
-static int64_t least_by_policies(const struct fixture *f)
+static int64_t least_by_policies(const struct proof_rig *f)
 {
     enum weft_policy policies[ENUMERATE_MOST_UNITS] = {0};
     int64_t rows[ENUMERATE_MOST_SLOTS], least = INT64_MAX;
@@ -272,7 +251,7 @@ Test(proof, refuses_one_byte_below_the_least, .timeout = 120)
                                    .load = 0.3 * (double)(seed % 7),
                                    .contends = seed % 3 == 1,
                                    .two_channels = seed % 4 == 1};
-        struct fixture f;
+        struct proof_rig f;
         init(&f, &shape, seed, 0);
         int64_t least = f.table->least_bytes;
         cr_assert_eq(least, least_by_policies(&f), "seed %d", (int)seed);
@@ -292,7 +271,7 @@ Test(proof, refuses_one_byte_below_the_least, .timeout = 120)
             if (outcome.certificate.n_nodes > most_nodes) most_nodes = outcome.certificate.n_nodes;
             weft_pool_finish(&pool);
         }
-        finish(&f);
+        proof_rig_end(&f);
     }
     cr_assert_gt(most_nodes, 1, "the rare ones take a tree");
 }

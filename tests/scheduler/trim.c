@@ -5,17 +5,14 @@
 
 #include "base/rng.h"
 #include "enumerate.h"
+#include "rigs.h"
 #include "tests/effort.h"
 #include "tiny.h"
 
 enum { MOST_NODES = 61 };
 
 struct fixture {
-    struct weft_problem *problem;
-    struct weft_digest *table;
-    struct weft_dual *dual;
-    struct weft_search *search;
-    struct weft_proof *proof;
+    struct proof_rig rig;
     int32_t units[4];
     struct weft_group group; /* of all units; n_units 0: none */
 };
@@ -28,39 +25,27 @@ static void init(struct fixture *f, uint64_t seed)
                                .load = 0.2 + 0.1 * (double)(seed % 15),
                                .contends = seed % 5 == 1,
                                .two_channels = seed % 7 == 1};
-    f->problem = tiny_problem(&shape, seed);
-    tiny_set_limit(f->problem, 0.08 * (double)(seed % 9));
-    cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
-    int64_t limit_bytes = f->problem->memory_limit_bytes;
-    cr_assert_eq(weft_dual_create(f->table, limit_bytes, &f->dual, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(f->table, limit_bytes, &f->search, NULL), WEFT_OK);
-    cr_assert_eq(weft_proof_create(f->problem, MOST_NODES, &f->proof, NULL), WEFT_OK);
-    weft_search_greedy(f->search);
+    f->rig.problem = tiny_problem(&shape, seed);
+    tiny_set_limit(f->rig.problem, 0.08 * (double)(seed % 9));
+    proof_rig_begin(&f->rig, MOST_NODES);
+    weft_search_greedy(f->rig.search);
     f->group = (struct weft_group){.policies = 1u << (seed % WEFT_POLICY_COUNT), .units = f->units};
     if (seed % 3 != 0) return;
-    for (int32_t u = 0; u < f->problem->n_units; u++)
+    for (int32_t u = 0; u < f->rig.problem->n_units; u++)
         f->units[f->group.n_units++] = u;
-    cr_assert_eq(weft_proof_set_groups(f->proof, &f->group, 1, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_set_groups(f->dual, &f->group, 1, NULL), WEFT_OK);
-}
-
-static void finish(struct fixture *f)
-{
-    weft_proof_destroy(f->proof);
-    weft_search_destroy(f->search);
-    weft_dual_destroy(f->dual);
-    weft_digest_destroy(f->table);
-    weft_problem_destroy(f->problem);
+    cr_assert_eq(weft_proof_set_groups(f->rig.proof, &f->group, 1, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_set_groups(f->rig.dual, &f->group, 1, NULL), WEFT_OK);
 }
 
 static void climb(struct fixture *f, int32_t node)
 {
-    weft_proof_enter(f->proof, node);
-    if (!f->proof->box->empty) {
-        weft_dual_take(f->dual, &f->proof->prices[f->proof->nodes[node].prices]);
-        weft_dual_ascend(f->dual, f->proof->box, (double)f->search->step_ns, INFINITY, 60);
+    weft_proof_enter(f->rig.proof, node);
+    if (!f->rig.proof->box->empty) {
+        weft_dual_take(f->rig.dual, &f->rig.proof->prices[f->rig.proof->nodes[node].prices]);
+        weft_dual_ascend(f->rig.dual, f->rig.proof->box, (double)f->rig.search->step_ns, INFINITY,
+                         60);
     }
-    cr_assert_eq(weft_proof_offer(f->proof, node, f->dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_proof_offer(f->rig.proof, node, f->rig.dual, NULL), WEFT_OK);
 }
 
 /* Divides a leaf at some milestone, some unit's policies or some count; false when what was drawn
@@ -68,36 +53,36 @@ static void climb(struct fixture *f, int32_t node)
 static bool divide(struct fixture *f, int32_t node, uint64_t seed, uint64_t turn)
 {
     struct weft_milestone at = {.reached = true};
-    const struct weft_problem *problem = f->problem;
+    const struct weft_problem *problem = f->rig.problem;
     int32_t unit = (int32_t)weft_rng_below(seed, turn, 1, (uint64_t)problem->n_units);
     uint32_t policies = 1u + (uint32_t)weft_rng_below(seed, turn, 2, 14);
     if (turn % 3 == 1 && f->group.n_units > 0) {
         struct weft_count count = {.reached = true};
         count.n_units = 1 + (int32_t)weft_rng_below(seed, turn, 7, (uint64_t)f->group.n_units);
-        return weft_proof_branch_count(f->proof, node, &count);
+        return weft_proof_branch_count(f->rig.proof, node, &count);
     }
-    if (turn % 3 == 0) return weft_proof_branch(f->proof, node, unit, policies);
+    if (turn % 3 == 0) return weft_proof_branch(f->rig.proof, node, unit, policies);
     at.item = (int32_t)weft_rng_below(seed, turn, 3, (uint64_t)problem->n_items);
     const struct weft_item *item = &problem->items[at.item].item;
     uint64_t width = (uint64_t)(item->last - item->first + 1);
     at.n_blocks = 1 + (int32_t)weft_rng_below(seed, turn, 4, (uint64_t)item->n_blocks);
     at.slot = item->first + (int32_t)weft_rng_below(seed, turn, 5, width);
     at.moment = (enum weft_moment)weft_rng_below(seed, turn, 6, WEFT_MOMENT_COUNT);
-    return weft_milestone_is_of(&at, problem) && weft_proof_branch_at(f->proof, node, &at);
+    return weft_milestone_is_of(&at, problem) && weft_proof_branch_at(f->rig.proof, node, &at);
 }
 
 /* Of every second division only one child gets prices of its own, so that there are chains. */
 static void grow(struct fixture *f, uint64_t seed)
 {
     const char *by;
-    cr_assert_eq(weft_proof_offer_trivial(f->proof, f->dual, &by, NULL), WEFT_OK);
+    cr_assert_eq(weft_proof_offer_trivial(f->rig.proof, f->rig.dual, &by, NULL), WEFT_OK);
     climb(f, 0);
     for (uint64_t turn = 0; turn < 60; turn++) {
-        int32_t node = weft_proof_weakest(f->proof);
+        int32_t node = weft_proof_weakest(f->rig.proof);
         if (turn % 4 == 1)
-            node = (int32_t)weft_rng_below(seed, turn, 0, (uint64_t)f->proof->n_nodes);
-        if (f->proof->nodes[node].children != 0 || !divide(f, node, seed, turn)) continue;
-        int32_t first = f->proof->nodes[node].children;
+            node = (int32_t)weft_rng_below(seed, turn, 0, (uint64_t)f->rig.proof->n_nodes);
+        if (f->rig.proof->nodes[node].children != 0 || !divide(f, node, seed, turn)) continue;
+        int32_t first = f->rig.proof->nodes[node].children;
         if (turn % 2 == 0) climb(f, first);
         climb(f, first + 1);
     }
@@ -109,9 +94,9 @@ static int64_t proves(const struct fixture *f, int32_t *n_nodes)
     struct weft_certificate certificate = {0};
     struct weft_error err = {0};
     int64_t proven_ns = 0;
-    cr_assert_eq(weft_proof_certificate(f->proof, &pool, &certificate, NULL), WEFT_OK);
-    cr_assert_eq(weft_certificate_check(&certificate, f->problem, weft_proof_bound_ns(f->proof),
-                                        &proven_ns, &err),
+    cr_assert_eq(weft_proof_certificate(f->rig.proof, &pool, &certificate, NULL), WEFT_OK);
+    cr_assert_eq(weft_certificate_check(&certificate, f->rig.problem,
+                                        weft_proof_bound_ns(f->rig.proof), &proven_ns, &err),
                  WEFT_OK, "%s", err.text);
     *n_nodes = certificate.n_nodes;
     weft_pool_finish(&pool);
@@ -130,22 +115,22 @@ Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
             int32_t before, after;
             init(&f, seed);
             if (best_ns < 0)
-                best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, NULL);
+                best_ns = enumerate_best(f.rig.problem, f.rig.problem->memory_limit_bytes, NULL);
             grow(&f, seed);
-            int64_t bound_ns = weft_proof_bound_ns(f.proof), proven_ns = proves(&f, &before);
-            cr_assert_eq(weft_trim(f.proof, f.search, boxes, NULL), WEFT_OK);
-            cr_assert_geq(weft_proof_bound_ns(f.proof), bound_ns);
+            int64_t bound_ns = weft_proof_bound_ns(f.rig.proof), proven_ns = proves(&f, &before);
+            cr_assert_eq(weft_trim(f.rig.proof, f.rig.search, boxes, NULL), WEFT_OK);
+            cr_assert_geq(weft_proof_bound_ns(f.rig.proof), bound_ns);
             int64_t trimmed_ns = proves(&f, &after);
             cr_assert_leq(trimmed_ns, best_ns, "seed %d, %lld boxes", (int)seed, (long long)boxes);
             cr_assert_leq(after, before);
             if (boxes < 100000) {
-                finish(&f);
+                proof_rig_end(&f.rig);
                 continue;
             }
-            cr_assert_eq(weft_proof_bound_ns(f.proof), proven_ns, "seed %d", (int)seed);
+            cr_assert_eq(weft_proof_bound_ns(f.rig.proof), proven_ns, "seed %d", (int)seed);
             n_before += before;
             n_after += after;
-            finish(&f);
+            proof_rig_end(&f.rig);
         }
     }
     cr_assert_lt(n_after, n_before / 2, "%lld of %lld", (long long)n_after, (long long)n_before);
@@ -159,22 +144,22 @@ Test(trim, what_is_left_is_needed, .timeout = 120)
         struct fixture f;
         init(&f, seed);
         grow(&f, seed);
-        cr_assert_eq(weft_trim(f.proof, f.search, INT64_MAX, NULL), WEFT_OK);
-        int64_t bound_ns = weft_proof_bound_ns(f.proof);
-        for (int32_t i = 1; i < f.proof->n_nodes; i++) {
-            struct weft_proof_node *node = &f.proof->nodes[i];
-            int32_t first = f.proof->nodes[node->parent].children;
-            if (node->bound_ns == INT64_MAX || node->whole || f.proof->nodes[first].whole ||
-                f.proof->nodes[first + 1].whole || node->children != 0)
+        cr_assert_eq(weft_trim(f.rig.proof, f.rig.search, INT64_MAX, NULL), WEFT_OK);
+        int64_t bound_ns = weft_proof_bound_ns(f.rig.proof);
+        for (int32_t i = 1; i < f.rig.proof->n_nodes; i++) {
+            struct weft_proof_node *node = &f.rig.proof->nodes[i];
+            int32_t first = f.rig.proof->nodes[node->parent].children;
+            if (node->bound_ns == INT64_MAX || node->whole || f.rig.proof->nodes[first].whole ||
+                f.rig.proof->nodes[first + 1].whole || node->children != 0)
                 continue;
             int64_t own_ns;
             node->whole = true;
-            cr_assert_eq(weft_proof_measure(f.proof, i, &own_ns, NULL), WEFT_OK);
+            cr_assert_eq(weft_proof_measure(f.rig.proof, i, &own_ns, NULL), WEFT_OK);
             cr_assert_lt(own_ns, bound_ns, "seed %d node %d", (int)seed, i);
             node->whole = false;
             n_splits++;
         }
-        finish(&f);
+        proof_rig_end(&f.rig);
     }
     cr_assert_gt(n_splits, TEST_CASES(30, 10), "%d", n_splits);
 }

@@ -144,23 +144,15 @@ static struct weft_head whole_head(const struct head *head, const float *qkv)
                               .value = qkv + head->value};
 }
 
-static void attend_by_heads(const struct weft_nn_cpu *cpu,
-                            const struct weft_nn_attention *attention, float *output)
-{
-#ifdef _OPENMP
-#pragma omp parallel for num_threads(cpu->threads) schedule(static) if (cpu->threads > 1)
-#endif
-    for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
-        const struct head head = head_of(attention, i);
-        const struct weft_head whole = whole_head(&head, attention->qkv);
-        cpu->kernels->attend(&whole, (float *)attention->probabilities + head.scores,
-                             output + head.output);
-    }
-}
+/* What heads that are taken as a whole read and write beside the attention's own. */
+struct heads {
+    float *output;                /* forward's; NULL for backward */
+    const float *made, *d_output; /* backward's: the output, and its gradient */
+    float *d_qkv;
+};
 
-static void attend_backward_by_heads(const struct weft_nn_cpu *cpu,
-                                     const struct weft_nn_attention *attention, const float *output,
-                                     const float *d_output, float *d_qkv)
+static void take_heads(const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention,
+                       const struct heads *of)
 {
 #ifdef _OPENMP
 #pragma omp parallel for num_threads(cpu->threads) schedule(static) if (cpu->threads > 1)
@@ -168,10 +160,15 @@ static void attend_backward_by_heads(const struct weft_nn_cpu *cpu,
     for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
         const struct head head = head_of(attention, i);
         const struct weft_head whole = whole_head(&head, attention->qkv);
-        const struct weft_head_gradients to = {d_qkv + head.query, d_qkv + head.key,
-                                               d_qkv + head.value};
-        cpu->kernels->attend_backward(&whole, (float *)attention->probabilities + head.scores,
-                                      output + head.output, d_output + head.output, to);
+        float *p = (float *)attention->probabilities + head.scores;
+        if (of->output != NULL) {
+            cpu->kernels->attend(&whole, p, of->output + head.output);
+        } else {
+            const struct weft_head_gradients to = {of->d_qkv + head.query, of->d_qkv + head.key,
+                                                   of->d_qkv + head.value};
+            cpu->kernels->attend_backward(&whole, p, of->made + head.output,
+                                          of->d_output + head.output, to);
+        }
     }
 }
 
@@ -180,7 +177,7 @@ enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
                                     struct weft_error *err)
 {
     if (whole_heads(cpu, attention)) {
-        attend_by_heads(cpu, attention, output);
+        take_heads(cpu, attention, &(struct heads){.output = output});
         return WEFT_OK;
     }
     for (int64_t i = 0; i < attention->samples * attention->heads; i++) {
@@ -250,7 +247,8 @@ enum weft_status weft_nn_cpu_attend_backward(const struct weft_nn_cpu *cpu,
                                              void *d_scores, void *d_qkv, struct weft_error *err)
 {
     if (whole_heads(cpu, attention)) {
-        attend_backward_by_heads(cpu, attention, output, d_output, d_qkv);
+        const struct heads of = {.made = output, .d_output = d_output, .d_qkv = d_qkv};
+        take_heads(cpu, attention, &of);
         return WEFT_OK;
     }
     for (int64_t i = 0; i < attention->samples * attention->heads; i++) {

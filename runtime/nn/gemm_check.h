@@ -10,7 +10,8 @@
 typedef enum weft_status weft_gemm_run_fn(const void *context, const struct weft_product *product,
                                           struct weft_error *err);
 
-/* Products of `dtype` as layers make them (forward, by input, by weight), some 5 ms of one core.
+/* Products of `dtype` as layers make them (forward, by input, by weight), also triangles, and
+ * finished in every way that layers ask for; some 5 ms of one core.
  * WEFT_E_ENVIRONMENT names the element that is wrong and what it should be; errors of `run`. */
 WEFT_MUST_USE enum weft_status weft_gemm_check(const char *title, weft_gemm_run_fn *run,
                                                const void *context, enum weft_dtype dtype,

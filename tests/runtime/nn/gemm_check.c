@@ -2,6 +2,7 @@
 #include "runtime/nn/gemm_check.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "runtime/nn/kernels.h"
@@ -14,7 +15,14 @@ enum fault {
     BEFORE_ADDED,  /* what does not accumulate does */
     LAST_LEFT_OUT, /* of every sum, and be it one of 531 */
     WHOLE,         /* what is beyond a triangle is read */
-    NO_BIAS
+    NO_BIAS,
+    NO_RESIDUAL,
+    NO_SLOPE,
+    NEXT_SLOPE, /* is that beside it */
+    NO_GELU,
+    GELU_WITHOUT_BIAS,
+    NO_SUMS,
+    LAST_ROW_NOT_SUMMED
 };
 
 /* Element [i, l] of op(x) as it is stored. */
@@ -35,18 +43,49 @@ static double element(enum weft_dtype dtype, const void *x, bool transposed, int
     return (double)value;
 }
 
-static void store(const struct weft_product *p, int64_t at, bool added, double value)
+/* Rounded to c's dtype; returns what is then there. */
+static double store(const struct weft_product *p, void *to, int64_t at, double value)
 {
-    float before = 0;
-    uint16_t *narrow = (uint16_t *)p->c + at;
-    if (p->c_dtype == WEFT_F32) {
-        float *c = (float *)p->c + at;
-        *c = (float)(value + (added ? (double)*c : 0));
-        return;
-    }
-    weft_kernels_level(0)->widen(p->c_dtype, 1, narrow, &before);
-    float sum = (float)(value + (added ? (double)before : 0));
-    weft_kernels_level(0)->narrow(p->c_dtype, 1, &sum, narrow);
+    float rounded = (float)value;
+    if (p->c_dtype == WEFT_F32)
+        ((float *)to)[at] = rounded;
+    else
+        weft_kernels_level(0)->narrow(p->c_dtype, 1, &rounded, (uint16_t *)to + at);
+    return element(p->c_dtype, to, false, 0, 0, at, false);
+}
+
+static double gate(double x)
+{
+    return (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))) / 2;
+}
+
+/* By differences, so that it is no copy of what is checked. */
+static double slope(double x)
+{
+    const double step = 1e-6;
+    return ((x + step) * gate(x + step) - (x - step) * gate(x - step)) / (2 * step);
+}
+
+static void finish(enum fault fault, const struct weft_product *p, int64_t i, int64_t j,
+                   double value)
+{
+    const struct weft_product_finish *f = &p->finish;
+    const int64_t at = i * p->c_stride + j;
+    const double bias = f->bias ? element(p->dtype, f->bias, false, 0, 0, j, false) : 0;
+    if ((p->accumulate && fault != NOT_ADDED) || fault == BEFORE_ADDED)
+        value += element(p->c_dtype, p->c, false, 0, 0, at, false);
+    if (fault != NO_BIAS) value += bias;
+    if (f->residual && fault != NO_RESIDUAL)
+        value += element(p->dtype, f->residual, false, 0, 0, at, false);
+    if (f->gelu_input && fault != NO_SLOPE)
+        value *= slope(element(p->dtype, f->gelu_input, false, 0, 0,
+                               fault == NEXT_SLOPE ? at + 1 : at, false));
+    const double stored = store(p, p->c, at, value);
+    const double through = fault == GELU_WITHOUT_BIAS ? stored - bias : stored;
+    if (f->gelu && fault != NO_GELU) store(p, f->gelu, at, through * gate(through));
+    if (!f->column_sums || fault == NO_SUMS) return;
+    if (i == 0) f->column_sums[j] = 0;
+    if (fault != LAST_ROW_NOT_SUMMED || i + 1 < p->m) f->column_sums[j] += (float)stored;
 }
 
 /* Whether element [i, l] of op(a) lies before the end of its row as stored. */
@@ -73,10 +112,7 @@ static enum weft_status multiply(const void *context, const struct weft_product 
                                element(p->dtype, p->b, !p->transpose_b, p->b_stride, column, l,
                                        fault == OF_BF16));
             }
-            if (p->finish.bias && fault != NO_BIAS)
-                sum += (float)element(p->dtype, p->finish.bias, false, 0, 0, j, false);
-            const bool added = (p->accumulate && fault != NOT_ADDED) || fault == BEFORE_ADDED;
-            store(p, i * p->c_stride + j, added, (double)(p->alpha * sum));
+            finish(fault, p, i, j, (double)(p->alpha * sum));
         }
     }
     return WEFT_OK;
@@ -98,8 +134,10 @@ Test(gemm_check, accepts_sums_in_fp32)
 
 Test(gemm_check, refuses_what_is_wrong_by_little)
 {
-    static const enum fault faults[] = {ONE_ELEMENT,   NOT_ADDED, BEFORE_ADDED,
-                                        LAST_LEFT_OUT, WHOLE,     NO_BIAS};
+    static const enum fault faults[] = {
+        ONE_ELEMENT, NOT_ADDED,   BEFORE_ADDED,       LAST_LEFT_OUT, WHOLE,
+        NO_BIAS,     NO_RESIDUAL, NO_SLOPE,           NEXT_SLOPE,    GELU_WITHOUT_BIAS,
+        NO_GELU,     NO_SUMS,     LAST_ROW_NOT_SUMMED};
     struct weft_error err;
     cr_assert_eq(check(OF_BF16, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
     for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
@@ -111,4 +149,8 @@ Test(gemm_check, refuses_what_is_wrong_by_little)
     cr_assert_eq(check(ONE_ELEMENT, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
     cr_assert_not_null(strstr(err.text, "a library are wrong here: element [3, 5]"), "%s",
                        err.text);
+    cr_assert_eq(check(NO_GELU, WEFT_BF16, &err), WEFT_E_ENVIRONMENT);
+    cr_assert_not_null(strstr(err.text, "GELU of element [0, 0]"), "%s", err.text);
+    cr_assert_eq(check(NO_SUMS, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
+    cr_assert_not_null(strstr(err.text, "column's sum up to element [36, 0]"), "%s", err.text);
 }

@@ -162,20 +162,36 @@ def compare_llm(arguments):
     print(f"  llm.c takes {show('llm.c', theirs, weft) / weft:.2f} x Weft's time")
 
 
-def main():
-    peers = {"pytorch": compare_pytorch, "llm.c": compare_llm}
+def read_arguments(peers):
+    """Peers may stand before the options or behind them, where a list takes them for its own."""
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weft", default=str(ROOT / "build" / "cli" / "weft"))
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--llm.c", dest="llm_c", default="llm.c")
-    parser.add_argument("--precision", nargs="+", choices=["f32", "bf16"], default=["f32", "bf16"])
+    parser.add_argument("--precision", nargs="+", choices=["f32", "bf16", *peers],
+                        metavar="{f32,bf16}", default=["f32", "bf16"])
     parser.add_argument("--gemm", nargs="+", default=["auto"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=4, help="of each in a round")
-    parser.add_argument("peer", nargs="+", choices=list(peers))
-    arguments = parser.parse_args()
+    parser.add_argument("peer", nargs="*", metavar="|".join(peers))
+    arguments = parser.parse_intermixed_args()
+    for option in ("precision", "gemm"):
+        words = getattr(arguments, option)
+        arguments.peer += [word for word in words if word in peers]
+        setattr(arguments, option, [word for word in words if word not in peers])
+        if not getattr(arguments, option):
+            parser.error(f"--{option}: of what?")
+    for name in arguments.peer or [""]:
+        if name not in peers:
+            parser.error(f"{name or 'nobody'} to compare with: choose from {', '.join(peers)}")
     arguments.weft = os.path.abspath(arguments.weft)
+    return arguments
+
+
+def main():
+    peers = {"pytorch": compare_pytorch, "llm.c": compare_llm}
+    arguments = read_arguments(peers)
     for name in arguments.peer:
         peers[name](arguments)
 

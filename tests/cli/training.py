@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """What a run reads and says: data of both forms, held-out data."""
 import json
+import os
+import resource
 import struct
 import sys
+import time
 
 from configs import tiny
 from tap import case, main
@@ -86,15 +89,34 @@ def hostile_token_files(weft):
         weft.expect(65, "train", config, "--run", "run", says=["data.bin", text])
 
 
+def taken_by_others_s():
+    """CPU time that all have had of this machine, less that of what this test ran."""
+    with open("/proc/stat", encoding="utf-8") as file:
+        user, nice, system, _, _, irq, softirq, stolen = map(int, file.readline().split()[1:9])
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ticks = user + nice + system + irq + softirq + stolen
+    return ticks / os.sysconf("SC_CLK_TCK") - own.ru_utime - own.ru_stime
+
+
 @case
 def data_are_waited_for_in_no_steady_step(weft):
+    """A step reads the next one's data while it computes: 1 ms, in which a busy machine may not let
+    the reader run. So a run beside others that waited is done again; a machine that was its own
+    excuses nothing, and no machine waits in every run for a reader that reads ahead."""
     config = weft.write("run.json", tiny(train__steps=40, train__micro_batch=8))
-    weft.expect(0, "train", config, "--run", "run", "-q")
-    with open(weft.path("run/metrics.jsonl"), encoding="utf-8") as file:
-        waits = [json.loads(line)["data_wait_ns"] for line in file]
-    assert len(waits) == 40 and sum(wait > 0 for wait in waits[2:]) <= 2, waits
-    with open(weft.path("run/result.json"), encoding="utf-8") as file:
-        assert json.load(file)["data_wait_ns"] == sum(waits[2:])
+    for attempt in range(6):
+        others_s, took_s = -taken_by_others_s(), -time.monotonic()
+        weft.expect(0, "train", config, "--run", f"run{attempt}", "-q")
+        others_s, took_s = others_s + taken_by_others_s(), took_s + time.monotonic()
+        with open(weft.path(f"run{attempt}/metrics.jsonl"), encoding="utf-8") as file:
+            waits = [json.loads(line)["data_wait_ns"] for line in file]
+        with open(weft.path(f"run{attempt}/result.json"), encoding="utf-8") as file:
+            assert json.load(file)["data_wait_ns"] == sum(waits[2:])
+        assert len(waits) == 40
+        share = others_s / took_s / os.cpu_count()
+        if share < 0.1 or sum(wait > 0 for wait in waits[2:]) <= 2:
+            break
+    assert sum(wait > 0 for wait in waits[2:]) <= 2, (attempt, share, waits)
 
 
 def validated(weft, **changes):

@@ -22,7 +22,10 @@ struct weft_schedule_options {
     const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
     int64_t policy_limit_bytes; /* of "two-stage": of the choice of policies; 0 = the limit */
     uint64_t seed;              /* of "random" */
-    int64_t time_limit_ns;      /* of the solver's wall clock, all its runs together; 0 = none */
+    /* Of the wall clock, 0 = none: for all of ilp and greedy, and for what a rule solves. A rule's
+     * plan has a layout or is refused, whatever the time, which may be seconds where memory is
+     * tight: it is not to depend on the machine's speed. */
+    int64_t time_limit_ns;
     double gap;
     bool draft; /* set by weft_schedule: a plan is wanted again, and no proof */
     const struct weft_plan *const

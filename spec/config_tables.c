@@ -372,7 +372,9 @@ static const struct weft_field plan_fields[] = {
     {"planner", WEFT_FIELD_STRING, AT(weft_plan_options, planner), "\"ilp\"", 0, 0, NULL, NULL,
      "one of " WEFT_PLANNER_NAMES "; NAME:SETTING where a published rule has settings"},
     {"time_limit", WEFT_FIELD_TIME, AT(weft_plan_options, time_limit_ns), "\"30s\"", 1e6,
-     24 * HOUR_NS, NULL, NULL, "of the solver"},
+     24 * HOUR_NS, NULL, NULL,
+     "of planning by ilp and greedy, and of what a rule solves; a rule then has the time that its "
+     "layout takes"},
     {"gap", WEFT_FIELD_NUMBER, AT(weft_plan_options, gap), "0.001", 0, 1, NULL, NULL,
      "(step time - bound) / bound at which the solver stops"},
     {"seed", WEFT_FIELD_INTEGER, AT(weft_plan_options, seed), "1", 0, LARGE, NULL, NULL,

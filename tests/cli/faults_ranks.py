@@ -308,13 +308,13 @@ def a_second_signal_ends_at_once(weft):
 def a_signal_when_the_ranks_have_ended(weft):
     """Alone, or the second behind one that stopped the run. A pipe that nobody reads holds the
     launcher where it writes the result."""
-    for steps, signals in ((6, 1), (1000000, 2)):
+    for steps, seen, signals in ((6, 5, 1), (1000000, 7, 2)):
         config = weft.write("run.json", tiny(train__steps=steps,
                                              train__checkpoint={"at_end": True}))
         os.mkdir(weft.path("run"))
         os.mkfifo(weft.path("run/result.json"))
         process = weft.start("train", config, "--run", "run")
-        while not process.stdout.readline().lstrip("step ").startswith("5/"):
+        while not process.stdout.readline().lstrip("step ").startswith(f"{seen}/"):
             assert process.poll() is None, process.stderr.read()
         reader = threading.Thread(target=process.stdout.read, daemon=True)
         reader.start()

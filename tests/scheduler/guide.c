@@ -6,6 +6,7 @@
 #include "plan/random_model.h"
 #include "rigs.h"
 #include "solver.h"
+#include "tests/effort.h"
 #include "tiny.h"
 
 struct fixture {
@@ -71,7 +72,7 @@ Test(guide, finds_faster_placements_of_models)
 {
     int n_better = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
-    for (uint64_t seed = 1; seed <= 6; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(6, 3); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         int64_t least = weft_least_limit(random.stages.problem, NULL);
@@ -86,7 +87,7 @@ Test(guide, is_valid_on_tiny_problems)
 {
     int n_better = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
-    for (uint64_t seed = 1; seed <= 24; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(24, 12); seed++) {
         struct tiny_shape shape = {.n_units = 3 + (int32_t)(seed % 5),
                                    .most_blocks = 4,
                                    .policies = 15,

@@ -44,7 +44,7 @@ Test(press, brings_the_relaxation_to_the_goal, .timeout = 120)
 {
     int n_found = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
-    for (uint64_t seed = 0; seed < 40; seed++) {
+    for (uint64_t seed = 0; seed < TEST_CASES(40, 16); seed++) {
         struct branch_rig f;
         struct weft_press press;
         init(&f, seed);
@@ -64,7 +64,7 @@ Test(press, brings_the_relaxation_to_the_goal, .timeout = 120)
         }
         branch_rig_end(&f);
     }
-    cr_assert_gt(n_found, 10, "%d found", n_found);
+    cr_assert_gt(n_found, TEST_CASES(10, 4), "%d found", n_found);
 }
 
 /* Of the blocks that its solution interrupts, one a slot, the most valuable first: reductions that
@@ -73,7 +73,7 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
 {
     int n_order = 0, n_next = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
-    for (uint64_t seed = 0; seed < 40; seed++) {
+    for (uint64_t seed = 0; seed < TEST_CASES(40, 16); seed++) {
         struct branch_rig f;
         struct weft_press press = {0};
         init(&f, seed);
@@ -102,8 +102,8 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
         }
         branch_rig_end(&f);
     }
-    cr_assert_gt(n_order, 10, "%d of order", n_order);
-    cr_assert_gt(n_next, 5, "%d have a next", n_next);
+    cr_assert_gt(n_order, TEST_CASES(10, 4), "%d of order", n_order);
+    cr_assert_gt(n_next, TEST_CASES(5, 2), "%d have a next", n_next);
 }
 
 /* The gap that a tree of so many nodes leaves, as a part of the step. */

@@ -329,7 +329,7 @@ static void check_model(struct random_case *random, int64_t limit_bytes, const c
 
 Test(schedule, models_fit_after_layout_and_verify, .timeout = 120)
 {
-    for (uint64_t seed = 1; seed <= 25; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(25, 8); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         int32_t peak_slot = -1;

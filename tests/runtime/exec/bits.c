@@ -141,12 +141,17 @@ int main(void)
     for (int32_t ranks = 2; ranks <= 4; ranks++) {
         struct outcome first;
         bool have_first = false;
-        for (int i = 0; i < 3; i++)
+        int n_blocks = 0;
+        for (int i = 0; i < 3; i++) {
+            /* In part: every number of ranks has one of the other numbers of blocks at most. */
+            if (i > 0 && !TEST_CASES(true, i == ranks - 2)) continue;
             check_blocks(ranks, blocks[i], shared, &first, &have_first);
+            n_blocks++;
+        }
         fingerprints[ranks] = first.fingerprint;
         printf("%d ranks: loss %.6f to %.6f, %d of %d steps clipped, same bits under %d plans\n",
                ranks, first.first_loss, first.last_loss, first.clipped_steps, STEPS,
-               3 * (WEFT_POLICY_COUNT + RANDOM_PLANS));
+               n_blocks * (WEFT_POLICY_COUNT + RANDOM_PLANS));
     }
     check_config("configs/runs/gpt-frozen.json", NULL, shared);
     check_config("configs/runs/gpt-tiny.json", NULL, shared);

@@ -47,7 +47,7 @@ run_suites tsan build-tsan "$races" -t 8 --suite race
 clang=$(command -v clang || true)
 if [ -n "$clang" ]; then
     echo "== clang"
-    CC=clang configure build-clang -Dwerror=true && ninja -C build-clang >build-clang.log 2>&1 || {
+    CC=clang configure build-clang --buildtype=release -Dwerror=true && ninja -C build-clang >build-clang.log 2>&1 || {
         tail -n 60 build-clang.log
         broken="$broken clang(build)"
     }

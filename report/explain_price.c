@@ -32,6 +32,11 @@ static const struct weft_prices *cheapest_prices(const struct weft_plan *plan)
     return best;
 }
 
+static double gib_ns(double price)
+{
+    return ldexp(price, 30 - WEFT_PRICE_SHIFT);
+}
+
 void weft_explain_price(const struct weft_plan *plan, struct weft_text *out)
 {
     const struct weft_prices *prices = cheapest_prices(plan);
@@ -45,7 +50,7 @@ void weft_explain_price(const struct weft_plan *plan, struct weft_text *out)
         n += price > 0;
         if (price > price_of(prices, dearest)) dearest = s;
     }
-    double sum_ns = ldexp(sum, 30 - WEFT_PRICE_SHIFT);
+    double sum_ns = gib_ns(sum);
     if (n == 0) {
         weft_text_add(out,
                       "the price of memory: none; in the relaxation more of it gains nothing\n\n");
@@ -115,11 +120,6 @@ void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEF
     weft_text_add(out, "\n");
 }
 
-static double gib_ns(int64_t price)
-{
-    return ldexp((double)price, 30 - WEFT_PRICE_SHIFT);
-}
-
 static void put_prices(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
     const struct weft_prices *prices = cheapest_prices(plan);
@@ -133,11 +133,12 @@ static void put_prices(const struct weft_plan *plan, struct weft_json_writer *wr
     weft_json_key(writer, "slots");
     weft_json_begin_array(writer);
     for (int32_t s = 0; s < plan->problem->n_slots; s++) {
-        if (prices->mu[s] == 0) continue;
-        sum_ns += gib_ns(prices->mu[s]);
+        double price = price_of(prices, s);
+        if (price <= 0) continue;
+        sum_ns += gib_ns(price);
         weft_json_begin_object(writer);
         weft_json_put_string(writer, "slot", plan->problem->slot_names[s]);
-        weft_json_put_number(writer, "ns_per_gib", gib_ns(prices->mu[s]));
+        weft_json_put_number(writer, "ns_per_gib", gib_ns(price));
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);

@@ -5,6 +5,25 @@
 
 #include "tests/report/small_plan.h"
 
+/* As JSON it is the same price, in as many slots and once in sum. */
+static void expect_json(const struct weft_plan *plan, const char *price, int times)
+{
+    const int64_t step_ns[WEFT_STAIRS] = {-1, -1, -1};
+    struct weft_json_writer writer;
+    struct weft_text out;
+    int n = 0;
+    weft_text_init(&out);
+    weft_json_writer_init(&writer, &out, 2);
+    weft_json_begin_object(&writer);
+    weft_explain_price_json(plan, step_ns, &writer);
+    weft_json_end_object(&writer);
+    cr_assert_not_null(strstr(weft_text_chars(&out), price), "%s", weft_text_chars(&out));
+    for (const char *at = weft_text_chars(&out); (at = strstr(at, "ns_per_gib")) != NULL; at++)
+        n++;
+    cr_assert_eq(n, times, "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+}
+
 Test(explain_price, a_gib_is_priced_by_the_sum_of_mu)
 {
     struct weft_problem problem = small_problem();
@@ -36,6 +55,7 @@ Test(explain_price, a_gib_is_priced_by_the_sum_of_mu)
     weft_explain_price(plan, &out);
     cr_assert_not_null(strstr(weft_text_chars(&out), "by 5.24 ms; 3 slots are priced"), "%s",
                        weft_text_chars(&out));
+    expect_json(plan, "\"ns_per_gib\": 5242880\n", 4);
     whole.nu = 4 * mu[3];
     cr_assert_eq(weft_explain_dearest(plan), 5);
     plan->certificate = (struct weft_certificate){0};

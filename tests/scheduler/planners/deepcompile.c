@@ -63,3 +63,25 @@ Test(deepcompile, launches_a_group_together)
                                  "r1@B0>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
+
+/* In 1e6 bytes: units of 100, 100, 3000, 400, 400, 400; as to time any of them could be fused. From
+ * F5: 5 and 4 are a group, with 3 they would be 1200, which is too large; with 2, 4200 are held:
+ * in F2 the oldest group is launched. In backward 4000 are held in the end, which is not too much.
+ */
+Test(deepcompile, holds_and_fuses_so_many_bytes)
+{
+    enum { MB = 1000000 };
+    static const struct chain large = {
+        .n_layers = 6,
+        .n_blocks = {1, 1, 1, 1, 1, 1},
+        .block_bytes = {100 * MB, 100 * MB, INT64_C(3000) * MB, 400 * MB, 400 * MB, 400 * MB},
+        .gather_ns = {100, 100, 100, 100, 100, 100},
+        .agree_ns = 95};
+    struct weft_problem *problem = chain_problem(&large);
+    struct chain_plan plan = chain_plan(problem, "deepcompile:prefetch", INT64_MAX);
+    cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
+    cr_assert_str_eq(plan.moves,
+                     "g0@F0! g1@F0 g2@F0 g3@F0 g4@F2 g5@F2 g4@B5 g3@B5 g2@B5 g1@B5 g0@B5 "
+                     "r5@B4>drain r4@B3>drain r3@B2>drain r2@B1>drain r1@B0>drain r0@drain>drain");
+    weft_problem_destroy(problem);
+}

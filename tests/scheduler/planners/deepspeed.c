@@ -50,3 +50,40 @@ Test(deepspeed, waits_for_what_is_missing)
                      "r0@drain>drain");
     weft_problem_destroy(problem);
 }
+
+/* Units of 200, 150 and 700: from F0 to B0 there are 150 + 700 + 150, which is 1000 and not near;
+ * one element less is. Unit 1 has 700 between its uses. */
+Test(deepspeed, keeps_nothing_across_1e9_elements)
+{
+    struct chain near = {.n_layers = 3,
+                         .n_blocks = {1, 1, 1},
+                         .block_bytes = {800 * MB, 600 * MB, INT64_C(2800) * MB},
+                         .gather_ns = {10, 10, 10}};
+    struct weft_problem *problem = chain_problem(&near);
+    cr_assert_str_eq(chain_plan(problem, "deepspeed", INT64_MAX).policies, "fsdp sdp sdp");
+    weft_problem_destroy(problem);
+    near.block_bytes[2] -= 4;
+    problem = chain_problem(&near);
+    cr_assert_str_eq(chain_plan(problem, "deepspeed", INT64_MAX).policies, "sdp sdp sdp");
+    weft_problem_destroy(problem);
+}
+
+/* Units of 200, 400, 150 and 850, blocks of 50. Units 2 and 3 are kept: in F3 1000 elements are
+ * live, and nothing is prefetched. In B2 unit 3 is away, and unit 1 goes on. Unit 3 is more than a
+ * bucket of 500 and is reduced by itself; 2 and 1 would be 550, so that 2 is launched when 1 is
+ * ready; 1 and 0 would be 600. */
+Test(deepspeed, stops_at_live_elements_and_reduces_in_buckets)
+{
+    static const struct chain large = {.n_layers = 4,
+                                       .n_blocks = {4, 8, 3, 17},
+                                       .block_bytes = {200 * MB, 200 * MB, 200 * MB, 200 * MB},
+                                       .gather_ns = {10, 10, 10, 10}};
+    struct weft_problem *problem = chain_problem(&large);
+    struct chain_plan plan = chain_plan(problem, "deepspeed", INT64_MAX);
+    cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
+    cr_assert_str_eq(plan.policies, "fsdp fsdp sdp sdp");
+    cr_assert_str_eq(plan.moves,
+                     "g0x4@F0! g1@F0 g1x7@F1! g2@F1 g2x2@F2! g3@F2 g3x16@F3! r3x17@B2>drain g1@B2 "
+                     "g1x7@B1! g0@B1 r2x3@B0>drain g0x3@B0! r1x8@drain>drain r0x4@drain>drain");
+    weft_problem_destroy(problem);
+}

@@ -114,8 +114,8 @@ static enum weft_status make_candidates(struct weft_packed *run, struct weft_err
     return WEFT_OK;
 }
 
-/* What the leanest plan takes after layout: packing it stops at its rows, which nothing is below.
- */
+/* The least limit that the leanest plan fits after layout: packing it stops at its rows, which
+ * nothing is below. They count a base of any size rounded up, so that base + arena may be less. */
 static enum weft_status find_least_packed(struct weft_packed *run, int64_t *bytes,
                                           struct weft_error *err)
 {
@@ -126,6 +126,8 @@ static enum weft_status find_least_packed(struct weft_packed *run, int64_t *byte
     enum weft_status status = weft_packed_leanest(run, err);
     run->problem = asked;
     if (status == WEFT_OK) *bytes = weft_packed_total_bytes(run);
+    if (status == WEFT_OK && *bytes < problem.memory_limit_bytes)
+        *bytes = problem.memory_limit_bytes;
     weft_packed_keep(run, NULL, NULL);
     return status;
 }

@@ -140,6 +140,18 @@ def no_communication(weft):
 
 
 @case
+def a_base_of_any_size(weft):
+    """Rows count it rounded up to what the arena aligns to: the least limit named does too."""
+    for base in ("1B", "1001B"):
+        config = weft.write("run.json", tiny(train__data=None, model__layers=layers(4),
+                                             cluster__base=base))
+        message = weft.run("plan", config, "--memory-limit", "1KiB")[2]
+        least = int(message.split("the least limit that fits is ")[1].split("(")[1].split()[0])
+        weft.expect(0, "plan", config, "--memory-limit", f"{least}B")
+        weft.expect(78, "plan", config, "--memory-limit", f"{least - 1}B")
+
+
+@case
 def one_rank(weft):
     said, _ = answers(weft, model__layers=layers(8), cluster__ranks=1, cluster__link={})
     assert said["exposed_ns"] == 0 and said["step_ns"] == said["bound_ns"]

@@ -47,3 +47,22 @@ Test(ddp, refuses_what_does_not_fit)
                        plan.err.text);
     weft_problem_destroy(problem);
 }
+
+/* 3 and 2 bring 12.5 MiB each: that is a bucket of 25 MiB, launched when 2 is ready. With less it
+ * is not full before 1 and 0. */
+Test(ddp, has_full_buckets_at_their_size)
+{
+    struct chain half = {.n_layers = 4,
+                         .n_blocks = {1, 1, 1, 1},
+                         .block_bytes = {25 * MIB / 2, 25 * MIB / 2, 25 * MIB / 2, 25 * MIB / 2},
+                         .gather_ns = {10, 10, 10, 10}};
+    struct weft_problem *problem = chain_problem(&half);
+    cr_assert_str_eq(chain_plan(problem, "ddp", INT64_MAX).moves,
+                     "r3@B1>drain r2@B1>drain r1@drain>drain r0@drain>drain");
+    weft_problem_destroy(problem);
+    half.block_bytes[2] -= 4;
+    problem = chain_problem(&half);
+    cr_assert_str_eq(chain_plan(problem, "ddp", INT64_MAX).moves,
+                     "r3@B0>drain r2@B0>drain r1@B0>drain r0@drain>drain");
+    weft_problem_destroy(problem);
+}

@@ -22,3 +22,16 @@ Test(dear, gathers_one_group_ahead_in_forward)
                                  "r3@B2>drain r2x2@B1>drain r1@drain>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
+
+/* Two of 12.5 MiB are 25 MiB, and not below it. */
+Test(dear, has_groups_below_their_size)
+{
+    static const struct chain half = {.n_layers = 3,
+                                      .n_blocks = {1, 1, 1},
+                                      .block_bytes = {25 * MIB / 2, 25 * MIB / 2, 25 * MIB / 2},
+                                      .gather_ns = {10, 10, 10}};
+    struct weft_problem *problem = chain_problem(&half);
+    cr_assert_str_eq(chain_plan(problem, "dear", INT64_MAX).moves,
+                     "g0@U1 g1@F0 g2@F1 r2@B1>drain r1@B0>drain r0@drain>drain");
+    weft_problem_destroy(problem);
+}

@@ -85,3 +85,35 @@ Test(deepcompile, holds_and_fuses_so_many_bytes)
                      "r5@B4>drain r4@B3>drain r3@B2>drain r2@B1>drain r1@B0>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
+
+/* Gathers of t = 75 + 0.025 s: two together take 125, more than 1.2 * 100, so there are no groups.
+ */
+Test(deepcompile, does_not_group_what_takes_longer)
+{
+    struct chain other = chain;
+    other.agree_ns = 75;
+    for (int32_t l = 0; l < other.n_layers; l++)
+        other.gather_ns[l] = 100;
+    struct weft_problem *problem = chain_problem(&other);
+    cr_assert_str_eq(chain_plan(problem, "deepcompile:prefetch", 12300).moves,
+                     "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 g1@B3 r3@B2>B1 r2@B1>drain g0@B1 r1@B0>drain "
+                     "r0@drain>drain");
+    weft_problem_destroy(problem);
+}
+
+/* Units of 500, 2000, 500, 500: moments and slices 5250, and in B1 units 1, its gradient, 2 in
+ * flight and slices of 3 and 2, 500: 10250. 0.9 * 12500 leaves 1000: unit 1, the slowest a byte,
+ * does not fit, and those behind it are not looked at. 0.9 * 13612 leaves 2000. */
+Test(deepcompile, stops_at_the_first_that_does_not_fit)
+{
+    static const struct chain uneven = {.n_layers = 4,
+                                        .n_blocks = {1, 1, 1, 1},
+                                        .block_bytes = {500, 2000, 500, 500},
+                                        .gather_ns = {10, 100, 10, 10}};
+    struct weft_problem *problem = chain_problem(&uneven);
+    cr_assert_str_eq(chain_plan(problem, "deepcompile:unshard", 12500).policies,
+                     "fsdp fsdp fsdp sdp");
+    cr_assert_str_eq(chain_plan(problem, "deepcompile:unshard", 13612).policies,
+                     "fsdp sdp fsdp sdp");
+    weft_problem_destroy(problem);
+}

@@ -87,3 +87,19 @@ Test(deepspeed, stops_at_live_elements_and_reduces_in_buckets)
                      "g1x7@B1! g0@B1 r2x3@B0>drain g0x3@B0! r1x8@drain>drain r0x4@drain>drain");
     weft_problem_destroy(problem);
 }
+
+/* Unit 1 has 100000 elements, and then one less. */
+Test(deepspeed, keeps_small_units_whole)
+{
+    struct chain small = {.n_layers = 3,
+                          .n_blocks = {1, 1, 1},
+                          .block_bytes = {100 * MB, 400000, 100 * MB},
+                          .gather_ns = {10, 10, 10}};
+    struct weft_problem *problem = chain_problem(&small);
+    cr_assert_str_eq(chain_plan(problem, "deepspeed", INT64_MAX).policies, "sdp sdp sdp");
+    weft_problem_destroy(problem);
+    small.block_bytes[1] -= 4;
+    problem = chain_problem(&small);
+    cr_assert_str_eq(chain_plan(problem, "deepspeed", INT64_MAX).policies, "sdp zero1 sdp");
+    weft_problem_destroy(problem);
+}

@@ -25,3 +25,18 @@ Test(fairscale, gathers_on_demand)
     cr_assert_eq(plan.step_ns, 40 + 1200 + 20 + 30 + 10 + 10 + 30 + 30);
     weft_problem_destroy(problem);
 }
+
+/* 3 and 2 bring 12.5 MiB each and fill a bucket, which is launched before 1 would overflow it. */
+Test(fairscale, fills_buckets)
+{
+    static const struct chain half = {
+        .n_layers = 4,
+        .n_blocks = {1, 1, 1, 1},
+        .block_bytes = {25 * MIB / 2, 25 * MIB / 2, 25 * MIB / 2, 25 * MIB / 2},
+        .gather_ns = {10, 10, 10, 10}};
+    struct weft_problem *problem = chain_problem(&half);
+    cr_assert_str_eq(chain_plan(problem, "fairscale", INT64_MAX).moves,
+                     "g3@F0 g0@F0! g1@F1! g2@F2! g2@B2! g1@B1! r3@B0>drain r2@B0>drain "
+                     "r1@drain>drain r0@drain>drain");
+    weft_problem_destroy(problem);
+}

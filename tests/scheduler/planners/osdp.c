@@ -39,3 +39,13 @@ Test(osdp, schedules_as_fsdp2)
                      "g3@F0 g0@F0! g1@F0 g1@B2 r2@B1>B1 r1@B0>B0 r3@drain>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
+
+/* With gathers of 5 replicating unit 1 saves 5 on the channel, and its update takes 10 more. */
+Test(osdp, counts_what_updates_take)
+{
+    struct chain fast = chain;
+    fast.gather_ns[1] = 5;
+    struct weft_problem *problem = chain_problem(&fast);
+    cr_assert_str_eq(chain_plan(problem, "osdp", INT64_MAX).policies, "sdp fsdp dp sdp");
+    weft_problem_destroy(problem);
+}

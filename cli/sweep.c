@@ -199,6 +199,7 @@ static enum weft_status add_curve(struct work *work, const char *planner, const 
 /* Policies within M1 from the least to the limit, and the joint plan within the limit. */
 static enum weft_status lay_out_split(struct work *work, int64_t *x, struct weft_error *err)
 {
+    WEFT_TRY(weft_session_stage_leanest(&work->session, err));
     const struct weft_problem *problem = work->session.stages.problem;
     int32_t n = work->options.points;
     int64_t limit_bytes = problem->memory_limit_bytes;
@@ -381,9 +382,9 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
         WEFT_TRY(open_session(work, 0, &work->session, err));
     }
     WEFT_TRY(weft_session_stage(&work->session, NULL, err));
+    WEFT_TRY(lay_out(work, err)); /* which stages other periods */
     work->sweep.times = work->session.stages.problem->profile_source;
     work->sweep.ranks = work->session.stages.problem->ranks;
-    WEFT_TRY(lay_out(work, err));
     WEFT_TRY(weft_sweep_plan(cli, profile, work->options.jobs, &work->sweep,
                              cli->measure ? work->plans : NULL, err));
     if (cli->measure) WEFT_TRY(execute_all(work, err));

@@ -9,9 +9,10 @@
 
 enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000 };
 
-/* Fills `n` limits, increasing: from the least at which the greedy planner finds a plan with a
- * layout, to a little more than the least at which it finds one no slower than without a limit. The
- * session is staged; its config's and its problem's limit are changed on the way. */
+/* Fills `n` limits, increasing: from the least at which the leanest plan of any of the config's
+ * periods has a layout, to a little more than the least at which the greedy planner finds one no
+ * slower than without a limit, in the period that is fastest then. The session is staged; its
+ * period, its config's and its problem's limit are changed on the way. */
 WEFT_MUST_USE enum weft_status weft_sweep_choose_limits(struct weft_session *session, int32_t n,
                                                         int64_t *limits, struct weft_error *err);
 

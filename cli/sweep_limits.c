@@ -29,6 +29,23 @@ static enum weft_status greedy_step(struct weft_session *session, int64_t limit_
     return status == WEFT_E_INFEASIBLE ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
 }
 
+/* Gives the session the stages of the period that is fastest where memory is no matter. */
+static enum weft_status stage_fastest(struct weft_session *session, struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    int32_t fastest = 0, n = weft_stages_variants(session->config, variants);
+    int64_t least_ns = INT64_MAX;
+    for (int32_t v = 0; v < n && n > 1; v++) {
+        int64_t step_ns, unused;
+        WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
+        WEFT_TRY(greedy_step(session, INT64_MAX, &step_ns, &unused, err));
+        if (step_ns >= least_ns) continue;
+        least_ns = step_ns;
+        fastest = v;
+    }
+    return n > 1 ? weft_session_stage_period(session, &variants[fastest], err) : WEFT_OK;
+}
+
 static enum weft_status find_high(struct weft_session *session, int64_t low, int64_t *out,
                                   struct weft_error *err)
 {
@@ -51,7 +68,9 @@ enum weft_status weft_sweep_choose_limits(struct weft_session *session, int32_t 
                                           struct weft_error *err)
 {
     int64_t low, high;
+    WEFT_TRY(weft_session_stage_leanest(session, err));
     WEFT_TRY(weft_least_packed_limit(session->stages.problem, &session->inputs, &low, err));
+    WEFT_TRY(stage_fastest(session, err));
     WEFT_TRY(find_high(session, low, &high, err));
     if (high <= low) high = low + low / 20 + 1;
     for (int32_t i = 0; i < n; i++)

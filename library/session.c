@@ -8,9 +8,9 @@
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
 
-/* Gives the session the stages of another period. It has no plan then. */
-static enum weft_status restage(struct weft_session *session, const struct weft_period_rule *rule,
-                                struct weft_error *err)
+enum weft_status weft_session_stage_period(struct weft_session *session,
+                                           const struct weft_period_rule *rule,
+                                           struct weft_error *err)
 {
     weft_session_drop_plan(session);
     weft_stages_finish(&session->stages);
@@ -37,7 +37,7 @@ enum weft_status weft_session_stage(struct weft_session *session, struct weft_pr
     session->profile = profile;
     if (!profile) WEFT_TRY(weft_profile_resolve(session->config, &session->profile, err));
     (void)weft_stages_variants(session->config, variants);
-    return restage(session, &variants[0], err);
+    return weft_session_stage_period(session, &variants[0], err);
 }
 
 static enum weft_status check_program(const struct weft_session *session, struct weft_error *err)
@@ -135,7 +135,7 @@ static enum weft_status plan_variant(struct weft_session *session,
                                      const struct weft_period_rule *rule, struct best *best,
                                      struct weft_error *refusal, struct weft_error *err)
 {
-    WEFT_TRY(restage(session, rule, err));
+    WEFT_TRY(weft_session_stage_period(session, rule, err));
     enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, options,
                                             &session->plan, &session->program, refusal);
     if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
@@ -143,20 +143,48 @@ static enum weft_status plan_variant(struct weft_session *session,
     return keep_faster(session, best, err);
 }
 
-/* Plans every period that the config leaves open and keeps the fastest that fits. Without any, what
- * is said is said of the first, which holds least. */
+/* The one whose plans can hold least; the session has its stages then. */
+static enum weft_status find_leanest(struct weft_session *session,
+                                     const struct weft_period_rule *variants, int32_t n,
+                                     int32_t *leanest, struct weft_error *err)
+{
+    int64_t least = INT64_MAX;
+    *leanest = 0;
+    for (int32_t v = 0; v < n; v++) {
+        WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
+        int64_t bytes = weft_least_limit(session->stages.problem, NULL);
+        if (bytes < 0) return weft_fail_memory(err, "the least limit");
+        if (bytes >= least) continue;
+        least = bytes;
+        *leanest = v;
+    }
+    return *leanest == n - 1 ? WEFT_OK
+                             : weft_session_stage_period(session, &variants[*leanest], err);
+}
+
+enum weft_status weft_session_stage_leanest(struct weft_session *session, struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    int32_t leanest, n = weft_stages_variants(session->config, variants);
+    return n == 1 ? WEFT_OK : find_leanest(session, variants, n, &leanest, err);
+}
+
+/* Plans every period that the config leaves open and keeps the fastest that fits. What one leaves
+ * of its time the others have. Without any, what is said is said of the one that holds least. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       const struct weft_period_rule *variants, int32_t n,
                                       struct weft_error *err)
 {
     struct best best = {0};
-    struct weft_error first = {0};
+    struct weft_error refusals[WEFT_MOST_VARIANTS] = {{0}};
+    int64_t deadline_ns = options->now_ns() + options->time_limit_ns;
     enum weft_status status = WEFT_OK;
     for (int32_t v = 0; v < n && status == WEFT_OK; v++) {
-        struct weft_error refusal = {0};
-        status = plan_variant(session, options, &variants[v], &best, &refusal, err);
-        if (v == 0) first = refusal;
+        struct weft_schedule_options own = *options;
+        int64_t share_ns = (deadline_ns - options->now_ns()) / (n - v);
+        own.time_limit_ns = share_ns > 1 ? share_ns : 1;
+        status = plan_variant(session, &own, &variants[v], &best, &refusals[v], err);
     }
     if (best.plan != NULL) {
         weft_session_drop_plan(session);
@@ -169,8 +197,9 @@ static enum weft_status plan_variants(struct weft_session *session,
     }
     drop_others(&best);
     if (status != WEFT_OK || best.plan != NULL) return status;
-    WEFT_TRY(restage(session, &variants[0], err));
-    return weft_fail(err, WEFT_E_INFEASIBLE, "%s", first.text);
+    int32_t leanest;
+    WEFT_TRY(find_leanest(session, variants, n, &leanest, err));
+    return weft_fail(err, WEFT_E_INFEASIBLE, "%s", refusals[leanest].text);
 }
 
 enum weft_status weft_session_start(struct weft_session *session, const char *path,
@@ -213,7 +242,6 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     int32_t n = weft_stages_variants(session->config, variants);
     weft_session_drop_plan(session);
     if (n > 1) {
-        options.time_limit_ns /= n;
         WEFT_TRY(plan_variants(session, &options, variants, n, err));
     } else {
         WEFT_TRY(weft_schedule(session->stages.problem, &session->inputs, &options, &session->plan,
@@ -239,7 +267,7 @@ static enum weft_status take_period(struct weft_session *session,
     if (same_period(&session->stages.period->rule, rule)) return WEFT_OK;
     struct weft_plan *plan = session->plan;
     session->plan = NULL;
-    enum weft_status status = restage(session, rule, err);
+    enum weft_status status = weft_session_stage_period(session, rule, err);
     session->plan = plan;
     return status;
 }

@@ -30,6 +30,16 @@ WEFT_MUST_USE enum weft_status weft_session_stage(struct weft_session *session,
                                                   struct weft_profile *profile,
                                                   struct weft_error *err);
 
+/* After stage: the stages of another period; the session has no plan then. */
+WEFT_MUST_USE enum weft_status weft_session_stage_period(struct weft_session *session,
+                                                         const struct weft_period_rule *rule,
+                                                         struct weft_error *err);
+/* After stage: the stages of that of the config's periods whose plans can hold least, before
+ * layout.
+ */
+WEFT_MUST_USE enum weft_status weft_session_stage_leanest(struct weft_session *session,
+                                                          struct weft_error *err);
+
 /* Reads a plan to start from: of this model at any limit. WEFT_E_DATA when it has other units. */
 WEFT_MUST_USE enum weft_status weft_session_start(struct weft_session *session, const char *path,
                                                   struct weft_error *err);

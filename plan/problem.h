@@ -70,8 +70,8 @@ struct weft_problem {
 };
 
 /* The periods that a config leaves to choose: both cadences when train.reduce is auto and there are
- * several micro-steps, and without clipping some values of update_ahead when that is 0. The first
- * is the one that holds least. Returns how many there are, at least 1. */
+ * several micro-steps, and without clipping some values of update_ahead when that is 0. Returns how
+ * many there are, at least 1. */
 enum { WEFT_MOST_VARIANTS = 8 };
 int32_t weft_stages_variants(const struct weft_config *config,
                              struct weft_period_rule out[WEFT_MOST_VARIANTS]);

@@ -139,16 +139,41 @@ def no_communication(weft):
     sweeps(weft)
 
 
+def least_limit(weft, config, *flags):
+    message = weft.run("plan", config, "--memory-limit", "1KiB", *flags)[2]
+    return int(message.split("the least limit that fits is ")[1].split("(")[1].split()[0])
+
+
 @case
 def a_base_of_any_size(weft):
     """Rows count it rounded up to what the arena aligns to: the least limit named does too."""
     for base in ("1B", "1001B"):
         config = weft.write("run.json", tiny(train__data=None, model__layers=layers(4),
                                              cluster__base=base))
-        message = weft.run("plan", config, "--memory-limit", "1KiB")[2]
-        least = int(message.split("the least limit that fits is ")[1].split("(")[1].split()[0])
+        least = least_limit(weft, config)
         weft.expect(0, "plan", config, "--memory-limit", f"{least}B")
         weft.expect(78, "plan", config, "--memory-limit", f"{least - 1}B")
+
+
+@case
+def one_unit_and_both_cadences(weft):
+    """Reduced every micro-step, its slice stands beside the full gradient of the next: here less
+    memory is held where gradients are reduced once a step. A refusal names the less, and a sweep
+    begins there."""
+    config = weft.write("run.json", tiny(train__data=None, train__grad_accum=3, train__seq_len=1,
+                                         train__micro_batch=1, cluster__ranks=64, plan__fuse=True,
+                                         plan__block_size="1MiB"))
+    least = {cadence: least_limit(weft, config, "--set", f"train.reduce={cadence}")
+             for cadence in ("auto", "step", "micro_step")}
+    assert least["auto"] == least["step"] < least["micro_step"], least
+    weft.expect(0, "plan", config, "--memory-limit", f"{least['auto']}B")
+    weft.expect(78, "plan", config, "--memory-limit", f"{least['auto'] - 1}B")
+    said = json.loads(weft.expect(0, "sweep", config, "--points", "2", "--planners", "ilp",
+                                  "--json", "-q"))
+    first, last = said["curves"][0]["points"]
+    assert first["fits"] and first["memory_limit_bytes"] == least["auto"], first
+    free = json.loads(weft.expect(0, "plan", config, "--json"))
+    assert last["step_ns"] <= 1.002 * free["step_ns"], (last, free)
 
 
 @case

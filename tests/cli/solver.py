@@ -56,8 +56,8 @@ ONE = "sed '/^end$/q' |"
 TIGHT = {"cluster__link": {"intra": {"alpha": "20us", "bandwidth": "200MB/s"}}}
 
 
-def least_limit(weft):
-    config = weft.write("run.json", tiny(**TIGHT))
+def least_limit(weft, **options):
+    config = weft.write("run.json", tiny(**TIGHT, **options))
     message = weft.run("plan", config, "--memory-limit", "1KiB")[2]
     return int(message.split("the least limit that fits is ")[1].split("(")[1].split(" bytes")[0])
 
@@ -163,6 +163,20 @@ def solver_that_answers_but_once(weft):
     with open(weft.path("started"), encoding="utf-8") as file:
         pids = [int(line) for line in file]
     assert len(pids) > 1 and gone(pids), pids
+
+
+@case
+def periods_have_what_time_others_leave(weft):
+    """Of four periods, each of which is planned at once, the last may take longest."""
+    body = f"echo start >>questions\ntee -a questions | '{real_solver(weft)}'\n"
+    least = least_limit(weft, train__clip_norm=0)
+    plan(weft, script(weft, "solve", body), time_limit="40s", train__clip_norm=0,
+         cluster__memory_limit=f"{least * 21 // 20}B", **TIGHT)
+    with open(weft.path("questions"), encoding="utf-8") as file:
+        periods = file.read().split("start\n")[1:]
+    assert len(periods) == 4, len(periods)
+    first, last = (int(periods[i].split("limits ")[1].split()[2]) for i in (0, -1))
+    assert first < 10 ** 10 and last > 2 * first, (first, last)
 
 
 @case

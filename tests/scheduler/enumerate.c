@@ -95,6 +95,16 @@ static bool waits(const struct state *state, const struct clock *clock, int32_t 
     return false;
 }
 
+/* At the end of the step, and where the period says so behind every update; nothing else is under
+ * way then. */
+static int64_t n_agreements(const struct weft_problem *problem)
+{
+    int64_t n = 1;
+    for (int32_t s = 0; s < problem->n_slots && problem->period.agreed_updates; s++)
+        n += problem->slots[s].kind == WEFT_SLOT_UPDATE;
+    return n;
+}
+
 /* Event by event: a collective starts when its channel is free and its launch slot has begun. */
 static int64_t step_time(const struct state *state)
 {
@@ -109,7 +119,7 @@ static int64_t step_time(const struct state *state)
         while (clock.compute > 0)
             tick(state, &clock);
     }
-    return clock.now + state->problem->agree_ns;
+    return clock.now + n_agreements(state->problem) * state->problem->agree_ns;
 }
 
 static void leaf(struct state *state)
@@ -131,20 +141,44 @@ static void add_stair(struct state *state, int32_t first, int32_t last, int64_t 
         state->rows[s] += bytes;
 }
 
+static void extend(struct state *state, int32_t channel, int32_t launch, int32_t deadline);
+
+/* Places a block behind the others, and all that are left behind it. */
+static void place(struct state *state, struct placed placed, int32_t due)
+{
+    const struct weft_problem_item *of = &state->problem->items[placed.item];
+    bool gathers = of->item.kind == WEFT_ALL_GATHER;
+    int32_t first = gathers ? placed.launch : of->item.first;
+    int32_t last = gathers ? of->item.last : placed.deadline - 1;
+    add_stair(state, first, last, of->item.stair_bytes);
+    state->placed[state->n_placed++] = placed;
+    state->left[placed.item]--;
+    state->n_left--;
+    /* A gather's deadline binds only those before it that are reductions. */
+    extend(state, of->channel, placed.launch, gathers ? due : placed.deadline);
+    state->n_left++;
+    state->left[placed.item]++;
+    state->n_placed--;
+    add_stair(state, first, last, -of->item.stair_bytes);
+}
+
 /* Every block next, at every slot that keeps the normal form (plan.h), so that nothing else is
- * another plan. A reduction launched later than it could be is no faster. */
+ * another plan. A reduction launched later than it could be is no faster where nothing slows beside
+ * communication. */
 static void extend(struct state *state, int32_t channel, int32_t launch, int32_t deadline)
 {
+    const struct weft_problem *problem = state->problem;
+    bool slows = problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE;
     if (state->n_left == 0) {
         leaf(state);
         return;
     }
-    for (int32_t i = 0; i < state->problem->n_items; i++) {
+    for (int32_t i = 0; i < problem->n_items; i++) {
         /* Channels one after the other: how they are mixed means nothing. */
-        int32_t on = state->problem->items[i].channel;
+        int32_t on = problem->items[i].channel;
         if (state->left[i] == 0 || on < channel) continue;
         int32_t ahead = on > channel ? 0 : launch, due = on > channel ? 0 : deadline;
-        const struct weft_item *item = &state->problem->items[i].item;
+        const struct weft_item *item = &problem->items[i].item;
         bool gathers = item->kind == WEFT_ALL_GATHER;
         for (int32_t s = item->first; s <= item->last + (gathers ? 1 : 0); s++) {
             struct placed placed = {.item = i,
@@ -154,19 +188,10 @@ static void extend(struct state *state, int32_t channel, int32_t launch, int32_t
             if (placed.launch < ahead) placed.launch = ahead;
             /* The slot by whose start it, and what is ahead of it, is complete. */
             int32_t complete = placed.deadline + (placed.launch == placed.deadline && gathers);
-            if (complete < due || placed.launch >= complete) continue;
-            int32_t first = gathers ? placed.launch : item->first;
-            int32_t last = gathers ? item->last : placed.deadline - 1;
-            add_stair(state, first, last, item->stair_bytes);
-            state->placed[state->n_placed++] = placed;
-            state->left[i]--;
-            state->n_left--;
-            /* A gather's deadline binds only those before it that are reductions. */
-            extend(state, on, placed.launch, gathers ? due : placed.deadline);
-            state->n_left++;
-            state->left[i]++;
-            state->n_placed--;
-            add_stair(state, first, last, -item->stair_bytes);
+            if (complete < due) continue;
+            int32_t last_launch = gathers || !slows ? placed.launch : complete - 1;
+            for (; placed.launch <= last_launch && placed.launch < complete; placed.launch++)
+                place(state, placed, due);
         }
     }
 }

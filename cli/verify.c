@@ -43,13 +43,17 @@ static enum weft_status verify_alone(const char *path, struct weft_plan **plan,
     return weft_plan_check_bounds(*plan, err);
 }
 
-static enum weft_status verify_with_config(const struct weft_cli *cli, struct weft_error *err)
+/* *n_open: periods that the config leaves to choose. */
+static enum weft_status verify_with_config(const struct weft_cli *cli, int32_t *n_open,
+                                           struct weft_error *err)
 {
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     struct weft_session session = {0};
     enum weft_status status = weft_cli_read_config(cli, cli->config, &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK) status = weft_session_load(&session, cli->operands[0], err);
     if (status == WEFT_OK) status = weft_session_check_others(&session, err);
+    if (status == WEFT_OK) *n_open = weft_stages_variants(session.config, variants);
     weft_session_close(&session);
     return status;
 }
@@ -62,7 +66,8 @@ static int32_t n_leaves(const struct weft_certificate *certificate)
     return n;
 }
 
-static void tell_bound(const struct weft_plan *plan, struct weft_text *out)
+/* Of the periods that the config leaves open, the file may prove something of some only. */
+static void tell_bound(const struct weft_plan *plan, int32_t n_open, struct weft_text *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];
     int32_t leaves = n_leaves(&plan->certificate);
@@ -73,27 +78,31 @@ static void tell_bound(const struct weft_plan *plan, struct weft_text *out)
     weft_text_addf(out, "no plan is faster than %s, proven by %d %s",
                    weft_units_show_ns(plan->bound_ns, bound), leaves,
                    leaves == 1 ? "leaf" : "leaves");
-    if (plan->n_others == 0) return;
+    if (plan->n_others > 0 || n_open > 1) weft_text_add(out, " for its period");
     for (int32_t i = 0; i < plan->n_others; i++)
         leaves += n_leaves(&plan->others[i].certificate);
-    weft_text_addf(out, " for its period, and none of the %d periods planned than %s, by %d",
-                   plan->n_others + 1, weft_units_show_ns(weft_plan_least_bound_ns(plan), bound),
-                   leaves);
+    if (plan->n_others > 0)
+        weft_text_addf(out, ", and none of the %d periods planned than %s, by %d",
+                       plan->n_others + 1,
+                       weft_units_show_ns(weft_plan_least_bound_ns(plan), bound), leaves);
+    if (n_open > plan->n_others + 1)
+        weft_text_addf(out, "; the config leaves %d periods open", n_open);
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     struct weft_text out;
+    int32_t n_open = 1;
     WEFT_TRY(weft_cli_need_config(cli, err));
     weft_text_init(&out);
     enum weft_status status = verify_alone(cli->operands[0], &plan, err);
-    if (status == WEFT_OK && cli->config) status = verify_with_config(cli, err);
+    if (status == WEFT_OK && cli->config) status = verify_with_config(cli, &n_open, err);
     if (status == WEFT_OK) {
         char step[WEFT_UNITS_TEXT_BYTES];
         weft_text_addf(&out, "%s: placements, order and memory rows hold; step %s as said; ",
                        cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step));
-        tell_bound(plan, &out);
+        tell_bound(plan, n_open, &out);
         weft_text_addf(&out, "%s\n",
                        cli->config ? "; the problem is the config's; the program is safe in every "
                                      "timing"

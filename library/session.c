@@ -45,12 +45,6 @@ static enum weft_status check_program(const struct weft_session *session, struct
     return weft_program_verify(session->program, session->stages.problem->memory_limit_bytes, err);
 }
 
-static bool same_period(const struct weft_period_rule *a, const struct weft_period_rule *b)
-{
-    return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
-           a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates;
-}
-
 /* The best plan so far, with the stages that its program was made from, and what is proven of the
  * other periods. */
 struct best {
@@ -255,7 +249,7 @@ static bool is_open(const struct weft_config *config, const struct weft_period_r
     struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     int32_t n = weft_stages_variants(config, variants);
     for (int32_t v = 0; v < n; v++)
-        if (same_period(&variants[v], rule)) return true;
+        if (weft_period_rule_same(&variants[v], rule)) return true;
     return false;
 }
 
@@ -264,7 +258,7 @@ static enum weft_status take_period(struct weft_session *session,
                                     const struct weft_period_rule *rule, struct weft_error *err)
 {
     if (!is_open(session->config, rule)) return WEFT_OK; /* comparing problems says what differs */
-    if (same_period(&session->stages.period->rule, rule)) return WEFT_OK;
+    if (weft_period_rule_same(&session->stages.period->rule, rule)) return WEFT_OK;
     struct weft_plan *plan = session->plan;
     session->plan = NULL;
     enum weft_status status = weft_session_stage_period(session, rule, err);

@@ -61,6 +61,13 @@ struct weft_period_rule {
     bool agreed_updates;       /* each ends in an agreement; then not rotated */
 };
 
+static inline bool weft_period_rule_same(const struct weft_period_rule *a,
+                                         const struct weft_period_rule *b)
+{
+    return a->n_micro == b->n_micro && a->cadence == b->cadence && a->rotated == b->rotated &&
+           a->update_ahead == b->update_ahead && a->agreed_updates == b->agreed_updates;
+}
+
 struct weft_period {
     struct weft_pool pool;
     struct weft_period_rule rule;

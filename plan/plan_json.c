@@ -215,6 +215,18 @@ static enum weft_status read_bound(struct reader *reader, const struct weft_json
     return read_optional(reader, solver, where, "stop", &reader->plan->solver_stop);
 }
 
+/* A period stands in the file once: what is said of several is said of as many. */
+static enum weft_status check_new(struct reader *reader, const char *where,
+                                  const struct weft_period_rule *rule)
+{
+    const struct weft_plan *plan = reader->plan;
+    bool known = weft_period_rule_same(&plan->problem->period, rule);
+    for (int32_t i = 0; i < plan->n_others; i++)
+        known = known || weft_period_rule_same(&plan->others[i].problem->period, rule);
+    if (!known) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA, "%s: the file has this period already", where);
+}
+
 static enum weft_status read_other(struct reader *reader, const struct weft_json_value *value)
 {
     struct weft_plan *plan = reader->plan;
@@ -225,7 +237,9 @@ static enum weft_status read_other(struct reader *reader, const struct weft_json
     snprintf(place, sizeof place, "%s: problem", where);
     WEFT_TRY(
         weft_problem_read(weft_json_member(value, "problem"), place, &other->problem, reader->err));
-    plan->n_others++;
+    enum weft_status status = check_new(reader, where, &other->problem->period);
+    plan->n_others++; /* and is destroyed with the plan */
+    WEFT_TRY(status);
     WEFT_TRY(weft_json_need_integer(value, where, "bound_ns", 0, WEFT_PROBLEM_MOST,
                                     &other->bound_ns, reader->err));
     snprintf(place, sizeof place, "%s: certificate", where);

@@ -276,7 +276,7 @@ def what_verify_proves_of_other_periods(weft):
     out, config = plan_of(weft, run, "a.json"), weft.write("run.json", run)
     text = open(out, encoding="utf-8").read()
     n = len(json.loads(text)["other_periods"])
-    assert n >= 1, n
+    assert n >= 2, n
     said = weft.expect(0, "verify", out, "--config", config)
     assert f"for its period, and none of the {n + 1} periods planned than" in said, said
     document = json.loads(text)
@@ -290,6 +290,14 @@ def what_verify_proves_of_other_periods(weft):
     document = json.loads(text)
     document["other_periods"][0]["problem"]["period"]["update_ahead"] = 3
     weft.expect(65, "verify", weft.write("b.json", document), "--config", config)
+    document = json.loads(text)
+    document["other_periods"][1] = document["other_periods"][0]
+    weft.expect(65, "verify", weft.write("b.json", document),
+                says=["other_periods[1]", "has this period already"])
+    document = json.loads(text)
+    document["other_periods"] = []
+    said = weft.expect(0, "verify", weft.write("b.json", document), "--config", config)
+    assert f"leaf for its period; the config leaves {n + 1} periods open" in said, said
     weft.expect(0, "verify", out, "--config", config)
     weft.expect(65, "verify", out, "--config", weft.write("c.json", tiny()))
 

@@ -101,7 +101,7 @@ static void add_least(struct weft_text *text, const struct weft_digest *table, i
         if (packed_bytes > table->least_bytes) {
             weft_text_add(text, ", of which ");
             add_bytes(text, packed_bytes - table->least_bytes);
-            weft_text_add(text, " are the price of packing");
+            weft_text_add(text, " are the price of packing, which another layout may not have");
         }
     } else {
         add_bytes(text, table->least_bytes);

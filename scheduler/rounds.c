@@ -238,6 +238,13 @@ static enum weft_status search_again(struct weft_packed *run, struct weft_error 
     return run->best ? WEFT_OK : pack_near_miss(run, &run->shortest, err);
 }
 
+/* How the search ended that proved the bound, which knows nothing of what a layout costs. */
+static void tell_packing(struct weft_outcome *outcome)
+{
+    size_t length = strlen(outcome->solver_stop), room = sizeof outcome->solver_stop - length;
+    if (length > 0) snprintf(outcome->solver_stop + length, room, ", before packing");
+}
+
 /* The bound is the first round's: only its rows have the user's limit. */
 enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error *err)
 {
@@ -261,6 +268,7 @@ enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error 
     weft_packed_keep(run, run->best, run->best_program);
     run->best = NULL;
     run->best_program = NULL;
+    if (run->plan) tell_packing(&run->outcome);
     if (status != WEFT_OK || run->plan) return status;
     if (weft_may_retreat(run->planner)) {
         snprintf(run->outcome.solver_stop, sizeof run->outcome.solver_stop,

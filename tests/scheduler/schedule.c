@@ -8,6 +8,7 @@
 #include "enumerate.h"
 #include "plan/random_model.h"
 #include "scheduler/digest.h"
+#include "scheduler/infeasible.h"
 #include "solver.h"
 #include "tests/effort.h"
 #include "tiny.h"
@@ -390,6 +391,7 @@ Test(schedule, a_search_for_a_layout_leaves_time_for_tighter_rows, .timeout = 12
 /* Near the least limit most first layouts are too long, and what a rule makes may pack better. */
 Test(schedule, no_rule_is_faster_where_layouts_are_too_long, .timeout = 120)
 {
+    int n_again = 0;
     for (uint64_t seed = 15; seed <= TEST_CASES(45, 25); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
@@ -405,13 +407,17 @@ Test(schedule, no_rule_is_faster_where_layouts_are_too_long, .timeout = 120)
                 weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err);
             if (status == WEFT_E_INFEASIBLE) continue;
             cr_assert_eq(status, WEFT_OK, "%s", err.text);
-            if (planner == weft_planners()) best_ns = plan->prediction.step_ns;
+            if (planner == weft_planners()) {
+                best_ns = plan->prediction.step_ns;
+                n_again += strstr(plan->solver_stop, ", before packing") != NULL;
+            }
             cr_assert_leq(best_ns, plan->prediction.step_ns, "seed %llu: ilp against %s",
                           (unsigned long long)seed, planner->name);
             weft_plan_destroy(plan);
         }
         random_case_finish(&random);
     }
+    cr_assert_gt(n_again, 0, "all first layouts fit");
 }
 
 /* The limit that a refusal names is one at which a plan is found. */
@@ -460,6 +466,17 @@ Test(schedule, a_refusal_names_slot_categories_and_remedies)
     cr_assert_not_null(strstr(err.text, problem->slot_names[slot]), "%s", err.text);
     cr_assert_not_null(strstr(err.text, "optimizer state"), "%s", err.text);
     cr_assert_not_null(strstr(err.text, "What would help"), "%s", err.text);
+    cr_assert_null(strstr(err.text, "packing"), "%s", err.text);
+    struct weft_digest *table = NULL;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_digest_create(problem, &table, &err), WEFT_OK);
+    enum weft_status status =
+        weft_fail_infeasible(table, "ilp", "", table->least_bytes + 512, &err);
+    cr_assert_eq(status, WEFT_E_INFEASIBLE);
+    cr_assert_not_null(strstr(err.text, "of which 512 B (512 bytes) are the price of packing, "
+                                        "which another layout may not have."),
+                       "%s", err.text);
+    weft_digest_destroy(table);
     random_case_finish(&random);
 }
 

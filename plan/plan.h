@@ -107,8 +107,8 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 
 /* Moves gathers' launches earlier and reductions' deadlines later, in channel order, as far as
  * every row stays within `limit_bytes`: same channel order, less tender to jitter on a real
- * machine, and never slower in the simulator but where compute slows beside communication
- * (compute_rate). The prediction is not renewed. */
+ * machine, and never slower in the simulator but where weft_problem_relaxing_may_slow. The
+ * prediction is not renewed. */
 WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                                struct weft_error *err);
 

@@ -120,6 +120,16 @@ static inline int32_t weft_problem_channel(const struct weft_problem *problem, i
  * of a period that has those. None is hidden, as nothing else runs then. */
 int64_t weft_problem_agreements_ns(const struct weft_problem *problem);
 
+/* True where a plan whose gathers are launched earlier may take longer: where compute slows beside
+ * communication, what overlaps more slows more; and with two channels, what waits for a gather
+ * before a slot's start, and not in the slot, also holds up what that slot launches on the other.
+ */
+static inline bool weft_problem_relaxing_may_slow(const struct weft_problem *problem)
+{
+    return problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE ||
+           problem->n_channels > 1;
+}
+
 /* Lanes at rest, at time 0, with the problem's rates. */
 static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *problem)
 {

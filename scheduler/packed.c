@@ -23,8 +23,7 @@ int64_t weft_packed_total_bytes(const struct weft_packed *run)
     return run->plan->prediction.total_bytes;
 }
 
-/* What overlaps more may slow compute more: the candidate as it is, where relaxing it costs time.
- */
+/* The candidate as it is, where relaxing it costs time. */
 static enum weft_status keep_if_no_slower(struct weft_packed *run, struct weft_plan **relaxed,
                                           struct weft_error *err)
 {
@@ -79,7 +78,7 @@ static enum weft_status lower(struct weft_packed *run, const struct weft_problem
     if (attempt->relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
     plan->problem = run->problem;
     WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
-    if (attempt->relax && run->problem->compute_rate < WEFT_RATE_ONE)
+    if (attempt->relax && weft_problem_relaxing_may_slow(run->problem))
         WEFT_TRY_GOTO(fail, keep_if_no_slower(run, &plan, err));
     if (!is_faster_than_best(run, plan)) {
         weft_plan_destroy(plan);

@@ -176,7 +176,8 @@ static enum weft_status start_from_rules(struct run *run, struct weft_error *err
         if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
         WEFT_TRY(weft_plan_create(problem, rules[i], candidate.policies, candidate.moves,
                                   candidate.n_moves, &plan, err));
-        status = weft_plan_relax(plan, search->limit_bytes, err);
+        if (weft_problem_relaxing_may_slow(problem)) status = weft_search_start(search, plan, err);
+        if (status == WEFT_OK) status = weft_plan_relax(plan, search->limit_bytes, err);
         if (status == WEFT_OK) status = weft_search_start(search, plan, err);
         weft_plan_destroy(plan);
         if (status != WEFT_OK) return status;

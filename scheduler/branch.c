@@ -10,8 +10,8 @@
 #include "scheduler/groups.h"
 #include "scheduler/near.h"
 
-/* Columns of counts up to which the relaxation takes about a second. */
-enum { MOST_COLUMNS = 4000 };
+/* Columns of counts up to which the relaxation takes about a second; see weft_ilp_create. */
+enum { MOST_COLUMNS = 3000 };
 /* Work limits; they stop a run at the same point on every machine, the time limit does not. Nodes
  * and steps of ascent are these divided by the size of what one costs. */
 enum {

@@ -12,8 +12,9 @@
  *
  * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
  * its own; items with equal blocks share counts and go in order of deadline; items whose blocks
- * hold about the same bytes a nanosecond share channel time. Every coarser model is a relaxation of
- * the finer one (its rows are sums of theirs), so its LP bound is as valid, and much faster.
+ * hold about the same bytes a nanosecond share channel time, where that saves most columns for the
+ * bytes that are no longer seen. Every coarser model is a relaxation of the finer one (its rows are
+ * sums of theirs), so its LP bound is as valid, and much faster.
  *
  * Times are in units of 2^time_shift ns and sizes in units of 2^bytes_shift bytes: every
  * coefficient is the problem's integer exactly, or rounded to the side that keeps the bound
@@ -73,8 +74,9 @@ struct weft_ilp {
     struct weft_mip mip;
 };
 
-/* With classes as fine as `most_columns` columns of A allow (one class a kind at the coarsest).
- * WEFT_E_SYSTEM only; WEFT_E_INTERNAL when the limit is below every plan's. */
+/* With classes as fine as `most_columns` columns of A allow (one class a kind at the coarsest), or
+ * a third more where that spares items that are not alike from sharing one. WEFT_E_SYSTEM only;
+ * WEFT_E_INTERNAL when the limit is below every plan's. */
 WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_bytes,
                                                int32_t most_columns, struct weft_ilp **out,
                                                struct weft_error *err);

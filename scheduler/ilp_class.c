@@ -1,20 +1,19 @@
 #include "scheduler/ilp_class.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* How alike two items must be to share a class. */
-struct likeness {
-    bool alone;       /* never */
-    bool equal;       /* equal blocks */
-    double tolerance; /* else: bytes a nanosecond within this, relative */
+/* Classes of one kind whose blocks hold about the same bytes a nanosecond may become one, which
+ * holds for each of its blocks what the least of them does. */
+struct merged {
+    int32_t id;          /* its class; those of the classes that it took are no longer any */
+    int32_t first, last; /* slots */
+    double ratio;        /* bytes a nanosecond, at least */
+    double work_ns;      /* of all its items */
+    const struct weft_problem_item *item; /* the first of them */
 };
-
-static const struct likeness levels[] = {
-    {.alone = true},     {.equal = true},    {.tolerance = 0.003}, {.tolerance = 0.01},
-    {.tolerance = 0.03}, {.tolerance = 0.1}, {.tolerance = 0.3},   {.tolerance = 1},
-    {.tolerance = 3},    {.tolerance = 1e9},
-};
-enum { N_LEVELS = sizeof levels / sizeof levels[0] };
 
 static const struct weft_problem_item *item_of(const struct weft_ilp *ilp, int32_t item)
 {
@@ -37,45 +36,132 @@ static bool equal_blocks(const struct weft_problem_item *a, const struct weft_pr
     return a->block_ns == b->block_ns && a->item.stair_bytes == b->item.stair_bytes;
 }
 
-static bool alike(const struct weft_problem_item *a, const struct weft_problem_item *b,
-                  const struct likeness *level)
+static bool alike(const struct weft_problem_item *a, const struct weft_problem_item *b)
 {
-    if (a->item.kind != b->item.kind || a->item.gather != b->item.gather || level->alone)
-        return false;
-    if (equal_blocks(a, b)) return true;
-    if (level->equal || a->block_ns == 0 || b->block_ns == 0) return false;
-    if ((a->item.stair_bytes == 0) != (b->item.stair_bytes == 0)) return false;
-    double ratio_a = (double)a->item.stair_bytes / (double)a->block_ns;
-    double ratio_b = (double)b->item.stair_bytes / (double)b->block_ns;
-    return fabs(ratio_a - ratio_b) <= level->tolerance * ratio_a;
+    return a->item.kind == b->item.kind && a->item.gather == b->item.gather && equal_blocks(a, b);
 }
 
-/* Fills class_of[n_items] (-1: no class); returns the number of classes and of columns of A. */
-static int32_t group(const struct weft_ilp *ilp, const struct likeness *level, int32_t *class_of,
-                     int32_t *leader, int64_t *n_columns)
+static double ratio_of(const struct weft_problem_item *item)
+{
+    return (double)item->item.stair_bytes / (double)item->block_ns;
+}
+
+/* Slots of a class's columns. */
+static void find_window(const struct weft_ilp *ilp, const int32_t *class_of, int32_t c,
+                        struct merged *out)
+{
+    out->first = INT32_MAX;
+    for (int32_t i = 0; i < ilp->table->n_items; i++) {
+        if (class_of[i] != c) continue;
+        const struct weft_problem_item *it = item_of(ilp, i);
+        if (!out->item) out->item = it;
+        if (it->item.first < out->first) out->first = it->item.first;
+        if (it->item.last > out->last) out->last = it->item.last;
+        out->work_ns += (double)it->item.n_blocks * (double)it->block_ns;
+    }
+}
+
+/* Fills class_of[n_items] (-1: no class) and classes[]: every item alone, or those with equal
+ * blocks together. Returns the number of classes and of columns of A. */
+static int32_t group(const struct weft_ilp *ilp, bool alone, int32_t *class_of, int32_t *leader,
+                     struct merged *classes, int64_t *n_columns)
 {
     int32_t n_items = ilp->table->n_items, n_classes = 0;
     *n_columns = 0;
     for (int32_t i = 0; i < n_items; i++) {
         class_of[i] = -1;
         if (weft_ilp_policy_mask(ilp, i) == 0) continue;
-        int32_t c = 0;
-        while (c < n_classes && !alike(item_of(ilp, leader[c]), item_of(ilp, i), level))
+        int32_t c = alone ? n_classes : 0;
+        while (c < n_classes && !alike(item_of(ilp, leader[c]), item_of(ilp, i)))
             c++;
         if (c == n_classes) leader[n_classes++] = i;
         class_of[i] = c;
     }
     for (int32_t c = 0; c < n_classes; c++) {
-        int32_t first = INT32_MAX, last = 0;
-        for (int32_t i = 0; i < n_items; i++) {
-            if (class_of[i] != c) continue;
-            const struct weft_item *item = &item_of(ilp, i)->item;
-            if (item->first < first) first = item->first;
-            if (item->last > last) last = item->last;
-        }
-        *n_columns += last - first;
+        const struct weft_problem_item *first = item_of(ilp, leader[c]);
+        classes[c] = (struct merged){.id = c, .ratio = first->block_ns > 0 ? ratio_of(first) : 0};
+        find_window(ilp, class_of, c, &classes[c]);
+        *n_columns += classes[c].last - classes[c].first;
     }
     return n_classes;
+}
+
+/* What is moved and held alike but for how much. */
+static int compare_kinds(const struct weft_problem_item *a, const struct weft_problem_item *b)
+{
+    bool held_a = a->item.stair_bytes > 0, held_b = b->item.stair_bytes > 0;
+    if (a->item.kind != b->item.kind) return a->item.kind < b->item.kind ? -1 : 1;
+    if (a->item.gather != b->item.gather) return a->item.gather < b->item.gather ? -1 : 1;
+    return held_a - held_b;
+}
+
+static int compare_merged(const void *a, const void *b)
+{
+    const struct merged *x = a, *y = b;
+    int kinds = compare_kinds(x->item, y->item);
+    if (kinds != 0) return kinds;
+    if (x->ratio != y->ratio) return x->ratio < y->ratio ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* What the relaxation no longer sees of bytes for each column that is saved when a class takes the
+ * next one, whose ratio is no less; those that save none come last, and infinite is never. */
+static double loss_of(const struct merged *of, const struct merged *next)
+{
+    if (compare_kinds(of->item, next->item) != 0) return INFINITY;
+    if (of->item->block_ns == 0 || next->item->block_ns == 0) return INFINITY;
+    int32_t first = of->first < next->first ? of->first : next->first;
+    int32_t last = of->last > next->last ? of->last : next->last;
+    int32_t saved = of->last - of->first + next->last - next->first - (last - first);
+    if (saved <= 0) return DBL_MAX;
+    return (next->ratio - of->ratio) * next->work_ns / saved;
+}
+
+/* Makes classes one, those first by which least is lost, until their columns are few enough or
+ * there is one of each kind; returns how many are left. id[c] is then the class that took class c,
+ * or c. */
+static int32_t merge(struct merged *classes, int32_t n, int64_t n_columns, int32_t most_columns,
+                     int32_t *id)
+{
+    for (int32_t c = 0; c < n; c++)
+        id[c] = c;
+    qsort(classes, (size_t)n, sizeof *classes, compare_merged);
+    while (n_columns > most_columns) {
+        int32_t best = -1;
+        double least = INFINITY;
+        for (int32_t c = 0; c + 1 < n; c++) {
+            double loss = loss_of(&classes[c], &classes[c + 1]);
+            if (loss < least) least = loss, best = c;
+        }
+        if (best < 0) break;
+        struct merged *of = &classes[best], *next = of + 1;
+        n_columns -= of->last - of->first + next->last - next->first;
+        if (next->first < of->first) of->first = next->first;
+        if (next->last > of->last) of->last = next->last;
+        n_columns += of->last - of->first;
+        of->work_ns += next->work_ns;
+        id[next->id] = of->id;
+        memmove(next, next + 1, (size_t)(n - best - 2) * sizeof *next);
+        n--;
+    }
+    return n;
+}
+
+/* Numbers the classes that are left in order of their first items. */
+static void renumber(const struct weft_ilp *ilp, const int32_t *id, int32_t *class_of,
+                     int32_t *number)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < ilp->table->n_items; i++)
+        number[i] = -1;
+    for (int32_t i = 0; i < ilp->table->n_items; i++) {
+        int32_t c = class_of[i];
+        if (c < 0) continue;
+        while (id[c] != c)
+            c = id[c];
+        if (number[c] < 0) number[c] = n++;
+        class_of[i] = number[c];
+    }
 }
 
 static bool fill_prefix(struct weft_ilp *ilp, const struct weft_ilp_class *of, bool by_last,
@@ -167,11 +253,18 @@ enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t most_columns,
     size_t n_items = (size_t)ilp->table->n_items;
     int32_t *class_of = weft_pool_array(&ilp->pool, n_items, sizeof *class_of);
     int32_t *leader = weft_pool_array(&ilp->pool, n_items, sizeof *leader);
-    if (!class_of || !leader) return weft_fail_memory(err, "classes of items");
-    int64_t n_columns = 0;
-    for (int level = 0; level < N_LEVELS; level++) {
-        ilp->n_classes = group(ilp, &levels[level], class_of, leader, &n_columns);
-        if (n_columns <= most_columns) break;
+    int32_t *id = weft_pool_array(&ilp->pool, n_items, sizeof *id);
+    struct merged *merged = weft_pool_array(&ilp->pool, n_items, sizeof *merged);
+    if (!class_of || !leader || !id || !merged) return weft_fail_memory(err, "classes of items");
+    int64_t n_columns;
+    /* Merging loses something: what it would bring to most_columns may have a third more. */
+    int64_t unmerged = (int64_t)most_columns + most_columns / 3;
+    ilp->n_classes = group(ilp, true, class_of, leader, merged, &n_columns);
+    if (n_columns > unmerged)
+        ilp->n_classes = group(ilp, false, class_of, leader, merged, &n_columns);
+    if (n_columns > unmerged) {
+        ilp->n_classes = merge(merged, ilp->n_classes, n_columns, most_columns, id);
+        renumber(ilp, id, class_of, leader);
     }
     ilp->classes = weft_pool_array(&ilp->pool, (size_t)ilp->n_classes, sizeof *ilp->classes);
     if (!ilp->classes) return weft_fail_memory(err, "classes of items");

@@ -11,17 +11,20 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "runtime/nn/gemm_amx.h"
+#include "runtime/nn/gemm_avx512.h"
 #include "runtime/nn/gemm_check.h"
 #include "runtime/nn/gemm_emulation.h"
 #include "runtime/nn/kernels.h"
 
 /* A way to multiply: a library, and who multiplies 16 bits: it, where it can; the emulation, even
- * where the library can; or the AMX tiles. Or these multiply f32, in parts of bf16. */
-enum means { BY_LIBRARY, BY_EMULATION, BY_AMX, BY_AMX_IN_PARTS };
+ * where the library can; or the AMX tiles. Or these multiply f32, in parts of bf16; or AVX-512
+ * does. */
+enum means { BY_LIBRARY, BY_EMULATION, BY_AMX, BY_AMX_IN_PARTS, BY_AVX512 };
 struct way {
     const char *name, *title;
     const struct weft_gemm_library *library;
     enum means means;
+    double preference; /* how many times as fast a later way must be */
 };
 
 struct weft_gemm {
@@ -30,33 +33,38 @@ struct weft_gemm {
     enum weft_dtype dtype;
     struct weft_gemm_emulation *emulation; /* NULL where the dtype is not emulated */
     struct weft_gemm_amx *amx;             /* NULL where it is not for AMX */
+    struct weft_gemm_avx512 *avx512;       /* NULL where it is not for AVX-512 */
     const struct weft_kernels *kernels;
     char description[320];
 };
 
-/* In order of preference: a later one must be faster by PREFERENCE, so that noise does not choose
- * another one, and with it other bits, from one run to the next. A CPU may have instructions for
- * bf16 that are slower than those for fp32. */
+#if WEFT_HAVE_ONEDNN
+#define BESIDE(title) title " beside oneDNN", &weft_gemm_onednn
+#else
+#define BESIDE(title) title " beside OpenBLAS", &weft_gemm_openblas
+#endif
+
+/* In order of preference: a later one must be faster by so much that noise does not choose another
+ * one, and with it other bits, from one run to the next. Native f32 is everywhere about as fast as
+ * the core multiplies, so that there a small part is much. A CPU may have instructions for bf16
+ * that are slower than those for fp32. */
 static const struct way ways[] = {
-#if WEFT_HAVE_AMX && WEFT_HAVE_ONEDNN
-    {"amx", "AMX tiles beside oneDNN", &weft_gemm_onednn, BY_AMX},
-    {"amx-bf16x3", "AMX tiles (f32 as bf16x3) beside oneDNN", &weft_gemm_onednn, BY_AMX_IN_PARTS},
-#elif WEFT_HAVE_AMX
-    {"amx", "AMX tiles beside OpenBLAS", &weft_gemm_openblas, BY_AMX},
-    {"amx-bf16x3", "AMX tiles (f32 as bf16x3) beside OpenBLAS", &weft_gemm_openblas,
-     BY_AMX_IN_PARTS},
+#if WEFT_HAVE_AMX
+    {"amx", BESIDE("AMX tiles"), BY_AMX, 1.3},
+    {"amx-bf16x3", BESIDE("AMX tiles (f32 as bf16x3)"), BY_AMX_IN_PARTS, 1.3},
+#endif
+#if WEFT_HAVE_X86_LEVELS
+    {"avx512", BESIDE("AVX-512"), BY_AVX512, 1.05},
 #endif
 #if WEFT_HAVE_ONEDNN
-    {"onednn", "oneDNN", &weft_gemm_onednn, BY_LIBRARY},
-    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, BY_EMULATION},
+    {"onednn", "oneDNN", &weft_gemm_onednn, BY_LIBRARY, 1.3},
+    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, BY_EMULATION, 1.3},
 #endif
 #if WEFT_HAVE_OPENBLAS
-    {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY},
+    {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY, 1.3},
 #endif
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
-
-static const double PREFERENCE = 1.3;
 
 struct weft_product weft_product_dense(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                                        int64_t k, enum weft_dtype dtype)
@@ -181,6 +189,12 @@ enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_p
         return WEFT_OK;
     }
 #endif
+#if WEFT_HAVE_X86_LEVELS
+    if (gemm->avx512 && weft_gemm_avx512_pays(product)) {
+        weft_gemm_avx512_run(gemm->avx512, product);
+        return WEFT_OK;
+    }
+#endif
     if (product->triangle != WEFT_NO_TRIANGLE) return run_triangle(gemm, product, err);
     return run_and_finish(gemm, product, err);
 }
@@ -257,19 +271,28 @@ static bool library_can(const struct weft_gemm *gemm)
     return gemm->dtype == WEFT_F32 || (library->has && library->has(gemm->state, gemm->dtype));
 }
 
-/* Ways to multiply 16 bits are none in f32, and tiles multiply bf16, whole or as parts of f32. */
+/* Ways to multiply 16 bits are none in f32, tiles multiply bf16, whole or as parts of f32, and
+ * AVX-512 f32. */
 static bool is_for(const struct way *way, enum weft_dtype dtype)
 {
-    return way->means == BY_LIBRARY || (way->means == BY_EMULATION && dtype != WEFT_F32) ||
-           (way->means == BY_AMX && dtype == WEFT_BF16) ||
-           (way->means == BY_AMX_IN_PARTS && dtype == WEFT_F32);
+    switch (way->means) {
+    case BY_LIBRARY:
+        break;
+    case BY_EMULATION:
+        return dtype != WEFT_F32;
+    case BY_AMX:
+        return dtype == WEFT_BF16;
+    case BY_AMX_IN_PARTS:
+    case BY_AVX512:
+        return dtype == WEFT_F32;
+    }
+    return true;
 }
 
 static enum weft_status open_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
                                  struct weft_error *err)
 {
-    const bool tiles = way->means == BY_AMX || way->means == BY_AMX_IN_PARTS;
-    if (tiles && !is_for(way, gemm->dtype)) {
+    if (way->means != BY_EMULATION && !is_for(way, gemm->dtype)) {
         return weft_fail(err, WEFT_E_USAGE, "the GEMM library \"%s\" is for %s, not for %s",
                          way->name, way->means == BY_AMX ? "bf16" : "f32",
                          weft_dtype_name(gemm->dtype));
@@ -282,6 +305,10 @@ static enum weft_status open_way(const struct way *way, int32_t threads, struct 
     case BY_AMX_IN_PARTS:
 #if WEFT_HAVE_AMX
         return weft_gemm_amx_open(threads, &gemm->amx, err);
+#endif
+    case BY_AVX512:
+#if WEFT_HAVE_X86_LEVELS
+        return weft_gemm_avx512_open(threads, &gemm->avx512, err);
 #endif
     case BY_LIBRARY:
         if (library_can(gemm)) return WEFT_OK;
@@ -298,6 +325,9 @@ static void close_way(struct weft_gemm *gemm)
     weft_gemm_emulation_close(gemm->emulation);
 #if WEFT_HAVE_AMX
     weft_gemm_amx_close(gemm->amx);
+#endif
+#if WEFT_HAVE_X86_LEVELS
+    weft_gemm_avx512_close(gemm->avx512);
 #endif
     *gemm = (struct weft_gemm){.dtype = gemm->dtype, .kernels = gemm->kernels};
 }
@@ -329,7 +359,7 @@ static enum weft_status try_way(const struct way *way, int32_t threads, struct w
     return measure(gemm, rate, err);
 }
 
-/* Whether a way is faster than the best of those before it by PREFERENCE, also when both are
+/* Whether a way is faster than the best of those before it by its preference, also when both are
  * measured again: what else runs on the machine makes a measurement slower and never faster, so the
  * highest rate of several is each one's. */
 static bool is_preferred(const struct weft_gemm *best, double *best_rate,
@@ -340,11 +370,11 @@ static bool is_preferred(const struct weft_gemm *best, double *best_rate,
     if (best->way == NULL) return true;
     for (int i = 0; i < AGAIN; i++) {
         double again = 0;
-        if (*rate <= *best_rate * PREFERENCE) return false;
+        if (*rate <= *best_rate * best->way->preference) return false;
         if (measure(best, &again, &unsaid) == WEFT_OK && again > *best_rate) *best_rate = again;
         if (measure(candidate, &again, &unsaid) == WEFT_OK && again > *rate) *rate = again;
     }
-    return *rate > *best_rate * PREFERENCE;
+    return *rate > *best_rate * best->way->preference;
 }
 
 /* Tries every way, keeps the best. One that cannot be opened or measured is only named, unless none

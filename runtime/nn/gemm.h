@@ -3,10 +3,11 @@
  * dtype; sums are fp32 whatever it is, and c is rounded once. Products of 16 bits that the library
  * cannot do are emulated: parts of a and b are widened, multiplied in fp32, and the result is
  * rounded. oneDNN and OpenBLAS can each be in the build or not; bf16, and f32 split into three
- * parts of it, also go by our own kernels for AMX tiles (gemm_amx.h), beside one of them. "auto"
- * measures what there is and keeps the fastest; another one than the first only where it is 1.3
- * times as fast. For one library, number of threads and kind of CPU the same numbers give the same
- * bits, wherever they lie. */
+ * parts of it, also go by our own kernels for AMX tiles (gemm_amx.h), and f32 by those for AVX-512
+ * (gemm_avx512.h), beside one of them. "auto" measures what there is and keeps the fastest; another
+ * one than the first only where it is 1.3 times as fast, or 1.05 times where that is AVX-512. For
+ * one library, number of threads and kind of CPU the same numbers give the same bits, wherever they
+ * lie. */
 #ifndef WEFT_RUNTIME_NN_GEMM_H
 #define WEFT_RUNTIME_NN_GEMM_H
 
@@ -92,11 +93,11 @@ extern const struct weft_gemm_library weft_gemm_onednn;
 extern const struct weft_gemm_library weft_gemm_openblas;
 
 /* For products of f32 and of `dtype`, in which "auto" measures. `name` "onednn", "openblas",
- * "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16), "amx-bf16x3" (f32) or "auto"
- * (about 50 ms, in 16 bits 150). WEFT_E_USAGE for another name or threads < 1, WEFT_E_ENVIRONMENT
- * for a library that this build or machine does not have, or whose products are wrong here
- * (gemm_check.h); "auto" warns of that and takes another one. Freed by weft_gemm_close, which
- * accepts NULL. */
+ * "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16), "amx-bf16x3" and "avx512" (f32)
+ * or "auto" (about 50 ms, in 16 bits 150). WEFT_E_USAGE for another name or threads < 1,
+ * WEFT_E_ENVIRONMENT for a library that this build or machine does not have, or whose products are
+ * wrong here (gemm_check.h); "auto" warns of that and takes another one. Freed by weft_gemm_close,
+ * which accepts NULL. */
 WEFT_MUST_USE enum weft_status weft_gemm_open(const char *name, int32_t threads,
                                               enum weft_dtype dtype, struct weft_gemm **out,
                                               struct weft_error *err);

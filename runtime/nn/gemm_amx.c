@@ -265,11 +265,9 @@ static void run_pass(struct workspace *w, const struct span *at)
 {
     const int64_t panel = weft_amx_panel_elements(at->product->dtype, at->depth);
     const int64_t group = STREAMED / panel * SIDE, panels = panels_of(at->r_end - at->r);
-    const struct weft_product_finish *f = &at->product->finish;
     const bool kept = at->depth < at->product->k;
     struct weft_amx_chores chores = {.product = at->product,
-                                     .finished = f->bias || f->residual || f->gelu_input ||
-                                                 f->gelu || f->column_sums};
+                                     .finished = weft_finish_wanted(&at->product->finish)};
     weft_amx_pack_begin(&chores.packing, at->resident, at->r, at->r_end, at->k, at->depth,
                         w->resident);
     weft_amx_pack_some(&chores.packing, INT64_MAX);

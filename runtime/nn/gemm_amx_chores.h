@@ -6,7 +6,9 @@
 
 #include "runtime/nn/gemm.h"
 #include "runtime/nn/gemm_amx_pack.h"
-#include "runtime/nn/kernels_parts.h"
+#include "runtime/nn/gemm_finish.h"
+
+_Static_assert((int)WEFT_AMX_SIDE == (int)WEFT_FINISH_MOST, "a row of a part is finished at once");
 
 struct weft_amx_chores {
     const struct weft_product *product;
@@ -21,52 +23,6 @@ struct weft_amx_chores {
     int64_t ahead, ahead_rows; /* in c: rows to fetch for the part that tiles are multiplying */
 };
 
-WEFT_ALWAYS_INLINE float weft_amx_load(bool f32, const void *x, int64_t i)
-{
-    return f32 ? ((const float *)x)[i] : weft_bf16_widen(((const uint16_t *)x)[i]);
-}
-
-WEFT_ALWAYS_INLINE void weft_amx_store(bool f32, void *x, int64_t i, float value)
-{
-    if (f32) {
-        ((float *)x)[i] = value;
-    } else {
-        ((uint16_t *)x)[i] = weft_bf16_narrow(value);
-    }
-}
-
-/* n elements of a row of c, from `at` and column `column` on. With a known length the loops are
- * none, and `row` is registers. */
-WEFT_ALWAYS_INLINE void weft_amx_finish(const struct weft_product *p, bool f32, int64_t n,
-                                        float row[WEFT_AMX_SIDE], int64_t column, int64_t at)
-{
-    const struct weft_product_finish f = p->finish;
-    for (int64_t j = 0; f.bias && f.residual && j < n; j++) {
-        row[j] += weft_amx_load(f32, f.residual, at + j) + weft_amx_load(f32, f.bias, column + j);
-    }
-    for (int64_t j = 0; f.bias && !f.residual && j < n; j++) {
-        row[j] += weft_amx_load(f32, f.bias, column + j);
-    }
-    for (int64_t j = 0; !f.bias && f.residual && j < n; j++) {
-        row[j] += weft_amx_load(f32, f.residual, at + j);
-    }
-    for (int64_t j = 0; f.gelu_input && j < n; j++) {
-        row[j] *= gelu_slope(weft_amx_load(f32, f.gelu_input, at + j));
-    }
-    for (int64_t j = 0; j < n; j++) {
-        weft_amx_store(f32, p->c, at + j, row[j]);
-    }
-    for (int64_t j = 0; !f32 && j < n; j++) {
-        row[j] = weft_bf16_widen(weft_bf16_narrow(row[j])); /* as it is stored */
-    }
-    for (int64_t j = 0; f.gelu && j < n; j++) {
-        weft_amx_store(f32, f.gelu, at + j, gelu_of(row[j]));
-    }
-    for (int64_t j = 0; f.column_sums && j < n; j++) {
-        f.column_sums[column + j] += row[j];
-    }
-}
-
 WEFT_ALWAYS_INLINE void weft_amx_bring_row(const struct weft_amx_chores *c, bool f32, int64_t n,
                                            const float *restrict sums, int64_t at)
 {
@@ -77,14 +33,14 @@ WEFT_ALWAYS_INLINE void weft_amx_bring_row(const struct weft_amx_chores *c, bool
         row[j] = alpha * sums[j];
     }
     for (int64_t j = 0; p->accumulate && j < n; j++) {
-        row[j] += weft_amx_load(f32, p->c, at + j);
+        row[j] += weft_finish_load(f32, p->c, at + j);
     }
     if (c->finished) {
-        weft_amx_finish(p, f32, n, row, c->n, at);
+        weft_finish_row(p, f32, n, row, c->n, at);
         return;
     }
     for (int64_t j = 0; j < n; j++) {
-        weft_amx_store(f32, p->c, at + j, row[j]);
+        weft_finish_store(f32, p->c, at + j, row[j]);
     }
 }
 

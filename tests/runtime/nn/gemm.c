@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "runtime/nn/kernels.h"
 
-static const char *const names[] = {"onednn", "openblas", "amx-bf16x3"};
+static const char *const names[] = {"onednn", "openblas", "amx-bf16x3", "avx512"};
 enum { N_NAMES = sizeof(names) / sizeof(names[0]) };
 static const char *const narrow_names[] = {"onednn", "openblas", "onednn-emulated", "amx"};
 

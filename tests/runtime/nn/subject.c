@@ -442,18 +442,20 @@ enum { N_DTYPES = sizeof(dtypes) / sizeof(dtypes[0]) };
 static void check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes,
                         int n_dtypes)
 {
-    static const char *const libraries[] = {"onednn", "openblas", "amx", "amx-bf16x3"};
+    static const char *const libraries[] = {"onednn", "openblas", "amx", "amx-bf16x3", "avx512"};
+    enum { N_LIBRARIES = sizeof(libraries) / sizeof(libraries[0]) };
     int opened = 0;
-    for (int i = 0; i < 4 * n_dtypes; i++) {
-        const enum weft_dtype compute = dtypes[i / 4].compute;
+    for (int i = 0; i < N_LIBRARIES * n_dtypes; i++) {
+        const enum weft_dtype compute = dtypes[i / N_LIBRARIES].compute;
         const struct weft_nn_options options = {
-            .threads = 1, .compute = compute, .gemm = libraries[i % 4]};
+            .threads = 1, .compute = compute, .gemm = libraries[i % N_LIBRARIES]};
         struct weft_nn *nn = NULL;
         struct weft_error err = {0};
         if (weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) continue;
         opened++;
         struct subject subject;
-        subject_init_as(&subject, layer, samples, seq_len, 0, compute, dtypes[i / 4].gradient);
+        subject_init_as(&subject, layer, samples, seq_len, 0, compute,
+                        dtypes[i / N_LIBRARIES].gradient);
         subject_check(nn, &subject, compute == WEFT_F32 ? probes : probes / 4 + 1);
         check_switches(nn, &subject);
         check_bits(nn, &subject);

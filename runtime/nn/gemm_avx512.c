@@ -1,0 +1,174 @@
+#include "runtime/nn/gemm_avx512.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/nn/gemm_avx512_pack.h"
+#include "runtime/nn/kernels.h"
+
+/* A block of b lies packed in the second cache, as deep as a pass along k, and rows of a go by: 12
+ * at a time meet all of its panels. Between passes sums wait in c. */
+enum {
+    ROWS = WEFT_AVX512_ROWS,
+    COLUMNS = WEFT_AVX512_COLUMNS,
+    VECTOR = WEFT_AVX512_VECTOR,
+    GROUP = WEFT_AVX512_GROUP,
+    PASS = 384,
+    BLOCK = 160 << 10, /* elements of b */
+    A_PANELS = 4 * (PASS * ROWS + 2 * VECTOR),
+    LEAST_ROWS = 32,
+    LEAST_COLUMNS = 32,
+    LEAST_DEPTH = 16
+};
+
+struct workspace {
+    float b[BLOCK], a[A_PANELS];
+};
+
+struct weft_gemm_avx512 {
+    int32_t threads;
+    struct workspace *workspaces; /* one a thread */
+};
+
+/* What of a product a thread works on: rows and columns of c, and of those a block. */
+struct span {
+    const struct weft_product *product;
+    int64_t m, m_end, n, n_end;
+    int64_t k, depth;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t parts_of(int64_t x, int64_t unit)
+{
+    return (x + unit - 1) / unit;
+}
+
+/* The tiles of at most a group of rows, beside which the next group is fetched: a line at a time,
+ * since its rows as stored, by m or by k, lie too far apart for the core to guess. */
+static void multiply_group(const struct workspace *w, const struct span *s, int64_t m)
+{
+    const struct weft_product *p = s->product;
+    const bool by_k = p->transpose_a;
+    const int64_t panels = parts_of(s->n_end - s->n, COLUMNS), stride = p->a_stride;
+    const int64_t lines = parts_of(s->depth, VECTOR), share = parts_of(lines, panels);
+    struct weft_avx512_tile t = {.product = p,
+                                 .packed = by_k,
+                                 .add = p->accumulate || s->k > 0,
+                                 .last = s->k + s->depth == p->k,
+                                 .depth = s->depth,
+                                 .fetch_stride_bytes = stride * (int64_t)sizeof(float)};
+    for (t.m = m; t.m < least(m + GROUP, s->m_end); t.m += ROWS) {
+        const int64_t panel = (t.m - m) / ROWS;
+        const float *rows = (const float *)p->a + t.m * stride + s->k;
+        const float *next = (const float *)p->a + s->k * stride + m + GROUP;
+        t.a = by_k ? w->a + panel * weft_avx512_panel_elements(s->depth) : rows;
+        for (int64_t i = 0; i < panels; i++) {
+            const int64_t at = by_k ? (panel * panels + i) * ROWS : i * share * VECTOR;
+            const bool more = at < s->depth && (by_k ? m + GROUP : t.m + ROWS) < s->m_end;
+            t.n = s->n + i * COLUMNS;
+            t.b = w->b + i * COLUMNS * s->depth;
+            t.fetch = (const char *)(by_k ? next + at * stride : rows + ROWS * stride + at);
+            t.fetch_lines = more ? (int32_t)(by_k ? GROUP / VECTOR : share) : 0;
+            weft_avx512_multiply(&t);
+        }
+    }
+}
+
+/* How much of k a pass takes: all of about the same length. */
+static int64_t pass_of(int64_t k)
+{
+    const int64_t passes = parts_of(k, PASS);
+    return passes == 1 ? k : parts_of(parts_of(k, passes), VECTOR) * VECTOR;
+}
+
+/* Rows [m, m_end) and columns [n, n_end) of c. */
+static void run_share(struct workspace *w, const struct weft_product *p, int64_t m, int64_t m_end,
+                      int64_t n, int64_t n_end)
+{
+    const int64_t pass = pass_of(p->k), room = BLOCK / pass / COLUMNS * COLUMNS;
+    const int64_t block = parts_of(parts_of(n_end - n, parts_of(n_end - n, room)), COLUMNS);
+    struct span s = {.product = p, .m = m, .m_end = m_end};
+    for (s.n = n; s.n < n_end; s.n = s.n_end) {
+        s.n_end = least(s.n + block * COLUMNS, n_end);
+        for (s.k = 0; s.k < p->k; s.k += pass) {
+            s.depth = least(pass, p->k - s.k);
+            weft_avx512_pack_b(p, s.n, s.n_end - s.n, s.k, s.depth, w->b);
+            for (int64_t i = m; i < m_end; i += GROUP) {
+                if (p->transpose_a) weft_avx512_pack_a(p, i, s.k, s.depth, w->a);
+                multiply_group(w, &s, i);
+            }
+        }
+    }
+}
+
+bool weft_gemm_avx512_pays(const struct weft_product *p)
+{
+    return p->triangle == WEFT_NO_TRIANGLE && p->m >= LEAST_ROWS && p->n >= LEAST_COLUMNS &&
+           p->k >= LEAST_DEPTH;
+}
+
+/* Threads share rows of c, or columns where there are more of them or where their sums are wanted:
+ * these are then those of one thread, in the order of rows. */
+void weft_gemm_avx512_run(struct weft_gemm_avx512 *avx512, const struct weft_product *product)
+{
+    const int32_t threads = avx512->threads;
+    struct weft_product copy = *product;
+    float **sums = &copy.finish.column_sums;
+    const bool by_columns = product->n > product->m || (*sums && product->n >= threads * COLUMNS);
+    const bool sums_apart = *sums && threads > 1 && !by_columns;
+    if (*sums && !sums_apart) memset(*sums, 0, (size_t)copy.n * sizeof(**sums));
+    if (sums_apart) *sums = NULL;
+
+    const int64_t m = copy.m, n = copy.n, unit = by_columns ? COLUMNS : GROUP;
+    const int64_t share = parts_of(parts_of(by_columns ? n : m, threads), unit) * unit;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+#endif
+    for (int32_t i = 0; i < threads; i++) {
+        const int64_t begin = i * share, end = begin + share;
+        struct workspace *w = &avx512->workspaces[i];
+        if (by_columns && begin < n) run_share(w, &copy, 0, m, begin, least(end, n));
+        if (!by_columns && begin < m) run_share(w, &copy, begin, least(end, m), 0, n);
+    }
+    if (sums_apart)
+        weft_kernels_best()->layers[WEFT_F32]->column_sums(m, n, copy.c,
+                                                           product->finish.column_sums);
+}
+
+enum weft_status weft_gemm_avx512_open(int32_t threads, struct weft_gemm_avx512 **out,
+                                       struct weft_error *err)
+{
+    if (strcmp(weft_kernels_best()->level, "avx512") != 0) {
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "products by AVX-512: this CPU has none; \"onednn\" takes what there is");
+    }
+#ifndef _OPENMP
+    if (threads > 1) {
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "products by AVX-512: this build, without OpenMP, has them for one thread "
+                         "and not for %d; \"onednn\" has them",
+                         (int)threads);
+    }
+#endif
+    struct weft_gemm_avx512 *avx512 = calloc(1, sizeof(*avx512));
+    if (!avx512) return weft_fail_memory(err, "products by AVX-512");
+    avx512->threads = threads;
+    avx512->workspaces = aligned_alloc(64, (size_t)threads * sizeof(*avx512->workspaces));
+    if (!avx512->workspaces) {
+        weft_gemm_avx512_close(avx512);
+        return weft_fail_memory(err, "products by AVX-512");
+    }
+    *out = avx512;
+    return WEFT_OK;
+}
+
+void weft_gemm_avx512_close(struct weft_gemm_avx512 *avx512)
+{
+    if (!avx512) return;
+    free(avx512->workspaces);
+    free(avx512);
+}

@@ -1,0 +1,266 @@
+/* f32 products of our own by AVX-512: how near they come, beside those of a library, at every edge
+ * of blocks, and what they read. Skipped where there is no AVX-512. */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "runtime/nn/gemm.h"
+
+static struct weft_gemm *open_or_skip(const char *name, int32_t threads)
+{
+    struct weft_gemm *gemm = NULL;
+    struct weft_error err = {0};
+    if (weft_gemm_open(name, threads, WEFT_F32, &gemm, &err) != WEFT_OK)
+        cr_skip("no \"%s\" here: %s", name, err.text);
+    return gemm;
+}
+
+static void run(const struct weft_gemm *gemm, const struct weft_product *product)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_gemm_run(gemm, product, &err), WEFT_OK, "%s", err.text);
+}
+
+/* Operands and c end where memory does, or begin there: what is beyond may not be touched. */
+struct matrices {
+    struct weft_product product;
+    float *a, *b, *c;
+    void *mapped[3];
+    size_t mapped_bytes[3];
+};
+
+static float *mapped(struct matrices *x, int i, int64_t elements, bool at_end)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (size_t)elements * sizeof(float);
+    const size_t room = (bytes + page - 1) / page * page;
+    char *all = mmap(NULL, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(all, MAP_FAILED);
+    cr_assert_eq(mprotect(all + page, room, PROT_READ | PROT_WRITE), 0);
+    x->mapped[i] = all;
+    x->mapped_bytes[i] = room + 2 * page;
+    float *numbers = (float *)(void *)(all + page + (at_end ? room - bytes : 0));
+    for (int64_t j = 0; j < elements; j++) {
+        numbers[j] = (float)weft_rng_normal(23, (uint64_t)i, (uint64_t)j);
+    }
+    return numbers;
+}
+
+static struct matrices matrices_of(bool ta, bool tb, int64_t m, int64_t n, int64_t k, bool at_end)
+{
+    struct matrices x = {.product = weft_product_dense(ta, tb, m, n, k, WEFT_F32)};
+    x.product.a = x.a = mapped(&x, 0, m * k, at_end);
+    x.product.b = x.b = mapped(&x, 1, k * n, at_end);
+    x.product.c = x.c = mapped(&x, 2, m * n, at_end);
+    return x;
+}
+
+static void matrices_finish(struct matrices *x)
+{
+    for (int i = 0; i < 3; i++) {
+        munmap(x->mapped[i], x->mapped_bytes[i]);
+    }
+}
+
+struct errors {
+    double most, rms; /* of c - ab, in units of 2^-24 times the sum of |a||b| */
+};
+
+/* Of every element of some rows, with the first and the last. */
+static struct errors errors_of(const struct weft_gemm *gemm, const struct matrices *x)
+{
+    enum { ROWS = 30 };
+    const struct weft_product *p = &x->product;
+    const int64_t rows = p->m < ROWS ? p->m : ROWS;
+    struct errors errors = {0};
+    double squares = 0;
+    memset(x->c, 0xff, (size_t)(p->m * p->n) * sizeof(float));
+    run(gemm, p);
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t i = rows > 1 ? row * (p->m - 1) / (rows - 1) : 0;
+        for (int64_t j = 0; j < p->n; j++) {
+            double sum = 0, size = 0;
+            for (int64_t l = 0; l < p->k; l++) {
+                const double term = (double)x->a[p->transpose_a ? l * p->m + i : i * p->k + l] *
+                                    (double)x->b[p->transpose_b ? j * p->k + l : l * p->n + j];
+                sum += term;
+                size += fabs(term);
+            }
+            const double error = fabs((double)x->c[i * p->n + j] - sum) / size * 0x1p24;
+            if (!(error <= errors.most)) errors.most = error; /* NaN too */
+            squares += error * error;
+        }
+    }
+    errors.rms = sqrt(squares / (double)(rows * p->n));
+    return errors;
+}
+
+/* Of every edge one: rows of a tile, columns of a tile and of a vector, groups of rows, passes
+ * along k, and blocks of columns. */
+Test(gemm_avx512, is_the_formula_at_every_edge_and_reads_nothing_beyond)
+{
+    static const int64_t sizes[][3] = {{32, 32, 16},  {33, 47, 17},  {37, 48, 31},
+                                       {47, 49, 64},  {48, 63, 100}, {49, 65, 383},
+                                       {59, 33, 384}, {60, 96, 385}, {95, 160, 400},
+                                       {97, 40, 769}, {150, 33, 48}, {34, 1000, 390}};
+    struct weft_gemm *gemm = open_or_skip("avx512", 1);
+    for (int s = 0; s < 12; s++) {
+        for (int kind = 0; kind < 8; kind++) {
+            struct matrices x =
+                matrices_of(kind & 1, kind & 2, sizes[s][0], sizes[s][1], sizes[s][2], kind & 4);
+            const struct errors errors = errors_of(gemm, &x);
+            cr_assert(errors.most < 12, "kind %d, %lld x %lld x %lld: off by %g", kind,
+                      (long long)sizes[s][0], (long long)sizes[s][1], (long long)sizes[s][2],
+                      errors.most);
+            matrices_finish(&x);
+        }
+    }
+    weft_gemm_close(gemm);
+}
+
+Test(gemm_avx512, is_about_as_exact_as_a_library)
+{
+    static const struct {
+        bool ta, tb;
+        int64_t m, n, k;
+    } shapes[] = {{false, true, 256, 1152, 384},
+                  {false, false, 256, 384, 1536},
+                  {true, false, 384, 384, 2048},
+                  {false, true, 64, 256, 64}};
+    struct weft_gemm *ours = open_or_skip("avx512", 1), *library = open_or_skip("onednn", 1);
+    for (int i = 0; i < 4; i++) {
+        struct matrices x =
+            matrices_of(shapes[i].ta, shapes[i].tb, shapes[i].m, shapes[i].n, shapes[i].k, true);
+        const struct errors native = errors_of(library, &x), got = errors_of(ours, &x);
+        cr_assert(got.most <= 1.5 * native.most && got.rms <= 1.1 * native.rms,
+                  "%lld x %lld x %lld: most %g, rms %g, of a library %g and %g",
+                  (long long)shapes[i].m, (long long)shapes[i].n, (long long)shapes[i].k, got.most,
+                  got.rms, native.most, native.rms);
+        matrices_finish(&x);
+    }
+    weft_gemm_close(ours);
+    weft_gemm_close(library);
+}
+
+/* A product of x by y, alone in its sum. */
+static float times(const struct weft_gemm *gemm, float x, float y)
+{
+    enum { SIDE = 64 };
+    float *a = calloc(SIDE * SIDE, sizeof(float)), *b = calloc(SIDE * SIDE, sizeof(float));
+    float *c = malloc(SIDE * SIDE * sizeof(float));
+    struct weft_product product = weft_product_dense(false, false, SIDE, SIDE, SIDE, WEFT_F32);
+    a[3 * SIDE + 21] = x;
+    b[21 * SIDE + 40] = y;
+    product.a = a;
+    product.b = b;
+    product.c = c;
+    run(gemm, &product);
+    const float result = c[3 * SIDE + 40];
+    free(a);
+    free(b);
+    free(c);
+    return result;
+}
+
+Test(gemm_avx512, is_f32_to_the_ends_of_its_range)
+{
+    static const float x[] = {0x1p-149f, 0x1p-127f, 0x1.fffffep-64f, 1.0f / 3, FLT_MAX,
+                              -FLT_MAX,  INFINITY,  -INFINITY,       0x1p100f, -0x1.8p-60f};
+    struct weft_gemm *gemm = open_or_skip("avx512", 1);
+    for (int i = 0; i < 10; i++) {
+        for (int j = 0; j < 10; j++) {
+            const float expected = x[i] * x[j], got = times(gemm, x[i], x[j]);
+            cr_assert_eq(got, expected, "%a times %a gave %a", (double)x[i], (double)x[j],
+                         (double)got);
+        }
+        cr_assert(isnan(times(gemm, x[i], NAN)) && isnan(times(gemm, NAN, x[i])));
+    }
+    weft_gemm_close(gemm);
+}
+
+enum { M = 310, N = 450, K = 1300 }; /* several passes, groups and blocks */
+
+Test(gemm_avx512, bits_of_an_element_depend_on_its_row_and_column_alone)
+{
+    enum { FIRST = 91, ROWS = 70, FROM = 7, COLUMNS = 35 };
+    struct weft_gemm *gemm = open_or_skip("avx512", 1);
+    float *c = malloc(sizeof(float[M * N]));
+    for (int kind = 0; kind < 4; kind++) {
+        const bool ta = kind & 1, tb = kind & 2;
+        struct matrices x = matrices_of(ta, tb, M, N, K, true);
+        run(gemm, &x.product);
+        struct weft_product part = x.product;
+        part.a = x.a + FIRST * (ta ? 1 : K);
+        part.b = x.b + FROM * (tb ? K : 1);
+        part.m = ROWS;
+        part.n = COLUMNS;
+        part.c = c;
+        run(gemm, &part);
+        for (int64_t i = 0; i < ROWS; i++) {
+            cr_assert_eq(memcmp(c + i * N, x.c + (FIRST + i) * N + FROM, sizeof(float[COLUMNS])), 0,
+                         "kind %d, row %lld", kind, (long long)i);
+        }
+        matrices_finish(&x);
+    }
+    free(c);
+    weft_gemm_close(gemm);
+}
+
+/* Whoever has rows, or columns, and where some have none. */
+Test(gemm_avx512, threads_give_the_bits_of_one)
+{
+    static const int64_t sizes[][3] = {{M, N, K}, {N, M, K}, {40, 200, 33}, {300, 40, 50}};
+    struct weft_gemm *one = open_or_skip("avx512", 1);
+    for (int32_t threads = 2; threads <= 5; threads += 3) {
+        struct weft_gemm *several = open_or_skip("avx512", threads);
+        for (int i = 0; i < 16; i++) {
+            const int64_t *size = sizes[i / 4], m = size[0], n = size[1];
+            const size_t bytes = (size_t)(m * n) * sizeof(float);
+            struct matrices x = matrices_of(i & 1, i & 2, m, n, size[2], true);
+            float *c = malloc(bytes), *bias = malloc((size_t)(3 * n) * sizeof(float));
+            for (int64_t j = 0; j < n; j++) {
+                bias[j] = (float)j;
+            }
+            x.product.finish.bias = bias;
+            x.product.finish.column_sums = bias + n;
+            run(one, &x.product);
+            x.product.c = c;
+            x.product.finish.column_sums = bias + 2 * n;
+            run(several, &x.product);
+            cr_assert_eq(memcmp(c, x.c, bytes), 0, "%d of %d threads", i, (int)threads);
+            cr_assert_eq(memcmp(bias + n, bias + 2 * n, (size_t)n * sizeof(float)), 0,
+                         "sums, %d of %d threads", i, (int)threads);
+            free(c);
+            free(bias);
+            matrices_finish(&x);
+        }
+        weft_gemm_close(several);
+    }
+    weft_gemm_close(one);
+}
+
+/* Thin products are the library's, whose bits they have. */
+Test(gemm_avx512, thin_products_are_left_to_the_library)
+{
+    static const int64_t sizes[][3] = {{31, 64, 999}, {64, 31, 999}, {64, 64, 15}, {64, 64, 999}};
+    struct weft_gemm *ours = open_or_skip("avx512", 1), *library = open_or_skip("onednn", 1);
+    for (int s = 0; s < 4; s++) {
+        struct matrices x = matrices_of(false, false, sizes[s][0], sizes[s][1], sizes[s][2], true);
+        const size_t bytes = (size_t)(x.product.m * x.product.n) * sizeof(float);
+        float *c = malloc(bytes);
+        run(ours, &x.product);
+        x.product.c = c;
+        run(library, &x.product);
+        cr_assert_eq(memcmp(c, x.c, bytes) == 0, s < 3, "%lld x %lld x %lld",
+                     (long long)sizes[s][0], (long long)sizes[s][1], (long long)sizes[s][2]);
+        free(c);
+        matrices_finish(&x);
+    }
+    weft_gemm_close(ours);
+    weft_gemm_close(library);
+}

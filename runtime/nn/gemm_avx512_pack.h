@@ -24,8 +24,8 @@ static inline int64_t weft_avx512_panel_elements(int64_t depth)
 void weft_avx512_pack_b(const struct weft_product *product, int64_t n, int64_t columns, int64_t k,
                         int64_t depth, float *panels);
 
-/* At most a group of rows of op(a) from m on, of a that is transposed; what is missing is not
- * written. */
+/* At most a group of rows of op(a) from m on, of a that is transposed; what is missing is 0
+ * or not written. `panels` begin at a multiple of 64 bytes. */
 void weft_avx512_pack_a(const struct weft_product *product, int64_t m, int64_t k, int64_t depth,
                         float *panels);
 

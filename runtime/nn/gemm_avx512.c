@@ -15,7 +15,7 @@ enum {
     GROUP = WEFT_AVX512_GROUP,
     PASS = 384,
     BLOCK = 160 << 10, /* elements of b */
-    A_PANELS = 4 * (PASS * ROWS + 2 * VECTOR),
+    A_PANELS = GROUP * (PASS + 2 * VECTOR),
     LEAST_ROWS = 32,
     LEAST_COLUMNS = 32,
     LEAST_DEPTH = 16
@@ -47,31 +47,33 @@ static int64_t parts_of(int64_t x, int64_t unit)
     return (x + unit - 1) / unit;
 }
 
-/* The tiles of at most a group of rows, beside which the next group is fetched: a line at a time,
- * since its rows as stored, by m or by k, lie too far apart for the core to guess. */
+/* The tiles of at most a group of rows, beside which rows are fetched that come later, a line at a
+ * time: as they are stored, by m or by k, they lie too far apart for the core to guess. */
 static void multiply_group(const struct workspace *w, const struct span *s, int64_t m)
 {
     const struct weft_product *p = s->product;
-    const bool by_k = p->transpose_a;
+    const bool by_k = p->transpose_a, packed = weft_avx512_packs_a(p);
     const int64_t panels = parts_of(s->n_end - s->n, COLUMNS), stride = p->a_stride;
     const int64_t lines = parts_of(s->depth, VECTOR), share = parts_of(lines, panels);
+    const int64_t ahead = packed ? GROUP : ROWS, row = weft_avx512_row_elements(s->depth);
     struct weft_avx512_tile t = {.product = p,
                                  .packed = by_k,
                                  .add = p->accumulate || s->k > 0,
                                  .last = s->k + s->depth == p->k,
+                                 .a_stride = packed ? row : stride,
                                  .depth = s->depth,
                                  .fetch_stride_bytes = stride * (int64_t)sizeof(float)};
     for (t.m = m; t.m < least(m + GROUP, s->m_end); t.m += ROWS) {
         const int64_t panel = (t.m - m) / ROWS;
         const float *rows = (const float *)p->a + t.m * stride + s->k;
         const float *next = (const float *)p->a + s->k * stride + m + GROUP;
-        t.a = by_k ? w->a + panel * weft_avx512_panel_elements(s->depth) : rows;
+        t.a = packed ? w->a + panel * ROWS * row : rows;
         for (int64_t i = 0; i < panels; i++) {
             const int64_t at = by_k ? (panel * panels + i) * ROWS : i * share * VECTOR;
-            const bool more = at < s->depth && (by_k ? m + GROUP : t.m + ROWS) < s->m_end;
+            const bool more = at < s->depth && (by_k ? m : t.m) + ahead < s->m_end;
             t.n = s->n + i * COLUMNS;
             t.b = w->b + i * COLUMNS * s->depth;
-            t.fetch = (const char *)(by_k ? next + at * stride : rows + ROWS * stride + at);
+            t.fetch = (const char *)(by_k ? next + at * stride : rows + ahead * stride + at);
             t.fetch_lines = more ? (int32_t)(by_k ? GROUP / VECTOR : share) : 0;
             weft_avx512_multiply(&t);
         }
@@ -98,7 +100,7 @@ static void run_share(struct workspace *w, const struct weft_product *p, int64_t
             s.depth = least(pass, p->k - s.k);
             weft_avx512_pack_b(p, s.n, s.n_end - s.n, s.k, s.depth, w->b);
             for (int64_t i = m; i < m_end; i += GROUP) {
-                if (p->transpose_a) weft_avx512_pack_a(p, i, s.k, s.depth, w->a);
+                if (weft_avx512_packs_a(p)) weft_avx512_pack_a(p, i, s.k, s.depth, w->a);
                 multiply_group(w, &s, i);
             }
         }

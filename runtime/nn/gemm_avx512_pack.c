@@ -91,12 +91,10 @@ WEFT_ALWAYS_INLINE void pack_four(const float *from, int64_t stride, __mmask16 t
 }
 
 /* All panels of a group at once, whose lines are the same. */
-void weft_avx512_pack_a(const struct weft_product *p, int64_t m, int64_t k, int64_t depth,
-                        float *panels)
+static void pack_columns(const float *from, int64_t stride, int64_t rows, int64_t depth,
+                         float *panels)
 {
-    const int64_t panel = weft_avx512_panel_elements(depth), stride = p->a_stride;
-    const int64_t rows = p->m - m < GROUP ? p->m - m : GROUP;
-    const float *from = (const float *)p->a + k * stride + m;
+    const int64_t panel = ROWS * weft_avx512_row_elements(depth);
     int64_t l = 0;
     for (; l + 4 <= depth; l += 4, from += 4 * stride, panels += 4 * ROWS) {
         for (int64_t i = 0; i < rows; i += ROWS) {
@@ -109,5 +107,26 @@ void weft_avx512_pack_a(const struct weft_product *p, int64_t m, int64_t k, int6
             const __mmask16 there = lanes(rows - i < ROWS ? rows - i : ROWS);
             _mm512_storeu_ps(panels + i / ROWS * panel, _mm512_maskz_loadu_ps(there, from + i));
         }
+    }
+}
+
+static void pack_rows(const float *from, int64_t stride, int64_t rows, int64_t depth, float *panels)
+{
+    for (int64_t i = 0; i < rows; i++, from += stride, panels += weft_avx512_row_elements(depth)) {
+        for (int64_t l = 0; l < depth; l += VECTOR) {
+            _mm512_store_ps(panels + l, _mm512_maskz_loadu_ps(lanes(depth - l), from + l));
+        }
+    }
+}
+
+void weft_avx512_pack_a(const struct weft_product *p, int64_t m, int64_t k, int64_t depth,
+                        float *panels)
+{
+    const int64_t stride = p->a_stride, rows = p->m - m < GROUP ? p->m - m : GROUP;
+    const float *a = p->a;
+    if (p->transpose_a) {
+        pack_columns(a + k * stride + m, stride, rows, depth, panels);
+    } else {
+        pack_rows(a + m * stride + k, stride, rows, depth, panels);
     }
 }

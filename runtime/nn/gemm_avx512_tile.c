@@ -91,7 +91,7 @@ WEFT_ALWAYS_INLINE void sum_tile(int rows, const struct weft_avx512_tile *t, boo
                                  __m512 sums[ROWS][2])
 {
     const struct weft_product *p = t->product;
-    const int64_t part = t->depth / ROWS / AT_ONCE * AT_ONCE, stride = packed ? 0 : p->a_stride;
+    const int64_t part = t->depth / ROWS / AT_ONCE * AT_ONCE, stride = packed ? 0 : t->a_stride;
     const int64_t at = t->m * p->c_stride + t->n;
     struct rows a = {{t->a, t->a + 3 * stride, t->a + 6 * stride, t->a + 9 * stride}, stride};
     const float *b = t->b;

@@ -14,7 +14,7 @@ enum {
 };
 
 /* What to multiply: c's tile = or += alpha times the sums over `depth` of k, and where that is the
- * last of k the product is finished. `a` points to rows as they are stored along k, or to a panel
+ * last of k the product is finished. `a` points to rows along k, or to a panel
  * of which every 12 elements are a column; `b` to a panel of [depth, 32], aligned to 64 bytes.
  *
  * Meanwhile lines are fetched that are needed next: c's own and those of what finishes it, and
@@ -22,9 +22,10 @@ enum {
 struct weft_avx512_tile {
     const struct weft_product *product;
     int64_t m, n; /* where in c; the tile ends with the product, or is whole */
-    bool packed;  /* a is a panel */
+    bool packed;  /* a is a panel of columns */
     bool add, last;
     const float *a, *b;
+    int64_t a_stride; /* of rows */
     int64_t depth;
     const char *fetch;
     int64_t fetch_stride_bytes;

@@ -104,12 +104,12 @@ static struct errors errors_of(const struct weft_gemm *gemm, const struct matric
  * along k, and blocks of columns. */
 Test(gemm_avx512, is_the_formula_at_every_edge_and_reads_nothing_beyond)
 {
-    static const int64_t sizes[][3] = {{32, 32, 16},  {33, 47, 17},  {37, 48, 31},
-                                       {47, 49, 64},  {48, 63, 100}, {49, 65, 383},
-                                       {59, 33, 384}, {60, 96, 385}, {95, 160, 400},
-                                       {97, 40, 769}, {150, 33, 48}, {34, 1000, 390}};
+    static const int64_t sizes[][3] = {
+        {32, 32, 16},  {33, 47, 17},    {37, 48, 31},  {47, 49, 64},   {48, 63, 100},
+        {49, 65, 383}, {59, 33, 384},   {60, 96, 385}, {95, 160, 400}, {97, 40, 769},
+        {150, 33, 48}, {34, 1000, 390}, {59, 80, 1024}};
     struct weft_gemm *gemm = open_or_skip("avx512", 1);
-    for (int s = 0; s < 12; s++) {
+    for (int s = 0; s < 13; s++) {
         for (int kind = 0; kind < 8; kind++) {
             struct matrices x =
                 matrices_of(kind & 1, kind & 2, sizes[s][0], sizes[s][1], sizes[s][2], kind & 4);

@@ -10,8 +10,8 @@
 
 #include "runtime/nn/gemm_avx512_tile.h"
 
-/* Four panels of a begin and end with lines of memory. */
-enum { WEFT_AVX512_GROUP = 4 * WEFT_AVX512_ROWS };
+/* Eight panels of a begin and end with lines of memory, and take enough of each page. */
+enum { WEFT_AVX512_GROUP = 8 * WEFT_AVX512_ROWS };
 
 /* From a packed row of a to the next one: 12 of them are a panel. Behind columns of 12, which need
  * less, there is room for a whole vector. */

@@ -24,7 +24,6 @@ struct way {
     const char *name, *title;
     const struct weft_gemm_library *library;
     enum means means;
-    double preference; /* how many times as fast a later way must be */
 };
 
 struct weft_gemm {
@@ -44,27 +43,28 @@ struct weft_gemm {
 #define BESIDE(title) title " beside OpenBLAS", &weft_gemm_openblas
 #endif
 
-/* In order of preference: a later one must be faster by so much that noise does not choose another
- * one, and with it other bits, from one run to the next. Native f32 is everywhere about as fast as
- * the core multiplies, so that there a small part is much. A CPU may have instructions for bf16
- * that are slower than those for fp32. */
+/* In order of preference: a later one must be faster by PREFERENCE, so that noise does not choose
+ * another one, and with it other bits, from one run to the next. A CPU may have instructions for
+ * bf16 that are slower than those for fp32. */
 static const struct way ways[] = {
 #if WEFT_HAVE_AMX
-    {"amx", BESIDE("AMX tiles"), BY_AMX, 1.3},
-    {"amx-bf16x3", BESIDE("AMX tiles (f32 as bf16x3)"), BY_AMX_IN_PARTS, 1.3},
+    {"amx", BESIDE("AMX tiles"), BY_AMX},
+    {"amx-bf16x3", BESIDE("AMX tiles (f32 as bf16x3)"), BY_AMX_IN_PARTS},
 #endif
 #if WEFT_HAVE_X86_LEVELS
-    {"avx512", BESIDE("AVX-512"), BY_AVX512, 1.05},
+    {"avx512", BESIDE("AVX-512"), BY_AVX512},
 #endif
 #if WEFT_HAVE_ONEDNN
-    {"onednn", "oneDNN", &weft_gemm_onednn, BY_LIBRARY, 1.3},
-    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, BY_EMULATION, 1.3},
+    {"onednn", "oneDNN", &weft_gemm_onednn, BY_LIBRARY},
+    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, BY_EMULATION},
 #endif
 #if WEFT_HAVE_OPENBLAS
-    {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY, 1.3},
+    {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY},
 #endif
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
+
+static const double PREFERENCE = 1.3;
 
 struct weft_product weft_product_dense(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                                        int64_t k, enum weft_dtype dtype)
@@ -359,7 +359,7 @@ static enum weft_status try_way(const struct way *way, int32_t threads, struct w
     return measure(gemm, rate, err);
 }
 
-/* Whether a way is faster than the best of those before it by its preference, also when both are
+/* Whether a way is faster than the best of those before it by PREFERENCE, also when both are
  * measured again: what else runs on the machine makes a measurement slower and never faster, so the
  * highest rate of several is each one's. */
 static bool is_preferred(const struct weft_gemm *best, double *best_rate,
@@ -370,11 +370,11 @@ static bool is_preferred(const struct weft_gemm *best, double *best_rate,
     if (best->way == NULL) return true;
     for (int i = 0; i < AGAIN; i++) {
         double again = 0;
-        if (*rate <= *best_rate * best->way->preference) return false;
+        if (*rate <= *best_rate * PREFERENCE) return false;
         if (measure(best, &again, &unsaid) == WEFT_OK && again > *best_rate) *best_rate = again;
         if (measure(candidate, &again, &unsaid) == WEFT_OK && again > *rate) *rate = again;
     }
-    return *rate > *best_rate * best->way->preference;
+    return *rate > *best_rate * PREFERENCE;
 }
 
 /* Tries every way, keeps the best. One that cannot be opened or measured is only named, unless none

@@ -136,6 +136,36 @@ Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
     cr_assert_lt(n_after, n_before / 2, "%lld of %lld", (long long)n_after, (long long)n_before);
 }
 
+static int64_t second_ns(void)
+{
+    return 2;
+}
+
+/* Late it still looks at a few boxes, one of which is often enough: what it leaves is smaller, and
+ * proves what the tree did. */
+Test(trim, is_worth_some_boxes_when_late, .timeout = 60)
+{
+    int64_t n_before = 0, n_after = 0;
+    for (uint64_t seed = 1; seed <= TEST_CASES(60, 21); seed++) {
+        struct fixture f;
+        int32_t before, after;
+        init(&f, seed);
+        grow(&f, seed);
+        int64_t bound_ns = weft_proof_bound_ns(f.rig.proof);
+        proves(&f, &before);
+        f.rig.search->now_ns = second_ns;
+        f.rig.search->deadline_ns = 1;
+        cr_assert(weft_search_is_late(f.rig.search));
+        cr_assert_eq(weft_trim(f.rig.proof, f.rig.search, INT64_MAX, NULL), WEFT_OK);
+        cr_assert_eq(weft_proof_bound_ns(f.rig.proof), bound_ns, "seed %d", (int)seed);
+        cr_assert_geq(proves(&f, &after), bound_ns);
+        n_before += before;
+        n_after += after;
+        proof_rig_end(&f.rig);
+    }
+    cr_assert_lt(n_after, n_before, "%lld of %lld", (long long)n_after, (long long)n_before);
+}
+
 /* With all the time that it wants: of what is left no split can be taken away alone. */
 Test(trim, what_is_left_is_needed, .timeout = 120)
 {

@@ -396,15 +396,12 @@ enum weft_status weft_certificate_read(const struct weft_json_value *value, cons
 {
     struct reader reader = {.problem = problem, .pool = pool, .where = where, .err = err};
     struct weft_certificate read = {0};
-    const char *hash;
     if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) {
         *out = read;
         return WEFT_OK;
     }
     WEFT_TRY(weft_decode_known(value, where, names, err));
-    WEFT_TRY(weft_json_need_string(value, where, "problem", &hash, err));
-    if (!weft_hash_read(hash, &read.problem))
-        return weft_fail(err, WEFT_E_DATA, "%s: problem is not 32 hexadecimal digits", where);
+    WEFT_TRY(weft_decode_hash(value, where, "problem", &read.problem, err));
     WEFT_TRY(read_groups(&reader, value, &read));
     WEFT_TRY(read_prices(&reader, value, &read));
     WEFT_TRY(read_tree(&reader, value, &read));

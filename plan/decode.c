@@ -40,3 +40,12 @@ enum weft_status weft_decode_text(const struct weft_json_value *object, const ch
     *out = weft_pool_string(pool, text);
     return *out == NULL ? weft_fail_memory(err, "plan") : WEFT_OK;
 }
+
+enum weft_status weft_decode_hash(const struct weft_json_value *object, const char *where,
+                                  const char *name, struct weft_hash *out, struct weft_error *err)
+{
+    const char *string;
+    WEFT_TRY(weft_json_need_string(object, where, name, &string, err));
+    if (weft_hash_read(string, out)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: %s is not 32 hexadecimal digits", where, name);
+}

@@ -3,6 +3,7 @@
 #ifndef WEFT_PLAN_DECODE_H
 #define WEFT_PLAN_DECODE_H
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/pool.h"
 #include "base/status.h"
@@ -19,5 +20,10 @@ WEFT_MUST_USE enum weft_status weft_decode_text(const struct weft_json_value *ob
                                                 const char *where, const char *name,
                                                 struct weft_pool *pool, const char **out,
                                                 struct weft_error *err);
+
+/* 32 hexadecimal digits, WEFT_E_DATA otherwise. */
+WEFT_MUST_USE enum weft_status weft_decode_hash(const struct weft_json_value *object,
+                                                const char *where, const char *name,
+                                                struct weft_hash *out, struct weft_error *err);
 
 #endif

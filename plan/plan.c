@@ -151,6 +151,27 @@ enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *er
     return WEFT_OK;
 }
 
+struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan)
+{
+    struct weft_hash parts[] = {
+        weft_hash_bytes(plan->policies, (size_t)plan->problem->n_units * sizeof *plan->policies),
+        weft_hash_bytes(plan->placements, (size_t)plan->n_placements * sizeof *plan->placements),
+        weft_hash_bytes(plan->offsets, (size_t)plan->n_offsets * sizeof *plan->offsets),
+    };
+    return weft_hash_bytes(parts, sizeof parts);
+}
+
+static enum weft_status check_decision(const struct weft_plan *plan, struct weft_error *err)
+{
+    char said[WEFT_HASH_TEXT_BYTES], found[WEFT_HASH_TEXT_BYTES];
+    struct weft_hash hash = weft_plan_decision_hash(plan);
+    if (!plan->decision_hash || weft_hash_equal(*plan->decision_hash, hash)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "the plan says that its decision_hash is %s, its policies, placements and "
+                     "offsets have %s: they were changed since it was written; plan again",
+                     weft_hash_show(*plan->decision_hash, said), weft_hash_show(hash, found));
+}
+
 enum weft_status weft_plan_check_prediction(const struct weft_plan *plan, struct weft_error *err)
 {
     const struct weft_prediction *said = &plan->prediction;
@@ -175,7 +196,7 @@ enum weft_status weft_plan_check_prediction(const struct weft_plan *plan, struct
                          ": plan again",
                          figures[i].name, figures[i].said, figures[i].found);
     }
-    if (plan->bound_ns <= found.step_ns) return WEFT_OK;
+    if (plan->bound_ns <= found.step_ns) return check_decision(plan, err);
     return weft_fail(err, WEFT_E_DATA,
                      "the plan says that no step is below %" PRId64 " ns, its own takes %" PRId64
                      ": plan again",

@@ -49,6 +49,8 @@ struct weft_plan {
     int32_t n_placements;
     struct weft_placement *placements;
     struct weft_prediction prediction;
+    /* As its file says (weft_plan_decision_hash); NULL when it was not read from a file. */
+    const struct weft_hash *decision_hash;
     /* Addresses of the program's buffers in the arena, in the program's order, so that a layout is
      * searched for once and is the same on all ranks; 0 and NULL before the plan was lowered. */
     int32_t n_offsets;
@@ -116,8 +118,13 @@ WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t l
  * lowering knows. */
 WEFT_MUST_USE enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *err);
 
-/* WEFT_OK when the prediction that a plan carries is what its placements give and its bound is not
- * above its step; else WEFT_E_DATA with the first figure that is not. The arena's figures are the
+/* Of policies, placements and offsets: a file whose decision was changed by something other than
+ * weft is told even where what it became is a plan too, as fast and within the limit. */
+struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
+
+/* WEFT_OK when the prediction that a plan carries is what its placements give, its bound is not
+ * above its step and its decision is the one that its file was written with; else WEFT_E_DATA with
+ * the first that is not. The arena's figures are the
  * program's question: see weft_program_check_prediction. */
 WEFT_MUST_USE enum weft_status weft_plan_check_prediction(const struct weft_plan *plan,
                                                           struct weft_error *err);

@@ -8,7 +8,7 @@
 #include "plan/plan.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 4, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 5, PLACE_BYTES = 256 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
@@ -73,6 +73,9 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
     weft_json_put_integer(&writer, "version", FORMAT_VERSION);
     weft_json_put_string(&writer, "weft", WEFT_VERSION);
     weft_json_put_string(&writer, "planner", plan->planner);
+    char hash[WEFT_HASH_TEXT_BYTES];
+    weft_json_put_string(&writer, "decision_hash",
+                         weft_hash_show(weft_plan_decision_hash(plan), hash));
     write_prediction(plan, &writer);
     write_bound(plan, &writer);
     weft_json_key(&writer, "policies");
@@ -107,8 +110,9 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
 }
 
 static const char *const plan_names[] = {
-    "format", "version",  "weft",       "planner", "prediction", "bound",         "certificate",
-    "solver", "policies", "placements", "offsets", "problem",    "other_periods", NULL};
+    "format",     "version", "weft",        "planner",       "decision_hash",
+    "prediction", "bound",   "certificate", "solver",        "policies",
+    "placements", "offsets", "problem",     "other_periods", NULL};
 static const char *const prediction_names[] = {
     "step_ns",    "exposed_ns", "compute_ns",  "slowdown_ns", "channel_ns",
     "peak_bytes", "peak_slot",  "arena_bytes", "total_bytes", NULL};
@@ -365,6 +369,14 @@ static enum weft_status read_offsets(struct reader *reader, const struct weft_js
     return WEFT_OK;
 }
 
+static enum weft_status read_hash(struct reader *reader, const struct weft_json_value *root)
+{
+    struct weft_hash *hash = weft_pool_array(&reader->plan->pool, 1, sizeof *hash);
+    if (hash == NULL) return weft_fail_memory(reader->err, "plan");
+    reader->plan->decision_hash = hash;
+    return weft_decode_hash(root, reader->source, "decision_hash", hash, reader->err);
+}
+
 static enum weft_status read_all(struct reader *reader, const struct weft_json_value *root)
 {
     struct weft_plan *plan = reader->plan;
@@ -381,6 +393,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     plan->owns_problem = true;
     WEFT_TRY(weft_decode_text(root, reader->source, "planner", &plan->pool, &plan->planner,
                               reader->err));
+    WEFT_TRY(read_hash(reader, root));
     WEFT_TRY(read_prediction(reader, root));
     WEFT_TRY(read_bound(reader, root));
     WEFT_TRY(read_policies(reader, root));

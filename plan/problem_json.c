@@ -240,16 +240,6 @@ static enum weft_status known(struct reader *reader, const struct weft_json_valu
     return weft_decode_known(object, reader->place, names, reader->err);
 }
 
-static enum weft_status need_hash(struct reader *reader, const struct weft_json_value *object,
-                                  const char *name, struct weft_hash *out)
-{
-    const char *string;
-    WEFT_TRY(weft_json_need_string(object, reader->place, name, &string, reader->err));
-    if (weft_hash_read(string, out)) return WEFT_OK;
-    return weft_fail(reader->err, WEFT_E_DATA, "%s: %s is not 32 hexadecimal digits", reader->place,
-                     name);
-}
-
 static enum weft_status unknown(struct reader *reader, const char *what, const char *name)
 {
     return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no %s \"%.64s\"", reader->place, what,
@@ -495,8 +485,10 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     struct weft_problem *problem = reader->problem;
     snprintf(reader->place, sizeof reader->place, "%s", where);
     WEFT_TRY(known(reader, value, problem_names));
-    WEFT_TRY(need_hash(reader, value, "config_hash", &problem->config_hash));
-    WEFT_TRY(need_hash(reader, value, "profile_hash", &problem->profile_hash));
+    WEFT_TRY(
+        weft_decode_hash(value, reader->place, "config_hash", &problem->config_hash, reader->err));
+    WEFT_TRY(weft_decode_hash(value, reader->place, "profile_hash", &problem->profile_hash,
+                              reader->err));
     WEFT_TRY(need_name(reader, value, "profile_source", &problem->profile_source));
     WEFT_TRY(need_size(reader, value, "ranks", &problem->ranks));
     WEFT_TRY(read_blocks(reader, value));

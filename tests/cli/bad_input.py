@@ -271,6 +271,25 @@ def certificate_that_does_not_hold(weft):
 
 
 @case
+def decision_changed_by_hand(weft):
+    """Whatever it became, and be it a plan as fast within the limit: it is not what weft wrote."""
+    text = open(plan_of(weft, tiny(), "a.json"), encoding="utf-8").read()
+    n_placements = len(json.loads(text)["placements"])
+    told = 0
+    for index in range(n_placements):
+        for step in (-1, 1):
+            document = json.loads(text)
+            document["placements"][index]["launch"] += step
+            code, _, said = weft.run("verify", weft.write("b.json", document))
+            assert code == 65, f"placement {index} moved by {step}: exit {code}\n{said}"
+            told += "decision_hash" in said
+    assert told > 0, "each was refused for something else"
+    document = json.loads(text)
+    document["offsets"][-1] += 1 << 20
+    weft.expect(65, "verify", weft.write("b.json", document), says="decision_hash")
+
+
+@case
 def what_verify_proves_of_other_periods(weft):
     run = tiny(train__clip_norm=0)
     out, config = plan_of(weft, run, "a.json"), weft.write("run.json", run)

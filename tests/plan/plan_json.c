@@ -159,6 +159,8 @@ static const struct {
     {"version", "1", "version 1"},
     {"weft", "7", "weft"},
     {"planner", "7", "planner"},
+    {"decision_hash", "\"12\"", "decision_hash"},
+    {"decision_hash", "null", "decision_hash"},
     {"step_ns", "-1", "step_ns"},
     {"exposed_ns", "1.5", "exposed_ns"},
     {"compute_ns", "1e300", "compute_ns"},
@@ -240,6 +242,36 @@ Test(plan_json, every_field_corrupted_is_refused)
         cr_assert_null(out);
         free(bad);
     }
+    free(text);
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}
+
+/* A decision that was changed is told, whether or not what it became is a plan as good. */
+Test(plan_json, changed_decision_is_told)
+{
+    struct random_case random;
+    struct weft_error err = {0};
+    struct weft_plan *plan, *out = NULL;
+    char *text = plan_text(&random, &plan);
+    cr_assert_eq(parse(text, strlen(text), &out, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_check_prediction(out, &err), WEFT_OK, "%s", err.text);
+    int32_t *parts[] = {&out->placements[0].launch, &out->placements[0].deadline,
+                        (int32_t *)&out->policies[0]};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct weft_hash before = weft_plan_decision_hash(out);
+        ++*parts[i];
+        cr_assert(!weft_hash_equal(weft_plan_decision_hash(out), before));
+        --*parts[i];
+        cr_assert(weft_hash_equal(weft_plan_decision_hash(out), before));
+    }
+    weft_plan_destroy(out);
+    char *bad = replace(text, "decision_hash", 0, "\"00000000000000000000000000000000\"");
+    cr_assert_eq(parse(bad, strlen(bad), &out, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_check_prediction(out, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "decision_hash") != NULL, "%s", err.text);
+    weft_plan_destroy(out);
+    free(bad);
     free(text);
     weft_plan_destroy(plan);
     random_case_finish(&random);

@@ -206,17 +206,20 @@ bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, i
                        struct weft_pool *pool, struct weft_mip_result *result)
 {
     struct weft_error failure = {0};
+    int64_t left_ns = weft_branch_time_left(branch);
+    int64_t time_ns = branch->answered ? left_ns : left_ns - left_ns / 4;
     const struct weft_solver *solver = &branch->options->solver;
     const struct weft_mip *mip = &branch->ilp->mip;
     struct weft_mip_limits limits = {
         .iterations =
             iterations > 0 ? iterations : RELAX_WORK * ((int64_t)mip->n_rows + mip->n_columns),
         .nodes = -1,
-        .time_ns = weft_branch_time_left(branch),
+        .time_ns = time_ns,
         .gap = branch->options->gap,
     };
     weft_ilp_restrict(branch->ilp, box, branch->dual);
     enum weft_status status = solver->solve(solver->context, mip, &limits, pool, result, &failure);
+    branch->answered = branch->answered || status == WEFT_OK;
     if (status == WEFT_OK) return result->has_lp;
     branch->too_slow = status == WEFT_E_HANG && is_late(branch);
     snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);

@@ -58,6 +58,7 @@ struct weft_branch {
     struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
     uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */
     const char *bound_by, *stop;
+    bool answered;     /* the solver has, once */
     char failure[160]; /* of the solver; "" = none */
     bool too_slow;     /* which is that it had no answer when the time was over */
 };
@@ -81,9 +82,10 @@ int64_t weft_branch_time_left(const struct weft_branch *branch);
 /* An answer that came later than a part of the time allowed is no failure for the rest of it. */
 void weft_branch_forgive(struct weft_branch *branch);
 
-/* Solves the relaxation within a box, in `iterations` at most (0: as many as it may need). False
- * when there is no solution; a solver that failed is named in `failure`. Result arrays belong to
- * the pool. */
+/* Solves the relaxation within a box, in `iterations` at most (0: as many as it may need). As long
+ * as the solver has answered nothing yet it has three quarters of the time that is left, so that
+ * there is a bound by ascent when it hangs. False when there is no solution; a solver that failed
+ * is named in `failure`. Result arrays belong to the pool. */
 bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
                        struct weft_pool *pool, struct weft_mip_result *result);
 

@@ -103,6 +103,16 @@ def solver_hung(weft):
 
 
 @case
+def solver_hung_leaves_time_for_a_bound(weft):
+    """As good as without a solver, but for the time that it was waited for."""
+    limit = {"cluster__memory_limit": f"{least_limit(weft) * 21 // 20}B", **TIGHT}
+    hung = plan(weft, script(weft, "solve", "exec sleep 1000\n"), time_limit="4s", **limit)
+    missing = plan(weft, "/no/such/solver", time_limit="4s", **limit)
+    assert "no answer in" in hung["solver_stop"], hung
+    assert hung["gap"] <= missing["gap"] + 0.001, (hung, missing)
+
+
+@case
 def solver_that_falls_silent(weft):
     """It closes its output without an answer and does not end."""
     start = time.monotonic()

@@ -5,11 +5,21 @@
 
 enum { NS_PER_S = 1000000000 };
 
-int64_t weft_clock_now_ns(void)
+static int64_t read_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+int64_t weft_clock_now_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC);
+}
+
+int64_t weft_clock_thread_ns(void)
+{
+    return read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void weft_clock_sleep_until_ns(int64_t ns)

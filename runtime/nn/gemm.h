@@ -4,9 +4,10 @@
  * cannot do are emulated: parts of a and b are widened, multiplied in fp32, and the result is
  * rounded. oneDNN and OpenBLAS can each be in the build or not; bf16, and f32 split into three
  * parts of it, also go by our own kernels for AMX tiles (gemm_amx.h), and f32 by those for AVX-512
- * (gemm_avx512.h), beside one of them. "auto" measures what there is and keeps the fastest; another
- * one than the first only where it is 1.3 times as fast. For one library, number of threads and
- * kind of CPU the same numbers give the same bits, wherever they lie. */
+ * (gemm_avx512.h), beside one of them. "auto" measures what there is, on one thread and by its own
+ * clock, and keeps the fastest; another one than the first only where it is 1.3 times as fast. For
+ * one library, number of threads and kind of CPU the same numbers give the same bits, wherever they
+ * lie. */
 #ifndef WEFT_RUNTIME_NN_GEMM_H
 #define WEFT_RUNTIME_NN_GEMM_H
 

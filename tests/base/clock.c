@@ -19,6 +19,19 @@ Test(clock, never_goes_back)
     }
 }
 
+/* Sleeping for 50 ms takes a core less time than that. */
+Test(clock, a_thread_has_time_of_its_own)
+{
+    volatile uint64_t sum = 0;
+    int64_t start = weft_clock_thread_ns(), before;
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + 50000000);
+    before = weft_clock_thread_ns();
+    cr_assert_lt(before - start, 50000000);
+    for (int i = 0; i < 100000; i++)
+        sum += (uint64_t)i;
+    cr_assert_gt(weft_clock_thread_ns(), before);
+}
+
 Test(clock, sleeps_until_the_time_and_not_for_the_past)
 {
     int64_t start = weft_clock_now_ns();

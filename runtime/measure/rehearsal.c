@@ -401,11 +401,14 @@ static enum weft_status finish(struct rehearsal *r, struct measure_rehearsal *ou
     return status;
 }
 
+/* A run has made its plan elsewhere, and gives nothing back while it steps: what a library takes
+ * for its first products, and keeps, is a part of base. */
 static enum weft_status open_and_warm_up(struct rehearsal *r, const struct rehearsal *other,
                                          struct weft_error *err)
 {
     weft_measure_trim();
     WEFT_TRY(open_rehearsal(r, other, err));
+    weft_measure_trim();
     return warm_up(r, err);
 }
 
@@ -512,7 +515,6 @@ enum weft_status weft_measure_rehearsals_finish(struct measure_rehearsals *both,
     both->beside.rounds = both->alone.rounds = both->turns;
     if (!both->beside.options->contention) {
         drop_times(&both->beside);
-        weft_measure_trim();
         weigh_process(&both->beside);
         WEFT_TRY(finish(&both->beside, out, err));
         return find_step(&both->beside, &out->step_ns, err);

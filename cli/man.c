@@ -77,7 +77,8 @@ static void add_surroundings(struct weft_text *out)
          "Way to compute products: onednn, openblas; of 16 bits also onednn-emulated, of bf16 amx, "
          "its tiles; of f32 amx-bf16x3, the same tiles with every number in three parts of bf16, "
          "as exact as f32 but at the ends of its range, and avx512, loops of Weft's own. Otherwise "
-         "that of the checkpoint that a run goes on from, or the fastest by measurement. Another "
+         "that of the checkpoint that a run goes on from, or of the profile that it is planned "
+         "with, or the fastest by measurement. Another "
          "way gives other bits; avx512, onednn and openblas are native f32."},
         {"NO_COLOR", "Set and not empty: no colour in messages."},
         {"RANK, WORLD_SIZE, LOCAL_RANK",

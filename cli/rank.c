@@ -223,8 +223,8 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 {
     struct weft_session *session = &rank->session;
     WEFT_TRY(take_plan(rank, err));
-    WEFT_TRY(
-        weft_machine_go_on(&rank->meeting, session->config, rank->job.resume, &rank->machine, err));
+    WEFT_TRY(weft_machine_go_on(&rank->meeting, session->config, session->profile, rank->job.resume,
+                                &rank->machine, err));
     watch_signals();
     bool tells = rank->meeting.rank == 0;
     if (tells && rank->job.metrics)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/measure/measure.h"
 
@@ -47,33 +48,58 @@ static enum weft_status open_kernels(const struct weft_rendezvous *meeting,
     return status;
 }
 
-/* Rank 0: the checkpoint's library, opened, where that is another and this build and machine have
- * it. What is wrong with the checkpoint is said by who reads it. */
+/* The library of that name where it is another than the machine's; NULL also where this build and
+ * machine do not have it, and *err says why. */
+static struct weft_nn *open_other(const struct weft_machine *machine,
+                                  const struct weft_config *config, const char *name,
+                                  struct weft_error *err)
+{
+    struct weft_nn *nn = NULL;
+    if (strcmp(name, weft_nn_gemm_name(machine->nn)) == 0 || strcmp(name, "auto") == 0 ||
+        open_library(machine, config, name, &nn, err) != WEFT_OK)
+        return NULL;
+    return nn;
+}
+
+/* Rank 0. What is wrong with the checkpoint is said by who reads it. */
 static struct weft_nn *open_saved(const struct weft_machine *machine,
                                   const struct weft_config *config, const char *resume)
 {
     struct weft_checkpoint *checkpoint = NULL;
-    struct weft_nn *nn = NULL;
     struct weft_error unsaid = {0};
-    if (library_from_environment() != NULL ||
-        weft_checkpoint_open(resume, &checkpoint, &unsaid) != WEFT_OK)
-        return NULL;
-    const char *name = checkpoint->manifest->kernels;
-    if (strcmp(name, weft_nn_gemm_name(machine->nn)) != 0 && strcmp(name, "auto") != 0 &&
-        open_library(machine, config, name, &nn, &unsaid) != WEFT_OK)
-        nn = NULL;
+    if (weft_checkpoint_open(resume, &checkpoint, &unsaid) != WEFT_OK) return NULL;
+    struct weft_nn *nn = open_other(machine, config, checkpoint->manifest->kernels, &unsaid);
     weft_checkpoint_close(checkpoint);
     return nn;
 }
 
+/* Rank 0. */
+static struct weft_nn *open_measured(const struct weft_machine *machine,
+                                     const struct weft_config *config,
+                                     const struct weft_profile *profile)
+{
+    struct weft_error why = {0};
+    if (profile->kernels == NULL) return NULL;
+    struct weft_nn *nn = open_other(machine, config, profile->kernels, &why);
+    if (why.status != WEFT_OK)
+        weft_log(WEFT_LOG_WARNING,
+                 "the profile was measured with %s, and the run goes on with %s, so times and "
+                 "memory are not those that were planned with: %s",
+                 profile->kernels, weft_nn_gemm_name(machine->nn), why.text);
+    return nn;
+}
+
 enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
-                                    const struct weft_config *config, const char *resume,
+                                    const struct weft_config *config,
+                                    const struct weft_profile *profile, const char *resume,
                                     struct weft_machine *machine, struct weft_error *err)
 {
     char mine[NAME_BYTES] = "", *all = calloc((size_t)meeting->ranks, NAME_BYTES);
     if (!all) return weft_fail_memory(err, "the names of the ranks' libraries");
     struct weft_nn *nn = NULL;
-    if (meeting->rank == 0 && resume != NULL) nn = open_saved(machine, config, resume);
+    if (meeting->rank == 0 && library_from_environment() == NULL)
+        nn = resume != NULL ? open_saved(machine, config, resume)
+                            : open_measured(machine, config, profile);
     if (nn != NULL) snprintf(mine, NAME_BYTES, "%s", weft_nn_gemm_name(nn));
     enum weft_status status = weft_comm_exchange(machine->comm, mine, NAME_BYTES, all, err);
     if (status == WEFT_OK && meeting->rank != 0 && all[0] != '\0')

@@ -31,11 +31,13 @@ WEFT_MUST_USE enum weft_status weft_machine_open(const struct weft_rendezvous *m
                                                  bool virtual_clock, struct weft_machine *out,
                                                  struct weft_error *err);
 /* Collective, before a run begins with the checkpoint at `resume` (NULL: with none; rank 0's word
- * counts): products are computed by the library that computed it, for the same bits. Another one
- * stays where WEFT_GEMM names it, or where the checkpoint's is not to be had, which is warned of
- * when the checkpoint is read. */
+ * counts): products are computed by the library that computed it, for the same bits; without one by
+ * the library that the profile's layers were measured with, whose times and memory the plan counts.
+ * Another one stays where WEFT_GEMM names it, or where that is not to be had: warned of here of the
+ * profile's, and when the checkpoint is read of the checkpoint's. */
 WEFT_MUST_USE enum weft_status weft_machine_go_on(const struct weft_rendezvous *meeting,
                                                   const struct weft_config *config,
+                                                  const struct weft_profile *profile,
                                                   const char *resume, struct weft_machine *machine,
                                                   struct weft_error *err);
 

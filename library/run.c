@@ -124,7 +124,8 @@ static enum weft_status train(const struct weft_run_of *of,
 {
     const struct weft_session *session = of->session;
     struct audience audience = {settings, metrics};
-    WEFT_TRY(weft_machine_go_on(of->meeting, session->config, resume, of->machine, err));
+    WEFT_TRY(weft_machine_go_on(of->meeting, session->config, session->profile, resume, of->machine,
+                                err));
     const struct weft_train_options options = {
         .config = session->config,
         .plan = session->plan,

@@ -149,6 +149,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
         write_curve(&writer, collective_names[kind], "bytes", &profile->collectives[kind]);
     }
     weft_json_end_object(&writer);
+    if (profile->kernels != NULL) weft_json_put_string(&writer, "kernels", profile->kernels);
     if (profile->updates != NULL) weft_json_put_string(&writer, "updates", profile->updates);
     write_curve(&writer, "update", "elements", &profile->update);
     write_curve(&writer, "norm", "elements", &profile->norm);
@@ -340,6 +341,18 @@ static enum weft_status read_rates(const struct weft_json_value *root, const cha
     return WEFT_OK;
 }
 
+/* A name that older profiles do not have. */
+static enum weft_status read_name(const struct weft_json_value *root, const char *source,
+                                  const char *key, struct weft_pool *pool, const char **out,
+                                  struct weft_error *err)
+{
+    const char *name = NULL;
+    if (weft_json_member(root, key) == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need_string(root, source, key, &name, err));
+    *out = weft_pool_string(pool, name);
+    return *out != NULL ? WEFT_OK : weft_fail_memory(err, "a profile");
+}
+
 static enum weft_status read_profile(const struct weft_json_value *root, const char *source,
                                      struct weft_profile *profile, struct weft_error *err)
 {
@@ -356,11 +369,8 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
         WEFT_TRY(read_curve(collectives, source, collective_names[kind], "bytes", pool,
                             &profile->collectives[kind], err));
     }
-    if (weft_json_member(root, "updates") != NULL) {
-        WEFT_TRY(weft_json_need_string(root, source, "updates", &profile->updates, err));
-        profile->updates = weft_pool_string(pool, profile->updates);
-        if (profile->updates == NULL) return weft_fail_memory(err, "a profile");
-    }
+    WEFT_TRY(read_name(root, source, "kernels", pool, &profile->kernels, err));
+    WEFT_TRY(read_name(root, source, "updates", pool, &profile->updates, err));
     WEFT_TRY(read_curve(root, source, "update", "elements", pool, &profile->update, err));
     WEFT_TRY(read_curve(root, source, "norm", "elements", pool, &profile->norm, err));
     WEFT_TRY(read_rates(root, source, &profile->rates, err));

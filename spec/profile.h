@@ -54,6 +54,7 @@ struct weft_profile {
     struct weft_layer_times *layers;
     struct weft_curve collectives[WEFT_COLLECTIVE_COUNT]; /* by full (gathered) bytes */
     struct weft_curve update;                             /* by elements that one rank updates */
+    const char *kernels;    /* way of products of those layers; NULL: not said, or analytic */
     const char *updates;    /* that were timed: weft_config_updates; NULL: not said, or analytic */
     struct weft_curve norm; /* by elements that one rank owns */
     /* Of compute and a channel while both run. 0: it has not got them, and measured times of layers

@@ -296,6 +296,7 @@ static enum weft_status fill(const struct figures *figures, const struct weft_pr
     WEFT_TRY(fill_pass(figures, measured_updates(figures->config, measured), update_bytes,
                        "time of updates by this train.optimizer", &profile->pool, &profile->update,
                        &origins.update, err));
+    if (measured != NULL && !origins.layers) profile->kernels = measured->kernels;
     if (measured != NULL && !origins.update) profile->updates = measured->updates;
     WEFT_TRY(fill_pass(figures, measured == NULL ? NULL : &measured->norm, NORM_BYTES,
                        "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));

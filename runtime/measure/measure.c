@@ -224,6 +224,7 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
 {
     m->profile.source = "measured";
     m->profile.ranks = weft_comm_ranks(m->options.comm);
+    m->profile.kernels = weft_nn_gemm_name(m->options.nn);
     m->profile.updates = weft_config_updates(m->options.config);
     WEFT_TRY(describe(m, err));
     WEFT_TRY(list_layers(m, err));

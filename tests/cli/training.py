@@ -8,7 +8,7 @@ import sys
 import time
 
 from configs import tiny
-from tap import case, main
+from tap import Skip, case, main
 
 
 def token_file(tokens, magic=20240520, version=1, count=None):
@@ -70,6 +70,55 @@ def micro_steps_train_like_one(weft):
     for key in ((1, "auto"), (2, "micro_step"), (2, "step")):
         assert prints[key + (0,)] == prints[key + (1e9,)], (key, prints)
     assert prints[2, "step", 0] != prints[2, "micro_step", 0]
+
+
+def measured_run(hidden=32, **changes):
+    """Of a model that is measured first."""
+    config = tiny(train__optimizer={"type": "adamw"}, train__seq_len=64, train__micro_batch=4,
+                  cluster__ranks=1, cluster__threads=1, cluster__device=None, cluster__link=None,
+                  plan__planner="all-sdp", **changes)
+    for layer in config["model"]["layers"]:
+        layer["hidden"] = hidden
+    config["model"]["layers"][0]["positions"] = 64
+    config["model"]["layers"][1]["ffn"] = 4 * hidden
+    return config
+
+
+@case
+def no_more_memory_is_taken_than_was_measured(weft):
+    """What a library of products keeps once it has multiplied is a part of base."""
+    config = weft.write("run.json", measured_run(hidden=256, model__layers__1__repeat=8))
+    weft.expect(0, "profile", config, "-o", "profile.json", "-q")
+    weft.expect(0, "train", config, "--set", "cluster.profile=profile.json", "--run", "run", "-q")
+    with open(weft.path("run/result.json"), encoding="utf-8") as file:
+        result = json.load(file)
+    assert result["measured_bytes"] <= result["planned_bytes"], result
+
+
+@case
+def a_run_multiplies_as_its_profile_did(weft):
+    """Times and memory that were planned with are those of one way to multiply."""
+    config = weft.write("run.json", measured_run(train__checkpoint={}))
+    profile, auto = weft.path("profile.json"), {"WEFT_GEMM": ""}
+    if weft.run("profile", config, "-o", profile, "-q", env={"WEFT_GEMM": "openblas"})[0] == 1:
+        raise Skip("this build has no second library of products")
+
+    def kernels(run, env, **files):
+        for name, text in files.items():
+            weft.write(f"{name}.json", text)
+        _, _, err = weft.run("train", config, "--set", "cluster.profile=profile.json", "--run", run,
+                             "-q", env=env)
+        with open(weft.path(f"{run}/checkpoints/step-3/manifest.json"), encoding="utf-8") as file:
+            return json.load(file)["kernels"], err
+
+    assert kernels("same", auto) == ("openblas", "")
+    other = os.environ.get("WEFT_GEMM", "openblas")
+    assert kernels("named", {"WEFT_GEMM": other}) == (other, "")
+    with open(profile, encoding="utf-8") as file:
+        text = file.read()
+    assert '"kernels": "openblas"' in text, text[:500]
+    found, err = kernels("lost", auto, profile=text.replace('"openblas"', '"abacus"'))
+    assert found != "abacus" and "was measured with abacus" in err and err.count("\n") == 1, err
 
 
 @case

@@ -71,7 +71,8 @@ static const char complete[] =
     "\"ranks\":2,\"layers\":[{\"key\":\"relu\",\"forward_ns\":5,\"backward_ns\":7}],"
     "\"collectives\":{\"all_gather\":{\"bytes\":[1,8],\"ns\":[3,4]},"
     "\"reduce_scatter\":{\"bytes\":[2],\"ns\":[3]},\"all_reduce\":{\"bytes\":[2],\"ns\":[9]}},"
-    "\"update\":{\"elements\":[5],\"ns\":[6]},\"norm\":{\"elements\":[7],\"ns\":[8]},"
+    "\"kernels\":\"avx512\",\"update\":{\"elements\":[5],\"ns\":[6]},\"norm\":{\"elements\":[7],"
+    "\"ns\":[8]},"
     "\"contention\":{\"compute_rate\":800,\"channel_rate\":1000},"
     "\"agree_ns\":11,\"base_bytes\":12}";
 
@@ -97,6 +98,8 @@ Test(profile, reads_every_part)
     cr_assert_eq(profile->collectives[WEFT_ALL_REDUCE].ns[0], 9);
     cr_assert_eq(profile->update.x[0], 5);
     cr_assert_eq(profile->norm.ns[0], 8);
+    cr_assert_str_eq(profile->kernels, "avx512");
+    cr_assert_null(profile->updates);
     cr_assert_eq(profile->agree_ns, 11);
     cr_assert_eq(profile->rates.compute, 800);
     cr_assert_eq(profile->rates.channel, 1000);

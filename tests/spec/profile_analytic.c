@@ -229,7 +229,8 @@ Test(profile_resolve, needs_no_figures_where_all_is_measured)
 }
 
 #define UPDATES(name)                                                                              \
-    ",\"layers\":[],\"collectives\":{},\"updates\":\"" name "\",\"update\":{\"elements\":[1024],"  \
+    ",\"kernels\":\"avx512\",\"layers\":[],\"collectives\":{},\"updates\":\"" name                 \
+    "\",\"update\":{\"elements\":[1024],"                                                          \
     "\"ns\":[5000]}"
 
 /* Times of another optimizer's updates are none of this one's. */
@@ -239,6 +240,7 @@ Test(profile_resolve, takes_times_of_its_own_optimizer)
     struct weft_profile *profile = resolve(config);
     cr_assert_eq(weft_curve_at(&profile->update, 1024), 5000);
     cr_assert_str_eq(profile->updates, "adamw");
+    cr_assert_null(profile->kernels, "who multiplies is said of measured layers alone");
     cr_assert_null(strstr(profile->source, "update"), "%s", profile->source);
     weft_profile_destroy(profile);
     drop(config);

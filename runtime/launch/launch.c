@@ -230,6 +230,13 @@ static void see_to_the_end(struct watch *w)
 
 /* Verdict */
 
+/* Signals that ask a rank to stop behind its step: who dies of one had not begun to train. */
+static bool asks_to_stop(int signal_number)
+{
+    return signal_number == SIGTERM || signal_number == SIGUSR1 || signal_number == SIGINT ||
+           signal_number == SIGHUP;
+}
+
 static enum weft_status judge(const struct watch *w, struct weft_launch_outcome *outcome,
                               struct weft_error *err)
 {
@@ -254,6 +261,12 @@ static enum weft_status judge(const struct watch *w, struct weft_launch_outcome 
         (outcome->signal_number != 0 || status == WEFT_E_LOST || status == WEFT_E_STOPPED)) {
         return weft_fail(err, WEFT_E_STOPPED, "stopped by %s, which was passed on to all ranks",
                          strsignal(w->stop_signal));
+    }
+    if (asks_to_stop(outcome->signal_number)) {
+        return weft_fail(err, WEFT_E_STOPPED,
+                         "rank %d (process %d) was asked to stop (%s) when it had nothing to "
+                         "finish; the other ranks were ended",
+                         w->first, (int)child->pid, strsignal(outcome->signal_number));
     }
     if (outcome->signal_number != 0) {
         return weft_fail(err, WEFT_E_LOST, "rank %d (process %d) was killed by signal %d (%s)%s",

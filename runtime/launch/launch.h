@@ -34,14 +34,14 @@ struct weft_launch_outcome {
 
 /* Starts the ranks and blocks until all have ended; none is left on return. Ranks read nothing from
  * stdin and share stdout and stderr. WEFT_OK when all ended with 0. Otherwise the first that
- * failed decides: killed by a signal is WEFT_E_LOST, an exit code is its status, and the text names
- * rank and cause; the others have half a second to notice by themselves, then get SIGTERM, and
- * SIGKILL at one and a half.
- * Ranks that are stopped for hang_ns with none left to miss them are killed: WEFT_E_HANG.
- * SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on, which makes the result WEFT_E_STOPPED unless
- * the ranks finish all the same; the second one kills. WEFT_E_SYSTEM, WEFT_E_NO_INPUT
- * when ranks cannot be started. `outcome` may be NULL.
- * Call it from the thread that outlives the ranks, with no other thread that takes signals. */
+ * failed decides: killed by a signal is WEFT_E_LOST, or WEFT_E_STOPPED by one of those that ask a
+ * rank to stop, an exit code is its status, and the text names rank and cause; the others have half
+ * a second to notice by themselves, then get SIGTERM, and SIGKILL at one and a half. Ranks that are
+ * stopped for hang_ns with none left to miss them are killed: WEFT_E_HANG. SIGINT, SIGTERM, SIGHUP
+ * and SIGUSR1 are passed on, which makes the result WEFT_E_STOPPED unless the ranks finish all the
+ * same; the second one kills. WEFT_E_SYSTEM, WEFT_E_NO_INPUT when ranks cannot be started.
+ * `outcome` may be NULL. Call it from the thread that outlives the ranks, with no other thread that
+ * takes signals. */
 WEFT_MUST_USE enum weft_status weft_launch(const struct weft_launch_options *options,
                                            struct weft_launch_outcome *outcome,
                                            struct weft_error *err);

@@ -12,6 +12,9 @@ enum {
     BYTE_VALUES = 256,
     HEADER_BYTES = 1024,        /* 256 int32 */
     QUESTIONS_MAGIC = 20240522, /* llm.c's multiple-choice questions: no text, and no stream */
+    /* llm.c's magics are days; no text begins with the bytes of one, of which the fourth is 1. */
+    FIRST_DAY = 20230101,
+    LAST_DAY = 20391231,
     PIECE_BYTES = 65536,
     HASHED_PIECES = 1024
 };
@@ -109,6 +112,13 @@ static enum weft_status find_form(struct weft_corpus *corpus, int64_t length,
         return weft_fail(err, WEFT_E_DATA,
                          "%s: a token file of %" PRId64 " bytes, shorter than its header of %d",
                          corpus->path, length, HEADER_BYTES);
+    }
+    if (magic >= FIRST_DAY && magic <= LAST_DAY) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: begins with %" PRId64
+                         ", as a file of llm.c's does, but token files that can be read begin "
+                         "with %" PRId64 " or %" PRId64 ": give one of those or a text",
+                         corpus->path, magic, forms[0].magic, forms[1].magic);
     }
     corpus->text = true;
     corpus->tokens = length;

@@ -114,6 +114,15 @@ static int dies(const struct weft_rendezvous *me)
     return weft_status_exit_code(status);
 }
 
+static int is_asked_early(const struct weft_rendezvous *me)
+{
+    struct weft_comm *comm = open_comm(me);
+    if (me->rank == 1) raise(SIGTERM);
+    enum weft_status status = meet(comm);
+    weft_comm_close(comm);
+    return weft_status_exit_code(status);
+}
+
 _Noreturn static void wait_for_ever(void)
 {
     for (;;)
@@ -205,6 +214,7 @@ static const struct {
     {"works", works},
     {"exits", exits_with_the_status},
     {"dies", dies},
+    {"asked", is_asked_early},
     {"stubborn", is_stubborn},
     {"waits", waits},
     {"saves", saves_and_stops},
@@ -312,6 +322,17 @@ static void test_killed_rank(int fd)
           result.err.text);
     CHECK(strstr(result.err.text, "was killed by signal 9 (Killed): if nobody sent it"), "%s",
           result.err.text);
+    CHECK(result.ns < 2000 * ms, "%lld ns", (long long)result.ns);
+}
+
+/* Before it has a handler, as while it starts. */
+static void test_rank_asked_early(int fd)
+{
+    struct result result;
+    launch("asked", 3, fd, &result);
+    CHECK(result.status == WEFT_E_STOPPED, "%s", result.err.text);
+    CHECK(strstr(result.err.text, "rank 1 (process ") && strstr(result.err.text, "asked to stop"),
+          "%s", result.err.text);
     CHECK(result.ns < 2000 * ms, "%lld ns", (long long)result.ns);
 }
 
@@ -453,6 +474,7 @@ int main(int argc, char **argv)
     test_that_ranks_work();
     test_first_failure(null_fd);
     test_killed_rank(null_fd);
+    test_rank_asked_early(null_fd);
     test_stubborn_ranks(null_fd);
     test_stopped_ranks(null_fd);
     test_that_nothing_starts(null_fd);

@@ -55,6 +55,8 @@ Test(corpus, refuses_headers_that_contradict_the_file)
     refused(file, sizeof file, "says 10 tokens, which is 1064 bytes");
     put(file, 20240522);
     refused(file, sizeof file, "questions");
+    put(file, 20240326);
+    refused(file, sizeof file, "begins with 20240326, as a file of llm.c's does");
 }
 
 Test(corpus, reads_tokens_of_32_bits)

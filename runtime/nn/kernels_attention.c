@@ -81,14 +81,56 @@ WEFT_ALWAYS_INLINE void multiply_rows(int first, struct left left, const float *
     }
 }
 
+/* Rows of SIDE that are read or written later, of `size` elements: they are fetched to the second
+ * cache beside a product, for they lie too far apart for the core to guess. */
+struct fetch {
+    const float *from;
+    int64_t stride, size;
+};
+
+/* Those of one product after the other. */
+enum { MOST_FETCHES = 9 };
+struct fetches {
+    int64_t count;
+    struct fetch of[MOST_FETCHES];
+};
+
+static void add_fetch(const float *from, int64_t stride, int64_t size, struct fetches *to)
+{
+    to->of[to->count++] = (struct fetch){from, stride, size};
+}
+
+/* Part `part` of `parts` of a list. */
+static struct fetches part_of(const struct fetches *list, int64_t part, int64_t parts)
+{
+    struct fetches some = {0};
+    for (int64_t i = part * list->count / parts; i < (part + 1) * list->count / parts; i++) {
+        some.of[some.count++] = list->of[i];
+    }
+    return some;
+}
+
+WEFT_ALWAYS_INLINE void fetch_rows(const struct fetches *list, int64_t row)
+{
+    for (int64_t i = 0; i < list->count; i++) {
+        const struct fetch *f = &list->of[i];
+        for (int64_t j = row; j < row + ROWS; j++) {
+            for (int64_t k = 0; k < f->size; k += VECTOR) {
+                _mm_prefetch(f->from + j * f->stride + k, _MM_HINT_T1);
+            }
+        }
+    }
+}
+
 /* What of a product with a tile of the diagonal is not 0. */
 enum part { WHOLE, FROM_ROW_ON, UP_TO_ROW };
 
 /* to [SIDE, SIDE] = or += left right, with SIDE of k: one operand is a tile of scores. */
 static void multiply(struct left left, const float *right, enum part of_k, bool add, float *to,
-                     int64_t stride)
+                     int64_t stride, const struct fetches *later)
 {
     for (int64_t i = 0; i < SIDE; i += ROWS, left.from += ROWS * left.row, to += ROWS * stride) {
+        fetch_rows(later, i);
         multiply_rows(0, left, right, of_k == FROM_ROW_ON ? i : 0,
                       of_k == UP_TO_ROW ? i + ROWS : SIDE, add, to, stride);
     }
@@ -96,9 +138,10 @@ static void multiply(struct left left, const float *right, enum part of_k, bool 
 
 /* tile = left right, with `size` of k; of a tile of the diagonal what is below it. */
 static void multiply_to_tile(struct left left, const float *right, int64_t size, bool diagonal,
-                             float *tile)
+                             float *tile, const struct fetches *later)
 {
     for (int64_t i = 0; i < SIDE; i += ROWS, left.from += ROWS * left.row, tile += ROWS * SIDE) {
+        fetch_rows(later, i);
         switch (diagonal ? i / VECTOR : 0) {
         case 0:
             multiply_rows(0, left, right, 0, size, false, tile, SIDE);
@@ -200,6 +243,21 @@ static void softmax(int64_t n, float *tiles)
     }
 }
 
+/* Where in a matrix of such a stride the row of tiles after row i begins: behind the last, that of
+ * the next head, which lies beside this one. */
+static int64_t next_row(const struct weft_head *head, int64_t i, int64_t stride)
+{
+    return (i + 1) * SIDE < head->seq_len ? (i + 1) * SIDE * stride : head->size;
+}
+
+static void fetch_inputs(const struct weft_head *head, int64_t i, struct fetches *to)
+{
+    const int64_t at = next_row(head, i, head->stride);
+    add_fetch(head->query + at, head->stride, head->size, to);
+    add_fetch(head->key + at, head->stride, head->size, to);
+    add_fetch(head->value + at, head->stride, head->size, to);
+}
+
 /* Tiles of SIDE queries, one after the other: those of row i of tiles begin at i * seq_len * SIDE,
  * with the triangle's part of the row alone. */
 void weft_kernels_attend_avx512(const struct weft_head *head, float *probabilities, float *output)
@@ -209,18 +267,27 @@ void weft_kernels_attend_avx512(const struct weft_head *head, float *probabiliti
     for (int64_t i = 0; i < n; i++) {
         float *tiles = probabilities + i * n * TILE;
         float *out = output + i * SIDE * head->output_stride;
+        struct fetches next = {0};
+        fetch_inputs(head, i, &next);
+        add_fetch(output + next_row(head, i, head->output_stride), head->output_stride, size,
+                  &next);
+        add_fetch(tiles + n * TILE, SIDE, SIDE, &next);
         turn_rows(head->query + i * SIDE * stride, stride, size, head->scale, turned);
         for (int64_t j = 0; j <= i; j++) {
             const struct left keys = {head->key + j * SIDE * stride, stride, 1};
-            multiply_to_tile(keys, turned, size, i == j, tiles + j * TILE);
+            struct fetches tile = {0};
+            if (j < i) add_fetch(tiles + (j + 1) * TILE, SIDE, SIDE, &tile);
+            multiply_to_tile(keys, turned, size, i == j, tiles + j * TILE, &tile);
         }
         softmax(i + 1, tiles);
         for (int64_t j = 0; j <= i; j++) {
             const struct left p = {tiles + j * TILE, 1, SIDE};
+            struct fetches some = part_of(&next, j, i + 1);
             copy_rows(head->value + j * SIDE * stride, stride, size, 1, values);
             for (int64_t panel = 0; panel < size; panel += SIDE) {
                 multiply(p, values + panel * SIDE, i == j ? UP_TO_ROW : WHOLE, j > 0, out + panel,
-                         head->output_stride);
+                         head->output_stride, &some);
+                some.count = 0;
             }
         }
     }
@@ -265,34 +332,67 @@ static void softmax_backward(bool diagonal, const float *restrict p, const float
     }
 }
 
+/* What backward by row i + 1 of tiles reads and writes first, but for probabilities. */
+static struct fetches next_of(const struct weft_head *head, const float *output,
+                              const float *d_output, struct weft_head_gradients to, int64_t i)
+{
+    const int64_t size = head->size, at = next_row(head, i, head->stride);
+    const int64_t output_at = next_row(head, i, head->output_stride);
+    struct fetches next = {0};
+    fetch_inputs(head, i, &next);
+    add_fetch(output + output_at, head->output_stride, size, &next);
+    add_fetch(d_output + output_at, head->output_stride, size, &next);
+    add_fetch(to.query + at, head->stride, size, &next);
+    add_fetch(to.key + at, head->stride, size, &next);
+    add_fetch(to.value + at, head->stride, size, &next);
+    return next;
+}
+
+/* A tile's products. */
+static void tile_backward(const struct weft_head *head, const struct queries *q, const float *p,
+                          int64_t i, int64_t j, const struct fetches *later,
+                          struct weft_head_gradients to)
+{
+    _Alignas(64) float d_scores[TILE], keys[MOST_SIZE * SIDE];
+    const bool diagonal = i == j;
+    const int64_t size = head->size, stride = head->stride;
+    const int64_t query = i * SIDE * stride, key = j * SIDE * stride;
+    const enum part by_key = diagonal ? FROM_ROW_ON : WHOLE;
+    const struct left values = {head->value + key, stride, 1};
+    struct fetches some[4];
+    for (int64_t k = 0; k < 4; k++) {
+        some[k] = part_of(later, k, 4);
+    }
+    copy_rows(head->key + key, stride, size, head->scale, keys);
+    multiply_to_tile(values, q->d_turned, size, diagonal, d_scores, &some[0]);
+    softmax_backward(diagonal, p, q->dots, d_scores);
+    for (int64_t panel = 0; panel < size; panel += SIDE) {
+        const struct left p_rows = {p, SIDE, 1}, d_rows = {d_scores, SIDE, 1},
+                          d_columns = {d_scores, 1, SIDE};
+        multiply(p_rows, q->d_output + panel * SIDE, by_key, !diagonal, to.value + key + panel,
+                 stride, &some[1]);
+        multiply(d_rows, q->query + panel * SIDE, by_key, !diagonal, to.key + key + panel, stride,
+                 &some[2]);
+        multiply(d_columns, keys + panel * SIDE, diagonal ? UP_TO_ROW : WHOLE, j > 0,
+                 to.query + query + panel, stride, &some[3]);
+        some[1].count = some[2].count = some[3].count = 0;
+    }
+}
+
 void weft_kernels_attend_backward_avx512(const struct weft_head *head, const float *probabilities,
                                          const float *output, const float *d_output,
                                          struct weft_head_gradients to)
 {
-    _Alignas(64) float d_scores[TILE], keys[MOST_SIZE * SIDE];
-    const int64_t size = head->size, stride = head->stride, n = head->seq_len / SIDE;
+    const int64_t n = head->seq_len / SIDE;
     struct queries q;
     for (int64_t i = 0; i < n; i++) {
+        const float *tiles = probabilities + i * n * TILE;
+        const struct fetches next = next_of(head, output, d_output, to, i);
         queries_of(head, output, d_output, i, &q);
         for (int64_t j = 0; j <= i; j++) {
-            const bool diagonal = i == j;
-            const float *p = probabilities + (i * n + j) * TILE;
-            const int64_t query = i * SIDE * stride, key = j * SIDE * stride;
-            const enum part by_key = diagonal ? FROM_ROW_ON : WHOLE;
-            const struct left values = {head->value + key, stride, 1};
-            copy_rows(head->key + key, stride, size, head->scale, keys);
-            multiply_to_tile(values, q.d_turned, size, diagonal, d_scores);
-            softmax_backward(diagonal, p, q.dots, d_scores);
-            for (int64_t panel = 0; panel < size; panel += SIDE) {
-                const struct left p_rows = {p, SIDE, 1}, d_rows = {d_scores, SIDE, 1},
-                                  d_columns = {d_scores, 1, SIDE};
-                multiply(p_rows, q.d_output + panel * SIDE, by_key, !diagonal,
-                         to.value + key + panel, stride);
-                multiply(d_rows, q.query + panel * SIDE, by_key, !diagonal, to.key + key + panel,
-                         stride);
-                multiply(d_columns, keys + panel * SIDE, diagonal ? UP_TO_ROW : WHOLE, j > 0,
-                         to.query + query + panel, stride);
-            }
+            struct fetches later = part_of(&next, j, i + 1);
+            add_fetch(tiles + (j < i ? j + 1 : n) * TILE, SIDE, SIDE, &later);
+            tile_backward(head, &q, tiles + j * TILE, i, j, &later, to);
         }
     }
 }

@@ -15,7 +15,8 @@ enum {
     GROUP = WEFT_AVX512_GROUP,
     PASS = 384,
     BLOCK = 160 << 10, /* elements of b */
-    A_PANELS = GROUP * (PASS + 2 * VECTOR),
+    KEPT_GROUPS = 4,
+    A_PANELS = KEPT_GROUPS * GROUP * (PASS + 2 * VECTOR),
     LEAST_ROWS = 32,
     LEAST_COLUMNS = 32,
     LEAST_DEPTH = 16
@@ -33,8 +34,9 @@ struct weft_gemm_avx512 {
 /* What of a product a thread works on: rows and columns of c, and of those a block. */
 struct span {
     const struct weft_product *product;
-    int64_t m, m_end, n, n_end;
+    int64_t m, m_end, n, n_end, n_begin, n_last;
     int64_t k, depth;
+    bool kept;
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -47,34 +49,71 @@ static int64_t parts_of(int64_t x, int64_t unit)
     return (x + unit - 1) / unit;
 }
 
-/* The tiles of at most a group of rows, beside which rows are fetched that come later, a line at a
- * time: as they are stored, by m or by k, they lie too far apart for the core to guess. */
-static void multiply_group(const struct workspace *w, const struct span *s, int64_t m)
+/* Columns of a that are packed next: those of the next group, or the first of the next pass. NULL
+ * where there are none. */
+static const float *next_columns(const struct span *s, int64_t m)
 {
     const struct weft_product *p = s->product;
-    const bool by_k = p->transpose_a, packed = weft_avx512_packs_a(p);
-    const int64_t panels = parts_of(s->n_end - s->n, COLUMNS), stride = p->a_stride;
-    const int64_t lines = parts_of(s->depth, VECTOR), share = parts_of(lines, panels);
-    const int64_t ahead = packed ? GROUP : ROWS, row = weft_avx512_row_elements(s->depth);
+    const bool first = s->n == s->n_begin, last = s->n_end == s->n_last;
+    if (m + GROUP < s->m_end) {
+        return first || !s->kept ? (const float *)p->a + s->k * p->a_stride + m + GROUP : NULL;
+    }
+    if (s->kept && !last) return NULL;
+    if (!last) return (const float *)p->a + s->k * p->a_stride + s->m;
+    return s->k + s->depth < p->k ? (const float *)p->a + (s->k + s->depth) * p->a_stride + s->m
+                                  : NULL;
+}
+
+/* What of a is fetched beside tile i of a panel of a group, a line at a time: as rows are stored,
+ * by m or by k, they lie too far apart for the core to guess. Rows by m are those of the next
+ * panel. Those by k are a whole group, which stays in the second cache with the block of b if it
+ * comes late: beside the last tiles. */
+static void fetch_beside(const struct span *s, int64_t m, int64_t panel, int64_t panels, int64_t i,
+                         struct weft_avx512_tile *t)
+{
+    const struct weft_product *p = s->product;
+    const int64_t stride = p->a_stride;
+    t->fetch_stride_bytes = stride * (int64_t)sizeof(float);
+    t->fetch_lines = 0;
+    if (p->transpose_a) {
+        const float *next = next_columns(s, m);
+        const int64_t tiles = parts_of(least(GROUP, s->m_end - m), ROWS) * panels;
+        const int64_t wanted = parts_of(s->depth, ROWS),
+                      early = tiles > wanted ? tiles - wanted : 0;
+        const int64_t at = (panel * panels + i - early) * ROWS;
+        if (!next || at < 0 || at >= s->depth) return;
+        t->fetch = (const char *)(next + at * stride);
+        t->fetch_lines = GROUP / VECTOR + 1; /* loads of the last panel touch one more */
+    } else {
+        const int64_t ahead = weft_avx512_packs_a(p) ? GROUP : ROWS;
+        const int64_t share = parts_of(parts_of(s->depth, VECTOR), panels), at = i * share * VECTOR;
+        if (at >= s->depth || t->m + ahead >= s->m_end) return;
+        t->fetch = (const char *)((const float *)p->a + (t->m + ahead) * stride + s->k + at);
+        t->fetch_lines = (int32_t)share;
+    }
+}
+
+/* The tiles of at most a group of rows. */
+static void multiply_group(const float *a, const struct workspace *w, const struct span *s,
+                           int64_t m)
+{
+    const struct weft_product *p = s->product;
+    const bool packed = weft_avx512_packs_a(p);
+    const int64_t panels = parts_of(s->n_end - s->n, COLUMNS);
+    const int64_t row = weft_avx512_row_elements(s->depth);
     struct weft_avx512_tile t = {.product = p,
-                                 .packed = by_k,
+                                 .packed = p->transpose_a,
                                  .add = p->accumulate || s->k > 0,
                                  .last = s->k + s->depth == p->k,
-                                 .a_stride = packed ? row : stride,
-                                 .depth = s->depth,
-                                 .fetch_stride_bytes = stride * (int64_t)sizeof(float)};
+                                 .a_stride = packed ? row : p->a_stride,
+                                 .depth = s->depth};
     for (t.m = m; t.m < least(m + GROUP, s->m_end); t.m += ROWS) {
         const int64_t panel = (t.m - m) / ROWS;
-        const float *rows = (const float *)p->a + t.m * stride + s->k;
-        const float *next = (const float *)p->a + s->k * stride + m + GROUP;
-        t.a = packed ? w->a + panel * ROWS * row : rows;
+        t.a = packed ? a + panel * ROWS * row : (const float *)p->a + t.m * p->a_stride + s->k;
         for (int64_t i = 0; i < panels; i++) {
-            const int64_t at = by_k ? (panel * panels + i) * ROWS : i * share * VECTOR;
-            const bool more = at < s->depth && (by_k ? m : t.m) + ahead < s->m_end;
             t.n = s->n + i * COLUMNS;
             t.b = w->b + i * COLUMNS * s->depth;
-            t.fetch = (const char *)(by_k ? next + at * stride : rows + ahead * stride + at);
-            t.fetch_lines = more ? (int32_t)(by_k ? GROUP / VECTOR : share) : 0;
+            fetch_beside(s, m, panel, panels, i, &t);
             weft_avx512_multiply(&t);
         }
     }
@@ -93,15 +132,19 @@ static void run_share(struct workspace *w, const struct weft_product *p, int64_t
 {
     const int64_t pass = pass_of(p->k), room = BLOCK / pass / COLUMNS * COLUMNS;
     const int64_t block = parts_of(parts_of(n_end - n, parts_of(n_end - n, room)), COLUMNS);
-    struct span s = {.product = p, .m = m, .m_end = m_end};
-    for (s.n = n; s.n < n_end; s.n = s.n_end) {
-        s.n_end = least(s.n + block * COLUMNS, n_end);
-        for (s.k = 0; s.k < p->k; s.k += pass) {
-            s.depth = least(pass, p->k - s.k);
+    const bool packed = weft_avx512_packs_a(p), kept = parts_of(m_end - m, GROUP) <= KEPT_GROUPS;
+    struct span s = {
+        .product = p, .m = m, .m_end = m_end, .n_begin = n, .n_last = n_end, .kept = kept};
+    for (s.k = 0; s.k < p->k; s.k += pass) {
+        s.depth = least(pass, p->k - s.k);
+        const int64_t row = weft_avx512_row_elements(s.depth);
+        for (s.n = n; s.n < n_end; s.n = s.n_end) {
+            s.n_end = least(s.n + block * COLUMNS, n_end);
             weft_avx512_pack_b(p, s.n, s.n_end - s.n, s.k, s.depth, w->b);
             for (int64_t i = m; i < m_end; i += GROUP) {
-                if (weft_avx512_packs_a(p)) weft_avx512_pack_a(p, i, s.k, s.depth, w->a);
-                multiply_group(w, &s, i);
+                float *a = w->a + (kept ? (i - m) * row : 0);
+                if (packed && (s.n == n || !kept)) weft_avx512_pack_a(p, i, s.k, s.depth, a);
+                multiply_group(a, w, &s, i);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "runtime/nn/gemm_avx512_gelu.h"
 #include "runtime/nn/gemm_finish.h"
 
 enum {
@@ -144,12 +145,85 @@ WEFT_ALWAYS_INLINE void finish_row(const struct weft_avx512_tile *t, int64_t n, 
     }
 }
 
+/* Steps of finishing, in their order. */
+struct steps {
+    bool add, bias, residual, slope, gelu, sums;
+};
+
+/* 16 columns of a row, whose sums are `row`. */
+WEFT_ALWAYS_INLINE __m512 finish_vector(const struct weft_product *p, struct steps steps,
+                                        __m512 row, int64_t column, int64_t at)
+{
+    const struct weft_product_finish *f = &p->finish;
+    float *c = (float *)p->c + at;
+    row = _mm512_mul_ps(_mm512_set1_ps(p->alpha), row);
+    if (steps.add) row = _mm512_add_ps(row, _mm512_loadu_ps(c));
+    if (steps.bias) {
+        __m512 added = _mm512_loadu_ps((const float *)f->bias + column);
+        if (steps.residual)
+            added = _mm512_add_ps(_mm512_loadu_ps((const float *)f->residual + at), added);
+        row = _mm512_add_ps(row, added);
+    }
+    if (steps.slope) {
+        const __m512 x = _mm512_loadu_ps((const float *)f->gelu_input + at);
+        row = _mm512_mul_ps(row, weft_avx512_gelu_slope(x));
+    }
+    _mm512_storeu_ps(c, row);
+    if (steps.gelu) _mm512_storeu_ps((float *)f->gelu + at, weft_avx512_gelu(row));
+    return row;
+}
+
+/* Whole rows of a tile, with the bits of weft_finish_row. */
+WEFT_ALWAYS_INLINE void finish_rows(const struct weft_avx512_tile *t, struct steps steps, int rows,
+                                    float sums[ROWS][COLUMNS])
+{
+    const struct weft_product *p = t->product;
+    float *columns = steps.sums ? p->finish.column_sums + t->n : NULL;
+    __m512 left = steps.sums ? _mm512_loadu_ps(columns) : _mm512_setzero_ps();
+    __m512 right = steps.sums ? _mm512_loadu_ps(columns + VECTOR) : _mm512_setzero_ps();
+    int64_t at = t->m * p->c_stride + t->n;
+    for (int i = 0; i < rows; i++, at += p->c_stride) {
+        left = _mm512_add_ps(left, finish_vector(p, steps, _mm512_load_ps(sums[i]), t->n, at));
+        right = _mm512_add_ps(right, finish_vector(p, steps, _mm512_load_ps(sums[i] + VECTOR),
+                                                   t->n + VECTOR, at + VECTOR));
+    }
+    if (!steps.sums) return;
+    _mm512_storeu_ps(columns, left);
+    _mm512_storeu_ps(columns + VECTOR, right);
+}
+
+/* Whether the steps are those of a layer, and if so takes them: constants make loops without
+ * conditions. */
+static bool finish_whole(const struct weft_avx512_tile *t, int rows, float sums[ROWS][COLUMNS])
+{
+    const struct weft_product_finish *f = &t->product->finish;
+    const bool add = t->add;
+    if (f->bias && !f->gelu_input && !f->column_sums) {
+        if (f->residual && !f->gelu && add) {
+            finish_rows(t, (struct steps){.add = true, .bias = true, .residual = true}, rows, sums);
+        } else if (f->residual && !f->gelu) {
+            finish_rows(t, (struct steps){.bias = true, .residual = true}, rows, sums);
+        } else if (!f->residual && f->gelu && !add) {
+            finish_rows(t, (struct steps){.bias = true, .gelu = true}, rows, sums);
+        } else if (!f->residual && !f->gelu && !add) {
+            finish_rows(t, (struct steps){.bias = true}, rows, sums);
+        } else {
+            return false;
+        }
+        return true;
+    }
+    if (f->bias || f->residual || f->gelu || !f->gelu_input || !f->column_sums || add) return false;
+    finish_rows(t, (struct steps){.slope = true, .sums = true}, rows, sums);
+    return true;
+}
+
 /* The others, by way of memory that is near. */
 static void finish_tile(const struct weft_avx512_tile *t, int rows, float sums[ROWS][COLUMNS],
                         bool finished)
 {
     const struct weft_product *p = t->product;
     const int64_t n = p->n - t->n < COLUMNS ? p->n - t->n : COLUMNS;
+    if (n == COLUMNS && finish_whole(t, rows, sums)) return;
     for (int i = 0; i < rows; i++) {
         const int64_t at = (t->m + i) * p->c_stride + t->n;
         if (n == COLUMNS) {

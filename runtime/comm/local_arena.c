@@ -12,7 +12,11 @@
 #include "base/units.h"
 #include "runtime/comm/local.h"
 
-enum { LIMIT_BYTES = 512, REASON_BYTES = 1024, STAT_BLOCK_BYTES = 512 };
+enum { LIMIT_BYTES = 512, REASON_BYTES = 1024, STAT_BLOCK_BYTES = 512, LARGE_PAGE_BYTES = 2 << 20 };
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
 
 /* What ranks tell each other before any of them takes memory, and after all have tried. */
 struct offer {
@@ -34,6 +38,18 @@ static int64_t page_bytes(void)
     return (int64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* What large pages can be a part of begins with one. */
+static int64_t alignment_bytes(int64_t mapped_bytes)
+{
+    return mapped_bytes >= LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : page_bytes();
+}
+
+/* The mapping with pages on both sides that nobody may touch, wherever it has to begin. */
+static size_t reservation_bytes(const struct weft_local_comm *c)
+{
+    return (size_t)(c->mapped_bytes + page_bytes() + alignment_bytes(c->mapped_bytes));
+}
+
 static void unmap_all(struct weft_local_comm *c)
 {
     int32_t rank = c->comm.rank;
@@ -41,8 +57,7 @@ static void unmap_all(struct weft_local_comm *c)
         if (i != rank && c->arenas[i] != NULL) munmap(c->arenas[i], (size_t)c->mapped_bytes);
         c->arenas[i] = NULL;
     }
-    if (c->reservation != NULL)
-        munmap(c->reservation, (size_t)(c->mapped_bytes + 2 * page_bytes()));
+    if (c->reservation != NULL) munmap(c->reservation, reservation_bytes(c));
     c->reservation = NULL;
     /* Gives the pages back: the descriptor outlives the mapping. If it fails they go with it, and
      * so they do after a failure, when a peer may still be reading them: it would die of it and be
@@ -83,39 +98,60 @@ static enum weft_status fail_map(int64_t bytes, struct weft_error *err)
     return weft_fail(err, WEFT_E_SYSTEM, "cannot map an arena of %s: %s", want, strerror(reason));
 }
 
-/* Sizes this rank's memory and takes its pages, which are zero: it was empty. */
-static enum weft_status allocate(struct weft_local_comm *c, struct weft_error *err)
+static enum weft_status fail_size(int64_t bytes, int reason, struct weft_error *err)
 {
-    int fd = c->arena_fds[c->comm.rank];
-    WEFT_TRY(check_file_limit(c->mapped_bytes, err));
-    int failed = ftruncate(fd, c->mapped_bytes);
-    while (failed == 0) {
-        failed = fallocate(fd, 0, 0, c->mapped_bytes);
-        if (failed == 0 || errno != EINTR) break;
-        failed = 0; /* a signal: again */
-    }
-    if (failed == 0) return WEFT_OK;
-    int reason = errno;
     char want[WEFT_UNITS_TEXT_BYTES];
     return weft_fail(err, WEFT_E_SYSTEM,
                      "cannot get %s of shared memory for the arena: %s. Lower the memory limit, "
                      "start fewer ranks, or give this job more memory (its memory cgroup, or the "
                      "size of /dev/shm if the memory lies there)",
-                     weft_units_show_bytes(c->mapped_bytes, want), strerror(reason));
+                     weft_units_show_bytes(bytes, want), strerror(reason));
 }
 
-/* This rank's own, to write, between two pages that nobody may touch. */
+/* Takes the pages of this rank's memory, which are zero: it was empty. */
+static enum weft_status allocate(struct weft_local_comm *c, struct weft_error *err)
+{
+    while (fallocate(c->arena_fds[c->comm.rank], 0, 0, c->mapped_bytes) != 0) {
+        if (errno != EINTR) return fail_size(c->mapped_bytes, errno, err); /* a signal: again */
+    }
+    return WEFT_OK;
+}
+
+/* Asks for large pages, whatever the system does unasked: a step goes through all of the arena
+ * several times, and every page has to be looked up each time. The system makes one out of pages
+ * that are there and looked up already, of which one will do. What it refuses stays as it is. */
+static void ask_for_large_pages(int fd, unsigned char *own, int64_t bytes)
+{
+    for (int64_t at = 0; at + LARGE_PAGE_BYTES <= bytes; at += LARGE_PAGE_BYTES) {
+        if (fallocate(fd, 0, at, page_bytes()) != 0) break;
+        (void)*(volatile unsigned char *)(own + at);
+    }
+    madvise(own, (size_t)bytes, MADV_COLLAPSE);
+    errno = 0;
+}
+
+/* Sizes this rank's memory and maps it to write, between pages that nobody may touch. */
 static enum weft_status map_own(struct weft_local_comm *c, struct weft_error *err)
 {
-    int64_t page = page_bytes();
-    void *reservation = mmap(NULL, (size_t)(c->mapped_bytes + 2 * page), PROT_NONE,
+    const int fd = c->arena_fds[c->comm.rank];
+    WEFT_TRY(check_file_limit(c->mapped_bytes, err));
+    if (ftruncate(fd, c->mapped_bytes) != 0) return fail_size(c->mapped_bytes, errno, err);
+    void *reservation = mmap(NULL, reservation_bytes(c), PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reservation == MAP_FAILED) return fail_map(c->mapped_bytes, err);
     c->reservation = reservation;
-    /* Populated, so that the first step does not pay for page faults. */
+    const uintptr_t alignment = (uintptr_t)alignment_bytes(c->mapped_bytes);
+    const uintptr_t first = (uintptr_t)reservation + (uintptr_t)page_bytes();
+    void *at = (unsigned char *)reservation +
+               ((first + alignment - 1) / alignment * alignment - (uintptr_t)reservation);
     void *own =
-        mmap((unsigned char *)reservation + page, (size_t)c->mapped_bytes, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_FIXED | MAP_POPULATE, c->arena_fds[c->comm.rank], 0);
+        mmap(at, (size_t)c->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (own == MAP_FAILED) return fail_map(c->mapped_bytes, err);
+    ask_for_large_pages(fd, own, c->mapped_bytes);
+    WEFT_TRY(allocate(c, err));
+    /* Populated, so that the first step does not pay for page faults. */
+    own = mmap(at, (size_t)c->mapped_bytes, PROT_READ | PROT_WRITE,
+               MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, 0);
     if (own == MAP_FAILED) return fail_map(c->mapped_bytes, err);
     c->arenas[c->comm.rank] = own;
     return WEFT_OK;
@@ -183,7 +219,6 @@ static enum weft_status share_outcome(struct weft_local_comm *c, enum weft_statu
 
 static enum weft_status take(struct weft_local_comm *c, struct weft_error *err)
 {
-    WEFT_TRY(allocate(c, err));
     WEFT_TRY(map_own(c, err));
     return map_peers(c, err);
 }
@@ -196,7 +231,7 @@ enum weft_status weft_local_map_arena(struct weft_comm *comm, int64_t bytes, voi
     if (c->arena_bytes > 0)
         return weft_fail(err, WEFT_E_INTERNAL, "an arena is mapped already: unmap it first");
     if (bytes <= 0 || !weft_checked_round_up(bytes, page_bytes(), &mapped_bytes) ||
-        mapped_bytes > INT64_MAX - 2 * page_bytes()) {
+        mapped_bytes > INT64_MAX - page_bytes() - LARGE_PAGE_BYTES) {
         return weft_fail(err, WEFT_E_INTERNAL, "an arena of %lld bytes cannot be mapped",
                          (long long)bytes);
     }

@@ -8,7 +8,7 @@
 #include "runtime/comm/local.h"
 #include "tests/runtime/comm/ranks.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, LARGE_PAGE = 2 << 20 };
 
 static struct weft_comm *open_comm(int32_t rank, const struct ranks *ranks)
 {
@@ -36,12 +36,12 @@ static int run_mapping(int32_t rank, const struct ranks *ranks, void *argument)
     struct weft_error err = {.status = WEFT_OK};
     struct weft_comm *comm = open_comm(rank, ranks);
     CHECK(weft_comm_arena_resident_bytes(comm) == 0, "before");
-    for (int64_t bytes = 1; bytes < 10000000; bytes = bytes * 7 + 5000) {
+    for (int64_t bytes = 1; bytes < 20000000; bytes = bytes * 7 + 5000) {
         void *base, *other;
         CHECK(weft_comm_map_arena(comm, bytes, &base, &err) == WEFT_OK, "%s", err.text);
         unsigned char *arena = base;
         int64_t mapped = (bytes + PAGE - 1) / PAGE * PAGE;
-        CHECK((uintptr_t)base % PAGE == 0, "alignment");
+        CHECK((uintptr_t)base % (bytes < LARGE_PAGE ? PAGE : LARGE_PAGE) == 0, "alignment");
         for (int64_t i = 0; i < bytes; i++)
             CHECK(arena[i] == 0, "byte %lld of %lld is not zero", (long long)i, (long long)bytes);
         CHECK(weft_comm_arena_resident_bytes(comm) == mapped, "%lld of %lld bytes are resident",

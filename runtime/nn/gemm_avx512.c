@@ -1,7 +1,9 @@
+#define _DEFAULT_SOURCE /* madvise */
 #include "runtime/nn/gemm_avx512.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime/nn/gemm_avx512_pack.h"
 #include "runtime/nn/kernels.h"
@@ -9,6 +11,7 @@
 /* A block of b lies packed in the second cache, as deep as a pass along k, and rows of a go by: 12
  * at a time meet all of its panels. Between passes sums wait in c. */
 enum {
+    LARGE_PAGE = 2 << 20,
     ROWS = WEFT_AVX512_ROWS,
     COLUMNS = WEFT_AVX512_COLUMNS,
     VECTOR = WEFT_AVX512_VECTOR,
@@ -202,11 +205,15 @@ enum weft_status weft_gemm_avx512_open(int32_t threads, struct weft_gemm_avx512 
     struct weft_gemm_avx512 *avx512 = calloc(1, sizeof(*avx512));
     if (!avx512) return weft_fail_memory(err, "products by AVX-512");
     avx512->threads = threads;
-    avx512->workspaces = aligned_alloc(64, (size_t)threads * sizeof(*avx512->workspaces));
+    const size_t used = (size_t)threads * sizeof(*avx512->workspaces);
+    const size_t bytes = (used + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    avx512->workspaces = aligned_alloc(LARGE_PAGE, bytes);
     if (!avx512->workspaces) {
         weft_gemm_avx512_close(avx512);
         return weft_fail_memory(err, "products by AVX-512");
     }
+    /* What is refused stays as it is. */
+    madvise(avx512->workspaces, bytes, MADV_HUGEPAGE);
     *out = avx512;
     return WEFT_OK;
 }

@@ -2,7 +2,7 @@
 
 #include <immintrin.h>
 
-#include "runtime/nn/gemm_avx512_gelu.h"
+#include "runtime/nn/gelu_avx512.h"
 #include "runtime/nn/gemm_finish.h"
 
 enum {

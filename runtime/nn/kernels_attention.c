@@ -5,6 +5,7 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "runtime/nn/gelu_avx512.h"
 #include "runtime/nn/kernels_levels.h"
 #include "runtime/nn/kernels_parts.h"
 #include "runtime/nn/transpose.h"
@@ -203,13 +204,19 @@ static void mask_and_compare(bool diagonal, float *restrict tile, float greatest
     }
 }
 
-static void exponentials(const float greatest[SIDE], float *restrict tile, float *restrict sums)
+static void exponentials(const float greatest[SIDE], float *tile, float sums[SIDE])
 {
-    for (int64_t i = 0; i < SIDE; i++, tile += SIDE) {
-        for (int64_t lane = 0; lane < SIDE; lane++) {
-            tile[lane] = exponential(tile[lane] - greatest[lane]);
-            sums[lane] += tile[lane];
+    for (int64_t lane = 0; lane < SIDE; lane += VECTOR) {
+        const __m512 most = _mm512_loadu_ps(greatest + lane);
+        __m512 sum = _mm512_loadu_ps(sums + lane);
+        for (int64_t i = 0; i < SIDE; i++) {
+            float *x = tile + i * SIDE + lane;
+            const __m512 score = _mm512_loadu_ps(x);
+            const __m512 y = weft_avx512_exponential_below(_mm512_sub_ps(score, most));
+            _mm512_storeu_ps(x, y);
+            sum = _mm512_add_ps(sum, y);
         }
+        _mm512_storeu_ps(sums + lane, sum);
     }
 }
 

@@ -1,8 +1,8 @@
-/* GELU and its slope (kernels_parts.h) of 16 numbers in a register of AVX-512: the same operations
- * in the same order, so the same bits. In loops that also load and store elsewhere the compiler
- * makes one out of several constants and masks each time. */
-#ifndef WEFT_RUNTIME_NN_GEMM_AVX512_GELU_H
-#define WEFT_RUNTIME_NN_GEMM_AVX512_GELU_H
+/* The exponential, and GELU and its slope, of 16 numbers in a register of AVX-512: the operations
+ * of kernels_parts.h in the same order, so the same bits. In loops that also load and store
+ * elsewhere the compiler makes one out of several constants and masks each time. */
+#ifndef WEFT_RUNTIME_NN_GELU_AVX512_H
+#define WEFT_RUNTIME_NN_GELU_AVX512_H
 
 #include <immintrin.h>
 
@@ -26,6 +26,14 @@ WEFT_ALWAYS_INLINE __m512 weft_avx512_exponential(__m512 x)
     /* The magic number's low bits are 0, and a shift loses all others. */
     const __m512i power = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), power));
+}
+
+/* exponential of what is not above 0. */
+WEFT_ALWAYS_INLINE __m512 weft_avx512_exponential_below(__m512 x)
+{
+    const __m512 least = _mm512_set1_ps(-86.6f);
+    const __m512 result = weft_avx512_exponential(_mm512_max_ps(least, x));
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, least, _CMP_NLT_UQ), result);
 }
 
 /* gelu_clamp: of two numbers that do not compare the instructions take the second. */

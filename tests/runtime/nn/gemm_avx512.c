@@ -11,6 +11,7 @@
 
 #include "base/rng.h"
 #include "runtime/nn/gemm.h"
+#include "runtime/nn/kernels.h"
 
 static struct weft_gemm *open_or_skip(const char *name, int32_t threads)
 {
@@ -101,15 +102,15 @@ static struct errors errors_of(const struct weft_gemm *gemm, const struct matric
 }
 
 /* Of every edge one: rows of a tile, columns of a tile and of a vector, groups of rows, passes
- * along k, and blocks of columns. */
+ * along k, and blocks of columns, for which packed rows are kept or not. */
 Test(gemm_avx512, is_the_formula_at_every_edge_and_reads_nothing_beyond)
 {
     static const int64_t sizes[][3] = {
-        {32, 32, 16},  {33, 47, 17},    {37, 48, 31},  {47, 49, 64},   {48, 63, 100},
-        {49, 65, 383}, {59, 33, 384},   {60, 96, 385}, {95, 160, 400}, {97, 40, 769},
-        {150, 33, 48}, {34, 1000, 390}, {59, 80, 1024}};
+        {32, 32, 16},  {33, 47, 17},    {37, 48, 31},   {47, 49, 64},    {48, 63, 100},
+        {49, 65, 383}, {59, 33, 384},   {60, 96, 385},  {95, 160, 400},  {97, 40, 769},
+        {150, 33, 48}, {34, 1000, 390}, {59, 80, 1024}, {384, 600, 769}, {390, 600, 700}};
     struct weft_gemm *gemm = open_or_skip("avx512", 1);
-    for (int s = 0; s < 13; s++) {
+    for (int s = 0; s < 15; s++) {
         for (int kind = 0; kind < 8; kind++) {
             struct matrices x =
                 matrices_of(kind & 1, kind & 2, sizes[s][0], sizes[s][1], sizes[s][2], kind & 4);
@@ -242,6 +243,56 @@ Test(gemm_avx512, threads_give_the_bits_of_one)
         weft_gemm_close(several);
     }
     weft_gemm_close(one);
+}
+
+/* Numbers at which GELU's formula changes, or that it has to pass on, and what lies between. */
+static void fill_for_gelu(int64_t n, float *x)
+{
+    static const float special[] = {
+        0.0f,   -0.0f,          10.0f,     -10.0f,    0x1.400002p3f, 1e-40f,   INFINITY,   1e30f,
+        -1e30f, -0x1.400002p3f, -INFINITY, 9.999999f, FLT_MIN,       -FLT_MIN, -9.999999f, NAN};
+    enum { N_SPECIAL = sizeof(special) / sizeof(special[0]) };
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = i < N_SPECIAL ? special[i] : 4 * (float)weft_rng_normal(29, 0, (uint64_t)i);
+    }
+}
+
+/* With a and b such that a product is 1 everywhere, or with a 0 is a bias. */
+Test(gemm_avx512, gelu_and_its_slope_have_the_bits_of_kernels)
+{
+    enum { ROWS_OF_C = 64, COLUMNS_OF_C = 4096, DEPTH = 16, OF_C = ROWS_OF_C * COLUMNS_OF_C };
+    const struct weft_layer_kernels *kernels = weft_kernels_level(0)->layers[WEFT_F32];
+    struct weft_gemm *gemm = open_or_skip("avx512", 1);
+    struct matrices x = matrices_of(false, false, ROWS_OF_C, COLUMNS_OF_C, DEPTH, true);
+    float *input = malloc(OF_C * sizeof(float)), *found = malloc(OF_C * sizeof(float)),
+          *expected = malloc(OF_C * sizeof(float)), *sums = malloc(COLUMNS_OF_C * sizeof(float));
+    fill_for_gelu(OF_C, input);
+    for (int64_t i = 0; i < ROWS_OF_C * DEPTH; i++) {
+        x.a[i] = 1;
+    }
+    for (int64_t i = 0; i < DEPTH * COLUMNS_OF_C; i++) {
+        x.b[i] = 1.0f / DEPTH;
+    }
+    x.product.finish = (struct weft_product_finish){.gelu_input = input, .column_sums = sums};
+    run(gemm, &x.product);
+    for (int64_t i = 0; i < OF_C; i++) {
+        expected[i] = 1;
+    }
+    kernels->gelu_backward(ROWS_OF_C, COLUMNS_OF_C, input, expected, expected, NULL);
+    cr_assert_eq(memcmp(x.c, expected, OF_C * sizeof(float)), 0, "slope");
+
+    memset(x.a, 0, ROWS_OF_C * DEPTH * sizeof(float));
+    x.product.finish = (struct weft_product_finish){.bias = input, .gelu = found};
+    run(gemm, &x.product);
+    kernels->gelu(COLUMNS_OF_C, x.c, expected);
+    cr_assert_eq(memcmp(found, expected, COLUMNS_OF_C * sizeof(float)), 0, "GELU");
+    cr_assert_eq(found[2], 10.0f, "GELU of 10 is %g", (double)found[2]);
+    free(input);
+    free(found);
+    free(expected);
+    free(sums);
+    matrices_finish(&x);
+    weft_gemm_close(gemm);
 }
 
 /* Thin products are the library's, whose bits they have. */

@@ -106,15 +106,21 @@ WEFT_ALWAYS_INLINE void sum_tile(int rows, const struct weft_avx512_tile *t, boo
     }
 }
 
-/* Sums that go to a whole tile of c as they are. */
+/* Sums that go to a whole tile of c as they are. Nearly always alpha is 1, and a multiplication
+ * would take as long as a multiply-add. */
 WEFT_ALWAYS_INLINE void store_tile(int rows, const struct weft_avx512_tile *t, __m512 sums[ROWS][2])
 {
     const struct weft_product *p = t->product;
     const __m512 alpha = _mm512_set1_ps(p->alpha);
+    const bool scaled = p->alpha != 1;
     float *c = (float *)p->c + t->m * p->c_stride + t->n;
 #pragma GCC unroll 12
     for (int i = 0; i < rows; i++, c += p->c_stride) {
-        __m512 left = _mm512_mul_ps(alpha, sums[i][0]), right = _mm512_mul_ps(alpha, sums[i][1]);
+        __m512 left = sums[i][0], right = sums[i][1];
+        if (scaled) {
+            left = _mm512_mul_ps(alpha, left);
+            right = _mm512_mul_ps(alpha, right);
+        }
         if (t->add) {
             left = _mm512_add_ps(left, _mm512_loadu_ps(c));
             right = _mm512_add_ps(right, _mm512_loadu_ps(c + VECTOR));
@@ -156,7 +162,6 @@ WEFT_ALWAYS_INLINE __m512 finish_vector(const struct weft_product *p, struct ste
 {
     const struct weft_product_finish *f = &p->finish;
     float *c = (float *)p->c + at;
-    row = _mm512_mul_ps(_mm512_set1_ps(p->alpha), row);
     if (steps.add) row = _mm512_add_ps(row, _mm512_loadu_ps(c));
     if (steps.bias) {
         __m512 added = _mm512_loadu_ps((const float *)f->bias + column);
@@ -178,6 +183,11 @@ WEFT_ALWAYS_INLINE void finish_rows(const struct weft_avx512_tile *t, struct ste
                                     float sums[ROWS][COLUMNS])
 {
     const struct weft_product *p = t->product;
+    for (int i = 0; p->alpha != 1 && i < rows; i++) {
+        for (int j = 0; j < COLUMNS; j++) {
+            sums[i][j] *= p->alpha;
+        }
+    }
     float *columns = steps.sums ? p->finish.column_sums + t->n : NULL;
     __m512 left = steps.sums ? _mm512_loadu_ps(columns) : _mm512_setzero_ps();
     __m512 right = steps.sums ? _mm512_loadu_ps(columns + VECTOR) : _mm512_setzero_ps();

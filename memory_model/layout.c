@@ -8,21 +8,23 @@ enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffe
                              int32_t effort, struct weft_layout_clock clock, int64_t *end_bytes,
                              int64_t *live_bytes, struct weft_error *err)
 {
-    /* Work of 500 million takes about a second; a small layout needs less of it. Seeds take the
-     * same at every effort, so that more effort goes on where less ends. */
-    static const int64_t seed_work = 80000000;
+    /* Work of 500 million takes about a second; a small layout needs less of it. From effort 0 on
+     * seeds take the same, so that more effort goes on where less ends. */
     static const struct {
-        int64_t most_work, per_pair;
-    } repairs[] = {{40000000, 200}, {500000000, 2500}, {2500000000, 12500}};
-    int32_t level = effort < 0 ? 0 : effort < 2 ? effort : 2;
+        int64_t seed_work, most_work, per_pair;
+    } efforts[] = {{8000000, 8000000, 400},
+                   {80000000, 40000000, 200},
+                   {80000000, 500000000, 2500},
+                   {80000000, 2500000000, 12500}};
+    int32_t level = effort < 0 ? 0 : effort < 2 ? effort + 1 : 3;
     struct weft_pool pool = {0};
     struct weft_packing packing;
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_packing_fill(&packing, &pool, buffers, n_buffers, n_slots, err));
     packing.clock = clock;
-    WEFT_TRY_GOTO(done, weft_packing_seed(&packing, &pool, seed_work, err));
-    int64_t pairs = (int64_t)packing.n_bodies * packing.n_bodies, work = repairs[level].most_work;
-    if (pairs < work / repairs[level].per_pair) work = pairs * repairs[level].per_pair;
+    WEFT_TRY_GOTO(done, weft_packing_seed(&packing, &pool, efforts[level].seed_work, err));
+    int64_t pairs = (int64_t)packing.n_bodies * packing.n_bodies, work = efforts[level].most_work;
+    if (pairs < work / efforts[level].per_pair) work = pairs * efforts[level].per_pair;
     WEFT_TRY_GOTO(done, weft_packing_repair(&packing, &pool, work, err));
     /* Residents lie at the bottom: each shuts its addresses to all others for the whole period, so
      * where it lies changes nothing. */

@@ -31,7 +31,8 @@ struct weft_layout_clock {
 /* Fills every offset (a multiple of WEFT_ARENA_ALIGN_BYTES) and *end_bytes, the arena's size.
  * Deterministic without a clock. *live_bytes gets the largest sum of live pieces over slots, a
  * lower limit of *end_bytes. `effort` 0 takes some tenths of a second at most, 1 about a second, 2
- * or more several where the layout is not dense before, and the clock may cut it short, behind the
+ * or more several where the layout is not dense before; -1 some hundredths, to see whether it is
+ * worth more. The clock may cut it short, behind the
  * first layout. WEFT_E_SYSTEM only. */
 WEFT_MUST_USE enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffers,
                                            int32_t n_slots, int32_t effort,

@@ -300,6 +300,25 @@ Test(layout, ends_in_time)
     weft_pool_finish(&in.pool);
 }
 
+/* A short search makes a layout too, and takes a part of what the next longer one does. */
+Test(layout, a_short_search_is_short)
+{
+    struct instance in;
+    int64_t live_bytes, end_bytes, looks[2];
+    make(&in, &hard_shapes[0]);
+    for (int32_t effort = -1; effort <= 0; effort++) {
+        looks_at_the_clock = 0;
+        cr_assert_eq(weft_layout(in.buffers, in.n_buffers, in.n_slots, effort,
+                                 (struct weft_layout_clock){tick, INT64_MAX}, &end_bytes,
+                                 &live_bytes, NULL),
+                     WEFT_OK);
+        check(&in, end_bytes, live_bytes);
+        looks[effort + 1] = looks_at_the_clock;
+    }
+    cr_assert_lt(4 * looks[0], looks[1], "%d of %d looks", (int)looks[0], (int)looks[1]);
+    weft_pool_finish(&in.pool);
+}
+
 Test(layout, ends_within_2_percent_of_what_lives_where_buffers_are_large)
 {
     for (size_t i = 0; i < TEST_CASES(sizeof hard_shapes / sizeof *hard_shapes, 3); i++) {

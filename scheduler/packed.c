@@ -24,18 +24,40 @@ int64_t weft_packed_total_bytes(const struct weft_packed *run)
 }
 
 /* The candidate as it is, where relaxing it costs time. */
-static enum weft_status keep_if_no_slower(struct weft_packed *run, struct weft_plan **relaxed,
-                                          struct weft_error *err)
+static enum weft_status keep_if_no_slower(const struct weft_packed *run,
+                                          const struct weft_candidate *candidate,
+                                          struct weft_plan **relaxed, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
-    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, run->candidate.policies,
-                              run->candidate.moves, run->candidate.n_moves, &plan, err));
+    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, candidate->policies,
+                              candidate->moves, candidate->n_moves, &plan, err));
     enum weft_status status = weft_plan_predict(plan, err);
     if (status == WEFT_OK && plan->prediction.step_ns < (*relaxed)->prediction.step_ns) {
         struct weft_plan *slower = *relaxed;
         *relaxed = plan;
         plan = slower;
     }
+    weft_plan_destroy(plan);
+    return status;
+}
+
+enum weft_status weft_packed_measure(const struct weft_packed *run,
+                                     const struct weft_candidate *candidate,
+                                     const struct weft_problem *rows, int64_t row_limit_bytes,
+                                     bool relax, struct weft_plan **out, struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    enum weft_status status;
+    WEFT_TRY(weft_plan_create(rows, run->options->planner, candidate->policies, candidate->moves,
+                              candidate->n_moves, &plan, err));
+    if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, row_limit_bytes, err));
+    plan->problem = run->problem;
+    WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
+    if (relax && weft_problem_relaxing_may_slow(run->problem))
+        WEFT_TRY_GOTO(fail, keep_if_no_slower(run, candidate, &plan, err));
+    *out = plan;
+    return WEFT_OK;
+fail:
     weft_plan_destroy(plan);
     return status;
 }
@@ -53,8 +75,8 @@ struct attempt {
 };
 
 /* A layout is searched for in an eighth of the time that is left, for rows that are a little
- * tighter do what it may not, and there must be time to look at them; in half of it at the end. */
-enum { FIRST_PART = 8, HARD_PART = 2 };
+ * tighter do what it may not, and there must be time to look at them. */
+enum { FIRST_PART = 8, SCREEN = -1 };
 
 static void limit_search(struct weft_packed *run, int64_t part)
 {
@@ -73,13 +95,8 @@ static enum weft_status lower(struct weft_packed *run, const struct weft_problem
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     enum weft_status status;
-    WEFT_TRY(weft_plan_create(rows, run->options->planner, run->candidate.policies,
-                              run->candidate.moves, run->candidate.n_moves, &plan, err));
-    if (attempt->relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, limit_bytes, err));
-    plan->problem = run->problem;
-    WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
-    if (attempt->relax && weft_problem_relaxing_may_slow(run->problem))
-        WEFT_TRY_GOTO(fail, keep_if_no_slower(run, &plan, err));
+    WEFT_TRY(
+        weft_packed_measure(run, &run->candidate, rows, limit_bytes, attempt->relax, &plan, err));
     if (!is_faster_than_best(run, plan)) {
         weft_plan_destroy(plan);
         return WEFT_OK;
@@ -104,32 +121,59 @@ fail:
     return status;
 }
 
+/* True when the plan's layout is too long for longer searches to be worth it. */
+static bool is_hopeless(const struct weft_packed *run)
+{
+    enum { HOPELESS_PART = 64 };
+    int64_t limit_bytes = run->problem->memory_limit_bytes;
+    return run->plan && weft_packed_total_bytes(run) - limit_bytes > limit_bytes / HOPELESS_PART;
+}
+
 static enum weft_status pack(struct weft_packed *run, const struct weft_problem *rows,
                              int64_t row_limit_bytes, bool literal, const struct attempt *attempts,
-                             int n_attempts, struct weft_error *err)
+                             int n_attempts, bool is_one_of_many, struct weft_error *err)
 {
     for (int i = 0; i < n_attempts; i++) {
         if (attempts[i].relax && literal) continue;
         WEFT_TRY(lower(run, rows, row_limit_bytes, &attempts[i], err));
         if (run->plan && weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) break;
+        if (is_one_of_many && !attempts[i].relax && is_hopeless(run)) break;
     }
     return WEFT_OK;
 }
 
 enum weft_status weft_packed_pack(struct weft_packed *run, const struct weft_problem *rows,
-                                  int64_t row_limit_bytes, bool literal, struct weft_error *err)
+                                  int64_t row_limit_bytes, bool literal, bool is_one_of_many,
+                                  struct weft_error *err)
 {
     static const struct attempt attempts[] = {
         {true, 0, FIRST_PART}, {false, 0, FIRST_PART}, {false, 1, FIRST_PART}};
-    return pack(run, rows, row_limit_bytes, literal, attempts, 3, err);
+    return pack(run, rows, row_limit_bytes, literal, attempts, 3, is_one_of_many, err);
+}
+
+enum weft_status weft_packed_pack_quick(struct weft_packed *run, const struct weft_problem *rows,
+                                        int64_t row_limit_bytes, struct weft_error *err)
+{
+    static const struct attempt attempts[] = {{true, SCREEN, FIRST_PART},
+                                              {false, SCREEN, FIRST_PART},
+                                              {true, 0, FIRST_PART},
+                                              {false, 0, FIRST_PART}};
+    struct weft_layout_clock clock = run->timed.clock;
+    bool late = weft_packed_is_late(run);
+    if (late) run->timed.clock = (struct weft_layout_clock){0};
+    enum weft_status status =
+        pack(run, rows, row_limit_bytes, false, attempts, late ? 2 : 4, true, err);
+    run->timed.clock = clock;
+    return status;
 }
 
 enum weft_status weft_packed_pack_hard(struct weft_packed *run, const struct weft_problem *rows,
-                                       int64_t row_limit_bytes, bool literal,
+                                       int64_t row_limit_bytes, bool literal, int32_t n_left,
                                        struct weft_error *err)
 {
-    static const struct attempt attempts[] = {{true, 1, HARD_PART}, {false, 2, HARD_PART}};
-    return pack(run, rows, row_limit_bytes, literal, attempts, 2, err);
+    const struct attempt attempts[] = {{true, 1, 2 * (int64_t)n_left},
+                                       {false, 2, 2 * (int64_t)n_left}};
+    return pack(run, rows, row_limit_bytes, literal, attempts, 2, false, err);
 }
 
 /* Adds the moves of an item to the candidate, the gathers of which block unless there is room for
@@ -166,9 +210,9 @@ enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
     free(rows);
     weft_moves_sort(problem, out->moves, out->n_moves);
     if (limit_bytes > 0) return lower(run, run->problem, limit_bytes, &once, err);
-    WEFT_TRY(weft_packed_pack(run, run->problem, run->table->least_bytes, true, err));
+    WEFT_TRY(weft_packed_pack(run, run->problem, run->table->least_bytes, true, false, err));
     if (weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) return WEFT_OK;
-    return weft_packed_pack_hard(run, run->problem, run->table->least_bytes, true, err);
+    return weft_packed_pack_hard(run, run->problem, run->table->least_bytes, true, 1, err);
 }
 
 enum weft_status weft_packed_leanest(struct weft_packed *run, struct weft_error *err)

@@ -12,7 +12,7 @@ struct weft_near_miss {
     int64_t tight_bytes, step_ns, excess;
 };
 
-enum { WEFT_NEAR_MISSES = 4 };
+enum { WEFT_NEAR_MISSES = 8 };
 
 /* One call of weft_schedule. */
 struct weft_packed {
@@ -49,21 +49,37 @@ void weft_packed_keep(struct weft_packed *run, struct weft_plan *plan,
 /* Of the candidate's plan, which there must be. */
 int64_t weft_packed_total_bytes(const struct weft_packed *run);
 
+/* The candidate's plan with its prediction, without a layout; the caller destroys it. Relaxed
+ * within `row_limit_bytes` of the `rows` when that is wanted and costs no time. */
+WEFT_MUST_USE enum weft_status weft_packed_measure(const struct weft_packed *run,
+                                                   const struct weft_candidate *candidate,
+                                                   const struct weft_problem *rows,
+                                                   int64_t row_limit_bytes, bool relax,
+                                                   struct weft_plan **out, struct weft_error *err);
+
 /* Lowers the candidate and searches for a layout within the limit: run->plan is the one that takes
  * least, or NULL when the candidate is no faster than the best that fits. Blocks are as they are,
  * or moved apart as far as memory allows in the `rows` and `row_limit_bytes`, but not those of a
- * `literal` candidate. */
+ * `literal` candidate. The longest search is left out for one of many that is far too long. */
 WEFT_MUST_USE enum weft_status weft_packed_pack(struct weft_packed *run,
                                                 const struct weft_problem *rows,
                                                 int64_t row_limit_bytes, bool literal,
-                                                struct weft_error *err);
+                                                bool is_one_of_many, struct weft_error *err);
 
-/* The same by searches several times as long, each of which has half of the time that is left and
- * not an eighth: for when no other rows will be planned. The shorter layout stays. */
+/* The same for one of many candidates: longer searches only where a short one comes near. When the
+ * time is over the short ones alone, which then have no clock. */
+WEFT_MUST_USE enum weft_status weft_packed_pack_quick(struct weft_packed *run,
+                                                      const struct weft_problem *rows,
+                                                      int64_t row_limit_bytes,
+                                                      struct weft_error *err);
+
+/* The same by searches several times as long, for when no other rows will be planned. Of n_left
+ * candidates that are left it is the first: of the time that is left each search has half of this
+ * one's share. The shorter layout stays. */
 WEFT_MUST_USE enum weft_status weft_packed_pack_hard(struct weft_packed *run,
                                                      const struct weft_problem *rows,
                                                      int64_t row_limit_bytes, bool literal,
-                                                     struct weft_error *err);
+                                                     int32_t n_left, struct weft_error *err);
 
 /* The leanest policies, gathers as late as they can be, and blocking where rows would exceed
  * `limit_bytes`: 0 makes all of them block, and the plan the leanest there is. */

@@ -28,6 +28,11 @@ const struct weft_planner *weft_planners(void)
     return planners;
 }
 
+bool weft_planner_is_rule(const struct weft_planner *planner)
+{
+    return planner->decide != weft_planner_ilp && planner->decide != weft_planner_greedy;
+}
+
 const struct weft_setting *weft_planner_settings(const struct weft_planner *planner)
 {
     static const struct {

@@ -51,6 +51,7 @@ struct weft_outcome {
     struct weft_pool *pool;              /* for it; set by weft_schedule */
     double solver_gap;                   /* negative = none */
     int64_t first_ns; /* after which the planner had a plan that fits; 0 = not known */
+    bool cut_short;   /* by the clock: with more time there may be a better plan or bound */
     char solver_stop[256];
 };
 
@@ -70,6 +71,9 @@ struct weft_planner {
  * is none); *setting is NULL when none was named. `setting` may be NULL. */
 const struct weft_planner *weft_planners(void);
 const struct weft_planner *weft_planner_find(const char *name, const struct weft_setting **setting);
+
+/* True for a planner that does as its rule says; false for ilp and greedy, which search. */
+bool weft_planner_is_rule(const struct weft_planner *planner);
 
 /* The settings of a planner of the table, NULL-name-terminated, the published one first; NULL when
  * its rule has no parameters. */

@@ -142,6 +142,7 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
     const struct weft_branch *branch = run->branch;
+    outcome->cut_short = weft_search_is_late(run->search) || branch->too_slow;
     WEFT_TRY(trim(run, err));
     outcome->bound_ns = weft_branch_bound_ns(branch);
     outcome->bound_by = branch->bound_by;
@@ -158,29 +159,42 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
     return claim(run, err);
 }
 
-/* Begins with the plans of the rules that give every unit one policy, as they would be after
- * packing: so that none of them is faster, however few tries there are. */
-static enum weft_status start_from_rules(struct run *run, struct weft_error *err)
+/* Starts from what the rule decides, as it would be after packing. */
+static enum weft_status start_from_rule(struct run *run, const struct weft_planner *rule,
+                                        const struct weft_setting *setting, struct weft_error *err)
 {
-    static const char *const rules[] = {"all-fsdp", "all-sdp", "all-zero1", "all-dp"};
     struct weft_search *search = run->search;
     const struct weft_problem *problem = run->table->problem;
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0] && !weft_search_is_late(search); i++) {
-        struct weft_candidate candidate = {.policies = search->other, .moves = search->trial_moves};
-        struct weft_error refusal = {0};
-        struct weft_plan *plan = NULL;
-        enum weft_status status = weft_planner_find(rules[i], NULL)
-                                      ->decide(problem, search->limit_bytes, run->options,
-                                               &candidate, run->outcome, &refusal);
-        if (status == WEFT_E_INFEASIBLE) continue;
-        if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-        WEFT_TRY(weft_plan_create(problem, rules[i], candidate.policies, candidate.moves,
-                                  candidate.n_moves, &plan, err));
-        if (weft_problem_relaxing_may_slow(problem)) status = weft_search_start(search, plan, err);
-        if (status == WEFT_OK) status = weft_plan_relax(plan, search->limit_bytes, err);
-        if (status == WEFT_OK) status = weft_search_start(search, plan, err);
-        weft_plan_destroy(plan);
-        if (status != WEFT_OK) return status;
+    struct weft_schedule_options options = *run->options;
+    struct weft_outcome outcome = {0};
+    struct weft_candidate candidate = {.policies = search->other, .moves = search->trial_moves};
+    struct weft_error refusal = {0};
+    struct weft_plan *plan = NULL;
+    options.setting = setting;
+    enum weft_status status =
+        rule->decide(problem, search->limit_bytes, &options, &candidate, &outcome, &refusal);
+    if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+    WEFT_TRY(weft_plan_create(problem, rule->name, candidate.policies, candidate.moves,
+                              candidate.n_moves, &plan, err));
+    if (weft_problem_relaxing_may_slow(problem)) status = weft_search_start(search, plan, err);
+    if (status == WEFT_OK) status = weft_plan_relax(plan, search->limit_bytes, err);
+    if (status == WEFT_OK) status = weft_search_start(search, plan, err);
+    weft_plan_destroy(plan);
+    return status;
+}
+
+/* Begins with the plans of all rules: so that none of them is faster, however few tries there are.
+ * Those that give every unit one policy stand first in the table. */
+static enum weft_status start_from_rules(struct run *run, struct weft_error *err)
+{
+    for (const struct weft_planner *rule = weft_planners(); rule->name; rule++) {
+        const struct weft_setting *setting = weft_planner_settings(rule);
+        if (!weft_planner_is_rule(rule)) continue;
+        do {
+            if (weft_search_is_late(run->search)) return WEFT_OK;
+            WEFT_TRY(start_from_rule(run, rule, setting, err));
+        } while (setting && (++setting)->name);
     }
     return WEFT_OK;
 }

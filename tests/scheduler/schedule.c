@@ -388,6 +388,89 @@ Test(schedule, a_search_for_a_layout_leaves_time_for_tighter_rows, .timeout = 12
     }
 }
 
+/* What the rule decides in the rows as they are has a layout within the limit even after a short
+ * search; *step_ns is its step time. */
+static bool is_easily_packed(const struct random_case *random, const char *rule, int64_t *step_ns)
+{
+    struct weft_problem *problem = random->stages.problem;
+    struct weft_schedule_options options = {.planner = rule};
+    struct weft_plan *plan = NULL;
+    struct weft_program *program = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &err);
+    if (status == WEFT_E_INFEASIBLE) return false;
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_program_lower(plan, &random->inputs, -1, &program, &err), WEFT_OK, "%s",
+                 err.text);
+    bool fits = program->base_bytes + program->arena_bytes <= problem->memory_limit_bytes;
+    *step_ns = plan->prediction.step_ns;
+    weft_program_destroy(program);
+    weft_plan_destroy(plan);
+    return fits;
+}
+
+/* However little time there is, ilp is not slower than a rule whose plan is easily packed. */
+Test(schedule, no_rule_that_packs_easily_is_faster_in_no_time, .timeout = 120)
+{
+    static const char *const rules[] = {"all-fsdp", "all-sdp", "all-zero1", "all-dp"};
+    int n_compared = 0;
+    for (uint64_t seed = 1; seed <= TEST_CASES(60, 30); seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        struct weft_schedule_options options = {
+            .planner = "ilp", .now_ns = look_ns, .time_limit_ns = 1000000};
+        struct weft_plan *best = NULL;
+        struct weft_error err = {0};
+        problem->memory_limit_bytes = weft_least_limit(problem, NULL) * 5 / 4;
+        enum weft_status status =
+            weft_schedule(problem, &random.inputs, &options, &best, NULL, &err);
+        cr_assert_eq(status, WEFT_OK, "%s", err.text);
+        for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+            int64_t step_ns = 0;
+            if (!is_easily_packed(&random, rules[i], &step_ns)) continue;
+            n_compared++;
+            cr_assert_leq(best->prediction.step_ns, step_ns, "seed %llu: ilp against %s",
+                          (unsigned long long)seed, rules[i]);
+        }
+        weft_plan_destroy(best);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_compared, 10, "%d", n_compared);
+}
+
+/* Where the first layout fits and the gap is open, the rest of the time goes on closing it. */
+Test(schedule, the_time_goes_on_where_the_first_layout_fits, .timeout = 120)
+{
+    int n_open = 0, n_better = 0;
+    for (uint64_t seed = 1; seed <= TEST_CASES(40, 20); seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        enum { LOOKS = 400 };
+        struct weft_plan *plan = NULL;
+        struct weft_error err = {0};
+        problem->memory_limit_bytes = weft_least_limit(problem, NULL) * 3 / 2;
+        struct weft_schedule_options options = {
+            .planner = "ilp", .now_ns = look_ns, .time_limit_ns = LOOKS * INT64_C(1000000)};
+        looked_at_ns = 0;
+        cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err), WEFT_OK,
+                     "%s", err.text);
+        bool packed_at_once = strstr(plan->solver_stop, "packing") == NULL;
+        bool cut_short = strstr(plan->solver_stop, "time limit") != NULL;
+        if (packed_at_once && cut_short && weft_plan_gap(plan) > 1e-4) {
+            n_open++;
+            cr_assert_gt(looked_at_ns, LOOKS * INT64_C(1000000) / 2, "seed %llu: %lld ns",
+                         (unsigned long long)seed, (long long)looked_at_ns);
+        }
+        n_better += packed_at_once && !cut_short;
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_open, 0);
+    cr_log_info("%d open to the end, %d closed", n_open, n_better);
+}
+
 /* Near the least limit most first layouts are too long, and what a rule makes may pack better. */
 Test(schedule, no_rule_is_faster_where_layouts_are_too_long, .timeout = 120)
 {

@@ -163,8 +163,26 @@ enum weft_status weft_session_stage_leanest(struct weft_session *session, struct
     return n == 1 ? WEFT_OK : find_leanest(session, variants, n, &leanest, err);
 }
 
-/* Plans every period that the config leaves open and keeps the fastest that fits. What one leaves
- * of its time the others have. Without any, what is said is said of the one that holds least. */
+/* Which periods have plans that can fit, by rows; how many. */
+static enum weft_status find_feasible(struct weft_session *session,
+                                      const struct weft_period_rule *variants, int32_t n,
+                                      bool *feasible, int32_t *n_feasible, struct weft_error *err)
+{
+    *n_feasible = 0;
+    for (int32_t v = 0; v < n; v++) {
+        WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
+        const struct weft_problem *problem = session->stages.problem;
+        int64_t bytes = weft_least_limit(problem, NULL);
+        if (bytes < 0) return weft_fail_memory(err, "the least limit");
+        feasible[v] = bytes <= problem->memory_limit_bytes;
+        *n_feasible += feasible[v];
+    }
+    return WEFT_OK;
+}
+
+/* Plans every period that the config leaves open and keeps the fastest that fits. Those that can
+ * fit share the time, and what one leaves of its part the others have. Without any, what is said is
+ * said of the one that holds least. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       const struct weft_period_rule *variants, int32_t n,
@@ -173,11 +191,14 @@ static enum weft_status plan_variants(struct weft_session *session,
     struct best best = {0};
     struct weft_error refusals[WEFT_MOST_VARIANTS] = {{0}};
     int64_t deadline_ns = options->now_ns() + options->time_limit_ns;
-    enum weft_status status = WEFT_OK;
+    bool feasible[WEFT_MOST_VARIANTS];
+    int32_t n_left = 0;
+    enum weft_status status = find_feasible(session, variants, n, feasible, &n_left, err);
     for (int32_t v = 0; v < n && status == WEFT_OK; v++) {
         struct weft_schedule_options own = *options;
-        int64_t share_ns = (deadline_ns - options->now_ns()) / (n - v);
+        int64_t share_ns = (deadline_ns - options->now_ns()) / (n_left > 1 ? n_left : 1);
         own.time_limit_ns = share_ns > 1 ? share_ns : 1;
+        n_left -= feasible[v];
         status = plan_variant(session, &own, &variants[v], &best, &refusals[v], err);
     }
     if (best.plan != NULL) {

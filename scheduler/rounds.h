@@ -1,6 +1,6 @@
 /* Rounds of planning until a layout fits: the planner within the limit, and where the layout of its
  * plan ends above it, again with tighter rows; ilp by other planners' rules too, whose plans may
- * pack better. */
+ * pack better. Where the first layout fits and the clock cut ilp short, it goes on from there. */
 #ifndef WEFT_SCHEDULER_ROUNDS_H
 #define WEFT_SCHEDULER_ROUNDS_H
 

@@ -24,7 +24,8 @@ struct weft_schedule_options {
     uint64_t seed;              /* of "random" */
     /* Of the wall clock, 0 = none: for all of ilp and greedy, and for what a rule solves. A rule's
      * plan has a layout or is refused, whatever the time, which may be seconds where memory is
-     * tight: it is not to depend on the machine's speed. */
+     * tight: it is not to depend on the machine's speed. Nor is that ilp is no slower than a rule
+     * whose plan is easily packed: short searches for that come on top of the limit. */
     int64_t time_limit_ns;
     double gap;
     bool draft; /* set by weft_schedule: a plan is wanted again, and no proof */

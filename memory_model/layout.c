@@ -12,7 +12,7 @@ enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffe
      * seeds take the same, so that more effort goes on where less ends. */
     static const struct {
         int64_t seed_work, most_work, per_pair;
-    } efforts[] = {{8000000, 8000000, 400},
+    } efforts[] = {{4000000, 4000000, 400},
                    {80000000, 40000000, 200},
                    {80000000, 500000000, 2500},
                    {80000000, 2500000000, 12500}};

@@ -124,7 +124,7 @@ fail:
 /* True when the plan's layout is too long for longer searches to be worth it. */
 static bool is_hopeless(const struct weft_packed *run)
 {
-    enum { HOPELESS_PART = 64 };
+    enum { HOPELESS_PART = 32 };
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     return run->plan && weft_packed_total_bytes(run) - limit_bytes > limit_bytes / HOPELESS_PART;
 }

@@ -134,7 +134,7 @@ static void note_near_miss(struct weft_packed *run, int64_t excess, int64_t tigh
     struct weft_near_miss miss = {run->candidate, tight_bytes, run->plan->prediction.step_ns,
                                   excess};
     if (run->shortest.step_ns == 0 || excess < run->shortest.excess) note_shortest(run, &miss);
-    if (excess > run->problem->memory_limit_bytes / 64) return;
+    if (excess > run->problem->memory_limit_bytes / 32) return;
     int32_t at = 0;
     while (at < run->n_near && run->near[at].step_ns < miss.step_ns)
         at++;
@@ -213,7 +213,7 @@ static enum weft_status plan_in_between(struct weft_packed *run, struct rounds *
 static enum weft_status pack_rivals(struct weft_packed *run, int64_t tight_bytes, int64_t *excess,
                                     struct weft_error *err)
 {
-    enum { MOST_TOO_LONG = 16, MOST_TOO_LATE = 8 };
+    enum { MOST_TOO_LONG = 16, MOST_TOO_LATE = 4 };
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     struct weft_tight tight;
     struct weft_rivals rivals;

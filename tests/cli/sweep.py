@@ -63,15 +63,17 @@ def a_point_is_what_plan_says(weft):
 
 @case
 def more_memory_is_never_slower(weft):
-    """With such a gap a point alone stops at the first plan, here of some larger limits a slower
-    one than that of the limit before."""
-    said = [sweep(weft, "--points", "9", "--planners", "ilp,greedy", "--gap", "0.3", "--jobs", jobs)
+    """With such a gap a point alone stops at the first plan, here over a slow link of some larger
+    limits a slower one than that of the limit before."""
+    slow = {"cluster__link": {"intra": {"alpha": "20us", "bandwidth": "200MB/s"}}}
+    said = [sweep(weft, "--points", "9", "--planners", "ilp,greedy", "--gap", "0.5", "--jobs", jobs,
+                  **slow)
             for jobs in ("1", "3")]
     assert said[0] == said[1], "the same whatever runs beside each other"
     points = curves_of(said[0])["ilp"]
     steps = [point["step_ns"] for point in points]
     assert steps == sorted(steps, reverse=True), steps
-    alone = [json.loads(weft.expect(0, "plan", weft.path("run.json"), "--json", "--gap", "0.3",
+    alone = [json.loads(weft.expect(0, "plan", weft.path("run.json"), "--json", "--gap", "0.5",
                                     "--memory-limit", f"{point['memory_limit_bytes']}B"))["step_ns"]
              for point in points]
     assert alone != sorted(alone, reverse=True), "nothing to plan again: choose another gap"

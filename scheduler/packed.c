@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "scheduler/planners/fixed.h"
+#include "scheduler/search.h"
 
 bool weft_packed_is_late(const struct weft_packed *run)
 {
@@ -174,6 +175,50 @@ enum weft_status weft_packed_pack_hard(struct weft_packed *run, const struct wef
     const struct attempt attempts[] = {{true, 1, 2 * (int64_t)n_left},
                                        {false, 2, 2 * (int64_t)n_left}};
     return pack(run, rows, row_limit_bytes, literal, attempts, 2, false, err);
+}
+
+/* The candidate's plan with the addresses of `start`, if its program is safe with them and within
+ * the limit. */
+static enum weft_status take_addresses(struct weft_packed *run, const struct weft_plan *start,
+                                       struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    struct weft_program *program = NULL;
+    struct weft_error why = {0};
+    if (start->n_offsets == 0) return WEFT_OK;
+    WEFT_TRY(weft_packed_measure(run, &run->candidate, run->problem, INT64_MAX, false, &plan, err));
+    if (is_faster_than_best(run, plan)) {
+        plan->offsets = start->offsets;
+        plan->n_offsets = start->n_offsets;
+        enum weft_status status = weft_program_lower(plan, run->inputs, 0, &program, &why);
+        if (status == WEFT_OK)
+            status = weft_program_verify(program, run->problem->memory_limit_bytes, &why);
+        plan->offsets = NULL; /* the start's: the program has them */
+        plan->n_offsets = 0;
+        if (status == WEFT_OK) {
+            plan->prediction.arena_bytes = program->arena_bytes;
+            plan->prediction.total_bytes = program->base_bytes + program->arena_bytes;
+            weft_packed_keep(run, plan, program);
+            return WEFT_OK;
+        }
+    }
+    weft_program_destroy(program);
+    weft_plan_destroy(plan);
+    return why.status == WEFT_E_SYSTEM ? weft_fail(err, why.status, "%s", why.text) : WEFT_OK;
+}
+
+enum weft_status weft_packed_start(struct weft_packed *run, const struct weft_plan *start,
+                                   struct weft_error *err)
+{
+    struct weft_candidate *to = &run->candidate;
+    weft_packed_keep(run, NULL, NULL);
+    if (!run->inputs || !weft_search_moves_of(run->problem, start, to->moves)) return WEFT_OK;
+    memcpy(to->policies, start->policies, (size_t)run->table->n_units * sizeof *to->policies);
+    to->n_moves = start->n_placements;
+    WEFT_TRY(take_addresses(run, start, err));
+    return run->plan ? WEFT_OK
+                     : weft_packed_pack(run, run->problem, run->problem->memory_limit_bytes, true,
+                                        true, err);
 }
 
 /* Adds the moves of an item to the candidate, the gathers of which block unless there is room for

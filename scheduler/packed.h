@@ -81,6 +81,13 @@ WEFT_MUST_USE enum weft_status weft_packed_pack_hard(struct weft_packed *run,
                                                      int64_t row_limit_bytes, bool literal,
                                                      int32_t n_left, struct weft_error *err);
 
+/* A plan from elsewhere as it is, by the addresses that it brings where these are safe, else as a
+ * literal candidate. run->plan is NULL when it is no faster than the best that fits, or is none of
+ * this problem's; without inputs always. */
+WEFT_MUST_USE enum weft_status weft_packed_start(struct weft_packed *run,
+                                                 const struct weft_plan *start,
+                                                 struct weft_error *err);
+
 /* The leanest policies, gathers as late as they can be, and blocking where rows would exceed
  * `limit_bytes`: 0 makes all of them block, and the plan the leanest there is. */
 WEFT_MUST_USE enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,

@@ -410,16 +410,30 @@ static enum weft_status plan_again(struct weft_packed *run, int64_t excess, stru
     return WEFT_OK;
 }
 
+/* The caller's plans that have a layout within the limit: what is planned is no slower. */
+static enum weft_status pack_starts(struct weft_packed *run, struct weft_error *err)
+{
+    if (run->planner->decide != weft_planner_ilp) return WEFT_OK;
+    for (int32_t i = 0; i < run->options->n_starts; i++) {
+        WEFT_TRY(weft_packed_start(run, run->options->starts[i], err));
+        if (run->plan && weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes)
+            take_plan(run);
+    }
+    return WEFT_OK;
+}
+
 /* The bound is that of rounds that have the user's limit. */
 enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error *err)
 {
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     const struct way first = {run->planner, NULL, 0, a_quarter, false};
     enum weft_status status = WEFT_OK;
+    WEFT_TRY(pack_starts(run, err));
     WEFT_TRY(plan_once(run, &first, &run->outcome, err));
-    int64_t excess = weft_packed_total_bytes(run) - limit_bytes;
+    /* There is no plan when it would be no faster than a start that fits. */
+    int64_t excess = run->plan ? weft_packed_total_bytes(run) - limit_bytes : 0;
     if (excess <= 0) {
-        take_plan(run);
+        if (run->plan) take_plan(run);
         if (is_cut_short(run)) status = go_on(run, &excess, err);
     }
     bool again = excess > 0;

@@ -201,28 +201,41 @@ static struct weft_move move_of(const struct weft_problem *problem, const struct
         .item = at->item, .slot = gathers ? at->launch : at->deadline - 1, .launch = at->launch};
 }
 
-enum weft_status weft_search_start(struct weft_search *search, const struct weft_plan *plan,
-                                   struct weft_error *err)
+static bool has_policies(const struct weft_problem *problem, const struct weft_plan *plan)
 {
-    const struct weft_problem *problem = search->table->problem;
-    if (plan->problem->n_units != problem->n_units) return WEFT_OK;
+    if (plan->problem->n_units != problem->n_units) return false;
     for (int32_t u = 0; u < problem->n_units; u++)
-        if (!(problem->units[u].policies >> plan->policies[u] & 1u)) return WEFT_OK;
-    weft_search_try(search, plan->policies);
-    if (plan->problem->n_slots != problem->n_slots || plan->problem->n_items != problem->n_items ||
-        plan->n_placements > search->table->n_blocks)
-        return WEFT_OK;
+        if (!(problem->units[u].policies >> plan->policies[u] & 1u)) return false;
+    return true;
+}
+
+bool weft_search_moves_of(const struct weft_problem *problem, const struct weft_plan *plan,
+                          struct weft_move *moves)
+{
+    if (!has_policies(problem, plan) || plan->problem->n_slots != problem->n_slots ||
+        plan->problem->n_items != problem->n_items)
+        return false;
     int64_t n_blocks = 0;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *a = &problem->items[i].item, *b = &plan->problem->items[i].item;
         if (a->n_blocks != b->n_blocks || a->first != b->first || a->last != b->last ||
             a->kind != b->kind || a->unit != b->unit || a->policies != b->policies)
-            return WEFT_OK;
+            return false;
         if (weft_item_active(a, plan->policies)) n_blocks += a->n_blocks;
     }
-    if (n_blocks != plan->n_placements) return WEFT_OK;
+    if (n_blocks != plan->n_placements) return false;
     for (int32_t k = 0; k < plan->n_placements; k++)
-        search->trial_moves[k] = move_of(problem, &plan->placements[k]);
+        moves[k] = move_of(problem, &plan->placements[k]);
+    return true;
+}
+
+enum weft_status weft_search_start(struct weft_search *search, const struct weft_plan *plan,
+                                   struct weft_error *err)
+{
+    const struct weft_problem *problem = search->table->problem;
+    if (!has_policies(problem, plan)) return WEFT_OK;
+    weft_search_try(search, plan->policies);
+    if (!weft_search_moves_of(problem, plan, search->trial_moves)) return WEFT_OK;
     return weft_search_try_moves(search, plan->policies, search->trial_moves, plan->n_placements,
                                  err);
 }

@@ -68,6 +68,12 @@ WEFT_MUST_USE enum weft_status weft_search_try_moves(struct weft_search *search,
                                                      const struct weft_move *moves, int32_t n_moves,
                                                      struct weft_error *err);
 
+/* The moves of a plan from elsewhere, of which there are plan->n_placements, no more than this
+ * problem has blocks. False, moves untouched, when its items are not this problem's or a unit may
+ * not have its policy. */
+bool weft_search_moves_of(const struct weft_problem *problem, const struct weft_plan *plan,
+                          struct weft_move *moves);
+
 /* Tries a plan from elsewhere: its placements as they are when it fits, and its policies. One of
  * other units or policies than this problem's is left out. */
 WEFT_MUST_USE enum weft_status weft_search_start(struct weft_search *search,

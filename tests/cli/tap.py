@@ -66,8 +66,10 @@ class Weft:
 
 def main(program):
     failures = 0
-    # What a shell starts in the background ignores SIGINT, and so would all that is started here.
+    # What a shell starts in the background ignores SIGINT, and what nohup starts SIGHUP; so would
+    # all that is started here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     print(f"1..{len(CASES)}")
     for number, function in enumerate(CASES, 1):
         name = function.__name__.replace("_", " ")

@@ -42,12 +42,30 @@ WEFT_ALWAYS_INLINE __m512 weft_avx512_gelu_clamp(__m512 x)
     return _mm512_min_ps(_mm512_set1_ps(10), _mm512_max_ps(_mm512_set1_ps(-10), x));
 }
 
+/* power_of_two_within */
+WEFT_ALWAYS_INLINE __m512 weft_avx512_power_of_two(__m512 x)
+{
+    const __m512 magic = _mm512_set1_ps(12582912.0f);
+    const __m512 shifted = _mm512_add_ps(x, magic);
+    const __m512 r = _mm512_sub_ps(x, _mm512_sub_ps(shifted, magic));
+    __m512 p = _mm512_set1_ps(1.55946781613e-4f);
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.34066439024e-3f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(9.61769297299e-3f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.55031055101e-2f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.40226527829e-1f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.93147214968e-1f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1));
+    const __m512i power = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), power));
+}
+
 WEFT_ALWAYS_INLINE __m512 weft_avx512_gelu_gate(__m512 c)
 {
     const __m512 one = _mm512_set1_ps(1);
-    const __m512 by = _mm512_fmadd_ps(_mm512_mul_ps(c, c), _mm512_set1_ps(-gelu_cubic),
-                                      _mm512_set1_ps(-gelu_scale));
-    return _mm512_div_ps(one, _mm512_add_ps(one, weft_avx512_exponential(_mm512_mul_ps(c, by))));
+    const __m512 by =
+        _mm512_fmadd_ps(_mm512_mul_ps(c, c), _mm512_set1_ps(-gelu_log2_e * gelu_cubic),
+                        _mm512_set1_ps(-gelu_log2_e * gelu_scale));
+    return _mm512_div_ps(one, _mm512_add_ps(one, weft_avx512_power_of_two(_mm512_mul_ps(c, by))));
 }
 
 /* gelu_of: what is below the clamp has a gate of 0. */

@@ -107,15 +107,29 @@ static void sgd_update(const struct weft_sgd *sgd, int64_t n, float *restrict pa
     }
 }
 
-static void square_mantissas(int64_t n, const float *restrict x, uint64_t *restrict squares,
-                             uint8_t *restrict exponents)
+/* A window's 16 exponents move a half of a square, of 24 bits, by at most 30: 512 of them fit. */
+static void add_squares(int64_t n, const float *restrict x, struct weft_squares *squares)
 {
+    enum { EXPONENTS = 16, HALF = 24 };
+    uint32_t most = 0, below = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t exponent = weft_bits_of(x[i]) >> 23 & 255u;
+        most = exponent > most ? exponent : most;
+    }
+    const uint32_t window = most > EXPONENTS ? most - (EXPONENTS - 1) : 1;
+    uint64_t low = 0, high = 0;
     for (int64_t i = 0; i < n; i++) {
         const uint32_t bits = weft_bits_of(x[i]), exponent = bits >> 23 & 255u;
+        const uint32_t place = exponent > 0 ? exponent : 1;
         const uint32_t mantissa = (bits & 0x7fffffu) | (exponent > 0 ? 1u << 23 : 0u);
-        squares[i] = (uint64_t)mantissa * mantissa;
-        exponents[i] = (uint8_t)exponent;
+        const uint32_t inside = place >= window ? mantissa : 0;
+        const uint32_t shift = place >= window ? 2 * (place - window) : 0;
+        const uint64_t square = (uint64_t)inside * inside;
+        below |= mantissa ^ inside;
+        low += (square & ((1u << HALF) - 1)) << shift;
+        high += square >> HALF << shift;
     }
+    *squares = (struct weft_squares){low, high, (int32_t)window, below != 0};
 }
 
 static void exponential_each(int64_t n, const float *restrict x, float *restrict y)
@@ -170,7 +184,7 @@ const struct weft_kernels WEFT_KERNELS_TABLE = {
     .adam_moments = adam_moments,
     .adam_steps = adam_steps,
     .sgd = sgd_update,
-    .square_mantissas = square_mantissas,
+    .add_squares = add_squares,
     .turn = turn,
 #ifdef WEFT_KERNELS_ATTEND
     .attend = weft_kernels_attend_avx512,

@@ -73,6 +73,15 @@ struct weft_head_gradients {
 /* What kernels of a head take: seq_len and size are multiples of the side. */
 enum { WEFT_HEAD_SIDE = 64, WEFT_HEAD_MOST_SIZE = 128 };
 
+/* Squares of mantissas, integers below 2^24 with the leading bit written out, added up in units of
+ * the exponent field `window`: those of numbers whose field (0 counts as 1) is not below it. */
+enum { WEFT_SQUARES_MOST = 512 };
+struct weft_squares {
+    uint64_t low, high; /* the sum is low + 2^24 high */
+    int32_t window;     /* from 1 on; the greatest number lies within the 16 from there */
+    bool any_below;     /* that is not 0 */
+};
+
 struct weft_kernels {
     const char *level; /* "plain", "avx2", "avx512" */
     const struct weft_layer_kernels *layers[WEFT_DTYPE_COUNT];
@@ -92,9 +101,8 @@ struct weft_kernels {
     void (*sgd)(const struct weft_sgd *sgd, int64_t n, float *parameters, const float *gradients,
                 float *momentum);
 
-    /* The exponent field of each and the square of its mantissa, an integer below 2^24, in which
-     * the leading bit is written out; the same for both signs. */
-    void (*square_mantissas)(int64_t n, const float *x, uint64_t *squares, uint8_t *exponents);
+    /* Of at most WEFT_SQUARES_MOST numbers, finite or not. */
+    void (*add_squares)(int64_t n, const float *x, struct weft_squares *squares);
 
     /* y[j][i] = x[i][j] for all of x [rows, columns]. NULL at a level that has no instructions to
      * do it as fast as memory goes. */

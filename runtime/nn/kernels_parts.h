@@ -40,11 +40,27 @@ WEFT_ALWAYS_INLINE float exponential(float x)
     return x == x ? result : x;
 }
 
+/* 2^x for x from -126 to 127; beyond, anything. The polynomial has the least greatest relative
+ * error (2.6e-9) of those of degree 6 that are 1 at 0, for x less its nearest integer. */
+WEFT_ALWAYS_INLINE float power_of_two_within(float x)
+{
+    const float magic = 12582912.0f;
+    const float shifted = x + magic, r = x - (shifted - magic);
+    float p = fmaf(1.55946781613e-4f, r, 1.34066439024e-3f);
+    p = fmaf(p, r, 9.61769297299e-3f);
+    p = fmaf(p, r, 5.55031055101e-2f);
+    p = fmaf(p, r, 2.40226527829e-1f);
+    p = fmaf(p, r, 6.93147214968e-1f);
+    p = fmaf(p, r, 1.0f);
+    return weft_float_of(weft_bits_of(p) + ((weft_bits_of(shifted) - weft_bits_of(magic)) << 23));
+}
+
 /* The tanh form of GELU is x / (1 + e^-2u) with u = sqrt(2/pi) (x + 0.044715 x^3), for
- * (1 + tanh u) / 2 = 1 / (1 + e^-2u): one exponential, no cancellation. Beyond +-10 the gate is 0
+ * (1 + tanh u) / 2 = 1 / (1 + e^-2u): one power, no cancellation. Beyond +-10 the gate is 0
  * or 1 to the last bit, or within 1e-37 of it. */
 static const float gelu_scale = 1.5957691216057308f; /* 2 sqrt(2/pi) */
 static const float gelu_cubic = 1.5957691216057308f * 0.044715f;
+static const float gelu_log2_e = 1.44269504088896341f;
 
 WEFT_ALWAYS_INLINE float gelu_clamp(float x)
 {
@@ -54,8 +70,8 @@ WEFT_ALWAYS_INLINE float gelu_clamp(float x)
 
 WEFT_ALWAYS_INLINE float gelu_gate(float clamped)
 {
-    const float minus_2u = clamped * fmaf(clamped * clamped, -gelu_cubic, -gelu_scale);
-    return 1.0f / (1.0f + exponential_within(minus_2u));
+    const float by = fmaf(clamped * clamped, -gelu_log2_e * gelu_cubic, -gelu_log2_e * gelu_scale);
+    return 1.0f / (1.0f + power_of_two_within(clamped * by));
 }
 
 WEFT_ALWAYS_INLINE float gelu_of(float x)

@@ -2,56 +2,68 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/numbers.h"
 #include "runtime/nn/kernels.h"
 #include "runtime/nn/optimizer.h"
 
 /* A finite fp32 number is m 2^(e - 150) with a mantissa m < 2^24 and an exponent field e, 0 read as
- * 1 without the leading bit. m^2 < 2^48, so 2^16 of them fit a word: they are gathered in small
- * tables, several so that a store need not wait for the one before, and then carried into the bins.
- * Low words stay below 2^24 on one rank; a high word's 2^40 squares of 2^24 units fit too. */
-enum { EXPONENTS = 256, TABLES = 8, CHUNK = TABLES << 16, NOT_FINITE = EXPONENTS - 1 };
+ * 1 without the leading bit: bin e takes m^2 as it is. Numbers are taken a piece at a time, of
+ * which nearly all lie within a window below the greatest: kernels add their squares up in the
+ * window's own units. What is below, or a piece near the end of the range, is added one by one. */
+enum {
+    EXPONENTS = 256,
+    NOT_FINITE = EXPONENTS - 1,
+    PIECE = WEFT_SQUARES_MOST,
+    WORD_BITS = 24,
+    WORD = (1 << WORD_BITS) - 1
+};
 
-static void carry(uint64_t bins[WEFT_NORM_WORDS], uint64_t tables[TABLES][EXPONENTS])
+/* value 2^(24 word) of the units of bin e: 2^48 of them are one of bin e + 24. */
+static void add_to_words(uint64_t bins[WEFT_NORM_WORDS], int e, int word, uint64_t value)
 {
-    for (int e = 0; e < EXPONENTS; e++) {
-        uint64_t low = bins[2 * e], high = bins[2 * e + 1];
-        for (int t = 0; t < TABLES; t++) {
-            low += tables[t][e] & 0xffffff;
-            high += tables[t][e] >> 24;
-        }
-        bins[2 * e] = low & 0xffffff;
-        bins[2 * e + 1] = high + (low >> 24);
+    for (; value > 0; word++, value >>= WORD_BITS) {
+        bins[2 * (e + word / 2 * WORD_BITS) + word % 2] += value & WORD;
     }
 }
 
-/* The squares are computed as vectors, some at a time; only their sums are left to do one by one.
- */
+static void add_below(uint64_t bins[WEFT_NORM_WORDS], int64_t n, const float *x, int window)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = weft_bits_of(x[i]), e = bits >> 23 & 255u;
+        const uint64_t mantissa = (bits & 0x7fffffu) | (e > 0 ? 1u << 23 : 0u);
+        if ((int)e >= window) continue;
+        bins[2 * e] += mantissa * mantissa & WORD;
+        bins[2 * e + 1] += mantissa * mantissa >> WORD_BITS;
+    }
+}
+
+/* Low words stay below 2^24 on one rank; a high word's 2^40 squares of 2^24 units fit too. */
+static void carry(uint64_t bins[WEFT_NORM_WORDS])
+{
+    for (int e = 0; e < EXPONENTS; e++) {
+        bins[2 * e + 1] += bins[2 * e] >> WORD_BITS;
+        bins[2 * e] &= WORD;
+    }
+}
+
 void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n)
 {
-    enum { PIECE = 512 };
+    /* The sums' highest words must have a bin too. */
+    enum { LAST_WINDOW = NOT_FINITE - 1 - WORD_BITS };
     const struct weft_kernels *kernels = weft_kernels_best();
-    uint64_t squares[PIECE];
-    uint8_t exponents[PIECE];
-    while (n > 0) {
-        const int64_t chunk = n < CHUNK ? n : CHUNK;
-        uint64_t tables[TABLES][EXPONENTS] = {{0}};
-        for (int64_t at = 0; at < chunk; at += PIECE) {
-            const int64_t piece = chunk - at < PIECE ? chunk - at : PIECE;
-            kernels->square_mantissas(piece, x + at, squares, exponents);
-            int64_t i = 0;
-            for (; i + TABLES <= piece; i += TABLES) {
-                for (int t = 0; t < TABLES; t++) {
-                    tables[t][exponents[i + t]] += squares[i + t];
-                }
-            }
-            for (int t = 0; i + t < piece; t++) {
-                tables[t][exponents[i + t]] += squares[i + t];
-            }
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t piece = n - at < PIECE ? n - at : PIECE;
+        struct weft_squares squares;
+        kernels->add_squares(piece, x + at, &squares);
+        const bool fits = squares.window <= LAST_WINDOW;
+        if (fits) {
+            add_to_words(bins, squares.window, 0, squares.low);
+            add_to_words(bins, squares.window, 1, squares.high);
         }
-        carry(bins, tables);
-        x += chunk;
-        n -= chunk;
+        if (!fits || squares.any_below)
+            add_below(bins, piece, x + at, fits ? squares.window : EXPONENTS);
     }
+    carry(bins);
 }
 
 /* The sum as one integer in units of 2^-298, the square of the least denormal. */

@@ -67,7 +67,7 @@ void weft_optimizer_update(const struct weft_optimizer *optimizer, bool matrix,
  * integers, one bin of two words for each exponent e: words 2e and 2e + 1 hold multiples of 1 and
  * of 2^24. Words of different ranks are added as integers (comm_agree); 2^40 numbers on 2^20 ranks
  * do not overflow. WEFT_NORM_WORDS uint64; fits in half of WEFT_AGREE_BYTES together with loss and
- * flags. On one rank the words are the same for every order and every cut of the same numbers. */
+ * flags. Which words a square adds to depends on its neighbours; their sum does not. */
 enum { WEFT_NORM_WORDS = 512 };
 void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n);
 /* Square root of the sum, rounded to double once; *finite false when any x was not finite (then

@@ -91,6 +91,14 @@ Test(norm, has_room_in_its_words_for_a_million_ranks)
     free(x);
 }
 
+static void assert_same_sum(const uint64_t a[WEFT_NORM_WORDS], const uint64_t b[WEFT_NORM_WORDS])
+{
+    uint64_t a_packed[WEFT_NORM_PACKED_WORDS], b_packed[WEFT_NORM_PACKED_WORDS];
+    weft_norm_pack(a, a_packed);
+    weft_norm_pack(b, b_packed);
+    cr_assert_arr_eq(a_packed, b_packed, sizeof(a_packed));
+}
+
 static float wide_number(uint64_t i)
 {
     const double exponent = 160 * weft_rng_uniform(3, 0, i) - 90;
@@ -124,7 +132,7 @@ Test(norm, is_the_same_for_every_order_cut_and_rank)
         weft_norm_add(cut, x + at, n);
         at += n;
     }
-    cr_assert_eq(memcmp(whole, cut, sizeof(whole)), 0);
+    assert_same_sum(whole, cut);
 
     for (int rank = 0; rank < 7; rank++) {
         uint64_t own[WEFT_NORM_WORDS] = {0};
@@ -135,6 +143,42 @@ Test(norm, is_the_same_for_every_order_cut_and_rank)
     }
     cr_assert_eq(weft_norm_result(ranks, &finite), norm);
     free(x);
+}
+
+/* Each square to the bin of its exponent. */
+static void add_one_by_one(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int exponent = 0;
+        const double fraction = frexp(fabs((double)x[i]), &exponent);
+        const int e = exponent + 126 > 1 ? exponent + 126 : 1;
+        const uint64_t mantissa = (uint64_t)ldexp(fraction, exponent + 150 - e);
+        bins[2 * e] += mantissa * mantissa % (1 << 24);
+        bins[2 * e + 1] += mantissa * mantissa >> 24;
+    }
+}
+
+/* Windows at both ends of the range, and numbers that are as far from each other as any below, at
+ * and above a window's edge. */
+Test(norm, is_exact_wherever_its_windows_are)
+{
+    enum { MOST = 1200 };
+    static float x[MOST];
+    for (int top = -140; top <= 127; top++) {
+        for (int spread = 0; spread <= 34; spread += 2) {
+            const int n = (int)weft_rng_below(5, (uint64_t)spread, (uint64_t)(top + 140), MOST);
+            uint64_t got[WEFT_NORM_WORDS] = {0}, expected[WEFT_NORM_WORDS] = {0};
+            for (int i = 0; i < n; i++) {
+                const int below =
+                    (int)weft_rng_below(5, 100, (uint64_t)i, (uint64_t)spread + 1) + 1;
+                x[i] = ldexpf((float)weft_rng_uniform(5, 101, (uint64_t)i) + 1, top - below);
+            }
+            if (n > 0) x[n - 1] = -nextafterf(ldexpf(1, top), 0);
+            weft_norm_add(got, x, n);
+            add_one_by_one(expected, x, n);
+            assert_same_sum(got, expected);
+        }
+    }
 }
 
 Test(norm, tells_of_numbers_that_are_not_finite)

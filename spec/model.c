@@ -88,10 +88,11 @@ static int32_t transformer_block_shapes(const struct weft_layer *layer, double r
     return n;
 }
 
-static int32_t llama_block_shapes(const struct weft_layer *layer, double residual_std,
-                                  struct shape *out)
+/* What stands before the MLP, or before the experts, and the norm behind it. */
+static int32_t llama_attention_shapes(const struct weft_layer *layer, double residual_std,
+                                      struct shape *out)
 {
-    int64_t h = layer->hidden, f = layer->ffn, kv = h / layer->heads * layer->kv_heads;
+    int64_t h = layer->hidden, kv = h / layer->heads * layer->kv_heads;
     int32_t n = 0;
     out[n++] = vector("input_norm.weight", h, WEFT_INIT_ONE);
     out[n++] = matrix("attn.q.weight", h, h, INIT_STD);
@@ -99,6 +100,14 @@ static int32_t llama_block_shapes(const struct weft_layer *layer, double residua
     out[n++] = matrix("attn.v.weight", kv, h, INIT_STD);
     out[n++] = matrix("attn.o.weight", h, h, residual_std);
     out[n++] = vector("post_norm.weight", h, WEFT_INIT_ONE);
+    return n;
+}
+
+static int32_t llama_block_shapes(const struct weft_layer *layer, double residual_std,
+                                  struct shape *out)
+{
+    int64_t h = layer->hidden, f = layer->ffn;
+    int32_t n = llama_attention_shapes(layer, residual_std, out);
     out[n++] = matrix("mlp.gate.weight", f, h, INIT_STD);
     out[n++] = matrix("mlp.up.weight", f, h, INIT_STD);
     out[n++] = matrix("mlp.down.weight", h, f, residual_std);
@@ -108,14 +117,8 @@ static int32_t llama_block_shapes(const struct weft_layer *layer, double residua
 static int32_t moe_block_shapes(const struct weft_layer *layer, double residual_std,
                                 struct shape *out)
 {
-    int64_t h = layer->hidden, kv = h / layer->heads * layer->kv_heads, f = layer->ffn;
-    int32_t n = 0;
-    out[n++] = vector("input_norm.weight", h, WEFT_INIT_ONE);
-    out[n++] = matrix("attn.q.weight", h, h, INIT_STD);
-    out[n++] = matrix("attn.k.weight", kv, h, INIT_STD);
-    out[n++] = matrix("attn.v.weight", kv, h, INIT_STD);
-    out[n++] = matrix("attn.o.weight", h, h, residual_std);
-    out[n++] = vector("post_norm.weight", h, WEFT_INIT_ONE);
+    int64_t h = layer->hidden, f = layer->ffn;
+    int32_t n = llama_attention_shapes(layer, residual_std, out);
     out[n++] = matrix("router.weight", layer->experts, h, INIT_STD);
     out[n++] = matrix("experts.gate.weight", times(layer->experts, f), h, INIT_STD);
     out[n++] = matrix("experts.up.weight", times(layer->experts, f), h, INIT_STD);

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "plan/lifetime.h"
 #include "runtime/exec/parts.h"
 
 /* One piece of a buffer. `left` counts the accesses of its present life that are not yet known to
@@ -26,37 +27,6 @@ struct exec_live {
     int32_t *running[WEFT_STREAM_COUNT];
     int32_t n_running[WEFT_STREAM_COUNT];
 };
-
-/* Kinds whose content the next step needs. */
-static bool persists(const struct weft_program *program, const struct weft_buffer *buffer)
-{
-    switch (buffer->kind) {
-    case WEFT_BUFFER_SHARD:
-    case WEFT_BUFFER_MASTER:
-    case WEFT_BUFFER_MOMENT1:
-    case WEFT_BUFFER_MOMENT2:
-    case WEFT_BUFFER_RECORD:
-    case WEFT_BUFFER_RECORD_SUM:
-        return true;
-    case WEFT_BUFFER_FULL:
-        return program->policies[buffer->index] == WEFT_POLICY_DP ||
-               program->policies[buffer->index] == WEFT_POLICY_ZERO1;
-    case WEFT_BUFFER_GRADIENT:
-    case WEFT_BUFFER_REDUCED:
-    case WEFT_BUFFER_TENSOR_NORMS:
-    case WEFT_BUFFER_TENSOR_NORMS_SUM:
-    case WEFT_BUFFER_INPUT:
-    case WEFT_BUFFER_TARGETS:
-    case WEFT_BUFFER_OUTPUT:
-    case WEFT_BUFFER_OUTPUT_GRADIENT:
-    case WEFT_BUFFER_SAVED:
-    case WEFT_BUFFER_FORWARD_TEMPORARY:
-    case WEFT_BUFFER_BACKWARD_TEMPORARY:
-    case WEFT_BUFFER_KIND_COUNT:
-        break;
-    }
-    return false;
-}
 
 typedef void access_fn(struct exec_live *live, struct piece *piece, bool makes);
 
@@ -215,7 +185,7 @@ static void settle(struct exec_live *live)
             struct piece *piece = &live->pieces[next++];
             piece->bytes = buffer->bytes / buffer->n_pieces;
             piece->category = buffer->category;
-            piece->persists = piece->live = persists(live->program, buffer);
+            piece->persists = piece->live = weft_buffer_persists(live->program, buffer);
             if (piece->live) live->bytes[piece->category] += piece->bytes;
         }
     }

@@ -56,10 +56,12 @@ struct best {
     struct weft_plan_variant others[WEFT_MOST_VARIANTS];
 };
 
-/* Keeps what the session's period proves; its plan, when there is one, and its stages go. */
+/* Keeps what the session's period proves, when that is wanted; its plan, when there is one, and its
+ * stages go. */
 static enum weft_status put_aside(struct weft_session *session, struct best *best,
                                   struct weft_error *err)
 {
+    if (session->draft) return WEFT_OK; /* the next to be staged takes their place */
     struct weft_plan_variant *other = &best->others[best->n_others];
     struct weft_outcome trivial = {0};
     const struct weft_certificate *certificate = &trivial.certificate;
@@ -245,6 +247,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
         .seed = (uint64_t)wanted->seed,
         .time_limit_ns = wanted->time_limit_ns,
         .gap = wanted->gap,
+        .draft = session->draft,
         .solver = session->solver,
         .now_ns = weft_clock_now_ns,
     };

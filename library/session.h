@@ -12,6 +12,7 @@
 struct weft_session {
     struct weft_config *config; /* set by whoever opens the session; owned */
     struct weft_solver solver;  /* likewise; {0}: the planner's own ascent is all there is */
+    bool draft;                 /* likewise; plans have no bound and no certificate */
     struct weft_profile *profile;
     struct weft_stages stages;
     struct weft_lower_inputs inputs;

@@ -380,7 +380,7 @@ static bool is_cut_short(const struct weft_packed *run)
  */
 static enum weft_status go_on(struct weft_packed *run, int64_t *excess, struct weft_error *err)
 {
-    const struct way way = {run->planner, NULL, 0, most_of_it, false};
+    const struct way way = {run->planner, NULL, 0, most_of_it, run->options->draft};
     struct weft_outcome outcome;
     WEFT_TRY(pack_rivals(run, 0, excess, err));
     *excess = 0;
@@ -426,7 +426,7 @@ static enum weft_status pack_starts(struct weft_packed *run, struct weft_error *
 enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error *err)
 {
     int64_t limit_bytes = run->problem->memory_limit_bytes;
-    const struct way first = {run->planner, NULL, 0, a_quarter, false};
+    const struct way first = {run->planner, NULL, 0, a_quarter, run->options->draft};
     enum weft_status status = WEFT_OK;
     WEFT_TRY(pack_starts(run, err));
     WEFT_TRY(plan_once(run, &first, &run->outcome, err));

@@ -82,7 +82,7 @@ static enum weft_status finish(struct weft_packed *run, struct weft_error *err)
 {
     const struct weft_outcome *outcome = &run->outcome;
     struct weft_plan *plan = run->plan;
-    if (outcome->certificate.n_nodes == 0)
+    if (outcome->certificate.n_nodes == 0 && !run->options->draft)
         WEFT_TRY(weft_prove(run->problem, &run->pool, &run->outcome, err));
     plan->bound_ns = outcome->bound_ns;
     plan->bound_by = outcome->bound_by;

@@ -28,7 +28,11 @@ struct weft_schedule_options {
      * whose plan is easily packed: short searches for that come on top of the limit. */
     int64_t time_limit_ns;
     double gap;
-    bool draft; /* set by weft_schedule: a plan is wanted again, and no proof */
+    /* No proof is wanted: the plan has no bound and no certificate. ilp still bounds what it
+     * searches, but neither divides that nor asks the solver to, and fills nothing in the outcome.
+     */
+    bool draft;
+    int64_t enough_ns; /* of a draft by ilp: a step that needs no search; 0 = none is known */
     const struct weft_plan *const
         *starts; /* plans of other limits or planners, of the same units */
     int32_t n_starts;

@@ -59,16 +59,38 @@ static enum weft_status choose(const struct weft_fixed_rule *rule,
     return WEFT_OK;
 }
 
-static enum weft_status check(const struct weft_fixed_rule *rule, const struct weft_digest *table,
-                              int64_t limit_bytes, const struct weft_candidate *out,
-                              struct weft_error *err)
+/* As weft_digest_move_rows, without a digest, which has rows of all policies. */
+static void sum_rows(const struct weft_problem *problem, const struct weft_candidate *candidate,
+                     int64_t *rows)
+{
+    for (int32_t i = 0; i < problem->n_common; i++)
+        weft_hold_add(&problem->common[i], problem->n_slots, rows);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        enum weft_policy policy = candidate->policies[u];
+        for (int32_t i = 0; i < unit->n_holds[policy]; i++)
+            weft_hold_add(&unit->holds[policy][i], problem->n_slots, rows);
+    }
+    for (int32_t k = 0; k < candidate->n_moves; k++) {
+        const struct weft_item *item = &problem->items[candidate->moves[k].item].item;
+        bool gathers = item->kind == WEFT_ALL_GATHER;
+        int32_t first = gathers ? candidate->moves[k].slot : item->first;
+        int32_t last = gathers ? item->last : candidate->moves[k].slot;
+        for (int32_t s = first; s <= last; s++)
+            rows[s] += item->stair_bytes;
+    }
+}
+
+static enum weft_status check(const struct weft_fixed_rule *rule,
+                              const struct weft_problem *problem, int64_t limit_bytes,
+                              const struct weft_candidate *out, struct weft_error *err)
 {
     char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
     int32_t peak = 0;
-    int64_t *rows = calloc((size_t)table->n_slots, sizeof *rows);
+    int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
     if (!rows) return weft_fail_memory(err, "memory rows");
-    weft_digest_move_rows(table, out->policies, out->moves, out->n_moves, rows);
-    for (int32_t s = 1; s < table->n_slots; s++)
+    sum_rows(problem, out, rows);
+    for (int32_t s = 1; s < problem->n_slots; s++)
         if (rows[s] > rows[peak]) peak = s;
     int64_t most = rows[peak];
     free(rows);
@@ -77,7 +99,7 @@ static enum weft_status check(const struct weft_fixed_rule *rule, const struct w
                      "planner %s: its plan holds %s (%lld bytes) in slot %s, above the limit of "
                      "%s (%lld bytes)",
                      rule->planner, weft_units_show_bytes(most, held), (long long)most,
-                     table->problem->slot_names[peak], weft_units_show_bytes(limit_bytes, limit),
+                     problem->slot_names[peak], weft_units_show_bytes(limit_bytes, limit),
                      (long long)limit_bytes);
 }
 
@@ -85,7 +107,6 @@ enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                                    const struct weft_problem *problem, int64_t limit_bytes,
                                    struct weft_candidate *out, struct weft_error *err)
 {
-    struct weft_digest *table = NULL;
     WEFT_TRY(choose(rule, problem, out->policies, err));
     out->n_moves = 0;
     for (int32_t i = 0; i < problem->n_items; i++) {
@@ -97,8 +118,5 @@ enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                 (struct weft_move){.item = i, .slot = late ? item->last : item->first};
     }
     weft_moves_sort(problem, out->moves, out->n_moves);
-    WEFT_TRY(weft_digest_create(problem, &table, err));
-    enum weft_status status = check(rule, table, limit_bytes, out, err);
-    weft_digest_destroy(table);
-    return status;
+    return check(rule, problem, limit_bytes, out, err);
 }

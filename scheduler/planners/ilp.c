@@ -223,20 +223,36 @@ static enum weft_status reserve(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
+/* True when a draft is as good as its caller wants it. */
+static bool is_enough(const struct run *run)
+{
+    const struct weft_search *search = run->search;
+    return run->options->draft && search->step_ns >= 0 &&
+           search->step_ns <= run->options->enough_ns;
+}
+
+static enum weft_status start_from_plans(struct run *run, struct weft_error *err)
+{
+    const struct weft_schedule_options *options = run->options;
+    for (int32_t i = 0; i < options->n_starts; i++)
+        WEFT_TRY(weft_search_start(run->search, options->starts[i], err));
+    return WEFT_OK;
+}
+
 /* The first plans may take a third of the time, so that there is a bound too; greedy changes only
  * what is left of a fifth, because better ones come from the relaxation. */
 static enum weft_status make_first_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
-    const struct weft_schedule_options *options = run->options;
     int64_t deadline_ns = search->deadline_ns;
     set_deadline(run, deadline_ns, 1.0 / 3);
-    for (int32_t i = 0; i < options->n_starts; i++)
-        WEFT_TRY(weft_search_start(search, options->starts[i], err));
-    weft_search_patterns(search);
-    enum weft_status status = start_from_rules(run, err);
-    set_deadline(run, deadline_ns, 1.0 / 5);
-    if (status == WEFT_OK) weft_search_greedy(search);
+    enum weft_status status = start_from_plans(run, err);
+    if (status == WEFT_OK && !is_enough(run)) {
+        weft_search_patterns(search);
+        status = start_from_rules(run, err);
+        set_deadline(run, deadline_ns, 1.0 / 5);
+        if (status == WEFT_OK) weft_search_greedy(search);
+    }
     search->deadline_ns = deadline_ns;
     return status;
 }
@@ -326,11 +342,12 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     WEFT_TRY(make_first_plans(run, err));
     if (search->step_ns < 0)
         return weft_fail(err, WEFT_E_INFEASIBLE, "planner ilp: not even the leanest plan fits");
+    if (is_enough(run)) return WEFT_OK;
     WEFT_TRY(weft_branch_create(table, run->options, search, &run->branch, err));
     WEFT_TRY(weft_branch_root(run->branch, err));
     WEFT_TRY(reserve(run, err));
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(make_better_plans(run, err));
-    if (options->draft) return conclude(run, err);
+    if (options->draft) return WEFT_OK;
     if (!weft_branch_is_over(run->branch)) WEFT_TRY(weft_branch_polish(run->branch, err));
     WEFT_TRY(grow_and_try(run, err));
     if (!weft_branch_is_over(run->branch) && run->branch->ilp && !run->branch->failure[0])

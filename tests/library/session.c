@@ -83,6 +83,29 @@ Test(session, proves_the_other_periods_too)
     weft_session_close(&other);
 }
 
+/* A draft is the same plan of a rule, of the same period, and proves nothing of any. */
+Test(session, drafts_without_a_proof)
+{
+    for (int one_period = 0; one_period < 2; one_period++) {
+        struct weft_session session = open_session(one_period ? NULL : "train.clip_norm=0");
+        struct weft_error err = {0};
+        cr_assert_eq(weft_session_plan(&session, "all-fsdp", &err), WEFT_OK, "%s", err.text);
+        int64_t step_ns = session.plan->prediction.step_ns;
+        int64_t total_bytes = session.plan->prediction.total_bytes;
+        int64_t ahead = session.plan->problem->period.update_ahead;
+        cr_assert_gt(session.plan->bound_ns, 0);
+        session.draft = true;
+        cr_assert_eq(weft_session_plan(&session, "all-fsdp", &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(session.plan->prediction.step_ns, step_ns);
+        cr_assert_eq(session.plan->prediction.total_bytes, total_bytes);
+        cr_assert_eq(session.plan->problem->period.update_ahead, ahead);
+        cr_assert_eq(session.plan->bound_ns, 0);
+        cr_assert_eq(session.plan->certificate.n_nodes, 0);
+        cr_assert_eq(session.plan->n_others, 0);
+        weft_session_close(&session);
+    }
+}
+
 Test(session, refuses_another_configs_plan)
 {
     struct weft_session session = open_session(NULL), other = open_session("train.micro_batch=4");

@@ -150,6 +150,41 @@ Test(schedule, without_a_limit_only_time_counts)
     weft_problem_destroy(problem);
 }
 
+/* A draft has the plan of its rule and no proof; ilp's begins with the plan that it is given, and
+ * looks no further where that is enough. */
+Test(schedule, a_draft_proves_nothing)
+{
+    struct tiny_shape shape = {.n_units = 4, .most_blocks = 3, .policies = 15, .load = 0.7};
+    struct weft_problem *problem = tiny_problem(&shape, 11);
+    struct weft_plan *rule = plan_by(problem, "random"), *best = plan_by(problem, "ilp"), *draft;
+    struct weft_schedule_options options = options_of("random");
+    cr_assert_lt(best->prediction.step_ns, rule->prediction.step_ns);
+    options.draft = true;
+    cr_assert_eq(weft_schedule(problem, NULL, &options, &draft, NULL, NULL), WEFT_OK);
+    cr_assert_eq(draft->prediction.step_ns, rule->prediction.step_ns);
+    cr_assert_eq(draft->bound_ns, 0);
+    cr_assert_eq(draft->certificate.n_nodes, 0);
+    weft_plan_destroy(draft);
+    const struct weft_plan *starts[] = {rule};
+    options.planner = "ilp";
+    options.starts = starts;
+    options.n_starts = 1;
+    for (int enough = 0; enough < 2; enough++) {
+        options.enough_ns = enough ? INT64_MAX : best->prediction.step_ns;
+        cr_assert_eq(weft_schedule(problem, NULL, &options, &draft, NULL, NULL), WEFT_OK);
+        cr_assert_eq(draft->bound_ns, 0);
+        cr_assert_eq(draft->certificate.n_nodes, 0);
+        if (!enough) cr_assert_lt(draft->prediction.step_ns, rule->prediction.step_ns);
+        if (enough)
+            for (int32_t u = 0; u < problem->n_units; u++)
+                cr_assert_eq(draft->policies[u], rule->policies[u]);
+        weft_plan_destroy(draft);
+    }
+    weft_plan_destroy(rule);
+    weft_plan_destroy(best);
+    weft_problem_destroy(problem);
+}
+
 Test(schedule, without_a_solver_says_so_and_plans_all_the_same)
 {
     struct tiny_shape shape = {.n_units = 4, .most_blocks = 3, .policies = 15, .load = 0.7};

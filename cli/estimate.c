@@ -40,6 +40,7 @@ static enum weft_status estimate_one(const struct weft_cli *cli, const char *lab
     if (status == WEFT_OK) {
         session.config->cluster.memory_limit_bytes = 0;
         session.config->plan.policies = "dp,zero1,sdp,fsdp";
+        session.draft = true;
     }
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     for (size_t i = 0; status == WEFT_OK && i < N_UNIFORM; i++) {

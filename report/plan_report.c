@@ -186,6 +186,16 @@ static void put_memory(const struct weft_plan *plan, struct weft_json_writer *wr
     weft_json_end_object(writer);
 }
 
+static void put_bound(const struct weft_plan *plan, struct weft_json_writer *writer)
+{
+    weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
+    weft_json_put_string(writer, "bound_by", plan->bound_by ? plan->bound_by : "");
+    weft_json_put_integer(writer, "least_bound_ns", weft_plan_least_bound_ns(plan));
+    weft_json_put_number(writer, "gap", weft_plan_gap(plan));
+    weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
+    if (plan->solver_gap >= 0.0) weft_json_put_number(writer, "solver_gap", plan->solver_gap);
+}
+
 void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
     const struct weft_prediction *p = &plan->prediction;
@@ -197,12 +207,7 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     weft_json_put_string(writer, "reduce", weft_cadence_name(plan->problem->period.cadence));
     weft_json_put_integer(writer, "update_ahead", plan->problem->period.update_ahead);
     weft_json_put_integer(writer, "step_ns", p->step_ns);
-    weft_json_put_integer(writer, "bound_ns", plan->bound_ns);
-    weft_json_put_string(writer, "bound_by", plan->bound_by ? plan->bound_by : "");
-    weft_json_put_integer(writer, "least_bound_ns", weft_plan_least_bound_ns(plan));
-    weft_json_put_number(writer, "gap", weft_plan_gap(plan));
-    weft_json_put_string(writer, "solver_stop", plan->solver_stop ? plan->solver_stop : "");
-    if (plan->solver_gap >= 0.0) weft_json_put_number(writer, "solver_gap", plan->solver_gap);
+    if (plan->certificate.n_nodes > 0) put_bound(plan, writer);
     weft_json_put_integer(writer, "compute_ns", p->compute_ns);
     weft_json_put_integer(writer, "slowdown_ns", p->slowdown_ns);
     weft_json_put_integer(writer, "communication_ns", p->channel_ns);

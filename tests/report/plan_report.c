@@ -225,16 +225,25 @@ Test(plan_report, json_leaves_out_what_is_not_known)
     struct weft_json *document = json_of(plan);
     const struct weft_json_value *root = weft_json_root(document);
     cr_assert_null(weft_json_member(root, "memory_limit_bytes"));
-    cr_assert_null(weft_json_member(root, "solver_gap"));
-    expect_string(root, "bound_by", "");
-    expect_string(root, "solver_stop", "");
+    static const char *const of_bound[] = {"bound_ns", "bound_by",    "least_bound_ns",
+                                           "gap",      "solver_stop", "solver_gap"};
+    for (size_t i = 0; i < sizeof of_bound / sizeof of_bound[0]; i++)
+        cr_assert_null(weft_json_member(root, of_bound[i]), "%s", of_bound[i]);
     expect_string(root, "peak_slot", "B:a");
     expect_string(weft_json_member(root, "policies"), problem.units[0].name, "sdp");
     weft_json_destroy(document);
     problem.memory_limit_bytes = 2048;
+    plan->certificate.n_nodes = 1;
+    document = json_of(plan);
+    root = weft_json_root(document);
+    cr_assert_eq(integer(root, "memory_limit_bytes"), 2048);
+    cr_assert_eq(integer(root, "bound_ns"), plan->bound_ns);
+    expect_string(root, "bound_by", "");
+    expect_string(root, "solver_stop", "");
+    cr_assert_null(weft_json_member(root, "solver_gap"));
+    weft_json_destroy(document);
     plan->solver_gap = 0;
     document = json_of(plan);
-    cr_assert_eq(integer(weft_json_root(document), "memory_limit_bytes"), 2048);
     cr_assert_eq(integer(weft_json_root(document), "solver_gap"), 0);
     weft_json_destroy(document);
     weft_plan_destroy(plan);

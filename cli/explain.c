@@ -2,28 +2,41 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/units.h"
 #include "cli/command.h"
 #include "plan/plan.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
 #include "scheduler/schedule.h"
 
-/* Of each plan that is made again: models of a thousand layers would take half a minute. */
-static const int64_t AGAIN_NS = 5000000000;
+/* For the plans that are made again, together; and how far above the bound is good enough. */
+static const int64_t AGAIN_NS = INT64_C(1000000000);
+static const int64_t LEAST_NS = INT64_C(1000000), MOST_NS = INT64_C(86400000000000);
+static const double GAP = 1e-4;
 
-/* The plan by ilp without solver, layout or tree, from `start`, whose rows are within row_bytes;
- * NULL when it finds none. Its problem is the caller's. */
-static enum weft_status plan_within(struct weft_problem *problem, int64_t row_bytes,
-                                    const struct weft_plan *const *starts, int32_t n_starts,
-                                    struct weft_plan **out, struct weft_error *err)
+/* A step that no plan with rows within row_bytes can better by more than GAP: 0 when none is known.
+ * It follows from the plan's bound, and where there is more memory than it was planned for from
+ * what its certificate proves there. */
+static enum weft_status find_enough(const struct weft_plan *plan, int64_t row_bytes,
+                                    int64_t *enough_ns, struct weft_error *err)
 {
-    const struct weft_schedule_options options = {.planner = "ilp",
-                                                  .gap = 1e-4,
-                                                  .draft = true,
-                                                  .starts = starts,
-                                                  .n_starts = n_starts,
-                                                  .time_limit_ns = AGAIN_NS,
-                                                  .now_ns = weft_clock_now_ns};
+    struct weft_problem problem = *plan->problem;
+    struct weft_certificate certificate = plan->certificate;
+    int64_t bound_ns = plan->bound_ns;
+    if (row_bytes > problem.memory_limit_bytes) {
+        problem.memory_limit_bytes = row_bytes;
+        certificate.problem = weft_problem_hash(&problem);
+        WEFT_TRY(weft_certificate_check(&certificate, &problem, 0, &bound_ns, err));
+    }
+    *enough_ns = (int64_t)((double)bound_ns * (1 + GAP));
+    return WEFT_OK;
+}
+
+/* The plan by ilp without solver, layout or proof, from the starts; NULL when it finds none. */
+static enum weft_status plan_again(const struct weft_problem *problem,
+                                   const struct weft_schedule_options *options,
+                                   struct weft_plan **out, struct weft_error *err)
+{
     struct weft_pool pool = {0};
     struct weft_outcome outcome = {.solver_gap = -1, .pool = &pool};
     struct weft_error refusal = {0};
@@ -35,12 +48,12 @@ static enum weft_status plan_within(struct weft_problem *problem, int64_t row_by
         .moves = calloc(n_blocks, sizeof *candidate.moves)};
     enum weft_status status = WEFT_OK;
     *out = NULL;
-    problem->memory_limit_bytes = row_bytes;
     if (!candidate.policies || !candidate.moves) {
         status = weft_fail_memory(err, "a plan");
     } else {
         status = weft_planner_find("ilp", NULL)
-                     ->decide(problem, row_bytes, &options, &candidate, &outcome, &refusal);
+                     ->decide(problem, problem->memory_limit_bytes, options, &candidate, &outcome,
+                              &refusal);
         if (status == WEFT_OK)
             status = weft_plan_create(problem, "ilp", candidate.policies, candidate.moves,
                                       candidate.n_moves, out, &refusal);
@@ -56,33 +69,67 @@ static enum weft_status plan_within(struct weft_problem *problem, int64_t row_by
     return status;
 }
 
-/* Steps with a block less, as many bytes as the plan's largest row, and a block more. Each starts
- * from the plan and from the one with less, so that more is never slower. */
-static enum weft_status find_stairs(const struct weft_plan *plan, int64_t step_ns[WEFT_STAIRS],
-                                    struct weft_error *err)
+/* Steps with a block less, as many bytes as the plan's largest row, and a block more. */
+struct stairs {
+    struct weft_problem problems[WEFT_STAIRS];
+    struct weft_plan *plans[WEFT_STAIRS]; /* NULL: not planned, or none found */
+    int64_t deadline_ns;
+};
+
+/* The faster of the plan, where it fits, and of the one with less memory; -1 for neither. */
+static int64_t find_known(const struct weft_plan *plan, const struct weft_plan *less,
+                          int64_t row_bytes)
+{
+    int64_t step_ns = plan->prediction.peak_bytes <= row_bytes ? plan->prediction.step_ns : -1;
+    if (less && (step_ns < 0 || less->prediction.step_ns < step_ns))
+        step_ns = less->prediction.step_ns;
+    return step_ns;
+}
+
+/* Begins with the plan and with the one that has less memory, so that more is never slower; where
+ * one of them is good enough there is nothing to plan. */
+static enum weft_status find_stair(const struct weft_plan *plan, struct stairs *stairs, int32_t i,
+                                   int64_t row_bytes, int64_t *step_ns, struct weft_error *err)
+{
+    const struct weft_plan *less = i > 0 ? stairs->plans[i - 1] : NULL;
+    const struct weft_plan *starts[] = {plan, less};
+    struct weft_schedule_options options = {.planner = "ilp",
+                                            .gap = GAP,
+                                            .draft = true,
+                                            .starts = starts,
+                                            .n_starts = less ? 2 : 1,
+                                            .now_ns = weft_clock_now_ns};
+    *step_ns = find_known(plan, less, row_bytes);
+    WEFT_TRY(find_enough(plan, row_bytes, &options.enough_ns, err));
+    if (*step_ns >= 0 && *step_ns <= options.enough_ns) return WEFT_OK;
+    int64_t left_ns = (stairs->deadline_ns - weft_clock_now_ns()) / (WEFT_STAIRS - i);
+    options.time_limit_ns = left_ns > 1 ? left_ns : 1;
+    stairs->problems[i] = *plan->problem;
+    stairs->problems[i].memory_limit_bytes = row_bytes;
+    WEFT_TRY(plan_again(&stairs->problems[i], &options, &stairs->plans[i], err));
+    if (stairs->plans[i]) *step_ns = stairs->plans[i]->prediction.step_ns;
+    return WEFT_OK;
+}
+
+static enum weft_status find_stairs(const struct weft_plan *plan, int64_t time_limit_ns,
+                                    int64_t step_ns[WEFT_STAIRS], struct weft_error *err)
 {
     int64_t block_bytes = weft_explain_stair_bytes(plan, weft_explain_dearest(plan));
-    struct weft_problem problems[WEFT_STAIRS];
-    struct weft_plan *plans[WEFT_STAIRS] = {NULL};
+    struct stairs stairs = {.deadline_ns = weft_clock_now_ns() + time_limit_ns};
     enum weft_status status = WEFT_OK;
-    for (int32_t i = 0; i < WEFT_STAIRS && status == WEFT_OK; i++) {
-        const struct weft_plan *starts[] = {plan, i > 0 ? plans[i - 1] : NULL};
-        problems[i] = *plan->problem;
-        step_ns[i] = -1;
-        status = plan_within(&problems[i], plan->prediction.peak_bytes + (i - 1) * block_bytes,
-                             starts, starts[1] ? 2 : 1, &plans[i], err);
-        if (plans[i]) step_ns[i] = plans[i]->prediction.step_ns;
-    }
+    for (int32_t i = 0; i < WEFT_STAIRS && status == WEFT_OK; i++)
+        status = find_stair(plan, &stairs, i, plan->prediction.peak_bytes + (i - 1) * block_bytes,
+                            &step_ns[i], err);
     for (int32_t i = 0; i < WEFT_STAIRS; i++)
-        weft_plan_destroy(plans[i]);
+        weft_plan_destroy(stairs.plans[i]);
     return status;
 }
 
-static enum weft_status say(const struct weft_plan *plan, bool json, struct weft_text *out,
-                            struct weft_error *err)
+static enum weft_status say(const struct weft_plan *plan, bool json, int64_t time_limit_ns,
+                            struct weft_text *out, struct weft_error *err)
 {
     int64_t step_ns[WEFT_STAIRS];
-    WEFT_TRY(find_stairs(plan, step_ns, err));
+    WEFT_TRY(find_stairs(plan, time_limit_ns, step_ns, err));
     if (json) {
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, out, 2);
@@ -97,17 +144,30 @@ static enum weft_status say(const struct weft_plan *plan, bool json, struct weft
     return WEFT_OK;
 }
 
+static enum weft_status read_time_limit(const char *text, int64_t *ns, struct weft_error *err)
+{
+    struct weft_error why = {0};
+    *ns = AGAIN_NS;
+    if (!text) return WEFT_OK;
+    if (weft_units_ns(text, ns, &why) != WEFT_OK)
+        return weft_fail(err, WEFT_E_USAGE, "--time-limit %s: %s", text, why.text);
+    if (*ns >= LEAST_NS && *ns <= MOST_NS) return WEFT_OK;
+    return weft_fail(err, WEFT_E_USAGE, "--time-limit %s: a time from 1ms to 86400s", text);
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     char *bytes = NULL;
     size_t length = 0;
+    int64_t time_limit_ns;
     struct weft_plan *plan = NULL;
     struct weft_text out;
+    WEFT_TRY(read_time_limit(cli->time_limit, &time_limit_ns, err));
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
     weft_text_init(&out);
-    if (status == WEFT_OK) status = say(plan, cli->json, &out, err);
+    if (status == WEFT_OK) status = say(plan, cli->json, time_limit_ns, &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     weft_plan_destroy(plan);
@@ -116,7 +176,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_explain = {
     .name = "explain",
-    .usage = "PLAN",
+    .usage = "PLAN [--time-limit TIME]",
     .summary = "why each block sits where it does, and what each unit costs",
     .details =
         "For every unit its policy, blocks and channel time; for every block in channel order its\n"
@@ -125,7 +185,9 @@ const struct weft_command weft_command_explain = {
         "channel\n"
         "being busy (with which block), or nothing. And what a block of memory more or less does "
         "to\n"
-        "the step, by planning again without solver and layout.",
+        "the step, by planning again without solver and layout where the plan's bound does not "
+        "tell;\nfor at most --time-limit (1s) together.",
+    .flags = "--time-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -26,6 +26,7 @@ def estimate_orders_policies_by_memory(weft):
     rows = json.loads(weft.expect(0, "estimate", config_of(weft), "--json"))
     memory = {row["planner"]: row["total_bytes"] for row in rows}
     assert memory["all-fsdp"] <= memory["all-sdp"] < memory["all-dp"], memory
+    assert not any("bound_ns" in row for row in rows), "nothing is proven, nothing is said of it"
 
 
 @case
@@ -66,6 +67,19 @@ def plan_verify_simulate_explain(weft):
     rows = [stair["rows_within_bytes"] for stair in said["stairs"]]
     assert len(steps) == 3 and rows == sorted(set(rows)) and steps[2] <= steps[1], said["stairs"]
     assert said["price"]["ns_per_gib"] >= 0
+
+
+@case
+def explain_says_of_a_proven_plan_what_the_plan_is(weft):
+    """Nothing is planned again where the bound tells: the time limit may be next to nothing."""
+    plan = weft.path("plan.json")
+    said = json.loads(weft.expect(0, "plan", config_of(weft), "-o", plan, "--json", "--planner",
+                                  "all-dp", "--set", "cluster.ranks=1"))
+    assert said["gap"] == 0, said["gap"]
+    stairs = json.loads(weft.expect(0, "explain", plan, "--json", "--time-limit", "1ms"))["stairs"]
+    assert [stair["step_ns"] for stair in stairs[1:]] == [said["step_ns"]] * len(stairs[1:])
+    for value in ("1us", "soon", "5", "2000h"):
+        weft.expect(64, "explain", plan, "--time-limit", value, says="--time-limit " + value)
 
 
 @case

@@ -51,7 +51,7 @@ def explain(name):
     def make(weft):
         path = weft.path("plan.json")
         weft.expect(0, "plan", config(name), "--planner", "all-fsdp", "-o", path, "-q")
-        return weft.expect(0, "explain", path)
+        return weft.expect(0, "explain", path, "--time-limit", "10min")
     return make
 
 

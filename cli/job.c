@@ -71,9 +71,23 @@ static enum weft_status take_result(int fd, struct weft_text *result, struct wef
     return WEFT_OK;
 }
 
+/* True of a message that has "rank N: " in it: what one rank met and all ranks tell in the same
+ * words, so that who ended first is no matter. */
+static bool names_a_rank(const char *text)
+{
+    static const char rank[] = "rank ";
+    for (const char *at = text; (at = strstr(at, rank)); at++) {
+        const char *number = at + sizeof rank - 1;
+        size_t digits = strspn(number, "0123456789");
+        if (digits > 0 && number[digits] == ':') return true;
+    }
+    return false;
+}
+
 /* A rank leaves its message in its own place of the error file; the one that failed first is told
- * as the job's error, once. Without a message (a rank that was killed) the launcher's stands. */
-static enum weft_status tell(int fd, const struct weft_launch_outcome *outcome,
+ * as the job's error, once, and the rank by name where there are several. Without a message (a rank
+ * that was killed) the launcher's stands. */
+static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_outcome *outcome,
                              enum weft_status status, const struct weft_error *launcher,
                              struct weft_error *err)
 {
@@ -82,8 +96,9 @@ static enum weft_status tell(int fd, const struct weft_launch_outcome *outcome,
         ssize_t n = pread(fd, text, sizeof text - 1, (off_t)outcome->rank * WEFT_ERROR_TEXT_BYTES);
         text[n > 0 ? n : 0] = '\0';
     }
-    if (text[0]) return weft_fail(err, status, "rank %d: %s", outcome->rank, text);
-    return weft_fail(err, status, "%s", launcher->text);
+    if (!text[0]) return weft_fail(err, status, "%s", launcher->text);
+    if (ranks == 1 || names_a_rank(text)) return weft_fail(err, status, "%s", text);
+    return weft_fail(err, status, "rank %d: %s", outcome->rank, text);
 }
 
 static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES],
@@ -119,7 +134,7 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
     struct weft_error *launcher = calloc(1, sizeof *launcher);
     if (!launcher) return weft_fail_memory(err, "an error");
     enum weft_status status = weft_launch(&options, &outcome, launcher);
-    if (status != WEFT_OK) tell(fds[ERRORS], &outcome, status, launcher, err);
+    if (status != WEFT_OK) tell(fds[ERRORS], ranks, &outcome, status, launcher, err);
     free(launcher);
     return status;
 }

@@ -25,7 +25,8 @@ enum { MOST_ATTEMPTS = 2 };
 
 /* Agreement */
 
-/* Collective: the lowest rank's failure, if any, becomes everybody's. */
+/* Collective: the lowest rank's failure, if any, becomes everybody's, and names it where there are
+ * several. */
 static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
                               const struct weft_error *own, struct weft_error *err)
 {
@@ -41,7 +42,11 @@ static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
         saver->bytes += all[r].bytes;
         saver->sync_failed = saver->sync_failed || all[r].sync_failed != 0;
         if (first != WEFT_OK || all[r].status == WEFT_OK) continue;
-        first = weft_fail(err, (enum weft_status)all[r].status, "rank %d: %s", r, all[r].text);
+        first = (enum weft_status)all[r].status;
+        if (saver->ranks == 1)
+            weft_fail(err, first, "%s", all[r].text);
+        else
+            weft_fail(err, first, "rank %d: %s", r, all[r].text);
     }
     return first;
 }

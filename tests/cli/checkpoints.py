@@ -449,6 +449,42 @@ def disk_errors_are_warned_of(weft):
         assert steps(weft, f"{run}r") == [], steps(weft, f"{run}r")
 
 
+# Rank 1's part of the model cannot be written.
+BROKEN = """
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+ssize_t pwrite64(int fd, const void *bytes, size_t n, off_t at)
+{
+    char link[64], path[4096] = "";
+    const char *rank = getenv("RANK");
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (rank && strcmp(rank, "1") == 0 && length > 0 && strstr(path, "/model.safetensors")) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_pwrite64, fd, bytes, n, at);
+}
+"""
+
+
+@case
+def the_rank_that_cannot_save_is_named_once(weft):
+    """All ranks tell of it in the same words, whichever is the first to end."""
+    config = weft.write("run.json", saving(train__checkpoint={"every": 3, "required": True}))
+    code, _, err = weft.run("train", config, "--run", "run", "-q",
+                            env=interpose(weft, "broken", BROKEN))
+    assert code == 74, (code, err)
+    assert err.startswith("weft: step 3 cannot be saved: rank 1: cannot write "), err
+    assert err.count("rank ") == 1 and "Input/output error" in err, err
+    alone = strace(weft, "fallocate:error=ENOSPC:when=1", "train", config, "--run", "alone", "-q",
+                   "-n", "1", paths=attempts("alone", "/model.safetensors"), expected=74)
+    assert "step 3 cannot be saved" in alone.stderr and "rank" not in alone.stderr, alone.stderr
+
+
 @case
 def a_last_step_that_cannot_be_saved_is_an_error(weft):
     """Nobody goes on behind it: a run that ended well would have lost what it trained."""

@@ -307,12 +307,13 @@ static enum weft_status make_memory(struct watch *w, struct weft_error *err)
 
 static enum weft_status start_all(struct watch *w, struct weft_error *err)
 {
+    const struct weft_rendezvous meeting = {.ranks = w->options->ranks};
     const struct weft_spawn spawn = {
         .options = w->options,
         .control_fd = w->control_fd,
         .arena_fds = w->arena_fds,
         .signals = &w->mask,
-        .threads = weft_spawn_threads(w->options->threads, w->options->ranks),
+        .threads = weft_rendezvous_threads(&meeting, w->options->threads),
     };
     for (int32_t i = 0; i < w->options->ranks; i++) {
         enum weft_status status = weft_spawn_rank(&spawn, i, &w->children[i].pid, err);

@@ -1,6 +1,8 @@
+#define _GNU_SOURCE /* sched_getaffinity */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,5 +132,10 @@ void weft_rendezvous_finish(struct weft_rendezvous *r)
 
 int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked)
 {
-    return weft_spawn_threads(asked, rendezvous->ranks);
+    if (asked > 0) return asked < INT32_MAX ? (int32_t)asked : INT32_MAX;
+    cpu_set_t set;
+    int cores = 0;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
+    int32_t threads = rendezvous->ranks > 0 ? cores / rendezvous->ranks : 1;
+    return threads > 0 ? threads : 1;
 }

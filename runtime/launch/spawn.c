@@ -1,9 +1,8 @@
-#define _GNU_SOURCE /* close_range, sched_getaffinity */
+#define _GNU_SOURCE /* close_range */
 #include "runtime/launch/spawn.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +15,6 @@
 extern char **environ;
 
 enum { SETTINGS = 8 };
-
-int32_t weft_spawn_threads(int64_t asked, int32_t ranks)
-{
-    if (asked > 0) return asked < INT32_MAX ? (int32_t)asked : INT32_MAX;
-    cpu_set_t set;
-    int cores = 0;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) cores = CPU_COUNT(&set);
-    int32_t threads = ranks > 0 ? cores / ranks : 1;
-    return threads > 0 ? threads : 1;
-}
 
 /* Environment */
 

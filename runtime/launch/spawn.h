@@ -26,7 +26,4 @@ struct weft_spawn {
 WEFT_MUST_USE enum weft_status weft_spawn_rank(const struct weft_spawn *spawn, int32_t rank,
                                                pid_t *pid, struct weft_error *err);
 
-/* `asked`, or cores / ranks, at least 1. */
-int32_t weft_spawn_threads(int64_t asked, int32_t ranks);
-
 #endif

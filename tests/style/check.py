@@ -3,7 +3,8 @@
 
 Rules: layers (who may include whom, no circles, one includer of each foreign header), sizes (files,
 functions, headers), words (nothing unfinished, nothing of one machine), mirror (a test file has the
-path of its source), format (clang-format), symbols (what libraries export begins with weft_).
+path of its source), format (clang-format), symbols (what libraries export begins with weft_, and
+libweft asks the system for nothing that starts a process or takes a signal).
 Exit 0 when the rule holds, 1 with every violation on a line, 77 when it cannot be checked here.
 """
 import re
@@ -36,6 +37,8 @@ MAY = {
     "examples": [],
 }
 FOREIGN = {"glpk.h", "nccl.h", "mpi.h", "cJSON.h", "dnnl.h", "cblas.h"}
+NOT_A_LIBRARY_S = re.compile(r"v?fork|_Fork|clone3?|f?exec[vl][a-z]*|posix_spawnp?|system|popen|"
+                             r"sigaction|signal|sigset|signalfd|sigwait[a-z]*")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented")
 LOCAL = re.compile(r"/(?:home|root)/\w|/tmp/(?:b-|brief)")
 LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100}
@@ -191,6 +194,22 @@ def check_symbols(root, build):
             words = line.split()
             if len(words) == 3 and words[1] in "TDBRC" and not words[2].startswith("weft_"):
                 bad.append(f"{library.name}: exports {words[2]}")
+    return bad + check_imports(tool, build)
+
+
+def check_imports(tool, build):
+    bad = []
+    shared = {path.resolve() for path in build.glob("library/libweft.so*") if path.is_file()}
+    if not shared:
+        bad.append("there is no shared libweft to look at")
+    for library in shared:
+        listed = subprocess.run([tool, "-D", "--undefined-only", str(library)],
+                                capture_output=True, text=True).stdout
+        names = [line.split()[-1].split("@")[0] for line in listed.splitlines()]
+        if "malloc" not in names:
+            bad.append(f"{library.name}: nm lists no imports")
+        bad += [f"{library.name}: imports {name}, which is not for a library to call"
+                for name in names if NOT_A_LIBRARY_S.fullmatch(name)]
     return bad
 
 

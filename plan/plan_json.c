@@ -129,13 +129,14 @@ struct reader {
 
 static enum weft_status check_format(struct reader *reader, const struct weft_json_value *root)
 {
-    const char *format;
+    const char *format = "";
     int64_t version;
-    WEFT_TRY(weft_json_need_string(root, reader->source, "format", &format, reader->err));
-    if (strcmp(format, format_name) != 0) {
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: format is \"%.64s\"; expected \"%s\"",
+    if (!weft_json_string(weft_json_member(root, "format"), &format) ||
+        strcmp(format, format_name) != 0)
+        return weft_fail(reader->err, WEFT_E_DATA,
+                         "%s: is not a plan: its format is \"%.64s\", not \"%s\"; `weft plan "
+                         "CONFIG -o FILE` makes one",
                          reader->source, format, format_name);
-    }
     WEFT_TRY(weft_json_need_integer(root, reader->source, "version", 0, WEFT_PROBLEM_MOST, &version,
                                     reader->err));
     if (version != FORMAT_VERSION) {

@@ -141,6 +141,8 @@ static enum weft_status decode(const struct weft_sections *sections,
     struct weft_layer *layers = NULL;
     int32_t n_layers = 0;
     weft_findings_init(&findings);
+    findings.overrides = input->overrides;
+    findings.n_overrides = input->n_overrides;
     weft_field_decode(&weft_run_table, weft_json_root(sections->run.document), sections->run.source,
                       "$", &config->pool, &run, &findings);
     config->train = run.train;
@@ -167,6 +169,17 @@ static enum weft_status decode(const struct weft_sections *sections,
     return status == WEFT_OK ? hash_config(config, err) : status;
 }
 
+/* One that weft wrote has none of a config's keys, and would be told of each. */
+static enum weft_status refuse_other_files(const struct weft_section *run, struct weft_error *err)
+{
+    const char *format;
+    if (!weft_json_string(weft_json_member(weft_json_root(run->document), "format"), &format) ||
+        strncmp(format, "weft-", 5) != 0)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "%s: is a file of format \"%.64s\", and no config",
+                     run->source, format);
+}
+
 static enum weft_status load(const struct weft_config_input *input, struct weft_config **out,
                              struct weft_error *err)
 {
@@ -180,6 +193,7 @@ static enum weft_status load(const struct weft_config_input *input, struct weft_
         goto done;
     }
     WEFT_TRY_GOTO(done, weft_sections_load(input, &config->pool, &sections, err));
+    WEFT_TRY_GOTO(done, refuse_other_files(&sections.run, err));
     WEFT_TRY_GOTO(done, decode(&sections, input, config, err));
     *out = config;
     config = NULL;

@@ -15,14 +15,28 @@ struct place {
 
 void weft_findings_init(struct weft_findings *findings)
 {
+    *findings = (struct weft_findings){0};
     weft_text_init(&findings->text);
-    findings->count = 0;
 }
 
 void weft_findings_finish(struct weft_findings *findings)
 {
     weft_text_finish(&findings->text);
     findings->count = 0;
+}
+
+/* True when the override's key is the path, or ends in it where a section has a file of its own:
+ * "cluster.link.intra" gives "$.cluster.link.intra" and "$.link.intra", "model.layers.3.vocab"
+ * "$.layers[3].vocab". */
+static bool gives(const char *override, const char *path)
+{
+    char key[256];
+    size_t n = 0, length = strcspn(override, "=");
+    for (const char *at = path; *at != '\0' && n < sizeof key; at++)
+        if (*at != '$' && *at != ']') key[n++] = (char)(*at == '[' ? '.' : *at);
+    if (n < 2 || n - 1 > length || memcmp(override + length - (n - 1), key + 1, n - 1) != 0)
+        return false;
+    return n - 1 == length || override[length - n] == '.';
 }
 
 void weft_findings_add(struct weft_findings *findings, const char *source, const char *path,
@@ -35,6 +49,11 @@ void weft_findings_add(struct weft_findings *findings, const char *source, const
     va_end(arguments);
     size_t start = findings->text.length;
     weft_text_addf(&findings->text, "%s: %s: %s", source, path, what);
+    for (int32_t i = findings->n_overrides - 1; i >= 0; i--) {
+        if (!gives(findings->overrides[i], path)) continue;
+        weft_text_addf(&findings->text, " (%.200s was given)", findings->overrides[i]);
+        break;
+    }
     /* A finding quotes what a stranger wrote: it stays one line and moves no cursor. */
     for (size_t i = start; i < findings->text.length; i++) {
         unsigned char c = (unsigned char)findings->text.data[i];

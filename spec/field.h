@@ -53,10 +53,13 @@ struct weft_field_table {
     size_t n_fields;
 };
 
-/* All problems of a file at once. Each line: source: $.path: what is wrong; what would be right. */
+/* All problems of a file at once. Each line: source: $.path: what is wrong; what would be right;
+ * and the override that gave the value, if one did. */
 struct weft_findings {
     struct weft_text text;
     int32_t count;
+    const char *const *overrides; /* [n_overrides] "key=value", borrowed; NULL for none */
+    int32_t n_overrides;
 };
 
 void weft_findings_init(struct weft_findings *findings);

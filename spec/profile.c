@@ -285,10 +285,10 @@ static enum weft_status read_layers(const struct weft_json_value *root, const ch
 static enum weft_status read_strings(const struct weft_json_value *root, const char *source,
                                      struct weft_profile *profile, struct weft_error *err)
 {
-    const char *format;
+    const char *format = "";
     int64_t version;
-    WEFT_TRY(weft_json_need_string(root, source, "format", &format, err));
-    if (strcmp(format, "weft-profile") != 0) {
+    if (!weft_json_string(weft_json_member(root, "format"), &format) ||
+        strcmp(format, "weft-profile") != 0) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s: its format is \"%s\", not \"weft-profile\"; make one with "
                          "`weft profile`",

@@ -83,6 +83,17 @@ def explain_says_of_a_proven_plan_what_the_plan_is(weft):
 
 
 @case
+def a_file_of_another_kind_is_named_as_what_it_is(weft):
+    config, plan = config_of(weft), weft.path("plan.json")
+    weft.expect(0, "plan", config, "-o", plan)
+    for verb in ("check", "plan", "train", "estimate"):
+        err = weft.run(verb, plan)[2]
+        assert err == f'weft: {plan}: is a file of format "weft-plan", and no config\n', err
+    for verb in ("explain", "verify", "simulate"):
+        weft.expect(65, verb, config, says=f"{config}: is not a plan")
+
+
+@case
 def same_inputs_same_plan(weft):
     config = config_of(weft)
     for name in ("a.json", "b.json"):

@@ -322,13 +322,16 @@ Test(config, refuses_numbers_outside_their_range)
                          "train.steps=1e300"),
                      WEFT_E_DATA),
         "run.json: $.train.steps: 1.0000000000000001e+300 is out of range; must be 1 to "
-        "1000000000000\n"
-        "run.json: $.train.optimizer.betas: 1 is out of range; must be 0 to 0.99999999\n"
-        "run.json: $.plan.time_limit: 0ns is out of range; must be 1ms to 86400s\n"
-        "run.json: $.plan.gap: -1 is out of range; must be 0 to 1\n"
-        "run.json: $.cluster.memory_limit: 0B is out of range; must be 1B to 8192TiB\n"
+        "1000000000000 (train.steps=1e300 was given)\n"
+        "run.json: $.train.optimizer.betas: 1 is out of range; must be 0 to 0.99999999 "
+        "(train.optimizer.betas=[0.9, 1] was given)\n"
+        "run.json: $.plan.time_limit: 0ns is out of range; must be 1ms to 86400s "
+        "(plan.time_limit=0s was given)\n"
+        "run.json: $.plan.gap: -1 is out of range; must be 0 to 1 (plan.gap=-1 was given)\n"
+        "run.json: $.cluster.memory_limit: 0B is out of range; must be 1B to 8192TiB "
+        "(cluster.memory_limit=0B was given)\n"
         "run.json: $.cluster.link.intra.bandwidth: 0B/s is out of range; must be 1B/s to "
-        "1000000TB/s");
+        "1000000TB/s (cluster.link.intra.bandwidth=0B/s was given)");
 }
 
 Test(config, shortens_endless_findings)

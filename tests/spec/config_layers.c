@@ -111,10 +111,10 @@ Test(config_layers, refuses_names_that_are_not_unique)
     cr_assert_str_eq(
         finding_with(SMALL_CONFIG, SET("model.layers.2.name=h.1"), WEFT_E_DATA),
         "run.json: $.model.layers[2].name: \"h.1\" is also the name of layers[1]; names must be "
-        "unique");
+        "unique (model.layers.2.name=h.1 was given)");
     cr_assert_str_eq(finding_with(SMALL_CONFIG, SET("model.layers.1.name=h"), WEFT_E_DATA),
                      "run.json: $.model.layers[1].name: \"h\" would name all 3 copies; write for "
-                     "example \"h.{i}\"");
+                     "example \"h.{i}\" (model.layers.1.name=h was given)");
 }
 
 Test(config_layers, refuses_names_that_files_cannot_hold)
@@ -155,7 +155,7 @@ Test(config_layers, refuses_sizes_that_overflow)
 {
     cr_assert_str_eq(finding_with(SMALL_CONFIG, SET("model.layers.1.ffn=99999999999"), WEFT_E_DATA),
                      "run.json: $.model.layers[1].ffn: 99999999999 is out of range; must be 1 to "
-                     "2147483647");
+                     "2147483647 (model.layers.1.ffn=99999999999 was given)");
     /* Each size is possible, their product with the number of copies is not. */
     const char *error =
         finding(WITH_LAYERS("[{\"name\":\"b.{i}\",\"type\":\"transformer_block\",\"repeat\":16000,"

@@ -37,7 +37,14 @@ Test(config_override, the_last_one_wins)
 Test(config_override, is_checked_as_what_is_in_the_file)
 {
     cr_assert_str_eq(finding_with(SMALL_CONFIG, SET("cluster.ranks=two"), WEFT_E_DATA),
-                     "run.json: $.cluster.ranks: is a string; must be an integer");
+                     "run.json: $.cluster.ranks: is a string; must be an integer "
+                     "(cluster.ranks=two was given)");
+    cr_assert_str_eq(finding_with(SMALL_CONFIG,
+                                  SET("train.steps=4", "train.steps=x", "model.layers.2.hidden=0"),
+                                  WEFT_E_DATA),
+                     "run.json: $.train.steps: is a string; must be an integer (train.steps=x was "
+                     "given)\nrun.json: $.model.layers[2].hidden: 0 is out of range; must be 1 to "
+                     "16777216 (model.layers.2.hidden=0 was given)");
 }
 
 Test(config_override, refuses_keys_that_cannot_be)
@@ -158,6 +165,25 @@ Test(config_load, findings_name_the_file_that_they_are_in, .init = make_director
     snprintf(wanted, sizeof wanted, "%s/parts/model.json: $.layers[0]: the key \"hidden\"",
              directory);
     cr_assert_not_null(strstr(error.text, wanted), "%s", error.text);
+}
+
+Test(config_load, findings_name_the_override_that_gave_a_value, .init = make_directory,
+     .fini = remove_directory)
+{
+    static const char *const given[] = {"cluster.ranks=0"};
+    struct weft_config *config = NULL;
+    struct weft_error error = {0};
+    char wanted[512];
+    put("parts/cluster.json", "{\"rnaks\":2}");
+    cr_assert_eq(weft_config_read(in_directory("run.json"), given, 1, &config, &error),
+                 WEFT_E_DATA);
+    snprintf(wanted, sizeof wanted,
+             "%s/parts/cluster.json: $.ranks: 0 is out of range; must be 1 to 65536 "
+             "(cluster.ranks=0 was given)",
+             directory);
+    cr_assert_not_null(strstr(error.text, wanted), "%s", error.text);
+    const char *rest = strstr(error.text, "was given") + 1;
+    cr_assert(strstr(rest, "$.rnaks") && !strstr(rest, "was given"), "%s", error.text);
 }
 
 Test(config_load, names_the_key_of_a_missing_file, .init = make_directory, .fini = remove_directory)

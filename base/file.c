@@ -279,9 +279,11 @@ enum weft_status weft_file_make_directory(const char *path, struct weft_error *e
             status = weft_fail_memory(err, path);
         } else {
             int error = make_one_directory(weft_text_chars(&part));
+            bool whole = *at == '\0';
             if (error != 0)
-                status = weft_fail(err, WEFT_E_CREATE, "cannot create %s: %s: %s", path,
-                                   weft_text_chars(&part), strerror(error));
+                status = weft_fail(err, WEFT_E_CREATE, "cannot create %s: %s%s%s", path,
+                                   whole ? "" : weft_text_chars(&part), whole ? "" : ": ",
+                                   strerror(error));
         }
     }
     if (*path == '\0') status = fail_create("a directory without a name", EINVAL, err);

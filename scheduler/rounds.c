@@ -405,8 +405,9 @@ static enum weft_status plan_again(struct weft_packed *run, int64_t excess, stru
     WEFT_TRY(plan_in_between(run, &rounds, err));
     WEFT_TRY(search_again(run, err));
     weft_log(WEFT_LOG_INFO,
-             "planner %s: a layout ended %lld bytes above the limit; planned again %d times",
-             run->planner->name, (long long)excess, (int)run->n_again);
+             "planner %s: a layout ended %lld bytes above the limit; planned again %d time%s",
+             run->planner->name, (long long)excess, (int)run->n_again,
+             run->n_again == 1 ? "" : "s");
     return WEFT_OK;
 }
 

@@ -243,4 +243,7 @@ Test(file, directories_are_made_with_their_parents)
     write_ok("x/file", "");
     cr_assert_eq(weft_file_make_directory("x/file/w", &err), WEFT_E_CREATE);
     cr_assert_str_eq(err.text, "cannot create x/file/w: x/file: Not a directory");
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_file_make_directory("x/file", &err), WEFT_E_CREATE);
+    cr_assert_str_eq(err.text, "cannot create x/file: Not a directory", "its path once");
 }

@@ -460,14 +460,13 @@ static enum weft_status prove_nothing_fits(struct weft_proof *proof, struct weft
     }
 }
 
-enum weft_status weft_prove(const struct weft_problem *problem, struct weft_pool *pool,
-                            struct weft_outcome *outcome, struct weft_error *err)
+enum weft_status weft_proof_trivial(const struct weft_digest *table, struct weft_pool *pool,
+                                    struct weft_outcome *outcome, struct weft_error *err)
 {
-    struct weft_digest *table = NULL;
+    const struct weft_problem *problem = table->problem;
     struct weft_dual *dual = NULL;
     struct weft_proof *proof = NULL;
     enum weft_status status;
-    WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     WEFT_TRY_GOTO(done, weft_dual_create(table, problem->memory_limit_bytes, &dual, err));
     bool fits = problem->memory_limit_bytes >= table->least_bytes;
     WEFT_TRY_GOTO(done, weft_proof_create(problem, fits ? 1 : MOST_EMPTY_NODES, &proof, err));
@@ -478,6 +477,15 @@ enum weft_status weft_prove(const struct weft_problem *problem, struct weft_pool
 done:
     weft_proof_destroy(proof);
     weft_dual_destroy(dual);
+    return status;
+}
+
+enum weft_status weft_prove(const struct weft_problem *problem, struct weft_pool *pool,
+                            struct weft_outcome *outcome, struct weft_error *err)
+{
+    struct weft_digest *table = NULL;
+    WEFT_TRY(weft_digest_create(problem, &table, err));
+    enum weft_status status = weft_proof_trivial(table, pool, outcome, err);
     weft_digest_destroy(table);
     return status;
 }

@@ -6,6 +6,8 @@
 
 #include "scheduler/dual.h"
 
+struct weft_outcome; /* scheduler/schedule.h */
+
 struct weft_proof_node {
     int32_t parent;           /* -1: the root */
     enum weft_node_kind kind; /* by what the parent was divided; LEAF at the root */
@@ -90,6 +92,12 @@ WEFT_MUST_USE enum weft_status weft_proof_reaches(struct weft_proof *proof, int3
 WEFT_MUST_USE enum weft_status weft_proof_offer_trivial(struct weft_proof *proof,
                                                         struct weft_dual *dual, const char **by,
                                                         struct weft_error *err);
+
+/* What weft_prove does, with the problem's digest. */
+WEFT_MUST_USE enum weft_status weft_proof_trivial(const struct weft_digest *table,
+                                                  struct weft_pool *pool,
+                                                  struct weft_outcome *outcome,
+                                                  struct weft_error *err);
 
 /* Divides a leaf: `policies` of the unit, and the others that it has. The children start with their
  * parent's prices. False when there is no room for them, or one of them would have nothing. */

@@ -1,6 +1,7 @@
 /* Times from the figures that the user gives, part by part, so that a measured profile may have
  * some of the parts and the figures give the others. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,8 @@ static double peak_flops(const struct weft_config *config, const char **figure)
     return 0;
 }
 
-/* flops / (peak x efficiency), and no less than moved bytes / memory bandwidth (clusters.md). */
+/* Of a layer with its key: flops / (peak x efficiency), and no less than moved bytes / memory
+ * bandwidth (clusters.md). */
 static enum weft_status layer_times(const struct figures *figures, const struct weft_layer *layer,
                                     struct weft_layer_times *out, struct weft_error *err)
 {
@@ -78,12 +80,13 @@ static enum weft_status layer_times(const struct figures *figures, const struct 
     struct weft_batch batch = weft_config_batch(figures->config);
     struct weft_layer_work work;
     const char *figure;
+    char part[512];
     WEFT_TRY(weft_layer_work(layer, &batch, &work, err));
+    snprintf(part, sizeof part, "time of layer \"%s\" (%s)", layer->name, out->key);
     double peak = peak_flops(figures->config, &figure);
-    if (peak <= 0) return missing(figures, figure, "time of its layers", err);
-    if (device->memory_bytes_per_s <= 0) {
-        return missing(figures, "device.memory_bandwidth", "time of its layers", err);
-    }
+    if (peak <= 0) return missing(figures, figure, part, err);
+    if (device->memory_bytes_per_s <= 0)
+        return missing(figures, "device.memory_bandwidth", part, err);
     double rate = peak * device->efficiency, bandwidth = device->memory_bytes_per_s;
     out->forward_ns = to_ns(fmax(work.forward_flops / rate, work.forward_moved_bytes / bandwidth));
     out->backward_ns =
@@ -113,12 +116,7 @@ static enum weft_status fill_layers(const struct figures *figures,
             times.forward_ns = found->forward_ns;
             times.backward_ns = found->backward_ns;
         } else {
-            struct weft_error error = {0};
-            enum weft_status status = layer_times(figures, layer, &times, &error);
-            if (status != WEFT_OK) {
-                return weft_fail(err, status, "layer \"%s\" (%s): %s", layer->name, times.key,
-                                 error.text);
-            }
+            WEFT_TRY(layer_times(figures, layer, &times, err));
             *analytic = true;
         }
         profile->layers[profile->n_layers++] = times;

@@ -129,10 +129,10 @@ Test(profile_analytic, names_the_missing_figure)
 {
     static const char *const cases[][2] = {
         {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"bf16\":\"1T\"}}}",
-         "layer \"wte\""},
+         "run.json: $.cluster.device.flops.f32 is missing: without it there is no time of layer "
+         "\"wte\" (embedding vocab=256"},
         {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"bf16\":\"1T\"}}}",
-         "run.json: $.cluster.device.flops.f32 is missing: without it there is no time of its "
-         "layers; give it, or run `weft profile` and name its result in cluster.profile"},
+         "); give it, or run `weft profile` and name its result in cluster.profile"},
         {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"f32\":\"1T\"}}}",
          "$.cluster.device.memory_bandwidth is missing"},
         {"{\"ranks\":2," DEVICE "}", "$.cluster.link.intra.bandwidth is missing"},
@@ -298,8 +298,9 @@ Test(profile_resolve, says_to_measure_what_is_neither_measured_nor_given)
 {
     struct weft_config *config = with_measured("{\"ranks\":4}", MEASURED("4", SOME));
     const char *error = failure(config);
-    cr_assert_not_null(strstr(error, "layer \"wte\" (embedding vocab=256"), "%s", error);
-    cr_assert_not_null(strstr(error, "no time of its layers, and run.json does not give "
+    cr_assert_not_null(strstr(error, ": no time of layer \"wte\" (embedding vocab=256"), "%s",
+                       error);
+    cr_assert_not_null(strstr(error, "), and run.json does not give "
                                      "cluster.device.flops.f32"),
                        "%s", error);
     cr_assert_not_null(strstr(error, "run `weft profile` or give it"), "%s", error);

@@ -1,9 +1,11 @@
 #include "runtime/train/generate.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "base/utf8.h"
@@ -70,6 +72,9 @@ static enum weft_status find_run(const struct weft_cli *cli, struct generation *
         return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", cli->operands[0]);
     snprintf(operand, sizeof operand, "%.*s", (int)length, cli->operands[0]);
     bool is_checkpoint = weft_checkpoint_step_of(operand, &step);
+    if (is_checkpoint && access(operand, F_OK) != 0)
+        return weft_fail(err, WEFT_E_NO_INPUT, "%s: no such checkpoint: %s", operand,
+                         strerror(errno));
     snprintf(config, WEFT_RUN_PATH_BYTES + 32, "%s%s/config.json", operand,
              is_checkpoint ? "/../.." : "");
     if (cli->config != NULL) snprintf(config, WEFT_RUN_PATH_BYTES + 32, "%s", cli->config);

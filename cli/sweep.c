@@ -117,7 +117,8 @@ static enum weft_status read_options(const struct weft_cli *cli, struct options 
     if (cli->points && cli->limits)
         return weft_fail(err, WEFT_E_USAGE, "--points and --limits: give one of them");
     if (cli->planners && cli->split)
-        return weft_fail(err, WEFT_E_USAGE, "--split compares two-stage and ilp: leave --planners");
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--split compares two-stage and ilp: leave out --planners");
     if (cli->points)
         WEFT_TRY(read_number("--points", cli->points, 1, WEFT_SWEEP_POINTS, &options->points, err));
     if (cli->jobs)

@@ -13,7 +13,7 @@ static const double MATTERS = 5e-4;
 static enum weft_status greedy_step(struct weft_session *session, int64_t limit_bytes,
                                     int64_t *step_ns, int64_t *peak_bytes, struct weft_error *err)
 {
-    struct weft_schedule_options options = {.planner = "greedy"};
+    struct weft_schedule_options options = {.planner = "greedy", .draft = true};
     struct weft_plan *plan = NULL;
     struct weft_error refusal = {0};
     session->stages.problem->memory_limit_bytes = limit_bytes;

@@ -56,7 +56,7 @@ static enum weft_status plan_once(struct weft_packed *run, const struct way *way
     int64_t limit_bytes = run->problem->memory_limit_bytes;
     if (run->inputs && options.time_limit_ns > 0)
         options.time_limit_ns = part_of_time(run, way->part);
-    options.draft = way->draft;
+    options.draft = options.draft || way->draft;
     if (way->planner != run->planner) options.setting = way->setting;
     WEFT_TRY(add_start(run, &options, err));
     *outcome = (struct weft_outcome){.solver_gap = -1, .pool = &run->pool};
@@ -380,7 +380,7 @@ static bool is_cut_short(const struct weft_packed *run)
  */
 static enum weft_status go_on(struct weft_packed *run, int64_t *excess, struct weft_error *err)
 {
-    const struct way way = {run->planner, NULL, 0, most_of_it, run->options->draft};
+    const struct way way = {run->planner, NULL, 0, most_of_it, false};
     struct weft_outcome outcome;
     WEFT_TRY(pack_rivals(run, 0, excess, err));
     *excess = 0;
@@ -427,7 +427,7 @@ static enum weft_status pack_starts(struct weft_packed *run, struct weft_error *
 enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error *err)
 {
     int64_t limit_bytes = run->problem->memory_limit_bytes;
-    const struct way first = {run->planner, NULL, 0, a_quarter, run->options->draft};
+    const struct way first = {run->planner, NULL, 0, a_quarter, false};
     enum weft_status status = WEFT_OK;
     WEFT_TRY(pack_starts(run, err));
     WEFT_TRY(plan_once(run, &first, &run->outcome, err));

@@ -281,6 +281,8 @@ def generate_refuses_what_it_cannot(weft):
                         ("--temperature", "nan"), ("--top-k", "-2")):
         weft.expect(64, "generate", "run", flag, value, says=flag)
     learn(weft, b"abcdefgh" * 500)
+    weft.expect(66, "generate", "run/checkpoints/step-7",
+                says="run/checkpoints/step-7: no such checkpoint")
     path = weft.path("run/checkpoints/step-120/model.safetensors")
     with open(path, "r+b") as file:
         file.seek(-5, 2)

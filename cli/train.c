@@ -66,8 +66,8 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
     weft_text_addf(out, "memory    %s measured, %s planned a rank\n",
                    weft_units_show_bytes(result->measured_bytes, a),
                    weft_units_show_bytes(result->planned_bytes, b));
-    weft_text_addf(out, "loss      %.4f to %.4f after %lld steps; parameters %s\n", result->first_loss,
-                   result->last_loss, (long long)result->steps_done,
+    weft_text_addf(out, "loss      %.4f to %.4f after %lld steps; parameters %s\n",
+                   result->first_loss, result->last_loss, (long long)result->steps_done,
                    weft_hash_show(result->fingerprint, hash));
 }
 

@@ -86,19 +86,35 @@ struct choice {
     int64_t peak;
 };
 
+/* The peak of the rows with another policy of the unit, or something that is no lower than `enough`
+ * where the peak is not: few changes lower the slot that was too high last. */
+static int64_t peak_with(const struct weft_digest *table, int32_t unit, int to, const int64_t *rows,
+                         int64_t enough, int32_t *highest)
+{
+    const int64_t *old = &table->lean[weft_digest_row(table, unit, (int)table->leanest[unit])];
+    const int64_t *new = &table->lean[weft_digest_row(table, unit, to)];
+    int64_t peak = rows[*highest] + new[*highest] - old[*highest];
+    for (int32_t s = 0; s < table->n_slots && peak < enough; s++) {
+        int64_t bytes = rows[s] + new[s] - old[s];
+        if (bytes <= peak) continue;
+        peak = bytes;
+        *highest = s;
+    }
+    return peak;
+}
+
 /* The change of one unit behind `before` that leads to the lowest peak below `peak`. */
-static struct choice best_change(struct weft_digest *table, int32_t before, int64_t peak,
-                                 int64_t *rows)
+static struct choice best_change(const struct weft_digest *table, int32_t before, int64_t peak,
+                                 const int64_t *rows)
 {
     struct choice best = {.unit = -1, .policy = WEFT_POLICY_COUNT, .peak = peak};
+    int32_t highest = 0;
     for (int32_t u = before + 1; u < table->n_units; u++) {
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            enum weft_policy was = table->leanest[u];
-            if (p == (int)was || !(table->problem->units[u].policies >> p & 1u)) continue;
-            change(table, u, (enum weft_policy)p, rows);
-            int64_t now = peak_of(rows, table->n_slots, NULL);
+            if (p == (int)table->leanest[u] || !(table->problem->units[u].policies >> p & 1u))
+                continue;
+            int64_t now = peak_with(table, u, p, rows, best.peak, &highest);
             if (now < best.peak) best = (struct choice){u, (enum weft_policy)p, now};
-            change(table, u, was, rows);
         }
     }
     return best;

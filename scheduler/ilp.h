@@ -4,11 +4,12 @@
  *     z[u,p]   unit u has policy p; binary, sum over p = 1
  *     A[c,s]   blocks of class c placed in slots <= s; integer, does not decrease
  *     M[c,s]   blocks that are launched (gathers: at least A) or complete (reductions: at most A)
- * by slot s, whole: what memory is held for. Of items with a class of their own q[c,s]   blocks of
- * a class of gathers that block in slot s + 1: they hold nothing and cost their channel time w[s]
- * time that the compute stream waits at the end of slot s x[s]     time in which slot s computes
- * beside communication, where the two contend H[s]     bytes that the policies hold in slot s,
- * chained so that rows stay sparse
+ *              by slot s, whole: what memory is held for. Of items with a class of their own
+ *     q[c,s]   blocks of a class of gathers that block in slot s + 1: they hold nothing and cost
+ *              their channel time
+ *     w[s]     time that the compute stream waits at the end of slot s
+ *     x[s]     time in which slot s computes beside communication, where the two contend
+ *     H[s]     bytes that the policies hold in slot s, chained so that rows stay sparse
  *
  * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
  * its own; items with equal blocks share counts and go in order of deadline; items whose blocks

@@ -40,15 +40,50 @@ static struct weft_plan *plan_from(struct random_case *random, const struct weft
     return plan;
 }
 
-/* A model whose first layouts are mostly too long. */
-static void begin(struct random_case *random, uint64_t seed)
+/* A model whose first layouts are mostly too long: the limit is the least and so much of it more.
+ */
+static void begin(struct random_case *random, uint64_t seed, double more)
 {
     int64_t least = 0;
     struct weft_error err = {0};
     random_case_init(random, seed);
     cr_assert_eq(weft_least_packed_limit(random->stages.problem, &random->inputs, &least, &err),
                  WEFT_OK);
-    random->stages.problem->memory_limit_bytes = least + least / 50;
+    random->stages.problem->memory_limit_bytes = least + (int64_t)(more * (double)least);
+}
+
+/* What a plan with a layout takes longer than one that is of rows alone, at the least limit. */
+static double price_of_packing(uint64_t seed, int64_t looks)
+{
+    struct random_case random;
+    struct weft_schedule_options options = {.planner = "ilp"};
+    struct weft_plan *of_rows = NULL;
+    struct weft_error err = {0};
+    begin(&random, seed, 0);
+    cr_assert_eq(weft_schedule(random.stages.problem, NULL, &options, &of_rows, NULL, &err),
+                 WEFT_OK, "%s", err.text);
+    struct weft_plan *plan = plan_from(&random, NULL, looks);
+    double price = (double)plan->prediction.step_ns / (double)of_rows->prediction.step_ns - 1;
+    weft_plan_destroy(plan);
+    weft_plan_destroy(of_rows);
+    random_case_finish(&random);
+    return price;
+}
+
+/* What is nearly short enough has longer searches, without which the first three are 1.9, 2.4 and
+ * 5.3 % slower. Rules have half of the time, and rows in between what they leave, without which the
+ * others are 16.7 and 12.5 % slower. */
+Test(rounds, packing_costs_little_at_the_least_limit)
+{
+    static const struct {
+        uint64_t seed;
+        int64_t looks;
+        double most;
+    } cases[] = {{11, 0, 0.005}, {24, 0, 0.005}, {43, 0, 0.005}, {9, 200, 0.06}, {37, 4000, 0.04}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double price = price_of_packing(cases[i].seed, cases[i].looks);
+        cr_assert_leq(price, cases[i].most, "seed %d: %.2f %%", (int)cases[i].seed, 100 * price);
+    }
 }
 
 /* However little time there is: a plan that fits by its own addresses needs no search for others,
@@ -58,7 +93,7 @@ Test(rounds, a_start_that_fits_is_not_lost, .timeout = 120)
     int n_gained = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(30, 15); seed++) {
         struct random_case random;
-        begin(&random, seed);
+        begin(&random, seed, 0.02);
         struct weft_plan *start = plan_from(&random, NULL, 0), *alone = plan_from(&random, NULL, 1),
                          *plan = plan_from(&random, start, 1);
         cr_assert_leq(plan->prediction.step_ns, start->prediction.step_ns, "seed %d", (int)seed);
@@ -76,7 +111,7 @@ Test(rounds, a_start_is_not_trusted, .timeout = 120)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(15, 6); seed++) {
         struct random_case random;
-        begin(&random, seed);
+        begin(&random, seed, 0.02);
         struct weft_plan *start = plan_from(&random, NULL, 0);
         int32_t n = start->n_offsets;
         int64_t step_ns = start->prediction.step_ns;
@@ -96,7 +131,7 @@ Test(rounds, a_start_of_a_wider_limit_is_packed_within_this_one)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(30, 15); seed++) {
         struct random_case random;
-        begin(&random, seed);
+        begin(&random, seed, 0.02);
         struct weft_problem *problem = random.stages.problem;
         int64_t limit_bytes = problem->memory_limit_bytes;
         problem->memory_limit_bytes = 2 * limit_bytes;

@@ -152,6 +152,10 @@ Test(rivals, are_rules_alone_when_it_is_late)
     cr_assert(has(&late, "all-fsdp"));
     cr_assert_gt(late.n, 0);
     cr_assert_lt(late.n, all.n);
+    for (int32_t i = 0; i < late.n; i++)
+        for (int32_t j = 0; j < i; j++)
+            cr_assert_neq(late.rivals[i].planner, late.rivals[j].planner, "%s in two settings",
+                          late.rivals[i].planner->name);
     weft_rivals_finish(&all);
     weft_rivals_finish(&late);
     end(&rig);

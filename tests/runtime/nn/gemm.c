@@ -106,6 +106,26 @@ static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_
     matrices_finish(&x);
 }
 
+/* One that is wrong is not opened, and tests of it are skipped as where there is none. */
+Test(gemm, no_way_that_there_is_is_wrong)
+{
+    static const char *const all[] = {"onednn", "openblas",   "onednn-emulated",
+                                      "amx",    "amx-bf16x3", "avx512"};
+    for (int i = 0; i < 6; i++) {
+        for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
+            for (int32_t threads = 1; threads <= 2; threads++) {
+                struct weft_gemm *gemm = NULL;
+                struct weft_error err = {0};
+                const enum weft_status status =
+                    weft_gemm_open(all[i], threads, (enum weft_dtype)dtype, &gemm, &err);
+                cr_assert(status == WEFT_OK || strstr(err.text, "are wrong here") == NULL, "%s",
+                          err.text);
+                weft_gemm_close(gemm);
+            }
+        }
+    }
+}
+
 Test(gemm, is_the_formula_for_every_transposition_stride_and_odd_size)
 {
     static const int64_t sizes[][3] = {{1, 1, 1},   {3, 5, 7},    {64, 64, 64}, {67, 130, 33},

@@ -173,18 +173,22 @@ Test(gemm_finish, is_what_the_kernels_make_of_the_product)
                                GELU_INPUT,
                                GELU_INPUT | SUMS,
                                SUMS,
+                               BIAS | RESIDUAL | GELU,
+                               BIAS | GELU_INPUT,
                                BIAS | RESIDUAL | GELU_INPUT | GELU | SUMS};
     static const int64_t sizes[][3] = {{70, 130, 64}, {9, 11, 5}, {64, 96, 33}, {130, 40, 1100}};
+    enum { N_WITH = sizeof(with) / sizeof(with[0]) };
     int found = 0;
     for (int way = 0; way < N_WAYS; way++) {
         for (int32_t threads = 1; threads <= 2; threads++) {
             struct weft_gemm *gemm = opened(way, threads);
             if (!gemm) continue;
             found++;
-            for (int i = 0; i < 40; i++) {
-                const int64_t *size = sizes[i / 10];
-                check_finish(gemm, ways[way].dtype, with[i % 10], i % 3 == 0, i % 2 == 0, size[0],
-                             size[1], size[2]);
+            for (int i = 0; i < 4 * N_WITH; i++) {
+                const int64_t *size = sizes[i / N_WITH];
+                const int kind = i + i / N_WITH; /* another for each size */
+                check_finish(gemm, ways[way].dtype, with[i % N_WITH], kind % 3 == 0, kind % 2 == 0,
+                             size[0], size[1], size[2]);
             }
             weft_gemm_close(gemm);
         }

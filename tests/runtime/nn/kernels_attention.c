@@ -154,6 +154,50 @@ Test(kernels_attention, is_the_formula)
     check_size(320, 64);
 }
 
+static float fill_stack(int at)
+{
+    volatile float x[1 << 16];
+    for (int i = 0; i < 1 << 16; i++) {
+        x[i] = NAN;
+    }
+    return x[at];
+}
+
+/* Leaves the stack below the caller's full of what is not a number. */
+static void spoil_stack(void)
+{
+    float (*volatile fill)(int) = fill_stack; /* not inlined */
+    cr_assert(isnan(fill(3)));
+}
+
+/* Of a tile of the diagonal half is not multiplied, and what the stack held there is to have no
+ * part in anything. */
+Test(kernels_attention, what_causality_forbids_is_zero)
+{
+    enum { ROWS = 128, TILE = WEFT_HEAD_SIDE * WEFT_HEAD_SIDE };
+    const struct weft_kernels *kernels = kernels_with_attention();
+    struct subject s = subject_of(ROWS, 64);
+    spoil_stack();
+    kernels->attend(&s.head, s.probabilities, s.output);
+    for (int tile = 0; tile < ROWS / WEFT_HEAD_SIDE; tile++) {
+        const float *p = s.probabilities + tile * ROWS * WEFT_HEAD_SIDE + tile * TILE;
+        for (int key = 0; key < WEFT_HEAD_SIDE; key++) {
+            for (int query = 0; query < key; query++) {
+                cr_assert_eq(p[key * WEFT_HEAD_SIDE + query], 0, "tile %d [%d, %d]: %g", tile, key,
+                             query, (double)p[key * WEFT_HEAD_SIDE + query]);
+            }
+        }
+    }
+    spoil_stack();
+    kernels->attend_backward(&s.head, s.probabilities, s.output, s.d_output, s.to);
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < 3 * 64; k++) {
+            cr_assert(isfinite(s.d_qkv[i * s.head.stride + k]), "row %d, column %d", i, k);
+        }
+    }
+    subject_free(&s);
+}
+
 Test(kernels_attention, scores_may_be_far_apart)
 {
     const struct weft_kernels *kernels = kernels_with_attention();

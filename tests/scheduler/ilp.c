@@ -367,7 +367,8 @@ static void relax_with(const struct weft_digest *table, int part, int64_t *n_fin
     cr_assert_eq(weft_ilp_create(table, table->problem->memory_limit_bytes, most, &ilp, &err),
                  WEFT_OK);
     if (*n_finest == 0) *n_finest = n_counts(ilp);
-    if (part >= 8) cr_assert_leq(n_counts(ilp), (int64_t)most + most / 3);
+    if (part >= 8 && n_counts(ilp) != *n_finest) cr_assert_leq(n_counts(ilp), most);
+    cr_assert_eq(n_counts(ilp) == *n_finest, *n_finest <= (int64_t)most + most / 3);
     cr_assert_eq(solver.solve(NULL, &ilp->mip, &limits, &pool, &result, &err), WEFT_OK, "%s",
                  err.text);
     cr_assert(result.has_lp, "%s", result.stop);

@@ -10,7 +10,8 @@
 
 #include "base/status.h"
 
-/* What to start. Descriptors that are not closed by exec are passed on. */
+/* What to start. Descriptors that are not closed by exec are passed on; 0, 1 and 2 are open, so
+ * that no other is one of them. */
 struct weft_process {
     const char *path;         /* NULL: this very program */
     char *const *argv;        /* ends with NULL */

@@ -453,6 +453,17 @@ static enum weft_status check_address_space(int32_t threads, struct weft_error *
                      weft_units_show_bytes((int64_t)limit.rlim_cur, most));
 }
 
+/* True of what another build may have. */
+static bool is_known(const char *name)
+{
+    static const char *const names[] = {"onednn", "openblas",   "onednn-emulated",
+                                        "amx",    "amx-bf16x3", "avx512"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        if (strcmp(names[i], name) == 0) return true;
+    }
+    return false;
+}
+
 enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dtype dtype,
                                 struct weft_gemm **out, struct weft_error *err)
 {
@@ -468,7 +479,7 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dty
     }
     const bool automatic = strcmp(name, "auto") == 0;
     if (!way && !automatic) {
-        const bool known = strcmp(name, "onednn") == 0 || strcmp(name, "openblas") == 0;
+        const bool known = is_known(name);
         return weft_fail(err, known ? WEFT_E_ENVIRONMENT : WEFT_E_USAGE,
                          "%s GEMM library \"%s\"; there are \"auto\", %s",
                          known ? "this build has no" : "there is no", name, built);

@@ -40,9 +40,7 @@ static enum weft_status plan_again(const struct weft_problem *problem,
     struct weft_pool pool = {0};
     struct weft_outcome outcome = {.solver_gap = -1, .pool = &pool};
     struct weft_error refusal = {0};
-    size_t n_blocks = 1;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        n_blocks += (size_t)problem->items[i].item.n_blocks;
+    size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
     struct weft_candidate candidate = {
         .policies = calloc((size_t)problem->n_units + 1, sizeof *candidate.policies),
         .moves = calloc(n_blocks, sizeof *candidate.moves)};

@@ -110,6 +110,15 @@ enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
 WEFT_MUST_USE enum weft_status weft_problem_check(const struct weft_problem *problem,
                                                   const char *where, struct weft_error *err);
 
+/* Blocks of all items: the most placements of any plan. */
+static inline int32_t weft_problem_count_blocks(const struct weft_problem *problem)
+{
+    int32_t n_blocks = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        n_blocks += problem->items[i].item.n_blocks;
+    return n_blocks;
+}
+
 /* The channel of a problem's items of a kind. */
 static inline int32_t weft_problem_channel(const struct weft_problem *problem, int32_t kind)
 {

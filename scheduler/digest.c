@@ -46,6 +46,7 @@ static enum weft_status make_arrays(struct weft_digest *table, struct weft_error
 static void fill_items(struct weft_digest *table)
 {
     const struct weft_problem *problem = table->problem;
+    table->n_blocks = weft_problem_count_blocks(problem);
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (is_gather(item)) {
@@ -53,7 +54,6 @@ static void fill_items(struct weft_digest *table)
         } else {
             table->reductions[table->n_reductions++] = i;
         }
-        table->n_blocks += item->n_blocks;
     }
     sort_items(problem, table->gathers, table->n_gathers, true);
     sort_items(problem, table->reductions, table->n_reductions, false);
@@ -209,15 +209,21 @@ void weft_digest_fixed_rows(const struct weft_digest *table, const enum weft_pol
     sum_rows(table, policies, &table->fixed_steps, rows);
 }
 
-void weft_digest_move_rows(const struct weft_digest *table, const enum weft_policy *policies,
-                           const struct weft_move *moves, int32_t n_moves, int64_t *rows)
+void weft_moves_add_rows(const struct weft_problem *problem, const struct weft_move *moves,
+                         int32_t n_moves, int64_t *rows)
 {
-    sum_rows(table, policies, &table->fixed_steps, rows);
     for (int32_t k = 0; k < n_moves; k++) {
-        const struct weft_item *item = &table->problem->items[moves[k].item].item;
+        const struct weft_item *item = &problem->items[moves[k].item].item;
         int32_t first = is_gather(item) ? moves[k].slot : item->first;
         int32_t last = is_gather(item) ? item->last : moves[k].slot;
         for (int32_t s = first; s <= last; s++)
             rows[s] += item->stair_bytes;
     }
+}
+
+void weft_digest_move_rows(const struct weft_digest *table, const enum weft_policy *policies,
+                           const struct weft_move *moves, int32_t n_moves, int64_t *rows)
+{
+    sum_rows(table, policies, &table->fixed_steps, rows);
+    weft_moves_add_rows(table->problem, moves, n_moves, rows);
 }

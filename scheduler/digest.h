@@ -73,7 +73,11 @@ int64_t weft_digest_lean_rows(const struct weft_digest *table, const enum weft_p
 void weft_digest_fixed_rows(const struct weft_digest *table, const enum weft_policy *policies,
                             int64_t *rows);
 
-/* Memory rows of policies with moves, as placed (before normal form, which holds no more). */
+/* Adds what blocks hold where the moves put them, before normal form, which holds no more. */
+void weft_moves_add_rows(const struct weft_problem *problem, const struct weft_move *moves,
+                         int32_t n_moves, int64_t *rows);
+
+/* Memory rows of policies with moves, as placed. */
 void weft_digest_move_rows(const struct weft_digest *table, const enum weft_policy *policies,
                            const struct weft_move *moves, int32_t n_moves, int64_t *rows);
 

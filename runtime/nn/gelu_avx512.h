@@ -1,6 +1,6 @@
-/* The exponential, and GELU and its slope, of 16 numbers in a register of AVX-512: the operations
- * of kernels_parts.h in the same order, so the same bits. In loops that also load and store
- * elsewhere the compiler makes one out of several constants and masks each time. */
+/* The exponential, powers of two, GELU and its slope, of 16 numbers in a register of AVX-512: the
+ * operations of kernels_parts.h in the same order, so the same bits. In loops that also load and
+ * store elsewhere the compiler makes one out of several constants and masks each time. */
 #ifndef WEFT_RUNTIME_NN_GELU_AVX512_H
 #define WEFT_RUNTIME_NN_GELU_AVX512_H
 

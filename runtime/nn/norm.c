@@ -1,6 +1,5 @@
 #include <math.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/numbers.h"
 #include "runtime/nn/kernels.h"
@@ -15,14 +14,14 @@ enum {
     NOT_FINITE = EXPONENTS - 1,
     PIECE = WEFT_SQUARES_MOST,
     WORD_BITS = 24,
-    WORD = (1 << WORD_BITS) - 1
+    WORD_MASK = (1 << WORD_BITS) - 1
 };
 
 /* value 2^(24 word) of the units of bin e: 2^48 of them are one of bin e + 24. */
 static void add_to_words(uint64_t bins[WEFT_NORM_WORDS], int e, int word, uint64_t value)
 {
     for (; value > 0; word++, value >>= WORD_BITS) {
-        bins[2 * (e + word / 2 * WORD_BITS) + word % 2] += value & WORD;
+        bins[2 * (e + word / 2 * WORD_BITS) + word % 2] += value & WORD_MASK;
     }
 }
 
@@ -32,7 +31,7 @@ static void add_below(uint64_t bins[WEFT_NORM_WORDS], int64_t n, const float *x,
         const uint32_t bits = weft_bits_of(x[i]), e = bits >> 23 & 255u;
         const uint64_t mantissa = (bits & 0x7fffffu) | (e > 0 ? 1u << 23 : 0u);
         if ((int)e >= window) continue;
-        bins[2 * e] += mantissa * mantissa & WORD;
+        bins[2 * e] += mantissa * mantissa & WORD_MASK;
         bins[2 * e + 1] += mantissa * mantissa >> WORD_BITS;
     }
 }
@@ -42,7 +41,7 @@ static void carry(uint64_t bins[WEFT_NORM_WORDS])
 {
     for (int e = 0; e < EXPONENTS; e++) {
         bins[2 * e + 1] += bins[2 * e] >> WORD_BITS;
-        bins[2 * e] &= WORD;
+        bins[2 * e] &= WORD_MASK;
     }
 }
 

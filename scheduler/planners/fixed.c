@@ -71,14 +71,7 @@ static void sum_rows(const struct weft_problem *problem, const struct weft_candi
         for (int32_t i = 0; i < unit->n_holds[policy]; i++)
             weft_hold_add(&unit->holds[policy][i], problem->n_slots, rows);
     }
-    for (int32_t k = 0; k < candidate->n_moves; k++) {
-        const struct weft_item *item = &problem->items[candidate->moves[k].item].item;
-        bool gathers = item->kind == WEFT_ALL_GATHER;
-        int32_t first = gathers ? candidate->moves[k].slot : item->first;
-        int32_t last = gathers ? item->last : candidate->moves[k].slot;
-        for (int32_t s = first; s <= last; s++)
-            rows[s] += item->stair_bytes;
-    }
+    weft_moves_add_rows(problem, candidate->moves, candidate->n_moves, rows);
 }
 
 static enum weft_status check(const struct weft_fixed_rule *rule,

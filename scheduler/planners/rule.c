@@ -84,9 +84,8 @@ enum weft_status weft_draft_init(struct weft_draft *draft, const char *planner,
                                  const struct weft_problem *problem, struct weft_candidate *out,
                                  struct weft_error *err)
 {
-    size_t n_items = (size_t)problem->n_items, n_slots = (size_t)problem->n_slots, n_blocks = 0;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        n_blocks += (size_t)problem->items[i].item.n_blocks;
+    size_t n_items = (size_t)problem->n_items, n_slots = (size_t)problem->n_slots;
+    size_t n_blocks = (size_t)weft_problem_count_blocks(problem);
     *draft = (struct weft_draft){.planner = planner, .problem = problem, .out = out};
     draft->gathers = weft_pool_array(&draft->pool, n_items, sizeof *draft->gathers);
     draft->reductions = weft_pool_array(&draft->pool, n_items, sizeof *draft->reductions);

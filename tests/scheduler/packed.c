@@ -11,9 +11,7 @@ static struct weft_candidate candidate_of(const struct weft_problem *problem)
     struct weft_schedule_options options = {.planner = "random", .seed = 5};
     struct weft_outcome outcome = {0};
     struct weft_error err = {0};
-    size_t n_blocks = 1;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        n_blocks += (size_t)problem->items[i].item.n_blocks;
+    size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
     struct weft_candidate candidate = {
         .policies = calloc((size_t)problem->n_units + 1, sizeof *candidate.policies),
         .moves = calloc(n_blocks, sizeof *candidate.moves)};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/shown.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -314,10 +315,11 @@ static enum weft_status check_names(struct scan *scan, size_t first)
     scan->at = twin[1].at;
     weft_text_finish(&scan->decoded);
     WEFT_TRY(scan_string(scan, &scan->decoded));
+    char name[WEFT_SHOWN_BYTES];
     return weft_fail(scan->err, WEFT_E_DATA,
                      "%s:%zu:%zu: duplicate key \"%s\"; it stands at line %zu, column %zu already",
-                     scan->source, again.line, again.column, weft_text_chars(&scan->decoded),
-                     before.line, before.column);
+                     scan->source, again.line, again.column,
+                     weft_shown(weft_text_chars(&scan->decoded), name), before.line, before.column);
 }
 
 static enum weft_status scan_value(struct scan *scan);

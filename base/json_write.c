@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shown.h"
 #include "base/utf8.h"
 
 void weft_json_writer_init(struct weft_json_writer *writer, struct weft_text *text, int indent)
@@ -91,8 +92,8 @@ void weft_json_flat(struct weft_json_writer *writer)
     writer->levels[writer->depth].flat = true;
 }
 
-/* The escape of an ASCII character, or NULL when it stands for itself. */
-static const char *escape_of(unsigned char byte, char buffer[8])
+/* The short escape of an ASCII character, or NULL when it has none. */
+static const char *escape_of(unsigned char byte)
 {
     switch (byte) {
     case '"':
@@ -112,9 +113,19 @@ static const char *escape_of(unsigned char byte, char buffer[8])
     default:
         break;
     }
-    if (byte >= 0x20 && byte != 0x7F) return NULL;
-    snprintf(buffer, 8, "\\u%04x", byte);
-    return buffer;
+    return NULL;
+}
+
+/* Terminals obey what of it is control, and who prints a document should not have to mind. */
+static void add_escaped(struct weft_text *text, uint32_t code)
+{
+    if (code < 0x10000) {
+        weft_text_addf(text, "\\u%04x", (unsigned)code);
+        return;
+    }
+    code -= 0x10000;
+    weft_text_addf(text, "\\u%04x\\u%04x", 0xD800 + (unsigned)(code >> 10),
+                   0xDC00 + (unsigned)(code & 0x3FF));
 }
 
 static void add_quoted(struct weft_text *text, const char *string)
@@ -124,12 +135,14 @@ static void add_quoted(struct weft_text *text, const char *string)
     size_t left = strlen(string);
     weft_text_add(text, "\"");
     while (left > 0) {
-        char buffer[8];
         size_t length = weft_utf8_sequence(at, left);
-        const char *escape = length == 1 ? escape_of(*at, buffer) : NULL;
+        const char *escape = length == 1 ? escape_of(*at) : NULL;
+        uint32_t code = length == 0 ? 0 : weft_utf8_code(at, length);
         if (length == 0) escape = replacement;
         if (escape != NULL) {
             weft_text_add(text, escape);
+        } else if (weft_shown_hides(code)) {
+            add_escaped(text, code);
         } else {
             weft_text_append(text, (const char *)at, length);
         }

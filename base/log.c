@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/shown.h"
+
 enum { LINE_BYTES = 4096 };
 
 static weft_log_fn *log_sink;
@@ -29,5 +31,12 @@ void weft_log(enum weft_log_level level, const char *format, ...)
     if ((size_t)length >= sizeof line) {
         memcpy(line + sizeof line - sizeof ellipsis, ellipsis, sizeof ellipsis);
     }
-    log_sink(log_context, level, line);
+    size_t shown = strlen(line);
+    if (weft_shown_is_plain(line, shown, WEFT_SHOWN_LINES)) {
+        log_sink(log_context, level, line);
+        return;
+    }
+    char plain[LINE_BYTES];
+    log_sink(log_context, level,
+             weft_shown_into(line, shown, WEFT_SHOWN_LINES, plain, sizeof plain));
 }

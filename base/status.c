@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/shown.h"
+
 static const struct {
     int exit_code;
     const char *text;
@@ -37,6 +39,16 @@ enum weft_status weft_status_of_exit_code(int code)
     return WEFT_E_INTERNAL;
 }
 
+/* A message quotes what strangers wrote. */
+static void show(char text[WEFT_ERROR_TEXT_BYTES])
+{
+    size_t length = strlen(text);
+    if (weft_shown_is_plain(text, length, WEFT_SHOWN_LINES)) return;
+    char written[WEFT_ERROR_TEXT_BYTES];
+    memcpy(written, text, length);
+    weft_shown_into(written, length, WEFT_SHOWN_LINES, text, WEFT_ERROR_TEXT_BYTES);
+}
+
 enum weft_status weft_fail(struct weft_error *err, enum weft_status status, const char *format, ...)
 {
     static const char ellipsis[] = "...";
@@ -52,6 +64,7 @@ enum weft_status weft_fail(struct weft_error *err, enum weft_status status, cons
     } else if ((size_t)length >= sizeof err->text) {
         memcpy(err->text + sizeof err->text - sizeof ellipsis, ellipsis, sizeof ellipsis);
     }
+    show(err->text);
     return status;
 }
 

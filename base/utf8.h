@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 static inline bool weft_utf8_continues(unsigned char byte)
 {
@@ -24,6 +25,16 @@ static inline size_t weft_utf8_sequence(const unsigned char *at, size_t left)
     if ((lead == 0xE0 && at[1] < 0xA0) || (lead == 0xED && at[1] > 0x9F)) return 0;
     if ((lead == 0xF0 && at[1] < 0x90) || (lead == 0xF4 && at[1] > 0x8F)) return 0;
     return length;
+}
+
+/* What the valid sequence of `length` bytes says. */
+static inline uint32_t weft_utf8_code(const unsigned char *at, size_t length)
+{
+    static const unsigned char masks[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    uint32_t code = at[0] & masks[length];
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (at[i] & 0x3F);
+    return code;
 }
 
 #endif

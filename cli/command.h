@@ -47,6 +47,7 @@ struct weft_cli {
     const char *temperature;                                   /* --temperature T */
     const char *top_k;                                         /* --top-k K */
     bool no_cache;                                             /* --no-cache */
+    bool raw;                                                  /* --raw */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
     bool split, measure;                                       /* of sweep */
     bool print, program_dump, poison, contention;
@@ -93,9 +94,15 @@ WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, 
                                                     struct weft_session *session,
                                                     struct weft_error *err);
 
-/* Writes all of `text` to stdout, or to cli->output when it was given. WEFT_E_IO, WEFT_E_CREATE. */
+/* Writes all of `text`, as it may be shown (base/shown.h), to stdout, or to cli->output when it was
+ * given. WEFT_E_IO, WEFT_E_CREATE. */
 WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
                                              const struct weft_text *text, struct weft_error *err);
+
+/* The same, byte for byte: for what nobody reads from a terminal unless they ask for it. */
+WEFT_MUST_USE enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli,
+                                                   const struct weft_text *bytes,
+                                                   struct weft_error *err);
 
 /* Of verbs that make a file: writes `file` where -o says, and `report` to stdout, unless -o is "-"
  * and the file took its place. */

@@ -1,15 +1,28 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/shown.h"
 #include "cli/command.h"
 
 enum weft_status weft_cli_emit(const struct weft_cli *cli, const struct weft_text *text,
                                struct weft_error *err)
 {
-    if (!weft_text_ok(text)) return weft_fail_memory(err, "the output");
+    struct weft_text shown;
+    weft_text_init(&shown);
+    weft_text_add_shown(&shown, weft_text_chars(text), text->length, WEFT_SHOWN_TEXT);
+    if (!weft_text_ok(text)) shown.failed = true;
+    enum weft_status status = weft_cli_emit_bytes(cli, &shown, err);
+    weft_text_finish(&shown);
+    return status;
+}
+
+enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli, const struct weft_text *bytes,
+                                     struct weft_error *err)
+{
+    if (!weft_text_ok(bytes)) return weft_fail_memory(err, "the output");
     const char *path = cli->output ? cli->output : "-";
     if (strcmp(path, "-") == 0) *cli->emitted = true;
-    return weft_file_write(path, weft_text_chars(text), text->length, err);
+    return weft_file_write(path, weft_text_chars(bytes), bytes->length, err);
 }
 
 enum weft_status weft_cli_emit_file(const struct weft_cli *cli, const struct weft_text *file,

@@ -213,7 +213,10 @@ static enum weft_status emit(const struct weft_cli *cli, const struct generation
         put_text(g, g->n_prompt > 0 ? 0 : g->n - g->wanted, &out);
         weft_text_add(&out, "\n");
     }
-    enum weft_status status = weft_cli_emit(cli, &out, err);
+    /* A file takes the bytes that were generated; a screen would obey them. */
+    bool bytes = cli->raw || (cli->output && strcmp(cli->output, "-") != 0);
+    enum weft_status status =
+        bytes ? weft_cli_emit_bytes(cli, &out, err) : weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     return status;
 }
@@ -250,7 +253,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_generate = {
     .name = "generate",
-    .usage = "RUN [--prompt TEXT] [--tokens N] [--temperature T] [--top-k K] [--no-cache]",
+    .usage = "RUN [--prompt TEXT] [--tokens N] [--temperature T] [--top-k K] [--raw] [--no-cache]",
     .summary = "continues a text with a trained model",
     .details =
         "RUN is the directory of a run, whose latest checkpoint is taken, or "
@@ -262,10 +265,13 @@ const struct weft_command weft_command_generate = {
         "give the same tokens. A model that was trained on a text writes text; one that was "
         "trained\n"
         "on a token file takes and writes numbers of tokens. Another config: --config CONFIG.\n"
+        "Control characters and bytes that are no UTF-8 are written as \\u001b and \\xff; --raw "
+        "and\n"
+        "-o FILE give the bytes.\n"
         "Keys and values of earlier tokens are kept while the text is no longer than "
         "train.seq_len;\n"
         "--no-cache computes every token from all before it, for comparison.",
-    .flags = "--prompt --tokens --temperature --top-k --no-cache --seed --config --set",
+    .flags = "--prompt --tokens --temperature --top-k --raw --no-cache --seed --config --set",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

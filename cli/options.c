@@ -63,6 +63,7 @@ static const struct flag flags[] = {
     {"--temperature", NULL, FLAG_TEXT, false, AT(temperature), NULL},
     {"--top-k", NULL, FLAG_TEXT, false, AT(top_k), NULL},
     {"--no-cache", NULL, FLAG_BOOL, false, AT(no_cache), NULL},
+    {"--raw", NULL, FLAG_BOOL, false, AT(raw), NULL},
     {"--print", NULL, FLAG_BOOL, false, AT(print), NULL},
     {"--program", NULL, FLAG_BOOL, false, AT(program_dump), NULL},
     {"--poison", NULL, FLAG_BOOL, false, AT(poison), NULL},

@@ -1,6 +1,5 @@
 #include "cli/solver_child.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -82,9 +81,7 @@ static void read_note(struct weft_solver_child *child)
         return;
     }
     for (ssize_t i = 0; i < n && child->said_length + 1 < sizeof child->said; i++)
-        child->said[child->said_length++] = bytes[i] == '\n'                   ? ' '
-                                            : isprint((unsigned char)bytes[i]) ? bytes[i]
-                                                                               : '?';
+        child->said[child->said_length++] = bytes[i] == '\n' || bytes[i] == 0 ? ' ' : bytes[i];
 }
 
 static void read_answer(struct weft_solver_child *child, struct weft_text *answer)

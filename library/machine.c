@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/shown.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/measure/measure.h"
 
@@ -79,13 +80,14 @@ static struct weft_nn *open_measured(const struct weft_machine *machine,
                                      const struct weft_profile *profile)
 {
     struct weft_error why = {0};
+    char name[WEFT_SHOWN_BYTES];
     if (profile->kernels == NULL) return NULL;
     struct weft_nn *nn = open_other(machine, config, profile->kernels, &why);
     if (why.status != WEFT_OK)
         weft_log(WEFT_LOG_WARNING,
                  "the profile was measured with %s, and the run goes on with %s, so times and "
                  "memory are not those that were planned with: %s",
-                 profile->kernels, weft_nn_gemm_name(machine->nn), why.text);
+                 weft_shown(profile->kernels, name), weft_nn_gemm_name(machine->nn), why.text);
     return nn;
 }
 

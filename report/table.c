@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shown.h"
+
 void weft_table_init(struct weft_table *table, const char *align)
 {
     *table = (struct weft_table){.align = align, .n_columns = (int32_t)strlen(align)};
@@ -31,7 +33,8 @@ void weft_table_cell(struct weft_table *table, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(cell, (size_t)length + 1, format, arguments);
     va_end(arguments);
-    weft_text_append(&table->cells, cell, (size_t)length + 1);
+    weft_text_add_shown(&table->cells, cell, (size_t)length, WEFT_SHOWN_LINE);
+    weft_text_append(&table->cells, "", 1);
     table->n_cells++;
     free(cell);
 }

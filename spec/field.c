@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/shown.h"
 #include "base/units.h"
 
 /* What every part of a decoder needs to say where it is. */
@@ -47,19 +48,19 @@ void weft_findings_add(struct weft_findings *findings, const char *source, const
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
-    size_t start = findings->text.length;
-    weft_text_addf(&findings->text, "%s: %s: %s", source, path, what);
+    struct weft_text line;
+    weft_text_init(&line);
+    weft_text_addf(&line, "%s: %s: %s", source, path, what);
     for (int32_t i = findings->n_overrides - 1; i >= 0; i--) {
         if (!gives(findings->overrides[i], path)) continue;
-        weft_text_addf(&findings->text, " (%.200s was given)", findings->overrides[i]);
+        weft_text_addf(&line, " (%.200s was given)", findings->overrides[i]);
         break;
     }
-    /* A finding quotes what a stranger wrote: it stays one line and moves no cursor. */
-    for (size_t i = start; i < findings->text.length; i++) {
-        unsigned char c = (unsigned char)findings->text.data[i];
-        if (c < ' ' || c == 127) findings->text.data[i] = '?';
-    }
+    /* A finding quotes what a stranger wrote, and is one line all the same. */
+    weft_text_add_shown(&findings->text, weft_text_chars(&line), line.length, WEFT_SHOWN_LINE);
     weft_text_add(&findings->text, "\n");
+    if (!weft_text_ok(&line)) findings->text.failed = true;
+    weft_text_finish(&line);
     findings->count++;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/shown.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/save.h"
 #include "runtime/exec/precision.h"
@@ -61,6 +62,7 @@ static void tell_changes(const struct weft_saving *saving)
 {
     const struct weft_manifest *manifest = saving->checkpoint->manifest;
     const char *kernels = weft_nn_gemm_name(saving->options->nn);
+    char shown[WEFT_SHOWN_BYTES];
     struct weft_text text;
     weft_text_init(&text);
     if (weft_manifest_compare(saving->settings, manifest->settings, &text) > 0)
@@ -72,7 +74,7 @@ static void tell_changes(const struct weft_saving *saving)
             WEFT_LOG_WARNING,
             "%s: was computed with %s, which WEFT_GEMM overrides or this build or machine does "
             "not have, and goes on with %s: the same to rounding, not the same bits",
-            saving->checkpoint->path, manifest->kernels, kernels);
+            saving->checkpoint->path, weft_shown(manifest->kernels, shown), kernels);
 }
 
 /* Samples are drawn by the number of the step, so another number of them a step draws others. */

@@ -125,7 +125,7 @@ def solver_that_falls_silent(weft):
 def solver_that_says_control_characters(weft):
     out = weft.expect(0, "plan", weft.write("run.json", tiny()), "--json", env={
         "WEFT_SOLVE": script(weft, "solve", "printf 'a\\033[31mb\\377' >&2\nexit 3\n")})
-    assert "a?[31mb?" in json.loads(out)["solver_stop"], out
+    assert "a\\u001b[31mb\\xff" in json.loads(out)["solver_stop"], out
 
 
 def planning(weft, *verb):

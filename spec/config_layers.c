@@ -5,6 +5,7 @@
 
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
+#include "spec/names.h"
 
 enum { MOST_LAYERS = 16384, MOST_NAME = 200, PATH_BYTES = 256 };
 
@@ -77,18 +78,17 @@ static void check_keys(struct expansion *expansion, int32_t number,
 static void check_name(struct expansion *expansion, int32_t number,
                        const struct weft_layer_entry *entry)
 {
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/.";
     const char *name = entry->layer.name, *copy = strstr(name, "{i}");
-    char path[PATH_BYTES];
+    char path[PATH_BYTES], first[MOST_NAME + 2];
     entry_path(expansion, number, "name", path);
-    size_t plain = strspn(name, allowed);
-    bool clean = copy == NULL ? name[plain] == '\0'
-                              : name + plain == copy && copy[3 + strspn(copy + 3, allowed)] == '\0';
-    if (!clean || strlen(name) > MOST_NAME) {
+    /* As the first copy has it; one byte too many is kept to be seen. */
+    snprintf(first, sizeof first, "%.*s%s%s", copy == NULL ? (int)sizeof first : (int)(copy - name),
+             name, copy == NULL ? "" : "0", copy == NULL ? "" : copy + 3);
+    if (!weft_name_is_good(first, MOST_NAME)) {
         weft_findings_add(expansion->findings, expansion->section->source, path,
-                          "\"%.80s\" cannot be a name; at most %d letters, digits, \"_\", \"-\", "
-                          "\"/\" and \".\", and one \"{i}\" for the number of the copy",
+                          "\"%.80s\" cannot be a name; at most %d letters, digits, \"_\", \"-\" "
+                          "and \".\" (not two in a row nor at an end), and one \"{i}\" for the "
+                          "number of the copy",
                           name, MOST_NAME);
     }
     if (entry->repeat > 1 && copy == NULL) {

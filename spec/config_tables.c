@@ -29,8 +29,7 @@ static const char *const layer_types[] = {
 
 static const struct weft_field layer_fields[] = {
     {"name", WEFT_FIELD_STRING, AT(weft_layer_entry, layer.name), NULL, 0, 0, NULL, NULL,
-     "unique; letters, digits, \"_\", \"-\", \"/\" and \".\"; \"{i}\" becomes the number of the "
-     "copy"},
+     "unique; letters, digits, \"_\", \"-\" and \".\"; \"{i}\" becomes the number of the copy"},
     {"type", WEFT_FIELD_CHOICE, AT(weft_layer_entry, type), NULL, 0, 0, layer_types, NULL,
      "what the layer computes, and so which of the other keys it has"},
     {"repeat", WEFT_FIELD_INTEGER, AT(weft_layer_entry, repeat), "1", 1, 16384, NULL, NULL,

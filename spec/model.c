@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "spec/layer.h"
+#include "spec/names.h"
 #include "spec/supplied.h"
 
 enum { MOST_EXPERTS = 65536, MOST_SIDE = 65536, MOST_MAPS = 1 << 20 };
@@ -397,28 +398,6 @@ static enum weft_status check_chain(const struct weft_layer *layers, int32_t ind
     return WEFT_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct weft_layer *const *first = a, *const *second = b;
-    return strcmp((*first)->name, (*second)->name);
-}
-
-static enum weft_status check_names(struct weft_model *model, struct weft_error *err)
-{
-    size_t n = (size_t)model->n_layers;
-    const struct weft_layer **sorted = weft_pool_array(&model->pool, n, sizeof(*sorted));
-    if (!sorted) return weft_fail_memory(err, "a model");
-    for (size_t i = 0; i < n; i++)
-        sorted[i] = &model->layers[i];
-    qsort(sorted, n, sizeof(*sorted), by_name);
-    for (size_t i = 1; i < n; i++)
-        if (by_name(&sorted[i - 1], &sorted[i]) == 0)
-            return refuse(err, sorted[i],
-                          "another layer has this name; names must differ (\"h.{i}\" with repeat "
-                          "numbers them)");
-    return WEFT_OK;
-}
-
 static enum weft_status own_tensor(struct weft_model *model, int32_t index,
                                    const struct shape *shape, struct weft_error *err)
 {
@@ -517,7 +496,7 @@ static enum weft_status build(struct weft_model *model, const struct weft_layer 
                               int32_t n_layers, struct weft_error *err)
 {
     WEFT_TRY(copy_layers(model, layers, n_layers, err));
-    WEFT_TRY(check_names(model, err));
+    WEFT_TRY(weft_names_check_layers(model, err));
     for (int32_t i = 0; i < n_layers; i++) {
         WEFT_TRY(check_sizes(&model->layers[i], err));
         if (layers[i].type == WEFT_LAYER_SUPPLIED)
@@ -525,7 +504,8 @@ static enum weft_status build(struct weft_model *model, const struct weft_layer 
         WEFT_TRY(check_chain(model->layers, i, err));
         WEFT_TRY(check_tie(model->layers, i, err));
     }
-    return own_tensors(model, err);
+    WEFT_TRY(own_tensors(model, err));
+    return weft_names_check_tensors(model, err);
 }
 
 enum weft_status weft_model_create(const struct weft_layer *layers, int32_t n_layers,

@@ -5,21 +5,18 @@
 #include <string.h>
 
 #include "spec/config_tables.h"
+#include "spec/names.h"
 
 #define LARGE (INT64_C(1) << 53)
 enum { MOST_NAME = 100, MOST_WIDTH = 1 << 24, COMMON_FIELDS = 5 };
 
-static const char name_letters[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 static const char *const common_fields[COMMON_FIELDS] = {"name", "type", "repeat", "frozen",
                                                          "hidden"};
 
-static bool is_name(const char *name, const char *more)
+/* Types and keys: what files join with dots and dashes has none of its own. */
+static bool is_word(const char *name)
 {
-    if (name == NULL || name[0] == '\0' || strlen(name) > MOST_NAME) return false;
-    for (; *name != '\0'; name++)
-        if (strchr(name_letters, *name) == NULL && strchr(more, *name) == NULL) return false;
-    return true;
+    return name != NULL && weft_name_is_good(name, MOST_NAME) && strpbrk(name, ".-") == NULL;
 }
 
 static bool is_own(const char *type)
@@ -33,7 +30,7 @@ static enum weft_status check_key(const struct weft_layer_kind *kind, int32_t k,
                                   struct weft_error *err)
 {
     const struct weft_kind_key *key = &kind->keys[k];
-    if (!is_name(key->name, ""))
+    if (!is_word(key->name))
         return weft_fail(err, WEFT_E_USAGE,
                          "layer kind \"%s\": the name of key %d must be of letters, digits and "
                          "\"_\"",
@@ -59,7 +56,7 @@ static enum weft_status check_key(const struct weft_layer_kind *kind, int32_t k,
 enum weft_status weft_kind_check(const struct weft_layer_kind *kind,
                                  const struct weft_layer_kinds *others, struct weft_error *err)
 {
-    if (!is_name(kind->type, ""))
+    if (!is_word(kind->type))
         return weft_fail(err, WEFT_E_USAGE,
                          "a layer kind's type must be of letters, digits and \"_\", at most %d",
                          MOST_NAME);
@@ -158,10 +155,10 @@ static enum weft_status check_tensors(const struct weft_layer *layer,
 {
     for (int32_t i = 0; i < shape->n_tensors; i++) {
         const struct weft_layer_tensor *tensor = &shape->tensors[i];
-        if (!is_name(tensor->name, ".-"))
+        if (tensor->name == NULL || !weft_name_is_good(tensor->name, MOST_NAME))
             return fail_answer(layer,
                                "a tensor's name must be of letters, digits, \"_\", \"-\" and "
-                               "\".\"",
+                               "\".\", not two in a row nor at an end",
                                err);
         for (int32_t k = 0; k < i; k++)
             if (strcmp(tensor->name, shape->tensors[k].name) == 0)

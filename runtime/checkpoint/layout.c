@@ -35,21 +35,6 @@ static bool is_kept(const struct weft_tensor *tensor, int32_t state, int32_t n_m
     return state == WEFT_STATE_PARAMETER || (tensor->trainable && state <= n_moments);
 }
 
-/* What readers, this one among them, refuse is not written. */
-static enum weft_status check_name(const char *name, struct weft_error *err)
-{
-    bool readable = strlen(name) <= WEFT_SAFETENSORS_MOST_NAME_BYTES && strchr(name, '/') == NULL &&
-                    strchr(name, '\\') == NULL && strstr(name, "..") == NULL &&
-                    strcmp(name, "__metadata__") != 0;
-    for (const unsigned char *at = (const unsigned char *)name; *at != '\0'; at++)
-        readable = readable && *at >= 0x20 && *at != 0x7F;
-    if (readable) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "tensor %.80s cannot be saved under its name: give its layer a name of at "
-                     "most 1000 bytes without slashes, \"..\" and control characters",
-                     name);
-}
-
 static enum weft_status add_entry(struct weft_layout *layout, int32_t tensor, int32_t state,
                                   struct weft_error *err)
 {
@@ -59,7 +44,6 @@ static enum weft_status add_entry(struct weft_layout *layout, int32_t tensor, in
     struct weft_layout_entry *entry = &file->entries[file->n_entries];
     entry->name = weft_pool_format(&layout->pool, "%s%s", of->name, suffixes[state]);
     if (entry->name == NULL) return weft_fail_memory(err, "names of a checkpoint");
-    WEFT_TRY(check_name(entry->name, err));
     entry->tensor = tensor;
     entry->state = (enum weft_state)state;
     entry->begin = file->bytes;
@@ -125,6 +109,30 @@ static enum weft_status place_data(struct weft_layout *layout, int32_t file, str
     return WEFT_OK;
 }
 
+/* A header that the reader refuses is known before anything is trained, not when it is read. */
+static enum weft_status read_back(const struct weft_layout *layout, int32_t file,
+                                  struct weft_error *err)
+{
+    const struct weft_layout_file *at = &layout->files[file];
+    struct weft_safetensors *header = NULL;
+    struct weft_error why = {0};
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_layout_header(layout, file, &text);
+    enum weft_status status = weft_text_ok(&text)
+                                  ? weft_safetensors_parse(weft_text_chars(&text), text.length,
+                                                           at->bytes, at->name, &header, &why)
+                                  : weft_fail_memory(&why, "a checkpoint's header");
+    weft_safetensors_destroy(header);
+    weft_text_finish(&text);
+    if (status != WEFT_E_DATA)
+        return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", why.text);
+    return weft_fail(err, status,
+                     "checkpoints of this model could be written and not be read: %s. Give its "
+                     "layers other names, or make it of fewer",
+                     why.text);
+}
+
 static enum weft_status fill(struct weft_layout *layout, int32_t n_moments, struct weft_error *err)
 {
     const struct weft_model *model = layout->model;
@@ -145,8 +153,10 @@ static enum weft_status fill(struct weft_layout *layout, int32_t n_moments, stru
                 WEFT_TRY(add_entry(layout, t, state, err));
         }
     }
-    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++)
+    for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         WEFT_TRY(place_data(layout, f, err));
+        WEFT_TRY(read_back(layout, f, err));
+    }
     return WEFT_OK;
 }
 

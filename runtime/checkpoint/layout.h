@@ -42,7 +42,8 @@ struct weft_layout {
     } * places;              /* [n_tensors * WEFT_STATE_COUNT] */
 };
 
-/* For an optimizer of 0 to 2 moments. WEFT_E_DATA when a name cannot stand in a file. */
+/* For an optimizer of 0 to 2 moments. WEFT_E_DATA when the reader (safetensors.h) would refuse a
+ * header of it: nothing is written that could not be read. */
 WEFT_MUST_USE enum weft_status weft_layout_create(const struct weft_model *model, int32_t n_moments,
                                                   struct weft_layout **out, struct weft_error *err);
 void weft_layout_destroy(struct weft_layout *layout);

@@ -63,6 +63,25 @@ def heads_that_do_not_divide(weft):
 
 
 @case
+def tensors_of_one_name(weft):
+    """Such a run would train, and save what nobody could read."""
+    fc = {"name": "h.0.mlp.fc", "type": "linear", "hidden": 32, "outputs": 32}
+    layers = tiny()["model"]["layers"]
+    path = weft.write("run.json", tiny(model__layers=[*layers[:2], fc, *layers[2:]]))
+    for verb in ("check", "train"):
+        weft.expect(65, verb, path, says=['layer "h.0.mlp.fc" (linear)', "h.0.mlp.fc.bias",
+                                          'layer "h.0" (transformer_block)'])
+
+
+@case
+def names_that_cannot_be_saved(weft):
+    """What cannot be trained is not said to be ok."""
+    for name in ("../../x", "..", "a/b", "a..b", "a."):
+        path = weft.write("run.json", tiny(model__layers__2__name=name))
+        weft.expect(65, "check", path, says=["$.model.layers[2].name", "cannot be a name"])
+
+
+@case
 def no_ranks(weft):
     path = weft.write("run.json", tiny(cluster__ranks=0))
     weft.expect(65, "check", path, says=["$.cluster.ranks"])

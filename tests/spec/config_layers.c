@@ -119,7 +119,9 @@ Test(config_layers, refuses_names_that_are_not_unique)
 
 Test(config_layers, refuses_names_that_files_cannot_hold)
 {
-    static const char *const bad[] = {"a b", "h.{i}.{i}", "h.{j}", "\303\244", "a\\n"};
+    static const char *const bad[] = {"a b", "h.{i}.{i}", "h.{j}", "\303\244", "a\\n",
+                                      "a/b", "../x",      "..",    "a..b",     "a.",
+                                      ".a",  "h..{i}",    "{i}."};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[512];
         snprintf(text, sizeof text, WITH_LAYERS("[" NORM("%s") "]"), bad[i]);
@@ -127,6 +129,17 @@ Test(config_layers, refuses_names_that_files_cannot_hold)
         cr_assert_not_null(strstr(error, "layers[0].name: "), "%s", error);
         cr_assert_not_null(strstr(error, "cannot be a name; at most 200 letters"), "%s", error);
     }
+}
+
+Test(config_layers, refuses_tensors_of_one_name)
+{
+    const char *text = WITH_LAYERS(
+        "[{\"name\":\"h.0\",\"type\":\"transformer_block\",\"hidden\":48,\"heads\":4,\"ffn\":96},"
+        "{\"name\":\"h.0.mlp.fc\",\"type\":\"linear\",\"hidden\":48,\"outputs\":48}]");
+    cr_assert_str_eq(finding(text),
+                     "run.json: $.model: layer \"h.0.mlp.fc\" (linear): its tensor "
+                     "h.0.mlp.fc.bias has the name of one of layer \"h.0\" (transformer_block), "
+                     "and values are saved, read and drawn by name: rename one of the layers");
 }
 
 Test(config_layers, refuses_ties_to_what_is_no_earlier_embedding)

@@ -206,8 +206,14 @@ Test(supplied, wrong_answers_are_refused)
     expect_refusal(text, &kind, NULL, "two of its tensors have one name");
     w->name = "a b";
     expect_refusal(text, &kind, NULL, "a tensor's name must be of letters");
+    w->name = "a..b";
+    expect_refusal(text, &kind, NULL, "a tensor's name must be of letters");
+    w->name = ".a";
+    expect_refusal(text, &kind, NULL, "not two in a row nor at an end");
     w->name = NULL;
     expect_refusal(text, &kind, NULL, "a tensor's name must be of letters");
+    w->name = "b.moment2";
+    expect_refusal(text, &kind, NULL, "has the name of what is saved beside one of layer \"m.0\"");
     make_kind(&answers);
     w->rows = 0;
     expect_refusal(text, &kind, NULL, "a tensor's rows must be from 1");

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "library/session.h"
+#include "scheduler/schedule.h"
 
 /* One file: its own error, so that all files are looked at before the verdict. */
 static enum weft_status check_one(const struct weft_cli *cli, const char *path,
@@ -11,6 +12,7 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
     struct weft_error err = {0};
     struct weft_session session = {0};
     enum weft_status status = weft_cli_read_config(cli, path, &session, &err);
+    if (status == WEFT_OK) status = weft_planner_need(session.config->plan.planner, &err);
     if (status == WEFT_OK && cli->print) weft_config_write(session.config, out);
     weft_session_close(&session);
     if (status != WEFT_OK)

@@ -17,7 +17,6 @@
 #include "cli/children.h"
 #include "cli/job.h"
 #include "scheduler/schedule.h"
-#include "spec/planner.h"
 
 enum { DEFAULT_POINTS = 9, DEFAULT_COLUMNS = 100, NAME_BYTES = 96 };
 
@@ -60,9 +59,7 @@ static enum weft_status add_planner(struct options *options, const char *name, s
     for (int32_t i = 0; i < options->n_planners; i++)
         if (strcmp(options->planners[i], copy) == 0)
             return weft_fail(err, WEFT_E_USAGE, "--planners: %s is there twice", copy);
-    if (!weft_planner_find(copy, NULL))
-        return weft_fail(err, WEFT_E_USAGE, "--planners: no planner \"%s\"; there are %s", copy,
-                         WEFT_PLANNER_NAMES);
+    WEFT_TRY(weft_planner_need(copy, err));
     options->n_planners++;
     return WEFT_OK;
 }

@@ -128,6 +128,9 @@ static enum weft_status take(struct run *run, int32_t index, struct weft_error *
     enum weft_status status = weft_status_of_exit_code(child->exit_code);
     if (child->exit_code == 0) {
         status = read_plan(run, task, child, err);
+    } else if (status == WEFT_E_DATA) { /* the config is right, so the rule cannot be applied */
+        if (task->point == 0) weft_log(WEFT_LOG_INFO, "sweep: %s", weft_child_error(child));
+        status = WEFT_OK;
     } else if (status != WEFT_E_INFEASIBLE) {
         weft_units_show_bytes(point_of(run, task)->limit_bytes, bytes);
         status = child->exit_code > 128

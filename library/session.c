@@ -134,7 +134,8 @@ static enum weft_status plan_variant(struct weft_session *session,
     WEFT_TRY(weft_session_stage_period(session, rule, err));
     enum weft_status status = weft_schedule(session->stages.problem, &session->inputs, options,
                                             &session->plan, &session->program, refusal);
-    if (status != WEFT_OK && status != WEFT_E_INFEASIBLE)
+    /* What does not fit one period, or cannot be applied to it, may to another. */
+    if (status != WEFT_OK && status != WEFT_E_INFEASIBLE && status != WEFT_E_DATA)
         return weft_fail(err, status, "%s", refusal->text);
     return keep_faster(session, best, err);
 }
@@ -165,6 +166,21 @@ enum weft_status weft_session_stage_leanest(struct weft_session *session, struct
     return n == 1 ? WEFT_OK : find_leanest(session, variants, n, &leanest, err);
 }
 
+/* What is said when no period has a plan: of the one that holds least, unless the planner cannot be
+ * applied to it; of the first when it can to none. */
+static enum weft_status refuse_all(struct weft_session *session,
+                                   const struct weft_period_rule *variants,
+                                   const struct weft_error *refusals, int32_t n,
+                                   struct weft_error *err)
+{
+    int32_t told;
+    WEFT_TRY(find_leanest(session, variants, n, &told, err));
+    for (int32_t v = 0; v < n && refusals[told].status != WEFT_E_INFEASIBLE; v++)
+        if (refusals[v].status == WEFT_E_INFEASIBLE) told = v;
+    if (refusals[told].status != WEFT_E_INFEASIBLE) told = 0;
+    return weft_fail(err, refusals[told].status, "%s", refusals[told].text);
+}
+
 /* Which periods have plans that can fit, by rows; how many. */
 static enum weft_status find_feasible(struct weft_session *session,
                                       const struct weft_period_rule *variants, int32_t n,
@@ -183,8 +199,7 @@ static enum weft_status find_feasible(struct weft_session *session,
 }
 
 /* Plans every period that the config leaves open and keeps the fastest that fits. Those that can
- * fit share the time, and what one leaves of its part the others have. Without any, what is said is
- * said of the one that holds least. */
+ * fit share the time, and what one leaves of its part the others have. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       const struct weft_period_rule *variants, int32_t n,
@@ -214,9 +229,7 @@ static enum weft_status plan_variants(struct weft_session *session,
     }
     drop_others(&best);
     if (status != WEFT_OK || best.plan != NULL) return status;
-    int32_t leanest;
-    WEFT_TRY(find_leanest(session, variants, n, &leanest, err));
-    return weft_fail(err, WEFT_E_INFEASIBLE, "%s", refusals[leanest].text);
+    return refuse_all(session, variants, refusals, n, err);
 }
 
 enum weft_status weft_session_start(struct weft_session *session, const char *path,

@@ -16,6 +16,9 @@
 #include "scheduler/proof.h"
 #include "scheduler/rounds.h"
 #include "scheduler/tight.h"
+#include "spec/field.h"
+
+#define PLANNER_LITERAL(identifier, name, literal, text) name,
 
 static const struct weft_planner planners[] = {
 #define ROW(identifier, name, literal, text) {name, text, literal, weft_planner_##identifier},
@@ -138,10 +141,24 @@ static enum weft_status find_least_packed(struct weft_packed *run, int64_t *byte
     return status;
 }
 
-/* Refuses, with the limit at which the leanest plan does fit. */
+/* A rule that decides nothing even where memory is no matter cannot be applied to this problem:
+ * WEFT_E_DATA with its reason, for no limit would help. */
+static enum weft_status check_rule_applies(struct weft_packed *run, struct weft_error *err)
+{
+    struct weft_error refusal = {0};
+    struct weft_outcome outcome = {.pool = &run->pool};
+    if (!weft_planner_is_rule(run->planner)) return WEFT_OK;
+    enum weft_status status = run->planner->decide(run->problem, INT64_MAX, run->options,
+                                                   &run->candidate, &outcome, &refusal);
+    if (status == WEFT_E_INFEASIBLE) status = WEFT_E_DATA;
+    return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
+}
+
+/* Refuses, with the limit at which the leanest plan does fit, if it is the limit's fault. */
 static enum weft_status refuse(struct weft_packed *run, const char *refusal, struct weft_error *err)
 {
     int64_t bytes;
+    WEFT_TRY(check_rule_applies(run, err));
     WEFT_TRY(find_least_packed(run, &bytes, err));
     return weft_fail_infeasible(run->table, run->planner->name, refusal, run->inputs ? bytes : 0,
                                 err);
@@ -169,15 +186,32 @@ static enum weft_status schedule(struct weft_packed *run, struct weft_error *err
     return finish(run, err);
 }
 
-/* Names the planners, or the settings of the one that is meant. */
-static enum weft_status refuse_name(const char *name, struct weft_error *err)
+/* A name that is a policy's, or near that of a planner; else all there are. */
+static enum weft_status refuse_planner(const char *name, struct weft_error *err)
+{
+    const char *names[] = {WEFT_PLANNER_MAP(PLANNER_LITERAL)};
+    enum weft_policy policy;
+    if (weft_policy_read(name, &policy))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "no planner \"%s\": it is a policy. Planner all-%s gives it to every "
+                         "unit; plan.policies says which ones ilp may choose from (--set "
+                         "plan.policies=%s)",
+                         name, weft_policy_name(policy), weft_policy_name(policy));
+    const char *near = weft_field_nearest(name, names, sizeof names / sizeof *names);
+    if (near)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "no planner \"%s\"; did you mean %s? `weft help plan` tells of all", name,
+                         near);
+    return weft_fail(err, WEFT_E_USAGE, "no planner \"%s\"; there are " WEFT_PLANNER_NAMES, name);
+}
+
+enum weft_status weft_planner_need(const char *name, struct weft_error *err)
 {
     char meant[64], settings[512] = "";
+    if (weft_planner_find(name, NULL)) return WEFT_OK;
     snprintf(meant, sizeof meant, "%.*s", (int)strcspn(name, ":"), name);
     const struct weft_planner *planner = weft_planner_find(meant, NULL);
-    if (!planner)
-        return weft_fail(err, WEFT_E_USAGE, "no planner \"%s\"; there are " WEFT_PLANNER_NAMES,
-                         name);
+    if (!planner) return refuse_planner(meant, err);
     const struct weft_setting *setting = weft_planner_settings(planner);
     if (!setting)
         return weft_fail(err, WEFT_E_USAGE, "planner %s has no settings; write \"%s\"", meant,
@@ -233,8 +267,8 @@ enum weft_status weft_schedule(const struct weft_problem *problem,
     struct weft_packed run = {.problem = problem, .inputs = inputs};
     struct weft_schedule_options own = *options;
     if (!own.planner) own.planner = "ilp";
+    WEFT_TRY(weft_planner_need(own.planner, err));
     run.planner = weft_planner_find(own.planner, &own.setting);
-    if (!run.planner) return refuse_name(own.planner, err);
     run.options = &own;
     enum weft_status status = schedule(&run, err);
     if (status == WEFT_OK) {

@@ -77,6 +77,10 @@ struct weft_planner {
 const struct weft_planner *weft_planners(void);
 const struct weft_planner *weft_planner_find(const char *name, const struct weft_setting **setting);
 
+/* WEFT_E_USAGE for a name that weft_planner_find does not know, with what may have been meant: the
+ * nearest planner, what a policy's name is for, or the planner's settings. */
+WEFT_MUST_USE enum weft_status weft_planner_need(const char *name, struct weft_error *err);
+
 /* True for a planner that does as its rule says; false for ilp and greedy, which search. */
 bool weft_planner_is_rule(const struct weft_planner *planner);
 
@@ -89,7 +93,8 @@ const struct weft_setting *weft_planner_settings(const struct weft_planner *plan
  * layout: arena_bytes is 0, total_bytes the largest row, and `program` must be NULL. The bound
  * holds for rows within the problem's limit; the price of packing is total_bytes - peak_bytes.
  * WEFT_E_INFEASIBLE names the least limit that fits, the slot and categories at that peak, and what
- * would help; WEFT_E_USAGE an unknown planner. A solver that fails is no error: the best plan found
+ * would help; WEFT_E_DATA why a rule applies to this problem at no limit; WEFT_E_USAGE an unknown
+ * planner. A solver that fails is no error: the best plan found
  * without it is returned, plan->solver_stop says so. */
 WEFT_MUST_USE enum weft_status weft_schedule(const struct weft_problem *problem,
                                              const struct weft_lower_inputs *inputs,

@@ -170,7 +170,7 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
     enum weft_status status =
         weft_schedule(stages->problem, b->layout ? &inputs : NULL, &options, &plan, NULL, &refusal);
     *out = (struct found){.took_ns = weft_clock_now_ns() - from_ns};
-    if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    if (status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA) return WEFT_OK; /* no plan of it */
     if (status != WEFT_OK) return weft_fail(err, status, "%s: %s", planner, refusal.text);
     out->fits = true;
     out->step_ns = plan->prediction.step_ns;

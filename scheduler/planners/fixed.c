@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "scheduler/planners/rule.h"
 
 /* qsort has no context, so the key travels with the move. */
 struct keyed {
@@ -44,18 +45,8 @@ static enum weft_status choose(const struct weft_fixed_rule *rule,
                                const struct weft_problem *problem, enum weft_policy *policies,
                                struct weft_error *err)
 {
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const enum weft_policy *p = rule->policies;
-        while (*p != WEFT_POLICY_COUNT && !(problem->units[u].policies >> *p & 1u))
-            p++;
-        if (*p == WEFT_POLICY_COUNT)
-            return weft_fail(err, WEFT_E_INFEASIBLE,
-                             "planner %s: unit %s may not be %s in this problem; allow it in the "
-                             "config's policies or use another planner",
-                             rule->planner, problem->units[u].name,
-                             weft_policy_name(rule->policies[0]));
-        policies[u] = *p;
-    }
+    for (int32_t u = 0; u < problem->n_units; u++)
+        WEFT_TRY(weft_rule_policy(problem, rule->planner, u, rule->policies, &policies[u], err));
     return WEFT_OK;
 }
 

@@ -108,19 +108,39 @@ void weft_draft_finish(struct weft_draft *draft)
     weft_pool_finish(&draft->pool);
 }
 
-enum weft_status weft_draft_choose(struct weft_draft *draft, int32_t unit,
-                                   const enum weft_policy *policies, struct weft_error *err)
+/* The reason why a unit may not have a policy: the period's, or the config's. */
+static const char *refused_by(const struct weft_problem *problem, enum weft_policy policy)
 {
-    const struct weft_problem_unit *it = &draft->problem->units[unit];
+    const struct weft_period_rule *period = &problem->period;
+    bool every = period->n_micro > 1 && period->cadence == WEFT_CADENCE_MICRO_STEP;
+    return every && policy == WEFT_POLICY_DP
+               ? "gradients are reduced every micro-step, and dp reduces them once a step: set "
+                 "train.reduce to \"step\""
+               : "plan.policies leaves it out";
+}
+
+enum weft_status weft_rule_policy(const struct weft_problem *problem, const char *planner,
+                                  int32_t unit, const enum weft_policy *policies,
+                                  enum weft_policy *out, struct weft_error *err)
+{
+    const struct weft_problem_unit *it = &problem->units[unit];
     for (const enum weft_policy *p = policies; *p != WEFT_POLICY_COUNT; p++) {
         if (!(it->policies >> *p & 1u)) continue;
-        draft->out->policies[unit] = *p;
+        *out = *p;
         return WEFT_OK;
     }
     return weft_fail(err, WEFT_E_INFEASIBLE,
-                     "planner %s: unit %s may not be %s in this problem; allow it in the config's "
-                     "policies or use another planner",
-                     draft->planner, it->name, weft_policy_name(policies[0]));
+                     "planner %s: its rule gives unit %s the policy %s, which it may not have: %s. "
+                     "Allow it, or use another planner",
+                     planner, it->name, weft_policy_name(policies[0]),
+                     refused_by(problem, policies[0]));
+}
+
+enum weft_status weft_draft_choose(struct weft_draft *draft, int32_t unit,
+                                   const enum weft_policy *policies, struct weft_error *err)
+{
+    return weft_rule_policy(draft->problem, draft->planner, unit, policies,
+                            &draft->out->policies[unit], err);
 }
 
 enum weft_status weft_draft_choose_all(struct weft_draft *draft, const enum weft_policy *policies,

@@ -37,8 +37,13 @@ WEFT_MUST_USE enum weft_status weft_draft_init(struct weft_draft *draft, const c
                                                struct weft_candidate *out, struct weft_error *err);
 void weft_draft_finish(struct weft_draft *draft);
 
-/* Gives the unit the first of these policies that it may have; the list ends with
- * WEFT_POLICY_COUNT. WEFT_E_INFEASIBLE when it may have none. */
+/* The first of these policies that the unit may have; the list ends with WEFT_POLICY_COUNT.
+ * WEFT_E_INFEASIBLE when it may have none, with the reason. */
+WEFT_MUST_USE enum weft_status weft_rule_policy(const struct weft_problem *problem,
+                                                const char *planner, int32_t unit,
+                                                const enum weft_policy *policies,
+                                                enum weft_policy *out, struct weft_error *err);
+/* Gives it to the unit. */
 WEFT_MUST_USE enum weft_status weft_draft_choose(struct weft_draft *draft, int32_t unit,
                                                  const enum weft_policy *policies,
                                                  struct weft_error *err);

@@ -198,9 +198,21 @@ def a_planner_that_fails_ends_the_sweep_with_its_reason(weft):
 
 
 @case
+def a_rule_that_cannot_be_applied_has_no_point_and_is_told_with_its_reason(weft):
+    config = config_of(weft)
+    code, out, err = weft.run("sweep", config, "--planners", "greedy,bytescheduler", "--limits",
+                              "1GiB", "--json", "--set", "plan.policies=fsdp,sdp")
+    assert code == 0, err
+    curves = curves_of(json.loads(out))
+    assert curves["greedy"][0]["fits"] and not curves["bytescheduler"][0]["fits"]
+    assert err.count("planner bytescheduler: its rule gives unit") == 1, err
+
+
+@case
 def wrong_flags_are_refused_at_once(weft):
     config = config_of(weft)
     for flags, says in ((("--planners", "nonsense"), "there are ilp"),
+                        (("--planners", "ipl"), "did you mean ilp"),
                         (("--planners", "ilp,ilp"), "twice"),
                         (("--planners", ""), "no planner"),
                         (("--points", "0"), "from 1 to"), (("--points", "x"), "from 1 to"),

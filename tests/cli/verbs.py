@@ -22,6 +22,40 @@ def check_prints_a_config_that_reads_back(weft):
 
 
 @case
+def a_planner_that_is_not_there_is_told_with_what_was_meant(weft):
+    config = config_of(weft)
+    for name, says in (("ipl", "did you mean ilp?"), ("deepsped", "did you mean deepspeed?"),
+                       ("fsdp", "Planner all-fsdp gives it to every unit"),
+                       ("zero3", "plan.policies=fsdp"), ("dp", "Planner all-dp"),
+                       ("nonsense", "there are ilp, greedy"), ("fsdp2:9", "there are 1 2 3"),
+                       ("zero2:1", "has no settings")):
+        weft.expect(64, "plan", config, "--planner", name, says=says)
+        weft.expect(64, "check", config, "--planner", name, says=says)
+    weft.expect(0, "check", config, "--planner", "fsdp2:2")
+
+
+@case
+def a_rule_that_cannot_be_applied_is_no_question_of_the_limit(weft):
+    """65 with the reason at any limit; 78 is for what a higher limit makes fit."""
+    config = config_of(weft)
+    sharded = ("--set", "plan.policies=fsdp,sdp")
+    for planner in ("bytescheduler", "ddp", "all-dp", "mg-wfbp"):
+        for limit in ("1GiB", "100KiB"):
+            code, _, err = weft.run("plan", config, "--planner", planner, *sharded,
+                                    "--memory-limit", limit)
+            assert code == 65 and "limit" not in err, err
+            assert f"planner {planner}: its rule gives unit wte the policy dp, which it may not " \
+                   "have: plan.policies" in err, err
+    weft.expect(78, "plan", config, "--planner", "ddp", "--memory-limit", "100KiB",
+                says="What would help")
+    every = ("--set", "train.grad_accum=2", "--set", "train.reduce=micro_step")
+    weft.expect(65, "plan", config, "--planner", "ddp", *every, says="set train.reduce")
+    either = json.loads(weft.expect(0, "plan", config, "--planner", "ddp", "--json", "--set",
+                                    "train.grad_accum=2"))
+    assert either["reduce"] == "step", "a period that the rule cannot be applied to is passed over"
+
+
+@case
 def estimate_orders_policies_by_memory(weft):
     rows = json.loads(weft.expect(0, "estimate", config_of(weft), "--json"))
     memory = {row["planner"]: row["total_bytes"] for row in rows}

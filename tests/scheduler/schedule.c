@@ -21,13 +21,19 @@ static struct weft_schedule_options options_of(const char *planner)
     return options;
 }
 
+/* Nothing fits, or the rule cannot be applied to the problem. */
+static bool is_without_plan(enum weft_status status)
+{
+    return status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA;
+}
+
 static struct weft_plan *plan_by(const struct weft_problem *problem, const char *planner)
 {
     struct weft_schedule_options options = options_of(planner);
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &err);
-    cr_assert(status == WEFT_OK || status == WEFT_E_INFEASIBLE, "%s: %s", planner, err.text);
+    cr_assert(status == WEFT_OK || is_without_plan(status), "%s: %s", planner, err.text);
     return plan;
 }
 
@@ -306,16 +312,23 @@ Test(schedule, an_unknown_planner_is_a_usage_error_that_lists_them)
 {
     struct tiny_shape shape = {.n_units = 2, .most_blocks = 1, .policies = 15, .load = 0.5};
     struct weft_problem *problem = tiny_problem(&shape, 1);
-    struct weft_schedule_options options = {.planner = "zero3"};
+    struct weft_schedule_options options = {.planner = "nonsense"};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_E_USAGE);
-    cr_assert_not_null(strstr(err.text, "\"zero3\""));
+    cr_assert_not_null(strstr(err.text, "\"nonsense\""));
     for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
         cr_assert_not_null(strstr(err.text, planner->name), "%s", err.text);
         cr_assert_eq(weft_planner_find(planner->name, NULL), planner);
     }
     cr_assert_null(plan);
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_planner_need("ipl", &err), WEFT_E_USAGE);
+    cr_assert_str_eq(err.text,
+                     "no planner \"ipl\"; did you mean ilp? `weft help plan` tells of all");
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_planner_need("zero3", &err), WEFT_E_USAGE);
+    cr_assert_not_null(strstr(err.text, "it is a policy. Planner all-fsdp"), "%s", err.text);
     weft_problem_destroy(problem);
 }
 
@@ -350,7 +363,7 @@ static void check_model(struct random_case *random, int64_t limit_bytes, const c
     random->stages.problem->memory_limit_bytes = limit_bytes;
     enum weft_status status =
         weft_schedule(random->stages.problem, &random->inputs, &options, &plan, &program, &err);
-    if (status == WEFT_E_INFEASIBLE) {
+    if (is_without_plan(status)) {
         cr_assert_null(plan);
         return;
     }
@@ -433,7 +446,7 @@ static bool is_easily_packed(const struct random_case *random, const char *rule,
     struct weft_program *program = NULL;
     struct weft_error err = {0};
     enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &err);
-    if (status == WEFT_E_INFEASIBLE) return false;
+    if (is_without_plan(status)) return false;
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_program_lower(plan, &random->inputs, -1, &program, &err), WEFT_OK, "%s",
                  err.text);
@@ -523,7 +536,7 @@ Test(schedule, no_rule_is_faster_where_layouts_are_too_long, .timeout = 120)
             struct weft_plan *plan = NULL;
             enum weft_status status =
                 weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err);
-            if (status == WEFT_E_INFEASIBLE) continue;
+            if (is_without_plan(status)) continue;
             cr_assert_eq(status, WEFT_OK, "%s", err.text);
             if (planner == weft_planners()) {
                 best_ns = plan->prediction.step_ns;
@@ -609,5 +622,25 @@ Test(schedule, a_fixed_planner_is_refused_and_not_replaced)
     cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_E_INFEASIBLE);
     cr_assert_not_null(strstr(err.text, "planner all-dp: its plan holds"), "%s", err.text);
     cr_assert_not_null(strstr(err.text, "Planner ilp can go down to"), "%s", err.text);
+    weft_problem_destroy(problem);
+}
+
+Test(schedule, a_rule_that_cannot_be_applied_is_no_question_of_the_limit)
+{
+    static const char *const rules[] = {"all-dp", "ddp", "bytescheduler", "mg-wfbp"};
+    struct tiny_shape shape = {
+        .n_units = 4, .most_blocks = 2, .policies = 1 << WEFT_POLICY_FSDP, .load = 0.5};
+    struct weft_problem *problem = tiny_problem(&shape, 2);
+    for (int tight = 0; tight < 2; tight++) {
+        problem->memory_limit_bytes = tight ? 1 : INT64_MAX;
+        for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+            struct weft_schedule_options options = options_of(rules[i]);
+            struct weft_plan *plan = NULL;
+            struct weft_error err = {0};
+            cr_assert_eq(weft_schedule(problem, NULL, &options, &plan, NULL, &err), WEFT_E_DATA);
+            cr_assert_not_null(strstr(err.text, "plan.policies leaves it out"), "%s", err.text);
+            cr_assert_null(strstr(err.text, "limit"), "%s", err.text);
+        }
+    }
     weft_problem_destroy(problem);
 }

@@ -108,6 +108,14 @@ static void report_limit(const struct weft_plan *plan, struct weft_text *out)
                    limit, peak, share(p->total_bytes - p->peak_bytes, p->peak_bytes));
 }
 
+/* Base memory is the config's or the profile's; without either the limit binds the arena alone. */
+static bool counts_base(const struct weft_problem *problem)
+{
+    for (int32_t i = 0; i < problem->n_common; i++)
+        if (problem->common[i].category == WEFT_CATEGORY_BASE) return true;
+    return false;
+}
+
 static void report_policies(const struct weft_plan *plan, struct weft_text *out)
 {
     static const char head[] = "policies  ";
@@ -169,6 +177,9 @@ void weft_report_plan(const struct weft_plan *plan, struct weft_text *out)
         weft_text_add(out, "\n");
     }
     report_limit(plan, out);
+    if (!counts_base(plan->problem))
+        weft_text_add(out, "          nothing outside the arena is counted: give cluster.base, or "
+                           "a profile\n");
     weft_report_memory(plan, p->peak_slot, out);
 }
 

@@ -72,6 +72,17 @@ Test(plan_report, says_what_was_predicted)
     weft_plan_destroy(plan);
 }
 
+Test(plan_report, says_when_nothing_outside_the_arena_is_counted)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_plan *plan = small_plan(&problem);
+    expect_no(plan, "outside the arena");
+    problem.n_common = 0;
+    expect_line(plan, "          nothing outside the arena is counted: give cluster.base, or a "
+                      "profile\n");
+    weft_plan_destroy(plan);
+}
+
 Test(plan_report, says_that_no_limit_was_given)
 {
     struct weft_problem problem = small_problem();

@@ -1,17 +1,13 @@
 #include "base/json.h"
 
-#include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/json_scan.h"
-
-/* A value is the cJSON node itself; only this file knows. */
-struct weft_json {
-    cJSON *root;
-};
+#include "base/json_tree.h"
 
 static const struct kind {
     const char *name;
@@ -22,67 +18,64 @@ static const struct kind {
     [WEFT_JSON_ARRAY] = {"array", "an array"},   [WEFT_JSON_OBJECT] = {"object", "an object"},
 };
 
-static const cJSON *node_of(const struct weft_json_value *value)
+/* Takes `text`, which has a NUL behind its `length` bytes, whatever comes of it. */
+static enum weft_status parse_text(char *text, size_t length, const char *source,
+                                   struct weft_json **out, struct weft_error *err)
 {
-    return (const cJSON *)value;
-}
-
-static const struct weft_json_value *value_of(const cJSON *node)
-{
-    return (const struct weft_json_value *)node;
+    size_t nodes;
+    enum weft_status status = weft_json_scan(text, length, source, &nodes, err);
+    if (status != WEFT_OK) {
+        free(text);
+        return status;
+    }
+    struct weft_json *document = weft_json_tree(text, length, nodes);
+    if (document == NULL) return weft_fail_memory(err, source);
+    *out = document;
+    return WEFT_OK;
 }
 
 enum weft_status weft_json_parse(const char *bytes, size_t length, const char *source,
                                  struct weft_json **out, struct weft_error *err)
 {
-    /* cJSON takes duplicate keys, numbers out of range, leading zeros, raw control characters and
-     * trailing text; it only sees documents that the scan has passed. */
-    WEFT_TRY(weft_json_scan(bytes, length, source, err));
-    struct weft_json *document = calloc(1, sizeof *document);
-    if (document == NULL) return weft_fail_memory(err, source);
-    document->root = cJSON_ParseWithLength(bytes, length);
-    if (document->root == NULL) {
-        weft_json_destroy(document);
-        return weft_fail_memory(err, source);
-    }
-    *out = document;
-    return WEFT_OK;
+    if (length > WEFT_JSON_MOST_BYTES)
+        return weft_fail(err, WEFT_E_DATA, "%s is longer than 1 GiB, the most that is read",
+                         source);
+    char *text = malloc(length + 1);
+    if (text == NULL) return weft_fail_memory(err, source);
+    memcpy(text, bytes, length);
+    text[length] = '\0';
+    return parse_text(text, length, source, out, err);
 }
 
 enum weft_status weft_json_read(const char *path, struct weft_json **out, struct weft_error *err)
 {
-    const int64_t most_bytes = (int64_t)1 << 30;
     char *bytes;
     size_t length;
-    WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
+    WEFT_TRY(weft_file_read(path, WEFT_JSON_MOST_BYTES, &bytes, &length, err));
     bool is_stdin = path[0] == '-' && path[1] == '\0';
-    enum weft_status status =
-        weft_json_parse(bytes, length, is_stdin ? "standard input" : path, out, err);
-    free(bytes);
-    return status;
+    return parse_text(bytes, length, is_stdin ? "standard input" : path, out, err);
 }
 
 void weft_json_destroy(struct weft_json *document)
 {
     if (document == NULL) return;
-    cJSON_Delete(document->root);
+    free(document->text);
     free(document);
 }
 
 const struct weft_json_value *weft_json_root(const struct weft_json *document)
 {
-    return document == NULL ? NULL : value_of(document->root);
+    return document == NULL ? NULL : document->values;
+}
+
+static const char *text_of(const struct weft_json_value *value)
+{
+    return weft_json_document_of(value)->text + value->at;
 }
 
 enum weft_json_kind weft_json_kind(const struct weft_json_value *value)
 {
-    const cJSON *node = node_of(value);
-    if (cJSON_IsBool(node)) return WEFT_JSON_BOOL;
-    if (cJSON_IsNumber(node)) return WEFT_JSON_NUMBER;
-    if (cJSON_IsString(node)) return WEFT_JSON_STRING;
-    if (cJSON_IsArray(node)) return WEFT_JSON_ARRAY;
-    if (cJSON_IsObject(node)) return WEFT_JSON_OBJECT;
-    return WEFT_JSON_NULL;
+    return value == NULL ? WEFT_JSON_NULL : (enum weft_json_kind)value->kind;
 }
 
 const char *weft_json_kind_name(enum weft_json_kind kind)
@@ -93,18 +86,23 @@ const char *weft_json_kind_name(enum weft_json_kind kind)
 const struct weft_json_value *weft_json_member(const struct weft_json_value *object,
                                                const char *name)
 {
-    if (!cJSON_IsObject(node_of(object))) return NULL;
-    return value_of(cJSON_GetObjectItemCaseSensitive(node_of(object), name));
+    if (weft_json_kind(object) != WEFT_JSON_OBJECT) return NULL;
+    const struct weft_json_value *child = weft_json_first(object);
+    while (child != NULL && strcmp(text_of(child - 1), name) != 0)
+        child = weft_json_next(child);
+    return child;
 }
 
 const struct weft_json_value *weft_json_first(const struct weft_json_value *parent)
 {
-    return parent == NULL ? NULL : value_of(node_of(parent)->child);
+    if (parent == NULL || !parent->filled) return NULL;
+    return parent + (parent->kind == WEFT_JSON_OBJECT ? 2 : 1);
 }
 
 const struct weft_json_value *weft_json_next(const struct weft_json_value *value)
 {
-    return value == NULL ? NULL : value_of(node_of(value)->next);
+    if (value == NULL || value->next == 0) return NULL;
+    return value + (value->next - value->index);
 }
 
 size_t weft_json_count(const struct weft_json_value *parent)
@@ -118,13 +116,13 @@ size_t weft_json_count(const struct weft_json_value *parent)
 
 const char *weft_json_name(const struct weft_json_value *value)
 {
-    return value == NULL ? NULL : node_of(value)->string;
+    return value == NULL || !value->member ? NULL : text_of(value - 1);
 }
 
 bool weft_json_bool(const struct weft_json_value *value, bool *out)
 {
-    if (!cJSON_IsBool(node_of(value))) return false;
-    *out = cJSON_IsTrue(node_of(value));
+    if (weft_json_kind(value) != WEFT_JSON_BOOL) return false;
+    *out = *text_of(value) == 't';
     return true;
 }
 
@@ -140,15 +138,15 @@ bool weft_json_integer(const struct weft_json_value *value, int64_t *out)
 
 bool weft_json_number(const struct weft_json_value *value, double *out)
 {
-    if (!cJSON_IsNumber(node_of(value))) return false;
-    *out = node_of(value)->valuedouble;
+    if (weft_json_kind(value) != WEFT_JSON_NUMBER) return false;
+    *out = weft_json_number_value(text_of(value));
     return true;
 }
 
 bool weft_json_string(const struct weft_json_value *value, const char **out)
 {
-    if (!cJSON_IsString(node_of(value))) return false;
-    *out = node_of(value)->valuestring;
+    if (weft_json_kind(value) != WEFT_JSON_STRING) return false;
+    *out = text_of(value);
     return true;
 }
 
@@ -195,7 +193,7 @@ enum weft_status weft_json_need_string(const struct weft_json_value *object, con
 {
     const struct weft_json_value *member = NULL;
     WEFT_TRY(weft_json_need(object, where, name, WEFT_JSON_STRING, &member, err));
-    *out = node_of(member)->valuestring;
+    *out = text_of(member);
     return WEFT_OK;
 }
 

@@ -26,6 +26,7 @@ struct scan {
     struct name *names; /* of all open objects, outermost first */
     size_t name_count;
     size_t name_capacity;
+    size_t values, all_names; /* so far */
     struct weft_text decoded; /* of the name being read */
     struct weft_error *err;
 };
@@ -80,7 +81,8 @@ static enum weft_status fail_found(const struct scan *scan, const char *wanted)
     } else {
         weft_text_addf(&text, "found the byte 0x%02X", byte);
     }
-    weft_text_addf(&text, " where %s is wanted", wanted);
+    weft_text_addf(&text, " where %s is wanted%s", wanted,
+                   weft_json_hint(scan->bytes, scan->length, scan->at));
     enum weft_status status = fail_at(scan, scan->at, weft_text_chars(&text));
     weft_text_finish(&text);
     return status;
@@ -106,29 +108,34 @@ static void skip_digits(struct scan *scan)
         scan->at++;
 }
 
-/* The value of a well-formed number in any locale: strtod never sees a decimal point, which moves
- * into the exponent. *zero says that all its digits are. */
-static double number_value(const unsigned char *bytes, size_t length, bool *zero)
+/* All of its digits are. */
+static bool is_zero(const unsigned char *number)
+{
+    for (; *number == '-' || *number == '.' || is_digit(*number); number++)
+        if (*number >= '1' && *number <= '9') return false;
+    return true;
+}
+
+double weft_json_number_value(const char *text)
 {
     char digits[WEFT_JSON_MOST_NUMBER_BYTES + 24];
-    size_t count = 0, i = 0;
-    long exponent = 0;
+    size_t count = 0;
+    long exponent = 0, whole = 0;
     bool fraction = false;
-    *zero = true;
-    for (; i < length && bytes[i] != 'e' && bytes[i] != 'E'; i++) {
-        if (fraction) exponent--;
-        if (bytes[i] == '.') {
+    for (; *text == '-' || *text == '.' || is_digit((unsigned char)*text); text++) {
+        if (fraction && *text != '.') exponent--;
+        if (*text == '.') {
             fraction = true;
-        } else {
-            digits[count++] = (char)bytes[i];
-            if (bytes[i] >= '1' && bytes[i] <= '9') *zero = false;
+            continue;
         }
+        digits[count++] = *text;
+        if (*text != '-' && count < 16) whole = 10 * whole + (*text - '0');
     }
-    if (i < length) {
-        char written[WEFT_JSON_MOST_NUMBER_BYTES + 1] = {0};
-        memcpy(written, bytes + i + 1, length - i - 1);
-        long limit = 100000;
-        long read = strtol(written, NULL, 10);
+    bool written = *text == 'e' || *text == 'E';
+    if (!written && exponent == 0 && count < 16 && digits[0] != '-') return (double)whole;
+    if (written) {
+        const long limit = 100000;
+        long read = strtol(text + 1, NULL, 10);
         exponent += read > limit ? limit : read < -limit ? -limit : read;
     }
     snprintf(digits + count, sizeof digits - count, "e%ld", exponent);
@@ -164,9 +171,9 @@ static enum weft_status scan_number(struct scan *scan)
     }
     /* Without an exponent 63 characters can neither overflow nor vanish. */
     if (!has_exponent) return WEFT_OK;
-    bool zero;
-    double value = number_value(scan->bytes + start, length, &zero);
-    if (fabs(value) <= 1.7976931348623157e308 && (zero || value != 0)) return WEFT_OK;
+    double value = weft_json_number_value((const char *)scan->bytes + start);
+    if (fabs(value) <= 1.7976931348623157e308 && (value != 0 || is_zero(scan->bytes + start)))
+        return WEFT_OK;
     return fail_at(scan, start,
                    "a number is out of range: its size must be within 4.9e-324 to 1.8e308");
 }
@@ -277,6 +284,7 @@ static enum weft_status remember_name(struct scan *scan, size_t at)
         scan->name_capacity = capacity;
     }
     if (!weft_text_ok(&scan->decoded)) return weft_fail_memory(scan->err, scan->source);
+    scan->all_names++;
     scan->names[scan->name_count++] = (struct name){
         .hash = weft_hash_bytes(weft_text_chars(&scan->decoded), scan->decoded.length),
         .at = at,
@@ -383,6 +391,9 @@ static enum weft_status scan_word(struct scan *scan, const char *word)
 static enum weft_status scan_value(struct scan *scan)
 {
     unsigned char byte = here(scan);
+    if (++scan->values > WEFT_JSON_MOST_VALUES) {
+        return fail_at(scan, scan->at, "has more than 16777216 values, the most that are read");
+    }
     if (byte == '{') return scan_container(scan, '}');
     if (byte == '[') return scan_container(scan, ']');
     if (byte == '"') return scan_string(scan, NULL);
@@ -405,7 +416,7 @@ static enum weft_status scan_document(struct scan *scan)
     return fail_found(scan, "the end of the document");
 }
 
-enum weft_status weft_json_scan(const char *bytes, size_t length, const char *source,
+enum weft_status weft_json_scan(const char *bytes, size_t length, const char *source, size_t *nodes,
                                 struct weft_error *err)
 {
     struct scan scan = {
@@ -414,5 +425,6 @@ enum weft_status weft_json_scan(const char *bytes, size_t length, const char *so
     enum weft_status status = scan_document(&scan);
     weft_text_finish(&scan.decoded);
     free(scan.names);
+    *nodes = scan.values + scan.all_names;
     return status;
 }

@@ -2,7 +2,7 @@
 # Installs the Debian packages that are missing, and those that are named; says what to do where it
 # may not.
 set -eu
-need="meson ninja-build gcc pkg-config libcjson-dev libglpk-dev libdnnl-dev libopenblas-dev
+need="meson ninja-build gcc pkg-config libglpk-dev libdnnl-dev libopenblas-dev
       libcriterion-dev python3 $*"
 missing=""
 for package in $need; do

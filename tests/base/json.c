@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -163,7 +164,6 @@ Test(json, numbers_fit_a_double)
     }
 }
 
-/* cJSON reads the first 63 characters of a number and takes the others for something else. */
 Test(json, long_numbers_are_refused_not_cut)
 {
     char text[80];
@@ -254,7 +254,7 @@ Test(json, structure_is_strict)
     refuse("{\"a\": 1 \"b\": 2}", "t:1:9: found '\"' where ',' or '}' is wanted");
     refuse("{", "t:1:2: the text ends where the \" of a key is wanted");
     refuse("1 2", "t:1:3: found '2' where the end of the document is wanted");
-    refuse("{} // c", "t:1:4: found '/' where the end of the document is wanted");
+    refuse("{} / c", "t:1:4: found '/' where the end of the document is wanted");
     refuse("tru", "t:1:1: found 't' where a value (true, false and null are the only words) is "
                   "wanted");
     refuse("truer", "t:1:5: found 'r' where the end of the document is wanted");
@@ -262,6 +262,76 @@ Test(json, structure_is_strict)
     refuse_bytes("1\0", 2, "t:1:2: found the byte 0x00 where the end of the document is wanted");
     refuse_bytes("[\0]", 3, "t:1:2: found the byte 0x00 where a value is wanted");
     refuse("\xEF\xBB\xBF{}", "t:1:1: the text starts with a byte-order mark; save it without");
+}
+
+static void hints(const char *text, const char *hint)
+{
+    struct weft_error err = {0};
+    struct weft_json *document = NULL;
+    cr_assert_eq(weft_json_parse(text, strlen(text), "t", &document, &err), WEFT_E_DATA);
+    const char *end = strstr(err.text, " is wanted");
+    cr_assert_not_null(end, "%s", err.text);
+    cr_assert_str_eq(end + strlen(" is wanted"), hint, "%s", text);
+}
+
+Test(json, who_writes_something_else_is_told_what)
+{
+    static const char comments[] =
+        ". JSON has no comments: a key \"$comment\" takes a string instead";
+    static const char yaml[] = ". This looks like YAML: write it as JSON";
+    static const char quotes[] = ". JSON writes strings and keys in double quotes";
+    static const char words[] = ". JSON writes true, false and null";
+    hints("// a run\n{}", comments);
+    hints("{ /* ranks */ \"a\": 1}", comments);
+    hints("{\"a\": 1} # end", comments);
+    hints("# a run\n{}", comments);
+    hints("---\nversion: 1\n", yaml);
+    hints("# a run\n\nversion: 1\nmodel:\n  layers:\n", yaml);
+    hints("  train_steps: 1", yaml);
+    hints("- name: wte\n", yaml);
+    hints("{'a': 1}", quotes);
+    hints("{\"a\": 'x'}", quotes);
+    hints("{\"a\": True}", words);
+    hints("[None]", words);
+    hints("[1, 2", "");
+    hints("NaN", "");
+    hints("-", "");
+}
+
+static void stands(const struct weft_json *document, const char *path, size_t line, size_t column)
+{
+    size_t is_line = 0, is_column = 0;
+    weft_json_place(document, path, &is_line, &is_column);
+    cr_assert(is_line == line && is_column == column, "%s is at %zu:%zu, not %zu:%zu", path,
+              is_line, is_column, line, column);
+}
+
+Test(json, what_a_path_names_has_a_place)
+{
+    struct weft_json *document =
+        parse("{\n  \"model\": {\"layers\": [\n    {\"name\": \"a\\n\\\"b\", \"x\": 1},\n    7,"
+              " {\"\\u00e9\\ud83d\\ude00\xC3\xA9\": \"\", \"y\": []}\n  ]},\n  \"a.b\": {\"c\": 0},"
+              " \"a\": {\"b\": [[]]}\n}\n");
+    stands(document, "$", 1, 1);
+    stands(document, "$.model", 2, 3);
+    stands(document, "$.model.layers", 2, 13);
+    stands(document, "$.model.layers[0]", 3, 5);
+    stands(document, "$.model.layers[0].name", 3, 6);
+    stands(document, "$.model.layers[0].x", 3, 24);
+    stands(document, "$.model.layers[1]", 4, 5);
+    stands(document, "$.model.layers[2].y", 4, 36);
+    stands(document, "$.a.b", 6, 3);
+    stands(document, "$.a.b.c", 6, 11);
+    stands(document, "$.a.b[0][0]", 6, 3);
+    /* What is not there has the place of what it would be in. */
+    stands(document, "$.model.layers[9].vocab", 2, 13);
+    stands(document, "$.train", 1, 1);
+    stands(document, "$.model.layers[0].vocab.x", 3, 5);
+    weft_json_destroy(document);
+    document = parse(" [\"a\", 1]");
+    stands(document, "$[0]", 1, 3);
+    stands(document, "$[1]", 1, 8);
+    weft_json_destroy(document);
 }
 
 Test(json, places_count_lines_and_characters)
@@ -299,6 +369,114 @@ Test(json, nesting_ends_at_100)
     memset(deep, '[', 1000000);
     refuse_bytes(deep, 1000000, "t:1:101: arrays and objects are nested more than 100 deep");
     free(deep);
+}
+
+static size_t fill_repeated(char *text, size_t length, const char *piece)
+{
+    size_t n = strlen(piece), at = 1;
+    text[0] = '[';
+    for (; at + 2 * n + 1 < length; at += n)
+        memcpy(text + at, piece, n);
+    memcpy(text + at, piece, n - 1); /* without the comma */
+    text[at + n - 1] = ']';
+    return at + n;
+}
+
+static size_t fill_members(char *text, size_t length)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    size_t at = 1;
+    text[0] = '{';
+    for (unsigned i = 0; at + 20 < length; i++, at += 9) {
+        memcpy(text + at, "\"....\":0,", 9);
+        for (unsigned k = 0; k < 4; k++)
+            text[at + 1 + k] = letters[i >> 6 * k & 63];
+    }
+    text[at - 1] = '}';
+    return at;
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+static int64_t most_resident_bytes(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return INT64_C(1024) * usage.ru_maxrss;
+}
+
+/* Each in a process of its own, because what was the most stays the most. */
+static void takes_at_most_8_bytes_a_byte(size_t (*fill)(char *text, size_t length))
+{
+    enum { BYTES = 24000000, SLACK = 1 << 20 };
+    char *text = malloc(BYTES);
+    memset(text, ' ', BYTES);
+    size_t length = fill(text, BYTES);
+    int64_t before = most_resident_bytes();
+    struct weft_json *document = NULL;
+    cr_assert_eq(weft_json_parse(text, length, "t", &document, NULL), WEFT_OK);
+    int64_t taken = most_resident_bytes() - before;
+    cr_assert_gt(weft_json_count(weft_json_root(document)), BYTES / 10);
+    cr_assert(SANITIZED || taken <= 8 * BYTES + SLACK, "%g bytes a byte", (double)taken / BYTES);
+    weft_json_destroy(document);
+    free(text);
+}
+
+static size_t fill_numbers(char *text, size_t length)
+{
+    return fill_repeated(text, length, "0,");
+}
+
+static size_t fill_containers(char *text, size_t length)
+{
+    return fill_repeated(text, length, "{},");
+}
+
+static size_t fill_objects(char *text, size_t length)
+{
+    return fill_repeated(text, length, "{\"\":0},");
+}
+
+Test(json, numbers_take_at_most_8_bytes_a_byte)
+{
+    takes_at_most_8_bytes_a_byte(fill_numbers);
+}
+
+Test(json, containers_take_at_most_8_bytes_a_byte)
+{
+    takes_at_most_8_bytes_a_byte(fill_containers);
+}
+
+Test(json, objects_take_at_most_8_bytes_a_byte)
+{
+    takes_at_most_8_bytes_a_byte(fill_objects);
+}
+
+Test(json, members_take_at_most_8_bytes_a_byte)
+{
+    takes_at_most_8_bytes_a_byte(fill_members);
+}
+
+Test(json, values_end_at_2_to_the_24)
+{
+    enum { MOST = 1 << 24 };
+    char *text = malloc(2 * MOST + 20);
+    struct weft_json *document = NULL;
+    struct weft_error err = {0};
+    size_t length = fill_repeated(text, 2 * (size_t)MOST + 20, "0,");
+    cr_assert_eq(weft_json_parse(text, length, "t", &document, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "has more than 16777216 values"), "%s", err.text);
+    length = fill_repeated(text, 2 * (size_t)MOST, "0,");
+    cr_assert_eq(weft_json_parse(text, length, "t", &document, NULL), WEFT_OK);
+    size_t count = weft_json_count(weft_json_root(document));
+    cr_assert(count < MOST && count > MOST - 8, "%zu", count);
+    weft_json_destroy(document);
+    free(text);
 }
 
 /* Quadratic work on 2 * 10^5 keys would take minutes. */

@@ -14,7 +14,7 @@ struct builder {
     size_t widened; /* bytes that continue characters which the string has as escapes */
 };
 
-/* A low byte of a \uXXXX or of a surrogate: four digits that the scan has seen. */
+/* Four hexadecimal digits, which the scan has seen. */
 static uint32_t read_hex(const char *digits)
 {
     uint32_t value = 0;

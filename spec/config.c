@@ -23,7 +23,9 @@ static void check_cluster(const struct weft_section *section, struct weft_config
                           "there is no link to emulate; give link.intra.bandwidth");
     }
     if (cluster->contention.compute + cluster->contention.channel > 1) {
-        weft_findings_add(findings, section->source, "$.cluster.contention",
+        char path[32];
+        snprintf(path, sizeof path, "%s.contention", section->path);
+        weft_findings_add(findings, section->source, path,
                           "compute and communication lose %g and %g of their speed beside each "
                           "other: one after the other they would be faster; the two must not add "
                           "up to more than 1",
@@ -131,6 +133,13 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
     return ok ? WEFT_OK : weft_fail_memory(err, "the config's hash");
 }
 
+static void add_file(struct weft_findings *findings, const struct weft_section *section)
+{
+    if (section->written == NULL) return;
+    findings->files[findings->n_files++] =
+        (struct weft_findings_file){section->source, section->written};
+}
+
 static enum weft_status decode(const struct weft_sections *sections,
                                const struct weft_config_input *input, struct weft_config *config,
                                struct weft_error *err)
@@ -143,18 +152,20 @@ static enum weft_status decode(const struct weft_sections *sections,
     weft_findings_init(&findings);
     findings.overrides = input->overrides;
     findings.n_overrides = input->n_overrides;
-    weft_field_decode(&weft_run_table, weft_json_root(sections->run.document), sections->run.source,
-                      "$", &config->pool, &run, &findings);
+    add_file(&findings, &sections->run);
+    add_file(&findings, &sections->model);
+    add_file(&findings, &sections->cluster);
+    weft_field_decode(&weft_run_table, sections->run.root, sections->run.source, "$", &config->pool,
+                      &run, &findings);
     config->train = run.train;
     config->plan = run.plan;
     check_train(&sections->run, &config->train, &findings);
-    if (sections->cluster.document != NULL) {
-        weft_field_decode(&weft_cluster_table, weft_json_root(sections->cluster.document),
-                          sections->cluster.source, sections->cluster.path, &config->pool,
-                          &config->cluster, &findings);
+    if (sections->cluster.root != NULL) {
+        weft_field_decode(&weft_cluster_table, sections->cluster.root, sections->cluster.source,
+                          sections->cluster.path, &config->pool, &config->cluster, &findings);
         check_cluster(&sections->cluster, config, &findings);
     }
-    if (sections->model.document != NULL) {
+    if (sections->model.root != NULL) {
         weft_layers_decode(&sections->model, input->kinds, &config->pool, &layers, &n_layers,
                            &findings);
     }
@@ -173,7 +184,7 @@ static enum weft_status decode(const struct weft_sections *sections,
 static enum weft_status refuse_other_files(const struct weft_section *run, struct weft_error *err)
 {
     const char *format;
-    if (!weft_json_string(weft_json_member(weft_json_root(run->document), "format"), &format) ||
+    if (!weft_json_string(weft_json_member(run->root, "format"), &format) ||
         strncmp(format, "weft-", 5) != 0)
         return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA, "%s: is a file of format \"%.64s\", and no config",

@@ -82,8 +82,9 @@ static void check_name(struct expansion *expansion, int32_t number,
     char path[PATH_BYTES], first[MOST_NAME + 2];
     entry_path(expansion, number, "name", path);
     /* As the first copy has it; one byte too many is kept to be seen. */
-    snprintf(first, sizeof first, "%.*s%s%s", copy == NULL ? (int)sizeof first : (int)(copy - name),
-             name, copy == NULL ? "" : "0", copy == NULL ? "" : copy + 3);
+    snprintf(first, sizeof first, "%.*s%s%s",
+             copy == NULL ? (int)sizeof first - 1 : (int)(copy - name), name,
+             copy == NULL ? "" : "0", copy == NULL ? "" : copy + 3);
     if (!weft_name_is_good(first, MOST_NAME)) {
         weft_findings_add(expansion->findings, expansion->section->source, path,
                           "\"%.80s\" cannot be a name; at most %d letters, digits, \"_\", \"-\" "
@@ -300,7 +301,7 @@ void weft_layers_decode(const struct weft_section *section, const struct weft_la
                                   .table = name_kinds(kinds, pool),
                                   .pool = pool,
                                   .findings = findings};
-    const struct weft_json_value *root = weft_json_root(section->document);
+    const struct weft_json_value *root = section->root;
     char unused;
     weft_field_decode(&weft_model_table, root, section->source, section->path, pool, &unused,
                       findings);

@@ -27,40 +27,41 @@ char *weft_path_absolute(struct weft_pool *pool, const char *directory, const ch
     return weft_path_join(pool, working, joined);
 }
 
-/* A member of the run as a document of its own, from the file that it names or from itself. */
+/* Where the section's object is: in a file of its own, which the run names, or in the run. */
 static enum weft_status load_section(const struct weft_config_input *input, const char *name,
-                                     const struct weft_json *run, struct weft_pool *pool,
+                                     const struct weft_section *run, struct weft_pool *pool,
                                      struct weft_section *out, struct weft_error *err)
 {
-    const struct weft_json_value *value = weft_json_member(weft_json_root(run), name);
+    const struct weft_json_value *value = weft_json_member(run->root, name);
     const char *file;
     out->source = input->source;
     out->path = weft_pool_format(pool, "$.%s", name);
     if (out->path == NULL) return weft_fail_memory(err, "a config");
-    if (weft_json_string(value, &file)) {
-        struct weft_error error = {0};
-        char *path = weft_path_join(pool, input->directory, file);
-        if (path == NULL) return weft_fail_memory(err, "a config");
-        enum weft_status status = weft_json_read(path, &out->document, &error);
-        if (status != WEFT_OK) {
-            return weft_fail(err, status, "%s: %s: %s", input->source, out->path, error.text);
-        }
-        out->source = path;
-        out->path = "$";
-        return WEFT_OK;
-    }
-    if (value == NULL || weft_json_kind(value) != WEFT_JSON_OBJECT) return WEFT_OK;
-    struct weft_text text;
-    struct weft_json_writer writer;
-    weft_text_init(&text);
-    weft_json_writer_init(&writer, &text, 0);
-    weft_json_add_value(&writer, value);
-    enum weft_status status = weft_text_ok(&text)
-                                  ? weft_json_parse(weft_text_chars(&text), text.length,
-                                                    input->source, &out->document, err)
-                                  : weft_fail_memory(err, "a config");
-    weft_text_finish(&text);
-    return status;
+    if (!weft_json_string(value, &file)) return WEFT_OK;
+    struct weft_error error = {0};
+    char *path = weft_path_join(pool, input->directory, file);
+    if (path == NULL) return weft_fail_memory(err, "a config");
+    enum weft_status status = weft_json_read(path, &out->written, &error);
+    if (status != WEFT_OK)
+        return weft_fail(err, status, "%s: %s: %s", input->source, out->path, error.text);
+    out->source = path;
+    out->path = "$";
+    return WEFT_OK;
+}
+
+static const struct weft_json *document_of(const struct weft_section *section)
+{
+    return section->edited != NULL ? section->edited : section->written;
+}
+
+static enum weft_status apply_one(const struct weft_override *override, int from,
+                                  struct weft_section *section, struct weft_error *err)
+{
+    struct weft_json *edited = NULL;
+    WEFT_TRY(weft_override_apply(override, from, document_of(section), &edited, err));
+    weft_json_destroy(section->edited);
+    section->edited = edited;
+    return WEFT_OK;
 }
 
 /* The section that the override's path leads into; NULL for the run itself. */
@@ -73,45 +74,68 @@ static struct weft_section *section_of(const struct weft_override *override,
     return NULL;
 }
 
+static bool is_object_in(const struct weft_section *run, const char *name)
+{
+    const struct weft_json_value *value = weft_json_member(weft_json_root(document_of(run)), name);
+    return value != NULL && weft_json_kind(value) == WEFT_JSON_OBJECT;
+}
+
 static enum weft_status apply(const struct weft_override *overrides, int32_t n, bool inside,
                               struct weft_sections *sections, struct weft_error *err)
 {
     for (int32_t i = 0; i < n; i++) {
         struct weft_section *section = section_of(&overrides[i], sections);
         if ((section != NULL) != inside) continue;
-        if (section == NULL) {
-            WEFT_TRY(weft_override_apply(&overrides[i], 0, &sections->run.document, err));
-        } else if (section->document != NULL) {
-            WEFT_TRY(weft_override_apply(&overrides[i], 1, &section->document, err));
-        }
+        if (section != NULL && section->written != NULL)
+            WEFT_TRY(apply_one(&overrides[i], 1, section, err));
+        else if (section == NULL || is_object_in(&sections->run, overrides[i].segments[0]))
+            WEFT_TRY(apply_one(&overrides[i], 0, &sections->run, err));
         /* A section that is neither object nor path will be a finding; nothing can be set in it. */
     }
     return WEFT_OK;
 }
 
+static void find_root(const struct weft_sections *sections, const char *name,
+                      struct weft_section *section)
+{
+    const struct weft_section *run = &sections->run;
+    if (section->written != NULL)
+        section->root = weft_json_root(document_of(section));
+    else if (is_object_in(run, name))
+        section->root = weft_json_member(weft_json_root(document_of(run)), name);
+}
+
 enum weft_status weft_sections_load(const struct weft_config_input *input, struct weft_pool *pool,
                                     struct weft_sections *sections, struct weft_error *err)
 {
-    *sections = (struct weft_sections){.run = {NULL, input->source, "$"}};
+    struct weft_section *run = &sections->run;
+    *sections = (struct weft_sections){.run = {.source = input->source, .path = "$"}};
     int32_t n = input->n_overrides;
     struct weft_override *overrides = weft_pool_array(pool, (size_t)n, sizeof *overrides);
     if (overrides == NULL) return weft_fail_memory(err, "overrides");
     for (int32_t i = 0; i < n; i++) {
         WEFT_TRY(weft_override_parse(input->overrides[i], input->kinds, pool, &overrides[i], err));
     }
-    WEFT_TRY(
-        weft_json_parse(input->bytes, input->length, input->source, &sections->run.document, err));
-    if (weft_json_kind(weft_json_root(sections->run.document)) != WEFT_JSON_OBJECT) return WEFT_OK;
+    WEFT_TRY(weft_json_parse(input->bytes, input->length, input->source, &run->written, err));
+    run->root = weft_json_root(run->written);
+    if (weft_json_kind(run->root) != WEFT_JSON_OBJECT) return WEFT_OK;
     WEFT_TRY(apply(overrides, n, false, sections, err));
-    WEFT_TRY(load_section(input, "model", sections->run.document, pool, &sections->model, err));
-    WEFT_TRY(load_section(input, "cluster", sections->run.document, pool, &sections->cluster, err));
-    return apply(overrides, n, true, sections, err);
+    run->root = weft_json_root(document_of(run));
+    WEFT_TRY(load_section(input, "model", run, pool, &sections->model, err));
+    WEFT_TRY(load_section(input, "cluster", run, pool, &sections->cluster, err));
+    WEFT_TRY(apply(overrides, n, true, sections, err));
+    run->root = weft_json_root(document_of(run));
+    find_root(sections, "model", &sections->model);
+    find_root(sections, "cluster", &sections->cluster);
+    return WEFT_OK;
 }
 
 void weft_sections_finish(struct weft_sections *sections)
 {
-    weft_json_destroy(sections->run.document);
-    weft_json_destroy(sections->model.document);
-    weft_json_destroy(sections->cluster.document);
+    struct weft_section *const all[] = {&sections->run, &sections->model, &sections->cluster};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        weft_json_destroy(all[i]->written);
+        weft_json_destroy(all[i]->edited);
+    }
     *sections = (struct weft_sections){0};
 }

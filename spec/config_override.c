@@ -226,9 +226,10 @@ static enum weft_status read_value(const struct weft_override *override, struct 
 }
 
 enum weft_status weft_override_apply(const struct weft_override *override, int from,
-                                     struct weft_json **document, struct weft_error *err)
+                                     const struct weft_json *document, struct weft_json **out,
+                                     struct weft_error *err)
 {
-    struct weft_json *value = NULL, *edited = NULL;
+    struct weft_json *value = NULL;
     struct weft_text text;
     enum weft_status status;
     weft_text_init(&text);
@@ -236,15 +237,12 @@ enum weft_status weft_override_apply(const struct weft_override *override, int f
     WEFT_TRY_GOTO(done, read_value(override, &value, err));
     if (value != NULL) edit.value = weft_json_root(value);
     weft_json_writer_init(&edit.writer, &text, 0);
-    WEFT_TRY_GOTO(done, write_edited(&edit, weft_json_root(*document), from));
+    WEFT_TRY_GOTO(done, write_edited(&edit, weft_json_root(document), from));
     if (!weft_text_ok(&text)) {
         status = weft_fail_memory(err, "an override");
         goto done;
     }
-    WEFT_TRY_GOTO(
-        done, weft_json_parse(weft_text_chars(&text), text.length, override->text, &edited, err));
-    weft_json_destroy(*document);
-    *document = edited;
+    status = weft_json_parse(weft_text_chars(&text), text.length, override->text, out, err);
 done:
     weft_json_destroy(value);
     weft_text_finish(&text);

@@ -9,10 +9,12 @@
 #include "spec/supplied.h"
 
 /* A JSON object and where it stands, for findings: ("run.json", "$.model") or ("gpt2.json", "$").
- * `document` is NULL when what the config has there is no object and no path. */
+ */
 struct weft_section {
-    struct weft_json *document;
     const char *source, *path;
+    const struct weft_json_value *root; /* with overrides; NULL: there is no object and no path */
+    struct weft_json *written;          /* the file as it is; NULL: it is the run's */
+    struct weft_json *edited;           /* with overrides; NULL: there are none */
 };
 
 struct weft_sections {
@@ -50,10 +52,10 @@ WEFT_MUST_USE enum weft_status weft_override_parse(const char *text,
                                                    struct weft_pool *pool,
                                                    struct weft_override *out,
                                                    struct weft_error *err);
-/* Replaces *document by one with the value set at segments[from...]. */
+/* Gives a copy of the document with the value set at segments[from...]. */
 WEFT_MUST_USE enum weft_status weft_override_apply(const struct weft_override *override, int from,
-                                                   struct weft_json **document,
-                                                   struct weft_error *err);
+                                                   const struct weft_json *document,
+                                                   struct weft_json **out, struct weft_error *err);
 
 /* Decodes the model section into *layers (in the pool), repeated and with ties resolved. What is
  * wrong is added to the findings; then *layers may be incomplete and must not be used. */

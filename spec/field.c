@@ -40,6 +40,25 @@ static bool gives(const char *override, const char *path)
     return n - 1 == length || override[length - n] == '.';
 }
 
+static const char *override_of(const struct weft_findings *findings, const char *path)
+{
+    for (int32_t i = findings->n_overrides - 1; i >= 0; i--)
+        if (gives(findings->overrides[i], path)) return findings->overrides[i];
+    return NULL;
+}
+
+static void add_place(const struct weft_findings *findings, const char *source, const char *path,
+                      struct weft_text *line)
+{
+    size_t at_line, at_column;
+    for (int32_t i = 0; i < findings->n_files; i++) {
+        if (strcmp(findings->files[i].source, source) != 0) continue;
+        weft_json_place(findings->files[i].written, path, &at_line, &at_column);
+        weft_text_addf(line, ":%zu:%zu", at_line, at_column);
+        return;
+    }
+}
+
 void weft_findings_add(struct weft_findings *findings, const char *source, const char *path,
                        const char *format, ...)
 {
@@ -48,14 +67,13 @@ void weft_findings_add(struct weft_findings *findings, const char *source, const
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
+    const char *given = override_of(findings, path);
     struct weft_text line;
     weft_text_init(&line);
-    weft_text_addf(&line, "%s: %s: %s", source, path, what);
-    for (int32_t i = findings->n_overrides - 1; i >= 0; i--) {
-        if (!gives(findings->overrides[i], path)) continue;
-        weft_text_addf(&line, " (%.200s was given)", findings->overrides[i]);
-        break;
-    }
+    weft_text_add(&line, source);
+    if (given == NULL) add_place(findings, source, path, &line);
+    weft_text_addf(&line, ": %s: %s", path, what);
+    if (given != NULL) weft_text_addf(&line, " (%.200s was given)", given);
     /* A finding quotes what a stranger wrote, and is one line all the same. */
     weft_text_add_shown(&findings->text, weft_text_chars(&line), line.length, WEFT_SHOWN_LINE);
     weft_text_add(&findings->text, "\n");

@@ -53,11 +53,16 @@ struct weft_field_table {
     size_t n_fields;
 };
 
-/* All problems of a file at once. Each line: source: $.path: what is wrong; what would be right;
- * and the override that gave the value, if one did. */
+/* All problems of a file at once. Each line: source:line:column: $.path: what is wrong; what would
+ * be right. Where an override gave the value, that is told instead of the place. */
 struct weft_findings {
     struct weft_text text;
     int32_t count;
+    struct weft_findings_file {
+        const char *source;
+        const struct weft_json *written; /* before overrides */
+    } files[3];                          /* sources that are not here have no lines; borrowed */
+    int32_t n_files;
     const char *const *overrides; /* [n_overrides] "key=value", borrowed; NULL for none */
     int32_t n_overrides;
 };

@@ -244,6 +244,29 @@ Test(config, says_all_findings_at_once)
         "\"24GiB\" (25769803776 bytes) or \"24GB\" (24000000000 bytes)?");
 }
 
+/* As it was written, whatever overrides make of it; what an override gave has no place there. */
+Test(config, findings_have_lines_and_columns)
+{
+    static const char text[] = "{\"version\": 1,\n"
+                               " \"model\": " GPT_MODEL ",\n"
+                               " \"cluster\": {\"ranks\": 0},\n"
+                               " \"train\": {\n"
+                               "   \"micro_batch\": \"4\", \"seq_len\": 64,\n"
+                               "   \"precision\": {\"compute\": \"fp7\"}\n"
+                               " }}";
+    const char *error =
+        finding_with(text, SET("train.steps=0", "train.seed=3", "plan.gap=2"), WEFT_E_DATA);
+    static const char *const wanted[] = {
+        "run.json: $.train.steps: 0 is out of range",
+        "run.json:5:4: $.train.micro_batch: is a string",
+        "run.json:6:18: $.train.precision.compute: \"fp7\" is not",
+        "run.json: $.plan.gap: 2 is out of range",
+        "run.json:3:14: $.cluster.ranks: 0 is out of range",
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        cr_assert_not_null(strstr(error, wanted[i]), "%s lacks %s", error, wanted[i]);
+}
+
 Test(config, says_what_is_missing)
 {
     cr_assert_str_eq(

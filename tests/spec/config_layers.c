@@ -160,7 +160,7 @@ Test(config_layers, refuses_ties_to_what_is_no_earlier_embedding)
 Test(config_layers, refuses_shapes_that_do_not_chain)
 {
     const char *error = finding_with(SMALL_CONFIG, SET("model.layers.2.hidden=32"), WEFT_E_DATA);
-    cr_assert_not_null(strstr(error, "run.json: $.model: "), "%s", error);
+    cr_assert_not_null(strstr(error, "run.json:1:14: $.model: "), "%s", error);
     cr_assert_not_null(strstr(error, "ln_f"), "%s", error);
 }
 

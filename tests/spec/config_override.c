@@ -156,13 +156,13 @@ Test(config_load, findings_name_the_file_that_they_are_in, .init = make_director
     enum weft_status status = weft_config_read(in_directory("run.json"), NULL, 0, &config, &error);
     cr_assert_eq(status, WEFT_E_DATA);
     snprintf(wanted, sizeof wanted,
-             "%s/parts/cluster.json: $.rnaks: unknown key; did you mean "
+             "%s/parts/cluster.json:1:2: $.rnaks: unknown key; did you mean "
              "\"ranks\"?",
              directory);
     cr_assert_not_null(strstr(error.text, wanted), "%s", error.text);
-    snprintf(wanted, sizeof wanted, "%s/parts/model.json: $.hidden: unknown key", directory);
+    snprintf(wanted, sizeof wanted, "%s/parts/model.json:1:40: $.hidden: unknown key", directory);
     cr_assert_not_null(strstr(error.text, wanted), "%s", error.text);
-    snprintf(wanted, sizeof wanted, "%s/parts/model.json: $.layers[0]: the key \"hidden\"",
+    snprintf(wanted, sizeof wanted, "%s/parts/model.json:1:12: $.layers[0]: the key \"hidden\"",
              directory);
     cr_assert_not_null(strstr(error.text, wanted), "%s", error.text);
 }
@@ -208,7 +208,7 @@ Test(config_load, a_missing_config_is_no_input)
 
 Test(config_load, broken_json_says_where)
 {
-    const char *error = finding("{\"model\": {}, \n \"cluster\" 3}");
+    const char *error = finding_with("{\"model\": {}, \n \"cluster\" 3}", NULL, WEFT_E_DATA);
     cr_assert_eq(strncmp(error, "run.json:2:", 11), 0, "%s", error);
     error = finding("{\"train\":{},\"train\":{}}");
     cr_assert_not_null(strstr(error, "train"), "%s", error);

@@ -47,7 +47,8 @@ static inline struct weft_config *must_parse(const char *text)
     return must_parse_with(text, NULL);
 }
 
-/* The error, whole, that the config gives; static, until the next call. */
+/* The error, whole, that the config gives; static, until the next call. `finding` leaves out lines
+ * and columns. */
 static inline const char *finding_with(const char *text, const char *const *overrides,
                                        enum weft_status status)
 {
@@ -60,9 +61,27 @@ static inline const char *finding_with(const char *text, const char *const *over
     return error.text;
 }
 
+/* Without the lines and columns behind "run.json". */
+static inline const char *without_places(const char *findings)
+{
+    static char out[WEFT_ERROR_TEXT_BYTES];
+    static const char source[] = "run.json";
+    size_t n = 0;
+    for (const char *at = findings; *at != '\0'; out[n++] = *at++) {
+        if (strncmp(at, source, sizeof source - 1) != 0) continue;
+        memcpy(out + n, source, sizeof source - 1);
+        n += sizeof source - 1;
+        at += sizeof source - 1;
+        size_t digits = strspn(at, ":0123456789");
+        if (digits > 1) at += digits - 1;
+    }
+    out[n] = '\0';
+    return out;
+}
+
 static inline const char *finding(const char *text)
 {
-    return finding_with(text, NULL, WEFT_E_DATA);
+    return without_places(finding_with(text, NULL, WEFT_E_DATA));
 }
 
 #define SET(...) ((const char *const[]){__VA_ARGS__, NULL})

@@ -28,9 +28,14 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
         broken="$broken $name(build)"
         return
     fi
+    rm -f "$directory/meson-logs/testlog.json"
+    meson test -C "$directory" --no-rebuild --list "$@" >"$directory/tests-expected"
     meson test -C "$directory" --no-rebuild --print-errorlogs "$@" || true
-    logs="$logs $name=$directory/meson-logs/testlog.json"
-    [ -f "$directory/meson-logs/testlog.json" ] || broken="$broken $name(no-log)"
+    if [ -f "$directory/meson-logs/testlog.json" ]; then
+        logs="$logs $name=$directory"
+    else
+        broken="$broken $name(no-log)"
+    fi
 }
 
 configure build-check -Dwerror=true || broken="$broken plain(configure)"

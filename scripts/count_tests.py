@@ -1,39 +1,109 @@
 #!/usr/bin/env python3
-"""Adds up meson test logs: count_tests.py BROKEN NAME=testlog.json... [skipped=what:why]...
+"""Adds up the tests of stages: count_tests.py BROKEN NAME=BUILD... [skipped=what:why]...
 
-Prints what failed, what was skipped with its reason, and 'N passed, N failed, N skipped', where a
-test is one meson test (a Criterion program counts once). BROKEN names stages that could not even run;
-each counts as a failure. Exit 1 when anything failed or nothing ran.
+Prints what failed and what was skipped, each by name and with its reason, and last
+'N passed, N failed, N skipped'. A test is a case: of a program that speaks TAP (Criterion's, and the
+Python ones) each line of its report, of a plain program the program. What says nothing has not
+passed: a program that ends without its report, or with fewer cases than it announced, or badly
+behind a good report, is one failure beside its cases; so is a test that BUILD/tests-expected
+(`meson test --list`) names and meson's log lacks, and a skip without a reason. BROKEN names stages
+that could not even run; each is one failure. Exit 1 when anything failed or nothing passed.
 """
 import json
+import re
 import sys
+from pathlib import Path
+
+POINT = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? *(.*?)(?: *# *(SKIP)\b *(.*))?$", re.I)
+PLAN = re.compile(r"1\.\.(\d+)")
+TIMES = re.compile(r" +\(\d+\.\d+s\)$")
+GOOD = ("OK", "EXPECTEDFAIL")
+
+
+class Count:
+    def __init__(self):
+        self.passed, self.failed, self.skipped = 0, [], []
+
+    def skip(self, name, reason):
+        if reason:
+            self.skipped.append(f"{name}: {reason}")
+        else:
+            self.failed.append(f"{name}: skipped without a reason")
+
+    def plain(self, name, test, output):
+        if test["result"] in GOOD:
+            self.passed += 1
+        elif test["result"] == "SKIP":
+            self.skip(name, output[-1] if output else "")
+        else:
+            self.failed.append(f"{name}: {test['result']}, exit {test['returncode']}")
+
+    def report(self, name, test, output):
+        """A program that speaks TAP: its points, and whether they are all that it announced."""
+        announced, points, bad = None, 0, 0
+        for line in output:
+            plan, point = PLAN.match(line), POINT.match(line)
+            if plan:
+                announced = int(plan.group(1))
+            elif point:
+                points += 1
+                what = f"{name}: {TIMES.sub('', point.group(2))}"
+                if point.group(3):
+                    self.skip(what, point.group(4))
+                elif point.group(1):
+                    bad += 1
+                    self.failed.append(what)
+                else:
+                    self.passed += 1
+        if points == 0 or points != announced:
+            self.failed.append(f"{name}: {points} of {announced or 'an unknown number of'} cases "
+                               f"reported; {test['result']}, exit {test['returncode']}")
+        elif test["result"] not in (*GOOD, "SKIP") and bad == 0:
+            self.failed.append(f"{name}: {test['result']}, exit {test['returncode']}, "
+                               "behind a good report")
+
+    def stage(self, stage, build, protocols):
+        expected = (build / "tests-expected").read_text(encoding="utf-8").splitlines()
+        expected = [name for name in expected if " / " in name]
+        log = (build / "meson-logs/testlog.json").read_text(encoding="utf-8")
+        ran = {test["name"]: test for test in map(json.loads, log.splitlines())}
+        for full in expected:
+            short = full.split(" / ", 1)[1]
+            test, name = ran.get(full), f"{stage}: {short}"
+            if test is None:
+                self.failed.append(f"{name}: did not run")
+                continue
+            output = (test.get("stdout") or "").strip().splitlines()
+            if protocols[short] == "tap":
+                self.report(name, test, output)
+            else:
+                self.plain(name, test, output)
+        if not expected:
+            self.failed.append(f"{stage}: there are no tests")
+
+
+def protocols_of(build):
+    """What each test of a build speaks, from what `meson introspect --tests` reads."""
+    told = json.loads((build / "meson-info/intro-tests.json").read_text(encoding="utf-8"))
+    return {test["name"]: test["protocol"] for test in told}
 
 
 def main():
-    broken = sys.argv[1].split()
-    passed, failed, skipped = 0, [f"{name} did not run" for name in broken], []
+    count = Count()
+    count.failed += [f"{name} did not run" for name in sys.argv[1].split()]
     for argument in sys.argv[2:]:
-        stage, path = argument.split("=", 1)
+        stage, value = argument.split("=", 1)
         if stage == "skipped":
-            skipped.append(path.replace(":", ": ").replace("-", " "))
-            continue
-        with open(path, encoding="utf-8") as log:
-            for line in log:
-                test = json.loads(line)
-                name = f"{stage}: {test['name']}"
-                if test["result"] in ("OK", "EXPECTEDFAIL"):
-                    passed += 1
-                elif test["result"] == "SKIP":
-                    output = (test.get("stdout") or "").strip().splitlines()
-                    skipped.append(f"{name}: {output[-1] if output else 'no reason given'}")
-                else:
-                    failed.append(f"{name}: {test['result']}")
-    for line in failed:
+            what, why = value.split(":", 1)
+            count.skip(what, why.replace("-", " "))
+        else:
+            count.stage(stage, Path(value), protocols_of(Path(value)))
+    for line in count.failed:
         print("failed", line)
-    for line in skipped:
+    for line in count.skipped:
         print("skipped", line)
-    print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
-    sys.exit(1 if failed or passed == 0 else 0)
+    print(f"{count.passed} passed, {len(count.failed)} failed, {len(count.skipped)} skipped")
+    sys.exit(1 if count.failed or count.passed == 0 else 0)
 
 
 main()

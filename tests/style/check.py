@@ -3,7 +3,7 @@
 
 Rules: layers (who may include whom, no circles, one includer of each foreign header), sizes (files,
 functions, headers), words (nothing unfinished, nothing of one machine), mirror (a test file has the
-path of its source), format (clang-format), symbols (what libraries export begins with weft_, and
+path of its source, and its folder's meson.build lists it), format (clang-format), symbols (what libraries export begins with weft_, and
 libweft asks the system for nothing that starts a process or takes a signal).
 Exit 0 when the rule holds, 1 with every violation on a line, 77 when it cannot be checked here.
 """
@@ -163,6 +163,19 @@ def check_mirror(root):
             continue  # run by tests/library
         if any((root / folder).glob("*.c")) and not any(tests.glob("*.c")):
             bad.append(f"{folder}: has sources and no test in tests/{folder}")
+    return bad + unlisted(root)
+
+
+def unlisted(root):
+    """Test files that are in no program: their cases would never run."""
+    bad = []
+    for path in sources(root, ".c"):
+        relative = path.relative_to(root)
+        if relative.parts[0] != "tests":
+            continue
+        listed = re.findall(r"'([\w.]+\.c)'|'(\w+)'", (path.parent / "meson.build").read_text())
+        if path.name not in {c or f"{word}.c" for c, word in listed}:
+            bad.append(f"{relative}: {path.parent.relative_to(root)}/meson.build does not list it")
     return bad
 
 
@@ -171,13 +184,11 @@ def check_format(root):
     if not tool:
         print("skipped: clang-format is not installed")
         sys.exit(77)
-    bad = []
-    for path in sources(root, ".c", ".h"):
-        done = subprocess.run([tool, "--dry-run", "--Werror", str(path)], capture_output=True,
-                              text=True)
-        if done.returncode != 0:
-            bad.append(f"{path.relative_to(root)}: run clang-format -i ({done.stderr.splitlines()[0]})")
-    return bad
+    done = subprocess.run([tool, "--dry-run", "--Werror", *map(str, sources(root, ".c", ".h"))],
+                          capture_output=True, text=True)
+    told = re.findall(r"^(.+?):(\d+):\d+: error", done.stderr, re.M)
+    bad = [f"{Path(name).relative_to(root)}:{line}: run clang-format -i" for name, line in told]
+    return bad or ([] if done.returncode == 0 else [done.stderr])
 
 
 def check_symbols(root, build):

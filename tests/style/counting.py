@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""scripts/count_tests.py counts what ran and passed, and nothing else: counting.py COUNT_TESTS."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cli"))
+
+from tap import case, main  # pylint: disable=wrong-import-position
+
+GOOD = "TAP version 13\n1..3\n# Criterion\nok - a::b  (0.01s)\nok - a::c  (0.00s)\n" \
+       "ok - a::d  # SKIP no such CPU\n"
+
+
+def count(directory, tests, broken="", expected=None):
+    """tests: name -> (protocol, result, exit code, stdout). Returns exit code and lines."""
+    (directory / "meson-logs").mkdir()
+    (directory / "meson-info").mkdir()
+    names = list(tests) if expected is None else expected
+    (directory / "tests-expected").write_text("".join(f"weft:unit / {name}\n" for name in names))
+    (directory / "meson-info/intro-tests.json").write_text(json.dumps(
+        [{"name": name, "protocol": test[0]} for name, test in tests.items()]
+        + [{"name": name, "protocol": "tap"} for name in names if name not in tests]))
+    (directory / "meson-logs/testlog.json").write_text("".join(json.dumps(
+        {"name": f"weft:unit / {name}", "result": result, "returncode": code, "stdout": stdout})
+        + "\n" for name, (_, result, code, stdout) in tests.items()))
+    done = subprocess.run([sys.executable, COUNT_TESTS, broken, f"plain={directory}"], check=False,
+                          capture_output=True, text=True)
+    assert not done.stderr, done.stderr
+    return done.returncode, done.stdout.splitlines()
+
+
+def one(weft, *test):
+    return count(weft.directory, {"base": test})
+
+
+@case
+def cases_are_counted_and_skips_say_why(weft):
+    code, lines = count(weft.directory, {"base": ("tap", "OK", 0, GOOD),
+                                         "race": ("exitcode", "OK", 0, "")})
+    assert code == 0, lines
+    assert lines == ["skipped plain: base: a::d: no such CPU", "3 passed, 0 failed, 1 skipped"], lines
+
+
+@case
+def a_case_that_fails_is_named(weft):
+    code, lines = one(weft, "tap", "FAIL", 1, GOOD.replace("ok - a::c  (0.00s)",
+                                                          "not ok - a::c unexpected signal after x.c:6"))
+    assert code == 1 and lines[0] == "failed plain: base: a::c unexpected signal after x.c:6", lines
+    assert lines[-1] == "1 passed, 1 failed, 1 skipped", lines
+
+
+@case
+def a_program_that_dies_half_way_has_failed(weft):
+    code, lines = one(weft, "tap", "ERROR", 137, "\n".join(GOOD.splitlines()[:4]))
+    assert code == 1 and "1 of 3 cases reported; ERROR, exit 137" in lines[0], lines
+    assert lines[-1] == "1 passed, 1 failed, 0 skipped", lines
+
+
+@case
+def a_program_that_says_nothing_has_failed(weft):
+    code, lines = one(weft, "tap", "SKIP", 0, "")
+    assert code == 1 and lines[-1] == "0 passed, 1 failed, 0 skipped", lines
+
+
+@case
+def a_good_report_does_not_hide_a_bad_end(weft):
+    code, lines = one(weft, "tap", "ERROR", -6, GOOD)
+    assert code == 1 and "behind a good report" in lines[0], lines
+    assert lines[-1] == "2 passed, 1 failed, 1 skipped", lines
+
+
+@case
+def a_test_that_did_not_run_has_failed(weft):
+    code, lines = count(weft.directory, {"base": ("tap", "OK", 0, GOOD)}, expected=["base", "plan"])
+    assert code == 1 and lines[0] == "failed plain: plan: did not run", lines
+
+
+@case
+def a_skip_without_a_reason_has_failed(weft):
+    code, lines = count(weft.directory, {"base": ("exitcode", "SKIP", 77, ""),
+                                         "race": ("exitcode", "OK", 0, "")})
+    assert code == 1 and lines[0] == "failed plain: base: skipped without a reason", lines
+
+
+@case
+def a_stage_that_could_not_run_has_failed(weft):
+    code, lines = count(weft.directory, {"base": ("tap", "OK", 0, GOOD)}, broken="tsan(build)")
+    assert code == 1 and lines[0] == "failed tsan(build) did not run", lines
+
+
+@case
+def nothing_run_is_no_success(weft):
+    code, lines = count(weft.directory, {}, expected=[])
+    assert code == 1 and lines[-1].startswith("0 passed, 1 failed"), lines
+
+
+COUNT_TESTS = sys.argv[1]
+main(sys.executable)

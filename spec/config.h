@@ -13,6 +13,7 @@
 #include "spec/layer.h"
 #include "spec/model.h"
 
+struct weft_json_writer;
 struct weft_layer_kinds; /* spec/supplied.h */
 
 struct weft_device_spec {
@@ -155,6 +156,8 @@ void weft_config_destroy(struct weft_config *config);
 
 /* The resolved config as a JSON document that weft_config_parse reads back to an equal config. */
 void weft_config_write(const struct weft_config *config, struct weft_text *out);
+/* Writes the layers of a model as the value of "layers", one entry a layer. */
+void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer);
 
 struct weft_batch weft_config_batch(const struct weft_config *config);
 /* fp32 numbers that the optimizer keeps for each parameter, beside a master: 0 to 2. */

@@ -62,7 +62,5 @@ WEFT_MUST_USE enum weft_status weft_override_apply(const struct weft_override *o
 void weft_layers_decode(const struct weft_section *section, const struct weft_layer_kinds *kinds,
                         struct weft_pool *pool, struct weft_layer **layers, int32_t *n_layers,
                         struct weft_findings *findings);
-/* Writes the layers of a model as the value of "layers", one entry a layer. */
-void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer);
 
 #endif

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/function.h"
 
 enum { MOST_DIFFERENCES = 5, READ_BYTES = 262144 };
 static const int64_t most_manifest_bytes = INT64_C(64) << 20;
@@ -267,30 +269,82 @@ static bool is_wanted(const struct weft_layout_file *file, int32_t i, const char
     return false;
 }
 
-enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoint,
-                                         const struct weft_layout *layout, struct weft_error *err)
+/* Names and shapes of all tensors; in linear time where nothing differs. */
+static void compare_tensors(const struct weft_checkpoint *checkpoint,
+                            const struct weft_layout *layout, int32_t *n, struct weft_text *out)
 {
-    struct weft_text text;
-    int32_t n = 0;
-    weft_text_init(&text);
     for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         const struct weft_layout_file *wanted = &layout->files[f];
         const struct weft_safetensors *found = checkpoint->files[f];
         for (int32_t e = 0; e < wanted->n_entries; e++)
-            compare_entry(found, layout, &wanted->entries[e], &n, &text);
-        for (int32_t t = 0; t < found->n_tensors && n <= MOST_DIFFERENCES; t++) {
-            if (!is_wanted(wanted, t, found->tensors[t].name) && is_told(&n, &text))
-                weft_text_addf(&text, "%s is not the model's", found->tensors[t].name);
+            compare_entry(found, layout, &wanted->entries[e], n, out);
+        for (int32_t t = 0; t < found->n_tensors && *n <= MOST_DIFFERENCES; t++) {
+            if (!is_wanted(wanted, t, found->tensors[t].name) && is_told(n, out))
+                weft_text_addf(out, "%s is not the model's", found->tensors[t].name);
         }
     }
+}
+
+/* What a manifest of version 1 lets one see of the layers: the order in which their tensors stand.
+ * There are as many, of the same names. */
+static void compare_order(const struct weft_checkpoint *checkpoint,
+                          const struct weft_layout *layout, int32_t *n, struct weft_text *out)
+{
+    const struct weft_layout_file *wanted = &layout->files[0];
+    for (int32_t e = 0; e < wanted->n_entries && *n == 0; e++) {
+        const char *name = checkpoint->files[0]->tensors[e].name;
+        if (strcmp(name, wanted->entries[e].name) != 0 && is_told(n, out))
+            weft_text_addf(out, "its layers stand in another order: %s where the model has %s",
+                           name, wanted->entries[e].name);
+    }
+}
+
+static void compare_functions(const struct weft_manifest *manifest, const struct weft_model *model,
+                              int32_t *n, struct weft_text *out)
+{
+    struct weft_text function;
+    weft_text_init(&function);
+    weft_function_write(model, &function);
+    if (!weft_text_ok(&function)) {
+        out->failed = true;
+    } else if (!weft_hash_equal(manifest->model,
+                                weft_hash_bytes(weft_text_chars(&function), function.length))) {
+        *n = weft_function_compare(weft_text_chars(&function), manifest->function, MOST_DIFFERENCES,
+                                   out);
+        if (*n == 0 && is_told(n, out)) weft_text_add(out, "its layers have another hash");
+    }
+    weft_text_finish(&function);
+}
+
+enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoint,
+                                         const struct weft_layout *layout, struct weft_error *err)
+{
+    const struct weft_manifest *manifest = checkpoint->manifest;
+    struct weft_text text;
+    int32_t n = 0;
+    weft_text_init(&text);
+    compare_tensors(checkpoint, layout, &n, &text);
+    const char *what = n > 0 ? "model and optimizer" : "model";
+    if (n == 0 && manifest->function == NULL) compare_order(checkpoint, layout, &n, &text);
+    if (n == 0 && manifest->function != NULL) compare_functions(manifest, layout->model, &n, &text);
     enum weft_status status = WEFT_OK;
     if (n > MOST_DIFFERENCES) weft_text_add(&text, "; and more");
-    if (n > 0)
-        status =
-            weft_fail(err, WEFT_E_DATA, "%s: is not a checkpoint of this model and optimizer: %s",
-                      checkpoint->path, weft_text_chars(&text));
+    if (!weft_text_ok(&text))
+        status = weft_fail_memory(err, checkpoint->path);
+    else if (n > 0)
+        status = weft_fail(err, WEFT_E_DATA, "%s: is not a checkpoint of this %s: %s",
+                           checkpoint->path, what, weft_text_chars(&text));
     weft_text_finish(&text);
     return status;
+}
+
+void weft_checkpoint_warn(const struct weft_checkpoint *checkpoint)
+{
+    if (checkpoint->manifest->function != NULL) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s: was saved by an older version of weft, which noted tensors alone: whether heads, "
+             "types of layers, ties and layers without tensors are the model's cannot be checked",
+             checkpoint->path);
 }
 
 /* Data */

@@ -29,11 +29,14 @@ WEFT_MUST_USE enum weft_status weft_checkpoint_open(const char *path, struct wef
                                                     struct weft_error *err);
 void weft_checkpoint_close(struct weft_checkpoint *checkpoint);
 
-/* WEFT_OK when it has exactly the tensors of the layout; else WEFT_E_DATA with the first five
- * differences. */
+/* WEFT_OK when it has exactly the tensors of the layout, and is of a model of the same function
+ * (function.h); else WEFT_E_DATA with the first five differences. */
 WEFT_MUST_USE enum weft_status weft_checkpoint_matches(const struct weft_checkpoint *checkpoint,
                                                        const struct weft_layout *layout,
                                                        struct weft_error *err);
+
+/* Warns where the checkpoint is too old to tell its model's function. */
+void weft_checkpoint_warn(const struct weft_checkpoint *checkpoint);
 
 /* Reads every chunk c with c % parts == part and compares CRCs. */
 WEFT_MUST_USE enum weft_status weft_checkpoint_verify(const struct weft_checkpoint *checkpoint,

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "runtime/checkpoint/crc32c.h"
+#include "runtime/checkpoint/function.h"
 
 static const char format_name[] = "weft checkpoint";
 /* The text's own CRC stands behind this, and nothing but the end behind that. */
@@ -19,16 +20,6 @@ static const int64_t most = (INT64_C(1) << 53) - 1;
 static const char *const setting_names[] = {"steps",     "seq_len", "seed",      "precision",
                                             "optimizer", "reduce",  "clip_norm", "lr_schedule"};
 enum { N_SETTINGS = sizeof setting_names / sizeof setting_names[0] };
-
-struct weft_hash weft_manifest_model_hash(const struct weft_layout *layout)
-{
-    struct weft_text text;
-    weft_text_init(&text);
-    weft_layout_header(layout, 0, &text);
-    struct weft_hash hash = weft_hash_bytes(weft_text_chars(&text), text.length);
-    weft_text_finish(&text);
-    return hash;
-}
 
 static void pick_settings(const struct weft_json_value *root, struct weft_text *out)
 {
@@ -174,6 +165,31 @@ static void put_settings(struct weft_json_writer *writer, const char *settings)
     weft_json_destroy(document);
 }
 
+/* A line a layer. */
+static void put_function(struct weft_json_writer *writer, const char *function)
+{
+    struct weft_json *document = NULL;
+    if (weft_json_parse(function, strlen(function), "layers", &document, NULL) != WEFT_OK) {
+        writer->text->failed = true;
+        return;
+    }
+    const struct weft_json_value *layer = weft_json_first(weft_json_root(document));
+    weft_json_key(writer, "layers");
+    weft_json_begin_array(writer);
+    for (; layer != NULL; layer = weft_json_next(layer)) {
+        const struct weft_json_value *key = weft_json_first(layer);
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        for (; key != NULL; key = weft_json_next(key)) {
+            weft_json_key(writer, weft_json_name(key));
+            weft_json_add_value(writer, key);
+        }
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+    weft_json_destroy(document);
+}
+
 static void put_file(struct weft_json_writer *writer, const struct weft_manifest_file *file)
 {
     weft_json_begin_object(writer);
@@ -205,6 +221,7 @@ void weft_manifest_write(const struct weft_manifest *manifest, struct weft_text 
     weft_json_put_string(&writer, "program", WEFT_VERSION);
     put_progress(&writer, &manifest->progress);
     put_hash(&writer, "model", manifest->model);
+    put_function(&writer, manifest->function);
     weft_json_put_string(&writer, "kernels", manifest->kernels);
     put_settings(&writer, manifest->settings);
     weft_json_key(&writer, "files");
@@ -311,22 +328,38 @@ static enum weft_status keep_text(struct weft_manifest *manifest, const char *te
     return *out != NULL ? WEFT_OK : weft_fail_memory(err, "a manifest");
 }
 
-static enum weft_status read_settings(const struct weft_json_value *root, const char *path,
-                                      struct weft_manifest *out, struct weft_error *err)
+/* A member, on one line. */
+static enum weft_status read_json(const struct weft_json_value *root, const char *path,
+                                  const char *name, enum weft_json_kind kind,
+                                  struct weft_manifest *manifest, const char **out,
+                                  struct weft_error *err)
 {
-    const struct weft_json_value *settings = NULL;
-    const char *kernels = NULL;
+    const struct weft_json_value *value = NULL;
     struct weft_text text;
-    WEFT_TRY(weft_json_need_string(root, path, "kernels", &kernels, err));
-    WEFT_TRY(keep_text(out, kernels, &out->kernels, err));
-    WEFT_TRY(weft_json_need(root, path, "settings", WEFT_JSON_OBJECT, &settings, err));
+    WEFT_TRY(weft_json_need(root, path, name, kind, &value, err));
     weft_text_init(&text);
-    show(settings, &text);
+    show(value, &text);
     enum weft_status status = weft_text_ok(&text)
-                                  ? keep_text(out, weft_text_chars(&text), &out->settings, err)
+                                  ? keep_text(manifest, weft_text_chars(&text), out, err)
                                   : weft_fail_memory(err, path);
     weft_text_finish(&text);
     return status;
+}
+
+static enum weft_status read_settings(const struct weft_json_value *root, const char *path,
+                                      struct weft_manifest *out, struct weft_error *err)
+{
+    const char *kernels = NULL;
+    WEFT_TRY(weft_json_need_string(root, path, "kernels", &kernels, err));
+    WEFT_TRY(keep_text(out, kernels, &out->kernels, err));
+    return read_json(root, path, "settings", WEFT_JSON_OBJECT, out, &out->settings, err);
+}
+
+static enum weft_status read_function(const struct weft_json_value *root, const char *path,
+                                      struct weft_manifest *out, struct weft_error *err)
+{
+    WEFT_TRY(read_json(root, path, "layers", WEFT_JSON_ARRAY, out, &out->function, err));
+    return weft_function_check(weft_json_member(root, "layers"), path, err);
 }
 
 static enum weft_status read_all(const struct weft_json_value *root, const char *path,
@@ -346,6 +379,7 @@ static enum weft_status read_all(const struct weft_json_value *root, const char 
                          path, version, WEFT_MANIFEST_VERSION);
     WEFT_TRY(read_progress(root, path, &out->progress, err));
     WEFT_TRY(read_hash(root, path, "model", &out->model, err));
+    if (version > 1) WEFT_TRY(read_function(root, path, out, err));
     WEFT_TRY(read_settings(root, path, out, err));
     WEFT_TRY(weft_json_need(root, path, "files", WEFT_JSON_ARRAY, &files, err));
     const struct weft_json_value *at = weft_json_first(files);

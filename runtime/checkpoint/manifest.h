@@ -14,7 +14,8 @@
 #include "spec/config.h"
 
 #define WEFT_MANIFEST_NAME "manifest.json"
-enum { WEFT_MANIFEST_VERSION = 1 };
+/* 1: without the model's function. */
+enum { WEFT_MANIFEST_VERSION = 2 };
 
 /* Where training stood: all that a step depends on beside tensors and config. */
 struct weft_progress {
@@ -37,15 +38,13 @@ struct weft_manifest_file {
 struct weft_manifest {
     struct weft_pool pool;
     struct weft_progress progress;
-    struct weft_hash model; /* weft_manifest_model_hash */
+    const char *function;   /* of the model (function.h); NULL: of version 1, which has none */
+    struct weft_hash model; /* of that text; in version 1 of names and shapes of the tensors */
     const char *settings;   /* weft_manifest_settings of the run that saved it */
     const char *kernels;    /* library that computed: other ones give other bits */
     int32_t n_files;
     struct weft_manifest_file files[WEFT_CHECKPOINT_FILES];
 };
-
-/* Names, shapes and kinds of all tensors: equal hashes, equal layouts. */
-struct weft_hash weft_manifest_model_hash(const struct weft_layout *layout);
 
 /* The settings of a config that a step depends on (optimizer, schedule, seed, clipping, precision),
  * as one JSON object in the config's own form. Owned by the pool. */

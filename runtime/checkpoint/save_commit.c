@@ -4,6 +4,7 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/function.h"
 #include "runtime/checkpoint/save_parts.h"
 
 static enum weft_status write_manifest(struct weft_saver *saver, const struct weft_text *text,
@@ -70,9 +71,14 @@ static enum weft_status publish(struct weft_saver *saver, int64_t step, struct w
 enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *err)
 {
     const struct weft_layout *layout = saver->options.layout;
+    struct weft_text function, text;
+    weft_text_init(&function);
+    weft_text_init(&text);
+    weft_function_write(layout->model, &function);
     struct weft_manifest manifest = {
         .progress = saver->progress,
-        .model = weft_manifest_model_hash(layout),
+        .function = weft_text_chars(&function),
+        .model = weft_hash_bytes(weft_text_chars(&function), function.length),
         .settings = saver->options.settings,
         .kernels = saver->options.kernels,
         .n_files = WEFT_CHECKPOINT_FILES,
@@ -82,17 +88,17 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
         manifest.files[f] =
             (struct weft_manifest_file){file->name, file->bytes, file->n_chunks, saver->crcs[f]};
     }
-    struct weft_text text;
-    weft_text_init(&text);
     weft_manifest_write(&manifest, &text);
     const char *path = weft_text_chars(&saver->path);
-    enum weft_status status =
-        weft_text_ok(&text) ? WEFT_OK : weft_fail_memory(err, "a checkpoint's manifest");
+    enum weft_status status = weft_text_ok(&text) && weft_text_ok(&function)
+                                  ? WEFT_OK
+                                  : weft_fail_memory(err, "a checkpoint's manifest");
     if (status == WEFT_OK) status = sync_directory(saver, path, err);
     if (status == WEFT_OK) status = write_manifest(saver, &text, err);
     if (status == WEFT_OK) status = sync_directory(saver, path, err);
     if (status == WEFT_OK) status = publish(saver, saver->progress.step, err);
     weft_text_finish(&text);
+    weft_text_finish(&function);
     return status;
 }
 

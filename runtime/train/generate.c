@@ -111,6 +111,7 @@ static enum weft_status read_tensors(struct weft_generator *g, const struct weft
                                      struct weft_error *err)
 {
     WEFT_TRY(weft_checkpoint_matches(checkpoint, layout, err));
+    weft_checkpoint_warn(checkpoint);
     WEFT_TRY(weft_checkpoint_verify(checkpoint, 0, 1, err));
     g->tensors = weft_pool_array(&g->pool, (size_t)g->model->n_tensors, sizeof *g->tensors);
     if (g->tensors == NULL) return weft_fail_memory(err, "the parameters");

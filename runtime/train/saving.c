@@ -107,6 +107,7 @@ static enum weft_status open_checkpoint(struct weft_saving *saving, struct weft_
     saving->progress = saving->checkpoint->manifest->progress;
     saving->steps_done = saving->progress.step;
     if (saving->rank != 0) return WEFT_OK;
+    weft_checkpoint_warn(saving->checkpoint);
     tell_changes(saving);
     tell_batch(saving);
     tell_data(saving, data);

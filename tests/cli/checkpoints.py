@@ -342,12 +342,85 @@ def another_model_is_refused(weft):
     refuses(weft, weft.write("run.json", saving(train__steps=9)), ["is of step 8"])
 
 
+def with_activation(kind):
+    layers = saving()["model"]["layers"]
+    return [*layers[:2], {"name": "act", "type": kind, "hidden": 32}, *layers[2:]]
+
+
+def two_alike(*names):
+    """A model with two linear layers of one shape, in this order."""
+    layers = saving()["model"]["layers"]
+    return [*layers[:2], *({"name": name, "type": "linear", "hidden": 32, "outputs": 32}
+                           for name in names), *layers[2:]]
+
+
+def refused_by_all(weft, changes, says):
+    """Whoever reads a checkpoint: resuming in the run, from another, and generating."""
+    config = weft.write("other.json", saving(**changes))
+    refuses(weft, config, ["is not a checkpoint of this model: ", *says])
+    weft.expect(65, "train", config, "--run", "new", "--resume=run/checkpoints/step-8", says=says)
+    weft.expect(65, "generate", "run", "--config", config, "--tokens", "1", says=says)
+    assert not os.path.exists(weft.path("new")), "something was made"
+
+
+@case
+def a_model_of_the_same_shapes_is_refused(weft):
+    """What a model computes is not told by its tensors."""
+    saved_run(weft)
+    refused_by_all(weft, {"model__layers__1__heads": 8}, ["h.0: heads is 8, and was 2; h.1"])
+    refused_by_all(weft, {"model__layers": with_activation("relu")},
+                   ["layer 4, a relu, was not there"])
+    shutil.rmtree(weft.path("run"))
+    saved_run(weft, model__layers=with_activation("relu"))
+    refused_by_all(weft, {}, ["layer 4, a relu, is missing"])
+    refused_by_all(weft, {"model__layers": with_activation("gelu")},
+                   ["layer 4 is a gelu, and was a relu"])
+    shutil.rmtree(weft.path("run"))
+    saved_run(weft, model__layers=two_alike("a", "b"))
+    refused_by_all(weft, {"model__layers": two_alike("b", "a")},
+                   ["layer 4 is b (linear), and was a (linear); layer 5 is a (linear)"])
+
+
+@case
+def names_of_what_has_no_tensors_do_not_matter(weft):
+    saved_run(weft, model__layers=with_activation("relu"))
+    renamed = with_activation("relu")
+    renamed[2]["name"] = "another"
+    config = weft.write("run.json", saving(model__layers=renamed))
+    weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=9")
+
+
+def make_old(weft, path):
+    """A manifest as version 1 had it, whose model hash nobody compared."""
+    manifest = json.load(open(path, encoding="utf-8"))
+    del manifest["layers"], manifest["crc32c"]
+    manifest["version"] = 1
+    text = json.dumps(manifest, indent=2)[:-2]
+    weft.write(path, f'{text},\n  "crc32c": {crc32c(text.encode())}\n}}\n')
+
+
+@case
+def an_older_manifest_is_compared_as_far_as_it_goes(weft):
+    config = saved_run(weft, model__layers=two_alike("a", "b"))
+    make_old(weft, weft.path("run/checkpoints/step-8/manifest.json"))
+    other = weft.write("other.json", saving(model__layers=two_alike("b", "a")))
+    refuses(weft, other, ["layers stand in another order: a.weight where the model has b.weight"])
+    doubt = "was saved by an older version of weft"
+    weft.expect(0, "generate", "run", "--tokens", "1", says=doubt)
+    _, _, err = weft.run("train", config, "--run", "run", "-q", "--resume", "--set",
+                         "train.steps=9")
+    assert err.count(doubt) == 1, err
+    _, _, err = weft.run("train", config, "--run", "run", "-q", "--resume", "--set",
+                         "train.steps=10")
+    assert doubt not in err and manifest(weft, "run/checkpoints/step-10")["version"] == 2, err
+
+
 @case
 def a_newer_format_is_refused(weft):
     config = saved_run(weft)
     path = weft.path("run/checkpoints/step-8/manifest.json")
-    rewrite(path, '"version": 1', '"version": 2')
-    refuses(weft, config, ["has format version 2", "newer"])
+    rewrite(path, '"version": 2', '"version": 3')
+    refuses(weft, config, ["has format version 3", "newer"])
 
 
 def rewrite(path, old, new):

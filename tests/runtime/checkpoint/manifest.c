@@ -7,6 +7,9 @@
 
 static const char settings[] = "{\"steps\": 8, \"optimizer\": {\"lr\": 0.5, \"type\": \"adamw\"}}";
 
+static const char function[] = "[{\"name\": \"h\", \"type\": \"linear\", \"bias\": true}, "
+                               "{\"type\": \"relu\", \"hidden\": 8}]";
+
 static struct weft_text written(void)
 {
     static uint32_t one[] = {7}, three[] = {1, 0xFFFFFFFF, 3};
@@ -19,6 +22,7 @@ static struct weft_text written(void)
                      .good_steps = 3,
                      .data = {5, 6}},
         .model = {1, 2},
+        .function = function,
         .settings = settings,
         .kernels = "onednn",
         .n_files = 2,
@@ -43,6 +47,9 @@ Test(manifest, reads_what_it_writes)
               manifest->progress.tokens == INT64_C(1) << 40 && manifest->progress.samples == 9 &&
               manifest->progress.loss_scale == 65536 && manifest->progress.good_steps == 3);
     cr_assert(weft_hash_equal(manifest->progress.data, (struct weft_hash){5, 6}));
+    cr_assert_str_eq(manifest->function,
+                     "[{\"name\": \"h\", \"type\": \"linear\", \"bias\": true}, "
+                     "{\"type\": \"relu\", \"hidden\": 8}]");
     cr_assert_eq(manifest->files[1].n_chunks, 3);
     cr_assert_eq(manifest->files[1].crcs[1], 0xFFFFFFFFu);
     weft_text_init(&again);
@@ -99,8 +106,11 @@ static void refuse_changed(const char *from, const char *to, const char *part)
 Test(manifest, refuses_wrong_values)
 {
     refuse_changed("weft checkpoint", "other", "not the manifest of a checkpoint");
-    refuse_changed("\"version\": 1", "\"version\": 2", "newer");
-    refuse_changed("\"version\": 1", "\"version\": 0", "version");
+    refuse_changed("\"version\": 2", "\"version\": 3", "newer");
+    refuse_changed("\"version\": 2", "\"version\": 0", "version");
+    refuse_changed("\"layers\"", "\"layer\"", "layers");
+    refuse_changed("\"type\": \"relu\"", "\"kind\": \"relu\"", "layers[1] has no type");
+    refuse_changed("\"bias\": true", "\"bias\": [true]", "layers[0].bias is no key of a layer");
     refuse_changed("\"step\": 8", "\"step\": -1", "step");
     refuse_changed("\"step\": 8", "\"step\": 8.5", "step");
     refuse_changed("\"updates\": 7", "\"updates\": 9", "updates");

@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-"""Saving and resuming: the same bits, other numbers of ranks, damage, faults of the disk, kills."""
-import filecmp
-import json
+"""Saving: what is asked for and when, damage, faults of the disk, signals, kills."""
 import os
 import random
 import shutil
@@ -10,178 +8,11 @@ import subprocess
 import sys
 import time
 
-from configs import tiny
 from interpose import interpose
 from processes import gone, ranks_of
+from saved import (FILES, copy_step, metrics, parameters, refuses, same_files, saved_run, saving,
+                   steps)
 from tap import Skip, case, main
-
-FILES = ["model.safetensors", "optimizer.safetensors"]
-FLOPS = {"f32": "50G", "bf16": "50G", "f16": "50G"}
-
-
-def saving(**changes):
-    train = {"train__steps": 8, "train__checkpoint": {"every": 3}, **changes}
-    return tiny(**train)
-
-
-def parameters(weft, run):
-    with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
-        return json.load(file)["fingerprint"]
-
-
-def steps(weft, run):
-    return sorted(os.listdir(weft.path(f"{run}/checkpoints")))
-
-
-def same_files(weft, one, other):
-    for name in FILES:
-        assert filecmp.cmp(weft.path(f"{one}/{name}"), weft.path(f"{other}/{name}"),
-                           shallow=False), f"{one}/{name} and {other}/{name} differ"
-
-
-def copy_step(weft, source, target, step):
-    shutil.copytree(weft.path(f"{source}/checkpoints/step-{step}"),
-                    weft.path(f"{target}/checkpoints/step-{step}"))
-
-
-def saved_run(weft, **changes):
-    """A whole run in run/, saved at steps 3, 6 and 8, of which 6 and 8 stay."""
-    config = weft.write("run.json", saving(**changes))
-    weft.expect(0, "train", config, "--run", "run", "-q")
-    assert steps(weft, "run") == ["step-6", "step-8"], steps(weft, "run")
-    return config
-
-
-@case
-def resumes_with_the_same_bits_under_another_plan(weft):
-    config = saved_run(weft)
-    for number, planner in enumerate(["all-fsdp", "all-dp", "all-zero1", "all-sdp"]):
-        run = f"again{number}"
-        copy_step(weft, "run", run, 6)
-        weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--planner", planner,
-                    "--set", f"plan.blocks={number + 1}")
-        assert parameters(weft, run) == parameters(weft, "run"), planner
-        same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
-        lines = open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8").readlines()
-        assert [json.loads(line)["step"] for line in lines if "loss" in line] == [7, 8]
-
-
-@case
-def resumes_with_the_library_that_computed_it(weft):
-    """Which one is faster is measured anew on every start, and is not to change a run's bits."""
-    other = {"WEFT_GEMM": "openblas"}
-    config = weft.write("run.json", saving())
-    if weft.run("train", config, "--run", "run", "-q", env=other)[0] == 1:
-        raise Skip("this build has one library of products")
-    assert manifest(weft, "run/checkpoints/step-6")["kernels"] == "openblas"
-    for run, name, warns in (("same", "", False), ("named", "openblas", False),
-                             ("overridden", "onednn", True)):
-        copy_step(weft, "run", run, 6)
-        _, _, err = weft.run("train", config, "--run", run, "-q", "--resume",
-                             env={"WEFT_GEMM": name})
-        assert err.count("not the same bits") == (1 if warns else 0), (run, err)
-        assert (parameters(weft, run) == parameters(weft, "run")) != warns, run
-        kernels = manifest(weft, f"{run}/checkpoints/step-8")["kernels"]
-        assert kernels == ("onednn" if warns else "openblas"), (run, kernels)
-    copy_step(weft, "run", "lost", 6)
-    rewrite(weft.path("lost/checkpoints/step-6/manifest.json"), '"openblas"', '"abacus"')
-    weft.expect(0, "train", config, "--run", "lost", "-q", "--resume", env={"WEFT_GEMM": ""},
-                says=["was computed with abacus", "does not have"])
-
-
-@case
-def resumes_with_another_number_of_ranks(weft):
-    config = saved_run(weft)
-    before = "run/checkpoints/step-8"
-    for number, ranks in enumerate(["3", "1", "8", "4", "2"]):
-        run = f"moved{number}"
-        weft.expect(0, "train", config, "--run", run, "-q", "-n", ranks, f"--resume={before}")
-        same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
-        before = f"{run}/checkpoints/step-8/"
-        assert parameters(weft, run) == parameters(weft, "run")
-
-
-@case
-def keeps_frozen_and_momentum_state(weft):
-    config = saved_run(weft, model__layers__1__frozen=True,
-                       train__optimizer={"type": "sgd", "lr": 0.01, "momentum": 0.9})
-    copy_step(weft, "run", "again", 6)
-    weft.expect(0, "train", config, "--run", "again", "-q", "--resume")
-    same_files(weft, "again/checkpoints/step-8", "run/checkpoints/step-8")
-
-
-def manifest(weft, step):
-    with open(weft.path(f"{step}/manifest.json"), encoding="utf-8") as file:
-        return json.load(file)
-
-
-@case
-def resumes_in_every_precision_and_period(weft):
-    """With evaluations, and saves in the background and not; f16 with a scale that changes."""
-    f16 = {"train__precision": {"compute": "f16"}, "cluster__device__flops": FLOPS,
-           "train__loss_scale": {"initial": 2 ** 24, "growth_steps": 2}}
-    bf16 = {"train__precision": {"compute": "bf16"}, "cluster__device__flops": FLOPS}
-    rotated = {"train__clip_norm": 0, "train__grad_accum": 2}
-    sgd = {"train__optimizer": {"type": "sgd", "lr": 0.01, "momentum": 0.9}}
-    lamb = {"train__optimizer": {"type": "lamb", "lr": 0.01}}
-    for number, changes in enumerate([f16, {**f16, "train__grad_accum": 2}, {**bf16, **rotated},
-                                      rotated, {**rotated, **sgd}, lamb,
-                                      {**bf16, **rotated, **lamb}]):
-        for background in (True, False):
-            config = saved_run(weft, train__validation={"share": 0.1, "every": 3, "batches": 2},
-                               train__checkpoint={"every": 3, "asynchronous": background}, **changes)
-            run = f"again{number}{background}"
-            copy_step(weft, "run", run, 6)
-            weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--poison")
-            same_files(weft, f"{run}/checkpoints/step-8", "run/checkpoints/step-8")
-            said = manifest(weft, "run/checkpoints/step-8")
-            assert said == manifest(weft, f"{run}/checkpoints/step-8"), (changes, said)
-            if number > 1:
-                assert (said["loss_scale"], said["good_steps"]) == (1, 0), said
-            else:
-                assert 1 < said["loss_scale"] < 2 ** 24, said
-            assert said["updates"] == 8 and said["tokens"] == said["samples"] * 16, said
-            shutil.rmtree(weft.path("run"))
-
-
-@case
-def says_what_resume_needs(weft):
-    config = weft.write("run.json", saving())
-    weft.expect(66, "train", config, "--run", "run", "--resume", says="no checkpoint to go on from")
-    assert not os.path.exists(weft.path("run")), "something was made"
-    weft.expect(64, "train", config, "--resume", says="--run DIR")
-    weft.expect(64, "train", config, "--run", "run", "--resume=latest", says="--resume=if-any")
-    weft.expect(66, "train", config, "--run", "run", "--resume=./step-3", says="no such checkpoint")
-    weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any")
-    weft.expect(73, "train", config, "--run", "run", says="go on with --resume")
-    weft.expect(0, "train", config, "--run", "run", "-q", "--resume=if-any")
-    assert steps(weft, "run") == ["step-6", "step-8"]
-    weft.expect(65, "train", config, "--run", "run", "--resume", "--set", "train.steps=7",
-                says="behind train.steps")
-    weft.expect(73, "train", config, "--run", "run", "--resume=run/checkpoints/step-6",
-                says=["has saved run/checkpoints/step-8 since", "move the later"])
-    weft.expect(0, "train", config, "--run", "run", "-q", "--resume=run/checkpoints/step-8/")
-
-
-@case
-def says_that_other_data_are_read(weft):
-    """Another file, and another share of the same one: what is held out was trained on before."""
-    config = saved_run(weft)
-    other = weft.write("other.txt", "another text than the licence, " * 100)
-    for number, change in enumerate((f'train.data="{other}"', "train.validation.share=0.25")):
-        run = f"again{number}"
-        copy_step(weft, "run", run, 6)
-        weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--set", change,
-                    says="was trained on other data, or another share of them")
-
-
-@case
-def goes_on_beyond_the_first_end(weft):
-    config = saved_run(weft)
-    weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=10",
-                "--set", "train.optimizer.lr=0.002", says=["optimizer.lr: 0.002, was 0.001",
-                                                           "steps: 10, was 8"])
-    assert steps(weft, "run") == ["step-10", "step-9"], steps(weft, "run")
 
 
 @case
@@ -210,11 +41,6 @@ def a_signal_saves_once(weft):
         done = int(steps(weft, run)[0].removeprefix("step-"))
         weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--set",
                     f"train.steps={done + 2}")
-
-
-def metrics(weft, run):
-    with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 @case
@@ -260,13 +86,6 @@ def two_runs_on_one_directory(weft):
 
 
 # Damage
-
-def refuses(weft, config, says):
-    got, _, err = weft.run("train", config, "--run", "run", "-q", "--resume")
-    assert got == 65, (got, err)
-    for text in says:
-        assert text in err, f"{text!r} is not in {err}"
-    assert err.count("To go on from an older checkpoint") <= 1, err
 
 
 def flip(path, byte, bit):
@@ -331,139 +150,8 @@ def refused_data(weft, config, step):
     flip(f"{step}/{FILES[0]}", 5000, 3)
 
 
-@case
-def another_model_is_refused(weft):
-    saved_run(weft)
-    wider = weft.write("wider.json", saving(model__layers__1__repeat=4))
-    refuses(weft, wider, ["is not a checkpoint of this model", "h.3.", "; and more"])
-    other = weft.write("sgd.json", saving(train__optimizer={"type": "sgd", "lr": 0.1}))
-    refuses(weft, other, ["is not a checkpoint of this model and optimizer", ".moment2"])
-    os.rename(weft.path("run/checkpoints/step-8"), weft.path("run/checkpoints/step-9"))
-    refuses(weft, weft.write("run.json", saving(train__steps=9)), ["is of step 8"])
-
-
-def with_activation(kind):
-    layers = saving()["model"]["layers"]
-    return [*layers[:2], {"name": "act", "type": kind, "hidden": 32}, *layers[2:]]
-
-
-def two_alike(*names):
-    """A model with two linear layers of one shape, in this order."""
-    layers = saving()["model"]["layers"]
-    return [*layers[:2], *({"name": name, "type": "linear", "hidden": 32, "outputs": 32}
-                           for name in names), *layers[2:]]
-
-
-def refused_by_all(weft, changes, says):
-    """Whoever reads a checkpoint: resuming in the run, from another, and generating."""
-    config = weft.write("other.json", saving(**changes))
-    refuses(weft, config, ["is not a checkpoint of this model: ", *says])
-    weft.expect(65, "train", config, "--run", "new", "--resume=run/checkpoints/step-8", says=says)
-    weft.expect(65, "generate", "run", "--config", config, "--tokens", "1", says=says)
-    assert not os.path.exists(weft.path("new")), "something was made"
-
-
-@case
-def a_model_of_the_same_shapes_is_refused(weft):
-    """What a model computes is not told by its tensors."""
-    saved_run(weft)
-    refused_by_all(weft, {"model__layers__1__heads": 8}, ["h.0: heads is 8, and was 2; h.1"])
-    refused_by_all(weft, {"model__layers": with_activation("relu")},
-                   ["layer 4, a relu, was not there"])
-    shutil.rmtree(weft.path("run"))
-    saved_run(weft, model__layers=with_activation("relu"))
-    refused_by_all(weft, {}, ["layer 4, a relu, is missing"])
-    refused_by_all(weft, {"model__layers": with_activation("gelu")},
-                   ["layer 4 is a gelu, and was a relu"])
-    shutil.rmtree(weft.path("run"))
-    saved_run(weft, model__layers=two_alike("a", "b"))
-    refused_by_all(weft, {"model__layers": two_alike("b", "a")},
-                   ["layer 4 is b (linear), and was a (linear); layer 5 is a (linear)"])
-
-
-@case
-def names_of_what_has_no_tensors_do_not_matter(weft):
-    saved_run(weft, model__layers=with_activation("relu"))
-    renamed = with_activation("relu")
-    renamed[2]["name"] = "another"
-    config = weft.write("run.json", saving(model__layers=renamed))
-    weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=9")
-
-
-def make_old(weft, path):
-    """A manifest as version 1 had it, whose model hash nobody compared."""
-    manifest = json.load(open(path, encoding="utf-8"))
-    del manifest["layers"], manifest["crc32c"]
-    manifest["version"] = 1
-    text = json.dumps(manifest, indent=2)[:-2]
-    weft.write(path, f'{text},\n  "crc32c": {crc32c(text.encode())}\n}}\n')
-
-
-@case
-def an_older_manifest_is_compared_as_far_as_it_goes(weft):
-    config = saved_run(weft, model__layers=two_alike("a", "b"))
-    make_old(weft, weft.path("run/checkpoints/step-8/manifest.json"))
-    other = weft.write("other.json", saving(model__layers=two_alike("b", "a")))
-    refuses(weft, other, ["layers stand in another order: a.weight where the model has b.weight"])
-    doubt = "was saved by an older version of weft"
-    weft.expect(0, "generate", "run", "--tokens", "1", says=doubt)
-    _, _, err = weft.run("train", config, "--run", "run", "-q", "--resume", "--set",
-                         "train.steps=9")
-    assert err.count(doubt) == 1, err
-    _, _, err = weft.run("train", config, "--run", "run", "-q", "--resume", "--set",
-                         "train.steps=10")
-    assert doubt not in err and manifest(weft, "run/checkpoints/step-10")["version"] == 2, err
-
-
-@case
-def a_newer_format_is_refused(weft):
-    config = saved_run(weft)
-    path = weft.path("run/checkpoints/step-8/manifest.json")
-    rewrite(path, '"version": 2', '"version": 3')
-    refuses(weft, config, ["has format version 3", "newer"])
-
-
-def rewrite(path, old, new):
-    """Changes a manifest's text, and its CRC with it."""
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    assert old in text, text
-    text = text.replace(old, new)
-    text = text[:text.rindex(',\n  "crc32c"')]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f'{text},\n  "crc32c": {crc32c(text.encode())}\n}}\n')
-
-
-@case
-def counters_that_no_run_leaves_are_refused(weft):
-    config = saved_run(weft, train__precision={"compute": "f16"},
-                       train__loss_scale={"initial": 1024}, cluster__device__flops=FLOPS)
-    path = weft.path("run/checkpoints/step-8/manifest.json")
-    for name, old, bad, says in (
-            ("loss_scale", "1024", ["3", "0.5", "33554432", "1e300"], "is none that a run leaves"),
-            ("loss_scale", "1024", ["0", "-1024", "null", '"1024"'], "no positive number"),
-            ("good_steps", "8", ["-1", "1.5", "1e30"], "good_steps"),
-            ("updates", "8", ["-1", "9"], "updates"), ("samples", "32", ["-1"], "samples")):
-        for value in bad:
-            rewrite(path, f'"{name}": {old}', f'"{name}": {value}')
-            refuses(weft, config, [says])
-            rewrite(path, f'"{name}": {value}', f'"{name}": {old}')
-    # As many as a manifest may say are counted on from.
-    rewrite(path, '"samples": 32', f'"samples": {2 ** 53 - 100}')
-    weft.expect(0, "train", config, "--run", "run", "-q", "--resume", "--set", "train.steps=9",
-                says="has read 9007199254740892 samples in 8 steps")
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
 # The disk
+
 
 def without_leak_checks():
     """A traced process cannot look for leaks, and would fail for that."""

@@ -1,0 +1,80 @@
+"""Runs that save, and what they leave in their directories."""
+import filecmp
+import json
+import os
+import shutil
+
+from configs import tiny
+
+FILES = ["model.safetensors", "optimizer.safetensors"]
+
+
+def saving(**changes):
+    train = {"train__steps": 8, "train__checkpoint": {"every": 3}, **changes}
+    return tiny(**train)
+
+
+def parameters(weft, run):
+    with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
+        return json.load(file)["fingerprint"]
+
+
+def steps(weft, run):
+    return sorted(os.listdir(weft.path(f"{run}/checkpoints")))
+
+
+def same_files(weft, one, other):
+    for name in FILES:
+        assert filecmp.cmp(weft.path(f"{one}/{name}"), weft.path(f"{other}/{name}"),
+                           shallow=False), f"{one}/{name} and {other}/{name} differ"
+
+
+def copy_step(weft, source, target, step):
+    shutil.copytree(weft.path(f"{source}/checkpoints/step-{step}"),
+                    weft.path(f"{target}/checkpoints/step-{step}"))
+
+
+def saved_run(weft, **changes):
+    """A whole run in run/, saved at steps 3, 6 and 8, of which 6 and 8 stay."""
+    config = weft.write("run.json", saving(**changes))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    assert steps(weft, "run") == ["step-6", "step-8"], steps(weft, "run")
+    return config
+
+
+def manifest(weft, step):
+    with open(weft.path(f"{step}/manifest.json"), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def metrics(weft, run):
+    with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def refuses(weft, config, says):
+    got, _, err = weft.run("train", config, "--run", "run", "-q", "--resume")
+    assert got == 65, (got, err)
+    for text in says:
+        assert text in err, f"{text!r} is not in {err}"
+    assert err.count("To go on from an older checkpoint") <= 1, err
+
+
+def rewrite(path, old, new):
+    """Changes a manifest's text, and its CRC with it."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert old in text, text
+    text = text.replace(old, new)
+    text = text[:text.rindex(',\n  "crc32c"')]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'{text},\n  "crc32c": {crc32c(text.encode())}\n}}\n')
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF

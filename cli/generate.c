@@ -98,8 +98,9 @@ static bool is_text(const struct weft_config *config)
     struct weft_corpora corpora;
     struct weft_error ignored = {0};
     if (config->model->layers[0].vocab == BYTE_VALUES) return true;
-    if (config->train.data == NULL || weft_corpora_open(config->train.data, "train.data", INT32_MAX,
-                                                        &corpora, &ignored) != WEFT_OK)
+    enum weft_data_format format = (enum weft_data_format)config->train.data_format;
+    if (config->train.data == NULL || weft_corpora_open(config->train.data, "train.data", format,
+                                                        INT32_MAX, &corpora, &ignored) != WEFT_OK)
         return false;
     bool text = corpora.text;
     weft_corpora_close(&corpora);

@@ -59,6 +59,11 @@ enum weft_cadence {
 };                                                        /* "reduce" */
 const char *weft_cadence_name(enum weft_cadence cadence); /* "auto", "micro_step", "step" */
 bool weft_cadence_read(const char *name, enum weft_cadence *out);
+enum weft_data_format {                  /* "format" of data */
+                        WEFT_DATA_AUTO,  /* a token file by its header, else a text */
+                        WEFT_DATA_BYTES, /* any file, byte by byte */
+                        WEFT_DATA_FORMAT_COUNT
+};
 enum weft_lr_schedule {
     WEFT_LR_CONSTANT,
     WEFT_LR_COSINE,
@@ -70,9 +75,11 @@ enum weft_lr_schedule {
 struct weft_train {
     int64_t steps, micro_batch, grad_accum, seq_len, seed;
     const char *data; /* path of a text or token file, resolved; NULL = none given */
+    int data_format;  /* enum weft_data_format */
     struct {
         const char *data; /* path, resolved; NULL = none given */
-        double share;     /* of `data` above that is held out, from its end */
+        int data_format;
+        double share; /* of `data` above that is held out, from its end */
         int64_t every, batches;
     } validation;
     int64_t compare_every; /* steps between two comparisons of replicas; 0 = never */

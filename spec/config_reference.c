@@ -30,6 +30,7 @@ static void add_value(struct weft_text *out, const struct weft_field *field)
     case WEFT_FIELD_BOOL:
     case WEFT_FIELD_STRING:
     case WEFT_FIELD_OBJECT:
+    case WEFT_FIELD_SHORT:
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
         weft_text_add(out, weft_field_kind_text(field->kind));

@@ -24,6 +24,7 @@ static const char *pattern(enum weft_field_kind kind)
     case WEFT_FIELD_CHOICE:
     case WEFT_FIELD_NUMBERS:
     case WEFT_FIELD_OBJECT:
+    case WEFT_FIELD_SHORT:
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
     case WEFT_FIELD_REFUSED:
@@ -101,6 +102,7 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
     case WEFT_FIELD_OBJECT:
         write_object(writer, field->table);
         return;
+    case WEFT_FIELD_SHORT:
     case WEFT_FIELD_SECTION:
         weft_json_key(writer, "anyOf");
         weft_json_begin_array(writer);

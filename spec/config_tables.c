@@ -301,8 +301,31 @@ static const struct weft_field schedule_fields[] = {
 static const struct weft_field_table schedule_table = {"lr_schedule", "The rate over the steps.",
                                                        ROWS(schedule_fields)};
 
+#define DATA_FORMAT_TEXT                                                                           \
+    "auto: a token file by its header, else a text, and what is neither is refused; bytes: "       \
+    "whatever is in it, byte by byte"
+
+static const char *const data_formats[] = {"auto", "bytes", NULL};
+static const struct weft_field data_fields[] = {
+    {"path", WEFT_FIELD_STRING, AT(weft_train, data), NULL, 0, 0, NULL, NULL,
+     "of a file, or a pattern of paths"},
+    {"format", WEFT_FIELD_CHOICE, AT(weft_train, data_format), "\"auto\"", 0, 0, data_formats, NULL,
+     DATA_FORMAT_TEXT},
+};
+static const struct weft_field_table data_table = {
+    "data", "What is read. A path alone means `{\"path\": PATH}`.", ROWS(data_fields)};
+
+static const struct weft_field validation_data_fields[] = {
+    {"path", WEFT_FIELD_STRING, AT(weft_train, validation.data), NULL, 0, 0, NULL, NULL,
+     "of a file, or a pattern of paths"},
+    {"format", WEFT_FIELD_CHOICE, AT(weft_train, validation.data_format), "\"auto\"", 0, 0,
+     data_formats, NULL, DATA_FORMAT_TEXT},
+};
+static const struct weft_field_table validation_data_table = {
+    "data", "What is read. A path alone means `{\"path\": PATH}`.", ROWS(validation_data_fields)};
+
 static const struct weft_field validation_fields[] = {
-    {"data", WEFT_FIELD_STRING, AT(weft_train, validation.data), "null", 0, 0, NULL, NULL,
+    {"data", WEFT_FIELD_SHORT, 0, "null", 0, 0, NULL, &validation_data_table,
      "path of the held-out data: texts or token files, as above"},
     {"share", WEFT_FIELD_NUMBER, AT(weft_train, validation.share), "0", 0, 0.9, NULL, NULL,
      "or: this share of train.data, from its end, is held out"},
@@ -341,9 +364,10 @@ static const struct weft_field train_fields[] = {
      "tokens of a sample"},
     {"seed", WEFT_FIELD_INTEGER, AT(weft_train, seed), "42", 0, LARGE, NULL, NULL,
      "of the initial parameters and of the order of the data"},
-    {"data", WEFT_FIELD_STRING, AT(weft_train, data), "null", 0, 0, NULL, NULL,
+    {"data", WEFT_FIELD_SHORT, 0, "null", 0, 0, NULL, &data_table,
      "path of a text, read as bytes, or of a token file (llm.c's), or a pattern of such paths "
-     "(train_*.bin), which are read as one; needed to train"},
+     "(train_*.bin), which are read as one; needed to train. What is neither is refused, but for "
+     "`{\"path\": PATH, \"format\": \"bytes\"}`"},
     {"validation", WEFT_FIELD_OBJECT, 0, "{}", 0, 0, NULL, &validation_table,
      "evaluation on held-out data"},
     {"compare_every", WEFT_FIELD_INTEGER, AT(weft_train, compare_every), "100", 0, 1e12, NULL, NULL,

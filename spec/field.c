@@ -134,6 +134,8 @@ const char *weft_field_kind_text(enum weft_field_kind kind)
         return "an array of 2 numbers";
     case WEFT_FIELD_OBJECT:
         return "an object";
+    case WEFT_FIELD_SHORT:
+        return "a path, or an object with one";
     case WEFT_FIELD_SECTION:
         return "an object, or the path of a file that holds one";
     case WEFT_FIELD_LIST:
@@ -368,6 +370,27 @@ static void decode_string(const struct place *place, const struct weft_field *fi
     }
 }
 
+static void decode_fallback(const struct place *place, const struct weft_field *field,
+                            void *target);
+
+static void decode_short(const struct place *place, const struct weft_field *field,
+                         const struct weft_json_value *value, void *target)
+{
+    const struct weft_field_table *table = field->table;
+    if (weft_json_kind(value) == WEFT_JSON_OBJECT) {
+        weft_field_decode(table, value, place->source, place->path, place->pool, target,
+                          place->findings);
+        return;
+    }
+    if (weft_json_kind(value) != WEFT_JSON_STRING) {
+        wrong_kind(place, field, value);
+        return;
+    }
+    decode_string(place, field, value, (void *)((char *)target + table->fields[0].offset));
+    for (size_t i = 1; i < table->n_fields; i++)
+        decode_fallback(place, &table->fields[i], (char *)target + table->fields[i].offset);
+}
+
 static void decode_value(const struct place *place, const struct weft_field *field,
                          const struct weft_json_value *value, void *target)
 {
@@ -400,6 +423,9 @@ static void decode_value(const struct place *place, const struct weft_field *fie
     case WEFT_FIELD_OBJECT:
         weft_field_decode(field->table, value, place->source, place->path, place->pool, target,
                           place->findings);
+        return;
+    case WEFT_FIELD_SHORT:
+        decode_short(place, field, value, target);
         return;
     case WEFT_FIELD_SECTION:
         if (kind != WEFT_JSON_OBJECT && kind != WEFT_JSON_STRING) wrong_kind(place, field, value);

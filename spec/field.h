@@ -25,6 +25,7 @@ enum weft_field_kind {
     WEFT_FIELD_CHOICE,     /* int, one of `choices` (aliases after '=': "fsdp=FULL_SHARD=zero3") */
     WEFT_FIELD_NUMBERS,    /* double[2], a pair like betas */
     WEFT_FIELD_OBJECT,     /* a nested struct at `offset`, described by `table` */
+    WEFT_FIELD_SHORT,      /* the same, or the value of the table's first key, a string, alone */
     WEFT_FIELD_SECTION,    /* an object described by `table`, or the path of a file that holds one;
                               the caller decodes it */
     WEFT_FIELD_LIST,       /* an array of objects described by `table`; the caller decodes it */

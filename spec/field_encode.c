@@ -87,6 +87,7 @@ void weft_field_show(const struct weft_field *field, double number, struct weft_
     case WEFT_FIELD_CHOICE:
     case WEFT_FIELD_NUMBERS:
     case WEFT_FIELD_OBJECT:
+    case WEFT_FIELD_SHORT:
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
     case WEFT_FIELD_REFUSED:
@@ -112,6 +113,8 @@ static bool is_absent(const struct weft_field *field, const void *value)
         return *(const double *)value == 0;
     case WEFT_FIELD_STRING:
         return *(const char *const *)value == NULL;
+    case WEFT_FIELD_SHORT:
+        return *(const char *const *)((const char *)value + field->table->fields[0].offset) == NULL;
     case WEFT_FIELD_BOOL:
     case WEFT_FIELD_CHOICE:
     case WEFT_FIELD_NUMBERS:
@@ -144,6 +147,37 @@ static void add_choice(const struct weft_field *field, int index, struct weft_js
     if (!weft_text_ok(&text)) writer->text->failed = true;
     weft_json_add_string(writer, weft_text_chars(&text));
     weft_text_finish(&text);
+}
+
+/* Whether the key has its default. */
+static bool is_usual(const struct weft_field *field, const void *target)
+{
+    struct weft_text is, usual;
+    struct weft_json_writer writer;
+    weft_text_init(&is);
+    weft_text_init(&usual);
+    weft_json_writer_init(&writer, &is, 0);
+    weft_json_begin_object(&writer);
+    weft_field_encode_key(field, target, &writer);
+    weft_json_end_object(&writer);
+    weft_text_addf(&usual, "{\"%s\": %s}", field->name, field->fallback);
+    bool same = strcmp(weft_text_chars(&is), weft_text_chars(&usual)) == 0;
+    weft_text_finish(&is);
+    weft_text_finish(&usual);
+    return same;
+}
+
+/* Short where the other keys say nothing. */
+static void encode_short(const struct weft_field_table *table, const void *target,
+                         struct weft_json_writer *writer)
+{
+    for (size_t i = 1; i < table->n_fields; i++) {
+        if (is_usual(&table->fields[i], target)) continue;
+        weft_field_encode(table, target, writer);
+        return;
+    }
+    const char *first = (const char *)target + table->fields[0].offset;
+    weft_json_add_string(writer, *(const char *const *)(const void *)first);
 }
 
 void weft_field_encode_key(const struct weft_field *field, const void *target,
@@ -187,6 +221,9 @@ void weft_field_encode_key(const struct weft_field *field, const void *target,
         return;
     case WEFT_FIELD_OBJECT:
         weft_field_encode(field->table, value, writer);
+        return;
+    case WEFT_FIELD_SHORT:
+        encode_short(field->table, value, writer);
         return;
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:

@@ -55,7 +55,8 @@ static const char *form_of(const struct weft_corpus *corpus)
                                       : "of 32-bit tokens";
 }
 
-static enum weft_status open_all(struct weft_corpora *corpora, const char *key, int64_t vocab,
+static enum weft_status open_all(struct weft_corpora *corpora, const char *key,
+                                 enum weft_data_format format, int64_t vocab,
                                  struct weft_error *err)
 {
     char *one = (char *)(uintptr_t)corpora->path; /* copied, not written to */
@@ -63,7 +64,7 @@ static enum weft_status open_all(struct weft_corpora *corpora, const char *key, 
                                        : take_paths(corpora, &one, 1, err));
     for (int32_t i = 0; i < corpora->n; i++) {
         struct weft_corpus *corpus = &corpora->all[i];
-        WEFT_TRY(weft_corpus_open(corpora->paths[i], key, vocab, corpus, err));
+        WEFT_TRY(weft_corpus_open(corpora->paths[i], key, format, vocab, corpus, err));
         if (strcmp(form_of(corpus), form_of(&corpora->all[0])) != 0)
             return weft_fail(
                 err, WEFT_E_DATA,
@@ -77,11 +78,11 @@ static enum weft_status open_all(struct weft_corpora *corpora, const char *key, 
     return WEFT_OK;
 }
 
-enum weft_status weft_corpora_open(const char *path, const char *key, int64_t vocab,
-                                   struct weft_corpora *out, struct weft_error *err)
+enum weft_status weft_corpora_open(const char *path, const char *key, enum weft_data_format format,
+                                   int64_t vocab, struct weft_corpora *out, struct weft_error *err)
 {
     struct weft_corpora corpora = {.path = path};
-    enum weft_status status = open_all(&corpora, key, vocab, err);
+    enum weft_status status = open_all(&corpora, key, format, vocab, err);
     if (status != WEFT_OK) {
         weft_corpora_close(&corpora);
         return status;

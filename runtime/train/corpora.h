@@ -19,7 +19,8 @@ struct weft_corpora {
 /* A file of that very name comes before what it matches as a pattern (*, ? and [...], as in a
  * shell). Errors of weft_corpus_open for any of them; WEFT_E_NO_INPUT when a pattern matches none,
  * WEFT_E_DATA when two are of different forms. Close accepts {0}. */
-WEFT_MUST_USE enum weft_status weft_corpora_open(const char *path, const char *key, int64_t vocab,
+WEFT_MUST_USE enum weft_status weft_corpora_open(const char *path, const char *key,
+                                                 enum weft_data_format format, int64_t vocab,
                                                  struct weft_corpora *out, struct weft_error *err);
 void weft_corpora_close(struct weft_corpora *corpora);
 

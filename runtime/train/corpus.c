@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/train/corpus_kind.h"
+
 enum {
     BYTE_VALUES = 256,
     HEADER_BYTES = 1024,        /* 256 int32 */
@@ -93,7 +95,33 @@ static enum weft_status read_header(struct weft_corpus *corpus, const struct for
     return WEFT_OK;
 }
 
-static enum weft_status find_form(struct weft_corpus *corpus, int64_t length,
+static enum weft_status read_as_bytes(struct weft_corpus *corpus, int64_t length,
+                                      struct weft_error *err)
+{
+    corpus->text = true;
+    corpus->tokens = length;
+    corpus->token_bytes = 1;
+    if (corpus->vocab >= BYTE_VALUES) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s is a text, which is read as bytes, and the model has a vocabulary of "
+                     "%" PRId64 ": set vocab to 256 or more, or give a token file",
+                     corpus->path, corpus->vocab);
+}
+
+static enum weft_status check_text(const struct weft_corpus *corpus, const char *key,
+                                   struct weft_error *err)
+{
+    int64_t got;
+    unsigned char *head = malloc(WEFT_CORPUS_HEAD_BYTES);
+    if (head == NULL) return weft_fail_memory(err, "a look at the data");
+    enum weft_status status = read_bytes(corpus, 0, WEFT_CORPUS_HEAD_BYTES, head, &got, err);
+    if (status == WEFT_OK)
+        status = weft_corpus_check_text(corpus->path, key, head, (size_t)got, err);
+    free(head);
+    return status;
+}
+
+static enum weft_status find_form(struct weft_corpus *corpus, const char *key, int64_t length,
                                   struct weft_error *err)
 {
     unsigned char header[HEADER_BYTES] = {0};
@@ -120,18 +148,12 @@ static enum weft_status find_form(struct weft_corpus *corpus, int64_t length,
                          "with %" PRId64 " or %" PRId64 ": give one of those or a text",
                          corpus->path, magic, forms[0].magic, forms[1].magic);
     }
-    corpus->text = true;
-    corpus->tokens = length;
-    corpus->token_bytes = 1;
-    if (corpus->vocab >= BYTE_VALUES) return WEFT_OK;
-    return weft_fail(err, WEFT_E_DATA,
-                     "%s is a text, which is read as bytes, and the model has a vocabulary of "
-                     "%" PRId64 ": set vocab to 256 or more, or give a token file",
-                     corpus->path, corpus->vocab);
+    WEFT_TRY(check_text(corpus, key, err));
+    return read_as_bytes(corpus, length, err);
 }
 
-enum weft_status weft_corpus_open(const char *path, const char *key, int64_t vocab,
-                                  struct weft_corpus *out, struct weft_error *err)
+enum weft_status weft_corpus_open(const char *path, const char *key, enum weft_data_format format,
+                                  int64_t vocab, struct weft_corpus *out, struct weft_error *err)
 {
     struct weft_corpus corpus = {.path = path, .vocab = vocab};
     struct stat status;
@@ -146,8 +168,10 @@ enum weft_status weft_corpus_open(const char *path, const char *key, int64_t voc
                            "%s is not a plain file: samples are read from all over it, so write "
                            "the data to one",
                            path);
+    } else if (format == WEFT_DATA_BYTES) {
+        result = read_as_bytes(&corpus, status.st_size, err);
     } else {
-        result = find_form(&corpus, status.st_size, err);
+        result = find_form(&corpus, key, status.st_size, err);
     }
     if (result != WEFT_OK) {
         close(corpus.fd);

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/status.h"
+#include "spec/config.h"
 
 struct weft_corpus {
     const char *path; /* the caller's, for messages */
@@ -25,9 +26,11 @@ struct weft_corpus {
 
 /* WEFT_E_NO_INPUT when the file is not there, WEFT_E_PERMISSION, WEFT_E_SYSTEM at the limit of open
  * files; WEFT_E_DATA when it is no plain file, when its header contradicts itself or the file's
- * length, or when a text is to be read by a vocabulary of less than 256. `key` names what `path`
- * was given as, for messages. Close accepts what open left or {.fd = -1}. */
-WEFT_MUST_USE enum weft_status weft_corpus_open(const char *path, const char *key, int64_t vocab,
+ * length, when it holds no text (corpus_kind.h), or when a text is to be read by a vocabulary of
+ * less than 256. `key` names what `path` was given as, for messages. Close accepts what open left
+ * or {.fd = -1}. */
+WEFT_MUST_USE enum weft_status weft_corpus_open(const char *path, const char *key,
+                                                enum weft_data_format format, int64_t vocab,
                                                 struct weft_corpus *out, struct weft_error *err);
 void weft_corpus_close(struct weft_corpus *corpus);
 

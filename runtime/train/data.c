@@ -74,9 +74,11 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
     data->classes = last->type == WEFT_LAYER_CLASSIFIER ? last->outputs : 0;
     data->seed = (uint64_t)train->seed;
     data->of = train->validation.batches * train->micro_batch * config->cluster.ranks;
-    WEFT_TRY(weft_corpora_open(other ? train->validation.data : train->data,
-                               other ? "train.validation.data" : "train.data", least_vocab(model),
-                               &data->corpora, err));
+    WEFT_TRY(weft_corpora_open(
+        other ? train->validation.data : train->data,
+        other ? "train.validation.data" : "train.data",
+        (enum weft_data_format)(other ? train->validation.data_format : train->data_format),
+        least_vocab(model), &data->corpora, err));
     if (!data->tokens && !data->corpora.text) {
         return weft_fail(err, WEFT_E_DATA,
                          "%s is a token file, and layer %s reads numbers: give a text, or begin "

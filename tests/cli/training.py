@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What a run reads and says: data of both forms, held-out data."""
+import gzip
 import json
 import os
 import resource
@@ -23,7 +24,7 @@ def lines_of(out):
 @case
 def a_token_file_trains_like_the_text(weft):
     """Bytes as 16-bit tokens are the same samples, and so the same losses."""
-    text = bytes(i * 7919 >> 8 & 255 for i in range(20000))
+    text = bytes(i * 7919 >> 8 & 255 or 1 for i in range(20000))
     losses = []
     for data in (text, token_file(text)):
         config = weft.write("run.json", tiny(train__data=weft.write("data", data)))
@@ -33,8 +34,41 @@ def a_token_file_trains_like_the_text(weft):
 
 
 @case
+def data_that_are_no_text_are_refused_until_they_are_bytes(weft):
+    text = b"the quick brown fox jumps over the lazy dog\n" * 500
+    tokens = struct.pack("<9000H", *(i * 7919 >> 4 & 4095 for i in range(9000)))
+    files = {"tokens.bin": (tokens, "tokens without a header"),
+             "array.npy": (b"\x93NUMPY\1\0v\0" + text, "a NumPy array"),
+             "text.gz": (gzip.compress(text * 9), "compressed by gzip"),
+             "text.zst": (b"\x28\xb5\x2f\xfd" + text, "compressed by zstd"),
+             "train.jsonl": (b'{"text": "a"}\n' * 900, "lines of JSON"),
+             "digits": (b"\0\0\x08\x03" + text, "an IDX array")}
+    for name, (content, says) in files.items():
+        path = weft.write(name, content)
+        held_out = tiny(train__data=weft.write("text", text),
+                        train__validation={"data": path, "every": 2})
+        for config in (tiny(train__data=path), held_out):
+            weft.expect(65, "train", weft.write("run.json", config), "--run", "no",
+                        says=[name, says, '"format": "bytes"'])
+    assert not os.path.exists(weft.path("no")), "a run was begun"
+    as_bytes = {"path": weft.path("tokens.bin"), "format": "bytes"}
+    config = weft.write("run.json", tiny(train__data=as_bytes,
+                                         train__validation={"data": as_bytes, "every": 2}))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    with open(weft.path("run/config.json"), encoding="utf-8") as file:
+        assert json.load(file)["train"]["data"] == as_bytes
+    short = {"path": weft.path("text"), "format": "auto"}
+    said = json.loads(weft.expect(0, "check", weft.write("run.json", tiny(train__data=short)),
+                                  "--print"))
+    assert said["train"]["data"] == weft.path("text"), said
+    weft.expect(65, "check", weft.write("run.json", tiny(train__data={"format": "bytes"})),
+                says=['$.train.data', '"path" is missing'])
+    weft.expect(65, "check", weft.write("run.json", tiny(train__data=7)), says="a path, or")
+
+
+@case
 def shards_train_like_one_file(weft):
-    text = bytes(i * 7919 >> 8 & 255 for i in range(20000))
+    text = bytes(i * 7919 >> 8 & 255 or 1 for i in range(20000))
     losses = []
     for cuts in ((0, 20000), (0, 7001, 7002, 20000)):
         for number, (first, last) in enumerate(zip(cuts, cuts[1:])):
@@ -170,7 +204,7 @@ def data_are_waited_for_in_no_steady_step(weft):
 
 def validated(weft, **changes):
     """Lines of a run of 5 steps that evaluates, and its result."""
-    text = bytes(i * 7919 >> 9 & 255 for i in range(30000))
+    text = bytes(i * 7919 >> 9 & 255 or 1 for i in range(30000))
     validation = {"data": weft.write("held", text), "every": 2, "batches": 3}
     config = weft.write("run.json", tiny(train__steps=5, train__validation=validation, **changes))
     lines = lines_of(weft.expect(0, "train", config, "--run", "run", "--json", "--poison"))

@@ -24,14 +24,14 @@ static void write_file(const char *name, const void *bytes, size_t length)
     cr_assert_eq(fclose(file), 0);
 }
 
-/* Three texts in whose names' order byte i is i modulo 251. */
+/* Three texts in whose names' order byte i is TEXT_BYTE(i). */
 static void write_three(void)
 {
     unsigned char bytes[MOST];
     strcpy(directory, "/tmp/weft-data-XXXXXX");
     cr_assert_not_null(mkdtemp(directory));
     for (int i = 0; i < MOST; i++)
-        bytes[i] = (unsigned char)(i % 251);
+        bytes[i] = (unsigned char)TEXT_BYTE(i);
     write_file("part_2", bytes + lengths[0] + lengths[1], lengths[2]);
     write_file("part_0", bytes, lengths[0]);
     write_file("part_1", bytes + lengths[0], lengths[1]);
@@ -51,14 +51,15 @@ Test(corpora, reads_what_a_pattern_matches_as_one)
     struct weft_error err = {0};
     int32_t tokens[MOST];
     write_three();
-    cr_assert_eq(weft_corpora_open(path_of("part_*"), "train.data", 256, &corpora, &err), WEFT_OK,
-                 "%s", err.text);
+    cr_assert_eq(
+        weft_corpora_open(path_of("part_*"), "train.data", WEFT_DATA_AUTO, 256, &corpora, &err),
+        WEFT_OK, "%s", err.text);
     cr_assert(corpora.text && corpora.n == FILES && corpora.tokens == MOST);
     for (int64_t at = 0; at < MOST; at += 7) {
         for (int64_t n = 1; at + n <= MOST; n += 61) {
             cr_assert_eq(weft_corpora_read(&corpora, at, n, tokens, &err), WEFT_OK);
             for (int64_t i = 0; i < n; i++)
-                cr_assert_eq(tokens[i], (at + i) % 251);
+                cr_assert_eq(tokens[i], TEXT_BYTE(at + i));
         }
     }
     cr_assert_eq(weft_corpora_check(&corpora, &err), WEFT_OK);
@@ -71,7 +72,9 @@ static struct weft_hash hash_of(const char *name)
     struct weft_corpora corpora;
     struct weft_error err = {0};
     struct weft_hash hash;
-    cr_assert_eq(weft_corpora_open(path_of(name), "train.data", 256, &corpora, &err), WEFT_OK);
+    cr_assert_eq(
+        weft_corpora_open(path_of(name), "train.data", WEFT_DATA_AUTO, 256, &corpora, &err),
+        WEFT_OK);
     cr_assert_eq(weft_corpora_hash(&corpora, &hash, &err), WEFT_OK);
     weft_corpora_close(&corpora);
     return hash;
@@ -83,7 +86,8 @@ Test(corpora, hash_names_all_files_and_one_as_itself)
     struct weft_error err = {0};
     struct weft_hash hash;
     write_three();
-    cr_assert_eq(weft_corpus_open(path_of("part_0"), "train.data", 256, &one, &err), WEFT_OK);
+    cr_assert_eq(weft_corpus_open(path_of("part_0"), "train.data", WEFT_DATA_AUTO, 256, &one, &err),
+                 WEFT_OK);
     cr_assert_eq(weft_corpus_hash(&one, &hash, &err), WEFT_OK);
     weft_corpus_close(&one);
     cr_assert(weft_hash_equal(hash, hash_of("part_0")));
@@ -99,7 +103,9 @@ static void refused(const char *name, enum weft_status expected, const char *tex
 {
     struct weft_corpora corpora = {.n = -7};
     struct weft_error err = {0};
-    cr_assert_eq(weft_corpora_open(path_of(name), "train.data", 256, &corpora, &err), expected);
+    cr_assert_eq(
+        weft_corpora_open(path_of(name), "train.data", WEFT_DATA_AUTO, 256, &corpora, &err),
+        expected);
     cr_assert_not_null(strstr(err.text, text), "\"%s\" is not in: %s", text, err.text);
     cr_assert_eq(corpora.n, -7, "untouched on failure");
 }
@@ -120,7 +126,9 @@ Test(corpora, refuses_patterns_that_cannot_be_read_as_one)
     write_file("part_*", "abc", 3);
     struct weft_corpora corpora;
     struct weft_error err = {0};
-    cr_assert_eq(weft_corpora_open(path_of("part_*"), "train.data", 256, &corpora, &err), WEFT_OK);
+    cr_assert_eq(
+        weft_corpora_open(path_of("part_*"), "train.data", WEFT_DATA_AUTO, 256, &corpora, &err),
+        WEFT_OK);
     cr_assert_eq(corpora.tokens, 3);
     weft_corpora_close(&corpora);
     remove_all();

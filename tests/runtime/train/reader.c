@@ -29,7 +29,7 @@ static void make_file(char path[32])
     for (int i = 0; i < BYTES; i += 1000) {
         unsigned char bytes[1000];
         for (int b = 0; b < 1000; b++)
-            bytes[b] = (unsigned char)((i + b) * 7919 >> 8);
+            bytes[b] = (unsigned char)(((i + b) * 7919 >> 8) | 1);
         CHECK(write(fd, bytes, sizeof bytes) == sizeof bytes, "not written");
     }
     close(fd);

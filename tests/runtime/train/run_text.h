@@ -47,13 +47,15 @@ static inline const char *write_bytes(char path[32], const void *bytes, size_t l
     return path;
 }
 
-/* A file whose byte i is i modulo 251, so that a sample tells its place. */
+/* A file whose byte i is TEXT_BYTE(i), so that a sample tells its place. A text has no NUL. */
+#define TEXT_BYTE(i) (1 + (i) % 251)
+
 static inline const char *write_text(char path[32], size_t length)
 {
     unsigned char *bytes = malloc(length + 1);
     cr_assert_not_null(bytes);
     for (size_t i = 0; i < length; i++)
-        bytes[i] = (unsigned char)(i % 251);
+        bytes[i] = (unsigned char)TEXT_BYTE(i);
     write_bytes(path, bytes, length);
     free(bytes);
     return path;

@@ -1,0 +1,90 @@
+#include "runtime/train/corpus_kind.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static void refused(const char *path, const void *head, size_t n, const char *says)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_corpus_check_text(path, "train.data", head, n, &err), WEFT_E_DATA, "%s",
+                 says);
+    cr_assert_not_null(strstr(err.text, says), "\"%s\" is not in: %s", says, err.text);
+    cr_assert_not_null(strstr(err.text, "set train.data to {\"path\": "), "%s", err.text);
+}
+
+Test(corpus_kind, what_begins_as_another_file_is_named)
+{
+#define CASE(head, says)                                                                           \
+    {                                                                                              \
+        head, sizeof(head) - 1, says                                                               \
+    }
+    static const struct {
+        const char *head;
+        size_t n;
+        const char *says;
+    } cases[] = {
+        CASE("\x93NUMPY\x01\x00v\0", "a NumPy array"),
+        CASE("PK\3\4\x14", "a zip archive"),
+        CASE("\x1F\x8B\x08", "gzip -d"),
+        CASE("\x28\xB5\x2F\xFD\x04", "zstd -d"),
+        CASE("\xFD"
+             "7zXZ\0",
+             "xz -d"),
+        CASE("BZh91AY&SY", "bzip2 -d"),
+        CASE("PAR1\x15\0\x15", "a Parquet table"),
+        CASE("\x89HDF\r\n\x1A\n", "an HDF5 file"),
+        CASE("\0\0\x08\x03\0\0\xEA\x60", "an IDX array"),
+        CASE("%PDF-1.7\n", "pdftotext"),
+        CASE("\x80\x04\x95", "a pickle"),
+        CASE("\xFF\xFEh\0i\0", "iconv"),
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused("data", cases[i].head, cases[i].n, cases[i].says);
+    char tar[512] = "name";
+    memcpy(tar + 257, "ustar", 5);
+    refused("data", tar, sizeof tar, "a tar archive");
+}
+
+Test(corpus_kind, a_nul_is_in_no_text)
+{
+    refused("data", "abc\0def", 7, "is no text: binary");
+    refused("train.bin", "\x0B\0\x06\x01\x0B\0", 6, "tokens without a header");
+    refused("train.bin", "\x0B\0\x06\x01\x0B\0", 6, "256 int32: 20240520, 1, their number");
+}
+
+Test(corpus_kind, lines_of_json_are_records_and_no_text)
+{
+    static const char lines[] = "{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
+    refused("data", lines, sizeof lines - 1, "jq -r .text");
+    refused("data", lines, 14, "lines of JSON");
+    /* Cut within the second line. */
+    refused("data", lines, 20, "lines of JSON");
+}
+
+Test(corpus_kind, texts_are_let_by)
+{
+    static const char *const texts[] = {
+        "",
+        "The quick brown fox\n",
+        "caf\xE9 latin-1\n",
+        "\xEF\xBB\xBFwith a mark",
+        "\033[1mbold",
+        "RIFF is a format\n",
+        "PAR1 and PAR2 are suffixes\n",
+        "SQLite format 3 is\n",
+        "PK\n",
+        "{\n  \"a\": 1\n}\n",
+        "{not json}\n{}\n",
+        "{\"a\": 1}\nand a text\n",
+        "{}",
+        "BZh9 is\n",
+        "GGUF\n",
+        "%PDF is\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct weft_error err = {0};
+        cr_assert_eq(weft_corpus_check_text("data", "train.data", (const unsigned char *)texts[i],
+                                            strlen(texts[i]), &err),
+                     WEFT_OK, "%s: %s", texts[i], err.text);
+    }
+}

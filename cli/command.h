@@ -61,6 +61,8 @@ struct weft_command {
     const char *details; /* paragraphs for `weft help VERB` */
     const char *flags;   /* names that it takes, separated by spaces, beside the common ones */
     int32_t least_operands, most_operands;
+    bool
+        starts_ranks; /* local ones: refused in a process of another launcher, unless -n is given */
     bool starts_program; /* what is behind its first operand is that program's, flags too */
     bool told_elsewhere; /* its error is printed by the process that started it */
     enum weft_status (*run)(const struct weft_cli *cli, struct weft_error *err);

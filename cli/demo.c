@@ -281,5 +281,6 @@ const struct weft_command weft_command_demo = {
         "ilp plan, all-fsdp and all-sdp, and prints for each what was predicted and what was\n"
         "measured. Exit 1 when bits differ, a plan does not fit, or policies are not mixed.",
     .flags = "--set",
+    .starts_ranks = true,
     .run = run,
 };

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/solver.h"
+#include "runtime/launch/launch.h"
 
 const struct weft_command *const weft_commands[] = {
     &weft_command_demo,
@@ -97,6 +98,14 @@ static void keep_standard_streams(void)
     }
 }
 
+static enum weft_status start(const struct weft_cli *cli, const struct weft_command *command,
+                              struct weft_error *err)
+{
+    bool starts_ranks = command->starts_ranks || cli->measure;
+    if (starts_ranks && cli->ranks == 0) WEFT_TRY(weft_rendezvous_refuse_strangers(err));
+    return command->run(cli, err);
+}
+
 int main(int argc, char **argv)
 {
     static bool emitted;
@@ -111,7 +120,7 @@ int main(int argc, char **argv)
     enum weft_status status = weft_cli_parse(argc, argv, &cli, &command, &err);
     if (status == WEFT_OK) {
         weft_log_set_sink(log_to_stderr, &cli);
-        status = command->run(&cli, &err);
+        status = start(&cli, command, &err);
     }
     bool told_elsewhere = command && command->told_elsewhere && getenv("WEFT_ERROR_FD");
     return finish(&cli, status, told_elsewhere, &err);

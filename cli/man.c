@@ -82,8 +82,9 @@ static void add_surroundings(struct weft_text *out)
          "way gives other bits; avx512, onednn and openblas are native f32."},
         {"NO_COLOR", "Set and not empty: no colour in messages."},
         {"RANK, WORLD_SIZE, LOCAL_RANK",
-         "Set for each rank that is started; with more than one rank of another launcher, refused "
-         "with what works."},
+         "Set for each rank that is started; with more than one rank of another launcher (srun's "
+         "and "
+         "MPI's variables too) verbs that start ranks are refused, unless -n is given."},
     };
     static const char *const files[][2] = {
         {"DIR/config.json, DIR/plan.json, DIR/profile.json",

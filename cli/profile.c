@@ -94,5 +94,6 @@ const struct weft_command weft_command_profile = {
     .flags = "--contention --set --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
+    .starts_ranks = true,
     .run = run,
 };

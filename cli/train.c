@@ -184,5 +184,6 @@ const struct weft_command weft_command_train = {
              "--poison --trace",
     .least_operands = 1,
     .most_operands = 1,
+    .starts_ranks = true,
     .run = run,
 };

@@ -60,6 +60,10 @@ WEFT_MUST_USE enum weft_status weft_rendezvous_from_environment(struct weft_rend
                                                                 struct weft_error *err);
 void weft_rendezvous_finish(struct weft_rendezvous *rendezvous);
 
+/* WEFT_E_ENVIRONMENT as above: for who starts ranks, and would start them once in every process of
+ * the other launcher. */
+WEFT_MUST_USE enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err);
+
 /* Compute threads of this rank: `asked`, or its share of the cores when that is 0; at least 1. */
 int32_t weft_rendezvous_threads(const struct weft_rendezvous *rendezvous, int64_t asked);
 

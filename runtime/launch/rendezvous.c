@@ -19,6 +19,7 @@ static const struct {
     {"RANK", "WORLD_SIZE", "torchrun", NULL},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "Open MPI", NULL},
     {"PMI_RANK", "PMI_SIZE", "an MPI launcher (PMI)", NULL},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MVAPICH2", NULL},
     {"SLURM_PROCID", "SLURM_NTASKS", "srun", "SLURM_STEP_ID"},
 };
 enum { STRANGERS = sizeof strangers / sizeof strangers[0] };
@@ -48,7 +49,7 @@ static bool take_fd(int fd)
     return fd > STDERR_FILENO && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-static enum weft_status refuse_strangers(struct weft_error *err)
+enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
 {
     for (int i = 0; i < STRANGERS; i++) {
         int32_t rank, ranks;
@@ -110,8 +111,9 @@ enum weft_status weft_rendezvous_from_environment(struct weft_rendezvous *out,
                                                   struct weft_error *err)
 {
     struct weft_rendezvous r = {.ranks = 1, .control_fd = -1};
-    enum weft_status status =
-        getenv(WEFT_CONTROL_FD_NAME) != NULL ? read_launch(&r, err) : refuse_strangers(err);
+    enum weft_status status = getenv(WEFT_CONTROL_FD_NAME) != NULL
+                                  ? read_launch(&r, err)
+                                  : weft_rendezvous_refuse_strangers(err);
     if (status != WEFT_OK) {
         weft_rendezvous_finish(&r);
         return status;

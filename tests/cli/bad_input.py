@@ -366,6 +366,27 @@ def plan_that_promises_too_much(weft):
 
 
 @case
+def a_task_of_another_launcher_starts_no_job_of_its_own(weft):
+    launchers = {"torchrun": {"RANK": "1", "WORLD_SIZE": "4"},
+                 "Open MPI": {"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"},
+                 "PMI": {"PMI_RANK": "3", "PMI_SIZE": "4"},
+                 "MVAPICH2": {"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "2"},
+                 "srun": {"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_STEP_ID": "0"}}
+    path = weft.write("run.json", tiny())
+    for name, env in launchers.items():
+        for verb in (["train", path, "--run", "run"], ["profile", path], ["demo"],
+                     ["sweep", path, "--measure"]):
+            weft.expect(1, *verb, env=env, says=[name, "-n "])
+        weft.expect(0, "check", path, env=env)
+    assert not os.path.exists(weft.path("run")), "a run was begun"
+    torchrun = launchers["torchrun"]
+    weft.expect(0, "train", path, "--run", "run", "-n", "2", "-q", env=torchrun)
+    weft.expect(0, "train", path, "--run", "one", "-q", env={**torchrun, "WORLD_SIZE": "1"})
+    batch = {"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}
+    weft.expect(0, "train", path, "--run", "batch", "-q", env=batch)
+
+
+@case
 def output_that_cannot_be_written(weft):
     weft.expect(73, "plan", config_text(weft), "-o", weft.path("no/such/plan.json"),
                 says="no/such/plan.json")

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shown.h"
+
 void weft_text_init(struct weft_text *text)
 {
     *text = (struct weft_text){0};
@@ -34,7 +36,7 @@ static bool reserve(struct weft_text *text, size_t more)
     return true;
 }
 
-void weft_text_append(struct weft_text *text, const char *bytes, size_t length)
+static void append(struct weft_text *text, const char *bytes, size_t length)
 {
     if (length == 0 || !reserve(text, length)) return;
     memcpy(text->data + text->length, bytes, length);
@@ -42,9 +44,43 @@ void weft_text_append(struct weft_text *text, const char *bytes, size_t length)
     text->data[text->length] = '\0';
 }
 
+static bool is_shown_as_it_is(const struct weft_text *text, const char *bytes, size_t length)
+{
+    return text->columns == 0 || weft_shown_is_plain(bytes, length, WEFT_SHOWN_LINES);
+}
+
+void weft_text_append(struct weft_text *text, const char *bytes, size_t length)
+{
+    if (is_shown_as_it_is(text, bytes, length))
+        append(text, bytes, length);
+    else
+        weft_text_add_shown(text, bytes, length, WEFT_SHOWN_LINES);
+}
+
 void weft_text_add(struct weft_text *text, const char *string)
 {
     weft_text_append(text, string, strlen(string));
+}
+
+void weft_text_add_escape(struct weft_text *text, const char *sequence)
+{
+    append(text, sequence, strlen(sequence));
+}
+
+/* Writes what was formatted, from `start` on, again as it may be shown. */
+static void show_from(struct weft_text *text, size_t start)
+{
+    size_t length = text->length - start;
+    if (text->failed || is_shown_as_it_is(text, text->data + start, length)) return;
+    char *raw = malloc(length);
+    if (raw != NULL) {
+        memcpy(raw, text->data + start, length);
+        text->length = start;
+        weft_text_add_shown(text, raw, length, WEFT_SHOWN_LINES);
+    } else {
+        text->failed = true;
+    }
+    free(raw);
 }
 
 void weft_text_addf(struct weft_text *text, const char *format, ...)
@@ -59,6 +95,7 @@ void weft_text_addf(struct weft_text *text, const char *format, ...)
     vsnprintf(text->data + text->length, (size_t)length + 1, format, arguments);
     va_end(arguments);
     text->length += (size_t)length;
+    show_from(text, text->length - (size_t)length);
 }
 
 const char *weft_text_chars(const struct weft_text *text)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/compiler.h"
 
@@ -13,6 +14,10 @@ struct weft_text {
     size_t length; /* without the NUL */
     size_t capacity;
     bool failed;
+    /* Above 0 of a report, whose lines are to be no wider: tables fit themselves to it, and what is
+     * appended is kept as it may be shown (base/shown.h). */
+    int32_t columns;
+    bool color; /* and tables are painted */
 };
 
 void weft_text_init(struct weft_text *text);
@@ -21,6 +26,9 @@ void weft_text_finish(struct weft_text *text);
 void weft_text_append(struct weft_text *text, const char *bytes, size_t length);
 void weft_text_add(struct weft_text *text, const char *string);
 void weft_text_addf(struct weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
+
+/* A terminal's sequence of the program's own, as it is in a report too. */
+void weft_text_add_escape(struct weft_text *text, const char *sequence);
 
 /* The characters so far, "" when there are none. Owned by the text. */
 const char *weft_text_chars(const struct weft_text *text);

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "library/session.h"
 #include "scheduler/schedule.h"
 
@@ -25,7 +26,10 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out, problems;
-    weft_text_init(&out);
+    if (cli->print)
+        weft_text_init(&out);
+    else
+        weft_cli_report_init(cli, cli->output, &out);
     weft_text_init(&problems);
     enum weft_status worst = WEFT_OK;
     if (cli->json && cli->print && cli->n_operands > 1)

@@ -11,6 +11,8 @@
 
 enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096 };
 
+enum weft_color { WEFT_COLOR_AUTO, WEFT_COLOR_ALWAYS, WEFT_COLOR_NEVER };
+
 struct weft_session;
 struct weft_solver_process;
 
@@ -27,7 +29,7 @@ struct weft_cli {
     int64_t ranks;                             /* -n, --ranks; 0 = not given */
     bool json, quiet, verbose;
     bool no_progress;                   /* --progress=none */
-    bool color;                         /* of messages: from --color, NO_COLOR and the terminal */
+    enum weft_color color;              /* --color */
     bool *emitted;                      /* set once something was written to stdout; never NULL */
     struct weft_solver_process *solver; /* of all sessions; never NULL */
     const char *memory_limit;           /* --memory-limit */
@@ -97,7 +99,8 @@ WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, 
                                                     struct weft_error *err);
 
 /* Writes all of `text`, as it may be shown (base/shown.h), to stdout, or to cli->output when it was
- * given. WEFT_E_IO, WEFT_E_CREATE. */
+ * given; a report with its lines broken as weft_cli_report_init (cli/terminal.h) fitted it.
+ * WEFT_E_IO, WEFT_E_CREATE. */
 WEFT_MUST_USE enum weft_status weft_cli_emit(const struct weft_cli *cli,
                                              const struct weft_text *text, struct weft_error *err);
 

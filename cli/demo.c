@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/solver.h"
+#include "cli/terminal.h"
 #include "library/session.h"
 #include "report/plan_report.h"
 #include "report/table.h"
@@ -160,36 +161,67 @@ static bool same_bits(const struct demo *demo)
     return true;
 }
 
+enum measure {
+    STEP_PREDICTED,
+    STEP_MEASURED,
+    STEP_ERROR,
+    EXPOSED_PREDICTED,
+    EXPOSED_MEASURED,
+    MEMORY_PLANNED,
+    MEMORY_MEASURED,
+    FITS,
+    LAST_LOSS,
+    N_MEASURES
+};
+
+static void add_measure(const struct demo *demo, int which, enum measure measure,
+                        struct weft_table *table)
+{
+    const struct weft_prediction *p = &demo->runs[which].predicted;
+    const struct weft_train_result *m = &demo->runs[which].measured;
+    const int64_t ns[N_MEASURES] = {[STEP_PREDICTED] = p->step_ns,
+                                    [STEP_MEASURED] = m->step_ns,
+                                    [EXPOSED_PREDICTED] = p->exposed_ns,
+                                    [EXPOSED_MEASURED] = m->exposed_ns};
+    bool fits = demo->runs[which].fits;
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    if (measure == STEP_ERROR)
+        weft_table_cell(table, "%+.1f %%",
+                        100.0 * (double)(m->step_ns - p->step_ns) / (double)p->step_ns);
+    else if (measure == MEMORY_PLANNED || measure == MEMORY_MEASURED)
+        weft_table_cell(table, "%s",
+                        weft_units_show_bytes(
+                            measure == MEMORY_PLANNED ? p->total_bytes : m->measured_bytes, shown));
+    else if (measure == FITS)
+        weft_table_cell_painted(table, fits ? WEFT_PAINT_GOOD : WEFT_PAINT_BAD,
+                                fits ? "yes" : "no");
+    else if (measure == LAST_LOSS)
+        weft_table_cell(table, "%.6f", m->last_loss);
+    else
+        weft_table_cell(table, "%s", weft_units_show_ns(ns[measure], shown));
+}
+
 static void show_text(const struct demo *demo, struct weft_text *out)
 {
-    static const char *const head[] = {
-        "planner",  "step predicted", "measured", "error", "exposed predicted",
-        "measured", "memory planned", "measured", "fits",  "last loss"};
-    char a[WEFT_UNITS_TEXT_BYTES], hash[WEFT_HASH_TEXT_BYTES];
+    static const char *const names[N_MEASURES] = {
+        "step, predicted", "step, measured",   "error", "exposed, predicted", "exposed, measured",
+        "memory, planned", "memory, measured", "fits",  "last loss"};
+    char limit[WEFT_UNITS_TEXT_BYTES], hash[WEFT_HASH_TEXT_BYTES];
     struct weft_table table;
-    weft_table_init(&table, "lrrrrrrrlr");
-    for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
-        weft_table_cell(&table, "%s", head[i]);
-    for (int i = 0; i < N_PLANNERS; i++) {
-        const struct weft_prediction *p = &demo->runs[i].predicted;
-        const struct weft_train_result *m = &demo->runs[i].measured;
-        weft_table_cell(&table, "%s", planners[i]);
-        weft_table_cell(&table, "%s", weft_units_show_ns(p->step_ns, a));
-        weft_table_cell(&table, "%s", weft_units_show_ns(m->step_ns, a));
-        weft_table_cell(&table, "%+.1f %%",
-                        100.0 * (double)(m->step_ns - p->step_ns) / (double)p->step_ns);
-        weft_table_cell(&table, "%s", weft_units_show_ns(p->exposed_ns, a));
-        weft_table_cell(&table, "%s", weft_units_show_ns(m->exposed_ns, a));
-        weft_table_cell(&table, "%s", weft_units_show_bytes(p->total_bytes, a));
-        weft_table_cell(&table, "%s", weft_units_show_bytes(m->measured_bytes, a));
-        weft_table_cell(&table, "%s", demo->runs[i].fits ? "yes" : "no");
-        weft_table_cell(&table, "%.6f", m->last_loss);
-    }
     weft_text_addf(out,
                    "2 ranks, emulated link; limit %s a rank, halfway between all-fsdp and "
                    "all-sdp\n",
-                   weft_units_show_bytes(demo->limit_bytes, a));
-    weft_table_render(&table, 0, out);
+                   weft_units_show_bytes(demo->limit_bytes, limit));
+    weft_table_init(&table, "lrrr");
+    weft_table_cell(&table, "emulated link");
+    for (int i = 0; i < N_PLANNERS; i++)
+        weft_table_cell(&table, "%s", planners[i]);
+    for (int measure = 0; measure < N_MEASURES; measure++) {
+        weft_table_cell(&table, "%s", names[measure]);
+        for (int i = 0; i < N_PLANNERS; i++)
+            add_measure(demo, i, (enum measure)measure, &table);
+    }
+    weft_table_render(&table, 2, out);
     weft_table_finish(&table);
     weft_text_addf(out, "losses and parameters: %s (%s)\n",
                    same_bits(demo) ? "the same bits under all three" : "DIFFERENT",
@@ -255,7 +287,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     if (status == WEFT_OK) status = choose_limit(&demo, err);
     for (int i = 0; status == WEFT_OK && i < N_PLANNERS; i++)
         status = run_planner(&demo, i, err);
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     if (status == WEFT_OK) {
         if (cli->json)
             show_json(&demo, &out);

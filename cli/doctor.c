@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/solver.h"
+#include "cli/terminal.h"
 #include "report/table.h"
 #include "runtime/nn/nn.h"
 
@@ -95,9 +96,9 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct checkup checkup = {0};
     struct weft_text out, json;
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     weft_text_init(&json);
-    weft_table_init(&checkup.table, "lll");
+    weft_table_init(&checkup.table, "llw");
     weft_json_writer_init(&checkup.writer, &json, 2);
     weft_json_begin_object(&checkup.writer);
     look_at_machine(&checkup);

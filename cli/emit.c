@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/shown.h"
+#include "base/wrap.h"
 #include "cli/command.h"
 
 enum weft_status weft_cli_emit(const struct weft_cli *cli, const struct weft_text *text,
@@ -9,7 +10,10 @@ enum weft_status weft_cli_emit(const struct weft_cli *cli, const struct weft_tex
 {
     struct weft_text shown;
     weft_text_init(&shown);
-    weft_text_add_shown(&shown, weft_text_chars(text), text->length, WEFT_SHOWN_TEXT);
+    if (text->columns > 0)
+        weft_wrap(weft_text_chars(text), (size_t)text->columns, &shown);
+    else
+        weft_text_add_shown(&shown, weft_text_chars(text), text->length, WEFT_SHOWN_TEXT);
     if (!weft_text_ok(text)) shown.failed = true;
     enum weft_status status = weft_cli_emit_bytes(cli, &shown, err);
     weft_text_finish(&shown);

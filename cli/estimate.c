@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "library/session.h"
 #include "report/plan_report.h"
 #include "report/table.h"
@@ -95,9 +96,9 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct estimate estimate;
     struct weft_text out, json, details;
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     weft_text_init(&json);
-    weft_text_init(&details);
+    weft_cli_report_init(cli, cli->output, &details);
     begin(&estimate, &json);
     enum weft_status status = cli->sweep ? estimate_sweep(cli, &estimate, &details, err)
                                          : estimate_one(cli, "", &estimate, &details, err);

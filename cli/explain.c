@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "plan/plan.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
@@ -164,7 +165,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     if (status == WEFT_OK) status = say(plan, cli->json, time_limit_ns, &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);

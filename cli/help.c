@@ -1,14 +1,18 @@
 #include <string.h>
 
+#include "base/wrap.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 
 const char weft_common_flags[] =
     "Common flags:\n"
     "  -o FILE                write the result there instead of to standard output\n"
     "  --json                 exactly one JSON document on standard output (train: JSON Lines)\n"
     "  -q, -v                 quieter, more talkative\n"
-    "  --color=auto|always|never   of messages; auto: on a terminal, unless NO_COLOR is set\n"
-    "  --progress=auto|plain|none  lines about what is going on; none: only warnings and errors\n"
+    "  --color auto|always|never\n"
+    "                         auto: on a terminal, unless NO_COLOR is set\n"
+    "  --progress auto|plain|none\n"
+    "                         lines about what is going on; none: only warnings and errors\n"
     "Flags of verbs that read a config:\n"
     "  --set path.key=value   change a key of the config, e.g. --set train.steps=10\n"
     "  -n N, --ranks N        number of ranks (cluster.ranks)\n"
@@ -31,8 +35,10 @@ static enum weft_status describe_verb(const char *verb, struct weft_text *out,
     for (size_t i = 0; weft_commands[i]; i++) {
         const struct weft_command *command = weft_commands[i];
         if (!command->summary || strcmp(command->name, verb) != 0) continue;
-        weft_text_addf(out, "usage: weft %s %s\n\n%s.\n\n%s\n\n", command->name, command->usage,
-                       command->summary, command->details);
+        weft_text_addf(out, "usage: weft %s %s\n\n%s.\n\n", command->name, command->usage,
+                       command->summary);
+        weft_wrap_prose(command->details, (size_t)out->columns, out);
+        weft_text_add(out, "\n\n");
         if (command->flags && command->flags[0])
             weft_text_addf(out, "Its own flags: %s\n\n", command->flags);
         weft_text_add(out, weft_common_flags);
@@ -44,7 +50,7 @@ static enum weft_status describe_verb(const char *verb, struct weft_text *out,
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     enum weft_status status = WEFT_OK;
     if (cli->n_operands > 0)
         status = describe_verb(cli->operands[0], &out, err);

@@ -86,18 +86,41 @@ enum weft_status weft_job_read_result(const struct weft_text *text, struct weft_
     return status;
 }
 
+enum { STEP_PARTS = 7, PART_BYTES = 64 };
+
+/* Parts of a line in the order in which they stand, as many as its columns have room for, those
+ * that matter most first; the metrics have all. */
+static void add_parts(char parts[STEP_PARTS][PART_BYTES], struct weft_text *out)
+{
+    static const int by_worth[STEP_PARTS] = {0, 1, 4, 2, 6, 5, 3}, always = 3;
+    bool shown[STEP_PARTS] = {false};
+    size_t columns = 0;
+    for (int i = 0; i < STEP_PARTS; i++) {
+        size_t more = strlen(parts[by_worth[i]]) + (columns > 0 ? 2 : 0);
+        if (i >= always && out->columns > 0 && columns + more > (size_t)out->columns) continue;
+        shown[by_worth[i]] = true;
+        columns += more;
+    }
+    for (int i = 0; i < STEP_PARTS; i++)
+        if (shown[i]) weft_text_addf(out, "%s%s", i > 0 ? "  " : "", parts[i]);
+    weft_text_add(out, "\n");
+}
+
 void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out)
 {
-    char step[WEFT_UNITS_TEXT_BYTES], exposed[WEFT_UNITS_TEXT_BYTES], norm[32] = "-";
-    if (line->norm >= 0) snprintf(norm, sizeof norm, "%.4f", line->norm);
+    char time[WEFT_UNITS_TEXT_BYTES], norm[32] = "-", parts[STEP_PARTS][PART_BYTES];
     double tokens_per_s =
         line->step_ns > 0 ? 1e9 * (double)line->tokens / (double)line->step_ns : 0.0;
-    weft_text_addf(out,
-                   "step %*lld/%lld  loss %.4f  norm %8s  lr %.2e  %10s  exposed %10s  "
-                   "%.0f tokens/s\n",
-                   line->steps >= 1000 ? 5 : 3, (long long)line->step, (long long)line->steps,
-                   line->loss, norm, line->lr, weft_units_show_ns(line->step_ns, step),
-                   weft_units_show_ns(line->exposed_ns, exposed), tokens_per_s);
+    if (line->norm >= 0) snprintf(norm, sizeof norm, "%.4f", line->norm);
+    snprintf(parts[0], PART_BYTES, "step %*lld/%lld", line->steps >= 1000 ? 5 : 3,
+             (long long)line->step, (long long)line->steps);
+    snprintf(parts[1], PART_BYTES, "loss %.4f", line->loss);
+    snprintf(parts[2], PART_BYTES, "norm %7s", norm);
+    snprintf(parts[3], PART_BYTES, "lr %.2e", line->lr);
+    snprintf(parts[4], PART_BYTES, "%7s", weft_units_show_ns(line->step_ns, time));
+    snprintf(parts[5], PART_BYTES, "exposed %7s", weft_units_show_ns(line->exposed_ns, time));
+    snprintf(parts[6], PART_BYTES, "%6.0f tokens/s", tokens_per_s);
+    add_parts(parts, out);
 }
 
 void weft_job_save_line(const struct weft_save_line *line, struct weft_text *out)

@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/wrap.h"
 #include "cli/solver.h"
+#include "cli/terminal.h"
 #include "runtime/launch/launch.h"
 
 const struct weft_command *const weft_commands[] = {
@@ -35,12 +37,22 @@ const struct weft_command *const weft_commands[] = {
 
 enum paint { PLAIN, YELLOW = 33, RED = 31 };
 
+/* On a terminal broken between words; elsewhere a line stays one, for whoever searches in it. */
 static void say(const struct weft_cli *cli, enum paint paint, const char *what, const char *text)
 {
-    if (cli->color && paint != PLAIN)
-        fprintf(stderr, "\033[1;%dmweft:\033[0m %s%s\n", (int)paint, what, text);
+    bool paints = paint != PLAIN && weft_terminal_paints(cli, STDERR_FILENO);
+    struct weft_text line, lines;
+    weft_text_init(&line);
+    weft_text_init(&lines);
+    if (paints) weft_text_addf(&line, "\033[1;%dm", (int)paint);
+    weft_text_addf(&line, "weft:%s %s%s\n", paints ? "\033[0m" : "", what, text);
+    weft_wrap(weft_text_chars(&line), (size_t)weft_terminal_columns(STDERR_FILENO), &lines);
+    if (weft_text_ok(&line) && weft_text_ok(&lines))
+        fputs(weft_text_chars(&lines), stderr);
     else
         fprintf(stderr, "weft: %s%s\n", what, text);
+    weft_text_finish(&line);
+    weft_text_finish(&lines);
 }
 
 static void log_to_stderr(void *context, enum weft_log_level level, const char *text)

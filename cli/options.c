@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
 #include "spec/field.h"
@@ -178,7 +177,7 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct flag *flag
         return keep_setting(cli, flag->name, "plan.seed", value, err);
     case FLAG_COLOR:
         WEFT_TRY(parse_choice(flag->name, value, "auto", "always", "never", &choice, err));
-        if (choice != 0) cli->color = choice == 1;
+        cli->color = (enum weft_color)choice;
         return WEFT_OK;
     case FLAG_PROGRESS:
         WEFT_TRY(parse_choice(flag->name, value, "auto", "plain", "none", &choice, err));
@@ -247,8 +246,6 @@ static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
     WEFT_TRY(find_verb(argc, argv, &command, err));
     cli->program = argv[0];
     cli->verb = command->name;
-    const char *no_color = getenv("NO_COLOR");
-    cli->color = isatty(STDERR_FILENO) && !(no_color && no_color[0]);
     if (asks_for_help(argc, argv, command)) {
         *out = find_command("help");
         if (command->summary) cli->operands[cli->n_operands++] = command->name;

@@ -1,5 +1,6 @@
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "library/session.h"
 #include "report/plan_report.h"
 #include "spec/planner.h"
@@ -32,7 +33,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     struct weft_session session = {0};
     struct weft_text file, out;
     weft_text_init(&file);
-    weft_text_init(&out);
+    weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);

@@ -1,6 +1,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/terminal.h"
 #include "library/session.h"
 #include "report/table.h"
 
@@ -64,7 +65,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     struct weft_profile *profile = NULL;
     struct weft_text file, out;
     weft_text_init(&file);
-    weft_text_init(&out);
+    weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK)
         status = weft_job_profile(session.config, cli->contention, &profile, err);

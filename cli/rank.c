@@ -9,8 +9,10 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/wrap.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/terminal.h"
 #include "library/machine.h"
 #include "library/metrics.h"
 #include "library/session.h"
@@ -18,6 +20,7 @@
 
 /* Everything that a rank holds while it works; closed in reverse. */
 struct rank {
+    const struct weft_cli *cli;
     struct weft_rendezvous meeting;
     struct weft_json *description;
     struct weft_session session;
@@ -135,17 +138,32 @@ static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
 
 static enum weft_status show(const struct weft_text *text, struct weft_error *err)
 {
-    if (!weft_text_ok(text)) return weft_fail_memory(err, "a line");
-    if (fwrite(weft_text_chars(text), 1, text->length, stdout) == text->length &&
-        fflush(stdout) == 0)
-        return WEFT_OK;
-    return weft_fail(err, WEFT_E_IO, "standard output cannot be written: %s", strerror(errno));
+    struct weft_text lines;
+    weft_text_init(&lines);
+    weft_wrap(weft_text_chars(text), (size_t)text->columns, &lines);
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(text) || !weft_text_ok(&lines))
+        status = weft_fail_memory(err, "a line");
+    else if (fwrite(weft_text_chars(&lines), 1, lines.length, stdout) != lines.length ||
+             fflush(stdout) != 0)
+        status =
+            weft_fail(err, WEFT_E_IO, "standard output cannot be written: %s", strerror(errno));
+    weft_text_finish(&lines);
+    return status;
 }
 
 /* What is told twice: a line for whoever watches, and one of JSON in the metrics. */
 struct lines {
     struct weft_text shown, json;
 };
+
+static struct lines begin_lines(const struct rank *rank)
+{
+    struct lines lines;
+    weft_cli_report_init(rank->cli, NULL, &lines.shown);
+    weft_text_init(&lines.json);
+    return lines;
+}
 
 /* Nobody to show lines to (a terminal that hung up, a pipe that was closed) ends the run as a
  * signal does, with what is trained saved. */
@@ -172,7 +190,7 @@ static enum weft_status tell(struct rank *rank, struct lines *lines, struct weft
 static enum weft_status on_evaluation(void *context, const struct weft_evaluation_line *line,
                                       struct weft_error *err)
 {
-    struct lines lines = {0};
+    struct lines lines = begin_lines(context);
     weft_job_evaluation_line(line, &lines.shown);
     weft_metrics_evaluation(line, &lines.json);
     return tell(context, &lines, err);
@@ -181,7 +199,7 @@ static enum weft_status on_evaluation(void *context, const struct weft_evaluatio
 static enum weft_status on_save(void *context, const struct weft_save_line *line,
                                 struct weft_error *err)
 {
-    struct lines lines = {0};
+    struct lines lines = begin_lines(context);
     weft_job_save_line(line, &lines.shown);
     weft_metrics_save(line, &lines.json);
     return tell(context, &lines, err);
@@ -191,7 +209,7 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
                                 const struct weft_trace *trace, struct weft_error *err)
 {
     struct rank *rank = context;
-    struct lines lines = {0};
+    struct lines lines = begin_lines(rank);
     weft_job_step_line(line, &lines.shown);
     weft_metrics_step(line, &lines.json);
     WEFT_TRY(tell(rank, &lines, err));
@@ -280,8 +298,7 @@ static void leave_error(int32_t rank, const struct weft_error *err)
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
-    struct rank rank = {0};
-    (void)cli;
+    struct rank rank = {.cli = cli};
     enum weft_status status = weft_rendezvous_from_environment(&rank.meeting, err);
     if (status == WEFT_OK) status = read_description(&rank, err);
     if (status == WEFT_OK) status = understand(&rank, err);

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "library/session.h"
 #include "plan/trace.h"
 #include "report/plan_report.h"
@@ -48,7 +49,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         return weft_fail(err, WEFT_E_USAGE,
                          "--trace needs --config: instructions and addresses are lowered from the "
                          "plan and the config that it was made for");
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);

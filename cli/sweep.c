@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,9 +15,10 @@
 #include "base/units.h"
 #include "cli/children.h"
 #include "cli/job.h"
+#include "cli/terminal.h"
 #include "scheduler/schedule.h"
 
-enum { DEFAULT_POINTS = 9, DEFAULT_COLUMNS = 100, NAME_BYTES = 96 };
+enum { DEFAULT_POINTS = 9, NAME_BYTES = 96 };
 
 struct options {
     int32_t points, jobs, n_planners;
@@ -304,14 +304,6 @@ static bool shows_unicode(const struct weft_cli *cli)
     return unicode;
 }
 
-static int32_t terminal_columns(const struct weft_cli *cli)
-{
-    struct winsize size;
-    if (cli->output || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-        return DEFAULT_COLUMNS;
-    return size.ws_col < 160 ? size.ws_col : 160;
-}
-
 static enum weft_status write_one(const char *path, const struct weft_sweep *sweep,
                                   void (*write)(const struct weft_sweep *, struct weft_text *),
                                   struct weft_error *err)
@@ -340,7 +332,7 @@ static enum weft_status say(const struct work *work, struct weft_error *err)
     WEFT_TRY(write_one(cli->csv, &work->sweep, weft_sweep_csv, err));
     WEFT_TRY(write_one(cli->svg, &work->sweep, weft_sweep_svg, err));
     if (to_stdout(cli->csv) || to_stdout(cli->svg)) return WEFT_OK;
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     if (cli->json) {
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, &out, 2);
@@ -349,7 +341,7 @@ static enum weft_status say(const struct work *work, struct weft_error *err)
     } else {
         weft_sweep_table(&work->sweep, &out);
         weft_text_add(&out, "\n");
-        weft_sweep_chart(&work->sweep, terminal_columns(cli), shows_unicode(cli), &out);
+        weft_sweep_chart(&work->sweep, out.columns, shows_unicode(cli), &out);
     }
     enum weft_status status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);

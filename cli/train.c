@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/terminal.h"
 #include "library/metrics.h"
 #include "library/run_directory.h"
 #include "library/session.h"
@@ -106,7 +107,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
     struct weft_train_result result = {0};
     WEFT_TRY(weft_metrics_prepare(run, metrics, err));
     weft_text_init(&text);
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     enum weft_status status = weft_job_run(&job, &text, err);
     if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
     if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, err);
@@ -151,7 +152,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
                            : weft_session_plan(&session, NULL, err);
     if (status == WEFT_OK && !cli->json && !cli->quiet) {
         struct weft_text out;
-        weft_text_init(&out);
+        weft_cli_report_init(cli, cli->output, &out);
         weft_report_plan(session.plan, &out);
         status = weft_cli_emit(cli, &out, err);
         weft_text_finish(&out);

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "library/session.h"
 
 /* The arena's end is the program's question, but it is within the limit and not below the rows,
@@ -95,7 +96,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     struct weft_text out;
     int32_t n_open = 1;
     WEFT_TRY(weft_cli_need_config(cli, err));
-    weft_text_init(&out);
+    weft_cli_report_init(cli, cli->output, &out);
     enum weft_status status = verify_alone(cli->operands[0], &plan, err);
     if (status == WEFT_OK && cli->config) status = verify_with_config(cli, &n_open, err);
     if (status == WEFT_OK) {

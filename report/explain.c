@@ -147,12 +147,12 @@ static bool same_row(const struct weft_plan *plan, const struct facts *facts, in
 static void explain_channel(const struct weft_plan *plan, const struct facts *facts,
                             struct weft_text *out)
 {
-    static const char *const head[] = {"unit",        "moves",      "blocks",
-                                       "launched at", "due before", "held there by"};
+    static const char *const head[] = {"unit",     "moves",  "blocks",
+                                       "launched", "before", "held there by"};
     char blocks[48];
     bool any_free = false;
     struct weft_table table;
-    weft_table_init(&table, "llllll");
+    weft_table_init(&table, "lllllw");
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
         weft_table_cell(&table, "%s", head[i]);
     for (int32_t first = 0; first < plan->n_placements;) {
@@ -166,10 +166,10 @@ static void explain_channel(const struct weft_plan *plan, const struct facts *fa
         weft_table_cell(&table, "%s", plan->problem->units[item->unit].name);
         weft_table_cell(&table, "%s", weft_collective_name((enum weft_collective)item->kind));
         if (last > first)
-            snprintf(blocks, sizeof blocks, "%d..%d of %d", placement->block,
+            snprintf(blocks, sizeof blocks, "%d..%d/%d", placement->block,
                      plan->placements[last].block, item->n_blocks);
         else
-            snprintf(blocks, sizeof blocks, "%d of %d", placement->block, item->n_blocks);
+            snprintf(blocks, sizeof blocks, "%d/%d", placement->block, item->n_blocks);
         weft_table_cell(&table, "%s", blocks);
         weft_table_cell(&table, "%s", plan->problem->slot_names[placement->launch]);
         weft_table_cell(&table, "%s", plan->problem->slot_names[placement->deadline]);
@@ -182,7 +182,7 @@ static void explain_channel(const struct weft_plan *plan, const struct facts *fa
     /* The planner holds the whole layout to the limit, not the rows: a plan cannot say which. */
     if (any_free)
         weft_text_add(out, "  (nothing: its row has room; the block gains nothing there, or the "
-                           "arena had no layout\n  of it within the limit)\n");
+                           "arena had no layout of it within the limit)\n");
 }
 
 /* What the items of a unit under its policy come to. */

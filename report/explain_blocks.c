@@ -41,8 +41,8 @@ static void say_rule(const struct weft_problem *problem, struct weft_text *out)
                    "  a block is %s or more: ", weft_units_show_bytes(blocks->least_bytes, bytes));
     if (blocks->efficiency_ppm > 0)
         weft_text_addf(out,
-                       "the smallest AllGather that reaches %.4g of the best bandwidth\n"
-                       "  in the profile (%s)\n",
+                       "the smallest AllGather that reaches %.4g of the best bandwidth "
+                       "in the profile (%s)\n",
                        (double)blocks->efficiency_ppm / 1e6, problem->profile_source);
     else
         weft_text_add(out, "plan.block_size says so\n");

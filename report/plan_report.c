@@ -48,12 +48,11 @@ void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_
     struct weft_table table;
     char shown[WEFT_UNITS_TEXT_BYTES];
     int64_t sum = 0;
+    weft_text_addf(out, "  %s %s\n",
+                   slot == plan->prediction.peak_slot ? "memory at the peak, slot"
+                                                      : "memory in slot",
+                   plan->problem->slot_names[slot]);
     weft_table_init(&table, "lr");
-    weft_table_cell(&table, "%s %s",
-                    slot == plan->prediction.peak_slot ? "memory at the peak, slot"
-                                                       : "memory in slot",
-                    plan->problem->slot_names[slot]);
-    weft_table_cell(&table, "bytes");
     for (int i = 0; i < WEFT_CATEGORY_COUNT; i++) {
         weft_table_cell(&table, "%s", weft_category_text((enum weft_category)i));
         weft_table_cell(&table, "%s", weft_units_show_bytes(bytes[i], shown));
@@ -65,10 +64,10 @@ void weft_report_memory(const struct weft_plan *plan, int32_t slot, struct weft_
     weft_table_finish(&table);
 }
 
-/* Breaks a list behind its commas into lines that end by column 100, where its words let it. */
+/* Breaks a list behind its commas into lines as wide as the report's. */
 static void add_wrapped(struct weft_text *out, const char *list, size_t indent)
 {
-    const size_t width = 100;
+    const size_t width = out->columns > 0 ? (size_t)out->columns : SIZE_MAX;
     size_t column = indent;
     for (;;) {
         const char *end = strstr(list, ", ");

@@ -1,10 +1,12 @@
 #include "report/sweep.h"
 
+#include <string.h>
+
 #include "base/units.h"
 #include "report/table.h"
 
 /* Steps of so many times the least are drawn at the top, so that the rest can be told apart. */
-enum { TALLEST = 3, COLUMNS_AT_ONCE = 8 };
+enum { TALLEST = 3 };
 
 int64_t weft_sweep_x(const struct weft_sweep *sweep, const struct weft_sweep_point *point)
 {
@@ -76,12 +78,12 @@ static const struct weft_sweep_curve *longest(const struct weft_sweep *sweep)
     return NULL;
 }
 
-static void add_steps(const struct weft_sweep_curve *curve, int32_t first, int32_t end,
-                      int32_t n_columns, bool measured, struct weft_table *table)
+static void add_steps(const struct weft_sweep_curve *curve, int32_t n_columns, bool measured,
+                      struct weft_table *table)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
     weft_table_cell(table, "%s%s", curve->planner, measured ? ", measured" : "");
-    for (int32_t i = first; i < end; i++) {
+    for (int32_t i = 0; i < n_columns; i++) {
         /* The joint plan of a split is one point, which stands in the last column. */
         int32_t at = curve->n_points == 1 ? i - (n_columns - 1) : i;
         const struct weft_sweep_point *point =
@@ -99,18 +101,18 @@ static bool was_measured(const struct weft_sweep_curve *curve)
 }
 
 static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_curve *columns,
-                       int32_t first, int32_t end, struct weft_table *table)
+                       struct weft_table *table)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
     const struct weft_sweep_curve *judged = &sweep->curves[0];
-    weft_table_cell(table, "no plan is faster than");
-    for (int32_t i = first; i < end; i++) {
+    weft_table_cell(table, "proven bound");
+    for (int32_t i = 0; i < columns->n_points; i++) {
         int64_t bound_ns = weft_sweep_bound(sweep, &columns->points[i]);
         weft_table_cell(table, "%s", bound_ns > 0 ? weft_units_show_ns(bound_ns, text) : "-");
     }
     if (judged->n_points != columns->n_points) return;
     weft_table_cell(table, "gap of %s", judged->planner);
-    for (int32_t i = first; i < end; i++) {
+    for (int32_t i = 0; i < columns->n_points; i++) {
         double gap = weft_sweep_gap(sweep, &judged->points[i]);
         if (gap < 0)
             weft_table_cell(table, "-");
@@ -122,31 +124,27 @@ static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_c
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
 {
     const struct weft_sweep_curve *columns = longest(sweep);
-    char text[WEFT_UNITS_TEXT_BYTES];
+    char text[WEFT_UNITS_TEXT_BYTES], align[WEFT_TABLE_COLUMNS + 1];
+    int32_t n = columns ? columns->n_points : 0;
+    struct weft_table table;
     weft_text_addf(out, "step time by %s; %s, %lld ranks, times %s\n",
                    sweep->split ? "the memory that policies were chosen within" : "memory limit",
                    sweep->config, (long long)sweep->ranks, sweep->times);
-    for (int32_t first = 0; columns && first < columns->n_points; first += COLUMNS_AT_ONCE) {
-        struct weft_table table;
-        int32_t end = first + COLUMNS_AT_ONCE;
-        if (end > columns->n_points) end = columns->n_points;
-        char align[COLUMNS_AT_ONCE + 2] = "lrrrrrrrr";
-        align[1 + end - first] = '\0';
-        weft_table_init(&table, align);
-        weft_table_cell(&table, "%s", sweep->split ? "policies within" : "limit");
-        for (int32_t i = first; i < end; i++)
-            weft_table_cell(&table, "%s",
-                            weft_units_show_bytes(weft_sweep_x(sweep, &columns->points[i]), text));
-        for (int32_t c = 0; c < sweep->n_curves; c++) {
-            add_steps(&sweep->curves[c], first, end, columns->n_points, false, &table);
-            if (was_measured(&sweep->curves[c]))
-                add_steps(&sweep->curves[c], first, end, columns->n_points, true, &table);
-        }
-        add_bounds(sweep, columns, first, end, &table);
-        if (first > 0) weft_text_add(out, "\n");
-        weft_table_render(&table, 2, out);
-        weft_table_finish(&table);
+    memset(align, 'r', sizeof align);
+    align[0] = 'l';
+    align[n < WEFT_TABLE_COLUMNS ? n + 1 : WEFT_TABLE_COLUMNS] = '\0';
+    weft_table_init(&table, align);
+    weft_table_cell(&table, "%s", sweep->split ? "policies within" : "limit");
+    for (int32_t i = 0; i < n; i++)
+        weft_table_cell(&table, "%s",
+                        weft_units_show_bytes(weft_sweep_x(sweep, &columns->points[i]), text));
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        add_steps(&sweep->curves[c], n, false, &table);
+        if (was_measured(&sweep->curves[c])) add_steps(&sweep->curves[c], n, true, &table);
     }
+    if (columns) add_bounds(sweep, columns, &table);
+    weft_table_render(&table, 2, out);
+    weft_table_finish(&table);
     weft_text_add(out, "  (-: the planner has no plan that fits)\n");
 }
 

@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "base/shown.h"
+#include "base/wrap.h"
+
+/* Text that is broken between words has this much room at least, or what is left. */
+enum { LEAST_WRAPPED = 16, BETWEEN = 2 };
 
 void weft_table_init(struct weft_table *table, const char *align)
 {
@@ -19,47 +23,196 @@ void weft_table_finish(struct weft_table *table)
     weft_text_finish(&table->cells);
 }
 
-void weft_table_cell(struct weft_table *table, const char *format, ...)
+static void add(struct weft_table *table, enum weft_paint paint, const char *format,
+                va_list arguments)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
     char *cell = length < 0 ? NULL : malloc((size_t)length + 1);
     if (cell == NULL) {
         table->cells.failed = true;
         return;
     }
-    va_start(arguments, format);
     vsnprintf(cell, (size_t)length + 1, format, arguments);
-    va_end(arguments);
+    char mark = (char)('0' + paint);
+    weft_text_append(&table->cells, &mark, 1);
     weft_text_add_shown(&table->cells, cell, (size_t)length, WEFT_SHOWN_LINE);
     weft_text_append(&table->cells, "", 1);
     table->n_cells++;
     free(cell);
 }
 
-/* Columns that a terminal shows: bytes of UTF-8 that do not continue a character. */
-static size_t shown_width(const char *cell)
+void weft_table_cell(struct weft_table *table, const char *format, ...)
 {
-    size_t width = 0;
-    for (; *cell; cell++)
-        width += ((unsigned char)*cell & 0xC0) != 0x80;
-    return width;
+    va_list arguments;
+    va_start(arguments, format);
+    add(table, WEFT_PAINT_NONE, format, arguments);
+    va_end(arguments);
 }
 
-/* Spaces wait until something is written behind them, so that no line ends in any. */
-static void add_cell(struct weft_text *out, const char *cell, size_t width, bool right,
-                     size_t *spaces)
+void weft_table_cell_painted(struct weft_table *table, enum weft_paint paint, const char *format,
+                             ...)
 {
-    size_t pad = width - shown_width(cell);
-    if (right) *spaces += pad;
-    if (cell[0] != '\0') {
-        for (; *spaces > 0; --*spaces)
-            weft_text_append(out, " ", 1);
-        weft_text_add(out, cell);
+    va_list arguments;
+    va_start(arguments, format);
+    add(table, paint, format, arguments);
+    va_end(arguments);
+}
+
+/* A table on its way to lines. The first column stands in every part. */
+struct rendering {
+    const struct weft_table *table;
+    const char **cells; /* [n_cells], each with its paint before it */
+    size_t *widths;     /* [n_columns] */
+    size_t indent, columns;
+    struct weft_text *out;
+    size_t spaces; /* that wait until something is written behind them: no line ends in any */
+};
+
+static const char *text_of(const struct rendering *r, int32_t index)
+{
+    return r->cells[index] + 1;
+}
+
+static const char *code_of(const struct rendering *r, int32_t index)
+{
+    static const char *const codes[] = {NULL, "\033[32m", "\033[31m", "\033[2m"};
+    return r->out->color ? codes[r->cells[index][0] - '0'] : NULL;
+}
+
+/* Appends `length` bytes of a cell, padded to its column. */
+static void add_text(struct rendering *r, int32_t index, const char *text, size_t length)
+{
+    int32_t column = index % r->table->n_columns;
+    size_t shown = weft_shown_columns(text, length);
+    size_t pad = shown < r->widths[column] ? r->widths[column] - shown : 0;
+    bool right = r->table->align[column] == 'r';
+    const char *code = code_of(r, index);
+    if (right) r->spaces += pad;
+    if (length > 0) {
+        for (; r->spaces > 0; r->spaces--)
+            weft_text_append(r->out, " ", 1);
+        if (code) weft_text_add_escape(r->out, code);
+        weft_text_append(r->out, text, length);
+        if (code) weft_text_add_escape(r->out, "\033[0m");
     }
-    if (!right) *spaces += pad;
+    if (!right) r->spaces += pad;
+}
+
+/* One line of a row: the first column and those from `first` to `end` - 1. Of text that is broken
+ * *rest is what has not been written, NULL for none. */
+static void add_line(struct rendering *r, int32_t row, int32_t first, int32_t end,
+                     const char **rest)
+{
+    const char *from = *rest;
+    *rest = NULL;
+    r->spaces = r->indent;
+    for (int32_t column = 0; column < end; column = column == 0 ? first : column + 1) {
+        int32_t index = row * r->table->n_columns + column;
+        if (index >= r->table->n_cells) break;
+        bool wraps = r->table->align[column] == 'w';
+        const char *text = from == NULL ? text_of(r, index) : wraps ? from : "";
+        size_t length = strlen(text);
+        if (wraps) length = weft_wrap_at(text, length, r->widths[column]);
+        add_text(r, index, text, length);
+        text += length;
+        text += strspn(text, " ");
+        if (wraps && *text != '\0') *rest = text;
+        r->spaces += BETWEEN;
+    }
+    weft_text_add(r->out, "\n");
+}
+
+static void add_columns(struct rendering *r, int32_t first, int32_t end)
+{
+    int32_t n_columns = r->table->n_columns, n_cells = r->table->n_cells;
+    for (int32_t row = 0; row * n_columns < n_cells; row++) {
+        const char *rest = NULL;
+        do
+            add_line(r, row, first, end, &rest);
+        while (rest);
+    }
+}
+
+/* What a column takes at least, with the space before it. */
+static size_t least_width(const struct rendering *r, int32_t column)
+{
+    size_t width = r->widths[column];
+    if (r->table->align[column] == 'w' && width > LEAST_WRAPPED) width = LEAST_WRAPPED;
+    return width + BETWEEN;
+}
+
+/* The end of the columns from `first` that fit into `room`: one at least. */
+static int32_t find_end(const struct rendering *r, int32_t first, size_t room)
+{
+    size_t width = 0;
+    int32_t end = first;
+    while (end < r->table->n_columns && (end == first || width + least_width(r, end) <= room))
+        width += least_width(r, end++);
+    return end;
+}
+
+static int32_t count_parts(const struct rendering *r, size_t room)
+{
+    int32_t parts = 0;
+    for (int32_t at = 1; at < r->table->n_columns; parts++)
+        at = find_end(r, at, room);
+    return parts;
+}
+
+/* The least room for the columns behind the first with which there are no more parts: none is left
+ * with one column where the others have many. */
+static size_t find_room(const struct rendering *r)
+{
+    size_t first = r->indent + r->widths[0];
+    size_t high = r->columns > first ? r->columns - first : 0, low = 0;
+    int32_t parts = count_parts(r, high);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (count_parts(r, middle) > parts)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+/* Text that may be broken gets what is left beside the columns from `first` on. */
+static void give_rest(struct rendering *r, int32_t first)
+{
+    int32_t last = r->table->n_columns - 1;
+    size_t taken = r->indent + (last > 0 ? r->widths[0] + BETWEEN : 0);
+    if (r->table->align[last] != 'w') return;
+    for (int32_t column = first; column < last; column++)
+        taken += r->widths[column] + BETWEEN;
+    size_t rest = r->columns > taken ? r->columns - taken : 0;
+    if (rest < r->widths[last]) r->widths[last] = rest;
+}
+
+static void fold(struct rendering *r)
+{
+    int32_t n_columns = r->table->n_columns, first = 1;
+    size_t room = find_room(r);
+    do {
+        int32_t end = find_end(r, first, room);
+        if (first > 1) weft_text_add(r->out, "\n");
+        if (end >= n_columns) give_rest(r, first);
+        add_columns(r, first, end);
+        first = end;
+    } while (first < n_columns);
+}
+
+static void find_widths(struct rendering *r)
+{
+    const char *cell = weft_text_chars(&r->table->cells);
+    for (int32_t i = 0; i < r->table->n_cells; i++, cell += strlen(cell) + 1) {
+        size_t width = weft_shown_columns(cell + 1, strlen(cell + 1));
+        size_t *widest = &r->widths[i % r->table->n_columns];
+        r->cells[i] = cell;
+        if (width > *widest) *widest = width;
+    }
 }
 
 void weft_table_render(const struct weft_table *table, int32_t indent, struct weft_text *out)
@@ -68,18 +221,18 @@ void weft_table_render(const struct weft_table *table, int32_t indent, struct we
         out->failed = true;
         return;
     }
-    size_t widths[WEFT_TABLE_COLUMNS] = {0};
-    const char *cell = weft_text_chars(&table->cells);
-    for (int32_t i = 0; i < table->n_cells; i++, cell += strlen(cell) + 1) {
-        size_t width = shown_width(cell);
-        if (width > widths[i % table->n_columns]) widths[i % table->n_columns] = width;
+    struct rendering r = {.table = table,
+                          .cells = calloc((size_t)table->n_cells + 1, sizeof *r.cells),
+                          .widths = calloc((size_t)table->n_columns, sizeof *r.widths),
+                          .indent = (size_t)indent,
+                          .columns = out->columns > 0 ? (size_t)out->columns : SIZE_MAX / 2,
+                          .out = out};
+    if (r.cells && r.widths) {
+        find_widths(&r);
+        fold(&r);
+    } else {
+        out->failed = true;
     }
-    cell = weft_text_chars(&table->cells);
-    size_t spaces = 0;
-    for (int32_t i = 0; i < table->n_cells; i++, cell += strlen(cell) + 1) {
-        int32_t column = i % table->n_columns;
-        spaces = column == 0 ? (size_t)indent : spaces + 2;
-        add_cell(out, cell, widths[column], table->align[column] == 'r', &spaces);
-        if (column == table->n_columns - 1 || i == table->n_cells - 1) weft_text_add(out, "\n");
-    }
+    free(r.cells);
+    free(r.widths);
 }

@@ -56,3 +56,18 @@ Test(text, failure_is_remembered_until_finished)
     weft_text_finish(&text);
     cr_assert(weft_text_ok(&text));
 }
+
+/* Foreign text in a report is seen and not obeyed, however it came into it. */
+Test(text, a_report_keeps_what_may_be_shown)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    text.columns = 80;
+    weft_text_add(&text, "a\033b\n");
+    weft_text_append(&text, "\xC2\x9B", 2);
+    weft_text_addf(&text, "%s %d\n", "c\007", 5);
+    weft_text_add_escape(&text, "\033[31m");
+    weft_text_addf(&text, "\xC3\xA9");
+    cr_assert_str_eq(weft_text_chars(&text), "a\\u001bb\n\\u009bc\\u0007 5\n\033[31m\xC3\xA9");
+    weft_text_finish(&text);
+}

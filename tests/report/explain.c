@@ -239,18 +239,15 @@ Test(explain, text_folds_equal_blocks)
                 "  b     sdp          2  100 B  2.40 us  200 ns\n"
                 "\n"
                 "the channel, in order\n"
-                "  unit  moves           blocks     launched at  due before  held there by\n"
-                "  a     all_gather      0 of 2     fill         F:a         nothing\n"
-                "  a     all_gather      1 of 2     fill         F:a         channel order: "
-                "behind the block before\n"
-                "  b     all_gather      0..1 of 2  F:a          F:b         memory: 50 B short in"
-                " fill\n"
-                "  b     reduce_scatter  0..1 of 2  B:a          drain       memory: 250 B short in"
-                " drain\n"
-                "  a     reduce_scatter  0..1 of 2  drain        norm        window\n"
+                "  unit  moves           blocks  launched  before  held there by\n"
+                "  a     all_gather      0/2     fill      F:a     nothing\n"
+                "  a     all_gather      1/2     fill      F:a     channel order: behind the "
+                "block before\n"
+                "  b     all_gather      0..1/2  F:a       F:b     memory: 50 B short in fill\n"
+                "  b     reduce_scatter  0..1/2  B:a       drain   memory: 250 B short in drain\n"
+                "  a     reduce_scatter  0..1/2  drain     norm    window\n"
                 "  (nothing: its row has room; the block gains nothing there, or the arena had no "
-                "layout\n"
-                "  of it within the limit)\n");
+                "layout of it within the limit)\n");
     weft_plan_destroy(plan);
 }
 

@@ -23,8 +23,7 @@ Test(explain_blocks, says_where_the_size_comes_from)
     expect((struct weft_problem_blocks){.least_bytes = 4096, .efficiency_ppm = 900000, .fused = 1},
            "how units are cut into blocks\n"
            "  a block is 4.00 KiB or more: the smallest AllGather that reaches 0.9 of the best "
-           "bandwidth\n"
-           "  in the profile (by hand)\n"
+           "bandwidth in the profile (by hand)\n"
            "  2 units, 0 of several layers, each smaller than that or next to one that is; "
            "2 split into 2 blocks\n\n");
     expect((struct weft_problem_blocks){.least_bytes = 100},

@@ -325,13 +325,10 @@ static bool to_stdout(const char *path)
     return path && strcmp(path, "-") == 0;
 }
 
-static enum weft_status say(const struct work *work, struct weft_error *err)
+static enum weft_status print(const struct work *work, struct weft_error *err)
 {
     const struct weft_cli *cli = work->cli;
     struct weft_text out;
-    WEFT_TRY(write_one(cli->csv, &work->sweep, weft_sweep_csv, err));
-    WEFT_TRY(write_one(cli->svg, &work->sweep, weft_sweep_svg, err));
-    if (to_stdout(cli->csv) || to_stdout(cli->svg)) return WEFT_OK;
     weft_cli_report_init(cli, cli->output, &out);
     if (cli->json) {
         struct weft_json_writer writer;
@@ -346,6 +343,21 @@ static enum weft_status say(const struct work *work, struct weft_error *err)
     enum weft_status status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     return status;
+}
+
+/* Results are many plans and runs: they are printed before any file is written, and every file is
+ * tried whatever became of the others. The first failure is told. */
+static enum weft_status say(const struct work *work, struct weft_error *err)
+{
+    const struct weft_cli *cli = work->cli;
+    const struct weft_sweep *sweep = &work->sweep;
+    struct weft_error later = {0};
+    enum weft_status status = WEFT_OK, failure = WEFT_OK;
+    if (!to_stdout(cli->csv) && !to_stdout(cli->svg)) status = print(work, err);
+    failure = write_one(cli->csv, sweep, weft_sweep_csv, status == WEFT_OK ? err : &later);
+    if (status == WEFT_OK) status = failure;
+    failure = write_one(cli->svg, sweep, weft_sweep_svg, status == WEFT_OK ? err : &later);
+    return status == WEFT_OK ? failure : status;
 }
 
 static bool any_fits(const struct weft_sweep *sweep)

@@ -35,10 +35,16 @@ double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_po
     return (double)(point->step_ns - bound_ns) / (double)bound_ns;
 }
 
-bool weft_sweep_axes(const struct weft_sweep *sweep, struct weft_sweep_axes *out)
+/* Widens the axes to a value that is drawn. */
+static void include_ns(struct weft_sweep_axes *axes, int64_t ns)
 {
-    struct weft_sweep_axes axes = {.left = INT64_MAX, .low = INT64_MAX};
-    int64_t least_ns = INT64_MAX;
+    if (ns > 0 && ns < axes->low) axes->low = ns;
+    if (ns > axes->high) axes->high = ns;
+}
+
+bool weft_sweep_axes(const struct weft_sweep *sweep, bool measured, struct weft_sweep_axes *out)
+{
+    struct weft_sweep_axes axes = {.left = INT64_MAX, .low = INT64_MAX}, steps = axes;
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
             const struct weft_sweep_point *point = &sweep->curves[c].points[i];
@@ -46,15 +52,16 @@ bool weft_sweep_axes(const struct weft_sweep *sweep, struct weft_sweep_axes *out
             if (x < axes.left) axes.left = x;
             if (x > axes.right) axes.right = x;
             if (!point->fits) continue;
-            if (point->step_ns < least_ns) least_ns = point->step_ns;
-            if (point->step_ns > axes.high) axes.high = point->step_ns;
+            include_ns(&steps, point->step_ns);
             if (bound_ns > 0 && bound_ns < axes.low) axes.low = bound_ns;
+            if (measured) include_ns(&axes, point->measured_ns);
         }
     }
-    if (least_ns == INT64_MAX) return false;
-    if (least_ns < axes.low) axes.low = least_ns;
-    axes.cut = axes.high / TALLEST > least_ns;
-    if (axes.cut) axes.high = TALLEST * least_ns;
+    if (steps.low == INT64_MAX) return false;
+    bool tall = steps.high / TALLEST > steps.low;
+    include_ns(&axes, steps.low);
+    include_ns(&axes, tall ? TALLEST * steps.low : steps.high);
+    axes.cut = steps.high > axes.high;
     if (axes.right <= axes.left) axes.right = axes.left + 1;
     if (axes.high <= axes.low) axes.high = axes.low + 1;
     *out = axes;
@@ -148,6 +155,13 @@ void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
     weft_text_add(out, "  (-: the planner has no plan that fits)\n");
 }
 
+/* A cell, empty where there is no such figure. */
+static void add_cell(struct weft_text *out, bool known, int64_t value)
+{
+    weft_text_add(out, ",");
+    if (known) weft_text_addf(out, "%lld", (long long)value);
+}
+
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out)
 {
     weft_text_add(out, "planner,memory_limit_bytes,policy_limit_bytes,fits,step_ns,exposed_ns,"
@@ -156,13 +170,22 @@ void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out)
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
             const struct weft_sweep_point *p = &sweep->curves[c].points[i];
-            weft_text_addf(out, "%s,%lld,%lld,%d,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld,%lld\n",
-                           sweep->curves[c].planner, (long long)p->limit_bytes,
-                           (long long)p->policy_limit_bytes, p->fits, (long long)p->step_ns,
-                           (long long)p->exposed_ns, (long long)p->compute_ns,
-                           (long long)p->channel_ns, (long long)p->total_bytes,
-                           (long long)weft_sweep_bound(sweep, p), (long long)p->measured_ns,
-                           (long long)p->measured_exposed_ns, (long long)p->measured_bytes);
+            int64_t bound_ns = weft_sweep_bound(sweep, p);
+            bool measured = p->measured_ns > 0;
+            weft_text_add(out, sweep->curves[c].planner);
+            add_cell(out, true, p->limit_bytes);
+            add_cell(out, p->policy_limit_bytes > 0, p->policy_limit_bytes);
+            add_cell(out, true, p->fits);
+            add_cell(out, p->fits, p->step_ns);
+            add_cell(out, p->fits, p->exposed_ns);
+            add_cell(out, p->fits, p->compute_ns);
+            add_cell(out, p->fits, p->channel_ns);
+            add_cell(out, p->fits, p->total_bytes);
+            add_cell(out, bound_ns > 0, bound_ns);
+            add_cell(out, measured, p->measured_ns);
+            add_cell(out, measured, p->measured_exposed_ns);
+            add_cell(out, measured, p->measured_bytes);
+            weft_text_add(out, "\n");
         }
     }
 }

@@ -49,7 +49,7 @@ double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_po
 
 /* A row a planner, a column an x; the bound and the first planner's gap below. */
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
-/* A line a point, with a head. */
+/* A line a point, with a head; cells of what was not measured, or does not fit, are empty. */
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out);
 /* One object. */
 void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer);
@@ -58,16 +58,18 @@ void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *wr
 void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unicode,
                       struct weft_text *out);
 /* A self-contained SVG document: axes, a line a planner, the band between the bound and the first
- * planner's steps, legend. */
+ * planner's steps, legend. Each point has its figures as data attributes, under their names in the
+ * CSV. */
 void weft_sweep_svg(const struct weft_sweep *sweep, struct weft_text *out);
 
-/* What both pictures show. */
+/* What a picture shows: all that is drawn in it lies within, but for predicted steps of many times
+ * the least, so that the rest can be told apart. */
 struct weft_sweep_axes {
     int64_t left, right; /* bytes */
     int64_t low, high;   /* ns */
-    bool cut;            /* some points lie above high, and are drawn at it */
+    bool cut;            /* some predicted steps lie above high, and are drawn at it */
 };
-/* False when no point fits. */
-bool weft_sweep_axes(const struct weft_sweep *sweep, struct weft_sweep_axes *out);
+/* `measured`: the picture has measured steps too. False when no point fits. */
+bool weft_sweep_axes(const struct weft_sweep *sweep, bool measured, struct weft_sweep_axes *out);
 
 #endif

@@ -149,7 +149,7 @@ void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unic
                       struct weft_text *out)
 {
     struct canvas canvas = {.sweep = sweep, .unicode = unicode};
-    if (!weft_sweep_axes(sweep, &canvas.axes)) return;
+    if (!weft_sweep_axes(sweep, false, &canvas.axes)) return;
     canvas.columns = (columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns) - GUTTER - 2;
     canvas.cells = calloc((size_t)canvas.columns * ROWS, 1);
     if (!canvas.cells) {

@@ -55,14 +55,15 @@ static void add_axes(const struct picture *picture)
         int64_t ns = axes->low + (axes->high - axes->low) / TICKS * i;
         double x = x_of(picture, bytes), y = y_of(picture, ns);
         weft_text_addf(out,
-                       "<path d=\"M%.1f %dv5\" stroke=\"#333\"/><text x=\"%.1f\" y=\"%d\" "
-                       "text-anchor=\"middle\">%s</text>\n",
-                       x, BOTTOM, x, BOTTOM + 20, weft_units_show_bytes(bytes, text));
+                       "<path d=\"M%.2f %dv5\" stroke=\"#333\"/><text x=\"%.2f\" y=\"%d\" "
+                       "text-anchor=\"middle\" data-bytes=\"%lld\">%s</text>\n",
+                       x, BOTTOM, x, BOTTOM + 20, (long long)bytes,
+                       weft_units_show_bytes(bytes, text));
         weft_text_addf(out,
-                       "<path d=\"M%d %.1fH%d\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" "
-                       "text-anchor=\"end\">%s%s</text>\n",
-                       LEFT, y, RIGHT, LEFT - 8, y + 4, axes->cut && i == TICKS ? "&gt; " : "",
-                       weft_units_show_ns(ns, text));
+                       "<path d=\"M%d %.2fH%d\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.2f\" "
+                       "text-anchor=\"end\" data-ns=\"%lld\">%s%s</text>\n",
+                       LEFT, y, RIGHT, LEFT - 8, y + 4, (long long)ns,
+                       axes->cut && i == TICKS ? "&gt; " : "", weft_units_show_ns(ns, text));
     }
     weft_text_addf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
                    (LEFT + RIGHT) / 2, BOTTOM + 44,
@@ -96,6 +97,49 @@ static void add_band(const struct picture *picture)
                                     "stroke=\"#0072b2\" stroke-opacity=\"0.3\"/>\n");
 }
 
+/* Which point of the CSV an element is. */
+static void add_data(const struct picture *picture, int32_t which,
+                     const struct weft_sweep_point *point)
+{
+    struct weft_text *out = picture->out;
+    weft_text_add(out, " data-planner=\"");
+    add_escaped(out, picture->sweep->curves[which].planner);
+    weft_text_addf(out, "\" data-memory-limit-bytes=\"%lld\"", (long long)point->limit_bytes);
+    if (point->policy_limit_bytes > 0)
+        weft_text_addf(out, " data-policy-limit-bytes=\"%lld\"",
+                       (long long)point->policy_limit_bytes);
+}
+
+/* A disc; a triangle at the top of what lies above; a cross above all where no plan fits; and a
+ * ring where it was measured. */
+static void add_point(const struct picture *picture, int32_t which,
+                      const struct weft_sweep_point *point)
+{
+    struct weft_text *out = picture->out;
+    const char *colour = colours[which % N_COLOURS];
+    double x = x_of(picture, weft_sweep_x(picture->sweep, point));
+    if (!point->fits) {
+        weft_text_addf(out, "<path d=\"M%.1f %dl6 6m0-6l-6 6\" stroke=\"%s\" data-fits=\"0\"",
+                       x - 3, TOP - 12, colour);
+        add_data(picture, which, point);
+        weft_text_add(out, "/>\n");
+        return;
+    }
+    if (point->step_ns > picture->axes.high)
+        weft_text_addf(out, "<path d=\"M%.1f %dh8l-4-7z\" fill=\"%s\" data-above=\"1\"", x - 4,
+                       TOP + 4, colour);
+    else
+        weft_text_addf(out, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3.5\" fill=\"%s\"", x,
+                       y_of(picture, point->step_ns), colour);
+    add_data(picture, which, point);
+    weft_text_addf(out, " data-step-ns=\"%lld\"/>\n", (long long)point->step_ns);
+    if (point->measured_ns == 0) return;
+    weft_text_addf(out, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"5\" fill=\"none\" stroke=\"%s\"", x,
+                   y_of(picture, point->measured_ns), colour);
+    add_data(picture, which, point);
+    weft_text_addf(out, " data-measured-step-ns=\"%lld\"/>\n", (long long)point->measured_ns);
+}
+
 static void add_curve(const struct picture *picture, int32_t which)
 {
     const struct weft_sweep *sweep = picture->sweep;
@@ -116,22 +160,8 @@ static void add_curve(const struct picture *picture, int32_t which)
     if (joined)
         weft_text_addf(out, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s/>\n", colour,
                        dashes[which / N_COLOURS % N_DASHES]);
-    for (int32_t i = 0; i < curve->n_points; i++) {
-        const struct weft_sweep_point *point = &curve->points[i];
-        double x = x_of(picture, weft_sweep_x(sweep, point));
-        if (!point->fits) {
-            weft_text_addf(out, "<path d=\"M%.1f %dl6 6m0-6l-6 6\" stroke=\"%s\"/>\n", x - 3,
-                           TOP - 12, colour);
-            continue;
-        }
-        weft_text_addf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", x,
-                       y_of(picture, point->step_ns), colour);
-        if (point->measured_ns > 0)
-            weft_text_addf(out,
-                           "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"5\" fill=\"none\" "
-                           "stroke=\"%s\"/>\n",
-                           x, y_of(picture, point->measured_ns), colour);
-    }
+    for (int32_t i = 0; i < curve->n_points; i++)
+        add_point(picture, which, &curve->points[i]);
 }
 
 /* A line for each curve on the right, and what the other signs are. */
@@ -160,7 +190,7 @@ static void add_legend(const struct picture *picture)
 void weft_sweep_svg(const struct weft_sweep *sweep, struct weft_text *out)
 {
     struct picture picture = {.sweep = sweep, .out = out};
-    bool any = weft_sweep_axes(sweep, &picture.axes);
+    bool any = weft_sweep_axes(sweep, true, &picture.axes);
     weft_text_addf(out,
                    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                    "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n"

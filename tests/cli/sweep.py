@@ -11,7 +11,7 @@ import time
 import xml.dom.minidom
 
 from configs import tiny
-from tap import case, main
+from tap import Skip, case, main
 
 
 def config_of(weft, **changes):
@@ -118,6 +118,89 @@ def files_and_picture(weft):
                        "--csv", "-", "--json", "-q")
     rows = list(csv.reader(io.StringIO(text)))
     assert rows[0][0] == "planner" and len(rows) == 3, "the table takes the place of the report"
+
+
+def drawn_points(path):
+    """Every point of the picture: (planner, limit, policy limit, what, value or None) as its data
+    say, after a look at where it stands between the ticks."""
+    document = xml.dom.minidom.parse(path)
+    ticks = {kind: sorted((int(text.getAttribute(f"data-{kind}")), float(text.getAttribute(axis)))
+                          for text in document.getElementsByTagName("text")
+                          if text.hasAttribute(f"data-{kind}"))
+             for kind, axis in (("ns", "y"), ("bytes", "x"))}
+
+    def place(kind, value):
+        (low, at_low), (high, at_high) = ticks[kind][0], ticks[kind][-1]
+        return at_low + (at_high - at_low) * (value - low) / (high - low)
+
+    points = []
+    for element in document.getElementsByTagName("circle") + document.getElementsByTagName("path"):
+        if not element.hasAttribute("data-planner"):
+            continue
+        limit, part = (element.getAttribute(f"data-{name}-limit-bytes")
+                       for name in ("memory", "policy"))
+        what = [name for name in ("step-ns", "measured-step-ns")
+                if element.hasAttribute(f"data-{name}")]
+        value = element.getAttribute(f"data-{what[0]}") if what else ""
+        points.append((element.getAttribute("data-planner"), limit, part,
+                       what[0] if what else None, value))
+        if element.tagName == "circle":
+            # The label of a tick stands 4 below its line.
+            above = float(element.getAttribute("cy")) - (place("ns", int(value)) - 4)
+            beside = float(element.getAttribute("cx")) - place("bytes", int(part or limit))
+            assert abs(above) < 0.1 and abs(beside) < 0.1, (points[-1], above, beside)
+        elif what:
+            assert what[0] == "step-ns" and int(value) > ticks["ns"][-1][0], points[-1]
+    return sorted(points, key=str)
+
+
+def points_of_csv(path):
+    points = []
+    with open(path, encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            point = (row["planner"], row["memory_limit_bytes"], row["policy_limit_bytes"])
+            fits = row["fits"] == "1"
+            assert fits == (row["step_ns"] != "") == (row["total_bytes"] != ""), row
+            points.append((*point, "step-ns", row["step_ns"]) if fits else (*point, None, ""))
+            if row["measured_step_ns"]:
+                points.append((*point, "measured-step-ns", row["measured_step_ns"]))
+    return sorted(points, key=str)
+
+
+@case
+def every_point_of_the_picture_is_where_its_figures_are(weft):
+    """Predictions of a machine that is many times as fast, so that measured steps lie far above
+    them; planners that do not fit; and a split."""
+    table, picture = weft.path("sweep.csv"), weft.path("sweep.svg")
+    said = weft.expect(0, "sweep", config_of(weft, cluster__base="256MiB"), "--points", "3",
+                       "--planners", "greedy,all-fsdp,all-dp", "--measure", "--csv", table, "--svg",
+                       picture, "-q", "--json")
+    points = [point for curve in json.loads(said)["curves"] for point in curve["points"]]
+    assert max(point.get("measured_step_ns", 0) for point in points) > \
+        max(point.get("step_ns", 0) for point in points), "nothing was measured above predictions"
+    drawn = drawn_points(picture)
+    assert drawn == points_of_csv(table), (drawn, points_of_csv(table))
+    assert any(point[3] is None for point in drawn), "all fit: nothing is crossed out"
+    weft.expect(0, "sweep", config_of(weft, cluster__memory_limit="700KiB"), "--split", "--points",
+                "4", "--csv", table, "--svg", picture, "-q")
+    assert drawn_points(picture) == points_of_csv(table)
+
+
+@case
+def results_are_printed_whatever_becomes_of_the_files(weft):
+    """The disk is full when the picture is written; the table is there, and so is the other file."""
+    if not os.path.exists("/dev/full"):
+        raise Skip("no /dev/full")
+    full = weft.path("full.svg")
+    os.symlink("/dev/full", full)
+    out = weft.expect(74, "sweep", config_of(weft), "--limits", "1GiB", "--planners", "greedy",
+                      "--svg", full, "-q", says="full.svg")
+    assert "greedy" in out and "proven bound" in out, out
+    for kind, other in (("csv", "svg"), ("svg", "csv")):
+        written = weft.path(f"written.{other}")
+        out = weft.expect(74, "sweep", config_of(weft), "--limits", "1GiB", "--planners", "greedy",
+                          f"--{kind}", full, f"--{other}", written, "-q")
+        assert "greedy" in out and "greedy" in open(written, encoding="utf-8").read(), out
 
 
 @case

@@ -65,23 +65,24 @@ Test(sweep, table_shows_what_was_measured_in_even_parts_where_lines_are_short)
                       "  (-: the planner has no plan that fits)\n");
 }
 
-Test(sweep, csv_has_a_line_a_point)
+Test(sweep, csv_has_a_line_a_point_and_no_zero_for_what_is_not_known)
 {
     struct small_sweep small;
     struct weft_text out;
     make_small_sweep(&small);
     small.best[0].measured_ns = 310000;
+    small.best[0].measured_bytes = 2000;
     weft_text_init(&out);
     weft_sweep_csv(&small.sweep, &out);
     expect_text(&out, "planner,memory_limit_bytes,policy_limit_bytes,fits,step_ns,exposed_ns,"
                       "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
                       "measured_exposed_ns,measured_bytes\n"
-                      "best,1024,0,1,300000,30000,270000,100000,1000,200000,310000,0,0\n"
-                      "best,2048,0,1,220000,0,0,0,0,200000,0,0,0\n"
-                      "best,3072,0,1,200000,0,0,0,0,200000,0,0,0\n"
-                      "slow,1024,0,0,0,0,0,0,0,200000,0,0,0\n"
-                      "slow,2048,0,1,900000,0,0,0,0,200000,0,0,0\n"
-                      "slow,3072,0,1,400000,0,0,0,0,200000,0,0,0\n");
+                      "best,1024,,1,300000,30000,270000,100000,1000,200000,310000,0,2000\n"
+                      "best,2048,,1,220000,0,0,0,0,200000,,,\n"
+                      "best,3072,,1,200000,0,0,0,0,200000,,,\n"
+                      "slow,1024,,0,,,,,,200000,,,\n"
+                      "slow,2048,,1,900000,0,0,0,0,200000,,,\n"
+                      "slow,3072,,1,400000,0,0,0,0,200000,,,\n");
 }
 
 Test(sweep, json_says_which_points_have_no_plan)
@@ -140,21 +141,39 @@ Test(sweep, a_split_is_over_what_policies_were_chosen_within)
     cr_assert_eq(weft_sweep_x(&sweep, &joint), 4096);
 }
 
+/* What was measured is drawn where it is, however far from what was predicted. */
+Test(sweep, axes_hold_all_that_was_measured)
+{
+    struct small_sweep small;
+    struct weft_sweep_axes axes;
+    make_small_sweep(&small);
+    small.best[1].measured_ns = 5000000;
+    small.best[2].measured_ns = 150000;
+    cr_assert(weft_sweep_axes(&small.sweep, true, &axes));
+    cr_assert_eq(axes.low, 150000);
+    cr_assert_eq(axes.high, 5000000);
+    cr_assert_not(axes.cut);
+    /* The picture in the terminal has predictions alone. */
+    cr_assert(weft_sweep_axes(&small.sweep, false, &axes));
+    cr_assert_eq(axes.low, 200000);
+    cr_assert_eq(axes.high, 600000);
+}
+
 Test(sweep, axes_are_cut_at_three_times_the_least_step)
 {
     struct small_sweep small;
     struct weft_sweep_axes axes;
     make_small_sweep(&small);
-    cr_assert(weft_sweep_axes(&small.sweep, &axes));
+    cr_assert(weft_sweep_axes(&small.sweep, true, &axes));
     cr_assert_eq(axes.left, 1024);
     cr_assert_eq(axes.right, 3072);
     cr_assert_eq(axes.low, 200000);
     cr_assert_eq(axes.high, 600000);
     cr_assert(axes.cut);
     small.sweep.n_curves = 1;
-    cr_assert(weft_sweep_axes(&small.sweep, &axes));
+    cr_assert(weft_sweep_axes(&small.sweep, true, &axes));
     cr_assert(!axes.cut && axes.high == 300000);
     for (int i = 0; i < 3; i++)
         small.best[i].fits = false;
-    cr_assert_not(weft_sweep_axes(&small.sweep, &axes));
+    cr_assert_not(weft_sweep_axes(&small.sweep, true, &axes));
 }

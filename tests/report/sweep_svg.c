@@ -29,11 +29,41 @@ Test(sweep_svg, draws_curves_band_and_legend)
     cr_assert(weft_text_ok(&out));
     expect_balanced(text);
     cr_assert(strstr(text, "a&lt;b.json, 4 ranks, times analytic"), "%s", text);
-    cr_assert_eq(count(text, "<circle"), 6, "five points and one measured");
+    cr_assert_eq(count(text, "<circle"), 5, "four points and one measured");
+    cr_assert_eq(count(text, "data-above"), 1, "one off the scale");
     cr_assert_eq(count(text, "l6 6m0-6l-6 6"), 1, "one without a plan");
     cr_assert(strstr(text, ">best</text>") && strstr(text, ">slow</text>"));
     cr_assert(strstr(text, "fill-opacity=\"0.18\" stroke"), "no band");
     cr_assert(strstr(text, "&gt; 600 us"), "the axis does not say that it is cut");
+    weft_text_finish(&out);
+}
+
+/* A point's element says which it is, under the names of the CSV. */
+Test(sweep_svg, elements_carry_their_figures)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    make_small_sweep(&small);
+    small.curves[1].planner = "a&b";
+    small.best[0].measured_ns = 700000;
+    weft_text_init(&out);
+    weft_sweep_svg(&small.sweep, &out);
+    const char *text = weft_text_chars(&out);
+    /* From 200 us at the bottom to 700 us at the top. */
+    cr_assert(strstr(text, "<circle cx=\"80.00\" cy=\"394.00\" r=\"3.5\" fill=\"#0072b2\" "
+                           "data-planner=\"best\" data-memory-limit-bytes=\"1024\" "
+                           "data-step-ns=\"300000\"/>"),
+              "%s", text);
+    cr_assert(strstr(text, "<circle cx=\"80.00\" cy=\"50.00\" r=\"5\" fill=\"none\" "
+                           "stroke=\"#0072b2\" data-planner=\"best\" "
+                           "data-memory-limit-bytes=\"1024\" data-measured-step-ns=\"700000\"/>"),
+              "%s", text);
+    cr_assert(strstr(text, "data-above=\"1\" data-planner=\"a&amp;b\" "
+                           "data-memory-limit-bytes=\"2048\" data-step-ns=\"900000\"/>"),
+              "%s", text);
+    cr_assert(strstr(text, "data-fits=\"0\" data-planner=\"a&amp;b\" "
+                           "data-memory-limit-bytes=\"1024\"/>"),
+              "%s", text);
     weft_text_finish(&out);
 }
 

@@ -151,6 +151,14 @@ int64_t weft_local_arena_resident_bytes(const struct weft_comm *comm);
  * that says so. INT64_MAX when nothing does. */
 int64_t weft_local_memory_available(char *limit, size_t limit_bytes);
 
+/* The same out of these files. Groups of version 1 are below mount/memory, those of version 2 below
+ * mount; all up to there bind. */
+struct weft_local_memory_files {
+    const char *meminfo, *groups, *mount;
+};
+int64_t weft_local_memory_look(const struct weft_local_memory_files *files, char *limit,
+                               size_t limit_bytes);
+
 /* local_collectives.c */
 
 void weft_local_all_gather(struct weft_comm *comm, struct weft_stream *channel,

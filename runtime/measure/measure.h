@@ -29,7 +29,7 @@ struct weft_measure_options {
  * and the height of the curves when compute and communication disturb each other. With `contention`
  * all times are of work that has nothing beside it, and the profile has the rates at which compute
  * and a channel go on while both run: the same steps, overlapped against one after the other. Base
- * memory has 1 MiB on top for what only a training run holds. A few seconds for a small model.
+ * memory has 2 MiB on top for what only a training run holds. A few seconds for a small model.
  * WEFT_E_USAGE under a virtual clock, WEFT_E_DATA when the config is for other ranks or its model
  * cannot be trained. */
 WEFT_MUST_USE enum weft_status weft_measure(const struct weft_measure_options *options,
@@ -54,8 +54,9 @@ void weft_measuring_destroy(struct weft_measuring *measuring); /* accepts NULL *
  * as the run's. */
 void weft_measure_trim(void);
 
-/* Memory of this process that is not file-backed and not the shared arena (RssAnon), in bytes. */
-int64_t weft_measure_anonymous_bytes(void);
+/* Memory of this process but for the shared arena, in bytes: its own pages (RssAnon) and those of
+ * the files that it maps, programs and libraries (RssFile), as the system counts them. */
+int64_t weft_measure_resident_bytes(void);
 
 /* The median of n values, which it sorts; 0 of none. */
 int64_t weft_measure_median(int64_t *values, int64_t n);

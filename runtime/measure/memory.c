@@ -13,8 +13,14 @@ void weft_measure_trim(void)
 #endif
 }
 
+static int64_t find_kib(const char *text, const char *key)
+{
+    const char *line = strstr(text, key);
+    return line == NULL ? 0 : (int64_t)strtoll(line + strlen(key), NULL, 10) * 1024;
+}
+
 /* Read without stdio, because to allocate while counting memory would count itself. */
-int64_t weft_measure_anonymous_bytes(void)
+int64_t weft_measure_resident_bytes(void)
 {
     char text[4096];
     int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -23,6 +29,5 @@ int64_t weft_measure_anonymous_bytes(void)
     close(fd);
     if (length <= 0) return 0;
     text[length] = '\0';
-    const char *line = strstr(text, "\nRssAnon:");
-    return line == NULL ? 0 : (int64_t)strtoll(line + strlen("\nRssAnon:"), NULL, 10) * 1024;
+    return find_kib(text, "\nRssAnon:") + find_kib(text, "\nRssFile:");
 }

@@ -205,7 +205,7 @@ static enum weft_status look_at_memory(struct run *run, int64_t step, struct wef
 {
     bool power = (step & (step - 1)) == 0;
     if (!power && step != run->train->steps) return WEFT_OK;
-    int64_t outside_bytes = weft_measure_anonymous_bytes();
+    int64_t outside_bytes = weft_measure_resident_bytes();
     int64_t bytes = outside_bytes + weft_comm_arena_resident_bytes(run->options->comm);
     if (bytes > run->memory_bytes) run->memory_bytes = bytes;
     int64_t limit_bytes = run->options->plan->problem->memory_limit_bytes;

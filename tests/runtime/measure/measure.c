@@ -111,12 +111,12 @@ static int measure(int32_t rank, const struct ranks *ranks, void *argument)
 static void counts_memory(void)
 {
     enum { MIB = 1 << 20, ALLOCATED = 32 * MIB };
-    int64_t before = weft_measure_anonymous_bytes();
+    int64_t before = weft_measure_resident_bytes();
     unsigned char *private = malloc(ALLOCATED), *shared = job_shared(ALLOCATED);
     CHECK(private != NULL, "out of memory");
     memset(private, 1, ALLOCATED);
     memset(shared, 1, ALLOCATED);
-    int64_t grown = weft_measure_anonymous_bytes() - before;
+    int64_t grown = weft_measure_resident_bytes() - before;
     CHECK(grown > ALLOCATED - MIB && grown < ALLOCATED + MIB, "%d bytes touched, %lld counted",
           ALLOCATED, (long long)grown);
     free(private);

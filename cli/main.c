@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/stack.h"
 #include "base/wrap.h"
 #include "cli/solver.h"
 #include "cli/terminal.h"
@@ -129,7 +130,8 @@ int main(int argc, char **argv)
     /* A closed pipe is a write error like any other, with a message and an exit code. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* and so is a file larger than the limit */
-    enum weft_status status = weft_cli_parse(argc, argv, &cli, &command, &err);
+    enum weft_status status = weft_stack_check(&err);
+    if (status == WEFT_OK) status = weft_cli_parse(argc, argv, &cli, &command, &err);
     if (status == WEFT_OK) {
         weft_log_set_sink(log_to_stderr, &cli);
         status = start(&cli, command, &err);

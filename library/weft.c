@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/stack.h"
 #include "library/check_layers.h"
 #include "library/machine.h"
 #include "library/run.h"
@@ -50,7 +51,8 @@ enum weft_status weft_open(struct weft **out, struct weft_error *error)
     struct weft_error unwanted, *err = fresh(error, &unwanted);
     struct weft *weft = calloc(1, sizeof *weft);
     if (weft == NULL) return weft_fail_memory(err, "a run");
-    enum weft_status status = weft_rendezvous_from_environment(&weft->meeting, err);
+    enum weft_status status = weft_stack_check(err);
+    if (status == WEFT_OK) status = weft_rendezvous_from_environment(&weft->meeting, err);
     if (status == WEFT_OK)
         *out = weft;
     else

@@ -100,6 +100,19 @@ def shared_memory_exhausted(weft):
 
 
 @case
+def a_stack_too_small_is_an_error_and_no_signal(weft):
+    def limit(kib):
+        hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+        return lambda: resource.setrlimit(resource.RLIMIT_STACK, (kib << 10, hard))
+
+    config = weft.write("run.json", tiny())
+    for verb in (["plan", config], ["train", config, "--run", "run"], ["profile", config]):
+        weft.expect(71, *verb, preexec_fn=limit(64), says=["64 KiB", "ulimit -s"])
+    assert not os.path.exists(weft.path("run")), "a run was begun"
+    weft.expect(0, "train", config, "--run", "run", "-q", preexec_fn=limit(512))
+
+
+@case
 def memory_that_nobody_counted_is_held_to_the_limit(weft):
     """The plan counts no base here, and the libraries alone take more than is left."""
     config = weft.write("run.json", tiny(cluster__memory_limit="2MiB"))

@@ -13,6 +13,7 @@ enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096 };
 
 enum weft_color { WEFT_COLOR_AUTO, WEFT_COLOR_ALWAYS, WEFT_COLOR_NEVER };
 
+struct weft_profile;
 struct weft_session;
 struct weft_solver_process;
 
@@ -36,6 +37,7 @@ struct weft_cli {
     const char *planner;
     const char *time_limit;
     const char *gap;
+    const char *profile;                                       /* --profile, as it was given */
     const char *plan;                                          /* --plan */
     const char *start;                                         /* --start, a plan file */
     const char *config;                                        /* --config */
@@ -93,10 +95,18 @@ WEFT_MUST_USE enum weft_status weft_cli_need_config(const struct weft_cli *cli,
                                                     struct weft_error *err);
 
 /* Opens a session: the config at `path` with the command line's overrides (-n becomes
- * cluster.ranks), and weft-solve as its solver. Errors of weft_config_read. */
+ * cluster.ranks, --profile cluster.profile), and weft-solve as its solver. Errors of
+ * weft_config_read. */
 WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *path,
                                                     struct weft_session *session,
                                                     struct weft_error *err);
+
+/* True when the config has neither a profile nor figures of a device or of several nodes: this
+ * machine is what it is about, and can be measured. */
+bool weft_cli_measures(const struct weft_session *session);
+/* Measures this machine, and says so. */
+WEFT_MUST_USE enum weft_status weft_cli_measure(const struct weft_session *session,
+                                                struct weft_profile **out, struct weft_error *err);
 
 /* Writes all of `text`, as it may be shown (base/shown.h), to stdout, or to cli->output when it was
  * given; a report with its lines broken as weft_cli_report_init (cli/terminal.h) fitted it.

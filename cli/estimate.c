@@ -124,7 +124,7 @@ const struct weft_command weft_command_estimate = {
                "exposed communication, by the config's profile or by its cluster's figures. Its\n"
                "memory limit and plan.policies are not applied. --sweep repeats it for each value "
                "of one key.",
-    .flags = "--sweep --set --ranks --seed",
+    .flags = "--sweep --set --ranks --seed --profile",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

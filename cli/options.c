@@ -41,6 +41,7 @@ static const struct flag flags[] = {
     {"--planner", NULL, FLAG_TEXT, false, AT(planner), "plan.planner"},
     {"--time-limit", NULL, FLAG_TEXT, false, AT(time_limit), "plan.time_limit"},
     {"--gap", NULL, FLAG_TEXT, false, AT(gap), "plan.gap"},
+    {"--profile", NULL, FLAG_TEXT, false, AT(profile), NULL},
     {"--plan", NULL, FLAG_TEXT, false, AT(plan), NULL},
     {"--start", NULL, FLAG_TEXT, false, AT(start), NULL},
     {"--config", NULL, FLAG_TEXT, false, AT(config), NULL},
@@ -282,7 +283,7 @@ enum weft_status weft_cli_parse(int argc, char **argv, struct weft_cli *cli,
 
 enum weft_status weft_cli_need_config(const struct weft_cli *cli, struct weft_error *err)
 {
-    if (cli->config || (cli->n_overrides == 0 && cli->ranks == 0)) return WEFT_OK;
+    if (cli->config || (cli->n_overrides == 0 && cli->ranks == 0 && !cli->profile)) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
                      "%s: flags that change the config need one: give --config CONFIG", cli->verb);
 }

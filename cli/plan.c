@@ -1,4 +1,8 @@
+#include <string.h>
+
+#include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/session.h"
@@ -28,6 +32,49 @@ static void say_json(const struct weft_cli *cli, const struct weft_session *sess
     weft_text_add(out, "\n");
 }
 
+/* "plan.profile.json" beside "plan.json". */
+static void name_profile(const char *plan, struct weft_text *out)
+{
+    size_t length = strlen(plan);
+    if (length > 5 && strcmp(plan + length - 5, ".json") == 0) length -= 5;
+    weft_text_addf(out, "%.*s.profile.json", (int)length, plan);
+}
+
+/* What was measured for the plan is kept beside it: whatever reads the plan with its config needs
+ * these times. */
+static enum weft_status keep_profile(const struct weft_cli *cli, const struct weft_profile *profile,
+                                     struct weft_error *err)
+{
+    struct weft_text path, text;
+    if (!cli->output || strcmp(cli->output, "-") == 0) return WEFT_OK;
+    weft_text_init(&path);
+    weft_text_init(&text);
+    name_profile(cli->output, &path);
+    weft_profile_write(profile, &text);
+    enum weft_status status =
+        weft_text_ok(&path) && weft_text_ok(&text)
+            ? weft_file_write(weft_text_chars(&path), weft_text_chars(&text), text.length, err)
+            : weft_fail_memory(err, "a profile");
+    if (status == WEFT_OK)
+        weft_log(WEFT_LOG_INFO, "measured times kept: --profile %s for what reads the plan",
+                 weft_text_chars(&path));
+    weft_text_finish(&path);
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status stage(const struct weft_cli *cli, struct weft_session *session,
+                              struct weft_error *err)
+{
+    struct weft_profile *profile = NULL;
+    if (!weft_cli_measures(session)) return weft_session_stage(session, NULL, err);
+    WEFT_TRY(weft_cli_measure(session, &profile, err));
+    enum weft_status status = keep_profile(cli, profile, err);
+    if (status == WEFT_OK) return weft_session_stage(session, profile, err);
+    weft_profile_destroy(profile);
+    return status;
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
@@ -35,7 +82,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_text_init(&file);
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
-    if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
+    if (status == WEFT_OK) status = stage(cli, &session, err);
     if (status == WEFT_OK && cli->start) status = weft_session_start(&session, cli->start, err);
     if (status == WEFT_OK) status = weft_session_plan(&session, NULL, err);
     if (status == WEFT_OK) {
@@ -61,8 +108,12 @@ const struct weft_command weft_command_plan = {
         "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"
         "--program prints the instructions too. --start takes a plan of the same model, at any\n"
         "limit and by any planner, to begin with: ilp is then never slower, where it fits.\n"
+        "A config of one node with neither a profile (--profile) nor figures of the device is\n"
+        "planned with this machine, which is measured first; -o plan.json then keeps the times in\n"
+        "plan.profile.json, which what reads the plan is given with --profile.\n"
         "Planners (docs/planners.md):" PLANNERS,
-    .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --program --start",
+    .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --profile --program "
+             "--start",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

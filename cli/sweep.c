@@ -131,14 +131,11 @@ static enum weft_status read_options(const struct weft_cli *cli, struct options 
 /* A profile measured here, where every process of the sweep can read it. */
 static enum weft_status share_profile(struct work *work, struct weft_error *err)
 {
-    const struct weft_cluster *cluster = &work->session.config->cluster;
-    const bool figures = cluster->device.flops.f32 > 0 || cluster->device.flops.bf16 > 0 ||
-                         cluster->device.flops.f16 > 0;
-    if (cluster->profile || figures) return WEFT_OK;
+    bool trains = work->cli->measure && weft_session_must_measure(&work->session);
+    if (!trains && !weft_cli_measures(&work->session)) return WEFT_OK;
     struct weft_profile *profile = NULL;
     struct weft_text text;
-    weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine");
-    WEFT_TRY(weft_job_profile(work->session.config, false, &profile, err));
+    WEFT_TRY(weft_cli_measure(&work->session, &profile, err));
     weft_text_init(&text);
     weft_profile_write(profile, &text);
     weft_profile_destroy(profile);
@@ -374,10 +371,8 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
     const char *profile = NULL;
     WEFT_TRY(read_options(cli, &work->options, err));
     WEFT_TRY(open_session(work, 0, &work->session, err));
-    if (cli->measure) {
-        WEFT_TRY(weft_train_check(work->session.config, err));
-        WEFT_TRY(share_profile(work, err));
-    }
+    if (cli->measure) WEFT_TRY(weft_train_check(work->session.config, err));
+    WEFT_TRY(share_profile(work, err));
     if (work->profile_path[0]) {
         profile = work->profile_path;
         weft_session_close(&work->session);
@@ -429,8 +424,8 @@ const struct weft_command weft_command_sweep = {
         "--measure\n"
         "trains each plan on local ranks too. Prints a table and a picture, or --json; --csv FILE\n"
         "and --svg FILE write the same figures. A signal ends it with nothing written.",
-    .flags = "--set --ranks --seed --memory-limit --time-limit --gap --planners --points --limits "
-             "--jobs --csv --svg --split --measure",
+    .flags = "--set --ranks --seed --profile --memory-limit --time-limit --gap --planners --points "
+             "--limits --jobs --csv --svg --split --measure",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

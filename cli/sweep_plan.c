@@ -61,6 +61,10 @@ static enum weft_status start(struct run *run, int32_t child, int32_t index, str
         snprintf(ranks, sizeof ranks, "--ranks=%lld", (long long)run->cli->ranks);
         argv[n++] = ranks;
     }
+    if (run->cli->profile) {
+        argv[n++] = "--profile";
+        argv[n++] = run->cli->profile;
+    }
     if (run->profile) {
         snprintf(profile, sizeof profile, "--set=cluster.profile=%s", run->profile);
         argv[n++] = profile;

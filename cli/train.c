@@ -37,14 +37,18 @@ static void take_signals(void)
     }
 }
 
-static enum weft_status stage(struct weft_session *session, struct weft_error *err)
+static enum weft_status stage(const struct weft_cli *cli, struct weft_session *session,
+                              struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
-    if (weft_session_must_measure(session)) {
-        weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
-                                "first (`weft profile -o` keeps it for the next time)");
-        WEFT_TRY(weft_job_profile(session->config, false, &profile, err));
-    }
+    bool measures = weft_session_must_measure(session);
+    if (measures && cli->plan)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--plan %s: a plan is for the times that it was made with, and %s has "
+                         "neither a profile nor figures: give the profile that `weft plan` kept "
+                         "beside it with --profile, or plan again without --plan",
+                         cli->plan, cli->operands[0]);
+    if (measures) WEFT_TRY(weft_cli_measure(session, &profile, err));
     return weft_session_stage(session, profile, err);
 }
 
@@ -146,7 +150,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     if (status == WEFT_OK) status = weft_train_check(session.config, err);
     if (status == WEFT_OK) status = weft_job_check(session.config, err);
     if (status == WEFT_OK) status = weft_run_directory_check(&request, session.config, err);
-    if (status == WEFT_OK) status = stage(&session, err);
+    if (status == WEFT_OK) status = stage(cli, &session, err);
     if (status == WEFT_OK)
         status = cli->plan ? weft_session_load(&session, cli->plan, err)
                            : weft_session_plan(&session, NULL, err);
@@ -180,9 +184,9 @@ const struct weft_command weft_command_train = {
         "with exit 69.\n"
         "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
-    .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --plan --run "
-             "--resume --clock "
-             "--poison --trace",
+    .flags =
+        "--set --ranks --seed --memory-limit --planner --time-limit --gap --profile --plan --run "
+        "--resume --clock --poison --trace",
     .least_operands = 1,
     .most_operands = 1,
     .starts_ranks = true,

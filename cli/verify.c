@@ -125,7 +125,7 @@ const struct weft_command weft_command_verify = {
         "certificate of its bound, leaf by leaf in whole numbers. With --config also: the plan's\n"
         "problem is the one that this config and profile make, and its program is safe under\n"
         "happens-before, whatever the timing.",
-    .flags = "--config --set --ranks --seed --memory-limit",
+    .flags = "--config --set --ranks --seed --profile --memory-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

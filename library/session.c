@@ -34,8 +34,13 @@ enum weft_status weft_session_stage(struct weft_session *session, struct weft_pr
     weft_session_drop_plan(session);
     weft_stages_finish(&session->stages);
     weft_profile_destroy(session->profile);
-    session->profile = profile;
-    if (!profile) WEFT_TRY(weft_profile_resolve(session->config, &session->profile, err));
+    session->profile = NULL;
+    /* Resolved as its file would be, so that a plan is for the one as for the other. */
+    enum weft_status status =
+        profile ? weft_profile_resolve_measured(session->config, profile, &session->profile, err)
+                : weft_profile_resolve(session->config, &session->profile, err);
+    weft_profile_destroy(profile);
+    WEFT_TRY(status);
     (void)weft_stages_variants(session->config, variants);
     return weft_session_stage_period(session, &variants[0], err);
 }

@@ -67,7 +67,7 @@ struct weft_profile {
 };
 
 /* Times from the cluster's device and link figures (clusters.md: flops / (peak * efficiency), no
- * less than moved bytes / memory bandwidth). WEFT_E_DATA naming the missing figure.
+ * less than moved bytes / memory bandwidth). WEFT_E_DATA naming all missing figures.
  *
  * A collective of B bytes over N ranks is a ring through all of them, in which every rank passes on
  * B (N-1)/N and each level of links is crossed at the same time, so that the slower one governs:
@@ -89,6 +89,20 @@ WEFT_MUST_USE enum weft_status weft_profile_analytic(const struct weft_config *c
 WEFT_MUST_USE enum weft_status weft_profile_resolve(const struct weft_config *config,
                                                     struct weft_profile **out,
                                                     struct weft_error *err);
+
+/* The same of a profile that is no file's, yet or any more. What is resolved stays as it is. */
+WEFT_MUST_USE enum weft_status weft_profile_resolve_measured(const struct weft_config *config,
+                                                             const struct weft_profile *measured,
+                                                             struct weft_profile **out,
+                                                             struct weft_error *err);
+
+/* The same for who asks for memory alone: a time for which there is no figure is 0 and no error.
+ * Appends to `missing` what the config would have to give; nothing when all times are there. A
+ * profile of other ranks gives its base, and curves from which block sizes follow. */
+WEFT_MUST_USE enum weft_status weft_profile_resolve_for_memory(const struct weft_config *config,
+                                                               struct weft_profile **out,
+                                                               struct weft_text *missing,
+                                                               struct weft_error *err);
 
 WEFT_MUST_USE enum weft_status weft_profile_parse(const char *bytes, size_t length,
                                                   const char *source, struct weft_profile **out,

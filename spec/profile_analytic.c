@@ -21,26 +21,53 @@ enum {
     NORM_BYTES = 4 /* the gradient is read once, in f32 */
 };
 
-/* Where a missing figure would have come from, for messages. */
+/* A figure that the config does not give, and the first part of the profile that needs it. */
+struct missing {
+    const char *figure;
+    char part[512];
+};
+
+/* Where figures come from, and those that are missing: all of them are told at once. */
 struct figures {
     const struct weft_config *config;
     const char *measured; /* source of the measured profile, or NULL */
+    struct missing missing[8];
+    int32_t n_missing;
 };
 
-static enum weft_status missing(const struct figures *figures, const char *figure, const char *part,
-                                struct weft_error *err)
+static void note_missing(struct figures *figures, const char *figure, const char *part)
 {
-    if (figures->measured != NULL) {
-        return weft_fail(err, WEFT_E_DATA,
-                         "%s: no %s, and %s does not give cluster.%s to compute it from; run `weft "
-                         "profile` or give it",
-                         figures->measured, part, figures->config->source, figure);
+    for (int32_t i = 0; i < figures->n_missing; i++)
+        if (strcmp(figures->missing[i].figure, figure) == 0) return;
+    struct missing *missing = &figures->missing[figures->n_missing++];
+    missing->figure = figure;
+    snprintf(missing->part, sizeof missing->part, "%s", part);
+}
+
+/* What is missing, a line each, and what to do. */
+static enum weft_status refuse_missing(const struct figures *figures, struct weft_error *err)
+{
+    const char *config = figures->config->source;
+    struct weft_text text;
+    weft_text_init(&text);
+    for (int32_t i = 0; i < figures->n_missing; i++) {
+        const struct missing *missing = &figures->missing[i];
+        if (figures->measured != NULL)
+            weft_text_addf(&text, "%s: no %s, and %s does not give cluster.%s to compute it from\n",
+                           figures->measured, missing->part, config, missing->figure);
+        else
+            weft_text_addf(&text, "%s: $.cluster.%s is missing: without it there is no %s\n",
+                           config, missing->figure, missing->part);
     }
-    return weft_fail(
-        err, WEFT_E_DATA,
-        "%s: $.cluster.%s is missing: without it there is no %s; give it, or run `weft "
-        "profile` and name its result in cluster.profile",
-        figures->config->source, figure, part);
+    weft_text_addf(&text,
+                   "give %s, or measure: `weft profile CONFIG -o profile.json`, then --profile "
+                   "profile.json (or name it in cluster.profile)",
+                   figures->n_missing == 1 ? "it" : "them");
+    enum weft_status status = weft_text_ok(&text)
+                                  ? weft_fail(err, WEFT_E_DATA, "%s", weft_text_chars(&text))
+                                  : weft_fail_memory(err, "a profile");
+    weft_text_finish(&text);
+    return status;
 }
 
 /* Rounded up, and never beyond what a profile's file can hold. */
@@ -73,7 +100,7 @@ static double peak_flops(const struct weft_config *config, const char **figure)
 
 /* Of a layer with its key: flops / (peak x efficiency), and no less than moved bytes / memory
  * bandwidth (clusters.md). */
-static enum weft_status layer_times(const struct figures *figures, const struct weft_layer *layer,
+static enum weft_status layer_times(struct figures *figures, const struct weft_layer *layer,
                                     struct weft_layer_times *out, struct weft_error *err)
 {
     const struct weft_device_spec *device = &figures->config->cluster.device;
@@ -84,9 +111,9 @@ static enum weft_status layer_times(const struct figures *figures, const struct 
     WEFT_TRY(weft_layer_work(layer, &batch, &work, err));
     snprintf(part, sizeof part, "time of layer \"%s\" (%s)", layer->name, out->key);
     double peak = peak_flops(figures->config, &figure);
-    if (peak <= 0) return missing(figures, figure, part, err);
-    if (device->memory_bytes_per_s <= 0)
-        return missing(figures, "device.memory_bandwidth", part, err);
+    if (peak <= 0) note_missing(figures, figure, part);
+    if (device->memory_bytes_per_s <= 0) note_missing(figures, "device.memory_bandwidth", part);
+    if (peak <= 0 || device->memory_bytes_per_s <= 0) return WEFT_OK;
     double rate = peak * device->efficiency, bandwidth = device->memory_bytes_per_s;
     out->forward_ns = to_ns(fmax(work.forward_flops / rate, work.forward_moved_bytes / bandwidth));
     out->backward_ns =
@@ -95,8 +122,7 @@ static enum weft_status layer_times(const struct figures *figures, const struct 
 }
 
 /* One entry for every distinct layer of the model, measured where it was. */
-static enum weft_status fill_layers(const struct figures *figures,
-                                    const struct weft_profile *measured,
+static enum weft_status fill_layers(struct figures *figures, const struct weft_profile *measured,
                                     struct weft_profile *profile, bool *analytic,
                                     struct weft_error *err)
 {
@@ -159,26 +185,26 @@ static double collective_s(double bytes, const void *context)
     return network->passes * longest;
 }
 
-static enum weft_status find_network(const struct figures *figures, struct network *out,
-                                     struct weft_error *err)
+/* The links that a collective goes over; false when one of them is not known. */
+static bool find_network(struct figures *figures, struct network *out)
 {
     const struct weft_cluster *cluster = &figures->config->cluster;
     bool nodes = cluster->ranks > cluster->ranks_per_node;
     bool within = cluster->ranks_per_node > 1;
+    bool knows_inter = cluster->link.inter.bytes_per_s > 0;
+    bool knows_intra = cluster->link.intra.bytes_per_s > 0;
     *out = (struct network){.ranks = (double)cluster->ranks};
-    if (cluster->ranks == 1) return WEFT_OK; /* nothing is sent */
-    if (nodes && cluster->link.inter.bytes_per_s <= 0) {
-        return missing(figures, "link.inter.bandwidth", "time of collectives between nodes", err);
-    }
-    if (within && cluster->link.intra.bytes_per_s <= 0) {
-        return missing(figures, "link.intra.bandwidth", "time of collectives in a node", err);
-    }
+    if (cluster->ranks == 1) return true; /* nothing is sent */
+    if (nodes && !knows_inter)
+        note_missing(figures, "link.inter.bandwidth", "time of collectives between nodes");
+    if (within && !knows_intra)
+        note_missing(figures, "link.intra.bandwidth", "time of collectives in a node");
     if (nodes) out->links[out->n++] = cluster->link.inter;
     if (within) out->links[out->n++] = cluster->link.intra;
-    return WEFT_OK;
+    return (!nodes || knows_inter) && (!within || knows_intra);
 }
 
-static enum weft_status fill_collectives(const struct figures *figures,
+static enum weft_status fill_collectives(struct figures *figures,
                                          const struct weft_profile *measured,
                                          struct weft_profile *profile, bool *analytic,
                                          struct weft_error *err)
@@ -189,7 +215,7 @@ static enum weft_status fill_collectives(const struct figures *figures,
             profile->collectives[kind] = measured->collectives[kind];
             continue;
         }
-        WEFT_TRY(find_network(figures, &network, err));
+        if (!find_network(figures, &network)) continue;
         network.passes = kind == WEFT_ALL_REDUCE ? 2 : 1;
         WEFT_TRY(
             make_curve(&profile->pool, collective_s, &network, &profile->collectives[kind], err));
@@ -200,7 +226,7 @@ static enum weft_status fill_collectives(const struct figures *figures,
         return WEFT_OK;
     }
     struct network network;
-    WEFT_TRY(find_network(figures, &network, err));
+    if (!find_network(figures, &network)) return WEFT_OK;
     network.passes = 2;
     profile->agree_ns = to_ns(collective_s(WEFT_AGREE_BYTES, &network));
     *analytic = true;
@@ -213,7 +239,7 @@ static double moved_s(double elements, const void *context)
 }
 
 /* A pass over memory that moves so many bytes an element. */
-static enum weft_status fill_pass(const struct figures *figures, const struct weft_curve *measured,
+static enum weft_status fill_pass(struct figures *figures, const struct weft_curve *measured,
                                   int bytes, const char *part, struct weft_pool *pool,
                                   struct weft_curve *out, bool *analytic, struct weft_error *err)
 {
@@ -222,7 +248,10 @@ static enum weft_status fill_pass(const struct figures *figures, const struct we
         *out = *measured;
         return WEFT_OK;
     }
-    if (bandwidth <= 0) return missing(figures, "device.memory_bandwidth", part, err);
+    if (bandwidth <= 0) {
+        note_missing(figures, "device.memory_bandwidth", part);
+        return WEFT_OK;
+    }
     double seconds_an_element = bytes / bandwidth;
     *analytic = true;
     return make_curve(pool, moved_s, &seconds_an_element, out, err);
@@ -233,7 +262,7 @@ struct origins {
     bool layers, collectives, update, norm, base;
 };
 
-static enum weft_status describe(const struct figures *figures, const struct weft_profile *measured,
+static enum weft_status describe(struct figures *figures, const struct weft_profile *measured,
                                  const struct origins *origins, struct weft_profile *profile,
                                  struct weft_error *err)
 {
@@ -281,7 +310,7 @@ static const struct weft_curve *measured_updates(const struct weft_config *confi
     return other ? NULL : &measured->update;
 }
 
-static enum weft_status fill(const struct figures *figures, const struct weft_profile *measured,
+static enum weft_status fill(struct figures *figures, const struct weft_profile *measured,
                              struct weft_profile *profile, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &figures->config->cluster;
@@ -310,8 +339,9 @@ static enum weft_status fill(const struct figures *figures, const struct weft_pr
 
 /* The profile from both sources. Writing and reading it back gives it its hash and memory that it
  * does not share with the measured one. */
-static enum weft_status combine(const struct figures *figures, const struct weft_profile *measured,
-                                struct weft_profile **out, struct weft_error *err)
+static enum weft_status combine(struct figures *figures, const struct weft_profile *measured,
+                                struct weft_text *missing, struct weft_profile **out,
+                                struct weft_error *err)
 {
     struct weft_text text;
     enum weft_status status;
@@ -319,6 +349,11 @@ static enum weft_status combine(const struct figures *figures, const struct weft
     struct weft_profile *profile = calloc(1, sizeof *profile);
     if (profile == NULL) return weft_fail_memory(err, "a profile");
     WEFT_TRY_GOTO(done, fill(figures, measured, profile, err));
+    if (missing == NULL && figures->n_missing > 0)
+        WEFT_TRY_GOTO(done, refuse_missing(figures, err));
+    for (int32_t i = 0; i < figures->n_missing; i++)
+        weft_text_addf(missing, "%scluster.%s", missing->length > 0 ? ", " : "",
+                       figures->missing[i].figure);
     weft_profile_write(profile, &text);
     if (!weft_text_ok(&text)) {
         status = weft_fail_memory(err, "a profile");
@@ -336,7 +371,7 @@ enum weft_status weft_profile_analytic(const struct weft_config *config, struct 
                                        struct weft_error *err)
 {
     struct figures figures = {.config = config};
-    return combine(&figures, NULL, out, err);
+    return combine(&figures, NULL, NULL, out, err);
 }
 
 /* Layers are measured in steps, with communication beside them, unless the profile has rates. */
@@ -354,8 +389,26 @@ static enum weft_status check_contention(const struct weft_config *config,
                      path, config->source);
 }
 
-enum weft_status weft_profile_resolve(const struct weft_config *config, struct weft_profile **out,
-                                      struct weft_error *err)
+/* With `missing` times of other ranks are no times, but the base and the block sizes that they lead
+ * to stay. */
+static enum weft_status check_ranks(const struct weft_config *config, struct weft_profile *measured,
+                                    struct weft_text *missing, struct weft_error *err)
+{
+    const char *path = config->cluster.profile;
+    int64_t theirs = measured->ranks, ours = config->cluster.ranks;
+    if (theirs == ours) return WEFT_OK;
+    if (missing == NULL)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: made for %lld ranks, and the cluster of %s has %lld; run `weft "
+                         "profile` with as many",
+                         path, (long long)theirs, config->source, (long long)ours);
+    weft_text_addf(missing, "a profile of %lld ranks (%s has %lld)", (long long)ours, path,
+                   (long long)theirs);
+    return WEFT_OK;
+}
+
+static enum weft_status resolve(const struct weft_config *config, struct weft_text *missing,
+                                struct weft_profile **out, struct weft_error *err)
 {
     const int64_t most_bytes = INT64_C(1) << 28;
     const char *path = config->cluster.profile;
@@ -363,22 +416,37 @@ enum weft_status weft_profile_resolve(const struct weft_config *config, struct w
     struct weft_profile *measured = NULL;
     char *bytes = NULL;
     size_t length = 0;
-    enum weft_status status;
-    if (path == NULL) return weft_profile_analytic(config, out, err);
-    WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
-    WEFT_TRY_GOTO(done, weft_profile_parse(bytes, length, path, &measured, err));
-    if (measured->ranks != config->cluster.ranks) {
-        status = weft_fail(err, WEFT_E_DATA,
-                           "%s: made for %lld ranks, and the cluster of %s has %lld; run `weft "
-                           "profile` with as many",
-                           path, (long long)measured->ranks, config->source,
-                           (long long)config->cluster.ranks);
-        goto done;
+    enum weft_status status = WEFT_OK;
+    if (path != NULL) {
+        WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
+        WEFT_TRY_GOTO(done, weft_profile_parse(bytes, length, path, &measured, err));
+        WEFT_TRY_GOTO(done, check_ranks(config, measured, missing, err));
+        WEFT_TRY_GOTO(done, check_contention(config, measured, path, err));
     }
-    WEFT_TRY_GOTO(done, check_contention(config, measured, path, err));
-    WEFT_TRY_GOTO(done, combine(&figures, measured, out, err));
+    WEFT_TRY_GOTO(done, combine(&figures, measured, missing, out, err));
 done:
     free(bytes);
     weft_profile_destroy(measured);
     return status;
+}
+
+enum weft_status weft_profile_resolve(const struct weft_config *config, struct weft_profile **out,
+                                      struct weft_error *err)
+{
+    return resolve(config, NULL, out, err);
+}
+
+enum weft_status weft_profile_resolve_measured(const struct weft_config *config,
+                                               const struct weft_profile *measured,
+                                               struct weft_profile **out, struct weft_error *err)
+{
+    struct figures figures = {.config = config, .measured = "the measured profile"};
+    return combine(&figures, measured, NULL, out, err);
+}
+
+enum weft_status weft_profile_resolve_for_memory(const struct weft_config *config,
+                                                 struct weft_profile **out,
+                                                 struct weft_text *missing, struct weft_error *err)
+{
+    return resolve(config, missing, out, err);
 }

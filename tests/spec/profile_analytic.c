@@ -132,7 +132,9 @@ Test(profile_analytic, names_the_missing_figure)
          "run.json: $.cluster.device.flops.f32 is missing: without it there is no time of layer "
          "\"wte\" (embedding vocab=256"},
         {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"bf16\":\"1T\"}}}",
-         "); give it, or run `weft profile` and name its result in cluster.profile"},
+         "\n"
+         "give them, or measure: `weft profile CONFIG -o profile.json`, then --profile "
+         "profile.json (or name it in cluster.profile)"},
         {"{\"ranks\":2,\"link\":{" INTRA "},\"device\":{\"flops\":{\"f32\":\"1T\"}}}",
          "$.cluster.device.memory_bandwidth is missing"},
         {"{\"ranks\":2," DEVICE "}", "$.cluster.link.intra.bandwidth is missing"},
@@ -150,6 +152,42 @@ Test(profile_analytic, names_the_missing_figure)
         cr_assert_not_null(strstr(error, cases[i][1]), "%s", error);
         weft_config_destroy(config);
     }
+}
+
+Test(profile_analytic, names_all_that_is_missing_at_once)
+{
+    struct weft_config *config =
+        must_parse(CONFIG(GPT_MODEL, "{\"ranks\":4,\"ranks_per_node\":2}", SMALL_TRAIN));
+    const char *error = failure(config);
+    static const char *const figures[] = {"device.flops.f32", "device.memory_bandwidth",
+                                          "link.inter.bandwidth", "link.intra.bandwidth"};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "run.json: $.cluster.%s is missing: without it", figures[i]);
+        const char *at = strstr(error, line);
+        cr_assert_not_null(at, "%s", error);
+        cr_assert_null(strstr(at + 1, line), "told once:\n%s", error);
+    }
+    weft_config_destroy(config);
+}
+
+Test(profile_analytic, who_asks_for_memory_alone_needs_no_times)
+{
+    struct weft_config *config = must_parse(
+        CONFIG(GPT_MODEL, "{\"ranks\":2,\"base\":\"3MiB\",\"link\":{" INTRA "}}", SMALL_TRAIN));
+    struct weft_profile *profile = NULL;
+    struct weft_error err = {0};
+    struct weft_text missing;
+    weft_text_init(&missing);
+    cr_assert_eq(weft_profile_resolve_for_memory(config, &profile, &missing, &err), WEFT_OK);
+    cr_assert_str_eq(weft_text_chars(&missing),
+                     "cluster.device.flops.f32, cluster.device.memory_bandwidth");
+    cr_assert_eq(profile->base_bytes, 3 << 20);
+    cr_assert_eq(profile->layers[0].forward_ns, 0);
+    cr_assert_gt(weft_curve_at(&profile->collectives[WEFT_ALL_GATHER], 1 << 20), 0);
+    weft_text_finish(&missing);
+    weft_profile_destroy(profile);
+    weft_config_destroy(config);
 }
 
 Test(profile_analytic, one_rank_a_node_needs_no_link_in_it)
@@ -303,7 +341,32 @@ Test(profile_resolve, says_to_measure_what_is_neither_measured_nor_given)
     cr_assert_not_null(strstr(error, "), and run.json does not give "
                                      "cluster.device.flops.f32"),
                        "%s", error);
-    cr_assert_not_null(strstr(error, "run `weft profile` or give it"), "%s", error);
+    cr_assert_not_null(strstr(error, "or measure: `weft profile CONFIG -o profile.json`"), "%s",
+                       error);
+    drop(config);
+}
+
+Test(profile_resolve, a_profile_of_other_ranks_still_gives_its_base_and_block_sizes)
+{
+    struct weft_config *config = with_measured(
+        "{\"ranks\":4}", "{\"format\":\"weft-profile\",\"version\":1,\"source\":\"measured\","
+                         "\"machine\":\"m\",\"ranks\":2,\"layers\":[],\"base_bytes\":777,"
+                         "\"collectives\":{\"all_gather\":{\"bytes\":[1024,65536],"
+                         "\"ns\":[1000,2000]}}}");
+    struct weft_profile *profile = NULL;
+    struct weft_error err = {0};
+    struct weft_text missing;
+    weft_text_init(&missing);
+    cr_assert_eq(weft_profile_resolve(config, &profile, &err), WEFT_E_DATA);
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_profile_resolve_for_memory(config, &profile, &missing, &err), WEFT_OK, "%s",
+                 err.text);
+    cr_assert_not_null(strstr(weft_text_chars(&missing), "a profile of 4 ranks ("));
+    cr_assert_eq(profile->ranks, 4);
+    cr_assert_eq(profile->base_bytes, 777);
+    cr_assert_leq(weft_profile_block_bytes(profile, 0.9), 65536);
+    weft_text_finish(&missing);
+    weft_profile_destroy(profile);
     drop(config);
 }
 

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Where times come from: figures, a profile by --profile, this machine; all that is missing is said at
+once."""
+import json
+import os
+import sys
+
+from configs import tiny
+from tap import case, main
+
+# One node of two ranks, of which nothing is known.
+BARE = {"cluster__device": None, "cluster__link": None, "cluster__threads": 1}
+
+
+def bare(weft, name="bare.json", **changes):
+    return weft.write(name, tiny(**{**BARE, **changes}))
+
+
+@case
+def all_that_is_missing_is_said_at_once(weft):
+    """Two nodes are not this machine, so nothing is measured in their place."""
+    config = bare(weft, cluster__ranks_per_node=1)
+    weft.expect(0, "check", config)
+    figures = ("device.flops.f32", "device.memory_bandwidth", "link.inter.bandwidth")
+    says = [f"$.cluster.{figure} is missing" for figure in figures] + ["--profile profile.json"]
+    for verb in (("plan", config), ("sweep", config, "--points", "1")):
+        weft.expect(65, *verb, says=says)
+    some = [word for figure, value in zip(figures, ("1T", "1GB/s", "1GB/s"))
+            for word in ("--set", f"cluster.{figure}={value}")]
+    weft.expect(0, "plan", config, *some, "--planner", "greedy")
+
+
+@case
+def plan_measures_what_nobody_gave_and_keeps_it_beside_the_plan(weft):
+    config, plan = bare(weft), weft.path("plan.json")
+    code, out, err = weft.run("plan", config, "-o", plan, "--json", "--planner", "greedy")
+    assert code == 0 and json.loads(out)["times"] == "measured", err
+    assert "measuring this machine first" in err and "--profile" in err, err
+    kept = ("--profile", weft.path("plan.profile.json"))
+    weft.expect(0, "verify", plan, "--config", config, *kept)
+    weft.expect(0, "simulate", plan, "--config", config, *kept)
+    weft.expect(64, "train", config, "--plan", plan, says="--profile")
+    weft.expect(0, "train", config, "--plan", plan, *kept, "--run", weft.path("run"), "-q")
+    weft.expect(0, "train", config, "--plan", weft.path("run/plan.json"), "--profile",
+                weft.path("run/profile.json"), "--run", weft.path("again"), "-q")
+
+
+@case
+def a_run_s_own_plan_and_profile_belong_together(weft):
+    config = bare(weft)
+    weft.expect(0, "train", config, "--run", weft.path("run"), "-q", "--planner", "greedy")
+    weft.expect(0, "verify", weft.path("run/plan.json"), "--config", config, "--profile",
+                weft.path("run/profile.json"))
+
+
+@case
+def a_profile_is_given_by_flag_to_every_verb_that_needs_one(weft):
+    """Its path is relative to where weft was started, not to the config's folder."""
+    os.mkdir(weft.path("folder"))
+    config = bare(weft, "folder/bare.json")
+    weft.expect(0, "profile", config, "-o", "pro file.json", "-q")
+    given = ("--profile", "pro file.json")
+    said = json.loads(weft.expect(0, "plan", config, *given, "-o", "plan.json", "--json",
+                                  "--planner", "greedy"))
+    assert said["times"] == "measured", said
+    assert not os.path.exists(weft.path("plan.profile.json")), "it is kept already"
+    for verb in (("verify", "plan.json", "--config", config),
+                 ("simulate", "plan.json", "--config", config), ("estimate", config),
+                 ("sweep", config, "--points", "1", "--planners", "greedy"),
+                 ("train", config, "--plan", "plan.json", "-q")):
+        code, _, err = weft.run(*verb, *given)
+        assert code == 0 and "measuring" not in err, f"{verb}: {err}"
+    weft.expect(66, "plan", config, "--profile", "none.json", says=weft.path("none.json"))
+    weft.expect(64, "verify", "plan.json", *given, says="--config")
+    weft.expect(64, "profile", config, *given, says="--profile")
+
+
+main(sys.argv[1])

@@ -57,7 +57,8 @@ static bool next_piece(void *context, struct weft_save_piece *out)
 static enum weft_status open_bench(struct bench *b, const char *config, struct weft_error *err)
 {
     WEFT_TRY(weft_config_read(config, NULL, 0, &b->config, err));
-    WEFT_TRY(weft_layout_create(b->config->model, weft_config_moments(b->config), &b->layout, err));
+    WEFT_TRY(weft_layout_create(b->config->model, weft_config_moments(b->config),
+                                WEFT_CHECKPOINT_CHUNK_BYTES, &b->layout, err));
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++)
         b->bytes += b->layout->files[f].bytes;
     b->values = malloc((size_t)b->bytes);

@@ -107,8 +107,8 @@ static enum weft_status check_resume(const char *path, const struct weft_config 
 {
     struct weft_layout *layout = NULL;
     struct weft_checkpoint *checkpoint = NULL;
-    enum weft_status status =
-        weft_layout_create(config->model, weft_config_moments(config), &layout, err);
+    enum weft_status status = weft_layout_create(config->model, weft_config_moments(config),
+                                                 WEFT_CHECKPOINT_CHUNK_BYTES, &layout, err);
     if (status == WEFT_OK && path != NULL) status = weft_checkpoint_open(path, &checkpoint, err);
     if (status == WEFT_OK && path != NULL)
         status = weft_checkpoint_matches(checkpoint, layout, err);

@@ -124,8 +124,8 @@ static enum weft_status verify_chunk(const struct weft_checkpoint *checkpoint, i
 {
     const struct weft_manifest_file *known = &checkpoint->manifest->files[f];
     const struct weft_safetensors *file = checkpoint->files[f];
-    int64_t begin = chunk * WEFT_CHECKPOINT_CHUNK_BYTES;
-    int64_t bytes = weft_checkpoint_chunk_bytes(known->bytes, chunk);
+    int64_t begin = chunk * known->chunk_bytes;
+    int64_t bytes = weft_checkpoint_chunk_length(known->bytes, known->chunk_bytes, chunk);
     uint32_t crc = 0;
     for (int64_t done = 0; done < bytes;) {
         int64_t n = bytes - done < READ_BYTES ? bytes - done : READ_BYTES;
@@ -149,7 +149,8 @@ static enum weft_status verify_headers(const struct weft_checkpoint *checkpoint,
     char *buffer = malloc(READ_BYTES);
     if (buffer == NULL) return weft_fail_memory(err, "a chunk of a checkpoint");
     for (int32_t f = 0; f < WEFT_CHECKPOINT_FILES && status == WEFT_OK; f++) {
-        int64_t n = weft_checkpoint_chunks(checkpoint->files[f]->data_begin);
+        int64_t n = weft_checkpoint_chunks(checkpoint->files[f]->data_begin,
+                                           checkpoint->manifest->files[f].chunk_bytes);
         for (int64_t c = 0; c < n && status == WEFT_OK; c++)
             status = verify_chunk(checkpoint, f, c, buffer, err);
     }

@@ -19,15 +19,15 @@ static const char *const suffixes[WEFT_STATE_COUNT] = {
 #undef STATE_ROW
 };
 
-int64_t weft_checkpoint_chunks(int64_t bytes)
+int64_t weft_checkpoint_chunks(int64_t bytes, int64_t chunk_bytes)
 {
-    return bytes / WEFT_CHECKPOINT_CHUNK_BYTES + (bytes % WEFT_CHECKPOINT_CHUNK_BYTES != 0);
+    return bytes / chunk_bytes + (bytes % chunk_bytes != 0);
 }
 
-int64_t weft_checkpoint_chunk_bytes(int64_t bytes, int64_t chunk)
+int64_t weft_checkpoint_chunk_length(int64_t bytes, int64_t chunk_bytes, int64_t chunk)
 {
-    int64_t left = bytes - chunk * WEFT_CHECKPOINT_CHUNK_BYTES;
-    return left < WEFT_CHECKPOINT_CHUNK_BYTES ? left : WEFT_CHECKPOINT_CHUNK_BYTES;
+    int64_t left = bytes - chunk * chunk_bytes;
+    return left < chunk_bytes ? left : chunk_bytes;
 }
 
 static bool is_kept(const struct weft_tensor *tensor, int32_t state, int32_t n_moments)
@@ -101,11 +101,11 @@ static enum weft_status place_data(struct weft_layout *layout, int32_t file, str
                                &at->header_bytes) ||
         at->header_bytes > WEFT_SAFETENSORS_MOST_HEADER_BYTES ||
         !weft_checked_add(at->bytes, at->header_bytes, &at->bytes) ||
-        weft_checkpoint_chunks(at->bytes) > INT32_MAX)
+        weft_checkpoint_chunks(at->bytes, layout->chunk_bytes) > INT32_MAX)
         return weft_fail(err, WEFT_E_DATA, "the model has too many tensors for one file");
     for (int32_t i = 0; i < at->n_entries; i++)
         at->entries[i].begin += at->header_bytes;
-    at->n_chunks = (int32_t)weft_checkpoint_chunks(at->bytes);
+    at->n_chunks = (int32_t)weft_checkpoint_chunks(at->bytes, layout->chunk_bytes);
     return WEFT_OK;
 }
 
@@ -161,11 +161,13 @@ static enum weft_status fill(struct weft_layout *layout, int32_t n_moments, stru
 }
 
 enum weft_status weft_layout_create(const struct weft_model *model, int32_t n_moments,
-                                    struct weft_layout **out, struct weft_error *err)
+                                    int64_t chunk_bytes, struct weft_layout **out,
+                                    struct weft_error *err)
 {
     struct weft_layout *layout = calloc(1, sizeof *layout);
     if (layout == NULL) return weft_fail_memory(err, "a checkpoint's layout");
     layout->model = model;
+    layout->chunk_bytes = chunk_bytes;
     enum weft_status status = fill(layout, n_moments, err);
     if (status != WEFT_OK) {
         weft_layout_destroy(layout);

@@ -195,7 +195,7 @@ static void put_file(struct weft_json_writer *writer, const struct weft_manifest
     weft_json_begin_object(writer);
     weft_json_put_string(writer, "name", file->name);
     weft_json_put_integer(writer, "bytes", file->bytes);
-    weft_json_put_integer(writer, "chunk_bytes", WEFT_CHECKPOINT_CHUNK_BYTES);
+    weft_json_put_integer(writer, "chunk_bytes", file->chunk_bytes);
     weft_json_key(writer, "crc32c");
     weft_json_begin_array(writer);
     for (int64_t i = 0; i < file->n_chunks; i++)
@@ -279,7 +279,7 @@ static enum weft_status read_crcs(const struct weft_json_value *list, const char
                                   struct weft_manifest *manifest, struct weft_manifest_file *out,
                                   struct weft_error *err)
 {
-    out->n_chunks = weft_checkpoint_chunks(out->bytes);
+    out->n_chunks = weft_checkpoint_chunks(out->bytes, out->chunk_bytes);
     if (weft_json_count(list) != (size_t)out->n_chunks)
         return weft_fail(err, WEFT_E_DATA,
                          "%s: %" PRId64 " bytes are %" PRId64 " chunks, and there are %zu CRCs",
@@ -304,7 +304,6 @@ static enum weft_status read_file(const struct weft_json_value *value, const cha
                                                              "optimizer.safetensors"};
     const char *name = NULL;
     const struct weft_json_value *crcs = NULL;
-    int64_t chunk_bytes = 0;
     int32_t i = manifest->n_files;
     WEFT_TRY(weft_json_need_string(value, path, "name", &name, err));
     if (i == WEFT_CHECKPOINT_FILES || strcmp(name, names[i]) != 0)
@@ -313,8 +312,8 @@ static enum weft_status read_file(const struct weft_json_value *value, const cha
     struct weft_manifest_file *out = &manifest->files[i];
     out->name = names[i];
     WEFT_TRY(weft_json_need_integer(value, path, "bytes", 8, most, &out->bytes, err));
-    WEFT_TRY(weft_json_need_integer(value, path, "chunk_bytes", WEFT_CHECKPOINT_CHUNK_BYTES,
-                                    WEFT_CHECKPOINT_CHUNK_BYTES, &chunk_bytes, err));
+    WEFT_TRY(weft_json_need_integer(value, path, "chunk_bytes", WEFT_CHECKPOINT_LEAST_CHUNK_BYTES,
+                                    WEFT_CHECKPOINT_MOST_CHUNK_BYTES, &out->chunk_bytes, err));
     WEFT_TRY(weft_json_need(value, path, "crc32c", WEFT_JSON_ARRAY, &crcs, err));
     WEFT_TRY(read_crcs(crcs, path, manifest, out, err));
     manifest->n_files++;

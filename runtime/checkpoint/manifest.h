@@ -31,7 +31,7 @@ struct weft_progress {
 struct weft_manifest_file {
     const char *name;
     int64_t bytes;
-    int64_t n_chunks;
+    int64_t chunk_bytes, n_chunks;
     uint32_t *crcs; /* [n_chunks] */
 };
 

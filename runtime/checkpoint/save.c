@@ -84,7 +84,8 @@ static enum weft_status combine_crcs(struct weft_saver *saver, struct weft_error
         const struct weft_layout_file *file = &saver->options.layout->files[f];
         WEFT_TRY(exchange_crcs(saver, saver->crcs[f], file->n_chunks, err));
         for (int64_t c = 0; c < file->n_chunks; c++)
-            saver->crcs[f][c] ^= weft_crc32c_frame(weft_checkpoint_chunk_bytes(file->bytes, c));
+            saver->crcs[f][c] ^= weft_crc32c_frame(
+                weft_checkpoint_chunk_length(file->bytes, saver->options.layout->chunk_bytes, c));
     }
     return WEFT_OK;
 }

@@ -85,8 +85,8 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
     };
     for (int f = 0; f < WEFT_CHECKPOINT_FILES; f++) {
         const struct weft_layout_file *file = &layout->files[f];
-        manifest.files[f] =
-            (struct weft_manifest_file){file->name, file->bytes, file->n_chunks, saver->crcs[f]};
+        manifest.files[f] = (struct weft_manifest_file){
+            file->name, file->bytes, layout->chunk_bytes, file->n_chunks, saver->crcs[f]};
     }
     weft_manifest_write(&manifest, &text);
     const char *path = weft_text_chars(&saver->path);

@@ -49,7 +49,8 @@ static void begin_sync(struct weft_saver *saver, int fd, int64_t bytes)
 {
     const struct weft_sink *sink = saver->options.sink;
     saver->waiting_bytes += bytes;
-    if (sink->begin_sync == NULL || saver->waiting_bytes < WEFT_CHECKPOINT_CHUNK_BYTES) return;
+    if (sink->begin_sync == NULL || saver->waiting_bytes < saver->options.layout->chunk_bytes)
+        return;
     saver->waiting_bytes = 0;
     sink->begin_sync(sink->context, fd);
 }
@@ -59,11 +60,12 @@ static enum weft_status write_run(struct weft_saver *saver, int f, const void *b
                                   int64_t length, int64_t offset, struct weft_error *err)
 {
     const struct weft_layout_file *file = &saver->options.layout->files[f];
+    int64_t chunk_bytes = saver->options.layout->chunk_bytes;
     const char *at = bytes;
     while (length > 0) {
-        int64_t chunk = offset / WEFT_CHECKPOINT_CHUNK_BYTES;
-        int64_t inside = offset - chunk * WEFT_CHECKPOINT_CHUNK_BYTES;
-        int64_t room = weft_checkpoint_chunk_bytes(file->bytes, chunk) - inside;
+        int64_t chunk = offset / chunk_bytes;
+        int64_t inside = offset - chunk * chunk_bytes;
+        int64_t room = weft_checkpoint_chunk_length(file->bytes, chunk_bytes, chunk) - inside;
         int64_t n = length < room ? length : room;
         saver->crcs[f][chunk] ^= weft_crc32c_share(at, (size_t)n, room - n);
         int error = weft_sink_write(saver->options.sink, saver->fds[f], at, (size_t)n, offset);

@@ -146,8 +146,8 @@ static enum weft_status fill(struct weft_saving *saving, const struct weft_data 
     const struct weft_train_options *o = saving->options;
     struct weft_hash hash = {0};
     if (o->checkpoints == NULL && o->resume == NULL) return WEFT_OK;
-    WEFT_TRY(
-        weft_layout_create(o->config->model, weft_config_moments(o->config), &saving->layout, err));
+    WEFT_TRY(weft_layout_create(o->config->model, weft_config_moments(o->config),
+                                WEFT_CHECKPOINT_CHUNK_BYTES, &saving->layout, err));
     WEFT_TRY(weft_manifest_settings(o->config, &saving->pool, &saving->settings, err));
     if (saving->rank == 0) WEFT_TRY(weft_data_hash(data, &hash, err));
     if (o->resume != NULL) WEFT_TRY(open_checkpoint(saving, hash, err));

@@ -64,7 +64,8 @@ Test(layout, what_the_reader_refuses_is_no_layout)
         struct weft_layout *layout = NULL;
         struct weft_error err = {0};
         model->tensors[0].name = bad[i];
-        cr_assert_eq(weft_layout_create(model, 2, &layout, &err), WEFT_E_DATA, "%s", bad[i]);
+        cr_assert_eq(weft_layout_create(model, 2, WEFT_CHECKPOINT_CHUNK_BYTES, &layout, &err),
+                     WEFT_E_DATA, "%s", bad[i]);
         cr_assert_not_null(strstr(err.text, "model.safetensors"), "%s", err.text);
         cr_assert_null(layout);
     }
@@ -74,11 +75,10 @@ Test(layout, what_the_reader_refuses_is_no_layout)
 
 Test(layout, chunks)
 {
-    cr_assert_eq(weft_checkpoint_chunks(0), 0);
-    cr_assert_eq(weft_checkpoint_chunks(1), 1);
-    cr_assert_eq(weft_checkpoint_chunks(WEFT_CHECKPOINT_CHUNK_BYTES), 1);
-    cr_assert_eq(weft_checkpoint_chunks(WEFT_CHECKPOINT_CHUNK_BYTES + 1), 2);
-    cr_assert_eq(weft_checkpoint_chunk_bytes(WEFT_CHECKPOINT_CHUNK_BYTES + 1, 0),
-                 WEFT_CHECKPOINT_CHUNK_BYTES);
-    cr_assert_eq(weft_checkpoint_chunk_bytes(WEFT_CHECKPOINT_CHUNK_BYTES + 1, 1), 1);
+    cr_assert_eq(weft_checkpoint_chunks(0, 512), 0);
+    cr_assert_eq(weft_checkpoint_chunks(1, 512), 1);
+    cr_assert_eq(weft_checkpoint_chunks(512, 512), 1);
+    cr_assert_eq(weft_checkpoint_chunks(513, 512), 2);
+    cr_assert_eq(weft_checkpoint_chunk_length(513, 512, 0), 512);
+    cr_assert_eq(weft_checkpoint_chunk_length(513, 512, 1), 1);
 }

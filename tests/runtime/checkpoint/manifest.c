@@ -26,8 +26,8 @@ static struct weft_text written(void)
         .settings = settings,
         .kernels = "onednn",
         .n_files = 2,
-        .files = {{"model.safetensors", 5000, 1, one},
-                  {"optimizer.safetensors", 2 * WEFT_CHECKPOINT_CHUNK_BYTES + 1, 3, three}},
+        .files = {{"model.safetensors", 5000, 1 << 20, 1, one},
+                  {"optimizer.safetensors", 1025, 512, 3, three}},
     };
     struct weft_text text;
     weft_text_init(&text);
@@ -120,14 +120,15 @@ Test(manifest, refuses_wrong_values)
     refuse_changed("model.safetensors", "../model.safetensors", "another name");
     refuse_changed("model.safetensors", "optimizer.safetensors", "another name");
     refuse_changed("optimizer.safetensors", "model.safetensors", "another name");
-    refuse_changed("\"bytes\": 5000", "\"bytes\": 8388609", "are 2 chunks, and there are 1");
+    refuse_changed("\"bytes\": 5000", "\"bytes\": 1048577", "are 2 chunks, and there are 1");
     refuse_changed("\"bytes\": 5000", "\"bytes\": 9007199254740991", "and there are 1");
     refuse_changed("\"bytes\": 5000", "\"bytes\": 0", "bytes");
     refuse_changed("[7]", "[4294967296]", "a CRC");
     refuse_changed("[7]", "[-1]", "a CRC");
     refuse_changed("[7]", "[\"7\"]", "a CRC");
     refuse_changed("[7]", "7", "crc32c");
-    refuse_changed("\"chunk_bytes\": 8388608", "\"chunk_bytes\": 1", "chunk_bytes");
+    refuse_changed("\"chunk_bytes\": 1048576", "\"chunk_bytes\": 1", "chunk_bytes");
+    refuse_changed("\"chunk_bytes\": 1048576", "\"chunk_bytes\": 1073741825", "chunk_bytes");
     refuse_changed("\"kernels\": \"onednn\"", "\"kernels\": 1", "kernels");
     refuse_changed("\"step\": 8", "\"step\": 8, \"step\": 8", "duplicate key");
     refuse_changed("\"optimizer\": {", "\"optimizer\": [{", "m.json:");

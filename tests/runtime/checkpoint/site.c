@@ -7,7 +7,8 @@
 #include "base/rng.h"
 #include "tests/runtime/comm/ranks.h"
 
-enum { RUN_ELEMENTS = 37 };
+/* Every file has several chunks, and most pieces lie in two. */
+enum { RUN_ELEMENTS = 37, CHUNK_BYTES = 700 };
 
 static const char run_text[] =
     "{\"version\":1,\"model\":{\"layers\":["
@@ -23,8 +24,8 @@ void site_open(struct site *site)
     CHECK(weft_config_parse(run_text, strlen(run_text), "run", ".", NULL, 0, &site->config, &err) ==
               WEFT_OK,
           "%s", err.text);
-    CHECK(weft_layout_create(site->config->model, 2, &site->layout, &err) == WEFT_OK, "%s",
-          err.text);
+    CHECK(weft_layout_create(site->config->model, 2, CHUNK_BYTES, &site->layout, &err) == WEFT_OK,
+          "%s", err.text);
     CHECK(weft_manifest_settings(site->config, &site->config->pool, &site->settings, &err) ==
               WEFT_OK,
           "%s", err.text);

@@ -165,9 +165,29 @@ void weft_checkpoint_remove(const struct weft_sink *sink, const char *path)
         weft_log(WEFT_LOG_WARNING, "%s: cannot be removed: %s", path, strerror(error));
 }
 
+/* A temporary name may be the newer one of two, and the older one a checkpoint's: which of them the
+ * disk has must be settled before anything behind it goes. */
+static bool settle_names(const struct weft_sink *sink, const char *directory)
+{
+    int error;
+    do {
+        error = sink->sync_directory(sink->context, directory);
+    } while (error == EINTR);
+    if (error != 0 && error != ENOENT)
+        weft_log(WEFT_LOG_WARNING, "%s: what a save left there stays, for it cannot be synced: %s",
+                 directory, strerror(error));
+    return error == 0;
+}
+
+void weft_checkpoint_discard(const struct weft_sink *sink, const char *directory, const char *path)
+{
+    if (settle_names(sink, directory)) weft_checkpoint_remove(sink, path);
+}
+
 void weft_checkpoint_clear(const struct weft_sink *sink, const char *directory)
 {
-    for_each(directory, is_temporary, weft_checkpoint_remove, sink);
+    if (settle_names(sink, directory))
+        for_each(directory, is_temporary, weft_checkpoint_remove, sink);
 }
 
 static void retire(const struct weft_sink *sink, const char *directory, int64_t step)
@@ -179,10 +199,8 @@ static void retire(const struct weft_sink *sink, const char *directory, int64_t 
     weft_checkpoint_temporary(directory, step, 0, &to);
     if (weft_text_ok(&from) && weft_text_ok(&to)) {
         int error = sink->rename(sink->context, weft_text_chars(&from), weft_text_chars(&to));
-        /* The new name must be the one that lasts before anything behind it goes. */
-        if (error == 0) error = sink->sync_directory(sink->context, directory);
         if (error == 0) {
-            weft_checkpoint_remove(sink, weft_text_chars(&to));
+            weft_checkpoint_discard(sink, directory, weft_text_chars(&to));
         } else {
             weft_log(WEFT_LOG_WARNING, "%s: an old checkpoint cannot be removed: %s",
                      weft_text_chars(&from), strerror(error));

@@ -30,12 +30,16 @@ WEFT_MUST_USE enum weft_status weft_checkpoint_scan(const char *directory, int64
                                                     int32_t *n_steps, struct weft_error *err);
 
 /* Removes temporary directories, that a save or a removal which was cut off has left. Only for who
- * holds the run's lock. What cannot be removed stays; it is never mistaken for a checkpoint. */
+ * holds the run's lock. What cannot be removed stays, and is warned of; it is never mistaken for a
+ * checkpoint. */
 void weft_checkpoint_clear(const struct weft_sink *sink, const char *directory);
 
 /* Removes "path" with its plain files, and nothing below other directories; of a symbolic link, the
  * link alone. */
 void weft_checkpoint_remove(const struct weft_sink *sink, const char *path);
+
+/* The same when it is sure that the disk has `path`, in `directory`, under this name. */
+void weft_checkpoint_discard(const struct weft_sink *sink, const char *directory, const char *path);
 
 /* Removes the oldest until `keep` (2 at least) are left, but never `precious` (negative: none).
  * Each gets a temporary name first, so that none is ever seen half removed. */

@@ -176,7 +176,8 @@ static void abandon(struct weft_saver *saver)
     join(saver);
     weft_save_close_files(saver);
     if (saver->phase != SAVE_IDLE && saver->rank == 0)
-        weft_checkpoint_remove(saver->options.sink, weft_text_chars(&saver->path));
+        weft_checkpoint_discard(saver->options.sink, saver->options.directory,
+                                weft_text_chars(&saver->path));
     saver->phase = SAVE_IDLE;
     saver->status = WEFT_OK;
     saver->own = (struct weft_error){0};

@@ -30,8 +30,8 @@ struct journal {
 /* Of one rank. */
 struct recorder {
     struct journal *journal;
-    int32_t nodes[MOST_FDS]; /* by descriptor */
-    int32_t fail_sync, syncs;
+    int32_t nodes[MOST_FDS];            /* by descriptor */
+    struct journal_faults faults, done; /* calls that fail; calls so far */
 };
 
 struct journal *journal_create(const char *root)
@@ -157,7 +157,7 @@ static int write_some(void *context, int fd, const void *bytes, size_t length, i
 static int sync_file(void *context, int fd)
 {
     struct recorder *r = context;
-    if (++r->syncs == r->fail_sync) return EIO;
+    if (++r->done.sync == r->faults.sync) return EIO;
     note(r->journal, &(struct journal_entry){.kind = JOURNAL_SYNC, .node = r->nodes[fd]});
     return 0;
 }
@@ -185,6 +185,7 @@ static int rename_path(void *context, const char *from, const char *to)
 static int sync_directory(void *context, const char *path)
 {
     struct recorder *r = context;
+    if (++r->done.sync_directory == r->faults.sync_directory) return EIO;
     note(r->journal, &(struct journal_entry){.kind = JOURNAL_SYNC_DIRECTORY,
                                              .node = node_of_path(r->journal, path)});
     return 0;
@@ -213,12 +214,12 @@ static int free_bytes(void *context, const char *path, int64_t *bytes)
     return weft_sink_system.free_bytes(NULL, path, bytes);
 }
 
-struct weft_sink journal_sink(struct journal *journal, int32_t fail_sync)
+struct weft_sink journal_sink(struct journal *journal, struct journal_faults faults)
 {
     struct recorder *r = calloc(1, sizeof *r);
     CHECK(r != NULL, "no memory");
     r->journal = journal;
-    r->fail_sync = fail_sync;
+    r->faults = faults;
     return (struct weft_sink){
         .context = r,
         .make_directory = make_directory,

@@ -34,9 +34,12 @@ struct journal; /* in shared memory */
 
 /* `root` is the directory that everything happens in; it is there before, and lasts. */
 struct journal *journal_create(const char *root);
-/* The sink of one rank. `fail_sync` > 0: so many-th sync of this rank fails with EIO, and drops
- * what it should have kept. */
-struct weft_sink journal_sink(struct journal *journal, int32_t fail_sync);
+/* The sink of one rank. A fault that is not 0: the so many-th sync of this rank fails with EIO, and
+ * keeps nothing. */
+struct journal_faults {
+    int32_t sync, sync_directory;
+};
+struct weft_sink journal_sink(struct journal *journal, struct journal_faults faults);
 
 int32_t journal_length(const struct journal *journal);
 const struct journal_entry *journal_at(const struct journal *journal, int32_t i);

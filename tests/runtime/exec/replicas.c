@@ -1,0 +1,80 @@
+/* What ranks hold alike is compared in whole: a bit that flips in any buffer of one rank is found,
+ * and the rank named. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/runtime/exec/job.h"
+
+enum { RANKS = 3, BAD_RANK = 1, STEPS = 2 };
+
+static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_FULL, WEFT_BUFFER_MASTER,
+                                              WEFT_BUFFER_MOMENT1, WEFT_BUFFER_MOMENT2};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+struct task {
+    const struct job *job;
+    int32_t *found; /* [KINDS], shared: buffers in which a flipped bit was found */
+};
+
+static void compare(struct job_rank *r, const char *unit, const char *kind)
+{
+    struct weft_error err = {0};
+    enum weft_status status = weft_exec_compare_replicas(r->exec, STEPS, &err);
+    if (unit == NULL) {
+        CHECK(status == WEFT_OK, "rank %d: %s", r->rank, err.text);
+        return;
+    }
+    char text[128];
+    snprintf(text, sizeof text, "unit %s differ: rank %d holds other bits", unit, BAD_RANK);
+    CHECK(status == WEFT_E_NUMERIC, "%s of %s: status %d", kind, unit, (int)status);
+    CHECK(strstr(err.text, text) != NULL, "%s of %s: %s", kind, unit, err.text);
+}
+
+static void flip(const struct job_rank *r, const struct weft_buffer *buffer)
+{
+    if (r->rank == BAD_RANK) ((unsigned char *)r->arena)[buffer->offset] ^= 1;
+}
+
+static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct task *task = argument;
+    const struct weft_program *program = task->job->program;
+    struct job_rank r;
+    job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_WALL, false);
+    for (int64_t step = 1; step <= STEPS; step++)
+        job_rank_step(&r, step);
+    OK(weft_exec_settle(r.exec, &err));
+    compare(&r, NULL, NULL);
+    for (int32_t u = 0; u < program->n_units; u++) {
+        for (int k = 0; k < KINDS; k++) {
+            int32_t at = weft_program_buffer(program, kinds[k], u, 0);
+            if (at < 0) continue;
+            flip(&r, &program->buffers[at]);
+            compare(&r, task->job->stages.shards->units[u].name, weft_buffer_kind_name(kinds[k]));
+            flip(&r, &program->buffers[at]);
+            if (rank == 0) task->found[k]++;
+        }
+    }
+    compare(&r, NULL, NULL);
+    job_rank_close(&r);
+    return 0;
+}
+
+int main(void)
+{
+    int32_t *found = job_shared(KINDS * sizeof *found);
+    static const char *const precisions[] = {"train.precision.compute=f32",
+                                             "train.precision.compute=bf16"};
+    for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++) {
+        const char *overrides[] = {"cluster.ranks=3", "cluster.emulate=false", precisions[p], NULL};
+        struct job job;
+        job_open(&job, "configs/runs/gpt-odd.json", overrides);
+        job_plan_policy(&job, WEFT_POLICY_DP, false);
+        struct task task = {&job, found};
+        CHECK(ranks_run(RANKS, flip_each, &task) == 0, "%s", precisions[p]);
+        job_close(&job);
+    }
+    for (int k = 0; k < KINDS; k++)
+        CHECK(found[k] > 0, "no %s was compared", weft_buffer_kind_name(kinds[k]));
+    return 0;
+}

@@ -30,7 +30,7 @@ bench: all
 	@sh bench/run.sh $(BUILD)
 
 format:
-	git ls-files '*.c' '*.h' | xargs clang-format -i
+	git ls-files '*.c' '*.h' '*.cc' '*.cu' | xargs clang-format -i
 
 clean:
 	rm -rf build build-*

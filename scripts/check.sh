@@ -38,7 +38,10 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     fi
 }
 
-configure build-check -Dwerror=true || broken="$broken plain(configure)"
+# Kernels are built by nvcc too where there is one; tests say what is missing.
+gpu=auto
+if cuda=$(sh scripts/find_cuda.sh) && [ -x "$cuda/bin/nvcc" ]; then gpu=enabled; fi
+configure build-check -Dwerror=true -Dgpu=$gpu || broken="$broken plain(configure)"
 run_suites plain build-check "" -t 2
 configure build-asan -Dwerror=true -Db_sanitize=address,undefined -Db_lundef=false ||
     broken="$broken sanitizers(configure)"
@@ -52,7 +55,7 @@ run_suites tsan build-tsan "$races" -t 8 --suite race
 clang=$(command -v clang || true)
 if [ -n "$clang" ]; then
     echo "== clang"
-    CC=clang configure build-clang --buildtype=release -Dwerror=true && ninja -C build-clang >build-clang.log 2>&1 || {
+    CC=clang configure build-clang --buildtype=release -Dwerror=true -Dgpu=disabled && ninja -C build-clang >build-clang.log 2>&1 || {
         tail -n 60 build-clang.log
         broken="$broken clang(build)"
     }

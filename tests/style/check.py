@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """The house rules of ARCHITECTURE.md as a test: style/check.py RULE SOURCE_ROOT [BUILD_ROOT].
 
-Rules: layers (who may include whom, no circles, one includer of each foreign header), sizes (files,
-functions, headers), words (nothing unfinished, nothing of one machine), mirror (a test file has the
-path of its source, and its folder's meson.build lists it), format (clang-format), symbols (what libraries export begins with weft_, and
-libweft asks the system for nothing that starts a process or takes a signal).
+Rules: layers (who may include whom, no circles, one includer of each foreign header, C++ only where
+CUDA is), sizes (files, functions, headers), words (nothing unfinished, nothing of one machine),
+mirror (a test file has the path of its source, and its folder's meson.build lists it; a kernel has an
+emulated test), format (clang-format), symbols (what libraries export begins with weft_, and libweft
+asks the system for nothing that starts a process or takes a signal).
 Exit 0 when the rule holds, 1 with every violation on a line, 77 when it cannot be checked here.
 """
 import re
@@ -36,12 +37,18 @@ MAY = {
     "library": PLANNING + ["runtime/" + r for r in RUNTIME],
     "examples": [],
 }
-FOREIGN = {"glpk.h", "nccl.h", "mpi.h", "dnnl.h", "cblas.h"}
+FOREIGN = {"glpk.h", "nccl.h", "mpi.h", "dnnl.h", "cblas.h", "cublasLt.h", "cuda_runtime.h"}
 NOT_A_LIBRARY_S = re.compile(r"v?fork|_Fork|clone3?|f?exec[vl][a-z]*|posix_spawnp?|system|popen|"
                              r"sigaction|signal|sigset|signalfd|sigwait[a-z]*")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented")
 LOCAL = re.compile(r"/(?:home|root)/\w|/tmp/(?:b-|brief)")
 LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100}
+
+
+CODE = (".c", ".h", ".cu", ".cc")
+CPP = {".cc", ".cpp", ".cxx", ".hh", ".hpp", ".cu", ".cuh"}
+CPP_FOLDERS = {".cu": re.compile(r"runtime/\w+/cuda/\w+\.cu"),
+               ".cc": re.compile(r"tests/emulation/(?:\w+/)?\w+\.cc")}
 
 
 def sources(root, *suffixes):
@@ -66,8 +73,8 @@ def includes(path):
 
 
 def check_layers(root):
-    bad, graph, foreign = [], {}, {}
-    for path in sources(root, ".c", ".h"):
+    bad, graph, foreign = misplaced(root), {}, {}
+    for path in sources(root, *CODE):
         relative = path.relative_to(root)
         folder = folder_of(relative)
         for name in includes(path):
@@ -88,6 +95,16 @@ def check_layers(root):
         if len(users) > 1:
             bad.append(f"{name}: included by {', '.join(users)}; the house wants one file")
     return bad + circles(graph)
+
+
+def misplaced(root):
+    """Weft is C; C++ is for kernels and for what tests them."""
+    bad = []
+    for path in sources(root, *CPP):
+        relative = str(path.relative_to(root))
+        if not CPP_FOLDERS.get(path.suffix, re.compile("(?!)")).fullmatch(relative):
+            bad.append(f"{relative}: C++ belongs into runtime/*/cuda/*.cu and tests/emulation/*.cc")
+    return bad
 
 
 def circles(graph):
@@ -112,7 +129,7 @@ def circles(graph):
 
 def check_sizes(root):
     bad = []
-    for path in sources(root, ".c", ".h"):
+    for path in sources(root, *CODE):
         relative = path.relative_to(root)
         lines = path.read_text().splitlines()
         most = LIMITS["header"] if path.suffix == ".h" else LIMITS["file"]
@@ -142,7 +159,7 @@ def functions(lines):
 
 def check_words(root):
     bad = []
-    for path in sources(root, ".c", ".h", ".py", ".sh", ".build", ".json", ".md"):
+    for path in sources(root, *CODE, ".py", ".sh", ".build", ".json", ".md"):
         relative = path.relative_to(root)
         if str(relative) == "tests/style/check.py":
             continue
@@ -163,18 +180,41 @@ def check_mirror(root):
             continue  # run by tests/library
         if any((root / folder).glob("*.c")) and not any(tests.glob("*.c")):
             bad.append(f"{folder}: has sources and no test in tests/{folder}")
-    return bad + unlisted(root)
+    return bad + unlisted(root) + untested_kernels(root)
+
+
+def untested_kernels(root):
+    """X.cu has an emulated test X.cc that calls each of its functions and names each kernel, which
+    the test then expects to have been launched."""
+    bad = []
+    for path in sources(root, ".cu"):
+        relative = path.relative_to(root)
+        test = root / "tests/emulation" / relative.parts[1] / f"{path.stem}.cc"
+        if not test.exists():
+            bad.append(f"{relative}: has no test {test.relative_to(root)}")
+            continue
+        text, tested = path.read_text(), test.read_text()
+        kernels = re.findall(r"__global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(", text)
+        for name in kernels:
+            if f'"{name}"' not in tested:
+                bad.append(f"{relative}: {test.name} does not expect kernel {name}")
+        for name in re.findall(r"^int (weft_cuda_\w+)\(", text, re.M):
+            if not re.search(rf"\b{name}\(", tested):
+                bad.append(f"{relative}: {test.name} does not call {name}")
+        if not kernels:
+            bad.append(f"{relative}: no kernel was found in it")
+    return bad
 
 
 def unlisted(root):
     """Test files that are in no program: their cases would never run."""
     bad = []
-    for path in sources(root, ".c"):
+    for path in sources(root, ".c", ".cc"):
         relative = path.relative_to(root)
         if relative.parts[0] != "tests":
             continue
-        listed = re.findall(r"'([\w.]+\.c)'|'(\w+)'", (path.parent / "meson.build").read_text())
-        if path.name not in {c or f"{word}.c" for c, word in listed}:
+        listed = re.findall(r"'([\w.]+\.cc?)'|'(\w+)'", (path.parent / "meson.build").read_text())
+        if path.name not in {c or f"{word}{path.suffix}" for c, word in listed}:
             bad.append(f"{relative}: {path.parent.relative_to(root)}/meson.build does not list it")
     return bad
 
@@ -184,7 +224,7 @@ def check_format(root):
     if not tool:
         print("skipped: clang-format is not installed")
         sys.exit(77)
-    done = subprocess.run([tool, "--dry-run", "--Werror", *map(str, sources(root, ".c", ".h"))],
+    done = subprocess.run([tool, "--dry-run", "--Werror", *map(str, sources(root, *CODE))],
                           capture_output=True, text=True)
     told = re.findall(r"^(.+?):(\d+):\d+: error", done.stderr, re.M)
     bad = [f"{Path(name).relative_to(root)}:{line}: run clang-format -i" for name, line in told]

@@ -1,0 +1,163 @@
+/* What a .cu file sees when a C++ compiler builds it: the words of CUDA C++ that Weft's kernels
+ * use, with the meaning that tests/emulation gives them. It stands before the .cu file; under nvcc
+ * nothing of it is seen. Types are those of CUDA's own headers.
+ *
+ * Functions that threads of a warp or a block call together are meeting places: a fiber waits there
+ * until all have come. Which place it is, is the line of the source, for compilers copy calls. */
+#ifndef WEFT_TESTS_EMULATION_EMU_H
+#define WEFT_TESTS_EMULATION_EMU_H
+
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+/* For a compiler other than nvcc these words of host_defines.h mean nothing. */
+#include <cuda_runtime_api.h>
+
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+/* All shared memory is that which a launch asks for, so that its size is known to every check. */
+#undef __shared__
+#define __shared__ WEFT_EMULATION_HAS_NO_STATIC_SHARED_MEMORY
+
+#define EMU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+/* Of the thread that runs. */
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+
+/* The block's shared memory. */
+void *emu_shared_memory(void);
+
+void __syncthreads(EMU_SITE);
+void __syncwarp(unsigned mask = 0xffffffffu, EMU_SITE);
+
+/* Threads of `mask` meet; the last to come does `work` on what each of them brought, by lane, and
+ * all go on. */
+enum { EMU_WARP = 32 };
+typedef void emu_work(void *const brought[EMU_WARP], unsigned mask);
+void emu_meet(const char *what, unsigned mask, void *brought, emu_work *work, const char *file,
+              int line);
+
+/* Shuffles: lane l gets the value of lane from(l). */
+struct emu_shuffle {
+    uint64_t value, result;
+    int from;
+};
+void emu_work_shuffle(void *const brought[EMU_WARP], unsigned mask);
+int emu_lane(void);
+
+template <typename T>
+static inline T emu_shuffle_from(const char *what, unsigned mask, T value, int from,
+                                 const char *file, int line)
+{
+    static_assert(sizeof(T) <= sizeof(uint64_t), "what a shuffle moves");
+    struct emu_shuffle shuffle = {0, 0, from};
+    memcpy(&shuffle.value, &value, sizeof(value));
+    emu_meet(what, mask, &shuffle, emu_work_shuffle, file, line);
+    memcpy(&value, &shuffle.result, sizeof(value));
+    return value;
+}
+
+template <typename T>
+static inline T __shfl_sync(unsigned mask, T value, int lane, int width = EMU_WARP, EMU_SITE)
+{
+    const int first = emu_lane() / width * width;
+    return emu_shuffle_from("__shfl_sync", mask, value, first + lane % width, file, line);
+}
+
+template <typename T>
+static inline T __shfl_xor_sync(unsigned mask, T value, int by, int width = EMU_WARP, EMU_SITE)
+{
+    const int lane = emu_lane(), from = lane ^ by;
+    const bool inside = from / width == lane / width;
+    return emu_shuffle_from("__shfl_xor_sync", mask, value, inside ? from : lane, file, line);
+}
+
+template <typename T>
+static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = EMU_WARP,
+                                 EMU_SITE)
+{
+    const int lane = emu_lane(), from = lane + (int)by;
+    const bool inside = from / width == lane / width;
+    return emu_shuffle_from("__shfl_down_sync", mask, value, inside ? from : lane, file, line);
+}
+
+unsigned __ballot_sync(unsigned mask, int predicate, EMU_SITE);
+unsigned __reduce_max_sync(unsigned mask, unsigned value, EMU_SITE);
+
+/* Of integers alone: a sum of floats would depend on who comes first. */
+unsigned atomicAdd(unsigned *to, unsigned value);
+unsigned long long atomicAdd(unsigned long long *to, unsigned long long value);
+unsigned atomicOr(unsigned *to, unsigned value);
+unsigned atomicMin(unsigned *to, unsigned value);
+
+/* One access each, whatever the compiler makes of structs. */
+typedef uint32_t emu_words_4 __attribute__((vector_size(16), may_alias));
+typedef uint32_t emu_words_2 __attribute__((vector_size(8), may_alias));
+
+static __forceinline__ uint4 emu_load_16(const void *from)
+{
+    const emu_words_4 w = *(const emu_words_4 *)from;
+    return uint4{w[0], w[1], w[2], w[3]};
+}
+static __forceinline__ void emu_store_16(void *to, uint4 x)
+{
+    *(emu_words_4 *)to = emu_words_4{x.x, x.y, x.z, x.w};
+}
+static __forceinline__ uint2 emu_load_8(const void *from)
+{
+    const emu_words_2 w = *(const emu_words_2 *)from;
+    return uint2{w[0], w[1]};
+}
+static __forceinline__ void emu_store_8(void *to, uint2 x)
+{
+    *(emu_words_2 *)to = emu_words_2{x.x, x.y};
+}
+
+/* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, T bf16 or f16: the fragments lie in the lanes'
+ * registers as the PTX ISA says. Products are exact, a sum of 16 and c is rounded once. */
+void emu_mma_bf16(float c[4], const uint32_t a[4], const uint32_t b[2], EMU_SITE);
+void emu_mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2], EMU_SITE);
+/* ldmatrix.sync.aligned.m8n8.x4(.trans).shared.b16: lane l gives the address of row l % 8 of matrix
+ * l / 8. */
+void emu_load_matrices(uint32_t to[4], const void *row, bool transpose, EMU_SITE);
+
+/* Launches. */
+typedef void emu_call(const void *kernel, const void *parameters);
+struct emu_kernel {
+    const void *code;
+    emu_call *call;
+    const void *parameters;
+    size_t parameter_bytes;
+};
+cudaError_t emu_launch(const struct emu_kernel *kernel, dim3 grid, dim3 block, size_t shared_bytes,
+                       cudaStream_t stream);
+
+template <typename... P> struct emu_parameters {
+    std::tuple<P...> values;
+    template <size_t... I>
+    emu_parameters(void **from, std::index_sequence<I...>) : values(*(P *)from[I]...)
+    {
+    }
+};
+
+/* As CUDA's own template of this name: parameters are copied when it is called. */
+template <typename... P>
+static inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block,
+                                           void **arguments, size_t shared_bytes,
+                                           cudaStream_t stream)
+{
+    const emu_parameters<P...> parameters(arguments, std::index_sequence_for<P...>());
+    const struct emu_kernel what = {(const void *)kernel,
+                                    [](const void *code, const void *values) {
+                                        std::apply((void (*)(P...))code,
+                                                   ((const emu_parameters<P...> *)values)->values);
+                                    },
+                                    &parameters, sizeof(parameters)};
+    return emu_launch(&what, grid, block, shared_bytes, stream);
+}
+
+#endif

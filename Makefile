@@ -1,7 +1,7 @@
 # A thin door to meson: installs what a fresh Debian machine lacks, builds, runs.
 #
 #   make          build into build/
-#   make demo     build, then run `weft demo`
+#   make demo     build the program alone, then run `weft demo`
 #   make check    build and run every test (plain, ASan+UBSan, TSan)
 #   make bench    re-create the figures of bench/ (minutes; leave the machine alone meanwhile)
 #   make format   clang-format over the sources
@@ -11,13 +11,16 @@ BUILD ?= build
 all: $(BUILD)/build.ninja
 	meson compile -C $(BUILD)
 
+program: $(BUILD)/build.ninja
+	meson compile -C $(BUILD) program
+
 $(BUILD)/build.ninja: | packages
 	meson setup $(BUILD) --buildtype=release
 
 packages:
 	@sh scripts/packages.sh
 
-demo: all
+demo: program
 	$(BUILD)/cli/weft demo
 
 # Faults of disks are injected by strace, and the header is compiled as C++; without them those
@@ -35,4 +38,4 @@ format:
 clean:
 	rm -rf build build-*
 
-.PHONY: all packages demo check bench format clean
+.PHONY: all program packages demo check bench format clean

@@ -168,7 +168,7 @@ static struct outcome crash_often(const struct scene *scene, int32_t states, boo
     return outcome;
 }
 
-int main(void)
+RANKS_TEST(crash)
 {
     struct scene scene;
     struct weft_error err = {0};

@@ -143,7 +143,7 @@ static void test_every_chunk(struct scene *scene)
     weft_checkpoint_remove(&weft_sink_system, path);
 }
 
-int main(void)
+RANKS_TEST(save)
 {
     struct scene scene = {.wanted = WEFT_OK};
     site_open(&scene.site);

@@ -167,7 +167,7 @@ static void test_available(void)
     CHECK(strlen(name) > 0, "no name");
 }
 
-int main(void)
+RANKS_TEST(arena)
 {
     test_options();
     test_available();

@@ -278,7 +278,7 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-int main(void)
+RANKS_TEST(collectives)
 {
     for (int32_t ranks = 3; ranks <= MOST_RANKS; ranks++) {
         int64_t differ = 0;

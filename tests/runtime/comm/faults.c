@@ -268,7 +268,7 @@ static int run_wrong_agree(int32_t rank, const struct ranks *ranks, void *argume
     return 0;
 }
 
-int main(void)
+RANKS_TEST(faults)
 {
     test_killed();
     CHECK(ranks_run(3, run_leaving, NULL) == 0, "leaving");

@@ -88,7 +88,7 @@ static void without_files(void)
     CHECK(weft_local_memory_look(&none, limit, sizeof limit) == INT64_MAX, "%s", limit);
 }
 
-int main(void)
+RANKS_TEST(local_memory)
 {
     CHECK(mkdtemp(root), "no directory");
     put("proc", "meminfo", "MemTotal: 4096000 kB\nMemAvailable: 1024000 kB\n");

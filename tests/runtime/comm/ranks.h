@@ -3,6 +3,7 @@
 #ifndef WEFT_TESTS_RUNTIME_COMM_RANKS_H
 #define WEFT_TESTS_RUNTIME_COMM_RANKS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -34,6 +35,24 @@ int ranks_run(int32_t n, rank_fn *function, void *argument);
 
 /* What a rank opens its communicator with. */
 struct weft_comm_options ranks_options(int32_t rank, const struct ranks *ranks);
+
+/* A test, which a program of several is told to run by name, and which returns 0:
+ *   RANKS_TEST(name) { ... } */
+#define RANKS_TEST(name)                                                                           \
+    static int name##_test(void);                                                                  \
+    __attribute__((constructor)) static void name##_enlist(void)                                   \
+    {                                                                                              \
+        static struct ranks_test test = {#name, name##_test, NULL};                                \
+        ranks_enlist(&test);                                                                       \
+    }                                                                                              \
+    static int name##_test(void)
+struct ranks_test {
+    const char *name;
+    int (*run)(void);
+    struct ranks_test *next;
+};
+/* Before main, which is in ranks_main.c; a program with a main of its own has no such tests. */
+void ranks_enlist(struct ranks_test *test);
 
 /* Says where and exits this process with 1 when the condition does not hold. */
 #define CHECK(condition, ...)                                                                      \

@@ -133,7 +133,7 @@ static void check_config(const char *path, const char *override, struct outcome 
     check_ranks(path, 3, override, shared);
 }
 
-int main(void)
+RANKS_TEST(bits)
 {
     struct outcome *shared = job_shared(sizeof *shared);
     static const int32_t blocks[] = {1, 2, 7};

@@ -130,7 +130,7 @@ static void check_terms(void)
     CHECK(!weft_exec_adds_up(WEFT_F16, infinite, 2, 1), "an infinity is finite");
 }
 
-int main(void)
+RANKS_TEST(culprit)
 {
     struct outcome *outcomes = job_shared(RANKS * sizeof *outcomes);
     check_terms();

@@ -46,7 +46,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-int main(void)
+RANKS_TEST(fault)
 {
     struct shared *shared = job_shared(sizeof *shared);
     const char *overrides[] = {"cluster.ranks=3", "cluster.emulate=false", "plan.blocks=2", NULL};

@@ -51,7 +51,7 @@ static int fingerprint(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-int main(void)
+RANKS_TEST(fingerprint)
 {
     struct weft_hash *shared = job_shared(3 * sizeof *shared), first = {0};
     bool have_first = false;

@@ -136,7 +136,7 @@ static void check_ranks(int32_t ranks, struct values *shared)
     job_close(&job);
 }
 
-int main(void)
+RANKS_TEST(lamb)
 {
     struct values *shared = job_shared(sizeof *shared);
     check_ranks(1, shared);

@@ -53,7 +53,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-int main(void)
+RANKS_TEST(memory)
 {
     for (int i = 0; i < RUNS; i++) {
         for (int32_t ranks = 1; ranks <= TEST_CASES(MOST_RANKS, 2); ranks++) {

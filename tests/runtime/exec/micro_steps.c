@@ -140,7 +140,7 @@ static struct outcome check_cadence(int32_t ranks, int micro_steps, const char *
     return first;
 }
 
-int main(void)
+RANKS_TEST(micro_steps)
 {
     struct outcome *shared = job_shared(sizeof *shared);
     for (int32_t ranks = 2; ranks <= TEST_CASES(4, 3); ranks++) {

@@ -44,7 +44,7 @@ static void shorten(struct job *job, struct weft_life *life)
     job->program->buffers[buffer].lives = life;
 }
 
-int main(void)
+RANKS_TEST(poison)
 {
     const char *overrides[] = {"cluster.ranks=1", "plan.blocks=1", "cluster.emulate=false", NULL};
     bool *finite = job_shared(sizeof *finite);

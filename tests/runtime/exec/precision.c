@@ -147,7 +147,7 @@ static void check_refused(const char *path, const char *precision, const char *m
     weft_config_destroy(config);
 }
 
-int main(void)
+RANKS_TEST(precision)
 {
     struct outcome *shared = job_shared(sizeof *shared);
     check_scale();

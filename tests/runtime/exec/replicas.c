@@ -60,7 +60,7 @@ static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-int main(void)
+RANKS_TEST(replicas)
 {
     int32_t *found = job_shared(KINDS * sizeof *found);
     static const char *const precisions[] = {"train.precision.compute=f32",

@@ -122,7 +122,7 @@ static bool trains(const char *path)
     return yes;
 }
 
-int main(void)
+RANKS_TEST(virtual_clock)
 {
     const char *directory = "configs/runs";
     DIR *runs = opendir(directory);

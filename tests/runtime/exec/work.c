@@ -37,7 +37,7 @@ static struct weft_step_result first_step(double clip_norm, struct weft_step_res
     return results[0];
 }
 
-int main(void)
+RANKS_TEST(work)
 {
     struct weft_step_result *results = job_shared(RANKS * sizeof *results);
     struct weft_step_result free = first_step(1e9, results);

@@ -119,7 +119,7 @@ static void check_range(void)
     }
 }
 
-int main(void)
+RANKS_TEST(contention)
 {
     check_range();
     const char *const configs[] = {"configs/runs/gpt-tiny.json", "configs/runs/mlp-tiny.json"};

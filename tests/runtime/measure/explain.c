@@ -53,7 +53,7 @@ static void check(int64_t step_ns, struct weft_rates rates, int64_t layers_ns, i
           "a step of %lld: rate %d, not %d", (long long)step_ns, profile.rates.compute, rate);
 }
 
-int main(void)
+RANKS_TEST(explain)
 {
     const struct weft_rates none = {0}, half = {512, 1000}, nearly = {1000, 1000};
     check(WAITS_NS + 54000, none, 54000, 0);

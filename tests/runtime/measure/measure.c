@@ -122,7 +122,7 @@ static void counts_memory(void)
     free(private);
 }
 
-int main(void)
+RANKS_TEST(measure)
 {
     counts_memory();
     struct shared *shared = job_shared(sizeof *shared);

@@ -47,7 +47,7 @@ static void pages_of_its_own_count(void)
     munmap(own, BYTES);
 }
 
-int main(void)
+RANKS_TEST(memory)
 {
     pages_of_a_file_count();
     pages_of_its_own_count();

@@ -46,7 +46,7 @@ static void run(int32_t ranks, struct task task)
     CHECK(ranks_run(ranks, note, &task) == 0, "%d ranks, slow rank %d", ranks, task.slow_rank);
 }
 
-int main(void)
+RANKS_TEST(pace)
 {
     run(1, (struct task){.slow_rank = -1});
     for (int32_t ranks = 2; ranks <= 4; ranks++) {

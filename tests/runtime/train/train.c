@@ -213,7 +213,7 @@ static void refuses(struct shared *shared)
     job_close(&job);
 }
 
-int main(void)
+RANKS_TEST(train)
 {
     struct shared *shared = job_shared(sizeof *shared);
     curves(shared);

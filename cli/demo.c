@@ -304,7 +304,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 const struct weft_command weft_command_demo = {
     .name = "demo",
     .usage = "",
-    .summary = "plans and trains a small model on 2 local ranks; predicted against measured",
+    .summary = "plans and trains a small model here; predicted against measured",
     .details =
         "Measures this machine, plans a byte-level GPT under a limit halfway between what "
         "all-fsdp\n"

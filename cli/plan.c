@@ -102,7 +102,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 const struct weft_command weft_command_plan = {
     .name = "plan",
     .usage = "CONFIG [-o plan.json] [--memory-limit BYTES] [--planner NAME]",
-    .summary = "decides policies and placements within the limit, with a proven bound",
+    .summary = "decides policies and placements within the limit, and proves a bound",
     .details =
         "The gap is against a bound that weft itself derives from the solver's multipliers, not\n"
         "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"

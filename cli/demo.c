@@ -235,6 +235,7 @@ static void show_json(const struct demo *demo, struct weft_text *out)
     weft_json_writer_init(&writer, out, 2);
     weft_json_begin_object(&writer);
     weft_json_put_integer(&writer, "memory_limit_bytes", demo->limit_bytes);
+    weft_json_put_bool(&writer, "emulated", demo->runs[ILP].measured.emulated);
     weft_json_put_bool(&writer, "same_bits", same_bits(demo));
     weft_json_put_number(&writer, "gap", demo->bound_gap);
     weft_json_key(&writer, "runs");

@@ -68,7 +68,8 @@ static enum weft_status read_result(const struct weft_json_value *root,
     if (!weft_hash_read(hash, &out->fingerprint) ||
         !weft_json_number(weft_json_member(root, "first_loss"), &out->first_loss) ||
         !weft_json_number(weft_json_member(root, "last_loss"), &out->last_loss) ||
-        !weft_json_bool(weft_json_member(root, "stopped"), &out->stopped))
+        !weft_json_bool(weft_json_member(root, "stopped"), &out->stopped) ||
+        !weft_json_bool(weft_json_member(root, "emulated"), &out->emulated))
         return weft_fail(err, WEFT_E_INTERNAL, "%s is not complete", where);
     return WEFT_OK;
 }
@@ -117,7 +118,8 @@ void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out
     snprintf(parts[1], PART_BYTES, "loss %.4f", line->loss);
     snprintf(parts[2], PART_BYTES, "norm %7s", norm);
     snprintf(parts[3], PART_BYTES, "lr %.2e", line->lr);
-    snprintf(parts[4], PART_BYTES, "%7s", weft_units_show_ns(line->step_ns, time));
+    snprintf(parts[4], PART_BYTES, "%7s%s", weft_units_show_ns(line->step_ns, time),
+             line->emulated ? " emulated" : "");
     snprintf(parts[5], PART_BYTES, "exposed %7s", weft_units_show_ns(line->exposed_ns, time));
     snprintf(parts[6], PART_BYTES, "%6.0f tokens/s", tokens_per_s);
     add_parts(parts, out);
@@ -134,8 +136,9 @@ void weft_job_save_line(const struct weft_save_line *line, struct weft_text *out
 void weft_job_evaluation_line(const struct weft_evaluation_line *line, struct weft_text *out)
 {
     char time[WEFT_UNITS_TEXT_BYTES];
-    weft_text_addf(
-        out, "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples in %s\n",
-        (long long)line->step, line->loss, line->loss / log(2), weft_metrics_loss_of(line->of),
-        (long long)line->samples, weft_units_show_ns(line->ns, time));
+    weft_text_addf(out,
+                   "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples, %s%s\n",
+                   (long long)line->step, line->loss, line->loss / log(2),
+                   weft_metrics_loss_of(line->of), (long long)line->samples,
+                   weft_units_show_ns(line->ns, time), line->emulated ? " emulated" : "");
 }

@@ -382,6 +382,7 @@ static enum weft_status sweep_all(struct work *work, struct weft_error *err)
     WEFT_TRY(lay_out(work, err)); /* which stages other periods */
     work->sweep.times = work->session.stages.problem->profile_source;
     work->sweep.ranks = work->session.stages.problem->ranks;
+    work->sweep.emulated = weft_config_emulates(work->session.config);
     WEFT_TRY(weft_sweep_plan(cli, profile, work->options.jobs, &work->sweep,
                              cli->measure ? work->plans : NULL, err));
     if (cli->measure) WEFT_TRY(execute_all(work, err));

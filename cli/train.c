@@ -62,12 +62,14 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
                        (long long)result->steps_done, weft_hash_show(result->fingerprint, hash));
         return;
     }
+    const char *link = result->emulated ? " over an emulated link" : "";
     weft_text_addf(
-        out, "step      %s measured, %s predicted (%+.1f %%)\n",
-        weft_units_show_ns(result->step_ns, a), weft_units_show_ns(p->step_ns, b),
+        out, "step      %s measured%s, %s predicted (%+.1f %%)\n",
+        weft_units_show_ns(result->step_ns, a), link, weft_units_show_ns(p->step_ns, b),
         p->step_ns > 0 ? 100.0 * (double)(result->step_ns - p->step_ns) / (double)p->step_ns : 0.0);
-    weft_text_addf(out, "exposed   %s measured, %s predicted\n",
-                   weft_units_show_ns(result->exposed_ns, a), weft_units_show_ns(p->exposed_ns, b));
+    weft_text_addf(out, "exposed   %s measured%s, %s predicted\n",
+                   weft_units_show_ns(result->exposed_ns, a), link,
+                   weft_units_show_ns(p->exposed_ns, b));
     weft_text_addf(out, "memory    %s measured, %s planned a rank\n",
                    weft_units_show_bytes(result->measured_bytes, a),
                    weft_units_show_bytes(result->planned_bytes, b));

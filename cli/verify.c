@@ -101,8 +101,9 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     if (status == WEFT_OK && cli->config) status = verify_with_config(cli, &n_open, err);
     if (status == WEFT_OK) {
         char step[WEFT_UNITS_TEXT_BYTES];
-        weft_text_addf(&out, "%s: placements, order and memory rows hold; step %s as said; ",
-                       cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step));
+        weft_text_addf(&out, "%s: placements, order and memory rows hold; step %s%s as said; ",
+                       cli->operands[0], weft_units_show_ns(plan->prediction.step_ns, step),
+                       weft_problem_emulates(plan->problem) ? " over an emulated link" : "");
         tell_bound(plan, n_open, &out);
         weft_text_addf(&out, "%s\n",
                        cli->config ? "; the problem is the config's; the program is safe in every "

@@ -168,6 +168,7 @@ void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
     weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);
     weft_json_put_integer(&writer, "data_wait_ns", line->data_wait_ns);
     weft_json_put_integer(&writer, "tokens", line->tokens);
+    weft_json_put_bool(&writer, "emulated", line->emulated);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }
@@ -204,6 +205,7 @@ void weft_metrics_evaluation(const struct weft_evaluation_line *line, struct wef
     weft_json_put_number(&writer, name, line->loss / log(2));
     weft_json_put_integer(&writer, "samples", line->samples);
     weft_json_put_integer(&writer, "validation_ns", line->ns);
+    weft_json_put_bool(&writer, "emulated", line->emulated);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }
@@ -229,6 +231,7 @@ void weft_metrics_result(const struct weft_train_result *result, struct weft_tex
     weft_json_put_integer(&writer, "planned_bytes", result->planned_bytes);
     weft_json_put_integer(&writer, "measured_bytes", result->measured_bytes);
     weft_json_put_integer(&writer, "touched_bytes", result->touched_bytes);
+    weft_json_put_bool(&writer, "emulated", result->emulated);
     weft_json_end_object(&writer);
     weft_text_add(out, "\n");
 }

@@ -14,6 +14,11 @@ void weft_problem_destroy(struct weft_problem *problem)
     free(problem);
 }
 
+bool weft_problem_emulates(const struct weft_problem *problem)
+{
+    return strstr(problem->profile_source, "emulated link") != NULL;
+}
+
 bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,
                         int32_t item)
 {

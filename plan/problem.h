@@ -49,7 +49,7 @@ struct weft_problem {
     struct weft_problem_blocks blocks;
     int64_t ranks;
     int64_t memory_limit_bytes; /* INT64_MAX when the user gave none */
-    const char *profile_source; /* "analytic", "measured" */
+    const char *profile_source; /* "analytic", "measured, emulated link": weft_profile.source */
     struct weft_hash config_hash, profile_hash;
     struct weft_period_rule period;
     int32_t n_slots;
@@ -144,6 +144,9 @@ static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *pr
 {
     return (struct weft_lanes){.rates = {problem->compute_rate, problem->channel_rate}};
 }
+
+/* True when its times are those of an emulated link, as its profile's source says. */
+bool weft_problem_emulates(const struct weft_problem *problem);
 
 /* True when the item exists under the policies chosen by unit. */
 bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,

@@ -68,6 +68,11 @@ bool weft_sweep_axes(const struct weft_sweep *sweep, bool measured, struct weft_
     return true;
 }
 
+static const char *link_of(const struct weft_sweep *sweep)
+{
+    return sweep->emulated ? "emulated" : "local";
+}
+
 static int32_t most_points(const struct weft_sweep *sweep)
 {
     int32_t most = 0;
@@ -86,10 +91,11 @@ static const struct weft_sweep_curve *longest(const struct weft_sweep *sweep)
 }
 
 static void add_steps(const struct weft_sweep_curve *curve, int32_t n_columns, bool measured,
-                      struct weft_table *table)
+                      bool emulated, struct weft_table *table)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
-    weft_table_cell(table, "%s%s", curve->planner, measured ? ", measured" : "");
+    weft_table_cell(table, "%s%s%s", curve->planner, measured ? ", measured" : "",
+                    emulated ? ", emulated" : "");
     for (int32_t i = 0; i < n_columns; i++) {
         /* The joint plan of a split is one point, which stands in the last column. */
         int32_t at = curve->n_points == 1 ? i - (n_columns - 1) : i;
@@ -146,8 +152,9 @@ void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
         weft_table_cell(&table, "%s",
                         weft_units_show_bytes(weft_sweep_x(sweep, &columns->points[i]), text));
     for (int32_t c = 0; c < sweep->n_curves; c++) {
-        add_steps(&sweep->curves[c], n, false, &table);
-        if (was_measured(&sweep->curves[c])) add_steps(&sweep->curves[c], n, true, &table);
+        add_steps(&sweep->curves[c], n, false, false, &table);
+        if (was_measured(&sweep->curves[c]))
+            add_steps(&sweep->curves[c], n, true, sweep->emulated, &table);
     }
     if (columns) add_bounds(sweep, columns, &table);
     weft_table_render(&table, 2, out);
@@ -162,11 +169,20 @@ static void add_cell(struct weft_text *out, bool known, int64_t value)
     if (known) weft_text_addf(out, "%lld", (long long)value);
 }
 
+static void add_quoted(struct weft_text *out, const char *text)
+{
+    weft_text_add(out, ",\"");
+    for (; *text; text++)
+        weft_text_append(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    weft_text_add(out, "\"");
+}
+
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out)
 {
+    const char *link = link_of(sweep);
     weft_text_add(out, "planner,memory_limit_bytes,policy_limit_bytes,fits,step_ns,exposed_ns,"
                        "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
-                       "measured_exposed_ns,measured_bytes\n");
+                       "measured_exposed_ns,measured_bytes,times,link\n");
     for (int32_t c = 0; c < sweep->n_curves; c++) {
         for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
             const struct weft_sweep_point *p = &sweep->curves[c].points[i];
@@ -185,7 +201,8 @@ void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out)
             add_cell(out, measured, p->measured_ns);
             add_cell(out, measured, p->measured_exposed_ns);
             add_cell(out, measured, p->measured_bytes);
-            weft_text_add(out, "\n");
+            add_quoted(out, sweep->times);
+            weft_text_addf(out, ",%s\n", measured ? link : "");
         }
     }
 }
@@ -214,6 +231,7 @@ static void point_json(const struct weft_sweep *sweep, const struct weft_sweep_p
         weft_json_put_integer(writer, "measured_step_ns", point->measured_ns);
         weft_json_put_integer(writer, "measured_exposed_ns", point->measured_exposed_ns);
         weft_json_put_integer(writer, "measured_bytes", point->measured_bytes);
+        weft_json_put_string(writer, "link", link_of(sweep));
     }
     weft_json_end_object(writer);
 }

@@ -32,7 +32,8 @@ struct weft_sweep {
     const char *config; /* its path */
     const char *times;  /* source of the profile */
     int64_t ranks;
-    bool split; /* x is policy_limit_bytes; the curve with one point is the joint plan */
+    bool emulated; /* the link that measured steps went over */
+    bool split;    /* x is policy_limit_bytes; the curve with one point is the joint plan */
     int32_t n_curves;
     struct weft_sweep_curve *curves;
 };
@@ -49,7 +50,8 @@ double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_po
 
 /* A row a planner, a column an x; the bound and the first planner's gap below. */
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
-/* A line a point, with a head; cells of what was not measured, or does not fit, are empty. */
+/* A line a point, with a head; cells of what was not measured, or does not fit, are empty. "times"
+ * says where predicted ones come from, "link" what measured ones went over. */
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out);
 /* One object. */
 void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer);

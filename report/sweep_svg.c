@@ -183,8 +183,9 @@ static void add_legend(const struct picture *picture)
                    "x=\"%d\" y=\"%d\">above the proven bound</text>\n",
                    x, y - 5, x + 32, y + 4);
     weft_text_addf(out,
-                   "<text x=\"%d\" y=\"%d\">x&#160; no plan fits&#160; o&#160; measured</text>\n",
-                   x, y + 22);
+                   "<text x=\"%d\" y=\"%d\">x&#160; no plan fits</text>\n"
+                   "<text x=\"%d\" y=\"%d\">o&#160; measured%s</text>\n",
+                   x, y + 22, x, y + 40, picture->sweep->emulated ? ", emulated link" : "");
 }
 
 void weft_sweep_svg(const struct weft_sweep *sweep, struct weft_text *out)

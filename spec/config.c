@@ -312,6 +312,11 @@ int32_t weft_config_moments(const struct weft_config *config)
     return 0;
 }
 
+bool weft_config_emulates(const struct weft_config *config)
+{
+    return config->cluster.emulate_link && config->cluster.ranks > 1;
+}
+
 const char *weft_config_updates(const struct weft_config *config)
 {
     switch ((enum weft_optimizer_type)config->train.optimizer.type) {

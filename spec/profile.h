@@ -47,7 +47,7 @@ struct weft_layer_times {
 
 struct weft_profile {
     struct weft_pool pool;
-    const char *source;  /* "analytic", or "measured" */
+    const char *source;  /* "analytic" or "measured", and ", emulated link" if it is one */
     const char *machine; /* for people: device, cores, link ("emulated link ...") */
     int64_t ranks;
     int32_t n_layers; /* distinct keys */

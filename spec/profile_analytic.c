@@ -281,7 +281,9 @@ static enum weft_status describe(struct figures *figures, const struct weft_prof
         if (all[i].is) weft_text_addf(&parts, "%s%s", parts.length > 0 ? ", " : "", all[i].name);
     }
     if (measured == NULL) {
-        profile->source = weft_pool_string(&profile->pool, "analytic");
+        profile->source =
+            weft_pool_format(&profile->pool, "analytic%s",
+                             weft_config_emulates(figures->config) ? ", emulated link" : "");
         profile->machine =
             weft_pool_format(&profile->pool, "%lld ranks, %lld a node, from the config's figures",
                              (long long)cluster->ranks, (long long)cluster->ranks_per_node);

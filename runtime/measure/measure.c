@@ -222,7 +222,8 @@ static enum weft_status check(const struct weft_measure_options *options, struct
 
 static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
 {
-    m->profile.source = "measured";
+    m->profile.source =
+        weft_config_emulates(m->options.config) ? "measured, emulated link" : "measured";
     m->profile.ranks = weft_comm_ranks(m->options.comm);
     m->profile.kernels = weft_nn_gemm_name(m->options.nn);
     m->profile.updates = weft_config_updates(m->options.config);

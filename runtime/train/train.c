@@ -78,10 +78,20 @@ enum weft_status weft_train_check(const struct weft_config *config, struct weft_
     return weft_data_has_held_out(config) ? check_data(config, WEFT_DATA_HELD_OUT, err) : WEFT_OK;
 }
 
+static bool is_virtual(const struct run *run)
+{
+    return weft_device_clock(run->options->device) == WEFT_CLOCK_VIRTUAL;
+}
+
+static bool is_emulated(const struct run *run)
+{
+    return !is_virtual(run) && weft_config_emulates(run->options->config);
+}
+
 static const char *trace_source(const struct run *run)
 {
-    if (weft_device_clock(run->options->device) == WEFT_CLOCK_VIRTUAL) return "virtual clock";
-    return run->options->config->cluster.emulate_link ? "wall clock, emulated link" : "wall clock";
+    if (is_virtual(run)) return "virtual clock";
+    return is_emulated(run) ? "wall clock, emulated link" : "wall clock";
 }
 
 static enum weft_status open_data(struct run *run, struct weft_error *err)
@@ -246,6 +256,7 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     struct weft_evaluation_line line;
     WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, &line, err));
+    line.emulated = run->result.emulated;
     run->result.evaluated = true;
     run->result.validation_loss = line.loss;
     return o->on_evaluation == NULL ? WEFT_OK : o->on_evaluation(o->context, &line, err);
@@ -306,6 +317,7 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .data_wait_ns = wait_ns,
         .tokens =
             run->train->grad_accum * run->train->micro_batch * run->train->seq_len * run->ranks,
+        .emulated = run->result.emulated,
     };
     if (o->on_step != NULL) WEFT_TRY(o->on_step(o->context, &line, run->trace, err));
     bool last = step == run->train->steps || run->result.stopped;
@@ -351,6 +363,7 @@ enum weft_status weft_train_run(const struct weft_train_options *options,
         .rank = weft_comm_rank(options->comm),
         .ranks = weft_comm_ranks(options->comm),
     };
+    run.result.emulated = is_emulated(&run);
     weft_pace_init(&run.pace, WEFT_PACE_NS);
     enum weft_status status = open_run(&run, err);
     if (status == WEFT_OK) status = run_steps(&run, err);

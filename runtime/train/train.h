@@ -24,6 +24,7 @@ struct weft_step_line { /* what is known after each step; equal on all ranks but
     int64_t step_ns, exposed_ns, overlapped_ns; /* by this rank's trace */
     int64_t data_wait_ns;                       /* before it began, for its data */
     int64_t tokens;                             /* of all ranks in this step */
+    bool emulated;                              /* the link that the times depend on */
 };
 
 /* What a loss is the mean of. */
@@ -34,6 +35,7 @@ struct weft_evaluation_line { /* equal on all ranks but for the time */
     double loss; /* natural logarithm */
     enum weft_loss_of of;
     int64_t ns;
+    bool emulated; /* the link that the time depends on */
 };
 
 struct weft_save_line { /* a checkpoint that was committed */
@@ -84,6 +86,7 @@ struct weft_train_result {
     int64_t planned_bytes;  /* base + arena */
     int64_t measured_bytes; /* anonymous memory + the arena's own allocated bytes */
     int64_t touched_bytes;
+    bool emulated; /* the link that the times depend on */
 };
 
 /* Compares what ranks were given (WEFT_E_DISAGREE, runtime/train/identity.h), maps the arena,

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import resource
 import struct
 import sys
@@ -327,6 +328,54 @@ def generate_refuses_what_it_cannot(weft):
                                         "classes": 10}
     weft.expect(65, "generate", "run", "--config", weft.write("other.json", classifier),
                 says="end with an lm_head")
+
+
+@case
+def every_time_of_an_emulated_link_says_so(weft):
+    """Wherever it is read: a profile, a plan, lines of steps, the summary, metrics, result, sweep."""
+    link = {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}
+    run = tiny(cluster__emulate=True, cluster__link=link, cluster__memory_limit="1GiB",
+               train__validation={"share": 0.25, "every": 3, "batches": 1})
+    config = weft.write("run.json", run)
+    assert json.loads(weft.expect(0, "plan", config, "--json"))["times"] == \
+        "analytic, emulated link"
+    profile = weft.path("profile.json")
+    assert "measured, emulated link" in weft.expect(0, "profile", config, "-o", profile)
+    run["cluster"]["profile"] = "profile.json"
+    weft.write("run.json", run)
+    plan = weft.path("plan.json")
+    assert "times measured, emulated link\n" in weft.expect(0, "plan", config, "-o", plan)
+    for verb in ("explain", "simulate"):
+        assert "times measured, emulated link\n" in weft.expect(0, verb, plan), verb
+    assert "over an emulated link" in " ".join(weft.expect(0, "verify", plan).split())
+    out = weft.expect(0, "train", config, "--plan", plan, "--run", "run")
+    said = " ".join(out.split())
+    lines = re.findall(r"(?:step \d+/|validation behind).*?(?=step \d+/| validation|$)", said)
+    assert len(lines) == 4 and all("s emulated" in line for line in lines), lines
+    assert len(re.findall(r"[mu]?s measured over an emulated link, ", said)) == 2, out
+    metrics = lines_of(open(weft.path("run/metrics.jsonl"), encoding="utf-8").read())
+    timed = [row for row in metrics if "step_ns" in row or "validation_ns" in row]
+    assert len(timed) == 4 and all(row["emulated"] is True for row in timed), metrics
+    assert json.load(open(weft.path("run/result.json"), encoding="utf-8"))["emulated"] is True
+    assert '"emulated":true' in weft.expect(0, "train", config, "--plan", plan, "--run", "again",
+                                           "--json").splitlines()[-1].replace(" ", "")
+    sweep = ("sweep", config, "--measure", "--limits", "1GiB", "--planners", "greedy", "-q")
+    picture, table = weft.path("sweep.svg"), weft.path("sweep.csv")
+    out = " ".join(weft.expect(0, *sweep, "--svg", picture, "--csv", table).split())
+    assert "times measured, emulated link limit" in out and "greedy, measured, emulated " in out, out
+    assert open(table, encoding="utf-8").readlines()[1].endswith(
+        ',"measured, emulated link",emulated\n')
+    drawn = open(picture, encoding="utf-8").read()
+    assert "times measured, emulated link<" in drawn and "measured, emulated link</text>" in drawn
+    # Without one nothing says so, nor does a virtual clock, whose times are predicted.
+    run["cluster"]["emulate"] = False
+    del run["cluster"]["profile"]
+    run["cluster"]["base"] = "512MiB"
+    weft.write("run.json", run)
+    assert "emulated" not in weft.expect(0, "train", config, "--run", "local")
+    assert "emulated" not in weft.expect(0, "train", config, "--run", "virtual", "--clock",
+                                         "virtual", "--set", "cluster.emulate=true").split(
+                                             "in all")[1]
 
 
 main(sys.argv[1])

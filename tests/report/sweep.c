@@ -65,6 +65,33 @@ Test(sweep, table_shows_what_was_measured_in_even_parts_where_lines_are_short)
                       "  (-: the planner has no plan that fits)\n");
 }
 
+/* Every measured time of an emulated link says so, under whichever form it is read. */
+Test(sweep, measured_over_an_emulated_link_is_said)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    struct weft_json_writer writer;
+    make_small_sweep(&small);
+    small.best[0].measured_ns = 310000;
+    small.sweep.emulated = true;
+    weft_text_init(&out);
+    weft_sweep_table(&small.sweep, &out);
+    cr_assert(strstr(weft_text_chars(&out), "\n  best, measured, emulated    310 us"), "%s",
+              weft_text_chars(&out));
+    weft_text_finish(&out);
+    weft_sweep_csv(&small.sweep, &out);
+    cr_assert(strstr(weft_text_chars(&out), ",310000,0,0,\"analytic\",emulated\n"), "%s",
+              weft_text_chars(&out));
+    weft_text_finish(&out);
+    weft_sweep_svg(&small.sweep, &out);
+    cr_assert(strstr(weft_text_chars(&out), "measured, emulated link</text>"));
+    weft_text_finish(&out);
+    weft_json_writer_init(&writer, &out, 0);
+    weft_sweep_json(&small.sweep, &writer);
+    cr_assert(strstr(weft_text_chars(&out), "\"link\": \"emulated\""), "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+}
+
 Test(sweep, csv_has_a_line_a_point_and_no_zero_for_what_is_not_known)
 {
     struct small_sweep small;
@@ -72,17 +99,19 @@ Test(sweep, csv_has_a_line_a_point_and_no_zero_for_what_is_not_known)
     make_small_sweep(&small);
     small.best[0].measured_ns = 310000;
     small.best[0].measured_bytes = 2000;
+    small.sweep.times = "an \"odd\", source";
     weft_text_init(&out);
     weft_sweep_csv(&small.sweep, &out);
     expect_text(&out, "planner,memory_limit_bytes,policy_limit_bytes,fits,step_ns,exposed_ns,"
                       "compute_ns,channel_ns,total_bytes,bound_ns,measured_step_ns,"
-                      "measured_exposed_ns,measured_bytes\n"
-                      "best,1024,,1,300000,30000,270000,100000,1000,200000,310000,0,2000\n"
-                      "best,2048,,1,220000,0,0,0,0,200000,,,\n"
-                      "best,3072,,1,200000,0,0,0,0,200000,,,\n"
-                      "slow,1024,,0,,,,,,200000,,,\n"
-                      "slow,2048,,1,900000,0,0,0,0,200000,,,\n"
-                      "slow,3072,,1,400000,0,0,0,0,200000,,,\n");
+                      "measured_exposed_ns,measured_bytes,times,link\n"
+                      "best,1024,,1,300000,30000,270000,100000,1000,200000,310000,0,2000,"
+                      "\"an \"\"odd\"\", source\",local\n"
+                      "best,2048,,1,220000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
+                      "best,3072,,1,200000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,1024,,0,,,,,,200000,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,2048,,1,900000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n"
+                      "slow,3072,,1,400000,0,0,0,0,200000,,,,\"an \"\"odd\"\", source\",\n");
 }
 
 Test(sweep, json_says_which_points_have_no_plan)

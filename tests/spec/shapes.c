@@ -119,7 +119,8 @@ static void check_run(const char *path, const char *name)
     struct weft_profile *profile = NULL;
     struct weft_error err = {0};
     cr_assert_eq(weft_profile_analytic(config, &profile, &err), WEFT_OK, "%s: %s", path, err.text);
-    cr_assert_str_eq(profile->source, "analytic");
+    cr_assert_str_eq(profile->source,
+                     weft_config_emulates(config) ? "analytic, emulated link" : "analytic");
     for (int32_t i = 0; i < profile->n_layers; i++) {
         cr_assert_gt(profile->layers[i].forward_ns, 0, "%s", profile->layers[i].key);
         cr_assert_gt(profile->layers[i].backward_ns, 0, "%s", profile->layers[i].key);

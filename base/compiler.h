@@ -5,8 +5,12 @@
 
 #include "include/weft.h"
 
-#if defined(__GNUC__)
-#define WEFT_MUST_USE __attribute__((warn_unused_result))
+#if defined(__CUDACC__)
+/* What is inline is a GPU's function too. */
+#define WEFT_MUST_USE
+#define WEFT_ALWAYS_INLINE static __host__ __device__ __forceinline__
+#elif defined(__GNUC__)
+#define WEFT_MUST_USE      __attribute__((warn_unused_result))
 /* In loops that are to become vectors: one call left in them makes them scalar. */
 #define WEFT_ALWAYS_INLINE __attribute__((always_inline)) static inline
 #else

@@ -57,9 +57,9 @@ static void adamw_update(const struct weft_adamw *adamw, int64_t n, float *restr
     const struct weft_adamw a = *adamw;
     for (int64_t i = 0; i < n; i++) {
         const float g = a.clip * gradients[i];
-        const float m = a.beta1 * moment1[i] + a.rest1 * g;
-        const float v = a.beta2 * moment2[i] + a.rest2 * g * g;
-        const float step = (m * a.correction1) / (sqrtf(v * a.correction2) + a.eps);
+        const float m = adam_moment1(a, moment1[i], g);
+        const float v = adam_moment2(a, moment2[i], g);
+        const float step = adam_step(a, m, v);
         moment1[i] = m;
         moment2[i] = v;
         parameters[i] -= a.lr * (step + a.decay * parameters[i]);
@@ -72,8 +72,8 @@ static void adam_moments(const struct weft_adamw *adamw, int64_t n, const float 
     const struct weft_adamw a = *adamw;
     for (int64_t i = 0; i < n; i++) {
         const float g = a.clip * gradients[i];
-        moment1[i] = a.beta1 * moment1[i] + a.rest1 * g;
-        moment2[i] = a.beta2 * moment2[i] + a.rest2 * g * g;
+        moment1[i] = adam_moment1(a, moment1[i], g);
+        moment2[i] = adam_moment2(a, moment2[i], g);
     }
 }
 
@@ -83,8 +83,7 @@ static void adam_steps(const struct weft_adamw *adamw, int64_t n, const float *r
 {
     const struct weft_adamw a = *adamw;
     for (int64_t i = 0; i < n; i++) {
-        const float step =
-            (moment1[i] * a.correction1) / (sqrtf(moment2[i] * a.correction2) + a.eps);
+        const float step = adam_step(a, moment1[i], moment2[i]);
         steps[i] = step + a.decay * parameters[i];
     }
 }
@@ -95,12 +94,12 @@ static void sgd_update(const struct weft_sgd *sgd, int64_t n, float *restrict pa
     const struct weft_sgd s = *sgd;
     if (!momentum) {
         for (int64_t i = 0; i < n; i++) {
-            parameters[i] -= s.lr * (s.clip * gradients[i] + s.decay * parameters[i]);
+            parameters[i] -= s.lr * sgd_gradient(s, parameters[i], gradients[i]);
         }
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        const float g = s.clip * gradients[i] + s.decay * parameters[i];
+        const float g = sgd_gradient(s, parameters[i], gradients[i]);
         const float m = s.momentum * momentum[i] + g;
         momentum[i] = m;
         parameters[i] -= s.lr * m;

@@ -3,90 +3,9 @@
 #ifndef WEFT_RUNTIME_NN_KERNELS_PARTS_H
 #define WEFT_RUNTIME_NN_KERNELS_PARTS_H
 
-#include <math.h>
-
-#include "base/compiler.h"
-#include "base/numbers.h"
+#include "runtime/nn/elements.h"
 
 enum { LANES = 16 };
-
-/* Range reduction by ln 2 in two parts and the polynomial of Cephes' expf, without branches, for x
- * from -87.3 to 88.3; beyond, anything. fmaf is exact everywhere, and one instruction on every
- * level but the plain one of x86. */
-WEFT_ALWAYS_INLINE float exponential_within(float x)
-{
-    const float magic = 12582912.0f; /* 1.5 * 2^23 rounds to int */
-    const float shifted = fmaf(x, 1.44269504088896341f, magic);
-    const float n = shifted - magic;
-    const float r = fmaf(n, 2.12194440e-4f, fmaf(n, -0.693359375f, x));
-    float p = fmaf(1.9875691500e-4f, r, 1.3981999507e-3f);
-    p = fmaf(p, r, 8.3334519073e-3f);
-    p = fmaf(p, r, 4.1665795894e-2f);
-    p = fmaf(p, r, 1.6666665459e-1f);
-    p = fmaf(p, r, 5.0000001201e-1f);
-    p = fmaf(p, r * r, r) + 1.0f;
-    return weft_float_of(weft_bits_of(p) + ((weft_bits_of(shifted) - weft_bits_of(magic)) << 23));
-}
-
-/* Results below the least normal number are 0. */
-WEFT_ALWAYS_INLINE float exponential(float x)
-{
-    const float least = -86.6f, most = 88.3f;
-    float y = x < least ? least : x;
-    y = y > most ? most : y;
-    float result = exponential_within(y);
-    result = x < least ? 0.0f : result;
-    result = x > most ? INFINITY : result;
-    return x == x ? result : x;
-}
-
-/* 2^x for x from -126 to 127; beyond, anything. The polynomial has the least greatest relative
- * error (2.6e-9) of those of degree 6 that are 1 at 0, for x less its nearest integer. */
-WEFT_ALWAYS_INLINE float power_of_two_within(float x)
-{
-    const float magic = 12582912.0f;
-    const float shifted = x + magic, r = x - (shifted - magic);
-    float p = fmaf(1.55946781613e-4f, r, 1.34066439024e-3f);
-    p = fmaf(p, r, 9.61769297299e-3f);
-    p = fmaf(p, r, 5.55031055101e-2f);
-    p = fmaf(p, r, 2.40226527829e-1f);
-    p = fmaf(p, r, 6.93147214968e-1f);
-    p = fmaf(p, r, 1.0f);
-    return weft_float_of(weft_bits_of(p) + ((weft_bits_of(shifted) - weft_bits_of(magic)) << 23));
-}
-
-/* The tanh form of GELU is x / (1 + e^-2u) with u = sqrt(2/pi) (x + 0.044715 x^3), for
- * (1 + tanh u) / 2 = 1 / (1 + e^-2u): one power, no cancellation. Beyond +-10 the gate is 0
- * or 1 to the last bit, or within 1e-37 of it. */
-static const float gelu_scale = 1.5957691216057308f; /* 2 sqrt(2/pi) */
-static const float gelu_cubic = 1.5957691216057308f * 0.044715f;
-static const float gelu_log2_e = 1.44269504088896341f;
-
-WEFT_ALWAYS_INLINE float gelu_clamp(float x)
-{
-    const float c = x < -10.0f ? -10.0f : x;
-    return c > 10.0f ? 10.0f : c;
-}
-
-WEFT_ALWAYS_INLINE float gelu_gate(float clamped)
-{
-    const float by = fmaf(clamped * clamped, -gelu_log2_e * gelu_cubic, -gelu_log2_e * gelu_scale);
-    return 1.0f / (1.0f + power_of_two_within(clamped * by));
-}
-
-WEFT_ALWAYS_INLINE float gelu_of(float x)
-{
-    const float gate = gelu_gate(gelu_clamp(x));
-    return x * (x < -10.0f ? 0.0f : gate);
-}
-
-/* The slope at the clamped place is that beyond it too. */
-WEFT_ALWAYS_INLINE float gelu_slope(float x)
-{
-    const float c = gelu_clamp(x), gate = gelu_gate(c);
-    const float du2 = fmaf(c * c, 3.0f * gelu_cubic, gelu_scale);
-    return fmaf(c * fmaf(-gate, gate, gate), du2, gate);
-}
 
 WEFT_ALWAYS_INLINE float sum_lanes(float lanes[LANES])
 {

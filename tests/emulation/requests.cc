@@ -8,8 +8,7 @@ enum { LANES = 32, SECTOR_BYTES = 32, WORD_BYTES = 4, BANKS = 32 };
 struct request {
     bool write, shared;
     size_t bytes;
-    int n;
-    uintptr_t addresses[LANES];
+    uintptr_t addresses[LANES]; /* 0: the lane took no part */
 };
 
 struct place_hash {
@@ -31,7 +30,7 @@ void emu_requests_add(const void *site, uint32_t lane, const void *address, size
     request.write = write;
     request.shared = shared;
     request.bytes = std::max(request.bytes, bytes);
-    if (request.n < LANES) request.addresses[request.n++] = (uintptr_t)address;
+    request.addresses[lane] = (uintptr_t)address;
 }
 
 /* Of sorted addresses: pieces of `unit` bytes that are touched, and bytes. */
@@ -39,8 +38,9 @@ static void count_touched(const struct request *r, size_t unit, int64_t *units, 
 {
     uintptr_t next_unit = 0, next_byte = 0;
     *units = *bytes = 0;
-    for (int i = 0; i < r->n; i++) {
-        const uintptr_t begin = r->addresses[i], end = begin + r->bytes;
+    for (uintptr_t begin : r->addresses) {
+        if (begin == 0) continue;
+        const uintptr_t end = begin + r->bytes;
         const uintptr_t first = std::max(begin / unit, next_unit), last = (end - 1) / unit;
         if (last + 1 > first) *units += (int64_t)(last + 1 - first);
         next_unit = std::max(next_unit, last + 1);
@@ -67,10 +67,11 @@ static void add_shared(const struct request *r, struct emu_traffic *traffic)
     const int words = r->bytes > WORD_BYTES ? (int)r->bytes / WORD_BYTES : 1;
     const int group = LANES / words;
     traffic->shared_requests++;
-    for (int first = 0; first < r->n; first += group) {
+    for (int first = 0; first < LANES; first += group) {
         std::vector<uintptr_t> of_bank[BANKS];
-        size_t most = 1;
-        for (int i = first; i < std::min(first + group, r->n); i++) {
+        size_t most = 0;
+        for (int i = first; i < first + group; i++) {
+            if (r->addresses[i] == 0) continue;
             for (int word = 0; word < words; word++) {
                 const uintptr_t at = r->addresses[i] / WORD_BYTES + (uintptr_t)word;
                 std::vector<uintptr_t> &bank = of_bank[at % BANKS];
@@ -79,7 +80,7 @@ static void add_shared(const struct request *r, struct emu_traffic *traffic)
             }
         }
         traffic->passes += (int64_t)most;
-        traffic->least_passes++;
+        traffic->least_passes += most > 0;
     }
 }
 
@@ -90,7 +91,7 @@ void emu_requests_end(struct emu_traffic *traffic)
         if (request.shared) {
             add_shared(&request, traffic);
         } else {
-            std::sort(request.addresses, request.addresses + request.n);
+            std::sort(request.addresses, request.addresses + LANES);
             add_global(&request, traffic);
         }
     }

@@ -1,0 +1,109 @@
+/* Sums of columns in two steps: blocks add up stripes of rows, then stripes are added up, both in
+ * order. Stripes have a fixed number of rows, so a sum depends on the rows alone. */
+#ifndef WEFT_RUNTIME_NN_CUDA_COLUMNS_H
+#define WEFT_RUNTIME_NN_CUDA_COLUMNS_H
+
+#include "runtime/nn/cuda/access.h"
+
+enum {
+    COLUMNS_LANES = 32,
+    COLUMNS_ROWS = 8, /* that a block has in hand */
+    COLUMNS_THREADS = COLUMNS_LANES * COLUMNS_ROWS,
+    COLUMNS_STRIPE = 128, /* rows that a block adds up */
+    COLUMNS_GROUP = 4     /* columns that a thread has */
+};
+
+static inline int64_t column_stripes(int64_t rows)
+{
+    return divide_up(rows, COLUMNS_STRIPE);
+}
+
+/* Source has what is added up, SUMS numbers for each element of [rows, width]:
+ *     enum { SUMS };
+ *     template <int N> GPU void values(int64_t row, int64_t column, float (&to)[SUMS][N]) const;
+ *     bool is_aligned(int64_t width) const;          N may be COLUMNS_GROUP, else 1
+ * partial is [SUMS, stripes, width]. */
+template <typename Source, int N>
+__global__ void __launch_bounds__(COLUMNS_THREADS)
+    column_stripe(Source source, int64_t rows, int64_t width, float *partial)
+{
+    enum { SUMS = Source::SUMS, PITCH = COLUMNS_LANES * N };
+    float *shared = shared_memory<float>(); /* [SUMS, COLUMNS_ROWS, PITCH] */
+    const int64_t column = ((int64_t)blockIdx.x * COLUMNS_LANES + threadIdx.x) * N;
+    const int64_t begin = (int64_t)blockIdx.y * COLUMNS_STRIPE;
+    const int64_t end = begin + COLUMNS_STRIPE < rows ? begin + COLUMNS_STRIPE : rows;
+    float sums[SUMS][N] = {};
+#pragma unroll 4
+    for (int64_t row = begin + threadIdx.y; row < end; row += COLUMNS_ROWS) {
+        float values[SUMS][N];
+        if (column >= width) break;
+        source.template values<N>(row, column, values);
+#pragma unroll
+        for (int s = 0; s < SUMS; s++) {
+#pragma unroll
+            for (int j = 0; j < N; j++) {
+                sums[s][j] += values[s][j];
+            }
+        }
+    }
+#pragma unroll
+    for (int s = 0; s < SUMS; s++) {
+        store<N>(sums[s], shared + (s * COLUMNS_ROWS + (int)threadIdx.y) * PITCH + threadIdx.x * N);
+    }
+    __syncthreads();
+    const int thread = (int)(threadIdx.y * COLUMNS_LANES + threadIdx.x);
+    for (int i = thread; i < SUMS * PITCH; i += COLUMNS_THREADS) {
+        const int s = i / PITCH, at = i % PITCH;
+        const int64_t to = (int64_t)blockIdx.x * PITCH + at;
+        float sum = 0;
+#pragma unroll
+        for (int row = 0; row < COLUMNS_ROWS; row++) {
+            sum += shared[(s * COLUMNS_ROWS + row) * PITCH + at];
+        }
+        if (to < width) partial[((int64_t)s * gridDim.y + blockIdx.y) * width + to] = sum;
+    }
+}
+
+/* sums [n, width] of partial [n, stripes, width]. */
+template <typename Source>
+__global__ void __launch_bounds__(COLUMNS_THREADS)
+    column_total(const float *partial, int64_t stripes, int64_t width, int64_t elements,
+                 float *sums)
+{
+    const int64_t i = (int64_t)blockIdx.x * COLUMNS_THREADS + threadIdx.x;
+    if (i >= elements) return;
+    const float *from = partial + i / width * stripes * width + i % width;
+    float sum = 0;
+#pragma unroll 8
+    for (int64_t stripe = 0; stripe < stripes; stripe++) {
+        sum += from[stripe * width];
+    }
+    sums[i] = sum;
+}
+
+template <typename Source>
+static inline int launch_columns(Source source, int64_t rows, int64_t width, float *sums,
+                                 float *partial, cudaStream_t stream)
+{
+    const int64_t stripes = column_stripes(rows), elements = Source::SUMS * width;
+    const int64_t group = source.is_aligned(width) ? COLUMNS_GROUP : 1;
+    const int64_t tiles = divide_up(width, COLUMNS_LANES * group);
+    if (width <= 0) return 0;
+    const struct weft_grid grid = {dim3((unsigned)tiles, (unsigned)stripes),
+                                   dim3(COLUMNS_LANES, COLUMNS_ROWS),
+                                   Source::SUMS * COLUMNS_THREADS * (size_t)group * sizeof(float)};
+    const struct weft_grid flat = {dim3((unsigned)divide_up(elements, COLUMNS_THREADS)),
+                                   dim3(COLUMNS_THREADS), 0};
+    int error = 0;
+    if (rows > 0 && group == COLUMNS_GROUP) {
+        error = launch(column_stripe<Source, COLUMNS_GROUP>, grid, stream, source, rows, width,
+                       partial);
+    } else if (rows > 0) {
+        error = launch(column_stripe<Source, 1>, grid, stream, source, rows, width, partial);
+    }
+    if (error != 0) return error;
+    return launch(column_total<Source>, flat, stream, (const float *)partial, stripes, width,
+                  elements, sums);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* A kernel for operations on elements one by one: each thread takes a group of consecutive elements
+ * that one wide access of every array holds. An operation is a struct of its arrays with
+ *     enum { GROUP };                                  elements of a group
+ *     template <int N> GPU void at(int64_t i) const;   does elements i to i + N, N 1 or GROUP
+ *     bool is_aligned(int64_t i) const;                a group may begin at element i
+ * Element i of the result depends on element i of the operands alone, so operands may be results.
+ * Bits do not depend on where the arrays begin. */
+#ifndef WEFT_RUNTIME_NN_CUDA_EACH_H
+#define WEFT_RUNTIME_NN_CUDA_EACH_H
+
+#include "runtime/nn/cuda/access.h"
+
+/* EACH_BLOCKS of a multiprocessor: there are registers for so many, and no spill for more. */
+enum { EACH_THREADS = 256, EACH_BLOCKS = 4 };
+
+/* Where no group can begin, or `first` elements before the first group, elements go one by one; so
+ * do those behind the last group. */
+template <typename Op>
+__global__ void __launch_bounds__(EACH_THREADS, EACH_BLOCKS)
+    each(Op op, bool groups, int64_t first, int64_t n)
+{
+    const int64_t thread = (int64_t)blockIdx.x * EACH_THREADS + threadIdx.x;
+    const int64_t begin = first + thread * Op::GROUP;
+    if (thread < first) op.template at<1>(thread);
+    if (groups && begin + Op::GROUP <= n) {
+        op.template at<Op::GROUP>(begin);
+        return;
+    }
+    const int64_t end = groups ? n : 0;
+#pragma unroll 1
+    for (int64_t i = begin; i < end; i++) {
+        op.template at<1>(i);
+    }
+}
+
+template <typename Op> static inline int launch_each(Op op, int64_t n, cudaStream_t stream)
+{
+    struct weft_grid grid = {dim3(1), dim3(EACH_THREADS), 0};
+    int64_t first = 0;
+    if (n <= 0) return 0;
+    while (first < Op::GROUP && !op.is_aligned(first)) {
+        first++;
+    }
+    const bool groups = first < Op::GROUP;
+    if (!groups || first > n) first = n;
+    const int64_t threads = groups ? divide_up(n - first, Op::GROUP) : n;
+    grid.blocks.x = (unsigned)divide_up(threads > first ? threads : first, EACH_THREADS);
+    return launch(each<Op>, grid, stream, op, groups, first, n);
+}
+
+#endif

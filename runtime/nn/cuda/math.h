@@ -1,0 +1,95 @@
+/* What kernels compute with: elements of the three dtypes, sums of a warp. */
+#ifndef WEFT_RUNTIME_NN_CUDA_MATH_H
+#define WEFT_RUNTIME_NN_CUDA_MATH_H
+
+#include "runtime/nn/cuda/launch.h"
+#include "runtime/nn/elements.h"
+
+#define GPU __device__ __forceinline__
+
+enum { WARP = 32 };
+static const unsigned ALL_LANES = 0xffffffffu;
+
+/* Elements. 16-bit numbers are their bits; arithmetic is in fp32. */
+struct bf16 {
+    uint16_t bits;
+};
+struct f16 {
+    uint16_t bits;
+};
+
+/* Calls `fn` with an element of the dtype. */
+template <typename F> static inline int with_dtype(enum weft_dtype dtype, F fn)
+{
+    switch (dtype) {
+    case WEFT_F32:
+    case WEFT_DTYPE_COUNT:
+        return fn(float());
+    case WEFT_BF16:
+        return fn(bf16());
+    case WEFT_F16:
+        return fn(f16());
+    }
+    return 0;
+}
+
+GPU float widen(float x)
+{
+    return x;
+}
+GPU float widen(bf16 x)
+{
+    return weft_bf16_widen(x.bits);
+}
+GPU float widen(f16 x)
+{
+    return weft_f16_widen(x.bits);
+}
+GPU void narrow(float x, float *to)
+{
+    *to = x;
+}
+GPU void narrow(float x, bf16 *to)
+{
+    to->bits = weft_bf16_narrow(x);
+}
+GPU void narrow(float x, f16 *to)
+{
+    to->bits = weft_f16_narrow(x);
+}
+
+/* Rounded to T and widened again. */
+template <typename T> GPU float rounded(float x)
+{
+    T narrowed;
+    narrow(x, &narrowed);
+    return widen(narrowed);
+}
+
+/* The same in all lanes: lane l adds lane l ^ 16, then ^ 8, and so on. */
+GPU float sum_of_warp(float x)
+{
+#pragma unroll
+    for (int by = WARP / 2; by > 0; by /= 2) {
+        x += __shfl_xor_sync(ALL_LANES, x, by);
+    }
+    return x;
+}
+GPU float maximum_of_warp(float x)
+{
+#pragma unroll
+    for (int by = WARP / 2; by > 0; by /= 2) {
+        x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, by));
+    }
+    return x;
+}
+GPU uint64_t integer_sum_of_warp(uint64_t x)
+{
+#pragma unroll
+    for (int by = WARP / 2; by > 0; by /= 2) {
+        x += __shfl_xor_sync(ALL_LANES, x, by);
+    }
+    return x;
+}
+
+#endif

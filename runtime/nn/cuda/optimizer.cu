@@ -1,0 +1,247 @@
+/* Updates of the elements of a tensor: each reads every array once and writes what it changes. */
+#include "runtime/nn/cuda/each.h"
+#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/squares.h"
+
+static_assert(sizeof(struct weft_cuda_step) == 64 && offsetof(struct weft_cuda_step, adamw) == 8 &&
+                  sizeof(struct weft_adamw) == 40 && offsetof(struct weft_cuda_step, sgd) == 48,
+              "three wide accesses have AdamW's scalars, the fourth SGD's");
+
+/* False: this step updates nothing. */
+GPU bool read_adamw(const struct weft_cuda_step *step, float decay, struct weft_adamw *to)
+{
+    const uint4 a = load_16(step), b = load_16((const uint4 *)step + 1),
+                c = load_16((const uint4 *)step + 2);
+    *to = (struct weft_adamw){.lr = weft_float_of(a.z),
+                              .eps = weft_float_of(a.w),
+                              .decay = decay,
+                              .clip = weft_float_of(b.y),
+                              .beta1 = weft_float_of(b.z),
+                              .beta2 = weft_float_of(b.w),
+                              .rest1 = weft_float_of(c.x),
+                              .rest2 = weft_float_of(c.y),
+                              .correction1 = weft_float_of(c.z),
+                              .correction2 = weft_float_of(c.w)};
+    return a.x == 0;
+}
+
+GPU bool read_sgd(const struct weft_cuda_step *step, float decay, struct weft_sgd *to)
+{
+    const uint4 a = load_16(step), d = load_16((const uint4 *)step + 3);
+    *to = (struct weft_sgd){.lr = weft_float_of(d.x),
+                            .momentum = weft_float_of(d.y),
+                            .decay = decay,
+                            .clip = weft_float_of(d.w)};
+    return a.x == 0;
+}
+
+/* The arrays of an update; T is the gradient's element, C the copy's. */
+template <typename T, typename C> struct update_arrays {
+    float *parameters;
+    const T *gradients;
+    float *moment1, *moment2;
+    C *copy;
+
+    bool is_aligned(int64_t i) const
+    {
+        return group_begins(parameters, 4, i) && group_begins(gradients, 4, i) &&
+               group_begins(moment1, 4, i) && group_begins(moment2, 4, i) &&
+               group_begins(copy, 4, i);
+    }
+};
+
+template <typename T, typename C> struct adamw_op : update_arrays<T, C> {
+    enum { GROUP = 4 };
+    const struct weft_cuda_step *step;
+    float decay;
+
+    template <int N> GPU void at(int64_t i) const
+    {
+        struct weft_adamw a;
+        float p[N], gradient[N], m[N], v[N];
+        if (!read_adamw(step, decay, &a)) return;
+        load<N>(this->parameters + i, p);
+        load<N>(this->gradients + i, gradient);
+        load<N>(this->moment1 + i, m);
+        load<N>(this->moment2 + i, v);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float g = a.clip * gradient[j];
+            m[j] = adam_moment1(a, m[j], g);
+            v[j] = adam_moment2(a, v[j], g);
+            p[j] -= a.lr * (adam_step(a, m[j], v[j]) + a.decay * p[j]);
+        }
+        store<N>(m, this->moment1 + i);
+        store<N>(v, this->moment2 + i);
+        store<N>(p, this->parameters + i);
+        if (this->copy != NULL) store<N>(p, this->copy + i);
+    }
+};
+
+template <typename T, typename C, bool MOMENTUM> struct sgd_op : update_arrays<T, C> {
+    enum { GROUP = 4 };
+    const struct weft_cuda_step *step;
+    float decay;
+
+    template <int N> GPU void at(int64_t i) const
+    {
+        struct weft_sgd s;
+        float p[N], gradient[N], m[N];
+        if (!read_sgd(step, decay, &s)) return;
+        load<N>(this->parameters + i, p);
+        load<N>(this->gradients + i, gradient);
+        if constexpr (MOMENTUM) load<N>(this->moment1 + i, m);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float g = sgd_gradient(s, p[j], gradient[j]);
+            m[j] = MOMENTUM ? s.momentum * m[j] + g : g;
+            p[j] -= s.lr * m[j];
+        }
+        if constexpr (MOMENTUM) store<N>(m, this->moment1 + i);
+        store<N>(p, this->parameters + i);
+        if (this->copy != NULL) store<N>(p, this->copy + i);
+    }
+};
+
+template <typename T> struct lamb_moments_op : update_arrays<T, float> {
+    enum { GROUP = 4 };
+    const struct weft_cuda_step *step;
+
+    template <int N> GPU void at(int64_t i) const
+    {
+        struct weft_adamw a;
+        float gradient[N], m[N], v[N];
+        if (!read_adamw(step, 0, &a)) return;
+        load<N>(this->gradients + i, gradient);
+        load<N>(this->moment1 + i, m);
+        load<N>(this->moment2 + i, v);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float g = a.clip * gradient[j];
+            m[j] = adam_moment1(a, m[j], g);
+            v[j] = adam_moment2(a, v[j], g);
+        }
+        store<N>(m, this->moment1 + i);
+        store<N>(v, this->moment2 + i);
+    }
+};
+
+/* LAMB's steps, computed once for their length and once to be applied. */
+GPU float lamb_step(const struct weft_adamw &a, float parameter, float moment1, float moment2)
+{
+    return adam_step(a, moment1, moment2) + a.decay * parameter;
+}
+
+struct lamb_steps {
+    enum { ARRAYS = 3 };
+    const struct weft_cuda_step *step;
+    float decay;
+    const float *arrays[ARRAYS]; /* parameters and moments */
+
+    GPU const float *array(int i) const
+    {
+        return arrays[i];
+    }
+    GPU float value(const float *of_arrays) const
+    {
+        struct weft_adamw a;
+        (void)read_adamw(step, decay, &a);
+        return lamb_step(a, of_arrays[0], of_arrays[1], of_arrays[2]);
+    }
+    bool is_aligned(int64_t i) const
+    {
+        return group_begins(arrays[0], SQUARES_GROUP, i) &&
+               group_begins(arrays[1], SQUARES_GROUP, i) &&
+               group_begins(arrays[2], SQUARES_GROUP, i);
+    }
+};
+
+template <typename C> struct lamb_apply_op : update_arrays<float, C> {
+    enum { GROUP = 4 };
+    const struct weft_cuda_step *step;
+    float decay;
+    const float *trust;
+
+    template <int N> GPU void at(int64_t i) const
+    {
+        struct weft_adamw a;
+        float p[N], m[N], v[N];
+        if (!read_adamw(step, decay, &a)) return;
+        const float by = -(a.lr * (trust != NULL ? *trust : 1.0f));
+        load<N>(this->parameters + i, p);
+        load<N>(this->moment1 + i, m);
+        load<N>(this->moment2 + i, v);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            p[j] = p[j] + by * lamb_step(a, p[j], m[j], v[j]);
+        }
+        store<N>(p, this->parameters + i);
+        if (this->copy != NULL) store<N>(p, this->copy + i);
+    }
+};
+
+template <typename T, typename C> static update_arrays<T, C> arrays_of(const struct weft_update *u)
+{
+    return {u->parameters, (const T *)u->gradients, u->moment1, u->moment2, (C *)u->copy};
+}
+
+/* Calls fn with elements of the gradient's dtype and of the copy's. */
+template <typename F> static int with_dtypes(const struct weft_update *u, F fn)
+{
+    return with_dtype(u->gradient_dtype, [&](auto gradient) {
+        return with_dtype(u->copy_dtype, [&](auto copy) { return fn(gradient, copy); });
+    });
+}
+
+int weft_cuda_adamw(const struct weft_cuda_step *step, float decay, const struct weft_update *u,
+                    struct CUstream_st *stream)
+{
+    return with_dtypes(u, [&](auto gradient, auto copy) {
+        typedef decltype(gradient) T;
+        typedef decltype(copy) C;
+        return launch_each(adamw_op<T, C>{arrays_of<T, C>(u), step, decay}, u->n, stream);
+    });
+}
+
+int weft_cuda_sgd(const struct weft_cuda_step *step, float decay, const struct weft_update *u,
+                  struct CUstream_st *stream)
+{
+    return with_dtypes(u, [&](auto gradient, auto copy) {
+        typedef decltype(gradient) T;
+        typedef decltype(copy) C;
+        const update_arrays<T, C> arrays = arrays_of<T, C>(u);
+        if (u->moment1 == NULL) {
+            return launch_each(sgd_op<T, C, false>{arrays, step, decay}, u->n, stream);
+        }
+        return launch_each(sgd_op<T, C, true>{arrays, step, decay}, u->n, stream);
+    });
+}
+
+int weft_cuda_lamb_moments(const struct weft_cuda_step *step, const struct weft_update *u,
+                           struct CUstream_st *stream)
+{
+    return with_dtype(u->gradient_dtype, [&](auto gradient) {
+        typedef decltype(gradient) T;
+        update_arrays<T, float> arrays = arrays_of<T, float>(u);
+        arrays.parameters = arrays.copy = NULL;
+        return launch_each(lamb_moments_op<T>{arrays, step}, u->n, stream);
+    });
+}
+
+int weft_cuda_lamb_squares(const struct weft_cuda_step *step, float decay,
+                           const struct weft_update *u, uint64_t *bins, struct CUstream_st *stream)
+{
+    const lamb_steps source = {step, decay, {u->parameters, u->moment1, u->moment2}};
+    return launch_squares(source, u->n, bins, stream);
+}
+
+int weft_cuda_lamb_apply(const struct weft_cuda_step *step, float decay, const float *trust,
+                         const struct weft_update *u, struct CUstream_st *stream)
+{
+    return with_dtype(u->copy_dtype, [&](auto copy) {
+        typedef decltype(copy) C;
+        update_arrays<float, C> arrays = arrays_of<float, C>(u);
+        arrays.gradients = NULL;
+        return launch_each(lamb_apply_op<C>{arrays, step, decay, trust}, u->n, stream);
+    });
+}

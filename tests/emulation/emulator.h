@@ -69,8 +69,14 @@ struct emu_counts {
     int64_t launches, blocks, threads;
 };
 struct emu_counts emu_counted(void);
-/* The names of all kernels that were launched, demangled. */
-std::vector<std::string> emu_kernels_launched(void);
+/* All kernels that were launched: their names, demangled, and the most threads and bytes of shared
+ * memory a block. */
+struct emu_launched {
+    std::string name;
+    uint32_t threads;
+    size_t shared_bytes;
+};
+std::vector<struct emu_launched> emu_kernels_launched(void);
 
 /* The running thread of the running kernel. */
 struct emu_place {

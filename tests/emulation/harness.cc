@@ -156,8 +156,8 @@ void emu_case(const char *name, emu_case_fn *fn)
 static void expect_launched(const char *word)
 {
     bool found = false;
-    for (const std::string &name : emu_kernels_launched()) {
-        found = found || name.find(word) != std::string::npos;
+    for (const struct emu_launched &kernel : emu_kernels_launched()) {
+        found = found || kernel.name.find(word) != std::string::npos;
     }
     n_tests++;
     n_failed_tests += !found;
@@ -169,14 +169,16 @@ static double ratio(int64_t is, int64_t least)
     return least > 0 ? (double)is / (double)least : 0;
 }
 
-static void write_table(std::initializer_list<const char *> kernels)
+/* A line a kernel: its name, threads, shared memory, and what it asked for over the least. */
+static void write_table(void)
 {
     FILE *file = table_file == NULL || !emu_watched() ? NULL : fopen(table_file, "a");
     if (file == NULL) return;
-    for (const char *kernel : kernels) {
-        const struct emu_traffic t = emu_watch_traffic(kernel);
-        fprintf(file, "%-28s sectors %.3f  passes %.3f  bytes %.3f of the least\n", kernel,
-                ratio(t.sectors, t.least_sectors), ratio(t.passes, t.least_passes),
+    for (const struct emu_launched &kernel : emu_kernels_launched()) {
+        const struct emu_traffic t = emu_watch_traffic(kernel.name.c_str());
+        fprintf(file, "%s\t%u\t%zu\t%.3f\t%.3f\t%.3f\n", kernel.name.c_str(), kernel.threads,
+                kernel.shared_bytes, ratio(t.sectors, t.least_sectors),
+                ratio(t.passes, t.least_passes),
                 ratio(t.bytes_read + t.bytes_written, t.least_read + t.least_written));
     }
     fclose(file);
@@ -187,7 +189,7 @@ int emu_end(std::initializer_list<const char *> kernels)
     for (const char *kernel : kernels) {
         expect_launched(kernel);
     }
-    write_table(kernels);
+    write_table();
     const struct emu_counts counts = emu_counted();
     printf("1..%d\n", n_tests);
     printf("# %d tests, %d failed; %lld launches of %zu kernels, %lld threads, %s\n", n_tests,

@@ -2,6 +2,7 @@
  * another. */
 #include "tests/emulation/run.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -57,7 +58,7 @@ static const struct emu_target *target = &emu_targets[0];
 static enum emu_order order;
 static uint64_t order_state = 1;
 static struct emu_counts counts;
-static std::map<const void *, std::string> *kernel_names;
+static std::map<const void *, struct emu_launched> *launched;
 static std::map<const void *, int> *shared_allowed;
 
 uint32_t emu_run_launches(void)
@@ -82,28 +83,29 @@ void emu_set_order(enum emu_order wanted, uint64_t seed)
     order_state = seed * 2 + 1;
 }
 
-std::vector<std::string> emu_kernels_launched(void)
+std::vector<struct emu_launched> emu_kernels_launched(void)
 {
-    std::vector<std::string> names;
-    if (kernel_names == NULL) return names;
-    for (const auto &entry : *kernel_names) {
-        names.push_back(entry.second);
+    std::vector<struct emu_launched> all;
+    if (launched == NULL) return all;
+    for (const auto &entry : *launched) {
+        all.push_back(entry.second);
     }
-    return names;
+    return all;
 }
 
-static const char *name_of_kernel(const void *code)
+static struct emu_launched *launched_kernel(const void *code)
 {
-    if (kernel_names == NULL) kernel_names = new std::map<const void *, std::string>();
-    std::string &name = (*kernel_names)[code];
-    if (name.empty()) {
+    if (launched == NULL) launched = new std::map<const void *, struct emu_launched>();
+    struct emu_launched *kernel = &(*launched)[code];
+    if (kernel->name.empty()) {
         Dl_info info;
-        name = dladdr(code, &info) != 0 && info.dli_sname != NULL ? info.dli_sname : "a kernel";
-        char *readable = abi::__cxa_demangle(name.c_str(), NULL, NULL, NULL);
-        if (readable != NULL) name = readable;
+        const bool found = dladdr(code, &info) != 0 && info.dli_sname != NULL;
+        kernel->name = found ? info.dli_sname : "a kernel";
+        char *readable = abi::__cxa_demangle(kernel->name.c_str(), NULL, NULL, NULL);
+        if (readable != NULL) kernel->name = readable;
         free(readable);
     }
-    return name.c_str();
+    return kernel;
 }
 
 /* xorshift64 (Marsaglia 2003) */
@@ -351,8 +353,8 @@ static bool refuse_launch(const void *code, dim3 grid, dim3 block, size_t shared
     }
     if (why == NULL) return false;
     emu_find(EMU_LIMITS, "%s: a launch of grid %u x %u x %u, block %u x %u x %u, %zu bytes %s (%s)",
-             name_of_kernel(code), grid.x, grid.y, grid.z, block.x, block.y, block.z, shared_bytes,
-             why, target->name);
+             launched_kernel(code)->name.c_str(), grid.x, grid.y, grid.z, block.x, block.y, block.z,
+             shared_bytes, why, target->name);
     return true;
 }
 
@@ -371,7 +373,10 @@ cudaError_t emu_launch(const struct emu_kernel *kernel, dim3 grid, dim3 block, s
     counts.launches++;
     if (refuse_launch(kernel->code, grid, block, shared_bytes)) return cudaErrorInvalidValue;
     emu_now = emu_place();
-    emu_now.kernel = name_of_kernel(kernel->code);
+    struct emu_launched *entry = launched_kernel(kernel->code);
+    entry->threads = std::max(entry->threads, block.x * block.y * block.z);
+    entry->shared_bytes = std::max(entry->shared_bytes, shared_bytes);
+    emu_now.kernel = entry->name.c_str();
     emu_now.launch = (uint32_t)counts.launches;
     emu_now.threads = block.x * block.y * block.z;
     emu_now.blocks = grid.x * grid.y * grid.z;
@@ -403,7 +408,8 @@ extern "C" cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttri
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaErrorInvalidValue;
     if (value < 0 || value > target->shared_bytes_of_block) {
         emu_find(EMU_LIMITS, "%s: asks for %d bytes of shared memory a block, and %s has %d",
-                 name_of_kernel(code), value, target->name, target->shared_bytes_of_block);
+                 launched_kernel(code)->name.c_str(), value, target->name,
+                 target->shared_bytes_of_block);
         return cudaErrorInvalidValue;
     }
     if (shared_allowed == NULL) shared_allowed = new std::map<const void *, int>();

@@ -47,7 +47,7 @@ LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100}
 
 CODE = (".c", ".h", ".cu", ".cc")
 CPP = {".cc", ".cpp", ".cxx", ".hh", ".hpp", ".cu", ".cuh"}
-CPP_FOLDERS = {".cu": re.compile(r"runtime/\w+/cuda/\w+\.cu"),
+CPP_FOLDERS = {".cu": re.compile(r"(?:runtime/\w+/cuda|tests/emulation/planted)/\w+\.cu"),
                ".cc": re.compile(r"tests/emulation/(?:\w+/)?\w+\.cc")}
 
 

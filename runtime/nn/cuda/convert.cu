@@ -134,8 +134,11 @@ int weft_cuda_copy(void *to, const void *from, int64_t bytes, struct CUstream_st
 template <typename T, typename U>
 static int convert(int64_t n, const void *x, void *y, cudaStream_t stream)
 {
-    if (std::is_same<T, U>::value) return weft_cuda_copy(y, x, n * (int64_t)sizeof(T), stream);
-    return launch_each(convert_op<T, U>{(const T *)x, (U *)y}, n, stream);
+    if constexpr (std::is_same<T, U>::value) {
+        return weft_cuda_copy(y, x, n * (int64_t)sizeof(T), stream);
+    } else {
+        return launch_each(convert_op<T, U>{(const T *)x, (U *)y}, n, stream);
+    }
 }
 
 int weft_cuda_widen(enum weft_dtype dtype, int64_t n, const void *x, float *y,

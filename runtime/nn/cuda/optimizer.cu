@@ -185,12 +185,16 @@ template <typename T, typename C> static update_arrays<T, C> arrays_of(const str
     return {u->parameters, (const T *)u->gradients, u->moment1, u->moment2, (C *)u->copy};
 }
 
-/* Calls fn with elements of the gradient's dtype and of the copy's. */
+/* Calls fn with elements of the gradient's dtype and of the copy's: a gradient of 16 bits has a
+ * copy of the same, or none. */
 template <typename F> static int with_dtypes(const struct weft_update *u, F fn)
 {
-    return with_dtype(u->gradient_dtype, [&](auto gradient) {
-        return with_dtype(u->copy_dtype, [&](auto copy) { return fn(gradient, copy); });
-    });
+    if (u->gradient_dtype == WEFT_F32) {
+        const enum weft_dtype dtype = u->copy == NULL ? WEFT_F32 : u->copy_dtype;
+        return with_dtype(dtype, [&](auto copy) { return fn(float(), copy); });
+    }
+    if (u->copy != NULL && u->copy_dtype != u->gradient_dtype) return cudaErrorInvalidValue;
+    return with_dtype(u->gradient_dtype, [&](auto both) { return fn(both, both); });
 }
 
 int weft_cuda_adamw(const struct weft_cuda_step *step, float decay, const struct weft_update *u,

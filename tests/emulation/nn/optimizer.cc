@@ -10,11 +10,12 @@ struct state {
     struct weft_optimizer optimizer;
     bool copies;
 
-    state(int64_t n, enum weft_dtype dtype, bool copies_them, int64_t shift, int64_t apart)
+    state(int64_t n, enum weft_dtype dtype, enum weft_dtype copy_dtype, bool copies_them,
+          int64_t shift, int64_t apart)
         : parameters("parameters", EMU_BOTH, n, shift),
           moment1("moment1", EMU_BOTH, n, shift + apart), moment2("moment2", EMU_BOTH, n, shift),
           gradients("gradients", EMU_READ, dtype, n, shift),
-          copy("copy", copies_them ? EMU_WRITE : EMU_SCRATCH, dtype, n, shift),
+          copy("copy", copies_them ? EMU_WRITE : EMU_SCRATCH, copy_dtype, n, shift),
           step("step", EMU_READ, 1), copies(copies_them)
     {
         for (int64_t i = 0; i < n; i++) {
@@ -79,7 +80,10 @@ template <typename F> static void for_states(F fn)
         for (enum weft_dtype dtype : all_dtypes) {
             for (int64_t shift : some_shifts()) {
                 for (int64_t apart : {0, 1}) {
-                    struct state s(n, dtype, (shift + apart) % 2 == 0, shift, apart);
+                    const bool copies = (shift + apart) % 2 == 0;
+                    const enum weft_dtype to =
+                        dtype == WEFT_F32 ? all_dtypes[(n + shift) % 3] : dtype;
+                    struct state s(n, dtype, to, copies, shift, apart);
                     fn(&s);
                 }
             }
@@ -137,7 +141,7 @@ static void lamb_is_the_cpus(void)
 
 static void lamb_without_trust_is_adamw(void)
 {
-    struct state s(1000, WEFT_F32, false, 0, 0), t(1000, WEFT_F32, false, 0, 0);
+    struct state s(1000, WEFT_F32, WEFT_F32, false, 0, 0);
     const struct weft_update on_gpu = s.on_gpu(), on_cpu = s.on_cpu();
     s.optimizer.type = WEFT_LAMB;
     weft_cuda_lamb_moments(s.step.data, &on_gpu, NULL);
@@ -149,7 +153,7 @@ static void lamb_without_trust_is_adamw(void)
 
 static void a_step_that_stops_changes_nothing(void)
 {
-    struct state s(1003, WEFT_BF16, false, 0, 0);
+    struct state s(1003, WEFT_BF16, WEFT_BF16, false, 0, 0);
     const struct weft_update update = s.on_gpu();
     s.step[0].stop = 1;
     weft_cuda_adamw(s.step.data, 0.1f, &update, NULL);
@@ -162,7 +166,7 @@ static void a_step_that_stops_changes_nothing(void)
 /* Cut into pieces, as slices of ranks are: the same bits. */
 static void pieces_make_the_whole(void)
 {
-    struct state s(2053, WEFT_F32, false, 0, 0);
+    struct state s(2053, WEFT_F32, WEFT_F32, false, 0, 0);
     const struct weft_update on_cpu = s.on_cpu();
     s.optimizer.type = WEFT_ADAMW;
     for (int64_t at = 0, n; at < 2053; at += n) {
@@ -179,9 +183,18 @@ static void pieces_make_the_whole(void)
     s.expect_same("pieces");
 }
 
+static void a_copy_of_another_dtype_is_refused(void)
+{
+    struct state s(100, WEFT_BF16, WEFT_F16, false, 0, 0);
+    struct weft_update update = s.on_gpu();
+    update.copy = s.copy.data;
+    emu_expect(weft_cuda_adamw(s.step.data, 0.1f, &update, NULL) != 0, "f16 beside bf16");
+    s.expect_same("refused");
+}
+
 static void moves_no_byte_too_many(void)
 {
-    struct state s(4096, WEFT_BF16, true, 0, 0);
+    struct state s(4096, WEFT_F32, WEFT_BF16, true, 0, 0);
     const struct weft_update update = s.on_gpu();
     emu_watch_limit({1.001, 0, 1.05});
     weft_cuda_adamw(s.step.data, 0.1f, &update, NULL);
@@ -197,6 +210,7 @@ int main(int argc, char **argv)
     emu_case("lamb: the CPU's bits", lamb_is_the_cpus);
     emu_case("lamb without trust", lamb_without_trust_is_adamw);
     emu_case("a step that stops changes nothing", a_step_that_stops_changes_nothing);
+    emu_case("a copy of another dtype is refused", a_copy_of_another_dtype_is_refused);
     emu_case("pieces make the whole", pieces_make_the_whole);
     emu_case("no byte too many", moves_no_byte_too_many);
     return emu_end({"each<adamw_op<bf16, bf16> >", "each<sgd_op<f16, f16, true> >",

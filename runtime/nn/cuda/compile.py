@@ -1,0 +1,16 @@
+#!/usr/bin/env python3
+"""Compiles one .cu file: compile.py LOG nvcc arguments... Keeps what ptxas tells of registers in LOG,
+and prints what is neither that nor noise. Exit code: nvcc's."""
+import re
+import subprocess
+import sys
+
+TOLD = re.compile(r"ptxas info|^\s+\d+ bytes stack frame|^\s*$|^\w+\.cu$")
+
+done = subprocess.run(sys.argv[2:], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+with open(sys.argv[1], "w", encoding="utf-8") as log:
+    log.write(done.stdout)
+for line in done.stdout.splitlines():
+    if not TOLD.search(line):
+        print(line)
+sys.exit(done.returncode)

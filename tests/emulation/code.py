@@ -99,8 +99,8 @@ def sass_rules(kernel, code, ptx):
     if not INEXACT.search(kernel):
         bad["approximation"] = re.findall(r"\bMUFU\.(?:EX2|TANH|LG2|SIN|COS)\b", code)
         roots, divisions = count(r"\bsqrt\.rn", ptx), count(r"\b(?:div|rcp)\.rn|\b(?:div|rem)\.[us]", ptx)
-        if not roots:
-            bad["approximation"] += re.findall(r"\bMUFU\.RSQ\w*", code)
+        if not roots:  # a division's NaN is made as the root of one
+            bad["approximation"] += re.findall(r"\bMUFU\.RSQ(?!\S* \w+, -QNAN)[^\n]*", code)
         if not roots and not divisions:
             bad["approximation"] += re.findall(r"\bMUFU\.RCP\w*", code)
             if not count(r"\bfma\.rn", ptx):

@@ -85,6 +85,10 @@ static inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width 
     return emu_shuffle_from("__shfl_down_sync", mask, value, inside ? from : lane, file, line);
 }
 
+static inline int __popc(unsigned x)
+{
+    return __builtin_popcount(x);
+}
 unsigned __ballot_sync(unsigned mask, int predicate, EMU_SITE);
 unsigned __reduce_max_sync(unsigned mask, unsigned value, EMU_SITE);
 
@@ -116,6 +120,9 @@ static __forceinline__ void emu_store_8(void *to, uint2 x)
 {
     *(emu_words_2 *)to = emu_words_2{x.x, x.y};
 }
+
+/* ex2.approx.ftz.f32: not the GPU's bits. */
+float emu_power_of_two(float x);
 
 /* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, T bf16 or f16: the fragments lie in the lanes'
  * registers as the PTX ISA says. Products are exact, a sum of 16 and c is rounded once. */

@@ -1,4 +1,6 @@
 /* What the threads of a warp do together. */
+#include <cfloat>
+#include <cmath>
 #include <cstdint>
 
 #include "base/numbers.h"
@@ -99,6 +101,12 @@ unsigned atomicMin(unsigned *to, unsigned value)
     const unsigned old = *to;
     *to = value < old ? value : old;
     return old;
+}
+
+float emu_power_of_two(float x)
+{
+    const float y = exp2f(x);
+    return y < FLT_MIN ? 0.0f : y;
 }
 
 /* Matrices. Lane l = 4 g + t has of c rows g and g + 8, columns 2 t and 2 t + 1; of a the same

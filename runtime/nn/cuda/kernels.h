@@ -91,6 +91,70 @@ int64_t weft_cuda_column_bytes(int64_t rows, int64_t width);
 int weft_cuda_column_sums(enum weft_dtype dtype, int64_t rows, int64_t width, const void *x,
                           float *sums, void *workspace, struct CUstream_st *stream);
 
+/* y = gelu(x); dx = dy gelu'(x), and dx may be dy. The CPU's bits; so with ReLU, whose backward
+ * takes its output y, but for what is no number: that stays none. */
+int weft_cuda_gelu(enum weft_dtype dtype, int64_t n, const void *x, void *y,
+                   struct CUstream_st *stream);
+int weft_cuda_gelu_backward(enum weft_dtype dtype, int64_t n, const void *x, const void *dy,
+                            void *dx, struct CUstream_st *stream);
+int weft_cuda_relu(enum weft_dtype dtype, int64_t n, const void *x, void *y,
+                   struct CUstream_st *stream);
+int weft_cuda_relu_backward(enum weft_dtype dtype, int64_t n, const void *y, const void *dy,
+                            void *dx, struct CUstream_st *stream);
+
+/* y = (x - mean) rstd weight + bias in every row; the CPU's bits. */
+int weft_cuda_layer_norm(enum weft_dtype dtype, int64_t rows, int64_t width, const void *x,
+                         const void *weight, const void *bias, void *y, float *mean, float *rstd,
+                         struct CUstream_st *stream);
+/* dx = residual + gradient by x (either may be NULL), the CPU's bits; sums [2, width], unless NULL:
+ * gradients of weight and bias, in an order that depends on the number of rows alone. The workspace
+ * has weft_cuda_layer_norm_bytes(rows, width). */
+struct weft_cuda_norm {
+    int64_t rows, width;
+    const void *x, *weight;
+    const float *mean, *rstd; /* as forward wrote them */
+    const void *dy, *residual;
+};
+int64_t weft_cuda_layer_norm_bytes(int64_t rows, int64_t width);
+int weft_cuda_layer_norm_backward(enum weft_dtype dtype, const struct weft_cuda_norm *norm,
+                                  void *dx, float *sums, void *workspace,
+                                  struct CUstream_st *stream);
+
+/* Rows of a table by tokens [rows], and by their positions in sequences of seq_len: y =
+ * table[token] + positions[row % seq_len] (positions may be NULL); the CPU's bits. *bad becomes the
+ * least row whose token is outside of the table, if that is less; the token's part of y is then 0.
+ */
+struct weft_cuda_embedding {
+    int64_t rows, width, seq_len, vocab;
+    const int32_t *tokens;
+};
+int weft_cuda_embed(enum weft_dtype dtype, const struct weft_cuda_embedding *embedding,
+                    const void *table, const void *positions, void *y, uint32_t *bad,
+                    struct CUstream_st *stream);
+/* Gradients of the tables: sums of rows of dy in their order, in fp32; in fp32 the CPU's bits. */
+struct weft_cuda_table {
+    const void *dy;
+    enum weft_dtype gradient_dtype; /* f32 or dy's */
+    bool accumulate;
+    void *gradient;
+};
+int weft_cuda_embed_tokens(enum weft_dtype dtype, const struct weft_cuda_embedding *embedding,
+                           const struct weft_cuda_table *table, struct CUstream_st *stream);
+/* `positions`: rows of the table; those from seq_len on get nothing. */
+int weft_cuda_embed_positions(enum weft_dtype dtype, const struct weft_cuda_embedding *embedding,
+                              int64_t positions, const struct weft_cuda_table *table,
+                              struct CUstream_st *stream);
+
+/* In place: logits [rows, width] become the gradient of -log softmax(logits)[target] by themselves;
+ * losses [rows] are those terms. *bad becomes the least row whose target is out of range, if that
+ * is less; its loss is then 0. */
+int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
+                            const int32_t *targets, void *logits, double *losses, uint32_t *bad,
+                            struct CUstream_st *stream);
+/* Their sum, in an order that depends on n alone. */
+int weft_cuda_loss_total(int64_t n, const double *losses, double *total,
+                         struct CUstream_st *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,6 +27,12 @@ static inline int64_t element_bytes(enum weft_dtype dtype)
     return dtype == WEFT_F32 ? 4 : 2;
 }
 
+/* Of a number that is rounded once, relative, at most. */
+static inline double half_ulp(enum weft_dtype dtype)
+{
+    return dtype == WEFT_F32 ? 0x1p-24 : dtype == WEFT_BF16 ? 0x1p-8 : 0x1p-11;
+}
+
 static inline float element_at(enum weft_dtype dtype, const void *x, int64_t i)
 {
     const uint16_t *half = (const uint16_t *)x;

@@ -1,0 +1,150 @@
+/* Cross entropy: a block reads a row of logits twice, for its greatest and its sum of powers, then
+ * for the gradient, which takes the row's place. */
+#include "runtime/nn/cuda/access.h"
+#include "runtime/nn/cuda/approximate.h"
+#include "runtime/nn/cuda/kernels.h"
+
+enum { LOSS_THREADS = 256, LOSS_WARPS = LOSS_THREADS / WARP, LOSS_BLOCKS = 4 };
+static const float LOG2_E = 1.44269504088896341f;
+
+/* The greatest of some numbers x, and the sum of 2^((x - greatest) log2 e). Without any: -inf and
+ * 0. */
+struct powers {
+    float greatest, sum;
+};
+
+GPU float power_below(float x, float greatest)
+{
+    return power_of_two_near((x - greatest) * LOG2_E);
+}
+
+/* What is infinite or no number makes the sum one that is none. */
+GPU struct powers join_powers(struct powers a, struct powers b)
+{
+    const float greatest = fmaxf(a.greatest, b.greatest);
+    const float of_a = a.sum == 0 ? 0 : a.sum * power_below(a.greatest, greatest);
+    const float of_b = b.sum == 0 ? 0 : b.sum * power_below(b.greatest, greatest);
+    return {greatest, of_a + of_b};
+}
+
+template <int N> GPU void add_powers(const float (&x)[N], struct powers *p)
+{
+    float greatest = x[0], sum = 0;
+#pragma unroll
+    for (int j = 1; j < N; j++) {
+        greatest = fmaxf(greatest, x[j]);
+    }
+    greatest = fmaxf(greatest, p->greatest);
+    if (greatest == -INFINITY) return;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        sum += power_below(x[j], greatest);
+    }
+    *p = {greatest, (p->sum == 0 ? 0 : p->sum * power_below(p->greatest, greatest)) + sum};
+}
+
+/* The same in all threads. */
+GPU struct powers join_of_block(struct powers p)
+{
+    struct powers *of_warps = shared_memory<struct powers>();
+#pragma unroll
+    for (int by = WARP / 2; by > 0; by /= 2) {
+        const struct powers other = {__shfl_xor_sync(ALL_LANES, p.greatest, by),
+                                     __shfl_xor_sync(ALL_LANES, p.sum, by)};
+        p = join_powers(p, other);
+    }
+    if (threadIdx.x % WARP == 0) of_warps[threadIdx.x / WARP] = p;
+    __syncthreads();
+    p = of_warps[0];
+#pragma unroll
+    for (int warp = 1; warp < LOSS_WARPS; warp++) {
+        p = join_powers(p, of_warps[warp]);
+    }
+    return p;
+}
+
+/* Calls fn(i, count) for this thread's elements of a row that begins anywhere: one by one until a
+ * wide access can begin and behind the last, otherwise as many as it holds. */
+template <typename T, typename F> GPU void for_row(const T *row, int64_t width, F fn)
+{
+    enum { EACH = 16 / (int)sizeof(T) };
+    const int64_t behind = (int64_t)((uintptr_t)row % 16) / (int64_t)sizeof(T);
+    const int64_t head = (EACH - behind) % EACH < width ? (EACH - behind) % EACH : width;
+    const int64_t end = head + (width - head) / EACH * EACH;
+    if (threadIdx.x < head) fn((int64_t)threadIdx.x, std::integral_constant<int, 1>());
+#pragma unroll 4
+    for (int64_t i = head + threadIdx.x * EACH; i < end; i += LOSS_THREADS * EACH) {
+        fn(i, std::integral_constant<int, EACH>());
+    }
+    if (end + threadIdx.x < width) fn(end + threadIdx.x, std::integral_constant<int, 1>());
+}
+
+template <typename T>
+__global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
+    cross_entropy(int64_t width, const int32_t *targets, T *logits, double *losses, uint32_t *bad)
+{
+    const int64_t row = blockIdx.x;
+    const int64_t target = targets[row];
+    const bool good = target >= 0 && target < width;
+    T *x = logits + row * width;
+    const float wanted = good ? widen(x[target]) : 0.0f;
+    struct powers p = {-INFINITY, 0};
+    for_row(x, width, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+        add_powers(values, &p);
+    });
+    p = join_of_block(p);
+    const float by = 1.0f / p.sum;
+    for_row(x, width, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float probability = power_below(values[j], p.greatest) * by;
+            values[j] = good && i + j == target ? probability - 1.0f : probability;
+        }
+        store<N>(values, x + i);
+    });
+    if (threadIdx.x > 0) return;
+    if (!good) atomicMin(bad, (uint32_t)row);
+    losses[row] = good ? log((double)p.sum) - ((double)wanted - (double)p.greatest) : 0.0;
+}
+
+/* In an order that depends on n alone. */
+__global__ void __launch_bounds__(LOSS_THREADS)
+    loss_total(const double *losses, int64_t n, double *total)
+{
+    double *sums = shared_memory<double>();
+    double sum = 0;
+    for (int64_t i = threadIdx.x; i < n; i += LOSS_THREADS) {
+        sum += losses[i];
+    }
+    sums[threadIdx.x] = sum;
+    for (unsigned width = LOSS_THREADS / 2; width > 0; width /= 2) {
+        __syncthreads();
+        if (threadIdx.x < width) sums[threadIdx.x] += sums[threadIdx.x + width];
+    }
+    if (threadIdx.x == 0) *total = sums[0];
+}
+
+int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
+                            const int32_t *targets, void *logits, double *losses, uint32_t *bad,
+                            struct CUstream_st *stream)
+{
+    const struct weft_grid grid = {dim3((unsigned)rows), dim3(LOSS_THREADS),
+                                   LOSS_WARPS * sizeof(struct powers)};
+    if (rows <= 0) return 0;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        return launch(cross_entropy<T>, grid, stream, width, targets, (T *)logits, losses, bad);
+    });
+}
+
+int weft_cuda_loss_total(int64_t n, const double *losses, double *total, struct CUstream_st *stream)
+{
+    const struct weft_grid grid = {dim3(1), dim3(LOSS_THREADS), LOSS_THREADS * sizeof(double)};
+    return launch(loss_total, grid, stream, losses, n, total);
+}

@@ -1,0 +1,105 @@
+/* Rows whose sums have the CPU's bits (runtime/nn/kernels.h): a sum runs in 16 lanes, element i in
+ * lane i mod 16, and lanes are added up as a fixed tree. A row belongs to a team of threads, each
+ * with as many consecutive lanes as one wide access of elements holds. */
+#ifndef WEFT_RUNTIME_NN_CUDA_ROWS_H
+#define WEFT_RUNTIME_NN_CUDA_ROWS_H
+
+#include "runtime/nn/cuda/access.h"
+
+/* ROW_BLOCKS of a multiprocessor have registers. */
+enum { ROW_LANES = 16, ROW_THREADS = 128, ROW_BLOCKS = 6 };
+
+template <typename T> struct team {
+    enum {
+        EACH = 16 / (int)sizeof(T), /* lanes of a thread */
+        SIZE = ROW_LANES / EACH,    /* threads of a row */
+        ROWS = ROW_THREADS / SIZE   /* of a block */
+    };
+};
+
+/* The row of this thread's team; threads of teams without a row take part in sums. */
+template <typename T> GPU int64_t row_of_team(void)
+{
+    return (int64_t)blockIdx.x * team<T>::ROWS + threadIdx.x / team<T>::SIZE;
+}
+
+/* Calls fn(i, count) for each group of this thread's consecutive elements of a row: the type of
+ * count has a value, EACH where they can be accessed at once, else 1. */
+template <typename T, typename F> GPU void for_elements(int64_t width, bool wide, F fn)
+{
+    enum { EACH = team<T>::EACH };
+    const int64_t begin = threadIdx.x % team<T>::SIZE * EACH;
+    if (wide) {
+#pragma unroll 4
+        for (int64_t i = begin; i < width; i += ROW_LANES) {
+            fn(i, std::integral_constant<int, EACH>());
+        }
+        return;
+    }
+    for (int64_t i = begin; i < width; i += ROW_LANES) {
+#pragma unroll
+        for (int j = 0; j < EACH; j++) {
+            if (i + j < width) fn(i + j, std::integral_constant<int, 1>());
+        }
+    }
+}
+
+/* Adds values of elements i on to their lanes. */
+template <typename T, int N>
+GPU void add_to_lanes(int64_t i, const float (&values)[N], float (&lanes)[team<T>::EACH])
+{
+#pragma unroll
+    for (int j = 0; j < team<T>::EACH; j++) {
+        if constexpr (N == 1) {
+            lanes[j] += j == i % team<T>::EACH ? values[0] : 0.0f;
+        } else {
+            lanes[j] += values[j];
+        }
+    }
+}
+
+/* The tree: the same in all threads of the team. */
+template <typename T> GPU float sum_of_team(float (&lanes)[team<T>::EACH])
+{
+#pragma unroll
+    for (int by = team<T>::SIZE / 2; by > 0; by /= 2) {
+#pragma unroll
+        for (int j = 0; j < team<T>::EACH; j++) {
+            lanes[j] += __shfl_xor_sync(ALL_LANES, lanes[j], by);
+        }
+    }
+#pragma unroll
+    for (int by = team<T>::EACH / 2; by > 0; by /= 2) {
+#pragma unroll
+        for (int j = 0; j < by; j++) {
+            lanes[j] += lanes[j + by];
+        }
+    }
+    return lanes[0];
+}
+
+template <typename T> GPU int32_t maximum_of_team(int32_t x)
+{
+#pragma unroll
+    for (int by = team<T>::SIZE / 2; by > 0; by /= 2) {
+        const int32_t other = __shfl_xor_sync(ALL_LANES, x, by);
+        x = other > x ? other : x;
+    }
+    return x;
+}
+
+/* Groups of all rows of an array with rows `stride` elements apart can be accessed at once. */
+template <typename T>
+static inline bool rows_are_wide(const T *array, int64_t width, int64_t stride)
+{
+    enum { EACH = team<T>::EACH };
+    return array == NULL ||
+           (width % EACH == 0 && stride % EACH == 0 && group_begins(array, EACH, 0));
+}
+
+template <typename T> static inline struct weft_grid grid_of_rows(int64_t rows)
+{
+    return {dim3((unsigned)divide_up(rows, team<T>::ROWS)), dim3(ROW_THREADS), 0};
+}
+
+#endif

@@ -1,0 +1,127 @@
+#include "tests/emulation/nn/common.h"
+
+/* From far below to far above where functions bend, and what is special. */
+static void fill_around_zero(const elements &x)
+{
+    static const float special[] = {0,  -0.0f, 10,    -10,    10.001f,  -10.001f, 1e-40f,
+                                    88, -126,  1e30f, -1e30f, INFINITY, -INFINITY};
+    for (int64_t i = 0; i < x.count; i++) {
+        x.set(i, i % 5 == 0 ? special[emu_below(sizeof(special) / sizeof(special[0]))]
+                            : (float)(4 * emu_normal()));
+    }
+}
+
+typedef int one_operand(enum weft_dtype dtype, int64_t n, const void *x, void *y,
+                        struct CUstream_st *stream);
+typedef int two_operands(enum weft_dtype dtype, int64_t n, const void *x, const void *dy, void *dx,
+                         struct CUstream_st *stream);
+
+static void forward_is_the_cpus(const char *name, one_operand *kernel,
+                                void (*wanted)(enum weft_dtype, int64_t, const void *, void *))
+{
+    for (int64_t n : some_sizes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            for (int64_t shift : some_shifts()) {
+                elements x("x", EMU_READ, dtype, n, shift),
+                    y("y", EMU_WRITE, dtype, n, shift + (n % 3 == 0));
+                std::vector<unsigned char> of_cpu(y.bytes() + 1);
+                fill_around_zero(x);
+                emu_expect(kernel(dtype, n, x.data, y.data, NULL) == 0, "launched");
+                wanted(dtype, n, x.data, of_cpu.data());
+                same_bytes(name, y.data, of_cpu.data(), y.n);
+            }
+        }
+    }
+}
+
+static void backward_is_the_cpus(const char *name, two_operands *kernel,
+                                 void (*wanted)(enum weft_dtype, int64_t, const void *,
+                                                const void *, void *))
+{
+    for (int64_t n : some_sizes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            for (int64_t shift : some_shifts()) {
+                const bool in_place = shift % 2 == 0;
+                elements x("x", EMU_READ, dtype, n, shift),
+                    dy("dy", in_place ? EMU_BOTH : EMU_READ, dtype, n, shift),
+                    dx("dx", in_place ? EMU_SCRATCH : EMU_WRITE, dtype, n, shift);
+                std::vector<unsigned char> of_cpu(dx.bytes() + 1);
+                fill_around_zero(x);
+                dy.fill_normal(1);
+                wanted(dtype, n, x.data, dy.data, of_cpu.data());
+                kernel(dtype, n, x.data, dy.data, in_place ? dy.data : dx.data, NULL);
+                same_bytes(name, in_place ? dy.data : dx.data, of_cpu.data(), dx.n);
+            }
+        }
+    }
+}
+
+static void gelu_is_the_cpus(void)
+{
+    forward_is_the_cpus("gelu", weft_cuda_gelu,
+                        [](enum weft_dtype dtype, int64_t n, const void *x, void *y) {
+                            cpu()->layers[dtype]->gelu(n, x, y);
+                        });
+    backward_is_the_cpus(
+        "gelu backward", weft_cuda_gelu_backward,
+        [](enum weft_dtype dtype, int64_t n, const void *x, const void *dy, void *dx) {
+            cpu()->layers[dtype]->gelu_backward(1, n, x, dy, dx, NULL);
+        });
+}
+
+static void relu_is_the_cpus(void)
+{
+    forward_is_the_cpus("relu", weft_cuda_relu,
+                        [](enum weft_dtype dtype, int64_t n, const void *x, void *y) {
+                            cpu()->layers[dtype]->relu(n, x, y);
+                        });
+    backward_is_the_cpus("relu backward", weft_cuda_relu_backward,
+                         [](enum weft_dtype dtype, int64_t n, const void *y, const void *dy,
+                            void *dx) { cpu()->layers[dtype]->relu_backward(n, y, dy, dx); });
+}
+
+static void what_is_no_number_stays_none(void)
+{
+    for (enum weft_dtype dtype : all_dtypes) {
+        elements x("x", EMU_READ, dtype, 9), y("y", EMU_BOTH, dtype, 9);
+        for (int64_t i = 0; i < 9; i++) {
+            x.set(i, NAN);
+            y.set(i, 1);
+        }
+        weft_cuda_relu(dtype, 9, x.data, y.data, NULL);
+        emu_expect(std::isnan(y.get(0)) && std::isnan(y.get(8)), "relu of dtype %d", (int)dtype);
+        weft_cuda_gelu(dtype, 9, x.data, y.data, NULL);
+        emu_expect(std::isnan(y.get(0)) && std::isnan(y.get(8)), "gelu of dtype %d", (int)dtype);
+        weft_cuda_gelu_backward(dtype, 9, x.data, y.data, y.data, NULL);
+        emu_expect(std::isnan(y.get(0)) && std::isnan(y.get(8)), "its slope of dtype %d",
+                   (int)dtype);
+    }
+}
+
+static void moves_no_byte_too_many(void)
+{
+    enum { N = 4096 };
+    emu_watch_limit({1.001, 0, 1.001});
+    for (enum weft_dtype dtype : all_dtypes) {
+        elements x("x", EMU_READ, dtype, N), dy("dy", EMU_READ, dtype, N),
+            y("y", EMU_WRITE, dtype, N);
+        x.fill_normal(1);
+        dy.fill_normal(1);
+        weft_cuda_gelu(dtype, N, x.data, y.data, NULL);
+        weft_cuda_gelu_backward(dtype, N, x.data, dy.data, y.data, NULL);
+        weft_cuda_relu(dtype, N, x.data, y.data, NULL);
+        weft_cuda_relu_backward(dtype, N, x.data, dy.data, y.data, NULL);
+    }
+    emu_watch_limit({});
+}
+
+int main(int argc, char **argv)
+{
+    emu_begin(argc, argv);
+    emu_case("gelu: the CPU's bits", gelu_is_the_cpus);
+    emu_case("relu: the CPU's bits", relu_is_the_cpus);
+    emu_case("what is no number stays none", what_is_no_number_stays_none);
+    emu_case("no byte too many", moves_no_byte_too_many);
+    return emu_end({"each<gelu_op<f16> >", "each<gelu_backward_op<bf16> >", "each<relu_op<float> >",
+                    "each<relu_backward_op<bf16> >"});
+}

@@ -1,0 +1,179 @@
+#include "tests/emulation/nn/common.h"
+
+struct shape {
+    int64_t rows, width, shift;
+    double deviation;
+};
+
+static std::vector<struct shape> shapes(void)
+{
+    std::vector<struct shape> all = {{1, 1, 0, 1},    {3, 2, 0, 1},      {5, 7, 1, 3},
+                                     {2, 257, 0, 10}, {3, 1000, 3, 0.1}, {2, 4099, 0, 2}};
+    for (int i = 0; emu_thorough() && i < 30; i++) {
+        all.push_back({1 + emu_below(4), 1 + emu_below(5000), emu_below(9), 10 * emu_uniform()});
+    }
+    return all;
+}
+
+/* One row of logits against fp64: the sum of `width` powers, each within 2^-22, and one rounding.
+ */
+static void expect_row(enum weft_dtype dtype, int64_t width, const std::vector<double> &logits,
+                       int64_t target, const elements &is, int64_t row, double loss)
+{
+    double greatest = -INFINITY, sum = 0;
+    for (double x : logits) {
+        greatest = std::max(greatest, x);
+    }
+    for (double x : logits) {
+        sum += exp(x - greatest);
+    }
+    for (int64_t j = 0; j < width; j++) {
+        const double p = exp(logits[(size_t)j] - greatest) / sum;
+        const double wanted = j == target ? p - 1 : p;
+        const double range = fabs(logits[(size_t)j] - greatest) + 4;
+        const double smallest = dtype == WEFT_F16 ? 0x1p-25 : 0x1p-126;
+        const double most = p * range * 0x1p-21 + 0x1p-24 * (j == target) +
+                            fabs(wanted) * half_ulp(dtype) + smallest;
+        const double error = fabs((double)is.get(row * width + j) - wanted);
+        if (!emu_expect(error <= most, "row %lld, %lld of %lld: %g, not %g", (long long)row,
+                        (long long)j, (long long)width, (double)is.get(row * width + j), wanted)) {
+            return;
+        }
+    }
+    const double wanted = log(sum) - (logits[(size_t)target] - greatest);
+    emu_expect(fabs(loss - wanted) <= 2e-5 * (1 + fabs(wanted)), "loss %g, not %g", loss, wanted);
+}
+
+static void gradient_and_loss(struct shape s, enum weft_dtype dtype)
+{
+    elements logits("logits", EMU_BOTH, dtype, s.rows * s.width, s.shift);
+    emu_buffer<int32_t> targets("targets", EMU_READ, s.rows);
+    emu_buffer<double> losses("losses", EMU_WRITE, s.rows), total("total", EMU_WRITE, 1);
+    emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+    std::vector<std::vector<double>> before((size_t)s.rows);
+    logits.fill_normal(s.deviation);
+    bad[0] = UINT32_MAX;
+    for (int64_t i = 0; i < s.rows; i++) {
+        targets[i] = (int32_t)emu_below(s.width);
+        for (int64_t j = 0; j < s.width; j++) {
+            before[(size_t)i].push_back(logits.get(i * s.width + j));
+        }
+    }
+    emu_expect(weft_cuda_cross_entropy(dtype, s.rows, s.width, targets.data, logits.data,
+                                       losses.data, bad.data, NULL) == 0,
+               "launched");
+    weft_cuda_loss_total(s.rows, losses.data, total.data, NULL);
+    double sum = 0;
+    for (int64_t i = 0; i < s.rows; i++) {
+        expect_row(dtype, s.width, before[(size_t)i], targets[i], logits, i, losses[i]);
+        sum += losses[i];
+    }
+    emu_expect(fabs(total[0] - sum) <= 1e-12 * fabs(sum), "total %g, not %g", total[0], sum);
+    emu_expect(bad[0] == UINT32_MAX, "all targets are good");
+}
+
+static void gradients_and_losses_are_near(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            gradient_and_loss(s, dtype);
+        }
+    }
+}
+
+static void many_losses_are_added_up(void)
+{
+    for (int64_t n : {1, 255, 256, 257, 3000}) {
+        emu_buffer<double> losses("losses", EMU_READ, n), total("total", EMU_WRITE, 1);
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++) {
+            losses[i] = emu_uniform();
+            sum += losses[i];
+        }
+        weft_cuda_loss_total(n, losses.data, total.data, NULL);
+        emu_expect(fabs(total[0] - sum) <= 1e-12 * sum, "%g, not %g", total[0], sum);
+    }
+}
+
+static void a_target_outside_is_told(void)
+{
+    enum { ROWS = 9, WIDTH = 37 };
+    emu_buffer<float> logits("logits", EMU_BOTH, ROWS * WIDTH);
+    emu_buffer<int32_t> targets("targets", EMU_READ, ROWS);
+    emu_buffer<double> losses("losses", EMU_WRITE, ROWS);
+    emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+    fill_normal(logits, 1);
+    for (int i = 0; i < ROWS; i++) {
+        targets[i] = i == 4 ? WIDTH : i == 7 ? -1 : i;
+    }
+    bad[0] = UINT32_MAX;
+    weft_cuda_cross_entropy(WEFT_F32, ROWS, WIDTH, targets.data, logits.data, losses.data, bad.data,
+                            NULL);
+    emu_expect(bad[0] == 4, "row %u, not 4", bad[0]);
+    emu_expect(losses[4] == 0 && losses[7] == 0 && losses[5] > 0, "their losses are 0");
+}
+
+/* What is not finite is seen by whoever looks at the gradient: all of the row is none. */
+static void what_is_not_finite_stays_so(void)
+{
+    for (float bad_logit : {NAN, INFINITY}) {
+        emu_buffer<float> logits("logits", EMU_BOTH, 600);
+        emu_buffer<int32_t> targets("targets", EMU_READ, 1);
+        emu_buffer<double> losses("losses", EMU_WRITE, 1);
+        emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+        fill_normal(logits, 1);
+        logits[emu_below(600)] = bad_logit;
+        targets[0] = 5;
+        bad[0] = UINT32_MAX;
+        weft_cuda_cross_entropy(WEFT_F32, 1, 600, targets.data, logits.data, losses.data, bad.data,
+                                NULL);
+        emu_expect(std::isnan(logits[0]) && std::isnan(logits[599]), "the row is none");
+        emu_expect(!std::isfinite(losses[0]), "the loss is none");
+    }
+}
+
+static void columns_that_are_minus_infinity_have_no_part(void)
+{
+    emu_buffer<float> logits("logits", EMU_BOTH, 700);
+    emu_buffer<int32_t> targets("targets", EMU_READ, 1);
+    emu_buffer<double> losses("losses", EMU_WRITE, 1);
+    emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+    for (int i = 0; i < 700; i++) {
+        logits[i] = i == 3 || i == 650 ? 1 : -INFINITY;
+    }
+    targets[0] = 3;
+    bad[0] = UINT32_MAX;
+    weft_cuda_cross_entropy(WEFT_F32, 1, 700, targets.data, logits.data, losses.data, bad.data,
+                            NULL);
+    emu_expect(logits[3] == -0.5f && logits[650] == 0.5f && logits[0] == 0, "%g, %g, %g",
+               (double)logits[3], (double)logits[650], (double)logits[0]);
+    emu_expect(fabs(losses[0] - log(2)) < 1e-6, "loss %g", losses[0]);
+}
+
+static void asks_for_whole_sectors(void)
+{
+    emu_buffer<float> logits("logits", EMU_BOTH, 2 * 4096);
+    emu_buffer<int32_t> targets("targets", EMU_READ, 2);
+    emu_buffer<double> losses("losses", EMU_WRITE, 2);
+    emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+    fill_normal(logits, 1);
+    targets[0] = targets[1] = 7;
+    bad[0] = UINT32_MAX;
+    emu_watch_limit({1.001, 0, 1.6});
+    weft_cuda_cross_entropy(WEFT_F32, 2, 4096, targets.data, logits.data, losses.data, bad.data,
+                            NULL);
+    emu_watch_limit({});
+}
+
+int main(int argc, char **argv)
+{
+    emu_begin(argc, argv);
+    emu_case("gradients and losses are near fp64", gradients_and_losses_are_near);
+    emu_case("many losses are added up", many_losses_are_added_up);
+    emu_case("a target outside is told", a_target_outside_is_told);
+    emu_case("what is not finite stays so", what_is_not_finite_stays_so);
+    emu_case("columns that are -inf have no part", columns_that_are_minus_infinity_have_no_part);
+    emu_case("asks for whole sectors", asks_for_whole_sectors);
+    return emu_end(
+        {"cross_entropy<float>", "cross_entropy<bf16>", "cross_entropy<f16>", "loss_total"});
+}

@@ -51,6 +51,7 @@ struct weft_cli {
     const char *temperature;                                   /* --temperature T */
     const char *top_k;                                         /* --top-k K */
     bool no_cache;                                             /* --no-cache */
+    bool all;                                                  /* --all */
     bool raw;                                                  /* --raw */
     const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
     bool split, measure;                                       /* of sweep */

@@ -124,12 +124,12 @@ static enum weft_status find_stairs(const struct weft_plan *plan, int64_t time_l
     return status;
 }
 
-static enum weft_status say(const struct weft_plan *plan, bool json, int64_t time_limit_ns,
-                            struct weft_text *out, struct weft_error *err)
+static enum weft_status say(const struct weft_cli *cli, const struct weft_plan *plan,
+                            int64_t time_limit_ns, struct weft_text *out, struct weft_error *err)
 {
     int64_t step_ns[WEFT_STAIRS];
     WEFT_TRY(find_stairs(plan, time_limit_ns, step_ns, err));
-    if (json) {
+    if (cli->json) {
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, out, 2);
         weft_explain_json(plan, step_ns, &writer);
@@ -138,7 +138,7 @@ static enum weft_status say(const struct weft_plan *plan, bool json, int64_t tim
         weft_report_plan(plan, out);
         weft_text_add(out, "\n");
         weft_explain_stairs(plan, step_ns, out);
-        weft_explain(plan, out);
+        weft_explain(plan, cli->all ? INT32_MAX : WEFT_EXPLAIN_ROWS, out);
     }
     return WEFT_OK;
 }
@@ -166,7 +166,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
     weft_cli_report_init(cli, cli->output, &out);
-    if (status == WEFT_OK) status = say(plan, cli->json, time_limit_ns, &out, err);
+    if (status == WEFT_OK) status = say(cli, plan, time_limit_ns, &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     weft_plan_destroy(plan);
@@ -175,7 +175,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_explain = {
     .name = "explain",
-    .usage = "PLAN [--time-limit TIME]",
+    .usage = "PLAN [--all] [--time-limit TIME]",
     .summary = "why each block sits where it does, and what each unit costs",
     .details =
         "For every unit its policy, blocks and channel time; for every block in channel order its\n"
@@ -185,8 +185,10 @@ const struct weft_command weft_command_explain = {
         "being busy (with which block), or nothing. And what a block of memory more or less does "
         "to\n"
         "the step, by planning again without solver and layout where the plan's bound does not "
-        "tell;\nfor at most --time-limit (1s) together.",
-    .flags = "--time-limit",
+        "tell;\nfor at most --time-limit (1s) together. Tables are cut after 20 rows, unless --all "
+        "is "
+        "given.",
+    .flags = "--all --time-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -62,6 +62,7 @@ static const struct flag flags[] = {
     {"--tokens", NULL, FLAG_TEXT, false, AT(tokens), NULL},
     {"--temperature", NULL, FLAG_TEXT, false, AT(temperature), NULL},
     {"--top-k", NULL, FLAG_TEXT, false, AT(top_k), NULL},
+    {"--all", NULL, FLAG_BOOL, false, AT(all), NULL},
     {"--no-cache", NULL, FLAG_BOOL, false, AT(no_cache), NULL},
     {"--raw", NULL, FLAG_BOOL, false, AT(raw), NULL},
     {"--print", NULL, FLAG_BOOL, false, AT(print), NULL},

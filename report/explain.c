@@ -144,41 +144,54 @@ static bool same_row(const struct weft_plan *plan, const struct facts *facts, in
            p.by == q.by && p.slot == q.slot && p.missing_bytes == q.missing_bytes && same_holder;
 }
 
+static void add_row(const struct weft_plan *plan, int32_t first, int32_t last,
+                    const struct weft_hold_reason *reason, struct weft_table *table)
+{
+    const struct weft_placement *placement = &plan->placements[first];
+    const struct weft_item *item = &plan->problem->items[placement->item].item;
+    char blocks[48];
+    weft_table_cell(table, "%s", plan->problem->units[item->unit].name);
+    weft_table_cell(table, "%s", weft_collective_name((enum weft_collective)item->kind));
+    if (last > first)
+        snprintf(blocks, sizeof blocks, "%d..%d/%d", placement->block, plan->placements[last].block,
+                 item->n_blocks);
+    else
+        snprintf(blocks, sizeof blocks, "%d/%d", placement->block, item->n_blocks);
+    weft_table_cell(table, "%s", blocks);
+    weft_table_cell(table, "%s", plan->problem->slot_names[placement->launch]);
+    weft_table_cell(table, "%s", plan->problem->slot_names[placement->deadline]);
+    add_reason(plan, first, reason, table);
+}
+
+static void say_more(int32_t n_rows, int32_t most_rows, struct weft_text *out)
+{
+    if (n_rows > most_rows) weft_text_addf(out, "  %d more, --all\n", n_rows - most_rows);
+}
+
 static void explain_channel(const struct weft_plan *plan, const struct facts *facts,
-                            struct weft_text *out)
+                            int32_t most_rows, struct weft_text *out)
 {
     static const char *const head[] = {"unit",     "moves",  "blocks",
                                        "launched", "before", "held there by"};
-    char blocks[48];
+    int32_t n_rows = 0;
     bool any_free = false;
     struct weft_table table;
     weft_table_init(&table, "lllllw");
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
         weft_table_cell(&table, "%s", head[i]);
-    for (int32_t first = 0; first < plan->n_placements;) {
-        int32_t last = first;
+    for (int32_t first = 0, last; first < plan->n_placements; first = last + 1, n_rows++) {
+        last = first;
         while (last + 1 < plan->n_placements && same_row(plan, facts, first, last + 1))
             last++;
-        const struct weft_placement *placement = &plan->placements[first];
-        const struct weft_item *item = &plan->problem->items[placement->item].item;
+        if (n_rows >= most_rows) continue;
         struct weft_hold_reason reason =
             weft_explain_placement(plan, facts->rows, &facts->times, first);
-        weft_table_cell(&table, "%s", plan->problem->units[item->unit].name);
-        weft_table_cell(&table, "%s", weft_collective_name((enum weft_collective)item->kind));
-        if (last > first)
-            snprintf(blocks, sizeof blocks, "%d..%d/%d", placement->block,
-                     plan->placements[last].block, item->n_blocks);
-        else
-            snprintf(blocks, sizeof blocks, "%d/%d", placement->block, item->n_blocks);
-        weft_table_cell(&table, "%s", blocks);
-        weft_table_cell(&table, "%s", plan->problem->slot_names[placement->launch]);
-        weft_table_cell(&table, "%s", plan->problem->slot_names[placement->deadline]);
-        add_reason(plan, first, &reason, &table);
+        add_row(plan, first, last, &reason, &table);
         any_free |= reason.by == WEFT_HELD_BY_CHOICE;
-        first = last + 1;
     }
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
+    say_more(n_rows, most_rows, out);
     /* The planner holds the whole layout to the limit, not the rows: a plan cannot say which. */
     if (any_free)
         weft_text_add(out, "  (nothing: its row has room; the block gains nothing there, or the "
@@ -206,7 +219,7 @@ static struct unit_traffic sum_traffic(const struct weft_plan *plan, int32_t uni
     return sum;
 }
 
-static void explain_units(const struct weft_plan *plan, struct weft_text *out)
+static void explain_units(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out)
 {
     static const char *const head[] = {"unit", "policy", "blocks", "of", "channel", "update"};
     char a[WEFT_UNITS_TEXT_BYTES];
@@ -214,7 +227,7 @@ static void explain_units(const struct weft_plan *plan, struct weft_text *out)
     weft_table_init(&table, "llrrrr");
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
         weft_table_cell(&table, "%s", head[i]);
-    for (int32_t u = 0; u < plan->problem->n_units; u++) {
+    for (int32_t u = 0; u < plan->problem->n_units && u < most_rows; u++) {
         const struct weft_problem_unit *unit = &plan->problem->units[u];
         struct unit_traffic traffic = sum_traffic(plan, u);
         weft_table_cell(&table, "%s", unit->name);
@@ -226,6 +239,7 @@ static void explain_units(const struct weft_plan *plan, struct weft_text *out)
     }
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
+    say_more(plan->problem->n_units, most_rows, out);
 }
 
 static void free_facts(struct facts *facts)
@@ -256,16 +270,16 @@ static bool find_facts(const struct weft_plan *plan, struct facts *facts)
     return true;
 }
 
-void weft_explain(const struct weft_plan *plan, struct weft_text *out)
+void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out)
 {
     struct facts facts;
     if (find_facts(plan, &facts)) {
         weft_explain_blocks(plan, out);
         weft_explain_price(plan, out);
         weft_text_add(out, "what each unit costs a step\n");
-        explain_units(plan, out);
+        explain_units(plan, most_rows, out);
         weft_text_add(out, "\nthe channel, in order\n");
-        explain_channel(plan, &facts, out);
+        explain_channel(plan, &facts, most_rows, out);
     } else {
         out->failed = true;
     }

@@ -55,8 +55,10 @@ void weft_explain_stairs(const struct weft_plan *plan, const int64_t step_ns[WEF
                          struct weft_text *out);
 
 /* How units were cut, the price of memory, and two tables: what each unit costs a step, and the
- * channel in order, equal neighbours folded. */
-void weft_explain(const struct weft_plan *plan, struct weft_text *out);
+ * channel in order, equal neighbours folded. Tables of more rows than `most_rows` end in how many
+ * more there are. */
+enum { WEFT_EXPLAIN_ROWS = 20 };
+void weft_explain(const struct weft_plan *plan, int32_t most_rows, struct weft_text *out);
 /* One JSON object. "price": of memory in the relaxation, with the slots that have one, and
  * "stairs", as weft_explain_price and weft_explain_stairs say them. "channel": an object a block;
  * one that memory holds has "full_slot" and "missing_bytes", one that another holds that one as

@@ -104,6 +104,18 @@ def plan_verify_simulate_explain(weft):
 
 
 @case
+def explain_cuts_long_tables_unless_all_is_asked_for(weft):
+    config = weft.write("run.json", tiny(model__layers__1__repeat=25))
+    plan = weft.path("plan.json")
+    weft.expect(0, "plan", config, "--planner", "greedy", "-o", plan)
+    cut, whole = weft.expect(0, "explain", plan), weft.expect(0, "explain", plan, "--all")
+    more = [int(n) for n in re.findall(r"^  (\d+) more, --all$", cut, re.M)]
+    rows = [len(re.findall(r"^  (?:wte|h\.\d+|ln_f|head) ", text, re.M)) for text in (cut, whole)]
+    assert len(more) == 2 and more[0] == 28 - 20, more
+    assert rows == [40, 40 + sum(more)], (rows, more)
+
+
+@case
 def explain_says_of_a_proven_plan_what_the_plan_is(weft):
     """Nothing is planned again where the bound tells: the time limit may be next to nothing."""
     plan = weft.path("plan.json")

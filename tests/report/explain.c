@@ -221,7 +221,7 @@ static void expect_text(const struct weft_plan *plan, const char *text)
 {
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain(plan, &out);
+    weft_explain(plan, WEFT_EXPLAIN_ROWS, &out);
     cr_assert(weft_text_ok(&out));
     cr_assert_str_eq(weft_text_chars(&out), text);
     weft_text_finish(&out);
@@ -251,6 +251,27 @@ Test(explain, text_folds_equal_blocks)
     weft_plan_destroy(plan);
 }
 
+Test(explain, long_tables_end_in_how_many_more_there_are)
+{
+    struct weft_problem problem = small_problem();
+    problem.memory_limit_bytes = 1250;
+    struct weft_plan *plan = small_plan(&problem);
+    struct weft_text all, out;
+    weft_text_init(&all);
+    weft_text_init(&out);
+    weft_explain(plan, 5, &all);
+    cr_assert_null(strstr(weft_text_chars(&all), "--all"), "five rows are no more than five");
+    weft_explain(plan, 1, &out);
+    cr_assert(strstr(weft_text_chars(&out), "\n  a     sdp          2  100 B  2.40 us  200 ns\n"
+                                            "  1 more, --all\n\nthe channel"),
+              "%s", weft_text_chars(&out));
+    cr_assert(strstr(weft_text_chars(&out), "  4 more, --all\n"), "%s", weft_text_chars(&out));
+    cr_assert_null(strstr(weft_text_chars(&out), "reduce_scatter"));
+    weft_text_finish(&all);
+    weft_text_finish(&out);
+    weft_plan_destroy(plan);
+}
+
 Test(explain, text_says_nothing_of_what_is_not_there)
 {
     struct weft_problem problem = small_problem();
@@ -258,7 +279,7 @@ Test(explain, text_says_nothing_of_what_is_not_there)
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain(plan, &out);
+    weft_explain(plan, WEFT_EXPLAIN_ROWS, &out);
     cr_assert_null(strstr(weft_text_chars(&out), "nothing"));
     weft_text_finish(&out);
     weft_plan_destroy(plan);
@@ -282,7 +303,7 @@ Test(explain, units_show_what_their_policy_moves)
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain(plan, &out);
+    weft_explain(plan, WEFT_EXPLAIN_ROWS, &out);
     cr_assert(strstr(weft_text_chars(&out), "\n  a     sdp          0    0 B     0 ns  200 ns\n"));
     cr_assert(strstr(weft_text_chars(&out), "\n  b     sdp          2  300 B  2.40 us  200 ns\n"));
     weft_text_finish(&out);
@@ -299,7 +320,7 @@ Test(explain, long_names_stay_whole)
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
-    weft_explain(plan, &out);
+    weft_explain(plan, WEFT_EXPLAIN_ROWS, &out);
     size_t times = 0;
     for (const char *at = weft_text_chars(&out); (at = strstr(at, name)); at += sizeof name - 1)
         times++;

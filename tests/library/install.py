@@ -82,6 +82,31 @@ def everything_is_where_it_belongs(weft):
 
 
 @case
+def what_is_installed_is_hardened(weft):
+    if SANITIZERS != "none":
+        raise Skip("sanitizers check more")
+    pc, root = installed()
+    files = [next(root.rglob("bin/weft")), pc.parent.parent / "libweft.so",
+             *root.rglob("libexec/weft/weft-solve")]
+    commands = (BUILD / "compile_commands.json").read_text()
+    for path in files:
+        dynamic = run(tool("readelf"), "-dW", path)
+        assert re.search(r"FLAGS_1.*\bNOW\b", dynamic), f"{path} binds late"
+        segments = run("readelf", "-lW", path)
+        assert "GNU_RELRO" in segments, f"{path} has a writable table of addresses"
+        assert not re.search(r"GNU_STACK.*\bRWE\b", segments), f"{path} has an executable stack"
+        assert "Type:                              DYN" in run("readelf", "-hW", path), path
+        asked = run(tool("nm"), "-D", "--undefined-only", path)
+        assert "__stack_chk_fail" in asked, f"{path} has no stack protector"
+        if "-D_FORTIFY_SOURCE" in commands:
+            assert re.search(r"__\w+_chk\b", asked.replace("__stack_chk", "")), path
+    if "-fcf-protection=full" in commands:
+        code = run(tool("objdump"), "-d", "--disassemble=weft_open", LIBRARY)
+        first = re.search(r"<weft_open>:\n.*\t(\w+)", code)
+        assert first and first[1] == "endbr64", code[:400]
+
+
+@case
 def the_example_builds_with_what_pkg_config_says(weft):
     if SANITIZERS != "none":
         raise Skip("a library with sanitizers is not for programs without")

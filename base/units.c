@@ -296,6 +296,16 @@ static int scale_down(double *value, double base, int most)
     return steps;
 }
 
+const char *weft_units_write_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES])
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    for (; unit + 1 < sizeof names / sizeof *names && bytes != 0 && bytes % 1024 == 0; unit++)
+        bytes /= 1024;
+    snprintf(out, WEFT_UNITS_TEXT_BYTES, "%lld%s", (long long)bytes, names[unit]);
+    return out;
+}
+
 const char *weft_units_show_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES])
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -24,6 +24,9 @@ WEFT_MUST_USE enum weft_status weft_units_count(const char *string, double *coun
 
 enum { WEFT_UNITS_TEXT_BYTES = 32 };
 
+/* As configs and flags take it, exactly: "24GiB", "1500MiB", "1000001B". Returns `out`. */
+const char *weft_units_write_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]);
+
 /* For people: "1.50 GiB", "12.3 ms", "1.25 GB/s". Returns `out`. */
 const char *weft_units_show_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]);
 const char *weft_units_show_ns(int64_t ns, char out[WEFT_UNITS_TEXT_BYTES]);

@@ -207,7 +207,8 @@ WEFT_API enum weft_status weft_measure_machine(struct weft *weft, struct weft_er
  * cluster.profile nor figures of the device. WEFT_E_INFEASIBLE says what would fit. */
 WEFT_API enum weft_status weft_make_plan(struct weft *weft, struct weft_error *error);
 /* A plan that was made for this config and its profile, here or by `weft plan`; WEFT_E_DATA for any
- * other. Every rank takes it. Collective where the machine must be measured first. */
+ * other. Its memory limit counts, unless an override gave another. Every rank takes it. Collective
+ * where the machine must be measured first. */
 WEFT_API enum weft_status weft_take_plan(struct weft *weft, const char *json,
                                          struct weft_error *error);
 

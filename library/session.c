@@ -1,9 +1,12 @@
 #include "library/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/units.h"
 #include "scheduler/schedule.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
@@ -295,15 +298,70 @@ static bool is_open(const struct weft_config *config, const struct weft_period_r
     return false;
 }
 
-/* A plan names its period, which must be one of those that the config leaves open. */
-static enum weft_status take_period(struct weft_session *session,
-                                    const struct weft_period_rule *rule, struct weft_error *err)
+/* "24GiB", "150000001B (143 MiB)": as a flag takes it, and as one reads it. */
+static const char *show_limit(int64_t bytes, char exact[WEFT_UNITS_TEXT_BYTES],
+                              char out[2 * WEFT_UNITS_TEXT_BYTES])
 {
-    if (!is_open(session->config, rule)) return WEFT_OK; /* comparing problems says what differs */
-    if (weft_period_rule_same(&session->stages.period->rule, rule)) return WEFT_OK;
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    weft_units_write_bytes(bytes, exact);
+    if (bytes % 1024 == 0)
+        snprintf(out, 2 * WEFT_UNITS_TEXT_BYTES, "%s", exact);
+    else
+        snprintf(out, 2 * WEFT_UNITS_TEXT_BYTES, "%s (%s)", exact,
+                 weft_units_show_bytes(bytes, shown));
+    return out;
+}
+
+static enum weft_status fail_limit(const struct weft_session *session, const char *source,
+                                   int64_t theirs, struct weft_error *err)
+{
+    char ours[WEFT_UNITS_TEXT_BYTES], exact[WEFT_UNITS_TEXT_BYTES] = "";
+    char shown[2 * WEFT_UNITS_TEXT_BYTES], limit[2 * WEFT_UNITS_TEXT_BYTES] = "none";
+    const struct weft_config *config = session->config;
+    show_limit(config->cluster.memory_limit_bytes, ours, shown);
+    if (theirs > 0) show_limit(theirs, exact, limit);
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: was made for a memory limit of %s, and %s was given: leave the flag "
+                     "out%s%s, or plan again (weft plan %s --memory-limit %s -o %s)",
+                     source, limit, shown, theirs > 0 ? " or give --memory-limit " : "", exact,
+                     config->source, ours, source);
+}
+
+/* A plan's limit counts, unless a flag contradicts it: the config's is what plans are made for when
+ * nothing else is said. */
+static enum weft_status take_limit(struct weft_session *session, const char *source, bool *changed,
+                                   struct weft_error *err)
+{
+    struct weft_config *config = session->config;
+    int64_t ours = config->cluster.memory_limit_bytes;
+    int64_t theirs = session->plan->problem->memory_limit_bytes;
+    char exact[WEFT_UNITS_TEXT_BYTES], other[WEFT_UNITS_TEXT_BYTES];
+    char limit[2 * WEFT_UNITS_TEXT_BYTES] = "none", said[2 * WEFT_UNITS_TEXT_BYTES] = "none";
+    if (theirs == INT64_MAX) theirs = 0;
+    *changed = theirs != ours;
+    if (theirs == ours) return WEFT_OK;
+    if (config->limit_given) return fail_limit(session, source, theirs, err);
+    if (theirs > 0) show_limit(theirs, exact, limit);
+    if (ours > 0) show_limit(ours, other, said);
+    weft_log(WEFT_LOG_INFO, "%s: was made for a memory limit of %s, which counts (%s says %s)",
+             source, limit, config->source, said);
+    return weft_config_set_memory_limit(config, theirs, err);
+}
+
+/* A plan names its limit, and its period, which must be one of those that the config leaves open.
+ */
+static enum weft_status take_terms(struct weft_session *session, const char *source,
+                                   struct weft_error *err)
+{
     struct weft_plan *plan = session->plan;
+    struct weft_period_rule rule = session->stages.period->rule;
+    bool changed;
+    WEFT_TRY(take_limit(session, source, &changed, err));
+    /* If it is not open, comparing problems says what differs. */
+    if (is_open(session->config, &plan->problem->period)) rule = plan->problem->period;
+    if (!changed && weft_period_rule_same(&session->stages.period->rule, &rule)) return WEFT_OK;
     session->plan = NULL;
-    enum weft_status status = weft_session_stage_period(session, rule, err);
+    enum weft_status status = weft_session_stage_period(session, &rule, err);
     session->plan = plan;
     return status;
 }
@@ -313,7 +371,7 @@ enum weft_status weft_session_take(struct weft_session *session, const char *byt
 {
     weft_session_drop_plan(session);
     WEFT_TRY(weft_plan_parse(bytes, length, source, &session->plan, err));
-    WEFT_TRY(take_period(session, &session->plan->problem->period, err));
+    WEFT_TRY(take_terms(session, source, err));
     WEFT_TRY(weft_plan_matches(session->plan->problem, session->stages.problem, err));
     WEFT_TRY(weft_plan_check_prediction(session->plan, err));
     WEFT_TRY(weft_program_lower(session->plan, &session->inputs, 0, &session->program, err));

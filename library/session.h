@@ -49,7 +49,9 @@ WEFT_MUST_USE enum weft_status weft_session_start(struct weft_session *session, 
 WEFT_MUST_USE enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
                                                  struct weft_error *err);
 
-/* After stage: a plan from a file; refused when it is not this config's. Its program, verified. */
+/* After stage: a plan from a file; refused when it is not this config's. Its program, verified. The
+ * plan's memory limit takes the place of the config's, which is told, unless an override gave that:
+ * then it is refused with both. */
 WEFT_MUST_USE enum weft_status weft_session_load(struct weft_session *session, const char *path,
                                                  struct weft_error *err);
 

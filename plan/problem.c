@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/units.h"
 
 void weft_problem_destroy(struct weft_problem *problem)
 {
@@ -64,10 +65,41 @@ static void compare_string(struct comparison *comparison, const char *what, cons
     weft_text_addf(comparison->out, "%s: %s, %s\n", what, a, b);
 }
 
+/* Numbers with their units; those that look alike with them as they are. */
+typedef const char *show_fn(int64_t number, char out[WEFT_UNITS_TEXT_BYTES]);
+
+static void compare_shown(struct comparison *comparison, show_fn *show, const char *what,
+                          const char *name, int64_t a, int64_t b)
+{
+    char a_text[WEFT_UNITS_TEXT_BYTES], b_text[WEFT_UNITS_TEXT_BYTES];
+    if (a == b || full(comparison)) return;
+    if (strcmp(show(a, a_text), show(b, b_text)) == 0) {
+        snprintf(a_text, sizeof a_text, "%" PRId64, a);
+        snprintf(b_text, sizeof b_text, "%" PRId64, b);
+    }
+    comparison->count++;
+    weft_text_addf(comparison->out, "%s%s%s: %s, %s\n", what, name[0] == '\0' ? "" : " ", name,
+                   a_text, b_text);
+}
+
+static void compare_bytes(struct comparison *comparison, const char *what, const char *name,
+                          int64_t a, int64_t b)
+{
+    compare_shown(comparison, weft_units_show_bytes, what, name, a, b);
+}
+
+static void compare_ns(struct comparison *comparison, const char *what, const char *name, int64_t a,
+                       int64_t b)
+{
+    compare_shown(comparison, weft_units_show_ns, what, name, a, b);
+}
+
+/* Only where nothing else tells the two apart: a hash says nothing to who reads it. */
 static void compare_hash(struct comparison *comparison, const char *what, struct weft_hash a,
                          struct weft_hash b)
 {
     char a_text[WEFT_HASH_TEXT_BYTES], b_text[WEFT_HASH_TEXT_BYTES];
+    if (comparison->count > 0) return;
     compare_string(comparison, what, weft_hash_show(a, a_text), weft_hash_show(b, b_text));
 }
 
@@ -79,7 +111,7 @@ static void compare_holds(struct comparison *comparison, const char *what,
     for (int32_t i = 0; i < n_a && i < n_b && !full(comparison); i++) {
         const char *category = weft_category_key(a[i].category);
         compare_string(comparison, what, category, weft_category_key(b[i].category));
-        compare_integer(comparison, what, category, a[i].bytes, b[i].bytes);
+        compare_bytes(comparison, what, category, a[i].bytes, b[i].bytes);
         compare_integer(comparison, what, "first slot", a[i].first, b[i].first);
         compare_integer(comparison, what, "last slot", a[i].last, b[i].last);
     }
@@ -96,7 +128,7 @@ static void compare_slots(struct comparison *comparison, const struct weft_probl
                         b->slots[s].index);
         compare_integer(comparison, a->slot_names[s], "micro-step", a->slots[s].micro,
                         b->slots[s].micro);
-        compare_integer(comparison, a->slot_names[s], "ns", a->slot_ns[s], b->slot_ns[s]);
+        compare_ns(comparison, a->slot_names[s], "takes", a->slot_ns[s], b->slot_ns[s]);
     }
 }
 
@@ -111,7 +143,7 @@ static void compare_units(struct comparison *comparison, const struct weft_probl
         compare_integer(comparison, x->name, "update slot", x->update_slot, y->update_slot);
         compare_integer(comparison, x->name, "elements", x->elements, y->elements);
         for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            compare_integer(comparison, x->name, "update ns", x->update_ns[p], y->update_ns[p]);
+            compare_ns(comparison, x->name, "update", x->update_ns[p], y->update_ns[p]);
             compare_holds(comparison, x->name, x->holds[p], x->n_holds[p], y->holds[p],
                           y->n_holds[p]);
         }
@@ -133,10 +165,10 @@ static void compare_items(struct comparison *comparison, const struct weft_probl
         compare_integer(comparison, what, "blocks", x->n_blocks, y->n_blocks);
         compare_integer(comparison, what, "first slot", x->first, y->first);
         compare_integer(comparison, what, "last slot", x->last, y->last);
-        compare_integer(comparison, what, "block bytes", x->block_bytes, y->block_bytes);
-        compare_integer(comparison, what, "held bytes", x->stair_bytes, y->stair_bytes);
+        compare_bytes(comparison, what, "block", x->block_bytes, y->block_bytes);
+        compare_bytes(comparison, what, "held", x->stair_bytes, y->stair_bytes);
         compare_integer(comparison, what, "category", x->stair_category, y->stair_category);
-        compare_integer(comparison, what, "block ns", a->items[i].block_ns, b->items[i].block_ns);
+        compare_ns(comparison, what, "block time", a->items[i].block_ns, b->items[i].block_ns);
     }
 }
 
@@ -144,14 +176,10 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
                           struct weft_text *out)
 {
     struct comparison comparison = {.out = out};
-    compare_hash(&comparison, "config", a->config_hash, b->config_hash);
-    compare_hash(&comparison, "profile", a->profile_hash, b->profile_hash);
     compare_string(&comparison, "profile source", a->profile_source, b->profile_source);
     compare_integer(&comparison, "ranks", "", a->ranks, b->ranks);
-    compare_integer(&comparison, "memory limit bytes", "", a->memory_limit_bytes,
-                    b->memory_limit_bytes);
-    compare_integer(&comparison, "least block bytes", "", a->blocks.least_bytes,
-                    b->blocks.least_bytes);
+    compare_bytes(&comparison, "memory limit", "", a->memory_limit_bytes, b->memory_limit_bytes);
+    compare_bytes(&comparison, "least block", "", a->blocks.least_bytes, b->blocks.least_bytes);
     compare_integer(&comparison, "blocks a unit", "", a->blocks.count, b->blocks.count);
     compare_integer(&comparison, "block efficiency", "", a->blocks.efficiency_ppm,
                     b->blocks.efficiency_ppm);
@@ -159,7 +187,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "compute rate", "", a->compute_rate, b->compute_rate);
     compare_integer(&comparison, "channel rate", "", a->channel_rate, b->channel_rate);
     compare_integer(&comparison, "channels", "", a->n_channels, b->n_channels);
-    compare_integer(&comparison, "agree ns", "", a->agree_ns, b->agree_ns);
+    compare_ns(&comparison, "agreement", "", a->agree_ns, b->agree_ns);
     compare_integer(&comparison, "micro-steps", "", a->period.n_micro, b->period.n_micro);
     compare_string(&comparison, "reduce every", weft_cadence_name(a->period.cadence),
                    weft_cadence_name(b->period.cadence));
@@ -172,4 +200,8 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_units(&comparison, a, b);
     compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);
     compare_items(&comparison, a, b);
+    compare_hash(&comparison, "config, in what no figure shows; hash", a->config_hash,
+                 b->config_hash);
+    compare_hash(&comparison, "profile, in what no figure shows; hash", a->profile_hash,
+                 b->profile_hash);
 }

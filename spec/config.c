@@ -133,6 +133,21 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
     return ok ? WEFT_OK : weft_fail_memory(err, "the config's hash");
 }
 
+enum weft_status weft_config_set_memory_limit(struct weft_config *config, int64_t bytes,
+                                              struct weft_error *err)
+{
+    config->cluster.memory_limit_bytes = bytes;
+    return hash_config(config, err);
+}
+
+static bool gives_limit(const struct weft_config_input *input)
+{
+    static const char key[] = "cluster.memory_limit=";
+    for (int32_t i = 0; i < input->n_overrides; i++)
+        if (strncmp(input->overrides[i], key, sizeof key - 1) == 0) return true;
+    return false;
+}
+
 static void add_file(struct weft_findings *findings, const struct weft_section *section)
 {
     if (section->written == NULL) return;
@@ -159,6 +174,7 @@ static enum weft_status decode(const struct weft_sections *sections,
                       &run, &findings);
     config->train = run.train;
     config->plan = run.plan;
+    config->limit_given = gives_limit(input);
     check_train(&sections->run, &config->train, &findings);
     if (sections->cluster.root != NULL) {
         weft_field_decode(&weft_cluster_table, sections->cluster.root, sections->cluster.source,

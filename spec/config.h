@@ -126,6 +126,7 @@ struct weft_plan_options {
 struct weft_config {
     struct weft_pool pool;
     const char *source; /* file that it came from */
+    bool limit_given;   /* cluster.memory_limit by an override, not by the file */
     struct weft_model *model;
     struct weft_cluster cluster;
     struct weft_train train;
@@ -160,6 +161,10 @@ WEFT_MUST_USE enum weft_status weft_config_parse(const char *bytes, size_t lengt
                                                  const char *const *overrides, int32_t n_overrides,
                                                  struct weft_config **out, struct weft_error *err);
 void weft_config_destroy(struct weft_config *config);
+
+/* Another cluster.memory_limit, 0 for none, and the hash that goes with it. */
+WEFT_MUST_USE enum weft_status weft_config_set_memory_limit(struct weft_config *config,
+                                                            int64_t bytes, struct weft_error *err);
 
 /* The resolved config as a JSON document that weft_config_parse reads back to an equal config. */
 void weft_config_write(const struct weft_config *config, struct weft_text *out);

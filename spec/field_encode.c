@@ -11,14 +11,6 @@ struct unit {
     double size;
 };
 
-static const struct unit byte_units[] = {
-    {"TiB", 1099511627776},
-    {"GiB", 1073741824},
-    {"MiB", 1048576},
-    {"KiB", 1024},
-    {"B", 1},
-    {NULL, 0},
-};
 static const struct unit time_units[] = {
     {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {NULL, 0}};
 static const struct unit rate_units[] = {
@@ -28,9 +20,10 @@ static const struct unit count_units[] = {
     {"P", 1e15}, {"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"", 1}, {NULL, 0},
 };
 
-/* Whole numbers: the largest unit that divides. */
-static void show_whole(const struct unit *unit, double number, struct weft_text *out)
+/* The largest unit that divides. */
+static void show_time(double number, struct weft_text *out)
 {
+    const struct unit *unit = time_units;
     int64_t whole = (int64_t)number;
     while (unit[1].name != NULL && (whole == 0 || whole % (int64_t)unit->size != 0))
         unit++;
@@ -67,12 +60,13 @@ static void show_real(enum weft_field_kind kind, double number, struct weft_text
 void weft_field_show(const struct weft_field *field, double number, struct weft_text *out)
 {
     struct weft_json_writer writer;
+    char bytes[WEFT_UNITS_TEXT_BYTES];
     switch (field->kind) {
     case WEFT_FIELD_BYTES:
-        show_whole(byte_units, number, out);
+        weft_text_add(out, weft_units_write_bytes((int64_t)number, bytes));
         return;
     case WEFT_FIELD_TIME:
-        show_whole(time_units, number, out);
+        show_time(number, out);
         return;
     case WEFT_FIELD_RATE:
     case WEFT_FIELD_COUNT_UNIT:

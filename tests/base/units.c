@@ -191,6 +191,27 @@ Test(units, bytes_are_shown_with_three_digits)
     cr_assert_str_eq(weft_units_show_bytes(INT64_MIN, out), "-8.00 EiB");
 }
 
+Test(units, bytes_are_written_as_they_are_read)
+{
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } cases[] = {{0, "0B"},
+                 {1023, "1023B"},
+                 {1024, "1KiB"},
+                 {INT64_C(24) << 30, "24GiB"},
+                 {INT64_C(1500) << 20, "1500MiB"},
+                 {(INT64_C(24) << 30) + 1, "25769803777B"},
+                 {INT64_C(3) << 50, "3072TiB"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[WEFT_UNITS_TEXT_BYTES];
+        int64_t back = -1;
+        cr_assert_str_eq(weft_units_write_bytes(cases[i].bytes, text), cases[i].text);
+        cr_assert_eq(weft_units_bytes(text, &back, NULL), WEFT_OK, "%s", text);
+        cr_assert_eq(back, cases[i].bytes);
+    }
+}
+
 Test(units, times_are_shown_with_three_digits)
 {
     char out[WEFT_UNITS_TEXT_BYTES];

@@ -185,6 +185,28 @@ def plan_of_another_model_or_cluster(weft):
 
 
 @case
+def plan_at_another_limit(weft):
+    """Its limit counts, unless a flag contradicts it."""
+    plan = weft.path("a.json")
+    config, wide = weft.write("run.json", tiny()), weft.write("none.json",
+                                                              tiny(cluster__memory_limit=None))
+    weft.expect(0, "plan", config, "--memory-limit", "512MiB", "-o", plan, "-q")
+    for path in (config, wide):
+        weft.expect(0, "verify", plan, "--config", path, says="memory limit of 512MiB, which counts")
+        weft.expect(0, "simulate", plan, "--config", path)
+    weft.expect(0, "train", config, "--plan", plan, "--run", "run", says="of 512MiB, which counts")
+    assert json.load(open(weft.path("run/config.json"), encoding="utf-8"))["cluster"][
+        "memory_limit"] == "512MiB"
+    for verb in (("train", config, "--plan", plan), ("verify", plan, "--config", config)):
+        for flag in (("--memory-limit", "2GiB"), ("--set", "cluster.memory_limit=2GiB")):
+            weft.expect(65, *verb, *flag, says=["limit of 512MiB, and 2GiB was given",
+                                                "give --memory-limit 512MiB",
+                                                f"plan {config} --memory-limit 2GiB -o {plan}"])
+        code, _, err = weft.run(*verb, "--memory-limit", "0.5GiB", "--set", "train.micro_batch=3")
+        assert code == 65 and "F:wte takes: " in err and "hash" not in err, err
+
+
+@case
 def plan_of_another_version(weft):
     plan = plan_of(weft, tiny(), "a.json")
     document = json.load(open(plan, encoding="utf-8"))

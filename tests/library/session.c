@@ -123,6 +123,57 @@ Test(session, refuses_another_configs_plan)
     weft_session_close(&other);
 }
 
+/* A plan of one limit, taken with a config of another: `given` by an override, or in the file. */
+static enum weft_status take_other_limit(const char *planned, const char *override, bool given,
+                                         int64_t *limit_bytes, struct weft_error *err)
+{
+    struct weft_session session = open_session(planned), other = open_session(override);
+    struct weft_text text;
+    weft_text_init(&text);
+    cr_assert_eq(weft_session_plan(&session, "all-fsdp", err), WEFT_OK, "%s", err->text);
+    weft_plan_write(session.plan, &text);
+    other.config->limit_given = given;
+    enum weft_status status =
+        weft_session_take(&other, weft_text_chars(&text), text.length, "plan.json", err);
+    *limit_bytes = other.config->cluster.memory_limit_bytes;
+    if (status == WEFT_OK) {
+        cr_assert_eq(other.stages.problem->memory_limit_bytes,
+                     session.stages.problem->memory_limit_bytes);
+        cr_assert(weft_hash_equal(other.config->hash, session.config->hash));
+        cr_assert_not_null(other.program);
+    }
+    weft_text_finish(&text);
+    weft_session_close(&session);
+    weft_session_close(&other);
+    return status;
+}
+
+Test(session, a_plans_limit_counts_where_no_flag_contradicts)
+{
+    static const char gib[] = "cluster.memory_limit=1GiB", odd[] = "cluster.memory_limit=1500001B";
+    struct weft_error err = {0};
+    int64_t bytes = 0;
+    cr_assert_eq(take_other_limit(gib, "cluster.memory_limit=2GiB", false, &bytes, &err), WEFT_OK,
+                 "%s", err.text);
+    cr_assert_eq(bytes, INT64_C(1) << 30);
+    cr_assert_eq(take_other_limit(gib, NULL, false, &bytes, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bytes, INT64_C(1) << 30);
+    cr_assert_eq(take_other_limit(NULL, gib, false, &bytes, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(bytes, 0);
+    cr_assert_eq(take_other_limit(gib, gib, true, &bytes, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(take_other_limit(gib, odd, true, &bytes, &err), WEFT_E_DATA);
+    cr_assert_eq(bytes, 1500001, "a limit that was given is kept");
+    cr_assert_str_eq(err.text,
+                     "plan.json: was made for a memory limit of 1GiB, and 1500001B (1.43 MiB) was "
+                     "given: leave the flag out or give --memory-limit 1GiB, or plan again (weft "
+                     "plan run.json --memory-limit 1500001B -o plan.json)");
+    err = (struct weft_error){0};
+    cr_assert_eq(take_other_limit(NULL, gib, true, &bytes, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "limit of none, and 1GiB was given: leave the flag out, or "
+                                        "plan again"),
+                       "%s", err.text);
+}
+
 Test(session, drops_a_plan_for_another)
 {
     struct weft_session session = open_session(NULL);

@@ -238,7 +238,7 @@ Test(plan, matches_its_problem_only)
     other.config_hash.low++;
     cr_assert_eq(weft_plan_matches(plan->problem, &other, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "ranks: 2, 3") != NULL, "%s", err.text);
-    cr_assert(strstr(err.text, "config: ") != NULL, "%s", err.text);
+    cr_assert(strstr(err.text, "hash") == NULL, "%s", err.text);
     cr_assert(strstr(err.text, "plan it again") != NULL, "%s", err.text);
     weft_plan_destroy(plan);
     weft_plan_destroy(NULL);

@@ -147,6 +147,29 @@ Test(problem, needs)
     cr_assert(weft_problem_needs(&problem, policies, B_ALL_REDUCE));
 }
 
+/* Hashes are told where nothing else differs, and numbers that look alike in full. */
+Test(problem, compares_in_units)
+{
+    struct weft_problem a = small_problem(), b = small_problem();
+    struct weft_text out;
+    weft_text_init(&out);
+    a.config_hash = (struct weft_hash){1, 2};
+    b.config_hash = (struct weft_hash){1, 3};
+    weft_problem_compare(&a, &b, &out);
+    cr_assert_not_null(strstr(weft_text_chars(&out), "config, in what no figure shows; hash: "),
+                       "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+    weft_text_init(&out);
+    a.memory_limit_bytes = INT64_C(24) << 30;
+    b.memory_limit_bytes = INT64_C(20) << 30;
+    a.blocks.least_bytes = 10000000;
+    b.blocks.least_bytes = 10000001;
+    weft_problem_compare(&a, &b, &out);
+    cr_assert_str_eq(weft_text_chars(&out), "memory limit: 24.0 GiB, 20.0 GiB\n"
+                                            "least block: 10000000, 10000001\n");
+    weft_text_finish(&out);
+}
+
 Test(problem, compares_at_most_five)
 {
     struct weft_problem a = small_problem(), b = small_problem();
@@ -157,7 +180,7 @@ Test(problem, compares_at_most_five)
     b.ranks = 4;
     b.agree_ns = 51;
     weft_problem_compare(&a, &b, &out);
-    cr_assert_str_eq(weft_text_chars(&out), "ranks: 2, 4\nagree ns: 50, 51\n");
+    cr_assert_str_eq(weft_text_chars(&out), "ranks: 2, 4\nagreement: 50 ns, 51 ns\n");
     weft_text_finish(&out);
     int64_t slot_ns[N_SMALL_SLOTS];
     for (int s = 0; s < N_SMALL_SLOTS; s++)
@@ -168,6 +191,7 @@ Test(problem, compares_at_most_five)
     for (const char *at = weft_text_chars(&out); *at != '\0'; at++)
         lines += *at == '\n';
     cr_assert_eq(lines, 5);
-    cr_assert(strstr(weft_text_chars(&out), "U:a ns: 0, 1\n") != NULL, "%s", weft_text_chars(&out));
+    cr_assert(strstr(weft_text_chars(&out), "U:a takes: 0 ns, 1 ns\n") != NULL, "%s",
+              weft_text_chars(&out));
     weft_text_finish(&out);
 }

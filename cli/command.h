@@ -37,24 +37,24 @@ struct weft_cli {
     const char *planner;
     const char *time_limit;
     const char *gap;
-    const char *profile;                                       /* --profile, as it was given */
-    const char *plan;                                          /* --plan */
-    const char *start;                                         /* --start, a plan file */
-    const char *config;                                        /* --config */
-    const char *trace;                                         /* --trace FILE */
-    const char *run_directory;                                 /* --run */
-    const char *resume;                                        /* --resume, "" if bare */
-    const char *clock;                                         /* --clock wall|virtual */
-    const char *sweep;                                         /* --sweep key=a,b,c */
-    const char *prompt;                                        /* --prompt TEXT */
-    const char *tokens;                                        /* --tokens N */
-    const char *temperature;                                   /* --temperature T */
-    const char *top_k;                                         /* --top-k K */
-    bool no_cache;                                             /* --no-cache */
-    bool all;                                                  /* --all */
-    bool raw;                                                  /* --raw */
-    const char *planners, *points, *limits, *jobs, *csv, *svg; /* of sweep */
-    bool split, measure;                                       /* of sweep */
+    const char *profile;                                            /* --profile, as it was given */
+    const char *plan;                                               /* --plan */
+    const char *start;                                              /* --start, a plan file */
+    const char *config;                                             /* --config */
+    const char *trace;                                              /* --trace FILE */
+    const char *run_directory;                                      /* --run */
+    const char *resume;                                             /* --resume, "" if bare */
+    const char *clock;                                              /* --clock wall|virtual */
+    const char *sweep;                                              /* --sweep key=a,b,c */
+    const char *prompt;                                             /* --prompt TEXT */
+    const char *tokens;                                             /* --tokens N */
+    const char *temperature;                                        /* --temperature T */
+    const char *top_k;                                              /* --top-k K */
+    bool no_cache;                                                  /* --no-cache */
+    bool all;                                                       /* --all */
+    bool raw;                                                       /* --raw */
+    const char *planners, *points, *to, *limits, *jobs, *csv, *svg; /* of sweep */
+    bool split, measure;                                            /* of sweep */
     bool print, program_dump, poison, contention;
     char settings[8][256]; /* overrides that flags above stand for */
 };

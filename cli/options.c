@@ -52,6 +52,7 @@ static const struct flag flags[] = {
     {"--sweep", NULL, FLAG_TEXT, false, AT(sweep), NULL},
     {"--planners", NULL, FLAG_TEXT, false, AT(planners), NULL},
     {"--points", NULL, FLAG_TEXT, false, AT(points), NULL},
+    {"--to", NULL, FLAG_TEXT, false, AT(to), NULL},
     {"--limits", NULL, FLAG_TEXT, false, AT(limits), NULL},
     {"--jobs", "-j", FLAG_TEXT, false, AT(jobs), NULL},
     {"--csv", NULL, FLAG_TEXT, false, AT(csv), NULL},

@@ -18,11 +18,12 @@
 #include "cli/terminal.h"
 #include "scheduler/schedule.h"
 
-enum { DEFAULT_POINTS = 9, NAME_BYTES = 96 };
+enum { DEFAULT_POINTS = 9 };
 
 struct options {
-    int32_t points, jobs, n_planners;
-    char planners[WEFT_SWEEP_CURVES][NAME_BYTES];
+    int32_t points, jobs;
+    bool to_all;
+    struct weft_sweep_planners planners;
 };
 
 struct work {
@@ -48,36 +49,54 @@ static enum weft_status read_number(const char *flag, const char *text, int32_t 
     return WEFT_OK;
 }
 
-static enum weft_status add_planner(struct options *options, const char *name, size_t length,
-                                    struct weft_error *err)
+static enum weft_status add_planner(struct weft_sweep_planners *planners, const char *name,
+                                    size_t length, struct weft_error *err)
 {
-    if (options->n_planners == WEFT_SWEEP_CURVES || length >= NAME_BYTES)
+    if (planners->n == WEFT_SWEEP_CURVES || length >= WEFT_SWEEP_NAME_BYTES)
         return weft_fail(err, WEFT_E_USAGE, "--planners: too many, or a name that is too long");
-    char *copy = options->planners[options->n_planners];
+    char *copy = planners->names[planners->n];
     memcpy(copy, name, length);
     copy[length] = '\0';
-    for (int32_t i = 0; i < options->n_planners; i++)
-        if (strcmp(options->planners[i], copy) == 0)
+    for (int32_t i = 0; i < planners->n; i++)
+        if (strcmp(planners->names[i], copy) == 0)
             return weft_fail(err, WEFT_E_USAGE, "--planners: %s is there twice", copy);
     WEFT_TRY(weft_planner_need(copy, err));
-    options->n_planners++;
+    planners->n++;
     return WEFT_OK;
 }
 
-static enum weft_status read_planners(const char *list, struct options *options,
+/* Unless they are named all but `random`, which is one of a million draws and no rival. */
+static enum weft_status read_planners(const char *list, struct weft_sweep_planners *planners,
                                       struct weft_error *err)
 {
     if (!list) {
         for (const struct weft_planner *planner = weft_planners(); planner->name; planner++)
-            WEFT_TRY(add_planner(options, planner->name, strlen(planner->name), err));
+            if (strcmp(planner->name, "random") != 0)
+                WEFT_TRY(add_planner(planners, planner->name, strlen(planner->name), err));
         return WEFT_OK;
     }
     for (const char *at = list;; at++) {
         size_t length = strcspn(at, ",");
-        WEFT_TRY(add_planner(options, at, length, err));
+        WEFT_TRY(add_planner(planners, at, length, err));
         at += length;
         if (*at != ',') return WEFT_OK;
     }
+}
+
+static enum weft_status read_end(const struct weft_cli *cli, bool *to_all, struct weft_error *err)
+{
+    *to_all = false;
+    if (!cli->to) return WEFT_OK;
+    *to_all = strcmp(cli->to, "all") == 0;
+    if (!*to_all && strcmp(cli->to, "gain") != 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--to %s: gain (where more memory shortens no step) or all (where every "
+                         "planner has a plan)",
+                         cli->to);
+    if (cli->limits || cli->split)
+        return weft_fail(err, WEFT_E_USAGE, "--to: the limits are given by %s already",
+                         cli->limits ? "--limits" : "--split");
+    return WEFT_OK;
 }
 
 /* The folder of a file that is written after all the work is one that can be written in. */
@@ -125,7 +144,8 @@ static enum weft_status read_options(const struct weft_cli *cli, struct options 
     WEFT_TRY(check_place("--csv", cli->csv, err));
     WEFT_TRY(check_place("--svg", cli->svg, err));
     if (cli->output) WEFT_TRY(check_place("-o", cli->output, err));
-    return read_planners(cli->split ? "two-stage,ilp" : cli->planners, options, err);
+    WEFT_TRY(read_end(cli, &options->to_all, err));
+    return read_planners(cli->split ? "two-stage,ilp" : cli->planners, &options->planners, err);
 }
 
 /* A profile measured here, where every process of the sweep can read it. */
@@ -208,8 +228,8 @@ static enum weft_status lay_out_split(struct work *work, int64_t *x, struct weft
         x[i] = n == 1 ? limit_bytes
                       : least_bytes + (int64_t)((double)(limit_bytes - least_bytes) * i / (n - 1));
     int64_t joint = limit_bytes;
-    WEFT_TRY(add_curve(work, work->options.planners[0], x, n, limit_bytes, err));
-    WEFT_TRY(add_curve(work, work->options.planners[1], &joint, 1, 0, err));
+    WEFT_TRY(add_curve(work, work->options.planners.names[0], x, n, limit_bytes, err));
+    WEFT_TRY(add_curve(work, work->options.planners.names[1], &joint, 1, 0, err));
     work->sweep.split = true;
     return WEFT_OK;
 }
@@ -225,9 +245,10 @@ static enum weft_status lay_out(struct work *work, struct weft_error *err)
     if (cli->limits)
         WEFT_TRY(weft_sweep_read_limits(cli->limits, x, &n, err));
     else
-        WEFT_TRY(weft_sweep_choose_limits(&work->session, n, x, err));
-    for (int32_t p = 0; p < work->options.n_planners; p++)
-        WEFT_TRY(add_curve(work, work->options.planners[p], x, n, 0, err));
+        WEFT_TRY(weft_sweep_choose_limits(
+            &work->session, work->options.to_all ? &work->options.planners : NULL, n, x, err));
+    for (int32_t p = 0; p < work->options.planners.n; p++)
+        WEFT_TRY(add_curve(work, work->options.planners.names[p], x, n, 0, err));
     return WEFT_OK;
 }
 
@@ -411,13 +432,16 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_sweep = {
     .name = "sweep",
-    .usage = "CONFIG [--planners A,B] [--points N | --limits LIST] [--split] [--measure]",
+    .usage = "CONFIG [--planners A,B] [--points N [--to all] | --limits LIST] [--split] "
+             "[--measure]",
     .summary = "memory limit against step time, for every planner",
     .details =
-        "Plans the config at N limits (9 unless said) from the least that fits to all that helps,\n"
-        "or at those of --limits, with every planner or with those of --planners, on all cores\n"
+        "Plans the config at N limits (9 unless said) from the least that fits to where more of "
+        "it\n"
+        "shortens no step, or with --to all to where every planner has a plan; or at those of\n"
+        "--limits. With every planner but random, or with those of --planners, on all cores\n"
         "(--jobs N: so many processes). Each point has its step time and the bound below which no\n"
-        "plan can be; where a planner has no plan that fits, that is shown. Where ilp is slower "
+        "plan can be; planners that have no plan anywhere are named below. Where ilp is slower "
         "than\n"
         "at the limit before, it plans again from that plan, from the least limit up. --split "
         "keeps\n"
@@ -426,7 +450,7 @@ const struct weft_command weft_command_sweep = {
         "trains each plan on local ranks too. Prints a table and a picture, or --json; --csv FILE\n"
         "and --svg FILE write the same figures. A signal ends it with nothing written.",
     .flags = "--set --ranks --seed --profile --memory-limit --time-limit --gap --planners --points "
-             "--limits --jobs --csv --svg --split --measure",
+             "--to --limits --jobs --csv --svg --split --measure",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -7,14 +7,24 @@
 #include "library/session.h"
 #include "report/sweep.h"
 
-enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000 };
+enum { WEFT_SWEEP_CURVES = 64, WEFT_SWEEP_POINTS = 1000, WEFT_SWEEP_NAME_BYTES = 96 };
+
+/* Names, in the order of the curves. */
+struct weft_sweep_planners {
+    int32_t n;
+    char names[WEFT_SWEEP_CURVES][WEFT_SWEEP_NAME_BYTES];
+};
 
 /* Fills `n` limits, increasing: from the least at which the leanest plan of any of the config's
  * periods has a layout, to a little more than the least at which the greedy planner finds one no
- * slower than without a limit, in the period that is fastest then. The session is staged; its
- * period, its config's and its problem's limit are changed on the way. */
-WEFT_MUST_USE enum weft_status weft_sweep_choose_limits(struct weft_session *session, int32_t n,
-                                                        int64_t *limits, struct weft_error *err);
+ * slower than without a limit, in the period that is fastest then; with `all` (NULL: none) further,
+ * to where each of those planners has a plan, but for rules that cannot be applied at any limit.
+ * The session is staged; its period, its config's and its problem's limit are changed on the way.
+ */
+WEFT_MUST_USE enum weft_status weft_sweep_choose_limits(struct weft_session *session,
+                                                        const struct weft_sweep_planners *all,
+                                                        int32_t n, int64_t *limits,
+                                                        struct weft_error *err);
 
 /* The sizes of a list "24GiB,32GiB", increasing and each once; *n of at most WEFT_SWEEP_POINTS.
  * WEFT_E_USAGE. */

@@ -5,7 +5,7 @@
 #include "cli/sweep.h"
 #include "scheduler/schedule.h"
 
-enum { BISECTIONS = 24 };
+enum { BISECTIONS = 24, MOST_PASSES = 8 };
 /* A limit helps while it shortens the step by more than this share. */
 static const double MATTERS = 5e-4;
 
@@ -64,8 +64,80 @@ static enum weft_status find_high(struct weft_session *session, int64_t low, int
     return WEFT_OK;
 }
 
-enum weft_status weft_sweep_choose_limits(struct weft_session *session, int32_t n, int64_t *limits,
-                                          struct weft_error *err)
+/* Whether a planner has a plan within a limit, layout included, in any of the config's periods; its
+ * bytes. *applies is false of a rule that has none at any limit. */
+static enum weft_status plan_within(struct weft_session *session, const char *planner,
+                                    int64_t limit_bytes, bool *applies, int64_t *bytes,
+                                    struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    struct weft_error refusal = {0};
+    *bytes = -1;
+    session->config->cluster.memory_limit_bytes = limit_bytes;
+    (void)weft_stages_variants(session->config, variants);
+    WEFT_TRY(weft_session_stage_period(session, &variants[0], err));
+    enum weft_status status = weft_session_plan(session, planner, &refusal);
+    *applies = status != WEFT_E_DATA;
+    if (status == WEFT_OK) *bytes = session->plan->prediction.total_bytes;
+    if (status == WEFT_OK || status == WEFT_E_DATA || status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    return weft_fail(err, status, "planner %s: %s", planner, refusal.text);
+}
+
+/* Raises *high to the least limit that a planner has a plan within. What it takes where memory is
+ * no matter is mostly enough: rules that look at the limit need less, or refuse by a model of
+ * theirs.
+ */
+static enum weft_status raise_to(struct weft_session *session, const char *planner, int64_t *high,
+                                 struct weft_error *err)
+{
+    bool applies;
+    int64_t bytes, low = *high, enough;
+    WEFT_TRY(plan_within(session, planner, low, &applies, &bytes, err));
+    if (!applies || bytes >= 0) return WEFT_OK;
+    WEFT_TRY(plan_within(session, planner, 0, &applies, &enough, err));
+    if (enough < 0) return WEFT_OK;
+    if (enough <= low) enough = low + low / 32 + 1;
+    for (bytes = -1; bytes < 0 && enough < INT64_MAX / 2;) {
+        WEFT_TRY(plan_within(session, planner, enough, &applies, &bytes, err));
+        if (bytes < 0) low = enough;
+        if (bytes < 0) enough *= 2;
+    }
+    while (enough - low > enough / 256) {
+        int64_t middle = low + (enough - low) / 2;
+        WEFT_TRY(plan_within(session, planner, middle, &applies, &bytes, err));
+        if (bytes >= 0)
+            enough = middle;
+        else
+            low = middle;
+    }
+    *high = enough;
+    return WEFT_OK;
+}
+
+/* What searches has a plan wherever there is one, from the least limit on. A rule that chooses by
+ * the limit may have one within less and none within more: so again, while that raises the end. */
+static enum weft_status raise_to_all(struct weft_session *session,
+                                     const struct weft_sweep_planners *all, int64_t *high,
+                                     struct weft_error *err)
+{
+    int64_t limit_bytes = session->config->cluster.memory_limit_bytes, before_bytes;
+    enum weft_status status = WEFT_OK;
+    int passes = 0;
+    session->draft = true;
+    do {
+        before_bytes = *high;
+        for (int32_t i = 0; i < all->n && status == WEFT_OK; i++)
+            if (weft_planner_is_rule(weft_planner_find(all->names[i], NULL)))
+                status = raise_to(session, all->names[i], high, err);
+    } while (status == WEFT_OK && before_bytes < *high && ++passes < MOST_PASSES);
+    session->draft = false;
+    session->config->cluster.memory_limit_bytes = limit_bytes;
+    return status;
+}
+
+enum weft_status weft_sweep_choose_limits(struct weft_session *session,
+                                          const struct weft_sweep_planners *all, int32_t n,
+                                          int64_t *limits, struct weft_error *err)
 {
     int64_t low, high;
     WEFT_TRY(weft_session_stage_leanest(session, err));
@@ -73,8 +145,10 @@ enum weft_status weft_sweep_choose_limits(struct weft_session *session, int32_t 
     WEFT_TRY(stage_fastest(session, err));
     WEFT_TRY(find_high(session, low, &high, err));
     if (high <= low) high = low + low / 20 + 1;
+    if (all != NULL) WEFT_TRY(raise_to_all(session, all, &high, err));
     for (int32_t i = 0; i < n; i++)
-        limits[i] = n == 1 ? high : low + (int64_t)((double)(high - low) * i / (n - 1));
+        limits[i] =
+            n == 1 || i == n - 1 ? high : low + (int64_t)((double)(high - low) * i / (n - 1));
     return WEFT_OK;
 }
 

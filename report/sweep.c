@@ -90,27 +90,81 @@ static const struct weft_sweep_curve *longest(const struct weft_sweep *sweep)
     return NULL;
 }
 
-static void add_steps(const struct weft_sweep_curve *curve, int32_t n_columns, bool measured,
-                      bool emulated, struct weft_table *table)
+/* The fastest step of any planner at the limit of a column. */
+static int64_t least_step(const struct weft_sweep *sweep, int64_t x)
+{
+    int64_t least_ns = INT64_MAX;
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++) {
+            const struct weft_sweep_point *point = &sweep->curves[c].points[i];
+            if (point->fits && weft_sweep_x(sweep, point) == x && point->step_ns < least_ns)
+                least_ns = point->step_ns;
+        }
+    }
+    return least_ns;
+}
+
+static void add_step(const struct weft_sweep *sweep, const struct weft_sweep_point *point,
+                     bool measured, struct weft_table *table)
 {
     char text[WEFT_UNITS_TEXT_BYTES];
+    int64_t ns = !point->fits ? 0 : measured ? point->measured_ns : point->step_ns;
+    bool best = !measured && ns == least_step(sweep, weft_sweep_x(sweep, point));
+    if (ns > 0)
+        weft_table_cell_painted(table, best ? WEFT_PAINT_GOOD : WEFT_PAINT_NONE, "%s",
+                                weft_units_show_ns(ns, text));
+    else
+        weft_table_cell_painted(table, WEFT_PAINT_FAINT, "-");
+}
+
+static void add_steps(const struct weft_sweep *sweep, const struct weft_sweep_curve *curve,
+                      int32_t n_columns, bool measured, struct weft_table *table)
+{
     weft_table_cell(table, "%s%s%s", curve->planner, measured ? ", measured" : "",
-                    emulated ? ", emulated" : "");
+                    measured && sweep->emulated ? ", emulated" : "");
     for (int32_t i = 0; i < n_columns; i++) {
         /* The joint plan of a split is one point, which stands in the last column. */
         int32_t at = curve->n_points == 1 ? i - (n_columns - 1) : i;
-        const struct weft_sweep_point *point =
-            at >= 0 && at < curve->n_points ? &curve->points[at] : NULL;
-        int64_t ns = !point || !point->fits ? 0 : measured ? point->measured_ns : point->step_ns;
-        weft_table_cell(table, "%s", ns > 0 ? weft_units_show_ns(ns, text) : point ? "-" : "");
+        if (at >= 0 && at < curve->n_points)
+            add_step(sweep, &curve->points[at], measured, table);
+        else
+            weft_table_cell(table, "%s", "");
     }
 }
 
-static bool was_measured(const struct weft_sweep_curve *curve)
+int32_t weft_sweep_count_fits(const struct weft_sweep_curve *curve)
 {
+    int32_t n = 0;
     for (int32_t i = 0; i < curve->n_points; i++)
-        if (curve->points[i].measured_ns > 0) return true;
+        n += curve->points[i].fits;
+    return n;
+}
+
+static int32_t count_measured(const struct weft_sweep_curve *curve)
+{
+    int32_t n = 0;
+    for (int32_t i = 0; i < curve->n_points; i++)
+        n += curve->points[i].measured_ns > 0;
+    return n;
+}
+
+static bool any_measured(const struct weft_sweep *sweep)
+{
+    for (int32_t c = 0; c < sweep->n_curves; c++)
+        if (count_measured(&sweep->curves[c]) > 0) return true;
     return false;
+}
+
+/* Who has no plan anywhere is named, and has no row. */
+static void add_absent(const struct weft_sweep *sweep, struct weft_text *out)
+{
+    int32_t n = 0;
+    for (int32_t c = 0; c < sweep->n_curves; c++) {
+        if (weft_sweep_count_fits(&sweep->curves[c]) > 0) continue;
+        weft_text_addf(out, "%s%s", n++ == 0 ? "  no plan within any of these limits: " : ", ",
+                       sweep->curves[c].planner);
+    }
+    if (n > 0) weft_text_add(out, "\n");
 }
 
 static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_curve *columns,
@@ -123,7 +177,7 @@ static void add_bounds(const struct weft_sweep *sweep, const struct weft_sweep_c
         int64_t bound_ns = weft_sweep_bound(sweep, &columns->points[i]);
         weft_table_cell(table, "%s", bound_ns > 0 ? weft_units_show_ns(bound_ns, text) : "-");
     }
-    if (judged->n_points != columns->n_points) return;
+    if (judged->n_points != columns->n_points || weft_sweep_count_fits(judged) == 0) return;
     weft_table_cell(table, "gap of %s", judged->planner);
     for (int32_t i = 0; i < columns->n_points; i++) {
         double gap = weft_sweep_gap(sweep, &judged->points[i]);
@@ -151,15 +205,23 @@ void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out)
     for (int32_t i = 0; i < n; i++)
         weft_table_cell(&table, "%s",
                         weft_units_show_bytes(weft_sweep_x(sweep, &columns->points[i]), text));
+    int32_t n_missing = 0;
     for (int32_t c = 0; c < sweep->n_curves; c++) {
-        add_steps(&sweep->curves[c], n, false, false, &table);
-        if (was_measured(&sweep->curves[c]))
-            add_steps(&sweep->curves[c], n, true, sweep->emulated, &table);
+        const struct weft_sweep_curve *curve = &sweep->curves[c];
+        if (weft_sweep_count_fits(curve) == 0) continue;
+        n_missing += curve->n_points - weft_sweep_count_fits(curve);
+        add_steps(sweep, curve, n, false, &table);
+        if (count_measured(curve) == 0) continue;
+        add_steps(sweep, curve, n, true, &table);
+        n_missing += weft_sweep_count_fits(curve) - count_measured(curve);
     }
     if (columns) add_bounds(sweep, columns, &table);
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
-    weft_text_add(out, "  (-: the planner has no plan that fits)\n");
+    if (n_missing > 0)
+        weft_text_addf(out, "  (-: the planner has no plan that fits%s)\n",
+                       any_measured(sweep) ? ", or it was not measured" : "");
+    add_absent(sweep, out);
 }
 
 /* A cell, empty where there is no such figure. */

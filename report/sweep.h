@@ -48,14 +48,18 @@ int64_t weft_sweep_bound(const struct weft_sweep *sweep, const struct weft_sweep
 /* (step - bound) / bound of a point that fits; negative without a bound. */
 double weft_sweep_gap(const struct weft_sweep *sweep, const struct weft_sweep_point *point);
 
-/* A row a planner, a column an x; the bound and the first planner's gap below. */
+/* Points of a planner that have a plan. */
+int32_t weft_sweep_count_fits(const struct weft_sweep_curve *curve);
+
+/* A row a planner, a column an x; the bound and the first planner's gap below, and one line of the
+ * planners that have no plan at any x. */
 void weft_sweep_table(const struct weft_sweep *sweep, struct weft_text *out);
 /* A line a point, with a head; cells of what was not measured, or does not fit, are empty. "times"
  * says where predicted ones come from, "link" what measured ones went over. */
 void weft_sweep_csv(const struct weft_sweep *sweep, struct weft_text *out);
 /* One object. */
 void weft_sweep_json(const struct weft_sweep *sweep, struct weft_json_writer *writer);
-/* A picture of letters, or with `unicode` of marks, `columns` wide (at least 40). Nothing when no
+/* A picture of letters, or with `unicode` of marks, `columns` wide (at least 24). Nothing when no
  * point fits. */
 void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unicode,
                       struct weft_text *out);

@@ -6,7 +6,7 @@
 #include "report/sweep.h"
 
 /* `gutter` holds the times on the left. */
-enum { ROWS = 18, GUTTER = 10, LEAST_COLUMNS = 40, BOUND = 255, JOINT_MARKS = 11 };
+enum { ROWS = 18, GUTTER = 10, LEAST_COLUMNS = 24, BOUND = 255, JOINT_MARKS = 11 };
 
 static const char *const marks[] = {"●", "○", "■", "□", "▲", "△", "◆", "◇", "▼", "▽", "★", "☆"};
 enum { N_MARKS = sizeof marks / sizeof *marks };
@@ -19,9 +19,13 @@ struct canvas {
     unsigned char *cells; /* [ROWS * columns]: 0, BOUND, or 1 + curve */
 };
 
-/* The mark of a curve; there are as many letters as anyone will sweep planners. */
-static void add_mark(const struct canvas *canvas, int32_t curve, struct weft_text *out)
+/* The mark of a curve, of those that are drawn; there are as many letters as anyone will sweep
+ * planners. */
+static void add_mark(const struct canvas *canvas, int32_t which, struct weft_text *out)
 {
+    int32_t curve = 0;
+    for (int32_t c = 0; c < which; c++)
+        curve += weft_sweep_count_fits(&canvas->sweep->curves[c]) > 0;
     if (canvas->unicode && curve < N_MARKS)
         weft_text_add(out, marks[curve]);
     else
@@ -126,23 +130,31 @@ static void add_axis(const struct canvas *canvas, struct weft_text *out)
                    (int)(canvas->columns - (int32_t)strlen(left)), right);
 }
 
+/* Begins an entry of so many columns, on a new line where it has no room. */
+static void begin_entry(const struct canvas *canvas, size_t columns, size_t *width,
+                        struct weft_text *out)
+{
+    bool first = *width == 0, breaks = !first && *width + 2 + columns > (size_t)canvas->columns;
+    if (first || breaks)
+        weft_text_addf(out, "%s%*s  ", breaks ? "\n" : "", GUTTER, "");
+    else
+        weft_text_add(out, "  ");
+    *width = first || breaks ? columns : *width + 2 + columns;
+}
+
 static void add_legend(const struct canvas *canvas, struct weft_text *out)
 {
+    static const char bound[] = " proven bound";
     const struct weft_sweep *sweep = canvas->sweep;
-    int32_t width = 0;
+    size_t width = 0;
     for (int32_t c = 0; c < sweep->n_curves; c++) {
-        int32_t more = (int32_t)strlen(sweep->curves[c].planner) + 4;
-        bool wraps = width == 0 || width + more > canvas->columns;
-        if (wraps) weft_text_addf(out, "%s%*s  ", c > 0 ? "\n" : "", GUTTER, "");
-        if (wraps)
-            width = 0;
-        else
-            weft_text_add(out, "  ");
+        if (weft_sweep_count_fits(&sweep->curves[c]) == 0) continue;
+        begin_entry(canvas, strlen(sweep->curves[c].planner) + 2, &width, out);
         add_mark(canvas, c, out);
         weft_text_addf(out, " %s", sweep->curves[c].planner);
-        width += more;
     }
-    weft_text_addf(out, "  %s proven bound\n", canvas->unicode ? "·" : ".");
+    begin_entry(canvas, sizeof bound, &width, out);
+    weft_text_addf(out, "%s%s\n", canvas->unicode ? "·" : ".", bound);
 }
 
 void weft_sweep_chart(const struct weft_sweep *sweep, int32_t columns, bool unicode,

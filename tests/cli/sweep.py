@@ -49,6 +49,23 @@ def from_the_least_that_fits_to_all_that_helps(weft):
 
 
 @case
+def to_all_ends_where_every_planner_has_a_plan(weft):
+    """Of all but random, which is asked for by name; and of those named alone."""
+    short, long = (sweep(weft, "--points", "3", "--set", "plan.time_limit=500ms", *flags)
+                   for flags in ((), ("--to", "all")))
+    assert "random" not in curves_of(long) and len(long["curves"]) > 15
+    lasts = [{planner: points[-1] for planner, points in curves_of(said).items()}
+             for said in (short, long)]
+    lost = [planner for planner, point in lasts[1].items() if not point["fits"]]
+    assert not lost, lost
+    assert any(not point["fits"] for point in lasts[0].values()), "the other end was far enough"
+    assert curves_of(short)["ilp"][0] == curves_of(long)["ilp"][0], "both begin where one fits"
+    named = curves_of(sweep(weft, "--points", "2", "--to", "all", "--planners", "greedy,random"))
+    assert named["random"][-1]["fits"], named
+    assert named["random"][-1]["memory_limit_bytes"] < lasts[1]["all-dp"]["memory_limit_bytes"]
+
+
+@case
 def a_point_is_what_plan_says(weft):
     said = sweep(weft, "--points", "2", "--planners", "greedy", "--set", "train.micro_batch=3",
                  "-n", "3")
@@ -99,6 +116,11 @@ def points_without_a_plan_are_shown(weft):
     out = weft.expect(0, "sweep", weft.path("run.json"), "--limits", "100KiB,1GiB", "--planners",
                       "all-dp", "-q")
     assert "all-dp" in out and "no plan that fits" in out and " - " in out, out
+    assert "no plan within" not in out, out
+    out = weft.expect(0, "sweep", weft.path("run.json"), "--limits", "600KiB", "--planners",
+                      "greedy,all-dp,ddp", "-q")
+    assert "  no plan within any of these limits: all-dp, ddp\n" in out, out
+    assert out.count("all-dp") == 1, "it has a row, or a mark in the picture"
     weft.expect(78, "sweep", weft.path("run.json"), "--limits", "100KiB", "--planners", "all-dp",
                 "-q", says="no planner has a plan")
 
@@ -302,6 +324,9 @@ def wrong_flags_are_refused_at_once(weft):
                         (("--points", "3", "--limits", "1GiB"), "one of them"),
                         (("--limits", "24"), "--limits"), (("--limits", "1GiB,"), "--limits"),
                         (("--memory-limit", "1GiB"), "--limits"),
+                        (("--to", "half"), "all (where every planner has a plan)"),
+                        (("--to", "all", "--limits", "1GiB"), "by --limits already"),
+                        (("--to", "all", "--split"), "by --split already"),
                         (("--split", "--planners", "ilp"), "--planners"),
                         (("--csv", "-", "--svg", "-"), "both are"),
                         (("--jobs", "0"), "from 1 to")):

@@ -37,6 +37,35 @@ Test(sweep, table_has_a_column_a_limit)
                       "  (-: the planner has no plan that fits)\n");
 }
 
+/* Planners without any plan have no row of dashes, nor a mark in the picture. */
+Test(sweep, who_has_no_plan_is_one_line)
+{
+    struct small_sweep small;
+    struct weft_sweep_point none[2][3] = {{{.limit_bytes = 1024}}};
+    struct weft_text out;
+    make_small_sweep(&small);
+    struct weft_sweep_curve curves[] = {
+        small.curves[0], {"never", 3, none[0]}, small.curves[1], {"nowhere", 3, none[1]}};
+    small.sweep.curves = curves;
+    small.sweep.n_curves = 4;
+    small.best[0].measured_ns = 310000;
+    weft_text_init(&out);
+    weft_sweep_table(&small.sweep, &out);
+    expect_text(&out, "step time by memory limit; a<b.json, 4 ranks, times analytic\n"
+                      "  limit           1.00 KiB  2.00 KiB  3.00 KiB\n"
+                      "  best              300 us    220 us    200 us\n"
+                      "  best, measured    310 us         -         -\n"
+                      "  slow                   -    900 us    400 us\n"
+                      "  proven bound      200 us    200 us    200 us\n"
+                      "  gap of best     50.000 %  10.000 %   0.000 %\n"
+                      "  (-: the planner has no plan that fits, or it was not measured)\n"
+                      "  no plan within any of these limits: never, nowhere\n");
+    weft_sweep_chart(&small.sweep, 60, false, &out);
+    cr_assert(strstr(weft_text_chars(&out), " A best  B slow  . proven bound\n"), "%s",
+              weft_text_chars(&out));
+    weft_text_finish(&out);
+}
+
 Test(sweep, table_shows_what_was_measured_in_even_parts_where_lines_are_short)
 {
     struct weft_sweep_point points[9];
@@ -61,8 +90,7 @@ Test(sweep, table_shows_what_was_measured_in_even_parts_where_lines_are_short)
                       "  p             1.00 us  1.00 us  1.00 us  1.00 us\n"
                       "  p, measured   1.10 us  1.10 us  1.10 us  1.10 us\n"
                       "  proven bound        -        -        -        -\n"
-                      "  gap of p            -        -        -        -\n"
-                      "  (-: the planner has no plan that fits)\n");
+                      "  gap of p            -        -        -        -\n");
 }
 
 /* Every measured time of an emulated link says so, under whichever form it is read. */
@@ -164,8 +192,7 @@ Test(sweep, a_split_is_over_what_policies_were_chosen_within)
                       "  two-stage           5.00 us   4.00 us\n"
                       "  ilp                           3.00 us\n"
                       "  proven bound        2.50 us   2.50 us\n"
-                      "  gap of two-stage  100.000 %  60.000 %\n"
-                      "  (-: the planner has no plan that fits)\n");
+                      "  gap of two-stage  100.000 %  60.000 %\n");
     cr_assert_eq(weft_sweep_x(&sweep, &parts[1]), 2048);
     cr_assert_eq(weft_sweep_x(&sweep, &joint), 4096);
 }

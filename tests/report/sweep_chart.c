@@ -32,7 +32,8 @@ Test(sweep_chart, is_plain_letters_without_unicode)
                       "    200 us |...........................A\n"
                       "           +----------------------------\n"
                       "            1.00 KiB            3.00 KiB\n"
-                      "            A best  B slow  . proven bound\n");
+                      "            A best  B slow\n"
+                      "            . proven bound\n");
 }
 
 Test(sweep_chart, has_a_mark_a_planner_with_unicode)
@@ -41,8 +42,9 @@ Test(sweep_chart, has_a_mark_a_planner_with_unicode)
     struct weft_text out;
     make_small_sweep(&small);
     show(&small.sweep, true, &out);
-    cr_assert(strstr(weft_text_chars(&out), "● best  ○ slow  · proven bound\n"), "%s",
-              weft_text_chars(&out));
+    cr_assert(strstr(weft_text_chars(&out), "● best  ○ slow\n"
+                                            "            · proven bound\n"),
+              "%s", weft_text_chars(&out));
     cr_assert(strstr(weft_text_chars(&out), "│●\n"), "%s", weft_text_chars(&out));
     weft_text_finish(&out);
 }

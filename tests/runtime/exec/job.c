@@ -158,7 +158,8 @@ bool job_plan_planner(struct job *job, const char *planner)
     drop_plan(job);
     enum weft_status status =
         weft_schedule(job->stages.problem, &job->inputs, &options, &job->plan, &job->program, &err);
-    CHECK(status == WEFT_OK || status == WEFT_E_INFEASIBLE, "%s: %s", planner, err.text);
+    CHECK(status == WEFT_OK || status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA, "%s: %s",
+          planner, err.text);
     return status == WEFT_OK;
 }
 

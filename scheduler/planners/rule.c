@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "plan/trace.h"
 #include "scheduler/digest.h"
 
 struct weft_draft_move {
@@ -372,6 +373,72 @@ static void defer(struct weft_draft *draft, int64_t limit_bytes)
     }
 }
 
+static void write_moves(struct weft_draft *draft)
+{
+    for (int32_t k = 0; k < draft->n_moves; k++)
+        draft->out->moves[k] = draft->moves[k].move;
+    draft->out->n_moves = draft->n_moves;
+}
+
+/* The slot in which it happens to be complete. */
+static int32_t completion(const struct weft_draft *draft, const struct weft_draft_move *at,
+                          const int64_t *slot_start_ns, int64_t end_ns)
+{
+    const struct weft_item *item = weft_draft_item(draft, at->move.item);
+    int32_t slot = item->first;
+    while (slot < at->move.slot && slot_start_ns[slot + 1] < end_ns)
+        slot++;
+    return slot;
+}
+
+/* Reductions that are not waited for are due in the slot in which they are complete when nothing
+ * ever waits for them: it makes none of them wait, and holds what a product does. */
+static enum weft_status end_when_complete(struct weft_draft *draft, struct weft_error *err)
+{
+    const struct weft_problem *problem = draft->problem;
+    size_t n_slots = (size_t)problem->n_slots, n_moves = (size_t)draft->n_moves;
+    struct weft_plan *plan = NULL;
+    int64_t *scratch = weft_pool_array(&draft->pool, 4 * n_slots + 3 * n_moves, sizeof *scratch);
+    if (!scratch) return weft_fail_memory(err, "a rule's draft");
+    int64_t *own = scratch + 3 * n_slots + n_moves;
+    struct weft_plan_times times = {own, own + n_slots, own + n_slots + n_moves};
+    defer(draft, INT64_MAX);
+    write_moves(draft);
+    WEFT_TRY(weft_plan_create(problem, draft->planner, draft->out->policies, draft->out->moves,
+                              draft->out->n_moves, &plan, err));
+    weft_simulate_plan_times(plan, scratch, &times);
+    weft_plan_destroy(plan);
+    for (int32_t k = 0; k < draft->n_moves; k++) {
+        struct weft_draft_move *at = &draft->moves[k];
+        if (at->is_gather || at->waited_for) continue;
+        at->move.slot = completion(draft, at, times.slot_start_ns, times.end_ns[k]);
+    }
+    return WEFT_OK;
+}
+
+/* Where there is room for all that a product holds, no more is held: beyond that, reductions are
+ * due later only where the highest row stays what it is. Else they are due as late as the limit
+ * lets. */
+static enum weft_status defer_within(struct weft_draft *draft, int64_t limit_bytes,
+                                     struct weft_error *err)
+{
+    int32_t *at_once = weft_pool_array(&draft->pool, (size_t)draft->n_moves, sizeof *at_once);
+    if (!at_once) return weft_fail_memory(err, "a rule's draft");
+    for (int32_t k = 0; k < draft->n_moves; k++)
+        at_once[k] = draft->moves[k].move.slot;
+    WEFT_TRY(end_when_complete(draft, err));
+    int64_t most = weft_draft_peak(draft, NULL);
+    if (most <= limit_bytes) {
+        limit_bytes = most;
+    } else {
+        for (int32_t k = 0; k < draft->n_moves; k++)
+            draft->moves[k].move.slot = at_once[k];
+        (void)weft_draft_peak(draft, NULL);
+    }
+    defer(draft, limit_bytes);
+    return WEFT_OK;
+}
+
 static int compare_moves(const void *a, const void *b)
 {
     const struct weft_draft_move *x = a, *y = b;
@@ -395,10 +462,8 @@ enum weft_status weft_draft_end(struct weft_draft *draft, int64_t limit_bytes,
                          weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
     }
     qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
-    defer(draft, limit_bytes);
-    for (int32_t k = 0; k < draft->n_moves; k++)
-        draft->out->moves[k] = draft->moves[k].move;
-    draft->out->n_moves = draft->n_moves;
+    WEFT_TRY(defer_within(draft, limit_bytes, err));
+    write_moves(draft);
     return WEFT_OK;
 }
 

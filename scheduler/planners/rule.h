@@ -3,8 +3,9 @@
  * any order; the channel order is by launch, in one slot reductions before gathers, else as placed.
  * Nothing is substituted: what does not fit is refused.
  *
- * A product frees a gradient when its reduction happens to be complete. Here that is a deadline, so
- * a reduction that its rule does not wait for gets the latest that memory allows. */
+ * A product frees a gradient when its reduction happens to be complete. Here that is a deadline: of
+ * a reduction that its rule does not wait for the slot in which it is complete, and later where
+ * that raises no peak; where memory is less than that needs, the latest that it allows. */
 #ifndef WEFT_SCHEDULER_PLANNERS_RULE_H
 #define WEFT_SCHEDULER_PLANNERS_RULE_H
 

@@ -7,7 +7,7 @@ enum { MIB = 1 << 20 };
 /* Groups below 25 MiB in forward order: 10 + 10; 20, which 10 more would make too large; 10. The
  * first is gathered at once, each behind its own update; the others when the first layer of the
  * group before is entered, in F0 and F2. In backward groups 2 and 1 are reduced when 3 and 2 are
- * ready, group 0 when 0 is. */
+ * ready, group 0 when 0 is. What is reduced is complete in the same slot. */
 Test(dear, gathers_one_group_ahead_in_forward)
 {
     static const struct chain chain = {.n_layers = 4,
@@ -19,7 +19,7 @@ Test(dear, gathers_one_group_ahead_in_forward)
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "zero1 zero1 zero1 zero1");
     cr_assert_str_eq(plan.moves, "g0@U1 g1@U2 g2x2@F0 g3@F2 "
-                                 "r3@B2>drain r2x2@B1>drain r1@drain>drain r0@drain>drain");
+                                 "r3@B2>B2 r2x2@B1>B1 r1@drain>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
 
@@ -32,6 +32,6 @@ Test(dear, has_groups_below_their_size)
                                       .gather_ns = {10, 10, 10}};
     struct weft_problem *problem = chain_problem(&half);
     cr_assert_str_eq(chain_plan(problem, "dear", INT64_MAX).moves,
-                     "g0@U1 g1@F0 g2@F1 r2@B1>drain r1@B0>drain r0@drain>drain");
+                     "g0@U1 g1@F0 g2@F1 r2@B1>B1 r1@B0>B0 r0@drain>drain");
     weft_problem_destroy(problem);
 }

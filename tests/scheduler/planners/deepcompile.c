@@ -12,16 +12,16 @@ static const struct chain chain = {.n_layers = 4,
 
 /* 0.9 * 12300 = 11070. Forward: up to three units beside 7000: all are launched in F0. Backward,
  * from its end: unit 0 beside B1 makes 11000; with unit 1 beside B2 11500: unit 0, the oldest, is
- * launched in B1; 1 and 2 beside B3 make 10000: launched there. That leaves 70 to keep units. What
- * the limit leaves beside 11000 in B1 and 10500 in B0 is for reductions: 3 may last until B1's end,
- * 2 and 1 until drain. */
+ * launched in B1; 1 and 2 beside B3 make 10000: launched there. That leaves 70 to keep units.
+ * Reductions are complete in the slot in which they are launched, so that 11000 in B1 are the peak;
+ * beside 10500 in B0 there is no room for another, but in drain for 1. */
 Test(deepcompile, moves_gathers_ahead_while_a_profile_allows)
 {
     struct weft_problem *problem = chain_problem(&chain);
     struct chain_plan plan = chain_plan(problem, "deepcompile", 12300);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "fsdp fsdp fsdp sdp");
-    cr_assert_str_eq(plan.moves, "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 g1@B3 r3@B2>B1 r2@B1>drain g0@B1 "
+    cr_assert_str_eq(plan.moves, "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 g1@B3 r3@B2>B2 r2@B1>B1 g0@B1 "
                                  "r1@B0>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
@@ -59,7 +59,7 @@ Test(deepcompile, launches_a_group_together)
     other.agree_ns = 9;
     struct weft_problem *problem = chain_problem(&other);
     struct chain_plan plan = chain_plan(problem, "deepcompile:prefetch", 12300);
-    cr_assert_str_eq(plan.moves, "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 r3@B2>B1 r2@B1>drain g1@B1! g0@B1 "
+    cr_assert_str_eq(plan.moves, "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 r3@B2>B2 r2@B1>B1 g1@B1! g0@B1 "
                                  "r1@B0>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
@@ -82,7 +82,7 @@ Test(deepcompile, holds_and_fuses_so_many_bytes)
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.moves,
                      "g0@F0! g1@F0 g2@F0 g3@F0 g4@F2 g5@F2 g4@B5 g3@B5 g2@B5 g1@B5 g0@B5 "
-                     "r5@B4>drain r4@B3>drain r3@B2>drain r2@B1>drain r1@B0>drain r0@drain>drain");
+                     "r5@B4>B3 r4@B3>drain r3@B2>drain r2@B1>drain r1@B0>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
 
@@ -96,7 +96,7 @@ Test(deepcompile, does_not_group_what_takes_longer)
         other.gather_ns[l] = 100;
     struct weft_problem *problem = chain_problem(&other);
     cr_assert_str_eq(chain_plan(problem, "deepcompile:prefetch", 12300).moves,
-                     "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 g1@B3 r3@B2>B1 r2@B1>drain g0@B1 r1@B0>drain "
+                     "g0@F0! g1@F0 g2@F0 g3@F0 g2@B3 g1@B3 r3@B2>B2 r2@B1>B1 g0@B1 r1@B0>drain "
                      "r0@drain>drain");
     weft_problem_destroy(problem);
 }

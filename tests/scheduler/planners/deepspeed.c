@@ -71,7 +71,8 @@ Test(deepspeed, keeps_nothing_across_1e9_elements)
 /* Units of 200, 400, 150 and 850, blocks of 50. Units 2 and 3 are kept: in F3 1000 elements are
  * live, and nothing is prefetched. In B2 unit 3 is away, and unit 1 goes on. Unit 3 is more than a
  * bucket of 500 and is reduced by itself; 2 and 1 would be 550, so that 2 is launched when 1 is
- * ready; 1 and 0 would be 600. */
+ * ready; 1 and 0 would be 600. Unit 3's reductions are complete in B2, and as far as B1 and what
+ * follows holds no more than B2 they are due later. */
 Test(deepspeed, stops_at_live_elements_and_reduces_in_buckets)
 {
     static const struct chain large = {.n_layers = 4,
@@ -83,8 +84,9 @@ Test(deepspeed, stops_at_live_elements_and_reduces_in_buckets)
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "fsdp fsdp sdp sdp");
     cr_assert_str_eq(plan.moves,
-                     "g0x4@F0! g1@F0 g1x7@F1! g2@F1 g2x2@F2! g3@F2 g3x16@F3! r3x17@B2>drain g1@B2 "
-                     "g1x7@B1! g0@B1 r2x3@B0>drain g0x3@B0! r1x8@drain>drain r0x4@drain>drain");
+                     "g0x4@F0! g1@F0 g1x7@F1! g2@F1 g2x2@F2! g3@F2 g3x16@F3! r3x10@B2>B2 "
+                     "r3x3@B2>B1 r3x4@B2>drain g1@B2 g1x7@B1! g0@B1 r2x3@B0>drain g0x3@B0! "
+                     "r1x8@drain>drain r0x4@drain>drain");
     weft_problem_destroy(problem);
 }
 

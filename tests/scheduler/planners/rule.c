@@ -1,0 +1,77 @@
+#include "scheduler/planners/rule.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "tests/effort.h"
+#include "tests/plan/random_model.h"
+
+/* Rules that wait for no reduction. */
+static const char *const rules[] = {"zero1", "zero2", "dear", "fairscale", "deepspeed"};
+enum { N_RULES = sizeof rules / sizeof *rules };
+
+static struct weft_plan *plan_by(const struct weft_problem *problem, const char *rule)
+{
+    struct weft_schedule_options options = {.planner = rule, .draft = true};
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_schedule(problem, NULL, &options, &plan, NULL, &err);
+    cr_assert_eq(status, WEFT_OK, "%s: %s", rule, err.text);
+    return plan;
+}
+
+/* The same blocks in the same order, with every reduction due behind the end of its backward. */
+static struct weft_plan *waiting_for_nothing(const struct weft_plan *plan)
+{
+    const struct weft_problem *problem = plan->problem;
+    struct weft_plan *late = NULL;
+    struct weft_error err = {0};
+    struct weft_move *moves = calloc((size_t)plan->n_placements + 1, sizeof *moves);
+    int32_t drain = 0;
+    cr_assert_not_null(moves);
+    while (problem->slots[drain].kind != WEFT_SLOT_DRAIN)
+        drain++;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        const struct weft_item *item = &problem->items[at->item].item;
+        int32_t end = item->first <= drain && drain < item->last ? drain : item->last;
+        bool gathers = item->kind == WEFT_ALL_GATHER;
+        moves[i] = (struct weft_move){at->item, gathers ? at->launch : end, at->launch};
+    }
+    cr_assert_eq(weft_plan_create(problem, plan->planner, plan->policies, moves, plan->n_placements,
+                                  &late, &err),
+                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_plan_predict(late, &err), WEFT_OK);
+    free(moves);
+    return late;
+}
+
+/* A deadline is where the product would have been done anyway: no step is longer for it, and memory
+ * that nobody asked to be saved does not make a rule hold more than its product. */
+Test(rule, reductions_that_nothing_waits_for_hold_what_they_must_and_cost_no_time)
+{
+    int n_less = 0;
+    for (uint64_t seed = 1; seed <= TEST_CASES(60, 20); seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        for (int r = 0; r < N_RULES; r++) {
+            problem->memory_limit_bytes = INT64_MAX;
+            struct weft_plan *plan = plan_by(problem, rules[r]);
+            struct weft_plan *late = waiting_for_nothing(plan);
+            int64_t step_ns = plan->prediction.step_ns, peak_bytes = plan->prediction.peak_bytes;
+            cr_assert_eq(step_ns, late->prediction.step_ns, "seed %d, %s", (int)seed, rules[r]);
+            cr_assert_leq(peak_bytes, late->prediction.peak_bytes, "seed %d, %s", (int)seed,
+                          rules[r]);
+            n_less += peak_bytes < late->prediction.peak_bytes;
+            weft_plan_destroy(late);
+            weft_plan_destroy(plan);
+            problem->memory_limit_bytes = peak_bytes;
+            plan = plan_by(problem, rules[r]);
+            cr_assert_eq(plan->prediction.step_ns, step_ns, "its own peak is all that it needs");
+            weft_plan_destroy(plan);
+        }
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_less, 0);
+}

@@ -380,12 +380,12 @@ static void write_moves(struct weft_draft *draft)
     draft->out->n_moves = draft->n_moves;
 }
 
-/* The slot in which it happens to be complete. */
+/* The slot in which it happens to be complete, not before that of its launch. */
 static int32_t completion(const struct weft_draft *draft, const struct weft_draft_move *at,
                           const int64_t *slot_start_ns, int64_t end_ns)
 {
-    const struct weft_item *item = weft_draft_item(draft, at->move.item);
-    int32_t slot = item->first;
+    int32_t first = weft_draft_item(draft, at->move.item)->first;
+    int32_t slot = at->move.launch > first ? at->move.launch : first;
     while (slot < at->move.slot && slot_start_ns[slot + 1] < end_ns)
         slot++;
     return slot;

@@ -151,6 +151,31 @@ def the_example_builds_with_the_static_library(weft):
 
 
 @case
+def a_program_without_shared_libraries_links(weft):
+    """In the order that pkg-config gives. Debian has no oneDNN for it: an archive stands in, which asks
+    those behind it for something of its own."""
+    if SANITIZERS != "none":
+        raise Skip("sanitizers are shared libraries")
+    pc, root = installed()
+    shutil.copy(pc.parent.parent / "libweft.a", weft.path("libweft.a"))
+    flags = [flag for flag in pkg_config("--static", "--cflags", "--libs")
+             if flag != f"-L{pc.parent.parent}"]
+    asked = run(tool("nm"), "-u", weft.path("libweft.a"))
+    names = sorted(set(re.findall(r"\bdnnl_\w+", asked)))
+    assert ("-ldnnl" in flags) == bool(names), (flags, names)
+    stub = "#include <math.h>\n#include <pthread.h>\ndouble stub;\n" + "".join(
+        f"int {name}(void) {{ return (int)lgamma(stub) + pthread_setconcurrency(0); }}\n"
+        for name in names)
+    source = weft.write("stub.c", "#define _XOPEN_SOURCE 700\n" + stub)
+    run(tool("cc"), "-c", source, "-o", weft.path("stub.o"))
+    run(tool("ar"), "rcs", weft.path("libdnnl.a"), weft.path("stub.o"))
+    gate = weft.path("gate")
+    run("cc", "-static", next(root.rglob("examples/gate.c")), "-L", weft.directory, *flags, "-o",
+        gate)
+    assert "There is no dynamic section" in run(tool("readelf"), "-d", gate)
+
+
+@case
 def the_header_is_clean(weft):
     """As C and as C++, with nothing before it, in any standard that has its integers."""
     for compiler, language, standards in (("cc", "c", ("c99", "c11")),

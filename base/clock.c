@@ -17,6 +17,11 @@ int64_t weft_clock_now_ns(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
+int64_t weft_clock_unix_ms(void)
+{
+    return read_ns(CLOCK_REALTIME) / 1000000;
+}
+
 int64_t weft_clock_thread_ns(void)
 {
     return read_ns(CLOCK_THREAD_CPUTIME_ID);

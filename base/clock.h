@@ -7,6 +7,9 @@
 
 int64_t weft_clock_now_ns(void);
 
+/* The calendar, for who reads afterwards: milliseconds since 1970. */
+int64_t weft_clock_unix_ms(void);
+
 /* Time that a core has spent on the calling thread: what else runs on the machine is no part of it.
  * For the difference of two readings by one thread. */
 int64_t weft_clock_thread_ns(void);

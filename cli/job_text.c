@@ -51,10 +51,15 @@ static enum weft_status read_result(const struct weft_json_value *root,
         const char *name;
         int64_t *value;
     } const integers[] = {
-        {"steps_done", &out->steps_done},       {"step_ns", &out->step_ns},
-        {"exposed_ns", &out->exposed_ns},       {"overlapped_ns", &out->overlapped_ns},
-        {"planned_bytes", &out->planned_bytes}, {"measured_bytes", &out->measured_bytes},
-        {"touched_bytes", &out->touched_bytes}, {"data_wait_ns", &out->data_wait_ns},
+        {"steps_done", &out->steps_done},
+        {"step_ns", &out->step_ns},
+        {"exposed_ns", &out->exposed_ns},
+        {"overlapped_ns", &out->overlapped_ns},
+        {"planned_bytes", &out->planned_bytes},
+        {"measured_bytes", &out->measured_bytes},
+        {"touched_bytes", &out->touched_bytes},
+        {"data_wait_ns", &out->data_wait_ns},
+        {"predicted_step_ns", &out->predicted_step_ns},
     };
     for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
         WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,
@@ -110,8 +115,6 @@ static void add_parts(char parts[STEP_PARTS][PART_BYTES], struct weft_text *out)
 void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out)
 {
     char time[WEFT_UNITS_TEXT_BYTES], norm[32] = "-", parts[STEP_PARTS][PART_BYTES];
-    double tokens_per_s =
-        line->step_ns > 0 ? 1e9 * (double)line->tokens / (double)line->step_ns : 0.0;
     if (line->norm >= 0) snprintf(norm, sizeof norm, "%.4f", line->norm);
     snprintf(parts[0], PART_BYTES, "step %*lld/%lld", line->steps >= 1000 ? 5 : 3,
              (long long)line->step, (long long)line->steps);
@@ -119,9 +122,9 @@ void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out
     snprintf(parts[2], PART_BYTES, "norm %7s", norm);
     snprintf(parts[3], PART_BYTES, "lr %.2e", line->lr);
     snprintf(parts[4], PART_BYTES, "%7s%s", weft_units_show_ns(line->step_ns, time),
-             line->emulated ? " emulated" : "");
+             line->run.emulated ? " emulated" : "");
     snprintf(parts[5], PART_BYTES, "exposed %7s", weft_units_show_ns(line->exposed_ns, time));
-    snprintf(parts[6], PART_BYTES, "%6.0f tokens/s", tokens_per_s);
+    snprintf(parts[6], PART_BYTES, "%6.0f tokens/s", line->run.tokens_per_s);
     add_parts(parts, out);
 }
 
@@ -140,5 +143,5 @@ void weft_job_evaluation_line(const struct weft_evaluation_line *line, struct we
                    "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples, %s%s\n",
                    (long long)line->step, line->loss, line->loss / log(2),
                    weft_metrics_loss_of(line->of), (long long)line->samples,
-                   weft_units_show_ns(line->ns, time), line->emulated ? " emulated" : "");
+                   weft_units_show_ns(line->ns, time), line->run.emulated ? " emulated" : "");
 }

@@ -1,11 +1,22 @@
 #include "cli/command.h"
+#include "cli/schema_files.h"
 #include "spec/config.h"
+
+static enum weft_status add_schema(const char *kind, struct weft_text *out, struct weft_error *err)
+{
+    struct weft_error why = {0};
+    if (weft_schema_is_file(kind)) return weft_schema_file(kind, out, err);
+    enum weft_status status = weft_config_schema(kind, out, &why);
+    if (status == WEFT_OK) return WEFT_OK;
+    if (status != WEFT_E_USAGE) return weft_fail(err, status, "%s", why.text);
+    return weft_fail(err, WEFT_E_USAGE, "%s, %s", why.text, weft_schema_files);
+}
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_text out;
     weft_text_init(&out);
-    enum weft_status status = weft_config_schema(cli->operands[0], &out, err);
+    enum weft_status status = add_schema(cli->operands[0], &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     return status;
@@ -13,11 +24,15 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_schema = {
     .name = "schema",
-    .usage = "config|model|cluster",
+    .usage = "config|model|cluster|profile|metrics|result|manifest",
     .summary = "JSON Schema (draft-07) of a kind of file",
     .details =
-        "Made from the same table as the decoder and docs/keys.md, so an editor that checks\n"
-        "against it accepts what weft accepts.",
+        "config, model and cluster are made from the same table as the decoder and docs/keys.md, "
+        "so\n"
+        "an editor that checks against it accepts what weft accepts. The others are of files that\n"
+        "weft writes, with examples: a profile, a line of metrics.jsonl, result.json, a "
+        "checkpoint's\n"
+        "manifest.json.",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

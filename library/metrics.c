@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -28,7 +29,8 @@ static enum weft_status begin(const char *path, struct weft_error *err)
     return weft_fail(err, WEFT_E_CREATE, "%s: cannot be replaced: %s", path, strerror(errno));
 }
 
-/* Whether a whole line is of a step up to `step`. */
+/* Whether a whole line is of a step up to `step`. Checkpoints' lines of older versions have it
+ * under another name. */
 static bool is_kept(const char *line, size_t length, int64_t step)
 {
     static const char *const names[] = {"step", "saved_step"};
@@ -152,12 +154,31 @@ void weft_metrics_close(struct weft_metrics *metrics)
     free(metrics);
 }
 
+/* What all lines have, in this order. The line is left open. */
+static void begin_line(struct weft_json_writer *writer, struct weft_text *out, const char *kind,
+                       int64_t step, const struct weft_run_facts *run)
+{
+    weft_json_writer_init(writer, out, 0);
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "kind", kind);
+    weft_json_put_integer(writer, "unix_ms", weft_clock_unix_ms());
+    weft_json_put_integer(writer, "step", step);
+    weft_json_put_number(writer, "tokens_per_s", run->tokens_per_s);
+    weft_json_put_integer(writer, "held_bytes", run->held_bytes);
+    weft_json_put_integer(writer, "predicted_step_ns", run->predicted_step_ns);
+    weft_json_put_bool(writer, "emulated", run->emulated);
+}
+
+static void end_line(struct weft_json_writer *writer)
+{
+    weft_json_end_object(writer);
+    weft_text_add(writer->text, "\n");
+}
+
 void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
 {
     struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "step", line->step);
+    begin_line(&writer, out, "step", line->step, &line->run);
     weft_json_put_number(&writer, "loss", line->loss);
     if (line->norm >= 0) weft_json_put_number(&writer, "norm", line->norm);
     weft_json_put_number(&writer, "clip", line->clip);
@@ -168,21 +189,16 @@ void weft_metrics_step(const struct weft_step_line *line, struct weft_text *out)
     weft_json_put_integer(&writer, "overlapped_ns", line->overlapped_ns);
     weft_json_put_integer(&writer, "data_wait_ns", line->data_wait_ns);
     weft_json_put_integer(&writer, "tokens", line->tokens);
-    weft_json_put_bool(&writer, "emulated", line->emulated);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    end_line(&writer);
 }
 
 void weft_metrics_save(const struct weft_save_line *line, struct weft_text *out)
 {
     struct weft_json_writer writer;
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "saved_step", line->step);
+    begin_line(&writer, out, "checkpoint", line->step, &line->run);
     weft_json_put_integer(&writer, "saved_bytes", line->bytes);
     weft_json_put_integer(&writer, "save_ns", line->ns);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    end_line(&writer);
 }
 
 const char *weft_metrics_loss_of(enum weft_loss_of of)
@@ -198,16 +214,12 @@ void weft_metrics_evaluation(const struct weft_evaluation_line *line, struct wef
     struct weft_json_writer writer;
     char name[32];
     snprintf(name, sizeof name, "bits_per_%s", weft_metrics_loss_of(line->of));
-    weft_json_writer_init(&writer, out, 0);
-    weft_json_begin_object(&writer);
-    weft_json_put_integer(&writer, "step", line->step);
+    begin_line(&writer, out, "validation", line->step, &line->run);
     weft_json_put_number(&writer, "validation_loss", line->loss);
     weft_json_put_number(&writer, name, line->loss / log(2));
     weft_json_put_integer(&writer, "samples", line->samples);
     weft_json_put_integer(&writer, "validation_ns", line->ns);
-    weft_json_put_bool(&writer, "emulated", line->emulated);
-    weft_json_end_object(&writer);
-    weft_text_add(out, "\n");
+    end_line(&writer);
 }
 
 void weft_metrics_result(const struct weft_train_result *result, struct weft_text *out)
@@ -216,6 +228,9 @@ void weft_metrics_result(const struct weft_train_result *result, struct weft_tex
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, out, 0);
     weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "kind", "result");
+    weft_json_put_string(&writer, "weft", WEFT_VERSION);
+    weft_json_put_integer(&writer, "unix_ms", weft_clock_unix_ms());
     weft_json_put_integer(&writer, "steps_done", result->steps_done);
     weft_json_put_bool(&writer, "stopped", result->stopped);
     weft_json_put_integer(&writer, "saved_step", result->saved_step);
@@ -225,6 +240,7 @@ void weft_metrics_result(const struct weft_train_result *result, struct weft_tex
         weft_json_put_number(&writer, "validation_loss", result->validation_loss);
     weft_json_put_string(&writer, "fingerprint", weft_hash_show(result->fingerprint, hash));
     weft_json_put_integer(&writer, "step_ns", result->step_ns);
+    weft_json_put_integer(&writer, "predicted_step_ns", result->predicted_step_ns);
     weft_json_put_integer(&writer, "exposed_ns", result->exposed_ns);
     weft_json_put_integer(&writer, "overlapped_ns", result->overlapped_ns);
     weft_json_put_integer(&writer, "data_wait_ns", result->data_wait_ns);

@@ -1,6 +1,8 @@
 /* The metrics of a run are a file of JSON Lines, in order: each step, evaluation and checkpoint of
- * it once. Rank 0 appends to it while the run goes on; what a run that was interrupted has written
- * behind the checkpoint from which it goes on is done again, and so is taken away first. */
+ * it once, told apart by "kind". Every line says when it was written, how many tokens a second the
+ * latest step did, the memory that the rank holds, and the step that was predicted. Rank 0 appends
+ * to it while the run goes on; what a run that was interrupted has written behind the checkpoint
+ * from which it goes on is done again, and so is taken away first. */
 #ifndef WEFT_LIBRARY_METRICS_H
 #define WEFT_LIBRARY_METRICS_H
 

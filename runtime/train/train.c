@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "runtime/exec/exec.h"
@@ -17,6 +18,7 @@
 #include "runtime/train/saving.h"
 
 enum { WARM_STEPS = 2, LEAST_STEPS = 5 };
+#define LOOK_NS INT64_C(1000000000) /* between two looks at memory */
 
 /* Times of the latest steps, for medians. */
 struct times {
@@ -40,6 +42,9 @@ struct run {
     struct times *times;
     int64_t steps;        /* of this run, without those before a resumed checkpoint */
     int64_t memory_bytes; /* most seen */
+    int64_t looked_ns;    /* at memory */
+    struct weft_run_facts facts;
+    struct weft_train_options saving_options; /* as options, but its lines come by here */
     struct weft_train_result result;
 };
 
@@ -94,13 +99,27 @@ static const char *trace_source(const struct run *run)
     return is_emulated(run) ? "wall clock, emulated link" : "wall clock";
 }
 
+/* A checkpoint's line, on its way to whoever is told of it. */
+static enum weft_status add_facts(void *context, const struct weft_save_line *line,
+                                  struct weft_error *err)
+{
+    const struct run *run = context;
+    const struct weft_train_options *o = run->options;
+    struct weft_save_line whole = *line;
+    whole.run = run->facts;
+    return o->on_save == NULL ? WEFT_OK : o->on_save(o->context, &whole, err);
+}
+
 static enum weft_status open_data(struct run *run, struct weft_error *err)
 {
     const struct weft_config *config = run->options->config;
     struct weft_batch batch = weft_config_batch(config);
     int64_t micro_steps = run->train->grad_accum;
     WEFT_TRY(weft_data_open(config, WEFT_DATA_TRAINING, &run->data, err));
-    WEFT_TRY(weft_saving_open(run->options, run->data, &run->saving, err));
+    run->saving_options = *run->options;
+    run->saving_options.on_save = add_facts;
+    run->saving_options.context = run;
+    WEFT_TRY(weft_saving_open(&run->saving_options, run->data, &run->saving, err));
     run->result.steps_done = weft_saving_steps_done(run->saving);
     struct weft_reader_options options = {
         .data = run->data,
@@ -209,14 +228,17 @@ static enum weft_status fail_numeric(struct run *run, const struct weft_step_inp
     return status;
 }
 
-/* Memory as the system counts it, on the steps where it could have grown. The plan holds the arena
- * to the limit; what is outside it was measured, or was only said, and is held to it here. */
+/* Memory as the system counts it, on the first steps and then every second. The plan holds the
+ * arena to the limit; what is outside it was measured, or was only said, and is held to it here. */
 static enum weft_status look_at_memory(struct run *run, int64_t step, struct weft_error *err)
 {
     bool power = (step & (step - 1)) == 0;
-    if (!power && step != run->train->steps) return WEFT_OK;
+    int64_t now_ns = weft_clock_now_ns();
+    if (!power && step != run->train->steps && now_ns - run->looked_ns < LOOK_NS) return WEFT_OK;
+    run->looked_ns = now_ns;
     int64_t outside_bytes = weft_measure_resident_bytes();
     int64_t bytes = outside_bytes + weft_comm_arena_resident_bytes(run->options->comm);
+    run->facts.held_bytes = bytes;
     if (bytes > run->memory_bytes) run->memory_bytes = bytes;
     int64_t limit_bytes = run->options->plan->problem->memory_limit_bytes;
     if (bytes <= limit_bytes) return WEFT_OK;
@@ -256,7 +278,7 @@ static enum weft_status look_after(struct run *run, int64_t step, int64_t comput
     if (run->evaluation == NULL || !weft_evaluation_is_due(run->train, step)) return WEFT_OK;
     struct weft_evaluation_line line;
     WEFT_TRY(weft_evaluation_run(run->evaluation, run->exec, step, &line, err));
-    line.emulated = run->result.emulated;
+    line.run = run->facts;
     run->result.evaluated = true;
     run->result.validation_loss = line.loss;
     return o->on_evaluation == NULL ? WEFT_OK : o->on_evaluation(o->context, &line, err);
@@ -302,6 +324,10 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
     run->result.last_loss = result.loss;
     run->result.steps_done = step;
     run->result.stopped = result.stop && step < run->train->steps;
+    int64_t tokens =
+        run->train->grad_accum * run->train->micro_batch * run->train->seq_len * run->ranks;
+    run->facts.tokens_per_s =
+        summary.step_ns > 0 ? 1e9 * (double)tokens / (double)summary.step_ns : 0;
     WEFT_TRY(look_after(run, step, summary.compute_ns, err));
     struct weft_step_line line = {
         .step = step,
@@ -315,9 +341,8 @@ static enum weft_status do_step(struct run *run, int64_t step, struct weft_error
         .exposed_ns = summary.exposed_ns,
         .overlapped_ns = summary.overlapped_ns,
         .data_wait_ns = wait_ns,
-        .tokens =
-            run->train->grad_accum * run->train->micro_batch * run->train->seq_len * run->ranks,
-        .emulated = run->result.emulated,
+        .tokens = tokens,
+        .run = run->facts,
     };
     if (o->on_step != NULL) WEFT_TRY(o->on_step(o->context, &line, run->trace, err));
     bool last = step == run->train->steps || run->result.stopped;
@@ -346,6 +371,7 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
     WEFT_TRY(weft_exec_settle(run->exec, err));
     summarise_times(run);
     const struct weft_program *program = run->options->program;
+    run->result.predicted_step_ns = run->facts.predicted_step_ns;
     run->result.planned_bytes = program->base_bytes + program->arena_bytes;
     run->result.measured_bytes = run->memory_bytes;
     run->result.touched_bytes = weft_exec_touched_bytes(run->exec);
@@ -364,6 +390,10 @@ enum weft_status weft_train_run(const struct weft_train_options *options,
         .ranks = weft_comm_ranks(options->comm),
     };
     run.result.emulated = is_emulated(&run);
+    run.facts = (struct weft_run_facts){
+        .predicted_step_ns = options->plan->prediction.step_ns,
+        .emulated = run.result.emulated,
+    };
     weft_pace_init(&run.pace, WEFT_PACE_NS);
     enum weft_status status = open_run(&run, err);
     if (status == WEFT_OK) status = run_steps(&run, err);

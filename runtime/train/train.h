@@ -17,6 +17,13 @@
 #include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
 
+struct weft_run_facts {        /* as of the latest step; every line has them */
+    double tokens_per_s;       /* 0 before the first step */
+    int64_t held_bytes;        /* of memory on this rank, when it was last looked at */
+    int64_t predicted_step_ns; /* by the plan */
+    bool emulated;             /* the link that times depend on */
+};
+
 struct weft_step_line { /* what is known after each step; equal on all ranks but for times */
     int64_t step, steps;
     double loss, norm, clip, lr;
@@ -24,7 +31,7 @@ struct weft_step_line { /* what is known after each step; equal on all ranks but
     int64_t step_ns, exposed_ns, overlapped_ns; /* by this rank's trace */
     int64_t data_wait_ns;                       /* before it began, for its data */
     int64_t tokens;                             /* of all ranks in this step */
-    bool emulated;                              /* the link that the times depend on */
+    struct weft_run_facts run;
 };
 
 /* What a loss is the mean of. */
@@ -35,13 +42,14 @@ struct weft_evaluation_line { /* equal on all ranks but for the time */
     double loss; /* natural logarithm */
     enum weft_loss_of of;
     int64_t ns;
-    bool emulated; /* the link that the time depends on */
+    struct weft_run_facts run;
 };
 
 struct weft_save_line { /* a checkpoint that was committed */
     int64_t step, bytes;
     int64_t ns;            /* that training stood still for it */
     const char *directory; /* of all checkpoints */
+    struct weft_run_facts run;
 };
 
 struct weft_train_options {
@@ -82,9 +90,10 @@ struct weft_train_result {
     /* Medians over the steps after the first two (over all when there are fewer than five), the
      * last WEFT_TRAIN_MEDIAN_STEPS of them. */
     int64_t step_ns, exposed_ns, overlapped_ns;
-    int64_t data_wait_ns;   /* for data on this rank, over all steps after the first two */
-    int64_t planned_bytes;  /* base + arena */
-    int64_t measured_bytes; /* anonymous memory + the arena's own allocated bytes */
+    int64_t predicted_step_ns; /* by the plan */
+    int64_t data_wait_ns;      /* for data on this rank, over all steps after the first two */
+    int64_t planned_bytes;     /* base + arena */
+    int64_t measured_bytes;    /* anonymous memory + the arena's own allocated bytes */
     int64_t touched_bytes;
     bool emulated; /* the link that the times depend on */
 };

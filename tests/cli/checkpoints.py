@@ -61,7 +61,7 @@ def metrics_have_each_step_once(weft):
         lines = metrics(weft, "run")
         assert [(line["step"], line["loss"]) for line in lines if "loss" in line] == wanted
         assert [line["step"] for line in lines if "validation_loss" in line] == [3, 6, 8], lines
-        saved = [line["saved_step"] for line in lines if "saved_step" in line]
+        saved = [line["step"] for line in lines if line["kind"] == "checkpoint"]
         assert saved in ([3, 6, 8], [3, 8]), lines  # a kill may come between a commit and its line
         shutil.rmtree(weft.path("run"))
     # What a run that saved nothing has left is no part of one that begins with another's checkpoint.

@@ -1,0 +1,21 @@
+/* Schemas of the files that the program writes: a profile, the metrics and the result of a run, the
+ * manifest of a checkpoint. They have no field tables, because nobody writes them by hand; each has
+ * an example from a run instead, and tests hold both to files of new runs. */
+#ifndef WEFT_CLI_SCHEMA_FILES_H
+#define WEFT_CLI_SCHEMA_FILES_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "base/text.h"
+
+/* "profile, metrics, result, manifest" */
+extern const char weft_schema_files[];
+
+bool weft_schema_is_file(const char *kind);
+
+/* JSON Schema (draft-07) of one of them, with its example. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_schema_file(const char *kind, struct weft_text *out,
+                                                struct weft_error *err);
+
+#endif

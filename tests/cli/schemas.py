@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""Files that the program writes are what `weft schema` says of them."""
+import copy
+import json
+import re
+import sys
+from pathlib import Path
+
+from configs import tiny
+from tap import case, main
+
+KINDS = ("profile", "metrics", "result", "manifest")
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs/schema"
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
+         "number": (int, float)}
+
+
+def faults(schema, value, at="$"):
+    """What is wrong with the value: as much of draft-07 as the schemas use, and a key that they do
+    not name."""
+    known = {"$schema", "title", "description", "examples", "type", "properties", "required", "items",
+             "oneOf", "allOf", "const", "pattern", "minimum", "maximum"}
+    assert set(schema) <= known, set(schema) - known
+    found = []
+    kind = schema.get("type")
+    if kind and (not isinstance(value, TYPES[kind]) or
+                 isinstance(value, bool) != (kind == "boolean")):
+        return [f"{at} is no {kind}: {value!r}"]
+    if "const" in schema and value != schema["const"]:
+        found.append(f"{at} is {value!r}")
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        found.append(f"{at}: {value!r} does not match")
+    if "minimum" in schema and not schema["minimum"] <= value <= schema.get("maximum", value):
+        found.append(f"{at}: {value} is out of range")
+    for key in schema.get("required", ()):
+        if key not in value:
+            found.append(f"{at} lacks {key}")
+    for key, inner in value.items() if "properties" in schema else ():
+        if key in schema["properties"]:
+            found += faults(schema["properties"][key], inner, f"{at}.{key}")
+        else:
+            found.append(f"{at}.{key} is in no schema")
+    for number, inner in enumerate(value if "items" in schema else ()):
+        found += faults(schema["items"], inner, f"{at}[{number}]")
+    for part in schema.get("allOf", ()):
+        found += faults(part, value, at)
+    if "oneOf" in schema:
+        each = [faults(part, value, at) for part in schema["oneOf"]]
+        if sum(not part for part in each) != 1:
+            found += min(each, key=len)
+    return found
+
+
+def schema_of(weft, kind):
+    return json.loads(weft.expect(0, "schema", kind))
+
+
+@case
+def those_that_are_shipped_are_those_that_are_written(weft):
+    for kind in KINDS:
+        assert (DOCS / f"{kind}.json").read_text() == weft.expect(0, "schema", kind), \
+            f"docs/schema/{kind}.json is not what `weft schema {kind}` writes: write it again"
+    weft.expect(64, "schema", "plan", says=list(KINDS))
+
+
+@case
+def examples_are_right_and_say_every_key_that_is_needed(weft):
+    for kind in KINDS:
+        schema = schema_of(weft, kind)
+        assert len(schema["examples"]) == len(schema["oneOf"])
+        for example in schema["examples"]:
+            assert faults(schema, example) == [], (kind, faults(schema, example))
+            for key in next(s for s in schema["oneOf"] if not faults(s, example))["required"]:
+                less = {k: v for k, v in example.items() if k != key}
+                assert faults(schema, less), f"{kind} is right without {key}"
+
+
+def lines_of(weft, name):
+    with open(weft.path(name), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def read(weft, name):
+    with open(weft.path(name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+@case
+def files_of_a_run_are_as_they_are_said(weft):
+    config = weft.write("run.json", tiny(
+        train__steps=4, train__checkpoint={"every": 2}, cluster__emulate=True,
+        train__validation={"share": 0.1, "every": 2}))
+    weft.expect(0, "profile", config, "--contention", "-o", "profile.json", "-q")
+    out = weft.expect(0, "train", config, "--run", "run", "--json")
+    metrics = lines_of(weft, "run/metrics.jsonl")
+    assert {line["kind"] for line in metrics} == {"step", "validation", "checkpoint"}
+    files = {"profile": [read(weft, "profile.json"), read(weft, "run/profile.json")],
+             "metrics": metrics,
+             "result": [read(weft, "run/result.json")],
+             "manifest": [read(weft, f"run/checkpoints/step-{n}/manifest.json") for n in (2, 4)]}
+    for kind, documents in files.items():
+        schema = schema_of(weft, kind)
+        for document in documents:
+            assert faults(schema, document) == [], (kind, faults(schema, document))
+        broken = copy.deepcopy(documents[0])
+        broken[next(iter(schema["oneOf"][0]["required"]))] = []
+        assert faults(schema, broken), kind
+    said = [json.loads(line) for line in out.splitlines()]
+    assert said == [*metrics, files["result"][0]], "stdout and files differ"
+
+
+@case
+def every_line_of_the_metrics_has_what_a_reader_plots(weft):
+    config = weft.write("run.json", tiny(train__steps=4, train__checkpoint={"every": 2}))
+    weft.expect(0, "train", config, "--run", "run", "-q")
+    lines, result = lines_of(weft, "run/metrics.jsonl"), read(weft, "run/result.json")
+    predicted = read(weft, "run/plan.json")["prediction"]["step_ns"]
+    assert result["predicted_step_ns"] == predicted and result["kind"] == "result"
+    for line in lines:
+        assert line["predicted_step_ns"] == predicted, line
+        assert 0 < line["held_bytes"] <= result["measured_bytes"], line
+        assert line["tokens_per_s"] > 0 and line["unix_ms"] > 1.6e12, line
+    steps = [line for line in lines if line["kind"] == "step"]
+    assert [line["step"] for line in steps] == [1, 2, 3, 4]
+    for line in steps:
+        assert abs(line["tokens_per_s"] * line["step_ns"] / 1e9 / line["tokens"] - 1) < 1e-6, line
+    assert [line["step"] for line in lines if line["kind"] == "checkpoint"] == [2, 4]
+
+
+main(sys.argv[1])

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-static struct weft_failpoint parse(const char *text)
+static struct weft_failpoint parse_failpoint(const char *text)
 {
     struct weft_error err = {0};
     struct weft_failpoint point;
@@ -12,15 +12,15 @@ static struct weft_failpoint parse(const char *text)
 
 Test(failpoint, strikes_where_it_was_told_and_nowhere_else)
 {
-    struct weft_failpoint point = parse("forward:rank=1:step=3:do=nan:at=7");
+    struct weft_failpoint point = parse_failpoint("forward:rank=1:step=3:do=nan:at=7");
     cr_assert_eq(point.at, 7);
     cr_assert_eq(weft_failpoint_at(&point, "forward", 1, 3), WEFT_FAILURE_NAN);
     cr_assert_eq(weft_failpoint_at(&point, "forward", 0, 3), WEFT_FAILURE_NONE);
     cr_assert_eq(weft_failpoint_at(&point, "forward", 1, 4), WEFT_FAILURE_NONE);
     cr_assert_eq(weft_failpoint_at(&point, "backward", 1, 3), WEFT_FAILURE_NONE);
-    point = parse("save");
+    point = parse_failpoint("save");
     cr_assert_eq(weft_failpoint_at(&point, "save", 5, 99), WEFT_FAILURE_KILL);
-    point = parse(NULL);
+    point = parse_failpoint(NULL);
     cr_assert_eq(weft_failpoint_at(&point, "", 0, 0), WEFT_FAILURE_NONE);
     cr_assert_eq(weft_failpoint_at(NULL, "forward", 0, 0), WEFT_FAILURE_NONE);
 }

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 
-static struct weft_json *parse(const char *text)
+static struct weft_json *parse_json(const char *text)
 {
     struct weft_error err = {0};
     struct weft_json *document = NULL;
@@ -33,15 +33,16 @@ static void refuse_bytes(const char *text, size_t length, const char *message)
     cr_assert_str_eq(err.text, message);
 }
 
-static void refuse(const char *text, const char *message)
+static void refuse_json(const char *text, const char *message)
 {
     refuse_bytes(text, strlen(text), message);
 }
 
 Test(json, every_kind_is_read)
 {
-    struct weft_json *document = parse(" {\"n\": null, \"t\": true, \"f\": false, \"i\": -12,\n"
-                                       "\"d\": 2.5e-1, \"s\": \"x\", \"a\": [1, 2], \"o\": {}} ");
+    struct weft_json *document =
+        parse_json(" {\"n\": null, \"t\": true, \"f\": false, \"i\": -12,\n"
+                   "\"d\": 2.5e-1, \"s\": \"x\", \"a\": [1, 2], \"o\": {}} ");
     const struct weft_json_value *root = weft_json_root(document);
     static const char *const names[] = {"n", "t", "f", "i", "d", "s", "a", "o"};
     static const enum weft_json_kind kinds[] = {
@@ -77,14 +78,14 @@ Test(json, a_scalar_is_a_document)
 {
     static const char *const texts[] = {"0", "-0", "true", "null", "\"\"", "\r\n\t 1e5 ", "[]"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        weft_json_destroy(parse(texts[i]));
+        weft_json_destroy(parse_json(texts[i]));
     }
     weft_json_destroy(NULL);
 }
 
 Test(json, reads_of_another_kind_or_of_nothing_are_false)
 {
-    struct weft_json *document = parse("{\"A\": \"1\"}");
+    struct weft_json *document = parse_json("{\"A\": \"1\"}");
     const struct weft_json_value *root = weft_json_root(document);
     int64_t integer = 5;
     double number = 5;
@@ -125,7 +126,7 @@ Test(json, integers_end_where_doubles_stop_telling_them_apart)
         {"5e-324", false, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct weft_json *document = parse(cases[i].text);
+        struct weft_json *document = parse_json(cases[i].text);
         int64_t value = 0;
         cr_assert_eq(weft_json_integer(weft_json_root(document), &value), cases[i].integer, "%s",
                      cases[i].text);
@@ -136,17 +137,17 @@ Test(json, integers_end_where_doubles_stop_telling_them_apart)
 
 Test(json, numbers_are_what_the_grammar_says)
 {
-    refuse("01", "t:1:1: a number has a leading zero");
-    refuse("[-01]", "t:1:2: a number has a leading zero");
-    refuse("-", "t:1:2: the text ends where a digit is wanted");
-    refuse("+1", "t:1:1: found '+' where a value is wanted");
-    refuse(".5", "t:1:1: found '.' where a value is wanted");
-    refuse("1.", "t:1:3: the text ends where a digit after the decimal point is wanted");
-    refuse("1.e5", "t:1:3: found 'e' where a digit after the decimal point is wanted");
-    refuse("1e+", "t:1:4: the text ends where a digit of the exponent is wanted");
-    refuse("0x10", "t:1:2: found 'x' where the end of the document is wanted");
-    refuse("NaN", "t:1:1: found 'N' where a value is wanted");
-    refuse("-Infinity", "t:1:2: found 'I' where a digit is wanted");
+    refuse_json("01", "t:1:1: a number has a leading zero");
+    refuse_json("[-01]", "t:1:2: a number has a leading zero");
+    refuse_json("-", "t:1:2: the text ends where a digit is wanted");
+    refuse_json("+1", "t:1:1: found '+' where a value is wanted");
+    refuse_json(".5", "t:1:1: found '.' where a value is wanted");
+    refuse_json("1.", "t:1:3: the text ends where a digit after the decimal point is wanted");
+    refuse_json("1.e5", "t:1:3: found 'e' where a digit after the decimal point is wanted");
+    refuse_json("1e+", "t:1:4: the text ends where a digit of the exponent is wanted");
+    refuse_json("0x10", "t:1:2: found 'x' where the end of the document is wanted");
+    refuse_json("NaN", "t:1:1: found 'N' where a value is wanted");
+    refuse_json("-Infinity", "t:1:2: found 'I' where a digit is wanted");
 }
 
 Test(json, numbers_fit_a_double)
@@ -155,12 +156,12 @@ Test(json, numbers_fit_a_double)
                                        "0e999",  "0.000e-999999999999999", "-1.5E+10",
                                        "100e-2", "0.00000000001e318"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-        weft_json_destroy(parse(good[i]));
+        weft_json_destroy(parse_json(good[i]));
     static const char *const bad[] = {"1e400",  "-1e309",  "1.8e308", "1e99999999999999999999",
                                       "1e-400", "1000e306"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        refuse(bad[i],
-               "t:1:1: a number is out of range: its size must be within 4.9e-324 to 1.8e308");
+        refuse_json(bad[i],
+                    "t:1:1: a number is out of range: its size must be within 4.9e-324 to 1.8e308");
     }
 }
 
@@ -169,20 +170,20 @@ Test(json, long_numbers_are_refused_not_cut)
     char text[80];
     memset(text, '1', sizeof text);
     text[63] = '\0';
-    struct weft_json *document = parse(text);
+    struct weft_json *document = parse_json(text);
     double number = 0;
     cr_assert(weft_json_number(weft_json_root(document), &number));
     cr_assert_eq(number, strtod(text, NULL));
     weft_json_destroy(document);
     text[63] = '1';
     text[64] = '\0';
-    refuse(text, "t:1:1: a number is longer than 63 characters, the most that is read");
+    refuse_json(text, "t:1:1: a number is longer than 63 characters, the most that is read");
 }
 
 Test(json, strings_decode_their_escapes)
 {
-    struct weft_json *document =
-        parse("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\uD83D\\ude00 \xC3\xA9\x7F\"");
+    struct weft_json *document = parse_json(
+        "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\u20AC\\uD83D\\ude00 \xC3\xA9\x7F\"");
     const char *string = NULL;
     cr_assert(weft_json_string(weft_json_root(document), &string));
     cr_assert_str_eq(string, "\"\\/\b\f\n\r\tA\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 \xC3\xA9\x7F");
@@ -193,22 +194,23 @@ Test(json, bad_strings_are_refused)
 {
     static const char control[] = "t:1:4: a control character stands in a string; write it as an "
                                   "escape (\\n, \\t or \\u00XX)";
-    refuse("\"ab\n\"", control);
-    refuse("\"ab\t\"", control);
+    refuse_json("\"ab\n\"", control);
+    refuse_json("\"ab\t\"", control);
     refuse_bytes("\"ab\0\"", 5, control);
-    refuse("\"abc", "t:1:1: a string is not closed");
-    refuse("\"abc\\", "t:1:6: the text ends where one of \" \\ / b f n r t u after a backslash is "
-                      "wanted");
-    refuse("\"\\x41\"",
-           "t:1:3: found 'x' where one of \" \\ / b f n r t u after a backslash is wanted");
-    refuse("\"\\u12\"", "t:1:2: \\u is not followed by four hexadecimal digits");
-    refuse("\"\\u", "t:1:2: \\u is not followed by four hexadecimal digits");
-    refuse("\"\\u00g0\"", "t:1:2: \\u is not followed by four hexadecimal digits");
-    refuse("\"\\u0000\"", "t:1:2: \\u0000 is not allowed in a string");
-    refuse("\"\\uDC00\"", "t:1:2: a low surrogate stands without a high one before it");
-    refuse("\"\\uD800\"", "t:1:2: a high surrogate stands without a low one behind it");
-    refuse("\"\\uD800\\u0041\"", "t:1:2: a high surrogate stands without a low one behind it");
-    refuse("\"\\uD800\\uD800\"", "t:1:2: a high surrogate stands without a low one behind it");
+    refuse_json("\"abc", "t:1:1: a string is not closed");
+    refuse_json("\"abc\\",
+                "t:1:6: the text ends where one of \" \\ / b f n r t u after a backslash is "
+                "wanted");
+    refuse_json("\"\\x41\"",
+                "t:1:3: found 'x' where one of \" \\ / b f n r t u after a backslash is wanted");
+    refuse_json("\"\\u12\"", "t:1:2: \\u is not followed by four hexadecimal digits");
+    refuse_json("\"\\u", "t:1:2: \\u is not followed by four hexadecimal digits");
+    refuse_json("\"\\u00g0\"", "t:1:2: \\u is not followed by four hexadecimal digits");
+    refuse_json("\"\\u0000\"", "t:1:2: \\u0000 is not allowed in a string");
+    refuse_json("\"\\uDC00\"", "t:1:2: a low surrogate stands without a high one before it");
+    refuse_json("\"\\uD800\"", "t:1:2: a high surrogate stands without a low one behind it");
+    refuse_json("\"\\uD800\\u0041\"", "t:1:2: a high surrogate stands without a low one behind it");
+    refuse_json("\"\\uD800\\uD800\"", "t:1:2: a high surrogate stands without a low one behind it");
 }
 
 Test(json, strings_are_valid_utf8)
@@ -228,40 +230,42 @@ Test(json, strings_are_valid_utf8)
         "\"\xE2\x82",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        refuse(bad[i], "t:1:2: a string is not valid UTF-8");
+        refuse_json(bad[i], "t:1:2: a string is not valid UTF-8");
     }
     static const char *const good[] = {"\"\xC2\x80\"",         "\"\xE0\xA0\x80\"",
                                        "\"\xED\x9F\xBF\"",     "\"\xEE\x80\x80\"",
                                        "\"\xF0\x90\x80\x80\"", "\"\xF4\x8F\xBF\xBF\""};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-        weft_json_destroy(parse(good[i]));
+        weft_json_destroy(parse_json(good[i]));
 }
 
 Test(json, structure_is_strict)
 {
-    refuse("", "t:1:1: the text ends where a value is wanted");
-    refuse(" \n ", "t:2:2: the text ends where a value is wanted");
-    refuse("[1,]", "t:1:4: found ']' where another value (no comma after the last one) is wanted");
-    refuse("{\"a\": 1,}",
-           "t:1:9: found '}' where another key (no comma after the last one) is wanted");
-    refuse("[1 2]", "t:1:4: found '2' where ',' or ']' is wanted");
-    refuse("[,1]", "t:1:2: found ',' where a value is wanted");
-    refuse("[1", "t:1:3: the text ends where ',' or ']' is wanted");
-    refuse("[1}", "t:1:3: found '}' where ',' or ']' is wanted");
-    refuse("{a: 1}", "t:1:2: found 'a' where the \" of a key is wanted");
-    refuse("{\"a\" 1}", "t:1:6: found '1' where a ':' after a key is wanted");
-    refuse("{\"a\":}", "t:1:6: found '}' where a value is wanted");
-    refuse("{\"a\": 1 \"b\": 2}", "t:1:9: found '\"' where ',' or '}' is wanted");
-    refuse("{", "t:1:2: the text ends where the \" of a key is wanted");
-    refuse("1 2", "t:1:3: found '2' where the end of the document is wanted");
-    refuse("{} / c", "t:1:4: found '/' where the end of the document is wanted");
-    refuse("tru", "t:1:1: found 't' where a value (true, false and null are the only words) is "
-                  "wanted");
-    refuse("truer", "t:1:5: found 'r' where the end of the document is wanted");
-    refuse("[\v1]", "t:1:2: found the byte 0x0B where a value is wanted");
+    refuse_json("", "t:1:1: the text ends where a value is wanted");
+    refuse_json(" \n ", "t:2:2: the text ends where a value is wanted");
+    refuse_json("[1,]",
+                "t:1:4: found ']' where another value (no comma after the last one) is wanted");
+    refuse_json("{\"a\": 1,}",
+                "t:1:9: found '}' where another key (no comma after the last one) is wanted");
+    refuse_json("[1 2]", "t:1:4: found '2' where ',' or ']' is wanted");
+    refuse_json("[,1]", "t:1:2: found ',' where a value is wanted");
+    refuse_json("[1", "t:1:3: the text ends where ',' or ']' is wanted");
+    refuse_json("[1}", "t:1:3: found '}' where ',' or ']' is wanted");
+    refuse_json("{a: 1}", "t:1:2: found 'a' where the \" of a key is wanted");
+    refuse_json("{\"a\" 1}", "t:1:6: found '1' where a ':' after a key is wanted");
+    refuse_json("{\"a\":}", "t:1:6: found '}' where a value is wanted");
+    refuse_json("{\"a\": 1 \"b\": 2}", "t:1:9: found '\"' where ',' or '}' is wanted");
+    refuse_json("{", "t:1:2: the text ends where the \" of a key is wanted");
+    refuse_json("1 2", "t:1:3: found '2' where the end of the document is wanted");
+    refuse_json("{} / c", "t:1:4: found '/' where the end of the document is wanted");
+    refuse_json("tru",
+                "t:1:1: found 't' where a value (true, false and null are the only words) is "
+                "wanted");
+    refuse_json("truer", "t:1:5: found 'r' where the end of the document is wanted");
+    refuse_json("[\v1]", "t:1:2: found the byte 0x0B where a value is wanted");
     refuse_bytes("1\0", 2, "t:1:2: found the byte 0x00 where the end of the document is wanted");
     refuse_bytes("[\0]", 3, "t:1:2: found the byte 0x00 where a value is wanted");
-    refuse("\xEF\xBB\xBF{}", "t:1:1: the text starts with a byte-order mark; save it without");
+    refuse_json("\xEF\xBB\xBF{}", "t:1:1: the text starts with a byte-order mark; save it without");
 }
 
 static void hints(const char *text, const char *hint)
@@ -308,10 +312,10 @@ static void stands(const struct weft_json *document, const char *path, size_t li
 
 Test(json, what_a_path_names_has_a_place)
 {
-    struct weft_json *document =
-        parse("{\n  \"model\": {\"layers\": [\n    {\"name\": \"a\\n\\\"b\", \"x\": 1},\n    7,"
-              " {\"\\u00e9\\ud83d\\ude00\xC3\xA9\": \"\", \"y\": []}\n  ]},\n  \"a.b\": {\"c\": 0},"
-              " \"a\": {\"b\": [[]]}\n}\n");
+    struct weft_json *document = parse_json(
+        "{\n  \"model\": {\"layers\": [\n    {\"name\": \"a\\n\\\"b\", \"x\": 1},\n    7,"
+        " {\"\\u00e9\\ud83d\\ude00\xC3\xA9\": \"\", \"y\": []}\n  ]},\n  \"a.b\": {\"c\": 0},"
+        " \"a\": {\"b\": [[]]}\n}\n");
     stands(document, "$", 1, 1);
     stands(document, "$.model", 2, 3);
     stands(document, "$.model.layers", 2, 13);
@@ -328,7 +332,7 @@ Test(json, what_a_path_names_has_a_place)
     stands(document, "$.train", 1, 1);
     stands(document, "$.model.layers[0].vocab.x", 3, 5);
     weft_json_destroy(document);
-    document = parse(" [\"a\", 1]");
+    document = parse_json(" [\"a\", 1]");
     stands(document, "$[0]", 1, 3);
     stands(document, "$[1]", 1, 8);
     weft_json_destroy(document);
@@ -336,24 +340,24 @@ Test(json, what_a_path_names_has_a_place)
 
 Test(json, places_count_lines_and_characters)
 {
-    refuse("{\n  \"a\": 1,\n  \"\xC3\xA9\xE2\x82\xAC\": x\n}",
-           "t:3:9: found 'x' where a value is wanted");
-    refuse("[\r\n1,\r\n x]", "t:3:2: found 'x' where a value is wanted");
+    refuse_json("{\n  \"a\": 1,\n  \"\xC3\xA9\xE2\x82\xAC\": x\n}",
+                "t:3:9: found 'x' where a value is wanted");
+    refuse_json("[\r\n1,\r\n x]", "t:3:2: found 'x' where a value is wanted");
 }
 
 Test(json, duplicate_keys_are_refused_however_they_are_spelt)
 {
-    refuse("{\"a\": 1, \"b\": 2,\n \"a\": 3}",
-           "t:2:2: duplicate key \"a\"; it stands at line 1, column 2 already");
-    refuse("{\"a/\": 1, \"\\u0061\\/\": 2}",
-           "t:1:11: duplicate key \"a/\"; it stands at line 1, column 2 already");
-    refuse("[{\"x\": {\"\": 0, \"\": 0}}]",
-           "t:1:16: duplicate key \"\"; it stands at line 1, column 9 already");
+    refuse_json("{\"a\": 1, \"b\": 2,\n \"a\": 3}",
+                "t:2:2: duplicate key \"a\"; it stands at line 1, column 2 already");
+    refuse_json("{\"a/\": 1, \"\\u0061\\/\": 2}",
+                "t:1:11: duplicate key \"a/\"; it stands at line 1, column 2 already");
+    refuse_json("[{\"x\": {\"\": 0, \"\": 0}}]",
+                "t:1:16: duplicate key \"\"; it stands at line 1, column 9 already");
     /* The first duplicate in the file, against the nearest that stood there before. */
-    refuse("{\"z\":1,\"b\":2,\"b\":3,\"z\":4,\"b\":5}",
-           "t:1:14: duplicate key \"b\"; it stands at line 1, column 8 already");
+    refuse_json("{\"z\":1,\"b\":2,\"b\":3,\"z\":4,\"b\":5}",
+                "t:1:14: duplicate key \"b\"; it stands at line 1, column 8 already");
     weft_json_destroy(
-        parse("{\"a\": {\"a\": [{\"a\": 1}, {\"a\": 2}]}, \"A\": 1, \"b\": {\"a\": 0}}"));
+        parse_json("{\"a\": {\"a\": [{\"a\": 1}, {\"a\": 2}]}, \"A\": 1, \"b\": {\"a\": 0}}"));
 }
 
 Test(json, nesting_ends_at_100)
@@ -361,10 +365,10 @@ Test(json, nesting_ends_at_100)
     char text[203] = {0};
     memset(text, '[', 100);
     memset(text + 100, ']', 100);
-    weft_json_destroy(parse(text));
+    weft_json_destroy(parse_json(text));
     memset(text, '[', 101);
     memset(text + 101, ']', 101);
-    refuse(text, "t:1:101: arrays and objects are nested more than 100 deep");
+    refuse_json(text, "t:1:101: arrays and objects are nested more than 100 deep");
     char *deep = malloc(1000000);
     memset(deep, '[', 1000000);
     refuse_bytes(deep, 1000000, "t:1:101: arrays and objects are nested more than 100 deep");
@@ -491,7 +495,7 @@ Test(json, many_members_are_quick)
     size_t open_length = text.length;
     weft_text_add(&text, "}");
     int64_t start = weft_clock_now_ns();
-    struct weft_json *document = parse(weft_text_chars(&text));
+    struct weft_json *document = parse_json(weft_text_chars(&text));
     cr_assert_eq(weft_json_count(weft_json_root(document)), COUNT + 1);
     weft_json_destroy(document);
     text.length = open_length;
@@ -527,7 +531,7 @@ Test(json, files_are_read_and_named)
 
 Test(json, needs_say_where_what_and_what_is_wanted)
 {
-    struct weft_json *document = parse("{\"n\": 7, \"s\": \"x\", \"h\": 1.5, \"a\": []}");
+    struct weft_json *document = parse_json("{\"n\": 7, \"s\": \"x\", \"h\": 1.5, \"a\": []}");
     const struct weft_json_value *root = weft_json_root(document);
     const struct weft_json_value *value = NULL;
     const char *where = "plan.json: units[3]", *string = NULL;

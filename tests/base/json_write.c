@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 
-/* A text and its writer; finished by expect. */
+/* A text and its writer; finished by expect_written. */
 static struct weft_text text;
 static struct weft_json_writer writer;
 
@@ -16,7 +16,7 @@ static void start(int indent)
     weft_json_writer_init(&writer, &text, indent);
 }
 
-static void expect(const char *wanted)
+static void expect_written(const char *wanted)
 {
     struct weft_json *document;
     struct weft_error err = {0};
@@ -63,31 +63,32 @@ Test(json_write, indents_containers_and_keeps_scalars_on_a_line)
 {
     start(2);
     write_sample();
-    expect("{\n"
-           "  \"name\": \"w\",\n"
-           "  \"sizes\": [1, -2],\n"
-           "  \"units\": [\n"
-           "    {\n"
-           "      \"on\": true,\n"
-           "      \"x\": 0.5,\n"
-           "      \"e\": [\n"
-           "        {}\n"
-           "      ]\n"
-           "    },\n"
-           "    {\"on\": false, \"x\": 0.5, \"e\": [{}]}\n"
-           "  ],\n"
-           "  \"none\": [],\n"
-           "  \"big\": -9223372036854775808\n"
-           "}");
+    expect_written("{\n"
+                   "  \"name\": \"w\",\n"
+                   "  \"sizes\": [1, -2],\n"
+                   "  \"units\": [\n"
+                   "    {\n"
+                   "      \"on\": true,\n"
+                   "      \"x\": 0.5,\n"
+                   "      \"e\": [\n"
+                   "        {}\n"
+                   "      ]\n"
+                   "    },\n"
+                   "    {\"on\": false, \"x\": 0.5, \"e\": [{}]}\n"
+                   "  ],\n"
+                   "  \"none\": [],\n"
+                   "  \"big\": -9223372036854775808\n"
+                   "}");
 }
 
 Test(json_write, indent_0_is_one_line)
 {
     start(0);
     write_sample();
-    expect("{\"name\": \"w\", \"sizes\": [1, -2], \"units\": [{\"on\": true, \"x\": 0.5, \"e\": "
-           "[{}]}, {\"on\": false, \"x\": 0.5, \"e\": [{}]}], \"none\": [], \"big\": "
-           "-9223372036854775808}");
+    expect_written(
+        "{\"name\": \"w\", \"sizes\": [1, -2], \"units\": [{\"on\": true, \"x\": 0.5, \"e\": "
+        "[{}]}, {\"on\": false, \"x\": 0.5, \"e\": [{}]}], \"none\": [], \"big\": "
+        "-9223372036854775808}");
 }
 
 Test(json_write, strings_are_escaped)
@@ -99,8 +100,9 @@ Test(json_write, strings_are_escaped)
     weft_json_add_string(&writer, "a\xFF\xC3(\xED\xA0\x80");
     weft_json_add_string(&writer, NULL);
     weft_json_end_array(&writer);
-    expect("[\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\", \"\xC3\xA9\xF0\x9F\x98\x80\", "
-           "\"a\xEF\xBF\xBD\xEF\xBF\xBD(\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\", null]");
+    expect_written(
+        "[\"\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\", \"\xC3\xA9\xF0\x9F\x98\x80\", "
+        "\"a\xEF\xBF\xBD\xEF\xBF\xBD(\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\", null]");
 }
 
 Test(json_write, keys_are_escaped)
@@ -109,7 +111,7 @@ Test(json_write, keys_are_escaped)
     weft_json_begin_object(&writer);
     weft_json_put_integer(&writer, "a\"\n", 1);
     weft_json_end_object(&writer);
-    expect("{\"a\\\"\\n\": 1}");
+    expect_written("{\"a\\\"\\n\": 1}");
 }
 
 Test(json_write, numbers_are_the_shortest_that_read_back)
@@ -135,7 +137,7 @@ Test(json_write, numbers_are_the_shortest_that_read_back)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         start(0);
         weft_json_add_number(&writer, cases[i].number);
-        expect(cases[i].text);
+        expect_written(cases[i].text);
     }
 }
 
@@ -166,11 +168,12 @@ Test(json_write, a_parsed_value_is_copied)
     start(0);
     weft_json_add_value(&writer, weft_json_root(document));
     weft_json_destroy(document);
-    expect("{\"a\": [1, -0, 2.5, 1e+300, \"\xC3\xA9\\n\", true, null], \"b\": {\"c\": {}, \"d\": "
-           "9007199254740991}}");
+    expect_written(
+        "{\"a\": [1, -0, 2.5, 1e+300, \"\xC3\xA9\\n\", true, null], \"b\": {\"c\": {}, \"d\": "
+        "9007199254740991}}");
     start(0);
     weft_json_add_value(&writer, NULL);
-    expect("null");
+    expect_written("null");
 }
 
 Test(json_write, deepest_readable_document_can_be_written)
@@ -183,7 +186,7 @@ Test(json_write, deepest_readable_document_can_be_written)
     start(0);
     weft_json_add_value(&writer, weft_json_root(document));
     weft_json_destroy(document);
-    expect(source);
+    expect_written(source);
 }
 
 Test(json_write, misuse_fails_the_text)

@@ -92,7 +92,7 @@ Test(units, counts_need_no_letter)
 typedef enum weft_status parse_bytes_fn(const char *, int64_t *, struct weft_error *);
 typedef enum weft_status parse_real_fn(const char *, double *, struct weft_error *);
 
-static void refuse(parse_bytes_fn *parse, const char *string, const char *message)
+static void refuse_units(parse_bytes_fn *parse, const char *string, const char *message)
 {
     struct weft_error err = {0};
     int64_t out = -7;
@@ -112,40 +112,48 @@ static void refuse_real(parse_real_fn *parse, const char *string, const char *me
 
 Test(units, ambiguous_bytes_show_both_readings)
 {
-    refuse(weft_units_bytes, "24G",
-           "\"24G\" has an unknown unit of bytes: did you mean \"24GiB\" (25769803776 bytes) or "
-           "\"24GB\" (24000000000 bytes)?");
-    refuse(weft_units_bytes, "24",
-           "\"24\" has no unit of bytes: did you mean \"24GiB\" (25769803776 bytes) or \"24GB\" "
-           "(24000000000 bytes)?");
-    refuse(weft_units_bytes, "1.5KB",
-           "\"1.5KB\" has an unknown unit of bytes: did you mean \"1.5KiB\" (1536 bytes) or "
-           "\"1.5kB\" (1500 bytes)?");
-    refuse(weft_units_bytes, "8gib",
-           "\"8gib\" has an unknown unit of bytes: did you mean \"8GiB\" (8589934592 bytes) or "
-           "\"8GB\" (8000000000 bytes)?");
-    refuse(weft_units_bytes, "8191999P",
-           "\"8191999P\" has an unknown unit of bytes: did you mean \"8191999PiB\" or "
-           "\"8191999PB\"?");
+    refuse_units(
+        weft_units_bytes, "24G",
+        "\"24G\" has an unknown unit of bytes: did you mean \"24GiB\" (25769803776 bytes) or "
+        "\"24GB\" (24000000000 bytes)?");
+    refuse_units(
+        weft_units_bytes, "24",
+        "\"24\" has no unit of bytes: did you mean \"24GiB\" (25769803776 bytes) or \"24GB\" "
+        "(24000000000 bytes)?");
+    refuse_units(weft_units_bytes, "1.5KB",
+                 "\"1.5KB\" has an unknown unit of bytes: did you mean \"1.5KiB\" (1536 bytes) or "
+                 "\"1.5kB\" (1500 bytes)?");
+    refuse_units(
+        weft_units_bytes, "8gib",
+        "\"8gib\" has an unknown unit of bytes: did you mean \"8GiB\" (8589934592 bytes) or "
+        "\"8GB\" (8000000000 bytes)?");
+    refuse_units(weft_units_bytes, "8191999P",
+                 "\"8191999P\" has an unknown unit of bytes: did you mean \"8191999PiB\" or "
+                 "\"8191999PB\"?");
 }
 
 Test(units, bad_bytes_say_what_is_right)
 {
-    refuse(weft_units_bytes, "", "\"\": a number must come first; write for example \"24GiB\"");
-    refuse(weft_units_bytes, "GiB",
-           "\"GiB\": a number must come first; write for example \"24GiB\"");
-    refuse(weft_units_bytes, "-1GiB", "\"-1GiB\": it is negative; write for example \"24GiB\"");
-    refuse(weft_units_bytes, ".5GiB",
-           "\".5GiB\": a number must come first; write for example \"24GiB\"");
-    refuse(weft_units_bytes, "5.GiB",
-           "\"5.GiB\": a digit is missing after the decimal point; write for example \"24GiB\"");
-    refuse(weft_units_bytes, "1234567890123456789B",
-           "\"1234567890123456789B\": its number has more than 18 digits; write for example "
-           "\"24GiB\"");
-    refuse(weft_units_bytes, "8192PiB", "\"8192PiB\" is too large: at most 2^63 - 1 can be held");
-    refuse(weft_units_bytes, "3 s",
-           "\"3 s\" has an unknown unit of bytes: use B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB "
-           "or PiB");
+    refuse_units(weft_units_bytes, "",
+                 "\"\": a number must come first; write for example \"24GiB\"");
+    refuse_units(weft_units_bytes, "GiB",
+                 "\"GiB\": a number must come first; write for example \"24GiB\"");
+    refuse_units(weft_units_bytes, "-1GiB",
+                 "\"-1GiB\": it is negative; write for example \"24GiB\"");
+    refuse_units(weft_units_bytes, ".5GiB",
+                 "\".5GiB\": a number must come first; write for example \"24GiB\"");
+    refuse_units(
+        weft_units_bytes, "5.GiB",
+        "\"5.GiB\": a digit is missing after the decimal point; write for example \"24GiB\"");
+    refuse_units(weft_units_bytes, "1234567890123456789B",
+                 "\"1234567890123456789B\": its number has more than 18 digits; write for example "
+                 "\"24GiB\"");
+    refuse_units(weft_units_bytes, "8192PiB",
+                 "\"8192PiB\" is too large: at most 2^63 - 1 can be held");
+    refuse_units(
+        weft_units_bytes, "3 s",
+        "\"3 s\" has an unknown unit of bytes: use B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB "
+        "or PiB");
     struct weft_error err = {0};
     int64_t out;
     cr_assert_eq(weft_units_bytes("1GiB ", &out, &err), WEFT_E_DATA);
@@ -171,9 +179,11 @@ Test(units, ambiguous_rates_show_both_readings)
 
 Test(units, bad_times_and_counts_list_the_units)
 {
-    refuse(weft_units_ns, "8", "\"8\" has no unit of time: use ns, us, ms, s, min or h");
-    refuse(weft_units_ns, "8m", "\"8m\" has an unknown unit of time: use ns, us, ms, s, min or h");
-    refuse(weft_units_ns, "99999999h", "\"99999999h\" is too large: at most 2^63 - 1 can be held");
+    refuse_units(weft_units_ns, "8", "\"8\" has no unit of time: use ns, us, ms, s, min or h");
+    refuse_units(weft_units_ns, "8m",
+                 "\"8m\" has an unknown unit of time: use ns, us, ms, s, min or h");
+    refuse_units(weft_units_ns, "99999999h",
+                 "\"99999999h\" is too large: at most 2^63 - 1 can be held");
     refuse_real(weft_units_count, "312TF",
                 "\"312TF\" has an unknown unit of count: use k, M, G, T or P");
 }

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static void expect(const char *text, size_t columns, const char *expected)
+static void expect_wrapped(const char *text, size_t columns, const char *expected)
 {
     struct weft_text out;
     weft_text_init(&out);
@@ -15,48 +15,49 @@ static void expect(const char *text, size_t columns, const char *expected)
 
 Test(wrap, a_line_that_fits_stays_as_it_is)
 {
-    expect("ten wide!!", 10, "ten wide!!");
-    expect("", 10, "");
-    expect("a\n\n  b  c\n", 10, "a\n\n  b  c\n");
+    expect_wrapped("ten wide!!", 10, "ten wide!!");
+    expect_wrapped("", 10, "");
+    expect_wrapped("a\n\n  b  c\n", 10, "a\n\n  b  c\n");
 }
 
 Test(wrap, no_columns_break_nothing)
 {
-    expect("a line of any length stays as it is", 0, "a line of any length stays as it is");
+    expect_wrapped("a line of any length stays as it is", 0, "a line of any length stays as it is");
 }
 
 Test(wrap, prose_goes_on_two_columns_further_in)
 {
-    expect("one two three four", 10, "one two\n  three\n  four");
-    expect(" one two three four", 12, " one two\n   three\n   four");
+    expect_wrapped("one two three four", 10, "one two\n  three\n  four");
+    expect_wrapped(" one two three four", 12, " one two\n   three\n   four");
     /* What stands far in is what some label said. */
-    expect("         one two three", 18, "         one two\n         three");
+    expect_wrapped("         one two three", 18, "         one two\n         three");
 }
 
 Test(wrap, what_has_a_label_goes_on_behind_it)
 {
-    expect("memory  one two three four five", 24, "memory  one two three\n        four five");
+    expect_wrapped("memory  one two three four five", 24,
+                   "memory  one two three\n        four five");
     /* A label that leaves little room is none. */
-    expect("a label that is long  one two", 24, "a label that is long\n  one two");
+    expect_wrapped("a label that is long  one two", 24, "a label that is long\n  one two");
 }
 
 Test(wrap, each_line_for_itself)
 {
-    expect("aa bb cc\ndd ee ff\n", 5, "aa bb\n  cc\ndd ee\n  ff\n");
+    expect_wrapped("aa bb cc\ndd ee ff\n", 5, "aa bb\n  cc\ndd ee\n  ff\n");
 }
 
 Test(wrap, a_word_is_never_broken)
 {
-    expect("a /a/path/that/is/long b", 8, "a\n/a/path/that/is/long\n  b");
-    expect("a b /a/path c", 8, "a b\n /a/path\n  c");
+    expect_wrapped("a /a/path/that/is/long b", 8, "a\n/a/path/that/is/long\n  b");
+    expect_wrapped("a b /a/path c", 8, "a b\n /a/path\n  c");
 }
 
 Test(wrap, columns_are_characters)
 {
     static const char text[] = "\xC3\xA9\xC3\xA9\xC3\xA9 \xE2\x82\xAC \033[31mred\033[0m";
     cr_assert_eq(weft_shown_columns(text, strlen(text)), 9);
-    expect(text, 9, text);
-    expect(text, 8, "\xC3\xA9\xC3\xA9\xC3\xA9 \xE2\x82\xAC\n  \033[31mred\033[0m");
+    expect_wrapped(text, 9, text);
+    expect_wrapped(text, 8, "\xC3\xA9\xC3\xA9\xC3\xA9 \xE2\x82\xAC\n  \033[31mred\033[0m");
 }
 
 Test(wrap, an_escape_that_does_not_end_is_text)
@@ -97,7 +98,7 @@ Test(wrap, a_beginning_is_whole_words)
 
 Test(wrap, a_unit_stays_with_its_number)
 {
-    expect("it took 20.5 ms", 13, "it took\n  20.5 ms");
-    expect("step 20.5 ms, +1.5 % of it", 15, "step 20.5 ms,\n  +1.5 % of it");
-    expect("12345 ms", 5, "12345\n  ms");
+    expect_wrapped("it took 20.5 ms", 13, "it took\n  20.5 ms");
+    expect_wrapped("step 20.5 ms, +1.5 % of it", 15, "step 20.5 ms,\n  +1.5 % of it");
+    expect_wrapped("12345 ms", 5, "12345\n  ms");
 }

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* RLIMIT_FSIZE, mkdtemp */
 #include "library/metrics.h"
 
 #include <criterion/criterion.h>

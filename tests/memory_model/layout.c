@@ -70,8 +70,8 @@ static int64_t vary(const struct shape *shape, int64_t bytes, int32_t i, int64_t
 }
 
 /* The lives of its pieces, to be changed where they differ. */
-static struct weft_life *add(struct instance *in, int64_t bytes, int32_t n_pieces, int32_t first,
-                             int32_t last)
+static struct weft_life *add_layout(struct instance *in, int64_t bytes, int32_t n_pieces,
+                                    int32_t first, int32_t last)
 {
     struct weft_life *lives = weft_pool_array(&in->pool, (size_t)n_pieces, sizeof *lives);
     for (int32_t i = 0; i < n_pieces; i++)
@@ -85,7 +85,7 @@ static struct weft_life *add(struct instance *in, int64_t bytes, int32_t n_piece
 static void gather(struct instance *in, const struct shape *shape, int64_t bytes, int32_t least,
                    int32_t first_use, int32_t last_use)
 {
-    struct weft_life *lives = add(in, bytes, shape->blocks, first_use, last_use);
+    struct weft_life *lives = add_layout(in, bytes, shape->blocks, first_use, last_use);
     for (int32_t i = 0; i < shape->blocks; i++) {
         int32_t launch = first_use - shape->ahead + shape->ahead * i / shape->blocks;
         lives[i].first = launch < least ? least : launch;
@@ -103,17 +103,17 @@ static void make(struct instance *in, const struct shape *shape)
         bool head = l == n + 1;
         int64_t output = vary(shape, shape->output_bytes, l, 256);
         int64_t saved = vary(shape, shape->saved_bytes, l, 256);
-        if (!head) add(in, output, 1, forward, backward - 1);
-        if (!head) add(in, output, 1, backward - 1, backward);
-        if (l > 0) add(in, head ? 3 * saved : saved, 1, forward, backward);
-        if (l > 0) add(in, shape->temporary_bytes, 1, forward, forward);
-        if (l > 0) add(in, 2 * shape->temporary_bytes, 1, backward, backward);
+        if (!head) add_layout(in, output, 1, forward, backward - 1);
+        if (!head) add_layout(in, output, 1, backward - 1, backward);
+        if (l > 0) add_layout(in, head ? 3 * saved : saved, 1, forward, backward);
+        if (l > 0) add_layout(in, shape->temporary_bytes, 1, forward, forward);
+        if (l > 0) add_layout(in, 2 * shape->temporary_bytes, 1, backward, backward);
         if (head) continue;
         int64_t bytes = l == 0 ? shape->embedding_bytes
                                : vary(shape, shape->unit_bytes, l, 256 * shape->blocks);
         int64_t shard = bytes / shape->blocks; /* of as many ranks */
         for (int i = 0; i < 3; i++)
-            add(in, shard, 1, 0, end);
+            add_layout(in, shard, 1, 0, end);
         bool sdp = shape->sdp_every != 0 && l % shape->sdp_every == 0;
         int32_t head_forward = fill + n + 2;
         if (l == 0) {
@@ -123,17 +123,17 @@ static void make(struct instance *in, const struct shape *shape)
             gather(in, shape, bytes, l + 1, forward, sdp || l == n ? backward : forward);
             if (!sdp && l < n) gather(in, shape, bytes, forward + 1, backward, backward);
         }
-        struct weft_life *lives = add(in, bytes * shape->widening, shape->blocks,
-                                      l == 0 ? head_forward + 1 : backward, backward);
+        struct weft_life *lives = add_layout(in, bytes * shape->widening, shape->blocks,
+                                             l == 0 ? head_forward + 1 : backward, backward);
         for (int32_t i = 0; i < shape->blocks; i++) {
             int32_t done = backward + 1 + shape->behind * i / shape->blocks;
             lives[i].last = done > end - 1 ? end - 1 : done;
         }
-        add(in, shard, 1, backward + 1, l);
+        add_layout(in, shard, 1, backward + 1, l);
     }
 }
 
-static int64_t draw(struct instance *in, int64_t below)
+static int64_t draw_layout(struct instance *in, int64_t below)
 {
     return (int64_t)weft_rng_below(in->seed, 0, in->counter++, (uint64_t)below);
 }
@@ -142,22 +142,22 @@ static int64_t draw(struct instance *in, int64_t below)
 static void make_random(struct instance *in, uint64_t seed)
 {
     *in = (struct instance){.seed = seed};
-    int32_t n_buffers = (int32_t)draw(in, 40);
-    in->n_slots = 1 + (int32_t)draw(in, 24);
+    int32_t n_buffers = (int32_t)draw_layout(in, 40);
+    in->n_slots = 1 + (int32_t)draw_layout(in, 24);
     in->buffers = weft_pool_array(&in->pool, (size_t)n_buffers, sizeof *in->buffers);
     for (int32_t b = 0; b < n_buffers; b++) {
-        int32_t n_pieces = 1 + (int32_t)draw(in, 5);
-        int64_t bytes = n_pieces * 256 * draw(in, 9);
-        struct weft_life *lives = add(in, bytes, n_pieces, 0, in->n_slots - 1);
-        for (int32_t i = 0; i < n_pieces && draw(in, 4) != 0; i++) {
-            lives[i].first = (int32_t)draw(in, in->n_slots);
-            lives[i].last = (int32_t)draw(in, in->n_slots);
+        int32_t n_pieces = 1 + (int32_t)draw_layout(in, 5);
+        int64_t bytes = n_pieces * 256 * draw_layout(in, 9);
+        struct weft_life *lives = add_layout(in, bytes, n_pieces, 0, in->n_slots - 1);
+        for (int32_t i = 0; i < n_pieces && draw_layout(in, 4) != 0; i++) {
+            lives[i].first = (int32_t)draw_layout(in, in->n_slots);
+            lives[i].last = (int32_t)draw_layout(in, in->n_slots);
         }
     }
 }
 
 /* By slot and byte range alone, knowing nothing of how the layout was found. */
-static void check(const struct instance *in, int64_t end_bytes, int64_t live_bytes)
+static void check_layout(const struct instance *in, int64_t end_bytes, int64_t live_bytes)
 {
     int64_t end = 0, most = 0;
     for (int32_t a = 0; a < in->n_buffers; a++) {
@@ -203,7 +203,7 @@ static int64_t lay_out(struct instance *in, int32_t effort, int64_t *live_bytes)
     enum weft_status status = weft_layout(in->buffers, in->n_buffers, in->n_slots, effort, no_clock,
                                           &end_bytes, live_bytes, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
-    check(in, end_bytes, *live_bytes);
+    check_layout(in, end_bytes, *live_bytes);
     return end_bytes;
 }
 
@@ -293,7 +293,7 @@ Test(layout, ends_in_time)
                                  (struct weft_layout_clock){tick, deadline}, &end_bytes,
                                  &live_bytes, NULL),
                      WEFT_OK);
-        check(&in, end_bytes, live_bytes);
+        check_layout(&in, end_bytes, live_bytes);
         cr_assert_gt(end_bytes, searched, "deadline %d cut nothing short", (int)deadline);
         cr_assert_leq(looks_at_the_clock, deadline + 8, "it goes on");
     }
@@ -312,7 +312,7 @@ Test(layout, a_short_search_is_short)
                                  (struct weft_layout_clock){tick, INT64_MAX}, &end_bytes,
                                  &live_bytes, NULL),
                      WEFT_OK);
-        check(&in, end_bytes, live_bytes);
+        check_layout(&in, end_bytes, live_bytes);
         looks[effort + 1] = looks_at_the_clock;
     }
     cr_assert_lt(4 * looks[0], looks[1], "%d of %d looks", (int)looks[0], (int)looks[1]);

@@ -2,7 +2,7 @@
 
 #include <criterion/criterion.h>
 
-enum { N_SLOTS = 4 };
+enum { PACKING_N_SLOTS = 4 };
 
 static const struct weft_life all = {0, 3}, wraps_all = {2, 1}, early = {0, 1}, late = {2, 3},
                               turn = {3, 0};
@@ -11,16 +11,16 @@ static struct weft_packing fill(struct weft_pool *pool, const struct weft_layout
                                 int32_t n)
 {
     struct weft_packing packing;
-    cr_assert_eq(weft_packing_fill(&packing, pool, buffers, n, N_SLOTS, NULL), WEFT_OK);
+    cr_assert_eq(weft_packing_fill(&packing, pool, buffers, n, PACKING_N_SLOTS, NULL), WEFT_OK);
     return packing;
 }
 
 Test(packing, counts_slots_round_the_end)
 {
-    cr_assert_eq(weft_packing_length(early, N_SLOTS), 2);
-    cr_assert_eq(weft_packing_length(turn, N_SLOTS), 2);
-    cr_assert_eq(weft_packing_length(all, N_SLOTS), 4);
-    cr_assert_eq(weft_packing_length(wraps_all, N_SLOTS), 4);
+    cr_assert_eq(weft_packing_length(early, PACKING_N_SLOTS), 2);
+    cr_assert_eq(weft_packing_length(turn, PACKING_N_SLOTS), 2);
+    cr_assert_eq(weft_packing_length(all, PACKING_N_SLOTS), 4);
+    cr_assert_eq(weft_packing_length(wraps_all, PACKING_N_SLOTS), 4);
 }
 
 Test(packing, leaves_out_what_lives_always_or_not_at_all)
@@ -149,9 +149,9 @@ Test(packing, lives_meet_round_the_end)
 {
     struct weft_packing_segment segment = {.first = 3, .length = 2};
     struct weft_packing_tenant tenant = {.first = 0, .length = 1};
-    cr_assert(weft_packing_meet(&segment, &tenant, N_SLOTS));
+    cr_assert(weft_packing_meet(&segment, &tenant, PACKING_N_SLOTS));
     tenant.first = 1;
-    cr_assert_not(weft_packing_meet(&segment, &tenant, N_SLOTS));
+    cr_assert_not(weft_packing_meet(&segment, &tenant, PACKING_N_SLOTS));
     tenant.length = 3;
-    cr_assert(weft_packing_meet(&segment, &tenant, N_SLOTS));
+    cr_assert(weft_packing_meet(&segment, &tenant, PACKING_N_SLOTS));
 }

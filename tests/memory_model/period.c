@@ -2,7 +2,7 @@
 
 #include "tests/shard/models.h"
 
-static const struct weft_period_rule plain = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+static const struct weft_period_rule plain_period = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
 
 static struct weft_shards *shard(const struct weft_model *model)
 {
@@ -38,7 +38,7 @@ Test(period, goes_up_and_down_the_layers)
     struct weft_model *model = make_tied_model(false);
     struct weft_shards *shards = shard(model);
     struct weft_period *period = NULL;
-    cr_assert_eq(weft_period_create(model, shards, &plain, &period, NULL), WEFT_OK);
+    cr_assert_eq(weft_period_create(model, shards, &plain_period, &period, NULL), WEFT_OK);
     /*                              0     1     2     3     4    5     6     7     8 */
     const char *const expected[] = {"U0", "U1", "U2", "U3", "f", "F0", "F1", "F2", "F3",
                                     /* 9  10    11    12    13   14 */
@@ -71,7 +71,7 @@ Test(period, frozen_units_have_no_update_and_no_gradient)
     struct weft_model *model = make_tied_model(true);
     struct weft_shards *shards = shard(model);
     struct weft_period *period = NULL;
-    cr_assert_eq(weft_period_create(model, shards, &plain, &period, NULL), WEFT_OK);
+    cr_assert_eq(weft_period_create(model, shards, &plain_period, &period, NULL), WEFT_OK);
     const char *const expected[] = {"U2", "U3", "f",  "F0", "F1", "F2", "F3",
                                     "B3", "B2", "B1", "B0", "d",  "n",  NULL};
     check_slots(period, expected);

@@ -7,7 +7,7 @@
 
 /* Rectangles (slots by bytes) that tile a whole one, so that the live sum can be reached exactly.
  */
-enum { N_SLOTS = 32, MOST = 64, UNIT_BYTES = 256, HEIGHT = 48 };
+enum { REPAIR_N_SLOTS = 32, MOST = 64, UNIT_BYTES = 256, HEIGHT = 48 };
 
 struct tiling {
     struct weft_layout_buffer buffers[MOST];
@@ -17,12 +17,13 @@ struct tiling {
     uint64_t seed, draws;
 };
 
-static int32_t draw(struct tiling *tiling, int32_t below)
+static int32_t draw_repair(struct tiling *tiling, int32_t below)
 {
     return (int32_t)weft_rng_below(tiling->seed, 0, tiling->draws++, (uint64_t)below);
 }
 
-static void add(struct tiling *tiling, int32_t first, int32_t length, int32_t at, int32_t height)
+static void add_repair(struct tiling *tiling, int32_t first, int32_t length, int32_t at,
+                       int32_t height)
 {
     int32_t i = tiling->n++;
     tiling->lives[i] = (struct weft_life){first, first + length - 1};
@@ -34,19 +35,19 @@ static void add(struct tiling *tiling, int32_t first, int32_t length, int32_t at
 /* Cuts one in two, along slots or along bytes. */
 static void split(struct tiling *tiling)
 {
-    int32_t i = draw(tiling, tiling->n);
+    int32_t i = draw_repair(tiling, tiling->n);
     struct weft_life *life = &tiling->lives[i];
     int32_t length = life->last - life->first + 1, at = (int32_t)(tiling->offsets[i] / UNIT_BYTES);
     int32_t height = (int32_t)(tiling->buffers[i].bytes / UNIT_BYTES);
-    if (draw(tiling, N_SLOTS + HEIGHT) < N_SLOTS) {
+    if (draw_repair(tiling, REPAIR_N_SLOTS + HEIGHT) < REPAIR_N_SLOTS) {
         if (length < 2) return;
-        int32_t cut = 1 + draw(tiling, length - 1);
-        add(tiling, life->first + cut, length - cut, at, height);
+        int32_t cut = 1 + draw_repair(tiling, length - 1);
+        add_repair(tiling, life->first + cut, length - cut, at, height);
         life->last = life->first + cut - 1;
     } else {
         if (height < 2) return;
-        int32_t cut = 1 + draw(tiling, height - 1);
-        add(tiling, life->first, length, at + cut, height - cut);
+        int32_t cut = 1 + draw_repair(tiling, height - 1);
+        add_repair(tiling, life->first, length, at + cut, height - cut);
         tiling->buffers[i].bytes = (int64_t)cut * UNIT_BYTES;
     }
 }
@@ -54,13 +55,13 @@ static void split(struct tiling *tiling)
 static void tile(struct tiling *tiling, uint64_t seed, int32_t n)
 {
     *tiling = (struct tiling){.seed = seed};
-    add(tiling, 0, N_SLOTS / 2, 0, HEIGHT);
-    add(tiling, N_SLOTS / 2, N_SLOTS / 2, 0, HEIGHT);
+    add_repair(tiling, 0, REPAIR_N_SLOTS / 2, 0, HEIGHT);
+    add_repair(tiling, REPAIR_N_SLOTS / 2, REPAIR_N_SLOTS / 2, 0, HEIGHT);
     while (tiling->n < n)
         split(tiling);
 }
 
-static void check(const struct weft_packing *packing)
+static void check_repair(const struct weft_packing *packing)
 {
     for (int32_t a = 0; a < packing->n_bodies; a++) {
         const struct weft_packing_body *left = &packing->bodies[a];
@@ -81,8 +82,9 @@ static int64_t pack(struct tiling *tiling, bool seeded, int64_t work)
 {
     struct weft_pool pool = {0};
     struct weft_packing packing;
-    cr_assert_eq(weft_packing_fill(&packing, &pool, tiling->buffers, tiling->n, N_SLOTS, NULL),
-                 WEFT_OK);
+    cr_assert_eq(
+        weft_packing_fill(&packing, &pool, tiling->buffers, tiling->n, REPAIR_N_SLOTS, NULL),
+        WEFT_OK);
     if (seeded) {
         cr_assert_eq(weft_packing_seed(&packing, &pool, INT64_MAX, NULL), WEFT_OK);
     } else {
@@ -94,7 +96,7 @@ static int64_t pack(struct tiling *tiling, bool seeded, int64_t work)
         cr_assert_eq(packing.best_bytes, packing.total_bytes);
     }
     cr_assert_eq(weft_packing_repair(&packing, &pool, work, NULL), WEFT_OK);
-    check(&packing);
+    check_repair(&packing);
     cr_assert_eq(packing.least_bytes, HEIGHT * UNIT_BYTES);
     cr_assert_geq(packing.best_bytes, packing.least_bytes);
     int64_t end_bytes = packing.best_bytes;

@@ -5,7 +5,7 @@
 #include "spec/profile.h"
 #include "tests/shard/models.h"
 
-static const struct weft_period_rule plain = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
+static const struct weft_period_rule plain_train = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
 
 /* Three layers on two ranks, a block each:
  *
@@ -17,7 +17,7 @@ static const struct weft_period_rule plain = {.n_micro = 1, .cadence = WEFT_CADE
  *     slot   0   1   2   3     4   5   6   7   8   9   10     11
  *            Ua  Ub  Uc  fill  Fa  Fb  Fc  Bc  Bb  Ba  drain  norm
  */
-enum { N_SLOTS = 12, KIB = 1024 };
+enum { WEIGH_N_SLOTS = 12, KIB = 1024 };
 
 struct stage {
     struct weft_model *model;
@@ -29,8 +29,9 @@ struct stage {
 static void cut(struct stage *stage, int64_t ranks, const struct weft_block_rule *rule)
 {
     cr_assert_eq(weft_shards_create(stage->model, ranks, rule, &stage->shards, NULL), WEFT_OK);
-    cr_assert_eq(weft_period_create(stage->model, stage->shards, &plain, &stage->period, NULL),
-                 WEFT_OK);
+    cr_assert_eq(
+        weft_period_create(stage->model, stage->shards, &plain_train, &stage->period, NULL),
+        WEFT_OK);
 }
 
 static void weigh(struct stage *stage, const struct weft_weigh_options *options)
@@ -94,14 +95,14 @@ static int64_t unit_bytes(const struct weft_weights *weights, int32_t unit, enum
 
 /* Of one unit under one policy: KiB of each category in each slot. */
 struct rows {
-    int64_t shard, gathered[N_SLOTS], reduced[N_SLOTS], gradient[N_SLOTS], state;
+    int64_t shard, gathered[WEIGH_N_SLOTS], reduced[WEIGH_N_SLOTS], gradient[WEIGH_N_SLOTS], state;
 };
 
 static void check_unit(const struct weft_weights *weights, int32_t unit, enum weft_policy policy,
                        const struct rows *expected)
 {
     cr_assert(weights->units[unit].policies >> policy & 1);
-    for (int32_t s = 0; s < N_SLOTS; s++) {
+    for (int32_t s = 0; s < WEIGH_N_SLOTS; s++) {
         int64_t kib[WEFT_CATEGORY_COUNT] = {
             [WEFT_CATEGORY_SHARDED_PARAMETERS] = expected->shard,
             [WEFT_CATEGORY_GATHERED_PARAMETERS] = expected->gathered[s],
@@ -166,10 +167,10 @@ Test(weigh, what_every_plan_holds)
     const struct weft_weights *w = stage.weights;
     /* Outputs: a 512 over 4..8 (b's backward reads it), b 512 over 5..7, c 256 in 6. Gradients of
      * outputs: b's 512 over 7..8, a's 512 over 8..9. Saved: a 1024 over 4..9, c 768 over 6..7. */
-    static const int64_t activations[N_SLOTS] = {0,    0,    0,    0,    1536, 2048,
-                                                 3072, 3328, 2560, 1536, 0,    0};
-    static const int64_t temporary[N_SLOTS] = {0, 0, 0, 0, 256, 256, 0, 0, 256, 256, 0, 0};
-    for (int32_t s = 0; s < N_SLOTS; s++) {
+    static const int64_t activations[WEIGH_N_SLOTS] = {0,    0,    0,    0,    1536, 2048,
+                                                       3072, 3328, 2560, 1536, 0,    0};
+    static const int64_t temporary[WEIGH_N_SLOTS] = {0, 0, 0, 0, 256, 256, 0, 0, 256, 256, 0, 0};
+    for (int32_t s = 0; s < WEIGH_N_SLOTS; s++) {
         cr_assert_eq(sum(w->common, w->n_common, WEFT_CATEGORY_ACTIVATIONS, s), activations[s],
                      "slot %d", s);
         cr_assert_eq(sum(w->common, w->n_common, WEFT_CATEGORY_TEMPORARY, s), temporary[s]);

@@ -1,10 +1,9 @@
 #include "plan/box.h"
+#include "tests/policies.h"
 
 #include <criterion/criterion.h>
 
 #include "small_problem.h"
-
-enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
 
 static struct weft_box *box_of(const struct weft_problem *problem, uint32_t a, uint32_t b)
 {

@@ -7,7 +7,7 @@
  * reduced; the last is read by the first instruction of the next period. */
 enum { FULL, GRADIENT, REDUCED, N_BUFFERS };
 
-static struct weft_instruction instructions[] = {
+static struct weft_instruction instructions_lifetime[] = {
     {.op = WEFT_OP_MARK, .slot = 0},
     {.op = WEFT_OP_UPDATE, .slot = 0, .n_operands = 1},
     {.op = WEFT_OP_ALL_GATHER, .slot = 0, .n_dependencies = 1, .first_operand = 1, .n_operands = 1},
@@ -26,10 +26,10 @@ static const struct weft_operand operands[] = {
     {REDUCED, -1, false}, {FULL, -1, true},     {FULL, -1, false},
     {GRADIENT, -1, true}, {GRADIENT, 0, false}, {REDUCED, -1, true},
 };
-static const int32_t dependencies[] = {0, 2, 5, 6};
+static const int32_t dependencies_lifetime[] = {0, 2, 5, 6};
 static enum weft_policy policies[] = {WEFT_POLICY_SDP};
 
-static struct weft_program hand_program(struct weft_buffer *buffers)
+static struct weft_program hand_program_lifetime(struct weft_buffer *buffers)
 {
     static const enum weft_buffer_kind kinds[] = {WEFT_BUFFER_FULL, WEFT_BUFFER_GRADIENT,
                                                   WEFT_BUFFER_REDUCED};
@@ -37,8 +37,8 @@ static struct weft_program hand_program(struct weft_buffer *buffers)
         buffers[b] = (struct weft_buffer){.kind = kinds[b], .bytes = 256, .n_pieces = 1};
     return (struct weft_program){.n_slots = 4,
                                  .n_instructions = 8,
-                                 .instructions = instructions,
-                                 .dependencies = (int32_t *)dependencies,
+                                 .instructions = instructions_lifetime,
+                                 .dependencies = (int32_t *)dependencies_lifetime,
                                  .operands = (struct weft_operand *)operands,
                                  .n_buffers = N_BUFFERS,
                                  .buffers = buffers,
@@ -46,7 +46,7 @@ static struct weft_program hand_program(struct weft_buffer *buffers)
                                  .n_units = 1};
 }
 
-static void expect(struct weft_life life, int32_t first, int32_t last)
+static void expect_lifetime(struct weft_life life, int32_t first, int32_t last)
 {
     cr_assert_eq(life.first, first, "%d", life.first);
     cr_assert_eq(life.last, last, "%d", life.last);
@@ -55,46 +55,46 @@ static void expect(struct weft_life life, int32_t first, int32_t last)
 Test(lifetime, by_hand)
 {
     struct weft_buffer buffers[N_BUFFERS];
-    struct weft_program program = hand_program(buffers);
+    struct weft_program program = hand_program_lifetime(buffers);
     struct weft_life lives[N_BUFFERS];
     struct weft_error err = {0};
     cr_assert_eq(weft_program_pieces(&program), N_BUFFERS);
     cr_assert_eq(weft_program_lives(&program, lives, &err), WEFT_OK, "%s", err.text);
-    expect(lives[FULL], 0, 1);     /* launched in 0, read in 1 */
-    expect(lives[GRADIENT], 1, 2); /* over by the mark of 3 */
-    expect(lives[REDUCED], 2, 0);  /* to the next period's update */
+    expect_lifetime(lives[FULL], 0, 1);     /* launched in 0, read in 1 */
+    expect_lifetime(lives[GRADIENT], 1, 2); /* over by the mark of 3 */
+    expect_lifetime(lives[REDUCED], 2, 0);  /* to the next period's update */
 }
 
 /* Without the mark that waits for it the reduction may run until the period's end. */
 Test(lifetime, what_nobody_waits_for_is_live_to_the_end)
 {
     struct weft_buffer buffers[N_BUFFERS];
-    struct weft_program program = hand_program(buffers);
+    struct weft_program program = hand_program_lifetime(buffers);
     struct weft_life lives[N_BUFFERS];
     struct weft_error err = {0};
-    instructions[7].n_dependencies = 0;
+    instructions_lifetime[7].n_dependencies = 0;
     cr_assert_eq(weft_program_lives(&program, lives, &err), WEFT_OK);
-    instructions[7].n_dependencies = 1;
-    expect(lives[GRADIENT], 1, 3);
+    instructions_lifetime[7].n_dependencies = 1;
+    expect_lifetime(lives[GRADIENT], 1, 3);
 }
 
 Test(lifetime, resident_parameters_persist)
 {
     struct weft_buffer buffers[N_BUFFERS];
-    struct weft_program program = hand_program(buffers);
+    struct weft_program program = hand_program_lifetime(buffers);
     struct weft_life lives[N_BUFFERS];
     struct weft_error err = {0};
     policies[0] = WEFT_POLICY_ZERO1;
     cr_assert_eq(weft_program_lives(&program, lives, &err), WEFT_OK);
     policies[0] = WEFT_POLICY_SDP;
-    expect(lives[FULL], 0, 3);
-    expect(lives[GRADIENT], 1, 2);
+    expect_lifetime(lives[FULL], 0, 3);
+    expect_lifetime(lives[GRADIENT], 1, 2);
 }
 
 Test(lifetime, unwritten_is_an_error)
 {
     struct weft_buffer buffers[N_BUFFERS];
-    struct weft_program program = hand_program(buffers);
+    struct weft_program program = hand_program_lifetime(buffers);
     struct weft_life lives[N_BUFFERS];
     struct weft_error err = {0};
     program.n_instructions = 4;
@@ -105,7 +105,7 @@ Test(lifetime, unwritten_is_an_error)
 Test(lifetime, live_bytes_wrap)
 {
     struct weft_buffer buffers[N_BUFFERS];
-    struct weft_program program = hand_program(buffers);
+    struct weft_program program = hand_program_lifetime(buffers);
     static const struct weft_life lives[] = {{0, 1}, {1, 2}, {2, 0}};
     int64_t rows[4 * WEFT_CATEGORY_COUNT];
     for (int b = 0; b < N_BUFFERS; b++) {

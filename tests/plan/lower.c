@@ -7,11 +7,11 @@
 #include "plan/lifetime.h"
 #include "tests/plan/random_model.h"
 
-enum { CASES = 150, PLANS = 4 };
+enum { LOWER_CASES = 150, LOWER_PLANS = 4 };
 
 /* Figure 1(a): what the planner counts in a slot is what is live in it by happens-before. */
-static void check_rows(const struct random_case *random, const struct weft_plan *plan,
-                       const struct weft_program *program)
+static void check_rows_lower(const struct random_case *random, const struct weft_plan *plan,
+                             const struct weft_program *program)
 {
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
@@ -31,13 +31,13 @@ static void check_rows(const struct random_case *random, const struct weft_plan 
 
 Test(lower, rows_are_lives)
 {
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < LOWER_CASES; seed++) {
         struct random_case random;
         random_case_init(&random, seed);
-        for (uint64_t p = 0; p < PLANS; p++) {
+        for (uint64_t p = 0; p < LOWER_PLANS; p++) {
             struct weft_plan *plan = random_plan(&random, p);
             struct weft_program *program = random_program(&random, plan);
-            check_rows(&random, plan, program);
+            check_rows_lower(&random, plan, program);
             weft_program_destroy(program);
             weft_plan_destroy(plan);
         }
@@ -47,7 +47,7 @@ Test(lower, rows_are_lives)
 
 Test(lower, rows_are_lives_when_relaxed)
 {
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < LOWER_CASES; seed++) {
         struct random_case random;
         struct weft_error err = {0};
         random_case_init(&random, seed);
@@ -55,7 +55,7 @@ Test(lower, rows_are_lives_when_relaxed)
         int64_t limit_bytes = weft_plan_peak(plan, NULL);
         cr_assert_eq(weft_plan_relax(plan, limit_bytes, &err), WEFT_OK);
         struct weft_program *program = random_program(&random, plan);
-        check_rows(&random, plan, program);
+        check_rows_lower(&random, plan, program);
         weft_program_destroy(program);
         weft_plan_destroy(plan);
         random_case_finish(&random);
@@ -65,7 +65,7 @@ Test(lower, rows_are_lives_when_relaxed)
 /* The channel's instructions are the placements, in order. */
 Test(lower, channel_order_is_placement_order)
 {
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < LOWER_CASES; seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 7);

@@ -5,7 +5,8 @@
 #include "base/rng.h"
 #include "small_problem.h"
 
-static void init(struct weft_milestones *all, struct weft_problem *problem, struct weft_pool *pool)
+static void init_milestones(struct weft_milestones *all, struct weft_problem *problem,
+                            struct weft_pool *pool)
 {
     *problem = small_problem();
     cr_assert(weft_milestones_init(all, problem, pool));
@@ -39,7 +40,7 @@ Test(milestones, say_at_least_and_at_most)
     struct weft_milestones all;
     struct weft_problem problem;
     struct weft_pool pool = {0};
-    init(&all, &problem, &pool);
+    init_milestones(&all, &problem, &pool);
     cr_assert_eq(weft_milestones_least(&all, A_GATHER, 2), 0);
     cr_assert_eq(weft_milestones_most(&all, A_GATHER, 0), 2);
     (void)weft_milestones_tell(&all, &(struct weft_milestone){A_GATHER, 2, 2, true, WEFT_PLACED});
@@ -68,8 +69,8 @@ Test(milestones, are_taken_back)
         struct weft_told told[MOST];
         struct weft_pool pool = {0};
         int32_t n = 0;
-        init(&walked, &problem, &pool);
-        init(&fresh, &problem, &pool);
+        init_milestones(&walked, &problem, &pool);
+        init_milestones(&fresh, &problem, &pool);
         for (uint64_t k = 0; k < 40; k++) {
             struct weft_milestone at = {.item = (int32_t)weft_rng_below(seed, k, 0, N_SMALL_ITEMS),
                                         .n_blocks = 1 + (int32_t)weft_rng_below(seed, k, 1, 2),

@@ -17,8 +17,8 @@ static enum weft_status create(const struct weft_problem *problem, const enum we
     return weft_plan_create(problem, "test", policies, moves, n, out, err);
 }
 
-static void expect(const struct weft_plan *plan, int32_t at, int32_t item, int32_t block,
-                   int32_t launch, int32_t deadline)
+static void expect_plan(const struct weft_plan *plan, int32_t at, int32_t item, int32_t block,
+                        int32_t launch, int32_t deadline)
 {
     const struct weft_placement *placement = &plan->placements[at];
     cr_assert_eq(placement->item, item, "placement %d", at);
@@ -37,14 +37,14 @@ Test(plan, windows_give_the_other_end)
                                       {B_GATHER, 3, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 7, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
-    expect(plan, 0, A_GATHER, 0, 1, 3);
-    expect(plan, 1, A_GATHER, 1, 2, 3);
-    expect(plan, 2, B_GATHER, 0, 2, 4);
-    expect(plan, 3, B_GATHER, 1, 3, 4);
-    expect(plan, 4, B_REDUCE, 0, 6, 7);
-    expect(plan, 5, B_REDUCE, 1, 6, 8);
-    expect(plan, 6, A_REDUCE, 0, 7, 8);
-    expect(plan, 7, A_REDUCE, 1, 7, 8);
+    expect_plan(plan, 0, A_GATHER, 0, 1, 3);
+    expect_plan(plan, 1, A_GATHER, 1, 2, 3);
+    expect_plan(plan, 2, B_GATHER, 0, 2, 4);
+    expect_plan(plan, 3, B_GATHER, 1, 3, 4);
+    expect_plan(plan, 4, B_REDUCE, 0, 6, 7);
+    expect_plan(plan, 5, B_REDUCE, 1, 6, 8);
+    expect_plan(plan, 6, A_REDUCE, 0, 7, 8);
+    expect_plan(plan, 7, A_REDUCE, 1, 7, 8);
     weft_plan_destroy(plan);
 }
 
@@ -59,10 +59,10 @@ Test(plan, normal_form)
                                       {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 6, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
-    expect(plan, 1, A_GATHER, 1, 2, 3);
-    expect(plan, 3, B_GATHER, 1, 3, 4);
-    expect(plan, 4, B_REDUCE, 0, 6, 7);
-    expect(plan, 5, B_REDUCE, 1, 6, 7);
+    expect_plan(plan, 1, A_GATHER, 1, 2, 3);
+    expect_plan(plan, 3, B_GATHER, 1, 3, 4);
+    expect_plan(plan, 4, B_REDUCE, 0, 6, 7);
+    expect_plan(plan, 5, B_REDUCE, 1, 6, 7);
     weft_plan_destroy(plan);
 }
 
@@ -77,12 +77,12 @@ Test(plan, blocking_gathers_and_late_launches)
                                       {B_GATHER, 4, 0}, {B_REDUCE, 7, 7}, {B_REDUCE, 7, 6},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 7}};
     cr_assert_eq(create(&problem, all_sdp, moves, 8, &plan, &err), WEFT_OK, "%s", err.text);
-    expect(plan, 0, A_GATHER, 0, 2, 3);
-    expect(plan, 1, B_GATHER, 0, 3, 4);
-    expect(plan, 2, A_GATHER, 1, 3, 3);
-    expect(plan, 3, B_GATHER, 1, 4, 4);
-    expect(plan, 4, B_REDUCE, 0, 7, 8);
-    expect(plan, 5, B_REDUCE, 1, 6, 8);
+    expect_plan(plan, 0, A_GATHER, 0, 2, 3);
+    expect_plan(plan, 1, B_GATHER, 0, 3, 4);
+    expect_plan(plan, 2, A_GATHER, 1, 3, 3);
+    expect_plan(plan, 3, B_GATHER, 1, 4, 4);
+    expect_plan(plan, 4, B_REDUCE, 0, 7, 8);
+    expect_plan(plan, 5, B_REDUCE, 1, 6, 8);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
     /* U to 400. a's first gather 400-1000 delays F:a's slot to 1000; b's first 1000-1600, then a's
      * second to 2200, when F:a computes, to 3200. b's second 3200-3800: F:b to 4800, B:b to 6800,
@@ -116,8 +116,8 @@ Test(plan, reduction_ahead_of_a_blocking_gather)
                                           {A_ALL_REDUCE, 6, 0}, {B_GATHER, 4, 0},
                                           {B_REDUCE, 7, 0},     {B_REDUCE, 7, 0}};
         cr_assert_eq(create(&problem, policies, moves, 6, &plan, &err), WEFT_OK, "%s", err.text);
-        expect(plan, 0, A_ALL_REDUCE, 0, 1, blocks ? 5 : 4);
-        expect(plan, 2, A_ALL_REDUCE, 1, 1, 5);
+        expect_plan(plan, 0, A_ALL_REDUCE, 0, 1, blocks ? 5 : 4);
+        expect_plan(plan, 2, A_ALL_REDUCE, 1, 1, 5);
         weft_plan_destroy(plan);
     }
     problem.items[A_ALL_REDUCE].item.first = 7;
@@ -137,8 +137,8 @@ Test(plan, dp_needs_other_items)
     weft_plan_destroy(plan);
 }
 
-static void refused(const enum weft_policy *policies, const struct weft_move *moves, int32_t n,
-                    const char *word)
+static void refused_plan(const enum weft_policy *policies, const struct weft_move *moves, int32_t n,
+                         const char *word)
 {
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = NULL;
@@ -154,31 +154,31 @@ Test(plan, wrong_moves_are_refused)
                                      {B_GATHER, 3, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 7, 0},
                                      {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     struct weft_move bad[8];
-    refused(all_sdp, good, 7, "1 moves of item");
+    refused_plan(all_sdp, good, 7, "1 moves of item");
     memcpy(bad, good, sizeof good);
     bad[0].item = N_SMALL_ITEMS;
-    refused(all_sdp, bad, 8, "do not need");
+    refused_plan(all_sdp, bad, 8, "do not need");
     bad[0].item = -1;
-    refused(all_sdp, bad, 8, "do not need");
+    refused_plan(all_sdp, bad, 8, "do not need");
     bad[0].item = A_ALL_REDUCE;
-    refused(all_sdp, bad, 8, "do not need");
+    refused_plan(all_sdp, bad, 8, "do not need");
     bad[0] = (struct weft_move){A_GATHER, 0, 0};
-    refused(all_sdp, bad, 8, "outside its window");
+    refused_plan(all_sdp, bad, 8, "outside its window");
     bad[0].slot = 4;
-    refused(all_sdp, bad, 8, "outside its window");
+    refused_plan(all_sdp, bad, 8, "outside its window");
     memcpy(bad, good, sizeof good);
     bad[6].slot = 8;
-    refused(all_sdp, bad, 8, "outside its window");
+    refused_plan(all_sdp, bad, 8, "outside its window");
     memcpy(bad, good, sizeof good);
     bad[4].launch = 7;
-    refused(all_sdp, bad, 8, "outside its window");
+    refused_plan(all_sdp, bad, 8, "outside its window");
     memcpy(bad, good, sizeof good);
     bad[0] = (struct weft_move){B_GATHER, 2, 0};
-    refused(all_sdp, bad, 8, "moves of item");
+    refused_plan(all_sdp, bad, 8, "moves of item");
     const enum weft_policy policies[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP};
-    refused(policies, good, 8, "cannot have policy fsdp");
+    refused_plan(policies, good, 8, "cannot have policy fsdp");
     const enum weft_policy unknown[] = {WEFT_POLICY_COUNT, WEFT_POLICY_SDP};
-    refused(unknown, good, 8, "out of range");
+    refused_plan(unknown, good, 8, "out of range");
 }
 
 Test(plan, order_that_cannot_be_in_time_is_refused)
@@ -187,12 +187,12 @@ Test(plan, order_that_cannot_be_in_time_is_refused)
     const struct weft_move moves[] = {{B_GATHER, 4, 0}, {A_GATHER, 1, 0}, {A_GATHER, 2, 0},
                                       {B_GATHER, 4, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 7, 0},
                                       {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
-    refused(all_sdp, moves, 8, "due by slot 3");
+    refused_plan(all_sdp, moves, 8, "due by slot 3");
     /* b's reduction is to be over by 7, but a's, launched in 7, stands ahead of it. */
     const struct weft_move late[] = {{A_GATHER, 1, 0}, {A_GATHER, 2, 0}, {B_GATHER, 2, 0},
                                      {B_GATHER, 3, 0}, {A_REDUCE, 7, 0}, {B_REDUCE, 6, 0},
                                      {B_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
-    refused(all_sdp, late, 8, "launched too late");
+    refused_plan(all_sdp, late, 8, "launched too late");
 }
 
 Test(plan, gap)

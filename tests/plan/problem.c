@@ -5,7 +5,7 @@
 
 #include "tests/plan/small_problem.h"
 
-static void refused(const struct weft_problem *problem, const char *word)
+static void refused_problem(const struct weft_problem *problem, const char *word)
 {
     struct weft_error err = {0};
     cr_assert_eq(weft_problem_check(problem, "here", &err), WEFT_E_DATA, "%s", word);
@@ -24,70 +24,70 @@ Test(problem, scalars)
 {
     struct weft_problem problem = small_problem();
     problem.ranks = 0;
-    refused(&problem, "ranks is 0");
+    refused_problem(&problem, "ranks is 0");
     problem = small_problem();
     problem.memory_limit_bytes = 0;
-    refused(&problem, "memory_limit_bytes is 0");
+    refused_problem(&problem, "memory_limit_bytes is 0");
     problem.memory_limit_bytes = WEFT_PROBLEM_MOST + 1;
-    refused(&problem, "memory_limit_bytes");
+    refused_problem(&problem, "memory_limit_bytes");
     problem = small_problem();
     problem.agree_ns = -1;
-    refused(&problem, "agree_ns");
+    refused_problem(&problem, "agree_ns");
     problem = small_problem();
     problem.compute_rate = WEFT_RATE_LEAST - 1;
-    refused(&problem, "compute_rate is 63");
+    refused_problem(&problem, "compute_rate is 63");
     problem.compute_rate = WEFT_RATE_ONE / 2;
     problem.channel_rate = WEFT_RATE_ONE / 2 - 1;
-    refused(&problem, "one after the other");
+    refused_problem(&problem, "one after the other");
     problem.channel_rate = WEFT_RATE_ONE + 1;
-    refused(&problem, "channel_rate is 1025");
+    refused_problem(&problem, "channel_rate is 1025");
     problem = small_problem();
     problem.n_channels = 0;
-    refused(&problem, "channels is 0");
+    refused_problem(&problem, "channels is 0");
     problem.n_channels = 2;
-    refused(&problem, "on the other channel");
+    refused_problem(&problem, "on the other channel");
 }
 
 Test(problem, slots_make_a_period)
 {
     struct weft_problem problem = small_problem();
     problem.n_slots = 0;
-    refused(&problem, "do not make a period");
+    refused_problem(&problem, "do not make a period");
     problem.n_slots = N_SMALL_SLOTS - 1;
-    refused(&problem, "do not make a period");
+    refused_problem(&problem, "do not make a period");
     problem = small_problem();
     problem.slots[3].index = 1;
-    refused(&problem, "slots[3]");
+    refused_problem(&problem, "slots[3]");
     problem.slots[3] = (struct weft_slot){WEFT_SLOT_BACKWARD, 0, 0};
-    refused(&problem, "expected forward");
+    refused_problem(&problem, "expected forward");
     problem.slots[3] = (struct weft_slot){WEFT_SLOT_FORWARD, 0, 0};
     problem.slots[1].index = 0;
-    refused(&problem, "slots[1]");
+    refused_problem(&problem, "slots[1]");
     problem.slots[1].index = 2;
-    refused(&problem, "slots[1]");
+    refused_problem(&problem, "slots[1]");
     problem.slots[1].index = 1;
     problem.slot_ns[4] = -1;
-    refused(&problem, "slots[4]");
+    refused_problem(&problem, "slots[4]");
     problem.slot_ns[4] = WEFT_PROBLEM_MOST;
-    refused(&problem, "2^53");
+    refused_problem(&problem, "2^53");
 }
 
 Test(problem, units)
 {
     struct weft_problem problem = small_problem();
     problem.units[1].policies = 0;
-    refused(&problem, "units[1] (b) has no policies");
+    refused_problem(&problem, "units[1] (b) has no policies");
     problem.units[1].policies = 1u << WEFT_POLICY_COUNT;
-    refused(&problem, "units[1] (b) has no policies");
+    refused_problem(&problem, "units[1] (b) has no policies");
     problem.units[1].policies = 1;
     problem.units[1].holds[WEFT_POLICY_SDP][0].last = N_SMALL_SLOTS;
-    refused(&problem, "hold 0 is in slots 4 to 9");
+    refused_problem(&problem, "hold 0 is in slots 4 to 9");
     problem.units[1].holds[WEFT_POLICY_SDP][0].last = 5;
     problem.units[1].holds[WEFT_POLICY_SDP][0].category = WEFT_CATEGORY_COUNT;
-    refused(&problem, "category");
+    refused_problem(&problem, "category");
     problem.units[1].holds[WEFT_POLICY_SDP][0].category = WEFT_CATEGORY_BASE;
     problem.common[0].bytes = WEFT_PROBLEM_MOST;
-    refused(&problem, "sum of all bytes");
+    refused_problem(&problem, "sum of all bytes");
 }
 
 Test(problem, items)
@@ -95,46 +95,46 @@ Test(problem, items)
     struct weft_problem problem = small_problem();
     struct weft_item *item = &problem.items[B_GATHER].item, good = *item;
     item->unit = 2;
-    refused(&problem, "items[3]: unit");
+    refused_problem(&problem, "items[3]: unit");
     *item = good;
     item->kind = WEFT_COLLECTIVE_COUNT;
-    refused(&problem, "items[3]: kind");
+    refused_problem(&problem, "items[3]: kind");
     *item = good;
     item->last = item->first - 1;
-    refused(&problem, "items[3]: its window is not");
+    refused_problem(&problem, "items[3]: its window is not");
     *item = good;
     item->last = N_SMALL_SLOTS - 1;
-    refused(&problem, "items[3]: its window is not");
+    refused_problem(&problem, "items[3]: its window is not");
     *item = good;
     item->first = 1;
-    refused(&problem, "before the unit's update");
+    refused_problem(&problem, "before the unit's update");
     *item = good;
     item->n_blocks = 0;
-    refused(&problem, "n_blocks");
+    refused_problem(&problem, "n_blocks");
     *item = good;
     item->n_blocks = WEFT_PROBLEM_MOST_BLOCKS;
-    refused(&problem, "there are more than 16777216; make blocks larger");
+    refused_problem(&problem, "there are more than 16777216; make blocks larger");
     *item = good;
     item->policies = 0;
-    refused(&problem, "no policies");
+    refused_problem(&problem, "no policies");
     *item = good;
     item->gather = -1;
-    refused(&problem, "gather");
+    refused_problem(&problem, "gather");
     *item = good;
     item->stair_bytes = WEFT_PROBLEM_MOST;
-    refused(&problem, "sum is out of range");
+    refused_problem(&problem, "sum is out of range");
     *item = good;
     item->unit = 0;
-    refused(&problem, "not behind items[2]");
+    refused_problem(&problem, "not behind items[2]");
     *item = good;
     problem.items[B_REDUCE].item.gather = 1;
-    refused(&problem, "items[4]: gather");
+    refused_problem(&problem, "items[4]: gather");
     problem = small_problem();
     struct weft_item *items[] = {&problem.items[0].item, &problem.items[1].item,
                                  &problem.items[2].item};
     *items[1] = *items[2] = *items[0];
     items[1]->policies = 1u << WEFT_POLICY_DP;
-    refused(&problem, "items[2] is not behind items[1]");
+    refused_problem(&problem, "items[2] is not behind items[1]");
 }
 
 Test(problem, needs)

@@ -7,7 +7,7 @@
 #include "tests/plan/random_model.h"
 #include "tests/plan/small_problem.h"
 
-enum { CASES = 100 };
+enum { ROWS_CASES = 100 };
 
 static struct weft_plan *small_plan(const struct weft_problem *problem)
 {
@@ -119,7 +119,7 @@ static void check_maximal(const struct weft_plan *plan, int64_t limit_bytes)
 
 Test(rows, relax_of_random_plans)
 {
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < ROWS_CASES; seed++) {
         struct random_case random;
         struct weft_error err = {0};
         random_case_init(&random, seed);

@@ -10,10 +10,10 @@
 #include "tests/effort.h"
 #include "tests/plan/random_model.h"
 
-enum { PATH_BYTES = 512, PLANS = TEST_CASES(2, 1) };
+enum { PATH_BYTES = 512, SHIPPED_PLANS = TEST_CASES(2, 1) };
 
-static void check_rows(const char *path, const struct weft_plan *plan,
-                       const struct weft_program *program)
+static void check_rows_shipped(const char *path, const struct weft_plan *plan,
+                               const struct weft_program *program)
 {
     size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
     int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
@@ -33,13 +33,13 @@ static void check_run(const char *path)
 {
     struct random_case random;
     random_case_read(&random, path);
-    for (uint64_t p = 0; p < PLANS; p++) {
+    for (uint64_t p = 0; p < SHIPPED_PLANS; p++) {
         struct weft_error err = {0};
         struct weft_trace *trace = NULL;
         struct weft_trace_summary summary;
         struct weft_plan *plan = random_plan(&random, p);
         struct weft_program *program = random_program(&random, plan);
-        check_rows(path, plan, program);
+        check_rows_shipped(path, plan, program);
         enum weft_status status = weft_program_verify(program, INT64_MAX, &err);
         cr_assert_eq(status, WEFT_OK, "%s: %s", path, err.text);
         cr_assert_eq(weft_simulate(program, &trace, &err), WEFT_OK);

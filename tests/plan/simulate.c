@@ -5,11 +5,11 @@
 
 #include "tests/plan/random_model.h"
 
-enum { CASES = 150 };
+enum { SIMULATE_CASES = 150 };
 
 Test(simulate, plan_and_program_take_the_same_time)
 {
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < SIMULATE_CASES; seed++) {
         struct random_case random;
         struct weft_error err = {0};
         random_case_init(&random, seed);
@@ -46,7 +46,7 @@ Test(simulate, plan_and_program_take_the_same_time)
 Test(simulate, relaxed_plans_are_never_slower)
 {
     int faster = 0;
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < SIMULATE_CASES; seed++) {
         struct random_case random;
         struct weft_error err = {0};
         random_case_init(&random, seed);
@@ -60,7 +60,7 @@ Test(simulate, relaxed_plans_are_never_slower)
         weft_plan_destroy(plan);
         random_case_finish(&random);
     }
-    cr_assert_gt(faster, CASES / 4);
+    cr_assert_gt(faster, SIMULATE_CASES / 4);
 }
 
 /* Moments of a step: 2s is the start of slot s, 2s + 1 that of its compute. */
@@ -143,7 +143,7 @@ static int64_t out_of_turn_ns(const struct weft_plan *plan, int64_t *step_ns)
 Test(simulate, differs_from_the_interval_model_by_what_is_out_of_turn)
 {
     int equal = 0, different = 0;
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < SIMULATE_CASES; seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 3);

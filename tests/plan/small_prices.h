@@ -6,6 +6,7 @@
 
 #include "plan/certificate.h"
 #include "small_problem.h"
+#include "tests/policies.h"
 
 struct fixture {
     struct weft_problem problem;
@@ -34,8 +35,6 @@ static inline void init(struct fixture *f)
                                                .nodes = f->nodes,
                                                .problem = weft_problem_hash(&f->problem)};
 }
-
-enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
 
 static inline void price_whole(struct fixture *f, int32_t row, int32_t slot, int64_t step_bytes,
                                int64_t nu)

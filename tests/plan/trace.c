@@ -8,7 +8,7 @@
 
 /* A program without buffers: F of 10, a gather behind its mark, a mark that waits for it, F of 5.
  */
-static struct weft_instruction instructions[] = {
+static struct weft_instruction instructions_trace[] = {
     {.op = WEFT_OP_MARK, .slot = 0, .layer = -1, .unit = -1, .block = -1, .item = -1},
     {.op = WEFT_OP_ALL_GATHER, .slot = 0, .layer = -1, .ns = 25, .n_dependencies = 1},
     {.op = WEFT_OP_FORWARD, .slot = 0, .unit = -1, .block = -1, .ns = 10, .first_dependency = 1},
@@ -21,22 +21,22 @@ static struct weft_instruction instructions[] = {
      .n_dependencies = 1},
     {.op = WEFT_OP_FORWARD, .slot = 1, .unit = -1, .block = -1, .ns = 5, .first_dependency = 2},
 };
-static int32_t dependencies[] = {0, 1};
+static int32_t dependencies_trace[] = {0, 1};
 
-static struct weft_program hand_program(void)
+static struct weft_program hand_program_trace(void)
 {
     return (struct weft_program){.n_slots = 2,
                                  .n_channels = 1,
                                  .rates = {WEFT_RATE_ONE, WEFT_RATE_ONE},
                                  .n_instructions = 5,
-                                 .instructions = instructions,
-                                 .dependencies = dependencies,
+                                 .instructions = instructions_trace,
+                                 .dependencies = dependencies_trace,
                                  .base_bytes = 7};
 }
 
 Test(trace, summary_by_hand)
 {
-    struct weft_program program = hand_program();
+    struct weft_program program = hand_program_trace();
     struct weft_trace *trace = NULL;
     struct weft_error err = {0};
     struct weft_trace_summary summary;

@@ -5,7 +5,7 @@
 
 #include "tests/plan/random_model.h"
 
-enum { CASES = 80 };
+enum { VERIFY_CASES = 80 };
 
 /* A random program that may be spoilt. */
 struct subject {
@@ -53,17 +53,17 @@ static void refuse(const struct subject *subject, const char *word)
 }
 
 /* Runs a spoiler over many programs; it undoes what it does and returns how often it refused. */
-static void spoil(int (*spoiler)(struct subject *subject))
+static void spoil_verify(int (*spoiler)(struct subject *subject))
 {
     int spoilt = 0;
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < VERIFY_CASES; seed++) {
         struct subject subject;
         subject_init(&subject, seed);
         spoilt += spoiler(&subject);
         accept(&subject);
         subject_finish(&subject);
     }
-    cr_assert_gt(spoilt, CASES / 4, "the test found next to nothing to spoil");
+    cr_assert_gt(spoilt, VERIFY_CASES / 4, "the test found next to nothing to spoil");
 }
 
 static bool moves_block(const struct weft_instruction *at)
@@ -83,7 +83,7 @@ static int32_t mark_of(const struct weft_program *program, int32_t slot)
 
 Test(verify, accepts_lowered_plans)
 {
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < VERIFY_CASES; seed++) {
         struct subject subject;
         subject_init(&subject, seed);
         accept(&subject);
@@ -102,7 +102,7 @@ static int one_byte_less(struct subject *subject)
 
 Test(verify, limit_binds_base_and_arena)
 {
-    spoil(one_byte_less);
+    spoil_verify(one_byte_less);
 }
 
 static int shrink_arena(struct subject *subject)
@@ -115,7 +115,7 @@ static int shrink_arena(struct subject *subject)
 
 Test(verify, arena_too_small)
 {
-    spoil(shrink_arena);
+    spoil_verify(shrink_arena);
 }
 
 /* Onto a buffer that is always live; those that are already there may stay. */
@@ -139,7 +139,7 @@ static int move_onto(struct subject *subject)
 
 Test(verify, buffers_on_top_of_each_other)
 {
-    spoil(move_onto);
+    spoil_verify(move_onto);
 }
 
 /* Two buffers of the same slot, neither of which is there all the time. */
@@ -162,7 +162,7 @@ static int move_saved(struct subject *subject)
 
 Test(verify, neighbours_in_time_on_top_of_each_other)
 {
-    spoil(move_saved);
+    spoil_verify(move_saved);
 }
 
 static int misalign(struct subject *subject)
@@ -175,7 +175,7 @@ static int misalign(struct subject *subject)
 
 Test(verify, misaligned_buffer)
 {
-    spoil(misalign);
+    spoil_verify(misalign);
 }
 
 /* Said to end one slot early or late, or to begin so. */
@@ -204,7 +204,7 @@ static int change_lives(struct subject *subject)
 
 Test(verify, lives_are_those_of_the_instructions)
 {
-    spoil(change_lives);
+    spoil_verify(change_lives);
 }
 
 static int lie_about_live_bytes(struct subject *subject)
@@ -217,7 +217,7 @@ static int lie_about_live_bytes(struct subject *subject)
 
 Test(verify, live_bytes_are_summed)
 {
-    spoil(lie_about_live_bytes);
+    spoil_verify(lie_about_live_bytes);
 }
 
 /* True when the layer of the slot waits for the channel itself, and so for all that its MARK does.
@@ -256,7 +256,7 @@ static int drop_mark_dependency(struct subject *subject)
 
 Test(verify, use_that_does_not_wait)
 {
-    spoil(drop_mark_dependency);
+    spoil_verify(drop_mark_dependency);
 }
 
 static int drop_launch_dependency(struct subject *subject)
@@ -278,7 +278,7 @@ static int drop_launch_dependency(struct subject *subject)
 
 Test(verify, launch_that_does_not_wait)
 {
-    spoil(drop_launch_dependency);
+    spoil_verify(drop_launch_dependency);
 }
 
 /* Launches in an earlier slot, honestly. */
@@ -320,7 +320,7 @@ static int launch_early(struct subject *subject)
 
 Test(verify, launched_too_early)
 {
-    spoil(launch_early);
+    spoil_verify(launch_early);
 }
 
 static void swap_content(struct weft_program *program, int32_t a, int32_t b)
@@ -363,7 +363,7 @@ static int swap_blocks(struct subject *subject)
 
 Test(verify, blocks_out_of_order)
 {
-    spoil(swap_blocks);
+    spoil_verify(swap_blocks);
 }
 
 /* The awaited gather changes places with one behind it that is due later. */
@@ -393,7 +393,7 @@ static int swap_gathers(struct subject *subject)
 Test(verify, gathers_out_of_order)
 {
     int spoilt = 0;
-    for (uint64_t seed = 0; seed < 4 * CASES; seed++) {
+    for (uint64_t seed = 0; seed < 4 * VERIFY_CASES; seed++) {
         struct subject subject;
         subject_init(&subject, seed);
         spoilt += swap_gathers(&subject);
@@ -419,7 +419,7 @@ static int repeat_block(struct subject *subject)
 
 Test(verify, wrong_block)
 {
-    spoil(repeat_block);
+    spoil_verify(repeat_block);
 }
 
 /* What forward makes becomes something that it only reads. */
@@ -444,7 +444,7 @@ static int forget_write(struct subject *subject)
 
 Test(verify, read_before_written)
 {
-    spoil(forget_write);
+    spoil_verify(forget_write);
 }
 
 static int break_indices(struct subject *subject)
@@ -480,7 +480,7 @@ static int break_indices(struct subject *subject)
 
 Test(verify, indices_in_range)
 {
-    spoil(break_indices);
+    spoil_verify(break_indices);
 }
 
 static int repeat_buffer(struct subject *subject)
@@ -494,7 +494,7 @@ static int repeat_buffer(struct subject *subject)
 
 Test(verify, buffers_in_order)
 {
-    spoil(repeat_buffer);
+    spoil_verify(repeat_buffer);
 }
 
 static int change_policy(struct subject *subject)
@@ -515,7 +515,7 @@ static int change_policy(struct subject *subject)
 
 Test(verify, policies_are_what_runs)
 {
-    spoil(change_policy);
+    spoil_verify(change_policy);
 }
 
 /* The operand by which an instruction reads, or writes, a buffer of a kind; NULL when none does. */
@@ -554,7 +554,7 @@ static int forget_gradient(struct subject *subject)
 
 Test(verify, update_without_gradient)
 {
-    spoil(forget_gradient);
+    spoil_verify(forget_gradient);
 }
 
 /* The program of a plan in which every unit that may have the policy has it, and the others any. */
@@ -583,7 +583,7 @@ static void refuse_lowered(enum weft_policy policy, void (*spoiler)(struct subje
                            const char *word)
 {
     int spoilt = 0;
-    for (uint64_t seed = 0; seed < CASES / 4; seed++) {
+    for (uint64_t seed = 0; seed < VERIFY_CASES / 4; seed++) {
         struct subject subject;
         subject_init_policy(&subject, seed, policy, spoiler);
         bool updates = false, any = false;
@@ -597,7 +597,7 @@ static void refuse_lowered(enum weft_policy policy, void (*spoiler)(struct subje
         }
         subject_finish(&subject);
     }
-    cr_assert_gt(spoilt, CASES / 16, "the test found next to nothing to spoil");
+    cr_assert_gt(spoilt, VERIFY_CASES / 16, "the test found next to nothing to spoil");
 }
 
 /* All gathers are moved to the slot. */
@@ -675,7 +675,7 @@ static int forget_record(struct subject *subject)
 
 Test(verify, record_is_summed)
 {
-    spoil(forget_record);
+    spoil_verify(forget_record);
 }
 
 /* Takes the one dependency of every instruction of an update that ranks agree on which has one. */
@@ -722,8 +722,8 @@ static int confuse_norms(struct subject *subject)
 
 Test(verify, updates_use_what_ranks_agree_on)
 {
-    spoil(forget_agreement);
-    spoil(confuse_norms);
+    spoil_verify(forget_agreement);
+    spoil_verify(confuse_norms);
 }
 
 /* Where ranks agree on updates the channel is theirs until the last has ended: a gather that could
@@ -731,7 +731,7 @@ Test(verify, updates_use_what_ranks_agree_on)
 Test(verify, nothing_is_gathered_before_the_last_agreed_update)
 {
     int spoilt = 0;
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < VERIFY_CASES; seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
@@ -751,5 +751,5 @@ Test(verify, nothing_is_gathered_before_the_last_agreed_update)
         }
         random_case_finish(&random);
     }
-    cr_assert_gt(spoilt, CASES / 8);
+    cr_assert_gt(spoilt, VERIFY_CASES / 8);
 }

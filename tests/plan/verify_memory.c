@@ -9,7 +9,7 @@
 #include "plan/verify.h"
 #include "tests/plan/random_model.h"
 
-enum { CASES = 60, SPOILS = 30, TIMINGS = 4, PERIODS = 3 };
+enum { VERIFY_MEMORY_CASES = 60, SPOILS = 30, TIMINGS = 4, PERIODS = 3 };
 
 struct run {
     int64_t start, end;
@@ -149,7 +149,7 @@ struct spoilt {
 };
 
 /* Another dependency, or another place for a buffer: at random, or where another one stands. */
-static struct spoilt spoil(struct weft_program *program, struct dice *dice)
+static struct spoilt spoil_verify_memory(struct weft_program *program, struct dice *dice)
 {
     struct spoilt spoilt = {0};
     const struct weft_instruction *last = &program->instructions[program->n_instructions - 1];
@@ -189,7 +189,7 @@ static bool accepts(const struct weft_program *program, struct weft_error *err)
 Test(verify_memory, accepted_programs_do_no_harm_in_any_timing)
 {
     int accepted = 0, refused = 0, caught = 0;
-    for (uint64_t seed = 0; seed < CASES; seed++) {
+    for (uint64_t seed = 0; seed < VERIFY_MEMORY_CASES; seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 0);
@@ -198,7 +198,7 @@ Test(verify_memory, accepted_programs_do_no_harm_in_any_timing)
         for (int i = 0; i <= SPOILS; i++) {
             struct weft_error err = {0};
             struct spoilt spoilt = {0};
-            if (i > 0) spoilt = spoil(program, &dice);
+            if (i > 0) spoilt = spoil_verify_memory(program, &dice);
             if (accepts(program, &err)) {
                 cr_assert_eq(harms(program, &dice), 0, "seed %d, spoilt %d", (int)seed, i);
                 accepted++;
@@ -213,7 +213,7 @@ Test(verify_memory, accepted_programs_do_no_harm_in_any_timing)
         weft_plan_destroy(plan);
         random_case_finish(&random);
     }
-    cr_assert_gt(accepted, 2 * CASES);
-    cr_assert_gt(refused, CASES);
+    cr_assert_gt(accepted, 2 * VERIFY_MEMORY_CASES);
+    cr_assert_gt(refused, VERIFY_MEMORY_CASES);
     cr_assert_gt(caught, 20, "the timings find next to nothing: the test is blind");
 }

@@ -21,8 +21,8 @@ static const struct weft_plan_times *times_of(const struct weft_plan *plan)
     return &times;
 }
 
-static void expect(int64_t limit_bytes, int32_t index, enum weft_hold_back by, int32_t slot,
-                   int64_t missing_bytes)
+static void expect_explain(int64_t limit_bytes, int32_t index, enum weft_hold_back by, int32_t slot,
+                           int64_t missing_bytes)
 {
     struct weft_problem problem = small_problem();
     problem.memory_limit_bytes = limit_bytes;
@@ -39,41 +39,42 @@ static void expect(int64_t limit_bytes, int32_t index, enum weft_hold_back by, i
 /* To the byte: one less than what fits is missing one. */
 Test(explain, memory_holds_by_what_is_missing)
 {
-    expect(1199, 0, WEFT_HELD_BY_MEMORY, 1, 1);
-    expect(1200, 0, WEFT_HELD_BY_CHOICE, 1, 0);
-    expect(1250, 2, WEFT_HELD_BY_MEMORY, 2, 50);
-    expect(1299, 2, WEFT_HELD_BY_MEMORY, 2, 1);
-    expect(1300, 2, WEFT_HELD_BY_CHOICE, 2, 0);
-    expect(1499, 5, WEFT_HELD_BY_MEMORY, 7, 1);
-    expect(1500, 5, WEFT_HELD_BY_BUSY, 7, 0); /* the reduction before it is under way */
+    expect_explain(1199, 0, WEFT_HELD_BY_MEMORY, 1, 1);
+    expect_explain(1200, 0, WEFT_HELD_BY_CHOICE, 1, 0);
+    expect_explain(1250, 2, WEFT_HELD_BY_MEMORY, 2, 50);
+    expect_explain(1299, 2, WEFT_HELD_BY_MEMORY, 2, 1);
+    expect_explain(1300, 2, WEFT_HELD_BY_CHOICE, 2, 0);
+    expect_explain(1499, 5, WEFT_HELD_BY_MEMORY, 7, 1);
+    expect_explain(1500, 5, WEFT_HELD_BY_BUSY, 7, 0); /* the reduction before it is under way */
 }
 
 Test(explain, order_holds_behind_and_ahead)
 {
-    expect(1700, 1, WEFT_HELD_BY_ORDER, 1, 0);
-    expect(1700, 3, WEFT_HELD_BY_ORDER, 2, 0);
-    expect(1700, 4, WEFT_HELD_BY_ORDER, 7, 0);
-    expect(1199, 1, WEFT_HELD_BY_MEMORY, 1, 1); /* neither room nor turn: room is said first */
+    expect_explain(1700, 1, WEFT_HELD_BY_ORDER, 1, 0);
+    expect_explain(1700, 3, WEFT_HELD_BY_ORDER, 2, 0);
+    expect_explain(1700, 4, WEFT_HELD_BY_ORDER, 7, 0);
+    expect_explain(1199, 1, WEFT_HELD_BY_MEMORY, 1,
+                   1); /* neither room nor turn: room is said first */
 }
 
 Test(explain, windows_hold_whatever_the_limit)
 {
-    expect(1, 6, WEFT_HELD_BY_WINDOW, -1, 0);
-    expect(INT64_MAX, 7, WEFT_HELD_BY_WINDOW, -1, 0);
+    expect_explain(1, 6, WEFT_HELD_BY_WINDOW, -1, 0);
+    expect_explain(INT64_MAX, 7, WEFT_HELD_BY_WINDOW, -1, 0);
 }
 
 Test(explain, without_a_limit_memory_holds_nothing)
 {
     for (int32_t i = 0; i < 6; i++) {
         bool first = i == 0 || i == 2;
-        expect(INT64_MAX, i,
-               first    ? WEFT_HELD_BY_CHOICE
-               : i == 5 ? WEFT_HELD_BY_BUSY
-                        : WEFT_HELD_BY_ORDER,
-               i < 2   ? 1
-               : i < 4 ? 2
-                       : 7,
-               0);
+        expect_explain(INT64_MAX, i,
+                       first    ? WEFT_HELD_BY_CHOICE
+                       : i == 5 ? WEFT_HELD_BY_BUSY
+                                : WEFT_HELD_BY_ORDER,
+                       i < 2   ? 1
+                       : i < 4 ? 2
+                               : 7,
+                       0);
     }
 }
 
@@ -217,7 +218,7 @@ Test(explain, reasons_are_what_moving_the_block_finds)
     cr_expect(further > 0, "no block was held across one of the other kind");
 }
 
-static void expect_text(const struct weft_plan *plan, const char *text)
+static void expect_text_explain(const struct weft_plan *plan, const char *text)
 {
     struct weft_text out;
     weft_text_init(&out);
@@ -232,22 +233,22 @@ Test(explain, text_folds_equal_blocks)
     struct weft_problem problem = small_problem();
     problem.memory_limit_bytes = 1250;
     struct weft_plan *plan = small_plan(&problem);
-    expect_text(plan,
-                "what each unit costs a step\n"
-                "  unit  policy  blocks     of  channel  update\n"
-                "  a     sdp          2  100 B  2.40 us  200 ns\n"
-                "  b     sdp          2  100 B  2.40 us  200 ns\n"
-                "\n"
-                "the channel, in order\n"
-                "  unit  moves           blocks  launched  before  held there by\n"
-                "  a     all_gather      0/2     fill      F:a     nothing\n"
-                "  a     all_gather      1/2     fill      F:a     channel order: behind the "
-                "block before\n"
-                "  b     all_gather      0..1/2  F:a       F:b     memory: 50 B short in fill\n"
-                "  b     reduce_scatter  0..1/2  B:a       drain   memory: 250 B short in drain\n"
-                "  a     reduce_scatter  0..1/2  drain     norm    window\n"
-                "  (nothing: its row has room; the block gains nothing there, or the arena had no "
-                "layout of it within the limit)\n");
+    expect_text_explain(
+        plan, "what each unit costs a step\n"
+              "  unit  policy  blocks     of  channel  update\n"
+              "  a     sdp          2  100 B  2.40 us  200 ns\n"
+              "  b     sdp          2  100 B  2.40 us  200 ns\n"
+              "\n"
+              "the channel, in order\n"
+              "  unit  moves           blocks  launched  before  held there by\n"
+              "  a     all_gather      0/2     fill      F:a     nothing\n"
+              "  a     all_gather      1/2     fill      F:a     channel order: behind the "
+              "block before\n"
+              "  b     all_gather      0..1/2  F:a       F:b     memory: 50 B short in fill\n"
+              "  b     reduce_scatter  0..1/2  B:a       drain   memory: 250 B short in drain\n"
+              "  a     reduce_scatter  0..1/2  drain     norm    window\n"
+              "  (nothing: its row has room; the block gains nothing there, or the arena had no "
+              "layout of it within the limit)\n");
     weft_plan_destroy(plan);
 }
 

@@ -5,7 +5,7 @@
 #include "tests/report/small_plan.h"
 
 /* What is said of the small problem, cut as `blocks` say. */
-static void expect(struct weft_problem_blocks blocks, const char *text)
+static void expect_explain_blocks(struct weft_problem_blocks blocks, const char *text)
 {
     struct weft_problem problem = small_problem();
     problem.blocks = blocks;
@@ -20,25 +20,26 @@ static void expect(struct weft_problem_blocks blocks, const char *text)
 
 Test(explain_blocks, says_where_the_size_comes_from)
 {
-    expect((struct weft_problem_blocks){.least_bytes = 4096, .efficiency_ppm = 900000, .fused = 1},
-           "how units are cut into blocks\n"
-           "  a block is 4.00 KiB or more: the smallest AllGather that reaches 0.9 of the best "
-           "bandwidth in the profile (by hand)\n"
-           "  2 units, 0 of several layers, each smaller than that or next to one that is; "
-           "2 split into 2 blocks\n\n");
-    expect((struct weft_problem_blocks){.least_bytes = 100},
-           "how units are cut into blocks\n"
-           "  a block is 100 B or more: plan.block_size says so\n"
-           "  2 units; small neighbours are not fused; 2 split into 2 blocks\n\n");
-    expect((struct weft_problem_blocks){.count = 2},
-           "how units are cut into blocks\n"
-           "  every unit is cut into 2, as plan.blocks says\n"
-           "  2 units; small neighbours are not fused; 2 split into 2 blocks\n\n");
+    expect_explain_blocks(
+        (struct weft_problem_blocks){.least_bytes = 4096, .efficiency_ppm = 900000, .fused = 1},
+        "how units are cut into blocks\n"
+        "  a block is 4.00 KiB or more: the smallest AllGather that reaches 0.9 of the best "
+        "bandwidth in the profile (by hand)\n"
+        "  2 units, 0 of several layers, each smaller than that or next to one that is; "
+        "2 split into 2 blocks\n\n");
+    expect_explain_blocks((struct weft_problem_blocks){.least_bytes = 100},
+                          "how units are cut into blocks\n"
+                          "  a block is 100 B or more: plan.block_size says so\n"
+                          "  2 units; small neighbours are not fused; 2 split into 2 blocks\n\n");
+    expect_explain_blocks((struct weft_problem_blocks){.count = 2},
+                          "how units are cut into blocks\n"
+                          "  every unit is cut into 2, as plan.blocks says\n"
+                          "  2 units; small neighbours are not fused; 2 split into 2 blocks\n\n");
 }
 
 Test(explain_blocks, says_nothing_that_it_does_not_know)
 {
-    expect((struct weft_problem_blocks){0}, "");
+    expect_explain_blocks((struct weft_problem_blocks){0}, "");
 }
 
 Test(explain_blocks, knows_fused_units_by_their_names)

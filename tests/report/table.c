@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void expect(struct weft_table *table, int32_t indent, const char *text)
+static void expect_table(struct weft_table *table, int32_t indent, const char *text)
 {
     struct weft_text out;
     weft_text_init(&out);
@@ -30,10 +30,10 @@ Test(table, columns_are_as_wide_as_their_widest_cell)
     struct weft_table table;
     weft_table_init(&table, "lrl");
     ADD(&table, "unit", "bytes", "why", "h.0", "1", "x", "wte.tokens", "123456", "yy");
-    expect(&table, 2,
-           "  unit         bytes  why\n"
-           "  h.0              1  x\n"
-           "  wte.tokens  123456  yy\n");
+    expect_table(&table, 2,
+                 "  unit         bytes  why\n"
+                 "  h.0              1  x\n"
+                 "  wte.tokens  123456  yy\n");
 }
 
 Test(table, a_character_is_one_column_whatever_its_bytes)
@@ -42,10 +42,10 @@ Test(table, a_character_is_one_column_whatever_its_bytes)
     weft_table_init(&table, "lrl");
     ADD(&table, "\xC3\xA9t\xC3\xA9", "\xCE\xBCs", "|", "abcd", "12345", "|", "\xF0\x9D\x94\x98",
         "\xE2\x82\xAC", "|");
-    expect(&table, 0,
-           "\xC3\xA9t\xC3\xA9      \xCE\xBCs  |\n"
-           "abcd  12345  |\n"
-           "\xF0\x9D\x94\x98         \xE2\x82\xAC  |\n");
+    expect_table(&table, 0,
+                 "\xC3\xA9t\xC3\xA9      \xCE\xBCs  |\n"
+                 "abcd  12345  |\n"
+                 "\xF0\x9D\x94\x98         \xE2\x82\xAC  |\n");
 }
 
 Test(table, cells_of_any_length_stay_whole)
@@ -59,7 +59,7 @@ Test(table, cells_of_any_length_stay_whole)
     weft_table_cell(&table, "%s", name);
     weft_table_cell(&table, "%d %%", 100);
     snprintf(text, sizeof text, "%s  100 %%\n", name);
-    expect(&table, 0, text);
+    expect_table(&table, 0, text);
 }
 
 Test(table, no_line_ends_in_spaces)
@@ -67,11 +67,11 @@ Test(table, no_line_ends_in_spaces)
     struct weft_table table;
     weft_table_init(&table, "lrl");
     ADD(&table, "a", "b", "c", "long", "", "", "", "", "", "", "long", "");
-    expect(&table, 2,
-           "  a        b  c\n"
-           "  long\n"
-           "\n"
-           "        long\n");
+    expect_table(&table, 2,
+                 "  a        b  c\n"
+                 "  long\n"
+                 "\n"
+                 "        long\n");
 }
 
 Test(table, a_row_begun_is_ended)
@@ -79,14 +79,14 @@ Test(table, a_row_begun_is_ended)
     struct weft_table table;
     weft_table_init(&table, "ll");
     ADD(&table, "a", "b", "c");
-    expect(&table, 0, "a  b\nc\n");
+    expect_table(&table, 0, "a  b\nc\n");
 }
 
 Test(table, without_cells_is_empty)
 {
     struct weft_table table;
     weft_table_init(&table, "l");
-    expect(&table, 4, "");
+    expect_table(&table, 4, "");
 }
 
 Test(table, rendering_appends)

@@ -2,12 +2,11 @@
 
 #include "scheduler/dual.h"
 #include "tests/plan/small_problem.h"
-
-enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
+#include "tests/policies.h"
 
 /* Climbs from zero prices within a box of the small problem, without a limit; the steps it took. */
-static int32_t climb(uint32_t a, uint32_t b, double target_ns, double enough_ns, int32_t most_steps,
-                     double *value_ns)
+static int32_t climb_ascend(uint32_t a, uint32_t b, double target_ns, double enough_ns,
+                            int32_t most_steps, double *value_ns)
 {
     struct weft_problem problem = small_problem();
     struct weft_digest *table = NULL;
@@ -40,7 +39,7 @@ Test(ascend, climbs_to_the_bound_known_by_hand)
                  {DP, SDP, 6550 + 200 + 200 + 1200}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         double value_ns, bound_ns = cases[i].bound_ns;
-        climb(cases[i].a, cases[i].b, bound_ns, 1e18, 2000, &value_ns);
+        climb_ascend(cases[i].a, cases[i].b, bound_ns, 1e18, 2000, &value_ns);
         cr_assert_geq(value_ns, bound_ns * 0.999, "case %zu: %g of %g", i, value_ns, bound_ns);
         cr_assert_leq(value_ns, bound_ns * (1 + 1e-9), "case %zu: %g of %g", i, value_ns, bound_ns);
     }
@@ -51,7 +50,7 @@ Test(ascend, climbs_to_the_bound_known_by_hand)
 Test(ascend, a_mixture_is_worth_less_than_any_plan)
 {
     double value_ns, bound_ns = 6550 + 200 * (1 - 7.0 / 36) + 200.0 / 6 + 1200;
-    climb(DP | SDP, DP | SDP, bound_ns, 1e18, 4000, &value_ns);
+    climb_ascend(DP | SDP, DP | SDP, bound_ns, 1e18, 4000, &value_ns);
     cr_assert_geq(value_ns, bound_ns * 0.998, "%g of %g", value_ns, bound_ns);
     cr_assert_leq(value_ns, bound_ns * (1 + 1e-9), "%g of %g", value_ns, bound_ns);
 }
@@ -59,9 +58,9 @@ Test(ascend, a_mixture_is_worth_less_than_any_plan)
 Test(ascend, stops_where_it_is_told_to)
 {
     double value_ns;
-    cr_assert_leq(climb(SDP, SDP, 8950, 1e18, 7, &value_ns), 7);
+    cr_assert_leq(climb_ascend(SDP, SDP, 8950, 1e18, 7, &value_ns), 7);
     cr_assert_geq(value_ns, 6550, "the best point so far, and the first was that");
-    int32_t steps = climb(SDP, SDP, 8950, 8000, 2000, &value_ns);
+    int32_t steps = climb_ascend(SDP, SDP, 8950, 8000, 2000, &value_ns);
     cr_assert_lt(steps, 2000);
     cr_assert_geq(value_ns, 8000);
 }

@@ -7,7 +7,7 @@
 #include "solver.h"
 #include "tests/plan/small_problem.h"
 
-struct fixture {
+struct branch_fixture {
     struct weft_problem problem;
     struct branch_rig rig;
 };
@@ -17,14 +17,14 @@ struct fixture {
  * for a alone, 200 longer, and 200 of b's gathers beside nothing. */
 enum { BEST_NS = 6550 + 1200 + 400 };
 
-static void init(struct fixture *f, double gap, struct weft_solver solver)
+static void init_branch(struct branch_fixture *f, double gap, struct weft_solver solver)
 {
-    *f =
-        (struct fixture){.problem = small_problem(), .rig.options = {.gap = gap, .solver = solver}};
+    *f = (struct branch_fixture){.problem = small_problem(),
+                                 .rig.options = {.gap = gap, .solver = solver}};
     branch_rig_begin(&f->rig, &f->problem, f->problem.memory_limit_bytes);
 }
 
-static void grow(struct fixture *f)
+static void grow_branch(struct branch_fixture *f)
 {
     struct weft_pool pool = {0};
     struct weft_certificate certificate;
@@ -44,10 +44,10 @@ static void grow(struct fixture *f)
 /* The root's relaxation mixes policies and stays at 7944: it takes branches to prove the best. */
 Test(branch, proves_the_best_plan)
 {
-    struct fixture f;
+    struct branch_fixture f;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
-    init(&f, 0, test_solver());
-    grow(&f);
+    init_branch(&f, 0, test_solver());
+    grow_branch(&f);
     cr_assert_str_eq(f.rig.branch->failure, "");
     cr_assert_eq(weft_branch_bound_ns(f.rig.branch), BEST_NS);
     cr_assert_str_eq(f.rig.branch->stop, "gap closed");
@@ -61,9 +61,9 @@ Test(branch, proves_the_best_plan)
 
 Test(branch, comes_close_without_a_solver)
 {
-    struct fixture f;
-    init(&f, 1e-3, (struct weft_solver){0});
-    grow(&f);
+    struct branch_fixture f;
+    init_branch(&f, 1e-3, (struct weft_solver){0});
+    grow_branch(&f);
     cr_assert_geq((double)weft_branch_bound_ns(f.rig.branch), BEST_NS / (1 + 1e-3) - 1);
     cr_assert_str_eq(f.rig.branch->stop, "gap closed");
     branch_rig_end(&f.rig);
@@ -72,8 +72,8 @@ Test(branch, comes_close_without_a_solver)
 /* A gap that the root closes needs no tree. */
 Test(branch, stops_when_the_gap_is_closed)
 {
-    struct fixture f;
-    init(&f, 0.05, (struct weft_solver){0});
+    struct branch_fixture f;
+    init_branch(&f, 0.05, (struct weft_solver){0});
     cr_assert_eq(weft_branch_root(f.rig.branch, NULL), WEFT_OK);
     cr_assert_geq(weft_branch_enough_ns(f.rig.branch), weft_branch_bound_ns(f.rig.branch));
     cr_assert(weft_branch_is_over(f.rig.branch), "step %lld, bound %lld",
@@ -92,8 +92,8 @@ static int64_t after_the_end(void)
 
 Test(branch, stops_when_the_time_is_over)
 {
-    struct fixture f;
-    init(&f, 0, (struct weft_solver){0});
+    struct branch_fixture f;
+    init_branch(&f, 0, (struct weft_solver){0});
     f.rig.options.now_ns = after_the_end;
     f.rig.options.time_limit_ns = 1;
     weft_search_start_clock(f.rig.search, &f.rig.options);

@@ -1,6 +1,6 @@
-/* No certificate proves more than the best plan takes, whoever made it: trees drawn at random with
- * prices like a planner's, written as JSON, some of it damaged, read and checked, against the best
- * of all plans by enumeration. */
+/* No certificate proves_soundly more than the best plan takes, whoever made it: trees drawn at
+ * random with prices like a planner's, written as JSON, some of it damaged, read and checked,
+ * against the best of all plans by enumeration. */
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tests/effort.h"
 #include "tiny.h"
 
-enum { SEEDS = TEST_CASES(200, 40), ROUNDS = 150, MOST_NODES = 63, MOST_PRICES = 8 };
+enum { SEEDS = TEST_CASES(200, 40), ROUNDS = 150, SOUNDNESS_NODES = 63, MOST_PRICES = 8 };
 
 struct draws {
     uint64_t seed, n;
@@ -103,8 +103,8 @@ static void draw_whole(struct drawn *drawn, struct draws *draws, struct weft_pri
     }
 }
 
-static struct weft_prices draw_prices(struct drawn *drawn, struct draws *draws,
-                                      const struct weft_certificate *from)
+static struct weft_prices draw_sound_prices(struct drawn *drawn, struct draws *draws,
+                                            const struct weft_certificate *from)
 {
     const struct weft_prices *of = &from->prices[draw(draws, from->n_prices)];
     size_t n_slots = (size_t)drawn->problem->n_slots;
@@ -157,12 +157,12 @@ static bool draw_inner(struct drawn *drawn, struct draws *draws, struct weft_cer
 static void draw_tree(struct drawn *drawn, struct draws *draws)
 {
     struct weft_certificate *certificate = &drawn->certificate;
-    certificate->nodes = weft_pool_array(&drawn->pool, MOST_NODES, sizeof *certificate->nodes);
+    certificate->nodes = weft_pool_array(&drawn->pool, SOUNDNESS_NODES, sizeof *certificate->nodes);
     cr_assert_not_null(certificate->nodes);
     /* Subtrees still to come, each of at least a leaf. */
     for (int32_t open = 1; open > 0; certificate->n_nodes++) {
         struct weft_certificate_node *node = &certificate->nodes[certificate->n_nodes];
-        bool room = certificate->n_nodes + open + 2 <= MOST_NODES;
+        bool room = certificate->n_nodes + open + 2 <= SOUNDNESS_NODES;
         if (room && draw(draws, 7) < 4 && draw_inner(drawn, draws, node)) {
             open++;
             continue;
@@ -183,7 +183,7 @@ static void draw_certificate(struct drawn *drawn, struct draws *draws,
     cr_assert_not_null(certificate->prices);
     draw_group(drawn, draws);
     for (int32_t i = 0; i < certificate->n_prices; i++)
-        certificate->prices[i] = draw_prices(drawn, draws, from);
+        certificate->prices[i] = draw_sound_prices(drawn, draws, from);
     draw_tree(drawn, draws);
 }
 
@@ -207,8 +207,8 @@ static void damage(struct draws *draws, struct weft_text *text)
     *text = out;
 }
 
-/* What the text proves, 0 when it is refused. */
-static int64_t proves(const struct weft_text *text, const struct weft_problem *problem)
+/* What the text proves_soundly, 0 when it is refused. */
+static int64_t proves_soundly(const struct weft_text *text, const struct weft_problem *problem)
 {
     struct weft_pool pool = {0};
     struct weft_json *document = NULL;
@@ -255,7 +255,7 @@ Test(certificate_soundness, nothing_proves_more_than_the_best_plan_takes, .timeo
             weft_certificate_write(&drawn.certificate, problem, &writer);
             for (uint64_t k = 0; k < round % 3; k++)
                 damage(&draws, &text);
-            int64_t proven_ns = proves(&text, problem);
+            int64_t proven_ns = proves_soundly(&text, problem);
             cr_assert_leq(proven_ns, best_ns, "problem %d, round %d: %lld ns of %lld", (int)seed,
                           (int)round, (long long)proven_ns, (long long)best_ns);
             n_proofs += proven_ns > 0;

@@ -5,19 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct builder {
+struct chain_builder {
     struct weft_problem *problem;
     const struct chain *chain;
 };
 
-static void *array(struct builder *b, int32_t n, size_t size)
+static void *array_chain(struct chain_builder *b, int32_t n, size_t size)
 {
     void *made = weft_pool_array(&b->problem->pool, (size_t)n, size);
     cr_assert_not_null(made);
     return made;
 }
 
-static void name(struct builder *b, int32_t s, const char *text, int32_t index)
+static void name(struct chain_builder *b, int32_t s, const char *text, int32_t index)
 {
     b->problem->slot_names[s] = index < 0
                                     ? weft_pool_string(&b->problem->pool, text)
@@ -25,7 +25,7 @@ static void name(struct builder *b, int32_t s, const char *text, int32_t index)
     cr_assert_not_null(b->problem->slot_names[s]);
 }
 
-static void add_slots(struct builder *b)
+static void add_slots_chain(struct chain_builder *b)
 {
     struct weft_problem *problem = b->problem;
     int32_t n = b->chain->n_layers;
@@ -51,40 +51,41 @@ static void add_slots(struct builder *b)
     }
 }
 
-static void hold(struct builder *b, int32_t unit, int policy, enum weft_category category,
-                 int32_t first, int32_t last, int64_t bytes)
+static void hold_chain(struct chain_builder *b, int32_t unit, int policy,
+                       enum weft_category category, int32_t first, int32_t last, int64_t bytes)
 {
     struct weft_problem_unit *to = &b->problem->units[unit];
     to->holds[policy][to->n_holds[policy]++] =
         (struct weft_hold){.category = category, .first = first, .last = last, .bytes = bytes};
 }
 
-static void add_holds(struct builder *b, int32_t u, int policy, int64_t bytes)
+static void add_holds(struct chain_builder *b, int32_t u, int policy, int64_t bytes)
 {
     int32_t n = b->chain->n_layers, end = b->problem->n_slots - 1;
     int32_t forward = n + 1 + u, backward = 3 * n - u;
     bool dp = policy == WEFT_POLICY_DP, whole = dp || policy == WEFT_POLICY_ZERO1;
-    b->problem->units[u].holds[policy] = array(b, 8, sizeof(struct weft_hold));
-    hold(b, u, policy, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, dp ? 2 * bytes : bytes);
-    hold(b, u, policy, whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS,
-         0, end, whole ? bytes : bytes / 2);
-    hold(b, u, policy, WEFT_CATEGORY_FULL_GRADIENTS, backward, dp ? u : backward, bytes);
-    if (!dp) hold(b, u, policy, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, bytes / 2);
+    b->problem->units[u].holds[policy] = array_chain(b, 8, sizeof(struct weft_hold));
+    hold_chain(b, u, policy, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, dp ? 2 * bytes : bytes);
+    hold_chain(b, u, policy,
+               whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
+               whole ? bytes : bytes / 2);
+    hold_chain(b, u, policy, WEFT_CATEGORY_FULL_GRADIENTS, backward, dp ? u : backward, bytes);
+    if (!dp) hold_chain(b, u, policy, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, bytes / 2);
     if (policy == WEFT_POLICY_SDP)
-        hold(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
+        hold_chain(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
     if (policy == WEFT_POLICY_FSDP) {
-        hold(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
-        hold(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
+        hold_chain(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
+        hold_chain(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
     }
 }
 
-static void item(struct builder *b, struct weft_item item, int64_t block_ns)
+static void item_chain(struct chain_builder *b, struct weft_item item_chain, int64_t block_ns)
 {
     b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){.item = item, .block_ns = block_ns};
+        (struct weft_problem_item){.item = item_chain, .block_ns = block_ns};
 }
 
-static void add_items(struct builder *b, int32_t u)
+static void add_items(struct chain_builder *b, int32_t u)
 {
     const uint32_t zero1 = 1u << WEFT_POLICY_ZERO1, dp = 1u << WEFT_POLICY_DP,
                    fsdp = 1u << WEFT_POLICY_FSDP, sdp_like = 1u << WEFT_POLICY_SDP | fsdp;
@@ -99,29 +100,29 @@ static void add_items(struct builder *b, int32_t u)
                                .block_bytes = b->chain->block_bytes[u],
                                .stair_bytes = b->chain->block_bytes[u],
                                .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS};
-    item(b, gather, ns);
+    item_chain(b, gather, ns);
     struct weft_item resident = gather, again = gather, reduction = gather;
     resident.policies = zero1;
     resident.stair_bytes = 0;
-    item(b, resident, ns);
+    item_chain(b, resident, ns);
     again.gather = 1;
     again.policies = fsdp;
     again.first = forward + 1;
     again.last = backward - 1;
-    if (u < n - 1) item(b, again, ns);
+    if (u < n - 1) item_chain(b, again, ns);
     reduction.kind = WEFT_REDUCE_SCATTER;
     reduction.policies = sdp_like | zero1;
     reduction.first = backward + 1;
     reduction.last = 3 * n + 1;
     reduction.stair_category = WEFT_CATEGORY_FULL_GRADIENTS;
-    item(b, reduction, ns);
+    item_chain(b, reduction, ns);
     reduction.kind = WEFT_ALL_REDUCE;
     reduction.policies = dp;
     reduction.stair_bytes = 0;
-    item(b, reduction, 2 * ns);
+    item_chain(b, reduction, 2 * ns);
 }
 
-static void add_unit(struct builder *b, int32_t u)
+static void add_unit_chain(struct chain_builder *b, int32_t u)
 {
     struct weft_problem_unit *unit = &b->problem->units[u];
     int64_t bytes = b->chain->n_blocks[u] * b->chain->block_bytes[u];
@@ -142,7 +143,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
 {
     struct weft_problem *problem = calloc(1, sizeof *problem);
     cr_assert_not_null(problem);
-    struct builder b = {.problem = problem, .chain = chain};
+    struct chain_builder b = {.problem = problem, .chain = chain};
     int32_t n = chain->n_layers;
     problem->ranks = 2;
     problem->profile_source = "by hand";
@@ -152,16 +153,16 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->compute_rate = problem->channel_rate = WEFT_RATE_ONE;
     problem->n_channels = 1;
     problem->n_slots = 3 * n + 3;
-    problem->slots = array(&b, problem->n_slots, sizeof *problem->slots);
-    problem->slot_names = array(&b, problem->n_slots, sizeof *problem->slot_names);
-    problem->slot_ns = array(&b, problem->n_slots, sizeof *problem->slot_ns);
+    problem->slots = array_chain(&b, problem->n_slots, sizeof *problem->slots);
+    problem->slot_names = array_chain(&b, problem->n_slots, sizeof *problem->slot_names);
+    problem->slot_ns = array_chain(&b, problem->n_slots, sizeof *problem->slot_ns);
     problem->n_units = n;
-    problem->units = array(&b, n, sizeof *problem->units);
-    problem->items = array(&b, 5 * n, sizeof *problem->items);
-    problem->common = array(&b, n, sizeof *problem->common);
-    add_slots(&b);
+    problem->units = array_chain(&b, n, sizeof *problem->units);
+    problem->items = array_chain(&b, 5 * n, sizeof *problem->items);
+    problem->common = array_chain(&b, n, sizeof *problem->common);
+    add_slots_chain(&b);
     for (int32_t u = 0; u < n; u++) {
-        add_unit(&b, u);
+        add_unit_chain(&b, u);
         problem->common[problem->n_common++] =
             (struct weft_hold){.category = WEFT_CATEGORY_ACTIVATIONS,
                                .first = n + 1 + u,

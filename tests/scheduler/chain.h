@@ -5,7 +5,7 @@
 
 #include "scheduler/schedule.h"
 
-enum { CHAIN_MOST_LAYERS = 8 };
+enum { CHAIN_MOST_LAYERS = 8, MIB = 1 << 20 };
 
 /* Slots: U0.., fill, F0.., B(n-1)..B0, drain, norm. Each layer reads its unit in forward and
  * backward. Two ranks, so a slice is half a unit. An element is 4 bytes. */

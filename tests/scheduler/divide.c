@@ -8,7 +8,7 @@
 #include "solver.h"
 #include "tiny.h"
 
-static void init(struct branch_rig *f, uint64_t seed, struct weft_solver solver)
+static void init_divide(struct branch_rig *f, uint64_t seed, struct weft_solver solver)
 {
     struct tiny_shape shape = {.n_units = 3, .most_blocks = 2, .policies = 15, .load = 0.9};
     *f = (struct branch_rig){.problem = tiny_problem(&shape, seed), .options = {.solver = solver}};
@@ -65,7 +65,7 @@ Test(divide, what_it_takes_raises_both_sides_no_less_than_the_first_way, .timeou
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct branch_rig f;
-        init(&f, seed, test_solver());
+        init_divide(&f, seed, test_solver());
         struct weft_proof *proof = f.branch->proof;
         const struct weft_branch_split *split = &f.branch->splits[0];
         if (!weft_branch_is_over(f.branch) && split->n_choices + split->count.n_units > 0) {
@@ -90,7 +90,7 @@ Test(divide, a_child_has_the_box_that_it_was_tried_in)
     int n_divided = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct branch_rig f;
-        init(&f, seed, (struct weft_solver){0});
+        init_divide(&f, seed, (struct weft_solver){0});
         struct weft_proof *proof = f.branch->proof;
         if (!weft_branch_is_over(f.branch) && f.branch->splits[0].n_choices > 0) {
             uint32_t tried[8];
@@ -114,7 +114,7 @@ Test(divide, a_child_has_the_box_that_it_was_tried_in)
 Test(divide, with_nothing_suggested_there_is_no_way)
 {
     struct branch_rig f;
-    init(&f, 1, (struct weft_solver){0});
+    init_divide(&f, 1, (struct weft_solver){0});
     f.branch->splits[0] = (struct weft_branch_split){0};
     cr_assert_not(weft_divide(f.branch, 0));
     cr_assert_eq(f.branch->proof->n_nodes, 1);

@@ -3,17 +3,16 @@
 #include <criterion/criterion.h>
 
 #include "tests/plan/small_problem.h"
+#include "tests/policies.h"
 
-enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
-
-struct fixture {
+struct dual_fixture {
     struct weft_problem problem;
     struct weft_digest *table;
     struct weft_dual *dual;
     struct weft_box *box;
 };
 
-static void init(struct fixture *f, int64_t limit_bytes, uint32_t a, uint32_t b)
+static void init_dual(struct dual_fixture *f, int64_t limit_bytes, uint32_t a, uint32_t b)
 {
     uint32_t allowed[2] = {a, b};
     f->problem.memory_limit_bytes = limit_bytes;
@@ -23,7 +22,7 @@ static void init(struct fixture *f, int64_t limit_bytes, uint32_t a, uint32_t b)
     weft_box_restrict(f->box, &(struct weft_facts){.allowed = allowed});
 }
 
-static void finish(struct fixture *f)
+static void finish_dual(struct dual_fixture *f)
 {
     weft_box_destroy(f->box);
     weft_dual_destroy(f->dual);
@@ -38,8 +37,8 @@ Test(dual, without_prices_loads_and_bytes_are_those_of_the_least_held)
                                                -2000, 1200 - 2000, 1200, -100};
     static const double held[N_SMALL_SLOTS] = {1200, 1100, 1200, 1400, 1400,
                                                1600, 1700, 1400, 1200};
-    struct fixture f = {.problem = small_problem()};
-    init(&f, 2000, SDP, SDP);
+    struct dual_fixture f = {.problem = small_problem()};
+    init_dual(&f, 2000, SDP, SDP);
     weft_dual_evaluate(f.dual, f.box);
     cr_assert_eq(f.dual->value_ns, 6550);
     for (int s = 0; s < N_SMALL_SLOTS; s++) {
@@ -47,15 +46,15 @@ Test(dual, without_prices_loads_and_bytes_are_those_of_the_least_held)
         cr_assert_eq(f.dual->excess[s], held[s] - 2000, "excess of slot %d: %g", s,
                      f.dual->excess[s]);
     }
-    finish(&f);
+    finish_dual(&f);
 }
 
 /* dp updates for 200 longer, so that without prices sdp is chosen; where the channel alone is paid,
  * dp moves less. */
 Test(dual, chooses_the_cheapest_policy_of_the_box)
 {
-    struct fixture f = {.problem = small_problem()};
-    init(&f, 2000, DP | SDP, DP | SDP);
+    struct dual_fixture f = {.problem = small_problem()};
+    init_dual(&f, 2000, DP | SDP, DP | SDP);
     weft_dual_evaluate(f.dual, f.box);
     cr_assert_eq(f.dual->policies[0], WEFT_POLICY_SDP);
     cr_assert_eq(f.dual->value_ns, 6550);
@@ -64,7 +63,7 @@ Test(dual, chooses_the_cheapest_policy_of_the_box)
     cr_assert_eq(f.dual->policies[0], WEFT_POLICY_DP);
     cr_assert_eq(f.dual->policies[1], WEFT_POLICY_DP);
     cr_assert_eq(f.dual->value_ns, 50 + 4 * 600);
-    finish(&f);
+    finish_dual(&f);
 }
 
 /* In slot 2 there is room for two of four blocks of 300, which count 100 each; elsewhere a block
@@ -73,10 +72,10 @@ Test(dual, chooses_the_cheapest_policy_of_the_box)
 Test(dual, prices_of_whole_rows_have_their_slope)
 {
     static const uint8_t reference[2] = {WEFT_POLICY_DP, WEFT_POLICY_DP};
-    struct fixture f = {.problem = small_problem()};
+    struct dual_fixture f = {.problem = small_problem()};
     f.problem.items[A_GATHER].item.stair_bytes = 300;
     f.problem.items[B_GATHER].item.stair_bytes = 300;
-    init(&f, 1800, SDP, SDP);
+    init_dual(&f, 1800, SDP, SDP);
     int32_t row = weft_dual_add_row(f.dual, 2, 300, reference, NULL);
     cr_assert_eq(row, 0);
     cr_assert_eq(f.dual->rows[0].room_bytes, 200);
@@ -89,7 +88,7 @@ Test(dual, prices_of_whole_rows_have_their_slope)
     weft_dual_evaluate(f.dual, f.box);
     cr_assert_eq(f.dual->value_ns, 6550 - 1000 + 4 * 600 - 7 * 200);
     cr_assert_eq(f.dual->over[row], -200);
-    finish(&f);
+    finish_dual(&f);
     f.problem.items[A_GATHER].item.stair_bytes = 100; /* the fixture's array is shared */
     f.problem.items[B_GATHER].item.stair_bytes = 100;
 }
@@ -98,11 +97,11 @@ Test(dual, rows_are_kept_once_and_come_back_from_integer_prices)
 {
     static const uint8_t dp[2] = {WEFT_POLICY_DP, WEFT_POLICY_DP},
                          sdp[2] = {WEFT_POLICY_SDP, WEFT_POLICY_DP};
-    struct fixture f = {.problem = small_problem()};
+    struct dual_fixture f = {.problem = small_problem()};
     int64_t lambda[N_SMALL_SLOTS], mu[N_SMALL_SLOTS];
     struct weft_whole_price whole[3];
     struct weft_prices prices = {.lambda = lambda, .mu = mu, .whole = whole};
-    init(&f, 1800, SDP, SDP);
+    init_dual(&f, 1800, SDP, SDP);
     cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, dp, NULL), 0);
     cr_assert_eq(weft_dual_add_row(f.dual, 5, 100, sdp, NULL), 1);
     cr_assert_eq(weft_dual_add_row(f.dual, 5, 150, dp, NULL), 2);
@@ -124,5 +123,5 @@ Test(dual, rows_are_kept_once_and_come_back_from_integer_prices)
     weft_dual_take(f.dual, &prices);
     cr_assert_eq(f.dual->nu[1], 0.5);
     cr_assert_eq(f.dual->mu[3], 0.25);
-    finish(&f);
+    finish_dual(&f);
 }

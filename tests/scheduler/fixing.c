@@ -10,36 +10,37 @@
 #include "tests/effort.h"
 #include "tiny.h"
 
-enum { MOST_NODES = 401 };
+enum { FIXING_MOST_NODES = 401 };
 
-struct fixture {
+struct fixing_fixture {
     struct proof_rig rig;
     uint8_t keeper[ENUMERATE_MOST_UNITS * WEFT_POLICY_COUNT];
 };
 
 /* A limit of all that helps where `share` is 1. */
-static void init(struct fixture *f, const struct tiny_shape *shape, uint64_t seed, double share)
+static void init_fixing(struct fixing_fixture *f, const struct tiny_shape *shape, uint64_t seed,
+                        double share)
 {
     f->rig.problem = tiny_problem(shape, seed);
     tiny_set_limit(f->rig.problem, share);
     if (share >= 1) f->rig.problem->memory_limit_bytes *= 10;
-    proof_rig_begin(&f->rig, MOST_NODES);
+    proof_rig_begin(&f->rig, FIXING_MOST_NODES);
     for (int32_t k = 0; k < f->rig.problem->n_units * WEFT_POLICY_COUNT; k++)
         f->keeper[k] = (uint8_t)(k % WEFT_POLICY_COUNT);
 }
 
-static int32_t divide(struct fixture *f, int64_t enough_ns)
+static int32_t divide_fixing(struct fixing_fixture *f, int64_t enough_ns)
 {
     int32_t rest = -1;
     struct weft_error err = {0};
     cr_assert_eq(weft_fixing_divide(f->rig.proof, f->rig.dual, f->rig.search, f->keeper, 0,
-                                    enough_ns, MOST_NODES / 2, &rest, &err),
+                                    enough_ns, FIXING_MOST_NODES / 2, &rest, &err),
                  WEFT_OK, "%s", err.text);
     return rest;
 }
 
 /* Good prices for a leaf. */
-static void climb(struct fixture *f, int32_t node, int64_t target_ns)
+static void climb_fixing(struct fixing_fixture *f, int32_t node, int64_t target_ns)
 {
     weft_proof_enter(f->rig.proof, node);
     if (f->rig.proof->box->empty) return;
@@ -63,18 +64,18 @@ Test(fixing, never_cuts_off_the_best_plan, .timeout = 120)
                                    .two_channels = seed % 7 == 1};
         int64_t best_ns = -1;
         for (int over = -1; over <= 1; over++) {
-            struct fixture f;
+            struct fixing_fixture f;
             const char *by = NULL;
-            init(&f, &shape, seed, 0.08 * (double)(seed % 9));
+            init_fixing(&f, &shape, seed, 0.08 * (double)(seed % 9));
             if (best_ns < 0)
                 best_ns = enumerate_best(f.rig.problem, f.rig.problem->memory_limit_bytes, NULL);
             cr_assert_geq(best_ns, 0);
             cr_assert_eq(weft_proof_offer_trivial(f.rig.proof, f.rig.dual, &by, NULL), WEFT_OK);
-            climb(&f, 0, best_ns);
+            climb_fixing(&f, 0, best_ns);
             int64_t root_ns = f.rig.proof->nodes[0].bound_ns;
             int64_t enough_ns = over > 0 ? best_ns + 1 : best_ns + over * (best_ns - root_ns) / 2;
-            int32_t rest = divide(&f, enough_ns);
-            climb(&f, rest, best_ns + 1);
+            int32_t rest = divide_fixing(&f, enough_ns);
+            climb_fixing(&f, rest, best_ns + 1);
             for (int32_t node = 1; node < f.rig.proof->n_nodes; node++) {
                 if (node == rest || f.rig.proof->nodes[node].children != 0) continue;
                 cr_assert_geq(f.rig.proof->nodes[node].bound_ns, enough_ns, "seed %d, node %d",
@@ -103,7 +104,7 @@ Test(fixing, never_cuts_off_the_best_plan, .timeout = 120)
     cr_assert_gt(n_narrow, TEST_CASES(30, 15), "%d", n_narrow);
 }
 
-static void draw_prices(struct fixture *f, uint64_t seed)
+static void draw_prices_fixing(struct fixing_fixture *f, uint64_t seed)
 {
     double size = pow(10, (double)(seed % 5) - 4);
     weft_dual_reset(f->rig.dual, -1);
@@ -120,7 +121,7 @@ static void draw_prices(struct fixture *f, uint64_t seed)
 }
 
 /* True when the rest already knows that the side of a milestone has no plans in it. */
-static bool is_known(struct fixture *f, int32_t rest, const struct weft_milestone *milestone)
+static bool is_known(struct fixing_fixture *f, int32_t rest, const struct weft_milestone *milestone)
 {
     const struct weft_item *item = &f->rig.problem->items[milestone->item].item;
     struct weft_box *box = f->rig.proof->box;
@@ -142,15 +143,15 @@ Test(fixing, finds_all_that_one_item_shows, .timeout = 120)
                                    .policies = seed % 2 ? 12 : 15,
                                    .load = 0.5 + 0.1 * (double)(seed % 10),
                                    .two_channels = seed % 3 == 1};
-        struct fixture f, asked;
-        init(&f, &shape, seed, 1);
-        init(&asked, &shape, seed, 1);
-        draw_prices(&f, seed);
-        draw_prices(&asked, seed);
+        struct fixing_fixture f, asked;
+        init_fixing(&f, &shape, seed, 1);
+        init_fixing(&asked, &shape, seed, 1);
+        draw_prices_fixing(&f, seed);
+        draw_prices_fixing(&asked, seed);
         cr_assert_eq(weft_proof_offer(f.rig.proof, 0, f.rig.dual, NULL), WEFT_OK);
         cr_assert_eq(weft_proof_offer(asked.rig.proof, 0, asked.rig.dual, NULL), WEFT_OK);
         int64_t enough_ns = f.rig.proof->nodes[0].bound_ns + 100 + (int64_t)(seed % 7) * 1000;
-        int32_t rest = divide(&f, enough_ns);
+        int32_t rest = divide_fixing(&f, enough_ns);
         for (int32_t i = 0; i < f.rig.problem->n_items; i++) {
             const struct weft_item *item = &f.rig.problem->items[i].item;
             for (int32_t k = 0; k < 2 * item->n_blocks * (item->last - item->first + 1); k++) {

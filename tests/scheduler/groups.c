@@ -4,6 +4,7 @@
 
 #include "scheduler/ilp.h"
 #include "tests/plan/small_problem.h"
+#include "tests/policies.h"
 
 struct made {
     struct weft_pool pool;
@@ -25,13 +26,11 @@ static void make(const struct weft_problem *problem, struct made *out)
         WEFT_OK);
 }
 
-static void finish(struct made *made)
+static void finish_groups(struct made *made)
 {
     weft_pool_finish(&made->pool);
     weft_digest_destroy(made->table);
 }
-
-enum { DP = 1 << WEFT_POLICY_DP, SDP = 1 << WEFT_POLICY_SDP };
 
 /* Both units hold the same and move the same, at other times. */
 Test(groups, alike_units_are_one_group_a_policy)
@@ -46,7 +45,7 @@ Test(groups, alike_units_are_one_group_a_policy)
         cr_assert_eq(made.groups[g].n_units, 2);
         cr_assert(made.groups[g].units[0] == 0 && made.groups[g].units[1] == 1);
     }
-    finish(&made);
+    finish_groups(&made);
 }
 
 Test(groups, what_differs_is_in_none)
@@ -56,21 +55,21 @@ Test(groups, what_differs_is_in_none)
     problem.items[B_GATHER].block_ns++;
     make(&problem, &made);
     cr_assert_eq(made.n_groups, 0, "b's blocks take longer");
-    finish(&made);
+    finish_groups(&made);
     problem = small_problem();
     problem.items[B_REDUCE].item.n_blocks = 1;
     make(&problem, &made);
     cr_assert_eq(made.n_groups, 0, "b has fewer blocks");
-    finish(&made);
+    finish_groups(&made);
     problem = small_problem();
     problem.units[1].update_ns[WEFT_POLICY_SDP]++;
     make(&problem, &made);
     cr_assert_eq(made.n_groups, 0, "b's updates take longer");
-    finish(&made);
+    finish_groups(&made);
     problem.units[1].update_ns[WEFT_POLICY_SDP]--;
     problem.units[1].holds[WEFT_POLICY_SDP][0].bytes++;
     make(&problem, &made);
     cr_assert_eq(made.n_groups, 0, "b holds more");
     problem.units[1].holds[WEFT_POLICY_SDP][0].bytes--;
-    finish(&made);
+    finish_groups(&made);
 }

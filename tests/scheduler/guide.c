@@ -9,29 +9,29 @@
 #include "tests/effort.h"
 #include "tiny.h"
 
-struct fixture {
+struct guide_fixture {
     struct branch_rig rig;
     struct weft_guide *guide;
 };
 
 /* The leanest policies by list scheduling, and the root's relaxation. */
-static void init(struct fixture *f, const struct weft_problem *problem, int64_t limit_bytes,
-                 struct weft_solver solver)
+static void init_guide(struct guide_fixture *f, const struct weft_problem *problem,
+                       int64_t limit_bytes, struct weft_solver solver)
 {
-    *f = (struct fixture){.rig.options = {.solver = solver}};
+    *f = (struct guide_fixture){.rig.options = {.solver = solver}};
     branch_rig_begin(&f->rig, problem, limit_bytes);
     cr_assert_eq(weft_branch_root(f->rig.branch, NULL), WEFT_OK);
     cr_assert_eq(weft_guide_create(f->rig.branch, &f->guide, NULL), WEFT_OK);
 }
 
-static void finish(struct fixture *f)
+static void finish_guide(struct guide_fixture *f)
 {
     weft_guide_destroy(f->guide);
     branch_rig_end(&f->rig);
 }
 
 /* The search's best is what the simulator says of it, within the limit. */
-static void check_best(const struct fixture *f)
+static void check_best_guide(const struct guide_fixture *f)
 {
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
@@ -49,22 +49,22 @@ static void check_best(const struct fixture *f)
  * a faster plan than list scheduling of the same policies. */
 static bool improves(const struct weft_problem *problem, int64_t limit_bytes)
 {
-    struct fixture f;
-    init(&f, problem, limit_bytes, test_solver());
+    struct guide_fixture f;
+    init_guide(&f, problem, limit_bytes, test_solver());
     int64_t listed_ns = f.rig.search->step_ns;
     bool over = weft_branch_is_over(f.rig.branch) || limit_bytes >= f.rig.table->most_bytes;
     cr_assert_eq(weft_guide_try(f.guide, f.rig.search->policies), !over);
     bool better = f.rig.search->step_ns < listed_ns;
-    check_best(&f);
+    check_best_guide(&f);
     if (!better) cr_assert_not(weft_guide_try(f.guide, f.rig.search->policies), "known already");
     weft_guide_dive(f.guide);
-    check_best(&f);
+    check_best_guide(&f);
     cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
-    check_best(&f);
+    check_best_guide(&f);
     cr_assert_leq(f.rig.search->step_ns, listed_ns);
     cr_assert_geq(f.rig.search->step_ns, weft_branch_bound_ns(f.rig.branch));
     cr_assert_str_eq(f.rig.branch->failure, "");
-    finish(&f);
+    finish_guide(&f);
     return better;
 }
 
@@ -106,14 +106,14 @@ Test(guide, has_nothing_to_try_without_a_solver)
 {
     struct tiny_shape shape = {.n_units = 5, .most_blocks = 4, .policies = 15, .load = 1};
     struct weft_problem *problem = tiny_problem(&shape, 7);
-    struct fixture f;
+    struct guide_fixture f;
     tiny_set_limit(problem, 0.2);
-    init(&f, problem, problem->memory_limit_bytes, (struct weft_solver){0});
+    init_guide(&f, problem, problem->memory_limit_bytes, (struct weft_solver){0});
     int64_t before_ns = f.rig.search->step_ns;
     cr_assert_not(weft_guide_try(f.guide, f.rig.search->policies));
     weft_guide_dive(f.guide);
     cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
     cr_assert_eq(f.rig.search->step_ns, before_ns);
-    finish(&f);
+    finish_guide(&f);
     weft_problem_destroy(problem);
 }

@@ -9,7 +9,7 @@
 #include "solver.h"
 #include "tiny.h"
 
-struct fixture {
+struct ilp_whole_fixture {
     struct weft_problem *problem;
     struct weft_digest *table;
     struct weft_dual *dual;
@@ -17,7 +17,7 @@ struct fixture {
     struct weft_ilp *ilp;
 };
 
-static void init(struct fixture *f, uint64_t seed)
+static void init_ilp_whole(struct ilp_whole_fixture *f, uint64_t seed)
 {
     struct tiny_shape shape = {.n_units = 3,
                                .most_blocks = 1 + (int32_t)(seed % 3),
@@ -33,7 +33,7 @@ static void init(struct fixture *f, uint64_t seed)
                  WEFT_OK);
 }
 
-static void finish(struct fixture *f)
+static void finish_ilp_whole(struct ilp_whole_fixture *f)
 {
     weft_ilp_destroy(f->ilp);
     weft_search_destroy(f->search);
@@ -51,7 +51,7 @@ static double row_value(const struct weft_mip *mip, int32_t row, const double *x
 }
 
 /* How many whole rows the plan that the search placed last keeps to; fails where it exceeds one. */
-static int32_t rows_kept(const struct fixture *f)
+static int32_t rows_kept(const struct ilp_whole_fixture *f)
 {
     const struct weft_mip *mip = &f->ilp->mip;
     double *x = calloc((size_t)mip->n_columns, sizeof *x);
@@ -72,11 +72,11 @@ Test(ilp_whole, rows_cut_the_relaxation_and_no_plan, .timeout = 120)
     int32_t n_rows = 0, n_kept = 0, n_raised = 0;
     if (!test_solver_exists()) cr_skip_test("no weft-solve in this build");
     for (uint64_t seed = 1; seed <= 150; seed++) {
-        struct fixture f;
+        struct ilp_whole_fixture f;
         struct weft_solver solver = test_solver();
         struct weft_pool pool = {0};
         double least = 0;
-        init(&f, seed);
+        init_ilp_whole(&f, seed);
         for (int round = 0; round < 3; round++) {
             struct weft_mip_result result = {0};
             struct weft_mip_limits limits = {.nodes = -1, .time_ns = 10000000000};
@@ -102,7 +102,7 @@ Test(ilp_whole, rows_cut_the_relaxation_and_no_plan, .timeout = 120)
             if (weft_search_try(f.search, policies) >= 0) n_kept += rows_kept(&f);
         }
         weft_pool_finish(&pool);
-        finish(&f);
+        finish_ilp_whole(&f);
     }
     cr_assert_gt(n_rows, 60, "%d rows", n_rows);
     cr_assert_gt(n_kept, 1500, "kept %d times", n_kept);

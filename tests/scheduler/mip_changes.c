@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "mip_example.h"
 
-static const struct weft_mip_limits limits = {
+static const struct weft_mip_limits limits_mip_changes = {
     .iterations = 12, .nodes = -1, .time_ns = 5, .gap = 0.001};
 
 /* The example with other bounds of a column and of a row, and with its third row. */
@@ -65,7 +65,7 @@ Test(mip_changes, nothing_else_may_differ)
     weft_pool_finish(&pool);
 }
 
-static char *written(void)
+static char *written_mip_changes(void)
 {
     struct weft_pool pool = {0};
     struct weft_mip before;
@@ -76,7 +76,7 @@ static char *written(void)
     cr_assert_eq(weft_mip_copy(&e.mip, &pool, &before, NULL), WEFT_OK);
     change(&e);
     cr_assert(weft_mip_changes_find(&before, &e.mip, &pool, &changes));
-    weft_mip_changes_write(&changes, &limits, &text);
+    weft_mip_changes_write(&changes, &limits_mip_changes, &text);
     cr_assert(weft_text_ok(&text));
     cr_assert(weft_mip_is_changes(text.data, text.length));
     weft_pool_finish(&pool);
@@ -97,7 +97,7 @@ Test(mip_changes, read_back_the_same_bits)
     struct weft_pool pool = {0};
     struct weft_mip_changes read;
     struct weft_error err = {0};
-    char *text = written();
+    char *text = written_mip_changes();
     cr_assert_eq(parse(text, strlen(text), &pool, &read, &err), WEFT_OK, "%s", err.text);
     cr_assert(read.n_columns == 3 && read.n_rows == 2);
     cr_assert(read.columns.n == 1 && read.columns.index[0] == 2);
@@ -114,7 +114,7 @@ Test(mip_changes, read_back_the_same_bits)
 
 Test(mip_changes, every_truncation_is_an_error_with_its_line)
 {
-    char *text = written();
+    char *text = written_mip_changes();
     size_t length = strlen(text) - 1; /* without the last newline nothing is missing */
     for (size_t n = 0; n < length; n++) {
         struct weft_pool pool = {0};
@@ -138,7 +138,7 @@ static void expect_in_range(const struct weft_mip_bounds *bounds, int32_t n)
 
 Test(mip_changes, changed_bytes_never_give_an_index_out_of_range)
 {
-    char *text = written();
+    char *text = written_mip_changes();
     size_t length = strlen(text);
     for (uint64_t k = 0; k < 20000; k++) {
         struct weft_pool pool = {0};
@@ -158,7 +158,7 @@ Test(mip_changes, changed_bytes_never_give_an_index_out_of_range)
     free(text);
 }
 
-static void refuse(const char *text, const char *what)
+static void refuse_mip_changes(const char *text, const char *what)
 {
     struct weft_pool pool = {0};
     struct weft_mip_changes changes;
@@ -172,17 +172,19 @@ static void refuse(const char *text, const char *what)
 
 Test(mip_changes, say_what_is_wrong)
 {
-    refuse("weft-mip-changes 2\n", "line 1: expected 1");
-    refuse("weft-mip-changes 1\nof 4 2\n", "line 2: expected the number of columns");
-    refuse("weft-mip-changes 1\nof 3 1\n", "line 2: expected the number of rows");
-    refuse(BEGIN "size 4 0 0 0\n", "line 3: expected a number of columns");
-    refuse(BEGIN "size 0 0 1000000 0\n", "line 3: expected a number of rows to add");
-    refuse(BEGIN "size 0 0 0 0\nlimits 0 0 0 0\nend\n", "line 4: expected the nodes of a relax");
-    refuse(BEGIN "size 2 0 0 0\nlimits 0 -1 0 0\nc 1 0 1\nc 1 0 1\nend\n",
-           "line 6: expected a column's number");
-    refuse(BEGIN "size 0 1 0 0\nlimits 0 -1 0 0\nr 2 0 1\nend\n",
-           "line 5: expected a row's number");
-    refuse(BEGIN "size 0 0 1 1\nlimits 0 -1 0 0\na 0 1 1 3 1\nend\n",
-           "line 5: expected a column's number");
-    refuse(BEGIN "size 0 0 1 2\nlimits 0 -1 0 0\na 0 1 1 2 1\nend\n", "as many entries");
+    refuse_mip_changes("weft-mip-changes 2\n", "line 1: expected 1");
+    refuse_mip_changes("weft-mip-changes 1\nof 4 2\n", "line 2: expected the number of columns");
+    refuse_mip_changes("weft-mip-changes 1\nof 3 1\n", "line 2: expected the number of rows");
+    refuse_mip_changes(BEGIN "size 4 0 0 0\n", "line 3: expected a number of columns");
+    refuse_mip_changes(BEGIN "size 0 0 1000000 0\n", "line 3: expected a number of rows to add");
+    refuse_mip_changes(BEGIN "size 0 0 0 0\nlimits 0 0 0 0\nend\n",
+                       "line 4: expected the nodes of a relax");
+    refuse_mip_changes(BEGIN "size 2 0 0 0\nlimits 0 -1 0 0\nc 1 0 1\nc 1 0 1\nend\n",
+                       "line 6: expected a column's number");
+    refuse_mip_changes(BEGIN "size 0 1 0 0\nlimits 0 -1 0 0\nr 2 0 1\nend\n",
+                       "line 5: expected a row's number");
+    refuse_mip_changes(BEGIN "size 0 0 1 1\nlimits 0 -1 0 0\na 0 1 1 3 1\nend\n",
+                       "line 5: expected a column's number");
+    refuse_mip_changes(BEGIN "size 0 0 1 2\nlimits 0 -1 0 0\na 0 1 1 2 1\nend\n",
+                       "as many entries");
 }

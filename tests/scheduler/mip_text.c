@@ -7,7 +7,7 @@
 #include "mip_example.h"
 #include "scheduler/mip.h"
 
-static const struct weft_mip_limits limits = {
+static const struct weft_mip_limits limits_mip_text = {
     .iterations = 12, .nodes = -1, .time_ns = INT64_MAX, .gap = 0.001};
 
 static struct mip_example example;
@@ -20,10 +20,10 @@ static void make_example(void)
 
 TestSuite(mip_text, .init = make_example);
 
-static char *written(void)
+static char *written_mip_text(void)
 {
     struct weft_text text = {0};
-    weft_mip_write(&example.mip, &limits, &text);
+    weft_mip_write(&example.mip, &limits_mip_text, &text);
     cr_assert(weft_text_ok(&text));
     return text.data;
 }
@@ -34,7 +34,7 @@ Test(mip_text, reads_back_the_same_bits)
     struct weft_mip mip = {0};
     struct weft_mip_limits read = {0};
     struct weft_error err = {0};
-    char *text = written();
+    char *text = written_mip_text();
     cr_assert_eq(weft_mip_parse(text, strlen(text), &pool, &mip, &read, &err), WEFT_OK, "%s",
                  err.text);
     cr_assert_eq(mip.n_columns, 3);
@@ -62,7 +62,7 @@ Test(mip_text, reads_back_the_same_bits)
 
 Test(mip_text, every_truncation_is_an_error_with_its_line)
 {
-    char *text = written();
+    char *text = written_mip_text();
     size_t length = strlen(text) - 1; /* without the last newline nothing is missing */
     for (size_t n = 0; n < length; n++) {
         struct weft_pool pool = {0};
@@ -80,7 +80,7 @@ Test(mip_text, every_truncation_is_an_error_with_its_line)
 /* A byte changed anywhere must give an error or a program whose indices are in range. */
 Test(mip_text, changed_bytes_never_give_an_index_out_of_range)
 {
-    char *text = written();
+    char *text = written_mip_text();
     size_t length = strlen(text);
     for (uint64_t k = 0; k < 20000; k++) {
         struct weft_pool pool = {0};
@@ -100,7 +100,7 @@ Test(mip_text, changed_bytes_never_give_an_index_out_of_range)
     free(text);
 }
 
-static void refuse(const char *text, const char *what)
+static void refuse_mip_text(const char *text, const char *what)
 {
     struct weft_pool pool = {0};
     struct weft_mip mip = {0};
@@ -114,18 +114,20 @@ static void refuse(const char *text, const char *what)
 
 Test(mip_text, says_what_is_wrong)
 {
-    refuse("weft-mip 2\n", "line 1: expected 1");
-    refuse("", "expected weft-mip");
-    refuse("weft-mip 1\nsize 1000000 1 1 0\nlimits 0 0 0 0\n", "line 2: expected a number of col");
-    refuse("weft-mip 1\nsize 1 1 1 0\nlimits 0 -2 0 0\n", "line 3: expected a limit of nodes");
-    refuse("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 1 1\nend\n",
-           "line 5: expected a column's number");
-    refuse("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 inf\nend\n",
-           "line 5: expected a finite coefficient");
-    refuse("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc nan 0 1 0 0\nr 0 1 1 0 1\nend\n",
-           "line 4: expected a cost");
-    refuse("weft-mip 1\nsize 1 1 2 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 1\nend\n",
-           "as many entries");
+    refuse_mip_text("weft-mip 2\n", "line 1: expected 1");
+    refuse_mip_text("", "expected weft-mip");
+    refuse_mip_text("weft-mip 1\nsize 1000000 1 1 0\nlimits 0 0 0 0\n",
+                    "line 2: expected a number of col");
+    refuse_mip_text("weft-mip 1\nsize 1 1 1 0\nlimits 0 -2 0 0\n",
+                    "line 3: expected a limit of nodes");
+    refuse_mip_text("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 1 1\nend\n",
+                    "line 5: expected a column's number");
+    refuse_mip_text("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 inf\nend\n",
+                    "line 5: expected a finite coefficient");
+    refuse_mip_text("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc nan 0 1 0 0\nr 0 1 1 0 1\nend\n",
+                    "line 4: expected a cost");
+    refuse_mip_text("weft-mip 1\nsize 1 1 2 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 1\nend\n",
+                    "as many entries");
 }
 
 Test(mip_text, results_read_back)

@@ -114,7 +114,7 @@ Test(packed, a_literal_candidate_stays_as_it_is)
     cr_assert_gt(n_relaxed, 10, "%d", n_relaxed);
 }
 
-static int64_t stand_ns(void)
+static int64_t stand_ns_packed(void)
 {
     return 2;
 }
@@ -143,7 +143,7 @@ Test(packed, late_searches_are_short_and_have_no_clock)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct random_case random;
-        struct weft_schedule_options options = {.planner = "ilp", .now_ns = stand_ns};
+        struct weft_schedule_options options = {.planner = "ilp", .now_ns = stand_ns_packed};
         struct weft_error err = {0};
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
@@ -158,13 +158,13 @@ Test(packed, late_searches_are_short_and_have_no_clock)
                 relaxed = bytes_of(&run, &random.inputs, true);
         int64_t least = relaxed < as_it_is ? relaxed : as_it_is;
         problem->memory_limit_bytes = least - 1; /* not hopeless, but too little */
-        run.timed.clock = (struct weft_layout_clock){stand_ns, 1};
+        run.timed.clock = (struct weft_layout_clock){stand_ns_packed, 1};
         run.inputs = &run.timed;
         cr_assert_eq(weft_packed_pack_quick(&run, problem, row_limit_bytes, &err), WEFT_OK, "%s",
                      err.text);
         cr_assert_eq(weft_packed_total_bytes(&run), least, "seed %d: %lld, not %lld", (int)seed,
                      (long long)weft_packed_total_bytes(&run), (long long)least);
-        cr_assert_eq(run.timed.clock.now_ns, stand_ns, "it is the next search's");
+        cr_assert_eq(run.timed.clock.now_ns, stand_ns_packed, "it is the next search's");
         weft_packed_keep(&run, NULL, NULL);
         free(run.candidate.policies);
         free(run.candidate.moves);

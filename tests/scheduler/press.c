@@ -15,7 +15,7 @@ static int64_t frozen_ns(void)
 
 /* Problems too large to be closed at the root; with a time limit that allows for milestones, and a
  * clock that stands still. */
-static void init(struct branch_rig *f, uint64_t seed)
+static void init_press(struct branch_rig *f, uint64_t seed)
 {
     struct tiny_shape shape = {.n_units = 7, .most_blocks = 3, .policies = 15, .load = 0.8};
     *f = (struct branch_rig){
@@ -47,7 +47,7 @@ Test(press, brings_the_relaxation_to_the_goal, .timeout = 120)
     for (uint64_t seed = 0; seed < TEST_CASES(40, 16); seed++) {
         struct branch_rig f;
         struct weft_press press;
-        init(&f, seed);
+        init_press(&f, seed);
         weft_proof_enter(f.branch->proof, 0);
         if (!weft_branch_is_over(f.branch) && !f.branch->proof->box->empty) {
             double before_ns = value_under(&f, 0), goal_ns = (double)f.search->step_ns;
@@ -76,7 +76,7 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
     for (uint64_t seed = 0; seed < TEST_CASES(40, 16); seed++) {
         struct branch_rig f;
         struct weft_press press = {0};
-        init(&f, seed);
+        init_press(&f, seed);
         bool found = !weft_branch_is_over(f.branch) &&
                      weft_press_find(f.branch, 0, f.search->step_ns, &press);
         for (int32_t k = 0; found && k < press.n_doubts; k++) {
@@ -110,7 +110,7 @@ Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
 static double gap_of(uint64_t seed, int32_t n_presses)
 {
     struct branch_rig f;
-    init(&f, seed);
+    init_press(&f, seed);
     f.branch->presses_left = n_presses;
     cr_assert_eq(weft_branch_grow(f.branch, 60, NULL), WEFT_OK);
     cr_assert_eq(weft_branch_polish(f.branch, NULL), WEFT_OK);

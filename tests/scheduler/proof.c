@@ -10,14 +10,15 @@
 #include "scheduler/schedule.h"
 #include "tiny.h"
 
-static void init(struct proof_rig *f, const struct tiny_shape *shape, uint64_t seed, double share)
+static void init_proof(struct proof_rig *f, const struct tiny_shape *shape, uint64_t seed,
+                       double share)
 {
     f->problem = tiny_problem(shape, seed);
     tiny_set_limit(f->problem, share);
     proof_rig_begin(f, 9);
 }
 
-static void draw_prices(struct proof_rig *f, uint64_t seed, uint64_t trial)
+static void draw_prices_proof(struct proof_rig *f, uint64_t seed, uint64_t trial)
 {
     double size = pow(10, (double)(trial % 9) - 7), limit = (double)(trial % 4) / 3;
     for (int32_t i = 0; i < f->dual->n_channels * f->dual->n_slots; i++) {
@@ -62,7 +63,7 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
                                    .contends = seed % 3 == 1,
                                    .two_channels = seed % 4 == 1};
         struct proof_rig f;
-        init(&f, &shape, seed, 0.05 * (double)(seed % 9));
+        init_proof(&f, &shape, seed, 0.05 * (double)(seed % 9));
         enum weft_policy best[ENUMERATE_MOST_UNITS];
         int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, best);
         uint32_t box[2] = {1u << best[0], 1u << best[1]};
@@ -70,7 +71,7 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
         for (uint64_t trial = 0; trial < 200; trial++) {
             struct weft_proof *proof = NULL;
             cr_assert_eq(weft_proof_create(f.problem, 1, &proof, NULL), WEFT_OK);
-            draw_prices(&f, seed, trial);
+            draw_prices_proof(&f, seed, trial);
             cr_assert_eq(weft_proof_offer(proof, 0, f.dual, NULL), WEFT_OK);
             int64_t whole_ns = weft_proof_bound_ns(proof);
             weft_box_restrict(proof->box, &(struct weft_facts){.allowed = box});
@@ -105,7 +106,7 @@ Test(proof, ascent_climbs_and_stays_below_the_best_plan, .timeout = 120)
                                    .load = 0.1 * (double)(seed % 20)};
         struct proof_rig f;
         const char *by = NULL;
-        init(&f, &shape, seed, 0.05 * (double)(seed % 9));
+        init_proof(&f, &shape, seed, 0.05 * (double)(seed % 9));
         int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, NULL);
         cr_assert_eq(weft_proof_offer_trivial(f.proof, f.dual, &by, NULL), WEFT_OK);
         int64_t trivial_ns = weft_proof_bound_ns(f.proof);
@@ -131,7 +132,7 @@ Test(proof, a_tree_becomes_a_certificate)
     struct weft_certificate certificate;
     struct weft_error err = {0};
     int64_t proven_ns = 0;
-    init(&f, &shape, 5, 0.2);
+    init_proof(&f, &shape, 5, 0.2);
     weft_dual_reset(f.dual, -1);
     cr_assert_eq(weft_proof_offer(f.proof, 0, f.dual, NULL), WEFT_OK);
     cr_assert(!weft_proof_branch(f.proof, 0, 1, 15), "the other part would have no policy");
@@ -173,7 +174,7 @@ Test(proof, offers_prices_of_other_nodes, .timeout = 120)
                                    .policies = 15,
                                    .load = 0.3 + 0.1 * (double)(seed % 12)};
         struct proof_rig f;
-        init(&f, &shape, seed, 0.05 * (double)(seed % 6));
+        init_proof(&f, &shape, seed, 0.05 * (double)(seed % 6));
         struct weft_proof *proof = f.proof;
         struct weft_search *search = f.search;
         struct weft_certificate certificate = {0};
@@ -181,7 +182,7 @@ Test(proof, offers_prices_of_other_nodes, .timeout = 120)
         bool better;
         weft_search_greedy(search);
         double step_ns = (double)search->step_ns;
-        draw_prices(&f, seed, 40);
+        draw_prices_proof(&f, seed, 40);
         cr_assert_eq(weft_proof_offer(proof, 0, f.dual, NULL), WEFT_OK);
         cr_assert(weft_proof_branch(proof, 0, 0, proof->problem->units[0].policies & 5));
         cr_assert(weft_proof_branch(proof, 1, 1, proof->problem->units[1].policies & 6));
@@ -252,7 +253,7 @@ Test(proof, refuses_one_byte_below_the_least, .timeout = 120)
                                    .contends = seed % 3 == 1,
                                    .two_channels = seed % 4 == 1};
         struct proof_rig f;
-        init(&f, &shape, seed, 0);
+        init_proof(&f, &shape, seed, 0);
         int64_t least = f.table->least_bytes;
         cr_assert_eq(least, least_by_policies(&f), "seed %d", (int)seed);
         cr_assert_eq(least, f.table->least_proven_bytes, "seed %d", (int)seed);

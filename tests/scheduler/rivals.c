@@ -14,7 +14,7 @@ struct rig {
     int64_t room_bytes[1024];
 };
 
-static void begin(struct rig *rig, uint64_t seed)
+static void begin_rivals(struct rig *rig, uint64_t seed)
 {
     struct weft_error err = {0};
     *rig = (struct rig){.options = {.planner = "ilp", .seed = 5}};
@@ -63,7 +63,7 @@ static bool same(const struct weft_rival *a, const struct weft_rival *b, int32_t
 }
 
 /* The fastest first, none twice, all within rows that hold so much more; ends the rivals. */
-static void check(struct rig *rig, int64_t tight_bytes, int64_t *fastest_ns)
+static void check_rivals(struct rig *rig, int64_t tight_bytes, int64_t *fastest_ns)
 {
     struct weft_rivals rivals;
     struct weft_tight tight;
@@ -99,9 +99,9 @@ Test(rivals, are_sorted_and_within_the_rows)
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct rig rig;
         int64_t wide_ns, tight_ns;
-        begin(&rig, seed);
-        check(&rig, 0, &wide_ns);
-        check(&rig, rig.run.problem->memory_limit_bytes / 10, &tight_ns);
+        begin_rivals(&rig, seed);
+        check_rivals(&rig, 0, &wide_ns);
+        check_rivals(&rig, rig.run.problem->memory_limit_bytes / 10, &tight_ns);
         n_slower += tight_ns > wide_ns;
         end(&rig);
     }
@@ -115,8 +115,8 @@ Test(rivals, are_what_all_planners_decide)
         struct rig rig;
         struct weft_error err = {0};
         int64_t fastest_ns, best_ns = INT64_MAX;
-        begin(&rig, seed);
-        check(&rig, 0, &fastest_ns);
+        begin_rivals(&rig, seed);
+        check_rivals(&rig, 0, &fastest_ns);
         for (const struct weft_planner *planner = weft_planners() + 1; planner->name; planner++) {
             struct weft_schedule_options options = {.planner = planner->name, .seed = 5};
             struct weft_plan *plan = NULL;
@@ -133,7 +133,7 @@ Test(rivals, are_what_all_planners_decide)
     }
 }
 
-static int64_t stand_ns(void)
+static int64_t stand_ns_rivals(void)
 {
     return 1;
 }
@@ -144,9 +144,9 @@ Test(rivals, are_rules_alone_when_it_is_late)
     struct rig rig;
     struct weft_rivals all, late;
     struct weft_error err = {0};
-    begin(&rig, 3);
+    begin_rivals(&rig, 3);
     cr_assert_eq(weft_rivals_create(&rig.run, rig.run.problem, &all, &err), WEFT_OK);
-    rig.options.now_ns = stand_ns;
+    rig.options.now_ns = stand_ns_rivals;
     rig.run.deadline_ns = 1;
     cr_assert_eq(weft_rivals_create(&rig.run, rig.run.problem, &late, &err), WEFT_OK);
     cr_assert(!has(&late, "greedy"));

@@ -11,7 +11,7 @@
 /* A clock that goes on when it is looked at, so that a time limit is one of work. */
 static int64_t looked_at_ns;
 
-static int64_t look_ns(void)
+static int64_t look_ns_rounds(void)
 {
     return looked_at_ns += 1000000;
 }
@@ -29,7 +29,7 @@ static struct weft_plan *plan_from(struct random_case *random, const struct weft
     struct weft_error err = {0};
     looked_at_ns = 0;
     if (looks > 0) {
-        options.now_ns = look_ns;
+        options.now_ns = look_ns_rounds;
         options.time_limit_ns = looks * 1000000;
     }
     cr_assert_eq(weft_schedule(problem, &random->inputs, &options, &plan, &program, &err), WEFT_OK,
@@ -42,7 +42,7 @@ static struct weft_plan *plan_from(struct random_case *random, const struct weft
 
 /* A model whose first layouts are mostly too long: the limit is the least and so much of it more.
  */
-static void begin(struct random_case *random, uint64_t seed, double more)
+static void begin_rounds(struct random_case *random, uint64_t seed, double more)
 {
     int64_t least = 0;
     struct weft_error err = {0};
@@ -59,7 +59,7 @@ static double price_of_packing(uint64_t seed, int64_t looks)
     struct weft_schedule_options options = {.planner = "ilp"};
     struct weft_plan *of_rows = NULL;
     struct weft_error err = {0};
-    begin(&random, seed, 0);
+    begin_rounds(&random, seed, 0);
     cr_assert_eq(weft_schedule(random.stages.problem, NULL, &options, &of_rows, NULL, &err),
                  WEFT_OK, "%s", err.text);
     struct weft_plan *plan = plan_from(&random, NULL, looks);
@@ -93,7 +93,7 @@ Test(rounds, a_start_that_fits_is_not_lost, .timeout = 120)
     int n_gained = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(30, 15); seed++) {
         struct random_case random;
-        begin(&random, seed, 0.02);
+        begin_rounds(&random, seed, 0.02);
         struct weft_plan *start = plan_from(&random, NULL, 0), *alone = plan_from(&random, NULL, 1),
                          *plan = plan_from(&random, start, 1);
         cr_assert_leq(plan->prediction.step_ns, start->prediction.step_ns, "seed %d", (int)seed);
@@ -111,7 +111,7 @@ Test(rounds, a_start_is_not_trusted, .timeout = 120)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(15, 6); seed++) {
         struct random_case random;
-        begin(&random, seed, 0.02);
+        begin_rounds(&random, seed, 0.02);
         struct weft_plan *start = plan_from(&random, NULL, 0);
         int32_t n = start->n_offsets;
         int64_t step_ns = start->prediction.step_ns;
@@ -131,7 +131,7 @@ Test(rounds, a_start_of_a_wider_limit_is_packed_within_this_one)
 {
     for (uint64_t seed = 1; seed <= TEST_CASES(30, 15); seed++) {
         struct random_case random;
-        begin(&random, seed, 0.02);
+        begin_rounds(&random, seed, 0.02);
         struct weft_problem *problem = random.stages.problem;
         int64_t limit_bytes = problem->memory_limit_bytes;
         problem->memory_limit_bytes = 2 * limit_bytes;
@@ -150,7 +150,7 @@ static struct weft_outcome first_round(const struct weft_problem *problem, int64
                                        struct weft_pool *pool)
 {
     struct weft_schedule_options options = {
-        .planner = "ilp", .now_ns = look_ns, .time_limit_ns = (looks - 1) * 1000000 / 4};
+        .planner = "ilp", .now_ns = look_ns_rounds, .time_limit_ns = (looks - 1) * 1000000 / 4};
     struct weft_outcome outcome = {.solver_gap = -1, .pool = pool};
     struct weft_error err = {0};
     size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;

@@ -393,7 +393,7 @@ Test(schedule, models_fit_after_layout_and_verify, .timeout = 120)
 /* A clock that goes on when it is looked at, so that a time limit is one of work. */
 static int64_t looked_at_ns;
 
-static int64_t look_ns(void)
+static int64_t look_ns_schedule(void)
 {
     return looked_at_ns += 1000000;
 }
@@ -405,7 +405,7 @@ static int64_t step_within(struct random_case *random, int64_t looks)
     struct weft_error err = {0};
     looked_at_ns = 0;
     if (looks > 0) {
-        options.now_ns = look_ns;
+        options.now_ns = look_ns_schedule;
         options.time_limit_ns = looks * 1000000;
     }
     cr_assert_eq(
@@ -467,7 +467,7 @@ Test(schedule, no_rule_that_packs_easily_is_faster_in_no_time, .timeout = 120)
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
         struct weft_schedule_options options = {
-            .planner = "ilp", .now_ns = look_ns, .time_limit_ns = 1000000};
+            .planner = "ilp", .now_ns = look_ns_schedule, .time_limit_ns = 1000000};
         struct weft_plan *best = NULL;
         struct weft_error err = {0};
         problem->memory_limit_bytes = weft_least_limit(problem, NULL) * 5 / 4;
@@ -499,8 +499,9 @@ Test(schedule, the_time_goes_on_where_the_first_layout_fits, .timeout = 120)
         struct weft_plan *plan = NULL;
         struct weft_error err = {0};
         problem->memory_limit_bytes = weft_least_limit(problem, NULL) * 3 / 2;
-        struct weft_schedule_options options = {
-            .planner = "ilp", .now_ns = look_ns, .time_limit_ns = LOOKS * INT64_C(1000000)};
+        struct weft_schedule_options options = {.planner = "ilp",
+                                                .now_ns = look_ns_schedule,
+                                                .time_limit_ns = LOOKS * INT64_C(1000000)};
         looked_at_ns = 0;
         cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err), WEFT_OK,
                      "%s", err.text);

@@ -6,13 +6,13 @@
 #include "tests/effort.h"
 #include "tiny.h"
 
-struct fixture {
+struct search_fixture {
     struct weft_problem *problem;
     struct weft_digest *table;
     struct weft_search *search;
 };
 
-static void init(struct fixture *f, uint64_t seed, double share)
+static void init_search(struct search_fixture *f, uint64_t seed, double share)
 {
     struct tiny_shape shape = {.n_units = 6, .most_blocks = 3, .policies = 15, .load = 2};
     f->problem = tiny_problem(&shape, seed);
@@ -22,7 +22,7 @@ static void init(struct fixture *f, uint64_t seed, double share)
                  WEFT_OK);
 }
 
-static void finish(struct fixture *f)
+static void finish_search(struct search_fixture *f)
 {
     weft_search_destroy(f->search);
     weft_digest_destroy(f->table);
@@ -30,7 +30,7 @@ static void finish(struct fixture *f)
 }
 
 /* The best is a plan of this time and peak, by the judge. */
-static void check_best(const struct fixture *f)
+static void check_best_search(const struct search_fixture *f)
 {
     const struct weft_search *search = f->search;
     struct weft_plan *plan = NULL;
@@ -51,32 +51,32 @@ Test(search, every_step_keeps_a_true_plan_and_never_a_worse_one)
     enum { SEEDS = TEST_CASES(20, 8) };
     int n_improved = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        struct fixture f;
-        init(&f, seed, 0.04 * (double)(seed % 10));
+        struct search_fixture f;
+        init_search(&f, seed, 0.04 * (double)(seed % 10));
         weft_search_try(f.search, f.table->leanest);
-        check_best(&f);
+        check_best_search(&f);
         int64_t before = f.search->step_ns;
         weft_search_improve(f.search, 1000, 0);
-        check_best(&f);
+        check_best_search(&f);
         cr_assert_leq(f.search->step_ns, before);
         n_improved += f.search->step_ns < before;
         before = f.search->step_ns;
         weft_search_greedy(f.search);
-        check_best(&f);
+        check_best_search(&f);
         cr_assert_leq(f.search->step_ns, before);
         before = f.search->step_ns;
         weft_search_patterns(f.search);
-        check_best(&f);
+        check_best_search(&f);
         cr_assert_leq(f.search->step_ns, before);
-        finish(&f);
+        finish_search(&f);
     }
     cr_assert_gt(n_improved, SEEDS / 2);
 }
 
 Test(search, tries_no_more_than_it_may)
 {
-    struct fixture f;
-    init(&f, 3, 0.3);
+    struct search_fixture f;
+    init_search(&f, 3, 0.3);
     weft_search_try(f.search, f.table->leanest);
     int64_t before = f.search->n_tried;
     weft_search_improve(f.search, 7, 0);
@@ -85,13 +85,13 @@ Test(search, tries_no_more_than_it_may)
     before = f.search->n_tried;
     weft_search_improve(f.search, 7, f.search->step_ns);
     cr_assert_eq(f.search->n_tried, before, "it is fast enough already");
-    finish(&f);
+    finish_search(&f);
 }
 
 Test(search, moves_above_the_limit_are_not_taken)
 {
-    struct fixture f;
-    init(&f, 5, 1);
+    struct search_fixture f;
+    init_search(&f, 5, 1);
     weft_search_try(f.search, f.table->leanest);
     weft_search_improve(f.search, 500, 0);
     struct weft_search *tight = NULL;
@@ -108,20 +108,20 @@ Test(search, moves_above_the_limit_are_not_taken)
         WEFT_OK);
     cr_assert_eq(tight->step_ns, f.search->step_ns);
     weft_search_destroy(tight);
-    finish(&f);
+    finish_search(&f);
 }
 
 Test(search, policies_that_do_not_fit_are_not_taken)
 {
-    struct fixture f;
+    struct search_fixture f;
     enum weft_policy dp[6] = {0};
-    init(&f, 2, 0);
+    init_search(&f, 2, 0);
     cr_assert_not(weft_search_fits(f.search, dp));
     cr_assert_eq(weft_search_try(f.search, dp), -1);
     cr_assert_eq(f.search->step_ns, -1);
     cr_assert_geq(weft_search_try(f.search, f.table->leanest), 0);
     cr_assert_eq(memcmp(f.search->policies, f.table->leanest, sizeof dp), 0);
-    finish(&f);
+    finish_search(&f);
 }
 
 static int64_t late_ns(void)
@@ -136,8 +136,8 @@ static int64_t early_ns(void)
 
 Test(search, a_clock_that_has_run_out_leaves_the_leanest_plan)
 {
-    struct fixture f;
-    init(&f, 3, 0.3);
+    struct search_fixture f;
+    init_search(&f, 3, 0.3);
     struct weft_schedule_options options = {.now_ns = early_ns, .time_limit_ns = 1};
     weft_search_start_clock(f.search, &options);
     cr_assert_not(weft_search_is_late(f.search));
@@ -146,15 +146,15 @@ Test(search, a_clock_that_has_run_out_leaves_the_leanest_plan)
     weft_search_patterns(f.search);
     weft_search_greedy(f.search);
     weft_search_improve(f.search, 1000, 0);
-    check_best(&f);
+    check_best_search(&f);
     cr_assert_eq(f.search->n_tried, 2, "the leanest, by the patterns and by the greedy changes");
     cr_assert_arr_eq(f.search->policies, f.table->leanest, 6 * sizeof *f.search->policies);
-    finish(&f);
+    finish_search(&f);
 }
 
 Test(search, many_units_are_changed_many_at_a_time)
 {
-    struct fixture f;
+    struct search_fixture f;
     struct tiny_shape shape = {.n_units = 300, .most_blocks = 3, .policies = 15, .load = 2};
     f.problem = tiny_problem(&shape, 5);
     tiny_set_limit(f.problem, 0.5);
@@ -163,8 +163,8 @@ Test(search, many_units_are_changed_many_at_a_time)
                  WEFT_OK);
     int64_t leanest_ns = weft_search_try(f.search, f.table->leanest);
     weft_search_greedy(f.search);
-    check_best(&f);
+    check_best_search(&f);
     cr_assert_lt(f.search->step_ns, leanest_ns);
     cr_assert_lt(f.search->n_tried, 300 * 3);
-    finish(&f);
+    finish_search(&f);
 }

@@ -25,7 +25,8 @@ static int64_t common_in(const struct weft_problem *problem, int32_t slot)
     return bytes;
 }
 
-static void check(const struct weft_problem *problem, const int64_t *room_bytes, int64_t bytes)
+static void check_tight(const struct weft_problem *problem, const int64_t *room_bytes,
+                        int64_t bytes)
 {
     struct weft_tight tight;
     struct weft_error err = {0};
@@ -57,7 +58,7 @@ Test(tight, leaves_the_leanest_plan_its_rows)
         n_roomier += most > alike;
         const int64_t some[] = {0, 1, most / 2, most, INT64_MAX};
         for (size_t i = 0; i < sizeof some / sizeof *some; i++)
-            check(problem, room_bytes, some[i]);
+            check_tight(problem, room_bytes, some[i]);
         free(room_bytes);
         weft_digest_destroy(table);
         weft_problem_destroy(problem);

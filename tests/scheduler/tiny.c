@@ -6,41 +6,43 @@
 #include "base/rng.h"
 #include "scheduler/digest.h"
 
-struct builder {
+struct tiny_builder {
     struct weft_problem *problem;
     const struct tiny_shape *shape;
     uint64_t seed, counter;
 };
 
-static int64_t draw(struct builder *b, int64_t least, int64_t most)
+static int64_t draw(struct tiny_builder *b, int64_t least, int64_t most)
 {
     return least + (int64_t)weft_rng_below(b->seed, 7, b->counter++, (uint64_t)(most - least + 1));
 }
 
-static void *array(struct builder *b, int64_t n, size_t size)
+static void *array_tiny(struct tiny_builder *b, int64_t n, size_t size)
 {
     void *made = weft_pool_array(&b->problem->pool, (size_t)n, size);
     cr_assert_not_null(made);
     return made;
 }
 
-static void hold(struct builder *b, int32_t unit, int policy, enum weft_category category,
-                 int32_t first, int32_t last, int64_t bytes)
+static void hold_tiny(struct tiny_builder *b, int32_t unit, int policy, enum weft_category category,
+                      int32_t first, int32_t last, int64_t bytes)
 {
     struct weft_problem_unit *to = &b->problem->units[unit];
     to->holds[policy][to->n_holds[policy]++] =
         (struct weft_hold){.category = category, .first = first, .last = last, .bytes = bytes};
 }
 
-static void item(struct builder *b, struct weft_item item, int64_t block_ns)
+static void item_tiny(struct tiny_builder *b, struct weft_item item_tiny, int64_t block_ns)
 {
-    b->problem->items[b->problem->n_items++] = (struct weft_problem_item){
-        .item = item, .channel = weft_problem_channel(b->problem, item.kind), .block_ns = block_ns};
+    b->problem->items[b->problem->n_items++] =
+        (struct weft_problem_item){.item = item_tiny,
+                                   .channel = weft_problem_channel(b->problem, item_tiny.kind),
+                                   .block_ns = block_ns};
 }
 
 enum { SDP_LIKE = 1 << WEFT_POLICY_SDP | 1 << WEFT_POLICY_FSDP };
 
-static void add_unit(struct builder *b, int32_t u)
+static void add_unit_tiny(struct tiny_builder *b, int32_t u)
 {
     struct weft_problem *problem = b->problem;
     int32_t n = b->shape->n_units, forward = n + 1 + u, backward = 3 * n - u, drain = 3 * n + 1;
@@ -57,21 +59,22 @@ static void add_unit(struct builder *b, int32_t u)
     unit->elements = bytes / 4;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         unit->update_ns[p] = p == WEFT_POLICY_DP ? 80 : 40;
-        unit->holds[p] = array(b, 8, sizeof(struct weft_hold));
+        unit->holds[p] = array_tiny(b, 8, sizeof(struct weft_hold));
         bool whole = p == WEFT_POLICY_DP || p == WEFT_POLICY_ZERO1;
-        hold(b, u, p, WEFT_CATEGORY_OPTIMIZER_STATE, 0, problem->n_slots - 1,
-             p == WEFT_POLICY_DP ? 2 * bytes : 2 * slice);
-        hold(b, u, p, whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS,
-             0, problem->n_slots - 1, whole ? bytes : slice);
-        hold(b, u, p, WEFT_CATEGORY_FULL_GRADIENTS, backward, p == WEFT_POLICY_DP ? u : backward,
-             bytes); /* dp: around the end to the update */
+        hold_tiny(b, u, p, WEFT_CATEGORY_OPTIMIZER_STATE, 0, problem->n_slots - 1,
+                  p == WEFT_POLICY_DP ? 2 * bytes : 2 * slice);
+        hold_tiny(b, u, p,
+                  whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS, 0,
+                  problem->n_slots - 1, whole ? bytes : slice);
+        hold_tiny(b, u, p, WEFT_CATEGORY_FULL_GRADIENTS, backward,
+                  p == WEFT_POLICY_DP ? u : backward, bytes); /* dp: around the end to the update */
         if (p != WEFT_POLICY_DP)
-            hold(b, u, p, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, slice);
+            hold_tiny(b, u, p, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, slice);
         if (p == WEFT_POLICY_SDP)
-            hold(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
+            hold_tiny(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
         if (p == WEFT_POLICY_FSDP) {
-            hold(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
-            hold(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
+            hold_tiny(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
+            hold_tiny(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
         }
     }
     struct weft_item gather = {.unit = u,
@@ -83,17 +86,17 @@ static void add_unit(struct builder *b, int32_t u)
                                .block_bytes = block_bytes,
                                .stair_bytes = block_bytes,
                                .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS};
-    item(b, gather, gather_ns);
+    item_tiny(b, gather, gather_ns);
     gather.policies = 1 << WEFT_POLICY_ZERO1;
     gather.stair_bytes = 0;
-    item(b, gather, gather_ns);
+    item_tiny(b, gather, gather_ns);
     if (u < n - 1) {
         gather = problem->items[problem->n_items - 2].item;
         gather.gather = 1;
         gather.policies = 1 << WEFT_POLICY_FSDP;
         gather.first = forward + 1;
         gather.last = backward - 1;
-        item(b, gather, gather_ns);
+        item_tiny(b, gather, gather_ns);
     }
     struct weft_item reduction = gather;
     reduction.kind = WEFT_REDUCE_SCATTER;
@@ -103,14 +106,14 @@ static void add_unit(struct builder *b, int32_t u)
     reduction.last = drain;
     reduction.stair_bytes = block_bytes;
     reduction.stair_category = WEFT_CATEGORY_FULL_GRADIENTS;
-    item(b, reduction, gather_ns + draw(b, 0, 20));
+    item_tiny(b, reduction, gather_ns + draw(b, 0, 20));
     reduction.kind = WEFT_ALL_REDUCE;
     reduction.policies = 1 << WEFT_POLICY_DP;
     reduction.stair_bytes = 0;
-    item(b, reduction, 2 * gather_ns);
+    item_tiny(b, reduction, 2 * gather_ns);
 }
 
-static void add_slots(struct builder *b)
+static void add_slots_tiny(struct tiny_builder *b)
 {
     struct weft_problem *problem = b->problem;
     int32_t n = b->shape->n_units;
@@ -141,7 +144,7 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
 {
     struct weft_problem *problem = calloc(1, sizeof *problem);
     cr_assert_not_null(problem);
-    struct builder b = {.problem = problem, .shape = shape, .seed = seed};
+    struct tiny_builder b = {.problem = problem, .shape = shape, .seed = seed};
     problem->ranks = 2;
     problem->period = (struct weft_period_rule){.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
     problem->profile_source = "analytic";
@@ -155,15 +158,15 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     problem->n_channels = shape->two_channels ? 2 : 1;
     problem->agree_ns = 11;
     problem->memory_limit_bytes = INT64_MAX;
-    problem->slots = array(&b, problem->n_slots, sizeof *problem->slots);
-    problem->slot_names = array(&b, problem->n_slots, sizeof *problem->slot_names);
-    problem->slot_ns = array(&b, problem->n_slots, sizeof *problem->slot_ns);
-    problem->units = array(&b, problem->n_units, sizeof *problem->units);
-    problem->items = array(&b, 5 * problem->n_units, sizeof *problem->items);
-    problem->common = array(&b, problem->n_units + 1, sizeof *problem->common);
-    add_slots(&b);
+    problem->slots = array_tiny(&b, problem->n_slots, sizeof *problem->slots);
+    problem->slot_names = array_tiny(&b, problem->n_slots, sizeof *problem->slot_names);
+    problem->slot_ns = array_tiny(&b, problem->n_slots, sizeof *problem->slot_ns);
+    problem->units = array_tiny(&b, problem->n_units, sizeof *problem->units);
+    problem->items = array_tiny(&b, 5 * problem->n_units, sizeof *problem->items);
+    problem->common = array_tiny(&b, problem->n_units + 1, sizeof *problem->common);
+    add_slots_tiny(&b);
     for (int32_t u = 0; u < shape->n_units; u++) {
-        add_unit(&b, u);
+        add_unit_tiny(&b, u);
         /* Activations, saved from forward to backward. */
         problem->common[problem->n_common++] =
             (struct weft_hold){.category = WEFT_CATEGORY_ACTIVATIONS,

@@ -9,15 +9,15 @@
 #include "tests/effort.h"
 #include "tiny.h"
 
-enum { MOST_NODES = 61 };
+enum { TRIM_MOST_NODES = 61 };
 
-struct fixture {
+struct trim_fixture {
     struct proof_rig rig;
     int32_t units[4];
     struct weft_group group; /* of all units; n_units 0: none */
 };
 
-static void init(struct fixture *f, uint64_t seed)
+static void init_trim(struct trim_fixture *f, uint64_t seed)
 {
     struct tiny_shape shape = {.n_units = 2 + (int32_t)(seed % 2),
                                .most_blocks = seed % 2 ? 1 : 2,
@@ -27,7 +27,7 @@ static void init(struct fixture *f, uint64_t seed)
                                .two_channels = seed % 7 == 1};
     f->rig.problem = tiny_problem(&shape, seed);
     tiny_set_limit(f->rig.problem, 0.08 * (double)(seed % 9));
-    proof_rig_begin(&f->rig, MOST_NODES);
+    proof_rig_begin(&f->rig, TRIM_MOST_NODES);
     weft_search_greedy(f->rig.search);
     f->group = (struct weft_group){.policies = 1u << (seed % WEFT_POLICY_COUNT), .units = f->units};
     if (seed % 3 != 0) return;
@@ -37,7 +37,7 @@ static void init(struct fixture *f, uint64_t seed)
     cr_assert_eq(weft_dual_set_groups(f->rig.dual, &f->group, 1, NULL), WEFT_OK);
 }
 
-static void climb(struct fixture *f, int32_t node)
+static void climb_trim(struct trim_fixture *f, int32_t node)
 {
     weft_proof_enter(f->rig.proof, node);
     if (!f->rig.proof->box->empty) {
@@ -50,7 +50,7 @@ static void climb(struct fixture *f, int32_t node)
 
 /* Divides a leaf at some milestone, some unit's policies or some count; false when what was drawn
  * does not. */
-static bool divide(struct fixture *f, int32_t node, uint64_t seed, uint64_t turn)
+static bool divide_trim(struct trim_fixture *f, int32_t node, uint64_t seed, uint64_t turn)
 {
     struct weft_milestone at = {.reached = true};
     const struct weft_problem *problem = f->rig.problem;
@@ -72,23 +72,23 @@ static bool divide(struct fixture *f, int32_t node, uint64_t seed, uint64_t turn
 }
 
 /* Of every second division only one child gets prices of its own, so that there are chains. */
-static void grow(struct fixture *f, uint64_t seed)
+static void grow_trim(struct trim_fixture *f, uint64_t seed)
 {
     const char *by;
     cr_assert_eq(weft_proof_offer_trivial(f->rig.proof, f->rig.dual, &by, NULL), WEFT_OK);
-    climb(f, 0);
+    climb_trim(f, 0);
     for (uint64_t turn = 0; turn < 60; turn++) {
         int32_t node = weft_proof_weakest(f->rig.proof);
         if (turn % 4 == 1)
             node = (int32_t)weft_rng_below(seed, turn, 0, (uint64_t)f->rig.proof->n_nodes);
-        if (f->rig.proof->nodes[node].children != 0 || !divide(f, node, seed, turn)) continue;
+        if (f->rig.proof->nodes[node].children != 0 || !divide_trim(f, node, seed, turn)) continue;
         int32_t first = f->rig.proof->nodes[node].children;
-        if (turn % 2 == 0) climb(f, first);
-        climb(f, first + 1);
+        if (turn % 2 == 0) climb_trim(f, first);
+        climb_trim(f, first + 1);
     }
 }
 
-static int64_t proves(const struct fixture *f, int32_t *n_nodes)
+static int64_t proves_trim(const struct trim_fixture *f, int32_t *n_nodes)
 {
     struct weft_pool pool = {0};
     struct weft_certificate certificate = {0};
@@ -103,7 +103,7 @@ static int64_t proves(const struct fixture *f, int32_t *n_nodes)
     return proven_ns;
 }
 
-/* However soon it has to end, the tree is whole and proves what it did and nothing false; the
+/* However soon it has to end, the tree is whole and proves_trim what it did and nothing false; the
  * longer it may take, the smaller the tree. */
 Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
 {
@@ -111,16 +111,17 @@ Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
     for (uint64_t seed = 1; seed <= TEST_CASES(60, 21); seed++) {
         int64_t best_ns = -1;
         for (int64_t boxes = 0; boxes <= 1000000; boxes = boxes * 3 + 1) {
-            struct fixture f;
+            struct trim_fixture f;
             int32_t before, after;
-            init(&f, seed);
+            init_trim(&f, seed);
             if (best_ns < 0)
                 best_ns = enumerate_best(f.rig.problem, f.rig.problem->memory_limit_bytes, NULL);
-            grow(&f, seed);
-            int64_t bound_ns = weft_proof_bound_ns(f.rig.proof), proven_ns = proves(&f, &before);
+            grow_trim(&f, seed);
+            int64_t bound_ns = weft_proof_bound_ns(f.rig.proof),
+                    proven_ns = proves_trim(&f, &before);
             cr_assert_eq(weft_trim(f.rig.proof, f.rig.search, boxes, NULL), WEFT_OK);
             cr_assert_geq(weft_proof_bound_ns(f.rig.proof), bound_ns);
-            int64_t trimmed_ns = proves(&f, &after);
+            int64_t trimmed_ns = proves_trim(&f, &after);
             cr_assert_leq(trimmed_ns, best_ns, "seed %d, %lld boxes", (int)seed, (long long)boxes);
             cr_assert_leq(after, before);
             if (boxes < 100000) {
@@ -142,23 +143,23 @@ static int64_t second_ns(void)
 }
 
 /* Late it still looks at a few boxes, one of which is often enough: what it leaves is smaller, and
- * proves what the tree did. */
+ * proves_trim what the tree did. */
 Test(trim, is_worth_some_boxes_when_late, .timeout = 60)
 {
     int64_t n_before = 0, n_after = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(60, 21); seed++) {
-        struct fixture f;
+        struct trim_fixture f;
         int32_t before, after;
-        init(&f, seed);
-        grow(&f, seed);
+        init_trim(&f, seed);
+        grow_trim(&f, seed);
         int64_t bound_ns = weft_proof_bound_ns(f.rig.proof);
-        proves(&f, &before);
+        proves_trim(&f, &before);
         f.rig.search->now_ns = second_ns;
         f.rig.search->deadline_ns = 1;
         cr_assert(weft_search_is_late(f.rig.search));
         cr_assert_eq(weft_trim(f.rig.proof, f.rig.search, INT64_MAX, NULL), WEFT_OK);
         cr_assert_eq(weft_proof_bound_ns(f.rig.proof), bound_ns, "seed %d", (int)seed);
-        cr_assert_geq(proves(&f, &after), bound_ns);
+        cr_assert_geq(proves_trim(&f, &after), bound_ns);
         n_before += before;
         n_after += after;
         proof_rig_end(&f.rig);
@@ -171,9 +172,9 @@ Test(trim, what_is_left_is_needed, .timeout = 120)
 {
     int n_splits = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(400, 150); seed++) {
-        struct fixture f;
-        init(&f, seed);
-        grow(&f, seed);
+        struct trim_fixture f;
+        init_trim(&f, seed);
+        grow_trim(&f, seed);
         cr_assert_eq(weft_trim(f.rig.proof, f.rig.search, INT64_MAX, NULL), WEFT_OK);
         int64_t bound_ns = weft_proof_bound_ns(f.rig.proof);
         for (int32_t i = 1; i < f.rig.proof->n_nodes; i++) {

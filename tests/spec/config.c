@@ -32,7 +32,7 @@ Test(config, fills_in_every_default)
     weft_config_destroy(config);
 }
 
-static const char complete[] = CONFIG(
+static const char complete_run[] = CONFIG(
     GPT_MODEL,
     "{\"ranks\":16,\"ranks_per_node\":8,\"memory_limit\":\"24GB\",\"base\":\"512MiB\","
     "\"device\":{\"flops\":{\"f32\":\"19.5T\",\"bf16\":\"312T\",\"f16\":\"312T\"},"
@@ -51,7 +51,7 @@ static const char complete[] = CONFIG(
 
 Test(config, reads_every_key)
 {
-    struct weft_config *config = must_parse(complete);
+    struct weft_config *config = must_parse(complete_run);
     const struct weft_cluster *cluster = &config->cluster;
     cr_assert_eq(cluster->memory_limit_bytes, INT64_C(24000000000));
     cr_assert_eq(cluster->base_bytes, INT64_C(512) << 20);
@@ -125,7 +125,7 @@ static void assert_reads_back(const char *text)
 Test(config, resolved_reads_back_to_an_equal_config)
 {
     assert_reads_back(SMALL_CONFIG);
-    assert_reads_back(complete);
+    assert_reads_back(complete_run);
 }
 
 Test(config, every_shipped_run_reads_back)
@@ -384,15 +384,16 @@ Test(config, keeps_a_finding_on_one_line)
 
 Test(config, survives_any_damage)
 {
-    static char text[sizeof complete];
+    static char text[sizeof complete_run];
     uint64_t state = 7;
     for (int i = 0; i < 3000; i++) {
-        memcpy(text, complete, sizeof complete);
+        memcpy(text, complete_run, sizeof complete_run);
         for (int n = 1 + (int)(next(&state) % 3); n > 0; n--) {
             static const char bytes[] = "{}[],:\"0123456789-.eE+tfn\\ xyz\001\377";
-            text[next(&state) % (sizeof complete - 1)] = bytes[next(&state) % (sizeof bytes - 1)];
+            text[next(&state) % (sizeof complete_run - 1)] =
+                bytes[next(&state) % (sizeof bytes - 1)];
         }
-        size_t length = next(&state) % 4 == 0 ? next(&state) % sizeof complete : strlen(text);
+        size_t length = next(&state) % 4 == 0 ? next(&state) % sizeof complete_run : strlen(text);
         struct weft_config *config = NULL;
         struct weft_error error = {0};
         enum weft_status status =

@@ -31,7 +31,8 @@ static struct weft_layer_work work_of(const struct weft_layer *layer, const stru
     return work;
 }
 
-static void refuses(const struct weft_layer *layer, const struct weft_batch *of, const char *text)
+static void refuses_layer(const struct weft_layer *layer, const struct weft_batch *of,
+                          const char *text)
 {
     struct weft_layer_work work = {.output_bytes = 12345};
     struct weft_error err = {0};
@@ -262,12 +263,12 @@ Test(layer, refuses_batches_that_cannot_be)
                                .positions = 63,
                                .hidden = 64,
                                .outputs = 64};
-    refuses(&layer, &batch,
-            "layer \"wte\" (embedding): train.seq_len 64 is beyond its 63 positions");
+    refuses_layer(&layer, &batch,
+                  "layer \"wte\" (embedding): train.seq_len 64 is beyond its 63 positions");
     layer.positions = 0;
     work_of(&layer, &batch);
-    refuses(&block, &(struct weft_batch){0, 64, WEFT_F32}, "must be at least 1");
-    refuses(&block, &(struct weft_batch){1, -1, WEFT_F32}, "must be at least 1");
+    refuses_layer(&block, &(struct weft_batch){0, 64, WEFT_F32}, "must be at least 1");
+    refuses_layer(&block, &(struct weft_batch){1, -1, WEFT_F32}, "must be at least 1");
 }
 
 Test(layer, refuses_sizes_that_overflow)
@@ -278,7 +279,7 @@ Test(layer, refuses_sizes_that_overflow)
         layer.type = (enum weft_layer_type)type;
         layer.vocab = 256;
         layer.saved_bytes = INT64_MAX;
-        refuses(&layer, &large, "do not fit in 63 bits");
+        refuses_layer(&layer, &large, "do not fit in 63 bits");
     }
 }
 

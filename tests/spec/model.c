@@ -16,7 +16,7 @@ static const struct weft_layer gpt[] = {
 
 enum { EMBEDDING, BLOCK_0, BLOCK_1, NORM, HEAD };
 
-static struct weft_model *create(const struct weft_layer *layers, int32_t n)
+static struct weft_model *create_model(const struct weft_layer *layers, int32_t n)
 {
     struct weft_model *model = NULL;
     struct weft_error err = {0};
@@ -25,7 +25,7 @@ static struct weft_model *create(const struct weft_layer *layers, int32_t n)
 }
 
 /* Creation fails with bad data, says `text`, and leaves the output alone. */
-static void refuses(const struct weft_layer *layers, int32_t n, const char *text)
+static void refuses_model(const struct weft_layer *layers, int32_t n, const char *text)
 {
     struct weft_model *untouched = (struct weft_model *)(uintptr_t)&gpt, *model = untouched;
     struct weft_error err = {0};
@@ -40,7 +40,7 @@ static void refuses_with(int32_t index, struct weft_layer layer, const char *tex
     struct weft_layer layers[COUNT(gpt)];
     memcpy(layers, gpt, sizeof(gpt));
     layers[index] = layer;
-    refuses(layers, COUNT(gpt), text);
+    refuses_model(layers, COUNT(gpt), text);
 }
 
 Test(model, names_and_bytes_of_dtypes)
@@ -65,7 +65,7 @@ Test(model, layer_types_know_whether_they_train)
 
 Test(model, gives_a_block_its_tensors_in_order)
 {
-    struct weft_model *model = create(gpt, COUNT(gpt));
+    struct weft_model *model = create_model(gpt, COUNT(gpt));
     const struct weft_layer *block = &model->layers[BLOCK_1];
     static const struct {
         const char *name;
@@ -96,7 +96,7 @@ Test(model, gives_a_block_its_tensors_in_order)
 
 Test(model, starts_as_gpt2_does)
 {
-    struct weft_model *model = create(gpt, COUNT(gpt));
+    struct weft_model *model = create_model(gpt, COUNT(gpt));
     const struct weft_layer *block = &model->layers[BLOCK_0];
     cr_assert_eq(model->tensors[block->tensors[0]].init, WEFT_INIT_ONE);
     cr_assert_eq(model->tensors[block->tensors[1]].init, WEFT_INIT_ZERO);
@@ -112,18 +112,18 @@ Test(model, counts_tied_weights_once)
 {
     struct weft_layer layers[COUNT(gpt)];
     memcpy(layers, gpt, sizeof(gpt));
-    struct weft_model *tied = create(layers, COUNT(gpt));
+    struct weft_model *tied = create_model(layers, COUNT(gpt));
     cr_assert_eq(tied->layers[HEAD].n_tensors, 1);
     cr_assert_eq(tied->layers[HEAD].tensors[0], tied->layers[EMBEDDING].tensors[0]);
     cr_assert_eq(tied->tensors[tied->layers[HEAD].tensors[0]].layer, EMBEDDING);
 
     layers[HEAD].tie = -1;
-    struct weft_model *untied = create(layers, COUNT(gpt));
+    struct weft_model *untied = create_model(layers, COUNT(gpt));
     cr_assert_eq(untied->parameters - tied->parameters, 256 * 36);
     cr_assert_str_eq(untied->tensors[untied->layers[HEAD].tensors[0]].name, "head.weight");
 
     layers[HEAD].bias = true;
-    struct weft_model *biased = create(layers, COUNT(gpt));
+    struct weft_model *biased = create_model(layers, COUNT(gpt));
     cr_assert_eq(biased->parameters - untied->parameters, 256);
 
     int64_t sum = 0;
@@ -137,7 +137,7 @@ Test(model, counts_tied_weights_once)
 
 Test(model, fills_in_sizes_that_follow)
 {
-    struct weft_model *model = create(gpt, COUNT(gpt));
+    struct weft_model *model = create_model(gpt, COUNT(gpt));
     cr_assert_eq(model->layers[EMBEDDING].outputs, 36);
     cr_assert_eq(model->layers[BLOCK_0].outputs, 36);
     cr_assert_eq(model->layers[BLOCK_0].kv_heads, 3);
@@ -151,7 +151,7 @@ Test(model, owns_its_names)
     char name[] = "fc";
     struct weft_layer layer = {
         .name = name, .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7, .bias = true};
-    struct weft_model *model = create(&layer, 1);
+    struct weft_model *model = create_model(&layer, 1);
     name[0] = 'x';
     cr_assert_str_eq(model->layers[0].name, "fc");
     cr_assert_str_eq(model->tensors[1].name, "fc.bias");
@@ -167,7 +167,7 @@ Test(model, shares_heads_in_llama_blocks)
                                .heads = 6,
                                .kv_heads = 2,
                                .ffn = 100};
-    struct weft_model *model = create(&layer, 1);
+    struct weft_model *model = create_model(&layer, 1);
     cr_assert_eq(model->tensors[model->layers[0].tensors[2]].dims[0], 16);
     cr_assert_eq(model->parameters, 2 * 48 + 2 * 48 * 48 + 2 * 16 * 48 + 3 * 48 * 100);
     weft_model_destroy(model);
@@ -178,7 +178,7 @@ Test(model, freezes_all_tensors_of_a_layer)
     struct weft_layer layers[COUNT(gpt)];
     memcpy(layers, gpt, sizeof(gpt));
     layers[BLOCK_0].frozen = true;
-    struct weft_model *model = create(layers, COUNT(gpt));
+    struct weft_model *model = create_model(layers, COUNT(gpt));
     for (int32_t i = 0; i < model->n_tensors; i++)
         cr_assert_eq(model->tensors[i].trainable, model->tensors[i].layer != BLOCK_0);
     weft_model_destroy(model);
@@ -237,7 +237,7 @@ Test(model, refuses_ties_that_cannot_share)
 
 Test(model, refuses_sizes_that_are_none)
 {
-    refuses(NULL, 0, "the model has no layers");
+    refuses_model(NULL, 0, "the model has no layers");
     struct weft_layer layer = gpt[EMBEDDING];
     layer.vocab = 0;
     refuses_with(EMBEDDING, layer, "vocab is 0; it must be from 1 to 2147483647");
@@ -245,9 +245,9 @@ Test(model, refuses_sizes_that_are_none)
     layer.positions = -1;
     refuses_with(EMBEDDING, layer, "positions is -1");
     layer = (struct weft_layer){.name = "c", .type = WEFT_LAYER_CUSTOM, .saved_bytes = -1};
-    refuses(&layer, 1, "layer \"c\" (custom): a size or a number of flops is negative");
+    refuses_model(&layer, 1, "layer \"c\" (custom): a size or a number of flops is negative");
     layer = (struct weft_layer){.name = "c", .type = WEFT_LAYER_CLASSIFIER, .hidden = 3, .tie = -1};
-    refuses(&layer, 1, "classes is 0");
+    refuses_model(&layer, 1, "classes is 0");
 }
 
 Test(model, refuses_parameters_that_overflow)
@@ -256,15 +256,15 @@ Test(model, refuses_parameters_that_overflow)
         {.name = "a", .type = WEFT_LAYER_CUSTOM, .parameters = INT64_MAX},
         {.name = "b", .type = WEFT_LAYER_CUSTOM, .parameters = 1},
     };
-    struct weft_model *model = create(layers, 1);
+    struct weft_model *model = create_model(layers, 1);
     cr_assert_eq(model->parameters, INT64_MAX);
     weft_model_destroy(model);
-    refuses(layers, 2, "with b.parameters the model's parameters do not fit in 63 bits");
+    refuses_model(layers, 2, "with b.parameters the model's parameters do not fit in 63 bits");
 }
 
 static void trains(const struct weft_layer *layers, int32_t n, int64_t seq_len, const char *text)
 {
-    struct weft_model *model = create(layers, n);
+    struct weft_model *model = create_model(layers, n);
     struct weft_error err = {0};
     enum weft_status status = weft_model_trains(model, seq_len, &err);
     cr_assert_eq(status, text ? WEFT_E_DATA : WEFT_OK, "%s", err.text);

@@ -15,7 +15,8 @@ Test(names, are_of_letters_and_lead_nowhere)
 }
 
 /* A block, an activation without tensors, and a layer of another name after them. */
-static enum weft_status create(const char *name, enum weft_layer_type type, struct weft_error *err)
+static enum weft_status create_named(const char *name, enum weft_layer_type type,
+                                     struct weft_error *err)
 {
     const struct weft_layer layers[] = {
         {.name = "h", .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = 8, .heads = 2, .ffn = 8},
@@ -31,7 +32,7 @@ static enum weft_status create(const char *name, enum weft_layer_type type, stru
 Test(names, of_layers_differ)
 {
     struct weft_error err = {0};
-    cr_assert_eq(create("h", WEFT_LAYER_LINEAR, &err), WEFT_E_DATA);
+    cr_assert_eq(create_named("h", WEFT_LAYER_LINEAR, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "layer \"h\" (linear): another layer has this name"), "%s",
                        err.text);
 }
@@ -53,7 +54,8 @@ Test(names, of_tensors_differ_between_layers)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weft_error err = {0};
         enum weft_status wanted = cases[i].tensor == NULL ? WEFT_OK : WEFT_E_DATA;
-        cr_assert_eq(create(cases[i].name, cases[i].type, &err), wanted, "%zu: %s", i, err.text);
+        cr_assert_eq(create_named(cases[i].name, cases[i].type, &err), wanted, "%zu: %s", i,
+                     err.text);
         if (cases[i].tensor == NULL) continue;
         cr_assert_not_null(strstr(err.text, cases[i].tensor), "%s", err.text);
         cr_assert_not_null(strstr(err.text, cases[i].name), "%s", err.text);

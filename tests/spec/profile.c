@@ -66,7 +66,7 @@ Test(profile, block_edges)
     cr_assert_eq(block_bytes(&tiny, 0.01), 1);
 }
 
-static const char complete[] =
+static const char complete_profile[] =
     "{\"format\":\"weft-profile\",\"version\":1,\"source\":\"measured\",\"machine\":\"2 cores\","
     "\"ranks\":2,\"layers\":[{\"key\":\"relu\",\"forward_ns\":5,\"backward_ns\":7}],"
     "\"collectives\":{\"all_gather\":{\"bytes\":[1,8],\"ns\":[3,4]},"
@@ -76,7 +76,7 @@ static const char complete[] =
     "\"contention\":{\"compute_rate\":800,\"channel_rate\":1000},"
     "\"agree_ns\":11,\"base_bytes\":12}";
 
-static struct weft_profile *must_parse(const char *text)
+static struct weft_profile *must_parse_profile(const char *text)
 {
     struct weft_profile *profile = NULL;
     struct weft_error error = {0};
@@ -87,7 +87,7 @@ static struct weft_profile *must_parse(const char *text)
 
 Test(profile, reads_every_part)
 {
-    struct weft_profile *profile = must_parse(complete);
+    struct weft_profile *profile = must_parse_profile(complete_profile);
     cr_assert_str_eq(profile->source, "measured");
     cr_assert_str_eq(profile->machine, "2 cores");
     cr_assert_eq(profile->ranks, 2);
@@ -109,12 +109,12 @@ Test(profile, reads_every_part)
 
 Test(profile, writes_what_it_reads)
 {
-    struct weft_profile *first = must_parse(complete);
+    struct weft_profile *first = must_parse_profile(complete_profile);
     struct weft_text once, twice;
     weft_text_init(&once);
     weft_text_init(&twice);
     weft_profile_write(first, &once);
-    struct weft_profile *second = must_parse(weft_text_chars(&once));
+    struct weft_profile *second = must_parse_profile(weft_text_chars(&once));
     weft_profile_write(second, &twice);
     cr_assert_str_eq(weft_text_chars(&once), weft_text_chars(&twice));
     cr_assert(weft_hash_equal(first->hash, second->hash));
@@ -128,8 +128,8 @@ Test(profile, writes_what_it_reads)
 Test(profile, may_lack_parts)
 {
     struct weft_profile *profile =
-        must_parse("{\"format\":\"weft-profile\",\"version\":1,\"source\":\"measured\","
-                   "\"machine\":\"\",\"ranks\":1,\"layers\":[],\"collectives\":{}}");
+        must_parse_profile("{\"format\":\"weft-profile\",\"version\":1,\"source\":\"measured\","
+                           "\"machine\":\"\",\"ranks\":1,\"layers\":[],\"collectives\":{}}");
     cr_assert_eq(profile->n_layers, 0);
     cr_assert_eq(profile->update.n, 0);
     cr_assert_eq(profile->agree_ns, -1);
@@ -138,16 +138,16 @@ Test(profile, may_lack_parts)
     weft_profile_destroy(profile);
 }
 
-/* `complete` with the first `from` replaced. */
-static const char *failure(const char *from, const char *to)
+/* `complete_profile` with the first `from` replaced. */
+static const char *failure_profile(const char *from, const char *to)
 {
     static struct weft_error error;
     struct weft_text text;
-    const char *at = strstr(complete, from);
+    const char *at = strstr(complete_profile, from);
     struct weft_profile *profile = NULL;
     cr_assert_not_null(at, "%s", from);
     weft_text_init(&text);
-    weft_text_append(&text, complete, (size_t)(at - complete));
+    weft_text_append(&text, complete_profile, (size_t)(at - complete_profile));
     weft_text_add(&text, to);
     weft_text_add(&text, at + strlen(from));
     error = (struct weft_error){0};
@@ -184,7 +184,7 @@ Test(profile, refuses_what_is_no_profile)
         {"}", "", "p.json:1:"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *text = failure(cases[i][0], cases[i][1]);
+        const char *text = failure_profile(cases[i][0], cases[i][1]);
         cr_assert_not_null(strstr(text, cases[i][2]), "%s", text);
         cr_assert_eq(strncmp(text, "p.json", 6), 0, "%s", text);
     }
@@ -199,14 +199,15 @@ Test(profile, names_of_collectives)
 
 Test(profile, survives_any_damage)
 {
-    static char text[sizeof complete];
+    static char text[sizeof complete_profile];
     uint64_t state = 3;
     for (int i = 0; i < 3000; i++) {
         static const char bytes[] = "{}[],:\"0123456789-.e xn";
-        memcpy(text, complete, sizeof complete);
+        memcpy(text, complete_profile, sizeof complete_profile);
         for (int n = 0; n < 1 + i % 3; n++) {
             state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-            text[(state >> 33) % (sizeof complete - 1)] = bytes[(state >> 21) % (sizeof bytes - 1)];
+            text[(state >> 33) % (sizeof complete_profile - 1)] =
+                bytes[(state >> 21) % (sizeof bytes - 1)];
         }
         struct weft_profile *profile = NULL;
         struct weft_error error = {0};

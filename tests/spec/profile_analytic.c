@@ -21,7 +21,7 @@ static struct weft_profile *resolve(struct weft_config *config)
     return profile;
 }
 
-static const char *failure(const struct weft_config *config)
+static const char *failure_analytic(const struct weft_config *config)
 {
     static struct weft_error error;
     struct weft_profile *profile = NULL;
@@ -148,7 +148,7 @@ Test(profile_analytic, names_the_missing_figure)
         snprintf(cluster, sizeof cluster, "cluster=%s", cases[i][0]);
         snprintf(text, sizeof text, "%s", SMALL_CONFIG);
         struct weft_config *config = must_parse_with(text, SET(cluster));
-        const char *error = failure(config);
+        const char *error = failure_analytic(config);
         cr_assert_not_null(strstr(error, cases[i][1]), "%s", error);
         weft_config_destroy(config);
     }
@@ -158,7 +158,7 @@ Test(profile_analytic, names_all_that_is_missing_at_once)
 {
     struct weft_config *config =
         must_parse(CONFIG(GPT_MODEL, "{\"ranks\":4,\"ranks_per_node\":2}", SMALL_TRAIN));
-    const char *error = failure(config);
+    const char *error = failure_analytic(config);
     static const char *const figures[] = {"device.flops.f32", "device.memory_bandwidth",
                                           "link.inter.bandwidth", "link.intra.bandwidth"};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
@@ -299,7 +299,7 @@ Test(profile_resolve, takes_times_of_its_own_optimizer)
 Test(profile_resolve, counts_contention_once)
 {
     struct weft_config *config = with_measured(CONTENDING, MEASURED("4", SOME));
-    const char *error = failure(config);
+    const char *error = failure_analytic(config);
     cr_assert_not_null(strstr(error, "cluster.contention of run.json would count it twice"), "%s",
                        error);
     cr_assert_not_null(strstr(error, "`weft profile --contention`"), "%s", error);
@@ -324,7 +324,7 @@ Test(profile_resolve, counts_contention_once)
 Test(profile_resolve, refuses_other_ranks)
 {
     struct weft_config *config = with_measured(NODE, MEASURED("2", SOME));
-    const char *error = failure(config);
+    const char *error = failure_analytic(config);
     cr_assert_not_null(
         strstr(error, ": made for 2 ranks, and the cluster of run.json has 4; run `weft profile` "
                       "with as many"),
@@ -335,7 +335,7 @@ Test(profile_resolve, refuses_other_ranks)
 Test(profile_resolve, says_to_measure_what_is_neither_measured_nor_given)
 {
     struct weft_config *config = with_measured("{\"ranks\":4}", MEASURED("4", SOME));
-    const char *error = failure(config);
+    const char *error = failure_analytic(config);
     cr_assert_not_null(strstr(error, ": no time of layer \"wte\" (embedding vocab=256"), "%s",
                        error);
     cr_assert_not_null(strstr(error, "), and run.json does not give "

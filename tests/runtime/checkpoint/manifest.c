@@ -60,7 +60,7 @@ Test(manifest, reads_what_it_writes)
     weft_text_finish(&text);
 }
 
-static void refuse(const char *bytes, size_t length, const char *part)
+static void refuse_manifest(const char *bytes, size_t length, const char *part)
 {
     struct weft_manifest *manifest = NULL;
     struct weft_error err = {0};
@@ -77,10 +77,10 @@ Test(manifest, refuses_every_flipped_bit_and_every_cut)
     for (size_t i = 0; i < text.length; i++) {
         for (int bit = 0; bit < 8; bit++) {
             text.data[i] = (char)(text.data[i] ^ 1 << bit);
-            refuse(text.data, text.length, "damaged");
+            refuse_manifest(text.data, text.length, "damaged");
             text.data[i] = (char)(text.data[i] ^ 1 << bit);
         }
-        refuse(text.data, i, "damaged");
+        refuse_manifest(text.data, i, "damaged");
     }
     weft_text_finish(&text);
 }
@@ -98,7 +98,7 @@ static void refuse_changed(const char *from, const char *to, const char *part)
     weft_text_append(&changed, at, (size_t)(end - at));
     weft_text_addf(&changed, ",\n  \"crc32c\": %u\n}\n",
                    weft_crc32c(0, changed.data, changed.length));
-    refuse(changed.data, changed.length, part);
+    refuse_manifest(changed.data, changed.length, part);
     weft_text_finish(&changed);
     weft_text_finish(&text);
 }

@@ -68,7 +68,7 @@ static void refuse_bytes(const char *header, size_t header_bytes, int64_t data_b
     weft_text_finish(&file);
 }
 
-static void refuse(const char *header, int64_t data_bytes, const char *part)
+static void refuse_safetensors(const char *header, int64_t data_bytes, const char *part)
 {
     refuse_bytes(header, strlen(header), data_bytes, part);
 }
@@ -148,30 +148,30 @@ Test(safetensors, refuses_lengths)
 
 Test(safetensors, refuses_text)
 {
-    refuse("  {}", 0, "begins with {");
-    refuse("[]", 0, "begins with {");
-    refuse("\xEF\xBB\xBF{}", 0, "begins with {");
-    refuse("{}x", 0, "behind the end");
+    refuse_safetensors("  {}", 0, "begins with {");
+    refuse_safetensors("[]", 0, "begins with {");
+    refuse_safetensors("\xEF\xBB\xBF{}", 0, "begins with {");
+    refuse_safetensors("{}x", 0, "behind the end");
     refuse_bytes("{}\0 ", 4, 0, "behind the end");
-    refuse("{ ", 0, "a tensor's name is wanted");
-    refuse("{\"a\xFF\":1}", 0, "not UTF-8");
-    refuse("{\"a\xC0\xAF\":1}", 0, "not UTF-8");
-    refuse("{\"a\n\":1}", 0, "control character");
-    refuse("{\"a\\u0000b\":1}", 0, "a NUL");
-    refuse("{\"a\\ud800\":1}", 0, "lone surrogate");
-    refuse("{\"a\\udc00\\ud800\":1}", 0, "lone surrogate");
-    refuse("{\"a\\q\":1}", 0, "bad escape");
-    refuse("{\"a", 0, "does not end");
-    refuse("{\"a\\", 0, "bad escape");
-    refuse("{\"a\\u00", 0, "bad escape");
-    refuse("{\"a/b\":1}", 0, "slash");
-    refuse("{\"a\\u002fb\":1}", 0, "slash");
-    refuse("{\"..\":1}", 0, "\"..\"");
-    refuse("{\"\":1}", 0, "without a name");
-    refuse("{\"a\\u001b[2J\":1}", 0, "control character");
-    refuse("{\"a\":[[[[[[", 0, "tensor a: a tensor is an object");
-    refuse("{" ENTRY("a", "[1]", 0, 4) ",}", 4, "name is wanted");
-    refuse("{" ENTRY("a", "[1]", 0, 4) " " ENTRY("b", "[1]", 4, 8) "}", 8, "a comma");
+    refuse_safetensors("{ ", 0, "a tensor's name is wanted");
+    refuse_safetensors("{\"a\xFF\":1}", 0, "not UTF-8");
+    refuse_safetensors("{\"a\xC0\xAF\":1}", 0, "not UTF-8");
+    refuse_safetensors("{\"a\n\":1}", 0, "control character");
+    refuse_safetensors("{\"a\\u0000b\":1}", 0, "a NUL");
+    refuse_safetensors("{\"a\\ud800\":1}", 0, "lone surrogate");
+    refuse_safetensors("{\"a\\udc00\\ud800\":1}", 0, "lone surrogate");
+    refuse_safetensors("{\"a\\q\":1}", 0, "bad escape");
+    refuse_safetensors("{\"a", 0, "does not end");
+    refuse_safetensors("{\"a\\", 0, "bad escape");
+    refuse_safetensors("{\"a\\u00", 0, "bad escape");
+    refuse_safetensors("{\"a/b\":1}", 0, "slash");
+    refuse_safetensors("{\"a\\u002fb\":1}", 0, "slash");
+    refuse_safetensors("{\"..\":1}", 0, "\"..\"");
+    refuse_safetensors("{\"\":1}", 0, "without a name");
+    refuse_safetensors("{\"a\\u001b[2J\":1}", 0, "control character");
+    refuse_safetensors("{\"a\":[[[[[[", 0, "tensor a: a tensor is an object");
+    refuse_safetensors("{" ENTRY("a", "[1]", 0, 4) ",}", 4, "name is wanted");
+    refuse_safetensors("{" ENTRY("a", "[1]", 0, 4) " " ENTRY("b", "[1]", 4, 8) "}", 8, "a comma");
 }
 
 Test(safetensors, refuses_what_is_too_much)
@@ -198,9 +198,9 @@ Test(safetensors, refuses_what_is_too_much)
     weft_text_add(&header, "}");
     refuse_bytes(header.data, header.length, 0, "more tensors");
     weft_text_finish(&header);
-    refuse("{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1],\"shape\":"
-           "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}}",
-           1, "more than 16");
+    refuse_safetensors("{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1],\"shape\":"
+                       "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}}",
+                       1, "more than 16");
 }
 
 Test(safetensors, refuses_entries)
@@ -245,31 +245,34 @@ Test(safetensors, refuses_entries)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char header[256];
         snprintf(header, sizeof header, form, wrong[i].dtype, wrong[i].shape, wrong[i].offsets);
-        refuse(header, 4, wrong[i].part);
+        refuse_safetensors(header, 4, wrong[i].part);
     }
-    refuse("{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "are wanted");
-    refuse("{\"a\":{}}", 4, "a key is wanted");
-    refuse("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 4, "stands twice");
-    refuse("{\"a\":{\"type\":\"F32\"}}", 4, "a key that is not");
-    refuse("{\"a\":{\"dtype\":32}}", 4, "a dtype is a string");
-    refuse("{" ENTRY("a", "[1]", 0, 4) "," ENTRY("a", "[1]", 4, 8) "}", 8, "tensor a stands twice");
-    refuse("{" ENTRY("a", "[1]", 0, 4) "," ENTRY("\\u0061", "[1]", 4, 8) "}", 8,
-           "tensor a stands twice");
-    refuse("{" ENTRY("a", "[2]", 0, 8) "," ENTRY("b", "[1]", 4, 8) "}", 8, "tensor b begins");
-    refuse("{" ENTRY("a", "[2]", 0, 8) "," ENTRY("b", "[1]", 4, 8) "}", 8, "an overlap");
-    refuse("{" ENTRY("a", "[1]", 0, 4) "," ENTRY("b", "[1]", 8, 12) "}", 12, "a hole");
-    refuse("{" ENTRY("a", "[1]", 0, 4) "}", 6, "its tensors take 4");
-    refuse("{" ENTRY("a", "[1]", 0, 4) "}", 2, "of which there are 2");
-    refuse("{}", 2, "its tensors take 0");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4, "are wanted");
+    refuse_safetensors("{\"a\":{}}", 4, "a key is wanted");
+    refuse_safetensors("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\"}}", 4, "stands twice");
+    refuse_safetensors("{\"a\":{\"type\":\"F32\"}}", 4, "a key that is not");
+    refuse_safetensors("{\"a\":{\"dtype\":32}}", 4, "a dtype is a string");
+    refuse_safetensors("{" ENTRY("a", "[1]", 0, 4) "," ENTRY("a", "[1]", 4, 8) "}", 8,
+                       "tensor a stands twice");
+    refuse_safetensors("{" ENTRY("a", "[1]", 0, 4) "," ENTRY("\\u0061", "[1]", 4, 8) "}", 8,
+                       "tensor a stands twice");
+    refuse_safetensors("{" ENTRY("a", "[2]", 0, 8) "," ENTRY("b", "[1]", 4, 8) "}", 8,
+                       "tensor b begins");
+    refuse_safetensors("{" ENTRY("a", "[2]", 0, 8) "," ENTRY("b", "[1]", 4, 8) "}", 8,
+                       "an overlap");
+    refuse_safetensors("{" ENTRY("a", "[1]", 0, 4) "," ENTRY("b", "[1]", 8, 12) "}", 12, "a hole");
+    refuse_safetensors("{" ENTRY("a", "[1]", 0, 4) "}", 6, "its tensors take 4");
+    refuse_safetensors("{" ENTRY("a", "[1]", 0, 4) "}", 2, "of which there are 2");
+    refuse_safetensors("{}", 2, "its tensors take 0");
 }
 
 Test(safetensors, refuses_metadata)
 {
-    refuse("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "a key twice");
-    refuse("{\"__metadata__\":{\"a\":1}}", 0, "are strings");
-    refuse("{\"__metadata__\":{\"a\":null}}", 0, "are strings");
-    refuse("{\"__metadata__\":[]}", 0, "is an object");
-    refuse("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "stands twice");
+    refuse_safetensors("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "a key twice");
+    refuse_safetensors("{\"__metadata__\":{\"a\":1}}", 0, "are strings");
+    refuse_safetensors("{\"__metadata__\":{\"a\":null}}", 0, "are strings");
+    refuse_safetensors("{\"__metadata__\":[]}", 0, "is an object");
+    refuse_safetensors("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "stands twice");
 }
 
 static char directory[64];

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* sched_getaffinity */
 #include "runtime/launch/bind.h"
 
 #include <criterion/criterion.h>

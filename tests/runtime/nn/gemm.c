@@ -16,12 +16,12 @@ static const char *const names[] = {"onednn", "openblas", "amx-bf16x3", "avx512"
 enum { N_NAMES = sizeof(names) / sizeof(names[0]) };
 static const char *const narrow_names[] = {"onednn", "openblas", "onednn-emulated", "amx"};
 
-struct matrices {
+struct gemm_matrices {
     float *a, *b, *c;
     void *owned[3];
 };
 
-static float *matrix(struct matrices *m, int i, int64_t elements, size_t offset_bytes)
+static float *matrix(struct gemm_matrices *m, int i, int64_t elements, size_t offset_bytes)
 {
     char *owned = malloc((size_t)elements * sizeof(float) + offset_bytes);
     float *x = (float *)(void *)(owned + offset_bytes);
@@ -32,21 +32,22 @@ static float *matrix(struct matrices *m, int i, int64_t elements, size_t offset_
     return x;
 }
 
-static void matrices_finish(struct matrices *m)
+static void finish_gemm(struct gemm_matrices *m)
 {
     for (int i = 0; i < 3; i++) {
         free(m->owned[i]);
     }
 }
 
-static void run(const struct weft_gemm *gemm, const struct weft_product *product)
+static void run_gemm(const struct weft_gemm *gemm, const struct weft_product *product)
 {
     struct weft_error err = {0};
     cr_assert_eq(weft_gemm_run(gemm, product, &err), WEFT_OK, "%s", err.text);
 }
 
-static struct weft_product product_of(bool ta, bool tb, int64_t m, int64_t n, int64_t k,
-                                      enum weft_dtype dtype, const void *a, const void *b, void *c)
+static struct weft_product product_of_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+                                           enum weft_dtype dtype, const void *a, const void *b,
+                                           void *c)
 {
     struct weft_product product = weft_product_dense(ta, tb, m, n, k, dtype);
     product.a = a;
@@ -62,7 +63,7 @@ static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_
 {
     const int64_t a_rows = ta ? k : m, a_columns = ta ? m : k;
     const int64_t b_rows = tb ? n : k, b_columns = tb ? k : n;
-    struct matrices x;
+    struct gemm_matrices x;
     struct weft_product product = {.transpose_a = ta,
                                    .transpose_b = tb,
                                    .m = m,
@@ -83,7 +84,7 @@ static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_
             memset(x.c + i * (n + pad), 0xff, (size_t)n * sizeof(float)); /* NaN, not read */
         }
     }
-    run(gemm, &product);
+    run_gemm(gemm, &product);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             double sum = 0;
@@ -103,7 +104,7 @@ static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_
         }
     }
     free(before);
-    matrices_finish(&x);
+    finish_gemm(&x);
 }
 
 /* One that is wrong is not opened, and tests of it are skipped as where there is none. */
@@ -177,7 +178,7 @@ static void check_narrow(const struct weft_gemm *gemm, enum weft_dtype dtype,
 {
     const struct weft_kernels *kernels = weft_kernels_best();
     const int64_t size = weft_dtype_bytes(c_dtype);
-    struct matrices x;
+    struct gemm_matrices x;
     uint16_t *a = malloc((size_t)(m * k) * 2), *b = malloc((size_t)(k * n) * 2);
     void *c = malloc((size_t)(m * n * size));
     float *got = malloc((size_t)(m * n) * sizeof(float));
@@ -191,11 +192,11 @@ static void check_narrow(const struct weft_gemm *gemm, enum weft_dtype dtype,
     kernels->narrow(c_dtype, m * n, x.c, c);
     kernels->widen(c_dtype, m * n, c, x.c);
     if (!accumulate) memset(c, 0xff, (size_t)(m * n * size));
-    struct weft_product product = product_of(ta, tb, m, n, k, dtype, a, b, c);
+    struct weft_product product = product_of_gemm(ta, tb, m, n, k, dtype, a, b, c);
     product.c_dtype = c_dtype;
     product.alpha = 0.5f;
     product.accumulate = accumulate;
-    run(gemm, &product);
+    run_gemm(gemm, &product);
     kernels->widen(c_dtype, m * n, c, got);
     const double unit = c_dtype == WEFT_BF16 ? 0x1p-8 : c_dtype == WEFT_F16 ? 0x1p-11 : 0;
     for (int64_t i = 0; i < m; i++) {
@@ -218,7 +219,7 @@ static void check_narrow(const struct weft_gemm *gemm, enum weft_dtype dtype,
     free(b);
     free(c);
     free(got);
-    matrices_finish(&x);
+    finish_gemm(&x);
 }
 
 Test(gemm, of_16_bits_rounds_once)
@@ -260,7 +261,7 @@ Test(gemm, tiles_agree_with_the_emulation_and_with_themselves_on_two_threads)
         }
         cr_skip("not compared: %s", err.text);
     }
-    struct matrices x;
+    struct gemm_matrices x;
     uint16_t *a = malloc(sizeof(uint16_t[M * K])), *b = malloc(sizeof(uint16_t[K * N]));
     weft_kernels_best()->narrow(WEFT_BF16, M * K, matrix(&x, 0, M * K, 0), a);
     weft_kernels_best()->narrow(WEFT_BF16, K * N, matrix(&x, 1, K * N, 0), b);
@@ -269,9 +270,9 @@ Test(gemm, tiles_agree_with_the_emulation_and_with_themselves_on_two_threads)
         const bool ta = kind & 1, tb = kind & 2;
         for (int i = 0; i < 3; i++) {
             struct weft_product product =
-                product_of(ta, tb, M, N, K, WEFT_BF16, a, b, c + i * M * N);
+                product_of_gemm(ta, tb, M, N, K, WEFT_BF16, a, b, c + i * M * N);
             product.c_dtype = WEFT_F32;
-            run(gemms[i], &product);
+            run_gemm(gemms[i], &product);
         }
         for (int64_t i = 0; i < M * N; i++) {
             cr_assert(fabsf(c[M * N + i] - c[i]) < 1e-3f, "kind %d, %lld: %g, emulated %g", kind,
@@ -281,7 +282,7 @@ Test(gemm, tiles_agree_with_the_emulation_and_with_themselves_on_two_threads)
     }
     free(a);
     free(b);
-    matrices_finish(&x);
+    finish_gemm(&x);
     for (int i = 0; i < 3; i++) {
         weft_gemm_close(gemms[i]);
     }
@@ -308,10 +309,10 @@ Test(gemm, of_no_columns_is_zero_or_nothing)
     struct weft_product product = {
         .m = 2, .n = 2, .a_stride = 1, .b_stride = 2, .c_stride = 3, .alpha = 1, .c = c};
     product.accumulate = true;
-    run(gemm, &product);
+    run_gemm(gemm, &product);
     cr_assert_eq(c[0], 1);
     product.accumulate = false;
-    run(gemm, &product);
+    run_gemm(gemm, &product);
     const float expected[6] = {0, 0, 3, 0, 0, 6};
     cr_assert_eq(memcmp(c, expected, sizeof(c)), 0);
     weft_gemm_close(gemm);
@@ -331,7 +332,7 @@ Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
                 const int64_t m = sizes[s][0], n = sizes[s][1], k = sizes[s][2];
                 const bool ta = kind & 1, tb = kind & 2;
                 float *first = NULL;
-                struct matrices x[5];
+                struct gemm_matrices x[5];
                 for (int i = 0; i < 5; i++) {
                     static const size_t none[3];
                     const size_t *offset = i > 0 ? offsets[i - 1] : none;
@@ -339,15 +340,15 @@ Test(gemm, bits_do_not_depend_on_where_the_numbers_lie)
                     x[i].b = matrix(&x[i], 1, k * n, offset[1]);
                     x[i].c = matrix(&x[i], 2, m * n, offset[2]);
                     struct weft_product product =
-                        product_of(ta, tb, m, n, k, WEFT_F32, x[i].a, x[i].b, x[i].c);
+                        product_of_gemm(ta, tb, m, n, k, WEFT_F32, x[i].a, x[i].b, x[i].c);
                     product.accumulate = kind == 3;
-                    run(gemm, &product);
+                    run_gemm(gemm, &product);
                     if (!first) first = x[i].c;
                     cr_assert_eq(memcmp(first, x[i].c, (size_t)(m * n) * sizeof(float)), 0,
                                  "%s size %d kind %d offset %d", names[library], s, kind, i);
                 }
                 for (int i = 0; i < 5; i++) {
-                    matrices_finish(&x[i]);
+                    finish_gemm(&x[i]);
                 }
             }
         }
@@ -362,18 +363,18 @@ Test(gemm, threads_give_the_same_bits_every_time)
         struct weft_gemm *gemm = NULL;
         struct weft_error err = {0};
         if (weft_gemm_open(names[library], 2, WEFT_F32, &gemm, &err) != WEFT_OK) continue;
-        struct matrices x;
+        struct gemm_matrices x;
         x.a = matrix(&x, 0, M * K, 0);
         x.b = matrix(&x, 1, K * N, 0);
         x.c = matrix(&x, 2, RUNS * M * N, 0);
         for (int i = 0; i < RUNS; i++) {
             float *c = x.c + i * M * N;
             const struct weft_product product =
-                product_of(false, true, M, N, K, WEFT_F32, x.a, x.b, c);
-            run(gemm, &product);
+                product_of_gemm(false, true, M, N, K, WEFT_F32, x.a, x.b, c);
+            run_gemm(gemm, &product);
             cr_assert_eq(memcmp(x.c, c, M * N * sizeof(float)), 0, "%s", names[library]);
         }
-        matrices_finish(&x);
+        finish_gemm(&x);
         weft_gemm_close(gemm);
     }
 }
@@ -401,7 +402,7 @@ Test(gemm, says_what_it_chose_and_why)
     weft_gemm_close(NULL);
 }
 
-/* Others on the machine change neither the choice nor, with it, the bits of a run. */
+/* Others on the machine change neither the choice nor, with it, the bits of a run_gemm. */
 Test(gemm, chooses_the_same_where_cores_are_shared)
 {
     enum { OTHERS = 4, TIMES = 5 };

@@ -9,7 +9,7 @@
 #include "base/rng.h"
 #include "runtime/nn/gemm.h"
 
-static struct weft_gemm *open_or_skip(const char *name, int32_t threads)
+static struct weft_gemm *open_or_skip_gemm_amx(const char *name, int32_t threads)
 {
     struct weft_gemm *gemm = NULL;
     struct weft_error err = {0};
@@ -18,8 +18,8 @@ static struct weft_gemm *open_or_skip(const char *name, int32_t threads)
     return gemm;
 }
 
-static struct weft_product product_of(bool ta, bool tb, int64_t m, int64_t n, int64_t k,
-                                      const float *a, const float *b, float *c)
+static struct weft_product product_of_gemm_amx(bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+                                               const float *a, const float *b, float *c)
 {
     struct weft_product product = weft_product_dense(ta, tb, m, n, k, WEFT_F32);
     product.a = a;
@@ -28,7 +28,7 @@ static struct weft_product product_of(bool ta, bool tb, int64_t m, int64_t n, in
     return product;
 }
 
-static void run(const struct weft_gemm *gemm, const struct weft_product *product)
+static void run_gemm_amx(const struct weft_gemm *gemm, const struct weft_product *product)
 {
     struct weft_error err = {0};
     cr_assert_eq(weft_gemm_run(gemm, product, &err), WEFT_OK, "%s", err.text);
@@ -36,10 +36,10 @@ static void run(const struct weft_gemm *gemm, const struct weft_product *product
 
 /* Numbers of one size, of both signs or one; of sizes from 2^-20 to 2^20; and such that each
  * sum's second half takes back what its first half came to, but for a thousandth. */
-enum numbers { NORMAL, POSITIVE, WIDE, CANCELLING, KINDS };
+enum number_kind { NORMAL, POSITIVE, WIDE, CANCELLING, KINDS };
 static const char *const kind_names[] = {"normal", "positive", "wide", "cancelling"};
 
-static float number(enum numbers kind, uint64_t stream, int64_t side, int64_t l, int64_t k)
+static float number(enum number_kind kind, uint64_t stream, int64_t side, int64_t l, int64_t k)
 {
     const bool back = kind == CANCELLING && l >= k / 2;
     const uint64_t at = (uint64_t)side << 20 | (uint64_t)(back ? l - k / 2 : l);
@@ -58,16 +58,16 @@ static float number(enum numbers kind, uint64_t stream, int64_t side, int64_t l,
     return (float)normal;
 }
 
-struct matrices {
+struct gemm_amx_matrices {
     int64_t m, n, k;
     bool ta, tb;
     float *a, *b, *c;
 };
 
-static struct matrices matrices_of(enum numbers kind, bool ta, bool tb, int64_t m, int64_t n,
-                                   int64_t k)
+static struct gemm_amx_matrices matrices_of_amx(enum number_kind kind, bool ta, bool tb, int64_t m,
+                                                int64_t n, int64_t k)
 {
-    struct matrices x = {.m = m, .n = n, .k = k, .ta = ta, .tb = tb};
+    struct gemm_amx_matrices x = {.m = m, .n = n, .k = k, .ta = ta, .tb = tb};
     x.a = malloc((size_t)(m * k) * sizeof(float));
     x.b = malloc((size_t)(k * n) * sizeof(float));
     x.c = malloc((size_t)(m * n) * sizeof(float));
@@ -82,26 +82,27 @@ static struct matrices matrices_of(enum numbers kind, bool ta, bool tb, int64_t 
     return x;
 }
 
-static void matrices_finish(struct matrices *x)
+static void finish_amx(struct gemm_amx_matrices *x)
 {
     free(x->a);
     free(x->b);
     free(x->c);
 }
 
-struct errors {
-    double most, rms; /* of c - ab, in units of 2^-24 times the sum of |a||b| */
+struct gemm_amx_errors {
+    double most, rms; /* of c - ab, in units of 2^-24 times_gemm_amx the sum of |a||b| */
 };
 
 /* Of every element of some rows. */
-static struct errors errors_of(const struct weft_gemm *gemm, const struct matrices *x)
+static struct gemm_amx_errors errors_of_gemm_amx(const struct weft_gemm *gemm,
+                                                 const struct gemm_amx_matrices *x)
 {
     enum { ROWS = 24 };
     const struct weft_product product =
-        product_of(x->ta, x->tb, x->m, x->n, x->k, x->a, x->b, x->c);
-    struct errors errors = {0};
+        product_of_gemm_amx(x->ta, x->tb, x->m, x->n, x->k, x->a, x->b, x->c);
+    struct gemm_amx_errors errors = {0};
     double squares = 0;
-    run(gemm, &product);
+    run_gemm_amx(gemm, &product);
     for (int64_t row = 0; row < ROWS; row++) {
         const int64_t i = row * (x->m - 1) / (ROWS - 1);
         for (int64_t j = 0; j < x->n; j++) {
@@ -130,32 +131,36 @@ Test(gemm_amx, f32_is_no_less_exact_than_a_library)
                   {false, false, 256, 384, 1536},
                   {true, false, 384, 384, 2048},
                   {false, true, 64, 256, 64}};
-    struct weft_gemm *tiles = open_or_skip("amx-bf16x3", 1), *library = open_or_skip("onednn", 1);
+    struct weft_gemm *tiles = open_or_skip_gemm_amx("amx-bf16x3", 1),
+                     *library = open_or_skip_gemm_amx("onednn", 1);
     for (int i = 0; i < 4 * KINDS; i++) {
         const int s = i / KINDS;
-        struct matrices x = matrices_of((enum numbers)(i % KINDS), shapes[s].ta, shapes[s].tb,
-                                        shapes[s].m, shapes[s].n, shapes[s].k);
-        const struct errors native = errors_of(library, &x), ours = errors_of(tiles, &x);
+        struct gemm_amx_matrices x =
+            matrices_of_amx((enum number_kind)(i % KINDS), shapes[s].ta, shapes[s].tb, shapes[s].m,
+                            shapes[s].n, shapes[s].k);
+        const struct gemm_amx_errors native = errors_of_gemm_amx(library, &x),
+                                     ours = errors_of_gemm_amx(tiles, &x);
         cr_assert(ours.most <= 1.25 * native.most && ours.rms <= native.rms,
                   "%s %lld x %lld x %lld: most %g, rms %g, of a library %g and %g",
                   kind_names[i % KINDS], (long long)x.m, (long long)x.n, (long long)x.k, ours.most,
                   ours.rms, native.most, native.rms);
-        matrices_finish(&x);
+        finish_amx(&x);
     }
     weft_gemm_close(tiles);
     weft_gemm_close(library);
 }
 
 /* A product of x by one, in a size that tiles multiply. */
-static float times(const struct weft_gemm *gemm, float x, float y)
+static float times_gemm_amx(const struct weft_gemm *gemm, float x, float y)
 {
     enum { SIDE = 64 };
     float *a = calloc(SIDE * SIDE, sizeof(float)), *b = calloc(SIDE * SIDE, sizeof(float));
     float *c = malloc(SIDE * SIDE * sizeof(float));
     a[3 * SIDE + 21] = x;
     b[21 * SIDE + 40] = y;
-    const struct weft_product product = product_of(false, false, SIDE, SIDE, SIDE, a, b, c);
-    run(gemm, &product);
+    const struct weft_product product =
+        product_of_gemm_amx(false, false, SIDE, SIDE, SIDE, a, b, c);
+    run_gemm_amx(gemm, &product);
     const float result = c[3 * SIDE + 40];
     free(a);
     free(b);
@@ -165,14 +170,14 @@ static float times(const struct weft_gemm *gemm, float x, float y)
 
 Test(gemm_amx, f32_products_of_one_term_are_as_exact_as_the_header_says)
 {
-    struct weft_gemm *gemm = open_or_skip("amx-bf16x3", 1);
+    struct weft_gemm *gemm = open_or_skip_gemm_amx("amx-bf16x3", 1);
     for (uint64_t i = 0; i < 200; i++) {
         const float x = (float)weft_rng_normal(7, 0, i), y = (float)weft_rng_normal(7, 1, i);
         const double exact = (double)x * (double)y;
-        const double error = fabs((double)times(gemm, x, y) - exact) / fabs(exact);
+        const double error = fabs((double)times_gemm_amx(gemm, x, y) - exact) / fabs(exact);
         cr_assert(error < 0x1.8p-23, "%a times %a: off by %g", (double)x, (double)y, error);
-        cr_assert_eq(times(gemm, x, 1), x, "24 bits are kept of %a", (double)x);
-        cr_assert_eq(times(gemm, 0x1p-5f, x), 0x1p-5f * x);
+        cr_assert_eq(times_gemm_amx(gemm, x, 1), x, "24 bits are kept of %a", (double)x);
+        cr_assert_eq(times_gemm_amx(gemm, 0x1p-5f, x), 0x1p-5f * x);
     }
     weft_gemm_close(gemm);
 }
@@ -180,10 +185,11 @@ Test(gemm_amx, f32_products_of_one_term_are_as_exact_as_the_header_says)
 Test(gemm_amx, f32_that_is_not_finite_stays_so)
 {
     static const float x[] = {INFINITY, -INFINITY, NAN, 0x1.ffp127f, FLT_MAX, -FLT_MAX};
-    struct weft_gemm *gemm = open_or_skip("amx-bf16x3", 1);
+    struct weft_gemm *gemm = open_or_skip_gemm_amx("amx-bf16x3", 1);
     for (int i = 0; i < 6; i++) {
         for (int swapped = 0; swapped < 2; swapped++) {
-            const float got = swapped ? times(gemm, 0.5f, x[i]) : times(gemm, x[i], 0.5f);
+            const float got =
+                swapped ? times_gemm_amx(gemm, 0.5f, x[i]) : times_gemm_amx(gemm, x[i], 0.5f);
             cr_assert(!isfinite(got), "%g times 0.5 gave %g", (double)x[i], (double)got);
         }
     }
@@ -192,60 +198,68 @@ Test(gemm_amx, f32_that_is_not_finite_stays_so)
     for (int i = 0; i < 5; i++) {
         float nan;
         memcpy(&nan, &bits[i], sizeof(nan));
-        cr_assert(isnan(times(gemm, nan, 1)) && isnan(times(gemm, 1, nan)), "%#x", bits[i]);
+        cr_assert(isnan(times_gemm_amx(gemm, nan, 1)) && isnan(times_gemm_amx(gemm, 1, nan)), "%#x",
+                  bits[i]);
     }
-    cr_assert(!isfinite(times(gemm, 0x1p100f, 0x1p100f)));
-    cr_assert_eq(times(gemm, 0x1.fep127f, 0.5f), 0x1.fep126f);
-    cr_assert_eq(times(gemm, 0x1.fefffep127f, -1), -0x1.fefffep127f);
+    cr_assert(!isfinite(times_gemm_amx(gemm, 0x1p100f, 0x1p100f)));
+    cr_assert_eq(times_gemm_amx(gemm, 0x1.fep127f, 0.5f), 0x1.fep126f);
+    cr_assert_eq(times_gemm_amx(gemm, 0x1.fefffep127f, -1), -0x1.fefffep127f);
     weft_gemm_close(gemm);
 }
 
 Test(gemm_amx, f32_near_the_least_loses_bits_and_then_all)
 {
-    struct weft_gemm *gemm = open_or_skip("amx-bf16x3", 1);
+    struct weft_gemm *gemm = open_or_skip_gemm_amx("amx-bf16x3", 1);
     const float third = 0x1.555556p-2f;
-    cr_assert_eq(times(gemm, third * 0x1p-100f, 1), third * 0x1p-100f);
+    cr_assert_eq(times_gemm_amx(gemm, third * 0x1p-100f, 1), third * 0x1p-100f);
     for (int exponent = -103; exponent > -126; exponent--) {
         const float x = ldexpf(third, exponent + 2);
-        const double error = fabs((double)times(gemm, x, 1) - (double)x);
+        const double error = fabs((double)times_gemm_amx(gemm, x, 1) - (double)x);
         cr_assert(error <= 0x1p-126, "%g is off by %g", (double)x, error);
     }
-    cr_assert_eq(times(gemm, 0x1p-126f, 1), 0x1p-126f);
-    cr_assert_eq(times(gemm, 0x1p-127f, 0x1p60f), 0, "a denormal counts as 0");
-    cr_assert_eq(times(gemm, 0x1p-70f, 0x1p-60f), 0, "and is not a result");
+    cr_assert_eq(times_gemm_amx(gemm, 0x1p-126f, 1), 0x1p-126f);
+    cr_assert_eq(times_gemm_amx(gemm, 0x1p-127f, 0x1p60f), 0, "a denormal counts as 0");
+    cr_assert_eq(times_gemm_amx(gemm, 0x1p-70f, 0x1p-60f), 0, "and is not a result");
     weft_gemm_close(gemm);
 }
 
-enum { M = 700, N = 450, K = 1300 }; /* several passes, groups and resident parts */
+enum {
+    GEMM_AMX_M = 700,
+    GEMM_AMX_N = 450,
+    GEMM_AMX_K = 1300
+}; /* several passes, groups and resident parts */
 
 Test(gemm_amx, bits_of_an_element_depend_on_its_row_and_column_alone)
 {
     enum { FIRST = 96, ROWS = 70, COLUMNS = 33 };
-    struct weft_gemm *gemm = open_or_skip("amx-bf16x3", 1);
-    float *c = malloc(sizeof(float[M * N]));
+    struct weft_gemm *gemm = open_or_skip_gemm_amx("amx-bf16x3", 1);
+    float *c = malloc(sizeof(float[GEMM_AMX_M * GEMM_AMX_N]));
     for (int kind = 0; kind < 4; kind++) {
         const bool ta = kind & 1, tb = kind & 2;
-        struct matrices x = matrices_of(NORMAL, ta, tb, M, N, K);
-        struct weft_product whole = product_of(ta, tb, M, N, K, x.a, x.b, x.c);
-        run(gemm, &whole);
+        struct gemm_amx_matrices x =
+            matrices_of_amx(NORMAL, ta, tb, GEMM_AMX_M, GEMM_AMX_N, GEMM_AMX_K);
+        struct weft_product whole =
+            product_of_gemm_amx(ta, tb, GEMM_AMX_M, GEMM_AMX_N, GEMM_AMX_K, x.a, x.b, x.c);
+        run_gemm_amx(gemm, &whole);
         struct weft_product part = whole;
-        part.a = x.a + FIRST * (ta ? 1 : K);
+        part.a = x.a + FIRST * (ta ? 1 : GEMM_AMX_K);
         part.m = ROWS;
         part.n = COLUMNS;
         part.c = c;
-        run(gemm, &part);
+        run_gemm_amx(gemm, &part);
         for (int64_t i = 0; i < ROWS; i++) {
-            cr_assert_eq(memcmp(c + i * N, x.c + (FIRST + i) * N, sizeof(float[COLUMNS])), 0,
-                         "kind %d, row %lld", kind, (long long)i);
+            cr_assert_eq(
+                memcmp(c + i * GEMM_AMX_N, x.c + (FIRST + i) * GEMM_AMX_N, sizeof(float[COLUMNS])),
+                0, "kind %d, row %lld", kind, (long long)i);
         }
-        memcpy(c, x.c, sizeof(float[M * N]));
+        memcpy(c, x.c, sizeof(float[GEMM_AMX_M * GEMM_AMX_N]));
         whole.accumulate = true;
         whole.c = c;
-        run(gemm, &whole);
-        for (int64_t i = 0; i < M * N; i++) {
+        run_gemm_amx(gemm, &whole);
+        for (int64_t i = 0; i < GEMM_AMX_M * GEMM_AMX_N; i++) {
             cr_assert_eq(c[i], 2 * x.c[i]);
         }
-        matrices_finish(&x);
+        finish_amx(&x);
     }
     free(c);
     weft_gemm_close(gemm);
@@ -253,17 +267,20 @@ Test(gemm_amx, bits_of_an_element_depend_on_its_row_and_column_alone)
 
 Test(gemm_amx, two_threads_give_the_bits_of_one)
 {
-    struct weft_gemm *two = open_or_skip("amx-bf16x3", 2), *one = open_or_skip("amx-bf16x3", 1);
-    float *c = malloc(sizeof(float[M * N]));
+    struct weft_gemm *two = open_or_skip_gemm_amx("amx-bf16x3", 2),
+                     *one = open_or_skip_gemm_amx("amx-bf16x3", 1);
+    float *c = malloc(sizeof(float[GEMM_AMX_M * GEMM_AMX_N]));
     for (int kind = 0; kind < 4; kind++) {
         const bool ta = kind & 1, tb = kind & 2;
-        struct matrices x = matrices_of(NORMAL, ta, tb, M, N, K);
-        struct weft_product product = product_of(ta, tb, M, N, K, x.a, x.b, x.c);
-        run(one, &product);
+        struct gemm_amx_matrices x =
+            matrices_of_amx(NORMAL, ta, tb, GEMM_AMX_M, GEMM_AMX_N, GEMM_AMX_K);
+        struct weft_product product =
+            product_of_gemm_amx(ta, tb, GEMM_AMX_M, GEMM_AMX_N, GEMM_AMX_K, x.a, x.b, x.c);
+        run_gemm_amx(one, &product);
         product.c = c;
-        run(two, &product);
-        cr_assert_eq(memcmp(c, x.c, sizeof(float[M * N])), 0, "kind %d", kind);
-        matrices_finish(&x);
+        run_gemm_amx(two, &product);
+        cr_assert_eq(memcmp(c, x.c, sizeof(float[GEMM_AMX_M * GEMM_AMX_N])), 0, "kind %d", kind);
+        finish_amx(&x);
     }
     free(c);
     weft_gemm_close(one);
@@ -274,20 +291,22 @@ Test(gemm_amx, two_threads_give_the_bits_of_one)
 Test(gemm_amx, thin_f32_products_are_left_to_the_library)
 {
     static const int64_t sizes[][3] = {{31, 64, 64}, {64, 31, 64}, {64, 64, 31}, {32, 32, 32}};
-    struct weft_gemm *tiles = open_or_skip("amx-bf16x3", 1), *library = open_or_skip("onednn", 1);
+    struct weft_gemm *tiles = open_or_skip_gemm_amx("amx-bf16x3", 1),
+                     *library = open_or_skip_gemm_amx("onednn", 1);
     for (int s = 0; s < 4; s++) {
-        struct matrices x =
-            matrices_of(NORMAL, false, false, sizes[s][0], sizes[s][1], sizes[s][2]);
+        struct gemm_amx_matrices x =
+            matrices_of_amx(NORMAL, false, false, sizes[s][0], sizes[s][1], sizes[s][2]);
         const size_t bytes = (size_t)(x.m * x.n) * sizeof(float);
         float *c = malloc(bytes);
-        struct weft_product product = product_of(false, false, x.m, x.n, x.k, x.a, x.b, x.c);
-        run(tiles, &product);
+        struct weft_product product =
+            product_of_gemm_amx(false, false, x.m, x.n, x.k, x.a, x.b, x.c);
+        run_gemm_amx(tiles, &product);
         product.c = c;
-        run(library, &product);
+        run_gemm_amx(library, &product);
         cr_assert_eq(memcmp(c, x.c, bytes) == 0, s < 3, "%lld x %lld x %lld", (long long)x.m,
                      (long long)x.n, (long long)x.k);
         free(c);
-        matrices_finish(&x);
+        finish_amx(&x);
     }
     weft_gemm_close(tiles);
     weft_gemm_close(library);

@@ -1,4 +1,4 @@
-/* The check of products against ways to multiply that are wrong, each by little. */
+/* The check_way of products against ways to multiply that are wrong, each by little. */
 #include "runtime/nn/gemm_check.h"
 
 #include <criterion/criterion.h>
@@ -118,7 +118,7 @@ static enum weft_status multiply(const void *context, const struct weft_product 
     return WEFT_OK;
 }
 
-static enum weft_status check(enum fault fault, enum weft_dtype dtype, struct weft_error *err)
+static enum weft_status check_way(enum fault fault, enum weft_dtype dtype, struct weft_error *err)
 {
     *err = (struct weft_error){0};
     return weft_gemm_check("a library", multiply, &fault, dtype, err);
@@ -128,7 +128,7 @@ Test(gemm_check, accepts_sums_in_fp32)
 {
     struct weft_error err;
     for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
-        cr_assert_eq(check(RIGHT, (enum weft_dtype)dtype, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(check_way(RIGHT, (enum weft_dtype)dtype, &err), WEFT_OK, "%s", err.text);
     }
 }
 
@@ -139,18 +139,18 @@ Test(gemm_check, refuses_what_is_wrong_by_little)
         NO_BIAS,     NO_RESIDUAL, NO_SLOPE,           NEXT_SLOPE,    GELU_WITHOUT_BIAS,
         NO_GELU,     NO_SUMS,     LAST_ROW_NOT_SUMMED};
     struct weft_error err;
-    cr_assert_eq(check(OF_BF16, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
+    cr_assert_eq(check_way(OF_BF16, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
     for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
         for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-            cr_assert_eq(check(faults[i], (enum weft_dtype)dtype, &err), WEFT_E_ENVIRONMENT,
+            cr_assert_eq(check_way(faults[i], (enum weft_dtype)dtype, &err), WEFT_E_ENVIRONMENT,
                          "fault %d in %s", (int)faults[i], weft_dtype_name((enum weft_dtype)dtype));
         }
     }
-    cr_assert_eq(check(ONE_ELEMENT, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
+    cr_assert_eq(check_way(ONE_ELEMENT, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
     cr_assert_not_null(strstr(err.text, "a library are wrong here: element [3, 5]"), "%s",
                        err.text);
-    cr_assert_eq(check(NO_GELU, WEFT_BF16, &err), WEFT_E_ENVIRONMENT);
+    cr_assert_eq(check_way(NO_GELU, WEFT_BF16, &err), WEFT_E_ENVIRONMENT);
     cr_assert_not_null(strstr(err.text, "GELU of element [0, 0]"), "%s", err.text);
-    cr_assert_eq(check(NO_SUMS, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
+    cr_assert_eq(check_way(NO_SUMS, WEFT_F32, &err), WEFT_E_ENVIRONMENT);
     cr_assert_not_null(strstr(err.text, "column's sum up to element [36, 0]"), "%s", err.text);
 }

@@ -28,7 +28,7 @@ static struct weft_gemm *opened(int way, int32_t threads)
     return gemm;
 }
 
-static void run(const struct weft_gemm *gemm, const struct weft_product *product)
+static void run_gemm_finish(const struct weft_gemm *gemm, const struct weft_product *product)
 {
     struct weft_error err = {0};
     cr_assert_eq(weft_gemm_run(gemm, product, &err), WEFT_OK, "%s", err.text);
@@ -130,7 +130,7 @@ static void check_finish(struct weft_gemm *gemm, enum weft_dtype dtype, int with
                    .gelu_input = with & GELU_INPUT ? input.x : NULL,
                    .gelu = with & GELU ? gelu.x : NULL,
                    .column_sums = with & SUMS ? sums : NULL}};
-    run(gemm, &product);
+    run_gemm_finish(gemm, &product);
     look(&c);
     for (int64_t i = 0; i < m * n; i++) {
         double value = 0.5 * sum_of(&product, &a, &b, i / n, i % n), size = fabs(value);
@@ -220,7 +220,7 @@ static void check_lower_c(struct weft_gemm *gemm, enum weft_dtype dtype, bool ac
                                          .alpha = 0.5f,
                                          .accumulate = accumulate,
                                          .c = c.x};
-    run(gemm, &product);
+    run_gemm_finish(gemm, &product);
     look(&c);
     for (int64_t i = 0; i < m; i++) {
         cr_assert(weft_product_row_end(&product, i) > i + diagonal);
@@ -271,7 +271,7 @@ static void check_lower_a(struct weft_gemm *gemm, enum weft_dtype dtype, bool tr
         }
     }
     set(&a);
-    run(gemm, &product);
+    run_gemm_finish(gemm, &product);
     look(&c);
     for (int64_t i = 0; i < rows * columns; i++) {
         if (isnan(a.wide[i])) a.wide[i] = 0;

@@ -11,7 +11,7 @@
 enum { MANY = 100003 };
 static float in[MANY], out[MANY], other[MANY];
 
-static void random_numbers(float *x, int64_t n, double deviation, uint64_t stream)
+static void random_numbers_kernels(float *x, int64_t n, double deviation, uint64_t stream)
 {
     for (int64_t i = 0; i < n; i++) {
         x[i] = (float)(deviation * weft_rng_normal(13, stream, (uint64_t)i));
@@ -53,7 +53,7 @@ Test(kernels, every_level_gives_the_bits_of_the_plain_one)
 {
     static const float special[] = {0, -0.0f, 1e-40f, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX, 40};
     const struct weft_kernels *plain = weft_kernels_level(0), *level;
-    random_numbers(in, MANY, 5, 0);
+    random_numbers_kernels(in, MANY, 5, 0);
     memcpy(in + 1000, special, sizeof(special));
     for (int32_t l = 1; (level = weft_kernels_level(l)) != NULL; l++) {
         plain->exponential(MANY, in, out);
@@ -74,7 +74,7 @@ Test(kernels, turn_makes_rows_of_columns_and_touches_nothing_else)
 {
     enum { ROWS = 37, COLUMNS = 50, X_STRIDE = 53, Y_STRIDE = 41 };
     const struct weft_kernels *level;
-    random_numbers(in, ROWS * X_STRIDE, 4, 2);
+    random_numbers_kernels(in, ROWS * X_STRIDE, 4, 2);
     for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
         if (level->turn == NULL) continue;
         memset(out, 0xff, sizeof(out));
@@ -91,7 +91,7 @@ Test(kernels, turn_makes_rows_of_columns_and_touches_nothing_else)
 
 Test(kernels, column_sums_go_in_row_order)
 {
-    random_numbers(in, 7 * 11, 1, 1);
+    random_numbers_kernels(in, 7 * 11, 1, 1);
     weft_kernels_best()->layers[WEFT_F32]->column_sums(7, 11, in, out);
     for (int j = 0; j < 11; j++) {
         float sum = 0;
@@ -107,7 +107,7 @@ Test(kernels, column_sums_go_in_row_order)
 Test(kernels, softmax_is_masked_scaled_and_does_not_overflow)
 {
     enum { ROWS = 5, FIRST = 64, WIDTH = 69, STRIDE = 80 };
-    random_numbers(in, ROWS * STRIDE, 3, 2);
+    random_numbers_kernels(in, ROWS * STRIDE, 3, 2);
     memcpy(out, in, sizeof(out));
     out[STRIDE + 3] = 1e30f;
     out[2 * STRIDE + 7] = -1e30f;

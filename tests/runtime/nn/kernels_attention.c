@@ -8,13 +8,13 @@
 enum { GAP = 16, SENTINEL = 7 }; /* columns of the rows that are not the head's */
 
 /* A head among others: rows are wider than it is. */
-struct subject {
+struct attention_subject {
     struct weft_head head;
     struct weft_head_gradients to;
     float *qkv, *d_qkv, *output, *d_output, *probabilities;
 };
 
-static float *random_numbers(int64_t n, uint64_t stream)
+static float *random_numbers_kernels_attention(int64_t n, uint64_t stream)
 {
     float *x = aligned_alloc(64, (size_t)n * sizeof(*x));
     for (int64_t i = 0; i < n; i++) {
@@ -32,14 +32,14 @@ static float *sentinels(int64_t n)
     return x;
 }
 
-static struct subject subject_of(int64_t seq_len, int64_t size)
+static struct attention_subject subject_of(int64_t seq_len, int64_t size)
 {
     const int64_t stride = 3 * size + GAP, out = size + GAP;
-    struct subject s = {.qkv = random_numbers(seq_len * stride, 1),
-                        .d_qkv = sentinels(seq_len * stride),
-                        .output = sentinels(seq_len * out),
-                        .d_output = random_numbers(seq_len * out, 2),
-                        .probabilities = sentinels(seq_len * seq_len)};
+    struct attention_subject s = {.qkv = random_numbers_kernels_attention(seq_len * stride, 1),
+                                  .d_qkv = sentinels(seq_len * stride),
+                                  .output = sentinels(seq_len * out),
+                                  .d_output = random_numbers_kernels_attention(seq_len * out, 2),
+                                  .probabilities = sentinels(seq_len * seq_len)};
     s.head = (struct weft_head){.seq_len = seq_len,
                                 .size = size,
                                 .stride = stride,
@@ -52,7 +52,7 @@ static struct subject subject_of(int64_t seq_len, int64_t size)
     return s;
 }
 
-static void subject_free(struct subject *s)
+static void subject_free(struct attention_subject *s)
 {
     free(s->qkv);
     free(s->d_qkv);
@@ -61,7 +61,7 @@ static void subject_free(struct subject *s)
     free(s->probabilities);
 }
 
-static void run(const struct weft_kernels *kernels, struct subject *s)
+static void run_attention(const struct weft_kernels *kernels, struct attention_subject *s)
 {
     kernels->attend(&s->head, s->probabilities, s->output);
     kernels->attend_backward(&s->head, s->probabilities, s->output, s->d_output, s->to);
@@ -85,7 +85,7 @@ static double dot(int64_t n, const float *a, const float *b)
 }
 
 /* What a row of queries, at `row`, adds to output and gradients, by the formula and in doubles. */
-static void add_row(const struct subject *s, int64_t row, double *output, double *d_qkv)
+static void add_row(const struct attention_subject *s, int64_t row, double *output, double *d_qkv)
 {
     const struct weft_head *h = &s->head;
     const int64_t size = h->size, stride = h->stride;
@@ -114,8 +114,8 @@ static void add_row(const struct subject *s, int64_t row, double *output, double
 }
 
 /* Every element of a matrix; and that nothing is written between its rows. */
-static void check(const char *what, const float *found, int64_t stride, const double *right,
-                  int64_t rows, int64_t width)
+static void check_attention(const char *what, const float *found, int64_t stride,
+                            const double *right, int64_t rows, int64_t width)
 {
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < width; j++) {
@@ -133,15 +133,15 @@ static void check(const char *what, const float *found, int64_t stride, const do
 static void check_size(int64_t seq_len, int64_t size)
 {
     const struct weft_kernels *kernels = kernels_with_attention();
-    struct subject s = subject_of(seq_len, size);
+    struct attention_subject s = subject_of(seq_len, size);
     double *output = calloc((size_t)(seq_len * size), sizeof(*output));
     double *d_qkv = calloc((size_t)(seq_len * 3 * size), sizeof(*d_qkv));
     for (int64_t row = 0; row < seq_len; row++) {
         add_row(&s, row, output, d_qkv);
     }
-    run(kernels, &s);
-    check("output", s.output, s.head.output_stride, output, seq_len, size);
-    check("gradients", s.d_qkv, s.head.stride, d_qkv, seq_len, 3 * size);
+    run_attention(kernels, &s);
+    check_attention("output", s.output, s.head.output_stride, output, seq_len, size);
+    check_attention("gradients", s.d_qkv, s.head.stride, d_qkv, seq_len, 3 * size);
     free(output);
     free(d_qkv);
     subject_free(&s);
@@ -176,7 +176,7 @@ Test(kernels_attention, what_causality_forbids_is_zero)
 {
     enum { ROWS = 128, TILE = WEFT_HEAD_SIDE * WEFT_HEAD_SIDE };
     const struct weft_kernels *kernels = kernels_with_attention();
-    struct subject s = subject_of(ROWS, 64);
+    struct attention_subject s = subject_of(ROWS, 64);
     spoil_stack();
     kernels->attend(&s.head, s.probabilities, s.output);
     for (int tile = 0; tile < ROWS / WEFT_HEAD_SIDE; tile++) {
@@ -201,13 +201,13 @@ Test(kernels_attention, what_causality_forbids_is_zero)
 Test(kernels_attention, scores_may_be_far_apart)
 {
     const struct weft_kernels *kernels = kernels_with_attention();
-    struct subject s = subject_of(128, 64);
+    struct attention_subject s = subject_of(128, 64);
     for (int64_t i = 0; i < 128; i++) {
         for (int64_t k = 0; k < 64; k++) {
             s.qkv[i * s.head.stride + k] *= 100; /* one key has it all */
         }
     }
-    run(kernels, &s);
+    run_attention(kernels, &s);
     for (int64_t i = 0; i < 128; i++) {
         for (int64_t k = 0; k < 64; k++) {
             const float y = s.output[i * s.head.output_stride + k];
@@ -224,9 +224,9 @@ Test(kernels_attention, what_is_not_a_number_reaches_rows_from_there_on_and_no_o
 {
     enum { AT = 72 }; /* where rows begin that are summed together */
     const struct weft_kernels *kernels = kernels_with_attention();
-    struct subject s = subject_of(128, 64);
+    struct attention_subject s = subject_of(128, 64);
     s.qkv[AT * s.head.stride + 64 + 3] = NAN; /* of a key */
-    run(kernels, &s);
+    run_attention(kernels, &s);
     for (int64_t i = 0; i < 128; i++) {
         cr_assert_eq(isnan(s.output[i * s.head.output_stride]), i >= AT, "row %lld", (long long)i);
         cr_assert_eq(isnan(s.to.query[i * s.head.stride]), i >= AT, "query %lld", (long long)i);

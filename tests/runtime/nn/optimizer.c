@@ -7,10 +7,11 @@
 #include "base/rng.h"
 #include "runtime/nn/kernels.h"
 
-enum { N = 7021 };
+enum { OPTIMIZER_N = 7021 };
 
 struct state {
-    float parameters[N], gradients[N], moment1[N], moment2[N];
+    float parameters[OPTIMIZER_N], gradients[OPTIMIZER_N], moment1[OPTIMIZER_N],
+        moment2[OPTIMIZER_N];
 };
 
 static struct state start, whole, cut;
@@ -24,7 +25,7 @@ static struct weft_adamw settings(int64_t t)
 
 static void fill(void)
 {
-    for (uint64_t i = 0; i < N; i++) {
+    for (uint64_t i = 0; i < OPTIMIZER_N; i++) {
         start.parameters[i] = (float)weft_rng_normal(5, 0, i);
         start.gradients[i] = (float)weft_rng_normal(5, 1, i);
         start.moment1[i] = (float)(0.1 * weft_rng_normal(5, 2, i));
@@ -49,9 +50,9 @@ Test(optimizer, is_the_formula)
     fill();
     whole = start;
     const struct weft_adamw adamw = settings(7);
-    weft_kernels_best()->adamw(&adamw, N, whole.parameters, whole.gradients, whole.moment1,
-                               whole.moment2);
-    for (int i = 0; i < N; i++) {
+    weft_kernels_best()->adamw(&adamw, OPTIMIZER_N, whole.parameters, whole.gradients,
+                               whole.moment1, whole.moment2);
+    for (int i = 0; i < OPTIMIZER_N; i++) {
         const double g = 0.37 * (double)start.gradients[i];
         const double m = 0.9 * (double)start.moment1[i] + 0.1 * g;
         const double v = 0.999 * (double)start.moment2[i] + 0.001 * g * g;
@@ -84,15 +85,16 @@ Test(optimizer, bits_do_not_depend_on_slices_nor_on_the_level)
     const struct weft_kernels *level;
     fill();
     whole = start;
-    weft_kernels_best()->adamw(&adamw, N, whole.parameters, whole.gradients, whole.moment1,
-                               whole.moment2);
+    weft_kernels_best()->adamw(&adamw, OPTIMIZER_N, whole.parameters, whole.gradients,
+                               whole.moment1, whole.moment2);
     for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
         for (int s = 0; s < 5; s++) {
-            const int64_t size = (N + slices[s] - 1) / slices[s];
+            const int64_t size = (OPTIMIZER_N + slices[s] - 1) / slices[s];
             cut = start;
-            for (int64_t at = 0; at < N; at += size) {
-                level->adamw(&adamw, at + size > N ? N - at : size, cut.parameters + at,
-                             cut.gradients + at, cut.moment1 + at, cut.moment2 + at);
+            for (int64_t at = 0; at < OPTIMIZER_N; at += size) {
+                level->adamw(&adamw, at + size > OPTIMIZER_N ? OPTIMIZER_N - at : size,
+                             cut.parameters + at, cut.gradients + at, cut.moment1 + at,
+                             cut.moment2 + at);
             }
             cr_assert_eq(memcmp(&cut, &whole, sizeof(cut)), 0, "%s in %d slices", level->level,
                          slices[s]);
@@ -105,9 +107,9 @@ Test(optimizer, sgd_is_the_formula_with_and_without_momentum)
     const struct weft_sgd sgd = {.lr = 0.1f, .momentum = 0.9f, .decay = 0.01f, .clip = 0.5f};
     fill();
     whole = cut = start;
-    weft_kernels_best()->sgd(&sgd, N, whole.parameters, whole.gradients, whole.moment1);
-    weft_kernels_best()->sgd(&sgd, N, cut.parameters, cut.gradients, NULL);
-    for (int i = 0; i < N; i++) {
+    weft_kernels_best()->sgd(&sgd, OPTIMIZER_N, whole.parameters, whole.gradients, whole.moment1);
+    weft_kernels_best()->sgd(&sgd, OPTIMIZER_N, cut.parameters, cut.gradients, NULL);
+    for (int i = 0; i < OPTIMIZER_N; i++) {
         const double p = (double)start.parameters[i];
         const double g = 0.5 * (double)start.gradients[i] + 0.01 * p;
         const double m = 0.9 * (double)start.moment1[i] + g;
@@ -123,11 +125,12 @@ Test(optimizer, sgd_has_the_same_bits_at_every_level)
     const struct weft_kernels *level;
     fill();
     whole = start;
-    weft_kernels_best()->sgd(&sgd, N, whole.parameters, whole.gradients, whole.moment1);
+    weft_kernels_best()->sgd(&sgd, OPTIMIZER_N, whole.parameters, whole.gradients, whole.moment1);
     for (int32_t l = 0; (level = weft_kernels_level(l)) != NULL; l++) {
         cut = start;
         level->sgd(&sgd, 1003, cut.parameters, cut.gradients, cut.moment1);
-        level->sgd(&sgd, N - 1003, cut.parameters + 1003, cut.gradients + 1003, cut.moment1 + 1003);
+        level->sgd(&sgd, OPTIMIZER_N - 1003, cut.parameters + 1003, cut.gradients + 1003,
+                   cut.moment1 + 1003);
         cr_assert_eq(memcmp(&cut, &whole, sizeof(cut)), 0, "%s", level->level);
     }
 }
@@ -184,9 +187,9 @@ static struct weft_update update_of(struct state *state, int64_t at, int64_t n)
 /* The formula in double, of a whole tensor at step 7. */
 static void lamb_in_double(bool adapts, double decay, double *p)
 {
-    static double steps[N];
+    static double steps[OPTIMIZER_N];
     double of_parameters = 0, of_steps = 0;
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < OPTIMIZER_N; i++) {
         const double g = 0.37 * (double)start.gradients[i];
         const double m = 0.9 * (double)start.moment1[i] + 0.1 * g;
         const double v = 0.95 * (double)start.moment2[i] + 0.05 * g * g;
@@ -196,24 +199,24 @@ static void lamb_in_double(bool adapts, double decay, double *p)
         of_steps += steps[i] * steps[i];
     }
     const double trust = adapts ? sqrt(of_parameters / of_steps) : 1;
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < OPTIMIZER_N; i++) {
         p[i] -= 1e-2 * trust * steps[i];
     }
 }
 
 Test(optimizer, lamb_is_the_formula)
 {
-    static double expected[N];
+    static double expected[OPTIMIZER_N];
     fill();
     for (int exempt = 0; exempt < 2; exempt++) {
         for (int matrix = 0; matrix < 2; matrix++) {
             const struct weft_optimizer optimizer = lamb(exempt == 1, 7);
             const bool adapts = matrix || !exempt;
             whole = start;
-            const struct weft_update update = update_of(&whole, 0, N);
+            const struct weft_update update = update_of(&whole, 0, OPTIMIZER_N);
             weft_optimizer_update(&optimizer, matrix == 1, &update);
             lamb_in_double(adapts, adapts ? 0.1 : 0, expected);
-            for (int i = 0; i < N; i++) {
+            for (int i = 0; i < OPTIMIZER_N; i++) {
                 cr_assert(fabs((double)whole.parameters[i] - expected[i]) < 1e-6,
                           "exempt %d, matrix %d, element %d: %.9g, not %.9g", exempt, matrix, i,
                           (double)whole.parameters[i], expected[i]);
@@ -226,13 +229,13 @@ Test(optimizer, lamb_is_the_formula)
 Test(optimizer, lamb_in_parts_has_the_bits_of_the_whole)
 {
     enum { RANKS = 3, SLICE = 901 };
-    static uint16_t gradients[N], whole_copy[N], cut_copy[N];
+    static uint16_t gradients[OPTIMIZER_N], whole_copy[OPTIMIZER_N], cut_copy[OPTIMIZER_N];
     const struct weft_optimizer optimizer = lamb(true, 7);
     uint64_t sums[2][WEFT_NORM_PACKED_WORDS] = {{0}};
     fill();
-    weft_kernels_best()->narrow(WEFT_BF16, N, start.gradients, gradients);
+    weft_kernels_best()->narrow(WEFT_BF16, OPTIMIZER_N, start.gradients, gradients);
     whole = cut = start;
-    struct weft_update all = update_of(&whole, 0, N);
+    struct weft_update all = update_of(&whole, 0, OPTIMIZER_N);
     all.gradients = gradients;
     all.gradient_dtype = all.copy_dtype = WEFT_BF16;
     all.copy = whole_copy;
@@ -241,8 +244,9 @@ Test(optimizer, lamb_in_parts_has_the_bits_of_the_whole)
     for (int rank = 0; rank < RANKS; rank++) {
         struct weft_lamb_bins bins = {0};
         uint64_t words[2][WEFT_NORM_PACKED_WORDS];
-        for (int64_t at = rank * SLICE; at < N; at += RANKS * SLICE) {
-            struct weft_update part = update_of(&cut, at, at + SLICE > N ? N - at : SLICE);
+        for (int64_t at = rank * SLICE; at < OPTIMIZER_N; at += RANKS * SLICE) {
+            struct weft_update part =
+                update_of(&cut, at, at + SLICE > OPTIMIZER_N ? OPTIMIZER_N - at : SLICE);
             part.gradients = gradients + at;
             part.gradient_dtype = WEFT_BF16;
             weft_lamb_moments(&optimizer, &part);
@@ -257,8 +261,9 @@ Test(optimizer, lamb_in_parts_has_the_bits_of_the_whole)
     }
     const float trust = weft_lamb_trust(&optimizer, true, sums[0], sums[1]);
     cr_assert_neq(trust, 1);
-    for (int64_t at = 0; at < N; at += SLICE) {
-        struct weft_update part = update_of(&cut, at, at + SLICE > N ? N - at : SLICE);
+    for (int64_t at = 0; at < OPTIMIZER_N; at += SLICE) {
+        struct weft_update part =
+            update_of(&cut, at, at + SLICE > OPTIMIZER_N ? OPTIMIZER_N - at : SLICE);
         part.copy = cut_copy + at;
         part.copy_dtype = WEFT_BF16;
         weft_lamb_apply(&optimizer, true, trust, &part);

@@ -67,7 +67,7 @@ Test(corpora, reads_what_a_pattern_matches_as_one)
     remove_all();
 }
 
-static struct weft_hash hash_of(const char *name)
+static struct weft_hash hash_of_corpora(const char *name)
 {
     struct weft_corpora corpora;
     struct weft_error err = {0};
@@ -90,16 +90,16 @@ Test(corpora, hash_names_all_files_and_one_as_itself)
                  WEFT_OK);
     cr_assert_eq(weft_corpus_hash(&one, &hash, &err), WEFT_OK);
     weft_corpus_close(&one);
-    cr_assert(weft_hash_equal(hash, hash_of("part_0")));
-    cr_assert(weft_hash_equal(hash, hash_of("part_[0]")));
-    struct weft_hash all = hash_of("part_*");
+    cr_assert(weft_hash_equal(hash, hash_of_corpora("part_0")));
+    cr_assert(weft_hash_equal(hash, hash_of_corpora("part_[0]")));
+    struct weft_hash all = hash_of_corpora("part_*");
     cr_assert(!weft_hash_equal(all, hash));
     write_file("part_1", "x", 1);
-    cr_assert(!weft_hash_equal(all, hash_of("part_*")));
+    cr_assert(!weft_hash_equal(all, hash_of_corpora("part_*")));
     remove_all();
 }
 
-static void refused(const char *name, enum weft_status expected, const char *text)
+static void refused_corpora(const char *name, enum weft_status expected, const char *text)
 {
     struct weft_corpora corpora = {.n = -7};
     struct weft_error err = {0};
@@ -114,14 +114,14 @@ Test(corpora, refuses_patterns_that_cannot_be_read_as_one)
 {
     unsigned char header[1024 + 4] = {0x88, 0xd8, 0x34, 0x01, 1, 0, 0, 0, 2}; /* two tokens */
     write_three();
-    refused("none_*", WEFT_E_NO_INPUT, "matches no file. train.data must be");
-    refused("none", WEFT_E_NO_INPUT, "no such file");
+    refused_corpora("none_*", WEFT_E_NO_INPUT, "matches no file. train.data must be");
+    refused_corpora("none", WEFT_E_NO_INPUT, "no such file");
     write_file("part_1", header, sizeof header);
-    refused("part_*", WEFT_E_DATA, "is of 16-bit tokens, and");
-    refused("part_?", WEFT_E_DATA, "give files of one form");
+    refused_corpora("part_*", WEFT_E_DATA, "is of 16-bit tokens, and");
+    refused_corpora("part_?", WEFT_E_DATA, "give files of one form");
     header[8] = 3;
     write_file("part_1", header, sizeof header);
-    refused("part_*", WEFT_E_DATA, "part_1: its header says 3 tokens");
+    refused_corpora("part_*", WEFT_E_DATA, "part_1: its header says 3 tokens");
     /* A file of that very name is no pattern. */
     write_file("part_*", "abc", 3);
     struct weft_corpora corpora;

@@ -9,7 +9,7 @@ static void opens(const char *path, int64_t vocab, struct weft_corpus *corpus)
                  "%s", err.text);
 }
 
-static void refused(const void *bytes, size_t length, const char *text)
+static void refused_corpus(const void *bytes, size_t length, const char *text)
 {
     char path[32];
     struct weft_error err = {0};
@@ -36,28 +36,28 @@ Test(corpus, refuses_headers_that_contradict_the_file)
     put(file, 20240520);
     put(file + 4, 1);
     put(file + 8, 10);
-    refused(file, 1024 + 18,
-            "says 10 tokens, which is 1044 bytes with the header, but the file has "
-            "1042");
-    refused(file, 1024 + 19, "but the file has 1043");
-    refused(file, 1024, "but the file has 1024");
-    refused(file, 1023, "shorter than its header");
-    refused(file, 4, "shorter than its header");
+    refused_corpus(file, 1024 + 18,
+                   "says 10 tokens, which is 1044 bytes with the header, but the file has "
+                   "1042");
+    refused_corpus(file, 1024 + 19, "but the file has 1043");
+    refused_corpus(file, 1024, "but the file has 1024");
+    refused_corpus(file, 1023, "shorter than its header");
+    refused_corpus(file, 4, "shorter than its header");
     put(file + 8, UINT32_MAX);
-    refused(file, sizeof file, "says -1 tokens");
+    refused_corpus(file, sizeof file, "says -1 tokens");
     put(file + 8, UINT32_C(0x80000000));
-    refused(file, sizeof file, "says -2147483648 tokens");
+    refused_corpus(file, sizeof file, "says -2147483648 tokens");
     put(file + 8, 10);
     put(file + 4, 2);
-    refused(file, sizeof file, "version 2");
+    refused_corpus(file, sizeof file, "version 2");
     put(file, 20240801);
-    refused(file, sizeof file, "magic 20240801 and version 2: version 7 (32-bit tokens)");
+    refused_corpus(file, sizeof file, "magic 20240801 and version 2: version 7 (32-bit tokens)");
     put(file + 4, 7);
-    refused(file, sizeof file, "says 10 tokens, which is 1064 bytes");
+    refused_corpus(file, sizeof file, "says 10 tokens, which is 1064 bytes");
     put(file, 20240522);
-    refused(file, sizeof file, "questions");
+    refused_corpus(file, sizeof file, "questions");
     put(file, 20240326);
-    refused(file, sizeof file, "begins with 20240326, as a file of llm.c's does");
+    refused_corpus(file, sizeof file, "begins with 20240326, as a file of llm.c's does");
 }
 
 Test(corpus, reads_tokens_of_32_bits)
@@ -147,7 +147,7 @@ Test(corpus, a_file_cut_short_is_an_error)
     unlink(path);
 }
 
-static struct weft_hash hash_of(const char *path)
+static struct weft_hash hash_of_corpus(const char *path)
 {
     struct weft_corpus corpus;
     struct weft_error err = {0};
@@ -161,16 +161,17 @@ static struct weft_hash hash_of(const char *path)
 Test(corpus, the_hash_names_the_contents)
 {
     char a[32], b[32], c[32];
-    struct weft_hash first = hash_of(write_text(a, 200000)), same = hash_of(write_text(b, 200000));
+    struct weft_hash first = hash_of_corpus(write_text(a, 200000)),
+                     same = hash_of_corpus(write_text(b, 200000));
     cr_assert(weft_hash_equal(first, same));
-    cr_assert_not(weft_hash_equal(first, hash_of(write_text(c, 200001))));
+    cr_assert_not(weft_hash_equal(first, hash_of_corpus(write_text(c, 200001))));
     unlink(c);
     FILE *file = fopen(b, "r+b");
     cr_assert_not_null(file);
     cr_assert_eq(fseek(file, 131072, SEEK_SET), 0);
     fputc('x', file);
     fclose(file);
-    cr_assert_not(weft_hash_equal(first, hash_of(b)));
+    cr_assert_not(weft_hash_equal(first, hash_of_corpus(b)));
     unlink(a);
     unlink(b);
 }

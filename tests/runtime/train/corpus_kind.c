@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static void refused(const char *path, const void *head, size_t n, const char *says)
+static void refused_corpus_kind(const char *path, const void *head, size_t n, const char *says)
 {
     struct weft_error err = {0};
     cr_assert_eq(weft_corpus_check_text(path, "train.data", head, n, &err), WEFT_E_DATA, "%s",
@@ -39,26 +39,27 @@ Test(corpus_kind, what_begins_as_another_file_is_named)
         CASE("\xFF\xFEh\0i\0", "iconv"),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        refused("data", cases[i].head, cases[i].n, cases[i].says);
+        refused_corpus_kind("data", cases[i].head, cases[i].n, cases[i].says);
     char tar[512] = "name";
     memcpy(tar + 257, "ustar", 5);
-    refused("data", tar, sizeof tar, "a tar archive");
+    refused_corpus_kind("data", tar, sizeof tar, "a tar archive");
 }
 
 Test(corpus_kind, a_nul_is_in_no_text)
 {
-    refused("data", "abc\0def", 7, "is no text: binary");
-    refused("train.bin", "\x0B\0\x06\x01\x0B\0", 6, "tokens without a header");
-    refused("train.bin", "\x0B\0\x06\x01\x0B\0", 6, "256 int32: 20240520, 1, their number");
+    refused_corpus_kind("data", "abc\0def", 7, "is no text: binary");
+    refused_corpus_kind("train.bin", "\x0B\0\x06\x01\x0B\0", 6, "tokens without a header");
+    refused_corpus_kind("train.bin", "\x0B\0\x06\x01\x0B\0", 6,
+                        "256 int32: 20240520, 1, their number");
 }
 
 Test(corpus_kind, lines_of_json_are_records_and_no_text)
 {
     static const char lines[] = "{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
-    refused("data", lines, sizeof lines - 1, "jq -r .text");
-    refused("data", lines, 14, "lines of JSON");
+    refused_corpus_kind("data", lines, sizeof lines - 1, "jq -r .text");
+    refused_corpus_kind("data", lines, 14, "lines of JSON");
     /* Cut within the second line. */
-    refused("data", lines, 20, "lines of JSON");
+    refused_corpus_kind("data", lines, 20, "lines of JSON");
 }
 
 Test(corpus_kind, texts_are_let_by)

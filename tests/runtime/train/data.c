@@ -154,8 +154,8 @@ Test(data, numbers_and_classes)
     weft_config_destroy(config);
 }
 
-static void refused(struct weft_config *config, const char *path, enum weft_data_part part,
-                    enum weft_status status, const char *text)
+static void refused_data(struct weft_config *config, const char *path, enum weft_data_part part,
+                         enum weft_status status, const char *text)
 {
     struct weft_error err = {0};
     struct weft_data *data = NULL;
@@ -170,24 +170,24 @@ Test(data, refuses_what_cannot_be_trained_on)
     char path[32];
     struct weft_config *config = parse_run(text_run, "x", NULL);
     struct weft_config *numbers = parse_run(number_run, "x", NULL);
-    refused(config, write_text(path, SEQ), WEFT_DATA_TRAINING, WEFT_E_DATA,
-            "has 5 bytes, but one sample takes 6");
+    refused_data(config, write_text(path, SEQ), WEFT_DATA_TRAINING, WEFT_E_DATA,
+                 "has 5 bytes, but one sample takes 6");
     unlink(path);
-    refused(config, "/nowhere/text", WEFT_DATA_TRAINING, WEFT_E_NO_INPUT,
-            "/nowhere/text: no such file. train.data must");
-    refused(config, "/dev/null", WEFT_DATA_TRAINING, WEFT_E_DATA, "not a plain file");
-    refused(config, "/tmp", WEFT_DATA_TRAINING, WEFT_E_DATA, "not a plain file");
-    refused(config, write_tokens(path, 5, 5), WEFT_DATA_TRAINING, WEFT_E_DATA,
-            "has 5 tokens, but one sample takes 6");
+    refused_data(config, "/nowhere/text", WEFT_DATA_TRAINING, WEFT_E_NO_INPUT,
+                 "/nowhere/text: no such file. train.data must");
+    refused_data(config, "/dev/null", WEFT_DATA_TRAINING, WEFT_E_DATA, "not a plain file");
+    refused_data(config, "/tmp", WEFT_DATA_TRAINING, WEFT_E_DATA, "not a plain file");
+    refused_data(config, write_tokens(path, 5, 5), WEFT_DATA_TRAINING, WEFT_E_DATA,
+                 "has 5 tokens, but one sample takes 6");
     unlink(path);
-    refused(numbers, write_tokens(path, 50, 50), WEFT_DATA_TRAINING, WEFT_E_DATA,
-            "layer fc reads numbers");
+    refused_data(numbers, write_tokens(path, 50, 50), WEFT_DATA_TRAINING, WEFT_E_DATA,
+                 "layer fc reads numbers");
     unlink(path);
     config->train.validation.share = 0.1;
-    refused(config, write_text(path, 50), WEFT_DATA_HELD_OUT, WEFT_E_DATA,
-            "has 5 bytes held out, but one sample takes 6");
+    refused_data(config, write_text(path, 50), WEFT_DATA_HELD_OUT, WEFT_E_DATA,
+                 "has 5 bytes held out, but one sample takes 6");
     config->model->layers[0].vocab = 255;
-    refused(config, path, WEFT_DATA_TRAINING, WEFT_E_DATA, "a vocabulary of 255");
+    refused_data(config, path, WEFT_DATA_TRAINING, WEFT_E_DATA, "a vocabulary of 255");
     unlink(path);
     weft_config_destroy(config);
     weft_config_destroy(numbers);

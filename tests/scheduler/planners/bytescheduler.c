@@ -7,14 +7,14 @@
  * has arrived, at 350, a third until 650. Unit 1 is ready at 400 and goes before the rest of 2: one
  * block when there is credit, at 500. Unit 0 is ready at 600 and goes before the rest of 1, at 650;
  * then what is left, by layer. */
-static const struct chain chain = {.n_layers = 3,
-                                   .n_blocks = {1, 2, 4},
-                                   .block_bytes = {32000000, 32000000, 32000000},
-                                   .gather_ns = {75, 75, 75}};
+static const struct chain bytescheduler_chain = {.n_layers = 3,
+                                                 .n_blocks = {1, 2, 4},
+                                                 .block_bytes = {32000000, 32000000, 32000000},
+                                                 .gather_ns = {75, 75, 75}};
 
 Test(bytescheduler, sends_the_first_layer_first_as_credit_allows)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&bytescheduler_chain);
     struct chain_plan plan = chain_plan(problem, "bytescheduler", INT64_MAX);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "dp dp dp");
@@ -26,7 +26,7 @@ Test(bytescheduler, sends_the_first_layer_first_as_credit_allows)
 /* Of 64e6 eight blocks may be on their way: all of 2, then all of 1, then 0, as they get ready. */
 Test(bytescheduler, overtakes_nothing_with_credit_for_all)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&bytescheduler_chain);
     cr_assert_str_eq(chain_plan(problem, "bytescheduler:64e6", INT64_MAX).moves,
                      "r2x4@B1>drain r1x2@B0>drain r0@drain>drain");
     weft_problem_destroy(problem);

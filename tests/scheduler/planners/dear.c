@@ -2,8 +2,6 @@
 
 #include "../chain.h"
 
-enum { MIB = 1 << 20 };
-
 /* Groups below 25 MiB in forward order: 10 + 10; 20, which 10 more would make too large; 10. The
  * first is gathered at once, each behind its own update; the others when the first layer of the
  * group before is entered, in F0 and F2. In backward groups 2 and 1 are reduced when 3 and 2 are

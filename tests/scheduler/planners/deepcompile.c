@@ -5,10 +5,10 @@
 /* Units of 1000: moments and slices 6000. Gathered on demand, with reductions at once: 7000 in F0
  * to F3; B3 8000 (unit, gradient), B2 9500 (and a slice 500, a gradient in flight 1000), B1 10000,
  * B0 10500. */
-static const struct chain chain = {.n_layers = 4,
-                                   .n_blocks = {1, 1, 1, 1},
-                                   .block_bytes = {1000, 1000, 1000, 1000},
-                                   .gather_ns = {10, 10, 10, 10}};
+static const struct chain deepcompile_chain = {.n_layers = 4,
+                                               .n_blocks = {1, 1, 1, 1},
+                                               .block_bytes = {1000, 1000, 1000, 1000},
+                                               .gather_ns = {10, 10, 10, 10}};
 
 /* 0.9 * 12300 = 11070. Forward: up to three units beside 7000: all are launched in F0. Backward,
  * from its end: unit 0 beside B1 makes 11000; with unit 1 beside B2 11500: unit 0, the oldest, is
@@ -17,7 +17,7 @@ static const struct chain chain = {.n_layers = 4,
  * beside 10500 in B0 there is no room for another, but in drain for 1. */
 Test(deepcompile, moves_gathers_ahead_while_a_profile_allows)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&deepcompile_chain);
     struct chain_plan plan = chain_plan(problem, "deepcompile", 12300);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "fsdp fsdp fsdp sdp");
@@ -30,7 +30,7 @@ Test(deepcompile, moves_gathers_ahead_while_a_profile_allows)
  * 1100: unit 0 is kept, of equal time a byte the first. */
 Test(deepcompile, keeps_units_with_what_is_left)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&deepcompile_chain);
     struct chain_plan plan = chain_plan(problem, "deepcompile", 14000);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "sdp fsdp fsdp sdp");
@@ -41,7 +41,7 @@ Test(deepcompile, keeps_units_with_what_is_left)
  */
 Test(deepcompile, keeps_the_slowest_a_byte_first)
 {
-    struct chain other = chain;
+    struct chain other = deepcompile_chain;
     other.gather_ns[1] = 11;
     struct weft_problem *problem = chain_problem(&other);
     cr_assert_str_eq(chain_plan(problem, "deepcompile:unshard", 14000).policies,
@@ -55,7 +55,7 @@ Test(deepcompile, keeps_the_slowest_a_byte_first)
  * When 0 must go, as above, 1 goes with it, and is on demand. */
 Test(deepcompile, launches_a_group_together)
 {
-    struct chain other = chain;
+    struct chain other = deepcompile_chain;
     other.agree_ns = 9;
     struct weft_problem *problem = chain_problem(&other);
     struct chain_plan plan = chain_plan(problem, "deepcompile:prefetch", 12300);
@@ -90,7 +90,7 @@ Test(deepcompile, holds_and_fuses_so_many_bytes)
  */
 Test(deepcompile, does_not_group_what_takes_longer)
 {
-    struct chain other = chain;
+    struct chain other = deepcompile_chain;
     other.agree_ns = 75;
     for (int32_t l = 0; l < other.n_layers; l++)
         other.gather_ns[l] = 100;

@@ -6,17 +6,18 @@ enum { MB = 1000000 };
 
 /* In 1e6 elements: units of 25, 50, 0.025, 50, 25, blocks of 25. Unit 2 is below 0.1 and stays
  * whole; its one gather follows its update. */
-static const struct chain chain = {.n_layers = 5,
-                                   .n_blocks = {1, 2, 1, 2, 1},
-                                   .block_bytes = {100 * MB, 100 * MB, 100000, 100 * MB, 100 * MB},
-                                   .gather_ns = {10, 10, 10, 10, 10}};
+static const struct chain deepspeed_chain = {
+    .n_layers = 5,
+    .n_blocks = {1, 2, 1, 2, 1},
+    .block_bytes = {100 * MB, 100 * MB, 100000, 100 * MB, 100 * MB},
+    .gather_ns = {10, 10, 10, 10, 10}};
 
 /* All uses are within 1000 of each other, so that everything is kept. F0 waits for unit 0 and
  * prefetches 50, unit 1; F1 unit 3; F2 unit 4, and there is no more. A bucket of 500 is not full
  * before the end. */
 Test(deepspeed, keeps_what_is_used_again_soon)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&deepspeed_chain);
     struct chain_plan plan = chain_plan(problem, "deepspeed", INT64_MAX);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "sdp sdp zero1 sdp sdp");
@@ -30,7 +31,7 @@ Test(deepspeed, keeps_what_is_used_again_soon)
  * gathered again, so half of unit 1 for B1; F3 the other half, and unit 0 for B0; F4 unit 3. */
 Test(deepspeed, prefetches_by_elements)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&deepspeed_chain);
     struct chain_plan plan = chain_plan(problem, "deepspeed:no-reuse", INT64_MAX);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "fsdp fsdp zero1 fsdp sdp");
@@ -43,7 +44,7 @@ Test(deepspeed, prefetches_by_elements)
 /* A prefetch of 10 stops at one block; what is then missing is waited for. */
 Test(deepspeed, waits_for_what_is_missing)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&deepspeed_chain);
     cr_assert_str_eq(chain_plan(problem, "deepspeed:prefetch-1e7-no-reuse", INT64_MAX).moves,
                      "g2@U3 g0@F0! g1@F0 g1@F1! g3@F1 g3@F2 g4@F3 g3@F4 g3@B3! g1@B3 g1@B2 g0@B1 "
                      "r4@drain>drain r3x2@drain>drain r2@drain>drain r1x2@drain>drain "

@@ -2,20 +2,19 @@
 
 #include "../chain.h"
 
-enum { MIB = 1 << 20 };
-
 /* Units 0 and 3 are the root. It is gathered when F0 is entered, which waits for both; 1 and 2 wait
  * for their own gathers in each of their uses. Buckets of 25 MiB: unit 3 brings 10, and 2 makes it
  * 20; unit 1 is larger than a bucket and goes by itself when it is ready, in B0; unit 0 makes it
  * 30, so that 3 and 2 are launched when it is ready, in drain, and it is at the end of backward. */
-static const struct chain chain = {.n_layers = 4,
-                                   .n_blocks = {1, 3, 1, 1},
-                                   .block_bytes = {10 * MIB, 10 * MIB, 10 * MIB, 10 * MIB},
-                                   .gather_ns = {10, 10, 10, 10}};
+static const struct chain fairscale_chain = {
+    .n_layers = 4,
+    .n_blocks = {1, 3, 1, 1},
+    .block_bytes = {10 * MIB, 10 * MIB, 10 * MIB, 10 * MIB},
+    .gather_ns = {10, 10, 10, 10}};
 
 Test(fairscale, gathers_on_demand)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&fairscale_chain);
     struct chain_plan plan = chain_plan(problem, "fairscale", INT64_MAX);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "sdp fsdp fsdp sdp");

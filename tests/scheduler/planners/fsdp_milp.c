@@ -9,15 +9,15 @@
  * slices 6000, unit 1 and its gradient, slices of gradients 3 and 2: 9000. With both as units the
  * root's parameters and gradients are 4000, and 2 max_p 4000: 17000. With none 8000 and 8000:
  * 25000. */
-static const struct chain chain = {.n_layers = 4,
-                                   .n_blocks = {1, 1, 1, 1},
-                                   .block_bytes = {1000, 1000, 1000, 1000},
-                                   .gather_ns = {30, 30, 30, 30},
-                                   .agree_ns = 20};
+static const struct chain fsdp_milp_chain = {.n_layers = 4,
+                                             .n_blocks = {1, 1, 1, 1},
+                                             .block_bytes = {1000, 1000, 1000, 1000},
+                                             .gather_ns = {30, 30, 30, 30},
+                                             .agree_ns = 20};
 
 Test(fsdp_milp, chooses_units_by_exposed_time)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&fsdp_milp_chain);
     struct chain_plan plan = chain_plan(problem, "fsdp-milp", 25000);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "sdp sdp sdp sdp");
@@ -33,7 +33,7 @@ Test(fsdp_milp, chooses_units_by_exposed_time)
 
 Test(fsdp_milp, reserves_two_of_the_largest)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&fsdp_milp_chain);
     struct chain_plan plan = chain_plan(problem, "fsdp-milp", 16999);
     cr_assert_eq(plan.status, WEFT_E_INFEASIBLE);
     cr_assert_not_null(strstr(plan.err.text, "max_m + 2 max_p is"), "%s", plan.err.text);

@@ -38,7 +38,7 @@ static int64_t cost_of(const struct instance *instance, const int32_t *choice)
     return weight[0] <= instance->capacity[0] && weight[1] <= instance->capacity[1] ? cost : -1;
 }
 
-static int64_t enumerate(const struct instance *instance)
+static int64_t enumerate_knapsack(const struct instance *instance)
 {
     int64_t best = -1;
     for (int32_t n = 0; n < 729; n++) {
@@ -59,7 +59,7 @@ Test(knapsack, finds_what_enumeration_finds)
         int32_t choice[GROUPS];
         bool exact = false;
         fill(&instance, seed);
-        int64_t best = enumerate(&instance);
+        int64_t best = enumerate_knapsack(&instance);
         enum weft_status status = weft_knapsack(instance.options, GROUPS, OPTIONS,
                                                 instance.capacity, choice, &exact, NULL);
         cr_assert_eq(status, best < 0 ? WEFT_E_INFEASIBLE : WEFT_OK, "seed %d", (int)seed);

@@ -8,10 +8,10 @@
  * 1000 parameters and 1000 gradient against 1000, 500 and 500. fsdp2 alone peaks in B1: moments and
  * slices 6000, units 0 and 1, gradient 1, gradients 3 and 2 in flight, slices of both 1000: 12000.
  */
-static const struct chain chain = {.n_layers = 4,
-                                   .n_blocks = {1, 1, 1, 1},
-                                   .block_bytes = {1000, 1000, 1000, 1000},
-                                   .gather_ns = {30, 30, 40, 30}};
+static const struct chain osdp_chain = {.n_layers = 4,
+                                        .n_blocks = {1, 1, 1, 1},
+                                        .block_bytes = {1000, 1000, 1000, 1000},
+                                        .gather_ns = {30, 30, 40, 30}};
 
 Test(osdp, replicates_what_gains_most_within_the_limit)
 {
@@ -21,7 +21,7 @@ Test(osdp, replicates_what_gains_most_within_the_limit)
     } cases[] = {{12000, "sdp fsdp fsdp sdp"}, {13999, "sdp fsdp fsdp sdp"},
                  {14000, "sdp fsdp dp sdp"},   {15999, "sdp fsdp dp sdp"},
                  {16000, "sdp dp dp sdp"},     {INT64_MAX, "sdp dp dp sdp"}};
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&osdp_chain);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct chain_plan plan = chain_plan(problem, "osdp", cases[i].limit_bytes);
         cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
@@ -34,7 +34,7 @@ Test(osdp, replicates_what_gains_most_within_the_limit)
 /* fsdp2's schedule, with an AllReduce in the place of a ReduceScatter. */
 Test(osdp, schedules_as_fsdp2)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&osdp_chain);
     cr_assert_str_eq(chain_plan(problem, "osdp", 14000).moves,
                      "g3@F0 g0@F0! g1@F0 g1@B2 r2@B1>B1 r1@B0>B0 r3@drain>drain r0@drain>drain");
     weft_problem_destroy(problem);
@@ -43,7 +43,7 @@ Test(osdp, schedules_as_fsdp2)
 /* With gathers of 5 replicating unit 1 saves 5 on the channel, and its update takes 10 more. */
 Test(osdp, counts_what_updates_take)
 {
-    struct chain fast = chain;
+    struct chain fast = osdp_chain;
     fast.gather_ns[1] = 5;
     struct weft_problem *problem = chain_problem(&fast);
     cr_assert_str_eq(chain_plan(problem, "osdp", INT64_MAX).policies, "sdp fsdp dp sdp");

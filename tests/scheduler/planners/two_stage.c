@@ -37,8 +37,8 @@ static int64_t time_of(const struct weft_problem *problem, const enum weft_polic
 }
 
 /* The least time of policies whose lean rows fit, of all there are. */
-static int64_t enumerate(const struct weft_problem *problem, const struct weft_digest *table,
-                         int64_t limit_bytes)
+static int64_t enumerate_two_stage(const struct weft_problem *problem,
+                                   const struct weft_digest *table, int64_t limit_bytes)
 {
     int64_t best_ns = INT64_MAX, rows[64];
     for (int32_t n = 0; n < 256; n++) {
@@ -76,7 +76,7 @@ Test(two_stage, chooses_as_enumeration_does)
                          ->decide(problem, problem->memory_limit_bytes, &options, &candidate,
                                   &outcome, NULL),
                      WEFT_OK);
-        int64_t ns = time_of(problem, policies), best_ns = enumerate(problem, table, own);
+        int64_t ns = time_of(problem, policies), best_ns = enumerate_two_stage(problem, table, own);
         cr_assert_geq(ns, best_ns);
         n++;
         n_equal += ns == best_ns;

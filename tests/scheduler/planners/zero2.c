@@ -2,16 +2,16 @@
 
 #include "../chain.h"
 
-static const struct chain chain = {.n_layers = 3,
-                                   .n_blocks = {1, 1, 1},
-                                   .block_bytes = {1024, 1024, 1024},
-                                   .gather_ns = {30, 30, 30}};
+static const struct chain zero2_chain = {.n_layers = 3,
+                                         .n_blocks = {1, 1, 1},
+                                         .block_bytes = {1024, 1024, 1024},
+                                         .gather_ns = {30, 30, 30}};
 
 /* Updates take 3 * 10, gathers 3 * 30, and F0 waits for all; 3 * 100 + 3 * 200; of the reductions
  * only the last, of unit 0, is left when backward ends: 30 + 90 + 900 + 30 = 1050. */
 Test(zero2, reduces_at_once_and_gathers_all_behind_the_update)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&zero2_chain);
     struct chain_plan plan = chain_plan(problem, "zero2", INT64_MAX);
     cr_assert_eq(plan.status, WEFT_OK, "%s", plan.err.text);
     cr_assert_str_eq(plan.policies, "sdp sdp sdp");
@@ -27,10 +27,10 @@ Test(zero2, reduces_at_once_and_gathers_all_behind_the_update)
  * held there; with one byte less it is waited for before B0. */
 Test(zero2, waits_for_a_reduction_when_memory_says_so)
 {
-    struct weft_problem *problem = chain_problem(&chain);
+    struct weft_problem *problem = chain_problem(&zero2_chain);
     cr_assert_eq(chain_plan(problem, "zero2", INT64_MAX).peak_bytes, 9216);
     weft_problem_destroy(problem);
-    struct chain slow = chain;
+    struct chain slow = zero2_chain;
     for (int32_t l = 0; l < slow.n_layers; l++)
         slow.gather_ns[l] = 210;
     problem = chain_problem(&slow);

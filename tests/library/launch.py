@@ -91,10 +91,11 @@ def bits_are_those_of_weft_train(weft):
 
 
 def metrics(weft, run):
-    """Lines of a run without what differs from one to the next, which is time."""
+    """Lines of a run without what differs from one to the next: time, and memory held."""
+    differs = ("_ns", "_ms", "_per_s", "held_bytes")
     with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
-    return [{key: value for key, value in line.items() if not key.endswith("_ns")}
+    return [{key: value for key, value in line.items() if not key.endswith(differs)}
             for line in lines]
 
 

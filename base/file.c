@@ -3,8 +3,10 @@
 
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +157,29 @@ static int open_temporary(const char *path, struct weft_text *name)
     }
     errno = EEXIST;
     return -1;
+}
+
+/* The process of a name that open_temporary gives; 0 for every other. */
+static pid_t writer_of(const char *name)
+{
+    long pid = 0;
+    int number = 0, end = 0;
+    if (sscanf(name, ".weft-%9ld-%3d.tmp%n", &pid, &number, &end) != 2 || end == 0 ||
+        name[end] != '\0' || pid <= 0 || number < 0)
+        return 0;
+    return (pid_t)pid;
+}
+
+void weft_file_clear(const char *directory)
+{
+    DIR *listing = opendir(directory);
+    const struct dirent *entry;
+    while (listing != NULL && (entry = readdir(listing)) != NULL) {
+        pid_t pid = writer_of(entry->d_name);
+        bool over = pid == getpid() || (pid > 0 && kill(pid, 0) != 0 && errno == ESRCH);
+        if (over) unlinkat(dirfd(listing), entry->d_name, 0);
+    }
+    if (listing != NULL) closedir(listing);
 }
 
 /* 0 or an errno. */

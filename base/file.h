@@ -21,6 +21,11 @@ WEFT_MUST_USE enum weft_status weft_file_read(const char *path, int64_t most_byt
 WEFT_MUST_USE enum weft_status weft_file_write(const char *path, const char *bytes, size_t length,
                                                struct weft_error *err);
 
+/* Removes from a directory what weft_file_write could not take away because its process was killed:
+ * temporary files of processes that have ended, and of this one. Nothing else of it may be writing
+ * there. */
+void weft_file_clear(const char *directory);
+
 /* Makes a directory and its missing parents. WEFT_E_CREATE. */
 WEFT_MUST_USE enum weft_status weft_file_make_directory(const char *path, struct weft_error *err);
 

@@ -172,6 +172,7 @@ enum weft_status weft_run_directory_open(const struct weft_run_request *request,
     }
     name_checkpoints(out);
     WEFT_TRY(weft_checkpoint_lock(out->path, &out->lock_fd, err));
+    weft_file_clear(out->path);
     return choose(request, out->checkpoints, &out->resume, err);
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[] = "/tmp/weft-file-XXXXXX";
@@ -206,6 +207,38 @@ Test(file, left_over_temporaries_do_not_block)
     write_ok("a", "x");
     expect_content("a", "x");
     expect_content(name, "left by somebody");
+}
+
+/* A process that has ended, and was waited for. */
+static long ended_process(void)
+{
+    pid_t pid = fork();
+    cr_assert_geq(pid, 0);
+    if (pid == 0) _exit(0);
+    cr_assert_eq(waitpid(pid, NULL, 0), pid);
+    return (long)pid;
+}
+
+Test(file, what_killed_writers_left_is_cleared)
+{
+    static const char *const others[] = {
+        ".weft-.tmp",        ".weft-x-0.tmp",  ".weft-999999-0.tmpx", ".weft-999999--1.tmp",
+        "weft-999999-0.tmp", ".weft-999999-0", ".weft-0-0.tmp",       ".weft--5-0.tmp"};
+    char mine[64], ended[64], alive[64];
+    snprintf(mine, sizeof mine, ".weft-%ld-3.tmp", (long)getpid());
+    snprintf(ended, sizeof ended, ".weft-%ld-999.tmp", ended_process());
+    snprintf(alive, sizeof alive, ".weft-%ld-0.tmp", (long)getppid());
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        write_ok(others[i], "of somebody else");
+    write_ok(mine, "of a process that had this number before");
+    write_ok(ended, "half");
+    write_ok(alive, "being written");
+    weft_file_clear(".");
+    cr_assert(access(mine, F_OK) != 0 && access(ended, F_OK) != 0);
+    expect_content(alive, "being written");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        expect_content(others[i], "of somebody else");
+    weft_file_clear("nowhere");
 }
 
 Test(file, dash_is_standard_input_and_output)

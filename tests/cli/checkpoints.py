@@ -472,6 +472,8 @@ def kills(weft, config, call, whole, most):
         weft.expect(0, "train", config, "--run", run, "-q", "--resume")
         assert parameters(weft, run) == whole, (call, when)
         assert not [name for name in steps(weft, run) if ".tmp-" in name], steps(weft, run)
+        left = [name for name in os.listdir(weft.path(run)) if name.startswith(".weft-")]
+        assert not left, (call, when, left)
         shutil.rmtree(weft.path(run))
     raise AssertionError(f"{call} is called more than {most} times")
 

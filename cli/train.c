@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/resume.h"
 #include "cli/terminal.h"
 #include "library/metrics.h"
 #include "library/run_directory.h"
@@ -37,17 +38,18 @@ static void take_signals(void)
     }
 }
 
-static enum weft_status stage(const struct weft_cli *cli, struct weft_session *session,
-                              struct weft_error *err)
+static enum weft_status stage(const struct weft_cli *cli, const struct weft_resumption *from,
+                              struct weft_session *session, struct weft_error *err)
 {
     struct weft_profile *profile = NULL;
-    bool measures = weft_session_must_measure(session);
+    WEFT_TRY(weft_resume_profile(from, &profile, err));
+    bool measures = profile == NULL && weft_session_must_measure(session);
     if (measures && cli->plan)
         return weft_fail(err, WEFT_E_USAGE,
                          "--plan %s: a plan is for the times that it was made with, and %s has "
                          "neither a profile nor figures: give the profile that `weft plan` kept "
                          "beside it with --profile, or plan again without --plan",
-                         cli->plan, cli->operands[0]);
+                         cli->plan, from->config);
     if (measures) WEFT_TRY(weft_cli_measure(session, &profile, err));
     return weft_session_stage(session, profile, err);
 }
@@ -81,11 +83,16 @@ static void put_summary(const struct weft_session *session, const struct weft_tr
 static enum weft_status fail_stopped(const struct weft_train_result *result, int64_t steps,
                                      const char *directory, struct weft_error *err)
 {
+    struct weft_text command;
     bool saved = result->saved_step == result->steps_done;
-    return weft_fail(err, WEFT_E_STOPPED, "stopped by a signal after step %lld of %lld%s%s",
-                     (long long)result->steps_done, (long long)steps,
-                     saved ? ", which is saved: go on with --resume --run " : "; it is not saved",
-                     saved ? directory : "");
+    weft_text_init(&command);
+    if (saved) weft_resume_command(directory, &command);
+    enum weft_status status = weft_fail(
+        err, WEFT_E_STOPPED, "stopped by a signal after step %lld of %lld%s%s",
+        (long long)result->steps_done, (long long)steps,
+        saved ? ", which is saved. Go on with: " : "; it is not saved", weft_text_chars(&command));
+    weft_text_finish(&command);
+    return status;
 }
 
 static enum weft_status train(const struct weft_cli *cli, struct weft_session *session,
@@ -140,29 +147,45 @@ static enum weft_status check_flags(const struct weft_cli *cli, struct weft_erro
     return WEFT_OK;
 }
 
+/* Whatever can be known before anything is measured or made. */
+static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumption *from,
+                                const struct weft_run_request *request,
+                                struct weft_session *session, struct weft_error *err)
+{
+    WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
+    WEFT_TRY(weft_train_check(session->config, err));
+    WEFT_TRY(weft_job_check(session->config, err));
+    WEFT_TRY(weft_run_directory_check(request, session->config, err));
+    return weft_resume_tell(from, session->config, err);
+}
+
+static enum weft_status decide(const struct weft_cli *cli, const struct weft_resumption *from,
+                               struct weft_session *session, struct weft_error *err)
+{
+    struct weft_text out;
+    WEFT_TRY(stage(cli, from, session, err));
+    WEFT_TRY(cli->plan ? weft_session_load(session, cli->plan, err)
+                       : weft_resume_plan(from, session, err));
+    if (cli->json || cli->quiet) return WEFT_OK;
+    weft_cli_report_init(cli, cli->output, &out);
+    weft_report_plan(session->plan, &out);
+    enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_text_finish(&out);
+    return status;
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct weft_session session = {0};
+    struct weft_resumption from;
     struct weft_run_directory directory = {.lock_fd = -1};
-    const struct weft_run_request request = {
-        .directory = cli->run_directory, .resume = cli->resume, .config = cli->operands[0]};
     WEFT_TRY(check_flags(cli, err));
+    WEFT_TRY(weft_resume_find(cli, &from, err));
+    const struct weft_run_request request = {
+        .directory = cli->run_directory, .resume = cli->resume, .config = from.config};
     take_signals();
-    enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
-    if (status == WEFT_OK) status = weft_train_check(session.config, err);
-    if (status == WEFT_OK) status = weft_job_check(session.config, err);
-    if (status == WEFT_OK) status = weft_run_directory_check(&request, session.config, err);
-    if (status == WEFT_OK) status = stage(cli, &session, err);
-    if (status == WEFT_OK)
-        status = cli->plan ? weft_session_load(&session, cli->plan, err)
-                           : weft_session_plan(&session, NULL, err);
-    if (status == WEFT_OK && !cli->json && !cli->quiet) {
-        struct weft_text out;
-        weft_cli_report_init(cli, cli->output, &out);
-        weft_report_plan(session.plan, &out);
-        status = weft_cli_emit(cli, &out, err);
-        weft_text_finish(&out);
-    }
+    enum weft_status status = prepare(cli, &from, &request, &session, err);
+    if (status == WEFT_OK) status = decide(cli, &from, &session, err);
     if (status == WEFT_OK) status = weft_run_directory_open(&request, &directory, err);
     if (status == WEFT_OK) status = weft_run_directory_record(&directory, &session, err);
     if (status == WEFT_OK) status = train(cli, &session, &directory, err);
@@ -173,7 +196,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_train = {
     .name = "train",
-    .usage = "CONFIG [--plan PLAN] [-n N] [--run DIR] [--resume]",
+    .usage = "CONFIG [--plan PLAN] [-n N] [--run DIR] [--resume], or --resume --run DIR",
     .summary = "runs the plan on local ranks",
     .details =
         "Plans (or takes --plan, refusing one that was made for something else), starts the ranks\n"
@@ -182,14 +205,15 @@ const struct weft_command weft_command_train = {
         "asks\n"
         "for. --resume goes on with the latest one of --run DIR (--resume=if-any begins anew when\n"
         "there is none, --resume=RUN/checkpoints/step-N begins with that one), with any number of\n"
-        "ranks and any plan; a damaged one is refused. A rank that dies ends the job within 2 s "
-        "with exit 69.\n"
+        "ranks and any plan; a damaged one is refused. Without a CONFIG it is DIR's own, with its\n"
+        "profile and plan; flags override it, what they change is told, and where the plan is not\n"
+        "for that another one is made. A rank that dies ends the job within 2 s with exit 69.\n"
         "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
     .flags =
         "--set --ranks --seed --memory-limit --planner --time-limit --gap --profile --plan --run "
         "--resume --clock --poison --trace",
-    .least_operands = 1,
+    .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,
     .run = run,

@@ -287,6 +287,9 @@ void weft_config_destroy(struct weft_config *config)
 void weft_config_write(const struct weft_config *config, struct weft_text *out)
 {
     struct weft_json_writer writer;
+    struct weft_cluster cluster = config->cluster;
+    /* All in one node, also when it is read again for another number of ranks. */
+    if (cluster.ranks_per_node == cluster.ranks) cluster.ranks_per_node = 0;
     weft_json_writer_init(&writer, out, 2);
     weft_json_begin_object(&writer);
     weft_json_put_integer(&writer, "version", 1);
@@ -296,7 +299,7 @@ void weft_config_write(const struct weft_config *config, struct weft_text *out)
     weft_layers_encode(config->model, &writer);
     weft_json_end_object(&writer);
     weft_json_key(&writer, "cluster");
-    weft_field_encode(&weft_cluster_table, &config->cluster, &writer);
+    weft_field_encode(&weft_cluster_table, &cluster, &writer);
     weft_json_key(&writer, "train");
     weft_field_encode(&weft_train_table, &config->train, &writer);
     weft_json_key(&writer, "plan");

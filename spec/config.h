@@ -171,6 +171,13 @@ void weft_config_write(const struct weft_config *config, struct weft_text *out);
 /* Writes the layers of a model as the value of "layers", one entry a layer. */
 void weft_layers_encode(const struct weft_model *model, struct weft_json_writer *writer);
 
+/* Appends a line for each key of cluster, train and plan in which resolved configs differ, in the
+ * config's own units: "cluster.memory_limit: 2GiB, was 1GiB". `counts` says of which keys; NULL: of
+ * all. Returns how many there are. `out` may be NULL; it is marked as failed when memory runs out.
+ */
+int32_t weft_config_compare(const struct weft_config *now, const struct weft_config *before,
+                            bool (*counts)(const char *path), struct weft_text *out);
+
 struct weft_batch weft_config_batch(const struct weft_config *config);
 /* fp32 numbers that the optimizer keeps for each parameter, beside a master: 0 to 2. */
 int32_t weft_config_moments(const struct weft_config *config);

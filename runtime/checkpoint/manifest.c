@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_compare.h"
 #include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/function.h"
 
 static const char format_name[] = "weft checkpoint";
 /* The text's own CRC stands behind this, and nothing but the end behind that. */
 static const char seal_key[] = ",\n  \"crc32c\": ";
-enum { SEAL_BYTES = 64, SHOWN_BYTES = 200 };
+enum { SEAL_BYTES = 64 };
 static const int64_t most = (INT64_C(1) << 53) - 1;
 
 /* Of the train section: what a step depends on beside model, data and batch. */
@@ -65,70 +66,32 @@ enum weft_status weft_manifest_settings(const struct weft_config *config, struct
     return status;
 }
 
+bool weft_manifest_compares(const char *path)
+{
+    size_t length = strcspn(path, ".");
+    for (int i = 0; i < N_SETTINGS; i++)
+        if (strlen(setting_names[i]) == length && strncmp(setting_names[i], path, length) == 0)
+            return true;
+    return false;
+}
+
 static void show(const struct weft_json_value *value, struct weft_text *out)
 {
     struct weft_json_writer writer;
     weft_json_writer_init(&writer, out, 0);
-    if (value == NULL) {
-        weft_text_add(out, "not given");
-    } else {
-        weft_json_add_value(&writer, value);
-    }
+    weft_json_add_value(&writer, value);
 }
 
-static int32_t compare_value(const char *path, const struct weft_json_value *now,
-                             const struct weft_json_value *before, struct weft_text *out)
-{
-    struct weft_text a, b;
-    weft_text_init(&a);
-    weft_text_init(&b);
-    show(now, &a);
-    show(before, &b);
-    int32_t differ = strcmp(weft_text_chars(&a), weft_text_chars(&b)) != 0;
-    if (differ != 0)
-        weft_text_addf(out, "%s%s: %.*s, was %.*s", out->length > 0 ? "\n" : "", path, SHOWN_BYTES,
-                       weft_text_chars(&a), SHOWN_BYTES, weft_text_chars(&b));
-    weft_text_finish(&b);
-    weft_text_finish(&a);
-    return differ;
-}
-
-static bool is_object(const struct weft_json_value *value)
-{
-    return value != NULL && weft_json_kind(value) == WEFT_JSON_OBJECT;
-}
-
-/* Settings are at most one object deep. Keys that only the older one has are of an older version:
- * they cannot be set any more, and their absence changes nothing that can be named. */
-static int32_t compare_members(const struct weft_json_value *now,
-                               const struct weft_json_value *before, struct weft_text *out)
-{
-    int32_t n = 0;
-    const struct weft_json_value *at = weft_json_first(now);
-    for (; at != NULL; at = weft_json_next(at)) {
-        const char *name = weft_json_name(at);
-        const struct weft_json_value *other = weft_json_member(before, name);
-        char path[SHOWN_BYTES];
-        if (!is_object(at) || !is_object(other)) {
-            n += compare_value(name, at, other, out);
-            continue;
-        }
-        const struct weft_json_value *inner = weft_json_first(at);
-        for (; inner != NULL; inner = weft_json_next(inner)) {
-            snprintf(path, sizeof path, "%s.%s", name, weft_json_name(inner));
-            n += compare_value(path, inner, weft_json_member(other, weft_json_name(inner)), out);
-        }
-    }
-    return n;
-}
-
+/* Keys that only the older one has are of an older version: they cannot be set any more, and their
+ * absence changes nothing that can be named. */
 int32_t weft_manifest_compare(const char *settings, const char *before, struct weft_text *out)
 {
+    static const struct weft_json_comparison how = {.forgets = true};
     struct weft_json *a = NULL, *b = NULL;
     int32_t n = 0;
     if (weft_json_parse(settings, strlen(settings), "settings", &a, NULL) == WEFT_OK &&
         weft_json_parse(before, strlen(before), "settings", &b, NULL) == WEFT_OK)
-        n = compare_members(weft_json_root(a), weft_json_root(b), out);
+        n = weft_json_compare(weft_json_root(a), weft_json_root(b), &how, out);
     weft_json_destroy(b);
     weft_json_destroy(a);
     return n;

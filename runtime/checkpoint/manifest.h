@@ -51,6 +51,8 @@ struct weft_manifest {
 WEFT_MUST_USE enum weft_status weft_manifest_settings(const struct weft_config *config,
                                                       struct weft_pool *pool, const char **out,
                                                       struct weft_error *err);
+/* True of a path into the train section ("optimizer.lr") that leads into these settings. */
+bool weft_manifest_compares(const char *path);
 /* Appends one line for each setting in which the two differ ("optimizer.lr: 0.0006, was 0.001");
  * returns how many there are. */
 int32_t weft_manifest_compare(const char *settings, const char *before, struct weft_text *out);

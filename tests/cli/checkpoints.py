@@ -36,7 +36,7 @@ def a_signal_saves_once(weft):
         process.send_signal(number)
         _, err = process.communicate(timeout=30)
         assert process.returncode == 75, (process.returncode, err)
-        assert "is saved: go on with --resume" in err, err
+        assert f"which is saved. Go on with: weft train --resume --run {run}\n" in err, err
         assert len(steps(weft, run)) == 1
         done = int(steps(weft, run)[0].removeprefix("step-"))
         weft.expect(0, "train", config, "--run", run, "-q", "--resume", "--set",

@@ -2,7 +2,9 @@
 """Resuming: the same bits under other plans, ranks and libraries; what is told and what refused."""
 import json
 import os
+import shlex
 import shutil
+import signal
 import sys
 
 from saved import (copy_step, crc32c, manifest, parameters, refuses, rewrite, same_files, saved_run,
@@ -116,6 +118,97 @@ def says_what_resume_needs(weft):
     weft.expect(73, "train", config, "--run", "run", "--resume=run/checkpoints/step-6",
                 says=["has saved run/checkpoints/step-8 since", "move the later"])
     weft.expect(0, "train", config, "--run", "run", "-q", "--resume=run/checkpoints/step-8/")
+
+
+def read(weft, name):
+    with open(weft.path(name), encoding="utf-8") as file:
+        return file.read()
+
+
+def stop_behind_step_3(weft, *arguments, **options):
+    """Trains until a signal; returns the command that it says goes on."""
+    process = weft.start("train", *arguments, **options)
+    while not process.stdout.readline().startswith("step   3"):
+        assert process.poll() is None, process.stderr.read()
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 75 and "which is saved. Go on with: weft " in err, err
+    return shlex.split(err.strip().split("Go on with: ")[1])[1:]
+
+
+@case
+def the_runs_directory_is_enough(weft):
+    """Limit, ranks, profile and plan are those that the run had, flags of its command among them."""
+    bare = weft.write("run.json", saving(cluster__device=None, cluster__link=None,
+                                         cluster__threads=1, cluster__memory_limit=None,
+                                         train__steps=1000000, train__checkpoint={"every": 0}))
+    command = stop_behind_step_3(weft, bare, "--memory-limit", "900MiB", "-n", "3", "--planner",
+                                 "greedy", "--run", "it's here")
+    assert command == ["train", "--resume", "--run", "it's here"], command
+    kept = [read(weft, f"it's here/{name}.json") for name in ("plan", "profile")]
+    config = json.loads(read(weft, "it's here/config.json"))
+    assert (config["cluster"]["memory_limit"], config["cluster"]["ranks"]) == ("900MiB", 3), config
+    os.remove(bare)
+    done = int(steps(weft, "it's here")[0].removeprefix("step-"))
+    more = ["--set", f"train.steps={done + 2}"]
+    _, out, err = weft.run(*command, *more)
+    assert f"step {done + 2:3}/{done + 2}" in out and "a rank of 900 MiB" in out, (out, err)
+    assert "measuring" not in err and "planned again" not in err, err
+    assert [read(weft, f"it's here/{name}.json") for name in ("plan", "profile")] == kept
+
+
+@case
+def a_run_that_goes_on_by_its_directory_has_the_same_bits(weft):
+    saved_run(weft)
+    shutil.copytree(weft.path("run"), weft.path("again"))
+    shutil.rmtree(weft.path("again/checkpoints/step-8"))
+    os.remove(weft.path("run.json"))
+    weft.expect(0, "train", "--resume", "--run", "again", "-q")
+    same_files(weft, "again/checkpoints/step-8", "run/checkpoints/step-8")
+
+
+@case
+def flags_override_what_the_directory_has_and_are_told(weft):
+    config = saved_run(weft)
+    _, _, err = weft.run("train", "--run", "run", "--resume", "--memory-limit", "1.5GiB", "--set",
+                         "train.steps=9", "--set", "train.compare_every=3")
+    assert ("run: goes on with other settings:\ncluster.memory_limit: 1536MiB, was 1GiB\n"
+            "train.compare_every: 3, was 100\n") in err, err
+    assert "run/plan.json: is planned again, for other settings" in err, err
+    assert err.count("steps: 9, was 8") == 1, err  # of the checkpoint
+    cluster = json.loads(read(weft, "run/config.json"))["cluster"]
+    assert cluster["memory_limit"] == "1536MiB", cluster
+    # Figures of the device make other times; those of the run do not count then.
+    _, _, err = weft.run("train", "--run", "run", "--resume", "--set", "train.steps=10", "--set",
+                         "cluster.device.flops.f32=25G", "-n", "3")
+    assert "cluster.ranks: 3, was 2" in err and "device.flops.f32: 25G, was 50G" in err, err
+    profile = json.loads(read(weft, "run/profile.json"))
+    assert profile["ranks"] == 3, profile
+    # A config that is named counts alone, and is compared all the same.
+    _, _, err = weft.run("train", config, "--run", "run", "--resume", "--set", "train.steps=11")
+    assert "cluster.memory_limit: 1GiB, was 1536MiB" in err and "cluster.ranks: 2, was 3" in err, err
+    assert "planned again" not in err, err
+
+
+@case
+def what_the_directory_lacks_is_made_again(weft):
+    saved_run(weft)
+    weft.write("run/plan.json", read(weft, "run/plan.json").replace('"version": ', '"version": 9'))
+    weft.write("run/profile.json", "{")
+    weft.expect(0, "train", "--resume", "--run", "run", "-q", "--set", "train.steps=9",
+                says=["run/profile.json:1:", "Times are taken anew", "run/plan.json: is planned again"])
+    os.remove(weft.path("run/plan.json"))
+    weft.expect(0, "train", "--resume", "--run", "run", "-q", "--set", "train.steps=10",
+                says=["run/plan.json: is planned again: ", "No such file"])
+    weft.expect(0, "train", "--resume=run/checkpoints/step-10", "--run", "new", "-q", "--set",
+                "train.steps=11")
+    assert steps(weft, "new") == ["step-11"]
+    weft.expect(66, "train", "--resume", "--run", "nowhere", says=["nowhere: no run has begun there"])
+    weft.expect(66, "train", "--resume=if-any", "--run", "nowhere", says="give a CONFIG")
+    for arguments in (("--run", "run"), ("--resume",), ()):
+        weft.expect(64, "train", *arguments, says="give a CONFIG")
+    weft.write("run/config.json", '{"version": 1, "modle": {}}')
+    weft.expect(65, "train", "--resume", "--run", "run", says=["run/config.json", "modle"])
 
 
 @case

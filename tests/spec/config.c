@@ -223,6 +223,22 @@ Test(config, hash_covers_what_a_plan_depends_on)
     }
 }
 
+/* As after `weft train` in its directory, with other ranks. */
+Test(config, one_node_stays_one_when_it_is_written_and_has_more_ranks)
+{
+    struct weft_config *config = must_parse(SMALL_CONFIG), *again = NULL;
+    struct weft_error err = {0};
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_config_write(config, &text);
+    cr_assert_eq(parse(weft_text_chars(&text), SET("cluster.ranks=6"), &again, &err), WEFT_OK, "%s",
+                 err.text);
+    cr_assert_eq(again->cluster.ranks_per_node, 6);
+    weft_text_finish(&text);
+    weft_config_destroy(again);
+    weft_config_destroy(config);
+}
+
 Test(config, more_ranks_a_node_than_ranks_is_one_node)
 {
     struct weft_config *config = must_parse_with(SMALL_CONFIG, SET("cluster.ranks_per_node=8"));

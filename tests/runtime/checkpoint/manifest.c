@@ -145,7 +145,7 @@ Test(manifest, names_settings_that_differ)
                               settings, &out),
         3);
     cr_assert_str_eq(weft_text_chars(&out), "steps: 9, was 8\n"
-                                            "optimizer.type: \"sgd\", was \"adamw\"\n"
+                                            "optimizer.type: sgd, was adamw\n"
                                             "optimizer.m: 1, was not given");
     weft_text_finish(&out);
 }

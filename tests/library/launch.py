@@ -90,12 +90,14 @@ def bits_are_those_of_weft_train(weft):
     weft.expect(0, "verify", "library/plan.json", "--config", longer)
 
 
+DIFFERS = ("_ns", "_ms", "_per_s", "held_bytes")  # from one run to the next
+
+
 def metrics(weft, run):
-    """Lines of a run without what differs from one to the next: time, and memory held."""
-    differs = ("_ns", "_ms", "_per_s", "held_bytes")
+    """Lines of a run but for times and memory held."""
     with open(weft.path(f"{run}/metrics.jsonl"), encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
-    return [{key: value for key, value in line.items() if not key.endswith(differs)}
+    return [{key: value for key, value in line.items() if not key.endswith(DIFFERS)}
             for line in lines]
 
 
@@ -120,7 +122,7 @@ def metrics_are_those_of_weft_train(weft):
     for run in ("library", "program"):
         with open(weft.path(f"{run}/result.json"), encoding="utf-8") as file:
             results.append({key: value for key, value in json.load(file).items()
-                            if not key.endswith(("_ns", "_bytes"))})
+                            if not key.endswith((*DIFFERS, "_bytes"))})
     assert results[0] == results[1] and results[0]["steps_done"] == 9, results
 
 

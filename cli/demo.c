@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job.h"
+#include "cli/load.h"
 #include "cli/solver.h"
 #include "cli/terminal.h"
 #include "library/session.h"
@@ -46,6 +47,7 @@ struct demo {
         int32_t policies_used;
     } runs[N_PLANNERS];
     double bound_gap;
+    struct weft_load load; /* while times were measured */
 };
 
 static enum weft_status open_session(const struct demo *demo, int64_t limit_bytes,
@@ -77,8 +79,11 @@ static enum weft_status open_session(const struct demo *demo, int64_t limit_byte
 static enum weft_status measure(struct demo *demo, struct weft_error *err)
 {
     struct weft_session session = {0};
+    struct weft_load before;
     enum weft_status status = open_session(demo, 0, &session, err);
+    weft_load_read(&before);
     if (status == WEFT_OK) status = weft_job_profile(session.config, false, &demo->profile, err);
+    weft_load_spend(&before, &demo->load);
     weft_session_close(&session);
     return status;
 }
@@ -113,6 +118,7 @@ static int32_t count_policies(const struct weft_plan *plan)
 static enum weft_status run_planner(struct demo *demo, int which, struct weft_error *err)
 {
     struct weft_session session = {0};
+    struct weft_load before;
     struct weft_text result;
     weft_text_init(&result);
     /* all-sdp does not fit by construction: it runs without the limit, to show what it would cost.
@@ -137,7 +143,9 @@ static enum weft_status run_planner(struct demo *demo, int which, struct weft_er
                                .plan = session.plan};
         weft_log(WEFT_LOG_INFO, "training %lld steps under %s",
                  (long long)session.config->train.steps, planners[which]);
+        weft_load_read(&before);
         status = weft_job_run(&job, &result, err);
+        weft_load_spend(&before, &demo->load);
     }
     if (status == WEFT_OK) status = weft_job_read_result(&result, &demo->runs[which].measured, err);
     if (status == WEFT_OK && demo->runs[which].measured.stopped)
@@ -227,6 +235,7 @@ static void show_text(const struct demo *demo, struct weft_text *out)
                    same_bits(demo) ? "the same bits under all three" : "DIFFERENT",
                    weft_hash_show(demo->runs[ILP].measured.fingerprint, hash));
     weft_text_addf(out, "ilp: at most %.3f %% above the proven bound\n", 100.0 * demo->bound_gap);
+    weft_load_add(&demo->load, out);
 }
 
 static void show_json(const struct demo *demo, struct weft_text *out)
@@ -238,6 +247,8 @@ static void show_json(const struct demo *demo, struct weft_text *out)
     weft_json_put_bool(&writer, "emulated", demo->runs[ILP].measured.emulated);
     weft_json_put_bool(&writer, "same_bits", same_bits(demo));
     weft_json_put_number(&writer, "gap", demo->bound_gap);
+    weft_json_put_number(&writer, "cores_of_others", weft_load_of_others(&demo->load));
+    weft_json_put_number(&writer, "cores_stolen", weft_load_stolen(&demo->load));
     weft_json_key(&writer, "runs");
     weft_json_begin_array(&writer);
     for (int i = 0; i < N_PLANNERS; i++) {
@@ -312,7 +323,8 @@ const struct weft_command weft_command_demo = {
         "and all-sdp need, trains it on a licence text with 2 ranks over an emulated link under "
         "the\n"
         "ilp plan, all-fsdp and all-sdp, and prints for each what was predicted and what was\n"
-        "measured. Exit 1 when bits differ, a plan does not fit, or policies are not mixed.",
+        "measured, and what other programs used meanwhile. Exit 1 when bits differ, a plan does\n"
+        "not fit, or policies are not mixed.",
     .flags = "--set",
     .starts_ranks = true,
     .run = run,

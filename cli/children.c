@@ -12,7 +12,7 @@
 #include "cli/pipes.h"
 
 /* A signal that arrives just before poll() is seen this much later. */
-enum { LOOK_MS = 200, MOST_BYTES = 1 << 30 };
+enum { LOOK_MS = 100, MOST_BYTES = 1 << 30 };
 
 static volatile sig_atomic_t stop_signal;
 static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
@@ -108,9 +108,9 @@ static bool look(struct weft_child *children, int32_t n, int32_t *ended)
 }
 
 enum weft_status weft_children_wait(struct weft_child *children, int32_t n, int32_t *ended,
-                                    struct weft_error *err)
+                                    struct weft_watch *watch, struct weft_error *err)
 {
-    while (!stop_signal)
+    for (; !stop_signal; weft_watch_look(watch))
         if (look(children, n, ended)) return WEFT_OK;
     return weft_fail(err, WEFT_E_STOPPED, "stopped by signal %d", (int)stop_signal);
 }

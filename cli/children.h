@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/watch.h"
 
 enum { WEFT_CHILDREN_MOST = 64 };
 
@@ -30,9 +31,10 @@ WEFT_MUST_USE enum weft_status weft_child_start(struct weft_child *child, const 
 
 /* Takes in what children say until one of at most WEFT_CHILDREN_MOST ends: its index in *ended. At
  * least one runs.
- * WEFT_E_STOPPED after a signal. */
+ * WEFT_E_STOPPED after a signal. `watch` is looked at meanwhile. */
 WEFT_MUST_USE enum weft_status weft_children_wait(struct weft_child *children, int32_t n,
-                                                  int32_t *ended, struct weft_error *err);
+                                                  int32_t *ended, struct weft_watch *watch,
+                                                  struct weft_error *err);
 
 /* The last line of the child's stderr that is its error, without "weft: ". */
 const char *weft_child_error(const struct weft_child *child);

@@ -11,9 +11,11 @@
 
 enum { WEFT_CLI_OVERRIDES = 64, WEFT_CLI_OPERANDS = 4096 };
 
+enum weft_progress_choice { WEFT_PROGRESS_AUTO, WEFT_PROGRESS_PLAIN, WEFT_PROGRESS_NONE };
 enum weft_color { WEFT_COLOR_AUTO, WEFT_COLOR_ALWAYS, WEFT_COLOR_NEVER };
 
 struct weft_profile;
+struct weft_watch;
 struct weft_session;
 struct weft_solver_process;
 
@@ -29,8 +31,9 @@ struct weft_cli {
     const char *output;                        /* -o */
     int64_t ranks;                             /* -n, --ranks; 0 = not given */
     bool json, quiet, verbose;
-    bool no_progress;                   /* --progress=none */
-    enum weft_color color;              /* --color */
+    enum weft_progress_choice progress_choice; /* --progress */
+    struct weft_watch *watch;                  /* of all work; never NULL */
+    enum weft_color color;                     /* --color */
     bool *emitted;                      /* set once something was written to stdout; never NULL */
     struct weft_solver_process *solver; /* of all sessions; never NULL */
     const char *memory_limit;           /* --memory-limit */

@@ -62,6 +62,7 @@ static enum weft_status open_session(const struct demo *demo, int64_t limit_byte
     snprintf(limit, sizeof limit, "cluster.memory_limit=%lldB", (long long)limit_bytes);
     if (limit_bytes > 0) overrides[n++] = limit;
     session->solver = weft_solver_of_process(cli->solver);
+    session->watch = cli->watch;
     WEFT_TRY(weft_config_parse(demo_config, sizeof demo_config - 1, "demo", "/", overrides, n,
                                &session->config, err));
     if (!demo->profile) return WEFT_OK;
@@ -82,7 +83,8 @@ static enum weft_status measure(struct demo *demo, struct weft_error *err)
     struct weft_load before;
     enum weft_status status = open_session(demo, 0, &session, err);
     weft_load_read(&before);
-    if (status == WEFT_OK) status = weft_job_profile(session.config, false, &demo->profile, err);
+    if (status == WEFT_OK)
+        status = weft_job_profile(session.config, false, demo->cli->watch, &demo->profile, err);
     weft_load_spend(&before, &demo->load);
     weft_session_close(&session);
     return status;
@@ -140,7 +142,8 @@ static enum weft_status run_planner(struct demo *demo, int which, struct weft_er
         struct weft_job job = {.kind = WEFT_JOB_TRAIN,
                                .config = session.config,
                                .profile = session.profile,
-                               .plan = session.plan};
+                               .plan = session.plan,
+                               .watch = demo->cli->watch};
         weft_log(WEFT_LOG_INFO, "training %lld steps under %s",
                  (long long)session.config->train.steps, planners[which]);
         weft_load_read(&before);

@@ -4,6 +4,7 @@
 #include "base/shown.h"
 #include "base/wrap.h"
 #include "cli/command.h"
+#include "cli/progress.h"
 
 enum weft_status weft_cli_emit(const struct weft_cli *cli, const struct weft_text *text,
                                struct weft_error *err)
@@ -26,6 +27,7 @@ enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli, const struct we
     if (!weft_text_ok(bytes)) return weft_fail_memory(err, "the output");
     const char *path = cli->output ? cli->output : "-";
     if (strcmp(path, "-") == 0) *cli->emitted = true;
+    weft_cli_progress_clear(cli);
     return weft_file_write(path, weft_text_chars(bytes), bytes->length, err);
 }
 

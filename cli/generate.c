@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "base/watch.h"
 #include "cli/command.h"
 #include "library/run_directory.h"
 #include "runtime/checkpoint/checkpoint.h"
@@ -27,6 +28,7 @@ struct generation {
     int64_t n, n_prompt; /* tokens, and those of the prompt */
     int32_t *tokens;
     struct weft_generator *generator;
+    struct weft_watch *watch;
 };
 
 static enum weft_status read_count(const char *flag, const char *value, int64_t fallback,
@@ -149,6 +151,7 @@ static enum weft_status begin(const struct weft_cli *cli, struct generation *g,
 static enum weft_status continue_tokens(struct generation *g, struct weft_error *err)
 {
     for (int64_t i = 0; i < g->wanted; i++) {
+        weft_watch_count(g->watch, "token", i, g->wanted);
         WEFT_TRY(weft_generator_next(g->generator, g->tokens, g->n, &g->sampling, &g->tokens[g->n],
                                      err));
         g->n++;
@@ -237,13 +240,16 @@ static enum weft_status generate(const struct weft_cli *cli, struct generation *
                                    threads > 0 ? (int32_t)threads : weft_cores(), &g->generator,
                                    err));
     if (cli->no_cache) weft_generator_forget(g->generator);
-    WEFT_TRY(continue_tokens(g, err));
+    weft_watch_begin(g->watch, "generate");
+    enum weft_status status = continue_tokens(g, err);
+    weft_watch_end(g->watch);
+    WEFT_TRY(status);
     return emit(cli, g, err);
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
-    struct generation g = {0};
+    struct generation g = {.watch = cli->watch};
     enum weft_status status = generate(cli, &g, err);
     weft_generator_destroy(g.generator);
     weft_config_destroy(g.config);

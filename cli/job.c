@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cli/progress.h"
 #include "library/machine.h"
 #include "runtime/comm/comm.h"
 #include "runtime/launch/launch.h"
@@ -104,12 +105,13 @@ static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_out
 static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES],
                                struct weft_error *err)
 {
-    char program[] = "weft", verb[] = "rank";
-    char *const argv[] = {program, verb, NULL};
+    char program[] = "weft", verb[] = "rank", progress[32];
+    char *const argv[] = {program, verb, progress, NULL};
     char environment[N_FILES][64];
     const char *entries[N_FILES];
     int32_t ranks = (int32_t)job->config->cluster.ranks;
     int handed[N_FILES + 1];
+    snprintf(progress, sizeof progress, "%s", weft_cli_progress_flag(job->watch));
     memcpy(handed, fds, N_FILES * sizeof *handed);
     handed[N_FILES] = job->lock_fd;
     for (int i = 0; i < N_FILES; i++) {
@@ -165,9 +167,11 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
 }
 
 enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
-                                  struct weft_profile **out, struct weft_error *err)
+                                  struct weft_watch *watch, struct weft_profile **out,
+                                  struct weft_error *err)
 {
-    struct weft_job job = {.kind = WEFT_JOB_PROFILE, .config = config, .contention = contention};
+    struct weft_job job = {
+        .kind = WEFT_JOB_PROFILE, .config = config, .contention = contention, .watch = watch};
     WEFT_TRY(weft_machine_check_measuring(config, contention, err));
     struct weft_text text;
     weft_text_init(&text);

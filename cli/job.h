@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/watch.h"
 #include "cli/command.h"
 #include "plan/plan.h"
 #include "runtime/train/train.h"
@@ -32,6 +33,7 @@ struct weft_job {
     const char *resume;          /* checkpoint to go on from, or NULL */
     int lock_fd;                 /* that ranks keep open too; 0 or less: none */
     const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
+    struct weft_watch *watch;    /* that rank 0 goes on with; or NULL */
 };
 
 /* Whether this machine can be asked for the ranks of a config: WEFT_E_USAGE when they are too many,
@@ -53,7 +55,8 @@ WEFT_MUST_USE enum weft_status weft_job_read_result(const struct weft_text *text
 /* `weft profile` of a config, with --contention or without, as a value. Without, WEFT_E_DATA when
  * the config has cluster.contention. */
 WEFT_MUST_USE enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
-                                                struct weft_profile **out, struct weft_error *err);
+                                                struct weft_watch *watch, struct weft_profile **out,
+                                                struct weft_error *err);
 
 /* Shared by both sides: the description as JSON. */
 void weft_job_write(const struct weft_job *job, struct weft_text *out);

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/job.h"
 #include "library/metrics.h"
+#include "report/parts.h"
 
 static void put_text(struct weft_json_writer *writer, const char *name, struct weft_text *text)
 {
@@ -13,6 +14,18 @@ static void put_text(struct weft_json_writer *writer, const char *name, struct w
     if (!weft_text_ok(text)) writer->text->failed = true;
     weft_text_finish(text);
     weft_text_init(text);
+}
+
+static void put_parts(const struct weft_watch *watch, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "part_of");
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "what", watch->what);
+    weft_json_put_string(writer, "noun", watch->part_noun);
+    weft_json_put_integer(writer, "part", watch->part);
+    weft_json_put_integer(writer, "parts", watch->parts);
+    weft_json_put_integer(writer, "begun_ns", watch->begun_ns);
+    weft_json_end_object(writer);
 }
 
 void weft_job_write(const struct weft_job *job, struct weft_text *out)
@@ -27,6 +40,7 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     weft_json_put_bool(&writer, "poison", job->poison);
     weft_json_put_bool(&writer, "contention", job->contention);
     weft_json_put_integer(&writer, "steps", job->steps);
+    if (job->watch && job->watch->parts > 0) put_parts(job->watch, &writer);
     if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
     if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);
     if (job->resume) weft_json_put_string(&writer, "resume", job->resume);
@@ -92,40 +106,26 @@ enum weft_status weft_job_read_result(const struct weft_text *text, struct weft_
     return status;
 }
 
-enum { STEP_PARTS = 7, PART_BYTES = 64 };
-
-/* Parts of a line in the order in which they stand, as many as its columns have room for, those
- * that matter most first; the metrics have all. */
-static void add_parts(char parts[STEP_PARTS][PART_BYTES], struct weft_text *out)
-{
-    static const int by_worth[STEP_PARTS] = {0, 1, 4, 2, 6, 5, 3}, always = 3;
-    bool shown[STEP_PARTS] = {false};
-    size_t columns = 0;
-    for (int i = 0; i < STEP_PARTS; i++) {
-        size_t more = strlen(parts[by_worth[i]]) + (columns > 0 ? 2 : 0);
-        if (i >= always && out->columns > 0 && columns + more > (size_t)out->columns) continue;
-        shown[by_worth[i]] = true;
-        columns += more;
-    }
-    for (int i = 0; i < STEP_PARTS; i++)
-        if (shown[i]) weft_text_addf(out, "%s%s", i > 0 ? "  " : "", parts[i]);
-    weft_text_add(out, "\n");
-}
-
+/* As many parts as the line's columns have room for; the metrics have all. */
 void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out)
 {
-    char time[WEFT_UNITS_TEXT_BYTES], norm[32] = "-", parts[STEP_PARTS][PART_BYTES];
+    enum { STEP, LOSS, NORM, RATE, TIME, EXPOSED, SPEED, N_PARTS };
+    static const int32_t worth[N_PARTS] = {STEP, LOSS, TIME, NORM, SPEED, EXPOSED, RATE};
+    struct weft_parts parts = {.between = "  ", .worth = worth, .n = N_PARTS, .always = 3};
+    char time[WEFT_UNITS_TEXT_BYTES], norm[32] = "-";
     if (line->norm >= 0) snprintf(norm, sizeof norm, "%.4f", line->norm);
-    snprintf(parts[0], PART_BYTES, "step %*lld/%lld", line->steps >= 1000 ? 5 : 3,
+    snprintf(parts.texts[STEP], WEFT_PART_BYTES, "step %*lld/%lld", line->steps >= 1000 ? 5 : 3,
              (long long)line->step, (long long)line->steps);
-    snprintf(parts[1], PART_BYTES, "loss %.4f", line->loss);
-    snprintf(parts[2], PART_BYTES, "norm %7s", norm);
-    snprintf(parts[3], PART_BYTES, "lr %.2e", line->lr);
-    snprintf(parts[4], PART_BYTES, "%7s%s", weft_units_show_ns(line->step_ns, time),
+    snprintf(parts.texts[LOSS], WEFT_PART_BYTES, "loss %.4f", line->loss);
+    snprintf(parts.texts[NORM], WEFT_PART_BYTES, "norm %7s", norm);
+    snprintf(parts.texts[RATE], WEFT_PART_BYTES, "lr %.2e", line->lr);
+    snprintf(parts.texts[TIME], WEFT_PART_BYTES, "%7s%s", weft_units_show_ns(line->step_ns, time),
              line->run.emulated ? " emulated" : "");
-    snprintf(parts[5], PART_BYTES, "exposed %7s", weft_units_show_ns(line->exposed_ns, time));
-    snprintf(parts[6], PART_BYTES, "%6.0f tokens/s", line->run.tokens_per_s);
-    add_parts(parts, out);
+    snprintf(parts.texts[EXPOSED], WEFT_PART_BYTES, "exposed %7s",
+             weft_units_show_ns(line->exposed_ns, time));
+    snprintf(parts.texts[SPEED], WEFT_PART_BYTES, "%6.0f tokens/s", line->run.tokens_per_s);
+    weft_parts_render(&parts, out->columns, out);
+    weft_text_add(out, "\n");
 }
 
 void weft_job_save_line(const struct weft_save_line *line, struct weft_text *out)

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/stack.h"
 #include "base/wrap.h"
+#include "cli/progress.h"
 #include "cli/solver.h"
 #include "cli/terminal.h"
 #include "runtime/launch/launch.h"
@@ -48,6 +49,7 @@ static void say(const struct weft_cli *cli, enum paint paint, const char *what, 
     if (paints) weft_text_addf(&line, "\033[1;%dm", (int)paint);
     weft_text_addf(&line, "weft:%s %s%s\n", paints ? "\033[0m" : "", what, text);
     weft_wrap(weft_text_chars(&line), (size_t)weft_terminal_columns(STDERR_FILENO), &lines);
+    weft_cli_progress_clear(cli);
     if (weft_text_ok(&line) && weft_text_ok(&lines))
         fputs(weft_text_chars(&lines), stderr);
     else
@@ -60,7 +62,8 @@ static void log_to_stderr(void *context, enum weft_log_level level, const char *
 {
     const struct weft_cli *cli = context;
     if (level == WEFT_LOG_DEBUG && !cli->verbose) return;
-    if (level == WEFT_LOG_INFO && (cli->quiet || cli->no_progress)) return;
+    if (level == WEFT_LOG_INFO && (cli->quiet || cli->progress_choice == WEFT_PROGRESS_NONE))
+        return;
     if (level == WEFT_LOG_WARNING)
         say(cli, YELLOW, "warning: ", text);
     else
@@ -123,6 +126,7 @@ int main(int argc, char **argv)
 {
     static bool emitted;
     static struct weft_solver_process solver;
+    static struct weft_cli_progress progress;
     static struct weft_cli cli = {.emitted = &emitted, .solver = &solver};
     static struct weft_error err;
     const struct weft_command *command = NULL;
@@ -133,9 +137,12 @@ int main(int argc, char **argv)
     enum weft_status status = weft_stack_check(&err);
     if (status == WEFT_OK) status = weft_cli_parse(argc, argv, &cli, &command, &err);
     if (status == WEFT_OK) {
+        weft_cli_progress_open(&progress, &cli);
+        solver.watch = cli.watch;
         weft_log_set_sink(log_to_stderr, &cli);
         status = start(&cli, command, &err);
     }
+    weft_cli_progress_clear(&cli);
     bool told_elsewhere = command && command->told_elsewhere && getenv("WEFT_ERROR_FD");
     return finish(&cli, status, told_elsewhere, &err);
 }

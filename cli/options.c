@@ -184,7 +184,7 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct flag *flag
         return WEFT_OK;
     case FLAG_PROGRESS:
         WEFT_TRY(parse_choice(flag->name, value, "auto", "plain", "none", &choice, err));
-        cli->no_progress = choice == 2;
+        cli->progress_choice = (enum weft_progress_choice)choice;
         return WEFT_OK;
     }
     return WEFT_OK;

@@ -68,7 +68,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
     if (status == WEFT_OK)
-        status = weft_job_profile(session.config, cli->contention, &profile, err);
+        status = weft_job_profile(session.config, cli->contention, cli->watch, &profile, err);
     if (status == WEFT_OK) {
         weft_profile_write(profile, &file);
         show(profile, &out);

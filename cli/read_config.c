@@ -50,6 +50,7 @@ enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *pa
         overrides[n++] = weft_text_chars(&profile);
     }
     session->solver = weft_solver_of_process(cli->solver);
+    session->watch = cli->watch;
     if (status == WEFT_OK) status = weft_config_read(path, overrides, n, &session->config, err);
     weft_text_finish(&profile);
     return status;
@@ -67,5 +68,5 @@ enum weft_status weft_cli_measure(const struct weft_session *session, struct wef
 {
     weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
                             "first (`weft profile -o` keeps it for the next time)");
-    return weft_job_profile(session->config, false, out, err);
+    return weft_job_profile(session->config, false, session->watch, out, err);
 }

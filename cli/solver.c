@@ -110,8 +110,8 @@ static enum weft_status ask(struct weft_solver_process *process, const struct we
     write_question(process, mip, limits, &question);
     enum weft_status status = weft_text_ok(&question) ? WEFT_OK : weft_fail_memory(err, "the MIP");
     if (status == WEFT_OK)
-        status =
-            weft_solver_child_ask(&process->child, &question, patience_ns, most_bytes, answer, err);
+        status = weft_solver_child_ask(&process->child, &question, patience_ns, most_bytes,
+                                       process->watch, answer, err);
     weft_text_finish(&question);
     return status;
 }

@@ -10,14 +10,15 @@
 
 struct weft_solver_process {
     struct weft_solver_child child;
+    struct weft_watch *watch; /* looked at while it is waited for; or NULL */
     char path[4096];
     bool knows;            /* the child has the basis of: */
     struct weft_pool pool; /* that owns: */
     struct weft_mip mip;
 };
 
-/* A solver that starts the weft-solve found by weft_solver_find. Refers to `process`, which is {0}
- * before and after; releasing the solver stops it. Not for two threads at once. */
+/* A solver that starts the weft-solve found by weft_solver_find. Refers to `process`, without a
+ * child before and after; releasing the solver stops it. Not for two threads at once. */
 struct weft_solver weft_solver_of_process(struct weft_solver_process *process);
 
 /* Ends the process, if it runs. */

@@ -117,8 +117,10 @@ enum talk { TALK_WHOLE, TALK_CLOSED, TALK_LATE, TALK_TOO_LONG };
 /* Moves bytes both ways until the answer is whole, the solver closes its output, `deadline_ns`
  * comes, or it says more than it can have to say. */
 static enum talk talk(struct weft_solver_child *child, const struct weft_text *question,
-                      int64_t deadline_ns, size_t most_bytes, struct weft_text *answer)
+                      int64_t deadline_ns, size_t most_bytes, struct weft_watch *watch,
+                      struct weft_text *answer)
 {
+    const int64_t look_ns = INT64_C(100000000);
     size_t written = 0;
     bool asked = false;
     while (child->out >= 0) {
@@ -127,7 +129,8 @@ static enum talk talk(struct weft_solver_child *child, const struct weft_text *q
         struct pollfd fds[3] = {{child->out, POLLIN, 0},
                                 {child->note, POLLIN, 0},
                                 {asked ? -1 : child->in, POLLOUT, 0}};
-        int timeout_ms = left_ns > 1000000000 ? 1000 : (int)(left_ns / 1000000) + 1;
+        int timeout_ms = (int)((left_ns > look_ns ? look_ns : left_ns) / 1000000) + 1;
+        weft_watch_look(watch);
         if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR) return TALK_LATE;
         if (fds[2].revents) asked = write_question(child, question, &written);
         if (fds[1].revents) read_note(child);
@@ -168,13 +171,13 @@ static enum weft_status judge_exit(int wait_status, const struct weft_solver_chi
 
 enum weft_status weft_solver_child_ask(struct weft_solver_child *child,
                                        const struct weft_text *question, int64_t patience_ns,
-                                       size_t most_bytes, struct weft_text *answer,
-                                       struct weft_error *err)
+                                       size_t most_bytes, struct weft_watch *watch,
+                                       struct weft_text *answer, struct weft_error *err)
 {
     int64_t deadline_ns = patience_ns > 0 ? weft_clock_now_ns() + patience_ns : INT64_MAX;
     child->said[0] = '\0'; /* what it said of another question explains nothing of this one */
     child->said_length = 0;
-    enum talk ended = talk(child, question, deadline_ns, most_bytes, answer);
+    enum talk ended = talk(child, question, deadline_ns, most_bytes, watch, answer);
     if (ended == TALK_WHOLE) return WEFT_OK;
     int wait_status = 0;
     close_ends(child);

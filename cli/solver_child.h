@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "base/watch.h"
 
 enum { WEFT_SOLVER_NOTE_BYTES = 512 };
 
@@ -33,13 +34,12 @@ void weft_solver_child_stop(struct weft_solver_child *child);
 bool weft_solver_child_is_ready(const struct weft_solver_child *child);
 
 /* Appends to `answer` what it says to the question, up to the line "end", or all of it when it ends
- * with exit code 0, which leaves no child. It has patience_ns (0 = for ever) and most_bytes. On an
- * error there is no child either: WEFT_E_HANG, WEFT_E_INTERNAL for a crash or an answer that does
- * not end, WEFT_E_ENVIRONMENT when it cannot be executed. */
-WEFT_MUST_USE enum weft_status weft_solver_child_ask(struct weft_solver_child *child,
-                                                     const struct weft_text *question,
-                                                     int64_t patience_ns, size_t most_bytes,
-                                                     struct weft_text *answer,
-                                                     struct weft_error *err);
+ * with exit code 0, which leaves no child. It has patience_ns (0 = for ever) and most_bytes, and
+ * `watch` is looked at meanwhile. On an error there is no child either: WEFT_E_HANG,
+ * WEFT_E_INTERNAL for a crash or an answer that does not end, WEFT_E_ENVIRONMENT when it cannot be
+ * executed. */
+WEFT_MUST_USE enum weft_status weft_solver_child_ask(
+    struct weft_solver_child *child, const struct weft_text *question, int64_t patience_ns,
+    size_t most_bytes, struct weft_watch *watch, struct weft_text *answer, struct weft_error *err);
 
 #endif

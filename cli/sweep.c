@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -272,7 +273,8 @@ static enum weft_status execute(struct work *work, const struct weft_sweep_curve
         struct weft_job job = {.kind = WEFT_JOB_TRAIN,
                                .config = session.config,
                                .profile = session.profile,
-                               .plan = session.plan};
+                               .plan = session.plan,
+                               .watch = work->cli->watch};
         status = weft_job_run(&job, &text, err);
     }
     if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
@@ -303,13 +305,21 @@ static enum weft_status execute_point(struct work *work, const struct weft_sweep
 
 static enum weft_status execute_all(struct work *work, struct weft_error *err)
 {
+    struct weft_watch *watch = work->cli->watch;
+    int64_t begun_ns = weft_clock_now_ns(), n = 0, done = 0;
+    enum weft_status status = WEFT_OK;
+    for (int32_t c = 0; c < work->sweep.n_curves; c++)
+        n += weft_sweep_count_fits(&work->curves[c]);
     for (int32_t c = 0; c < work->sweep.n_curves; c++) {
         struct weft_sweep_curve *curve = &work->curves[c];
-        for (int32_t i = 0; i < curve->n_points; i++)
-            if (curve->points[i].fits)
-                WEFT_TRY(execute_point(work, curve, &curve->points[i], &work->plans[c][i], err));
+        for (int32_t i = 0; i < curve->n_points && status == WEFT_OK; i++) {
+            if (!curve->points[i].fits) continue;
+            weft_watch_part(watch, "sweep", "run", done++, n, begun_ns);
+            status = execute_point(work, curve, &curve->points[i], &work->plans[c][i], err);
+        }
     }
-    return WEFT_OK;
+    weft_watch_part(watch, NULL, NULL, 0, 0, 0);
+    return status;
 }
 
 /* Marks beyond ASCII only where a person looks at a terminal that shows them. */

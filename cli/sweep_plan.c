@@ -115,14 +115,6 @@ static enum weft_status read_plan(struct run *run, struct task *task, struct wef
     return WEFT_OK;
 }
 
-/* A line each tenth of the way. */
-static void tell_progress(const struct run *run)
-{
-    int32_t n = run->n_tasks;
-    if (n < 10 || run->n_done * 10 / n != (run->n_done - 1) * 10 / n)
-        weft_log(WEFT_LOG_INFO, "sweep: %d of %d plans", run->n_done, n);
-}
-
 static enum weft_status take(struct run *run, int32_t index, struct weft_error *err)
 {
     struct weft_child *child = &run->children[index];
@@ -161,16 +153,17 @@ static int32_t next_task(const struct run *run)
 
 static enum weft_status plan_all(struct run *run, int32_t jobs, struct weft_error *err)
 {
+    weft_watch_begin(run->cli->watch, "sweep");
+    weft_watch_count(run->cli->watch, "plan", 0, run->n_tasks);
     while (run->n_done < run->n_tasks) {
         int32_t ended, next;
         for (int32_t c = 0; c < jobs; c++) {
             if (run->children[c].pid > 0 || (next = next_task(run)) < 0) continue;
             WEFT_TRY(start(run, c, next, err));
         }
-        WEFT_TRY(weft_children_wait(run->children, jobs, &ended, err));
+        WEFT_TRY(weft_children_wait(run->children, jobs, &ended, run->cli->watch, err));
         WEFT_TRY(take(run, ended, err));
-        run->n_done++;
-        tell_progress(run);
+        weft_watch_count(run->cli->watch, "plan", ++run->n_done, run->n_tasks);
     }
     return WEFT_OK;
 }
@@ -194,7 +187,8 @@ static enum weft_status plan_from(struct run *run, int32_t index, const struct w
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)getpid(), fd);
     run->start = path;
     if (status == WEFT_OK) status = start(run, 0, index, err);
-    if (status == WEFT_OK) status = weft_children_wait(run->children, 1, &ended, err);
+    if (status == WEFT_OK)
+        status = weft_children_wait(run->children, 1, &ended, run->cli->watch, err);
     if (status == WEFT_OK) status = take(run, ended, err);
     run->start = NULL;
     if (fd >= 0) close(fd);
@@ -263,6 +257,7 @@ enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile
     for (int32_t c = 0; c < jobs; c++)
         weft_child_finish(&run.children[c]);
     weft_children_end();
+    weft_watch_end(cli->watch);
     drop_plans(&run, own);
     free(run.tasks);
     return status;

@@ -115,6 +115,7 @@ static enum weft_status train(const struct weft_cli *cli, struct weft_session *s
         .checkpoints = weft_run_saves(&session->config->train) ? run->checkpoints : NULL,
         .resume = run->resume,
         .lock_fd = run->lock_fd,
+        .watch = cli->watch,
     };
     struct weft_text text, out;
     struct weft_train_result result = {0};

@@ -160,7 +160,8 @@ enum weft_status weft_machine_check_measuring(const struct weft_config *config, 
 
 enum weft_status weft_machine_measure(const struct weft_machine *machine,
                                       const struct weft_config *config, bool contention,
-                                      struct weft_profile **out, struct weft_error *err)
+                                      struct weft_watch *watch, struct weft_profile **out,
+                                      struct weft_error *err)
 {
     const struct weft_measure_options options = {
         .config = config,
@@ -168,6 +169,7 @@ enum weft_status weft_machine_measure(const struct weft_machine *machine,
         .comm = machine->comm,
         .nn = machine->nn,
         .contention = contention,
+        .watch = watch,
     };
     WEFT_TRY(weft_machine_check_measuring(config, contention, err));
     return weft_measure(&options, out, err);

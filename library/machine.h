@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/watch.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/launch/bind.h"
@@ -48,7 +49,8 @@ WEFT_MUST_USE enum weft_status weft_machine_check_measuring(const struct weft_co
 /* Collective: weft_measure (runtime/measure/measure.h) on this machine, checked first. */
 WEFT_MUST_USE enum weft_status weft_machine_measure(const struct weft_machine *machine,
                                                     const struct weft_config *config,
-                                                    bool contention, struct weft_profile **out,
+                                                    bool contention, struct weft_watch *watch,
+                                                    struct weft_profile **out,
                                                     struct weft_error *err);
 
 /* Collective: rank 0's text is added to the others' (empty) `text`. `status` and `err` are what

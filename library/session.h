@@ -3,6 +3,7 @@
 #ifndef WEFT_LIBRARY_SESSION_H
 #define WEFT_LIBRARY_SESSION_H
 
+#include "base/watch.h"
 #include "plan/plan.h"
 #include "plan/program.h"
 #include "scheduler/mip.h"
@@ -12,6 +13,7 @@
 struct weft_session {
     struct weft_config *config; /* set by whoever opens the session; owned */
     struct weft_solver solver;  /* likewise; {0}: the planner's own ascent is all there is */
+    struct weft_watch *watch;   /* likewise; or NULL */
     bool draft;                 /* likewise; plans have no bound and no certificate */
     struct weft_profile *profile;
     struct weft_stages stages;

@@ -158,6 +158,7 @@ static enum weft_status time_sizes(struct bench *bench, push_fn *push, int kind,
 {
     out->n = 0;
     for (int64_t size = least; out->n < MEASURE_POINTS; size *= 2) {
+        weft_watch_look(bench->options->watch);
         int64_t x = (size + unit - 1) / unit * unit, ns = 0;
         WEFT_TRY(time_one(bench, push, kind, x, &ns, err));
         out->x[out->n] = x;
@@ -199,14 +200,19 @@ static enum weft_status run_all(struct bench *bench, int64_t elements, struct me
     int64_t most_bytes =
         bounded(elements * (int64_t)sizeof(float), LEAST_COLLECTIVE_BYTES, MOST_COLLECTIVE_BYTES);
     int64_t most_elements = bounded(elements, LEAST_PASS_ELEMENTS, MOST_PASS_ELEMENTS);
+    struct weft_watch *watch = bench->options->watch;
+    int64_t done = 0, n = WEFT_COLLECTIVE_COUNT + 2;
     for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+        weft_watch_count(watch, "operation", done++, n);
         WEFT_TRY(
             time_sizes(bench, push_collective, kind,
                        slice_unit > LEAST_COLLECTIVE_BYTES ? slice_unit : LEAST_COLLECTIVE_BYTES,
                        most_bytes, slice_unit, &out->collectives[kind], err));
     }
+    weft_watch_count(watch, "operation", done++, n);
     WEFT_TRY(time_sizes(bench, push_pass, PASS_UPDATE, LEAST_PASS_ELEMENTS, most_elements, 1,
                         &out->update, err));
+    weft_watch_count(watch, "operation", done, n);
     return time_sizes(bench, push_pass, PASS_NORM, LEAST_PASS_ELEMENTS, most_elements, 1,
                       &out->norm, err);
 }

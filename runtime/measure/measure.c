@@ -275,13 +275,17 @@ void weft_measuring_destroy(struct weft_measuring *m)
 enum weft_status weft_measure(const struct weft_measure_options *options, struct weft_profile **out,
                               struct weft_error *err)
 {
-    struct weft_measuring *m;
-    WEFT_TRY(weft_measuring_create(options, &m, err));
-    enum weft_status status = WEFT_OK;
-    int32_t rounds = weft_measure_rehearsals_rounds(m->rehearsals);
-    for (int32_t i = 0; i < rounds && status == WEFT_OK; i++)
+    struct weft_measuring *m = NULL;
+    weft_watch_begin(options->watch, "profile");
+    enum weft_status status = weft_measuring_create(options, &m, err);
+    int32_t rounds = status == WEFT_OK ? weft_measure_rehearsals_rounds(m->rehearsals) : 0;
+    weft_watch_begin(options->watch, "profile"); /* what steps take tells what is left */
+    for (int32_t i = 0; i < rounds && status == WEFT_OK; i++) {
+        weft_watch_count(options->watch, "step", i, rounds);
         status = weft_measuring_turn(m, err);
+    }
     if (status == WEFT_OK) status = weft_measuring_finish(m, out, err);
     weft_measuring_destroy(m);
+    weft_watch_end(options->watch);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/watch.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
@@ -19,8 +20,9 @@ struct weft_measure_options {
     struct weft_device *device; /* wall clock */
     struct weft_comm *comm;     /* no arena mapped: measuring maps its own */
     struct weft_nn *nn;
-    int32_t rounds;  /* 0 = default; medians over rounds */
-    bool contention; /* measure what compute and communication take from each other */
+    int32_t rounds;           /* 0 = default; medians over rounds */
+    bool contention;          /* measure what compute and communication take from each other */
+    struct weft_watch *watch; /* or NULL */
 };
 
 /* Collective: every rank calls it and every rank gets the same profile (medians of what

@@ -23,7 +23,7 @@ class Screen:
         self.lines = []     # that were ended, without colours
         self.wrapped = []   # of them, those that went over the last column
         self.colours = set()
-        self.drawn = []     # times at which the line was begun again and not erased
+        self.drawn = []     # lines that were drawn and may be drawn again
         self.over = False
 
     def put(self, character):
@@ -50,6 +50,8 @@ class Screen:
                     self.colours.add(escape[1].decode())
                 elif escape[2] == b"K":
                     self.cells[self.at:] = []
+                    if self.cells:
+                        self.drawn.append("".join(self.cells))
                 data = data[escape.end():]
                 continue
             length = 1 if data[0] < 0x80 else 2 if data[0] < 0xE0 else 3 if data[0] < 0xF0 else 4
@@ -62,7 +64,6 @@ class Screen:
                 if self.cells and self.over:
                     self.wrapped.append("".join(self.cells))
                 self.over, self.at = False, 0
-                self.drawn.append(time.monotonic())
             else:
                 self.put(character.decode("utf-8", "replace"))
         return b""
@@ -72,9 +73,8 @@ class Screen:
         return "\n".join(self.lines + (["".join(self.cells)] if self.cells else []))
 
 
-def show(weft, *arguments, columns=80, rows=24, env=None, timeout=120, watch=None):
-    """Runs the program on a terminal: its exit code, and the screen. `watch` is called with the
-    process and the screen whenever something was written."""
+def show(weft, *arguments, columns=80, rows=24, env=None, timeout=120):
+    """Runs the program on a terminal: its exit code, and the screen."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     around = {key: value for key, value in os.environ.items()
@@ -97,8 +97,6 @@ def show(weft, *arguments, columns=80, rows=24, env=None, timeout=120, watch=Non
             if not data:
                 break
             left = screen.feed(left + data)
-            if watch:
-                watch(process, screen)
         return process.wait(), screen
     finally:
         os.close(master)

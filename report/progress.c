@@ -1,0 +1,66 @@
+#include "report/progress.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "report/parts.h"
+
+enum { PART, COUNT, BEST, BOUND, GAP, SHARE, TIME, N_PARTS };
+
+static void add_count(char *out, const char *noun, int64_t done, int64_t of)
+{
+    if (of > 0)
+        snprintf(out, WEFT_PART_BYTES, "%s %lld of %lld", noun, (long long)done, (long long)of);
+    else
+        snprintf(out, WEFT_PART_BYTES, "%s %lld", noun, (long long)done);
+}
+
+static void add_plan(const struct weft_watch *watch, struct weft_parts *parts)
+{
+    char text[WEFT_UNITS_TEXT_BYTES];
+    int64_t best_ns = watch->best_ns, bound_ns = watch->bound_ns;
+    if (best_ns > 0)
+        snprintf(parts->texts[BEST], WEFT_PART_BYTES, "best %s", weft_units_show_ns(best_ns, text));
+    if (bound_ns > 0)
+        snprintf(parts->texts[BOUND], WEFT_PART_BYTES, "bound %s",
+                 weft_units_show_ns(bound_ns, text));
+    if (best_ns > 0 && bound_ns > 0)
+        snprintf(parts->texts[GAP], WEFT_PART_BYTES, "gap %.2f %%",
+                 100.0 * (double)(best_ns - bound_ns) / (double)bound_ns);
+    if (watch->share >= 0)
+        snprintf(parts->texts[SHARE], WEFT_PART_BYTES, "%.0f %% of the budget",
+                 100.0 * (watch->share < 1 ? watch->share : 1));
+}
+
+/* The time that is left, or has passed where nobody can tell; as exact as such a figure can be. */
+static void add_time(const struct weft_watch *watch, int64_t now_ns, char *out)
+{
+    static const int64_t second_ns = INT64_C(1000000000);
+    int64_t left_ns = weft_watch_left_ns(watch, now_ns);
+    int64_t ns = left_ns >= 0 ? left_ns : now_ns - watch->begun_ns;
+    int64_t s = left_ns >= 0 ? (ns + second_ns - 1) / second_ns : ns / second_ns;
+    const char *what = left_ns >= 0 ? "left" : "so far";
+    if (s < 90)
+        snprintf(out, WEFT_PART_BYTES, "%lld s %s", (long long)s, what);
+    else if (s < 90 * 60)
+        snprintf(out, WEFT_PART_BYTES, "%lld min %s", (long long)((s + 30) / 60), what);
+    else
+        snprintf(out, WEFT_PART_BYTES, "%.1f h %s", (double)s / 3600, what);
+}
+
+void weft_report_progress(const struct weft_watch *watch, int64_t now_ns, int32_t columns,
+                          struct weft_text *out)
+{
+    static const int32_t worth[N_PARTS] = {PART, TIME, COUNT, BEST, GAP, SHARE, BOUND};
+    struct weft_parts parts = {.between = ", ", .worth = worth, .n = N_PARTS};
+    int32_t taken = (int32_t)strlen(watch->what) + 2;
+    if (watch->parts > 0)
+        add_count(parts.texts[PART], watch->part_noun, watch->part + 1, watch->parts);
+    if (watch->noun) add_count(parts.texts[COUNT], watch->noun, watch->done, watch->of);
+    add_plan(watch, &parts);
+    add_time(watch, now_ns, parts.texts[TIME]);
+    weft_text_addf(out, "%s: ", watch->what);
+    if (columns > 0) columns = columns > taken ? columns - taken : 1;
+    weft_parts_render(&parts, columns, out);
+}

@@ -3,18 +3,18 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static int n_looks;
+static int n_watch_looks;
 
-static void look(struct weft_watch *watch)
+static void count_look(struct weft_watch *watch)
 {
     (void)watch;
-    n_looks++;
+    n_watch_looks++;
 }
 
-static struct weft_watch watched(void)
+static struct weft_watch new_watch(void)
 {
-    n_looks = 0;
-    return (struct weft_watch){.look = look, .share = -1};
+    n_watch_looks = 0;
+    return (struct weft_watch){.look = count_look, .share = -1};
 }
 
 Test(watch, nobody_need_watch)
@@ -29,23 +29,23 @@ Test(watch, nobody_need_watch)
 
 Test(watch, whoever_watches_is_called_each_time)
 {
-    struct weft_watch watch = watched();
+    struct weft_watch watch = new_watch();
     weft_watch_look(&watch);
-    cr_assert_eq(n_looks, 0, "nothing is being done");
+    cr_assert_eq(n_watch_looks, 0, "nothing is being done");
     weft_watch_begin(&watch, "train");
     weft_watch_count(&watch, "step", 0, 4);
     weft_watch_look(&watch);
     weft_watch_plan(&watch, 10, 9, 0.25);
-    cr_assert_eq(n_looks, 4);
+    cr_assert_eq(n_watch_looks, 4);
     cr_assert_str_eq(watch.what, "train");
     weft_watch_end(&watch);
-    cr_assert_eq(n_looks, 5);
+    cr_assert_eq(n_watch_looks, 5);
     cr_assert_null(watch.what);
 }
 
 Test(watch, what_is_left_follows_from_what_is_counted)
 {
-    struct weft_watch watch = watched();
+    struct weft_watch watch = new_watch();
     weft_watch_begin(&watch, "train");
     cr_assert_eq(weft_watch_left_ns(&watch, watch.begun_ns + 50), -1, "nothing is counted");
     weft_watch_count(&watch, "step", 0, 4);
@@ -59,7 +59,7 @@ Test(watch, what_is_left_follows_from_what_is_counted)
 /* A run that goes on from step 100 has not done these 100 steps in its time. */
 Test(watch, a_count_that_goes_on_begins_where_it_begins)
 {
-    struct weft_watch watch = watched();
+    struct weft_watch watch = new_watch();
     weft_watch_begin(&watch, "train");
     weft_watch_count(&watch, "step", 100, 110);
     weft_watch_count(&watch, "step", 105, 110);
@@ -73,7 +73,7 @@ Test(watch, a_count_that_goes_on_begins_where_it_begins)
 
 Test(watch, parts_share_a_beginning_and_an_end)
 {
-    struct weft_watch watch = watched();
+    struct weft_watch watch = new_watch();
     weft_watch_part(&watch, "sweep", "run", 1, 4, 1000);
     cr_assert_float_eq(weft_watch_share(&watch), 0.25, 1e-12);
     weft_watch_begin(&watch, "train");
@@ -92,7 +92,7 @@ Test(watch, parts_share_a_beginning_and_an_end)
 /* A planner may end before its budget does: what is left of it is no time that is left. */
 Test(watch, a_budget_tells_no_end)
 {
-    struct weft_watch watch = watched();
+    struct weft_watch watch = new_watch();
     weft_watch_begin(&watch, "plan");
     weft_watch_plan(&watch, 100, 90, 0.5);
     cr_assert_float_eq(weft_watch_share(&watch), 0.5, 1e-12);

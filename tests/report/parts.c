@@ -2,9 +2,9 @@
 
 #include <criterion/criterion.h>
 
-static const int32_t worth[] = {0, 2, 1};
+static const int32_t parts_worth[] = {0, 2, 1};
 
-static void expect(struct weft_parts parts, int32_t columns, const char *expected)
+static void expect_parts(struct weft_parts parts, int32_t columns, const char *expected)
 {
     struct weft_text out;
     weft_text_init(&out);
@@ -16,26 +16,27 @@ static void expect(struct weft_parts parts, int32_t columns, const char *expecte
 Test(parts, as_many_as_there_is_room_for)
 {
     struct weft_parts parts = {
-        .between = ", ", .worth = worth, .n = 3, .texts = {"aaaa", "bbbb", "cccc"}};
-    expect(parts, 0, "aaaa, bbbb, cccc");
-    expect(parts, 16, "aaaa, bbbb, cccc");
-    expect(parts, 15, "aaaa, cccc");
-    expect(parts, 9, "aaaa");
-    expect(parts, 3, "");
+        .between = ", ", .worth = parts_worth, .n = 3, .texts = {"aaaa", "bbbb", "cccc"}};
+    expect_parts(parts, 0, "aaaa, bbbb, cccc");
+    expect_parts(parts, 16, "aaaa, bbbb, cccc");
+    expect_parts(parts, 15, "aaaa, cccc");
+    expect_parts(parts, 9, "aaaa");
+    expect_parts(parts, 3, "");
     parts.always = 2;
-    expect(parts, 3, "aaaa, cccc");
+    expect_parts(parts, 3, "aaaa, cccc");
 }
 
 /* What is too long makes room for what matters less and is shorter. */
 Test(parts, one_that_has_no_room_stops_no_other)
 {
     struct weft_parts parts = {
-        .between = "  ", .worth = worth, .n = 3, .texts = {"a", "b", "a long part"}};
-    expect(parts, 5, "a  b");
+        .between = "  ", .worth = parts_worth, .n = 3, .texts = {"a", "b", "a long part"}};
+    expect_parts(parts, 5, "a  b");
 }
 
 Test(parts, empty_ones_are_none)
 {
-    struct weft_parts parts = {.between = "  ", .worth = worth, .n = 3, .texts = {"", "b", ""}};
-    expect(parts, 0, "b");
+    struct weft_parts parts = {
+        .between = "  ", .worth = parts_worth, .n = 3, .texts = {"", "b", ""}};
+    expect_parts(parts, 0, "b");
 }

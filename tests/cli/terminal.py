@@ -15,6 +15,9 @@ from tap import Skip, case, main
 SLOW_LINK = {"cluster__emulate": True,
              "cluster__link": {"intra": {"alpha": "1ms", "bandwidth": "1GB/s"}}}
 
+# A busy machine may take minutes for the first step.
+TIME = r"[\d.]+ (?:s|min|h) (?:left|so far)"
+
 
 def prepare(weft):
     """Files with short names, for all verbs."""
@@ -98,9 +101,9 @@ def progress_is_one_line_that_is_drawn_again(weft):
         assert code == 0 and took > 1, (code, took, screen.text)
         drawn = [line for line in screen.drawn if line.startswith("weft: train: step ")]
         assert 3 <= len(drawn) <= 10 * took + 1, (len(drawn), took)
-        assert all(re.fullmatch(r"weft: train: step \d+ of 100, \d+ s left", line)
+        assert all(re.fullmatch(rf"weft: train: step \d+ of 100, {TIME}", line)
                    for line in drawn), drawn
-        assert "s left" not in screen.text, "it was not erased"
+        assert not re.search(TIME, screen.text), "it was not erased"
     for arguments in (("check", "run.json"), ("version",)):
         _, screen = show(weft, *arguments)
         assert not screen.drawn, screen.drawn
@@ -112,9 +115,9 @@ def progress_tells_of_every_long_verb(weft):
     for arguments, line in (
             (("profile", "run.json"), r"weft: profile: (step|operation) \d of \d.*"),
             (("sweep", "run.json", "--limits", "1GiB", "--planners", "greedy,all-fsdp",
-              "--measure"), r"weft: sweep: run [12] of 2, step \d+ of 40, \d+ s left"),
-            (("sweep", "run.json", "--points", "10"),
-             r"weft: sweep: plan \d+ of 200, \d+ (s|min) left")):
+              "--measure"), rf"weft: sweep: run [12] of 2, step \d+ of 40, {TIME}"),
+            (("sweep", "run.json", "--points", "10", "--jobs", "1"),
+             rf"weft: sweep: plan \d+ of 200, {TIME}")):
         code, screen = show(weft, *arguments)
         assert code == 0, screen.text
         assert any(re.fullmatch(line, drawn) for drawn in screen.drawn), (line, screen.drawn)
@@ -126,10 +129,12 @@ def elsewhere_progress_is_plain_lines(weft):
     """Off a terminal, in CI, on a dumb one, and where it is asked for; lines of steps are such lines
     themselves."""
     weft.write("run.json", tiny(train__steps=100, **SLOW_LINK))
-    plain = re.compile(r"^weft: train: step (\d+) of 100, \d+ s left$", re.M)
+    plain = re.compile(rf"^weft: train: step (\d+) of 100, {TIME}$", re.M)
+    begun = time.monotonic()
     _, out, err = weft.run("train", "run.json", "--run", "a", "--json")
+    took = time.monotonic() - begun
     steps = [int(step) for step in plain.findall(err)]
-    assert 1 <= len(steps) <= 10 and steps == sorted(set(steps)), err
+    assert 1 <= len(steps) <= 11 + took / 10 and steps == sorted(set(steps)), err
     assert "\x1b" not in err and "\r" not in err, err
     assert all(json.loads(line) for line in out.splitlines())
     _, out, err = weft.run("train", "run.json", "--run", "b")

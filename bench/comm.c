@@ -94,7 +94,7 @@ static enum weft_status run_rank(const struct weft_rendezvous *me, char **argv,
                                  struct weft_error *err)
 {
     struct weft_device *device = NULL;
-    void *arena;
+    struct weft_arena *arena;
     struct site s = {.options = {.rank = me->rank,
                                  .ranks = me->ranks,
                                  .control_fd = me->control_fd,

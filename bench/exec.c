@@ -21,7 +21,7 @@ struct bench {
     struct weft_device *device;
     struct weft_comm *comm;
     struct weft_nn *nn;
-    void *arena;
+    struct weft_arena *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
 };

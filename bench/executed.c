@@ -38,7 +38,7 @@ struct subject {
     struct weft_session session;
     struct shared shared;
     struct weft_comm *comm;
-    void *arena;
+    struct weft_arena *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
     int64_t step_ns[MOST_ROUNDS], exposed_ns[MOST_ROUNDS];

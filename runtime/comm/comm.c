@@ -72,20 +72,15 @@ const char *weft_comm_describe(const struct weft_comm *comm)
     return comm->description;
 }
 
-enum weft_status weft_comm_map_arena(struct weft_comm *comm, int64_t bytes, void **base,
+enum weft_status weft_comm_map_arena(struct weft_comm *comm, int64_t bytes, struct weft_arena **out,
                                      struct weft_error *err)
 {
-    return comm->ops->map_arena(comm, bytes, base, err);
+    return comm->ops->map_arena(comm, bytes, out, err);
 }
 
 void weft_comm_unmap_arena(struct weft_comm *comm)
 {
     comm->ops->unmap_arena(comm);
-}
-
-int64_t weft_comm_arena_resident_bytes(const struct weft_comm *comm)
-{
-    return comm->ops->arena_resident_bytes(comm);
 }
 
 void weft_comm_all_gather(struct weft_comm *comm, struct weft_stream *channel,

@@ -1,8 +1,8 @@
-/* A communicator moves bytes between ranks, and owns the arena's bytes, which must be shared (or
- * registered) for that. All ranks issue the same collectives in the same order on one stream, the
- * channel. Offsets are of the arena and equal on all ranks. A back end is a const table of
- * functions; "local" (ranks of one machine over shared memory) is always built and is the oracle:
- * sums over ranks are taken in rank order, in fp32, whatever the dtype and the block (numerics.md).
+/* A communicator moves bytes between ranks, from arena to arena. All ranks issue the same
+ * collectives in the same order on one stream, the channel. Offsets are of the arena and equal on
+ * all ranks. A back end is a const table of functions; "local" (ranks of one machine over shared
+ * memory) is always built and is the oracle: sums over ranks are taken in rank order, in fp32,
+ * whatever the dtype and the block (numerics.md).
  */
 #ifndef WEFT_RUNTIME_COMM_COMM_H
 #define WEFT_RUNTIME_COMM_COMM_H
@@ -13,12 +13,14 @@
 
 #include "base/numbers.h"
 #include "base/status.h"
+#include "runtime/arena/arena.h"
 #include "runtime/device/device.h"
 
 struct weft_comm;
 
 struct weft_comm_options {
     int32_t rank, ranks;
+    const char *device; /* whose arena it is; NULL: "cpu" */
     /* local: descriptors that the launcher made and all ranks inherited. -1, with ranks 1: the
      * communicator makes its own. */
     int control_fd;       /* WEFT_COMM_CONTROL_BYTES of zeroed shared memory */
@@ -48,14 +50,12 @@ int32_t weft_comm_ranks(const struct weft_comm *comm);
 const char *weft_comm_describe(
     const struct weft_comm *comm); /* "local, emulated link 20 us + ..." */
 
-/* The arena: `bytes` (equal on all ranks) of zeroed memory between inaccessible guard pages, mapped
- * so that every peer can reach it. At most one at a time. WEFT_E_SYSTEM naming the limit when
- * shared memory is exhausted (found out here, not by a signal later: the pages are allocated). */
+/* Collective: this rank's arena of `bytes` (equal on all ranks), mapped so that every peer can
+ * reach it, on all ranks or on none. It is the communicator's: at most one at a time. WEFT_E_SYSTEM
+ * naming the limit when memory is exhausted (found out here, not by a signal later). */
 WEFT_MUST_USE enum weft_status weft_comm_map_arena(struct weft_comm *comm, int64_t bytes,
-                                                   void **base, struct weft_error *err);
+                                                   struct weft_arena **out, struct weft_error *err);
 void weft_comm_unmap_arena(struct weft_comm *comm);
-/* Bytes of this rank's own arena mapping that the system has allocated. */
-int64_t weft_comm_arena_resident_bytes(const struct weft_comm *comm);
 
 /* Collectives on the channel stream. `ns` is the predicted time, used by the virtual clock alone:
  * there a collective starts at the latest arrival of all ranks. Offsets are multiples of 4. */

@@ -1,12 +1,8 @@
-#define _GNU_SOURCE /* memfd_create */
 #include "runtime/comm/local.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/units.h"
 
@@ -27,37 +23,29 @@ static void describe(struct weft_local_comm *c)
 static void local_close(struct weft_comm *comm)
 {
     struct weft_local_comm *c = weft_local_comm_of(comm);
-    if (c->arenas != NULL && c->arena_fds != NULL) weft_local_unmap_arena(comm);
+    if (c->arena != NULL) weft_local_unmap_arena(comm);
     weft_local_control_close(c);
-    if (c->owns_arena_fd && c->arena_fds[0] >= 0) close(c->arena_fds[0]);
+    weft_arena_close(c->arena);
     free(c->arena_fds);
     free(c->arenas);
     free(c->peer_fds);
     free(c);
 }
 
-/* The descriptors of the arenas: the launcher's, or for a single rank its own. */
-static enum weft_status take_arena_fds(struct weft_local_comm *c,
-                                       const struct weft_comm_options *options,
-                                       struct weft_error *err)
+/* The arena, in the launcher's file, or for a single rank in one of its own. */
+static enum weft_status open_arena(struct weft_local_comm *c,
+                                   const struct weft_comm_options *options, struct weft_error *err)
 {
+    const char *device = options->device != NULL ? options->device : "cpu";
     size_t ranks = (size_t)c->comm.ranks;
-    if (options->arena_fds != NULL) {
-        memcpy(c->arena_fds, options->arena_fds, ranks * sizeof *c->arena_fds);
-        return WEFT_OK;
-    }
-    if (ranks > 1) {
+    if (options->arena_fds == NULL && ranks > 1) {
         return weft_fail(err, WEFT_E_INTERNAL,
                          "%d local ranks need shared memory that their launcher made",
                          c->comm.ranks);
     }
-    c->owns_arena_fd = true;
-    c->arena_fds[0] = memfd_create("weft-arena", MFD_CLOEXEC);
-    if (c->arena_fds[0] < 0) {
-        return weft_fail(err, WEFT_E_SYSTEM, "cannot make shared memory for the arena: %s",
-                         strerror(errno));
-    }
-    return WEFT_OK;
+    if (options->arena_fds == NULL) return weft_arena_open(device, -1, &c->arena, err);
+    memcpy(c->arena_fds, options->arena_fds, ranks * sizeof *c->arena_fds);
+    return weft_arena_open(device, c->arena_fds[c->comm.rank], &c->arena, err);
 }
 
 static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm_options *options,
@@ -78,16 +66,14 @@ static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm
     c->arenas = calloc(ranks, sizeof *c->arenas);
     if (c->peer_fds == NULL || c->arena_fds == NULL || c->arenas == NULL)
         return weft_fail_memory(err, "a communicator");
-    for (size_t i = 0; i < ranks; i++) {
+    for (size_t i = 0; i < ranks; i++)
         c->peer_fds[i] = -1;
-        c->arena_fds[i] = -1;
-    }
     if (options->control_fd < 0 && ranks > 1) {
         return weft_fail(err, WEFT_E_INTERNAL,
                          "%d local ranks need control memory that their launcher made",
                          options->ranks);
     }
-    WEFT_TRY(take_arena_fds(c, options, err));
+    WEFT_TRY(open_arena(c, options, err));
     return weft_local_control_open(c, err);
 }
 
@@ -130,7 +116,6 @@ const struct weft_comm_ops weft_comm_local = {
     .close = local_close,
     .map_arena = weft_local_map_arena,
     .unmap_arena = weft_local_unmap_arena,
-    .arena_resident_bytes = weft_local_arena_resident_bytes,
     .all_gather = weft_local_all_gather,
     .reduce_scatter = weft_local_reduce_scatter,
     .all_reduce = weft_local_all_reduce,

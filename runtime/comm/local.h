@@ -95,12 +95,11 @@ struct weft_local_comm {
     atomic_bool cancelled;
     struct weft_error broken; /* the first failure; ranks are out of step after it */
 
-    int *arena_fds;         /* [ranks] */
-    bool owns_arena_fd;     /* the only one, with 1 rank */
-    unsigned char **arenas; /* [ranks] mappings; own in a reservation with guard pages */
-    int64_t arena_bytes;    /* as asked for; 0: none mapped */
-    int64_t mapped_bytes;   /* in whole pages */
-    void *reservation;
+    struct weft_arena *arena; /* this rank's */
+    int *arena_fds;           /* [ranks], or NULL with 1 rank */
+    unsigned char **arenas;   /* [ranks]: this rank's memory, and mappings of the peers' */
+    int64_t arena_bytes;      /* as asked for; 0: none mapped */
+    int64_t mapped_bytes;     /* in whole pages */
 
     int64_t link_free_ns; /* end of the last collective: virtual clock or emulated link */
 };
@@ -139,10 +138,9 @@ const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c,
 
 /* local_arena.c */
 
-enum weft_status weft_local_map_arena(struct weft_comm *comm, int64_t bytes, void **base,
-                                      struct weft_error *err);
+enum weft_status weft_local_map_arena(struct weft_comm *comm, int64_t bytes,
+                                      struct weft_arena **out, struct weft_error *err);
 void weft_local_unmap_arena(struct weft_comm *comm);
-int64_t weft_local_arena_resident_bytes(const struct weft_comm *comm);
 
 /* local_memory.c */
 

@@ -95,7 +95,7 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     exec->options = *options;
     exec->rank = weft_comm_rank(options->comm);
     exec->ranks = weft_comm_ranks(options->comm);
-    exec->arena = options->arena;
+    exec->arena = weft_arena_address(options->arena);
     exec->looks = options->program->period.rotated;
     exec->first_bad = INT64_MAX;
     weft_comm_lower(options->comm);

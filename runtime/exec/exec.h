@@ -27,9 +27,9 @@ struct weft_exec_options {
     const struct weft_plan *plan;
     const struct weft_program *program;
     struct weft_device *device;
-    struct weft_comm *comm; /* its arena is mapped at `arena`, program->arena_bytes long */
+    struct weft_comm *comm; /* that mapped `arena`, program->arena_bytes long */
     struct weft_nn *nn;
-    void *arena;
+    struct weft_arena *arena;
     bool poison; /* fill what is dead with a pattern (0xFF bytes: NaN) between lives, so that a
                     read of dead bytes shows; in ASan builds the ranges are poisoned too */
     const struct weft_failpoint *failpoint; /* its places are ops and "replica"; or NULL */

@@ -234,9 +234,9 @@ enum weft_status weft_measure_run_benches(const struct weft_measure_options *opt
                                       MOST_COLLECTIVE_BYTES);
     bench->arena_bytes = pass_bytes > block_bytes ? pass_bytes : block_bytes;
     if (bench->arena_bytes < WALK_BYTES) bench->arena_bytes = WALK_BYTES;
-    void *arena = NULL;
+    struct weft_arena *arena = NULL;
     enum weft_status status = weft_comm_map_arena(options->comm, bench->arena_bytes, &arena, err);
-    bench->arena = arena;
+    if (status == WEFT_OK) bench->arena = weft_arena_address(arena);
     if (status == WEFT_OK)
         status = weft_stream_create(options->device, "measure", 0, &bench->stream, err);
     if (status == WEFT_OK) status = run_all(bench, elements, out, err);

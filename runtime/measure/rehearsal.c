@@ -31,7 +31,8 @@ struct rehearsal {
     struct weft_stages stages;
     struct weft_plan *plan;
     struct weft_program *program;
-    void *arena, *input;
+    struct weft_arena *arena;
+    void *input;
     bool owns_arena;
     int32_t *targets;
     struct weft_exec *exec;

@@ -36,7 +36,7 @@ struct run {
     struct weft_evaluation *evaluation; /* NULL: nothing is held out */
     struct weft_saving *saving;
     struct weft_pace pace;
-    void *arena;
+    struct weft_arena *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
     struct times *times;
@@ -237,7 +237,7 @@ static enum weft_status look_at_memory(struct run *run, int64_t step, struct wef
     if (!power && step != run->train->steps && now_ns - run->looked_ns < LOOK_NS) return WEFT_OK;
     run->looked_ns = now_ns;
     int64_t outside_bytes = weft_measure_resident_bytes();
-    int64_t bytes = outside_bytes + weft_comm_arena_resident_bytes(run->options->comm);
+    int64_t bytes = outside_bytes + weft_arena_resident_bytes(run->arena);
     run->facts.held_bytes = bytes;
     if (bytes > run->memory_bytes) run->memory_bytes = bytes;
     int64_t limit_bytes = run->options->plan->problem->memory_limit_bytes;

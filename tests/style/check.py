@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 PLANNING = ["base", "spec", "shard", "memory_model", "plan", "scheduler"]
-RUNTIME = ["device", "comm", "nn", "exec", "measure", "launch", "checkpoint", "train"]
+RUNTIME = ["device", "arena", "comm", "nn", "exec", "measure", "launch", "checkpoint", "train"]
 MAY = {
     "include": [],
     "base": [],
@@ -26,13 +26,15 @@ MAY = {
     "scheduler": ["base", "spec", "shard", "memory_model", "plan"],
     "report": PLANNING[:5],
     "runtime/device": ["base"],
-    "runtime/comm": ["base", "runtime/device"],
+    "runtime/arena": ["base", "runtime/device"],
+    "runtime/comm": ["base", "runtime/device", "runtime/arena"],
     "runtime/nn": ["base", "spec", "runtime/device"],
-    "runtime/exec": PLANNING[:5] + ["runtime/device", "runtime/comm", "runtime/nn"],
+    "runtime/exec": PLANNING[:5] + ["runtime/device", "runtime/arena", "runtime/comm",
+                                      "runtime/nn"],
     "runtime/measure": PLANNING[:5]
-    + ["runtime/device", "runtime/comm", "runtime/nn", "runtime/exec"],
+    + ["runtime/device", "runtime/arena", "runtime/comm", "runtime/nn", "runtime/exec"],
     "runtime/launch": ["base", "spec"],
-    "runtime/checkpoint": ["base", "spec", "runtime/device", "runtime/comm"],
+    "runtime/checkpoint": ["base", "spec", "runtime/device", "runtime/arena", "runtime/comm"],
     "runtime/train": PLANNING[:5] + ["runtime/" + r for r in RUNTIME if r != "train"],
     "library": PLANNING + ["runtime/" + r for r in RUNTIME],
     "examples": [],

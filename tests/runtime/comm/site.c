@@ -4,14 +4,14 @@ void site_open(struct site *site, const struct weft_comm_options *options, enum 
                int64_t arena_bytes)
 {
     struct weft_error err = {.status = WEFT_OK};
-    void *arena;
+    struct weft_arena *arena;
     *site = (struct site){.rank = options->rank, .ranks = options->ranks};
     CHECK(weft_comm_open("local", options, &site->comm, &err) == WEFT_OK, "%s", err.text);
     CHECK(weft_device_open("cpu", clock, &site->device, &err) == WEFT_OK, "%s", err.text);
     CHECK(weft_stream_create(site->device, "channel", 0, &site->channel, &err) == WEFT_OK, "%s",
           err.text);
     CHECK(weft_comm_map_arena(site->comm, arena_bytes, &arena, &err) == WEFT_OK, "%s", err.text);
-    site->arena = arena;
+    site->arena = weft_arena_memory(arena);
 }
 
 void site_close(struct site *site)

@@ -46,7 +46,7 @@ struct job_rank {
     struct weft_device *device;
     struct weft_comm *comm;
     struct weft_nn *nn;
-    void *arena;
+    struct weft_arena *arena;
     struct weft_exec *exec;
     struct weft_trace *trace;
     struct weft_data *data;

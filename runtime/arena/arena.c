@@ -1,0 +1,88 @@
+#include "runtime/arena/arena.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "runtime/arena/backend.h"
+#include "runtime/arena/cpu.h"
+
+static const struct weft_arena_ops *const backends[] = {&weft_arena_cpu};
+enum { BACKENDS = sizeof backends / sizeof backends[0] };
+
+enum weft_status weft_arena_open(const char *name, int fd, struct weft_arena **out,
+                                 struct weft_error *err)
+{
+    for (int i = 0; i < BACKENDS; i++) {
+        if (strcmp(backends[i]->name, name) == 0) return backends[i]->open(fd, out, err);
+    }
+    struct weft_text known;
+    weft_text_init(&known);
+    for (int i = 0; i < BACKENDS; i++) {
+        weft_text_addf(&known, "%s\"%s\"", i > 0 ? ", " : "", backends[i]->name);
+    }
+    weft_fail(err, WEFT_E_ENVIRONMENT, "no arena of device \"%s\" in this build: it has %s", name,
+              weft_text_chars(&known));
+    weft_text_finish(&known);
+    return WEFT_E_ENVIRONMENT;
+}
+
+void weft_arena_close(struct weft_arena *arena)
+{
+    if (arena != NULL) arena->ops->close(arena);
+}
+
+enum weft_status weft_arena_map(struct weft_arena *arena, int64_t bytes, struct weft_error *err)
+{
+    return arena->ops->map(arena, bytes, err);
+}
+
+void weft_arena_unmap(struct weft_arena *arena, bool give_back)
+{
+    arena->ops->unmap(arena, give_back);
+}
+
+void *weft_arena_address(const struct weft_arena *arena)
+{
+    return arena->ops->address(arena);
+}
+
+unsigned char *weft_arena_memory(const struct weft_arena *arena)
+{
+    return arena->ops->memory(arena);
+}
+
+int64_t weft_arena_resident_bytes(const struct weft_arena *arena)
+{
+    return arena->ops->resident_bytes(arena);
+}
+
+void weft_arena_fill(struct weft_arena *arena, struct weft_stream *stream, void *at,
+                     const struct weft_range *ranges, int32_t n_ranges, unsigned char byte)
+{
+    if (n_ranges > 0) arena->ops->fill(arena, stream, at, ranges, n_ranges, byte);
+}
+
+void weft_arena_write(struct weft_arena *arena, struct weft_stream *stream, void *to,
+                      const void *host, int64_t bytes)
+{
+    arena->ops->write(arena, stream, to, host, bytes);
+}
+
+void weft_arena_read(struct weft_arena *arena, struct weft_stream *stream, const void *from,
+                     int64_t bytes, void *host)
+{
+    arena->ops->read(arena, stream, from, bytes, host);
+}
+
+void weft_arena_renew(struct weft_arena *arena, struct weft_stream *stream,
+                      const struct weft_range *dead, int32_t n_dead, const struct weft_range *born,
+                      int32_t n_born)
+{
+    if (n_dead + n_born > 0) arena->ops->renew(arena, stream, dead, n_dead, born, n_born);
+}
+
+void weft_arena_touched(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
+                        int64_t *end)
+{
+    arena->ops->touched(arena, stream, bytes, end);
+}

@@ -1,0 +1,35 @@
+/* What an arena back end is: a const table of functions, and the head that its arena begins with.
+ * For back ends and arena.c alone; everybody else includes arena.h, which says what each function
+ * does. */
+#ifndef WEFT_RUNTIME_ARENA_BACKEND_H
+#define WEFT_RUNTIME_ARENA_BACKEND_H
+
+#include "runtime/arena/arena.h"
+
+struct weft_arena_ops {
+    const char *name;
+    enum weft_status (*open)(int fd, struct weft_arena **out, struct weft_error *err);
+    void (*close)(struct weft_arena *arena);
+    enum weft_status (*map)(struct weft_arena *arena, int64_t bytes, struct weft_error *err);
+    void (*unmap)(struct weft_arena *arena, bool give_back);
+    void *(*address)(const struct weft_arena *arena);
+    unsigned char *(*memory)(const struct weft_arena *arena);
+    int64_t (*resident_bytes)(const struct weft_arena *arena);
+    void (*fill)(struct weft_arena *arena, struct weft_stream *stream, void *at,
+                 const struct weft_range *ranges, int32_t n_ranges, unsigned char byte);
+    void (*write)(struct weft_arena *arena, struct weft_stream *stream, void *to, const void *host,
+                  int64_t bytes);
+    void (*read)(struct weft_arena *arena, struct weft_stream *stream, const void *from,
+                 int64_t bytes, void *host);
+    void (*renew)(struct weft_arena *arena, struct weft_stream *stream,
+                  const struct weft_range *dead, int32_t n_dead, const struct weft_range *born,
+                  int32_t n_born);
+    void (*touched)(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
+                    int64_t *end);
+};
+
+struct weft_arena {
+    const struct weft_arena_ops *ops;
+};
+
+#endif

@@ -1,0 +1,51 @@
+/* The CPU's arena: a file of shared memory, mapped between guard pages. This header is shared by
+ * the back ends whose memory is the processor's, and by the communicator that maps their files. */
+#ifndef WEFT_RUNTIME_ARENA_CPU_H
+#define WEFT_RUNTIME_ARENA_CPU_H
+
+#include <stddef.h>
+
+#include "runtime/arena/backend.h"
+
+extern const struct weft_arena_ops weft_arena_cpu;
+
+struct weft_arena_of_cpu {
+    struct weft_arena arena; /* first */
+    int fd;
+    bool owns_fd;
+    void *reservation; /* NULL: nothing is mapped */
+    size_t reservation_bytes;
+    unsigned char *memory;
+    int64_t mapped_bytes;
+    int64_t shift_bytes;   /* from an address that work is given to the memory that it is of */
+    int64_t touched_bytes; /* the end of the last byte that was found not to hold the pattern */
+};
+
+static inline struct weft_arena_of_cpu *weft_arena_of_cpu(const struct weft_arena *arena)
+{
+    return (struct weft_arena_of_cpu *)arena;
+}
+
+/* weft_arena_cpu's, and of one whose addresses are `shift_bytes` (whole pages) below its memory. */
+WEFT_MUST_USE enum weft_status weft_arena_cpu_open(const struct weft_arena_ops *ops,
+                                                   int64_t shift_bytes, int fd,
+                                                   struct weft_arena **out, struct weft_error *err);
+/* WEFT_E_SYSTEM: what mmap of so many bytes failed with, from errno, and the limit behind it. */
+enum weft_status weft_arena_cpu_fail_map(int64_t bytes, struct weft_error *err);
+
+/* cpu_work.c */
+void weft_arena_cpu_fill(struct weft_arena *arena, struct weft_stream *stream, void *at,
+                         const struct weft_range *ranges, int32_t n_ranges, unsigned char byte);
+void weft_arena_cpu_write(struct weft_arena *arena, struct weft_stream *stream, void *to,
+                          const void *host, int64_t bytes);
+void weft_arena_cpu_read(struct weft_arena *arena, struct weft_stream *stream, const void *from,
+                         int64_t bytes, void *host);
+void weft_arena_cpu_renew(struct weft_arena *arena, struct weft_stream *stream,
+                          const struct weft_range *dead, int32_t n_dead,
+                          const struct weft_range *born, int32_t n_born);
+void weft_arena_cpu_touched(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
+                            int64_t *end);
+/* Opens all of it, at once. */
+void weft_arena_cpu_open_all(struct weft_arena_of_cpu *arena);
+
+#endif

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cgroup.h"
 #include "runtime/comm/backend.h"
 
 /* X(enumerator, name): what ranks come together for. */
@@ -149,13 +150,9 @@ void weft_local_unmap_arena(struct weft_comm *comm);
  * that says so. INT64_MAX when nothing does. */
 int64_t weft_local_memory_available(char *limit, size_t limit_bytes);
 
-/* The same out of these files. Groups of version 1 are below mount/memory, those of version 2 below
- * mount; all up to there bind. */
-struct weft_local_memory_files {
-    const char *meminfo, *groups, *mount;
-};
-int64_t weft_local_memory_look(const struct weft_local_memory_files *files, char *limit,
-                               size_t limit_bytes);
+/* The same out of these files: `meminfo` is as /proc/meminfo. */
+int64_t weft_local_memory_look(const char *meminfo, const struct weft_cgroup_files *groups,
+                               char *limit, size_t limit_bytes);
 
 /* local_collectives.c */
 

@@ -32,92 +32,57 @@ static bool read_joined(const char *directory, const char *name, const char *key
     return length > 0 && length < PATH_BYTES && read_keyed(path, key, 1, out);
 }
 
-static void take_least(int64_t value, const char *name, int64_t *least, char *limit,
-                       size_t limit_bytes)
+struct look {
+    int64_t least;
+    char *limit;
+    size_t limit_bytes;
+};
+
+static void take_least(int64_t value, const char *name, struct look *look)
 {
     if (value < 0) value = 0;
-    if (value >= *least) return;
-    *least = value;
-    snprintf(limit, limit_bytes, "%s", name);
+    if (value >= look->least) return;
+    look->least = value;
+    snprintf(look->limit, look->limit_bytes, "%s", name);
 }
 
-/* Where a version of cgroups keeps its groups and how it names what is read there. */
+/* How a version of cgroups names what is read in a group's directory. */
 struct version {
-    const char *below; /* of the directory where cgroups are mounted */
     const char *most, *current, *droppable;
 };
 static const struct version versions[] = {
-    {"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
-    {"", "memory.max", "memory.current", "inactive_file "},
+    [1] = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
+    [2] = {"memory.max", "memory.current", "inactive_file "},
 };
 
 /* What a group still lets its processes take: file pages that it can drop count as free. "max" is
  * not a number, and version 1 has one above all memory: a group without a limit binds nothing. */
-static void look_at_group(const struct version *version, const char *directory, int64_t *least,
-                          char *limit, size_t limit_bytes)
+static void look_at_group(void *context, int which, const char *directory)
 {
+    struct look *look = context;
+    const struct version *version = &versions[which];
     int64_t most, current, droppable = 0;
     if (!read_joined(directory, version->most, "", &most)) return;
     if (!read_joined(directory, version->current, "", &current)) return;
     (void)read_joined(directory, "memory.stat", version->droppable, &droppable);
     char name[LINE_BYTES];
     snprintf(name, sizeof name, "%s of %.400s", version->most, directory);
-    take_least(most - current + droppable, name, least, limit, limit_bytes);
+    take_least(most - current + droppable, name, look);
 }
 
-/* "4:hugetlb,memory:/a/b" of version 1, "0::/a/b" of version 2; *path gets "/a/b". */
-static const struct version *read_line(char *line, const char **path)
+int64_t weft_local_memory_look(const char *meminfo, const struct weft_cgroup_files *groups,
+                               char *limit, size_t limit_bytes)
 {
-    char *controllers = strchr(line, ':');
-    char *group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
-    if (group == NULL) return NULL;
-    *group = '\0';
-    *path = group + 1;
-    if (strcmp(line, "0:") == 0) return &versions[1];
-    for (char *rest, *name = strtok_r(controllers + 1, ",", &rest); name != NULL;
-         name = strtok_r(NULL, ",", &rest))
-        if (strcmp(name, "memory") == 0) return &versions[0];
-    return NULL;
-}
-
-static void look_at_groups(const struct version *version, const char *mount, const char *path,
-                           int64_t *least, char *limit, size_t limit_bytes)
-{
-    char directory[PATH_BYTES];
-    size_t root = strlen(mount) + strlen(version->below);
-    int length = snprintf(directory, sizeof directory, "%s%s%s", mount, version->below, path);
-    if (length < 0 || length >= PATH_BYTES) return;
-    while (strlen(directory) >= root) {
-        look_at_group(version, directory, least, limit, limit_bytes);
-        if (strlen(directory) == root) return;
-        *strrchr(directory, '/') = '\0'; /* the group above */
-    }
-}
-
-int64_t weft_local_memory_look(const struct weft_local_memory_files *files, char *limit,
-                               size_t limit_bytes)
-{
-    int64_t least = INT64_MAX, machine;
+    struct look look = {.least = INT64_MAX, .limit = limit, .limit_bytes = limit_bytes};
+    int64_t machine;
     snprintf(limit, limit_bytes, "nothing");
-    if (read_keyed(files->meminfo, "MemAvailable:", 1024, &machine))
-        take_least(machine, "available memory of this machine", &least, limit, limit_bytes);
-    FILE *file = fopen(files->groups, "re");
-    if (file == NULL) return least;
-    char line[LINE_BYTES];
-    while (fgets(line, sizeof line, file) != NULL) {
-        const char *path;
-        line[strcspn(line, "\n")] = '\0';
-        const struct version *version = read_line(line, &path);
-        if (version != NULL)
-            look_at_groups(version, files->mount, path, &least, limit, limit_bytes);
-    }
-    fclose(file);
-    return least;
+    if (read_keyed(meminfo, "MemAvailable:", 1024, &machine))
+        take_least(machine, "available memory of this machine", &look);
+    weft_cgroup_visit(groups, "memory", look_at_group, &look);
+    return look.least;
 }
 
 int64_t weft_local_memory_available(char *limit, size_t limit_bytes)
 {
-    static const struct weft_local_memory_files usual = {
-        .meminfo = "/proc/meminfo", .groups = "/proc/self/cgroup", .mount = "/sys/fs/cgroup"};
-    return weft_local_memory_look(&usual, limit, limit_bytes);
+    return weft_local_memory_look("/proc/meminfo", &weft_cgroup_files, limit, limit_bytes);
 }

@@ -31,10 +31,10 @@ static void put(const char *directory, const char *name, const char *text)
 static void finds(int64_t mib, const char *which)
 {
     char meminfo[PATH_BYTES], groups[PATH_BYTES], mount[PATH_BYTES], limit[512];
-    const struct weft_local_memory_files files = {.meminfo = path_of("proc/meminfo", meminfo),
-                                                  .groups = path_of("proc/cgroup", groups),
-                                                  .mount = path_of("cgroup", mount)};
-    int64_t available = weft_local_memory_look(&files, limit, sizeof limit);
+    const struct weft_cgroup_files cgroups = {.groups = path_of("proc/cgroup", groups),
+                                              .mount = path_of("cgroup", mount)};
+    int64_t available =
+        weft_local_memory_look(path_of("proc/meminfo", meminfo), &cgroups, limit, sizeof limit);
     CHECK(available == mib * MIB, "%lld MiB by %s", (long long)available / MIB, limit);
     CHECK(strstr(limit, which), "%s is not in: %s", which, limit);
 }
@@ -84,8 +84,8 @@ static void version_2(void)
 static void without_files(void)
 {
     char limit[64];
-    const struct weft_local_memory_files none = {"/nowhere", "/nowhere", "/nowhere"};
-    CHECK(weft_local_memory_look(&none, limit, sizeof limit) == INT64_MAX, "%s", limit);
+    const struct weft_cgroup_files none = {.groups = "/nowhere", .mount = "/nowhere"};
+    CHECK(weft_local_memory_look("/nowhere", &none, limit, sizeof limit) == INT64_MAX, "%s", limit);
 }
 
 RANKS_TEST(local_memory)

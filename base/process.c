@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -106,4 +108,18 @@ enum weft_status weft_process_start(const struct weft_process *process, pid_t *p
     if (reason != 0) return fail_exec(process, child, reason, err);
     *pid = child;
     return WEFT_OK;
+}
+
+const char *weft_process_find(const char *name, char *out, size_t capacity)
+{
+    const char *path = getenv("PATH");
+    while (path != NULL && *path != '\0') {
+        size_t length = strcspn(path, ":");
+        if (length > 0 && length < capacity &&
+            snprintf(out, capacity, "%.*s/%s", (int)length, path, name) < (int)capacity &&
+            access(out, X_OK) == 0)
+            return out;
+        path += length + (path[length] == ':');
+    }
+    return NULL;
 }

@@ -30,4 +30,8 @@ struct weft_process {
 WEFT_MUST_USE enum weft_status weft_process_start(const struct weft_process *process, pid_t *pid,
                                                   struct weft_error *err);
 
+/* The first executable of that name in PATH. Fills `out` and returns it; NULL when there is none.
+ */
+const char *weft_process_find(const char *name, char *out, size_t capacity);
+
 #endif

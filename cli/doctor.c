@@ -1,13 +1,11 @@
 #define _GNU_SOURCE /* memfd_create */
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/units.h"
 #include "cli/command.h"
+#include "cli/facts.h"
 #include "cli/solver.h"
 #include "cli/terminal.h"
 #include "report/table.h"
@@ -21,40 +19,51 @@ struct checkup {
 
 enum verdict { HAS, LACKS, OFF };
 
+static void put_json(struct checkup *checkup, const char *what, const char *state, const char *text)
+{
+    weft_json_key(&checkup->writer, what);
+    weft_json_begin_object(&checkup->writer);
+    if (state) weft_json_put_string(&checkup->writer, "state", state);
+    weft_json_put_string(&checkup->writer, "text", text);
+    weft_json_end_object(&checkup->writer);
+}
+
 static void note(struct checkup *checkup, const char *what, enum verdict verdict, const char *text)
 {
     static const char *const words[] = {"ok", "missing", "off"};
     weft_table_cell(&checkup->table, "%s", what);
     weft_table_cell(&checkup->table, "%s", words[verdict]);
     weft_table_cell(&checkup->table, "%s", text);
-    weft_json_key(&checkup->writer, what);
-    weft_json_begin_object(&checkup->writer);
-    weft_json_put_string(&checkup->writer, "state", words[verdict]);
-    weft_json_put_string(&checkup->writer, "text", text);
-    weft_json_end_object(&checkup->writer);
+    put_json(checkup, what, words[verdict], text);
     checkup->missing += verdict == LACKS;
 }
 
-static void look_at_machine(struct checkup *checkup)
+static void tell_facts(struct checkup *checkup, struct weft_text *out)
 {
-    char text[256], shown[WEFT_UNITS_TEXT_BYTES];
-    struct utsname name;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uname(&name);
-    snprintf(text, sizeof text, "%s %s, %ld cores, %s", name.sysname, name.machine, cores,
-             weft_units_show_bytes((int64_t)pages * page, shown));
-    note(checkup, "machine", HAS, text);
+    for (const struct weft_fact *fact = weft_facts; fact->name; fact++) {
+        struct weft_text text;
+        weft_text_init(&text);
+        fact->tell(&text);
+        weft_text_addf(out, "%-13s  %s\n", fact->name, weft_text_chars(&text));
+        put_json(checkup, fact->name, NULL, weft_text_chars(&text));
+        weft_text_finish(&text);
+    }
+    weft_text_add(out, "\n");
 }
 
 static void look_at_solver(struct checkup *checkup)
 {
-    char path[4096];
-    const char *found = weft_solver_find(path, sizeof path);
-    note(checkup, "solver", found ? HAS : LACKS,
-         found ? found
-               : "no weft-solve: build with GLPK (libglpk-dev); the ilp planner then only "
-                 "has its heuristic");
+    char path[4096], version[128], text[sizeof path + sizeof version + 64];
+    if (!weft_solver_find(path, sizeof path)) {
+        note(checkup, "solver", LACKS,
+             "no weft-solve: build with GLPK (libglpk-dev); the ilp planner then only has its "
+             "heuristic");
+        return;
+    }
+    bool answers = weft_solver_version(path, version, sizeof version);
+    snprintf(text, sizeof text, answers ? "%s, %s" : "%s is not weft-solve, or does not run%s",
+             path, answers ? version : "");
+    note(checkup, "solver", answers ? HAS : LACKS, text);
 }
 
 static void look_at_kernels(struct checkup *checkup)
@@ -101,7 +110,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_table_init(&checkup.table, "llw");
     weft_json_writer_init(&checkup.writer, &json, 2);
     weft_json_begin_object(&checkup.writer);
-    look_at_machine(&checkup);
+    tell_facts(&checkup, &out);
     look_at_solver(&checkup);
     look_at_kernels(&checkup);
     look_at_shared_memory(&checkup);
@@ -125,7 +134,10 @@ const struct weft_command weft_command_doctor = {
     .name = "doctor",
     .usage = "",
     .summary = "what this machine has; exit 1 when something is missing",
-    .details = "Looks for the solver, the matrix products, shared memory and the demo's text, and\n"
-               "says what each missing one would cost.",
+    .details =
+        "What to paste into a bug report: the program's version, commit, compiler and libraries;\n"
+        "the machine's cores, load, memory, limits, cgroup and /dev/shm; the launcher and the\n"
+        "variables around this process. Then looks for the solver, the matrix products, shared\n"
+        "memory and the demo's text, and says what each missing one would cost.",
     .run = run,
 };

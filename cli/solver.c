@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 
 /* The solver looks at its own clock from time to time only. What is later than its limit and this
  * is not waited for: who asked plans with what was found before. */
@@ -16,20 +17,6 @@ enum { ANSWER_NUMBER_BYTES = 32, ANSWER_MORE_BYTES = 1 << 16 };
 static bool executable(const char *path)
 {
     return access(path, X_OK) == 0;
-}
-
-static bool find_in_path(char *out, size_t capacity)
-{
-    const char *path = getenv("PATH");
-    while (path && *path) {
-        size_t length = strcspn(path, ":");
-        if (length > 0 && length < capacity &&
-            snprintf(out, capacity, "%.*s/weft-solve", (int)length, path) < (int)capacity &&
-            executable(out))
-            return true;
-        path += length + (path[length] == ':');
-    }
-    return false;
 }
 
 const char *weft_solver_find(char *out, size_t capacity)
@@ -54,7 +41,7 @@ const char *weft_solver_find(char *out, size_t capacity)
             if (length > 0 && (size_t)length < capacity && executable(out)) return out;
         }
     }
-    return find_in_path(out, capacity) ? out : NULL;
+    return weft_process_find("weft-solve", out, capacity);
 }
 
 static enum weft_status find(struct weft_solver_process *process, struct weft_error *err)
@@ -135,7 +122,7 @@ static enum weft_status converse(struct weft_solver_process *process, const stru
     weft_solver_child_stop(&process->child);
     forget(process);
     WEFT_TRY(find(process, err));
-    WEFT_TRY(weft_solver_child_start(process->path, &process->child, err));
+    WEFT_TRY(weft_solver_child_start(process->path, NULL, &process->child, err));
     return ask(process, mip, &left, answer, err);
 }
 
@@ -172,4 +159,25 @@ static void release(void *context)
 struct weft_solver weft_solver_of_process(struct weft_solver_process *process)
 {
     return (struct weft_solver){.solve = solve, .release = release, .context = process};
+}
+
+bool weft_solver_version(const char *path, char *out, size_t capacity)
+{
+    enum { MOST_BYTES = 4096 };
+    static const int64_t patience_ns = INT64_C(5000000000);
+    static const char begins[] = "weft-solve ";
+    struct weft_solver_child child = {0};
+    struct weft_text nothing, answer;
+    struct weft_error err = {0};
+    weft_text_init(&nothing);
+    weft_text_init(&answer);
+    bool ok = weft_solver_child_start(path, "--version", &child, &err) == WEFT_OK &&
+              weft_solver_child_ask(&child, &nothing, patience_ns, MOST_BYTES, NULL, &answer,
+                                    &err) == WEFT_OK;
+    const char *said = weft_text_chars(&answer);
+    snprintf(out, capacity, "%.*s", (int)strcspn(said, "\n"), said);
+    weft_solver_child_stop(&child);
+    ok = ok && strncmp(said, begins, strlen(begins)) == 0;
+    weft_text_finish(&answer);
+    return ok;
 }

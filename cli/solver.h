@@ -28,4 +28,8 @@ void weft_solver_process_stop(struct weft_solver_process *process);
  * tree, or in PATH. Fills `out` and returns it; NULL when there is none. */
 const char *weft_solver_find(char *out, size_t capacity);
 
+/* Asks the program at `path` for its version, with 5 seconds to answer. True when it answered as
+ * weft-solve does; `out` gets the first line that it said, or "". */
+bool weft_solver_version(const char *path, char *out, size_t capacity);
+
 #endif

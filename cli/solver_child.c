@@ -20,14 +20,14 @@ static void heed_closed_pipes(const void *context)
     signal(SIGPIPE, SIG_DFL);
 }
 
-enum weft_status weft_solver_child_start(const char *path, struct weft_solver_child *child,
-                                         struct weft_error *err)
+enum weft_status weft_solver_child_start(const char *path, const char *flag,
+                                         struct weft_solver_child *child, struct weft_error *err)
 {
     int pipes[3][2];
     if (!weft_pipes_open(pipes, 3))
         return weft_fail(err, WEFT_E_SYSTEM, "weft-solve cannot be started: %s", strerror(errno));
     struct weft_process process = {.path = path,
-                                   .argv = (char *[]){(char *)path, NULL},
+                                   .argv = (char *[]){(char *)path, (char *)flag, NULL},
                                    .in = pipes[0][0],
                                    .out = pipes[1][1],
                                    .note = pipes[2][1],

@@ -21,9 +21,9 @@ struct weft_solver_child {
     size_t said_length;
 };
 
-/* Runs `path`. However this process ends, the child ends with it. WEFT_E_SYSTEM; what cannot be
- * executed shows when it is asked. */
-WEFT_MUST_USE enum weft_status weft_solver_child_start(const char *path,
+/* Runs `path`, with `flag` unless that is NULL. However this process ends, the child ends with it.
+ * WEFT_E_SYSTEM; what cannot be executed shows when it is asked. */
+WEFT_MUST_USE enum weft_status weft_solver_child_start(const char *path, const char *flag,
                                                        struct weft_solver_child *child,
                                                        struct weft_error *err);
 

@@ -491,6 +491,8 @@ int main(int argc, char **argv)
 {
     static struct solver solver;
     struct weft_error err = {0};
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return printf("weft-solve " WEFT_VERSION ", GLPK %s\n", glp_version()) < 0;
     if (argc > 1) {
         fprintf(stderr,
                 "usage: %s < problems > results\nSolves the programs that `weft` writes; it is "

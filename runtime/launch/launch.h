@@ -5,6 +5,7 @@
 #ifndef WEFT_RUNTIME_LAUNCH_LAUNCH_H
 #define WEFT_RUNTIME_LAUNCH_LAUNCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,16 @@ struct weft_rendezvous {
 WEFT_MUST_USE enum weft_status weft_rendezvous_from_environment(struct weft_rendezvous *out,
                                                                 struct weft_error *err);
 void weft_rendezvous_finish(struct weft_rendezvous *rendezvous);
+
+/* A launcher that is not ours, and what its variables say of this process. */
+struct weft_stranger {
+    const char *launcher;               /* "torchrun" */
+    const char *rank_name, *ranks_name; /* of its variables */
+    int32_t rank, ranks;
+};
+
+/* Fills *out and returns true in a process of such a launcher that has more than one rank. */
+bool weft_rendezvous_find_stranger(struct weft_stranger *out);
 
 /* WEFT_E_ENVIRONMENT as above: for who starts ranks, and would start them once in every process of
  * the other launcher. */

@@ -49,7 +49,7 @@ static bool take_fd(int fd)
     return fd > STDERR_FILENO && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
+bool weft_rendezvous_find_stranger(struct weft_stranger *out)
 {
     for (int i = 0; i < STRANGERS; i++) {
         int32_t rank, ranks;
@@ -57,14 +57,26 @@ enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
         if (!read_variable(strangers[i].rank, INT32_MAX, &rank) ||
             !read_variable(strangers[i].ranks, INT32_MAX, &ranks) || ranks <= 1)
             continue;
-        return weft_fail(err, WEFT_E_ENVIRONMENT,
-                         "this looks like rank %d of %d of %s (%s and %s are set), but this build "
-                         "of Weft runs only local ranks, which it starts itself: start one process "
-                         "with `-n %d`, or unset these variables",
-                         rank, ranks, strangers[i].launcher, strangers[i].rank, strangers[i].ranks,
-                         ranks);
+        *out = (struct weft_stranger){.launcher = strangers[i].launcher,
+                                      .rank_name = strangers[i].rank,
+                                      .ranks_name = strangers[i].ranks,
+                                      .rank = rank,
+                                      .ranks = ranks};
+        return true;
     }
-    return WEFT_OK;
+    return false;
+}
+
+enum weft_status weft_rendezvous_refuse_strangers(struct weft_error *err)
+{
+    struct weft_stranger found;
+    if (!weft_rendezvous_find_stranger(&found)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_ENVIRONMENT,
+                     "this looks like rank %d of %d of %s (%s and %s are set), but this build "
+                     "of Weft runs only local ranks, which it starts itself: start one process "
+                     "with `-n %d`, or unset these variables",
+                     found.rank, found.ranks, found.launcher, found.rank_name, found.ranks_name,
+                     found.ranks);
 }
 
 static enum weft_status fail_variable(const char *name, struct weft_error *err)

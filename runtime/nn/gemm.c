@@ -517,3 +517,20 @@ const char *weft_gemm_describe(const struct weft_gemm *gemm)
 {
     return gemm->description;
 }
+
+void weft_gemm_add_libraries(struct weft_text *out)
+{
+    struct weft_error why = {0};
+    const bool room = check_address_space(1, &why) == WEFT_OK;
+    for (size_t i = 0; i < N_WAYS; i++) {
+        if (ways[i].means != BY_LIBRARY) continue;
+        const struct weft_gemm_library *library = ways[i].library;
+        char version[64] = "that cannot be loaded";
+        void *state = NULL;
+        if (room && library->open(1, &state, &why) == WEFT_OK) {
+            library->version(state, version, sizeof(version));
+            library->close(state);
+        }
+        weft_text_addf(out, ", %s %s", library->title, version);
+    }
+}

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "spec/model.h"
 
 struct weft_gemm;
@@ -105,6 +106,10 @@ void weft_gemm_close(struct weft_gemm *gemm);
 
 const char *weft_gemm_name(const struct weft_gemm *gemm);     /* "onednn": a name to open */
 const char *weft_gemm_describe(const struct weft_gemm *gemm); /* with the reason of the choice */
+
+/* Appends ", oneDNN 2.6.3" for each library that this build has, with its version where it can be
+ * loaded. */
+void weft_gemm_add_libraries(struct weft_text *out);
 
 /* Synchronous, by one thread at a time. WEFT_E_SYSTEM when the library fails (it could not allocate
  * its packing buffers, or a size exceeds its integers). */

@@ -1,0 +1,16 @@
+/* A fact is a line of a bug report: something about this program, or about the machine as the
+ * program finds it, that explains what it does. Facts are told and not judged. */
+#ifndef WEFT_CLI_FACTS_H
+#define WEFT_CLI_FACTS_H
+
+#include "base/text.h"
+
+struct weft_fact {
+    const char *name; /* "cores" */
+    void (*tell)(struct weft_text *out);
+};
+
+/* All of them; a NULL name at the end. */
+extern const struct weft_fact weft_facts[];
+
+#endif

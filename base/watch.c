@@ -3,8 +3,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/clock.h"
-
 void weft_watch_look(struct weft_watch *watch)
 {
     if (watch && watch->what) watch->look(watch);
@@ -19,7 +17,7 @@ void weft_watch_begin(struct weft_watch *watch, const char *what)
     watch->share = -1;
     if (watch->parts == 0) {
         watch->what = what;
-        watch->begun_ns = weft_clock_now_ns();
+        watch->begun_ns = watch->now_ns();
     }
     watch->look(watch);
 }
@@ -28,6 +26,7 @@ void weft_watch_count(struct weft_watch *watch, const char *noun, int64_t done, 
 {
     if (!watch) return;
     if (!watch->noun) watch->from = done;
+    if (!watch->noun || done != watch->done) watch->counted_ns = watch->now_ns();
     watch->noun = noun;
     watch->done = done;
     watch->of = of;
@@ -43,6 +42,7 @@ void weft_watch_part(struct weft_watch *watch, const char *what, const char *nou
     watch->part = part;
     watch->parts = parts;
     watch->begun_ns = begun_ns;
+    watch->counted_ns = watch->now_ns();
     if (parts == 0) watch->look(watch);
 }
 
@@ -55,6 +55,18 @@ void weft_watch_plan(struct weft_watch *watch, int64_t best_ns, int64_t bound_ns
     weft_watch_look(watch);
 }
 
+void weft_watch_follow(struct weft_watch *watch, const struct weft_watch *other)
+{
+    if (!watch) return;
+    watch->noun = other->noun;
+    watch->from = other->from;
+    watch->done = other->done;
+    watch->of = other->of;
+    watch->counted_ns = other->counted_ns;
+    if (watch->parts == 0) watch->begun_ns = other->begun_ns;
+    weft_watch_look(watch);
+}
+
 void weft_watch_end(struct weft_watch *watch)
 {
     if (!watch) return;
@@ -64,19 +76,30 @@ void weft_watch_end(struct weft_watch *watch)
     watch->look(watch);
 }
 
-double weft_watch_share(const struct weft_watch *watch)
+/* Of the whole work once `more` than now is done of what is counted. */
+static double share_after(const struct weft_watch *watch, int64_t more)
 {
     double share = watch->share;
-    if (watch->noun && watch->of > watch->from)
-        share = (double)(watch->done - watch->from) / (double)(watch->of - watch->from);
+    bool counted = watch->noun && watch->of > watch->from;
+    if (counted)
+        share = (double)(watch->done - watch->from + more) / (double)(watch->of - watch->from);
     if (watch->parts == 0) return share;
-    return ((double)watch->part + (share > 0 ? share : 0)) / (double)watch->parts;
+    if (!counted) share = (double)more;
+    return ((double)watch->part + share) / (double)watch->parts;
 }
 
-int64_t weft_watch_left_ns(const struct weft_watch *watch, int64_t now_ns)
+double weft_watch_share(const struct weft_watch *watch)
 {
-    double share = weft_watch_share(watch);
+    return share_after(watch, 0);
+}
+
+int64_t weft_watch_left_ns(const struct weft_watch *watch)
+{
+    double share = share_after(watch, 0), next = share_after(watch, 1);
     bool counted = watch->of > 0 || watch->parts > 0;
     if (!counted || share <= 0 || share > 1) return -1;
-    return (int64_t)((double)(now_ns - watch->begun_ns) * (1 - share) / share);
+    double passed_ns = (double)(watch->now_ns() - watch->begun_ns);
+    double all_ns = (double)(watch->counted_ns - watch->begun_ns) / share;
+    double late_ns = next < 1 ? passed_ns / next : passed_ns;
+    return (int64_t)((late_ns > all_ns ? late_ns : all_ns) - passed_ns);
 }

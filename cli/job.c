@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/progress.h"
+#include "cli/rank_watch.h"
 #include "library/machine.h"
 #include "runtime/comm/comm.h"
 #include "runtime/launch/launch.h"
@@ -102,35 +103,51 @@ static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_out
     return weft_fail(err, status, "rank %d: %s", outcome->rank, text);
 }
 
+/* What a job's ranks get. */
+struct handed {
+    int fds[N_FILES + 2];
+    const char *environment[N_FILES + 1];
+    char texts[N_FILES + 1][64];
+    int32_t n_fds, n_environment;
+};
+
+static void hand(struct handed *handed, const char *name, int fd)
+{
+    if (fd <= 0) return;
+    handed->fds[handed->n_fds++] = fd;
+    if (!name) return;
+    char *text = handed->texts[handed->n_environment];
+    snprintf(text, sizeof handed->texts[0], "%s=%d", name, fd);
+    handed->environment[handed->n_environment++] = text;
+}
+
 static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES],
-                               struct weft_error *err)
+                               struct weft_watched_ranks *watched, struct weft_error *err)
 {
     char program[] = "weft", verb[] = "rank", progress[32];
     char *const argv[] = {program, verb, progress, NULL};
-    char environment[N_FILES][64];
-    const char *entries[N_FILES];
     int32_t ranks = (int32_t)job->config->cluster.ranks;
-    int handed[N_FILES + 1];
+    struct handed handed = {0};
     snprintf(progress, sizeof progress, "%s", weft_cli_progress_flag(job->watch));
-    memcpy(handed, fds, N_FILES * sizeof *handed);
-    handed[N_FILES] = job->lock_fd;
-    for (int i = 0; i < N_FILES; i++) {
-        snprintf(environment[i], sizeof environment[i], "%s=%d", file_names[i], fds[i]);
-        entries[i] = environment[i];
-    }
+    for (int i = 0; i < N_FILES; i++)
+        hand(&handed, file_names[i], fds[i]);
+    hand(&handed, WEFT_RANK_WATCH_NAME, watched->ends[1]);
+    hand(&handed, NULL, job->lock_fd);
     struct weft_launch_options options = {
         .ranks = ranks,
         .argv = argv,
         .control_bytes = weft_comm_control_bytes(ranks),
-        .fds = handed,
-        .n_fds = job->lock_fd > 0 ? N_FILES + 1 : N_FILES,
-        .environment = entries,
-        .n_environment = N_FILES,
+        .fds = handed.fds,
+        .n_fds = handed.n_fds,
+        .environment = handed.environment,
+        .n_environment = handed.n_environment,
         .threads = job->config->cluster.threads,
         /* A step and a checkpoint may take long; ranks that hang end by themselves, */
         .stop_grace_ns = job->config->cluster.timeout_ns,
         /* but where all are stopped there is none to miss them. */
         .hang_ns = job->config->cluster.timeout_ns,
+        .look = watched->watch ? weft_watched_ranks_look : NULL,
+        .look_context = watched,
     };
     struct weft_launch_outcome outcome = {.rank = -1};
     struct weft_error *launcher = calloc(1, sizeof *launcher);
@@ -138,6 +155,25 @@ static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES
     enum weft_status status = weft_launch(&options, &outcome, launcher);
     if (status != WEFT_OK) tell(fds[ERRORS], ranks, &outcome, status, launcher, err);
     free(launcher);
+    return status;
+}
+
+/* Lines of steps tell how far the job is: beside them no other lines are wanted that stay. */
+static struct weft_watch *watch_of(const struct weft_job *job)
+{
+    bool lines = job->kind == WEFT_JOB_TRAIN && job->steps == WEFT_STEPS_TEXT;
+    return lines && !weft_cli_progress_is_redrawn(job->watch) ? NULL : job->watch;
+}
+
+static enum weft_status watch_launch(const struct weft_job *job, const int fds[N_FILES],
+                                     struct weft_error *err)
+{
+    struct weft_watched_ranks watched;
+    WEFT_TRY(weft_watched_ranks_open(watch_of(job), &watched, err));
+    weft_watch_begin(watched.watch, job->kind == WEFT_JOB_TRAIN ? "train" : "profile");
+    enum weft_status status = launch(job, fds, &watched, err);
+    weft_watch_end(watched.watch);
+    weft_watched_ranks_close(&watched);
     return status;
 }
 
@@ -160,7 +196,7 @@ enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *resu
     int fds[N_FILES] = {-1, -1, -1};
     enum weft_status status = make_files(fds, err);
     if (status == WEFT_OK) status = describe(job, fds[DESCRIPTION], err);
-    if (status == WEFT_OK) status = launch(job, fds, err);
+    if (status == WEFT_OK) status = watch_launch(job, fds, err);
     if (status == WEFT_OK) status = take_result(fds[RESULT], result, err);
     close_files(fds);
     return status;

@@ -33,7 +33,7 @@ struct weft_job {
     const char *resume;          /* checkpoint to go on from, or NULL */
     int lock_fd;                 /* that ranks keep open too; 0 or less: none */
     const char *trace;           /* Chrome trace of the last step on rank 0, or NULL */
-    struct weft_watch *watch;    /* that rank 0 goes on with; or NULL */
+    struct weft_watch *watch;    /* that shows what rank 0 tells; or NULL */
 };
 
 /* Whether this machine can be asked for the ranks of a config: WEFT_E_USAGE when they are too many,

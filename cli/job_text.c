@@ -16,18 +16,6 @@ static void put_text(struct weft_json_writer *writer, const char *name, struct w
     weft_text_init(text);
 }
 
-static void put_parts(const struct weft_watch *watch, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "part_of");
-    weft_json_begin_object(writer);
-    weft_json_put_string(writer, "what", watch->what);
-    weft_json_put_string(writer, "noun", watch->part_noun);
-    weft_json_put_integer(writer, "part", watch->part);
-    weft_json_put_integer(writer, "parts", watch->parts);
-    weft_json_put_integer(writer, "begun_ns", watch->begun_ns);
-    weft_json_end_object(writer);
-}
-
 void weft_job_write(const struct weft_job *job, struct weft_text *out)
 {
     struct weft_json_writer writer;
@@ -40,7 +28,6 @@ void weft_job_write(const struct weft_job *job, struct weft_text *out)
     weft_json_put_bool(&writer, "poison", job->poison);
     weft_json_put_bool(&writer, "contention", job->contention);
     weft_json_put_integer(&writer, "steps", job->steps);
-    if (job->watch && job->watch->parts > 0) put_parts(job->watch, &writer);
     if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
     if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);
     if (job->resume) weft_json_put_string(&writer, "resume", job->resume);

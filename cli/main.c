@@ -46,6 +46,7 @@ static void say(const struct weft_cli *cli, enum paint paint, const char *what, 
     struct weft_text line, lines;
     weft_text_init(&line);
     weft_text_init(&lines);
+    weft_text_add(&lines, weft_cli_progress_eraser(cli, STDERR_FILENO));
     if (paints) weft_text_addf(&line, "\033[1;%dm", (int)paint);
     weft_text_addf(&line, "weft:%s %s%s\n", paints ? "\033[0m" : "", what, text);
     weft_wrap(weft_text_chars(&line), (size_t)weft_terminal_columns(STDERR_FILENO), &lines);

@@ -14,31 +14,33 @@
 #define SOONER_NS INT64_C(1000000000) /* between two plain lines at least */
 static const double plain_share = 0.1;
 
+static const char eraser[] = "\r\033[K";
+
 /* Nobody can do anything about a line that cannot be written. */
-static void write_line(const char *bytes, size_t length)
+static void write_line(const struct weft_cli_progress *shown, const char *bytes, size_t length)
 {
-    ssize_t written = write(STDERR_FILENO, bytes, length);
+    ssize_t written = write(shown->fd, bytes, length);
     (void)written;
 }
 
 static void erase(struct weft_cli_progress *shown)
 {
-    static const char erased[] = "\r\033[K";
-    if (atomic_exchange(&shown->is_drawn, false)) write_line(erased, sizeof erased - 1);
+    if (shown->is_drawn) write_line(shown, eraser, sizeof eraser - 1);
+    shown->is_drawn = false;
 }
 
-static void show(struct weft_cli_progress *shown, int64_t now_ns)
+static void show(struct weft_cli_progress *shown)
 {
     static const char name[] = "weft: ";
     bool redrawn = shown->mode == WEFT_PROGRESS_AUTO;
-    int32_t columns = redrawn ? weft_terminal_columns(STDERR_FILENO) : 0;
+    int32_t columns = redrawn ? weft_terminal_columns(shown->fd) : 0;
     if (columns > (int32_t)sizeof name) columns -= (int32_t)sizeof name; /* and the last column */
     struct weft_text line;
     weft_text_init(&line);
     weft_text_addf(&line, "%s%s", redrawn ? "\r" : "", name);
-    weft_report_progress(&shown->watch, now_ns, columns, &line);
+    weft_report_progress(&shown->watch, columns, &line);
     weft_text_add(&line, redrawn ? "\033[K" : "\n");
-    if (weft_text_ok(&line)) write_line(weft_text_chars(&line), line.length);
+    if (weft_text_ok(&line)) write_line(shown, weft_text_chars(&line), line.length);
     weft_text_finish(&line);
     shown->is_drawn = redrawn;
 }
@@ -61,7 +63,7 @@ static void look(struct weft_watch *watch)
         erase(shown);
         return;
     }
-    int64_t now_ns = weft_clock_now_ns();
+    int64_t now_ns = watch->now_ns();
     double share = weft_watch_share(watch);
     if (shown->begun_ns != watch->begun_ns) { /* other work; its line may be the same one */
         if (shown->mode == WEFT_PROGRESS_PLAIN) shown->shown_ns = 0;
@@ -69,7 +71,7 @@ static void look(struct weft_watch *watch)
         shown->shown_share = 0;
     }
     if (!is_due(shown, now_ns, share)) return;
-    show(shown, now_ns);
+    show(shown);
     shown->shown_ns = now_ns;
     shown->shown_share = share;
 }
@@ -83,8 +85,11 @@ static bool is_redrawn_there(void)
 
 void weft_cli_progress_open(struct weft_cli_progress *progress, struct weft_cli *cli)
 {
-    *progress = (struct weft_cli_progress){.watch = {.look = look, .share = -1},
-                                           .mode = cli->progress_choice};
+    *progress = (struct weft_cli_progress){
+        .watch = {.look = look, .now_ns = weft_clock_now_ns, .share = -1},
+        .mode = cli->progress_choice,
+        .fd = STDERR_FILENO,
+    };
     if (progress->mode == WEFT_PROGRESS_AUTO && !is_redrawn_there())
         progress->mode = WEFT_PROGRESS_PLAIN;
     if (cli->quiet) progress->mode = WEFT_PROGRESS_NONE;
@@ -94,6 +99,18 @@ void weft_cli_progress_open(struct weft_cli_progress *progress, struct weft_cli 
 void weft_cli_progress_clear(const struct weft_cli *cli)
 {
     if (cli->watch) erase((struct weft_cli_progress *)cli->watch);
+}
+
+void weft_cli_progress_leave(const struct weft_cli *cli)
+{
+    ((struct weft_cli_progress *)cli->watch)->is_elsewhere = true;
+}
+
+const char *weft_cli_progress_eraser(const struct weft_cli *cli, int fd)
+{
+    const struct weft_cli_progress *shown = (const struct weft_cli_progress *)cli->watch;
+    bool may_stand = shown && shown->is_elsewhere && shown->mode == WEFT_PROGRESS_AUTO;
+    return may_stand && isatty(fd) ? eraser : "";
 }
 
 bool weft_cli_progress_is_redrawn(const struct weft_watch *watch)

@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/progress.h"
+#include "cli/rank_watch.h"
 #include "cli/terminal.h"
 #include "library/machine.h"
 #include "library/metrics.h"
@@ -22,7 +23,7 @@
 /* Everything that a rank holds while it works; closed in reverse. */
 struct rank {
     const struct weft_cli *cli;
-    struct weft_watch *watch; /* NULL: another rank tells, or lines of steps do */
+    struct weft_rank_watch watch; /* rank 0 tells with it */
     struct weft_rendezvous meeting;
     struct weft_json *description;
     struct weft_session session;
@@ -79,25 +80,6 @@ static enum weft_status part(const struct rank *rank, const char *name, const ch
     return weft_json_need_string(weft_json_root(rank->description), "job", name, out, err);
 }
 
-/* Rank 0 tells of the job; where lines of steps do so, it needs no other lines that stay. */
-static void choose_progress(struct rank *rank)
-{
-    struct weft_watch *watch = rank->cli->watch;
-    const char *what = NULL, *noun = NULL;
-    int64_t part = 0, parts = 0, begun_ns = 0;
-    const struct weft_json_value *of =
-        weft_json_member(weft_json_root(rank->description), "part_of");
-    bool lines = rank->job.kind == WEFT_JOB_TRAIN && rank->job.steps == WEFT_STEPS_TEXT;
-    if (rank->meeting.rank != 0 || (lines && !weft_cli_progress_is_redrawn(watch))) return;
-    rank->watch = watch;
-    if (weft_json_string(weft_json_member(of, "what"), &what) &&
-        weft_json_string(weft_json_member(of, "noun"), &noun) &&
-        weft_json_integer(weft_json_member(of, "part"), &part) &&
-        weft_json_integer(weft_json_member(of, "parts"), &parts) &&
-        weft_json_integer(weft_json_member(of, "begun_ns"), &begun_ns))
-        weft_watch_part(watch, what, noun, part, parts, begun_ns);
-}
-
 static enum weft_status understand(struct rank *rank, struct weft_error *err)
 {
     const struct weft_json_value *root = weft_json_root(rank->description);
@@ -114,7 +96,6 @@ static enum weft_status understand(struct rank *rank, struct weft_error *err)
     weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
     weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
     weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
-    choose_progress(rank);
     WEFT_TRY(part(rank, "config", &config, err));
     WEFT_TRY(weft_failpoint_parse(getenv("WEFT_FAILPOINT"), &rank->failpoint, err));
     /* A rank whose config differs from the others' in what no plan depends on. */
@@ -149,7 +130,7 @@ static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
     struct weft_profile *profile = NULL;
     struct weft_text text;
     WEFT_TRY(weft_machine_measure(&rank->machine, rank->session.config, rank->job.contention,
-                                  rank->watch, &profile, err));
+                                  &rank->watch.watch, &profile, err));
     weft_text_init(&text);
     weft_profile_write(profile, &text);
     enum weft_status status = leave_result(rank, &text, err);
@@ -163,8 +144,8 @@ static enum weft_status show(const struct weft_cli *cli, const struct weft_text 
 {
     struct weft_text lines;
     weft_text_init(&lines);
+    weft_text_add(&lines, weft_cli_progress_eraser(cli, STDOUT_FILENO));
     weft_wrap(weft_text_chars(text), (size_t)text->columns, &lines);
-    weft_cli_progress_clear(cli);
     enum weft_status status = WEFT_OK;
     if (!weft_text_ok(text) || !weft_text_ok(&lines))
         status = weft_fail_memory(err, "a line");
@@ -237,9 +218,9 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
     weft_job_step_line(line, &lines.shown);
     weft_metrics_step(line, &lines.json);
     WEFT_TRY(tell(rank, &lines, err));
-    if (rank->watch && !rank->watch->noun)
-        weft_watch_count(rank->watch, "step", line->step - 1, line->steps);
-    weft_watch_count(rank->watch, "step", line->step, line->steps);
+    if (!rank->watch.watch.noun)
+        weft_watch_count(&rank->watch.watch, "step", line->step - 1, line->steps);
+    weft_watch_count(&rank->watch.watch, "step", line->step, line->steps);
     if (!rank->job.trace || line->step != line->steps) return WEFT_OK;
     struct weft_text text;
     weft_text_init(&text);
@@ -294,9 +275,8 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     };
     struct weft_train_result result = {0};
     struct weft_text text;
-    weft_watch_begin(rank->watch, "train");
+    weft_watch_begin(&rank->watch.watch, "train");
     WEFT_TRY(weft_train_run(&options, &result, err));
-    weft_watch_end(rank->watch);
     if (rank->unseen.status != WEFT_OK)
         return weft_fail(err, rank->unseen.status, "%s", rank->unseen.text);
     weft_text_init(&text);
@@ -308,7 +288,6 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
 
 static void close_rank(struct rank *rank)
 {
-    weft_watch_part(rank->watch, NULL, NULL, 0, 0, 0);
     weft_metrics_close(rank->metrics);
     weft_machine_close(&rank->machine);
     weft_session_close(&rank->session);
@@ -329,7 +308,10 @@ static void leave_error(int32_t rank, const struct weft_error *err)
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct rank rank = {.cli = cli};
+    weft_cli_progress_leave(cli);
     enum weft_status status = weft_rendezvous_from_environment(&rank.meeting, err);
+    weft_rank_watch_init(&rank.watch,
+                         rank.meeting.rank == 0 ? inherited_fd(WEFT_RANK_WATCH_NAME) : -1);
     if (status == WEFT_OK) status = read_description(&rank, err);
     if (status == WEFT_OK) status = understand(&rank, err);
     if (status == WEFT_OK)

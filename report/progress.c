@@ -1,5 +1,6 @@
 #include "report/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,23 +35,22 @@ static void add_plan(const struct weft_watch *watch, struct weft_parts *parts)
 }
 
 /* The time that is left, or has passed where nobody can tell; as exact as such a figure can be. */
-static void add_time(const struct weft_watch *watch, int64_t now_ns, char *out)
+static void add_time(const struct weft_watch *watch, char *out)
 {
-    static const int64_t second_ns = INT64_C(1000000000);
-    int64_t left_ns = weft_watch_left_ns(watch, now_ns);
-    int64_t ns = left_ns >= 0 ? left_ns : now_ns - watch->begun_ns;
-    int64_t s = left_ns >= 0 ? (ns + second_ns - 1) / second_ns : ns / second_ns;
+    int64_t left_ns = weft_watch_left_ns(watch);
     const char *what = left_ns >= 0 ? "left" : "so far";
-    if (s < 90)
-        snprintf(out, WEFT_PART_BYTES, "%lld s %s", (long long)s, what);
+    double s = (double)(left_ns >= 0 ? left_ns : watch->now_ns() - watch->begun_ns) / 1e9;
+    if (left_ns < 0 && s < 10)
+        snprintf(out, WEFT_PART_BYTES, "%.1f s %s", s, what);
+    else if (s < 90)
+        snprintf(out, WEFT_PART_BYTES, "%.0f s %s", left_ns >= 0 ? ceil(s) : floor(s), what);
     else if (s < 90 * 60)
-        snprintf(out, WEFT_PART_BYTES, "%lld min %s", (long long)((s + 30) / 60), what);
+        snprintf(out, WEFT_PART_BYTES, "%.0f min %s", s / 60, what);
     else
-        snprintf(out, WEFT_PART_BYTES, "%.1f h %s", (double)s / 3600, what);
+        snprintf(out, WEFT_PART_BYTES, "%.1f h %s", s / 3600, what);
 }
 
-void weft_report_progress(const struct weft_watch *watch, int64_t now_ns, int32_t columns,
-                          struct weft_text *out)
+void weft_report_progress(const struct weft_watch *watch, int32_t columns, struct weft_text *out)
 {
     static const int32_t worth[N_PARTS] = {PART, TIME, COUNT, BEST, GAP, SHARE, BOUND};
     struct weft_parts parts = {.between = ", ", .worth = worth, .n = N_PARTS};
@@ -59,7 +59,7 @@ void weft_report_progress(const struct weft_watch *watch, int64_t now_ns, int32_
         add_count(parts.texts[PART], watch->part_noun, watch->part + 1, watch->parts);
     if (watch->noun) add_count(parts.texts[COUNT], watch->noun, watch->done, watch->of);
     add_plan(watch, &parts);
-    add_time(watch, now_ns, parts.texts[TIME]);
+    add_time(watch, parts.texts[TIME]);
     weft_text_addf(out, "%s: ", watch->what);
     if (columns > 0) columns = columns > taken ? columns - taken : 1;
     weft_parts_render(&parts, columns, out);

@@ -8,7 +8,6 @@
 
 /* Appends the line, without its end; what has no room in `columns` (0: any) is left out, the least
  * important first. */
-void weft_report_progress(const struct weft_watch *watch, int64_t now_ns, int32_t columns,
-                          struct weft_text *out);
+void weft_report_progress(const struct weft_watch *watch, int32_t columns, struct weft_text *out);
 
 #endif

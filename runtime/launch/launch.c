@@ -21,6 +21,7 @@ static const int64_t ask_after_ns = INT64_C(500) * NS_PER_MS;   /* after the fir
 static const int64_t kill_after_ns = INT64_C(1500) * NS_PER_MS; /* after the first failure */
 static const int64_t default_grace_ns = INT64_C(30) * NS_PER_S;
 static const int64_t look_ns = INT64_C(1) * NS_PER_S;
+static const int64_t look_often_ns = INT64_C(100) * NS_PER_MS; /* where the caller looks too */
 
 struct child {
     pid_t pid; /* 0: not started */
@@ -172,7 +173,7 @@ static void pass_on(struct watch *w, int signal_number)
 static void wait_for_signal(struct watch *w)
 {
     int64_t now_ns = weft_clock_now_ns();
-    int64_t due_ns = now_ns + look_ns;
+    int64_t due_ns = now_ns + (w->options->look ? look_often_ns : look_ns);
     int64_t patience_ns = w->idle_ns < 0 ? 0 : w->options->hang_ns - w->idle_ns;
     if (patience_ns > 0 && patience_ns < look_ns) due_ns = now_ns + patience_ns;
     if (w->ask_ns < due_ns) due_ns = w->ask_ns;
@@ -214,6 +215,7 @@ static void see_to_the_end(struct watch *w)
 {
     while (collect(w) > 0) {
         if (w->options->hang_ns > 0) look_for_stopped(w);
+        if (w->options->look) w->options->look(w->options->look_context);
         int64_t now_ns = weft_clock_now_ns();
         if (now_ns >= w->kill_ns) {
             w->interfered = true;

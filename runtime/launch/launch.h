@@ -26,6 +26,8 @@ struct weft_launch_options {
     int64_t threads;       /* compute threads of a rank; 0 = cores / ranks */
     int64_t stop_grace_ns; /* from a first signal to SIGKILL; 0 = 30 s */
     int64_t hang_ns;       /* that all ranks still there may be stopped by signals; 0 = for ever */
+    void (*look)(void *look_context); /* called about ten times a second meanwhile; or NULL */
+    void *look_context;
 };
 
 struct weft_launch_outcome {

@@ -158,7 +158,6 @@ static enum weft_status time_sizes(struct bench *bench, push_fn *push, int kind,
 {
     out->n = 0;
     for (int64_t size = least; out->n < MEASURE_POINTS; size *= 2) {
-        weft_watch_look(bench->options->watch);
         int64_t x = (size + unit - 1) / unit * unit, ns = 0;
         WEFT_TRY(time_one(bench, push, kind, x, &ns, err));
         out->x[out->n] = x;

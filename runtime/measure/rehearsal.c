@@ -332,7 +332,6 @@ static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
 static enum weft_status run_step(struct rehearsal *r, struct weft_error *err)
 {
     struct weft_step_result result;
-    weft_watch_look(r->options->watch);
     struct weft_step_inputs inputs = {
         .input = r->input, .targets = r->targets, .step = ++r->steps, .lr = 1e-6};
     return weft_exec_step(r->exec, &inputs, &result, r->trace, err);

@@ -110,6 +110,22 @@ def progress_is_one_line_that_is_drawn_again(weft):
 
 
 @case
+def progress_goes_on_while_a_step_takes_long_and_ends_with_a_rank(weft):
+    link = {"cluster__emulate": True,
+            "cluster__link": {"intra": {"alpha": "100ms", "bandwidth": "1GB/s"}}}
+    weft.write("run.json", tiny(train__steps=2, **link))
+    _, screen = show(weft, "train", "run.json", "--run", "a")
+    begun = [line for line in screen.drawn
+             if re.fullmatch(rf"weft: train: (step 0 of 2, )?{TIME}", line)]
+    assert len(begun) >= 3, (screen.drawn, "no step is done in the first second")
+    assert not re.search(TIME, screen.text), screen.text
+    code, screen = show(weft, "train", "run.json", "--run", "b",
+                        env={"WEFT_FAILPOINT": "backward:rank=0:step=2:do=kill"})
+    assert code == 69 and screen.drawn, (code, screen.text)
+    assert not re.search(TIME, screen.text), "it was not erased"
+
+
+@case
 def progress_tells_of_every_long_verb(weft):
     weft.write("run.json", tiny(train__steps=40, cluster__base="256MiB", **SLOW_LINK))
     for arguments, line in (

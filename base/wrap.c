@@ -81,11 +81,20 @@ static size_t find_indent(const char *line, size_t length, size_t columns)
     return column <= columns / 2 ? column : 0;
 }
 
-/* Breaks a line; what goes on stands in column `indent`. */
+/* Breaks a line; what goes on stands in column `indent`. One that begins where a narrow terminal
+ * has hardly any room begins further left. */
 static void break_line(const char *line, size_t length, size_t columns, size_t indent,
                        struct weft_text *out)
 {
-    size_t at = columns == 0 ? length : weft_wrap_at(line, length, columns);
+    enum { FAR_IN = 4 };
+    size_t lead = count_spaces(line, length, 0), first = 0;
+    if (columns > 0 && lead > columns / 2) {
+        first = indent = columns > 2 * FAR_IN ? FAR_IN : 0;
+        line += lead;
+        length -= lead;
+    }
+    size_t at = columns == 0 ? length : weft_wrap_at(line, length, columns - first);
+    weft_text_addf(out, "%*s", (int)first, "");
     weft_text_append(out, line, at);
     for (at += count_spaces(line, length, at); at < length;) {
         size_t left = length - at, n = weft_wrap_at(line + at, left, columns - indent);

@@ -24,15 +24,13 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_schema = {
     .name = "schema",
-    .usage = "config|model|cluster|profile|metrics|result|manifest",
+    .usage = "KIND",
     .summary = "JSON Schema (draft-07) of a kind of file",
     .details =
-        "config, model and cluster are made from the same table as the decoder and docs/keys.md, "
-        "so\n"
-        "an editor that checks against it accepts what weft accepts. The others are of files that\n"
-        "weft writes, with examples: a profile, a line of metrics.jsonl, result.json, a "
-        "checkpoint's\n"
-        "manifest.json.",
+        "KIND is config, model or cluster: made from the same table as the decoder and\n"
+        "docs/keys.md, so an editor that checks against it accepts what weft accepts. Or profile,\n"
+        "metrics (a line of metrics.jsonl), result (result.json) or manifest (of a checkpoint):\n"
+        "of files that weft writes, with examples.",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -33,6 +33,13 @@ Test(wrap, prose_goes_on_two_columns_further_in)
     expect_wrapped("         one two three", 18, "         one two\n         three");
 }
 
+Test(wrap, where_there_is_hardly_any_room_a_line_begins_further_left)
+{
+    expect_wrapped("         one two three", 16, "    one two\n    three");
+    expect_wrapped("         one two", 16, "         one two");
+    expect_wrapped("      one two", 8, "one two");
+}
+
 Test(wrap, what_has_a_label_goes_on_behind_it)
 {
     expect_wrapped("memory  one two three four five", 24,

@@ -1,22 +1,14 @@
 #!/usr/bin/env python3
 """What a person sees: on a terminal of any width no line wraps, elsewhere none has more than 80
-columns; progress is one line that is drawn again, or plain lines; colours only add to words."""
+columns; colours only add to words."""
 import json
 import re
 import shutil
 import sys
-import time
 
 from configs import tiny
 from screen import show
 from tap import Skip, case, main
-
-# Local steps that take about 20 ms, by sleeping: no machine is faster, and load changes little.
-SLOW_LINK = {"cluster__emulate": True,
-             "cluster__link": {"intra": {"alpha": "1ms", "bandwidth": "1GB/s"}}}
-
-# A busy machine may take minutes for the first step.
-TIME = r"[\d.]+ (?:s|min|h) (?:left|so far)"
 
 
 def prepare(weft):
@@ -32,7 +24,7 @@ def prepare(weft):
 
 # Each with its exit code. JSON and what is generated are no prose, and are not broken.
 VERBS = (
-    (0, "help"), (0, "help", "plan"), (0, "help", "sweep"), (0, "version"), (None, "doctor"),
+    (0, "help"), (0, "version"), (None, "doctor"),
     (0, "check", "run.json"), (65, "check", "bad.json"),
     (0, "estimate", "run.json"), (0, "estimate", "run.json", "--sweep", "train.micro_batch=1,2"),
     (0, "profile", "run.json", "-o", "t.json"),
@@ -60,11 +52,18 @@ def long_words(text, columns):
             if len(line) > columns and max(map(len, line.split())) > columns - 4]
 
 
+def names_of_verbs(weft):
+    """As `weft help` lists them."""
+    return re.findall(r"^  ([a-z]+) ", weft.expect(0, "help").split("`weft help")[0], re.M)
+
+
 @case
 def no_line_of_any_verb_wraps_on_a_terminal(weft):
     prepare(weft)
+    names = names_of_verbs(weft)
+    assert len(names) > 10 and set(names) - {arguments[0] for _, *arguments in VERBS} == {"schema"}
     for columns, rows in ((80, 24), (40, 10)):
-        for code, *arguments in VERBS:
+        for code, *arguments in VERBS + tuple((0, "help", name) for name in names):
             shutil.rmtree(weft.path("new"), ignore_errors=True)
             got, screen = show(weft, *arguments, columns=columns, rows=rows)
             assert code in (None, got), (arguments, got, screen.text)
@@ -87,81 +86,6 @@ def elsewhere_no_report_is_wider_than_80_columns(weft):
         assert len(long) == len(long_words(out, 80)), (arguments, long)
         # A message is one line, for whoever searches in it.
         assert arguments[0] == "check" or "\n  " not in err, (arguments, err)
-
-
-@case
-def progress_is_one_line_that_is_drawn_again(weft):
-    """Of no work that takes less than half a second; at most ten times a second; and it is gone
-    when the work is done."""
-    weft.write("run.json", tiny(train__steps=100, **SLOW_LINK))
-    for quiet, flags in ((True, ("--json",)), (False, ())):
-        begun = time.monotonic()
-        code, screen = show(weft, "train", "run.json", "--run", f"run-{quiet}", *flags)
-        took = time.monotonic() - begun
-        assert code == 0 and took > 1, (code, took, screen.text)
-        drawn = [line for line in screen.drawn if line.startswith("weft: train: step ")]
-        assert 3 <= len(drawn) <= 10 * took + 1, (len(drawn), took)
-        assert all(re.fullmatch(rf"weft: train: step \d+ of 100, {TIME}", line)
-                   for line in drawn), drawn
-        assert not re.search(TIME, screen.text), "it was not erased"
-    for arguments in (("check", "run.json"), ("version",)):
-        _, screen = show(weft, *arguments)
-        assert not screen.drawn, screen.drawn
-
-
-@case
-def progress_goes_on_while_a_step_takes_long_and_ends_with_a_rank(weft):
-    link = {"cluster__emulate": True,
-            "cluster__link": {"intra": {"alpha": "100ms", "bandwidth": "1GB/s"}}}
-    weft.write("run.json", tiny(train__steps=2, **link))
-    _, screen = show(weft, "train", "run.json", "--run", "a")
-    begun = [line for line in screen.drawn
-             if re.fullmatch(rf"weft: train: (step 0 of 2, )?{TIME}", line)]
-    assert len(begun) >= 3, (screen.drawn, "no step is done in the first second")
-    assert not re.search(TIME, screen.text), screen.text
-    code, screen = show(weft, "train", "run.json", "--run", "b",
-                        env={"WEFT_FAILPOINT": "backward:rank=0:step=2:do=kill"})
-    assert code == 69 and screen.drawn, (code, screen.text)
-    assert not re.search(TIME, screen.text), "it was not erased"
-
-
-@case
-def progress_tells_of_every_long_verb(weft):
-    weft.write("run.json", tiny(train__steps=40, cluster__base="256MiB", **SLOW_LINK))
-    for arguments, line in (
-            (("profile", "run.json"), r"weft: profile: (step|operation) \d of \d.*"),
-            (("sweep", "run.json", "--limits", "1GiB", "--planners", "greedy,all-fsdp",
-              "--measure"), rf"weft: sweep: run [12] of 2, step \d+ of 40, {TIME}"),
-            (("sweep", "run.json", "--points", "10", "--jobs", "1"),
-             rf"weft: sweep: plan \d+ of 200, {TIME}")):
-        code, screen = show(weft, *arguments)
-        assert code == 0, screen.text
-        assert any(re.fullmatch(line, drawn) for drawn in screen.drawn), (line, screen.drawn)
-        assert not re.search(line, screen.text), "it was not erased"
-
-
-@case
-def elsewhere_progress_is_plain_lines(weft):
-    """Off a terminal, in CI, on a dumb one, and where it is asked for; lines of steps are such lines
-    themselves."""
-    weft.write("run.json", tiny(train__steps=100, **SLOW_LINK))
-    plain = re.compile(rf"^weft: train: step (\d+) of 100, {TIME}$", re.M)
-    begun = time.monotonic()
-    _, out, err = weft.run("train", "run.json", "--run", "a", "--json")
-    took = time.monotonic() - begun
-    steps = [int(step) for step in plain.findall(err)]
-    assert 1 <= len(steps) <= 11 + took / 10 and steps == sorted(set(steps)), err
-    assert "\x1b" not in err and "\r" not in err, err
-    assert all(json.loads(line) for line in out.splitlines())
-    _, out, err = weft.run("train", "run.json", "--run", "b")
-    assert not plain.search(err) and out.count("\nstep ") >= 100, err
-    for number, (env, flags) in enumerate((({"CI": "true"}, ()), ({"TERM": "dumb"}, ()),
-                                           ({}, ("--progress=plain",)))):
-        _, screen = show(weft, "train", "run.json", "--run", f"c{number}", "--json", *flags, env=env)
-        assert not screen.drawn and plain.search(screen.text), (env, flags, screen.text)
-    for number, flags in enumerate((("--progress=none",), ("-q",))):
-        _, screen = show(weft, "train", "run.json", "--run", f"d{number}", "--json", *flags)
-        assert not screen.drawn and "weft: " not in screen.text, (flags, screen.text)
 
 
 @case

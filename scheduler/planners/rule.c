@@ -447,10 +447,33 @@ static int compare_moves(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
+/* No reduction is due later than what stands behind it in its channel, as the plan will have it
+ * (plan/placement.h). */
+static void clamp_reductions(struct weft_draft *draft)
+{
+    int32_t due[WEFT_CHANNELS];
+    for (int c = 0; c < WEFT_CHANNELS; c++)
+        due[c] = draft->problem->n_slots;
+    for (int32_t k = draft->n_moves - 1; k >= 0; k--) {
+        struct weft_move *move = &draft->moves[k].move;
+        int32_t *behind = &due[draft->problem->items[move->item].channel];
+        int32_t last = weft_draft_item(draft, move->item)->last, complete;
+        if (draft->moves[k].is_gather) {
+            complete = last + (move->slot > last ? 2 : 1);
+        } else {
+            if (move->slot + 1 > *behind) move->slot = *behind - 1;
+            complete = move->slot + 1;
+        }
+        if (complete < *behind) *behind = complete;
+    }
+}
+
 enum weft_status weft_draft_end(struct weft_draft *draft, int64_t limit_bytes,
                                 struct weft_error *err)
 {
     int32_t slot = 0;
+    qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
+    clamp_reductions(draft);
     int64_t most = weft_draft_peak(draft, &slot);
     if (most > limit_bytes) {
         char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
@@ -461,7 +484,6 @@ enum weft_status weft_draft_end(struct weft_draft *draft, int64_t limit_bytes,
                          draft->problem->slot_names[slot],
                          weft_units_show_bytes(limit_bytes, limit), (long long)limit_bytes);
     }
-    qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
     WEFT_TRY(defer_within(draft, limit_bytes, err));
     write_moves(draft);
     return WEFT_OK;

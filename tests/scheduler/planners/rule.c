@@ -87,3 +87,29 @@ Test(rule, reductions_that_nothing_waits_for_hold_what_they_must_and_cost_no_tim
     }
     cr_assert_gt(n_less, 0);
 }
+
+/* What stands behind a reduction in its channel may have it complete before the slot in which its
+ * rule waits for it: it is not held until then. */
+Test(rule, what_a_rule_holds_is_all_that_it_needs)
+{
+    static const char *const all[] = {"ddp",   "zero1",     "zero2",      "dear",   "fairscale",
+                                      "fsdp2", "deepspeed", "fsdp2:kept", "mg-wfbp"};
+    for (uint64_t seed = 1; seed <= TEST_CASES(60, 20); seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        for (size_t r = 0; r < sizeof all / sizeof *all; r++) {
+            problem->memory_limit_bytes = INT64_MAX;
+            struct weft_schedule_options options = {.planner = all[r], .draft = true};
+            struct weft_plan *plan = NULL;
+            if (weft_schedule(problem, NULL, &options, &plan, NULL, NULL) != WEFT_OK) continue;
+            int64_t step_ns = plan->prediction.step_ns;
+            problem->memory_limit_bytes = plan->prediction.peak_bytes;
+            weft_plan_destroy(plan);
+            plan = plan_by(problem, all[r]);
+            cr_assert_eq(plan->prediction.step_ns, step_ns, "seed %d, %s", (int)seed, all[r]);
+            weft_plan_destroy(plan);
+        }
+        random_case_finish(&random);
+    }
+}

@@ -12,6 +12,7 @@
 #include "scheduler/planners/bytescheduler.h"
 #include "scheduler/planners/deepcompile.h"
 #include "scheduler/planners/deepspeed.h"
+#include "scheduler/planners/fsdp2.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/proof.h"
 #include "scheduler/rounds.h"
@@ -46,7 +47,7 @@ const struct weft_setting *weft_planner_settings(const struct weft_planner *plan
         {"ddp", weft_bucket_settings},
         {"zero1", weft_bucket_settings},
         {"fairscale", weft_bucket_settings},
-        {"fsdp2", weft_ahead_settings},
+        {"fsdp2", weft_fsdp2_settings},
         {"fsdp2-mix", weft_ahead_settings},
         {"deepspeed", weft_deepspeed_settings},
         {"deepcompile", weft_deepcompile_settings},

@@ -15,6 +15,12 @@ enum weft_status weft_ahead_choose(struct weft_draft *draft, struct weft_error *
     return WEFT_OK;
 }
 
+enum weft_status weft_ahead_keep(struct weft_draft *draft, struct weft_error *err)
+{
+    static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
+    return weft_draft_choose_all(draft, kept, err);
+}
+
 /* The first forward use in the micro-step of this slot. */
 static int32_t entered(const struct weft_draft *draft, int32_t slot)
 {

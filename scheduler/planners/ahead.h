@@ -7,6 +7,8 @@
 
 /* Policies of FSDP: the root stays gathered (sdp), all others are sharded. */
 WEFT_MUST_USE enum weft_status weft_ahead_choose(struct weft_draft *draft, struct weft_error *err);
+/* All stay gathered behind forward: `reshard_after_forward=False`. */
+WEFT_MUST_USE enum weft_status weft_ahead_keep(struct weft_draft *draft, struct weft_error *err);
 
 /* Takes the items that the policies need and places them. A reduction is launched when the gradient
  * is ready, and waited for when the next one is. */

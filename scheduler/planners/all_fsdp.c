@@ -8,12 +8,7 @@ enum weft_status weft_planner_all_fsdp(const struct weft_problem *problem, int64
                                        struct weft_candidate *out, struct weft_outcome *outcome,
                                        struct weft_error *err)
 {
-    static const struct weft_fixed_rule rule = {
-        .planner = "all-fsdp",
-        .policies = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_COUNT},
-        .gather_early = false,
-    };
     (void)options;
     (void)outcome;
-    return weft_fixed_decide(&rule, problem, limit_bytes, out, err);
+    return weft_fixed_decide(&weft_fixed_rules[WEFT_POLICY_FSDP], problem, limit_bytes, out, err);
 }

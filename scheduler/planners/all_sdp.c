@@ -8,12 +8,7 @@ enum weft_status weft_planner_all_sdp(const struct weft_problem *problem, int64_
                                       struct weft_candidate *out, struct weft_outcome *outcome,
                                       struct weft_error *err)
 {
-    static const struct weft_fixed_rule rule = {
-        .planner = "all-sdp",
-        .policies = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT},
-        .gather_early = true,
-    };
     (void)options;
     (void)outcome;
-    return weft_fixed_decide(&rule, problem, limit_bytes, out, err);
+    return weft_fixed_decide(&weft_fixed_rules[WEFT_POLICY_SDP], problem, limit_bytes, out, err);
 }

@@ -8,12 +8,7 @@ enum weft_status weft_planner_all_zero1(const struct weft_problem *problem, int6
                                         struct weft_candidate *out, struct weft_outcome *outcome,
                                         struct weft_error *err)
 {
-    static const struct weft_fixed_rule rule = {
-        .planner = "all-zero1",
-        .policies = {WEFT_POLICY_ZERO1, WEFT_POLICY_SDP, WEFT_POLICY_COUNT},
-        .gather_early = true,
-    };
     (void)options;
     (void)outcome;
-    return weft_fixed_decide(&rule, problem, limit_bytes, out, err);
+    return weft_fixed_decide(&weft_fixed_rules[WEFT_POLICY_ZERO1], problem, limit_bytes, out, err);
 }

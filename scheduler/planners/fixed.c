@@ -5,6 +5,21 @@
 #include "base/units.h"
 #include "scheduler/planners/rule.h"
 
+const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT] = {
+    [WEFT_POLICY_DP] = {.planner = "all-dp",
+                        .policies = {WEFT_POLICY_DP, WEFT_POLICY_COUNT},
+                        .gather = WEFT_GATHER_EARLY},
+    [WEFT_POLICY_ZERO1] = {.planner = "all-zero1",
+                           .policies = {WEFT_POLICY_ZERO1, WEFT_POLICY_SDP, WEFT_POLICY_COUNT},
+                           .gather = WEFT_GATHER_EARLY},
+    [WEFT_POLICY_SDP] = {.planner = "all-sdp",
+                         .policies = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT},
+                         .gather = WEFT_GATHER_EARLY},
+    [WEFT_POLICY_FSDP] = {.planner = "all-fsdp",
+                          .policies = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_COUNT},
+                          .gather = WEFT_GATHER_ONE_AHEAD},
+};
+
 /* qsort has no context, so the key travels with the move. */
 struct keyed {
     int32_t launch, kind, deadline, index;
@@ -87,20 +102,27 @@ static enum weft_status check(const struct weft_fixed_rule *rule,
                      (long long)limit_bytes);
 }
 
+void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather gather,
+                      struct weft_candidate *out)
+{
+    out->n_moves = 0;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_item_active(item, out->policies)) continue;
+        int32_t slot = item->first;
+        if (item->kind == WEFT_ALL_GATHER && gather != WEFT_GATHER_EARLY)
+            slot = gather == WEFT_GATHER_BLOCKING ? item->last + 1 : item->last;
+        for (int32_t b = 0; b < item->n_blocks; b++)
+            out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};
+    }
+    weft_moves_sort(problem, out->moves, out->n_moves);
+}
+
 enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                                    const struct weft_problem *problem, int64_t limit_bytes,
                                    struct weft_candidate *out, struct weft_error *err)
 {
     WEFT_TRY(choose(rule, problem, out->policies, err));
-    out->n_moves = 0;
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (!weft_item_active(item, out->policies)) continue;
-        bool late = item->kind == WEFT_ALL_GATHER && !rule->gather_early;
-        for (int32_t b = 0; b < item->n_blocks; b++)
-            out->moves[out->n_moves++] =
-                (struct weft_move){.item = i, .slot = late ? item->last : item->first};
-    }
-    weft_moves_sort(problem, out->moves, out->n_moves);
+    weft_fixed_place(problem, rule->gather, out);
     return check(rule, problem, limit_bytes, out, err);
 }

@@ -6,18 +6,31 @@
 #include "scheduler/digest.h"
 #include "scheduler/schedule.h"
 
+/* When gathers are launched: at the first slot of their window, one use ahead, or by the slot that
+ * uses them, which waits. */
+enum weft_fixed_gather { WEFT_GATHER_EARLY, WEFT_GATHER_ONE_AHEAD, WEFT_GATHER_BLOCKING };
+
 struct weft_fixed_rule {
     const char *planner;
     /* The first of these that a unit may have: 0 is dp, so ends with WEFT_POLICY_COUNT. */
     enum weft_policy policies[WEFT_POLICY_COUNT + 1];
-    bool gather_early; /* at the first slot of the window; else at the last, one use ahead */
+    enum weft_fixed_gather gather;
 };
+
+/* "all-dp" ... "all-fsdp", by policy. A unit that may not have it gets what is the same thing: a
+ * frozen one, which has no state to shard, sdp for zero1; one that fsdp would never release, sdp
+ * for fsdp. */
+extern const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT];
 
 /* WEFT_E_INFEASIBLE when a unit may have none of the policies, or when it does not fit. */
 WEFT_MUST_USE enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                                                  const struct weft_problem *problem,
                                                  int64_t limit_bytes, struct weft_candidate *out,
                                                  struct weft_error *err);
+
+/* The blocks of the candidate's policies: gathers as said, reductions due at once. */
+void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather gather,
+                      struct weft_candidate *out);
 
 /* Sorts moves into channel order by launch slot, then blocking gathers before reductions before
  * other gathers, then by deadline. */

@@ -110,3 +110,23 @@ Test(fixed, refuses_one_byte_below_what_it_needs)
     cr_assert_not_null(strstr(err.text, d.problem->slot_names[slot]), "%s", err.text);
     weft_problem_destroy(d.problem);
 }
+
+/* What is gathered by the slot that waits for it holds nothing before: the least of these policies.
+ */
+Test(fixed, blocking_gathers_hold_the_least)
+{
+    struct decision d = {0};
+    struct weft_digest *table = NULL;
+    cr_assert_eq(decide(&d, "all-fsdp", 15, INT64_MAX, NULL), WEFT_OK);
+    cr_assert_eq(weft_digest_create(d.problem, &table, NULL), WEFT_OK);
+    int64_t lean[100], rows[100];
+    cr_assert_leq(table->n_slots, 100);
+    (void)weft_digest_lean_rows(table, d.policies, lean, NULL);
+    weft_fixed_place(d.problem, WEFT_GATHER_BLOCKING, &d.candidate);
+    check_moves(&d);
+    weft_digest_move_rows(table, d.policies, d.moves, d.candidate.n_moves, rows);
+    for (int32_t s = 0; s < table->n_slots; s++)
+        cr_assert_eq(rows[s], lean[s], "slot %d", (int)s);
+    weft_digest_destroy(table);
+    weft_problem_destroy(d.problem);
+}

@@ -49,3 +49,15 @@ Test(fsdp2, looks_further_ahead_when_set_so)
                      "r4@drain>drain r0@drain>drain");
     weft_problem_destroy(problem);
 }
+
+/* Nothing is gathered for backward. */
+Test(fsdp2, keeps_all_units_behind_forward_when_set_so)
+{
+    struct weft_problem *problem = chain_problem(&fsdp2_chain);
+    struct chain_plan plan = chain_plan(problem, "fsdp2:kept", INT64_MAX);
+    cr_assert_str_eq(plan.policies, "sdp sdp sdp sdp sdp");
+    cr_assert_str_eq(plan.moves,
+                     "g4@F0 g0@F0! g1@F0 g2@F1 g3@F2 r3@B2>B2 r2@B1>B1 r1@B0>B0 r4@drain>drain "
+                     "r0@drain>drain");
+    weft_problem_destroy(problem);
+}

@@ -1,0 +1,240 @@
+#include "scheduler/estimate.h"
+
+#include <string.h>
+
+#include "scheduler/list.h"
+#include "scheduler/planners/fixed.h"
+
+/* A step that is longer than the shortest by less than this share is as short. */
+static const double MATTERS = 5e-4;
+
+/* A policy is read in two ways: every unit has it, or those have it to which its first published
+ * rule gives it: FSDP keeps the root. */
+enum { READINGS = 2 };
+
+struct run {
+    const struct weft_problem *problem;
+    bool timed;
+    enum weft_policy *readings[READINGS]; /* [n_units] each, of the policy at hand */
+    struct weft_pool pool;
+    struct weft_candidate candidate;
+    struct weft_digest *table; /* of those that place by lists; NULL before the first */
+    struct weft_list *list;
+};
+
+void weft_estimate_init(struct weft_need rows[WEFT_ESTIMATE_ROWS])
+{
+    static const struct {
+        enum weft_policy policy;
+        enum weft_need_way way;
+        const char *rule;
+    } all[WEFT_ESTIMATE_ROWS] = {
+        {WEFT_POLICY_DP, WEFT_NEED_JUST_IN_TIME, NULL},
+        {WEFT_POLICY_DP, WEFT_NEED_PUBLISHED, "ddp"},
+        {WEFT_POLICY_DP, WEFT_NEED_FASTEST, NULL},
+        {WEFT_POLICY_ZERO1, WEFT_NEED_JUST_IN_TIME, NULL},
+        {WEFT_POLICY_ZERO1, WEFT_NEED_PUBLISHED, "zero1"},
+        {WEFT_POLICY_ZERO1, WEFT_NEED_FASTEST, NULL},
+        {WEFT_POLICY_SDP, WEFT_NEED_JUST_IN_TIME, NULL},
+        {WEFT_POLICY_SDP, WEFT_NEED_PUBLISHED, "fsdp2:kept"},
+        {WEFT_POLICY_SDP, WEFT_NEED_FASTEST, NULL},
+        {WEFT_POLICY_FSDP, WEFT_NEED_JUST_IN_TIME, NULL},
+        {WEFT_POLICY_FSDP, WEFT_NEED_PUBLISHED, "fsdp2"},
+        {WEFT_POLICY_FSDP, WEFT_NEED_PUBLISHED, "deepspeed"},
+        {WEFT_POLICY_FSDP, WEFT_NEED_FASTEST, NULL},
+    };
+    for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++)
+        rows[i] = (struct weft_need){
+            .policy = all[i].policy, .way = all[i].way, .rule = all[i].rule, .unit = -1};
+}
+
+uint32_t weft_estimate_rows_of(uint32_t ways)
+{
+    struct weft_need rows[WEFT_ESTIMATE_ROWS];
+    uint32_t asked = 0;
+    weft_estimate_init(rows);
+    for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++)
+        if (ways >> rows[i].way & 1u) asked |= 1u << i;
+    return asked;
+}
+
+static void take_policies(struct run *run, int reading)
+{
+    memcpy(run->candidate.policies, run->readings[reading],
+           (size_t)run->problem->n_units * sizeof *run->candidate.policies);
+}
+
+static enum weft_status place_published(struct run *run, const char *name, struct weft_error *err)
+{
+    struct weft_schedule_options options = {.planner = name, .draft = true};
+    struct weft_outcome outcome = {.pool = &run->pool};
+    const struct weft_planner *planner = weft_planner_find(name, &options.setting);
+    return planner->decide(run->problem, INT64_MAX, &options, &run->candidate, &outcome, err);
+}
+
+/* The least limit, to a thousandth, within which lists place the policies as fast as with any; the
+ * step there in *ns. */
+static int64_t enough_memory(const struct run *run, const enum weft_policy *policies, int64_t *ns)
+{
+    int64_t low = 0, high = run->table->most_bytes;
+    *ns = weft_list_best(run->list, policies, high, NULL);
+    int64_t enough_ns = *ns + (int64_t)((double)*ns * MATTERS);
+    while (high - low > high / 1000) {
+        int64_t middle = low + (high - low) / 2;
+        int64_t middle_ns = weft_list_best(run->list, policies, middle, NULL);
+        if (middle_ns >= 0 && middle_ns <= enough_ns)
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* Of the policy's two readings the faster. */
+static enum weft_status place_fastest(struct run *run, struct weft_error *err)
+{
+    struct weft_candidate *out = &run->candidate;
+    int64_t ns[READINGS], bytes[READINGS];
+    int32_t rule = 0;
+    if (!run->table) WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
+    if (!run->list) WEFT_TRY(weft_list_create(run->table, &run->list, err));
+    for (int i = 0; i < READINGS; i++)
+        bytes[i] = enough_memory(run, run->readings[i], &ns[i]);
+    int best = (double)ns[1] * (1 + MATTERS) < (double)ns[0] ? 1 : 0;
+    take_policies(run, best);
+    ns[0] = weft_list_best(run->list, out->policies, bytes[best], &rule);
+    if (ns[0] >= 0)
+        ns[0] = weft_list_place(run->list, out->policies, bytes[best], weft_list_rules[rule],
+                                out->moves, &out->n_moves);
+    return ns[0] >= 0 ? WEFT_OK : weft_fail(err, WEFT_E_INTERNAL, "an estimate: nothing fits");
+}
+
+/* Without times nothing is faster than anything. */
+static enum weft_status place(struct run *run, const struct weft_need *need, struct weft_error *err)
+{
+    if (need->way == WEFT_NEED_PUBLISHED) return place_published(run, need->rule, err);
+    if (need->way == WEFT_NEED_FASTEST && run->timed) return place_fastest(run, err);
+    take_policies(run, 0);
+    weft_fixed_place(run->problem,
+                     need->way == WEFT_NEED_JUST_IN_TIME ? WEFT_GATHER_BLOCKING : WEFT_GATHER_EARLY,
+                     &run->candidate);
+    return WEFT_OK;
+}
+
+static bool has_reading(const struct run *run, int reading)
+{
+    return memcmp(run->candidate.policies, run->readings[reading],
+                  (size_t)run->problem->n_units * sizeof *run->candidate.policies) == 0;
+}
+
+/* The need of the candidate. */
+static enum weft_status predict(struct run *run, struct weft_need *need, struct weft_error *err)
+{
+    struct weft_plan *plan = NULL;
+    WEFT_TRY(weft_plan_create(run->problem, "estimate", run->candidate.policies,
+                              run->candidate.moves, run->candidate.n_moves, &plan, err));
+    enum weft_status status = weft_plan_predict(plan, err);
+    if (status == WEFT_OK) status = weft_need_of_plan(plan, need, err);
+    if (status == WEFT_OK && !run->timed) need->step_ns = need->exposed_ns = need->channel_ns = 0;
+    weft_plan_destroy(plan);
+    return status;
+}
+
+/* *same: it is a reading of its policy; a rule may mix others in. */
+static enum weft_status fill(struct run *run, struct weft_need *need, bool *same,
+                             struct weft_error *err)
+{
+    struct weft_error refusal = {0};
+    enum weft_status status = place(run, need, &refusal);
+    if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
+    *same = has_reading(run, 0) || has_reading(run, 1);
+    if (need->way == WEFT_NEED_FASTEST && !run->timed) need->way = WEFT_NEED_EARLIEST;
+    WEFT_TRY(predict(run, need, err));
+    if (need->way != WEFT_NEED_JUST_IN_TIME || has_reading(run, 1)) return WEFT_OK;
+    /* Of two readings the leaner: zero1 of a frozen unit is dp, or sdp. */
+    struct weft_need other = *need;
+    take_policies(run, 1);
+    weft_fixed_place(run->problem, WEFT_GATHER_BLOCKING, &run->candidate);
+    WEFT_TRY(predict(run, &other, err));
+    if (other.bytes < need->bytes) *need = other;
+    return WEFT_OK;
+}
+
+/* Where another way is as fast as the fastest and needs less, or is faster, it is the fastest. */
+static void take_faster(struct weft_need *fastest, const struct weft_need *other)
+{
+    double ns = (double)other->step_ns, best_ns = (double)fastest->step_ns;
+    bool leaner = ns <= best_ns * (1 + MATTERS) && other->bytes < fastest->bytes;
+    if (!leaner && ns * (1 + MATTERS) >= best_ns) return;
+    *fastest = *other;
+    fastest->way = WEFT_NEED_FASTEST;
+    fastest->rule = NULL;
+}
+
+/* The readings of a policy; false where it cannot be applied. */
+static enum weft_status read_policy(struct run *run, const struct weft_need *rows, int n,
+                                    bool *applies, struct weft_error *err)
+{
+    size_t bytes = (size_t)run->problem->n_units * sizeof *run->readings[0];
+    enum weft_status status = weft_fixed_decide(&weft_fixed_rules[rows[0].policy], run->problem,
+                                                INT64_MAX, &run->candidate, NULL);
+    *applies = status == WEFT_OK;
+    if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    if (status != WEFT_OK)
+        return weft_fail(err, status, "an estimate of %s", weft_policy_name(rows[0].policy));
+    memcpy(run->readings[0], run->candidate.policies, bytes);
+    memcpy(run->readings[1], run->candidate.policies, bytes);
+    for (int i = 0; i < n; i++) {
+        if (rows[i].way != WEFT_NEED_PUBLISHED) continue;
+        if (place_published(run, rows[i].rule, NULL) == WEFT_OK)
+            memcpy(run->readings[1], run->candidate.policies, bytes);
+        break;
+    }
+    return WEFT_OK;
+}
+
+/* The rows of one policy that are asked for. */
+static enum weft_status fill_policy(struct run *run, uint32_t asked, struct weft_need *rows, int n,
+                                    struct weft_error *err)
+{
+    bool applies, same[WEFT_ESTIMATE_ROWS] = {false};
+    for (int i = 0; i < n; i++)
+        if (rows[i].way == WEFT_NEED_FASTEST && (asked >> i & 1u)) asked = WEFT_ESTIMATE_ALL;
+    WEFT_TRY(read_policy(run, rows, n, &applies, err));
+    for (int i = 0; i < n && applies; i++)
+        if (asked >> i & 1u) WEFT_TRY(fill(run, &rows[i], &same[i], err));
+    for (int f = 0; f < n; f++)
+        for (int i = 0; i < n && rows[f].way == WEFT_NEED_FASTEST && rows[f].applies; i++)
+            if (i != f && same[i] && rows[i].applies) take_faster(&rows[f], &rows[i]);
+    return WEFT_OK;
+}
+
+enum weft_status weft_estimate_fill(const struct weft_problem *problem, bool timed, uint32_t asked,
+                                    struct weft_need rows[WEFT_ESTIMATE_ROWS],
+                                    struct weft_error *err)
+{
+    struct run run = {.problem = problem, .timed = timed};
+    size_t n_blocks = (size_t)weft_problem_count_blocks(problem);
+    enum weft_status status = WEFT_OK;
+    run.candidate.policies =
+        weft_pool_array(&run.pool, (size_t)problem->n_units + 1, sizeof *run.candidate.policies);
+    run.candidate.moves = weft_pool_array(&run.pool, n_blocks + 1, sizeof *run.candidate.moves);
+    bool made = run.candidate.policies && run.candidate.moves;
+    for (int i = 0; i < READINGS; i++) {
+        run.readings[i] =
+            weft_pool_array(&run.pool, (size_t)problem->n_units + 1, sizeof *run.readings[i]);
+        made = made && run.readings[i];
+    }
+    if (!made) status = weft_fail_memory(err, "an estimate");
+    for (int i = 0, n; i < WEFT_ESTIMATE_ROWS && status == WEFT_OK; i += n) {
+        for (n = 1; i + n < WEFT_ESTIMATE_ROWS && rows[i + n].policy == rows[i].policy;)
+            n++;
+        uint32_t here = asked >> i & ((1u << n) - 1);
+        if (here) status = fill_policy(&run, here, &rows[i], n, err);
+    }
+    weft_list_destroy(run.list);
+    weft_digest_destroy(run.table);
+    weft_pool_finish(&run.pool);
+    return status;
+}

@@ -30,22 +30,39 @@ bool weft_session_must_measure(const struct weft_session *session)
            cluster->device.flops.bf16 == 0 && cluster->device.flops.f16 == 0;
 }
 
-enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,
-                                    struct weft_error *err)
+static void drop_stages(struct weft_session *session)
 {
-    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     weft_session_drop_plan(session);
     weft_stages_finish(&session->stages);
     weft_profile_destroy(session->profile);
     session->profile = NULL;
+}
+
+static enum weft_status stage_first_period(struct weft_session *session, struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    (void)weft_stages_variants(session->config, variants);
+    return weft_session_stage_period(session, &variants[0], err);
+}
+
+enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,
+                                    struct weft_error *err)
+{
+    drop_stages(session);
     /* Resolved as its file would be, so that a plan is for the one as for the other. */
     enum weft_status status =
         profile ? weft_profile_resolve_measured(session->config, profile, &session->profile, err)
                 : weft_profile_resolve(session->config, &session->profile, err);
     weft_profile_destroy(profile);
-    WEFT_TRY(status);
-    (void)weft_stages_variants(session->config, variants);
-    return weft_session_stage_period(session, &variants[0], err);
+    return status == WEFT_OK ? stage_first_period(session, err) : status;
+}
+
+enum weft_status weft_session_stage_for_memory(struct weft_session *session,
+                                               struct weft_text *missing, struct weft_error *err)
+{
+    drop_stages(session);
+    WEFT_TRY(weft_profile_resolve_for_memory(session->config, &session->profile, missing, err));
+    return stage_first_period(session, err);
 }
 
 static enum weft_status check_program(const struct weft_session *session, struct weft_error *err)

@@ -33,6 +33,11 @@ WEFT_MUST_USE enum weft_status weft_session_stage(struct weft_session *session,
                                                   struct weft_profile *profile,
                                                   struct weft_error *err);
 
+/* The same for who asks for memory alone: see weft_profile_resolve_for_memory. */
+WEFT_MUST_USE enum weft_status weft_session_stage_for_memory(struct weft_session *session,
+                                                             struct weft_text *missing,
+                                                             struct weft_error *err);
+
 /* After stage: the stages of another period; the session has no plan then. */
 WEFT_MUST_USE enum weft_status weft_session_stage_period(struct weft_session *session,
                                                          const struct weft_period_rule *rule,

@@ -1,0 +1,154 @@
+#include "report/estimate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "report/table.h"
+
+const char *weft_need_way_text(const struct weft_need *need)
+{
+    static const char *const texts[WEFT_NEED_WAYS] = {
+        [WEFT_NEED_JUST_IN_TIME] = "just in time",
+        [WEFT_NEED_PUBLISHED] = "published",
+        [WEFT_NEED_FASTEST] = "fastest",
+        [WEFT_NEED_EARLIEST] = "earliest",
+    };
+    return need->rule ? need->rule : texts[need->way];
+}
+
+void weft_need_show_fit(const struct weft_need *need, int64_t limit_bytes,
+                        char out[WEFT_UNITS_TEXT_BYTES + 8])
+{
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    int64_t over = need->bytes - limit_bytes;
+    if (limit_bytes <= 0)
+        out[0] = '\0';
+    else if (over <= 0)
+        snprintf(out, WEFT_UNITS_TEXT_BYTES + 8, "fits");
+    else
+        snprintf(out, WEFT_UNITS_TEXT_BYTES + 8, "+%s", weft_units_show_bytes(over, bytes));
+}
+
+static void add_head(struct weft_table *table, int64_t limit_bytes)
+{
+    char limit[WEFT_UNITS_TEXT_BYTES];
+    weft_table_cell(table, "policy");
+    weft_table_cell(table, "way");
+    weft_table_cell(table, "needs");
+    if (limit_bytes > 0) weft_table_cell(table, "of %s", weft_units_show_bytes(limit_bytes, limit));
+    weft_table_cell(table, "step");
+    weft_table_cell(table, "peak slot");
+    weft_table_cell(table, "most by");
+}
+
+/* Long names keep their end, which tells layers apart. */
+static void add_name(struct weft_table *table, const char *name, size_t most)
+{
+    size_t length = strlen(name);
+    if (length <= most)
+        weft_table_cell(table, "%s", length > 0 ? name : "-");
+    else
+        weft_table_cell(table, "..%s", name + length - (most - 2));
+}
+
+void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
+                       struct weft_text *out)
+{
+    enum { SLOT_COLUMNS = 14, UNIT_COLUMNS = 10 }; /* what 80 leave for them */
+    struct weft_table table;
+    char shown[WEFT_UNITS_TEXT_BYTES + 8];
+    const struct weft_need *before = NULL;
+    weft_table_init(&table, limit_bytes > 0 ? "llrrrll" : "llrrll");
+    add_head(&table, limit_bytes);
+    for (int32_t i = 0; i < n; i++) {
+        const struct weft_need *row = &rows[i];
+        if (!row->applies) continue;
+        bool same = before && before->policy == row->policy;
+        weft_table_cell(&table, "%s", same ? "" : weft_policy_name(row->policy));
+        weft_table_cell(&table, "%s", weft_need_way_text(row));
+        weft_table_cell(&table, "%s", weft_units_show_bytes(row->bytes, shown));
+        weft_need_show_fit(row, limit_bytes, shown);
+        if (limit_bytes > 0)
+            weft_table_cell_painted(
+                &table, row->bytes <= limit_bytes ? WEFT_PAINT_GOOD : WEFT_PAINT_BAD, "%s", shown);
+        weft_table_cell(&table, "%s",
+                        row->step_ns > 0 ? weft_units_show_ns(row->step_ns, shown) : "-");
+        add_name(&table, row->slot_name, SLOT_COLUMNS);
+        add_name(&table, row->unit_name, UNIT_COLUMNS);
+        before = row;
+    }
+    weft_table_render(&table, 0, out);
+    weft_table_finish(&table);
+}
+
+/* Cells of one line for each published rule that applies. */
+static bool is_shown(const struct weft_need *row)
+{
+    return row->applies && row->way == WEFT_NEED_PUBLISHED;
+}
+
+void weft_report_needs_memory(const struct weft_need *rows, int32_t n, struct weft_text *out)
+{
+    struct weft_table table;
+    char align[16] = "l", shown[WEFT_UNITS_TEXT_BYTES];
+    size_t n_columns = 1;
+    for (int32_t i = 0; i < n && n_columns + 1 < sizeof align; i++)
+        if (is_shown(&rows[i])) align[n_columns++] = 'r';
+    if (n_columns == 1) return;
+    weft_table_init(&table, align);
+    weft_table_cell(&table, "at the peak of");
+    for (int32_t i = 0; i < n; i++)
+        if (is_shown(&rows[i])) weft_table_cell(&table, "%s", rows[i].rule);
+    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+        weft_table_cell(&table, "%s", weft_category_text((enum weft_category)c));
+        for (int32_t i = 0; i < n; i++)
+            if (is_shown(&rows[i]))
+                weft_table_cell(&table, "%s", weft_units_show_bytes(rows[i].categories[c], shown));
+    }
+    weft_table_render(&table, 0, out);
+    weft_table_finish(&table);
+}
+
+static void put_ns(struct weft_json_writer *writer, const char *name, int64_t ns, bool timed)
+{
+    if (timed) {
+        weft_json_put_integer(writer, name, ns);
+        return;
+    }
+    weft_json_key(writer, name);
+    weft_json_add_null(writer);
+}
+
+static void put_need(const struct weft_need *row, int64_t limit_bytes, bool timed,
+                     struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "policy", weft_policy_name(row->policy));
+    weft_json_put_string(writer, "way", row->rule ? "published" : weft_need_way_text(row));
+    if (row->rule) weft_json_put_string(writer, "rule", row->rule);
+    weft_json_put_integer(writer, "needs_bytes", row->bytes);
+    if (limit_bytes > 0) weft_json_put_bool(writer, "fits", row->bytes <= limit_bytes);
+    weft_json_put_string(writer, "peak_slot", row->slot_name);
+    weft_json_put_string(writer, "peak_unit", row->unit_name);
+    weft_json_key(writer, "peak_memory_bytes");
+    weft_json_begin_object(writer);
+    for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+        weft_json_put_integer(writer, weft_category_key((enum weft_category)c), row->categories[c]);
+    weft_json_end_object(writer);
+    weft_json_put_string(writer, "reduce", weft_cadence_name(row->period.cadence));
+    weft_json_put_integer(writer, "update_ahead", row->period.update_ahead);
+    put_ns(writer, "step_ns", row->step_ns, timed);
+    put_ns(writer, "exposed_ns", row->exposed_ns, timed);
+    put_ns(writer, "communication_ns", row->channel_ns, timed);
+    weft_json_end_object(writer);
+}
+
+void weft_report_needs_json(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
+                            bool timed, struct weft_json_writer *writer)
+{
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < n; i++)
+        if (rows[i].applies) put_need(&rows[i], limit_bytes, timed, writer);
+    weft_json_end_array(writer);
+}

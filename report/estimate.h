@@ -1,0 +1,29 @@
+/* What people (text) and programs (JSON) are told of what policies need: a row a policy and way of
+ * placing its blocks, and where the memory goes. */
+#ifndef WEFT_REPORT_ESTIMATE_H
+#define WEFT_REPORT_ESTIMATE_H
+
+#include "base/json.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "plan/need.h"
+
+/* "just in time", the rule's name, "fastest", "earliest". */
+const char *weft_need_way_text(const struct weft_need *need);
+
+/* "fits", or by how much not, "+8.53 GiB"; "" without a limit (0). */
+void weft_need_show_fit(const struct weft_need *need, int64_t limit_bytes,
+                        char out[WEFT_UNITS_TEXT_BYTES + 8]);
+
+/* A table of all rows that apply, with what the limit (0: none) leaves or lacks. */
+void weft_report_needs(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
+                       struct weft_text *out);
+
+/* A table of bytes by category, a column a published rule. */
+void weft_report_needs_memory(const struct weft_need *rows, int32_t n, struct weft_text *out);
+
+/* An array of objects; times are null where they are not known (`timed` is false). */
+void weft_report_needs_json(const struct weft_need *rows, int32_t n, int64_t limit_bytes,
+                            bool timed, struct weft_json_writer *writer);
+
+#endif

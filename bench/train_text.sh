@@ -62,10 +62,11 @@ cat >"$work/run.json" <<JSON
 }
 JSON
 "$weft" profile "$work/run.json" -o "$work/profile.json" -q >"$work/log"
-limit=$("$weft" estimate "$work/run.json" --set cluster.profile="$work/profile.json" --json |
-    python3 -c 'import json, sys
-total = {row["planner"]: row["total_bytes"] for row in json.load(sys.stdin)}
-print((total["all-fsdp"] + total["all-sdp"]) // 2 // 1024)')
+needs() {
+    "$weft" plan "$work/run.json" --profile "$work/profile.json" --planner "$1" --json -q |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["total_bytes"])'
+}
+limit=$((($(needs all-fsdp) + $(needs all-sdp)) / 2 / 1024))
 echo "limit     $limit KiB a rank, halfway between all-fsdp and all-sdp"
 mkdir -p "$(dirname "$run")"
 "$weft" train "$work/run.json" --set cluster.profile="$work/profile.json" \

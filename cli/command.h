@@ -40,15 +40,17 @@ struct weft_cli {
     const char *planner;
     const char *time_limit;
     const char *gap;
-    const char *profile;                                            /* --profile, as it was given */
-    const char *plan;                                               /* --plan */
-    const char *start;                                              /* --start, a plan file */
-    const char *config;                                             /* --config */
-    const char *trace;                                              /* --trace FILE */
-    const char *run_directory;                                      /* --run */
-    const char *resume;                                             /* --resume, "" if bare */
-    const char *clock;                                              /* --clock wall|virtual */
-    const char *sweep;                                              /* --sweep key=a,b,c */
+    const char *profile;       /* --profile, as it was given */
+    const char *plan;          /* --plan */
+    const char *start;         /* --start, a plan file */
+    const char *config;        /* --config */
+    const char *trace;         /* --trace FILE */
+    const char *run_directory; /* --run */
+    const char *resume;        /* --resume, "" if bare */
+    const char *clock;         /* --clock wall|virtual */
+    const char *sweeps[2];     /* --sweep key=a,b,c */
+    int32_t n_sweeps;
+    const char *largest, *least;                                    /* --largest KEY, --least KEY */
     const char *prompt;                                             /* --prompt TEXT */
     const char *tokens;                                             /* --tokens N */
     const char *temperature;                                        /* --temperature T */

@@ -11,6 +11,7 @@ enum flag_kind {
     FLAG_OPTIONAL,
     FLAG_RANKS,
     FLAG_SET,
+    FLAG_SWEEP,
     FLAG_SEED,
     FLAG_COLOR,
     FLAG_PROGRESS
@@ -49,7 +50,9 @@ static const struct flag flags[] = {
     {"--run", NULL, FLAG_TEXT, false, AT(run_directory), NULL},
     {"--resume", NULL, FLAG_OPTIONAL, false, AT(resume), NULL},
     {"--clock", NULL, FLAG_TEXT, false, AT(clock), NULL},
-    {"--sweep", NULL, FLAG_TEXT, false, AT(sweep), NULL},
+    {"--sweep", NULL, FLAG_SWEEP, false, 0, NULL},
+    {"--largest", NULL, FLAG_TEXT, false, AT(largest), NULL},
+    {"--least", NULL, FLAG_TEXT, false, AT(least), NULL},
     {"--planners", NULL, FLAG_TEXT, false, AT(planners), NULL},
     {"--points", NULL, FLAG_TEXT, false, AT(points), NULL},
     {"--to", NULL, FLAG_TEXT, false, AT(to), NULL},
@@ -173,6 +176,11 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct flag *flag
         if (cli->n_overrides == WEFT_CLI_OVERRIDES)
             return weft_fail(err, WEFT_E_USAGE, "--set: at most %d times", WEFT_CLI_OVERRIDES);
         cli->overrides[cli->n_overrides++] = value;
+        return WEFT_OK;
+    case FLAG_SWEEP:
+        if (cli->n_sweeps == 2)
+            return weft_fail(err, WEFT_E_USAGE, "--sweep: at most twice, for a grid");
+        cli->sweeps[cli->n_sweeps++] = value;
         return WEFT_OK;
     case FLAG_SEED:
         /* Of parameters and data, and of the planner `random`. */

@@ -229,9 +229,8 @@ def results_are_printed_whatever_becomes_of_the_files(weft):
 
 @case
 def split_stands_beside_the_joint_plan(weft):
-    rows = json.loads(weft.expect(0, "estimate", config_of(weft), "--json"))
-    need = {row["planner"]: row["total_bytes"] for row in rows}
-    limit = need["all-sdp"] * 5 // 4
+    kept = json.loads(weft.expect(0, "plan", config_of(weft), "--planner", "all-sdp", "--json"))
+    limit = kept["total_bytes"] * 5 // 4
     said = sweep(weft, "--split", "--points", "4", "--memory-limit", f"{limit}B")
     curves = curves_of(said)
     assert [len(points) for points in curves.values()] == [4, 1]

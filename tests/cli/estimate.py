@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""`weft estimate`: what every policy needs, and the searches for what fits."""
+import json
+import os
+import re
+import sys
+
+from configs import tiny
+from tap import case, main
+
+RUNS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "configs", "runs")
+POLICIES = ("dp", "zero1", "sdp", "fsdp")
+NO_TIMES = {"cluster__device": None, "cluster__link": None}
+
+
+def config_of(weft, **changes):
+    return weft.write("run.json", tiny(**changes))
+
+
+def row_name(row):
+    """Of a row: fsdp2, or "fsdp just in time"."""
+    return row.get("rule") or f"{row['policy']} {row['way']}"
+
+
+def needs(weft, config, *flags):
+    said = json.loads(weft.expect(0, "estimate", config, "--json", *flags))
+    return said, {row_name(row): row for row in said["rows"]}
+
+
+@case
+def every_policy_has_three_ways(weft):
+    said, rows = needs(weft, config_of(weft))
+    assert said["times"] == "analytic" and said["ranks"] == 2 and len(rows) == 13
+    for policy, rules in zip(POLICIES, (("ddp",), ("zero1",), ("fsdp2:kept",),
+                                        ("fsdp2", "deepspeed"))):
+        least, fastest = rows[f"{policy} just in time"], rows[f"{policy} fastest"]
+        for row in [fastest] + [rows[rule] for rule in rules]:
+            assert row["policy"] == policy and row["step_ns"] > 0
+            assert least["needs_bytes"] <= row["needs_bytes"], row
+            assert sum(row["peak_memory_bytes"].values()) == row["needs_bytes"]
+        assert fastest["step_ns"] <= least["step_ns"] * 1.0005
+    assert rows["fsdp just in time"]["needs_bytes"] < rows["dp just in time"]["needs_bytes"]
+
+
+@case
+def a_rule_s_row_is_what_plan_says_of_the_rule(weft):
+    """Rows to the byte; with addresses at most 2 % more."""
+    for name in ("gpt-tiny", "gpt-accumulate", "gpt-no-clip", "gpt2", "llama-3.1-405b"):
+        config = os.path.join(RUNS, name + ".json")
+        _, rows = needs(weft, config)
+        for rule in ("ddp", "zero1", "fsdp2:kept", "fsdp2", "deepspeed"):
+            plan = weft.path("plan.json")
+            weft.expect(0, "plan", config, "--planner", rule, "--memory-limit", "100TiB",
+                        "-o", plan)
+            with open(plan, encoding="utf-8") as file:
+                made = json.load(file)["prediction"]
+            assert rows[rule]["needs_bytes"] == made["peak_bytes"], (name, rule)
+            assert rows[rule]["step_ns"] == made["step_ns"], (name, rule)
+            assert made["total_bytes"] <= 1.02 * made["peak_bytes"], (name, rule)
+
+
+@case
+def the_least_of_405_billion_is_110_gib_and_fsdp2_needs_137(weft):
+    _, rows = needs(weft, os.path.join(RUNS, "llama-3.1-405b.json"))
+    gib = {name: round(row["needs_bytes"] / 2 ** 30) for name, row in rows.items()}
+    assert (gib["fsdp just in time"], gib["fsdp2"], gib["fsdp fastest"]) == (110, 137, 132), gib
+
+
+@case
+def it_is_told_whether_each_way_fits_and_by_how_much_not(weft):
+    said, rows = needs(weft, config_of(weft))
+    assert said["memory_limit_bytes"] == 2 ** 30 and all(row["fits"] for row in rows.values())
+    limit = rows["fsdp just in time"]["needs_bytes"]
+    flags = ("--memory-limit", f"{limit}B")
+    _, rows = needs(weft, config_of(weft), *flags)
+    assert rows["fsdp just in time"]["fits"] and not rows["dp fastest"]["fits"]
+    out = weft.expect(0, "estimate", config_of(weft), *flags)
+    assert " fits " in out and " +" in out, out
+    said, rows = needs(weft, config_of(weft, cluster__memory_limit=None))
+    assert "memory_limit_bytes" not in said and "fits" not in rows["ddp"]
+
+
+@case
+def peaks_are_of_a_slot_and_a_unit(weft):
+    _, rows = needs(weft, os.path.join(RUNS, "llama-3.1-405b.json"))
+    assert rows["fsdp2"]["peak_slot"] == "B:layers.123", rows["fsdp2"]
+    assert rows["fsdp2"]["peak_unit"] == "layers.125+..+head", rows["fsdp2"]
+
+
+@case
+def memory_needs_no_times(weft):
+    timed, rows = needs(weft, config_of(weft))
+    untimed, others = needs(weft, config_of(weft, **NO_TIMES))
+    assert "times" in timed and "times" not in untimed
+    for missing in ("cluster.device.flops.f32", "cluster.device.memory_bandwidth",
+                    "cluster.link.intra"):
+        assert missing in untimed["missing"], untimed["missing"]
+    for policy in POLICIES:
+        name = f"{policy} just in time"
+        assert others[name]["needs_bytes"] == rows[name]["needs_bytes"]
+        assert others[f"{policy} earliest"]["step_ns"] is None
+    out = weft.expect(0, "estimate", config_of(weft, **NO_TIMES))
+    assert " - " in out and "they need cluster.device.flops.f32" in out, out
+
+
+@case
+def a_config_s_policies_are_lifted(weft):
+    _, rows = needs(weft, config_of(weft), "--set", "plan.policies=sdp")
+    assert {row["policy"] for row in rows.values()} == set(POLICIES)
+
+
+@case
+def a_sweep_asks_for_each_value_of_a_key(weft):
+    config = config_of(weft)
+    out = weft.expect(0, "estimate", config, "--sweep", "train.micro_batch=1,2,4")
+    assert [line for line in out.splitlines() if line.startswith("train.micro_batch=")] == \
+        [f"train.micro_batch={n}" for n in (1, 2, 4)], out
+    said = json.loads(weft.expect(0, "estimate", config, "--json", "--sweep",
+                                  "train.micro_batch=1,2,4"))
+    for one, n in zip(said, (1, 2, 4)):
+        assert one["set"] == [f"train.micro_batch={n}"]
+        alone, _ = needs(weft, config, "--set", f"train.micro_batch={n}")
+        assert {**alone, "set": one["set"]} == one
+
+
+@case
+def a_sweep_of_ranks_is_not_undone_by_n(weft):
+    said = json.loads(weft.expect(0, "estimate", config_of(weft), "-n", "3", "--json", "--sweep",
+                                  "cluster.ranks=2,4"))
+    assert [one["ranks"] for one in said] == [2, 4]
+
+
+@case
+def two_sweeps_are_a_grid_of_what_fits(weft):
+    config, limit = config_of(weft), ("--memory-limit", "750KiB")
+    grid = ("--sweep", "train.micro_batch=1,2,64", "--sweep", "cluster.ranks=1,8")
+    said = json.loads(weft.expect(0, "estimate", config, *grid, *limit, "--json"))
+    assert [one["set"] for one in said] == \
+        [[f"train.micro_batch={m}", f"cluster.ranks={n}"] for m in (1, 2, 64) for n in (1, 8)]
+    assert all({row["policy"] for row in one["rows"]} == set(POLICIES) for one in said)
+    out = weft.expect(0, "estimate", config, *grid, *limit)
+    lines = [re.split("  +", line.strip()) for line in out.splitlines()]
+    assert lines[1] == ["train.micro_batch", "1", "8"], out
+    assert [line[0] for line in lines[2:5]] == ["1", "2", "64"]
+    assert all(cell.startswith("+") for cell in lines[4][1:]), "64 sequences fit nowhere"
+    fitting = next(row for row in said[1]["rows"] if "rule" in row and row["fits"])
+    assert lines[2][2].startswith(fitting["policy"] + " "), (fitting, out)
+    assert not any(row["fits"] for row in said[2]["rows"]) and lines[3][1].startswith("+"), out
+    weft.expect(64, "estimate", config, *grid, "--sweep", "train.seed=1,2", says="at most twice")
+    weft.expect(64, "estimate", config, *grid[:2], *grid[:2], says="the same key twice")
+    weft.expect(64, "estimate", config_of(weft, cluster__memory_limit=None), *grid,
+                says="--memory-limit")
+
+
+def search(weft, *flags):
+    said = json.loads(weft.expect(0, "estimate", weft.path("run.json"), "--json", *flags))
+    return said, {row_name(row): row for row in said["rows"]}
+
+
+def check_edge(weft, key, rows, limit, step):
+    """Each value fits, and the next one does not."""
+    config = weft.path("run.json")
+    for name, row in rows.items():
+        value = row["value"]
+        if value is None:
+            continue
+        _, here = needs(weft, config, "--set", f"{key}={value}", "--memory-limit", limit)
+        assert here[name]["fits"] and here[name]["needs_bytes"] == row["needs_bytes"], row
+        if row["bounded_by"] == "memory":
+            _, there = needs(weft, config, "--set", f"{key}={value + step}", "--memory-limit",
+                             limit)
+            assert not there[name]["fits"], row
+
+
+@case
+def the_largest_value_that_fits_is_found(weft):
+    config_of(weft, model__layers__0__positions=4096)
+    for key, limit in (("train.micro_batch", "5MiB"), ("train.seq_len", "4MiB")):
+        said, rows = search(weft, "--largest", key, "--memory-limit", limit)
+        assert said["largest"] == key and len(rows) == 13
+        assert all(row["value"] > 1 for row in rows.values()), rows
+        check_edge(weft, key, rows, limit, 1)
+        out = weft.expect(0, "estimate", weft.path("run.json"), "--largest", key, "--memory-limit",
+                          limit)
+        assert str(rows["fsdp2"]["value"]) in out
+    short, _ = search(weft, "--largest", "seq_len", "--memory-limit", "4MiB")
+    assert short["largest"] == "train.seq_len"
+
+
+@case
+def layers_are_repeats_of_the_layer_that_repeats(weft):
+    config_of(weft)
+    said, rows = search(weft, "--largest", "layers", "--memory-limit", "2MiB")
+    assert said["largest"] == "model.layers.1.repeat"
+    assert rows["fsdp just in time"]["value"] > rows["dp just in time"]["value"] > 1
+    check_edge(weft, said["largest"], {name: rows[name] for name in ("ddp", "fsdp just in time")},
+               "2MiB", 1)
+    config_of(weft, model__layers__1__repeat=1)
+    weft.expect(64, "estimate", weft.path("run.json"), "--largest", "layers",
+                says="the model has no repeated layer")
+
+
+@case
+def what_the_config_refuses_ends_a_search(weft):
+    config_of(weft)
+    said, rows = search(weft, "--largest", "train.seq_len")
+    assert all(row["value"] == 16 and row["bounded_by"] == "config" for row in rows.values()), rows
+    assert said["refused"] == 17 and "16 positions" in said["refusal"], said
+    out = weft.expect(0, "estimate", weft.path("run.json"), "--largest", "train.seq_len")
+    assert "train.seq_len=17: " in out and "beyond its 16 positions" in " ".join(out.split()), out
+
+
+@case
+def the_least_ranks_at_which_it_fits_are_found(weft):
+    config_of(weft)
+    said, rows = search(weft, "--least", "cluster.ranks", "--memory-limit", "420KiB")
+    assert said["least"] == "cluster.ranks"
+    assert rows["ddp"]["value"] is None, "more ranks do not help who shards nothing"
+    assert rows["fsdp just in time"]["value"] > 1, rows
+    check_edge(weft, "cluster.ranks", rows, "420KiB", -1)
+
+
+@case
+def beyond_one_node_ranks_are_whole_nodes(weft):
+    config_of(weft, cluster__ranks=6, cluster__ranks_per_node=3,
+              cluster__link={"intra": {"alpha": "20us", "bandwidth": "1GB/s"},
+                             "inter": {"alpha": "20us", "bandwidth": "1GB/s"}})
+    for limit in range(330, 600, 10):
+        _, rows = search(weft, "--least", "ranks", "--memory-limit", f"{limit}KiB")
+        row = rows["fsdp just in time"]
+        if row["value"] is None:
+            continue
+        assert row["value"] <= 3 or row["value"] % 3 == 0, row
+        fits = [n for n in (1, 2, 3, 6, 9, 12, 15) if needs(
+            weft, weft.path("run.json"), "--set", f"cluster.ranks={n}", "--memory-limit",
+            f"{limit}KiB")[1]["fsdp just in time"]["fits"]]
+        assert row["value"] > 15 or row["value"] == fits[0], (limit, row, fits)
+
+
+@case
+def one_question_at_a_time(weft):
+    config = config_of(weft)
+    weft.expect(64, "estimate", config, "--largest", "train.micro_batch", "--least",
+                "cluster.ranks", says="one question at a time")
+    weft.expect(64, "estimate", config, "--largest", "layers", "--sweep", "train.seed=1",
+                says="one question at a time")
+    weft.expect(64, "estimate", config, "--largest", "train.mico_batch",
+                says="did you mean train.micro_batch?")
+    weft.expect(64, "estimate", config, "--least", "train.micro_batch", says="only cluster.ranks")
+    weft.expect(64, "estimate", config_of(weft, cluster__memory_limit=None), "--largest", "layers",
+                says="give --memory-limit, or cluster.memory_limit")
+    for bad in ("train.micro_batch", "=1", "train.micro_batch=", "train.micro_batch=1,,2"):
+        weft.expect(64, "estimate", config, "--sweep", bad, says="--sweep " + bad)
+
+
+main(sys.argv[1])

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "base/watch.h"
 #include "cli/terminal.h"
 #include "report/estimate.h"
 
@@ -96,9 +97,11 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         return weft_fail(err, WEFT_E_USAGE, "--largest, --least, --sweep: one question at a time");
     weft_cli_report_init(cli, cli->output, &out);
     weft_text_init(&json);
+    weft_watch_begin(cli->watch, "estimate");
     enum weft_status status = searches            ? weft_estimate_search(cli, &out, &json, err)
                               : cli->n_sweeps > 0 ? weft_estimate_sweep(cli, &out, &json, err)
                                                   : estimate_one(cli, &out, &json, err);
+    weft_watch_end(cli->watch);
     weft_text_add(&json, "\n");
     if (status == WEFT_OK) status = weft_cli_emit(cli, cli->json ? &json : &out, err);
     weft_text_finish(&out);

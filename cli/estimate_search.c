@@ -6,6 +6,7 @@
 
 #include "base/boundary.h"
 #include "base/units.h"
+#include "base/watch.h"
 #include "cli/estimate.h"
 #include "report/estimate.h"
 #include "report/table.h"
@@ -96,6 +97,7 @@ static enum weft_status try_value(struct search *search, int64_t value, uint32_t
     WEFT_TRY(find_trial(search, value, out, err));
     if ((*out)->refused || !(asked & ~(*out)->asked)) return WEFT_OK;
     snprintf(setting, sizeof setting, "%s=%lld", search->key, (long long)value);
+    weft_watch_look(search->cli->watch);
     enum weft_status status =
         weft_estimate_at(search->cli, settings, 1, asked, &estimate, &refusal);
     if (status == WEFT_OK) keep_rows(&estimate, asked, *out);
@@ -341,6 +343,7 @@ static enum weft_status answer_rows(struct search *search, struct weft_table *ta
     for (int i = 0; i < WEFT_ESTIMATE_ROWS; i++) {
         struct found found;
         search->row = i;
+        weft_watch_count(search->cli->watch, "row", i, WEFT_ESTIMATE_ROWS);
         WEFT_TRY(find_row(search, guess, &found, err));
         if (found.value > 0) guess = found.value;
         *has_none = *has_none || found.value == 0;

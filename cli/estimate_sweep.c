@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "base/watch.h"
 #include "cli/estimate.h"
 #include "report/estimate.h"
 #include "report/table.h"
@@ -68,6 +69,7 @@ static enum weft_status sweep_list(const struct weft_cli *cli, const struct axis
                                    struct weft_error *err)
 {
     for (int32_t i = 0; i < axis->n; i++) {
+        weft_watch_count(cli->watch, "value", i, axis->n);
         struct weft_estimate estimate;
         struct place place = {{axis->settings[i]}, 1};
         enum weft_status status =
@@ -134,6 +136,7 @@ static enum weft_status sweep_grid(const struct weft_cli *cli, const struct axis
     for (int32_t r = 0; r < axes[0].n && status == WEFT_OK; r++) {
         weft_table_cell(&table, "%s", value_of(&axes[0], r));
         for (int32_t c = 0; c < axes[1].n && status == WEFT_OK; c++) {
+            weft_watch_count(cli->watch, "place", r * axes[1].n + c, axes[0].n * axes[1].n);
             struct weft_estimate estimate;
             struct place place = {{axes[0].settings[r], axes[1].settings[c]}, 2};
             status = estimate_place(cli, &place, asked, &estimate, writer, err);

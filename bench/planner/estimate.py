@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Re-creates the estimate's figures: bench/planner/estimate.py --build BUILD [RUN...]
+
+For every run in configs/runs, or those named, what `weft estimate` says that a published rule needs
+against the plan that the rule makes without a limit: the fullest slot of the program as it is
+simulated, and all that a rank holds with the addresses of its buffers. Asked: at most 2 % apart.
+Nothing depends on the machine. Markdown on stdout; exit 1 where it is missed.
+"""
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = ["ddp", "zero1", "fsdp2:kept", "fsdp2", "deepspeed"]
+CANNOT = 65  # exit code: the rule cannot be applied
+ASKED = 0.02
+
+
+class Weft:
+    def __init__(self, build):
+        self.program = str(Path(build) / "cli" / "weft")
+
+    def run(self, *arguments):
+        """Its JSON; None where a rule cannot be applied."""
+        done = subprocess.run([self.program, *arguments, "--json", "-q"], capture_output=True,
+                              text=True, check=False)
+        if done.returncode == CANNOT:
+            return None
+        if done.returncode != 0:
+            sys.exit(f"weft {' '.join(arguments)}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+
+def simulated(weft, config, rule, scratch):
+    """(fullest slot, with addresses) of the plan that the rule makes; None where it makes none."""
+    plan = str(Path(scratch) / "plan.json")
+    if weft.run("plan", config, "--planner", rule, "--memory-limit", "1PB", "-o", plan) is None:
+        return None
+    replayed = weft.run("simulate", plan, "--config", config, "--memory-limit", "1PB")
+    return replayed["peak_bytes"], replayed["total_bytes"]
+
+
+def compare(weft, run, scratch):
+    """What each rule of a run needs: {rule: (estimated, fullest slot, with addresses)}."""
+    config = str(ROOT / "configs" / "runs" / f"{run}.json")
+    begun = time.monotonic()
+    rows = weft.run("estimate", config)["rows"]
+    took = time.monotonic() - begun
+    told = {row["rule"]: row["needs_bytes"] for row in rows if "rule" in row}
+    made = {rule: simulated(weft, config, rule, scratch) for rule in RULES}
+    if {rule for rule in RULES if made[rule]} != set(told):
+        sys.exit(f"{run}: told of {sorted(told)}, but {made}")
+    return {rule: (told[rule], *made[rule]) for rule in told}, took
+
+
+def summary(rule, needs):
+    """A line: how far the simulated peaks and the addresses are from what was told."""
+    apart = [abs(simulated - told) / simulated for told, simulated, _ in needs.values()]
+    packed = {run: (total - told) / total for run, (told, _, total) in needs.items()}
+    worst = max(packed, key=packed.get)
+    print(f"| {rule} | {len(needs)} | {100 * max(apart):.3f} % | "
+          f"{100 * statistics.median(packed.values()):.3f} % | {100 * packed[worst]:.2f} % "
+          f"({worst}) |")
+    return max(max(apart), packed[worst], -min(packed.values()))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("runs", nargs="*")
+    options = parser.parse_args()
+    weft = Weft(options.build)
+    runs = options.runs or sorted(path.stem for path in (ROOT / "configs" / "runs").glob("*.json"))
+    with tempfile.TemporaryDirectory() as scratch:
+        answers = {run: compare(weft, run, scratch) for run in runs}
+    print("| rule | runs | from the simulated peak, worst | addresses more, median | worst |")
+    print("| --- | --- | --- | --- | --- |")
+    worst = max(summary(rule, {run: needs[rule] for run, (needs, _) in answers.items()
+                               if rule in needs}) for rule in RULES)
+    slowest = max(runs, key=lambda run: answers[run][1])
+    print(f"\n{len(runs)} runs; the slowest estimate took {answers[slowest][1]:.2f} s ({slowest}).")
+    return 0 if worst <= ASKED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -14,6 +14,8 @@ static enum weft_status check_one(const struct weft_cli *cli, const char *path,
     struct weft_session session = {0};
     enum weft_status status = weft_cli_read_config(cli, path, &session, &err);
     if (status == WEFT_OK) status = weft_planner_need(session.config->plan.planner, &err);
+    if (status == WEFT_OK && session.config->cluster.profile)
+        status = weft_session_stage(&session, NULL, &err);
     if (status == WEFT_OK && cli->print) weft_config_write(session.config, out);
     weft_session_close(&session);
     if (status != WEFT_OK)
@@ -61,8 +63,9 @@ const struct weft_command weft_command_check = {
     .usage = "FILE... [--print]",
     .summary = "validates configs; all problems at once",
     .details = "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
-               "--print writes the resolved config, with every default filled in.",
-    .flags = "--print --set --ranks --seed --memory-limit --planner --time-limit --gap",
+               "A profile that it names, or --profile, is read too. --print writes the resolved\n"
+               "config, with every default filled in.",
+    .flags = "--print --set --ranks --seed --profile --memory-limit --planner --time-limit --gap",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
     .run = run,

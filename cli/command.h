@@ -110,7 +110,7 @@ WEFT_MUST_USE enum weft_status weft_cli_read_config(const struct weft_cli *cli, 
 /* True when the config has neither a profile nor figures of a device or of several nodes: this
  * machine is what it is about, and can be measured. */
 bool weft_cli_measures(const struct weft_session *session);
-/* Measures this machine, and says so. */
+/* Measures this machine, and says so; but not for a planner that is not there. */
 WEFT_MUST_USE enum weft_status weft_cli_measure(const struct weft_session *session,
                                                 struct weft_profile **out, struct weft_error *err);
 

@@ -9,6 +9,7 @@
 #include "cli/job.h"
 #include "cli/solver.h"
 #include "library/session.h"
+#include "scheduler/schedule.h"
 
 /* The path as an override. It is relative to where the program was started, and one in a config to
  * the config's folder. */
@@ -66,6 +67,7 @@ bool weft_cli_measures(const struct weft_session *session)
 enum weft_status weft_cli_measure(const struct weft_session *session, struct weft_profile **out,
                                   struct weft_error *err)
 {
+    WEFT_TRY(weft_planner_need(session->config->plan.planner, err));
     weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
                             "first (`weft profile -o` keeps it for the next time)");
     return weft_job_profile(session->config, false, session->watch, out, err);

@@ -15,6 +15,7 @@
 #include "library/solve_text.h"
 #include "runtime/launch/launch.h"
 #include "runtime/train/train.h"
+#include "scheduler/schedule.h"
 #include "spec/supplied.h"
 
 enum { MOST_KINDS = 64, MOST_OVERRIDES = 256 };
@@ -210,7 +211,10 @@ enum weft_status weft_measure_machine(struct weft *weft, struct weft_error *erro
 static enum weft_status stage(struct weft *weft, struct weft_error *err)
 {
     if (weft->session.stages.problem != NULL) return WEFT_OK;
-    if (weft_session_must_measure(&weft->session)) return measure(weft, err);
+    if (weft_session_must_measure(&weft->session)) {
+        WEFT_TRY(weft_planner_need(weft->session.config->plan.planner, err));
+        return measure(weft, err);
+    }
     return weft_session_stage(&weft->session, NULL, err);
 }
 

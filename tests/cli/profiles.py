@@ -46,6 +46,24 @@ def plan_measures_what_nobody_gave_and_keeps_it_beside_the_plan(weft):
 
 
 @case
+def a_planner_that_is_not_there_is_told_before_anything_is_measured(weft):
+    for verb in ("plan", "train"):
+        _, _, err = weft.run(verb, bare(weft), "--planner", "ipl")
+        assert "did you mean ilp?" in err and "measuring" not in err, err
+
+
+@case
+def check_reads_the_profile_that_it_is_given(weft):
+    config, given = bare(weft), ("--profile", weft.path("profile.json"))
+    weft.expect(66, "check", config, *given, says="profile.json")
+    weft.expect(0, "profile", config, "-o", weft.path("profile.json"), "-q")
+    weft.expect(0, "check", config, *given)
+    other = bare(weft, "other.json", model__layers__0__hidden=16, model__layers__1__hidden=16,
+                 model__layers__2__hidden=16, model__layers__3__hidden=16)
+    weft.expect(65, "check", other, *given, says="wte")
+
+
+@case
 def a_run_s_own_plan_and_profile_belong_together(weft):
     config = bare(weft)
     weft.expect(0, "train", config, "--run", weft.path("run"), "-q", "--planner", "greedy")

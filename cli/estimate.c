@@ -44,7 +44,7 @@ static void say_source(const struct weft_cli *cli, const struct weft_estimate *e
 
 static void say_notes(const struct weft_estimate *estimate, struct weft_text *out)
 {
-    weft_text_add(out, "needs     a rank's fullest slot; addresses may cost up to a few per cent more\n");
+    weft_text_add(out, "needs     a rank's fullest slot; addresses may cost per cents more\n");
     weft_text_add(out, estimate->times[0]
                            ? "fastest   the least at which more memory makes the policy no faster\n"
                            : "earliest  every gather as early as its window allows\n");

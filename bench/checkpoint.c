@@ -28,14 +28,14 @@ struct bench {
     float *values; /* of all tensors and states, one after the other */
     int64_t bytes;
     int32_t file, entry; /* of the piece that comes next */
-    int64_t at;          /* its first value */
+    int64_t at, next;    /* of the piece given last, and behind it: element of values */
 };
 
 static void rewind_pieces(void *context)
 {
     struct bench *b = context;
     b->file = b->entry = 0;
-    b->at = 0;
+    b->at = b->next = 0;
 }
 
 /* A piece for each tensor. */
@@ -49,9 +49,19 @@ static bool next_piece(void *context, struct weft_save_piece *out)
     if (b->file == WEFT_CHECKPOINT_FILES) return false;
     const struct weft_layout_entry *entry = &b->layout->files[b->file].entries[b->entry++];
     int64_t count = entry->bytes / (int64_t)sizeof(float);
-    *out = (struct weft_save_piece){entry->tensor, entry->state, 0, count, b->values + b->at};
-    b->at += count;
+    *out = (struct weft_save_piece){entry->tensor, entry->state, 0, count};
+    b->at = b->next;
+    b->next += count;
     return true;
+}
+
+static enum weft_status read_piece(void *context, int64_t from, int64_t n, float *out,
+                                   struct weft_error *err)
+{
+    const struct bench *b = context;
+    (void)err;
+    memcpy(out, b->values + b->at + from, (size_t)n * sizeof *out);
+    return WEFT_OK;
 }
 
 static enum weft_status open_bench(struct bench *b, const char *config, struct weft_error *err)
@@ -121,7 +131,7 @@ static enum weft_status time_plain(const struct bench *b, int64_t *ns, struct we
 static enum weft_status time_save(struct bench *b, int64_t step, int64_t *ns,
                                   struct weft_error *err)
 {
-    const struct weft_save_source source = {b, rewind_pieces, next_piece};
+    const struct weft_save_source source = {b, rewind_pieces, next_piece, read_piece};
     const struct weft_progress progress = {.step = step, .loss_scale = 1};
     int64_t begin_ns = weft_clock_now_ns();
     WEFT_TRY(weft_saver_save(b->saver, &progress, &source, err));

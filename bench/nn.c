@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "runtime/nn/backend.h"
+#include "runtime/nn/cpu.h"
 #include "runtime/nn/kernels.h"
 #include "runtime/nn/optimizer.h"
 #include "spec/layer.h"
@@ -197,8 +197,8 @@ static void run(struct weft_nn *nn, struct bench_layer *l, bool forward)
 {
     struct weft_error err = {0};
     const int64_t start = weft_clock_now_ns();
-    const enum weft_status status = forward ? nn->backend->forward(nn, &l->call, &err)
-                                            : nn->backend->backward(nn, &l->call, &err);
+    const enum weft_status status = forward ? weft_nn_cpu_forward(nn, &l->call, &err)
+                                            : weft_nn_cpu_backward(nn, &l->call, &err);
     const int64_t ns = weft_clock_now_ns() - start;
     if (status != WEFT_OK) fail(err.text);
     int64_t *best = forward ? &l->forward_ns : &l->backward_ns;

@@ -47,6 +47,7 @@ void weft_arena_fill(struct weft_arena *arena, struct weft_stream *stream, void 
                      const struct weft_range *ranges, int32_t n_ranges, unsigned char byte);
 void weft_arena_write(struct weft_arena *arena, struct weft_stream *stream, void *to,
                       const void *host, int64_t bytes);
+/* 4 aligned bytes are read at once, also while other work writes them. */
 void weft_arena_read(struct weft_arena *arena, struct weft_stream *stream, const void *from,
                      int64_t bytes, void *host);
 

@@ -1,4 +1,5 @@
 /* Work on the CPU's arena: a task of a stream each. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "runtime/arena/cpu.h"
@@ -75,7 +76,9 @@ static enum weft_status run_copy(struct weft_stream *stream, const void *argumen
     (void)stream;
     (void)err;
     const struct copy_argument *a = argument;
-    memcpy(a->to, a->from, a->bytes);
+    const bool is_word = a->bytes == sizeof(uint32_t) && (uintptr_t)a->from % a->bytes == 0;
+    const uint32_t word = is_word ? atomic_load((const _Atomic uint32_t *)a->from) : 0;
+    memcpy(a->to, is_word ? &word : a->from, a->bytes);
     return WEFT_OK;
 }
 

@@ -13,12 +13,11 @@
 #include "runtime/checkpoint/sink.h"
 #include "runtime/comm/comm.h"
 
-/* Elements of one tensor, side by side in memory. */
+/* Elements of one tensor. */
 struct weft_save_piece {
     int32_t tensor; /* of the model */
     enum weft_state state;
     int64_t first, count;
-    const float *values;
 };
 
 /* All that this rank owns. Over all ranks every element of every entry of the layout comes once. */
@@ -26,6 +25,9 @@ struct weft_save_source {
     void *context;
     void (*rewind)(void *context);
     bool (*next)(void *context, struct weft_save_piece *out); /* false at the end */
+    /* Elements [from, from + n) of the piece that next gave last. */
+    enum weft_status (*read)(void *context, int64_t from, int64_t n, float *out,
+                             struct weft_error *err);
 };
 
 struct weft_saver_options {

@@ -124,6 +124,21 @@ enum weft_status weft_save_prepare(struct weft_saver *saver, struct weft_error *
     return WEFT_OK;
 }
 
+/* A piece goes through the saver's buffer. */
+static enum weft_status write_piece(struct weft_saver *saver, const struct weft_save_piece *piece,
+                                    int f, int64_t offset, struct weft_error *err)
+{
+    const struct weft_save_source *source = &saver->source;
+    for (int64_t from = 0; from < piece->count; from += SAVE_BUFFER_ELEMENTS) {
+        int64_t left = piece->count - from;
+        int64_t n = left < SAVE_BUFFER_ELEMENTS ? left : SAVE_BUFFER_ELEMENTS;
+        WEFT_TRY(source->read(source->context, from, n, saver->buffer, err));
+        WEFT_TRY(write_run(saver, f, saver->buffer, n * (int64_t)sizeof(float),
+                           offset + from * (int64_t)sizeof(float), err));
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status write_pieces(struct weft_saver *saver, struct weft_error *err)
 {
     const struct weft_save_source *source = &saver->source;
@@ -137,7 +152,7 @@ static enum weft_status write_pieces(struct weft_saver *saver, struct weft_error
         int64_t bytes = piece.count * (int64_t)sizeof(float);
         if (entry == NULL || begin < 0 || bytes < 0 || begin + bytes > entry->bytes)
             return weft_fail(err, WEFT_E_INTERNAL, "a piece that is not in the layout");
-        WEFT_TRY(write_run(saver, f, piece.values, bytes, entry->begin + begin, err));
+        WEFT_TRY(write_piece(saver, &piece, f, entry->begin + begin, err));
     }
     return WEFT_OK;
 }

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "runtime/checkpoint/save.h"
 
-enum { SAVE_VERDICT_TEXT_BYTES = 1000 };
+enum { SAVE_VERDICT_TEXT_BYTES = 1000, SAVE_BUFFER_ELEMENTS = 1 << 16 };
 
 /* What a rank tells the others after a stage. */
 struct save_verdict {
@@ -42,6 +42,7 @@ struct weft_saver {
     bool sync_failed;                      /* somewhere, in this attempt */
     struct save_verdict mine;
     void *all; /* [ranks] of what an exchange holds at most */
+    float buffer[SAVE_BUFFER_ELEMENTS];
 };
 
 /* WEFT_E_IO: "cannot WHAT .../step-N.tmp-K/NAME: ERROR"; name NULL: the directory itself. */

@@ -4,8 +4,6 @@
 #ifndef WEFT_RUNTIME_COMM_BACKEND_H
 #define WEFT_RUNTIME_COMM_BACKEND_H
 
-#include <stdatomic.h>
-
 #include "runtime/comm/comm.h"
 
 struct weft_comm_ops {
@@ -34,7 +32,7 @@ enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
 struct weft_comm {
     const struct weft_comm_ops *ops;
     int32_t rank, ranks;
-    atomic_bool raised; /* collectives carry it along, and take over what peers bring */
+    int64_t flag_offset; /* of the flag that collectives carry along; negative: none */
     char description[WEFT_COMM_DESCRIPTION_BYTES];
 };
 

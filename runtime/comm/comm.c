@@ -1,7 +1,6 @@
 #define _GNU_SOURCE /* sysconf's page size */
 #include "runtime/comm/comm.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -113,19 +112,9 @@ enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine, si
     return comm->ops->exchange(comm, mine, bytes, all, err);
 }
 
-void weft_comm_raise(struct weft_comm *comm)
+void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset)
 {
-    atomic_store(&comm->raised, true);
-}
-
-bool weft_comm_is_raised(const struct weft_comm *comm)
-{
-    return atomic_load(&comm->raised);
-}
-
-void weft_comm_lower(struct weft_comm *comm)
-{
-    atomic_store(&comm->raised, false);
+    comm->flag_offset = flag_offset;
 }
 
 void weft_comm_cancel(struct weft_comm *comm)

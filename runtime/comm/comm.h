@@ -82,14 +82,11 @@ void weft_comm_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
 void weft_comm_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
                      int64_t to_offset, int64_t words, int64_t ns);
 
-/* A flag that collectives carry along. Behind a collective every rank knows whether any rank had
- * raised its flag before it came to that collective: the same on all ranks, for no message more.
- * weft_comm_raise and weft_comm_is_raised: from any thread. weft_comm_lower forgets what this rank
- * knows; all ranks call it at one place among their collectives. */
-void weft_comm_raise(struct weft_comm *comm);
-bool weft_comm_is_raised(
-    const struct weft_comm *comm); /* by this rank, or by one that it knows of */
-void weft_comm_lower(struct weft_comm *comm);
+/* A flag that collectives carry along: the uint32_t at this offset of the arena (negative: none, as
+ * at first), the same on all ranks. Behind a collective or an exchange it is 1 on every rank if it
+ * was not 0 on any rank that came to it, for no message more. Work may set it meanwhile. Forgotten
+ * when the arena is unmapped. */
+void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset);
 
 /* Blocking, from the host, outside the step: each rank gives `bytes` (at most 4096, equal on all)
  * and gets everybody's, in rank order. A barrier is an exchange of nothing. */

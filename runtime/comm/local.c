@@ -83,6 +83,7 @@ static enum weft_status local_open(const struct weft_comm_options *options, stru
     struct weft_local_comm *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(err, "a communicator");
     c->comm.ops = &weft_comm_local;
+    c->comm.flag_offset = -1;
     enum weft_status status = set_up(c, options, err);
     if (status != WEFT_OK) {
         local_close(&c->comm);

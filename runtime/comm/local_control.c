@@ -286,6 +286,12 @@ static enum weft_status fail_disagree(struct weft_local_comm *c, int32_t rank)
     return WEFT_E_DISAGREE;
 }
 
+static _Atomic uint32_t *flag_of(const struct weft_local_comm *c)
+{
+    if (c->comm.flag_offset < 0 || c->arena_bytes == 0) return NULL;
+    return (_Atomic uint32_t *)(void *)(c->arenas[c->comm.rank] + c->comm.flag_offset);
+}
+
 enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_local_call *call,
                                   int64_t arrival_ns, const void *mine, size_t bytes,
                                   int64_t *latest_ns, struct weft_error *err)
@@ -299,7 +305,8 @@ enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_l
     struct weft_local_post *post = post_of(c, c->comm.rank);
     post->arrival_ns = arrival_ns;
     post->call = *call;
-    post->raised = atomic_load(&c->comm.raised);
+    _Atomic uint32_t *flag = flag_of(c);
+    post->raised = flag != NULL && atomic_load(flag) != 0;
     if (bytes > 0) memcpy(post->bytes, mine, bytes);
     WEFT_TRY(weft_local_barrier(c, err));
     int64_t latest = arrival_ns;
@@ -310,7 +317,7 @@ enum weft_status weft_local_enter(struct weft_local_comm *c, const struct weft_l
             return fail_for_good(c, err);
         }
         if (theirs->arrival_ns > latest) latest = theirs->arrival_ns;
-        if (theirs->raised) weft_comm_raise(&c->comm);
+        if (theirs->raised && flag != NULL) atomic_store(flag, 1);
     }
     *latest_ns = latest;
     return WEFT_OK;

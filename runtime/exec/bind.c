@@ -19,7 +19,7 @@ static void *address(const struct weft_exec *exec, const struct weft_instruction
                      enum weft_buffer_kind kind, int32_t index)
 {
     const struct weft_buffer *buffer = touched(exec, at, kind, index);
-    return buffer == NULL ? NULL : exec->arena + buffer->offset;
+    return buffer == NULL ? NULL : exec->base + buffer->offset;
 }
 
 /* Element 0 of a tensor in the unit's buffer of that kind. */
@@ -43,7 +43,7 @@ static int64_t loss_rows(const struct weft_config *config)
  * Where micro-steps share a gradient only the first may begin it, whichever stands first in the
  * program. */
 static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_instruction *at,
-                                   int32_t *written, const struct weft_nn_call **out,
+                                   int32_t *written, struct exec_bound *bound,
                                    struct weft_error *err)
 {
     const struct weft_model *model = exec->options.config->model;
@@ -55,7 +55,9 @@ static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_ins
     call->batch = weft_config_batch(exec->options.config);
     call->gradient_dtype = exec_reduce(exec);
     call->loss_scale = 1.0 / (double)exec->all_rows;
-    call->loss = last ? &exec->losses[at->micro] : NULL;
+    call->scale = EXEC_OWN(exec, step.loss_scale);
+    call->loss = last ? EXEC_OWN(exec, loss) : NULL;
+    call->adds_loss = at->micro > 0;
     call->input = at->layer == 0 ? address(exec, at, WEFT_BUFFER_INPUT, -1)
                                  : address(exec, at, WEFT_BUFFER_OUTPUT, at->layer - 1);
     call->targets = address(exec, at, WEFT_BUFFER_TARGETS, -1);
@@ -79,8 +81,9 @@ static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_ins
             written[tensor] = at->micro + 1;
         }
     }
-    *out = call;
-    return WEFT_OK;
+    bound->with.layer.call = call;
+    bound->with.layer.look = weft_exec_bind_look(exec, call, backward);
+    return bound->with.layer.look == NULL ? weft_fail_memory(err, "a look") : WEFT_OK;
 }
 
 static bool reads(const struct weft_exec *exec, const struct weft_instruction *at,
@@ -110,7 +113,7 @@ static enum weft_status bind_collective(struct weft_exec *exec, const struct wef
     }
     enum weft_dtype dtype = gathers ? exec_compute(exec) : exec_reduce(exec);
     enum weft_dtype slice_dtype = dtype;
-    if (at->op == WEFT_OP_REDUCE_SCATTER) slice_dtype = exec->units[at->unit].gradient_dtype;
+    if (at->op == WEFT_OP_REDUCE_SCATTER) slice_dtype = exec->units[at->unit].nn.gradient_dtype;
     int64_t before = at->block * unit->slice_elements; /* elements of the shard */
     *block = (struct weft_comm_block){
         .full_offset = full->offset + before * exec->ranks * weft_dtype_bytes(dtype),
@@ -138,7 +141,8 @@ static enum weft_status bind_agreement(struct weft_exec *exec, const struct weft
     *agreement = (struct exec_agreement){
         .from_offset = from->offset,
         .to_offset = to->offset,
-        .words = of_unit ? exec->units[at->unit].norms_words : EXEC_WORDS,
+        .words = of_unit ? exec->units[at->unit].norms_bytes.end / (int64_t)sizeof(uint64_t)
+                         : EXEC_SENT_WORDS,
     };
     return WEFT_OK;
 }
@@ -176,7 +180,7 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int3
     switch (at->op) {
     case WEFT_OP_FORWARD:
     case WEFT_OP_BACKWARD:
-        return bind_layer(exec, at, written, &bound->with.call, err);
+        return bind_layer(exec, at, written, bound, err);
     case WEFT_OP_AGREE:
         return bind_agreement(exec, at, &bound->with.agreement, err);
     case WEFT_OP_MOMENTS:
@@ -220,13 +224,11 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
     }
     exec->input_bytes = weft_model_input_bytes(config->model, &batch);
     exec->target_bytes = weft_model_target_bytes(config->model, &batch);
-    exec->record = (uint64_t *)(void *)(exec->arena + program->buffers[record].offset);
-    exec->record_sum = (uint64_t *)(void *)(exec->arena + program->buffers[sum].offset);
-    exec->rows = loss_rows(config);
-    exec->all_rows = exec->rows * exec->ranks * program->period.n_micro;
-    exec->losses =
-        weft_pool_array(&exec->pool, (size_t)program->period.n_micro, sizeof *exec->losses);
-    return exec->losses == NULL ? weft_fail_memory(err, "losses") : WEFT_OK;
+    exec->record = exec->base + program->buffers[record].offset;
+    exec->record_sum = exec->base + program->buffers[sum].offset;
+    exec->own = exec->record + EXEC_SENT_WORDS * sizeof(uint64_t);
+    exec->all_rows = loss_rows(config) * exec->ranks * program->period.n_micro;
+    return WEFT_OK;
 }
 
 enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err)

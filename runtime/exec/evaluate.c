@@ -34,9 +34,10 @@ enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
     for (int32_t i = 0; i < end; i++) {
         weft_exec_issue(exec, i, is_of_forward(&program->instructions[i]));
     }
+    weft_exec_push_own(exec);
     enum weft_status status = weft_exec_synchronise(exec, err);
     exec->inputs = NULL;
     exec->looks = looks;
-    if (status == WEFT_OK) *loss = exec->losses[0];
+    if (status == WEFT_OK) *loss = exec->mailbox.loss;
     return status;
 }

@@ -1,5 +1,4 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/exec/parts.h"
 
@@ -32,6 +31,7 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
     int64_t items[WEFT_STREAM_COUNT] = {0};
     for (int32_t i = 0; i < program->n_instructions; i++)
         items[weft_op_stream(program->instructions[i].op)] += ITEMS_EACH;
+    items[WEFT_STREAM_COMPUTE] += program->n_units + ITEMS_EACH; /* NORM, and a step's scalars */
     for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
         int64_t queue = items[s] < WEFT_STREAM_QUEUE ? WEFT_STREAM_QUEUE : items[s];
         if (queue > WEFT_STREAM_MOST_QUEUE) queue = WEFT_STREAM_MOST_QUEUE;
@@ -53,6 +53,20 @@ static void stop_compute(void *context)
 {
     struct weft_exec *exec = context;
     weft_stream_stop(exec->streams[WEFT_STREAM_COMPUTE]);
+}
+
+/* Nothing is known yet, and whatever another rank finds collectives bring here. */
+static enum weft_status begin_own(struct weft_exec *exec, struct weft_error *err)
+{
+    static const struct weft_range all = {0, sizeof(struct exec_own)};
+    const struct weft_train *train = &exec->options.config->train;
+    const struct weft_optimizer first = weft_optimizer_at(train, 1, 0, 1);
+    exec->rule = (struct weft_nn_rule){first.type, first.exempt_vectors, first.decay};
+    weft_arena_fill(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], exec->own, &all, 1, 0);
+    weft_exec_push_forget(exec);
+    WEFT_TRY(weft_exec_synchronise(exec, err));
+    weft_comm_carry(exec->options.comm, (unsigned char *)EXEC_OWN(exec, step.stop) - exec->base);
+    return WEFT_OK;
 }
 
 static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
@@ -83,8 +97,8 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
     WEFT_TRY(weft_exec_units_fill(exec, err));
     WEFT_TRY(weft_exec_bind(exec, err));
     WEFT_TRY(weft_exec_live_create(program, &exec->live, err));
-    if (!exec->options.poison) return WEFT_OK;
-    return weft_exec_poison_create(exec, err);
+    if (exec->options.poison) WEFT_TRY(weft_exec_poison_create(exec, err));
+    return begin_own(exec, err);
 }
 
 enum weft_status weft_exec_create(const struct weft_exec_options *options, struct weft_exec **out,
@@ -95,10 +109,11 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     exec->options = *options;
     exec->rank = weft_comm_rank(options->comm);
     exec->ranks = weft_comm_ranks(options->comm);
-    exec->arena = weft_arena_address(options->arena);
+    exec->arena = options->arena;
+    exec->base = weft_arena_address(options->arena);
+    exec->whole.end = options->program->arena_bytes;
     exec->looks = options->program->period.rotated;
-    exec->first_bad = INT64_MAX;
-    weft_comm_lower(options->comm);
+    exec->mailbox.first_bad = INT64_MAX;
     enum weft_status status = fill(exec, err);
     if (status != WEFT_OK) {
         weft_exec_destroy(exec);
@@ -111,23 +126,16 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
 void weft_exec_destroy(struct weft_exec *exec)
 {
     if (exec == NULL) return;
+    weft_exec_poison_destroy(exec);
     for (int s = 0; s < WEFT_STREAM_COUNT; s++) {
         if (exec->streams[s] != NULL) weft_stream_destroy(exec->streams[s]);
     }
     for (int32_t i = 0; exec->events != NULL && i < exec->options.program->n_instructions; i++) {
         if (exec->events[i] != NULL) weft_event_destroy(exec->events[i]);
     }
-    weft_exec_poison_destroy(exec);
     weft_exec_live_destroy(exec->live);
     weft_pool_finish(&exec->pool);
     free(exec);
-}
-
-static void issue_backward(struct weft_exec *exec, const struct exec_bound *bound)
-{
-    struct weft_nn_call call = *bound->with.call;
-    call.loss_scale *= exec->scale.scale;
-    weft_nn_backward(exec->options.nn, bound->stream, &call);
 }
 
 static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
@@ -146,13 +154,13 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_exec_push_load(exec, &bound->with.batch);
         return;
     case WEFT_OP_FORWARD:
-        weft_nn_forward(exec->options.nn, bound->stream, bound->with.call);
+        weft_nn_forward(exec->options.nn, bound->stream, bound->with.layer.call);
         return;
     case WEFT_OP_ZERO:
         weft_exec_push_zero(exec, bound->with.unit.unit, bound->with.unit.gradient);
         return;
     case WEFT_OP_BACKWARD:
-        issue_backward(exec, bound);
+        weft_nn_backward(exec->options.nn, bound->stream, bound->with.layer.call);
         return;
     case WEFT_OP_NORM:
         weft_exec_push_norm(exec);
@@ -221,11 +229,12 @@ static void fill_trace(const struct weft_exec *exec, struct weft_trace *trace)
 
 /* What the update with this step's gradients will need, and the scale of the next ones. The scale
  * is a power of two, so dividing by it loses nothing. */
-static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs *inputs)
+static void prepare_update(struct weft_exec *exec, const struct weft_step_inputs *inputs,
+                           struct weft_step_result *result)
 {
     const struct weft_train *train = &exec->options.config->train;
     struct exec_pending *pending = &exec->pending;
-    struct weft_step_result *finished = &exec->finished;
+    struct weft_step_result *finished = result;
     pending->valid = finished->finite;
     pending->optimizer =
         weft_optimizer_at(train, inputs->step, inputs->lr, finished->clip / exec->scale.scale);
@@ -252,19 +261,21 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     exec->inputs = inputs;
     exec->last_step = inputs->step;
     exec->periods++;
+    weft_exec_push_step(exec);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         weft_exec_live_issue(exec->live, i, rows);
         /* Without a step before this one there is nothing that it would have carried over. */
         weft_exec_issue(exec, i, !exec->bound[i].carried || exec->pending.valid);
     }
+    if (exec->looks) weft_exec_push_own(exec);
     enum weft_status status = weft_exec_synchronise(exec, err);
     weft_exec_live_end(exec->live, rows);
     exec->inputs = NULL;
     exec->pending.valid = false;
     if (status != WEFT_OK) return status;
     if (trace != NULL) fill_trace(exec, trace);
-    prepare_update(exec, inputs);
-    *result = exec->finished;
+    *result = weft_exec_finish(exec);
+    prepare_update(exec, inputs, result);
     return WEFT_OK;
 }
 
@@ -303,6 +314,7 @@ static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
 {
     bool rotated = exec->options.program->period.rotated;
+    weft_exec_push_step(exec);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
         bool updates = is_of_update(exec, bound);
@@ -311,11 +323,7 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     }
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));
-    return weft_exec_gradients_are_bad(exec) ? fail_settling(exec, err) : WEFT_OK;
-}
-
-int64_t weft_exec_touched_bytes(const struct weft_exec *exec)
-{
-    return exec->deaths == NULL ? exec->options.program->arena_bytes
-                                : weft_exec_poison_touched(exec);
+    weft_exec_push_own(exec); /* behind all collectives */
+    WEFT_TRY(weft_exec_synchronise(exec, err));
+    return weft_exec_is_bad(exec, exec->mailbox.stop) ? fail_settling(exec, err) : WEFT_OK;
 }

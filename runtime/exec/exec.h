@@ -124,6 +124,7 @@ WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec
 
 /* Highest arena byte that was ever touched plus one (found by pattern), with poison on; else the
  * planned end. */
-int64_t weft_exec_touched_bytes(const struct weft_exec *exec);
+WEFT_MUST_USE enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
+                                                       struct weft_error *err);
 
 #endif

@@ -1,5 +1,4 @@
 /* Failures that a test asked for, as tasks of the stream that the instruction runs on. */
-#include <math.h>
 #include <signal.h>
 #include <string.h>
 
@@ -17,37 +16,17 @@ static enum weft_status strike(struct weft_stream *stream, const void *argument,
     return weft_fail(err, WEFT_E_INTERNAL, "failed as WEFT_FAILPOINT asks");
 }
 
-static enum weft_status write_nan(struct weft_stream *stream, const void *argument,
-                                  struct weft_error *err)
-{
-    (void)stream;
-    (void)err;
-    float *at;
-    memcpy(&at, argument, sizeof at);
-    memset(at, 0xff, sizeof *at); /* of one element in 32 bits, of two in 16 */
-    return WEFT_OK;
-}
-
-static enum weft_status lose_loss(struct weft_stream *stream, const void *argument,
-                                  struct weft_error *err)
-{
-    (void)stream;
-    (void)err;
-    double *loss;
-    memcpy(&loss, argument, sizeof loss);
-    *loss = NAN;
-    return WEFT_OK;
-}
-
+/* In what the instruction writes; or else the loss. */
 static void push_nan(struct weft_exec *exec, const struct exec_bound *bound)
 {
-    const struct weft_nn_call *call = bound->with.call;
-    float *at = bound->op == WEFT_OP_FORWARD ? call->output : NULL;
+    static const struct weft_range element = {0, sizeof(float)}; /* in 16 bits, two */
+    static const struct weft_range loss = {0, sizeof(double)};
+    const struct weft_nn_call *call = bound->with.layer.call;
+    void *at = bound->op == WEFT_OP_FORWARD ? call->output : NULL;
     for (int i = 0; bound->op == WEFT_OP_BACKWARD && at == NULL && i < WEFT_LAYER_TENSORS; i++)
         at = call->gradients[i];
-    if (at != NULL) weft_stream_push(bound->stream, write_nan, &at, sizeof at);
-    double *loss = &exec->losses[0];
-    if (at == NULL) weft_stream_push(bound->stream, lose_loss, &loss, sizeof loss);
+    weft_arena_fill(exec->arena, bound->stream, at != NULL ? at : EXEC_OWN(exec, loss),
+                    at != NULL ? &element : &loss, 1, 0xff);
 }
 
 /* Before (`behind` false) or behind instruction i. */

@@ -1,41 +1,28 @@
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/exec/parts.h"
 
-/* The finaliser of splitmix64 (Steele, Lea and Flood 2014), a bijection that mixes all bits. */
-static uint64_t mix(uint64_t x)
+/* Of what this rank owns. */
+static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
+                                 struct weft_error *err)
 {
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-/* One element of one tensor; two independent hashes of it are added up. */
-static void add_element(struct weft_hash *sum, uint64_t name, uint64_t element, float value)
-{
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    uint64_t place = mix(name + element * UINT64_C(0x9e3779b97f4a7c15));
-    sum->high += mix(place ^ bits);
-    sum->low += mix(place + ((uint64_t)bits << 32 | 0x5bd1e995u));
+    static const struct weft_range words = {0, sizeof exec->mailbox.hash};
+    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    weft_arena_fill(exec->arena, stream, EXEC_OWN(exec, hash), &words, 1, 0);
+    for (int32_t u = 0; u < exec->options.program->n_units; u++)
+        weft_nn_add_hash(exec->options.nn, stream, &exec->units[u].nn, EXEC_OWN(exec, hash));
+    weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), sizeof exec->mailbox.hash,
+                    exec->mailbox.hash);
+    WEFT_TRY(weft_stream_synchronise(stream, err));
+    *out = (struct weft_hash){.high = exec->mailbox.hash[0], .low = exec->mailbox.hash[1]};
+    return WEFT_OK;
 }
 
 enum weft_status weft_exec_fingerprint(struct weft_exec *exec, struct weft_hash *out,
                                        struct weft_error *err)
 {
-    const struct weft_tensor *tensors = exec->options.config->model->tensors;
     struct weft_hash mine = {0}, sum = {0};
-    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
-        const struct exec_unit *unit = &exec->units[u];
-        for (int64_t i = 0; i < unit->n_own; i++) {
-            const struct weft_piece *piece = &unit->own[i];
-            const float *values = exec_values_at(unit, piece);
-            uint64_t name = weft_hash_string(tensors[piece->tensor].name);
-            for (int64_t e = 0; e < piece->count; e++)
-                add_element(&mine, name, (uint64_t)(piece->tensor_begin + e), values[e]);
-        }
-    }
+    WEFT_TRY(hash_own(exec, &mine, err));
     struct weft_hash *all = calloc((size_t)exec->ranks, sizeof *all);
     if (all == NULL) return weft_fail_memory(err, "the ranks' fingerprints");
     enum weft_status status = weft_comm_exchange(exec->options.comm, &mine, sizeof mine, all, err);

@@ -6,29 +6,12 @@
 
 #include "base/pool.h"
 #include "runtime/exec/exec.h"
+#include "runtime/exec/record.h"
 #include "runtime/exec/units.h"
-#include "runtime/nn/optimizer.h"
-
-/* Words of the record that ranks add up. Every word is an integer, so the order of ranks does not
- * matter. A rank's loss is split at the binary point: the integer part in one word, the fraction in
- * units of 2^-32 in the next; both are exact for losses below EXEC_LOSS_MOST, and 2^16 ranks of
- * them fit. */
-enum {
-    EXEC_WORD_NORM = 0, /* WEFT_NORM_WORDS bins */
-    EXEC_WORD_LOSS = WEFT_NORM_WORDS,
-    EXEC_WORD_LOSS_FRACTION,
-    EXEC_WORD_BAD_LOSS,  /* ranks whose loss is not finite, or is too large */
-    EXEC_WORD_STOP,      /* ranks that were told to stop */
-    EXEC_WORD_BAD_UNITS, /* one word a unit: ranks that own a gradient of it that is not finite */
-    EXEC_WORDS = WEFT_AGREE_BYTES / 8,
-    /* Units beyond share the last word. */
-    EXEC_FLAGGED_UNITS = EXEC_WORDS - EXEC_WORD_BAD_UNITS
-};
-#define EXEC_LOSS_MOST 0x1p46
 
 /* Where a micro-batch goes. */
 struct exec_batch {
-    unsigned char *input, *targets;
+    void *input, *targets;
     int32_t micro;
 };
 
@@ -48,25 +31,23 @@ struct exec_bound {
     bool carried;
     bool updates; /* part of a unit's update */
     union {
-        const struct weft_nn_call *call; /* FORWARD, BACKWARD */
+        struct {
+            const struct weft_nn_call *call; /* FORWARD, BACKWARD */
+            const struct weft_nn_look *look; /* for what is not finite in what it writes */
+        } layer;
         struct weft_comm_block block;    /* collectives */
         struct exec_agreement agreement; /* AGREE */
         struct exec_batch batch;         /* LOAD */
         struct {
-            struct exec_unit *unit;  /* MOMENTS, UPDATE, ZERO */
-            unsigned char *gradient; /* ZERO: the full one */
+            const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO */
+            void *gradient;               /* ZERO: the full one */
         } unit;
     } with;
 };
 
-/* Bytes of the arena, [begin, end). */
-struct exec_range {
-    int64_t begin, end;
-};
-
 /* What to poison at the start of a slot, and (ASan) what to open again. */
 struct exec_deaths {
-    struct exec_range *dead, *born;
+    struct weft_range *dead, *born;
     int32_t n_dead, n_born;
 };
 
@@ -82,7 +63,9 @@ struct weft_exec {
     struct weft_exec_options options;
     struct weft_pool pool;
     int32_t rank, ranks;
-    unsigned char *arena;
+    struct weft_arena *arena;
+    unsigned char
+        *base; /* the arena's address: of the device's memory, as all that is made of it */
     struct weft_stream *streams[WEFT_STREAM_COUNT];
     struct weft_event **events; /* [n_instructions], NULL where there is none */
     struct exec_bound *bound;   /* [n_instructions] */
@@ -90,23 +73,24 @@ struct weft_exec {
     struct exec_unit *units; /* [n_units] */
 
     int64_t input_bytes, target_bytes;
-    int64_t rows;     /* of the loss, on this rank, in one micro-step */
     int64_t all_rows; /* of all micro-steps and ranks */
-    uint64_t *record, *record_sum;
-    double *losses; /* by micro-step: sum of this rank's rows, from the loss layer's forward */
+    unsigned char *record, *record_sum;
+    unsigned char *own; /* struct exec_own */
+    struct exec_mailbox mailbox;
 
     struct exec_live *live;
     struct exec_deaths *deaths; /* [n_slots]; NULL without poison */
-    int64_t touched_bytes;
+    struct weft_range whole;    /* of the arena: what the program uses */
 
     const struct weft_step_inputs *inputs; /* of the step under way */
-    struct weft_step_result finished;      /* by FINISH */
     struct exec_pending pending;
+    struct weft_nn_rule rule;     /* of updates */
+    struct weft_nn_step step;     /* as it is written to the arena */
+    uint64_t told_to_stop;        /* this rank: as it is written to the record */
     struct weft_loss_scale scale; /* of the step under way, and then of the next */
 
     bool looks;          /* for what is not finite; in a rotated period always */
     int64_t periods;     /* begun */
-    int64_t first_bad;   /* what wrote it: period * n_instructions + instruction; INT64_MAX: none */
     int64_t last_step;   /* that was begun */
     int64_t failed_step; /* in which the failpoint struck last */
 };
@@ -127,20 +111,21 @@ WEFT_MUST_USE enum weft_status weft_exec_units_fill(struct weft_exec *exec, stru
 /* bind.c: fills exec->bound; events must exist. */
 WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err);
 
-/* work.c: what the executor computes itself, as tasks of the compute stream. */
+/* work.c: what is done beside layers and collectives, as work of the compute stream. */
 void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch);
-void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit,
-                         unsigned char *gradient);
-void weft_exec_push_update(struct weft_exec *exec, struct exec_unit *unit);
-/* What an update of a piece of a unit works on. */
-struct weft_update weft_exec_update_of(const struct weft_exec *exec, const struct exec_unit *unit,
-                                       const struct weft_piece *piece);
+void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, void *gradient);
+void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit);
+void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_norm(struct weft_exec *exec);
 void weft_exec_push_finish(struct weft_exec *exec);
-
-/* lamb.c: updates that ranks agree on, in their two parts. */
-void weft_exec_push_moments(struct weft_exec *exec, struct exec_unit *unit);
-void weft_exec_apply_lamb(struct weft_exec *exec, struct exec_unit *unit);
+/* Scalars of the update to come, and of backward, to the arena. */
+void weft_exec_push_step(struct weft_exec *exec);
+/* What is left in struct exec_own, to the mailbox. */
+void weft_exec_push_own(struct weft_exec *exec);
+/* Nothing was found that is not finite. */
+void weft_exec_push_forget(struct weft_exec *exec);
+/* What FINISH left in the mailbox, as a result. */
+struct weft_step_result weft_exec_finish(const struct weft_exec *exec);
 
 /* live.c: counts live bytes while a step is issued. A piece becomes live with the first write of
  * it that is launched and dies with the MARK from which on all its accesses are over. */
@@ -157,11 +142,8 @@ void weft_exec_live_end(struct exec_live *live, int64_t *rows);
 WEFT_MUST_USE enum weft_status weft_exec_poison_create(struct weft_exec *exec,
                                                        struct weft_error *err);
 void weft_exec_poison_push(struct weft_exec *exec, int32_t slot);
-/* Opens the whole arena again. */
+/* Opens the whole arena again; before the streams are destroyed. */
 void weft_exec_poison_destroy(struct weft_exec *exec);
-/* Looks for the highest byte that no longer holds the pattern in what lives now. */
-int64_t weft_exec_poison_touched(const struct weft_exec *exec);
-
 /* exec.c: puts instruction i on its stream; waits for both streams. One that does not `work` keeps
  * its place in the order all the same: others may wait for it because of what is ahead of it. */
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works);
@@ -170,16 +152,15 @@ WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
 
 /* failure.c: what a failpoint asks for, before or behind instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
-/* culprit.c */
-/* True when n numbers are finite, and with more than 1 term also so small that as many of them add
- * up to what is finite. */
-bool weft_exec_adds_up(enum weft_dtype dtype, const void *numbers, int64_t n, int64_t terms);
-/* In a rotated period, from the first update on: some rank has seen a gradient of the step that is
- * applied that is not finite, or would not be when added up. The same on all ranks. */
-static inline bool weft_exec_gradients_are_bad(const struct weft_exec *exec)
+/* culprit.c. In a rotated period, of what the mailbox says: some rank has seen a gradient of the
+ * step that is applied that is not finite, or would not be when added up. The same on all ranks. */
+static inline bool weft_exec_is_bad(const struct weft_exec *exec, uint32_t stop)
 {
-    return exec->options.program->period.rotated && weft_comm_is_raised(exec->options.comm);
+    return exec->options.program->period.rotated && stop != 0;
 }
+/* Binds a look at what the call writes; NULL there when memory is short. */
+const struct weft_nn_look *weft_exec_bind_look(struct weft_exec *exec,
+                                               const struct weft_nn_call *call, bool backward);
 /* While exec->looks, a look at what instruction i wrote. */
 void weft_exec_push_look(struct weft_exec *exec, int32_t i);
 /* Collective: what ranks have seen, without another step. */

@@ -8,15 +8,14 @@
 
 enum { HASHES = 256 }; /* units beyond share the last */
 
-static void add_buffer(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit,
-                       uint64_t *hash)
+static void push_buffer(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit)
 {
     const struct weft_program *program = exec->options.program;
     int32_t buffer = weft_program_buffer(program, kind, unit, 0);
     if (buffer < 0) return;
     const struct weft_buffer *at = &program->buffers[buffer];
-    struct weft_hash bytes = weft_hash_bytes(exec->arena + at->offset, (size_t)at->bytes);
-    *hash = (*hash ^ bytes.low) * UINT64_C(0x9e3779b97f4a7c15) + bytes.high;
+    weft_nn_mix_hash(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], exec->base + at->offset,
+                     at->bytes, EXEC_OWN(exec, hash));
 }
 
 static int32_t slot_of(int32_t unit)
@@ -24,18 +23,26 @@ static int32_t slot_of(int32_t unit)
     return unit < HASHES ? unit : HASHES - 1;
 }
 
-static void hash_units(const struct weft_exec *exec, uint64_t hashes[HASHES])
+/* A hash is mixed where work is done, from what units that share it have left there. */
+static enum weft_status hash_units(struct weft_exec *exec, uint64_t hashes[HASHES],
+                                   struct weft_error *err)
 {
+    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    const int64_t bytes = sizeof *hashes;
     memset(hashes, 0, HASHES * sizeof *hashes);
     for (int32_t u = 0; u < exec->options.program->n_units; u++) {
         const struct exec_unit *unit = &exec->units[u];
         uint64_t *hash = &hashes[slot_of(u)];
-        if (unit->resident) add_buffer(exec, WEFT_BUFFER_FULL, u, hash);
-        if (!unit->whole) continue;
-        add_buffer(exec, WEFT_BUFFER_MASTER, u, hash);
-        add_buffer(exec, WEFT_BUFFER_MOMENT1, u, hash);
-        add_buffer(exec, WEFT_BUFFER_MOMENT2, u, hash);
+        weft_arena_write(exec->arena, stream, EXEC_OWN(exec, hash), hash, bytes);
+        if (unit->resident) push_buffer(exec, WEFT_BUFFER_FULL, u);
+        if (unit->whole) {
+            push_buffer(exec, WEFT_BUFFER_MASTER, u);
+            push_buffer(exec, WEFT_BUFFER_MOMENT1, u);
+            push_buffer(exec, WEFT_BUFFER_MOMENT2, u);
+        }
+        weft_arena_read(exec->arena, stream, EXEC_OWN(exec, hash), bytes, hash);
     }
+    return weft_stream_synchronise(stream, err);
 }
 
 /* How many ranks hold in unit `u` what rank `rank` does. */
@@ -77,16 +84,22 @@ static enum weft_status blame(const struct weft_exec *exec, const uint64_t *all,
 }
 
 /* Changes a bit of the first unit that stays in full, if a test asks for it. */
-static void flip_bit(struct weft_exec *exec, int64_t step)
+static enum weft_status flip_bit(struct weft_exec *exec, int64_t step, struct weft_error *err)
 {
+    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    unsigned char byte;
+    int32_t u = 0;
     if (weft_failpoint_at(exec->options.failpoint, "replica", exec->rank, step) !=
         WEFT_FAILURE_FLIP)
-        return;
-    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
-        if (!exec->units[u].resident) continue;
-        *(unsigned char *)exec->units[u].parameters ^= 1;
-        return;
-    }
+        return WEFT_OK;
+    while (u < exec->options.program->n_units && !exec->units[u].resident)
+        u++;
+    if (u == exec->options.program->n_units) return WEFT_OK;
+    weft_arena_read(exec->arena, stream, exec->units[u].nn.parameters, 1, &byte);
+    WEFT_TRY(weft_stream_synchronise(stream, err));
+    byte ^= 1;
+    weft_arena_write(exec->arena, stream, exec->units[u].nn.parameters, &byte, 1);
+    return weft_stream_synchronise(stream, err);
 }
 
 enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
@@ -95,9 +108,10 @@ enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step
     uint64_t mine[HASHES];
     uint64_t *all = calloc((size_t)exec->ranks, sizeof mine);
     if (all == NULL) return weft_fail_memory(err, "the ranks' hashes");
-    flip_bit(exec, step);
-    hash_units(exec, mine);
-    enum weft_status status = weft_comm_exchange(exec->options.comm, mine, sizeof mine, all, err);
+    enum weft_status status = flip_bit(exec, step, err);
+    if (status == WEFT_OK) status = hash_units(exec, mine, err);
+    if (status == WEFT_OK)
+        status = weft_comm_exchange(exec->options.comm, mine, sizeof mine, all, err);
     for (int32_t u = 0; u < HASHES && status == WEFT_OK; u++) {
         if (count_alike(all, exec->ranks, 0, u) < exec->ranks) status = blame(exec, all, u, err);
     }

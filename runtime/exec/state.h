@@ -1,6 +1,7 @@
-/* State is what a run goes on from: parameters (their fp32 values) and the optimizer's moments.
- * Here it is reached in place, piece by piece of whole tensors, between a settle and the next step:
- * then nothing waits to be applied, and a step that follows is as a first one. */
+/* State is what a run goes on from: parameters (their fp32 values) and the optimizer's moments. It
+ * is gone through piece by piece of whole tensors, between a settle and the next step: then nothing
+ * waits to be applied, and a step that follows is as a first one. Elements are copied out of the
+ * arena and into it. */
 #ifndef WEFT_RUNTIME_EXEC_STATE_H
 #define WEFT_RUNTIME_EXEC_STATE_H
 
@@ -15,7 +16,7 @@ struct weft_state_piece {
     int32_t tensor; /* of the model */
     enum weft_state state;
     int64_t first, count; /* elements of the tensor */
-    float *values;
+    int64_t offset;       /* of the first one in the arena */
 };
 
 /* Zeroed but for `held`: false walks what this rank owns, so that over all ranks every element
@@ -31,9 +32,27 @@ struct weft_state_cursor {
 bool weft_exec_state_next(const struct weft_exec *exec, struct weft_state_cursor *cursor,
                           struct weft_state_piece *out);
 
+/* A way for elements in and out: a stream of its own, so that a thread may read what a step that
+ * another one has issued reads too. */
+struct weft_state_access;
+WEFT_MUST_USE enum weft_status weft_exec_state_open(const struct weft_exec *exec,
+                                                    struct weft_state_access **out,
+                                                    struct weft_error *err);
+void weft_exec_state_close(struct weft_state_access *access); /* accepts NULL */
+/* Elements [from, from + n) of a piece; done when they return. */
+WEFT_MUST_USE enum weft_status weft_exec_state_read(struct weft_state_access *access,
+                                                    const struct weft_state_piece *piece,
+                                                    int64_t from, int64_t n, float *out,
+                                                    struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_exec_state_write(struct weft_state_access *access,
+                                                     const struct weft_state_piece *piece,
+                                                     int64_t from, int64_t n, const float *values,
+                                                     struct weft_error *err);
+
 /* Zeroes all of it, gaps and padding too. To be followed by filling every held piece, and then by
  * weft_exec_state_filled. */
-void weft_exec_state_clear(struct weft_exec *exec);
+WEFT_MUST_USE enum weft_status weft_exec_state_clear(struct weft_exec *exec,
+                                                     struct weft_error *err);
 
 /* Collective: all ranks have filled theirs, and training may begin. */
 WEFT_MUST_USE enum weft_status weft_exec_state_filled(struct weft_exec *exec,

@@ -1,30 +1,49 @@
-#include <string.h>
-
 #include "runtime/exec/parts.h"
 
 static void *buffer_of(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit)
 {
     int32_t buffer = weft_program_buffer(exec->options.program, kind, unit, 0);
-    return buffer < 0 ? NULL : exec->arena + exec->options.program->buffers[buffer].offset;
+    return buffer < 0 ? NULL : exec->base + exec->options.program->buffers[buffer].offset;
 }
 
-/* All pieces of a unit for `rank` (-1: of everybody), in the pool. */
+static struct weft_nn_piece piece_of(const struct weft_exec *exec, const struct exec_unit *unit,
+                                     const struct weft_piece *piece)
+{
+    const struct weft_tensor *tensor = &exec->options.config->model->tensors[piece->tensor];
+    return (struct weft_nn_piece){
+        .parameter_at = unit->resident ? piece->unit_begin : piece->shard_begin,
+        .state_at = unit->whole ? piece->unit_begin : piece->shard_begin,
+        .first = piece->tensor_begin,
+        .count = piece->count,
+        .tensor = piece->tensor,
+        .name = weft_hash_string(tensor->name),
+        .matrix = tensor->decays,
+    };
+}
+
+/* All pieces of a unit for `rank` (-1: of everybody), in the pool; they are in order of tensors. */
 static enum weft_status list_pieces(struct weft_exec *exec, int32_t u, int64_t rank,
-                                    struct weft_piece **pieces, int64_t *n_pieces,
+                                    const struct weft_nn_piece **pieces, int64_t *n_pieces,
                                     struct weft_error *err)
 {
     const struct weft_shards *shards = exec->options.shards;
     const struct weft_model *model = exec->options.config->model;
     struct weft_piece piece;
     int64_t n = 0;
+    int32_t place = 0;
     struct weft_piece_cursor cursor = {0};
     while (weft_piece_next(shards, model, u, rank, &cursor, &piece))
         n++;
-    struct weft_piece *list = weft_pool_array(&exec->pool, (size_t)n, sizeof *list);
+    struct weft_nn_piece *list = weft_pool_array(&exec->pool, (size_t)n, sizeof *list);
     if (list == NULL) return weft_fail_memory(err, "pieces of a unit");
     cursor = (struct weft_piece_cursor){0};
-    for (int64_t i = 0; i < n; i++)
-        weft_piece_next(shards, model, u, rank, &cursor, &list[i]);
+    for (int64_t i = 0; i < n; i++) {
+        weft_piece_next(shards, model, u, rank, &cursor, &piece);
+        while (shards->units[u].tensors[place] != piece.tensor)
+            place++;
+        list[i] = piece_of(exec, &exec->units[u], &piece);
+        list[i].place = place;
+    }
     *pieces = list;
     *n_pieces = n;
     return WEFT_OK;
@@ -37,14 +56,37 @@ static enum weft_status list_gaps(struct weft_exec *exec, int32_t u, struct weft
     struct exec_unit *out = &exec->units[u];
     out->gaps = weft_pool_array(&exec->pool, (size_t)unit->n_tensors + 1, sizeof *out->gaps);
     if (out->gaps == NULL) return weft_fail_memory(err, "gaps of a unit");
-    int64_t at = 0;
+    int64_t at = 0, size = weft_dtype_bytes(exec_reduce(exec));
     for (int32_t t = 0; t <= unit->n_tensors; t++) {
         int64_t next = t < unit->n_tensors ? unit->offsets[t] : unit->padded_elements;
-        if (next > at) out->gaps[out->n_gaps++] = (struct exec_gap){at, next - at};
+        if (next > at) out->gaps[out->n_gaps++] = (struct weft_range){at * size, next * size};
         if (t < unit->n_tensors)
             at = next + exec->options.config->model->tensors[unit->tensors[t]].elements;
     }
     return WEFT_OK;
+}
+
+/* What belongs to training a unit; false when the program lacks a buffer of it. */
+static bool find_training_buffers(const struct weft_exec *exec, int32_t u, struct exec_unit *out)
+{
+    struct weft_nn_unit *nn = &out->nn;
+    const struct weft_config *config = exec->options.config;
+    void *full = buffer_of(exec, WEFT_BUFFER_GRADIENT, u);
+    nn->gradient = out->whole ? full : buffer_of(exec, WEFT_BUFFER_REDUCED, u);
+    nn->gradient_dtype =
+        out->whole ? exec_reduce(exec) : (enum weft_dtype)config->train.precision.accumulate;
+    nn->master = buffer_of(exec, WEFT_BUFFER_MASTER, u);
+    nn->moment1 = buffer_of(exec, WEFT_BUFFER_MOMENT1, u);
+    nn->moment2 = buffer_of(exec, WEFT_BUFFER_MOMENT2, u);
+    nn->norms = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS, u);
+    nn->norms_sum = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
+    out->norms_bytes.end = exec->options.shards->units[u].n_tensors * WEFT_TENSOR_NORMS_BYTES;
+    int32_t moments = weft_config_moments(config);
+    bool agreed = exec->options.program->period.agreed_updates;
+    return full != NULL && nn->gradient != NULL &&
+           (nn->master != NULL) == (exec_compute(exec) != WEFT_F32) &&
+           (nn->moment1 != NULL) == (moments >= 1) && (nn->moment2 != NULL) == (moments >= 2) &&
+           (nn->norms != NULL) == agreed && (nn->norms_sum != NULL) == agreed;
 }
 
 static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft_error *err)
@@ -52,41 +94,23 @@ static enum weft_status fill_unit(struct weft_exec *exec, int32_t u, struct weft
     const struct weft_unit *unit = &exec->options.shards->units[u];
     enum weft_policy policy = exec->options.program->policies[u];
     struct exec_unit *out = &exec->units[u];
+    struct weft_nn_unit *nn = &out->nn;
     int64_t slices = unit->padded_elements / exec->ranks;
     out->trainable = unit->trainable;
     out->whole = policy == WEFT_POLICY_DP;
     out->resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
-    out->parameters = buffer_of(exec, out->resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, u);
-    out->parameter_elements = out->resident ? unit->padded_elements : slices;
-    out->state_elements = out->whole ? unit->padded_elements : slices;
-    bool complete = out->parameters != NULL;
-    WEFT_TRY(list_pieces(exec, u, exec->rank, &out->own, &out->n_own, err));
-    out->updated = out->own;
-    out->n_updated = out->n_own;
-    if (out->whole) WEFT_TRY(list_pieces(exec, u, -1, &out->updated, &out->n_updated, err));
-    if (unit->trainable) {
-        unsigned char *full = buffer_of(exec, WEFT_BUFFER_GRADIENT, u);
-        out->gradient = out->whole ? full : buffer_of(exec, WEFT_BUFFER_REDUCED, u);
-        out->gradient_dtype =
-            out->whole ? exec_reduce(exec)
-                       : (enum weft_dtype)exec->options.config->train.precision.accumulate;
-        out->master = buffer_of(exec, WEFT_BUFFER_MASTER, u);
-        out->moment1 = buffer_of(exec, WEFT_BUFFER_MOMENT1, u);
-        out->moment2 = buffer_of(exec, WEFT_BUFFER_MOMENT2, u);
-        out->norms = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS, u);
-        out->norms_sum = buffer_of(exec, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
-        out->norms_words =
-            (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES / (int64_t)sizeof *out->norms;
-        int32_t moments = weft_config_moments(exec->options.config);
-        bool agreed = exec->options.program->period.agreed_updates;
-        complete = complete && full != NULL && out->gradient != NULL &&
-                   (out->master != NULL) == (exec_compute(exec) != WEFT_F32) &&
-                   (out->moment1 != NULL) == (moments >= 1) &&
-                   (out->moment2 != NULL) == (moments >= 2) && (out->norms != NULL) == agreed &&
-                   (out->norms_sum != NULL) == agreed;
-        if (complete) WEFT_TRY(list_gaps(exec, u, err));
-    }
-    if (complete) return WEFT_OK;
+    nn->dtype = exec_compute(exec);
+    nn->parameters = buffer_of(exec, out->resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, u);
+    out->parameter_bytes.end =
+        (out->resident ? unit->padded_elements : slices) * weft_dtype_bytes(nn->dtype);
+    out->state_bytes.end = (out->whole ? unit->padded_elements : slices) * (int64_t)sizeof(float);
+    WEFT_TRY(list_pieces(exec, u, exec->rank, &nn->own, &nn->n_own, err));
+    nn->renew = nn->own;
+    nn->n_renew = nn->n_own;
+    if (out->whole) WEFT_TRY(list_pieces(exec, u, -1, &nn->renew, &nn->n_renew, err));
+    bool complete =
+        nn->parameters != NULL && (!unit->trainable || find_training_buffers(exec, u, out));
+    if (complete) return unit->trainable ? list_gaps(exec, u, err) : WEFT_OK;
     return weft_fail(err, WEFT_E_INTERNAL, "the program lacks a buffer of unit %s under %s",
                      unit->name, weft_policy_name(policy));
 }

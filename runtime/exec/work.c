@@ -1,150 +1,57 @@
 #include <math.h>
-#include <string.h>
 
 #include "runtime/exec/parts.h"
-#include "runtime/nn/kernels.h"
 
-struct unit_argument {
-    struct weft_exec *exec;
-    struct exec_unit *unit;
-};
-
-static struct weft_exec *exec_of(const void *argument)
+static struct weft_stream *compute_of(const struct weft_exec *exec)
 {
-    struct weft_exec *exec;
-    memcpy(&exec, argument, sizeof exec);
-    return exec;
+    return exec->streams[WEFT_STREAM_COMPUTE];
 }
 
-struct load_argument {
-    struct weft_exec *exec;
-    struct exec_batch batch;
-};
-
-static enum weft_status load(struct weft_stream *stream, const void *argument,
-                             struct weft_error *err)
+/* The address of a word of this rank's record. */
+static void *word_of(const struct weft_exec *exec, int32_t word)
 {
-    (void)stream;
-    (void)err;
-    const struct load_argument *a = argument;
-    const struct weft_exec *exec = a->exec;
-    const unsigned char *input = exec->inputs->input;
-    const unsigned char *targets = (const unsigned char *)exec->inputs->targets;
-    if (exec->options.config->model->layers[0].type == WEFT_LAYER_EMBEDDING) {
-        memcpy(a->batch.input, input + a->batch.micro * exec->input_bytes,
-               (size_t)exec->input_bytes);
-    } else {
-        enum weft_dtype dtype = exec_compute(exec);
-        int64_t n = exec->input_bytes / weft_dtype_bytes(dtype);
-        weft_kernels_best()->narrow(
-            dtype, n, (const float *)(const void *)input + a->batch.micro * n, a->batch.input);
-    }
-    memcpy(a->batch.targets, targets + a->batch.micro * exec->target_bytes,
-           (size_t)exec->target_bytes);
-    return WEFT_OK;
+    return exec->record + (int64_t)word * (int64_t)sizeof(uint64_t);
 }
 
 void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch)
 {
-    struct load_argument argument = {exec, *batch};
-    weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], load, &argument, sizeof argument);
-}
-
-struct zero_argument {
-    const struct exec_unit *unit;
-    unsigned char *gradient;
-    enum weft_dtype dtype;
-};
-
-static enum weft_status zero(struct weft_stream *stream, const void *argument,
-                             struct weft_error *err)
-{
-    (void)stream;
-    (void)err;
-    const struct zero_argument *a = argument;
-    int64_t size = weft_dtype_bytes(a->dtype);
-    for (int32_t i = 0; i < a->unit->n_gaps; i++) {
-        const struct exec_gap *gap = &a->unit->gaps[i];
-        memset(a->gradient + gap->begin * size, 0, (size_t)(gap->count * size));
+    const unsigned char *input = exec->inputs->input;
+    const unsigned char *targets = (const unsigned char *)exec->inputs->targets;
+    if (exec->options.config->model->layers[0].type == WEFT_LAYER_EMBEDDING) {
+        weft_arena_write(exec->arena, compute_of(exec), batch->input,
+                         input + batch->micro * exec->input_bytes, exec->input_bytes);
+    } else {
+        enum weft_dtype dtype = exec_compute(exec);
+        int64_t n = exec->input_bytes / weft_dtype_bytes(dtype);
+        weft_nn_load(exec->options.nn, compute_of(exec), dtype, n,
+                     (const float *)(const void *)input + batch->micro * n, batch->input);
     }
-    return WEFT_OK;
+    weft_arena_write(exec->arena, compute_of(exec), batch->targets,
+                     targets + batch->micro * exec->target_bytes, exec->target_bytes);
 }
 
-void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit,
-                         unsigned char *gradient)
+void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, void *gradient)
 {
-    struct zero_argument argument = {unit, gradient, exec_reduce(exec)};
-    weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], zero, &argument, sizeof argument);
+    weft_arena_fill(exec->arena, compute_of(exec), gradient, unit->gaps, unit->n_gaps, 0);
 }
 
-/* Where a piece's parameters are rounded to; NULL when they are fp32. */
-static void *copy_of(const struct weft_exec *exec, const struct exec_unit *unit,
-                     const struct weft_piece *piece)
+void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit)
 {
-    if (unit->master == NULL) return NULL;
-    return unit->parameters + exec_parameter_at(unit, piece) * weft_dtype_bytes(exec_compute(exec));
-}
-
-struct weft_update weft_exec_update_of(const struct weft_exec *exec, const struct exec_unit *unit,
-                                       const struct weft_piece *piece)
-{
-    int64_t at = exec_state_at(unit, piece);
-    return (struct weft_update){
-        .parameters = exec_values_at(unit, piece),
-        .gradients = unit->gradient + at * weft_dtype_bytes(unit->gradient_dtype),
-        .gradient_dtype = unit->gradient_dtype,
-        .moment1 = unit->moment1 == NULL ? NULL : unit->moment1 + at,
-        .moment2 = unit->moment2 == NULL ? NULL : unit->moment2 + at,
-        .copy = copy_of(exec, unit, piece),
-        .copy_dtype = exec_compute(exec),
-        .n = piece->count,
-    };
-}
-
-static enum weft_status update(struct weft_stream *stream, const void *argument,
-                               struct weft_error *err)
-{
-    (void)stream;
-    (void)err;
-    const struct unit_argument *a = argument;
-    const struct weft_tensor *tensors = a->exec->options.config->model->tensors;
-    if (a->exec->options.program->period.agreed_updates) {
-        weft_exec_apply_lamb(a->exec, a->unit);
-        return WEFT_OK;
-    }
-    if (weft_exec_gradients_are_bad(a->exec)) return WEFT_OK;
-    for (int64_t i = 0; i < a->unit->n_updated; i++) {
-        const struct weft_piece *piece = &a->unit->updated[i];
-        struct weft_update what = weft_exec_update_of(a->exec, a->unit, piece);
-        weft_optimizer_update(&a->exec->pending.optimizer, tensors[piece->tensor].decays, &what);
-    }
-    return WEFT_OK;
-}
-
-void weft_exec_push_update(struct weft_exec *exec, struct exec_unit *unit)
-{
-    struct unit_argument argument = {exec, unit};
+    weft_arena_fill(exec->arena, compute_of(exec), unit->nn.norms, &unit->norms_bytes, 1, 0);
     if (!exec->pending.valid) return;
-    weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], update, &argument, sizeof argument);
+    weft_nn_moments(exec->options.nn, compute_of(exec), &unit->nn, &exec->rule,
+                    EXEC_OWN(exec, step));
 }
 
-/* A cross-entropy is at least 0 but for rounding; floor makes the fraction positive anyway. */
-static void record_loss(uint64_t *record, double loss)
+void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit)
 {
-    if (!(fabs(loss) < EXEC_LOSS_MOST)) {
-        record[EXEC_WORD_BAD_LOSS] = 1;
-        return;
+    void *step = EXEC_OWN(exec, step);
+    if (!exec->pending.valid) return;
+    if (exec->options.program->period.agreed_updates) {
+        weft_nn_apply(exec->options.nn, compute_of(exec), &unit->nn, &exec->rule, step);
+    } else {
+        weft_nn_update(exec->options.nn, compute_of(exec), &unit->nn, &exec->rule, step);
     }
-    double whole = floor(loss);
-    record[EXEC_WORD_LOSS] = (uint64_t)(int64_t)whole;
-    record[EXEC_WORD_LOSS_FRACTION] = (uint64_t)((loss - whole) * 0x1p32);
-}
-
-static uint64_t sum_not_finite(const uint64_t *record)
-{
-    /* The bins of the highest exponent, which only infinities and NaNs have. */
-    return record[EXEC_WORD_NORM + WEFT_NORM_WORDS - 2] |
-           record[EXEC_WORD_NORM + WEFT_NORM_WORDS - 1];
 }
 
 static int32_t unit_word(int32_t unit)
@@ -153,93 +60,89 @@ static int32_t unit_word(int32_t unit)
     return EXEC_WORD_BAD_UNITS + flag;
 }
 
-/* Widened in pieces that the stack holds. */
-static void add_squares(uint64_t *bins, enum weft_dtype dtype, const unsigned char *gradient,
-                        int64_t n)
-{
-    enum { PIECE = 4096 };
-    float wide[PIECE];
-    if (dtype == WEFT_F32) {
-        weft_norm_add(bins, (const float *)(const void *)gradient, n);
-        return;
-    }
-    for (int64_t at = 0; at < n; at += PIECE) {
-        int64_t count = n - at < PIECE ? n - at : PIECE;
-        weft_kernels_best()->widen(dtype, count, gradient + at * weft_dtype_bytes(dtype), wide);
-        weft_norm_add(bins, wide, count);
-    }
-}
-
 /* Every element counts on the one rank that owns its slice, whatever the policy. */
-static void record_norm(struct weft_exec *exec, uint64_t *record)
-{
-    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
-        const struct exec_unit *unit = &exec->units[u];
-        if (!unit->trainable) continue;
-        uint64_t before = sum_not_finite(record);
-        for (int64_t i = 0; i < unit->n_own; i++) {
-            int64_t at = exec_state_at(unit, &unit->own[i]);
-            add_squares(record + EXEC_WORD_NORM, unit->gradient_dtype,
-                        unit->gradient + at * weft_dtype_bytes(unit->gradient_dtype),
-                        unit->own[i].count);
-        }
-        if (sum_not_finite(record) != before) record[unit_word(u)] = 1;
-    }
-}
-
-static enum weft_status norm(struct weft_stream *stream, const void *argument,
-                             struct weft_error *err)
-{
-    (void)stream;
-    (void)err;
-    struct weft_exec *exec = exec_of(argument);
-    uint64_t *record = exec->record;
-    memset(record, 0, WEFT_AGREE_BYTES);
-    if (!exec->options.program->period.rotated) record_norm(exec, record);
-    double loss = 0;
-    for (int32_t micro = 0; micro < exec->options.program->period.n_micro; micro++)
-        loss += exec->losses[micro];
-    record_loss(record, loss);
-    record[EXEC_WORD_STOP] = exec->inputs->stop;
-    return WEFT_OK;
-}
-
 void weft_exec_push_norm(struct weft_exec *exec)
 {
-    weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], norm, &exec, sizeof exec);
-}
-
-static enum weft_status finish(struct weft_stream *stream, const void *argument,
-                               struct weft_error *err)
-{
-    (void)stream;
-    (void)err;
-    struct weft_exec *exec = exec_of(argument);
-    const uint64_t *sum = exec->record_sum;
-    double clip_norm = exec->options.config->train.clip_norm;
-    struct weft_step_result *out = &exec->finished;
-    int finite = 1;
-    bool rotated = exec->options.program->period.rotated;
-    out->norm = rotated ? -1 : weft_norm_result(sum + EXEC_WORD_NORM, &finite) / exec->scale.scale;
-    out->loss_scale = exec->scale.scale;
-    out->skipped = false;
-    out->clip = 1;
-    if (clip_norm > 0 && clip_norm < out->norm + 1e-6) out->clip = clip_norm / (out->norm + 1e-6);
-    bool bad_loss = sum[EXEC_WORD_BAD_LOSS] != 0;
-    double loss =
-        (double)(int64_t)sum[EXEC_WORD_LOSS] + (double)sum[EXEC_WORD_LOSS_FRACTION] * 0x1p-32;
-    out->loss = bad_loss ? NAN : loss / (double)exec->all_rows;
-    out->stop = sum[EXEC_WORD_STOP] != 0;
-    out->suspect = -1;
-    for (int32_t u = 0; u < exec->options.program->n_units; u++) {
-        if (sum[unit_word(u)] != 0) out->suspect = u;
+    static const struct weft_range sent = {0, EXEC_SENT_WORDS * sizeof(uint64_t)};
+    const struct weft_program *program = exec->options.program;
+    struct weft_nn *nn = exec->options.nn;
+    weft_arena_fill(exec->arena, compute_of(exec), exec->record, &sent, 1, 0);
+    for (int32_t u = 0; u < program->n_units && !program->period.rotated; u++) {
+        if (exec->units[u].trainable)
+            weft_nn_add_norm(nn, compute_of(exec), &exec->units[u].nn,
+                             word_of(exec, EXEC_WORD_NORM), word_of(exec, unit_word(u)));
     }
-    out->earlier = weft_exec_gradients_are_bad(exec);
-    out->finite = finite != 0 && !bad_loss && !out->earlier;
-    return WEFT_OK;
+    weft_nn_record_loss(nn, compute_of(exec), EXEC_OWN(exec, loss), word_of(exec, EXEC_WORD_LOSS));
+    exec->told_to_stop = exec->inputs->stop;
+    weft_arena_write(exec->arena, compute_of(exec), word_of(exec, EXEC_WORD_STOP),
+                     &exec->told_to_stop, sizeof exec->told_to_stop);
 }
 
 void weft_exec_push_finish(struct weft_exec *exec)
 {
-    weft_stream_push(exec->streams[WEFT_STREAM_COMPUTE], finish, &exec, sizeof exec);
+    weft_arena_read(exec->arena, compute_of(exec), exec->record_sum, sizeof exec->mailbox.sum,
+                    exec->mailbox.sum);
+    weft_arena_read(exec->arena, compute_of(exec), EXEC_OWN(exec, step.stop),
+                    sizeof exec->mailbox.earlier, &exec->mailbox.earlier);
+}
+
+void weft_exec_push_step(struct weft_exec *exec)
+{
+    const int64_t from = offsetof(struct weft_nn_step, adamw); /* behind stop, which is no scalar */
+    exec->step.adamw = exec->pending.optimizer.adamw;
+    exec->step.sgd = exec->pending.optimizer.sgd;
+    exec->step.loss_scale = exec->scale.scale;
+    weft_arena_write(exec->arena, compute_of(exec), EXEC_OWN(exec, step.adamw), &exec->step.adamw,
+                     (int64_t)sizeof exec->step - from);
+}
+
+/* Collectives may write the flag meanwhile, so it is read by itself. */
+void weft_exec_push_own(struct weft_exec *exec)
+{
+    struct exec_mailbox *to = &exec->mailbox;
+    struct weft_stream *stream = compute_of(exec);
+    weft_arena_read(exec->arena, stream, EXEC_OWN(exec, step.stop), sizeof to->stop, &to->stop);
+    weft_arena_read(exec->arena, stream, EXEC_OWN(exec, first_bad), sizeof to->first_bad,
+                    &to->first_bad);
+    weft_arena_read(exec->arena, stream, EXEC_OWN(exec, loss), sizeof to->loss, &to->loss);
+}
+
+void weft_exec_push_forget(struct weft_exec *exec)
+{
+    static const int64_t nobody = INT64_MAX;
+    weft_arena_write(exec->arena, compute_of(exec), EXEC_OWN(exec, first_bad), &nobody,
+                     sizeof nobody);
+}
+
+static double loss_of(const struct weft_exec *exec)
+{
+    const uint64_t *words = exec->mailbox.sum + EXEC_WORD_LOSS;
+    double loss =
+        (double)(int64_t)words[WEFT_NN_LOSS_WHOLE] + (double)words[WEFT_NN_LOSS_FRACTION] * 0x1p-32;
+    return words[WEFT_NN_LOSS_BAD] != 0 ? NAN : loss / (double)exec->all_rows;
+}
+
+struct weft_step_result weft_exec_finish(const struct weft_exec *exec)
+{
+    const uint64_t *sum = exec->mailbox.sum;
+    const struct weft_program *program = exec->options.program;
+    double clip_norm = exec->options.config->train.clip_norm;
+    int finite = 1;
+    struct weft_step_result out = {
+        .norm = -1,
+        .loss_scale = exec->scale.scale,
+        .clip = 1,
+        .loss = loss_of(exec),
+        .stop = sum[EXEC_WORD_STOP] != 0,
+        .suspect = -1,
+        .earlier = weft_exec_is_bad(exec, exec->mailbox.earlier),
+    };
+    if (!program->period.rotated)
+        out.norm = weft_norm_result(sum + EXEC_WORD_NORM, &finite) / exec->scale.scale;
+    if (clip_norm > 0 && clip_norm < out.norm + 1e-6) out.clip = clip_norm / (out.norm + 1e-6);
+    for (int32_t u = 0; u < program->n_units; u++) {
+        if (sum[unit_word(u)] != 0) out.suspect = u;
+    }
+    out.finite = finite != 0 && sum[EXEC_WORD_BAD_LOSS] == 0 && !out.earlier;
+    return out;
 }

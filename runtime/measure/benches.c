@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "runtime/measure/parts.h"
-#include "runtime/nn/optimizer.h"
+#include "runtime/nn/units.h"
 #include "shard/shard.h"
 
 enum {
@@ -15,7 +15,12 @@ enum {
     FUSED_ELEMENTS = 1 << 20, /* small layers may share a unit of about this size */
     PASS_ARRAYS = 4,          /* parameter, gradient, two moments */
     /* Nothing lies in a cache in a real step, so operations walk through memory of this size. */
-    WALK_BYTES = 1 << 25
+    WALK_BYTES = 1 << 25,
+    /* What lies before: bins, a word, and the scalars of a step. */
+    BINS_BYTES = WEFT_NORM_WORDS * 8,
+    STEP_AT = BINS_BYTES + 16,
+    HEAD_BYTES = BINS_BYTES + 4096,
+    UNITS = 2 * WEFT_STREAM_QUEUE /* more than may wait to be worked on */
 };
 /* Time for one size, and the time of one operation beyond which larger sizes follow the line. */
 #define BUDGET_NS (INT64_C(50) * 1000000)
@@ -24,8 +29,13 @@ enum {
 struct bench {
     const struct weft_measure_options *options;
     struct weft_stream *stream;
-    unsigned char *arena;
-    int64_t arena_bytes;
+    struct weft_arena *arena;
+    unsigned char *base; /* its address */
+    int64_t walk_bytes;
+    struct weft_nn_rule rule;
+    struct weft_nn_step step;
+    struct weft_nn_piece piece;
+    struct weft_nn_unit units[UNITS];
     int64_t turn;                    /* operations so far: where the next one works */
     int64_t stamps[MOST_ROUNDS + 1]; /* before the first, and after each */
 };
@@ -33,11 +43,13 @@ struct bench {
 /* One operation of size `x` pushed on the stream. */
 typedef void push_fn(struct bench *bench, int kind, int64_t x);
 
-/* Where an operation that needs `bytes` works: all over the arena, one after the other. */
+/* The offset at which an operation that needs `bytes` works: all over the walk, one after the
+ * other.
+ */
 static int64_t next_place(struct bench *bench, int64_t bytes)
 {
-    int64_t places = bench->arena_bytes / bytes;
-    return bench->turn++ % places * bytes;
+    int64_t places = bench->walk_bytes / bytes;
+    return HEAD_BYTES + bench->turn++ % places * bytes;
 }
 
 static void push_collective(struct bench *bench, int kind, int64_t x)
@@ -70,51 +82,51 @@ static void push_collective(struct bench *bench, int kind, int64_t x)
     }
 }
 
-struct pass {
-    const struct weft_config *config;
-    float *at;
-    int64_t n;
-};
-
-static enum weft_status run_update(struct weft_stream *stream, const void *argument,
-                                   struct weft_error *err)
-{
-    (void)stream;
-    (void)err;
-    const struct pass *pass = argument;
-    const struct weft_optimizer optimizer = weft_optimizer_at(&pass->config->train, 1, 1e-6, 1);
-    int32_t moments = weft_config_moments(pass->config);
-    struct weft_update update = {
-        .parameters = pass->at,
-        .gradients = pass->at + pass->n,
-        .moment1 = moments >= 1 ? pass->at + 2 * pass->n : NULL,
-        .moment2 = moments >= 2 ? pass->at + 3 * pass->n : NULL,
-        .n = pass->n,
-    };
-    weft_optimizer_update(&optimizer, true, &update);
-    return WEFT_OK;
-}
-
-static enum weft_status run_norm(struct weft_stream *stream, const void *argument,
-                                 struct weft_error *err)
-{
-    (void)stream;
-    (void)err;
-    const struct pass *pass = argument;
-    uint64_t bins[WEFT_NORM_WORDS] = {0};
-    weft_norm_add(bins, pass->at, pass->n);
-    return WEFT_OK;
-}
-
 enum { PASS_UPDATE, PASS_NORM };
 
+/* The update, or the norm, of a unit of one piece that lies in the walk. */
 static void push_pass(struct bench *bench, int kind, int64_t x)
 {
-    int64_t bytes = x * PASS_ARRAYS * (int64_t)sizeof(float);
-    struct pass pass = {bench->options->config,
-                        (float *)(void *)(bench->arena + next_place(bench, bytes)), x};
-    weft_stream_push(bench->stream, kind == PASS_UPDATE ? run_update : run_norm, &pass,
-                     sizeof pass);
+    struct weft_nn *nn = bench->options->nn;
+    const int64_t bytes = x * (int64_t)sizeof(float);
+    const int32_t moments = weft_config_moments(bench->options->config);
+    unsigned char *at = bench->base + next_place(bench, PASS_ARRAYS * bytes);
+    void *words = bench->base, *step = bench->base + STEP_AT;
+    struct weft_nn_unit *unit = &bench->units[bench->turn % UNITS];
+    bench->piece.count = x;
+    *unit = (struct weft_nn_unit){
+        .parameters = at,
+        .gradient = at + bytes,
+        .moment1 = moments >= 1 ? at + 2 * bytes : NULL,
+        .moment2 = moments >= 2 ? at + 3 * bytes : NULL,
+        .own = &bench->piece,
+        .n_own = 1,
+        .renew = &bench->piece,
+        .n_renew = 1,
+        .norms = words,
+        .norms_sum = words,
+    };
+    if (kind == PASS_NORM) {
+        weft_nn_add_norm(nn, bench->stream, unit, words, bench->base + BINS_BYTES);
+    } else if (bench->rule.type == WEFT_LAMB) {
+        weft_nn_moments(nn, bench->stream, unit, &bench->rule, step);
+        weft_nn_apply(nn, bench->stream, unit, &bench->rule, step);
+    } else {
+        weft_nn_update(nn, bench->stream, unit, &bench->rule, step);
+    }
+}
+
+/* The scalars of updates, in front of the walk. */
+static enum weft_status begin_passes(struct bench *bench, struct weft_error *err)
+{
+    const struct weft_optimizer first =
+        weft_optimizer_at(&bench->options->config->train, 1, 1e-6, 1);
+    bench->rule = (struct weft_nn_rule){first.type, first.exempt_vectors, first.decay};
+    bench->step = (struct weft_nn_step){.adamw = first.adamw, .sgd = first.sgd, .loss_scale = 1};
+    bench->piece.matrix = true;
+    weft_arena_write(bench->arena, bench->stream, bench->base + STEP_AT, &bench->step,
+                     sizeof bench->step);
+    return weft_stream_synchronise(bench->stream, err);
 }
 
 /* Pushes `rounds` operations, all ranks together; their times stand between the stamps. */
@@ -231,16 +243,17 @@ enum weft_status weft_measure_run_benches(const struct weft_measure_options *opt
     int64_t block_bytes = 4 * bounded(elements * (int64_t)sizeof(float),
                                       ranks * WEFT_SLICE_ALIGN_ELEMENTS * (int64_t)sizeof(float),
                                       MOST_COLLECTIVE_BYTES);
-    bench->arena_bytes = pass_bytes > block_bytes ? pass_bytes : block_bytes;
-    if (bench->arena_bytes < WALK_BYTES) bench->arena_bytes = WALK_BYTES;
-    struct weft_arena *arena = NULL;
-    enum weft_status status = weft_comm_map_arena(options->comm, bench->arena_bytes, &arena, err);
-    if (status == WEFT_OK) bench->arena = weft_arena_address(arena);
+    bench->walk_bytes = pass_bytes > block_bytes ? pass_bytes : block_bytes;
+    if (bench->walk_bytes < WALK_BYTES) bench->walk_bytes = WALK_BYTES;
+    enum weft_status status =
+        weft_comm_map_arena(options->comm, HEAD_BYTES + bench->walk_bytes, &bench->arena, err);
+    if (status == WEFT_OK) bench->base = weft_arena_address(bench->arena);
     if (status == WEFT_OK)
         status = weft_stream_create(options->device, "measure", 0, &bench->stream, err);
+    if (status == WEFT_OK) status = begin_passes(bench, err);
     if (status == WEFT_OK) status = run_all(bench, elements, out, err);
     if (bench->stream != NULL) weft_stream_destroy(bench->stream);
-    if (arena != NULL) weft_comm_unmap_arena(options->comm);
+    if (bench->arena != NULL) weft_comm_unmap_arena(options->comm);
     free(bench);
     return status;
 }

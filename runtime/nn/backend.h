@@ -1,11 +1,16 @@
 /* A back end of runtime/nn is a const table of functions; its object begins with struct weft_nn.
- * nn.c finds it by name and puts calls on streams; the functions themselves are synchronous, so
- * that they can be called without a device. */
+ * nn.c finds it by name. Functions that take a stream push work on it; nn.h and units.h say what.
+ */
 #ifndef WEFT_RUNTIME_NN_BACKEND_H
 #define WEFT_RUNTIME_NN_BACKEND_H
 
 #include "runtime/nn/gemm.h"
 #include "runtime/nn/nn.h"
+#include "runtime/nn/units.h"
+
+typedef void weft_nn_update_fn(struct weft_nn *nn, struct weft_stream *stream,
+                               const struct weft_nn_unit *unit, const struct weft_nn_rule *rule,
+                               const void *step);
 
 struct weft_nn_backend {
     const char *name;
@@ -14,10 +19,25 @@ struct weft_nn_backend {
     void (*close)(struct weft_nn *nn);
     const char *(*describe)(const struct weft_nn *nn);
     const char *(*gemm_name)(const struct weft_nn *nn);
-    enum weft_status (*forward)(struct weft_nn *nn, const struct weft_nn_call *call,
-                                struct weft_error *err);
-    enum weft_status (*backward)(struct weft_nn *nn, const struct weft_nn_call *call,
-                                 struct weft_error *err);
+    void (*forward)(struct weft_nn *nn, struct weft_stream *stream,
+                    const struct weft_nn_call *call);
+    void (*backward)(struct weft_nn *nn, struct weft_stream *stream,
+                     const struct weft_nn_call *call);
+    void (*load)(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype, int64_t n,
+                 const float *host, void *to);
+    void (*initialise)(struct weft_nn *nn, struct weft_stream *stream,
+                       const struct weft_nn_initial *initial);
+    void (*round)(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit);
+    weft_nn_update_fn *update, *moments, *apply;
+    void (*add_norm)(struct weft_nn *nn, struct weft_stream *stream,
+                     const struct weft_nn_unit *unit, void *bins, void *bad);
+    void (*record_loss)(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
+                        void *words);
+    void (*look)(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_look *look);
+    void (*add_hash)(struct weft_nn *nn, struct weft_stream *stream,
+                     const struct weft_nn_unit *unit, void *sum);
+    void (*mix_hash)(struct weft_nn *nn, struct weft_stream *stream, const void *from,
+                     int64_t bytes, void *word);
     enum weft_status (*gemm)(struct weft_nn *nn, const struct weft_product *product,
                              struct weft_error *err);
 };

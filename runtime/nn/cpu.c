@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/nn/cpu/units.h"
+
 static const struct {
     weft_nn_cpu_fn *forward, *backward;
 } layers[WEFT_LAYER_SUPPLIED + 1] = {
@@ -16,11 +18,6 @@ static const struct {
     [WEFT_LAYER_CLASSIFIER] = {weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward},
     [WEFT_LAYER_SUPPLIED] = {weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward},
 };
-
-static const struct weft_nn_cpu *cpu_of(const struct weft_nn *nn)
-{
-    return (const struct weft_nn_cpu *)(const void *)nn;
-}
 
 static void cpu_close(struct weft_nn *nn)
 {
@@ -56,15 +53,15 @@ static enum weft_status cpu_open(const struct weft_nn_options *options, struct w
 
 static const char *cpu_describe(const struct weft_nn *nn)
 {
-    return cpu_of(nn)->description;
+    return weft_nn_cpu_of(nn)->description;
 }
 
 static const char *cpu_gemm_name(const struct weft_nn *nn)
 {
-    return weft_gemm_name(cpu_of(nn)->gemm);
+    return weft_gemm_name(weft_nn_cpu_of(nn)->gemm);
 }
 
-static enum weft_status run(weft_nn_cpu_fn *function, struct weft_nn *nn,
+static enum weft_status run(weft_nn_cpu_fn *function, const struct weft_nn *nn,
                             const struct weft_nn_call *call, struct weft_error *err)
 {
     if (!function) {
@@ -73,25 +70,85 @@ static enum weft_status run(weft_nn_cpu_fn *function, struct weft_nn *nn,
                          "layers that train",
                          call->layer->name, weft_layer_type_of(call->layer));
     }
-    return function(cpu_of(nn), call, err);
+    return function(weft_nn_cpu_of(nn), call, err);
 }
 
-static enum weft_status cpu_forward(struct weft_nn *nn, const struct weft_nn_call *call,
-                                    struct weft_error *err)
+enum weft_status weft_nn_cpu_forward(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                     struct weft_error *err)
 {
     return run(layers[call->layer->type].forward, nn, call, err);
 }
 
-static enum weft_status cpu_backward(struct weft_nn *nn, const struct weft_nn_call *call,
-                                     struct weft_error *err)
+enum weft_status weft_nn_cpu_backward(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                      struct weft_error *err)
 {
     return run(layers[call->layer->type].backward, nn, call, err);
+}
+
+struct call_argument {
+    const struct weft_nn *nn;
+    struct weft_nn_call call;
+};
+_Static_assert(sizeof(struct call_argument) <= WEFT_TASK_BYTES,
+               "a stream copies a call as one task");
+
+/* The same call of memory. */
+static struct weft_nn_call reached(const struct call_argument *a)
+{
+    const struct weft_nn_cpu *cpu = weft_nn_cpu_of(a->nn);
+    struct weft_nn_call call = a->call;
+    for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
+        call.tensors[i] = weft_nn_cpu_reach(cpu, call.tensors[i]);
+        call.gradients[i] = weft_nn_cpu_reach(cpu, call.gradients[i]);
+    }
+    call.input = weft_nn_cpu_reach(cpu, call.input);
+    call.targets = weft_nn_cpu_reach(cpu, call.targets);
+    call.output = weft_nn_cpu_reach(cpu, call.output);
+    call.saved = weft_nn_cpu_reach(cpu, call.saved);
+    call.temporary = weft_nn_cpu_reach(cpu, call.temporary);
+    call.output_gradient = weft_nn_cpu_reach(cpu, call.output_gradient);
+    call.input_gradient = weft_nn_cpu_reach(cpu, call.input_gradient);
+    call.scale = weft_nn_cpu_reach(cpu, call.scale);
+    call.loss = weft_nn_cpu_reach(cpu, call.loss);
+    return call;
+}
+
+static enum weft_status forward(struct weft_stream *stream, const void *argument,
+                                struct weft_error *err)
+{
+    (void)stream;
+    const struct call_argument *a = argument;
+    const struct weft_nn_call call = reached(a);
+    return weft_nn_cpu_forward(a->nn, &call, err);
+}
+
+static enum weft_status backward(struct weft_stream *stream, const void *argument,
+                                 struct weft_error *err)
+{
+    (void)stream;
+    const struct call_argument *a = argument;
+    const struct weft_nn_call call = reached(a);
+    return weft_nn_cpu_backward(a->nn, &call, err);
+}
+
+static void cpu_forward(struct weft_nn *nn, struct weft_stream *stream,
+                        const struct weft_nn_call *call)
+{
+    const struct call_argument argument = {nn, *call};
+    weft_stream_push(stream, forward, &argument, sizeof(argument));
+}
+
+static void cpu_backward(struct weft_nn *nn, struct weft_stream *stream,
+                         const struct weft_nn_call *call)
+{
+    const struct call_argument argument = {nn, *call};
+    weft_stream_push(stream, backward, &argument, sizeof(argument));
 }
 
 static enum weft_status cpu_gemm(struct weft_nn *nn, const struct weft_product *product,
                                  struct weft_error *err)
 {
-    return weft_gemm_run(cpu_of(nn)->gemm, product, err);
+    return weft_gemm_run(weft_nn_cpu_of(nn)->gemm, product, err);
 }
 
 const struct weft_nn_backend weft_nn_backend_cpu = {
@@ -102,5 +159,16 @@ const struct weft_nn_backend weft_nn_backend_cpu = {
     .gemm_name = cpu_gemm_name,
     .forward = cpu_forward,
     .backward = cpu_backward,
+    .load = weft_nn_cpu_load,
+    .initialise = weft_nn_cpu_initialise,
+    .round = weft_nn_cpu_round,
+    .update = weft_nn_cpu_update,
+    .moments = weft_nn_cpu_moments,
+    .apply = weft_nn_cpu_apply,
+    .add_norm = weft_nn_cpu_add_norm,
+    .record_loss = weft_nn_cpu_record_loss,
+    .look = weft_nn_cpu_look,
+    .add_hash = weft_nn_cpu_add_hash,
+    .mix_hash = weft_nn_cpu_mix_hash,
     .gemm = cpu_gemm,
 };

@@ -16,12 +16,32 @@ struct weft_nn_cpu {
     struct weft_nn base;
     struct weft_gemm *gemm;
     const struct weft_kernels *kernels;
-    int32_t threads;  /* of products and of heads */
-    bool whole_heads; /* heads of attention may go to kernels: this build has threads for them */
+    int32_t threads;     /* of products and of heads */
+    bool whole_heads;    /* heads of attention may go to kernels: this build has threads for them */
+    int64_t shift_bytes; /* from an address that work is given to the memory that it is of */
     char description[384];
 };
 
 extern const struct weft_nn_backend weft_nn_backend_cpu;
+
+static inline const struct weft_nn_cpu *weft_nn_cpu_of(const struct weft_nn *nn)
+{
+    return (const struct weft_nn_cpu *)(const void *)nn;
+}
+
+/* The memory behind an address; NULL stays NULL. */
+static inline void *weft_nn_cpu_reach(const struct weft_nn_cpu *cpu, const void *address)
+{
+    return address == NULL ? NULL : (char *)address + cpu->shift_bytes;
+}
+
+/* A call at once, on the calling thread, of memory. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_forward(const struct weft_nn *nn,
+                                                   const struct weft_nn_call *call,
+                                                   struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_nn_cpu_backward(const struct weft_nn *nn,
+                                                    const struct weft_nn_call *call,
+                                                    struct weft_error *err);
 
 typedef enum weft_status weft_nn_cpu_fn(const struct weft_nn_cpu *cpu,
                                         const struct weft_nn_call *call, struct weft_error *err);

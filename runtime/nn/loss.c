@@ -26,8 +26,9 @@ static enum weft_status classify(const struct weft_nn_cpu *cpu, const struct wef
     WEFT_TRY(check_targets(call, linear->rows, err));
     const struct weft_product_finish finish = {.bias = call->layer->bias ? call->tensors[1] : NULL};
     WEFT_TRY(weft_nn_cpu_map(cpu, linear, &finish, d_logits, err));
-    *call->loss = weft_nn_kernels(cpu, call)->cross_entropy(linear->rows, linear->outputs,
-                                                            call->targets, d_logits);
+    const double loss = weft_nn_kernels(cpu, call)->cross_entropy(linear->rows, linear->outputs,
+                                                                  call->targets, d_logits);
+    *call->loss = call->adds_loss ? *call->loss + loss : loss;
     return WEFT_OK;
 }
 
@@ -37,7 +38,7 @@ static enum weft_status classify_backward(const struct weft_nn_cpu *cpu,
                                           float *sums, void *dx, struct weft_error *err)
 {
     const struct weft_product_finish finish = {0};
-    const float scale = (float)call->loss_scale;
+    const float scale = (float)(call->scale ? call->loss_scale * *call->scale : call->loss_scale);
     if (call->layer->bias) weft_nn_cpu_map_bias(cpu, linear, scale, d_logits, call, 1, sums);
     WEFT_TRY(weft_nn_cpu_map_weight(cpu, linear, scale, d_logits, call, 0, err));
     if (!dx) return WEFT_OK;

@@ -34,40 +34,81 @@ const char *weft_nn_gemm_name(const struct weft_nn *nn)
     return nn->backend->gemm_name(nn);
 }
 
-struct task {
-    struct weft_nn *nn;
-    struct weft_nn_call call;
-};
-_Static_assert(sizeof(struct task) <= WEFT_TASK_BYTES, "a stream copies a call as one task");
-
-static enum weft_status forward(struct weft_stream *stream, const void *argument,
-                                struct weft_error *err)
-{
-    (void)stream;
-    const struct task *task = argument;
-    return task->nn->backend->forward(task->nn, &task->call, err);
-}
-
-static enum weft_status backward(struct weft_stream *stream, const void *argument,
-                                 struct weft_error *err)
-{
-    (void)stream;
-    const struct task *task = argument;
-    return task->nn->backend->backward(task->nn, &task->call, err);
-}
-
 void weft_nn_forward(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_call *call)
 {
-    const struct task task = {nn, *call};
-    weft_stream_push(stream, forward, &task, sizeof(task));
+    nn->backend->forward(nn, stream, call);
 }
 
 void weft_nn_backward(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_call *call)
 {
-    const struct task task = {nn, *call};
-    weft_stream_push(stream, backward, &task, sizeof(task));
+    nn->backend->backward(nn, stream, call);
+}
+
+void weft_nn_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype, int64_t n,
+                  const float *host, void *to)
+{
+    nn->backend->load(nn, stream, dtype, n, host, to);
+}
+
+void weft_nn_initialise(struct weft_nn *nn, struct weft_stream *stream,
+                        const struct weft_nn_initial *initial)
+{
+    nn->backend->initialise(nn, stream, initial);
+}
+
+void weft_nn_round(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit)
+{
+    if (unit->master != NULL) nn->backend->round(nn, stream, unit);
+}
+
+void weft_nn_update(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit,
+                    const struct weft_nn_rule *rule, const void *step)
+{
+    nn->backend->update(nn, stream, unit, rule, step);
+}
+
+void weft_nn_moments(struct weft_nn *nn, struct weft_stream *stream,
+                     const struct weft_nn_unit *unit, const struct weft_nn_rule *rule,
+                     const void *step)
+{
+    nn->backend->moments(nn, stream, unit, rule, step);
+}
+
+void weft_nn_apply(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_unit *unit,
+                   const struct weft_nn_rule *rule, const void *step)
+{
+    nn->backend->apply(nn, stream, unit, rule, step);
+}
+
+void weft_nn_add_norm(struct weft_nn *nn, struct weft_stream *stream,
+                      const struct weft_nn_unit *unit, void *bins, void *bad)
+{
+    nn->backend->add_norm(nn, stream, unit, bins, bad);
+}
+
+void weft_nn_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
+                         void *words)
+{
+    nn->backend->record_loss(nn, stream, loss, words);
+}
+
+void weft_nn_look(struct weft_nn *nn, struct weft_stream *stream, const struct weft_nn_look *look)
+{
+    nn->backend->look(nn, stream, look);
+}
+
+void weft_nn_add_hash(struct weft_nn *nn, struct weft_stream *stream,
+                      const struct weft_nn_unit *unit, void *sum)
+{
+    nn->backend->add_hash(nn, stream, unit, sum);
+}
+
+void weft_nn_mix_hash(struct weft_nn *nn, struct weft_stream *stream, const void *from,
+                      int64_t bytes, void *word)
+{
+    nn->backend->mix_hash(nn, stream, from, bytes, word);
 }
 
 enum weft_status weft_nn_gemm(struct weft_nn *nn, bool transpose_a, bool transpose_b, int64_t m,

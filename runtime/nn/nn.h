@@ -1,8 +1,9 @@
 /* Forward and backward of the layers, on exactly the buffers that spec/layer.h declares. A back end
- * is a const table of functions; "cpu" is always built. Work is pushed on a stream; pointers must
- * stay valid until it is done. Gradients: `accumulate[i]` false means that tensor i's gradient is
- * written, true that it is added to. What flows, is saved and is read
- * has the dtype of the batch, gradients of tensors one of their own; sums and statistics are fp32.
+ * is a const table of functions; "cpu" is always built. Work is pushed on a stream; what it is
+ * given is of the device's memory, and must stay until it is done. Gradients: `accumulate[i]` false
+ * means that tensor i's gradient is written, true that it is added to. What flows, is saved and is
+ * read has the dtype of the batch, gradients of tensors one of their own; sums and statistics are
+ * fp32.
  */
 #ifndef WEFT_RUNTIME_NN_NN_H
 #define WEFT_RUNTIME_NN_NN_H
@@ -56,10 +57,12 @@ struct weft_nn_call {
     void *temporary;
     const void *output_gradient; /* [T, outputs]; not for loss layers */
     void *input_gradient;        /* NULL: not wanted (first layer) */
-    double loss_scale; /* loss layers: factor of every row's loss in the gradient: 1 / rows of all
-                          ranks, times the loss scale of f16 */
+    double loss_scale;   /* loss layers: factor of every row's loss in the gradient: 1 / rows of all
+                            ranks */
+    const double *scale; /* of the device's memory: another factor, f16's; NULL: 1 */
     const struct weft_nn_cache *cache; /* transformer_block: or NULL */
-    double *loss; /* loss layers, forward: sum of rows' losses on this rank (natural log) */
+    double *loss;   /* loss layers, forward: sum of rows' losses on this rank (natural log) */
+    bool adds_loss; /* it is added to what is there */
 };
 
 /* Push the call, copied, on the stream. The stream fails with WEFT_E_DATA when a token or target is

@@ -13,10 +13,14 @@
 #include "runtime/exec/precision.h"
 #include "runtime/exec/state.h"
 
+enum { READ_ELEMENTS = 1 << 16 };
+
 /* What the executor owns, as a save reads it. */
 struct source {
     const struct weft_exec *exec;
+    struct weft_state_access *access;
     struct weft_state_cursor cursor;
+    struct weft_state_piece piece; /* the last one given */
 };
 
 struct weft_saving {
@@ -45,11 +49,17 @@ static void rewind_source(void *context)
 static bool next_piece(void *context, struct weft_save_piece *out)
 {
     struct source *source = context;
-    struct weft_state_piece piece;
-    if (!weft_exec_state_next(source->exec, &source->cursor, &piece)) return false;
-    *out =
-        (struct weft_save_piece){piece.tensor, piece.state, piece.first, piece.count, piece.values};
+    struct weft_state_piece *piece = &source->piece;
+    if (!weft_exec_state_next(source->exec, &source->cursor, piece)) return false;
+    *out = (struct weft_save_piece){piece->tensor, piece->state, piece->first, piece->count};
     return true;
+}
+
+static enum weft_status read_piece(void *context, int64_t from, int64_t n, float *out,
+                                   struct weft_error *err)
+{
+    struct source *source = context;
+    return weft_exec_state_read(source->access, &source->piece, from, n, out, err);
 }
 
 static int64_t step_samples(const struct weft_saving *saving)
@@ -181,6 +191,7 @@ void weft_saving_close(struct weft_saving *saving)
 {
     if (saving == NULL) return;
     weft_saver_destroy(saving->saver);
+    weft_exec_state_close(saving->source.access);
     weft_checkpoint_close(saving->checkpoint);
     weft_layout_destroy(saving->layout);
     weft_pool_finish(&saving->pool);
@@ -215,17 +226,46 @@ static enum weft_status take_loss_scale(const struct weft_saving *saving, struct
     return WEFT_OK;
 }
 
-enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
-                                   struct weft_error *err)
+/* Through a buffer of some length, so that a piece of any size takes little memory. */
+static enum weft_status read_checkpoint(const struct weft_saving *saving, struct weft_exec *exec,
+                                        struct weft_state_access *access, float *buffer,
+                                        struct weft_error *err)
 {
     struct weft_state_cursor cursor = {.held = true};
     struct weft_state_piece piece;
+    WEFT_TRY(weft_exec_state_clear(exec, err));
+    while (weft_exec_state_next(exec, &cursor, &piece)) {
+        for (int64_t from = 0; from < piece.count; from += READ_ELEMENTS) {
+            int64_t left = piece.count - from, n = left < READ_ELEMENTS ? left : READ_ELEMENTS;
+            WEFT_TRY(weft_checkpoint_read(saving->checkpoint, saving->layout, piece.tensor,
+                                          piece.state, piece.first + from, n, buffer, err));
+            WEFT_TRY(weft_exec_state_write(access, &piece, from, n, buffer, err));
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status take_state(const struct weft_saving *saving, struct weft_exec *exec,
+                                   struct weft_error *err)
+{
+    struct weft_state_access *access = NULL;
+    float *buffer = malloc(READ_ELEMENTS * sizeof *buffer);
+    enum weft_status status = buffer == NULL ? weft_fail_memory(err, "a buffer for the state")
+                                             : weft_exec_state_open(exec, &access, err);
+    if (status == WEFT_OK) status = read_checkpoint(saving, exec, access, buffer, err);
+    weft_exec_state_close(access);
+    free(buffer);
+    return status;
+}
+
+enum weft_status weft_saving_begin(struct weft_saving *saving, struct weft_exec *exec,
+                                   struct weft_error *err)
+{
+    saving->source.exec = exec;
+    if (saving->saver != NULL) WEFT_TRY(weft_exec_state_open(exec, &saving->source.access, err));
     if (saving->checkpoint == NULL)
         return weft_exec_initialise(exec, (uint64_t)saving->train->seed, err);
-    weft_exec_state_clear(exec);
-    while (weft_exec_state_next(exec, &cursor, &piece))
-        WEFT_TRY(weft_checkpoint_read(saving->checkpoint, saving->layout, piece.tensor, piece.state,
-                                      piece.first, piece.count, piece.values, err));
+    WEFT_TRY(take_state(saving, exec, err));
     WEFT_TRY(take_loss_scale(saving, exec, err));
     weft_checkpoint_close(saving->checkpoint);
     saving->checkpoint = NULL;
@@ -298,7 +338,7 @@ enum weft_status weft_saving_catch_up(struct weft_saving *saving, struct weft_er
 static enum weft_status save(struct weft_saving *saving, struct weft_exec *exec, int64_t step,
                              bool background, struct weft_error *err)
 {
-    const struct weft_save_source pieces = {&saving->source, rewind_source, next_piece};
+    const struct weft_save_source pieces = {&saving->source, rewind_source, next_piece, read_piece};
     WEFT_TRY(catch_up(saving, true, err));
     WEFT_TRY(weft_exec_settle(exec, err));
     struct weft_error *why = calloc(1, sizeof *why);
@@ -306,7 +346,6 @@ static enum weft_status save(struct weft_saving *saving, struct weft_exec *exec,
     int64_t begin_ns = weft_clock_now_ns();
     saving->progress.loss_scale = weft_exec_loss_scale(exec).scale;
     saving->progress.good_steps = weft_exec_loss_scale(exec).good_steps;
-    saving->source.exec = exec;
     saving->pending_step = step;
     enum weft_status status = background
                                   ? weft_saver_begin(saving->saver, &saving->progress, &pieces, why)

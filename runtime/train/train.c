@@ -374,7 +374,7 @@ static enum weft_status run_steps(struct run *run, struct weft_error *err)
     run->result.predicted_step_ns = run->facts.predicted_step_ns;
     run->result.planned_bytes = program->base_bytes + program->arena_bytes;
     run->result.measured_bytes = run->memory_bytes;
-    run->result.touched_bytes = weft_exec_touched_bytes(run->exec);
+    WEFT_TRY(weft_exec_touched_bytes(run->exec, &run->result.touched_bytes, err));
     return weft_exec_fingerprint(run->exec, &run->result.fingerprint, err);
 }
 

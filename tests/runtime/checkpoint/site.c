@@ -66,7 +66,7 @@ static bool next_piece(void *context, struct weft_save_piece *out)
             int64_t count = left < RUN_ELEMENTS ? left : RUN_ELEMENTS;
             for (int64_t i = 0; i < count; i++)
                 source->values[i] = site_value(source->step, source->tensor, state, first + i);
-            *out = (struct weft_save_piece){source->tensor, state, first, count, source->values};
+            *out = (struct weft_save_piece){source->tensor, state, first, count};
             source->run += source->ranks;
             return true;
         }
@@ -74,9 +74,18 @@ static bool next_piece(void *context, struct weft_save_piece *out)
     return false;
 }
 
+static enum weft_status read_piece(void *context, int64_t from, int64_t n, float *out,
+                                   struct weft_error *err)
+{
+    const struct site_source *source = context;
+    (void)err;
+    memcpy(out, source->values + from, (size_t)n * sizeof *out);
+    return WEFT_OK;
+}
+
 struct weft_save_source site_pieces(struct site_source *source)
 {
-    return (struct weft_save_source){source, rewind_source, next_piece};
+    return (struct weft_save_source){source, rewind_source, next_piece, read_piece};
 }
 
 struct weft_progress site_progress(int64_t step)

@@ -1,5 +1,6 @@
 /* Every collective against plain loops, at 1 to 4 ranks, at sizes that divide nothing. The sums
  * must have the bits of a sum in rank order: two ranks cannot show an order, three and four do. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -237,20 +238,29 @@ static void test_exchange(struct site *s)
 /* A rank's flag reaches all with the next collective of any kind, and not before. */
 static void test_flag(struct site *s)
 {
+    enum { FLAG = 4096 };
     struct weft_error err = {.status = WEFT_OK};
+    _Atomic uint32_t *flag = (_Atomic uint32_t *)(void *)(s->arena + FLAG);
+    weft_comm_carry(s->comm, FLAG);
     for (int32_t raising = 0; raising < s->ranks; raising++) {
-        weft_comm_lower(s->comm);
+        atomic_store(flag, 0);
         for (int kind = 0; kind < 2; kind++) {
-            CHECK(!weft_comm_is_raised(s->comm), "nobody has raised a flag");
+            CHECK(atomic_load(flag) == 0, "nobody has raised a flag");
             CHECK(weft_comm_exchange(s->comm, NULL, 0, NULL, &err) == WEFT_OK, "%s", err.text);
         }
-        if (s->rank == raising) weft_comm_raise(s->comm);
-        CHECK(weft_comm_is_raised(s->comm) == (s->rank == raising), "known too early");
+        if (s->rank == raising) atomic_store(flag, 1);
+        CHECK((atomic_load(flag) != 0) == (s->rank == raising), "known too early");
         weft_comm_agree(s->comm, s->channel, FROM, TO, 1, 0);
         site_synchronise(s);
-        CHECK(weft_comm_is_raised(s->comm), "rank %d has raised its flag", raising);
+        CHECK(atomic_load(flag) == 1, "rank %d has raised its flag", raising);
     }
-    weft_comm_lower(s->comm);
+    weft_comm_carry(s->comm, -1);
+    atomic_store(flag, 0);
+    CHECK(weft_comm_exchange(s->comm, NULL, 0, NULL, &err) == WEFT_OK, "%s", err.text);
+    if (s->rank == 0) atomic_store(flag, 1);
+    weft_comm_agree(s->comm, s->channel, FROM, TO, 1, 0);
+    site_synchronise(s);
+    CHECK(atomic_load(flag) == (s->rank == 0), "a flag that nobody asked for");
 }
 
 static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)

@@ -38,7 +38,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     }
     OK(weft_exec_settle(r.exec, &err));
     OK(weft_exec_fingerprint(r.exec, &outcome.fingerprint, &err));
-    outcome.touched_bytes = weft_exec_touched_bytes(r.exec);
+    OK(weft_exec_touched_bytes(r.exec, &outcome.touched_bytes, &err));
     if (rank == 0) *task->outcome = outcome;
     job_rank_close(&r);
     return 0;

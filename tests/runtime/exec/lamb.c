@@ -37,15 +37,21 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     struct job_rank r;
     struct weft_state_cursor cursor = {0};
     struct weft_state_piece piece;
+    struct weft_state_access *access;
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, true);
     for (int64_t step = 1; step <= task->steps; step++)
         CHECK(job_rank_step(&r, step).finite, "step %lld is not finite", (long long)step);
     OK(weft_exec_settle(r.exec, &err));
+    OK(weft_exec_state_open(r.exec, &access, &err));
     while (weft_exec_state_next(r.exec, &cursor, &piece)) {
         double *to = task->values->at + first_of(model, piece.tensor) + piece.first;
-        for (int64_t i = 0; piece.state == WEFT_STATE_PARAMETER && i < piece.count; i++)
-            to[i] = (double)piece.values[i];
+        for (int64_t i = 0; piece.state == WEFT_STATE_PARAMETER && i < piece.count; i++) {
+            float value;
+            OK(weft_exec_state_read(access, &piece, i, 1, &value, &err));
+            to[i] = (double)value;
+        }
     }
+    weft_exec_state_close(access);
     job_rank_close(&r);
     return 0;
 }

@@ -26,7 +26,8 @@ static void check_plan(struct job_rank *r, const char *what)
         CHECK(result.finite, "%s: loss %g, norm %g", what, result.loss, result.norm);
     }
     OK(weft_exec_settle(r->exec, &err));
-    int64_t touched_bytes = weft_exec_touched_bytes(r->exec);
+    int64_t touched_bytes;
+    OK(weft_exec_touched_bytes(r->exec, &touched_bytes, &err));
     /* The layout's grain is what a buffer may leave unused at its end. */
     int64_t untouched = job->program->arena_bytes - touched_bytes;
     CHECK(untouched >= 0 && untouched < WEFT_ARENA_ALIGN_BYTES,

@@ -32,7 +32,7 @@ static void compare(struct job_rank *r, const char *unit, const char *kind)
 
 static void flip(const struct job_rank *r, const struct weft_buffer *buffer)
 {
-    if (r->rank == BAD_RANK) ((unsigned char *)r->arena)[buffer->offset] ^= 1;
+    if (r->rank == BAD_RANK) weft_arena_memory(r->arena)[buffer->offset] ^= 1;
 }
 
 static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)

@@ -49,7 +49,7 @@ Test(nn, refuses_layers_that_only_plan)
     const struct weft_layer layer = {.name = "h.7", .type = WEFT_LAYER_LLAMA_BLOCK};
     const struct weft_nn_call call = {.layer = &layer, .batch = {1, 1, WEFT_F32}};
     struct weft_error err = {0};
-    cr_assert_eq(nn->backend->forward(nn, &call, &err), WEFT_E_DATA);
+    cr_assert_eq(weft_nn_cpu_forward(nn, &call, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "layer h.7: the CPU kernels train no llama_block"), "%s", err.text);
     weft_nn_close(nn);
 }

@@ -1,0 +1,92 @@
+/* A rank's part of the record of a step, which ranks add up. */
+#include <math.h>
+
+#include "runtime/nn/cpu/units.h"
+
+struct norm_argument {
+    const struct weft_nn_cpu *cpu;
+    const struct weft_nn_unit *unit;
+    void *bins, *bad;
+};
+
+/* Widened in pieces that the stack holds. */
+static void add_squares(const struct weft_nn_cpu *cpu, uint64_t *bins, enum weft_dtype dtype,
+                        const void *gradient, int64_t n)
+{
+    enum { PIECE = 4096 };
+    float wide[PIECE];
+    if (dtype == WEFT_F32) {
+        weft_norm_add(bins, gradient, n);
+        return;
+    }
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t count = n - at < PIECE ? n - at : PIECE;
+        cpu->kernels->widen(dtype, count, weft_nn_at(dtype, gradient, at), wide);
+        weft_norm_add(bins, wide, count);
+    }
+}
+
+/* The bins of the highest exponent, which only infinities and NaNs have. */
+static uint64_t sum_not_finite(const uint64_t *bins)
+{
+    return bins[WEFT_NORM_WORDS - 2] | bins[WEFT_NORM_WORDS - 1];
+}
+
+static enum weft_status add_norm(struct weft_stream *stream, const void *argument,
+                                 struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct norm_argument *a = argument;
+    const struct weft_nn_unit *unit = a->unit;
+    uint64_t *bins = weft_nn_cpu_reach(a->cpu, a->bins), *bad = weft_nn_cpu_reach(a->cpu, a->bad);
+    const uint64_t before = sum_not_finite(bins);
+    for (int64_t i = 0; i < unit->n_own; i++) {
+        const struct weft_nn_piece *piece = &unit->own[i];
+        add_squares(a->cpu, bins, unit->gradient_dtype,
+                    weft_nn_cpu_element(a->cpu, unit->gradient, piece->state_at,
+                                        weft_dtype_bytes(unit->gradient_dtype)),
+                    piece->count);
+    }
+    if (sum_not_finite(bins) != before) *bad = 1;
+    return WEFT_OK;
+}
+
+void weft_nn_cpu_add_norm(struct weft_nn *nn, struct weft_stream *stream,
+                          const struct weft_nn_unit *unit, void *bins, void *bad)
+{
+    const struct norm_argument argument = {weft_nn_cpu_of(nn), unit, bins, bad};
+    weft_stream_push(stream, add_norm, &argument, sizeof(argument));
+}
+
+struct loss_argument {
+    const struct weft_nn_cpu *cpu;
+    const void *loss;
+    void *words;
+};
+
+/* A cross-entropy is at least 0 but for rounding; floor makes the fraction positive anyway. */
+static enum weft_status record_loss(struct weft_stream *stream, const void *argument,
+                                    struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct loss_argument *a = argument;
+    const double *loss = weft_nn_cpu_reach(a->cpu, a->loss);
+    uint64_t *words = weft_nn_cpu_reach(a->cpu, a->words);
+    if (!(fabs(*loss) < WEFT_NN_LOSS_MOST)) {
+        words[WEFT_NN_LOSS_BAD] = 1;
+        return WEFT_OK;
+    }
+    const double whole = floor(*loss);
+    words[WEFT_NN_LOSS_WHOLE] = (uint64_t)(int64_t)whole;
+    words[WEFT_NN_LOSS_FRACTION] = (uint64_t)((*loss - whole) * 0x1p32);
+    return WEFT_OK;
+}
+
+void weft_nn_cpu_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
+                             void *words)
+{
+    const struct loss_argument argument = {weft_nn_cpu_of(nn), loss, words};
+    weft_stream_push(stream, record_loss, &argument, sizeof(argument));
+}

@@ -1,0 +1,102 @@
+#include "runtime/nn/cpu/units.h"
+
+#include <string.h>
+
+#include "base/rng.h"
+
+struct load_argument {
+    const struct weft_nn_cpu *cpu;
+    enum weft_dtype dtype;
+    int64_t n;
+    const float *host;
+    void *to;
+};
+
+static enum weft_status load(struct weft_stream *stream, const void *argument,
+                             struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct load_argument *a = argument;
+    a->cpu->kernels->narrow(a->dtype, a->n, a->host, weft_nn_cpu_reach(a->cpu, a->to));
+    return WEFT_OK;
+}
+
+void weft_nn_cpu_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype,
+                      int64_t n, const float *host, void *to)
+{
+    const struct load_argument argument = {weft_nn_cpu_of(nn), dtype, n, host, to};
+    weft_stream_push(stream, load, &argument, sizeof(argument));
+}
+
+struct initial_argument {
+    const struct weft_nn_cpu *cpu;
+    struct weft_nn_initial initial;
+};
+
+static void initialise_values(const struct weft_nn_initial *initial, float *out)
+{
+    switch (initial->init) {
+    case WEFT_INIT_ZERO:
+        memset(out, 0, (size_t)initial->n * sizeof(*out));
+        return;
+    case WEFT_INIT_ONE:
+        for (int64_t i = 0; i < initial->n; i++) {
+            out[i] = 1.0f;
+        }
+        return;
+    case WEFT_INIT_NORMAL:
+        for (int64_t i = 0; i < initial->n; i++) {
+            const uint64_t element = (uint64_t)(initial->first + i);
+            out[i] = (float)(weft_rng_normal(initial->seed, initial->name, element) * initial->std);
+        }
+        return;
+    case WEFT_INIT_COUNT:
+        return;
+    }
+}
+
+static enum weft_status initialise(struct weft_stream *stream, const void *argument,
+                                   struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct initial_argument *a = argument;
+    initialise_values(&a->initial, weft_nn_cpu_reach(a->cpu, a->initial.to));
+    return WEFT_OK;
+}
+
+void weft_nn_cpu_initialise(struct weft_nn *nn, struct weft_stream *stream,
+                            const struct weft_nn_initial *initial)
+{
+    const struct initial_argument argument = {weft_nn_cpu_of(nn), *initial};
+    weft_stream_push(stream, initialise, &argument, sizeof(argument));
+}
+
+struct round_argument {
+    const struct weft_nn_cpu *cpu;
+    const struct weft_nn_unit *unit;
+};
+
+static enum weft_status round_unit(struct weft_stream *stream, const void *argument,
+                                   struct weft_error *err)
+{
+    (void)stream;
+    (void)err;
+    const struct round_argument *a = argument;
+    const struct weft_nn_unit *unit = a->unit;
+    for (int64_t i = 0; i < unit->n_renew; i++) {
+        const struct weft_nn_piece *piece = &unit->renew[i];
+        a->cpu->kernels->narrow(unit->dtype, piece->count, weft_nn_cpu_values(a->cpu, unit, piece),
+                                weft_nn_cpu_element(a->cpu, unit->parameters, piece->parameter_at,
+                                                    weft_dtype_bytes(unit->dtype)));
+    }
+    return WEFT_OK;
+}
+
+void weft_nn_cpu_round(struct weft_nn *nn, struct weft_stream *stream,
+                       const struct weft_nn_unit *unit)
+{
+    const struct round_argument argument = {weft_nn_cpu_of(nn), unit};
+    weft_stream_push(stream, round_unit, &argument, sizeof(argument));
+}

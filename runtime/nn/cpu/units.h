@@ -1,0 +1,55 @@
+/* Work on units as tasks of the CPU: what the table of runtime/nn/backend.h names. Shared by the
+ * files of the "cpu" back end alone. */
+#ifndef WEFT_RUNTIME_NN_CPU_UNITS_H
+#define WEFT_RUNTIME_NN_CPU_UNITS_H
+
+#include "runtime/nn/cpu.h"
+
+/* units.c */
+void weft_nn_cpu_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype,
+                      int64_t n, const float *host, void *to);
+void weft_nn_cpu_initialise(struct weft_nn *nn, struct weft_stream *stream,
+                            const struct weft_nn_initial *initial);
+void weft_nn_cpu_round(struct weft_nn *nn, struct weft_stream *stream,
+                       const struct weft_nn_unit *unit);
+
+/* update.c */
+weft_nn_update_fn weft_nn_cpu_update, weft_nn_cpu_moments, weft_nn_cpu_apply;
+
+/* record.c */
+void weft_nn_cpu_add_norm(struct weft_nn *nn, struct weft_stream *stream,
+                          const struct weft_nn_unit *unit, void *bins, void *bad);
+void weft_nn_cpu_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
+                             void *words);
+
+/* look.c */
+void weft_nn_cpu_look(struct weft_nn *nn, struct weft_stream *stream,
+                      const struct weft_nn_look *look);
+/* True when n numbers are finite, and with more than 1 term also so small that as many of them add
+ * up to what is finite. */
+bool weft_nn_cpu_adds_up(enum weft_dtype dtype, const void *numbers, int64_t n, int64_t terms);
+
+/* hash.c */
+void weft_nn_cpu_add_hash(struct weft_nn *nn, struct weft_stream *stream,
+                          const struct weft_nn_unit *unit, void *sum);
+void weft_nn_cpu_mix_hash(struct weft_nn *nn, struct weft_stream *stream, const void *from,
+                          int64_t bytes, void *word);
+
+/* Element `at` of what has `size` bytes an element. */
+static inline void *weft_nn_cpu_element(const struct weft_nn_cpu *cpu, const void *address,
+                                        int64_t at, int64_t size)
+{
+    return (char *)weft_nn_cpu_reach(cpu, address) + at * size;
+}
+
+/* The fp32 parameters of a piece: of the master where there is one. */
+static inline float *weft_nn_cpu_values(const struct weft_nn_cpu *cpu,
+                                        const struct weft_nn_unit *unit,
+                                        const struct weft_nn_piece *piece)
+{
+    if (unit->master != NULL)
+        return weft_nn_cpu_element(cpu, unit->master, piece->state_at, sizeof(float));
+    return weft_nn_cpu_element(cpu, unit->parameters, piece->parameter_at, sizeof(float));
+}
+
+#endif

@@ -1,0 +1,231 @@
+/* Work on units: that pieces are found where they lie, and that what must not be touched is not. */
+#include "runtime/nn/units.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/numbers.h"
+#include "base/rng.h"
+#include "subject.h"
+
+enum { ELEMENTS = 40, PIECES = 2 };
+
+/* Pieces with gaps between them, which begin elsewhere in the parameters than in the state. */
+static const struct weft_nn_piece pieces[PIECES] = {
+    {.parameter_at = 3, .state_at = 1, .first = 0, .count = 10, .name = 11, .matrix = true},
+    {.parameter_at = 20, .state_at = 16, .first = 7, .count = 5, .place = 1, .name = 12}};
+
+static struct weft_device *device;
+static struct weft_stream *stream;
+static struct weft_nn *nn;
+static float master[ELEMENTS], moment1[ELEMENTS], moment2[ELEMENTS], gradient[ELEMENTS];
+static uint16_t narrow[ELEMENTS];
+static struct weft_nn_unit unit;
+static struct weft_nn_step step;
+
+static void set_up(void)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_device_open("cpu", WEFT_CLOCK_WALL, &device, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_stream_create(device, "work", 0, &stream, &err), WEFT_OK, "%s", err.text);
+    nn = subject_open("auto");
+    for (int i = 0; i < ELEMENTS; i++) {
+        master[i] = 1 + (float)i;
+        gradient[i] = 0.25f * (float)(i - 7);
+    }
+    unit = (struct weft_nn_unit){.parameters = narrow,
+                                 .dtype = WEFT_BF16,
+                                 .master = master,
+                                 .gradient = gradient,
+                                 .moment1 = moment1,
+                                 .moment2 = moment2,
+                                 .own = pieces,
+                                 .n_own = PIECES,
+                                 .renew = pieces,
+                                 .n_renew = PIECES};
+    step = (struct weft_nn_step){.adamw = {.lr = 0.5f, .eps = 1e-8f, .clip = 1}, .loss_scale = 1};
+    weft_adamw_at(&step.adamw, 0.9, 0.99, 1);
+}
+
+static void tear_down(void)
+{
+    weft_stream_destroy(stream);
+    weft_nn_close(nn);
+    weft_device_close(device);
+}
+
+TestSuite(units, .init = set_up, .fini = tear_down);
+
+static void synchronise(void)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
+}
+
+static bool is_in_state(int64_t element)
+{
+    for (int p = 0; p < PIECES; p++) {
+        int64_t at = element - pieces[p].state_at;
+        if (at >= 0 && at < pieces[p].count) return true;
+    }
+    return false;
+}
+
+Test(units, masters_are_rounded_where_parameters_lie)
+{
+    uint16_t expected[ELEMENTS] = {0};
+    for (int p = 0; p < PIECES; p++) {
+        for (int64_t i = 0; i < pieces[p].count; i++)
+            expected[pieces[p].parameter_at + i] = weft_bf16_narrow(master[pieces[p].state_at + i]);
+    }
+    weft_nn_round(nn, stream, &unit);
+    synchronise();
+    cr_assert_eq(memcmp(narrow, expected, sizeof(narrow)), 0);
+}
+
+Test(units, an_update_is_of_pieces_alone)
+{
+    static const struct weft_nn_rule rule = {.type = WEFT_ADAMW};
+    float before[ELEMENTS];
+    memcpy(before, master, sizeof(before));
+    weft_nn_update(nn, stream, &unit, &rule, &step);
+    synchronise();
+    for (int i = 0; i < ELEMENTS; i++)
+        cr_assert_eq(master[i] != before[i], is_in_state(i) && gradient[i] != 0, "element %d", i);
+    cr_assert_eq(narrow[3], weft_bf16_narrow(master[1]));
+    cr_assert_eq(narrow[24], weft_bf16_narrow(master[20]));
+}
+
+Test(units, nothing_is_updated_where_a_step_must_stop)
+{
+    static const struct weft_nn_rule rule = {.type = WEFT_ADAMW};
+    float before[ELEMENTS];
+    memcpy(before, master, sizeof(before));
+    step.stop = 1;
+    weft_nn_update(nn, stream, &unit, &rule, &step);
+    synchronise();
+    cr_assert_eq(memcmp(before, master, sizeof(before)), 0);
+    cr_assert_eq(moment1[1], 0);
+}
+
+Test(units, decay_is_of_matrices_where_vectors_are_exempt)
+{
+    static const struct weft_nn_rule rule = {
+        .type = WEFT_ADAMW, .exempt_vectors = true, .decay = 0.5f};
+    memset(gradient, 0, sizeof(gradient));
+    weft_nn_update(nn, stream, &unit, &rule, &step);
+    synchronise();
+    cr_assert_eq(master[1], 2 - 0.5f * (0.5f * 2));
+    cr_assert_eq(master[16], 17);
+}
+
+Test(units, the_norm_counts_own_elements_and_names_what_is_not_finite)
+{
+    uint64_t bins[WEFT_NORM_WORDS] = {0}, expected[WEFT_NORM_WORDS] = {0}, bad = 0;
+    int finite;
+    weft_norm_add(expected, gradient + 1, 10);
+    weft_norm_add(expected, gradient + 16, 5);
+    gradient[30] = NAN; /* nobody's */
+    weft_nn_add_norm(nn, stream, &unit, bins, &bad);
+    synchronise();
+    cr_assert_eq(bad, 0);
+    cr_assert_eq(weft_norm_result(bins, &finite), weft_norm_result(expected, &finite));
+    gradient[17] = INFINITY;
+    weft_nn_add_norm(nn, stream, &unit, bins, &bad);
+    synchronise();
+    cr_assert_eq(bad, 1);
+}
+
+Test(units, norms_of_tensors_stand_at_their_places)
+{
+    static const struct weft_nn_rule rule = {.type = WEFT_LAMB};
+    uint64_t norms[3 * WEFT_NN_TENSOR_WORDS] = {0}, words[WEFT_NORM_PACKED_WORDS];
+    struct weft_lamb_bins bins = {0};
+    unit.norms = norms;
+    weft_norm_add(bins.parameters, master + 16, 5);
+    weft_norm_pack(bins.parameters, words);
+    weft_nn_moments(nn, stream, &unit, &rule, &step);
+    synchronise();
+    cr_assert_eq(memcmp(norms + WEFT_NN_TENSOR_WORDS, words, sizeof(words)), 0);
+    cr_assert_eq(norms[2 * WEFT_NN_TENSOR_WORDS], 0);
+}
+
+Test(units, a_loss_is_split_at_the_binary_point)
+{
+    const double losses[] = {5.75, 0, 0x1p46, NAN};
+    for (int i = 0; i < 4; i++) {
+        uint64_t words[WEFT_NN_LOSS_WORDS] = {0};
+        weft_nn_record_loss(nn, stream, &losses[i], words);
+        synchronise();
+        cr_assert_eq(words[WEFT_NN_LOSS_BAD], i >= 2);
+        cr_assert_eq(words[WEFT_NN_LOSS_WHOLE], i == 0 ? 5 : 0);
+        cr_assert_eq(words[WEFT_NN_LOSS_FRACTION], i == 0 ? UINT64_C(3) << 30 : 0);
+    }
+}
+
+Test(units, the_first_that_is_not_finite_is_remembered)
+{
+    const float good[] = {1, 2}, bad[] = {1, INFINITY};
+    const struct weft_nn_numbers numbers[] = {{good, 2, WEFT_F32}, {bad, 2, WEFT_F32}};
+    int64_t first = INT64_MAX;
+    uint32_t stop = 0;
+    struct weft_nn_look look = {
+        .numbers = numbers, .n_numbers = 1, .terms = 1, .place = 5, .first = &first, .stop = &stop};
+    weft_nn_look(nn, stream, &look);
+    synchronise();
+    cr_assert(first == INT64_MAX && stop == 0);
+    look.n_numbers = 2;
+    weft_nn_look(nn, stream, &look);
+    look.place = 4;
+    weft_nn_look(nn, stream, &look);
+    synchronise();
+    cr_assert(first == 5 && stop == 1);
+}
+
+Test(units, initial_values_are_functions_of_their_place)
+{
+    float all[20], part[5];
+    struct weft_nn_initial initial = {
+        .init = WEFT_INIT_NORMAL, .std = 0.5, .seed = 3, .name = 9, .n = 20, .to = all};
+    weft_nn_initialise(nn, stream, &initial);
+    initial.first = 10;
+    initial.n = 5;
+    initial.to = part;
+    weft_nn_initialise(nn, stream, &initial);
+    synchronise();
+    cr_assert_eq(memcmp(all + 10, part, sizeof(part)), 0);
+    cr_assert_eq(all[3], (float)(weft_rng_normal(3, 9, 3) * 0.5));
+}
+
+Test(units, hashes_are_of_own_elements_and_their_places)
+{
+    struct weft_nn_piece moved[PIECES] = {pieces[0], pieces[1]};
+    uint64_t sum[2] = {0}, same[2] = {0}, other[2] = {0}, word = 7;
+    struct weft_nn_unit shifted = unit;
+    weft_nn_add_hash(nn, stream, &unit, sum);
+    moved[0].parameter_at = 5; /* which the values are not read from */
+    shifted.own = moved;
+    weft_nn_add_hash(nn, stream, &shifted, same);
+    synchronise();
+    cr_assert_eq(memcmp(sum, same, sizeof(sum)), 0);
+    moved[0].first = 1;
+    weft_nn_add_hash(nn, stream, &shifted, other);
+    weft_nn_mix_hash(nn, stream, master, sizeof(master), &word);
+    synchronise();
+    cr_assert_neq(sum[0], other[0]);
+    struct weft_hash bytes = weft_hash_bytes(master, sizeof(master));
+    cr_assert_eq(word, (7 ^ bytes.low) * UINT64_C(0x9e3779b97f4a7c15) + bytes.high);
+}
+
+Test(units, numbers_are_rounded_when_they_are_loaded)
+{
+    const float host[3] = {1, 1.00390625f, -2};
+    uint16_t to[4] = {9, 9, 9, 9};
+    weft_nn_load(nn, stream, WEFT_BF16, 3, host, to);
+    synchronise();
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(to[i], weft_bf16_narrow(host[i]));
+    cr_assert_eq(to[3], 9);
+}

@@ -45,7 +45,7 @@ def run_config(model, ranks, batch, seq, steps, bandwidth=None, alpha="30us"):
         "train": {"steps": steps, "micro_batch": batch, "seq_len": seq, "seed": 1, "data": DATA,
                   "optimizer": {"type": "adamw", "lr": 3e-4}, "clip_norm": 1.0,
                   "checkpoint": {"at_end": False}},  # a directory is used more than once
-        "plan": {"planner": "ilp", "time_limit": "10s"}}
+        "plan": {"planner": "ilp", "work_limit": "10G"}}
     if bandwidth:
         config["cluster"]["emulate"] = True
         config["cluster"]["link"] = {"intra": {"alpha": alpha, "bandwidth": bandwidth}}
@@ -270,7 +270,7 @@ def plan_at(weft, path, limit, *flags):
     """Planner ilp under a limit by the bench `planners`: rows alone, or with --layout."""
     bench = Path(weft.program).resolve().parent.parent / "bench" / "planner" / "planners"
     done = subprocess.run([bench, path, "--planners", "ilp", "--at", str(limit), "--set",
-                           "plan.time_limit=20s", *flags], capture_output=True, text=True,
+                           "plan.work_limit=20G", *flags], capture_output=True, text=True,
                           check=True)
     return json.loads(done.stdout)
 
@@ -282,7 +282,7 @@ def figure_packing(weft):
         cells = []
         for planner in ("all-fsdp", "all-sdp", "greedy", "ilp"):
             done = subprocess.run([weft.program, "plan", path, "--planner", planner, "--json",
-                                   "--time-limit", "20s"], capture_output=True, text=True,
+                                   "--work-limit", "20G"], capture_output=True, text=True,
                                   check=False)
             if done.returncode == 78:
                 cells.append(f"{planner} does not fit")

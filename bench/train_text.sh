@@ -58,7 +58,7 @@ cat >"$work/run.json" <<JSON
     "lr_schedule": { "type": "cosine", "warmup_steps": 50, "min_ratio": 0.1 },
     "checkpoint": { "at_end": true }
   },
-  "plan": { "planner": "ilp", "time_limit": "30s", "policies": "dp,sdp,fsdp" }
+  "plan": { "planner": "ilp", "policies": "dp,sdp,fsdp" }
 }
 JSON
 "$weft" profile "$work/run.json" -o "$work/profile.json" -q >"$work/log"

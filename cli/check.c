@@ -65,7 +65,8 @@ const struct weft_command weft_command_check = {
     .details = "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
                "A profile that it names, or --profile, is read too. --print writes the resolved\n"
                "config, with every default filled in.",
-    .flags = "--print --set --ranks --seed --profile --memory-limit --planner --time-limit --gap",
+    .flags = "--print --set --ranks --seed --profile --memory-limit --planner --work-limit "
+             "--time-limit --gap",
     .least_operands = 1,
     .most_operands = WEFT_CLI_OPERANDS,
     .run = run,

@@ -38,7 +38,7 @@ struct weft_cli {
     struct weft_solver_process *solver; /* of all sessions; never NULL */
     const char *memory_limit;           /* --memory-limit */
     const char *planner;
-    const char *time_limit;
+    const char *work_limit, *time_limit;
     const char *gap;
     const char *profile;       /* --profile, as it was given */
     const char *plan;          /* --plan */

@@ -30,7 +30,7 @@ static const char demo_config[] =
     "    \"optimizer\": { \"type\": \"adamw\", \"lr\": 1e-3 }, \"clip_norm\": 1.0,\n"
     "    \"lr_schedule\": { \"type\": \"cosine\", \"warmup_steps\": 4 } },\n"
     /* Over two ranks zero1 everywhere fits this very limit, and would be the whole answer. */
-    "  \"plan\": { \"planner\": \"ilp\", \"time_limit\": \"5s\","
+    "  \"plan\": { \"planner\": \"ilp\", \"work_limit\": \"5G\","
     " \"policies\": \"dp,sdp,fsdp\" } }\n";
 
 static const char *const planners[] = {"ilp", "all-fsdp", "all-sdp"};

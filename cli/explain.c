@@ -5,15 +5,22 @@
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "library/session.h"
 #include "plan/plan.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
 #include "scheduler/schedule.h"
 
-/* For the plans that are made again, together; and how far above the bound is good enough. */
-static const int64_t AGAIN_NS = INT64_C(1000000000);
+/* For the plans that are made again, together: work and time, what they may be, and how far above
+ * the bound is good enough. */
+static const int64_t AGAIN_UNITS = INT64_C(1000000000), AGAIN_NS = INT64_C(60000000000);
+static const double LEAST_UNITS = 1e6, MOST_UNITS = 1e15;
 static const int64_t LEAST_NS = INT64_C(1000000), MOST_NS = INT64_C(86400000000000);
 static const double GAP = 1e-4;
+
+struct limits {
+    int64_t units, time_ns;
+};
 
 /* A step that no plan with rows within row_bytes can better by more than GAP: 0 when none is known.
  * It follows from the plan's bound, and where there is more memory than it was planned for from
@@ -72,7 +79,7 @@ static enum weft_status plan_again(const struct weft_problem *problem,
 struct stairs {
     struct weft_problem problems[WEFT_STAIRS];
     struct weft_plan *plans[WEFT_STAIRS]; /* NULL: not planned, or none found */
-    int64_t deadline_ns;
+    struct weft_budget budget;
 };
 
 /* The faster of the plan, where it fits, and of the one with less memory; -1 for neither. */
@@ -92,17 +99,12 @@ static enum weft_status find_stair(const struct weft_plan *plan, struct stairs *
 {
     const struct weft_plan *less = i > 0 ? stairs->plans[i - 1] : NULL;
     const struct weft_plan *starts[] = {plan, less};
-    struct weft_schedule_options options = {.planner = "ilp",
-                                            .gap = GAP,
-                                            .draft = true,
-                                            .starts = starts,
-                                            .n_starts = less ? 2 : 1,
-                                            .now_ns = weft_clock_now_ns};
+    struct weft_schedule_options options = {
+        .planner = "ilp", .gap = GAP, .draft = true, .starts = starts, .n_starts = less ? 2 : 1};
     *step_ns = find_known(plan, less, row_bytes);
     WEFT_TRY(find_enough(plan, row_bytes, &options.enough_ns, err));
     if (*step_ns >= 0 && *step_ns <= options.enough_ns) return WEFT_OK;
-    int64_t left_ns = (stairs->deadline_ns - weft_clock_now_ns()) / (WEFT_STAIRS - i);
-    options.time_limit_ns = left_ns > 1 ? left_ns : 1;
+    options.budget = weft_budget_part(stairs->budget, 1.0 / (WEFT_STAIRS - i));
     stairs->problems[i] = *plan->problem;
     stairs->problems[i].memory_limit_bytes = row_bytes;
     WEFT_TRY(plan_again(&stairs->problems[i], &options, &stairs->plans[i], err));
@@ -110,25 +112,28 @@ static enum weft_status find_stair(const struct weft_plan *plan, struct stairs *
     return WEFT_OK;
 }
 
-static enum weft_status find_stairs(const struct weft_plan *plan, int64_t time_limit_ns,
+static enum weft_status find_stairs(const struct weft_plan *plan, const struct limits *limits,
                                     int64_t step_ns[WEFT_STAIRS], struct weft_error *err)
 {
+    struct weft_work work = weft_work_begin(weft_clock_now_ns, limits->time_ns);
     int64_t block_bytes = weft_explain_stair_bytes(plan, weft_explain_dearest(plan));
-    struct stairs stairs = {.deadline_ns = weft_clock_now_ns() + time_limit_ns};
+    struct stairs stairs = {.budget = weft_budget_of(&work, limits->units)};
     enum weft_status status = WEFT_OK;
     for (int32_t i = 0; i < WEFT_STAIRS && status == WEFT_OK; i++)
         status = find_stair(plan, &stairs, i, plan->prediction.peak_bytes + (i - 1) * block_bytes,
                             &step_ns[i], err);
     for (int32_t i = 0; i < WEFT_STAIRS; i++)
         weft_plan_destroy(stairs.plans[i]);
+    weft_session_tell_disturbance(&work, limits->time_ns);
     return status;
 }
 
 static enum weft_status say(const struct weft_cli *cli, const struct weft_plan *plan,
-                            int64_t time_limit_ns, struct weft_text *out, struct weft_error *err)
+                            const struct limits *limits, struct weft_text *out,
+                            struct weft_error *err)
 {
     int64_t step_ns[WEFT_STAIRS];
-    WEFT_TRY(find_stairs(plan, time_limit_ns, step_ns, err));
+    WEFT_TRY(find_stairs(plan, limits, step_ns, err));
     if (cli->json) {
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, out, 2);
@@ -154,19 +159,34 @@ static enum weft_status read_time_limit(const char *text, int64_t *ns, struct we
     return weft_fail(err, WEFT_E_USAGE, "--time-limit %s: a time from 1ms to 86400s", text);
 }
 
+static enum weft_status read_limits(const struct weft_cli *cli, struct limits *out,
+                                    struct weft_error *err)
+{
+    struct weft_error why = {0};
+    double units = (double)AGAIN_UNITS;
+    WEFT_TRY(read_time_limit(cli->time_limit, &out->time_ns, err));
+    if (cli->work_limit && weft_units_count(cli->work_limit, &units, &why) != WEFT_OK)
+        return weft_fail(err, WEFT_E_USAGE, "--work-limit %s: %s", cli->work_limit, why.text);
+    if (units < LEAST_UNITS || units > MOST_UNITS)
+        return weft_fail(err, WEFT_E_USAGE, "--work-limit %s: work from 1M to 1000T",
+                         cli->work_limit);
+    out->units = weft_work_within((int64_t)units, out->time_ns);
+    return WEFT_OK;
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     char *bytes = NULL;
     size_t length = 0;
-    int64_t time_limit_ns;
+    struct limits limits;
     struct weft_plan *plan = NULL;
     struct weft_text out;
-    WEFT_TRY(read_time_limit(cli->time_limit, &time_limit_ns, err));
+    WEFT_TRY(read_limits(cli, &limits, err));
     WEFT_TRY(weft_file_read(cli->operands[0], INT64_C(1) << 30, &bytes, &length, err));
     enum weft_status status = weft_plan_parse(bytes, length, cli->operands[0], &plan, err);
     free(bytes);
     weft_cli_report_init(cli, cli->output, &out);
-    if (status == WEFT_OK) status = say(cli, plan, time_limit_ns, &out, err);
+    if (status == WEFT_OK) status = say(cli, plan, &limits, &out, err);
     if (status == WEFT_OK) status = weft_cli_emit(cli, &out, err);
     weft_text_finish(&out);
     weft_plan_destroy(plan);
@@ -175,7 +195,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_explain = {
     .name = "explain",
-    .usage = "PLAN [--all] [--time-limit TIME]",
+    .usage = "PLAN [--all] [--work-limit WORK]",
     .summary = "why each block sits where it does, and what each unit costs",
     .details =
         "For every unit its policy, blocks and channel time; for every block in channel order its\n"
@@ -185,10 +205,9 @@ const struct weft_command weft_command_explain = {
         "being busy (with which block), or nothing. And what a block of memory more or less does "
         "to\n"
         "the step, by planning again without solver and layout where the plan's bound does not "
-        "tell;\nfor at most --time-limit (1s) together. Tables are cut after 20 rows, unless --all "
-        "is "
-        "given.",
-    .flags = "--all --time-limit",
+        "tell;\nwith at most --work-limit (1G, about a second) together, and an alarm after\n"
+        "--time-limit (60s). Tables are cut after 20 rows, unless --all is given.",
+    .flags = "--all --work-limit --time-limit",
     .least_operands = 1,
     .most_operands = 1,
     .run = run,

@@ -40,6 +40,7 @@ static const struct flag flags[] = {
     {"--seed", NULL, FLAG_SEED, false, 0, NULL},
     {"--memory-limit", NULL, FLAG_TEXT, false, AT(memory_limit), "cluster.memory_limit"},
     {"--planner", NULL, FLAG_TEXT, false, AT(planner), "plan.planner"},
+    {"--work-limit", NULL, FLAG_TEXT, false, AT(work_limit), "plan.work_limit"},
     {"--time-limit", NULL, FLAG_TEXT, false, AT(time_limit), "plan.time_limit"},
     {"--gap", NULL, FLAG_TEXT, false, AT(gap), "plan.gap"},
     {"--profile", NULL, FLAG_TEXT, false, AT(profile), NULL},

@@ -106,13 +106,17 @@ const struct weft_command weft_command_plan = {
     .details =
         "The gap is against a bound that weft itself derives from the solver's multipliers, not\n"
         "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"
+        "--work-limit (30G) counts what is done, so that the same config gives the same plan\n"
+        "wherever and whenever; a unit is about a nanosecond. --time-limit (10min) is an alarm\n"
+        "beside it, and says when it rang.\n"
         "--program prints the instructions too. --start takes a plan of the same model, at any\n"
         "limit and by any planner, to begin with: ilp is then never slower, where it fits.\n"
         "A config of one node with neither a profile (--profile) nor figures of the device is\n"
         "planned with this machine, which is measured first; -o plan.json then keeps the times in\n"
         "plan.profile.json, which what reads the plan is given with --profile.\n"
         "Planners (docs/planners.md):" PLANNERS,
-    .flags = "--set --ranks --seed --memory-limit --planner --time-limit --gap --profile --program "
+    .flags = "--set --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "
+             "--profile --program "
              "--start",
     .least_operands = 1,
     .most_operands = 1,

@@ -8,9 +8,6 @@
 #include "base/clock.h"
 #include "base/process.h"
 
-/* The solver looks at its own clock from time to time only. What is later than its limit and this
- * is not waited for: who asked plans with what was found before. */
-#define KILL_GRACE_NS INT64_C(50000000)
 /* An answer has at most three numbers a column or row, beside some lines of words. */
 enum { ANSWER_NUMBER_BYTES = 32, ANSWER_MORE_BYTES = 1 << 16 };
 
@@ -90,14 +87,13 @@ static enum weft_status ask(struct weft_solver_process *process, const struct we
                             struct weft_error *err)
 {
     struct weft_text question;
-    int64_t patience_ns = limits->time_ns > 0 ? limits->time_ns + KILL_GRACE_NS : 0;
     size_t most_bytes = ANSWER_MORE_BYTES +
                         3 * ANSWER_NUMBER_BYTES * ((size_t)mip->n_columns + (size_t)mip->n_rows);
     weft_text_init(&question);
     write_question(process, mip, limits, &question);
     enum weft_status status = weft_text_ok(&question) ? WEFT_OK : weft_fail_memory(err, "the MIP");
     if (status == WEFT_OK)
-        status = weft_solver_child_ask(&process->child, &question, patience_ns, most_bytes,
+        status = weft_solver_child_ask(&process->child, &question, limits->patience_ns, most_bytes,
                                        process->watch, answer, err);
     weft_text_finish(&question);
     return status;
@@ -107,7 +103,7 @@ static enum weft_status ask(struct weft_solver_process *process, const struct we
  * have been ended from without since, or be a program that answers once. */
 static enum weft_status converse(struct weft_solver_process *process, const struct weft_mip *mip,
                                  const struct weft_mip_limits *limits, struct weft_text *answer,
-                                 struct weft_error *err)
+                                 bool *anew, struct weft_error *err)
 {
     struct weft_mip_limits left = *limits;
     if (weft_solver_child_is_ready(&process->child)) {
@@ -116,9 +112,10 @@ static enum weft_status converse(struct weft_solver_process *process, const stru
         enum weft_status status = ask(process, mip, limits, answer, &failure);
         if (answer->length > 0 || status == WEFT_E_HANG || status == WEFT_E_SYSTEM)
             return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", failure.text);
-        if (limits->time_ns > 0) left.time_ns -= weft_clock_now_ns() - start_ns;
-        if (limits->time_ns > 0 && left.time_ns < 1) left.time_ns = 1;
+        if (limits->patience_ns > 0) left.patience_ns -= weft_clock_now_ns() - start_ns;
+        if (limits->patience_ns > 0 && left.patience_ns < 1) left.patience_ns = 1;
     }
+    *anew = process->knows;
     weft_solver_child_stop(&process->child);
     forget(process);
     WEFT_TRY(find(process, err));
@@ -132,12 +129,16 @@ static enum weft_status solve(void *context, const struct weft_mip *mip,
 {
     struct weft_solver_process *process = context;
     struct weft_text answer;
+    bool anew = false;
+    if (process->hung) return weft_fail(err, WEFT_E_HANG, "had no answer before, and was killed");
     weft_text_init(&answer);
-    enum weft_status status = converse(process, mip, limits, &answer, err);
+    enum weft_status status = converse(process, mip, limits, &answer, &anew, err);
     if (status == WEFT_OK)
         status =
             weft_mip_result_parse(weft_text_chars(&answer), answer.length, mip, pool, result, err);
     weft_text_finish(&answer);
+    process->hung = status == WEFT_E_HANG;
+    if (status == WEFT_OK) result->anew = anew;
     if (status == WEFT_OK)
         remember(process, mip, limits);
     else

@@ -1,7 +1,8 @@
 /* The one implementation of the scheduler's solve function: the program weft-solve in a process of
  * its own, which stays from one question of a plan to the next, so that a relaxation that differs
  * from the one before in bounds and added rows starts from its basis. It is started at the first
- * question, again after a failure, and killed when its answer is not there in time. */
+ * question, again after a failure, and killed when its answer is not there in time, which is the
+ * last that is asked of it. */
 #ifndef WEFT_CLI_SOLVER_H
 #define WEFT_CLI_SOLVER_H
 
@@ -12,6 +13,7 @@ struct weft_solver_process {
     struct weft_solver_child child;
     struct weft_watch *watch; /* looked at while it is waited for; or NULL */
     char path[4096];
+    bool hung;             /* once, and is not asked again */
     bool knows;            /* the child has the basis of: */
     struct weft_pool pool; /* that owns: */
     struct weft_mip mip;

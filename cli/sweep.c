@@ -459,7 +459,8 @@ const struct weft_command weft_command_sweep = {
         "--measure\n"
         "trains each plan on local ranks too. Prints a table and a picture, or --json; --csv FILE\n"
         "and --svg FILE write the same figures. A signal ends it with nothing written.",
-    .flags = "--set --ranks --seed --profile --memory-limit --time-limit --gap --planners --points "
+    .flags = "--set --ranks --seed --profile --memory-limit --work-limit --time-limit --gap "
+             "--planners --points "
              "--to --limits --jobs --csv --svg --split --measure",
     .least_operands = 1,
     .most_operands = 1,

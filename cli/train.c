@@ -211,9 +211,9 @@ const struct weft_command weft_command_train = {
         "for that another one is made. A rank that dies ends the job within 2 s with exit 69.\n"
         "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
         "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
-    .flags =
-        "--set --ranks --seed --memory-limit --planner --time-limit --gap --profile --plan --run "
-        "--resume --clock --poison --trace",
+    .flags = "--set --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "
+             "--profile --plan --run "
+             "--resume --clock --poison --trace",
     .least_operands = 0,
     .most_operands = 1,
     .starts_ranks = true,

@@ -224,7 +224,7 @@ static enum weft_status find_feasible(struct weft_session *session,
 }
 
 /* Plans every period that the config leaves open and keeps the fastest that fits. Those that can
- * fit share the time, and what one leaves of its part the others have. */
+ * fit share the budget, and what one leaves of its part the others have. */
 static enum weft_status plan_variants(struct weft_session *session,
                                       const struct weft_schedule_options *options,
                                       const struct weft_period_rule *variants, int32_t n,
@@ -232,14 +232,12 @@ static enum weft_status plan_variants(struct weft_session *session,
 {
     struct best best = {0};
     struct weft_error refusals[WEFT_MOST_VARIANTS] = {{0}};
-    int64_t deadline_ns = options->now_ns() + options->time_limit_ns;
     bool feasible[WEFT_MOST_VARIANTS];
     int32_t n_left = 0;
     enum weft_status status = find_feasible(session, variants, n, feasible, &n_left, err);
     for (int32_t v = 0; v < n && status == WEFT_OK; v++) {
         struct weft_schedule_options own = *options;
-        int64_t share_ns = (deadline_ns - options->now_ns()) / (n_left > 1 ? n_left : 1);
-        own.time_limit_ns = share_ns > 1 ? share_ns : 1;
+        own.budget = weft_budget_part(options->budget, 1.0 / (n_left > 1 ? n_left : 1));
         n_left -= feasible[v];
         status = plan_variant(session, &own, &variants[v], &best, &refusals[v], err);
     }
@@ -275,19 +273,34 @@ enum weft_status weft_session_start(struct weft_session *session, const char *pa
         path, theirs, ours);
 }
 
+void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_limit_ns)
+{
+    char time[WEFT_UNITS_TEXT_BYTES];
+    if (work->rang)
+        weft_log(WEFT_LOG_WARNING,
+                 "the time limit of %s ended the search; with the same work limit another run may "
+                 "differ: give more time, or less work",
+                 weft_units_show_ns(time_limit_ns, time));
+    else if (work->disturbed)
+        weft_log(WEFT_LOG_WARNING, "the solver was lost while planning; with the same work limit "
+                                   "another run may differ");
+}
+
 enum weft_status weft_session_plan(struct weft_session *session, const char *planner,
                                    struct weft_error *err)
 {
     const struct weft_plan_options *wanted = &session->config->plan;
+    const int64_t time_ns = wanted->time_limit_ns;
+    const int64_t units = weft_work_within((int64_t)wanted->work_limit, time_ns);
+    struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
     struct weft_schedule_options options = {
         .planner = planner ? planner : wanted->planner,
         .policy_limit_bytes = wanted->policy_limit_bytes,
         .seed = (uint64_t)wanted->seed,
-        .time_limit_ns = wanted->time_limit_ns,
+        .budget = weft_budget_of(&work, units),
         .gap = wanted->gap,
         .draft = session->draft,
         .solver = session->solver,
-        .now_ns = weft_clock_now_ns,
     };
     const struct weft_plan *starts[] = {session->start};
     if (session->start) {
@@ -297,13 +310,13 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     int32_t n = weft_stages_variants(session->config, variants);
     weft_session_drop_plan(session);
-    if (n > 1) {
-        WEFT_TRY(plan_variants(session, &options, variants, n, err));
-    } else {
-        WEFT_TRY(weft_schedule(session->stages.problem, &session->inputs, &options, &session->plan,
-                               &session->program, err));
-    }
-    return check_program(session, err);
+    enum weft_status status = n > 1
+                                  ? plan_variants(session, &options, variants, n, err)
+                                  : weft_schedule(session->stages.problem, &session->inputs,
+                                                  &options, &session->plan, &session->program, err);
+    weft_session_tell_disturbance(&work, time_ns);
+    weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
+    return status == WEFT_OK ? check_program(session, err) : status;
 }
 
 static bool is_open(const struct weft_config *config, const struct weft_period_rule *rule)

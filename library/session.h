@@ -4,6 +4,7 @@
 #define WEFT_LIBRARY_SESSION_H
 
 #include "base/watch.h"
+#include "base/work.h"
 #include "plan/plan.h"
 #include "plan/program.h"
 #include "scheduler/mip.h"
@@ -47,6 +48,10 @@ WEFT_MUST_USE enum weft_status weft_session_stage_period(struct weft_session *se
  */
 WEFT_MUST_USE enum weft_status weft_session_stage_leanest(struct weft_session *session,
                                                           struct weft_error *err);
+
+/* Warns when something beside the work decided where planning ended: the alarm, or a solver that
+ * was lost. */
+void weft_session_tell_disturbance(const struct weft_work *work, int64_t time_limit_ns);
 
 /* Reads a plan to start from: of this model at any limit. WEFT_E_DATA when it has other units. */
 WEFT_MUST_USE enum weft_status weft_session_start(struct weft_session *session, const char *path,

@@ -5,11 +5,11 @@
 #include "memory_model/seed.h"
 
 enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffers, int32_t n_slots,
-                             int32_t effort, struct weft_layout_clock clock, int64_t *end_bytes,
+                             int32_t effort, struct weft_budget budget, int64_t *end_bytes,
                              int64_t *live_bytes, struct weft_error *err)
 {
-    /* Work of 500 million takes about a second; a small layout needs less of it. From effort 0 on
-     * seeds take the same, so that more effort goes on where less ends. */
+    /* In tenants looked at, of which 400 million take about a second; a small layout needs less of
+     * it. From effort 0 on seeds take the same, so that more effort goes on where less ends. */
     static const struct {
         int64_t seed_work, most_work, per_pair;
     } efforts[] = {{4000000, 4000000, 400},
@@ -21,7 +21,7 @@ enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffe
     struct weft_packing packing;
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_packing_fill(&packing, &pool, buffers, n_buffers, n_slots, err));
-    packing.clock = clock;
+    packing.budget = budget;
     WEFT_TRY_GOTO(done, weft_packing_seed(&packing, &pool, efforts[level].seed_work, err));
     int64_t pairs = (int64_t)packing.n_bodies * packing.n_bodies, work = efforts[level].most_work;
     if (pairs < work / efforts[level].per_pair) work = pairs * efforts[level].per_pair;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/work.h"
 
 /* Slots, inclusive; first > last wraps round the period's end. */
 struct weft_life {
@@ -22,21 +23,14 @@ struct weft_layout_buffer {
     int64_t offset;                /* out */
 };
 
-/* Where a search for a layout ends with the best that it has; now_ns NULL: nowhere. */
-struct weft_layout_clock {
-    int64_t (*now_ns)(void);
-    int64_t deadline_ns;
-};
-
 /* Fills every offset (a multiple of WEFT_ARENA_ALIGN_BYTES) and *end_bytes, the arena's size.
- * Deterministic without a clock. *live_bytes gets the largest sum of live pieces over slots, a
- * lower limit of *end_bytes. `effort` 0 takes some tenths of a second at most, 1 about a second, 2
- * or more several where the layout is not dense before; -1 some hundredths, to see whether it is
- * worth more. The clock may cut it short, behind the
- * first layout. WEFT_E_SYSTEM only. */
+ * *live_bytes gets the largest sum of live pieces over slots, a lower limit of *end_bytes. `effort`
+ * 0 takes some tenths of a second at most, 1 about a second, 2 or more several where the layout is
+ * not dense before; -1 some hundredths, to see whether it is worth more. What it takes is spent of
+ * the budget, which may cut it short behind the first layout. WEFT_E_SYSTEM only. */
 WEFT_MUST_USE enum weft_status weft_layout(struct weft_layout_buffer *buffers, int32_t n_buffers,
                                            int32_t n_slots, int32_t effort,
-                                           struct weft_layout_clock clock, int64_t *end_bytes,
+                                           struct weft_budget budget, int64_t *end_bytes,
                                            int64_t *live_bytes, struct weft_error *err);
 
 /* True when slot is within the life. */

@@ -12,6 +12,9 @@
 #include "base/status.h"
 #include "memory_model/layout.h"
 
+/* Half units of work (base/work.h) that a tenant takes that is looked at. */
+enum { WEFT_PACKING_HALF_UNITS = 5 };
+
 struct weft_packing_segment {
     int64_t at; /* in its body */
     int64_t bytes;
@@ -49,7 +52,8 @@ struct weft_packing {
     int32_t *cursors;                    /* scratch, by segment of one body */
     int64_t end_bytes;                   /* highest end so far */
     int64_t work;                        /* tenants looked at, all passes together */
-    struct weft_layout_clock clock;
+    int64_t counted;                     /* of `work`, in the budget */
+    struct weft_budget budget;
     /* Of all passes together. */
     int64_t least_bytes;   /* the largest live sum: no pass can end lower */
     int64_t best_bytes;    /* lowest end of a whole pass, with */
@@ -89,10 +93,16 @@ static inline bool weft_packing_is_dense(const struct weft_packing *packing)
     return packing->best_bytes - packing->least_bytes <= packing->least_bytes / 2000;
 }
 
-/* True when the time for a better one is over. */
-static inline bool weft_packing_is_late(const struct weft_packing *packing)
+/* Spends what looking at so many more tenants took. */
+static inline void weft_packing_spend(struct weft_packing *packing, int64_t n_tenants)
 {
-    return packing->clock.now_ns != NULL && packing->clock.now_ns() >= packing->clock.deadline_ns;
+    weft_work_spend(packing->budget.work, n_tenants * WEFT_PACKING_HALF_UNITS / 2);
+}
+
+/* True when the budget for a better one is used up. */
+static inline bool weft_packing_is_over(const struct weft_packing *packing)
+{
+    return weft_budget_is_over(packing->budget);
 }
 
 /* Slots from `from` on to `to`, round the end. */

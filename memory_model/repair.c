@@ -303,9 +303,9 @@ enum weft_status weft_packing_repair(struct weft_packing *packing, struct weft_p
     struct repair repair = {.packing = packing};
     WEFT_TRY(start(&repair, pool, n_segments, most_segments, err));
     start_again(&repair, parts[0]);
-    int64_t since = 0;
+    int64_t since = 0, counted = 0;
     for (size_t tries = 1; !weft_packing_is_dense(packing) && repair.work < work_limit &&
-                           !weft_packing_is_late(packing);) {
+                           !weft_packing_is_over(packing);) {
         if (repair.n_out == 0) {
             lower_ceiling(&repair);
             since = repair.work;
@@ -315,6 +315,8 @@ enum weft_status weft_packing_repair(struct weft_packing *packing, struct weft_p
         } else {
             step(&repair);
         }
+        weft_packing_spend(packing, repair.work - counted);
+        counted = repair.work;
     }
     return WEFT_OK;
 }

@@ -11,7 +11,7 @@
 #include "memory_model/packing.h"
 
 /* Records better packings than the best so far, which there is, until one is dense or work_limit
- * more is done (tenants looked at: some nanoseconds each) or the packing's clock says so. A greater
+ * more is done (tenants looked at) or the packing's budget is used up. A greater
  * limit goes on where a smaller one ends. Where bodies have thousands of segments it does nothing.
  * Scratch is the pool's. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_packing_repair(struct weft_packing *packing,

@@ -213,11 +213,14 @@ static void pack_from_both_ends(struct seeding *seeding, const struct recipe *re
     finish_pass(seeding);
 }
 
+/* Behind each pass. */
 static bool is_done(const struct seeding *seeding, int64_t work_limit)
 {
-    const struct weft_packing *packing = seeding->packing;
+    struct weft_packing *packing = seeding->packing;
+    weft_packing_spend(packing, packing->work - packing->counted);
+    packing->counted = packing->work;
     return weft_packing_is_dense(packing) || packing->work >= work_limit ||
-           weft_packing_is_late(packing);
+           weft_packing_is_over(packing);
 }
 
 static void try_whole_orders(struct seeding *seeding, int64_t work_limit)

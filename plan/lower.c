@@ -571,7 +571,7 @@ static enum weft_status find_layout(struct weft_lowering *lowering, int32_t effo
             .bytes = buffer->bytes, .n_pieces = buffer->n_pieces, .lives = buffer->lives};
     }
     WEFT_TRY(weft_layout(laid, program->n_buffers, program->n_slots, effort,
-                         lowering->inputs->clock, &program->arena_bytes, &live_bytes, err));
+                         lowering->inputs->budget, &program->arena_bytes, &live_bytes, err));
     for (size_t b = 0; b < n_buffers; b++)
         program->buffers[b].offset = laid[b].offset;
     return WEFT_OK;

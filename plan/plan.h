@@ -62,9 +62,9 @@ struct weft_plan {
      * WEFT_MOST_VARIANTS. */
     int32_t n_others;
     struct weft_plan_variant *others;
-    /* Wall time after which its planner had a plan that fits; 0 = not known. Not in the file, which
-     * is the same whatever the time. */
-    int64_t first_ns;
+    /* Units of work after which its planner had a plan that fits; 0 = not known. Not in the file.
+     */
+    int64_t first_work;
     double solver_gap;       /* the solver's own figure; negative = none */
     const char *solver_stop; /* "optimal", "gap", "time limit", "solver missing: ..." */
 };

@@ -138,7 +138,7 @@ struct weft_lower_inputs {
     const struct weft_shards *shards;
     const struct weft_period *period;
     struct weft_weigh_options weigh;
-    struct weft_layout_clock clock; /* for the search of a layout */
+    struct weft_budget budget; /* for the search of a layout; {0}: none */
 };
 /* The inputs of the stages that a config and a profile made. They refer to stages and model. */
 struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,

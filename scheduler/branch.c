@@ -12,8 +12,7 @@
 
 /* Columns of counts up to which the relaxation takes about a second; see weft_ilp_create. */
 enum { MOST_COLUMNS = 3000 };
-/* Work limits; they stop a run at the same point on every machine, the time limit does not. Nodes
- * and steps of ascent are these divided by the size of what one costs. */
+/* Nodes and steps of ascent are these divided by the size of what one costs. */
 enum {
     NODE_WORK = 400000,
     MOST_NODES = 10000,
@@ -35,11 +34,11 @@ enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
 /* Steps of exact placement: all together, and for one choice of policies. */
 enum { EXACT_STEPS = 1000000, LEAF_STEPS = 50000 };
 
-/* How often those limits are taken, by the time limit: once for every 2.5 s of it, 1 to 16 times.
- */
-static int32_t effort_of(const struct weft_schedule_options *options)
+/* How often those limits are taken, by the budget: once for every 2.5e9 units of it (base/work.h),
+ * 1 to 16 times; once without one. */
+static int32_t effort_of(const struct weft_search *search)
 {
-    int64_t effort = options->time_limit_ns / 2500000000;
+    int64_t effort = search->whole < INT64_MAX ? search->whole / 2500000000 : 1;
     return effort < 1 ? 1 : effort > 16 ? 16 : (int32_t)effort;
 }
 
@@ -71,10 +70,10 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->table = table;
     branch->options = options;
     branch->search = search;
-    int32_t effort = effort_of(options);
+    int32_t effort = effort_of(search);
     branch->nodes_left = effort * (NODE_WORK / size + 1);
     if (branch->nodes_left > MOST_NODES) branch->nodes_left = MOST_NODES;
-    /* Below each the policies are branched on again, which pays only where there is time. */
+    /* Below each the policies are branched on again, which pays only where the budget is large. */
     int32_t milestones = (effort * effort * effort - 1) * 4;
     branch->milestones_left =
         milestones < effort * MOST_MILESTONES ? milestones : effort * MOST_MILESTONES;
@@ -103,6 +102,7 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
         status = weft_dual_create(table, search->limit_bytes, &branch->dual, err);
     if (status == WEFT_OK)
         status = weft_proof_create(table->problem, (int32_t)most_nodes, &branch->proof, err);
+    if (status == WEFT_OK) branch->dual->work = branch->proof->work = search->budget.work;
     if (status == WEFT_OK) status = weft_exact_create(search, &branch->exact, err);
     if (status == WEFT_OK && options->solver.solve)
         status = weft_ilp_create(table, search->limit_bytes, MOST_COLUMNS, &branch->ilp, err);
@@ -153,9 +153,9 @@ int64_t weft_branch_enough_ns(const struct weft_branch *branch)
     return enough_of(branch, weft_branch_bound_ns(branch));
 }
 
-static bool is_late(const struct weft_branch *branch)
+static bool is_spent(const struct weft_branch *branch)
 {
-    return weft_search_is_late(branch->search);
+    return weft_search_is_spent(branch->search);
 }
 
 static bool is_enough(const struct weft_branch *branch)
@@ -165,7 +165,7 @@ static bool is_enough(const struct weft_branch *branch)
 
 bool weft_branch_is_over(const struct weft_branch *branch)
 {
-    return is_enough(branch) || is_late(branch);
+    return is_enough(branch) || is_spent(branch);
 }
 
 static enum weft_status offer(struct weft_branch *branch, int32_t node, const char *by,
@@ -194,42 +194,54 @@ static int64_t goal_of(const struct weft_branch *branch, int32_t node)
     return branch->proof->nodes[node].bound_ns < goal ? goal : step_ns;
 }
 
-int64_t weft_branch_time_left(const struct weft_branch *branch)
+/* Of what is left, for a solver that may never answer. */
+static int64_t solver_part(const struct weft_branch *branch, int64_t left)
 {
-    const struct weft_search *search = branch->search;
-    if (search->deadline_ns == 0) return branch->options->time_limit_ns;
-    int64_t left = search->deadline_ns - search->now_ns();
-    return left > 1 ? left : 1;
+    return branch->answered ? left : left - left / 4;
+}
+
+static void note_failure(struct weft_branch *branch, enum weft_status status, const char *text)
+{
+    struct weft_work *work = branch->search->budget.work;
+    weft_work_look(work);
+    branch->too_slow = status == WEFT_E_HANG && is_spent(branch);
+    if (work && status != WEFT_E_ENVIRONMENT) work->disturbed = true;
+    snprintf(branch->failure, sizeof branch->failure, "%.150s", text);
+}
+
+bool weft_branch_ask(struct weft_branch *branch, int64_t most_iterations, int64_t most_nodes,
+                     struct weft_pool *pool, struct weft_mip_result *result)
+{
+    struct weft_error failure = {0};
+    const struct weft_solver *solver = &branch->options->solver;
+    const struct weft_mip *mip = &branch->ilp->mip;
+    struct weft_budget budget = branch->search->budget;
+    int64_t units = solver_part(branch, weft_budget_left(budget));
+    int64_t iterations = units / weft_mip_iteration_units(mip) + 1;
+    struct weft_mip_limits limits = {
+        .iterations = iterations < most_iterations ? iterations : most_iterations,
+        .nodes = most_nodes,
+        .gap = branch->options->gap,
+        .patience_ns = solver_part(branch, weft_work_alarm_left_ns(budget.work)),
+    };
+    enum weft_status status = solver->solve(solver->context, mip, &limits, pool, result, &failure);
+    branch->answered = branch->answered || status == WEFT_OK;
+    if (status != WEFT_OK) {
+        note_failure(branch, status, failure.text);
+        return false;
+    }
+    if (budget.work) budget.work->disturbed |= result->anew;
+    weft_work_spend(budget.work, weft_mip_answer_units(mip, result));
+    return true;
 }
 
 bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
                        struct weft_pool *pool, struct weft_mip_result *result)
 {
-    struct weft_error failure = {0};
-    int64_t left_ns = weft_branch_time_left(branch);
-    int64_t time_ns = branch->answered ? left_ns : left_ns - left_ns / 4;
-    const struct weft_solver *solver = &branch->options->solver;
     const struct weft_mip *mip = &branch->ilp->mip;
-    struct weft_mip_limits limits = {
-        .iterations =
-            iterations > 0 ? iterations : RELAX_WORK * ((int64_t)mip->n_rows + mip->n_columns),
-        .nodes = -1,
-        .time_ns = time_ns,
-        .gap = branch->options->gap,
-    };
+    if (iterations <= 0) iterations = RELAX_WORK * ((int64_t)mip->n_rows + mip->n_columns);
     weft_ilp_restrict(branch->ilp, box, branch->dual);
-    enum weft_status status = solver->solve(solver->context, mip, &limits, pool, result, &failure);
-    branch->answered = branch->answered || status == WEFT_OK;
-    if (status == WEFT_OK) return result->has_lp;
-    branch->too_slow = status == WEFT_E_HANG && is_late(branch);
-    snprintf(branch->failure, sizeof branch->failure, "%.150s", failure.text);
-    return false;
-}
-
-void weft_branch_forgive(struct weft_branch *branch)
-{
-    if (branch->too_slow) branch->failure[0] = '\0';
-    branch->too_slow = false;
+    return weft_branch_ask(branch, iterations, -1, pool, result) && result->has_lp;
 }
 
 /* Of memory, or of the channel's order: what the point owes more to. */
@@ -300,7 +312,7 @@ static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node
         *solved = true;
         WEFT_TRY(offer(branch, node, "relaxation, weak duality", err));
         int64_t gap_ns = branch->search->step_ns - at->bound_ns;
-        if (is_late(branch) || gap_ns <= 0) break;
+        if (is_spent(branch) || gap_ns <= 0) break;
         if (round > 0 && at->bound_ns - before_ns < gap_ns / 50) break;
     }
     return WEFT_OK;
@@ -319,7 +331,7 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
     if (box->empty) return offer(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
     if (solved) weft_divide_suggest(branch, node);
-    if (is_late(branch) || proof->nodes[node].bound_ns >= goal_ns) return WEFT_OK;
+    if (is_spent(branch) || proof->nodes[node].bound_ns >= goal_ns) return WEFT_OK;
     if (solved && node > 0) return WEFT_OK; /* it gains less than it costs: the tree grows faster */
     weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);
     int32_t steps = solved ? ascent_steps(branch, 20, 200) : ascent_steps(branch, 100, 4000);
@@ -337,7 +349,7 @@ static enum weft_status fix_and_bound(struct weft_branch *branch, int32_t *node,
                                       struct weft_error *err)
 {
     const struct weft_proof *proof = branch->proof;
-    for (int round = 0; round < FIXING_ROUNDS && !is_late(branch); round++) {
+    for (int round = 0; round < FIXING_ROUNDS && !is_spent(branch); round++) {
         int64_t before_ns = proof->nodes[*node].bound_ns, open_ns = goal_ns - before_ns;
         int32_t room = (proof->most_nodes - proof->n_nodes) / 2 - branch->nodes_left - 1, rest;
         if (open_ns <= 0) return WEFT_OK;
@@ -367,7 +379,7 @@ enum weft_status weft_branch_try_near(struct weft_branch *branch, struct weft_er
 {
     const struct weft_proof *proof = branch->proof;
     int32_t size = branch->table->n_slots + branch->table->n_blocks + 1;
-    int32_t tries = effort_of(branch->options) * NEAR_WORK / size + 1;
+    int32_t tries = effort_of(branch->search) * NEAR_WORK / size + 1;
     if (tries > MOST_NEAR) tries = MOST_NEAR;
     weft_proof_enter(branch->proof, 0);
     if (proof->box->empty) return WEFT_OK;
@@ -490,8 +502,8 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
         int32_t node = weft_proof_weakest(branch->proof);
         if (is_enough(branch)) {
             branch->stop = "gap closed";
-        } else if (is_late(branch)) {
-            branch->stop = "time limit";
+        } else if (is_spent(branch)) {
+            branch->stop = branch->search->budget.work->rang ? "time limit" : "work limit";
         } else if (node < 0 || branch->proof->nodes[node].bound_ns >= branch->search->step_ns) {
             branch->stop = branch->exhausted && node < 0 ? "exhausted: the best there is"
                                                          : "policies exhausted";

@@ -1,7 +1,7 @@
 /* Branch and bound on counts, on the units' policies and on milestones, best bound first. Nodes are
  * bounded by prices: from the multipliers of the relaxation within the node's box when there is a
  * solver, improved by dual ascent, or by that alone. What they round to becomes incumbents of the
- * search; the tree is the proof. Deterministic but for the time limit, which is the search's. */
+ * search; the tree is the proof. What ends it is the search's budget. */
 #ifndef WEFT_SCHEDULER_BRANCH_H
 #define WEFT_SCHEDULER_BRANCH_H
 
@@ -60,7 +60,7 @@ struct weft_branch {
     const char *bound_by, *stop;
     bool answered;     /* the solver has, once */
     char failure[160]; /* of the solver; "" = none */
-    bool too_slow;     /* which is that it had no answer when the time was over */
+    bool too_slow;     /* which is that it had no answer when the alarm rang */
 };
 
 WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *table,
@@ -73,19 +73,18 @@ void weft_branch_destroy(struct weft_branch *branch); /* accepts NULL */
 int64_t weft_branch_bound_ns(const struct weft_branch *branch);
 int64_t weft_branch_enough_ns(const struct weft_branch *branch);
 
-/* True when the search's best is good enough, or the time is over. */
+/* True when the search's best is good enough, or its budget is used up. */
 bool weft_branch_is_over(const struct weft_branch *branch);
 
-/* Of the time limit; all of it when there is no clock. */
-int64_t weft_branch_time_left(const struct weft_branch *branch);
+/* Asks the solver, within `most_iterations` and the search's budget, and spends what the answer
+ * took; a failure is named in `failure`. As long as it has answered nothing yet it has three
+ * quarters of the budget, and of the time until the alarm, so that there is a bound by ascent when
+ * it has no answer. False without one. Result arrays belong to the pool. */
+bool weft_branch_ask(struct weft_branch *branch, int64_t most_iterations, int64_t most_nodes,
+                     struct weft_pool *pool, struct weft_mip_result *result);
 
-/* An answer that came later than a part of the time allowed is no failure for the rest of it. */
-void weft_branch_forgive(struct weft_branch *branch);
-
-/* Solves the relaxation within a box, in `iterations` at most (0: as many as it may need). As long
- * as the solver has answered nothing yet it has three quarters of the time that is left, so that
- * there is a bound by ascent when it hangs. False when there is no solution; a solver that failed
- * is named in `failure`. Result arrays belong to the pool. */
+/* Solves the relaxation within a box, in `iterations` at most (0: as many as it may need). False
+ * when there is no solution. */
 bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
                        struct weft_pool *pool, struct weft_mip_result *result);
 

@@ -177,7 +177,7 @@ static double score_way(struct weft_branch *branch, int32_t node, const struct t
 
 static bool may_try(const struct weft_branch *branch)
 {
-    return !branch->failure[0] && !weft_search_is_late(branch->search);
+    return !branch->failure[0] && !weft_search_is_spent(branch->search);
 }
 
 /* The way with the greatest score; the first when there is no time to try. */

@@ -318,8 +318,17 @@ static void choose(struct weft_dual *dual, const struct weft_box *box)
     }
 }
 
+/* Of an evaluation, and of the step to the next in an ascent. */
+static int64_t evaluation_units(const struct weft_dual *dual)
+{
+    const struct weft_digest *table = dual->table;
+    return 100 * (int64_t)table->n_items + (40 + 2 * (int64_t)dual->n_sizes) * dual->n_slots +
+           2 * (int64_t)dual->n_rows * table->n_units;
+}
+
 void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
 {
+    weft_work_spend(dual->work, evaluation_units(dual));
     weft_dual_know(dual, box);
     const struct weft_problem *problem = dual->table->problem;
     double slope;

@@ -4,12 +4,14 @@
 #ifndef WEFT_SCHEDULER_DUAL_H
 #define WEFT_SCHEDULER_DUAL_H
 
+#include "base/work.h"
 #include "plan/certificate.h"
 #include "scheduler/digest.h"
 
 struct weft_dual {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */
+    struct weft_work *work;          /* borrowed; NULL: nothing is counted */
     int64_t limit_bytes;
     int32_t n_slots, n_channels;
     double bytes_per_ns; /* of blocks that hold bytes: makes mu comparable with lambda */

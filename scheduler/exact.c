@@ -7,7 +7,7 @@
 #include "base/lanes.h"
 
 enum { MEMORY_SLOTS = 1 << 16 }; /* of states met; a power of 2 */
-enum { STEPS_A_CLOCK = 4096 };   /* after which the clock is asked */
+enum { STEPS_A_LOOK = 4096 };    /* at the budget */
 enum { MOST_EVENTS = 1000 };     /* slots and blocks: what a stack has room for */
 
 /* Where a schedule stands. What gathers hold from now on follows from how many were put. */
@@ -149,6 +149,12 @@ static bool was_met(struct weft_exact *exact, const struct state *at)
     return false;
 }
 
+/* Most of a step is its state's key. */
+static int64_t step_units(const struct weft_exact *exact)
+{
+    return 60 + 2 * (int64_t)exact->search->table->n_items;
+}
+
 /* The search is as deep as a step has events. */
 static void explore(struct weft_exact *exact, struct state at);
 
@@ -264,8 +270,10 @@ static void advance(struct weft_exact *exact, struct state at, int64_t next_ns)
 
 static void explore(struct weft_exact *exact, struct state at)
 {
-    bool asks = exact->steps_left % STEPS_A_CLOCK == 0;
-    if (asks && weft_search_is_late(exact->search)) exact->steps_left = 0;
+    if (exact->steps_left % STEPS_A_LOOK == 0) {
+        weft_work_spend(exact->search->budget.work, STEPS_A_LOOK * step_units(exact));
+        if (weft_search_is_spent(exact->search)) exact->steps_left = 0;
+    }
     if (exact->steps_left-- <= 0 || is_hopeless(exact, &at) || was_met(exact, &at)) return;
     for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
         if (at.on[lane] < 0 || weft_lanes_busy(&at.lanes, lane)) continue;

@@ -223,7 +223,7 @@ enum weft_status weft_fixing_divide(struct weft_proof *proof, struct weft_dual *
     weft_dual_take(dual, &proof->prices[proof->nodes[node].prices]);
     weft_dual_evaluate(dual, proof->box);
     WEFT_TRY_GOTO(done, find_facts(&f, &pool, err));
-    for (int32_t k = 0; k < f.n_facts && !weft_search_is_late(search); k++) {
+    for (int32_t k = 0; k < f.n_facts && !weft_search_is_spent(search); k++) {
         const struct fact *fact = &f.facts[k];
         bool milestone = fact->kind == WEFT_NODE_MILESTONE;
         if (milestone ? !weft_proof_branch_at(proof, *rest, &fact->milestone)

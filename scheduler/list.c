@@ -377,6 +377,7 @@ int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies
                         int32_t *n_moves)
 {
     const struct weft_digest *table = list->table;
+    weft_work_spend(list->work, 80 * (int64_t)table->n_slots + 12 * (int64_t)table->n_blocks);
     weft_list_begin(list, policies, limit_bytes, rule, moves);
     for (int32_t s = 0; s < table->n_slots; s++)
         if (list->least[s] > limit_bytes) return -1;

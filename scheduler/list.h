@@ -4,6 +4,7 @@
 #ifndef WEFT_SCHEDULER_LIST_H
 #define WEFT_SCHEDULER_LIST_H
 
+#include "base/work.h"
 #include "scheduler/digest.h"
 
 /* With both a gather and a reduction ready, the gather goes first when its deadline is within
@@ -31,6 +32,9 @@ struct weft_list;
 WEFT_MUST_USE enum weft_status weft_list_create(const struct weft_digest *table,
                                                 struct weft_list **out, struct weft_error *err);
 void weft_list_destroy(struct weft_list *list); /* accepts NULL */
+
+/* Placements spend of the work from now on. */
+void weft_list_count(struct weft_list *list, struct weft_work *work);
 
 /* Why compute of a slot waited, or the next slot. */
 enum weft_list_wait_kind {

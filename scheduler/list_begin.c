@@ -53,6 +53,11 @@ void weft_list_destroy(struct weft_list *list)
     free(list);
 }
 
+void weft_list_count(struct weft_list *list, struct weft_work *work)
+{
+    list->work = work;
+}
+
 const int32_t *weft_list_first_blocks(const struct weft_list *list)
 {
     return list->first_block;

@@ -21,6 +21,7 @@ struct weft_list_channel {
 
 struct weft_list {
     const struct weft_digest *table;
+    struct weft_work *work; /* borrowed; NULL: nothing is counted */
     /* [n_slots + 1], the last of them an empty slot after the period: */
     int64_t *fixed, *least;
     int64_t *reserved_bytes, *launched_bytes; /* of gathers, by the last slot of their window */

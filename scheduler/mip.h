@@ -42,8 +42,9 @@ struct weft_mip_limits {
     int64_t iterations; /* of the simplex method, in the root LP and again in the search; 0 = no
                            limit */
     int64_t nodes;      /* of the search; 0 = no limit; -1 = root LP only */
-    int64_t time_ns;    /* wall clock, last resort */
     double gap;         /* relative, at which to stop */
+    int64_t
+        patience_ns; /* of who asks, after which the solver hangs; it is not told. 0 = endless */
 };
 
 enum weft_mip_status {
@@ -56,16 +57,24 @@ enum weft_mip_status {
 
 struct weft_mip_result {
     enum weft_mip_status status;
-    const char *stop; /* "optimal", "gap", "nodes", "time limit" ... */
+    const char *stop; /* "optimal", "gap", "node limit", "iteration limit" ... */
     bool has_lp;      /* the root relaxation was solved to optimality */
     double lp_value;
-    double *row_duals; /* [n_rows], of the root relaxation; NULL without it */
-    double *lp_x;      /* [n_columns], its solution; NULL without it */
-    double *x;         /* [n_columns]; NULL when none */
-    double objective;  /* of x */
-    double bound;      /* the solver's own; -INFINITY when none */
-    int64_t iterations, nodes;
+    double *row_duals;         /* [n_rows], of the root relaxation; NULL without it */
+    double *lp_x;              /* [n_columns], its solution; NULL without it */
+    double *x;                 /* [n_columns]; NULL when none */
+    double objective;          /* of x */
+    double bound;              /* the solver's own; -INFINITY when none */
+    int64_t iterations, nodes; /* the work that it was */
+    /* Set by who asks: what the solver kept from questions before was lost, and another solution
+     * may be as good. */
+    bool anew;
 };
+
+/* What an iteration takes of weft-solve, and what an answer took of it and of who asked, in units
+ * of base/work.h. */
+int64_t weft_mip_iteration_units(const struct weft_mip *mip);
+int64_t weft_mip_answer_units(const struct weft_mip *mip, const struct weft_mip_result *result);
 
 /* What the caller of the scheduler provides. WEFT_OK with a result, or an error when the solver is
  * missing, crashed or hung (the scheduler then goes on with what it has and says so). Result arrays

@@ -1,9 +1,9 @@
 /* A document of the protocol (mip_words.h): what differs from the program before.
  *
- *     weft-mip-changes 1
+ *     weft-mip-changes 2
  *     of COLUMNS ROWS                             which that program has
  *     size COLUMNS ROWS ADDED ENTRIES             whose bounds differ; rows at the end
- *     limits ITERATIONS -1 TIME_NS GAP
+ *     limits ITERATIONS -1 GAP
  *     c COLUMN LOWER UPPER                  ...
  *     r ROW LOWER UPPER                     ...
  *     a LOWER UPPER N (COLUMN VALUE) x N    ...
@@ -121,7 +121,7 @@ void weft_mip_changes_write(const struct weft_mip_changes *changes,
                             const struct weft_mip_limits *limits, struct weft_text *out)
 {
     const struct weft_mip_rows *added = &changes->added;
-    weft_text_addf(out, "%s 1\nof %d %d\nsize %d %d %d %lld\n", title, changes->n_columns,
+    weft_text_addf(out, "%s 2\nof %d %d\nsize %d %d %d %lld\n", title, changes->n_columns,
                    changes->n_rows, changes->columns.n, changes->rows.n, added->n,
                    (long long)(added->start[added->n] - added->start[0]));
     weft_mip_add_limits(out, limits);
@@ -161,7 +161,7 @@ enum weft_status weft_mip_changes_parse(const char *bytes, size_t length, int32_
     struct weft_mip_reader in = weft_mip_reader(bytes, length, err);
     struct weft_mip_changes read = {.n_columns = n_columns, .n_rows = n_rows};
     weft_mip_need_word(&in, title);
-    weft_mip_need_word(&in, "1");
+    weft_mip_need_word(&in, "2");
     weft_mip_need_word(&in, "of");
     weft_mip_read_integer(&in, n_columns, n_columns, "the number of columns of the program before");
     weft_mip_read_integer(&in, n_rows, n_rows, "the number of rows of the program before");

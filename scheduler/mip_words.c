@@ -42,8 +42,8 @@ void weft_mip_add_numbers(struct weft_text *out, const double *values, int32_t n
 
 void weft_mip_add_limits(struct weft_text *out, const struct weft_mip_limits *limits)
 {
-    weft_text_addf(out, "limits %lld %lld %lld", (long long)limits->iterations,
-                   (long long)limits->nodes, (long long)limits->time_ns);
+    weft_text_addf(out, "limits %lld %lld", (long long)limits->iterations,
+                   (long long)limits->nodes);
     weft_mip_add_numbers(out, &limits->gap, 1);
 }
 
@@ -159,7 +159,6 @@ struct weft_mip_limits weft_mip_read_limits(struct weft_mip_reader *in)
     weft_mip_need_word(in, "limits");
     limits.iterations = weft_mip_read_integer(in, 0, INT64_MAX, "a limit of iterations");
     limits.nodes = weft_mip_read_integer(in, -1, INT64_MAX, "a limit of nodes");
-    limits.time_ns = weft_mip_read_integer(in, 0, INT64_MAX, "a limit of time");
     limits.gap = weft_mip_read_number(in, "a gap");
     return limits;
 }

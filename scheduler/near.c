@@ -123,6 +123,7 @@ static int32_t best_retreat(const struct near *near, const struct weft_search *s
     double least = INFINITY;
     int32_t best = -1;
     double excess = (double)(search->rows[slot] - search->limit_bytes);
+    weft_work_spend(search->budget.work, 4 * (int64_t)near->n_all);
     for (int32_t k = 0; k < near->n_all; k++) {
         const struct change *to = &near->all[k];
         int now = (int)policies[to->unit];
@@ -195,7 +196,7 @@ enum weft_status weft_near_each(struct weft_search *search, const struct weft_du
          sets_left--) {
         double cost = set < 0 ? 0 : near.sets[set].cost;
         if (dual->value_ns + cost >= (double)search->step_ns || search->step_ns <= enough_ns ||
-            weft_search_is_late(search))
+            weft_search_is_spent(search))
             break;
         memcpy(search->trial, cheapest, n_units * sizeof *cheapest);
         if (apply(&near, set, cheapest, search->trial) && retreat(&near, search, search->trial) &&

@@ -6,9 +6,9 @@
 #include "scheduler/planners/fixed.h"
 #include "scheduler/search.h"
 
-bool weft_packed_is_late(const struct weft_packed *run)
+bool weft_packed_is_spent(const struct weft_packed *run)
 {
-    return run->deadline_ns > 0 && run->options->now_ns() >= run->deadline_ns;
+    return weft_budget_is_over(run->budget);
 }
 
 void weft_packed_keep(struct weft_packed *run, struct weft_plan *plan, struct weft_program *program)
@@ -49,6 +49,7 @@ enum weft_status weft_packed_measure(const struct weft_packed *run,
 {
     struct weft_plan *plan = NULL;
     enum weft_status status;
+    weft_work_spend(run->budget.work, 5 * (int64_t)candidate->n_moves * rows->n_slots / 2);
     WEFT_TRY(weft_plan_create(rows, run->options->planner, candidate->policies, candidate->moves,
                               candidate->n_moves, &plan, err));
     if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, row_limit_bytes, err));
@@ -72,18 +73,17 @@ static bool is_faster_than_best(const struct weft_packed *run, const struct weft
 struct attempt {
     bool relax;
     int32_t effort;
-    int64_t part; /* it has a part-th of the time that is left */
+    int64_t part; /* it has a part-th of the budget that is left */
 };
 
-/* A layout is searched for in an eighth of the time that is left, for rows that are a little
- * tighter do what it may not, and there must be time to look at them. */
+/* A layout is searched for in an eighth of the budget that is left, for rows that are a little
+ * tighter do what it may not, and there must be some left to look at them. */
 enum { FIRST_PART = 8, SCREEN = -1 };
 
 static void limit_search(struct weft_packed *run, int64_t part)
 {
-    if (!run->timed.clock.now_ns) return;
-    int64_t now_ns = run->options->now_ns();
-    run->timed.clock.deadline_ns = now_ns + (run->deadline_ns - now_ns) / part;
+    if (run->limited.budget.until == INT64_MAX) return; /* it is not to end */
+    run->limited.budget = weft_budget_part(run->budget, 1.0 / (double)part);
 }
 
 /* A plan of the candidate, relaxed within `limit_bytes` of the rows' problem when that is wanted,
@@ -104,6 +104,8 @@ static enum weft_status lower(struct weft_packed *run, const struct weft_problem
     }
     if (run->inputs) {
         limit_search(run, attempt->part);
+        weft_work_spend(run->budget.work,
+                        1000 * (int64_t)run->problem->n_slots + 60 * (int64_t)plan->n_placements);
         WEFT_TRY_GOTO(fail, weft_program_lower(plan, run->inputs, attempt->effort, &program, err));
         plan->prediction.arena_bytes = program->arena_bytes;
         plan->prediction.total_bytes = program->base_bytes + program->arena_bytes;
@@ -159,12 +161,12 @@ enum weft_status weft_packed_pack_quick(struct weft_packed *run, const struct we
                                               {false, SCREEN, FIRST_PART},
                                               {true, 0, FIRST_PART},
                                               {false, 0, FIRST_PART}};
-    struct weft_layout_clock clock = run->timed.clock;
-    bool late = weft_packed_is_late(run);
-    if (late) run->timed.clock = (struct weft_layout_clock){0};
+    struct weft_budget budget = run->limited.budget;
+    bool spent = weft_packed_is_spent(run);
+    if (spent) run->limited.budget = weft_budget_unlimited(run->budget.work);
     enum weft_status status =
-        pack(run, rows, row_limit_bytes, false, attempts, late ? 2 : 4, true, err);
-    run->timed.clock = clock;
+        pack(run, rows, row_limit_bytes, false, attempts, spent ? 2 : 4, true, err);
+    run->limited.budget = budget;
     return status;
 }
 
@@ -263,6 +265,6 @@ enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
 enum weft_status weft_packed_leanest(struct weft_packed *run, struct weft_error *err)
 {
     weft_packed_keep(run, NULL, NULL);
-    run->timed.clock = (struct weft_layout_clock){0};
+    run->limited.budget = weft_budget_unlimited(run->budget.work);
     return weft_packed_lean(run, 0, err);
 }

@@ -17,8 +17,8 @@ enum { WEFT_NEAR_MISSES = 8 };
 /* One call of weft_schedule. */
 struct weft_packed {
     const struct weft_problem *problem;
-    const struct weft_lower_inputs *inputs; /* NULL: no layout; else `timed` while there is time */
-    struct weft_lower_inputs timed;
+    const struct weft_lower_inputs *inputs; /* NULL: no layout; else: */
+    struct weft_lower_inputs limited;       /* in the search of a layout */
     const struct weft_schedule_options *options;
     const struct weft_planner *planner;
     struct weft_digest *table;
@@ -28,7 +28,7 @@ struct weft_packed {
     /* The bound of the first round, and what the solver said in the last. */
     struct weft_outcome outcome;
     struct weft_pool pool; /* of certificates */
-    int64_t deadline_ns;   /* on options->now_ns; 0 = none */
+    struct weft_budget budget;
     /* Of the candidate: the layout that takes least. */
     struct weft_plan *plan;
     struct weft_program *program;
@@ -40,7 +40,7 @@ struct weft_packed {
     int32_t n_again; /* rounds behind the first */
 };
 
-bool weft_packed_is_late(const struct weft_packed *run);
+bool weft_packed_is_spent(const struct weft_packed *run);
 
 /* Replaces plan and program of the candidate; takes both. */
 void weft_packed_keep(struct weft_packed *run, struct weft_plan *plan,
@@ -67,14 +67,14 @@ WEFT_MUST_USE enum weft_status weft_packed_pack(struct weft_packed *run,
                                                 bool is_one_of_many, struct weft_error *err);
 
 /* The same for one of many candidates: longer searches only where a short one comes near. When the
- * time is over the short ones alone, which then have no clock. */
+ * budget is used up the short ones alone, which nothing then ends. */
 WEFT_MUST_USE enum weft_status weft_packed_pack_quick(struct weft_packed *run,
                                                       const struct weft_problem *rows,
                                                       int64_t row_limit_bytes,
                                                       struct weft_error *err);
 
 /* The same by searches several times as long, for when no other rows will be planned. Of n_left
- * candidates that are left it is the first: of the time that is left each search has half of this
+ * candidates that are left it is the first: of the budget that is left each search has half of this
  * one's share. The shorter layout stays. */
 WEFT_MUST_USE enum weft_status weft_packed_pack_hard(struct weft_packed *run,
                                                      const struct weft_problem *rows,
@@ -94,7 +94,7 @@ WEFT_MUST_USE enum weft_status weft_packed_lean(struct weft_packed *run, int64_t
                                                 struct weft_error *err);
 
 /* The last resort when packing fails: nothing is gathered ahead of its use. It is packed whatever
- * the time, for there must be a plan. */
+ * that takes, for there must be a plan. */
 WEFT_MUST_USE enum weft_status weft_packed_leanest(struct weft_packed *run, struct weft_error *err);
 
 #endif

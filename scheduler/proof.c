@@ -65,6 +65,21 @@ void weft_proof_destroy(struct weft_proof *proof)
     free(proof);
 }
 
+/* What a box takes, and prices in one. */
+static void spend_box(const struct weft_proof *proof)
+{
+    const struct weft_problem *problem = proof->problem;
+    weft_work_spend(proof->work, 6 * (int64_t)problem->n_units * problem->n_slots +
+                                     250 * (int64_t)problem->n_items);
+}
+
+static void spend_prices(const struct weft_proof *proof, int32_t n_whole)
+{
+    const struct weft_problem *problem = proof->problem;
+    weft_work_spend(proof->work, (150 + 2 * (int64_t)problem->n_slots) * problem->n_items +
+                                     40 * (int64_t)problem->n_units * n_whole);
+}
+
 /* What is known of a child's plans beyond its parent's. */
 static void add_fact(struct weft_proof *proof, const struct weft_proof_node *child)
 {
@@ -93,6 +108,7 @@ static void find_allowed(struct weft_proof *proof, int32_t node)
 
 static void restrict_box(struct weft_proof *proof)
 {
+    spend_box(proof);
     weft_box_restrict(proof->box, &(struct weft_facts){.allowed = proof->allowed,
                                                        .milestones = proof->milestones,
                                                        .n_milestones = proof->n_milestones,
@@ -130,6 +146,7 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
         return weft_fail_memory(err, "prices");
     common->cost = priced->cost + n_costs;
     weft_dual_round(dual, prices);
+    spend_prices(proof, 2 * prices->n_whole);
     WEFT_TRY(weft_prices_apply(proof->all, prices, common, err));
     return weft_prices_apply(proof->box, prices, priced, err);
 }
@@ -174,6 +191,8 @@ static int32_t best_known(const struct weft_proof *proof, const struct weft_proo
 {
     int64_t most_ns = leaf->bound_ns;
     int32_t best = -1;
+    weft_work_spend(proof->work,
+                    6 * (int64_t)(proof->n_prices - leaf->n_known) * proof->problem->n_units);
     for (int32_t k = leaf->n_known; k < proof->n_prices; k++) {
         if (k == leaf->prices) continue;
         int64_t ns = weft_priced_bound_ns(proof->problem, &proof->common[k], proof->box->allowed);
@@ -191,6 +210,7 @@ static enum weft_status bound_by(struct weft_proof *proof, int32_t prices, int64
     size_t n_costs = (size_t)proof->problem->n_units * WEFT_POLICY_COUNT;
     struct weft_priced priced = {.cost = calloc(n_costs, sizeof *priced.cost)};
     if (!priced.cost) return weft_fail_memory(err, "prices");
+    spend_prices(proof, proof->prices[prices].n_whole);
     enum weft_status status = weft_prices_apply(proof->box, &proof->prices[prices], &priced, err);
     if (status == WEFT_OK)
         *bound_ns = weft_priced_bound_ns(proof->problem, &priced, proof->box->allowed);

@@ -25,6 +25,7 @@ struct weft_proof_node {
 struct weft_proof {
     struct weft_pool pool;
     const struct weft_problem *problem; /* borrowed */
+    struct weft_work *work;             /* borrowed; NULL: nothing is counted */
     int32_t n_prices, most_prices;
     struct weft_prices *prices;
     struct weft_priced *priced; /* by prices: in the box of the node that they were made for */

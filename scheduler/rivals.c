@@ -51,8 +51,8 @@ static enum weft_status decide(const struct weft_packed *run, const struct weft_
     struct weft_error refusal = {0};
     struct weft_plan *plan = NULL;
     options.setting = setting;
-    if (run->deadline_ns > 0)
-        options.time_limit_ns = (run->deadline_ns - options.now_ns()) / GREEDY_PART + 1;
+    options.budget = weft_budget_part(run->budget, 1.0 / GREEDY_PART);
+    weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
     enum weft_status status =
         planner->decide(rows, limit_bytes, &options, scratch, &outcome, &refusal);
     weft_pool_finish(&pool);
@@ -114,10 +114,10 @@ enum weft_status weft_rivals_create(const struct weft_packed *run, const struct 
     for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
         const struct weft_setting *setting = weft_planner_settings(planner);
         bool is_greedy = planner->decide == weft_planner_greedy;
-        if (is_greedy ? weft_packed_is_late(run) : !weft_planner_is_rule(planner)) continue;
+        if (is_greedy ? weft_packed_is_spent(run) : !weft_planner_is_rule(planner)) continue;
         do
             WEFT_TRY(decide(run, rows, planner, setting, &scratch, out, err));
-        while (!weft_packed_is_late(run) && setting && (++setting)->name);
+        while (!weft_packed_is_spent(run) && setting && (++setting)->name);
     }
     sort(out, table->n_units);
     return WEFT_OK;

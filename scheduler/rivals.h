@@ -20,10 +20,10 @@ struct weft_rivals {
     int32_t n;
 };
 
-/* What greedy, in an eighth of the time that is left, and every rule in every setting decide within
- * the limit in `rows`, which are the run's problem or tighter; those that fit. When the time is
- * over only rules as published, which are quick. The caller finishes it, also after a failure.
- * WEFT_E_SYSTEM. */
+/* What greedy, in an eighth of the budget that is left, and every rule in every setting decide
+ * within the limit in `rows`, which are the run's problem or tighter; those that fit. When the
+ * budget is used up only rules as published, which are quick. The caller finishes it, also after a
+ * failure. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_rivals_create(const struct weft_packed *run,
                                                   const struct weft_problem *rows,
                                                   struct weft_rivals *out, struct weft_error *err);

@@ -15,22 +15,15 @@ struct way {
     const struct weft_planner *planner;
     const struct weft_setting *setting;
     int64_t tight_bytes; /* that rows hold more */
-    double part;         /* of the time that is left; without a layout there is one round, and it
+    double part;         /* of the budget that is left; without a layout there is one round, and it
                             has all of it */
     bool draft;          /* no proof is wanted */
 };
 
 /* The first round, which proves the bound, and those with tighter rows, which prove nothing, may
- * spend a quarter of the time that is left; the one that goes on where the first fits more of it,
+ * spend a quarter of the budget that is left; the one that goes on where the first fits more of it,
  * for little is left to do then. */
 static const double a_quarter = 0.25, most_of_it = 0.75;
-
-static int64_t part_of_time(const struct weft_packed *run, double part)
-{
-    int64_t time_ns = run->options->time_limit_ns;
-    if (run->deadline_ns > 0) time_ns = run->deadline_ns - run->options->now_ns();
-    return time_ns > 4 ? (int64_t)((double)time_ns * part) : 1;
-}
 
 /* The caller's plans to start from, and the fastest that fits. */
 static enum weft_status add_start(struct weft_packed *run, struct weft_schedule_options *options,
@@ -54,8 +47,7 @@ static enum weft_status plan_once(struct weft_packed *run, const struct way *way
     struct weft_schedule_options options = *run->options;
     struct weft_tight tight;
     int64_t limit_bytes = run->problem->memory_limit_bytes;
-    if (run->inputs && options.time_limit_ns > 0)
-        options.time_limit_ns = part_of_time(run, way->part);
+    if (run->inputs) options.budget = weft_budget_part(run->budget, way->part);
     options.draft = options.draft || way->draft;
     if (way->planner != run->planner) options.setting = way->setting;
     WEFT_TRY(add_start(run, &options, err));
@@ -174,10 +166,10 @@ static bool is_gap_open(const struct weft_packed *run)
     return !run->best || (double)run->best->prediction.step_ns > bound_ns * (1 + gap);
 }
 
-/* True while a plan with wider rows may be worth the time. */
+/* True while a plan with wider rows may be worth the work. */
 static bool is_open(const struct weft_packed *run, const struct rounds *rounds)
 {
-    if (weft_packed_is_late(run)) return !run->best && !weft_may_retreat(run->planner);
+    if (weft_packed_is_spent(run)) return !run->best && !weft_may_retreat(run->planner);
     if (!run->best) return true;
     if (!is_gap_open(run)) return false;
     if (rounds->fits_bytes < 0) return true;
@@ -208,8 +200,8 @@ static enum weft_status plan_in_between(struct weft_packed *run, struct rounds *
 }
 
 /* Packs what rules decide within rows that hold `tight_bytes` more, the fastest first, until one
- * fits; when the time is over by quick rules and short searches. *excess is the least by which a
- * layout was too long; 0 when none that would be faster than the best was. */
+ * fits; when the budget is used up by quick rules and short searches. *excess is the least by which
+ * a layout was too long; 0 when none that would be faster than the best was. */
 static enum weft_status pack_rivals(struct weft_packed *run, int64_t tight_bytes, int64_t *excess,
                                     struct weft_error *err)
 {
@@ -224,7 +216,7 @@ static enum weft_status pack_rivals(struct weft_packed *run, int64_t tight_bytes
     for (int32_t i = 0; i < rivals.n && status == WEFT_OK; i++) {
         const struct weft_rival *rival = &rivals.rivals[i];
         if (run->best && rival->step_ns >= run->best->prediction.step_ns) break;
-        if (n_too_long >= (weft_packed_is_late(run) ? MOST_TOO_LATE : MOST_TOO_LONG)) break;
+        if (n_too_long >= (weft_packed_is_spent(run) ? MOST_TOO_LATE : MOST_TOO_LONG)) break;
         copy_candidate(run->table, &rival->candidate, &run->candidate);
         weft_packed_keep(run, NULL, NULL);
         status = weft_packed_pack_quick(run, &tight.problem, limit_bytes, err);
@@ -244,7 +236,7 @@ static enum weft_status pack_rivals(struct weft_packed *run, int64_t tight_bytes
     return status;
 }
 
-/* Packs what rules decide in the rows as they are, whatever the time, so that no rule is faster
+/* Packs what rules decide in the rows as they are, whatever is left, so that no rule is faster
  * whose plan is easily packed; in rows ever tighter until none that would be faster than the best
  * is too long; and in rows in between. */
 static enum weft_status pack_all_rivals(struct weft_packed *run, struct weft_error *err)
@@ -256,7 +248,7 @@ static enum weft_status pack_all_rivals(struct weft_packed *run, struct weft_err
             bytes = fails + tighten_by(round < MOST_ROUNDS ? round : MOST_ROUNDS, excess, room);
         else if (round > 0)
             bytes = fails + (fits - fails) / 2;
-        if (!is_gap_open(run) || (round > 0 && weft_packed_is_late(run))) break;
+        if (!is_gap_open(run) || (round > 0 && weft_packed_is_spent(run))) break;
         WEFT_TRY(pack_rivals(run, bytes, &excess, err));
         if (excess > 0)
             fails = bytes;
@@ -288,22 +280,22 @@ static enum weft_status plan_by_rule(struct weft_packed *run, const struct weft_
 
 /* Rows that leave a layout room shape a search's plan more than a rule's, so that what a rule makes
  * of the same rows may pack better: all of them together, which is quick, then each by itself as
- * long as it would be faster than the best. In half of the time that is left. */
+ * long as it would be faster than the best. In half of the budget that is left. */
 static enum weft_status plan_by_rules(struct weft_packed *run, struct weft_error *err)
 {
-    int64_t deadline_ns = run->deadline_ns;
+    struct weft_budget whole = run->budget;
     struct weft_rivals rivals = {0};
-    if (deadline_ns > 0) run->deadline_ns -= (deadline_ns - run->options->now_ns()) / 2;
+    run->budget = weft_budget_part(whole, 0.5);
     enum weft_status status = pack_all_rivals(run, err);
-    if (status == WEFT_OK && is_gap_open(run) && !weft_packed_is_late(run))
+    if (status == WEFT_OK && is_gap_open(run) && !weft_packed_is_spent(run))
         status = weft_rivals_create(run, run->problem, &rivals, err);
-    for (int32_t i = 0; i < rivals.n && status == WEFT_OK && !weft_packed_is_late(run); i++) {
+    for (int32_t i = 0; i < rivals.n && status == WEFT_OK && !weft_packed_is_spent(run); i++) {
         const struct weft_rival *rival = &rivals.rivals[i];
         if (run->best && rival->step_ns >= run->best->prediction.step_ns) break;
         status = plan_by_rule(run, rival, err);
     }
     weft_rivals_finish(&rivals);
-    run->deadline_ns = deadline_ns;
+    run->budget = whole;
     return status;
 }
 
@@ -313,7 +305,7 @@ static enum weft_status plan_lean_too(struct weft_packed *run, struct weft_error
 {
     enum { TRIES = 6 };
     int64_t limit_bytes = run->problem->memory_limit_bytes;
-    for (int i = 0; i < TRIES && !weft_packed_is_late(run); i++) {
+    for (int i = 0; i < TRIES && !weft_packed_is_spent(run); i++) {
         weft_packed_keep(run, NULL, NULL);
         WEFT_TRY(weft_packed_lean(run, limit_bytes - ((INT64_C(1) << i) - 1) * run->shortest.excess,
                                   err));
@@ -347,13 +339,13 @@ static bool is_worth_it(const struct weft_packed *run, const struct weft_near_mi
     return !run->best || near->step_ns < run->best->prediction.step_ns;
 }
 
-/* What was nearly short enough, and would be faster than what fits, has the time that is left;
+/* What was nearly short enough, and would be faster than what fits, has the budget that is left;
  * where nothing fits, what was too long by the least. */
 static enum weft_status search_again(struct weft_packed *run, struct weft_error *err)
 {
     for (int32_t i = 0; i < run->n_near && is_worth_it(run, &run->near[i]); i++) {
         int32_t n_left = 1;
-        if (weft_packed_is_late(run) && weft_may_retreat(run->planner)) break;
+        if (weft_packed_is_spent(run) && weft_may_retreat(run->planner)) break;
         while (i + n_left < run->n_near && is_worth_it(run, &run->near[i + n_left]))
             n_left++;
         WEFT_TRY(pack_near_miss(run, &run->near[i], n_left, err));
@@ -368,15 +360,16 @@ static void tell_packing(struct weft_outcome *outcome)
     if (length > 0) snprintf(outcome->solver_stop + length, room, ", before packing");
 }
 
-/* True when the clock cut the planner short and its plan, which fits, is not good enough. */
+/* True when the budget cut the planner short and its plan, which fits, is not good enough. */
 static bool is_cut_short(const struct weft_packed *run)
 {
-    return run->planner->decide == weft_planner_ilp && run->inputs && run->deadline_ns > 0 &&
-           run->outcome.cut_short && is_gap_open(run);
+    return run->planner->decide == weft_planner_ilp && run->inputs && run->outcome.cut_short &&
+           is_gap_open(run);
 }
 
-/* Plans again from the best, which fits, or from a rule's, where the planner had no time to look at
- * all of them; *excess as for the first plan. Of the two proofs the one that proves more is kept.
+/* Plans again from the best, which fits, or from a rule's, where the planner had no work left to
+ * look at all of them; *excess as for the first plan. Of the two proofs the one that proves more is
+ * kept.
  */
 static enum weft_status go_on(struct weft_packed *run, int64_t *excess, struct weft_error *err)
 {
@@ -384,10 +377,10 @@ static enum weft_status go_on(struct weft_packed *run, int64_t *excess, struct w
     struct weft_outcome outcome;
     WEFT_TRY(pack_rivals(run, 0, excess, err));
     *excess = 0;
-    if (weft_packed_is_late(run)) return WEFT_OK;
+    if (weft_packed_is_spent(run)) return WEFT_OK;
     WEFT_TRY(plan_once(run, &way, &outcome, err));
     if (outcome.bound_ns >= run->outcome.bound_ns) {
-        outcome.first_ns = run->outcome.first_ns;
+        outcome.first_work = run->outcome.first_work;
         run->outcome = outcome;
     }
     *excess = run->plan ? weft_packed_total_bytes(run) - run->problem->memory_limit_bytes : 0;

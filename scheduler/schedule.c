@@ -91,7 +91,7 @@ static enum weft_status finish(struct weft_packed *run, struct weft_error *err)
         WEFT_TRY(weft_proof_trivial(run->table, &run->pool, &run->outcome, err));
     plan->bound_ns = outcome->bound_ns;
     plan->bound_by = outcome->bound_by;
-    plan->first_ns = outcome->first_ns;
+    plan->first_work = outcome->first_work;
     WEFT_TRY(weft_certificate_copy(&outcome->certificate, run->problem, &plan->pool,
                                    &plan->certificate, err));
     plan->solver_gap = outcome->solver_gap;
@@ -169,14 +169,13 @@ static enum weft_status schedule(struct weft_packed *run, struct weft_error *err
 {
     struct weft_error refusal = {0};
     int64_t limit_bytes = run->problem->memory_limit_bytes;
-    if (run->options->now_ns && run->options->time_limit_ns > 0)
-        run->deadline_ns = run->options->now_ns() + run->options->time_limit_ns;
+    run->budget = run->options->budget;
     if (run->inputs) {
-        run->timed = *run->inputs;
-        run->inputs = &run->timed;
+        run->limited = *run->inputs;
+        run->limited.budget =
+            weft_may_retreat(run->planner) ? run->budget : weft_budget_unlimited(run->budget.work);
+        run->inputs = &run->limited;
     }
-    if (run->deadline_ns > 0 && weft_may_retreat(run->planner))
-        run->timed.clock = (struct weft_layout_clock){run->options->now_ns, run->deadline_ns};
     WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
     WEFT_TRY(make_candidates(run, err));
     if (run->table->least_bytes > limit_bytes) return refuse(run, "", err);

@@ -1,12 +1,13 @@
 /* To schedule is to make a plan: choose a planner by name, let it decide policies and placements
  * within the memory limit, prove a bound, lower the result, and plan again (scheduler/rounds.h) if
- * its layout does not fit. Pure: no process, clock or device; the solver is a function of the
- * caller's. */
+ * its layout does not fit. Pure: no process or device, and no clock but the alarm of the caller's
+ * work (base/work.h); the solver is a function of the caller's. */
 #ifndef WEFT_SCHEDULER_SCHEDULE_H
 #define WEFT_SCHEDULER_SCHEDULE_H
 
 #include <stdint.h>
 
+#include "base/work.h"
 #include "plan/plan.h"
 #include "plan/program.h"
 #include "scheduler/mip.h"
@@ -22,11 +23,10 @@ struct weft_schedule_options {
     const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
     int64_t policy_limit_bytes; /* of "two-stage": of the choice of policies; 0 = the limit */
     uint64_t seed;              /* of "random" */
-    /* Of the wall clock, 0 = none: for all of ilp and greedy, and for what a rule solves. A rule's
-     * plan has a layout or is refused, whatever the time, which may be seconds where memory is
-     * tight: it is not to depend on the machine's speed. Nor is that ilp is no slower than a rule
-     * whose plan is easily packed: short searches for that come on top of the limit. */
-    int64_t time_limit_ns;
+    /* For all of ilp and greedy; {0}: as much as it takes. A rule's plan has a layout or is
+     * refused, whatever that takes, which may be seconds of work where memory is tight. And so that
+     * ilp is no slower than a rule whose plan is easily packed, short searches come on top. */
+    struct weft_budget budget;
     double gap;
     /* No proof is wanted: the plan has no bound and no certificate. ilp still bounds what it
      * searches, but neither divides that nor asks the solver to, and fills nothing in the outcome.
@@ -37,8 +37,6 @@ struct weft_schedule_options {
         *starts; /* plans of other limits or planners, of the same units */
     int32_t n_starts;
     struct weft_solver solver;
-    int64_t (*now_ns)(
-        void); /* the wall clock, for the time limit; NULL = it binds the solver only */
 };
 
 /* Policies and moves in channel order: what a planner decides, before it is a plan. */
@@ -55,8 +53,8 @@ struct weft_outcome {
     struct weft_certificate certificate; /* of the bound; empty = none */
     struct weft_pool *pool;              /* for it; set by weft_schedule */
     double solver_gap;                   /* negative = none */
-    int64_t first_ns; /* after which the planner had a plan that fits; 0 = not known */
-    bool cut_short;   /* by the clock: with more time there may be a better plan or bound */
+    int64_t first_work; /* after which the planner had a plan that fits; 0 = not known */
+    bool cut_short;     /* by the budget: with more there may be a better plan or bound */
     char solver_stop[256];
 };
 

@@ -63,22 +63,27 @@ void weft_search_destroy(struct weft_search *search)
     free(search);
 }
 
-void weft_search_start_clock(struct weft_search *search,
-                             const struct weft_schedule_options *options)
+void weft_search_begin(struct weft_search *search, struct weft_budget budget)
 {
-    if (!options->now_ns || options->time_limit_ns <= 0) return;
-    search->now_ns = options->now_ns;
-    search->start_ns = options->now_ns();
-    search->deadline_ns = search->start_ns + options->time_limit_ns;
+    search->budget = budget;
+    search->begun = budget.work ? budget.work->spent : 0;
+    search->whole = weft_budget_left(budget);
+    weft_list_count(search->list, budget.work);
 }
 
-bool weft_search_is_late(const struct weft_search *search)
+bool weft_search_is_spent(const struct weft_search *search)
 {
-    return search->deadline_ns > 0 && search->now_ns() >= search->deadline_ns;
+    return weft_budget_is_over(search->budget);
+}
+
+static void spend(const struct weft_search *search, int64_t units)
+{
+    weft_work_spend(search->budget.work, units);
 }
 
 bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies)
 {
+    spend(search, 100 + 3 * (int64_t)search->table->n_slots + 5 * (int64_t)search->table->n_units);
     return weft_digest_lean_rows(search->table, policies, search->rows, NULL) <=
            search->limit_bytes;
 }
@@ -87,6 +92,7 @@ static int64_t peak_of_moves(struct weft_search *search, const enum weft_policy 
                              const struct weft_move *moves, int32_t n_moves)
 {
     int64_t peak = 0;
+    spend(search, 3 * (int64_t)search->table->n_slots + 5 * (int64_t)n_moves);
     weft_digest_move_rows(search->table, policies, moves, n_moves, search->rows);
     for (int32_t s = 0; s < search->table->n_slots; s++)
         if (search->rows[s] > peak) peak = search->rows[s];
@@ -101,8 +107,8 @@ static bool offer(struct weft_search *search, const enum weft_policy *policies,
     if (search->step_ns >= 0 &&
         (step_ns > search->step_ns || (step_ns == search->step_ns && peak >= search->peak_bytes)))
         return false;
-    if (search->step_ns < 0 && search->now_ns)
-        search->first_ns = search->now_ns() - search->start_ns;
+    if (search->step_ns < 0 && search->budget.work)
+        search->first_work = search->budget.work->spent - search->begun;
     memmove(search->policies, policies, (size_t)search->table->n_units * sizeof *policies);
     memmove(search->moves, moves, (size_t)n_moves * sizeof *moves);
     search->n_moves = n_moves;
@@ -157,7 +163,7 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
         int32_t n_moves = 0;
         /* Where all of them fit, gathers need no bytes kept free. */
         if (!weft_list_rules[i].stages && search->limit_bytes >= search->table->most_bytes) break;
-        if (best_ns >= 0 && weft_search_is_late(search)) break;
+        if (best_ns >= 0 && weft_search_is_spent(search)) break;
         int64_t ns = weft_list_place(search->list, policies, search->limit_bytes,
                                      weft_list_rules[i], search->trial_moves, &n_moves);
         if (ns < 0) return -1;
@@ -185,6 +191,7 @@ enum weft_status weft_search_try_moves(struct weft_search *search, const enum we
     struct weft_plan *plan = NULL;
     struct weft_prediction prediction = {0};
     if (peak_of_moves(search, policies, moves, n_moves) > search->limit_bytes) return WEFT_OK;
+    spend(search, 40 * (int64_t)search->table->n_slots + 25 * (int64_t)n_moves);
     WEFT_TRY(weft_plan_create(search->table->problem, "ilp", policies, moves, n_moves, &plan, err));
     weft_simulate_plan(plan, search->simulation, &prediction);
     weft_plan_destroy(plan);
@@ -286,7 +293,7 @@ static int32_t list_gains(struct weft_search *search, int32_t stride, int64_t no
         enum weft_policy before = search->other[u];
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             if (p == (int)before || !allowed(search, u, p)) continue;
-            if (weft_search_is_late(search)) break;
+            if (weft_search_is_spent(search)) break;
             search->other[u] = (enum weft_policy)p;
             int64_t ns = weft_list_place(search->list, search->other, search->limit_bytes,
                                          weft_list_rules[0], NULL, NULL);
@@ -335,7 +342,7 @@ static bool take_gains(struct weft_search *search, int32_t n, int32_t most, int6
 {
     bool changed = false;
     int32_t size = most, tries = 0;
-    for (int32_t k = 0; k < n && !weft_search_is_late(search);) {
+    for (int32_t k = 0; k < n && !weft_search_is_spent(search);) {
         if (size > n - k) size = n - k;
         int64_t ns = -1;
         bool any = swap_choices(search, k, size) > 0;
@@ -429,7 +436,7 @@ void weft_search_patterns(struct weft_search *search)
             /* The most that fits, then fewer at growing distance. */
             int32_t most = most_that_fit(search, (enum pattern)pattern, p, n);
             for (int32_t less = 0; less < most; less = less < 4 ? less + 1 : 2 * less) {
-                if (weft_search_is_late(search)) return;
+                if (weft_search_is_spent(search)) return;
                 make_pattern(search, (enum pattern)pattern, p, most - less, n);
                 weft_search_try(search, search->trial);
             }
@@ -441,7 +448,7 @@ void weft_search_patterns(struct weft_search *search)
 static void retreat(struct weft_search *search, const double *share)
 {
     const struct weft_digest *table = search->table;
-    while (!weft_search_is_late(search) && !weft_search_fits(search, search->trial)) {
+    while (!weft_search_is_spent(search) && !weft_search_fits(search, search->trial)) {
         int32_t worst = -1;
         double least = 2;
         for (int32_t u = 0; u < table->n_units; u++) {
@@ -486,7 +493,7 @@ void weft_search_round(struct weft_search *search, const double *share)
     }
     retreat(search, share);
     weft_search_try(search, search->trial);
-    for (int backwards = 0; backwards < 2 && !weft_search_is_late(search); backwards++) {
+    for (int backwards = 0; backwards < 2 && !weft_search_is_spent(search); backwards++) {
         diffuse(search, share, backwards != 0);
         retreat(search, share);
         weft_search_try(search, search->trial);
@@ -503,7 +510,7 @@ void weft_search_round(struct weft_search *search, const double *share)
     }
     qsort(search->choices, (size_t)n, sizeof *search->choices, compare_choices);
     copy_policies(search, search->trial, table->leanest);
-    for (int32_t k = 0; k < n && !weft_search_is_late(search); k++) {
+    for (int32_t k = 0; k < n && !weft_search_is_spent(search); k++) {
         int32_t u = search->choices[k].unit;
         enum weft_policy before = search->trial[u];
         if (before != table->leanest[u]) continue;
@@ -527,7 +534,7 @@ static bool improve_by_change(struct weft_search *search, int64_t most_tries)
     for (int32_t u = 0; u < search->table->n_units; u++) {
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             if (p == (int)search->policies[u] || !allowed(search, u, p)) continue;
-            if (search->n_tried >= most_tries || weft_search_is_late(search)) return false;
+            if (search->n_tried >= most_tries || weft_search_is_spent(search)) return false;
             copy_policies(search, search->trial, search->policies);
             search->trial[u] = (enum weft_policy)p;
             if (improves(search)) return true;
@@ -546,7 +553,7 @@ static bool improve_by_exchange(struct weft_search *search, int64_t most_tries)
             enum weft_policy of_u = search->policies[u], of_v = search->policies[v];
             if (of_u == of_v || !allowed(search, u, (int)of_v) || !allowed(search, v, (int)of_u))
                 continue;
-            if (search->n_tried >= most_tries || weft_search_is_late(search)) return false;
+            if (search->n_tried >= most_tries || weft_search_is_spent(search)) return false;
             copy_policies(search, search->trial, search->policies);
             search->trial[u] = of_v;
             search->trial[v] = of_u;

@@ -1,7 +1,6 @@
 /* A search keeps the best plan found so far and tries others: policies, placed by list scheduling,
  * or moves from elsewhere, timed by the simulator. It makes the incumbents that a solver lacks.
- * Deterministic: what it tries depends on the problem and on counts; the clock can only cut that
- * short, and counts are such that it does so where a try takes long. */
+ * What it tries depends on the problem and its budget alone. */
 #ifndef WEFT_SCHEDULER_SEARCH_H
 #define WEFT_SCHEDULER_SEARCH_H
 
@@ -26,9 +25,9 @@ struct weft_search {
     bool *clear;             /* [n_slots] */
     int64_t *late_bytes;     /* [n_slots] */
     int64_t n_tried;
-    int64_t first_ns;              /* after which there was a plan that fits; 0 = no clock */
-    int64_t start_ns, deadline_ns; /* on now_ns; 0 = none */
-    int64_t (*now_ns)(void);       /* borrowed; NULL = no clock */
+    struct weft_budget budget;
+    int64_t begun, whole; /* what was spent when it began, and the budget's units then */
+    int64_t first_work;   /* after which there was a plan that fits */
     /* Scratch: */
     enum weft_policy *trial, *other;
     struct weft_move *trial_moves;
@@ -42,12 +41,11 @@ WEFT_MUST_USE enum weft_status weft_search_create(const struct weft_digest *tabl
                                                   struct weft_error *err);
 void weft_search_destroy(struct weft_search *search); /* accepts NULL */
 
-/* Starts the clock of the options' time limit, when they have one. */
-void weft_search_start_clock(struct weft_search *search,
-                             const struct weft_schedule_options *options);
+/* Begins to spend the budget; before, nothing is counted. */
+void weft_search_begin(struct weft_search *search, struct weft_budget budget);
 
-/* True when the time is over: what searches then tries nothing more. */
-bool weft_search_is_late(const struct weft_search *search);
+/* True when the budget is used up: what searches then tries nothing more. */
+bool weft_search_is_spent(const struct weft_search *search);
 
 /* True when the policies' lean rows are within the limit. */
 bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies);

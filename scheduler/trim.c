@@ -14,13 +14,13 @@ struct trim {
 };
 
 /* Who checks the certificate looks at a box for each of its leaves, which is half of the nodes: an
- * eighth of these boxes is worth looking at however late it is, for often one makes a leaf of the
- * root. */
+ * eighth of these boxes is worth looking at when the budget is used up, for often one makes a leaf
+ * of the root. */
 enum { FREE_PART = 16 };
 
 static bool is_over(const struct trim *trim)
 {
-    return trim->boxes_left <= 0 || (trim->boxes_free <= 0 && weft_search_is_late(trim->search));
+    return trim->boxes_left <= 0 || (trim->boxes_free <= 0 && weft_search_is_spent(trim->search));
 }
 
 static void count_box(struct trim *trim)
@@ -200,7 +200,7 @@ static enum weft_status collapse(struct trim *trim)
 static enum weft_status tighten(struct trim *trim)
 {
     struct weft_proof *proof = trim->proof;
-    while (trim->boxes_left > 0 && !weft_search_is_late(trim->search)) {
+    while (trim->boxes_left > 0 && !weft_search_is_spent(trim->search)) {
         int32_t weakest = weft_proof_least(proof);
         int64_t before_ns = proof->nodes[weakest].bound_ns;
         count_box(trim);

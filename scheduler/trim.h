@@ -11,8 +11,8 @@
 
 /* The proof then proves what it did, or more where a leaf had not been bounded in its own box, and
  * all of its nodes have that bound: it is not to grow any more. Looks at `most_boxes` boxes at most
- * and, once the search is late, at an eighth of those that a check of the tree looks at; the tree
- * is whole whenever that ends. Prices must have been offered to the root. WEFT_E_SYSTEM. */
+ * and, once the budget is used up, at an eighth of those that a check of the tree looks at; the
+ * tree is whole whenever that ends. Prices must have been offered to the root. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_trim(struct weft_proof *proof, const struct weft_search *search,
                                          int64_t most_boxes, struct weft_error *err);
 

@@ -25,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "scheduler/mip_changes.h"
@@ -38,7 +37,6 @@ struct solver {
     struct weft_mip_limits limits;
     struct weft_mip_result result;
     glp_prob *problem; /* with the basis of its relaxation; NULL: none that could be changed */
-    int64_t start_ns;
     int64_t start_iterations, root_iterations; /* of the problem's count */
     bool offered;                              /* the incumbents were given to the search */
     const char *limit_met;                     /* by the search; NULL: none */
@@ -135,15 +133,6 @@ static bool change(struct solver *solver, const struct weft_mip_changes *changes
     return add_rows(solver, &changes->added);
 }
 
-/* Milliseconds left of the time limit, at least 1; INT_MAX without one. */
-static int left_ms(const struct solver *solver)
-{
-    if (solver->limits.time_ns <= 0) return 0x7fffffff;
-    int64_t left = (solver->limits.time_ns - (weft_clock_now_ns() - solver->start_ns)) / 1000000;
-    if (left < 1) return 1;
-    return left > 0x7fffffff ? 0x7fffffff : (int)left;
-}
-
 static int simplex(struct solver *solver, int presolve)
 {
     glp_smcp options;
@@ -151,7 +140,6 @@ static int simplex(struct solver *solver, int presolve)
     options.msg_lev = GLP_MSG_OFF;
     options.meth = GLP_DUALP;
     options.presolve = presolve;
-    options.tm_lim = left_ms(solver);
     if (solver->limits.iterations > 0 && solver->limits.iterations < 0x7fffffff)
         options.it_lim = (int)solver->limits.iterations;
     return glp_simplex(solver->problem, &options);
@@ -162,8 +150,6 @@ static const char *simplex_stop(int code)
     switch (code) {
     case GLP_EITLIM:
         return "iteration limit in the relaxation";
-    case GLP_ETMLIM:
-        return "time limit in the relaxation";
     case GLP_EBADB:
     case GLP_ESING:
     case GLP_ECOND:
@@ -195,7 +181,7 @@ static bool is_solved(const struct solver *solver, int code)
 static int solve_warm(struct solver *solver)
 {
     int code = simplex(solver, GLP_OFF);
-    if (is_solved(solver, code) || code == GLP_EITLIM || code == GLP_ETMLIM) return code;
+    if (is_solved(solver, code) || code == GLP_EITLIM) return code;
     return solve_cold(solver);
 }
 
@@ -351,14 +337,12 @@ static void search(struct solver *solver)
     options.gmi_cuts = options.mir_cuts = options.cov_cuts = options.clq_cuts = GLP_ON;
     options.presolve = GLP_OFF;
     options.mip_gap = solver->limits.gap;
-    options.tm_lim = left_ms(solver);
     options.cb_func = on_event;
     options.cb_info = solver;
     int code = glp_intopt(solver->problem, &options);
     int status = glp_mip_status(solver->problem);
     result->stop = code == 0             ? "optimal"
                    : code == GLP_EMIPGAP ? "gap"
-                   : code == GLP_ETMLIM  ? "time limit"
                    : solver->limit_met   ? solver->limit_met
                                          : "the search failed";
     result->iterations = glp_get_it_cnt(solver->problem) - solver->start_iterations;
@@ -380,7 +364,6 @@ static void drop_problem(struct solver *solver)
 /* Of the changes, or, when there are none, of the program in `mip`. */
 static void solve(struct solver *solver, const struct weft_mip_changes *changes)
 {
-    solver->start_ns = weft_clock_now_ns();
     if (setjmp(solver->broken)) {
         /* What was found before stays valid: it lies in our pool. */
         solver->result.status = WEFT_MIP_UNKNOWN;

@@ -110,6 +110,7 @@ struct weft_train {
 
 struct weft_plan_options {
     const char *planner; /* "ilp", ... resolved by scheduler/ */
+    double work_limit;   /* units of base/work.h */
     int64_t time_limit_ns;
     double gap;                 /* relative, at which the solver may stop */
     int64_t seed;               /* of the random planner */

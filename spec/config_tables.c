@@ -394,10 +394,14 @@ const struct weft_field_table weft_train_table = {"train", "How it is trained.",
 static const struct weft_field plan_fields[] = {
     {"planner", WEFT_FIELD_STRING, AT(weft_plan_options, planner), "\"ilp\"", 0, 0, NULL, NULL,
      "one of " WEFT_PLANNER_NAMES "; NAME:SETTING where a published rule has settings"},
-    {"time_limit", WEFT_FIELD_TIME, AT(weft_plan_options, time_limit_ns), "\"30s\"", 1e6,
+    {"work_limit", WEFT_FIELD_COUNT_UNIT, AT(weft_plan_options, work_limit), "\"30G\"", 1e6, 1e15,
+     NULL, NULL,
+     "of planning by ilp and greedy; a unit of work is about a nanosecond of one core, and counts "
+     "what was done, so that a plan depends neither on the machine nor on what else runs there"},
+    {"time_limit", WEFT_FIELD_TIME, AT(weft_plan_options, time_limit_ns), "\"10min\"", 1e6,
      24 * HOUR_NS, NULL, NULL,
-     "of planning by ilp and greedy, and of what a rule solves; a rule then has the time that its "
-     "layout takes"},
+     "an alarm that ends planning by ilp and greedy; it is said when it rings, for another run may "
+     "then end elsewhere; work_limit is at most as much as half of this time should do"},
     {"gap", WEFT_FIELD_NUMBER, AT(weft_plan_options, gap), "0.001", 0, 1, NULL, NULL,
      "(step time - bound) / bound at which the solver stops"},
     {"seed", WEFT_FIELD_INTEGER, AT(weft_plan_options, seed), "1", 0, LARGE, NULL, NULL,

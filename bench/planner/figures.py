@@ -113,7 +113,7 @@ def gap(options):
     limits = "3" if options.quick else "5"
     instances = [Instance(f"gap-{model}-{ratio}-{n}-{limits}-{efficiency}", config_of(model, n, 1),
                           ["--planners", "ilp", "--ratio", str(ratio), "--limits", limits,
-                           "--set", "plan.time_limit=10s", "--set", "plan.gap=0.0002",
+                           "--set", "plan.work_limit=10G", "--set", "plan.gap=0.0002",
                            "--set", f"plan.block_efficiency={efficiency}"])
                  for efficiency in EFFICIENCIES for model in models for ratio in ratios
                  for n in ranks]
@@ -134,7 +134,7 @@ def show_gap(model, plans, halves):
         return
     gaps, times, firsts, half_gaps = ([value(row) for row in rows] for value, rows in [
         (gap_of, plans), (lambda row: row["took_ns"] / 1e9, plans),
-        (lambda row: row["first_ns"] / 1e9, plans), (gap_of, halves)])
+        (lambda row: row["first_work"] / 1e9, plans), (gap_of, halves)])
     cells = [model, len(plans), f"{statistics.median(gaps):.4f} %", f"{max(gaps):.3f} %",
              sum(gap <= 0.02 for gap in gaps), sum(gap <= 0.1 for gap in gaps),
              f"{statistics.median(times):.2f} s", f"{max(times):.1f} s",
@@ -217,7 +217,7 @@ def rivals(options):
     limits = "3" if options.quick else "5"
     instances = [Instance(f"rivals-{model}-{ratio}-{n}-{m}-{limits}", config_of(model, n, m),
                           ["--planners", "all", "--settings", "--starts", "--ratio", str(ratio),
-                           "--needs", limits, "--set", "plan.time_limit=5s",
+                           "--needs", limits, "--set", "plan.work_limit=5G",
                            "--set", "plan.gap=0.0001"])
                  for model in models for ratio in ratios for n in ranks for m in accumulations]
     print("\n## Every rule at the same limit and its own best setting\n")

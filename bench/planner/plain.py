@@ -37,7 +37,7 @@ def config_of(layers):
                     "link": {"inter": {"alpha": "50us", "bandwidth": "3GB/s"}}},
         "train": {"steps": 1, "micro_batch": 2, "seq_len": 512, "clip_norm": 1.0,
                   "optimizer": {"type": "adamw", "lr": 1e-4}},
-        "plan": {"planner": "ilp", "time_limit": "10s", "gap": 0.0002}}
+        "plan": {"planner": "ilp", "work_limit": "10G", "gap": 0.0002}}
 
 
 def held(hold, slot):

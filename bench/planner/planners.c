@@ -48,7 +48,7 @@ struct bench {
 /* The best plan of one planner under one limit. */
 struct found {
     bool fits;
-    int64_t step_ns, exposed_ns, bound_ns, peak_bytes, total_bytes, took_ns, first_ns;
+    int64_t step_ns, exposed_ns, bound_ns, peak_bytes, total_bytes, took_ns, first_work, work;
     int32_t nodes; /* of the certificate's tree */
     char setting[64];
 };
@@ -154,13 +154,14 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
     const struct weft_stages *stages = &b->variants[variant];
     struct starts *others = &b->others[variant];
     const struct weft_lower_inputs inputs = weft_lower_inputs_of(config, b->profile, stages);
+    struct weft_work work = weft_work_begin(weft_clock_now_ns, config->plan.time_limit_ns);
+    int64_t units = weft_work_within((int64_t)config->plan.work_limit, config->plan.time_limit_ns);
     struct weft_schedule_options options = {
         .planner = planner,
         .seed = (uint64_t)config->plan.seed,
-        .time_limit_ns = config->plan.time_limit_ns,
+        .budget = weft_budget_of(&work, units),
         .gap = config->plan.gap,
         .solver = weft_solver_of_process(&b->solver),
-        .now_ns = weft_clock_now_ns,
         .starts = (const struct weft_plan *const *)others->plans,
         .n_starts = b->uses ? others->n : 0,
     };
@@ -169,7 +170,8 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
     int64_t from_ns = weft_clock_now_ns();
     enum weft_status status =
         weft_schedule(stages->problem, b->layout ? &inputs : NULL, &options, &plan, NULL, &refusal);
-    *out = (struct found){.took_ns = weft_clock_now_ns() - from_ns};
+    *out = (struct found){.took_ns = weft_clock_now_ns() - from_ns, .work = work.spent};
+    if (work.rang) return weft_fail(err, WEFT_E_HANG, "%s: the time limit ended it", planner);
     if (status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA) return WEFT_OK; /* no plan of it */
     if (status != WEFT_OK) return weft_fail(err, status, "%s: %s", planner, refusal.text);
     out->fits = true;
@@ -178,7 +180,7 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
     out->peak_bytes = plan->prediction.peak_bytes;
     out->total_bytes = plan->prediction.total_bytes;
     out->bound_ns = plan->bound_ns;
-    out->first_ns = plan->first_ns;
+    out->first_work = plan->first_work;
     out->nodes = plan->certificate.n_nodes;
     const char *colon = strchr(planner, ':');
     snprintf(out->setting, sizeof out->setting, "%s", colon ? colon + 1 : "");
@@ -288,13 +290,14 @@ static void print_found(const struct bench *b, int32_t limit, const char *planne
 {
     printf("{\"limit\": %d, \"limit_bytes\": %lld, \"planner\": \"%s\", \"setting\": \"%s\", "
            "\"fits\": %s, \"step_ns\": %lld, \"exposed_ns\": %lld, \"bound_ns\": %lld, "
-           "\"peak_bytes\": %lld, \"total_bytes\": %lld, \"took_ns\": %lld, \"first_ns\": %lld, "
+           "\"peak_bytes\": %lld, \"total_bytes\": %lld, \"took_ns\": %lld, "
+           "\"work\": %lld, \"first_work\": %lld, "
            "\"nodes\": %d, \"units\": %d, \"layers\": %d}\n",
            limit, (long long)b->limits[limit], planner, found->setting,
            found->fits ? "true" : "false", (long long)found->step_ns, (long long)found->exposed_ns,
            (long long)found->bound_ns, (long long)found->peak_bytes, (long long)found->total_bytes,
-           (long long)found->took_ns, (long long)found->first_ns, found->nodes,
-           b->variants[0].problem->n_units, b->config->model->n_layers);
+           (long long)found->took_ns, (long long)found->work, (long long)found->first_work,
+           found->nodes, b->variants[0].problem->n_units, b->config->model->n_layers);
     fflush(stdout);
 }
 

@@ -13,7 +13,7 @@ enum weft_status weft_planner_greedy(const struct weft_problem *problem, int64_t
     (void)outcome;
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &search, err));
-    weft_search_start_clock(search, options);
+    weft_search_begin(search, options->budget);
     weft_search_greedy(search);
     if (search->step_ns >= 0) {
         weft_search_result(search, out);

@@ -10,8 +10,7 @@
 #include "scheduler/planners/planners.h"
 #include "scheduler/trim.h"
 
-/* Work limits; they stop a run at the same point on every machine, the time limit does not. Tries
- * of local search and nodes of the tree are these divided by the size of what one costs. */
+/* Tries of local search and nodes of the tree are these divided by the size of what one costs. */
 enum {
     SEARCH_WORK = 4000000,
     NODE_WORK = 100000,
@@ -19,8 +18,8 @@ enum {
     NODES_A_TURN = 8, /* the first */
     TRIM_WORK = 100000000
 };
-/* What comes when the time is over, trimming the proof and checking it: as long as so many boxes
- * take beside one for each vector of prices, but no more than this part of the limit. */
+/* What comes when the budget is used up, trimming the proof and checking it: as much as so many
+ * boxes take beside one for each vector of prices, but no more than this part of the budget. */
 enum { TRIM_BOXES = 250, FINISH_PART = 8 };
 
 struct run {
@@ -31,8 +30,8 @@ struct run {
     struct weft_guide *guide;
     struct weft_outcome *outcome;
     struct weft_pool pool;
-    int64_t deadline_ns; /* of all that is to be done; the search's may be sooner; 0: none */
-    int64_t box_ns;      /* what it takes to look at a box of the proof; 0: not known */
+    struct weft_budget budget; /* of all that is to be done; the search's may be a part of it */
+    int64_t box_units;         /* what it takes to look at a box of the proof; 0: not known */
 };
 
 static void set_stop(struct weft_outcome *outcome, const char *what, const char *detail)
@@ -65,16 +64,8 @@ static enum weft_status replay(struct run *run, const double *x, struct weft_err
 static enum weft_status solve_tree(struct run *run, struct weft_error *err)
 {
     struct weft_mip_result result = {0};
-    struct weft_error failure = {0};
     struct weft_mip *mip = &run->branch->ilp->mip;
     const struct weft_search *search = run->search;
-    const struct weft_solver *solver = &run->options->solver;
-    struct weft_mip_limits limits = {
-        .iterations = TREE_ITERATIONS,
-        .nodes = NODE_WORK / (mip->n_columns + 1) + 1,
-        .time_ns = weft_branch_time_left(run->branch),
-        .gap = run->options->gap,
-    };
     double *incumbent = weft_pool_array(&run->pool, (size_t)mip->n_columns, sizeof *incumbent);
     if (!incumbent) return weft_fail_memory(err, "an incumbent");
     weft_proof_enter(run->branch->proof, 0); /* not where the last relaxation was */
@@ -84,13 +75,12 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
         mip->incumbents = &incumbent;
         mip->n_incumbents = 1;
     }
-    enum weft_status failed =
-        solver->solve(solver->context, mip, &limits, &run->pool, &result, &failure);
+    bool answered = weft_branch_ask(run->branch, TREE_ITERATIONS,
+                                    NODE_WORK / (mip->n_columns + 1) + 1, &run->pool, &result);
     mip->incumbents = NULL;
     mip->n_incumbents = 0;
-    if (failed != WEFT_OK) {
-        set_failure(run->outcome, failed == WEFT_E_HANG && weft_search_is_late(search),
-                    failure.text);
+    if (!answered) {
+        set_failure(run->outcome, run->branch->too_slow, run->branch->failure);
         return WEFT_OK;
     }
     set_stop(run->outcome, result.stop, "");
@@ -120,7 +110,7 @@ static enum weft_status claim(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* Trimming leaves the check of what it makes its time, by what a box takes, but has half of what is
+/* Trimming leaves the check of what it makes its part, by what a box takes, but has half of what is
  * left: the more it trims the less there is to check. */
 static enum weft_status trim(struct run *run, struct weft_error *err)
 {
@@ -128,12 +118,10 @@ static enum weft_status trim(struct run *run, struct weft_error *err)
     struct weft_proof *proof = run->branch->proof;
     const struct weft_digest *table = run->table;
     int64_t size = ((int64_t)table->n_items + 4 * table->n_units) * table->n_slots + 1;
-    search->deadline_ns = run->deadline_ns;
-    if (run->deadline_ns > 0) {
-        int64_t check_ns = (proof->n_nodes / 2 + 1) * run->box_ns;
-        int64_t half_ns = (run->deadline_ns - search->now_ns()) / 2;
-        if (half_ns > 0) search->deadline_ns -= check_ns < half_ns ? check_ns : half_ns;
-    }
+    int64_t check = (proof->n_nodes / 2 + 1) * run->box_units;
+    int64_t half = weft_budget_left(run->budget) / 2;
+    search->budget = run->budget;
+    search->budget.until -= check < half ? check : half;
     return weft_trim(proof, search, TRIM_WORK / size + 1, err);
 }
 
@@ -142,11 +130,11 @@ static enum weft_status conclude(struct run *run, struct weft_error *err)
 {
     struct weft_outcome *outcome = run->outcome;
     const struct weft_branch *branch = run->branch;
-    outcome->cut_short = weft_search_is_late(run->search) || branch->too_slow;
+    outcome->cut_short = weft_search_is_spent(run->search) || branch->too_slow;
     WEFT_TRY(trim(run, err));
     outcome->bound_ns = weft_branch_bound_ns(branch);
     outcome->bound_by = branch->bound_by;
-    outcome->first_ns = run->search->first_ns;
+    outcome->first_work = run->search->first_work;
     if (!outcome->solver_stop[0]) {
         if (branch->failure[0])
             set_failure(outcome, branch->too_slow, branch->failure);
@@ -171,6 +159,7 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     struct weft_error refusal = {0};
     struct weft_plan *plan = NULL;
     options.setting = setting;
+    weft_work_spend(search->budget.work, weft_planner_rule_units(run->table));
     enum weft_status status =
         rule->decide(problem, search->limit_bytes, &options, &candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
@@ -192,20 +181,20 @@ static enum weft_status start_from_rules(struct run *run, struct weft_error *err
         const struct weft_setting *setting = weft_planner_settings(rule);
         if (!weft_planner_is_rule(rule)) continue;
         do {
-            if (weft_search_is_late(run->search)) return WEFT_OK;
+            if (weft_search_is_spent(run->search)) return WEFT_OK;
             WEFT_TRY(start_from_rule(run, rule, setting, err));
         } while (setting && (++setting)->name);
     }
     return WEFT_OK;
 }
 
-/* Until that part of the time is over. */
-static void set_deadline(struct run *run, int64_t deadline_ns, double part)
+/* Until that part of the search's budget, from its beginning on, is used up. */
+static void set_part(struct run *run, double part)
 {
     struct weft_search *search = run->search;
-    if (deadline_ns == 0) return;
-    search->deadline_ns =
-        search->start_ns + (int64_t)((double)(deadline_ns - search->start_ns) * part);
+    if (search->whole == INT64_MAX) return;
+    search->budget.until =
+        search->begun + (int64_t)((double)(search->budget.until - search->begun) * part);
 }
 
 /* Leaves the search what finishing will not need, by what a box takes now. */
@@ -213,13 +202,13 @@ static enum weft_status reserve(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     struct weft_proof *proof = run->branch->proof;
-    if (run->deadline_ns == 0) return WEFT_OK;
-    int64_t from_ns = search->now_ns(), bound_ns;
+    if (search->whole == INT64_MAX) return WEFT_OK;
+    int64_t from = search->budget.work->spent, bound_ns;
     WEFT_TRY(weft_proof_measure(proof, weft_proof_least(proof), &bound_ns, err));
-    run->box_ns = search->now_ns() - from_ns;
-    int64_t took_ns = run->box_ns * (TRIM_BOXES + proof->n_prices);
-    int64_t most_ns = (run->deadline_ns - search->start_ns) / FINISH_PART;
-    search->deadline_ns = run->deadline_ns - (took_ns < most_ns ? took_ns : most_ns);
+    run->box_units = search->budget.work->spent - from;
+    int64_t takes = run->box_units * (TRIM_BOXES + proof->n_prices);
+    int64_t most = search->whole / FINISH_PART;
+    search->budget.until = run->budget.until - (takes < most ? takes : most);
     return WEFT_OK;
 }
 
@@ -239,21 +228,22 @@ static enum weft_status start_from_plans(struct run *run, struct weft_error *err
     return WEFT_OK;
 }
 
-/* The first plans may take a third of the time, so that there is a bound too; greedy changes only
+/* The first plans may take a third of the work, so that there is a bound too; greedy changes only
  * what is left of a fifth, because better ones come from the relaxation. */
 static enum weft_status make_first_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
-    int64_t deadline_ns = search->deadline_ns;
-    set_deadline(run, deadline_ns, 1.0 / 3);
+    const struct weft_budget budget = search->budget;
+    set_part(run, 1.0 / 3);
     enum weft_status status = start_from_plans(run, err);
     if (status == WEFT_OK && !is_enough(run)) {
         weft_search_patterns(search);
         status = start_from_rules(run, err);
-        set_deadline(run, deadline_ns, 1.0 / 5);
+        search->budget = budget;
+        set_part(run, 1.0 / 5);
         if (status == WEFT_OK) weft_search_greedy(search);
     }
-    search->deadline_ns = deadline_ns;
+    search->budget = budget;
     return status;
 }
 
@@ -284,22 +274,21 @@ static enum weft_status try_near(struct run *run, int32_t node, int32_t most_in_
     return WEFT_OK;
 }
 
-/* Better policies and placements than the first, which may take two thirds of the time. */
+/* Better policies and placements than the first, which may take two thirds of the work. */
 static enum weft_status make_better_plans(struct run *run, struct weft_error *err)
 {
     struct weft_search *search = run->search;
     struct weft_branch *branch = run->branch;
-    int64_t deadline_ns = search->deadline_ns;
+    const struct weft_budget budget = search->budget;
     WEFT_TRY(weft_guide_create(branch, &run->guide, err));
-    set_deadline(run, deadline_ns, 2.0 / 3);
+    set_part(run, 2.0 / 3);
     weft_guide_try(run->guide, search->policies);
     enum weft_status status = weft_branch_try_near(branch, err);
     weft_guide_try(run->guide, search->policies);
     weft_guide_dive(run->guide);
     improve(run);
     if (status == WEFT_OK) status = try_near(run, 0, NODES_A_TURN, err);
-    search->deadline_ns = deadline_ns;
-    weft_branch_forgive(branch);
+    search->budget = budget;
     return status;
 }
 
@@ -366,8 +355,8 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t li
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     run.table = table;
     WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &run.search, err));
-    weft_search_start_clock(run.search, options);
-    run.deadline_ns = run.search->deadline_ns;
+    weft_search_begin(run.search, options->budget);
+    run.budget = run.search->budget;
     WEFT_TRY_GOTO(done, decide(&run, err));
     weft_search_result(run.search, out);
 done:

@@ -2,6 +2,7 @@
 #ifndef WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 #define WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 
+#include "scheduler/digest.h"
 #include "scheduler/schedule.h"
 #include "spec/planner.h"
 
@@ -14,5 +15,11 @@
 WEFT_PLANNER_MAP(WEFT_PLANNER_DECLARE)
 
 #undef WEFT_PLANNER_DECLARE
+
+/* Units of work that a rule takes to decide, about. */
+static inline int64_t weft_planner_rule_units(const struct weft_digest *table)
+{
+    return 1000 * (int64_t)table->n_slots + 50 * (int64_t)table->n_blocks;
+}
 
 #endif

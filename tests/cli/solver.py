@@ -30,12 +30,12 @@ def real_solver(weft):
     return os.path.realpath(path)
 
 
-def plan(weft, solver, code=0, time_limit="5s", **options):
+def plan(weft, solver, code=0, time_limit="5s", work_limit="30G", **options):
     """A plan that is no worse than greedy's, whose bound is proven, by the program without solver."""
     config = weft.write("run.json", tiny(**options))
     path = weft.path(f"plan-{len(os.listdir(weft.directory))}.json")
     out = weft.expect(code, "plan", config, "--json", "-o", path, "--time-limit", time_limit,
-                      env={"WEFT_SOLVE": solver})
+                      "--work-limit", work_limit, env={"WEFT_SOLVE": solver})
     if code != 0:
         assert not os.path.exists(path), "a plan was left"
         return None
@@ -176,17 +176,17 @@ def solver_that_answers_but_once(weft):
 
 
 @case
-def periods_have_what_time_others_leave(weft):
+def periods_have_what_work_others_leave(weft):
     """Of four periods, each of which is planned at once, the last may take longest."""
     body = f"echo start >>questions\ntee -a questions | '{real_solver(weft)}'\n"
     least = least_limit(weft, train__clip_norm=0)
-    plan(weft, script(weft, "solve", body), time_limit="40s", train__clip_norm=0,
+    plan(weft, script(weft, "solve", body), work_limit="400M", train__clip_norm=0,
          cluster__memory_limit=f"{least * 21 // 20}B", **TIGHT)
     with open(weft.path("questions"), encoding="utf-8") as file:
         periods = file.read().split("start\n")[1:]
     assert len(periods) == 4, len(periods)
-    first, last = (int(periods[i].split("limits ")[1].split()[2]) for i in (0, -1))
-    assert first < 10 ** 10 and last > 2 * first, (first, last)
+    first, last = (int(periods[i].split("limits ")[1].split()[0]) for i in (0, -1))
+    assert last > 2 * first, (first, last)
 
 
 @case

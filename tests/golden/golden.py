@@ -53,7 +53,7 @@ def explain(name):
         weft.expect(0, "plan", config(name), "--planner", "all-fsdp", "-o", path, "-q")
         # One of them whole: the longest tables would be all that the files are.
         rows = ["--all"] if name == "gpt2" else []
-        return weft.expect(0, "explain", path, "--time-limit", "10min", *rows)
+        return weft.expect(0, "explain", path, "--work-limit", "20G", *rows)
     return make
 
 

@@ -194,13 +194,13 @@ static void check_layout(const struct instance *in, int64_t end_bytes, int64_t l
     cr_assert_geq(end_bytes, live_bytes);
 }
 
-static const struct weft_layout_clock no_clock = {NULL, 0};
+static const struct weft_budget no_limit;
 
 static int64_t lay_out(struct instance *in, int32_t effort, int64_t *live_bytes)
 {
     struct weft_error err = {0};
     int64_t end_bytes = -1;
-    enum weft_status status = weft_layout(in->buffers, in->n_buffers, in->n_slots, effort, no_clock,
+    enum weft_status status = weft_layout(in->buffers, in->n_buffers, in->n_slots, effort, no_limit,
                                           &end_bytes, live_bytes, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     check_layout(in, end_bytes, *live_bytes);
@@ -210,7 +210,7 @@ static int64_t lay_out(struct instance *in, int32_t effort, int64_t *live_bytes)
 Test(layout, nothing_needs_nothing)
 {
     int64_t end_bytes = -1, live_bytes = -1;
-    cr_assert_eq(weft_layout(NULL, 0, 3, 0, no_clock, &end_bytes, &live_bytes, NULL), WEFT_OK);
+    cr_assert_eq(weft_layout(NULL, 0, 3, 0, no_limit, &end_bytes, &live_bytes, NULL), WEFT_OK);
     cr_assert_eq(end_bytes, 0);
     cr_assert_eq(live_bytes, 0);
 }
@@ -224,7 +224,7 @@ Test(layout, buffers_that_never_meet_share_bytes)
         {.bytes = 256, .n_pieces = 1, .lives = &wraps},
     };
     int64_t end_bytes, live_bytes;
-    cr_assert_eq(weft_layout(buffers, 3, 4, 0, no_clock, &end_bytes, &live_bytes, NULL), WEFT_OK);
+    cr_assert_eq(weft_layout(buffers, 3, 4, 0, no_limit, &end_bytes, &live_bytes, NULL), WEFT_OK);
     cr_assert_eq(end_bytes, 768);
     cr_assert_eq(live_bytes, 768);
     cr_assert_eq(buffers[0].offset, buffers[1].offset);
@@ -242,7 +242,7 @@ Test(layout, staircases_stand_on_each_other)
         {.bytes = 768, .n_pieces = 3, .lives = arrives},
     };
     int64_t end_bytes, live_bytes;
-    cr_assert_eq(weft_layout(buffers, 2, 6, 0, no_clock, &end_bytes, &live_bytes, NULL), WEFT_OK);
+    cr_assert_eq(weft_layout(buffers, 2, 6, 0, no_limit, &end_bytes, &live_bytes, NULL), WEFT_OK);
     cr_assert_eq(live_bytes, 768);
     cr_assert_eq(end_bytes, 768);
 }
@@ -273,29 +273,21 @@ Test(layout, is_deterministic_and_effort_never_hurts)
     weft_pool_finish(&b.pool);
 }
 
-static int64_t looks_at_the_clock;
-
-static int64_t tick(void)
-{
-    return ++looks_at_the_clock;
-}
-
-/* When the time is over the first layout that there is stands, and it is a layout. */
-Test(layout, ends_in_time)
+/* When the budget is used up the first layout that there is stands, and it is a layout. */
+Test(layout, ends_with_its_budget)
 {
     struct instance in;
     int64_t live_bytes, end_bytes;
     make(&in, &hard_shapes[0]);
     int64_t searched = lay_out(&in, 1, &live_bytes);
-    for (int64_t deadline = 0; deadline <= 1000; deadline += 1000) {
-        looks_at_the_clock = 0;
+    for (int64_t units = 1; units <= 10000000; units *= 10000000) {
+        struct weft_work work = {0};
         cr_assert_eq(weft_layout(in.buffers, in.n_buffers, in.n_slots, 1,
-                                 (struct weft_layout_clock){tick, deadline}, &end_bytes,
-                                 &live_bytes, NULL),
+                                 weft_budget_of(&work, units), &end_bytes, &live_bytes, NULL),
                      WEFT_OK);
         check_layout(&in, end_bytes, live_bytes);
-        cr_assert_gt(end_bytes, searched, "deadline %d cut nothing short", (int)deadline);
-        cr_assert_leq(looks_at_the_clock, deadline + 8, "it goes on");
+        cr_assert_gt(end_bytes, searched, "%d units cut nothing short", (int)units);
+        cr_assert_leq(work.spent, units + 5000000, "it goes on: %lld", (long long)work.spent);
     }
     weft_pool_finish(&in.pool);
 }
@@ -304,18 +296,17 @@ Test(layout, ends_in_time)
 Test(layout, a_short_search_is_short)
 {
     struct instance in;
-    int64_t live_bytes, end_bytes, looks[2];
+    int64_t live_bytes, end_bytes, units[2];
     make(&in, &hard_shapes[0]);
     for (int32_t effort = -1; effort <= 0; effort++) {
-        looks_at_the_clock = 0;
+        struct weft_work work = {0};
         cr_assert_eq(weft_layout(in.buffers, in.n_buffers, in.n_slots, effort,
-                                 (struct weft_layout_clock){tick, INT64_MAX}, &end_bytes,
-                                 &live_bytes, NULL),
+                                 weft_budget_unlimited(&work), &end_bytes, &live_bytes, NULL),
                      WEFT_OK);
         check_layout(&in, end_bytes, live_bytes);
-        looks[effort + 1] = looks_at_the_clock;
+        units[effort + 1] = work.spent;
     }
-    cr_assert_lt(4 * looks[0], looks[1], "%d of %d looks", (int)looks[0], (int)looks[1]);
+    cr_assert_lt(4 * units[0], units[1], "%d of %d units", (int)units[0], (int)units[1]);
     weft_pool_finish(&in.pool);
 }
 

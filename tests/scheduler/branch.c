@@ -84,22 +84,16 @@ Test(branch, stops_when_the_gap_is_closed)
     branch_rig_end(&f.rig);
 }
 
-static int64_t after_the_end(void)
-{
-    static int64_t now_ns;
-    return now_ns += 1000;
-}
-
-Test(branch, stops_when_the_time_is_over)
+Test(branch, stops_when_the_budget_is_used_up)
 {
     struct branch_fixture f;
+    struct weft_work work = {0};
     init_branch(&f, 0, (struct weft_solver){0});
-    f.rig.options.now_ns = after_the_end;
-    f.rig.options.time_limit_ns = 1;
-    weft_search_start_clock(f.rig.search, &f.rig.options);
+    weft_search_begin(f.rig.search, weft_budget_of(&work, 1));
+    weft_work_spend(&work, 1);
     cr_assert_eq(weft_branch_root(f.rig.branch, NULL), WEFT_OK);
     cr_assert_eq(weft_branch_grow(f.rig.branch, INT32_MAX, NULL), WEFT_OK);
-    cr_assert_str_eq(f.rig.branch->stop, "time limit");
+    cr_assert_str_eq(f.rig.branch->stop, "work limit");
     cr_assert_geq(weft_branch_bound_ns(f.rig.branch), 6550, "compute alone is proven at once");
     branch_rig_end(&f.rig);
 }

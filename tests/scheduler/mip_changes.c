@@ -9,7 +9,7 @@
 #include "mip_example.h"
 
 static const struct weft_mip_limits limits_mip_changes = {
-    .iterations = 12, .nodes = -1, .time_ns = 5, .gap = 0.001};
+    .iterations = 12, .nodes = -1, .gap = 0.001};
 
 /* The example with other bounds of a column and of a row, and with its third row. */
 static void change(struct mip_example *e)
@@ -168,23 +168,22 @@ static void refuse_mip_changes(const char *text, const char *what)
     weft_pool_finish(&pool);
 }
 
-#define BEGIN "weft-mip-changes 1\nof 3 2\n"
+#define BEGIN "weft-mip-changes 2\nof 3 2\n"
 
 Test(mip_changes, say_what_is_wrong)
 {
-    refuse_mip_changes("weft-mip-changes 2\n", "line 1: expected 1");
-    refuse_mip_changes("weft-mip-changes 1\nof 4 2\n", "line 2: expected the number of columns");
-    refuse_mip_changes("weft-mip-changes 1\nof 3 1\n", "line 2: expected the number of rows");
+    refuse_mip_changes("weft-mip-changes 1\n", "line 1: expected 2");
+    refuse_mip_changes("weft-mip-changes 2\nof 4 2\n", "line 2: expected the number of columns");
+    refuse_mip_changes("weft-mip-changes 2\nof 3 1\n", "line 2: expected the number of rows");
     refuse_mip_changes(BEGIN "size 4 0 0 0\n", "line 3: expected a number of columns");
     refuse_mip_changes(BEGIN "size 0 0 1000000 0\n", "line 3: expected a number of rows to add");
-    refuse_mip_changes(BEGIN "size 0 0 0 0\nlimits 0 0 0 0\nend\n",
+    refuse_mip_changes(BEGIN "size 0 0 0 0\nlimits 0 0 0\nend\n",
                        "line 4: expected the nodes of a relax");
-    refuse_mip_changes(BEGIN "size 2 0 0 0\nlimits 0 -1 0 0\nc 1 0 1\nc 1 0 1\nend\n",
+    refuse_mip_changes(BEGIN "size 2 0 0 0\nlimits 0 -1 0\nc 1 0 1\nc 1 0 1\nend\n",
                        "line 6: expected a column's number");
-    refuse_mip_changes(BEGIN "size 0 1 0 0\nlimits 0 -1 0 0\nr 2 0 1\nend\n",
+    refuse_mip_changes(BEGIN "size 0 1 0 0\nlimits 0 -1 0\nr 2 0 1\nend\n",
                        "line 5: expected a row's number");
-    refuse_mip_changes(BEGIN "size 0 0 1 1\nlimits 0 -1 0 0\na 0 1 1 3 1\nend\n",
+    refuse_mip_changes(BEGIN "size 0 0 1 1\nlimits 0 -1 0\na 0 1 1 3 1\nend\n",
                        "line 5: expected a column's number");
-    refuse_mip_changes(BEGIN "size 0 0 1 2\nlimits 0 -1 0 0\na 0 1 1 2 1\nend\n",
-                       "as many entries");
+    refuse_mip_changes(BEGIN "size 0 0 1 2\nlimits 0 -1 0\na 0 1 1 2 1\nend\n", "as many entries");
 }

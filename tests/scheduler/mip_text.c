@@ -7,8 +7,7 @@
 #include "mip_example.h"
 #include "scheduler/mip.h"
 
-static const struct weft_mip_limits limits_mip_text = {
-    .iterations = 12, .nodes = -1, .time_ns = INT64_MAX, .gap = 0.001};
+static const struct weft_mip_limits limits_mip_text = {.iterations = 12, .nodes = -1, .gap = 0.001};
 
 static struct mip_example example;
 
@@ -54,7 +53,6 @@ Test(mip_text, reads_back_the_same_bits)
     cr_assert_eq(memcmp(mip.incumbents[0], example.point, sizeof example.point), 0);
     cr_assert_eq(read.iterations, 12);
     cr_assert_eq(read.nodes, -1);
-    cr_assert_eq(read.time_ns, INT64_MAX);
     cr_assert_eq(read.gap, 0.001);
     free(text);
     weft_pool_finish(&pool);
@@ -114,19 +112,19 @@ static void refuse_mip_text(const char *text, const char *what)
 
 Test(mip_text, says_what_is_wrong)
 {
-    refuse_mip_text("weft-mip 2\n", "line 1: expected 1");
+    refuse_mip_text("weft-mip 1\n", "line 1: expected 2");
     refuse_mip_text("", "expected weft-mip");
-    refuse_mip_text("weft-mip 1\nsize 1000000 1 1 0\nlimits 0 0 0 0\n",
+    refuse_mip_text("weft-mip 2\nsize 1000000 1 1 0\nlimits 0 0 0\n",
                     "line 2: expected a number of col");
-    refuse_mip_text("weft-mip 1\nsize 1 1 1 0\nlimits 0 -2 0 0\n",
+    refuse_mip_text("weft-mip 2\nsize 1 1 1 0\nlimits 0 -2 0\n",
                     "line 3: expected a limit of nodes");
-    refuse_mip_text("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 1 1\nend\n",
+    refuse_mip_text("weft-mip 2\nsize 1 1 1 0\nlimits 0 0 0\nc 0 0 1 0 0\nr 0 1 1 1 1\nend\n",
                     "line 5: expected a column's number");
-    refuse_mip_text("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 inf\nend\n",
+    refuse_mip_text("weft-mip 2\nsize 1 1 1 0\nlimits 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 inf\nend\n",
                     "line 5: expected a finite coefficient");
-    refuse_mip_text("weft-mip 1\nsize 1 1 1 0\nlimits 0 0 0 0\nc nan 0 1 0 0\nr 0 1 1 0 1\nend\n",
+    refuse_mip_text("weft-mip 2\nsize 1 1 1 0\nlimits 0 0 0\nc nan 0 1 0 0\nr 0 1 1 0 1\nend\n",
                     "line 4: expected a cost");
-    refuse_mip_text("weft-mip 1\nsize 1 1 2 0\nlimits 0 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 1\nend\n",
+    refuse_mip_text("weft-mip 2\nsize 1 1 2 0\nlimits 0 0 0\nc 0 0 1 0 0\nr 0 1 1 0 1\nend\n",
                     "as many entries");
 }
 

@@ -114,12 +114,7 @@ Test(packed, a_literal_candidate_stays_as_it_is)
     cr_assert_gt(n_relaxed, 10, "%d", n_relaxed);
 }
 
-static int64_t stand_ns_packed(void)
-{
-    return 2;
-}
-
-/* The memory that a short search without a clock finds the candidate a layout in, as it is or
+/* The memory that a short search without a limit finds the candidate a layout in, as it is or
  * relaxed. */
 static int64_t bytes_of(const struct weft_packed *run, const struct weft_lower_inputs *inputs,
                         bool relax)
@@ -138,33 +133,34 @@ static int64_t bytes_of(const struct weft_packed *run, const struct weft_lower_i
     return bytes;
 }
 
-/* What comes when the time is over is short, and does not depend on the machine's speed. */
-Test(packed, late_searches_are_short_and_have_no_clock)
+/* What comes when the budget is used up is short, and is done all the same. */
+Test(packed, late_searches_are_short_and_have_no_limit)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         struct random_case random;
-        struct weft_schedule_options options = {.planner = "ilp", .now_ns = stand_ns_packed};
+        struct weft_schedule_options options = {.planner = "ilp"};
+        struct weft_work work = {.spent = 1};
         struct weft_error err = {0};
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
         problem->memory_limit_bytes = weft_least_limit(problem, NULL) * 6 / 5;
         struct weft_packed run = {.problem = problem,
-                                  .timed = random.inputs,
+                                  .limited = random.inputs,
                                   .options = &options,
                                   .candidate = candidate_of(problem),
-                                  .deadline_ns = 1};
+                                  .budget = {&work, 1}};
         int64_t row_limit_bytes = problem->memory_limit_bytes;
         int64_t as_it_is = bytes_of(&run, &random.inputs, false),
                 relaxed = bytes_of(&run, &random.inputs, true);
         int64_t least = relaxed < as_it_is ? relaxed : as_it_is;
         problem->memory_limit_bytes = least - 1; /* not hopeless, but too little */
-        run.timed.clock = (struct weft_layout_clock){stand_ns_packed, 1};
-        run.inputs = &run.timed;
+        run.limited.budget = run.budget;
+        run.inputs = &run.limited;
         cr_assert_eq(weft_packed_pack_quick(&run, problem, row_limit_bytes, &err), WEFT_OK, "%s",
                      err.text);
         cr_assert_eq(weft_packed_total_bytes(&run), least, "seed %d: %lld, not %lld", (int)seed,
                      (long long)weft_packed_total_bytes(&run), (long long)least);
-        cr_assert_eq(run.timed.clock.now_ns, stand_ns_packed, "it is the next search's");
+        cr_assert_eq(run.limited.budget.until, 1, "it is the next search's");
         weft_packed_keep(&run, NULL, NULL);
         free(run.candidate.policies);
         free(run.candidate.moves);

@@ -8,19 +8,15 @@
 #include "tests/effort.h"
 #include "tiny.h"
 
-static int64_t frozen_ns(void)
-{
-    return 0;
-}
+static struct weft_work work_of_press;
 
-/* Problems too large to be closed at the root; with a time limit that allows for milestones, and a
- * clock that stands still. */
+/* Problems too large to be closed at the root; with a budget that allows for milestones. */
 static void init_press(struct branch_rig *f, uint64_t seed)
 {
     struct tiny_shape shape = {.n_units = 7, .most_blocks = 3, .policies = 15, .load = 0.8};
-    *f = (struct branch_rig){
-        .problem = tiny_problem(&shape, seed),
-        .options = {.solver = test_solver(), .time_limit_ns = 10000000000, .now_ns = frozen_ns}};
+    *f = (struct branch_rig){.problem = tiny_problem(&shape, seed),
+                             .options = {.solver = test_solver(),
+                                         .budget = weft_budget_of(&work_of_press, 10000000000)}};
     tiny_set_limit(f->problem, 0.05 + 0.05 * (double)(seed % 8));
     branch_rig_begin(f, f->problem, f->problem->memory_limit_bytes);
     cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);

@@ -7,6 +7,7 @@ void branch_rig_begin(struct branch_rig *rig, const struct weft_problem *problem
 {
     cr_assert_eq(weft_digest_create(problem, &rig->table, NULL), WEFT_OK);
     cr_assert_eq(weft_search_create(rig->table, limit_bytes, &rig->search, NULL), WEFT_OK);
+    weft_search_begin(rig->search, rig->options.budget);
     cr_assert_geq(weft_search_try(rig->search, rig->table->leanest), 0);
     cr_assert_eq(weft_branch_create(rig->table, &rig->options, rig->search, &rig->branch, NULL),
                  WEFT_OK);

@@ -133,21 +133,16 @@ Test(rivals, are_what_all_planners_decide)
     }
 }
 
-static int64_t stand_ns_rivals(void)
-{
-    return 1;
-}
-
-/* When the time is over only what is quick: neither greedy nor other settings. */
+/* When the budget is used up only what is quick: neither greedy nor other settings. */
 Test(rivals, are_rules_alone_when_it_is_late)
 {
     struct rig rig;
     struct weft_rivals all, late;
+    struct weft_work work = {.spent = 1};
     struct weft_error err = {0};
     begin_rivals(&rig, 3);
     cr_assert_eq(weft_rivals_create(&rig.run, rig.run.problem, &all, &err), WEFT_OK);
-    rig.options.now_ns = stand_ns_rivals;
-    rig.run.deadline_ns = 1;
+    rig.run.budget = (struct weft_budget){&work, 1};
     cr_assert_eq(weft_rivals_create(&rig.run, rig.run.problem, &late, &err), WEFT_OK);
     cr_assert(!has(&late, "greedy"));
     cr_assert(has(&late, "all-fsdp"));

@@ -13,10 +13,14 @@
 #include "tests/effort.h"
 #include "tiny.h"
 
+static struct weft_work counted;
+
 static struct weft_schedule_options options_of(const char *planner)
 {
-    struct weft_schedule_options options = {
-        .planner = planner, .seed = 5, .time_limit_ns = 10000000000, .gap = 0.0001};
+    struct weft_schedule_options options = {.planner = planner,
+                                            .seed = 5,
+                                            .budget = weft_budget_of(&counted, 10000000000),
+                                            .gap = 0.0001};
     if (test_solver_exists()) options.solver = test_solver();
     return options;
 }
@@ -390,24 +394,14 @@ Test(schedule, models_fit_after_layout_and_verify, .timeout = 120)
     }
 }
 
-/* A clock that goes on when it is looked at, so that a time limit is one of work. */
-static int64_t looked_at_ns;
-
-static int64_t look_ns_schedule(void)
+/* 0: as much work as it takes. */
+static int64_t step_within(struct random_case *random, int64_t units)
 {
-    return looked_at_ns += 1000000;
-}
-
-static int64_t step_within(struct random_case *random, int64_t looks)
-{
+    struct weft_work work = {0};
     struct weft_schedule_options options = {.planner = "greedy"};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    looked_at_ns = 0;
-    if (looks > 0) {
-        options.now_ns = look_ns_schedule;
-        options.time_limit_ns = looks * 1000000;
-    }
+    if (units > 0) options.budget = weft_budget_of(&work, units);
     cr_assert_eq(
         weft_schedule(random->stages.problem, &random->inputs, &options, &plan, NULL, &err),
         WEFT_OK, "%s", err.text);
@@ -416,9 +410,9 @@ static int64_t step_within(struct random_case *random, int64_t looks)
     return step_ns;
 }
 
-/* Where the first layout is too long, a search for a better one that took all of the time would
+/* Where the first layout is too long, a search for a better one that took all of the work would
  * leave the leanest plan, which is 6 to 30 % slower here. */
-Test(schedule, a_search_for_a_layout_leaves_time_for_tighter_rows, .timeout = 120)
+Test(schedule, a_search_for_a_layout_leaves_work_for_tighter_rows, .timeout = 120)
 {
     static const uint64_t seeds[] = {24, 97, 113, 130};
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
@@ -429,7 +423,7 @@ Test(schedule, a_search_for_a_layout_leaves_time_for_tighter_rows, .timeout = 12
         cr_assert_eq(weft_least_packed_limit(random.stages.problem, &random.inputs, &least, &err),
                      WEFT_OK);
         random.stages.problem->memory_limit_bytes = least + least / 50;
-        int64_t best_ns = step_within(&random, 0), step_ns = step_within(&random, 7290);
+        int64_t best_ns = step_within(&random, 0), step_ns = step_within(&random, 400000000);
         cr_assert_leq(step_ns, best_ns + best_ns / 25, "seed %llu: %lld ns of %lld",
                       (unsigned long long)seeds[i], (long long)step_ns, (long long)best_ns);
         random_case_finish(&random);
@@ -457,8 +451,8 @@ static bool is_easily_packed(const struct random_case *random, const char *rule,
     return fits;
 }
 
-/* However little time there is, ilp is not slower than a rule whose plan is easily packed. */
-Test(schedule, no_rule_that_packs_easily_is_faster_in_no_time, .timeout = 120)
+/* However little work there is, ilp is not slower than a rule whose plan is easily packed. */
+Test(schedule, no_rule_that_packs_easily_is_faster_in_no_work, .timeout = 120)
 {
     static const char *const rules[] = {"all-fsdp", "all-sdp", "all-zero1", "all-dp"};
     int n_compared = 0;
@@ -466,8 +460,9 @@ Test(schedule, no_rule_that_packs_easily_is_faster_in_no_time, .timeout = 120)
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
-        struct weft_schedule_options options = {
-            .planner = "ilp", .now_ns = look_ns_schedule, .time_limit_ns = 1000000};
+        struct weft_work work = {0};
+        struct weft_schedule_options options = {.planner = "ilp",
+                                                .budget = weft_budget_of(&work, 1)};
         struct weft_plan *best = NULL;
         struct weft_error err = {0};
         problem->memory_limit_bytes = weft_least_limit(problem, NULL) * 5 / 4;
@@ -487,30 +482,29 @@ Test(schedule, no_rule_that_packs_easily_is_faster_in_no_time, .timeout = 120)
     cr_assert_gt(n_compared, 10, "%d", n_compared);
 }
 
-/* Where the first layout fits and the gap is open, the rest of the time goes on closing it. */
-Test(schedule, the_time_goes_on_where_the_first_layout_fits, .timeout = 120)
+/* Where the first layout fits and the gap is open, the rest of the work goes on closing it. */
+Test(schedule, the_work_goes_on_where_the_first_layout_fits, .timeout = 120)
 {
     int n_open = 0, n_better = 0;
     for (uint64_t seed = 1; seed <= TEST_CASES(40, 20); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
-        enum { LOOKS = 400 };
+        enum { UNITS = 4000000 };
+        struct weft_work work = {0};
         struct weft_plan *plan = NULL;
         struct weft_error err = {0};
         problem->memory_limit_bytes = weft_least_limit(problem, NULL) * 3 / 2;
         struct weft_schedule_options options = {.planner = "ilp",
-                                                .now_ns = look_ns_schedule,
-                                                .time_limit_ns = LOOKS * INT64_C(1000000)};
-        looked_at_ns = 0;
+                                                .budget = weft_budget_of(&work, UNITS)};
         cr_assert_eq(weft_schedule(problem, &random.inputs, &options, &plan, NULL, &err), WEFT_OK,
                      "%s", err.text);
         bool packed_at_once = strstr(plan->solver_stop, "packing") == NULL;
-        bool cut_short = strstr(plan->solver_stop, "time limit") != NULL;
+        bool cut_short = strstr(plan->solver_stop, "work limit") != NULL;
         if (packed_at_once && cut_short && weft_plan_gap(plan) > 1e-4) {
             n_open++;
-            cr_assert_gt(looked_at_ns, LOOKS * INT64_C(1000000) / 2, "seed %llu: %lld ns",
-                         (unsigned long long)seed, (long long)looked_at_ns);
+            cr_assert_gt(work.spent, UNITS / 2, "seed %llu: %lld units", (unsigned long long)seed,
+                         (long long)work.spent);
         }
         n_better += packed_at_once && !cut_short;
         weft_plan_destroy(plan);

@@ -124,25 +124,15 @@ Test(search, policies_that_do_not_fit_are_not_taken)
     finish_search(&f);
 }
 
-static int64_t late_ns(void)
-{
-    return INT64_MAX;
-}
-
-static int64_t early_ns(void)
-{
-    return 0;
-}
-
-Test(search, a_clock_that_has_run_out_leaves_the_leanest_plan)
+Test(search, a_budget_that_is_used_up_leaves_the_leanest_plan)
 {
     struct search_fixture f;
     init_search(&f, 3, 0.3);
-    struct weft_schedule_options options = {.now_ns = early_ns, .time_limit_ns = 1};
-    weft_search_start_clock(f.search, &options);
-    cr_assert_not(weft_search_is_late(f.search));
-    f.search->now_ns = late_ns;
-    cr_assert(weft_search_is_late(f.search));
+    struct weft_work work = {0};
+    weft_search_begin(f.search, weft_budget_of(&work, 1));
+    cr_assert_not(weft_search_is_spent(f.search));
+    weft_work_spend(&work, 1);
+    cr_assert(weft_search_is_spent(f.search));
     weft_search_patterns(f.search);
     weft_search_greedy(f.search);
     weft_search_improve(f.search, 1000, 0);

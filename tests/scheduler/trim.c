@@ -137,11 +137,6 @@ Test(trim, leaves_a_smaller_tree_that_proves_no_less, .timeout = 120)
     cr_assert_lt(n_after, n_before / 2, "%lld of %lld", (long long)n_after, (long long)n_before);
 }
 
-static int64_t second_ns(void)
-{
-    return 2;
-}
-
 /* Late it still looks at a few boxes, one of which is often enough: what it leaves is smaller, and
  * proves_trim what the tree did. */
 Test(trim, is_worth_some_boxes_when_late, .timeout = 60)
@@ -154,9 +149,9 @@ Test(trim, is_worth_some_boxes_when_late, .timeout = 60)
         grow_trim(&f, seed);
         int64_t bound_ns = weft_proof_bound_ns(f.rig.proof);
         proves_trim(&f, &before);
-        f.rig.search->now_ns = second_ns;
-        f.rig.search->deadline_ns = 1;
-        cr_assert(weft_search_is_late(f.rig.search));
+        struct weft_work work = {.spent = 1};
+        f.rig.search->budget = (struct weft_budget){&work, 1};
+        cr_assert(weft_search_is_spent(f.rig.search));
         cr_assert_eq(weft_trim(f.rig.proof, f.rig.search, INT64_MAX, NULL), WEFT_OK);
         cr_assert_eq(weft_proof_bound_ns(f.rig.proof), bound_ns, "seed %d", (int)seed);
         cr_assert_geq(proves_trim(&f, &after), bound_ns);

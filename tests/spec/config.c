@@ -23,7 +23,8 @@ Test(config, fills_in_every_default)
     cr_assert_eq(config->train.precision.compute, WEFT_F32);
     cr_assert_eq(config->train.lr_schedule.type, WEFT_LR_CONSTANT);
     cr_assert_str_eq(config->plan.planner, "ilp");
-    cr_assert_eq(config->plan.time_limit_ns, INT64_C(30000000000));
+    cr_assert_eq(config->plan.work_limit, 30e9);
+    cr_assert_eq(config->plan.time_limit_ns, INT64_C(600000000000));
     cr_assert(config->plan.fuse);
     struct weft_batch batch = weft_config_batch(config);
     cr_assert_eq(batch.samples, 2);
@@ -45,7 +46,8 @@ static const char complete_run[] = CONFIG(
     "\"accumulate\":\"f32\"},\"reduce\":\"auto\",\"optimizer\":{\"type\":\"adamw\",\"lr\":6e-4,"
     "\"betas\":[0.8,0.999],\"eps\":1e-7,\"weight_decay\":0},\"clip_norm\":0,"
     "\"lr_schedule\":{\"type\":\"cosine\",\"warmup_steps\":20,\"min_ratio\":0.05}},"
-    "\"$comment\":\"all keys\",\"plan\":{\"planner\":\"greedy\",\"time_limit\":\"1.5min\","
+    "\"$comment\":\"all "
+    "keys\",\"plan\":{\"planner\":\"greedy\",\"work_limit\":\"2.5G\",\"time_limit\":\"1.5min\","
     "\"gap\":0.01,\"seed\":4,\"blocks\":3,\"block_size\":\"4MiB\",\"block_efficiency\":0.8,"
     "\"fuse\":false}");
 
@@ -82,6 +84,7 @@ Test(config, reads_every_key)
     cr_assert_eq(train->lr_schedule.warmup_steps, 20);
     cr_assert_eq(train->lr_schedule.min_ratio, 0.05);
     cr_assert_str_eq(config->plan.planner, "greedy");
+    cr_assert_eq(config->plan.work_limit, 2.5e9);
     cr_assert_eq(config->plan.time_limit_ns, INT64_C(90000000000));
     cr_assert_eq(config->plan.gap, 0.01);
     cr_assert_eq(config->plan.seed, 4);

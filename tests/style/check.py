@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The house rules of ARCHITECTURE.md as a test: style/check.py RULE SOURCE_ROOT [BUILD_ROOT].
 
-Rules: layers (who may include whom, no circles, one includer of each foreign header, C++ only where
-CUDA is), sizes (files, functions, headers), words (nothing unfinished, nothing of one machine),
-mirror (a test file has the path of its source, and its folder's meson.build lists it; a kernel has an
-emulated test), format (clang-format), symbols (what libraries export begins with weft_, and libweft
-asks the system for nothing that starts a process or takes a signal).
+Rules: layers (who may include whom, no circles, no clock in planning, one includer of each foreign
+header, C++ only where CUDA is), sizes (files, functions, headers), words (nothing unfinished,
+nothing of one machine), mirror (a test file has the path of its source, and its folder's meson.build
+lists it; a kernel has an emulated test), format (clang-format), symbols (what libraries export begins
+with weft_, and libweft asks the system for nothing that starts a process or takes a signal).
 Exit 0 when the rule holds, 1 with every violation on a line, 77 when it cannot be checked here.
 """
 import re
@@ -39,6 +39,8 @@ MAY = {
     "library": PLANNING + ["runtime/" + r for r in RUNTIME],
     "examples": [],
 }
+TIMELESS = PLANNING[1:] + ["report"]
+CLOCKS = {"base/clock.h", "time.h", "sys/time.h"}
 FOREIGN = {"glpk.h", "nccl.h", "mpi.h", "dnnl.h", "cblas.h", "cublasLt.h", "cuda_runtime.h"}
 NOT_A_LIBRARY_S = re.compile(r"v?fork|_Fork|clone3?|f?exec[vl][a-z]*|posix_spawnp?|system|popen|"
                              r"sigaction|signal|sigset|signalfd|sigwait[a-z]*")
@@ -83,6 +85,9 @@ def check_layers(root):
             base = name.rsplit("/", 1)[-1]
             if base in FOREIGN and folder != "tests":
                 foreign.setdefault(base, []).append(str(relative))
+            if folder in TIMELESS and name in CLOCKS:
+                bad.append(f"{relative}: may not include {name}: planning asks no clock but the "
+                           "alarm of base/work.h")
             target = root / name
             if "/" not in name or not target.exists():
                 continue

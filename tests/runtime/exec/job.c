@@ -152,8 +152,9 @@ void job_plan_random(struct job *job, uint64_t seed)
 
 bool job_plan_planner(struct job *job, const char *planner)
 {
+    struct weft_work work = {0};
     struct weft_schedule_options options = {
-        .planner = planner, .seed = 1, .time_limit_ns = INT64_C(5) * 1000000000, .gap = 0.01};
+        .planner = planner, .seed = 1, .budget = weft_budget_of(&work, 5000000000), .gap = 0.01};
     struct weft_error err = {0};
     drop_plan(job);
     enum weft_status status =

@@ -1,0 +1,68 @@
+#include "base/work.h"
+
+#include <stddef.h>
+
+/* Between two looks at the clock. */
+enum { LOOK_UNITS = 1000000 };
+
+struct weft_work weft_work_begin(int64_t (*now_ns)(void), int64_t time_ns)
+{
+    struct weft_work work = {0};
+    if (!now_ns || time_ns <= 0) return work;
+    int64_t from_ns = now_ns();
+    work.now_ns = now_ns;
+    work.alarm_ns = time_ns < INT64_MAX - from_ns ? from_ns + time_ns : INT64_MAX;
+    work.look_at = LOOK_UNITS;
+    return work;
+}
+
+void weft_work_look(struct weft_work *work)
+{
+    if (!work || !work->now_ns) return;
+    work->rang = work->rang || work->now_ns() >= work->alarm_ns;
+    work->look_at = work->spent < INT64_MAX - LOOK_UNITS ? work->spent + LOOK_UNITS : INT64_MAX;
+}
+
+void weft_work_spend(struct weft_work *work, int64_t units)
+{
+    if (!work || units <= 0) return;
+    work->spent = units < INT64_MAX - work->spent ? work->spent + units : INT64_MAX;
+    if (work->now_ns && work->spent >= work->look_at) weft_work_look(work);
+}
+
+int64_t weft_work_alarm_left_ns(struct weft_work *work)
+{
+    if (!work || !work->now_ns) return 0;
+    int64_t left_ns = work->alarm_ns - work->now_ns();
+    return left_ns > 1 ? left_ns : 1;
+}
+
+int64_t weft_work_within(int64_t units, int64_t time_ns)
+{
+    return units < time_ns / 2 ? units : time_ns / 2;
+}
+
+struct weft_budget weft_budget_of(struct weft_work *work, int64_t units)
+{
+    struct weft_budget budget = {.work = work, .until = INT64_MAX - 1};
+    if (work && units > 0 && units < budget.until - work->spent) budget.until = work->spent + units;
+    return budget;
+}
+
+struct weft_budget weft_budget_unlimited(struct weft_work *work)
+{
+    return (struct weft_budget){.work = work, .until = INT64_MAX};
+}
+
+struct weft_budget weft_budget_part(struct weft_budget budget, double part)
+{
+    if (!budget.work || budget.until >= INT64_MAX - 1) return budget;
+    budget.until = budget.work->spent + (int64_t)((double)weft_budget_left(budget) * part);
+    return budget;
+}
+
+int64_t weft_budget_left(struct weft_budget budget)
+{
+    if (!budget.work || budget.until >= INT64_MAX - 1) return INT64_MAX;
+    return budget.until > budget.work->spent ? budget.until - budget.work->spent : 0;
+}

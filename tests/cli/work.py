@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""What is planned depends on the config and the work limit, not on the machine's speed or load: the
+bytes of plans are the same under clocks that go slower and faster. The time limit is an alarm,
+which is said when it rings."""
+import json
+import os
+import sys
+
+from configs import tiny
+from interpose import interpose
+from tap import case, main
+
+# Every clock of the program and of its solver goes SPEED times as fast as time does.
+CLOCK = """
+#include <stdlib.h>
+static double speed(void) { return atof(getenv("SPEED")); }
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static _Atomic long begin;
+    struct timespec real;
+    long none = 0, result = syscall(SYS_clock_gettime, clock, &real);
+    long ns = real.tv_sec * 1000000000L + real.tv_nsec;
+    atomic_compare_exchange_strong(&begin, &none, ns);
+    ns = begin + (long)((double)(ns - begin) * speed());
+    *now = (struct timespec){ns / 1000000000L, ns % 1000000000L};
+    return (int)result;
+}
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    struct timespec at;
+    (void)zone;
+    int result = clock_gettime(CLOCK_MONOTONIC, &at);
+    *now = (struct timeval){at.tv_sec, at.tv_nsec / 1000};
+    return result;
+}
+"""
+SPEEDS = ("0.01", "1", "100")
+
+
+def clocks(weft):
+    """Environments, by how fast their clocks are."""
+    env = interpose(weft, "clock", CLOCK)
+    return {speed: {**env, "SPEED": speed} for speed in SPEEDS}
+
+
+def many_layers(n, **options):
+    """Layers of which no limit below fits all; blocks are small, so that few steps close a gap."""
+    layers = tiny()["model"]["layers"]
+    layers[1]["repeat"] = n
+    return tiny(model__layers=layers, plan__gap=0, train__data=None,
+                cluster__link={"intra": {"alpha": "20us", "bandwidth": "200MB/s"}}, **options)
+
+
+def plan(weft, config, *flags, env=None, name="plan.json", **expects):
+    out = weft.path(name)
+    weft.expect(0, "plan", config, "-o", out, *flags, env=env, **expects)
+    with open(out, "rb") as file:
+        return file.read()
+
+
+def same_under_all_clocks(weft, config, *flags):
+    """The plan, made under every clock, none of which reaches a day."""
+    plans = {speed: plan(weft, config, "--time-limit", "24h", *flags, env=env)
+             for speed, env in clocks(weft).items()}
+    assert len(set(plans.values())) == 1, {speed: len(text) for speed, text in plans.items()}
+    return json.loads(plans["1"])
+
+
+@case
+def a_plan_is_the_same_at_any_speed(weft):
+    """With layouts that are too long at first, so that all rounds of planning have their turn."""
+    config = weft.write("run.json", many_layers(12, cluster__memory_limit="1594kB", plan__blocks=4))
+    made = same_under_all_clocks(weft, config, "--work-limit", "600M")
+    assert "packing" in made["solver"]["stop"], made["solver"]
+
+
+@case
+def a_plan_that_the_work_limit_cuts_short_is_the_same_at_any_speed(weft):
+    config = weft.write("run.json", many_layers(24, cluster__memory_limit="2850kB"))
+    made = same_under_all_clocks(weft, config, "--work-limit", "40M")
+    assert "work limit" in made["solver"]["stop"], made["solver"]
+
+
+@case
+def periods_share_the_work_alike_at_any_speed(weft):
+    config = weft.write("run.json", many_layers(8, cluster__memory_limit="1300kB",
+                                                train__clip_norm=0))
+    made = same_under_all_clocks(weft, config, "--work-limit", "300M")
+    assert len(made["other_periods"]) > 1, len(made["other_periods"])
+
+
+@case
+def no_speed_shows_without_a_solver(weft):
+    config = weft.write("run.json", many_layers(8, cluster__memory_limit="1300kB"))
+    plans = {plan(weft, config, "--time-limit", "24h", "--work-limit", "60M",
+                  env={**env, "WEFT_SOLVE": "/no/such/solver"}) for env in clocks(weft).values()}
+    assert len(plans) == 1
+
+
+@case
+def more_work_is_not_slower(weft):
+    config = weft.write("run.json", many_layers(24, cluster__memory_limit="2850kB"))
+    steps = [json.loads(plan(weft, config, "--work-limit", limit))["prediction"]["step_ns"]
+             for limit in ("1M", "30M", "1G")]
+    assert steps == sorted(steps, reverse=True), steps
+
+
+@case
+def a_sweep_is_the_same_however_many_plan_at_once(weft):
+    config = weft.write("run.json", many_layers(8))
+    flags = ("--points", "4", "--planners", "ilp,greedy,fsdp2", "--work-limit", "60M",
+             "--time-limit", "24h", "--csv", "-")
+    tables = {weft.expect(0, "sweep", config, *flags, "--jobs", jobs, env=env)
+              for jobs in ("1", "2") for env in clocks(weft).values()}
+    assert len(tables) == 1, tables
+
+
+@case
+def explain_says_the_same_at_any_speed(weft):
+    config = weft.write("run.json", many_layers(8, cluster__memory_limit="1300kB"))
+    plan(weft, config, "--planner", "all-fsdp")
+    said = {weft.expect(0, "explain", weft.path("plan.json"), "--time-limit", "24h",
+                        "--work-limit", "30M", env=env) for env in clocks(weft).values()}
+    assert len(said) == 1
+
+
+@case
+def an_alarm_that_rings_is_said(weft):
+    """And what is planned by then is a plan like others."""
+    config = weft.write("run.json", many_layers(24, cluster__memory_limit="2850kB"))
+    env = {**clocks(weft)["1"], "SPEED": "1000000"}
+    made = json.loads(plan(weft, config, "--time-limit", "60s", env=env,
+                           says="warning: the time limit of 60.0 s ended the search; with the same "
+                                "work limit another run may differ"))
+    assert "time limit" in made["solver"]["stop"], made["solver"]
+    weft.expect(0, "verify", weft.path("plan.json"), "--config", config)
+    out, err = weft.run("plan", config, "-o", weft.path("other.json"), "--work-limit", "10M")[1:]
+    assert "time limit" not in err, (out, err)
+
+
+@case
+def a_solver_that_is_lost_is_said(weft):
+    config = weft.write("run.json", many_layers(8, cluster__memory_limit="1300kB"))
+    solver = weft.write("solve", "#!/bin/sh\nsed '/^end$/q' >/dev/null\nkill -SEGV $$\n")
+    os.chmod(solver, 0o755)
+    plan(weft, config, "--work-limit", "60M", env={"WEFT_SOLVE": solver},
+         says="warning: the solver was lost while planning")
+
+
+@case
+def a_limit_is_an_amount_of_work(weft):
+    config = weft.write("run.json", tiny())
+    weft.expect(65, "plan", config, "--work-limit", "30s", says="work_limit")
+    weft.expect(65, "plan", config, "--work-limit", "1", says="work_limit")
+    plan(weft, config)
+    weft.expect(64, "explain", weft.path("plan.json"), "--work-limit", "30s", says="--work-limit")
+    weft.expect(64, "explain", weft.path("plan.json"), "--work-limit", "1k", says="--work-limit")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -623,8 +623,10 @@ Test(schedule, a_fixed_planner_is_refused_and_not_replaced)
 Test(schedule, a_rule_that_cannot_be_applied_is_no_question_of_the_limit)
 {
     static const char *const rules[] = {"all-dp", "ddp", "bytescheduler", "mg-wfbp"};
-    struct tiny_shape shape = {
-        .n_units = 4, .most_blocks = 2, .policies = 1 << WEFT_POLICY_FSDP, .load = 0.5};
+    struct tiny_shape shape = {.n_units = 4,
+                               .most_blocks = 2,
+                               .policies = 1 << WEFT_POLICY_SDP | 1 << WEFT_POLICY_FSDP,
+                               .load = 0.5};
     struct weft_problem *problem = tiny_problem(&shape, 2);
     for (int tight = 0; tight < 2; tight++) {
         problem->memory_limit_bytes = tight ? 1 : INT64_MAX;

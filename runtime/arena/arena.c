@@ -5,8 +5,12 @@
 #include "base/text.h"
 #include "runtime/arena/backend.h"
 #include "runtime/arena/cpu.h"
+#include "runtime/arena/strict.h"
+#include "runtime/device/backends.h"
 
-static const struct weft_arena_ops *const backends[] = {&weft_arena_cpu};
+#define ROW(name) &weft_arena_##name,
+static const struct weft_arena_ops *const backends[] = {WEFT_DEVICES(ROW)};
+#undef ROW
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 enum weft_status weft_arena_open(const char *name, int fd, struct weft_arena **out,

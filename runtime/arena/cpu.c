@@ -128,7 +128,7 @@ static enum weft_status map_memory(struct weft_arena_of_cpu *a, struct weft_erro
     return WEFT_OK;
 }
 
-static void cpu_unmap(struct weft_arena *arena, bool give_back)
+void weft_arena_cpu_unmap(struct weft_arena *arena, bool give_back)
 {
     struct weft_arena_of_cpu *a = weft_arena_of_cpu(arena);
     weft_arena_cpu_open_all(a);
@@ -140,7 +140,7 @@ static void cpu_unmap(struct weft_arena *arena, bool give_back)
     a->mapped_bytes = 0;
 }
 
-static enum weft_status cpu_map(struct weft_arena *arena, int64_t bytes, struct weft_error *err)
+enum weft_status weft_arena_cpu_map(struct weft_arena *arena, int64_t bytes, struct weft_error *err)
 {
     struct weft_arena_of_cpu *a = weft_arena_of_cpu(arena);
     int64_t mapped_bytes;
@@ -156,22 +156,22 @@ static enum weft_status cpu_map(struct weft_arena *arena, int64_t bytes, struct 
     a->mapped_bytes = mapped_bytes;
     a->touched_bytes = 0;
     enum weft_status status = map_memory(a, err);
-    if (status != WEFT_OK) cpu_unmap(arena, true);
+    if (status != WEFT_OK) weft_arena_cpu_unmap(arena, true);
     return status;
 }
 
-static void *cpu_address(const struct weft_arena *arena)
+void *weft_arena_cpu_address(const struct weft_arena *arena)
 {
     const struct weft_arena_of_cpu *a = weft_arena_of_cpu(arena);
     return a->memory == NULL ? NULL : a->memory - a->shift_bytes;
 }
 
-static unsigned char *cpu_memory(const struct weft_arena *arena)
+unsigned char *weft_arena_cpu_memory(const struct weft_arena *arena)
 {
     return weft_arena_of_cpu(arena)->memory;
 }
 
-static int64_t cpu_resident_bytes(const struct weft_arena *arena)
+int64_t weft_arena_cpu_resident_bytes(const struct weft_arena *arena)
 {
     const struct weft_arena_of_cpu *a = weft_arena_of_cpu(arena);
     struct stat status;
@@ -179,10 +179,10 @@ static int64_t cpu_resident_bytes(const struct weft_arena *arena)
     return (int64_t)status.st_blocks * STAT_BLOCK_BYTES;
 }
 
-static void cpu_close(struct weft_arena *arena)
+void weft_arena_cpu_close(struct weft_arena *arena)
 {
     struct weft_arena_of_cpu *a = weft_arena_of_cpu(arena);
-    cpu_unmap(arena, true);
+    weft_arena_cpu_unmap(arena, true);
     if (a->owns_fd && a->fd >= 0) close(a->fd);
     free(a);
 }
@@ -214,15 +214,5 @@ static enum weft_status cpu_open(int fd, struct weft_arena **out, struct weft_er
 const struct weft_arena_ops weft_arena_cpu = {
     .name = "cpu",
     .open = cpu_open,
-    .close = cpu_close,
-    .map = cpu_map,
-    .unmap = cpu_unmap,
-    .address = cpu_address,
-    .memory = cpu_memory,
-    .resident_bytes = cpu_resident_bytes,
-    .fill = weft_arena_cpu_fill,
-    .write = weft_arena_cpu_write,
-    .read = weft_arena_cpu_read,
-    .renew = weft_arena_cpu_renew,
-    .touched = weft_arena_cpu_touched,
+    WEFT_ARENA_CPU_FUNCTIONS,
 };

@@ -33,6 +33,14 @@ WEFT_MUST_USE enum weft_status weft_arena_cpu_open(const struct weft_arena_ops *
 /* WEFT_E_SYSTEM: what mmap of so many bytes failed with, from errno, and the limit behind it. */
 enum weft_status weft_arena_cpu_fail_map(int64_t bytes, struct weft_error *err);
 
+void weft_arena_cpu_close(struct weft_arena *arena);
+enum weft_status weft_arena_cpu_map(struct weft_arena *arena, int64_t bytes,
+                                    struct weft_error *err);
+void weft_arena_cpu_unmap(struct weft_arena *arena, bool give_back);
+void *weft_arena_cpu_address(const struct weft_arena *arena);
+unsigned char *weft_arena_cpu_memory(const struct weft_arena *arena);
+int64_t weft_arena_cpu_resident_bytes(const struct weft_arena *arena);
+
 /* cpu_work.c */
 void weft_arena_cpu_fill(struct weft_arena *arena, struct weft_stream *stream, void *at,
                          const struct weft_range *ranges, int32_t n_ranges, unsigned char byte);
@@ -45,6 +53,14 @@ void weft_arena_cpu_renew(struct weft_arena *arena, struct weft_stream *stream,
                           const struct weft_range *born, int32_t n_born);
 void weft_arena_cpu_touched(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
                             int64_t *end);
+/* Of a table whose arenas weft_arena_cpu_open opens. */
+#define WEFT_ARENA_CPU_FUNCTIONS                                                                   \
+    .close = weft_arena_cpu_close, .map = weft_arena_cpu_map, .unmap = weft_arena_cpu_unmap,       \
+    .address = weft_arena_cpu_address, .memory = weft_arena_cpu_memory,                            \
+    .resident_bytes = weft_arena_cpu_resident_bytes, .fill = weft_arena_cpu_fill,                  \
+    .write = weft_arena_cpu_write, .read = weft_arena_cpu_read, .renew = weft_arena_cpu_renew,     \
+    .touched = weft_arena_cpu_touched
+
 /* Opens all of it, at once. */
 void weft_arena_cpu_open_all(struct weft_arena_of_cpu *arena);
 

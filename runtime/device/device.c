@@ -4,9 +4,13 @@
 
 #include "base/text.h"
 #include "runtime/device/backend.h"
+#include "runtime/device/backends.h"
 #include "runtime/device/cpu.h"
+#include "runtime/device/strict.h"
 
-static const struct weft_device_ops *const backends[] = {&weft_device_cpu};
+#define ROW(name) &weft_device_##name,
+static const struct weft_device_ops *const backends[] = {WEFT_DEVICES(ROW)};
+#undef ROW
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 enum weft_status weft_device_open(const char *name, enum weft_clock clock, struct weft_device **out,

@@ -21,7 +21,8 @@ struct weft_device;
 struct weft_stream;
 struct weft_event;
 
-/* `name` "cpu". WEFT_E_ENVIRONMENT when there is no such device, naming those that there are. */
+/* `name` of runtime/device/backends.h: "cpu", "strict". WEFT_E_ENVIRONMENT when there is no such
+ * device, naming those that there are. */
 WEFT_MUST_USE enum weft_status weft_device_open(const char *name, enum weft_clock clock,
                                                 struct weft_device **out, struct weft_error *err);
 /* All streams and events must be destroyed before. Accepts NULL. */

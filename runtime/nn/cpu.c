@@ -19,19 +19,21 @@ static const struct {
     [WEFT_LAYER_SUPPLIED] = {weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward},
 };
 
-static void cpu_close(struct weft_nn *nn)
+void weft_nn_cpu_close(struct weft_nn *nn)
 {
     struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
     weft_gemm_close(cpu->gemm);
     free(cpu);
 }
 
-static enum weft_status cpu_open(const struct weft_nn_options *options, struct weft_nn **out,
-                                 struct weft_error *err)
+enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t shift_bytes,
+                                  const struct weft_nn_options *options, struct weft_nn **out,
+                                  struct weft_error *err)
 {
     struct weft_nn_cpu *cpu = calloc(1, sizeof(*cpu));
     if (!cpu) return weft_fail_memory(err, "the CPU's layer kernels");
-    cpu->base.backend = &weft_nn_backend_cpu;
+    cpu->base.backend = backend;
+    cpu->shift_bytes = shift_bytes;
     cpu->kernels = weft_kernels_best();
     cpu->threads = options->threads;
 #ifdef _OPENMP
@@ -42,7 +44,7 @@ static enum weft_status cpu_open(const struct weft_nn_options *options, struct w
     const enum weft_status status =
         weft_gemm_open(options->gemm, options->threads, options->compute, &cpu->gemm, err);
     if (status != WEFT_OK) {
-        cpu_close(&cpu->base);
+        weft_nn_cpu_close(&cpu->base);
         return status;
     }
     snprintf(cpu->description, sizeof(cpu->description), "%s, %s kernels",
@@ -51,12 +53,12 @@ static enum weft_status cpu_open(const struct weft_nn_options *options, struct w
     return WEFT_OK;
 }
 
-static const char *cpu_describe(const struct weft_nn *nn)
+const char *weft_nn_cpu_describe(const struct weft_nn *nn)
 {
     return weft_nn_cpu_of(nn)->description;
 }
 
-static const char *cpu_gemm_name(const struct weft_nn *nn)
+const char *weft_nn_cpu_gemm_name(const struct weft_nn *nn)
 {
     return weft_gemm_name(weft_nn_cpu_of(nn)->gemm);
 }
@@ -131,44 +133,34 @@ static enum weft_status backward(struct weft_stream *stream, const void *argumen
     return weft_nn_cpu_backward(a->nn, &call, err);
 }
 
-static void cpu_forward(struct weft_nn *nn, struct weft_stream *stream,
-                        const struct weft_nn_call *call)
+void weft_nn_cpu_push_forward(struct weft_nn *nn, struct weft_stream *stream,
+                              const struct weft_nn_call *call)
 {
     const struct call_argument argument = {nn, *call};
     weft_stream_push(stream, forward, &argument, sizeof(argument));
 }
 
-static void cpu_backward(struct weft_nn *nn, struct weft_stream *stream,
-                         const struct weft_nn_call *call)
+void weft_nn_cpu_push_backward(struct weft_nn *nn, struct weft_stream *stream,
+                               const struct weft_nn_call *call)
 {
     const struct call_argument argument = {nn, *call};
     weft_stream_push(stream, backward, &argument, sizeof(argument));
 }
 
-static enum weft_status cpu_gemm(struct weft_nn *nn, const struct weft_product *product,
-                                 struct weft_error *err)
+enum weft_status weft_nn_cpu_gemm(struct weft_nn *nn, const struct weft_product *product,
+                                  struct weft_error *err)
 {
     return weft_gemm_run(weft_nn_cpu_of(nn)->gemm, product, err);
+}
+
+static enum weft_status cpu_open(const struct weft_nn_options *options, struct weft_nn **out,
+                                 struct weft_error *err)
+{
+    return weft_nn_cpu_open(&weft_nn_backend_cpu, 0, options, out, err);
 }
 
 const struct weft_nn_backend weft_nn_backend_cpu = {
     .name = "cpu",
     .open = cpu_open,
-    .close = cpu_close,
-    .describe = cpu_describe,
-    .gemm_name = cpu_gemm_name,
-    .forward = cpu_forward,
-    .backward = cpu_backward,
-    .load = weft_nn_cpu_load,
-    .initialise = weft_nn_cpu_initialise,
-    .round = weft_nn_cpu_round,
-    .update = weft_nn_cpu_update,
-    .moments = weft_nn_cpu_moments,
-    .apply = weft_nn_cpu_apply,
-    .add_norm = weft_nn_cpu_add_norm,
-    .record_loss = weft_nn_cpu_record_loss,
-    .look = weft_nn_cpu_look,
-    .add_hash = weft_nn_cpu_add_hash,
-    .mix_hash = weft_nn_cpu_mix_hash,
-    .gemm = cpu_gemm,
+    WEFT_NN_CPU_FUNCTIONS,
 };

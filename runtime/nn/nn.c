@@ -2,9 +2,14 @@
 
 #include <string.h>
 
+#include "base/text.h"
+#include "runtime/device/backends.h"
 #include "runtime/nn/cpu.h"
+#include "runtime/nn/strict.h"
 
-static const struct weft_nn_backend *const backends[] = {&weft_nn_backend_cpu};
+#define ROW(name) &weft_nn_backend_##name,
+static const struct weft_nn_backend *const backends[] = {WEFT_DEVICES(ROW)};
+#undef ROW
 enum { N_BACKENDS = sizeof(backends) / sizeof(backends[0]) };
 
 enum weft_status weft_nn_open(const char *name, const struct weft_nn_options *options,
@@ -13,10 +18,16 @@ enum weft_status weft_nn_open(const char *name, const struct weft_nn_options *op
     for (size_t i = 0; i < N_BACKENDS; i++) {
         if (strcmp(backends[i]->name, name) == 0) return backends[i]->open(options, out, err);
     }
-    return weft_fail(err, WEFT_E_ENVIRONMENT,
-                     "there are no layer kernels for \"%s\"; there are "
-                     "for \"cpu\"",
-                     name);
+    struct weft_text known;
+    weft_text_init(&known);
+    for (size_t i = 0; i < N_BACKENDS; i++) {
+        weft_text_addf(&known, "%s\"%s\"", i > 0 ? ", " : "", backends[i]->name);
+    }
+    weft_fail(err, WEFT_E_ENVIRONMENT,
+              "no layer kernels for device \"%s\" in this build: it has %s", name,
+              weft_text_chars(&known));
+    weft_text_finish(&known);
+    return WEFT_E_ENVIRONMENT;
 }
 
 void weft_nn_close(struct weft_nn *nn)

@@ -23,8 +23,9 @@ struct weft_nn_options {
     const char *gemm;        /* as weft_gemm_open takes it: "auto" is the fastest by measurement */
 };
 
-/* `name` "cpu" (WEFT_E_ENVIRONMENT otherwise). Errors of the GEMM library: runtime/nn/gemm.h. Freed
- * by weft_nn_close, which accepts NULL and must not run before the streams are idle. */
+/* `name` as weft_device_open takes it (WEFT_E_ENVIRONMENT otherwise). Errors of the GEMM library:
+ * runtime/nn/gemm.h. Freed by weft_nn_close, which accepts NULL and must not run before the streams
+ * are idle. */
 WEFT_MUST_USE enum weft_status weft_nn_open(const char *name, const struct weft_nn_options *options,
                                             struct weft_nn **out, struct weft_error *err);
 void weft_nn_close(struct weft_nn *nn);

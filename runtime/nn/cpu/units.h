@@ -5,6 +5,30 @@
 
 #include "runtime/nn/cpu.h"
 
+/* runtime/nn/cpu.c. A back end by these functions, for memory that lies `shift_bytes` behind its
+ * addresses. */
+enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t shift_bytes,
+                                  const struct weft_nn_options *options, struct weft_nn **out,
+                                  struct weft_error *err);
+#define WEFT_NN_CPU_FUNCTIONS                                                                      \
+    .close = weft_nn_cpu_close, .describe = weft_nn_cpu_describe,                                  \
+    .gemm_name = weft_nn_cpu_gemm_name, .forward = weft_nn_cpu_push_forward,                       \
+    .backward = weft_nn_cpu_push_backward, .load = weft_nn_cpu_load,                               \
+    .initialise = weft_nn_cpu_initialise, .round = weft_nn_cpu_round,                              \
+    .update = weft_nn_cpu_update, .moments = weft_nn_cpu_moments, .apply = weft_nn_cpu_apply,      \
+    .add_norm = weft_nn_cpu_add_norm, .record_loss = weft_nn_cpu_record_loss,                      \
+    .look = weft_nn_cpu_look, .add_hash = weft_nn_cpu_add_hash, .mix_hash = weft_nn_cpu_mix_hash,  \
+    .gemm = weft_nn_cpu_gemm
+void weft_nn_cpu_close(struct weft_nn *nn);
+const char *weft_nn_cpu_describe(const struct weft_nn *nn);
+const char *weft_nn_cpu_gemm_name(const struct weft_nn *nn);
+void weft_nn_cpu_push_forward(struct weft_nn *nn, struct weft_stream *stream,
+                              const struct weft_nn_call *call);
+void weft_nn_cpu_push_backward(struct weft_nn *nn, struct weft_stream *stream,
+                               const struct weft_nn_call *call);
+enum weft_status weft_nn_cpu_gemm(struct weft_nn *nn, const struct weft_product *product,
+                                  struct weft_error *err);
+
 /* units.c */
 void weft_nn_cpu_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype,
                       int64_t n, const float *host, void *to);

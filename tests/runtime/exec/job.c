@@ -164,6 +164,12 @@ bool job_plan_planner(struct job *job, const char *planner)
     return status == WEFT_OK;
 }
 
+const char *job_device(void)
+{
+    const char *named = getenv("WEFT_TEST_DEVICE");
+    return named != NULL ? named : "cpu";
+}
+
 void job_open_kernels(const struct job *job, struct weft_nn **nn)
 {
     struct weft_error none = {0};
@@ -172,9 +178,9 @@ void job_open_kernels(const struct job *job, struct weft_nn **nn)
         .compute = (enum weft_dtype)job->config->train.precision.compute,
         .gemm = "onednn",
     };
-    if (weft_nn_open("cpu", &options, nn, &none) == WEFT_OK) return;
+    if (weft_nn_open(job_device(), &options, nn, &none) == WEFT_OK) return;
     options.gemm = "openblas";
-    OK(weft_nn_open("cpu", &options, nn, &err));
+    OK(weft_nn_open(job_device(), &options, nn, &err));
 }
 
 void job_rank_load(struct job_rank *r)
@@ -211,7 +217,8 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
     struct weft_batch batch = weft_config_batch(job->config);
     struct weft_comm_options options = ranks_options(rank, ranks);
     *r = (struct job_rank){.job = job, .rank = rank, .poison = poison};
-    OK(weft_device_open("cpu", clock, &r->device, &err));
+    options.device = job_device();
+    OK(weft_device_open(job_device(), clock, &r->device, &err));
     job_open_kernels(job, &r->nn);
     OK(weft_comm_open("local", &options, &r->comm, &err));
     OK(weft_data_open(job->config, WEFT_DATA_TRAINING, &r->data, &err));

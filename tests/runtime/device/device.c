@@ -40,7 +40,7 @@ Test(device, unknown_name_is_refused_with_the_known_ones)
     struct weft_device *device = NULL;
     cr_assert(weft_device_open("abacus", WEFT_CLOCK_WALL, &device, &error) == WEFT_E_ENVIRONMENT);
     cr_assert(device == NULL);
-    cr_assert_str_eq(error.text, "no device \"abacus\" in this build: it has \"cpu\"");
+    cr_assert_str_eq(error.text, "no device \"abacus\" in this build: it has \"cpu\", \"strict\"");
 }
 
 Test(device, close_and_destroy_accept_null)

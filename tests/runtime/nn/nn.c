@@ -12,7 +12,8 @@ Test(nn, refuses_a_device_without_kernels)
     struct weft_nn *nn = NULL;
     struct weft_error err = {0};
     cr_assert_eq(weft_nn_open("tpu", &options, &nn, &err), WEFT_E_ENVIRONMENT);
-    cr_assert_str_eq(err.text, "no layer kernels for device \"tpu\" in this build: it has \"cpu\", \"strict\"");
+    cr_assert_str_eq(
+        err.text, "no layer kernels for device \"tpu\" in this build: it has \"cpu\", \"strict\"");
     cr_assert_null(nn);
     weft_nn_close(NULL);
 }

@@ -382,7 +382,7 @@ static void check_model(struct random_case *random, int64_t limit_bytes, const c
 
 Test(schedule, models_fit_after_layout_and_verify, .timeout = 120)
 {
-    for (uint64_t seed = 1; seed <= TEST_CASES(25, 8); seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(25, 5); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         int32_t peak_slot = -1;
@@ -549,7 +549,7 @@ Test(schedule, no_rule_is_faster_where_layouts_are_too_long, .timeout = 120)
 /* The limit that a refusal names is one at which a plan is found. */
 Test(schedule, the_least_limit_named_is_true, .timeout = 60)
 {
-    for (uint64_t seed = 1; seed <= 25; seed++) {
+    for (uint64_t seed = 1; seed <= TEST_CASES(25, 8); seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;

@@ -19,6 +19,8 @@
 
 #include "base/file.h"
 #include "library/session.h"
+#include "plan/predict.h"
+#include "plan/stages.h"
 #include "plan/trace.h"
 #include "runtime/exec/exec.h"
 #include "runtime/launch/bind.h"

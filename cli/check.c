@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/session.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
 /* One file: its own error, so that all files are looked at before the verdict. */

@@ -7,8 +7,10 @@
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "plan/plan.h"
+#include "plan/predict.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
 /* For the plans that are made again, together: work and time, what they may be, and how far above

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/session.h"
+#include "plan/predict.h"
 #include "plan/trace.h"
 #include "report/plan_report.h"
 

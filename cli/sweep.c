@@ -17,6 +17,8 @@
 #include "cli/children.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
+#include "scheduler/digest.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
 enum { DEFAULT_POINTS = 9 };

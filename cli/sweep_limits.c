@@ -3,6 +3,8 @@
 
 #include "base/units.h"
 #include "cli/sweep.h"
+#include "plan/stages.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
 enum { BISECTIONS = 24, MOST_PASSES = 8 };

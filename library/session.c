@@ -7,6 +7,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "plan/predict.h"
+#include "plan/stages.h"
+#include "scheduler/digest.h"
+#include "scheduler/proof.h"
 #include "scheduler/schedule.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };

@@ -7,6 +7,7 @@
 #include "base/work.h"
 #include "plan/plan.h"
 #include "plan/program.h"
+#include "plan/stages.h"
 #include "scheduler/mip.h"
 #include "spec/config.h"
 #include "spec/profile.h"

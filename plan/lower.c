@@ -6,6 +6,7 @@
 #include "memory_model/period.h"
 #include "plan/lifetime.h"
 #include "plan/placement.h"
+#include "plan/stages.h"
 
 enum access { READ = 1, WRITE = 2 };
 
@@ -598,6 +599,18 @@ static enum weft_status find_lives(struct weft_lowering *lowering, struct weft_e
         if (sum > program->live_bytes) program->live_bytes = sum;
     }
     return WEFT_OK;
+}
+
+struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
+                                              const struct weft_profile *profile,
+                                              const struct weft_stages *stages)
+{
+    return (struct weft_lower_inputs){
+        .model = config->model,
+        .shards = stages->shards,
+        .period = stages->period,
+        .weigh = weft_stages_weigh_options(config, profile),
+    };
 }
 
 enum weft_status weft_program_lower(const struct weft_plan *plan,

@@ -114,20 +114,9 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                                struct weft_error *err);
 
-/* Simulates and sums the rows; fills plan->prediction but for arena_bytes and total_bytes, which
- * lowering knows. */
-WEFT_MUST_USE enum weft_status weft_plan_predict(struct weft_plan *plan, struct weft_error *err);
-
 /* Of policies, placements and offsets: a file whose decision was changed by something other than
  * weft is told even where what it became is a plan too, as fast and within the limit. */
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
-
-/* WEFT_OK when the prediction that a plan carries is what its placements give, its bound is not
- * above its step and its decision is the one that its file was written with; else WEFT_E_DATA with
- * the first that is not. The arena's figures are the
- * program's question: see weft_program_check_prediction. */
-WEFT_MUST_USE enum weft_status weft_plan_check_prediction(const struct weft_plan *plan,
-                                                          struct weft_error *err);
 
 /* The least bound of the plan's period and of all others: no plan of any is faster; 0 = none. */
 int64_t weft_plan_least_bound_ns(const struct weft_plan *plan);

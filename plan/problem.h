@@ -13,8 +13,6 @@
 #include "base/pool.h"
 #include "base/status.h"
 #include "memory_model/weigh.h"
-#include "spec/config.h"
-#include "spec/profile.h"
 
 enum { WEFT_CHANNELS = WEFT_LANES - WEFT_LANE_CHANNEL }; /* the most that a problem has */
 
@@ -69,33 +67,6 @@ struct weft_problem {
     struct weft_problem_item *items; /* in order of unit, then kind, then gather */
 };
 
-/* The periods that a config leaves to choose: both cadences when train.reduce is auto and there are
- * several micro-steps, and without clipping some values of update_ahead when that is 0. Returns how
- * many there are, at least 1. */
-enum { WEFT_MOST_VARIANTS = 8 };
-int32_t weft_stages_variants(const struct weft_config *config,
-                             struct weft_period_rule out[WEFT_MOST_VARIANTS]);
-
-/* What a config and a profile make: shards, period and weights on the way. The caller owns all
- * four and frees them with weft_stages_finish. *out is untouched on failure. WEFT_E_DATA when the
- * profile is for other ranks or lacks a layer, or when a sum is out of range. */
-struct weft_stages {
-    struct weft_shards *shards;
-    struct weft_period *period;
-    struct weft_weights *weights;
-    struct weft_problem *problem;
-};
-WEFT_MUST_USE enum weft_status weft_stages_create(const struct weft_config *config,
-                                                  const struct weft_profile *profile,
-                                                  struct weft_stages *out, struct weft_error *err);
-/* The same for one of the config's variants; without, it is the first. */
-WEFT_MUST_USE enum weft_status weft_stages_create_variant(const struct weft_config *config,
-                                                          const struct weft_profile *profile,
-                                                          const struct weft_period_rule *rule,
-                                                          struct weft_stages *out,
-                                                          struct weft_error *err);
-void weft_stages_finish(struct weft_stages *stages); /* accepts {0} and half-made ones */
-
 void weft_problem_destroy(struct weft_problem *problem);
 
 /* Integers of a problem and sums of them are at most this, which JSON readers hold exactly. */
@@ -103,6 +74,8 @@ void weft_problem_destroy(struct weft_problem *problem);
 /* Blocks of all items of a problem are at most this, so that whatever is made of them (a program's
  * instructions, operands, pieces) can be numbered with 32 bits. */
 enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
+/* Periods that a config may leave open, each of which is a problem. */
+enum { WEFT_MOST_VARIANTS = 8 };
 
 /* WEFT_OK when every index, window and sum of the problem is in its range and its slots make a
  * period; else WEFT_E_DATA with `where` and the place. Whatever makes a problem calls it, so that

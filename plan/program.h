@@ -141,6 +141,9 @@ struct weft_lower_inputs {
     struct weft_budget budget; /* for the search of a layout; {0}: none */
 };
 /* The inputs of the stages that a config and a profile made. They refer to stages and model. */
+struct weft_config;
+struct weft_profile;
+struct weft_stages;
 struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
                                               const struct weft_profile *profile,
                                               const struct weft_stages *stages);

@@ -1,9 +1,9 @@
+#include "plan/stages.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "plan/program.h"
 
 /* What the pieces of a problem are made from. */
 struct builder {
@@ -15,8 +15,8 @@ struct builder {
     struct weft_error *err;
 };
 
-static struct weft_weigh_options weigh_options(const struct weft_config *config,
-                                               const struct weft_profile *profile)
+struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
+                                                    const struct weft_profile *profile)
 {
     return (struct weft_weigh_options){
         .batch = weft_config_batch(config),
@@ -24,18 +24,6 @@ static struct weft_weigh_options weigh_options(const struct weft_config *config,
         .accumulate = (enum weft_dtype)config->train.precision.accumulate,
         .n_moments = weft_config_moments(config),
         .base_bytes = profile->base_bytes,
-    };
-}
-
-struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
-                                              const struct weft_profile *profile,
-                                              const struct weft_stages *stages)
-{
-    return (struct weft_lower_inputs){
-        .model = config->model,
-        .shards = stages->shards,
-        .period = stages->period,
-        .weigh = weigh_options(config, profile),
     };
 }
 
@@ -292,7 +280,7 @@ static enum weft_status create(const struct weft_config *config, const struct we
     if (rule.block_bytes == 0) {
         rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
     }
-    struct weft_weigh_options options = weigh_options(config, profile);
+    struct weft_weigh_options options = weft_stages_weigh_options(config, profile);
     WEFT_TRY(weft_shards_create(config->model, config->cluster.ranks, &rule, &stages->shards, err));
     WEFT_TRY(weft_period_create(config->model, stages->shards, period, &stages->period, err));
     WEFT_TRY(weft_weights_create(config->model, stages->shards, stages->period, &options,

@@ -2,8 +2,10 @@
 
 #include <string.h>
 
+#include "plan/predict.h"
 #include "scheduler/list.h"
 #include "scheduler/planners/fixed.h"
+#include "scheduler/planners/table.h"
 
 /* A step that is longer than the shortest by less than this share is as short. */
 static const double MATTERS = 5e-4;

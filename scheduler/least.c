@@ -6,7 +6,6 @@
  * it can be from the least. */
 #include "scheduler/digest.h"
 #include "scheduler/lean_tree.h"
-#include "scheduler/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/predict.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/search.h"
 

@@ -3,8 +3,9 @@
 #ifndef WEFT_SCHEDULER_PACKED_H
 #define WEFT_SCHEDULER_PACKED_H
 
+#include "plan/program.h"
 #include "scheduler/digest.h"
-#include "scheduler/schedule.h"
+#include "scheduler/planner.h"
 
 /* A candidate whose layout, in rows that held tight_bytes more, was too long by `excess` bytes. */
 struct weft_near_miss {

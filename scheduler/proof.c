@@ -1,6 +1,5 @@
 #include "scheduler/proof.h"
 #include "scheduler/lean_tree.h"
-#include "scheduler/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

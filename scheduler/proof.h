@@ -5,8 +5,7 @@
 #define WEFT_SCHEDULER_PROOF_H
 
 #include "scheduler/dual.h"
-
-struct weft_outcome; /* scheduler/schedule.h */
+#include "scheduler/planner.h"
 
 struct weft_proof_node {
     int32_t parent;           /* -1: the root */
@@ -94,7 +93,13 @@ WEFT_MUST_USE enum weft_status weft_proof_offer_trivial(struct weft_proof *proof
                                                         struct weft_dual *dual, const char **by,
                                                         struct weft_error *err);
 
-/* What weft_prove does, with the problem's digest. */
+/* Fills the outcome's bound, what it is by, and its certificate (in the pool) with what needs
+ * neither a plan nor a search: compute alone, the channel alone, or that no plan fits, when the
+ * bound is WEFT_PROBLEM_MOST. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_prove(const struct weft_problem *problem,
+                                          struct weft_pool *pool, struct weft_outcome *outcome,
+                                          struct weft_error *err);
+/* The same with the problem's digest. */
 WEFT_MUST_USE enum weft_status weft_proof_trivial(const struct weft_digest *table,
                                                   struct weft_pool *pool,
                                                   struct weft_outcome *outcome,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "scheduler/planners/planners.h"
+#include "scheduler/planners/table.h"
 
 /* Of each planner and each of its settings. */
 static int32_t count(void)

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "scheduler/planners/planners.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/rivals.h"
 #include "scheduler/tight.h"
 

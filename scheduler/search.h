@@ -6,8 +6,8 @@
 
 #include "scheduler/digest.h"
 #include "scheduler/list.h"
+#include "scheduler/planner.h"
 #include "scheduler/repair.h"
-#include "scheduler/schedule.h"
 
 struct weft_search {
     const struct weft_digest *table; /* borrowed */

@@ -18,6 +18,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/solver.h"
+#include "plan/stages.h"
+#include "scheduler/digest.h"
+#include "scheduler/planners/table.h"
+#include "scheduler/proof.h"
 #include "scheduler/schedule.h"
 
 enum { MOST_SETS = 32, MOST_PLANNERS = 64, MOST_LIMITS = 64, MOST_STARTS = 256, BISECTIONS = 12 };

@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 #include "plan/plan.h"
+#include "plan/stages.h"
 #include "plan/trace.h"
 #include "runtime/exec/exec.h"
 #include "runtime/measure/parts.h"

@@ -4,7 +4,7 @@
 #define WEFT_SCHEDULER_PLANNERS_FIXED_H
 
 #include "scheduler/digest.h"
-#include "scheduler/schedule.h"
+#include "scheduler/planner.h"
 
 /* When gathers are launched: at the first slot of their window, one use ahead, or by the slot that
  * uses them, which waits. */

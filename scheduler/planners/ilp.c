@@ -8,6 +8,7 @@
 
 #include "scheduler/guide.h"
 #include "scheduler/planners/planners.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/trim.h"
 
 /* Tries of local search and nodes of the tree are these divided by the size of what one costs. */

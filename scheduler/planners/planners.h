@@ -3,7 +3,7 @@
 #define WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 
 #include "scheduler/digest.h"
-#include "scheduler/schedule.h"
+#include "scheduler/planner.h"
 #include "spec/planner.h"
 
 #define WEFT_PLANNER_DECLARE(identifier, name, literal, text)                                      \

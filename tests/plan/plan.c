@@ -1,4 +1,5 @@
 #include "plan/plan.h"
+#include "plan/predict.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

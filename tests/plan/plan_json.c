@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "plan/predict.h"
 #include "tests/plan/random_model.h"
 
 static enum weft_status parse(const char *text, size_t length, struct weft_plan **out,

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
+#include "plan/predict.h"
+#include "plan/stages.h"
 
 /* A stream of draws. */
 struct dice {

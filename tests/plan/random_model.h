@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "plan/plan.h"
 #include "plan/program.h"
+#include "plan/stages.h"
 
 struct random_case {
     uint64_t seed;

@@ -1,3 +1,4 @@
+#include "plan/predict.h"
 #include "plan/trace.h"
 
 #include <criterion/criterion.h>

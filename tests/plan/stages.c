@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "plan/problem.h"
+#include "plan/stages.h"
 #include "tests/plan/random_model.h"
 
 Test(stages, times_are_the_profiles)

@@ -1,4 +1,5 @@
 #include "plan/program.h"
+#include "plan/stages.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

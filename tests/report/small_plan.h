@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 
 #include "plan/plan.h"
+#include "plan/predict.h"
 #include "tests/plan/small_problem.h"
 
 /* Predicted, not lowered. The caller destroys it before the problem. */

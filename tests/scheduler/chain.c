@@ -1,4 +1,6 @@
 #include "chain.h"
+#include "plan/predict.h"
+#include "scheduler/planners/table.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

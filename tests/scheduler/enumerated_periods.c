@@ -4,6 +4,8 @@
 #include <criterion/criterion.h>
 
 #include "enumerate.h"
+#include "plan/stages.h"
+#include "scheduler/digest.h"
 #include "scheduler/schedule.h"
 #include "tests/effort.h"
 #include "tests/plan/random_model.h"

@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "scheduler/digest.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 #include "tests/effort.h"
 #include "tests/plan/random_model.h"

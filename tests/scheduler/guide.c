@@ -1,10 +1,12 @@
 #include "scheduler/guide.h"
+#include "plan/predict.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "plan/random_model.h"
 #include "rigs.h"
+#include "scheduler/digest.h"
 #include "solver.h"
 #include "tests/effort.h"
 #include "tiny.h"

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "enumerate.h"
 #include "plan/random_model.h"
+#include "scheduler/digest.h"
 #include "scheduler/list.h"
 #include "scheduler/proof.h"
 #include "scheduler/schedule.h"

@@ -1,6 +1,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
+#include "plan/predict.h"
 #include "plan/random_model.h"
 #include "plan/trace.h"
 #include "scheduler/list.h"

@@ -1,9 +1,13 @@
 #include "scheduler/packed.h"
+#include "plan/predict.h"
+#include "scheduler/schedule.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "plan/random_model.h"
+#include "scheduler/digest.h"
+#include "scheduler/planners/table.h"
 
 /* What the random planner decides; its arrays are the caller's to free. */
 static struct weft_candidate candidate_of(const struct weft_problem *problem)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "chain.h"
+#include "plan/predict.h"
 #include "plan/random_model.h"
 #include "plan/trace.h"
 #include "scheduler/repair.h"

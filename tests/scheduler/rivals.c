@@ -1,9 +1,12 @@
 #include "scheduler/rivals.h"
+#include "scheduler/schedule.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "plan/random_model.h"
+#include "scheduler/digest.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/tight.h"
 
 /* A run as far as rivals look at it. */

@@ -1,10 +1,12 @@
 #include "scheduler/rounds.h"
+#include "scheduler/schedule.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/random_model.h"
+#include "scheduler/digest.h"
 #include "scheduler/planners/planners.h"
 #include "tests/effort.h"
 

@@ -9,6 +9,7 @@
 #include "plan/random_model.h"
 #include "scheduler/digest.h"
 #include "scheduler/infeasible.h"
+#include "scheduler/planners/table.h"
 #include "solver.h"
 #include "tests/effort.h"
 #include "tiny.h"

@@ -1,4 +1,5 @@
 #include "scheduler/search.h"
+#include "plan/predict.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

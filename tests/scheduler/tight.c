@@ -1,4 +1,5 @@
 #include "scheduler/tight.h"
+#include "scheduler/digest.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

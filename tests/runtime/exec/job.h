@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "plan/plan.h"
+#include "plan/stages.h"
 #include "plan/trace.h"
 #include "runtime/exec/exec.h"
 #include "runtime/train/data.h"

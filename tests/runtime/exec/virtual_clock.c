@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 #include "tests/effort.h"
 #include "tests/runtime/exec/job.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../tiny.h"
+#include "scheduler/planners/table.h"
 
 struct decision {
     struct weft_problem *problem;

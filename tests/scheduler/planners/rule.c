@@ -1,4 +1,6 @@
 #include "scheduler/planners/rule.h"
+#include "plan/predict.h"
+#include "scheduler/schedule.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "../chain.h"
 #include "../tiny.h"
 #include "scheduler/digest.h"
+#include "scheduler/planners/table.h"
 
 /* Only sdp and fsdp, units of 1000. sdp saves a gather, 30 or 20. All fsdp peaks in B0: moments and
  * slices 4500, unit 0, its gradient, gradient 1 in flight, slices 1000: 8500. Unit 1 gathered from

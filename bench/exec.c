@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "plan/stages.h"
+#include "problem/stages.h"
 #include "runtime/exec/exec.h"
 #include "scheduler/schedule.h"
 

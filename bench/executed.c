@@ -19,9 +19,9 @@
 
 #include "base/file.h"
 #include "library/session.h"
-#include "plan/predict.h"
-#include "plan/stages.h"
-#include "plan/trace.h"
+#include "problem/stages.h"
+#include "program/predict.h"
+#include "program/trace.h"
 #include "runtime/exec/exec.h"
 #include "runtime/launch/bind.h"
 #include "runtime/measure/measure.h"

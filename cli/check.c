@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/session.h"

@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/command.h"
 #include "cli/facts.h"
 #include "cli/solver.h"

@@ -3,7 +3,7 @@
 #ifndef WEFT_CLI_ESTIMATE_H
 #define WEFT_CLI_ESTIMATE_H
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/command.h"
 #include "library/estimate.h"
 

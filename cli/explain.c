@@ -7,7 +7,7 @@
 #include "cli/terminal.h"
 #include "library/session.h"
 #include "plan/plan.h"
-#include "plan/predict.h"
+#include "program/predict.h"
 #include "report/explain.h"
 #include "report/plan_report.h"
 #include "scheduler/planners/table.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/units.h"
 #include "cli/job.h"
 #include "library/metrics.h"

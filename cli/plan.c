@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/terminal.h"

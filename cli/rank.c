@@ -8,7 +8,7 @@
 
 #include "base/failpoint.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/wrap.h"
 #include "cli/command.h"
 #include "cli/job.h"

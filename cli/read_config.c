@@ -3,12 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/job.h"
 #include "cli/solver.h"
 #include "library/session.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
 /* The path as an override. It is relative to where the program was started, and one in a config to

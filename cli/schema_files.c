@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 const char weft_schema_files[] = "profile, metrics, result, manifest";
 

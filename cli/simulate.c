@@ -1,13 +1,13 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/session.h"
-#include "plan/predict.h"
-#include "plan/trace.h"
+#include "program/predict.h"
+#include "program/trace.h"
 #include "report/plan_report.h"
 
 /* The trace of the program that the config makes of the plan. */

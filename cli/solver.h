@@ -7,7 +7,7 @@
 #define WEFT_CLI_SOLVER_H
 
 #include "cli/solver_child.h"
-#include "scheduler/mip_changes.h"
+#include "scheduler/solver/mip_changes.h"
 
 struct weft_solver_process {
     struct weft_solver_child child;

@@ -1,5 +1,6 @@
-/* The process that weft-solve runs in: started once, asked in documents of scheduler/mip.h, each of
- * which it answers with one before the next is asked, and killed when it hangs or is not needed. */
+/* The process that weft-solve runs in: started once, asked in documents of scheduler/solver/mip.h,
+ * each of which it answers with one before the next is asked, and killed when it hangs or is not
+ * needed. */
 #ifndef WEFT_CLI_SOLVER_CHILD_H
 #define WEFT_CLI_SOLVER_CHILD_H
 

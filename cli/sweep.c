@@ -17,7 +17,7 @@
 #include "cli/children.h"
 #include "cli/job.h"
 #include "cli/terminal.h"
-#include "scheduler/digest.h"
+#include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 #include "cli/sweep.h"
-#include "plan/stages.h"
+#include "problem/stages.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 

@@ -5,8 +5,8 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/session.h"
-#include "plan/predict.h"
-#include "plan/stages.h"
+#include "problem/stages.h"
+#include "program/predict.h"
 
 /* The arena's end is the program's question, but it is within the limit and not below the rows,
  * which count the base rounded up. */

@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/command.h"
 #include "include/weft.h"
 

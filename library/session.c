@@ -7,11 +7,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "plan/predict.h"
-#include "plan/stages.h"
-#include "scheduler/digest.h"
-#include "scheduler/proof.h"
+#include "problem/stages.h"
+#include "program/predict.h"
+#include "scheduler/digest/digest.h"
 #include "scheduler/schedule.h"
+#include "scheduler/tree/proof.h"
 
 enum { PLAN_MOST_BYTES = 1 << 30 };
 

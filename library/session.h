@@ -6,9 +6,9 @@
 #include "base/watch.h"
 #include "base/work.h"
 #include "plan/plan.h"
-#include "plan/program.h"
-#include "plan/stages.h"
-#include "scheduler/mip.h"
+#include "problem/stages.h"
+#include "program/program.h"
+#include "scheduler/solver/mip.h"
 #include "spec/config.h"
 #include "spec/profile.h"
 

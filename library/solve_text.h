@@ -1,9 +1,9 @@
-/* The solver of a caller who speaks weft-solve's protocol (scheduler/mip.h) as text. */
+/* The solver of a caller who speaks weft-solve's protocol (scheduler/solver/mip.h) as text. */
 #ifndef WEFT_LIBRARY_SOLVE_TEXT_H
 #define WEFT_LIBRARY_SOLVE_TEXT_H
 
 #include "include/weft.h"
-#include "scheduler/mip.h"
+#include "scheduler/solver/mip.h"
 
 struct weft_text_solver {
     weft_solve_text_fn *solve; /* NULL: there is none */

@@ -15,6 +15,7 @@
 #include "library/solve_text.h"
 #include "runtime/launch/launch.h"
 #include "runtime/train/train.h"
+#include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 #include "spec/supplied.h"
 

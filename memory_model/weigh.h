@@ -3,7 +3,7 @@
  * slot `first` to the end of slot `last` (wrapping round the period's end when first > last). What
  * depends on when a block moves is an item with a staircase.
  *
- * The other side is the lowering in plan/, which finds the same bytes from a program's
+ * The other side is the lowering in program/, which finds the same bytes from a program's
  * happens-before order; a test holds the two to each other. */
 #ifndef WEFT_MEMORY_MODEL_WEIGH_H
 #define WEFT_MEMORY_MODEL_WEIGH_H

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plan/certificate.h"
-#include "plan/problem.h"
+#include "problem/problem.h"
+#include "proof/certificate.h"
 
 /* Of one block; the array of a plan is in channel order: of two channels, each has its own order,
  * and how they are mixed means nothing. */

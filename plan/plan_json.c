@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/decode.h"
 #include "plan/placement.h"
 #include "plan/plan.h"
+#include "problem/decode.h"
 
 static const char format_name[] = "weft-plan";
 enum { FORMAT_VERSION = 5, PLACE_BYTES = 256 };

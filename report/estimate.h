@@ -3,7 +3,7 @@
 #ifndef WEFT_REPORT_ESTIMATE_H
 #define WEFT_REPORT_ESTIMATE_H
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "plan/need.h"

@@ -3,10 +3,10 @@
 #ifndef WEFT_REPORT_EXPLAIN_H
 #define WEFT_REPORT_EXPLAIN_H
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "plan/plan.h"
-#include "plan/trace.h"
+#include "program/trace.h"
 
 /* What keeps a gather from being launched one slot earlier, or a reduction from being due one slot
  * later. */

@@ -3,10 +3,10 @@
 #ifndef WEFT_REPORT_PLAN_REPORT_H
 #define WEFT_REPORT_PLAN_REPORT_H
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "plan/plan.h"
-#include "plan/program.h"
+#include "program/program.h"
 
 /* A paragraph and a table: policies by unit with runs of equal ones folded, prediction with bound,
  * gap and the solver's own words; memory by category at the peak. The plan is predicted; before it

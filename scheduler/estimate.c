@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "plan/predict.h"
-#include "scheduler/list.h"
+#include "program/predict.h"
+#include "scheduler/place/list.h"
 #include "scheduler/planners/fixed.h"
 #include "scheduler/planners/table.h"
 

@@ -6,11 +6,11 @@
 
 #include "base/log.h"
 #include "base/units.h"
-#include "scheduler/infeasible.h"
+#include "scheduler/digest/infeasible.h"
 #include "scheduler/planners/table.h"
-#include "scheduler/proof.h"
-#include "scheduler/rounds.h"
-#include "scheduler/tight.h"
+#include "scheduler/rounds/rounds.h"
+#include "scheduler/rounds/tight.h"
+#include "scheduler/tree/proof.h"
 
 static enum weft_status finish(struct weft_packed *run, struct weft_error *err)
 {

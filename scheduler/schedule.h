@@ -1,7 +1,7 @@
 /* To schedule is to make a plan: choose a planner by name, let it decide policies and placements
- * within the memory limit, prove a bound, lower the result, and plan again (scheduler/rounds.h) if
- * its layout does not fit. Pure: no process or device, and no clock but the alarm of the caller's
- * work (base/work.h); the solver is a function of the caller's. */
+ * within the memory limit, prove a bound, lower the result, and plan again
+ * (scheduler/rounds/rounds.h) if its layout does not fit. Pure: no process or device, and no clock
+ * but the alarm of the caller's work (base/work.h); the solver is a function of the caller's. */
 #ifndef WEFT_SCHEDULER_SCHEDULE_H
 #define WEFT_SCHEDULER_SCHEDULE_H
 
@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 #include "plan/plan.h"
-#include "plan/program.h"
-#include "scheduler/planner.h"
+#include "program/program.h"
+#include "scheduler/digest/planner.h"
 
 /* The plan, its prediction (arena included) and bound filled, and its program when `program` is not
  * NULL. The plan refers to `problem`, which must outlive it. Without `inputs` (NULL) there is no

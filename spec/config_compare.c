@@ -1,4 +1,4 @@
-#include "base/json_compare.h"
+#include "base/json/json_compare.h"
 #include "spec/config.h"
 
 static struct weft_json *write_and_parse(const struct weft_config *config)

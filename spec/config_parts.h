@@ -3,7 +3,7 @@
 #ifndef WEFT_SPEC_CONFIG_PARTS_H
 #define WEFT_SPEC_CONFIG_PARTS_H
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "spec/config.h"
 #include "spec/field.h"
 #include "spec/supplied.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 enum { VERSION = 1 };
 /* With one rank nothing is sent, and with an empty table nothing is known: any block size does,

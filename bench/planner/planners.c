@@ -18,11 +18,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/solver.h"
-#include "plan/stages.h"
-#include "scheduler/digest.h"
+#include "problem/stages.h"
+#include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"
-#include "scheduler/proof.h"
 #include "scheduler/schedule.h"
+#include "scheduler/tree/proof.h"
 
 enum { MOST_SETS = 32, MOST_PLANNERS = 64, MOST_LIMITS = 64, MOST_STARTS = 256, BISECTIONS = 12 };
 

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/text.h"
 #include "spec/model.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "runtime/checkpoint/safetensors.h"
 
 enum { LENGTH_BYTES = 8, ELEMENT_BYTES = 4 };

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/json_compare.h"
+#include "base/json/json.h"
+#include "base/json/json_compare.h"
 #include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/function.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/failpoint.h"
 #include "base/status.h"
-#include "plan/program.h"
-#include "plan/trace.h"
+#include "program/program.h"
+#include "program/trace.h"
 #include "runtime/comm/comm.h"
 #include "runtime/device/device.h"
 #include "runtime/exec/precision.h"

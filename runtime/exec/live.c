@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "plan/lifetime.h"
+#include "program/lifetime.h"
 #include "runtime/exec/parts.h"
 
 /* One piece of a buffer. `left` counts the accesses of its present life that are not yet known to

@@ -5,8 +5,8 @@
 
 #include "base/lanes.h"
 #include "base/pool.h"
-#include "plan/program.h"
-#include "plan/trace.h"
+#include "program/program.h"
+#include "program/trace.h"
 #include "runtime/measure/measure.h"
 #include "spec/profile.h"
 

@@ -3,8 +3,8 @@
 
 #include "base/rng.h"
 #include "plan/plan.h"
-#include "plan/stages.h"
-#include "plan/trace.h"
+#include "problem/stages.h"
+#include "program/trace.h"
 #include "runtime/exec/exec.h"
 #include "runtime/measure/parts.h"
 

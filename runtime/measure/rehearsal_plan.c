@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
 #include "plan/plan.h"
-#include "plan/predict.h"
-#include "plan/stages.h"
+#include "problem/stages.h"
+#include "program/predict.h"
 #include "runtime/measure/parts.h"
 
 /* A placement and where it stands in the channel: at the start of slot `at`. */

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 #define UNPACK "unpack it first"
 #define EXPORT "write the column or array of text to a text file"

@@ -3,8 +3,8 @@
 #ifndef WEFT_SCHEDULER_PLANNERS_FIXED_H
 #define WEFT_SCHEDULER_PLANNERS_FIXED_H
 
-#include "scheduler/digest.h"
-#include "scheduler/planner.h"
+#include "scheduler/digest/digest.h"
+#include "scheduler/digest/planner.h"
 
 /* When gathers are launched: at the first slot of their window, one use ahead, or by the slot that
  * uses them, which waits. */

@@ -2,7 +2,7 @@
 #ifndef WEFT_SCHEDULER_PLANNERS_FSDP2_H
 #define WEFT_SCHEDULER_PLANNERS_FSDP2_H
 
-#include "scheduler/planner.h"
+#include "scheduler/digest/planner.h"
 
 /* values[0]: units ahead; values[1]: whether all are kept behind forward. */
 extern const struct weft_setting weft_fsdp2_settings[];

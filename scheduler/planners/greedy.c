@@ -1,6 +1,6 @@
 /* Upwards from the leanest policies, without a solver. */
 #include "scheduler/planners/planners.h"
-#include "scheduler/search.h"
+#include "scheduler/search/search.h"
 
 enum weft_status weft_planner_greedy(const struct weft_problem *problem, int64_t limit_bytes,
                                      const struct weft_schedule_options *options,

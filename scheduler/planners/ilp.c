@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scheduler/guide.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
-#include "scheduler/trim.h"
+#include "scheduler/tree/guide.h"
+#include "scheduler/tree/trim.h"
 
 /* Tries of local search and nodes of the tree are these divided by the size of what one costs. */
 enum {

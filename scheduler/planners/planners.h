@@ -2,8 +2,8 @@
 #ifndef WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 #define WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 
-#include "scheduler/digest.h"
-#include "scheduler/planner.h"
+#include "scheduler/digest/digest.h"
+#include "scheduler/digest/planner.h"
 #include "spec/planner.h"
 
 #define WEFT_PLANNER_DECLARE(identifier, name, literal, text)                                      \

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "plan/trace.h"
-#include "scheduler/digest.h"
+#include "program/trace.h"
+#include "scheduler/digest/digest.h"
 
 struct weft_draft_move {
     int32_t launch, is_gather, index;

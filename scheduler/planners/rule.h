@@ -9,7 +9,7 @@
 #ifndef WEFT_SCHEDULER_PLANNERS_RULE_H
 #define WEFT_SCHEDULER_PLANNERS_RULE_H
 
-#include "scheduler/planner.h"
+#include "scheduler/digest/planner.h"
 
 struct weft_draft_move;
 

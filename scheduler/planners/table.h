@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/status.h"
-#include "scheduler/planner.h"
+#include "scheduler/digest/planner.h"
 
 /* NULL-name-terminated table of all planners, and one by "name" or "name:setting" (NULL when there
  * is none); *setting is NULL when none was named. `setting` may be NULL. */

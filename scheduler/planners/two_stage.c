@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
-#include "scheduler/list.h"
+#include "scheduler/place/list.h"
 #include "scheduler/planners/knapsack.h"
 #include "scheduler/planners/planners.h"
 

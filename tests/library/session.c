@@ -1,5 +1,5 @@
 #include "library/session.h"
-#include "plan/stages.h"
+#include "problem/stages.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

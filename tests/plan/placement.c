@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "tests/plan/random_model.h"
+#include "tests/program/random_model.h"
 
 Test(placement, normal_form_is_a_fixed_point)
 {

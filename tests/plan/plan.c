@@ -1,12 +1,12 @@
 #include "plan/plan.h"
-#include "plan/predict.h"
+#include "program/predict.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/plan/random_model.h"
-#include "tests/plan/small_problem.h"
+#include "tests/problem/small_problem.h"
+#include "tests/program/random_model.h"
 
 static const enum weft_policy all_sdp[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "plan/predict.h"
-#include "tests/plan/random_model.h"
+#include "program/predict.h"
+#include "tests/program/random_model.h"
 
 static enum weft_status parse(const char *text, size_t length, struct weft_plan **out,
                               struct weft_error *err)

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 
 #include "plan/placement.h"
-#include "tests/plan/random_model.h"
-#include "tests/plan/small_problem.h"
+#include "tests/problem/small_problem.h"
+#include "tests/program/random_model.h"
 
 enum { ROWS_CASES = 100 };
 
-static struct weft_plan *small_plan(const struct weft_problem *problem)
+static struct weft_plan *plan_of_rows(const struct weft_problem *problem)
 {
     static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
     static const struct weft_move moves[] = {{A_GATHER, 2, 0}, {A_GATHER, 2, 0}, {B_GATHER, 3, 0},
@@ -25,7 +25,7 @@ static struct weft_plan *small_plan(const struct weft_problem *problem)
 Test(rows, by_hand)
 {
     struct weft_problem problem = small_problem();
-    struct weft_plan *plan = small_plan(&problem);
+    struct weft_plan *plan = plan_of_rows(&problem);
     int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
     /*                                    U:a  U:b  fill F:a  F:b  B:b  B:a  drain norm */
     static const int64_t gathered[] = {0, 0, 200, 400, 400, 400, 200, 0, 0};
@@ -51,7 +51,7 @@ Test(rows, by_hand)
 Test(rows, relax_uses_what_is_free)
 {
     struct weft_problem problem = small_problem();
-    struct weft_plan *plan = small_plan(&problem);
+    struct weft_plan *plan = plan_of_rows(&problem);
     struct weft_error err = {0};
     cr_assert_eq(weft_plan_relax(plan, 1700, &err), WEFT_OK);
     for (int i = 0; i < 2; i++) {
@@ -67,7 +67,7 @@ Test(rows, relax_uses_what_is_free)
 Test(rows, relax_stays_within_the_limit)
 {
     struct weft_problem problem = small_problem();
-    struct weft_plan *plan = small_plan(&problem);
+    struct weft_plan *plan = plan_of_rows(&problem);
     struct weft_error err = {0};
     /* Slot 2 holds 1200: one block of b fits under 1300. Slots 1 (1100) takes two of a. */
     cr_assert_eq(weft_plan_relax(plan, 1300, &err), WEFT_OK);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "plan/placement.h"
-#include "tests/plan/random_model.h"
+#include "tests/program/random_model.h"
 #include "tests/report/small_plan.h"
 
 enum { CASES = 60 };

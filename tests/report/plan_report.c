@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/plan/random_model.h"
+#include "tests/program/random_model.h"
 #include "tests/report/small_plan.h"
 
 static char *text_of(const struct weft_plan *plan)

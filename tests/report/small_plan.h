@@ -7,8 +7,8 @@
 #include <criterion/criterion.h>
 
 #include "plan/plan.h"
-#include "plan/predict.h"
-#include "tests/plan/small_problem.h"
+#include "program/predict.h"
+#include "tests/problem/small_problem.h"
 
 /* Predicted, not lowered. The caller destroys it before the problem. */
 static inline struct weft_plan *small_plan(const struct weft_problem *problem)

@@ -1,5 +1,5 @@
-#include "chain.h"
-#include "plan/predict.h"
+#include "tests/scheduler/chain.h"
+#include "program/predict.h"
 #include "scheduler/planners/table.h"
 
 #include <criterion/criterion.h>

@@ -1,4 +1,4 @@
-#include "enumerate.h"
+#include "tests/scheduler/enumerate.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef WEFT_TESTS_SCHEDULER_ENUMERATE_H
 #define WEFT_TESTS_SCHEDULER_ENUMERATE_H
 
-#include "plan/problem.h"
+#include "problem/problem.h"
 
 enum { ENUMERATE_MOST_MOVES = 10, ENUMERATE_MOST_SLOTS = 20, ENUMERATE_MOST_UNITS = 4 };
 

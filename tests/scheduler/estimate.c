@@ -3,11 +3,11 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "scheduler/digest.h"
+#include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 #include "tests/effort.h"
-#include "tests/plan/random_model.h"
+#include "tests/program/random_model.h"
 
 static void fill_needs(const struct weft_problem *problem, bool timed,
                        struct weft_need rows[WEFT_ESTIMATE_ROWS])

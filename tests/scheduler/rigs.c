@@ -1,4 +1,4 @@
-#include "rigs.h"
+#include "tests/scheduler/rigs.h"
 
 #include <criterion/criterion.h>
 

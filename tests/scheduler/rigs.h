@@ -3,10 +3,10 @@
 #ifndef WEFT_TESTS_SCHEDULER_RIGS_H
 #define WEFT_TESTS_SCHEDULER_RIGS_H
 
-#include "scheduler/branch.h"
-#include "scheduler/dual.h"
-#include "scheduler/proof.h"
-#include "scheduler/search.h"
+#include "scheduler/relax/dual.h"
+#include "scheduler/search/search.h"
+#include "scheduler/tree/branch.h"
+#include "scheduler/tree/proof.h"
 
 /* A tree that is to be grown, without its root, and the leanest plan. */
 struct branch_rig {

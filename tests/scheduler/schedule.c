@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "enumerate.h"
-#include "plan/random_model.h"
-#include "scheduler/digest.h"
-#include "scheduler/infeasible.h"
+#include "scheduler/digest/digest.h"
+#include "scheduler/digest/infeasible.h"
 #include "scheduler/planners/table.h"
-#include "solver.h"
 #include "tests/effort.h"
-#include "tiny.h"
+#include "tests/program/random_model.h"
+#include "tests/scheduler/enumerate.h"
+#include "tests/scheduler/solver.h"
+#include "tests/scheduler/tiny.h"
 
 static struct weft_work counted;
 

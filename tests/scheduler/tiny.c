@@ -1,10 +1,10 @@
-#include "tiny.h"
+#include "tests/scheduler/tiny.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "scheduler/digest.h"
+#include "scheduler/digest/digest.h"
 
 struct tiny_builder {
     struct weft_problem *problem;

@@ -3,7 +3,7 @@
 #ifndef WEFT_TESTS_SCHEDULER_TINY_H
 #define WEFT_TESTS_SCHEDULER_TINY_H
 
-#include "plan/problem.h"
+#include "problem/problem.h"
 
 struct tiny_shape {
     int32_t n_units;

@@ -1,4 +1,4 @@
-#include "base/json.h"
+#include "base/json/json.h"
 #include "tests/spec/config_text.h"
 
 Test(config_schema, there_are_three)

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 
 #include "base/rng.h"
-#include "plan/predict.h"
-#include "plan/stages.h"
+#include "problem/stages.h"
+#include "program/predict.h"
 #include "runtime/train/data.h"
 #include "runtime/train/train.h"
 #include "scheduler/schedule.h"

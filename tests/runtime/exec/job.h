@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 #include "plan/plan.h"
-#include "plan/stages.h"
-#include "plan/trace.h"
+#include "problem/stages.h"
+#include "program/trace.h"
 #include "runtime/exec/exec.h"
 #include "runtime/train/data.h"
 #include "tests/runtime/comm/ranks.h"

@@ -1,7 +1,7 @@
 /* A measured profile is whole, the same on all ranks, and good enough to plan with. Times are not
  * compared with anything: this machine may be busy. */
 #include "runtime/measure/measure.h"
-#include "plan/stages.h"
+#include "problem/stages.h"
 
 #include <stdio.h>
 #include <stdlib.h>

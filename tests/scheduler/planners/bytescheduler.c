@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Blocks of 8e6 elements take 150, backward slots 200; from the start of B2. A credit of 16e6 lets
  * two be on their way. Unit 2 is ready at 200: two blocks go until 350 and 500, and when the first

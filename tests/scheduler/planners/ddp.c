@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Gradients get ready in order 3, 2, 1, 0, each in the slot behind its backward. Of 25 MiB: unit 3
  * brings 20, unit 2 makes it 30: full, launched when 2 is ready, in B1. Unit 1 brings 20, unit 0

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Groups below 25 MiB in forward order: 10 + 10; 20, which 10 more would make too large; 10. The
  * first is gathered at once, each behind its own update; the others when the first layer of the

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Units of 1000: moments and slices 6000. Gathered on demand, with reductions at once: 7000 in F0
  * to F3; B3 8000 (unit, gradient), B2 9500 (and a slice 500, a gradient in flight 1000), B1 10000,

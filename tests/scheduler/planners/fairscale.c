@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Units 0 and 3 are the root. It is gathered when F0 is entered, which waits for both; 1 and 2 wait
  * for their own gathers in each of their uses. Buckets of 25 MiB: unit 3 brings 10, and 2 makes it

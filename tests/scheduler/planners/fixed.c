@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tiny.h"
 #include "scheduler/planners/table.h"
+#include "tests/scheduler/tiny.h"
 
 struct decision {
     struct weft_problem *problem;

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Units 0 and 4 are the root: gathered when F0 is entered, reduced behind all others. Gather l + 1
  * is launched when l is entered, in backward l - 1; behind backward of l stands RS(l), then

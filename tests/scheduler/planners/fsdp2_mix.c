@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Five units of 1024; moments and slices 5 * 1536 = 7680; each layer saves 2048. The peak is in B4
  * with five layers' 10240: root 2048, gradient 1024, and unit 3, gathered ahead or kept, 1024:

@@ -1,7 +1,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Units of 1000, t = 20 + 0.01 s for gather and reduction. Everything hides but the root's gather
  * and reduction and the first unit's. Units 1 and 2: root 40 + 40, unit 1 30 + 30: 140. One of

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* An AllReduce of 1000 bytes takes 150, the smallest (agree) 50: t = 50 + 0.1 s. From the start of
  * B4 gradients are ready at 200, 240, 280, 480, 620.

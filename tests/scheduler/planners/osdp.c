@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Units of 1000. dp costs an AllReduce, twice a gather, and an update of 20; fsdp two gathers, a
  * ReduceScatter and an update of 10: dp is faster by 30 - 10 for unit 1, 40 - 10 for 2, and never

@@ -1,5 +1,5 @@
 #include "scheduler/planners/rule.h"
-#include "plan/predict.h"
+#include "program/predict.h"
 #include "scheduler/schedule.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/effort.h"
-#include "tests/plan/random_model.h"
+#include "tests/program/random_model.h"
 
 /* Rules that wait for no reduction. */
 static const char *const rules[] = {"zero1", "zero2", "dear", "fairscale", "deepspeed"};

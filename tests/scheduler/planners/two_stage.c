@@ -1,10 +1,10 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "../chain.h"
-#include "../tiny.h"
-#include "scheduler/digest.h"
+#include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"
+#include "tests/scheduler/chain.h"
+#include "tests/scheduler/tiny.h"
 
 /* Only sdp and fsdp, units of 1000. sdp saves a gather, 30 or 20. All fsdp peaks in B0: moments and
  * slices 4500, unit 0, its gradient, gradient 1 in flight, slices 1000: 8500. Unit 1 gathered from

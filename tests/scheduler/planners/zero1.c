@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 /* Reductions as ddp's: 20 + 10 MiB fill the first bucket in B1, 10 + 20 the second in drain. All is
  * gathered in fill, behind the last update; what F0 uses stands last, so F0 waits for all. With

@@ -1,6 +1,6 @@
 #include <criterion/criterion.h>
 
-#include "../chain.h"
+#include "tests/scheduler/chain.h"
 
 static const struct chain zero2_chain = {.n_layers = 3,
                                          .n_blocks = {1, 1, 1},

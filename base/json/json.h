@@ -1,0 +1,120 @@
+/* Strict JSON: what RFC 8259 allows and nothing else. No duplicate keys, no numbers that a double
+ * cannot hold, no leading zeros, no byte-order mark, no raw control characters in strings, nesting
+ * at most 100, at most 2^24 values, nothing after the document. A document owns its values; values
+ * are read by reference. It takes its text and 12 bytes a value and a name: at most 8 bytes of
+ * memory a byte of text, while it is read too. */
+#ifndef WEFT_BASE_JSON_JSON_H
+#define WEFT_BASE_JSON_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/text.h"
+
+enum weft_json_kind {
+    WEFT_JSON_NULL,
+    WEFT_JSON_BOOL,
+    WEFT_JSON_NUMBER,
+    WEFT_JSON_STRING,
+    WEFT_JSON_ARRAY,
+    WEFT_JSON_OBJECT,
+    WEFT_JSON_KIND_COUNT
+};
+
+struct weft_json;       /* a parsed document */
+struct weft_json_value; /* a node of one; owned by the document */
+
+/* Parses `length` bytes. `source` names them in errors ("run.json"). On failure *out is untouched
+ * and the error (WEFT_E_DATA) gives source:line:column and what is wrong there. */
+WEFT_MUST_USE enum weft_status weft_json_parse(const char *bytes, size_t length, const char *source,
+                                               struct weft_json **out, struct weft_error *err);
+/* Reads and parses a file of at most 1 GiB. WEFT_E_NO_INPUT when it is not there. */
+WEFT_MUST_USE enum weft_status weft_json_read(const char *path, struct weft_json **out,
+                                              struct weft_error *err);
+void weft_json_destroy(struct weft_json *document);
+
+/* Line and column, from 1, of what `path` ("$.model.layers[3].name") names, or of the nearest
+ * around it that there is: of members that of the name. */
+void weft_json_place(const struct weft_json *document, const char *path, size_t *line,
+                     size_t *column);
+
+const struct weft_json_value *weft_json_root(const struct weft_json *document);
+enum weft_json_kind weft_json_kind(const struct weft_json_value *value);
+const char *weft_json_kind_name(enum weft_json_kind kind);
+
+/* Member of an object by exact name; NULL when absent or when `object` is no object (or NULL). */
+const struct weft_json_value *weft_json_member(const struct weft_json_value *object,
+                                               const char *name);
+/* First child of an array or object, then the next one; NULL at the end. Constant time. */
+const struct weft_json_value *weft_json_first(const struct weft_json_value *parent);
+const struct weft_json_value *weft_json_next(const struct weft_json_value *value);
+size_t weft_json_count(const struct weft_json_value *parent); /* linear time */
+/* Name of a member of an object; NULL for others. */
+const char *weft_json_name(const struct weft_json_value *value);
+
+/* Typed reads. False, with *out untouched, when the value is NULL or of another kind; for
+ * integers also when it is not an integer or not within +-(2^53 - 1), where a double tells all
+ * neighbours apart. */
+bool weft_json_bool(const struct weft_json_value *value, bool *out);
+bool weft_json_integer(const struct weft_json_value *value, int64_t *out);
+bool weft_json_number(const struct weft_json_value *value, double *out);
+bool weft_json_string(const struct weft_json_value *value, const char **out);
+
+/* For decoders of files that the program itself writes: a required member, with an error that
+ * names `where` (for example "plan.json: units[3]") and the member. WEFT_E_DATA. Integers must lie
+ * in [least, most]. */
+WEFT_MUST_USE enum weft_status weft_json_need_integer(const struct weft_json_value *object,
+                                                      const char *where, const char *name,
+                                                      int64_t least, int64_t most, int64_t *out,
+                                                      struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_json_need_string(const struct weft_json_value *object,
+                                                     const char *where, const char *name,
+                                                     const char **out, struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_json_need(const struct weft_json_value *object,
+                                              const char *where, const char *name,
+                                              enum weft_json_kind kind,
+                                              const struct weft_json_value **out,
+                                              struct weft_error *err);
+
+/* Writing: a stream of tokens into a text; commas, newlines and indentation are the writer's.
+ * With `indent` 0 everything is on one line. Arrays of scalars stay on one line. Strings that are
+ * not UTF-8 get U+FFFD for each bad byte; NULL strings are null. */
+enum { WEFT_JSON_WRITER_LEVELS = 128 };
+
+struct weft_json_writer {
+    struct weft_text *text;
+    int indent;
+    int depth;
+    struct weft_json_level {
+        bool started;                  /* something was written in it */
+        bool broken;                   /* its end goes on a line of its own */
+        bool flat;                     /* all of it goes on one line */
+    } levels[WEFT_JSON_WRITER_LEVELS]; /* [0] is the document; deeper ones fail the text */
+    bool after_key;
+};
+
+void weft_json_writer_init(struct weft_json_writer *writer, struct weft_text *text, int indent);
+void weft_json_begin_object(struct weft_json_writer *writer);
+void weft_json_end_object(struct weft_json_writer *writer);
+void weft_json_begin_array(struct weft_json_writer *writer);
+void weft_json_end_array(struct weft_json_writer *writer);
+/* The rest of this container (already begun) is written on one line. */
+void weft_json_flat(struct weft_json_writer *writer);
+void weft_json_key(struct weft_json_writer *writer, const char *name);
+void weft_json_add_string(struct weft_json_writer *writer, const char *string);
+void weft_json_add_integer(struct weft_json_writer *writer, int64_t integer);
+void weft_json_add_number(struct weft_json_writer *writer,
+                          double number); /* shortest that reads back; non-finite as null */
+void weft_json_add_bool(struct weft_json_writer *writer, bool boolean);
+void weft_json_add_null(struct weft_json_writer *writer);
+/* key + value */
+void weft_json_put_string(struct weft_json_writer *writer, const char *name, const char *string);
+void weft_json_put_integer(struct weft_json_writer *writer, const char *name, int64_t integer);
+void weft_json_put_number(struct weft_json_writer *writer, const char *name, double number);
+void weft_json_put_bool(struct weft_json_writer *writer, const char *name, bool boolean);
+/* A parsed value, copied as it is. */
+void weft_json_add_value(struct weft_json_writer *writer, const struct weft_json_value *value);
+
+#endif

@@ -1,0 +1,207 @@
+#include "problem/problem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+
+void weft_problem_destroy(struct weft_problem *problem)
+{
+    if (problem == NULL) return;
+    weft_pool_finish(&problem->pool);
+    free(problem);
+}
+
+bool weft_problem_emulates(const struct weft_problem *problem)
+{
+    return strstr(problem->profile_source, "emulated link") != NULL;
+}
+
+bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,
+                        int32_t item)
+{
+    const struct weft_item *it = &problem->items[item].item;
+    return (it->policies >> policies[it->unit] & 1u) != 0;
+}
+
+int64_t weft_problem_agreements_ns(const struct weft_problem *problem)
+{
+    int64_t n = 1;
+    for (int32_t u = 0; problem->period.agreed_updates && u < problem->n_units; u++)
+        n += problem->units[u].update_slot >= 0;
+    return n * problem->agree_ns;
+}
+
+enum { MOST_DIFFERENCES = 5 };
+
+struct comparison {
+    struct weft_text *out;
+    int count;
+};
+
+static bool full(const struct comparison *comparison)
+{
+    return comparison->count >= MOST_DIFFERENCES;
+}
+
+/* One line "what: a, b" when the two differ. */
+static void compare_integer(struct comparison *comparison, const char *what, const char *name,
+                            int64_t a, int64_t b)
+{
+    if (a == b || full(comparison)) return;
+    comparison->count++;
+    weft_text_addf(comparison->out, "%s%s%s: %" PRId64 ", %" PRId64 "\n", what,
+                   name[0] == '\0' ? "" : " ", name, a, b);
+}
+
+static void compare_string(struct comparison *comparison, const char *what, const char *a,
+                           const char *b)
+{
+    if (strcmp(a, b) == 0 || full(comparison)) return;
+    comparison->count++;
+    weft_text_addf(comparison->out, "%s: %s, %s\n", what, a, b);
+}
+
+/* Numbers with their units; those that look alike with them as they are. */
+typedef const char *show_fn(int64_t number, char out[WEFT_UNITS_TEXT_BYTES]);
+
+static void compare_shown(struct comparison *comparison, show_fn *show, const char *what,
+                          const char *name, int64_t a, int64_t b)
+{
+    char a_text[WEFT_UNITS_TEXT_BYTES], b_text[WEFT_UNITS_TEXT_BYTES];
+    if (a == b || full(comparison)) return;
+    if (strcmp(show(a, a_text), show(b, b_text)) == 0) {
+        snprintf(a_text, sizeof a_text, "%" PRId64, a);
+        snprintf(b_text, sizeof b_text, "%" PRId64, b);
+    }
+    comparison->count++;
+    weft_text_addf(comparison->out, "%s%s%s: %s, %s\n", what, name[0] == '\0' ? "" : " ", name,
+                   a_text, b_text);
+}
+
+static void compare_bytes(struct comparison *comparison, const char *what, const char *name,
+                          int64_t a, int64_t b)
+{
+    compare_shown(comparison, weft_units_show_bytes, what, name, a, b);
+}
+
+static void compare_ns(struct comparison *comparison, const char *what, const char *name, int64_t a,
+                       int64_t b)
+{
+    compare_shown(comparison, weft_units_show_ns, what, name, a, b);
+}
+
+/* Only where nothing else tells the two apart: a hash says nothing to who reads it. */
+static void compare_hash(struct comparison *comparison, const char *what, struct weft_hash a,
+                         struct weft_hash b)
+{
+    char a_text[WEFT_HASH_TEXT_BYTES], b_text[WEFT_HASH_TEXT_BYTES];
+    if (comparison->count > 0) return;
+    compare_string(comparison, what, weft_hash_show(a, a_text), weft_hash_show(b, b_text));
+}
+
+static void compare_holds(struct comparison *comparison, const char *what,
+                          const struct weft_hold *a, int32_t n_a, const struct weft_hold *b,
+                          int32_t n_b)
+{
+    compare_integer(comparison, what, "holds", n_a, n_b);
+    for (int32_t i = 0; i < n_a && i < n_b && !full(comparison); i++) {
+        const char *category = weft_category_key(a[i].category);
+        compare_string(comparison, what, category, weft_category_key(b[i].category));
+        compare_bytes(comparison, what, category, a[i].bytes, b[i].bytes);
+        compare_integer(comparison, what, "first slot", a[i].first, b[i].first);
+        compare_integer(comparison, what, "last slot", a[i].last, b[i].last);
+    }
+}
+
+static void compare_slots(struct comparison *comparison, const struct weft_problem *a,
+                          const struct weft_problem *b)
+{
+    compare_integer(comparison, "slots", "", a->n_slots, b->n_slots);
+    for (int32_t s = 0; s < a->n_slots && s < b->n_slots && !full(comparison); s++) {
+        compare_string(comparison, "slot", a->slot_names[s], b->slot_names[s]);
+        compare_integer(comparison, a->slot_names[s], "kind", a->slots[s].kind, b->slots[s].kind);
+        compare_integer(comparison, a->slot_names[s], "index", a->slots[s].index,
+                        b->slots[s].index);
+        compare_integer(comparison, a->slot_names[s], "micro-step", a->slots[s].micro,
+                        b->slots[s].micro);
+        compare_ns(comparison, a->slot_names[s], "takes", a->slot_ns[s], b->slot_ns[s]);
+    }
+}
+
+static void compare_units(struct comparison *comparison, const struct weft_problem *a,
+                          const struct weft_problem *b)
+{
+    compare_integer(comparison, "units", "", a->n_units, b->n_units);
+    for (int32_t u = 0; u < a->n_units && u < b->n_units && !full(comparison); u++) {
+        const struct weft_problem_unit *x = &a->units[u], *y = &b->units[u];
+        compare_string(comparison, "unit", x->name, y->name);
+        compare_integer(comparison, x->name, "policies", x->policies, y->policies);
+        compare_integer(comparison, x->name, "update slot", x->update_slot, y->update_slot);
+        compare_integer(comparison, x->name, "elements", x->elements, y->elements);
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            compare_ns(comparison, x->name, "update", x->update_ns[p], y->update_ns[p]);
+            compare_holds(comparison, x->name, x->holds[p], x->n_holds[p], y->holds[p],
+                          y->n_holds[p]);
+        }
+    }
+}
+
+static void compare_items(struct comparison *comparison, const struct weft_problem *a,
+                          const struct weft_problem *b)
+{
+    compare_integer(comparison, "items", "", a->n_items, b->n_items);
+    for (int32_t i = 0; i < a->n_items && i < b->n_items && !full(comparison); i++) {
+        const struct weft_item *x = &a->items[i].item, *y = &b->items[i].item;
+        char what[64];
+        snprintf(what, sizeof what, "items[%d]", i);
+        compare_integer(comparison, what, "unit", x->unit, y->unit);
+        compare_integer(comparison, what, "kind", x->kind, y->kind);
+        compare_integer(comparison, what, "gather", x->gather, y->gather);
+        compare_integer(comparison, what, "policies", x->policies, y->policies);
+        compare_integer(comparison, what, "blocks", x->n_blocks, y->n_blocks);
+        compare_integer(comparison, what, "first slot", x->first, y->first);
+        compare_integer(comparison, what, "last slot", x->last, y->last);
+        compare_bytes(comparison, what, "block", x->block_bytes, y->block_bytes);
+        compare_bytes(comparison, what, "held", x->stair_bytes, y->stair_bytes);
+        compare_integer(comparison, what, "category", x->stair_category, y->stair_category);
+        compare_ns(comparison, what, "block time", a->items[i].block_ns, b->items[i].block_ns);
+    }
+}
+
+void weft_problem_compare(const struct weft_problem *a, const struct weft_problem *b,
+                          struct weft_text *out)
+{
+    struct comparison comparison = {.out = out};
+    compare_string(&comparison, "profile source", a->profile_source, b->profile_source);
+    compare_integer(&comparison, "ranks", "", a->ranks, b->ranks);
+    compare_bytes(&comparison, "memory limit", "", a->memory_limit_bytes, b->memory_limit_bytes);
+    compare_bytes(&comparison, "least block", "", a->blocks.least_bytes, b->blocks.least_bytes);
+    compare_integer(&comparison, "blocks a unit", "", a->blocks.count, b->blocks.count);
+    compare_integer(&comparison, "block efficiency", "", a->blocks.efficiency_ppm,
+                    b->blocks.efficiency_ppm);
+    compare_integer(&comparison, "fused units", "", a->blocks.fused, b->blocks.fused);
+    compare_integer(&comparison, "compute rate", "", a->compute_rate, b->compute_rate);
+    compare_integer(&comparison, "channel rate", "", a->channel_rate, b->channel_rate);
+    compare_integer(&comparison, "channels", "", a->n_channels, b->n_channels);
+    compare_ns(&comparison, "agreement", "", a->agree_ns, b->agree_ns);
+    compare_integer(&comparison, "micro-steps", "", a->period.n_micro, b->period.n_micro);
+    compare_string(&comparison, "reduce every", weft_cadence_name(a->period.cadence),
+                   weft_cadence_name(b->period.cadence));
+    compare_integer(&comparison, "update ahead", "", a->period.update_ahead,
+                    b->period.update_ahead);
+    compare_integer(&comparison, "rotated", "", a->period.rotated, b->period.rotated);
+    compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
+                    b->period.agreed_updates);
+    compare_slots(&comparison, a, b);
+    compare_units(&comparison, a, b);
+    compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);
+    compare_items(&comparison, a, b);
+    compare_hash(&comparison, "config, in what no figure shows; hash", a->config_hash,
+                 b->config_hash);
+    compare_hash(&comparison, "profile, in what no figure shows; hash", a->profile_hash,
+                 b->profile_hash);
+}

@@ -1,0 +1,139 @@
+/* A problem is everything that a planner may know, in integers: slots with their times, units with
+ * the policies that they may have, items with their windows and block times, holds in bytes, and
+ * the limit. A plan carries the problem that it solves, so that it can be checked anywhere. */
+#ifndef WEFT_PROBLEM_PROBLEM_H
+#define WEFT_PROBLEM_PROBLEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/json/json.h"
+#include "base/lanes.h"
+#include "base/pool.h"
+#include "base/status.h"
+#include "memory_model/weigh.h"
+
+enum { WEFT_CHANNELS = WEFT_LANES - WEFT_LANE_CHANNEL }; /* the most that a problem has */
+
+struct weft_problem_unit {
+    const char *name;
+    uint32_t policies;                    /* that a planner may choose: bit p */
+    int32_t update_slot;                  /* -1 when frozen */
+    int64_t elements;                     /* of its full parameters, padding included */
+    int64_t update_ns[WEFT_POLICY_COUNT]; /* time of its U slot by policy */
+    int32_t n_holds[WEFT_POLICY_COUNT];
+    struct weft_hold *holds[WEFT_POLICY_COUNT];
+};
+
+struct weft_problem_item {
+    struct weft_item item;
+    int32_t channel;  /* that its blocks move on, 0 to n_channels - 1 */
+    int64_t block_ns; /* channel time of one block */
+};
+
+/* How units were cut into blocks: told to people, and no part of what is planned. All zero where it
+ * is not known. */
+struct weft_problem_blocks {
+    int64_t least_bytes;    /* smaller neighbours were fused to it, larger units split by it */
+    int64_t count;          /* blocks of every unit; 0 = least_bytes says */
+    int64_t efficiency_ppm; /* least_bytes reaches this share of the best bandwidth in the profile,
+                               in millionths; 0 = the config gave it */
+    int64_t fused;          /* 1: small neighbours share a unit */
+};
+
+struct weft_problem {
+    struct weft_pool pool;
+    struct weft_problem_blocks blocks;
+    int64_t ranks;
+    int64_t memory_limit_bytes; /* INT64_MAX when the user gave none */
+    const char *profile_source; /* "analytic", "measured, emulated link": weft_profile.source */
+    struct weft_hash config_hash, profile_hash;
+    struct weft_period_rule period;
+    int32_t n_slots;
+    struct weft_slot *slots;
+    const char **slot_names; /* "U:h.3", "F:h.3" or with several micro-steps "F2:h.3", "drain" */
+    int64_t *slot_ns;        /* compute time; 0 for U slots (see update_ns), fill and drain */
+    /* Progress of compute and of a channel while both run, of WEFT_RATE_ONE (base/lanes.h); the two
+     * add up to at least that, as what shares a machine does. */
+    int32_t compute_rate, channel_rate;
+    int32_t n_channels; /* 1, or 2: gathers on the first, reductions on the other */
+    int64_t agree_ns;   /* channel time of one agreement: see weft_problem_agreements_ns */
+    int32_t n_units;
+    struct weft_problem_unit *units;
+    int32_t n_common;
+    struct weft_hold *common;
+    int32_t n_items;
+    struct weft_problem_item *items; /* in order of unit, then kind, then gather */
+};
+
+void weft_problem_destroy(struct weft_problem *problem);
+
+/* Integers of a problem and sums of them are at most this, which JSON readers hold exactly. */
+#define WEFT_PROBLEM_MOST (INT64_C(9007199254740991))
+/* Blocks of all items of a problem are at most this, so that whatever is made of them (a program's
+ * instructions, operands, pieces) can be numbered with 32 bits. */
+enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
+/* Periods that a config may leave open, each of which is a problem. */
+enum { WEFT_MOST_VARIANTS = 8 };
+
+/* WEFT_OK when every index, window and sum of the problem is in its range and its slots make a
+ * period; else WEFT_E_DATA with `where` and the place. Whatever makes a problem calls it, so that
+ * whoever plans may add and index without a thought. */
+WEFT_MUST_USE enum weft_status weft_problem_check(const struct weft_problem *problem,
+                                                  const char *where, struct weft_error *err);
+
+/* Blocks of all items: the most placements of any plan. */
+static inline int32_t weft_problem_count_blocks(const struct weft_problem *problem)
+{
+    int32_t n_blocks = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        n_blocks += problem->items[i].item.n_blocks;
+    return n_blocks;
+}
+
+/* The channel of a problem's items of a kind. */
+static inline int32_t weft_problem_channel(const struct weft_problem *problem, int32_t kind)
+{
+    return kind == WEFT_ALL_GATHER ? 0 : problem->n_channels - 1;
+}
+
+/* Channel time of a step's agreements: the sum at the end of the norm slot, and one in every update
+ * of a period that has those. None is hidden, as nothing else runs then. */
+int64_t weft_problem_agreements_ns(const struct weft_problem *problem);
+
+/* True where a plan whose gathers are launched earlier may take longer: where compute slows beside
+ * communication, what overlaps more slows more; and with two channels, what waits for a gather
+ * before a slot's start, and not in the slot, also holds up what that slot launches on the other.
+ */
+static inline bool weft_problem_relaxing_may_slow(const struct weft_problem *problem)
+{
+    return problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE ||
+           problem->n_channels > 1;
+}
+
+/* Lanes at rest, at time 0, with the problem's rates. */
+static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *problem)
+{
+    return (struct weft_lanes){.rates = {problem->compute_rate, problem->channel_rate}};
+}
+
+/* True when its times are those of an emulated link, as its profile's source says. */
+bool weft_problem_emulates(const struct weft_problem *problem);
+
+/* True when the item exists under the policies chosen by unit. */
+bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,
+                        int32_t item);
+
+/* JSON object in integers (times _ns, sizes _bytes), and back. Reading checks every index, window
+ * and sum; WEFT_E_DATA with the place. */
+void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer);
+WEFT_MUST_USE enum weft_status weft_problem_read(const struct weft_json_value *value,
+                                                 const char *where, struct weft_problem **out,
+                                                 struct weft_error *err);
+
+/* The first differences (at most 5, one a line) between two problems, "" when they are equal. */
+void weft_problem_compare(const struct weft_problem *a, const struct weft_problem *b,
+                          struct weft_text *out);
+
+#endif

@@ -1,0 +1,302 @@
+#include <inttypes.h>
+
+#include "base/checked.h"
+#include "problem/problem.h"
+
+/* What the checks share: where the problem came from, and the sums so far. */
+struct checker {
+    const struct weft_problem *problem;
+    const char *where;
+    struct weft_error *err;
+    int64_t bytes, ns, blocks;
+};
+
+static bool add_within(int64_t *sum, int64_t value)
+{
+    return weft_checked_add(*sum, value, sum) && *sum <= WEFT_PROBLEM_MOST;
+}
+
+static enum weft_status check_scalars(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    if (problem->ranks < 1 || problem->ranks > INT32_MAX) {
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: ranks is %" PRId64 "; expected 1 to %d",
+                         checker->where, problem->ranks, INT32_MAX);
+    }
+    if (problem->memory_limit_bytes < 1 || (problem->memory_limit_bytes > WEFT_PROBLEM_MOST &&
+                                            problem->memory_limit_bytes != INT64_MAX)) {
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: memory_limit_bytes is %" PRId64 "; expected 1 to 2^53 - 1, or none",
+                         checker->where, problem->memory_limit_bytes);
+    }
+    const int32_t rates[] = {problem->compute_rate, problem->channel_rate};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        if (rates[i] >= WEFT_RATE_LEAST && rates[i] <= WEFT_RATE_ONE) continue;
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: %s_rate is %d; expected %d to %d",
+                         checker->where, i == 0 ? "compute" : "channel", rates[i], WEFT_RATE_LEAST,
+                         WEFT_RATE_ONE);
+    }
+    if (problem->compute_rate + problem->channel_rate < WEFT_RATE_ONE) {
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: compute_rate %d and channel_rate %d add up to less than %d: one "
+                         "after the other would be faster",
+                         checker->where, problem->compute_rate, problem->channel_rate,
+                         WEFT_RATE_ONE);
+    }
+    if (problem->n_channels < 1 || problem->n_channels > WEFT_CHANNELS) {
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: channels is %d; expected 1 to %d",
+                         checker->where, problem->n_channels, WEFT_CHANNELS);
+    }
+    int64_t agreements_ns;
+    bool fits = weft_checked_mul(problem->agree_ns, (int64_t)problem->n_units + 1, &agreements_ns);
+    if (!fits || !add_within(&checker->ns, agreements_ns)) {
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: agree_ns is %" PRId64 "; out of range",
+                         checker->where, problem->agree_ns);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_period(const struct checker *checker)
+{
+    const struct weft_period_rule *period = &checker->problem->period;
+    bool several = period->n_micro > 1;
+    bool cadence = period->cadence == WEFT_CADENCE_STEP ||
+                   (several && period->cadence == WEFT_CADENCE_MICRO_STEP);
+    if (period->n_micro >= 1 && cadence && (period->update_ahead >= 1) == period->rotated &&
+        !(period->rotated && period->agreed_updates))
+        return WEFT_OK;
+    return weft_fail(checker->err, WEFT_E_DATA,
+                     "%s: no period has %d micro-steps, reduces every %s and updates %d layers "
+                     "ahead%s%s",
+                     checker->where, period->n_micro, weft_cadence_name(period->cadence),
+                     period->update_ahead, period->rotated ? ", rotated" : "",
+                     period->agreed_updates ? ", updates agreed on" : "");
+}
+
+static enum weft_status slot_fault(const struct checker *checker, int32_t s,
+                                   struct weft_slot expected)
+{
+    struct weft_slot slot = checker->problem->slots[s];
+    return weft_fail(checker->err, WEFT_E_DATA,
+                     "%s: slots[%d] is %s %d of micro-step %d; expected %s %d of micro-step %d, or "
+                     "where updates may stand a unit that has this update slot",
+                     checker->where, s, weft_slot_kind_name(slot.kind), slot.index, slot.micro,
+                     weft_slot_kind_name(expected.kind), expected.index, expected.micro);
+}
+
+/* `at` counts the slots of the frame, which are those that are no updates. */
+static enum weft_status check_slot(const struct checker *checker, int32_t s, int32_t n_layers,
+                                   int32_t *at)
+{
+    const struct weft_problem *problem = checker->problem;
+    struct weft_slot slot = problem->slots[s];
+    struct weft_slot expected = {WEFT_SLOT_UPDATE, -1, 0};
+    bool inside = *at < weft_period_frame(&problem->period, n_layers);
+    if (inside) expected = weft_period_form(&problem->period, n_layers, *at);
+    if (slot.kind == WEFT_SLOT_UPDATE) {
+        bool fits = inside && weft_period_takes_update(&problem->period, n_layers, *at) &&
+                    slot.index >= 0 && slot.index < problem->n_units && slot.micro == 0 &&
+                    problem->units[slot.index].update_slot == s;
+        return fits ? WEFT_OK : slot_fault(checker, s, expected);
+    }
+    ++*at;
+    bool fits = inside && slot.kind == expected.kind && slot.index == expected.index &&
+                slot.micro == expected.micro;
+    return fits ? WEFT_OK : slot_fault(checker, s, expected);
+}
+
+static enum weft_status check_slots(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    int64_t computing = problem->n_slots;
+    int64_t each = 2 * (int64_t)problem->period.n_micro; /* slots of a layer */
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        computing -= problem->slots[s].kind == WEFT_SLOT_UPDATE;
+    computing -= weft_period_frame(&problem->period, 0);
+    if (computing < each || computing % each != 0) {
+        return weft_fail(checker->err, WEFT_E_DATA,
+                         "%s: %d slots do not make a period of %d micro-steps; expected updates, "
+                         "fill, in each micro-step forwards and as many backwards, drain, norm",
+                         checker->where, problem->n_slots, problem->period.n_micro);
+    }
+    int32_t at = 0;
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        WEFT_TRY(check_slot(checker, s, (int32_t)(computing / each), &at));
+        if (!add_within(&checker->ns, problem->slot_ns[s])) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: slots[%d]: ns is %" PRId64
+                             " or the sum of all times is above 2^53 - 1",
+                             checker->where, s, problem->slot_ns[s]);
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_holds(struct checker *checker, const struct weft_hold *holds,
+                                    int32_t n_holds, const char *owner, int32_t index)
+{
+    int32_t n_slots = checker->problem->n_slots;
+    for (int32_t i = 0; i < n_holds; i++) {
+        const struct weft_hold *hold = &holds[i];
+        bool slots =
+            hold->first >= 0 && hold->first < n_slots && hold->last >= 0 && hold->last < n_slots;
+        if (!slots || (unsigned)hold->category >= WEFT_CATEGORY_COUNT) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: %s[%d]: hold %d is in slots %d to %d, category %d; the period "
+                             "has slots 0 to %d and there are %d categories",
+                             checker->where, owner, index, i, hold->first, hold->last,
+                             (int)hold->category, n_slots - 1, WEFT_CATEGORY_COUNT);
+        }
+        if (!add_within(&checker->bytes, hold->bytes)) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: %s[%d]: bytes of hold %d are %" PRId64
+                             " or the sum of all bytes is above 2^53 - 1",
+                             checker->where, owner, index, i, hold->bytes);
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_units(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    const uint32_t all = (1u << WEFT_POLICY_COUNT) - 1;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        if (unit->policies == 0 || (unit->policies & ~all) != 0) {
+            return weft_fail(checker->err, WEFT_E_DATA, "%s: units[%d] (%s) has no policies",
+                             checker->where, u, unit->name);
+        }
+        int32_t slot = unit->update_slot;
+        bool updated = slot >= 0 && slot < problem->n_slots &&
+                       problem->slots[slot].kind == WEFT_SLOT_UPDATE &&
+                       problem->slots[slot].index == u;
+        if (slot != -1 && !updated) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: units[%d] (%s): update_slot %d is not an update of this unit",
+                             checker->where, u, unit->name, slot);
+        }
+        if (unit->elements < 0 || unit->elements > WEFT_PROBLEM_MOST) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: units[%d] (%s): elements is %" PRId64 "; out of range",
+                             checker->where, u, unit->name, unit->elements);
+        }
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            WEFT_TRY(check_holds(checker, unit->holds[p], unit->n_holds[p], "units", u));
+            if (!add_within(&checker->ns, unit->update_ns[p])) {
+                return weft_fail(checker->err, WEFT_E_DATA,
+                                 "%s: units[%d] (%s): update_ns is %" PRId64
+                                 " or the sum of all times is above 2^53 - 1",
+                                 checker->where, u, unit->name, unit->update_ns[p]);
+            }
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Negative, 0 or positive as `a` stands before, beside or behind `b` in order of unit, kind,
+ * gather. */
+static int64_t compare_items(const struct weft_item *a, const struct weft_item *b)
+{
+    if (a->unit != b->unit) return (int64_t)a->unit - b->unit;
+    if (a->kind != b->kind) return (int64_t)a->kind - b->kind;
+    return (int64_t)a->gather - b->gather;
+}
+
+/* In a rotated period what belongs to the last step stands before the updates: gathers for its
+ * backward, and reductions. */
+static const char *window_fault(const struct weft_problem *problem, const struct weft_item *item)
+{
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t update = problem->units[item->unit].update_slot;
+    /* Even the last slot of a window has one behind it: the norm slot waits for everything. */
+    if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
+        return "its window is not within the period";
+    }
+    if (!gathers && update < 0) return "a frozen unit has nothing to reduce";
+    /* A blocking gather is waited for by what computes there. */
+    enum weft_slot_kind use = problem->slots[item->last + 1].kind;
+    if (gathers && use != WEFT_SLOT_FORWARD && use != WEFT_SLOT_BACKWARD) {
+        return "no layer runs in the slot behind its window";
+    }
+    bool before = problem->period.rotated && item->last < update;
+    if (item->first <= update && !before)
+        return "its window begins before the unit's update has ended";
+    if (problem->period.agreed_updates && problem->slots[item->first].kind == WEFT_SLOT_UPDATE)
+        return "its window begins before the last update, whose agreement would wait for it";
+    return NULL;
+}
+
+static const char *item_fault(const struct weft_problem *problem, const struct weft_item *item)
+{
+    const uint32_t all = (1u << WEFT_POLICY_COUNT) - 1;
+    if (item->unit < 0 || item->unit >= problem->n_units) return "unit is out of range";
+    if (item->kind < 0 || item->kind >= WEFT_COLLECTIVE_COUNT) return "kind is out of range";
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t reductions =
+        item->kind == WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
+    if (item->gather < 0 || (!gathers && item->gather >= reductions))
+        return "gather is out of range";
+    if (item->policies == 0 || (item->policies & ~all) != 0) return "it has no policies";
+    if (item->n_blocks < 1) return "n_blocks is below 1";
+    if ((unsigned)item->stair_category >= WEFT_CATEGORY_COUNT) return "category is out of range";
+    return window_fault(problem, item);
+}
+
+static enum weft_status check_items(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    uint32_t taken = 0; /* policies of the items beside this one */
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        const char *fault = item_fault(problem, item);
+        if (fault == NULL && problem->items[i].channel != weft_problem_channel(problem, item->kind))
+            fault = "it is on the other channel";
+        if (fault != NULL) {
+            return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
+                             fault);
+        }
+        /* Of those that stand beside each other, a policy has one. */
+        int64_t order = i == 0 ? -1 : compare_items(&problem->items[i - 1].item, item);
+        taken = order == 0 ? taken : 0;
+        if (order > 0 || (taken & item->policies) != 0) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: items[%d] is not behind items[%d] in order of unit, kind, gather",
+                             checker->where, i, i - 1);
+        }
+        taken |= item->policies;
+        checker->blocks += item->n_blocks;
+        if (checker->blocks > WEFT_PROBLEM_MOST_BLOCKS) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: items[%d]: with its %d blocks there are more than %d; make "
+                             "blocks larger (plan.block_size) or fewer (plan.blocks)",
+                             checker->where, i, item->n_blocks, WEFT_PROBLEM_MOST_BLOCKS);
+        }
+        int64_t bytes, ns, moved;
+        bool fits = weft_checked_mul(item->n_blocks, item->stair_bytes, &bytes) &&
+                    weft_checked_mul(item->n_blocks, problem->items[i].block_ns, &ns) &&
+                    weft_checked_mul(item->n_blocks, item->block_bytes, &moved) &&
+                    moved <= WEFT_PROBLEM_MOST && add_within(&checker->bytes, bytes) &&
+                    add_within(&checker->ns, ns);
+        if (!fits) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: items[%d]: %d blocks of %" PRId64 " bytes, held %" PRId64
+                             " bytes, %" PRId64 " ns: negative, or a sum is out of range",
+                             checker->where, i, item->n_blocks, item->block_bytes,
+                             item->stair_bytes, problem->items[i].block_ns);
+        }
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_problem_check(const struct weft_problem *problem, const char *where,
+                                    struct weft_error *err)
+{
+    struct checker checker = {.problem = problem, .where = where, .err = err};
+    WEFT_TRY(check_scalars(&checker));
+    WEFT_TRY(check_period(&checker));
+    WEFT_TRY(check_slots(&checker));
+    WEFT_TRY(check_units(&checker));
+    WEFT_TRY(check_holds(&checker, problem->common, problem->n_common, "common", 0));
+    return check_items(&checker);
+}

@@ -1,0 +1,521 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "problem/decode.h"
+#include "problem/problem.h"
+
+enum { PLACE_BYTES = 256, MOST_SLOTS = 1 << 20 };
+
+/* Writing: one array element a line. */
+
+static void write_hash(struct weft_json_writer *writer, const char *name, struct weft_hash hash)
+{
+    char text[WEFT_HASH_TEXT_BYTES];
+    weft_json_put_string(writer, name, weft_hash_show(hash, text));
+}
+
+static void write_policies(struct weft_json_writer *writer, uint32_t policies)
+{
+    weft_json_key(writer, "policies");
+    weft_json_begin_array(writer);
+    for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if ((policies >> p & 1u) != 0) {
+            weft_json_add_string(writer, weft_policy_name((enum weft_policy)p));
+        }
+    }
+    weft_json_end_array(writer);
+}
+
+static void write_holds(struct weft_json_writer *writer, const char *name,
+                        const struct weft_hold *holds, int32_t n_holds)
+{
+    weft_json_key(writer, name);
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < n_holds; i++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_string(writer, "category", weft_category_key(holds[i].category));
+        weft_json_put_integer(writer, "first", holds[i].first);
+        weft_json_put_integer(writer, "last", holds[i].last);
+        weft_json_put_integer(writer, "bytes", holds[i].bytes);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void write_period(const struct weft_period_rule *period, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "period");
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    weft_json_put_integer(writer, "micro_steps", period->n_micro);
+    weft_json_put_string(writer, "reduce", weft_cadence_name(period->cadence));
+    weft_json_put_bool(writer, "rotated", period->rotated);
+    weft_json_put_integer(writer, "update_ahead", period->update_ahead);
+    if (period->agreed_updates) weft_json_put_bool(writer, "agreed_updates", true);
+    weft_json_end_object(writer);
+}
+
+static void write_slots(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "slots");
+    weft_json_begin_array(writer);
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_string(writer, "name", problem->slot_names[s]);
+        weft_json_put_string(writer, "kind", weft_slot_kind_name(problem->slots[s].kind));
+        weft_json_put_integer(writer, "index", problem->slots[s].index);
+        weft_json_put_integer(writer, "micro", problem->slots[s].micro);
+        weft_json_put_integer(writer, "time_ns", problem->slot_ns[s]);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void write_units(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "units");
+    weft_json_begin_array(writer);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        weft_json_begin_object(writer);
+        weft_json_put_string(writer, "name", unit->name);
+        write_policies(writer, unit->policies);
+        weft_json_put_integer(writer, "update_slot", unit->update_slot);
+        weft_json_put_integer(writer, "elements", unit->elements);
+        weft_json_key(writer, "update_ns");
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            weft_json_put_integer(writer, weft_policy_name((enum weft_policy)p),
+                                  unit->update_ns[p]);
+        }
+        weft_json_end_object(writer);
+        weft_json_key(writer, "holds");
+        weft_json_begin_object(writer);
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            write_holds(writer, weft_policy_name((enum weft_policy)p), unit->holds[p],
+                        unit->n_holds[p]);
+        }
+        weft_json_end_object(writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void write_items(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "items");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "unit", item->unit);
+        weft_json_put_string(writer, "kind",
+                             weft_collective_name((enum weft_collective)item->kind));
+        weft_json_put_integer(writer, "gather", item->gather);
+        write_policies(writer, item->policies);
+        weft_json_put_integer(writer, "blocks", item->n_blocks);
+        weft_json_put_integer(writer, "first", item->first);
+        weft_json_put_integer(writer, "last", item->last);
+        weft_json_put_integer(writer, "block_bytes", item->block_bytes);
+        weft_json_put_integer(writer, "block_ns", problem->items[i].block_ns);
+        weft_json_put_integer(writer, "held_bytes", item->stair_bytes);
+        weft_json_put_string(writer, "category", weft_category_key(item->stair_category));
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static const char *const blocks_names[] = {"least_bytes", "count", "efficiency_ppm", "fused", NULL};
+
+static void write_blocks(const struct weft_problem_blocks *blocks, struct weft_json_writer *writer)
+{
+    if (blocks->least_bytes == 0 && blocks->count == 0) return;
+    weft_json_key(writer, "blocks");
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    weft_json_put_integer(writer, blocks_names[0], blocks->least_bytes);
+    weft_json_put_integer(writer, blocks_names[1], blocks->count);
+    weft_json_put_integer(writer, blocks_names[2], blocks->efficiency_ppm);
+    weft_json_put_integer(writer, blocks_names[3], blocks->fused);
+    weft_json_end_object(writer);
+}
+
+void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    write_hash(writer, "config_hash", problem->config_hash);
+    write_hash(writer, "profile_hash", problem->profile_hash);
+    weft_json_put_string(writer, "profile_source", problem->profile_source);
+    weft_json_put_integer(writer, "ranks", problem->ranks);
+    write_blocks(&problem->blocks, writer);
+    weft_json_key(writer, "memory_limit_bytes");
+    if (problem->memory_limit_bytes == INT64_MAX) {
+        weft_json_add_null(writer);
+    } else {
+        weft_json_add_integer(writer, problem->memory_limit_bytes);
+    }
+    weft_json_put_integer(writer, "compute_rate", problem->compute_rate);
+    weft_json_put_integer(writer, "channel_rate", problem->channel_rate);
+    weft_json_put_integer(writer, "channels", problem->n_channels);
+    weft_json_put_integer(writer, "agree_ns", problem->agree_ns);
+    write_period(&problem->period, writer);
+    write_slots(problem, writer);
+    write_units(problem, writer);
+    write_holds(writer, "common", problem->common, problem->n_common);
+    write_items(problem, writer);
+    weft_json_end_object(writer);
+}
+
+/* Reading: types and names here, indices and sums in weft_problem_check. */
+
+static const char *const hold_names[] = {"category", "first", "last", "bytes", NULL};
+static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
+static const char *const period_names[] = {"micro_steps",  "reduce",         "rotated",
+                                           "update_ahead", "agreed_updates", NULL};
+static const char *const unit_names[] = {"name",      "policies", "update_slot", "elements",
+                                         "update_ns", "holds",    NULL};
+static const char *const policy_names[] = {
+#define POLICY_NAME(name, text, aliases) text,
+    WEFT_POLICY_MAP(POLICY_NAME)
+#undef POLICY_NAME
+        NULL};
+static const char *const item_names[] = {"unit",     "kind",       "gather",   "policies",
+                                         "blocks",   "first",      "last",     "block_bytes",
+                                         "block_ns", "held_bytes", "category", NULL};
+static const char *const problem_names[] = {"compute_rate",
+                                            "channel_rate",
+                                            "channels",
+                                            "blocks",
+                                            "config_hash",
+                                            "profile_hash",
+                                            "profile_source",
+                                            "ranks",
+                                            "memory_limit_bytes",
+                                            "agree_ns",
+                                            "period",
+                                            "slots",
+                                            "units",
+                                            "common",
+                                            "items",
+                                            NULL};
+
+struct reader {
+    struct weft_problem *problem;
+    struct weft_error *err;
+    char place[PLACE_BYTES]; /* of the value being read */
+};
+
+static enum weft_status need_int32(struct reader *reader, const struct weft_json_value *object,
+                                   const char *name, int32_t least, int32_t *out)
+{
+    int64_t value;
+    WEFT_TRY(
+        weft_json_need_integer(object, reader->place, name, least, INT32_MAX, &value, reader->err));
+    *out = (int32_t)value;
+    return WEFT_OK;
+}
+
+static enum weft_status need_size(struct reader *reader, const struct weft_json_value *object,
+                                  const char *name, int64_t *out)
+{
+    return weft_json_need_integer(object, reader->place, name, 0, WEFT_PROBLEM_MOST, out,
+                                  reader->err);
+}
+
+/* Copies a string into the problem's pool. */
+static enum weft_status need_name(struct reader *reader, const struct weft_json_value *object,
+                                  const char *name, const char **out)
+{
+    return weft_decode_text(object, reader->place, name, &reader->problem->pool, out, reader->err);
+}
+
+static enum weft_status known(struct reader *reader, const struct weft_json_value *object,
+                              const char *const *names)
+{
+    return weft_decode_known(object, reader->place, names, reader->err);
+}
+
+static enum weft_status unknown(struct reader *reader, const char *what, const char *name)
+{
+    return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no %s \"%.64s\"", reader->place, what,
+                     name);
+}
+
+static enum weft_status need_category(struct reader *reader, const struct weft_json_value *object,
+                                      enum weft_category *out)
+{
+    const char *key;
+    WEFT_TRY(weft_json_need_string(object, reader->place, "category", &key, reader->err));
+    return weft_category_read(key, out) ? WEFT_OK : unknown(reader, "category", key);
+}
+
+static enum weft_status need_policies(struct reader *reader, const struct weft_json_value *object,
+                                      uint32_t *out)
+{
+    const struct weft_json_value *array;
+    WEFT_TRY(
+        weft_json_need(object, reader->place, "policies", WEFT_JSON_ARRAY, &array, reader->err));
+    *out = 0;
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        const char *name = "";
+        enum weft_policy policy;
+        if (!weft_json_string(it, &name) || !weft_policy_read(name, &policy)) {
+            return unknown(reader, "policy", name);
+        }
+        *out |= 1u << policy;
+    }
+    return WEFT_OK;
+}
+
+/* An array of objects and room for as many structs of `size` bytes; the room is never much larger
+ * than the text that asks for it. */
+static enum weft_status need_array(struct reader *reader, const struct weft_json_value *object,
+                                   const char *name, size_t size,
+                                   const struct weft_json_value **first, void **room,
+                                   int32_t *count)
+{
+    const struct weft_json_value *array;
+    WEFT_TRY(weft_json_need(object, reader->place, name, WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > MOST_SLOTS) {
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %s has %zu elements; at most %d are read",
+                         reader->place, name, n, MOST_SLOTS);
+    }
+    *room = weft_pool_array(&reader->problem->pool, n, size);
+    if (*room == NULL) return weft_fail_memory(reader->err, "problem");
+    *first = weft_json_first(array);
+    *count = (int32_t)n;
+    return WEFT_OK;
+}
+
+/* The holds are at reader->place, which is where it stands again afterwards. */
+static enum weft_status read_holds(struct reader *reader, const struct weft_json_value *object,
+                                   const char *name, struct weft_hold **out, int32_t *count)
+{
+    const struct weft_json_value *it;
+    void *room;
+    WEFT_TRY(need_array(reader, object, name, sizeof **out, &it, &room, count));
+    *out = room;
+    size_t length = strlen(reader->place);
+    for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
+        struct weft_hold *hold = &(*out)[i];
+        snprintf(reader->place + length, sizeof reader->place - length, ".%s[%d]", name, i);
+        WEFT_TRY(known(reader, it, hold_names));
+        WEFT_TRY(need_category(reader, it, &hold->category));
+        WEFT_TRY(need_int32(reader, it, "first", 0, &hold->first));
+        WEFT_TRY(need_int32(reader, it, "last", 0, &hold->last));
+        WEFT_TRY(need_size(reader, it, "bytes", &hold->bytes));
+    }
+    reader->place[length] = '\0';
+    return WEFT_OK;
+}
+
+static enum weft_status read_slot_kind(struct reader *reader, const struct weft_json_value *object,
+                                       enum weft_slot_kind *out)
+{
+    const char *name;
+    WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
+    for (int32_t k = 0; k < WEFT_SLOT_KIND_COUNT; k++) {
+        if (strcmp(name, weft_slot_kind_name((enum weft_slot_kind)k)) == 0) {
+            *out = (enum weft_slot_kind)k;
+            return WEFT_OK;
+        }
+    }
+    return unknown(reader, "kind of slot", name);
+}
+
+static enum weft_status read_period(struct reader *reader, const struct weft_json_value *object,
+                                    const char *where)
+{
+    struct weft_period_rule *period = &reader->problem->period;
+    const struct weft_json_value *it;
+    const char *cadence;
+    WEFT_TRY(weft_json_need(object, reader->place, "period", WEFT_JSON_OBJECT, &it, reader->err));
+    snprintf(reader->place, sizeof reader->place, "%s.period", where);
+    WEFT_TRY(known(reader, it, period_names));
+    WEFT_TRY(need_int32(reader, it, "micro_steps", 1, &period->n_micro));
+    WEFT_TRY(weft_json_need_string(it, reader->place, "reduce", &cadence, reader->err));
+    if (!weft_cadence_read(cadence, &period->cadence)) return unknown(reader, "cadence", cadence);
+    if (!weft_json_bool(weft_json_member(it, "rotated"), &period->rotated))
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: rotated is not true or false",
+                         reader->place);
+    const struct weft_json_value *agreed = weft_json_member(it, "agreed_updates");
+    if (agreed != NULL && !weft_json_bool(agreed, &period->agreed_updates))
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: agreed_updates is not true or false",
+                         reader->place);
+    return need_int32(reader, it, "update_ahead", 0, &period->update_ahead);
+}
+
+static enum weft_status read_slots(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where)
+{
+    struct weft_problem *problem = reader->problem;
+    const struct weft_json_value *it;
+    void *room;
+    WEFT_TRY(
+        need_array(reader, object, "slots", sizeof *problem->slots, &it, &room, &problem->n_slots));
+    size_t n = (size_t)problem->n_slots;
+    problem->slots = room;
+    problem->slot_names = weft_pool_array(&problem->pool, n, sizeof *problem->slot_names);
+    problem->slot_ns = weft_pool_array(&problem->pool, n, sizeof *problem->slot_ns);
+    if (problem->slot_names == NULL || problem->slot_ns == NULL) {
+        return weft_fail_memory(reader->err, "problem");
+    }
+    for (int32_t s = 0; it != NULL; it = weft_json_next(it), s++) {
+        snprintf(reader->place, sizeof reader->place, "%s.slots[%d]", where, s);
+        WEFT_TRY(known(reader, it, slot_names));
+        WEFT_TRY(need_name(reader, it, "name", &problem->slot_names[s]));
+        WEFT_TRY(read_slot_kind(reader, it, &problem->slots[s].kind));
+        WEFT_TRY(need_int32(reader, it, "index", -1, &problem->slots[s].index));
+        WEFT_TRY(need_int32(reader, it, "micro", 0, &problem->slots[s].micro));
+        WEFT_TRY(need_size(reader, it, "time_ns", &problem->slot_ns[s]));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_units(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where)
+{
+    struct weft_problem *problem = reader->problem;
+    const struct weft_json_value *it, *times, *holds;
+    void *room;
+    WEFT_TRY(
+        need_array(reader, object, "units", sizeof *problem->units, &it, &room, &problem->n_units));
+    problem->units = room;
+    for (int32_t u = 0; it != NULL; it = weft_json_next(it), u++) {
+        struct weft_problem_unit *unit = &problem->units[u];
+        snprintf(reader->place, sizeof reader->place, "%s.units[%d]", where, u);
+        WEFT_TRY(known(reader, it, unit_names));
+        WEFT_TRY(need_name(reader, it, "name", &unit->name));
+        WEFT_TRY(need_policies(reader, it, &unit->policies));
+        WEFT_TRY(need_int32(reader, it, "update_slot", -1, &unit->update_slot));
+        WEFT_TRY(need_size(reader, it, "elements", &unit->elements));
+        WEFT_TRY(
+            weft_json_need(it, reader->place, "update_ns", WEFT_JSON_OBJECT, &times, reader->err));
+        WEFT_TRY(weft_json_need(it, reader->place, "holds", WEFT_JSON_OBJECT, &holds, reader->err));
+        WEFT_TRY(known(reader, times, policy_names));
+        WEFT_TRY(known(reader, holds, policy_names));
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++)
+            WEFT_TRY(need_size(reader, times, policy_names[p], &unit->update_ns[p]));
+        snprintf(reader->place, sizeof reader->place, "%s.units[%d].holds", where, u);
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            WEFT_TRY(
+                read_holds(reader, holds, policy_names[p], &unit->holds[p], &unit->n_holds[p]));
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_collective(struct reader *reader, const struct weft_json_value *object,
+                                        int32_t *out)
+{
+    const char *name;
+    WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
+    for (int32_t k = 0; k < WEFT_COLLECTIVE_COUNT; k++) {
+        if (strcmp(name, weft_collective_name((enum weft_collective)k)) == 0) {
+            *out = k;
+            return WEFT_OK;
+        }
+    }
+    return unknown(reader, "collective", name);
+}
+
+static enum weft_status read_items(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where)
+{
+    struct weft_problem *problem = reader->problem;
+    const struct weft_json_value *it;
+    void *room;
+    WEFT_TRY(
+        need_array(reader, object, "items", sizeof *problem->items, &it, &room, &problem->n_items));
+    problem->items = room;
+    for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
+        struct weft_item *item = &problem->items[i].item;
+        snprintf(reader->place, sizeof reader->place, "%s.items[%d]", where, i);
+        WEFT_TRY(known(reader, it, item_names));
+        WEFT_TRY(need_int32(reader, it, "unit", 0, &item->unit));
+        WEFT_TRY(read_collective(reader, it, &item->kind));
+        problem->items[i].channel = weft_problem_channel(problem, item->kind);
+        WEFT_TRY(need_int32(reader, it, "gather", 0, &item->gather));
+        WEFT_TRY(need_policies(reader, it, &item->policies));
+        WEFT_TRY(need_int32(reader, it, "blocks", 1, &item->n_blocks));
+        WEFT_TRY(need_int32(reader, it, "first", 0, &item->first));
+        WEFT_TRY(need_int32(reader, it, "last", 0, &item->last));
+        WEFT_TRY(need_size(reader, it, "block_bytes", &item->block_bytes));
+        WEFT_TRY(need_size(reader, it, "block_ns", &problem->items[i].block_ns));
+        WEFT_TRY(need_size(reader, it, "held_bytes", &item->stair_bytes));
+        WEFT_TRY(need_category(reader, it, &item->stair_category));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_limit(struct reader *reader, const struct weft_json_value *object)
+{
+    const struct weft_json_value *limit = weft_json_member(object, "memory_limit_bytes");
+    if (limit != NULL && weft_json_kind(limit) == WEFT_JSON_NULL) {
+        reader->problem->memory_limit_bytes = INT64_MAX;
+        return WEFT_OK;
+    }
+    return need_size(reader, object, "memory_limit_bytes", &reader->problem->memory_limit_bytes);
+}
+
+static enum weft_status read_blocks(struct reader *reader, const struct weft_json_value *object)
+{
+    struct weft_problem_blocks *blocks = &reader->problem->blocks;
+    const struct weft_json_value *value = weft_json_member(object, "blocks");
+    if (value == NULL) return WEFT_OK;
+    WEFT_TRY(
+        weft_json_need(object, reader->place, "blocks", WEFT_JSON_OBJECT, &value, reader->err));
+    WEFT_TRY(known(reader, value, blocks_names));
+    WEFT_TRY(need_size(reader, value, blocks_names[0], &blocks->least_bytes));
+    WEFT_TRY(need_size(reader, value, blocks_names[1], &blocks->count));
+    WEFT_TRY(need_size(reader, value, blocks_names[2], &blocks->efficiency_ppm));
+    return need_size(reader, value, blocks_names[3], &blocks->fused);
+}
+
+static enum weft_status read_all(struct reader *reader, const struct weft_json_value *value,
+                                 const char *where)
+{
+    struct weft_problem *problem = reader->problem;
+    snprintf(reader->place, sizeof reader->place, "%s", where);
+    WEFT_TRY(known(reader, value, problem_names));
+    WEFT_TRY(
+        weft_decode_hash(value, reader->place, "config_hash", &problem->config_hash, reader->err));
+    WEFT_TRY(weft_decode_hash(value, reader->place, "profile_hash", &problem->profile_hash,
+                              reader->err));
+    WEFT_TRY(need_name(reader, value, "profile_source", &problem->profile_source));
+    WEFT_TRY(need_size(reader, value, "ranks", &problem->ranks));
+    WEFT_TRY(read_blocks(reader, value));
+    WEFT_TRY(read_limit(reader, value));
+    WEFT_TRY(need_int32(reader, value, "compute_rate", 0, &problem->compute_rate));
+    WEFT_TRY(need_int32(reader, value, "channel_rate", 0, &problem->channel_rate));
+    WEFT_TRY(need_int32(reader, value, "channels", 1, &problem->n_channels));
+    WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
+    WEFT_TRY(read_period(reader, value, where));
+    WEFT_TRY(read_slots(reader, value, where));
+    WEFT_TRY(read_units(reader, value, where));
+    snprintf(reader->place, sizeof reader->place, "%s", where);
+    WEFT_TRY(read_holds(reader, value, "common", &problem->common, &problem->n_common));
+    WEFT_TRY(read_items(reader, value, where));
+    return weft_problem_check(problem, where, reader->err);
+}
+
+enum weft_status weft_problem_read(const struct weft_json_value *value, const char *where,
+                                   struct weft_problem **out, struct weft_error *err)
+{
+    struct reader reader = {.problem = calloc(1, sizeof *reader.problem), .err = err};
+    if (reader.problem == NULL) return weft_fail_memory(err, "problem");
+    enum weft_status status = read_all(&reader, value, where);
+    if (status != WEFT_OK) {
+        weft_problem_destroy(reader.problem);
+        return status;
+    }
+    *out = reader.problem;
+    return WEFT_OK;
+}

@@ -1,0 +1,340 @@
+#include "problem/stages.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the pieces of a problem are made from. */
+struct builder {
+    const struct weft_config *config;
+    const struct weft_profile *profile;
+    const struct weft_stages *stages;
+    struct weft_problem *problem;
+    uint32_t allowed; /* policies: bit p */
+    struct weft_error *err;
+};
+
+struct weft_weigh_options weft_stages_weigh_options(const struct weft_config *config,
+                                                    const struct weft_profile *profile)
+{
+    return (struct weft_weigh_options){
+        .batch = weft_config_batch(config),
+        .reduce = (enum weft_dtype)config->train.precision.reduce,
+        .accumulate = (enum weft_dtype)config->train.precision.accumulate,
+        .n_moments = weft_config_moments(config),
+        .base_bytes = profile->base_bytes,
+    };
+}
+
+static enum weft_status layer_times(const struct builder *b, int32_t layer,
+                                    struct weft_layer_times *out)
+{
+    const struct weft_layer *what = &b->config->model->layers[layer];
+    struct weft_batch batch = weft_config_batch(b->config);
+    const char *key = weft_layer_key(&b->problem->pool, what, &batch);
+    if (key == NULL) return weft_fail_memory(b->err, "problem");
+    const struct weft_layer_times *times = weft_profile_layer(b->profile, key);
+    if (times == NULL) {
+        return weft_fail(b->err, WEFT_E_DATA,
+                         "%s profile (%s): no times for layer %s (%s); run `weft profile` for this "
+                         "config",
+                         b->profile->source, b->profile->machine, what->name, key);
+    }
+    *out = *times;
+    return WEFT_OK;
+}
+
+/* Elements of trainable units that one rank owns when everything is sharded. The norm is timed for
+ * these whatever the policies: under dp too each element is counted on one rank only. */
+static int64_t sharded_elements(const struct weft_shards *shards)
+{
+    int64_t elements = 0;
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        if (shards->units[u].trainable)
+            elements += shards->units[u].padded_elements / shards->ranks;
+    }
+    return elements;
+}
+
+static enum weft_status fill_slot(struct builder *b, int32_t s)
+{
+    static const char letters[WEFT_SLOT_KIND_COUNT] = {
+        [WEFT_SLOT_UPDATE] = 'U', [WEFT_SLOT_FORWARD] = 'F', [WEFT_SLOT_BACKWARD] = 'B'};
+    struct weft_problem *problem = b->problem;
+    struct weft_slot slot = b->stages->period->slots[s];
+    const char *owner = NULL;
+    problem->slots[s] = slot;
+    bool computes = slot.kind == WEFT_SLOT_FORWARD || slot.kind == WEFT_SLOT_BACKWARD;
+    if (computes) {
+        struct weft_layer_times times = {0};
+        WEFT_TRY(layer_times(b, slot.index, &times));
+        problem->slot_ns[s] = slot.kind == WEFT_SLOT_FORWARD ? times.forward_ns : times.backward_ns;
+        owner = b->config->model->layers[slot.index].name;
+    } else if (slot.kind == WEFT_SLOT_NORM && !problem->period.rotated) {
+        problem->slot_ns[s] = weft_curve_at(&b->profile->norm, sharded_elements(b->stages->shards));
+    } else if (slot.kind == WEFT_SLOT_UPDATE) {
+        owner = b->stages->shards->units[slot.index].name;
+    }
+    char number[16] = "";
+    if (computes && problem->period.n_micro > 1)
+        snprintf(number, sizeof number, "%d", slot.micro + 1);
+    problem->slot_names[s] =
+        owner == NULL
+            ? weft_pool_string(&problem->pool, weft_slot_kind_name(slot.kind))
+            : weft_pool_format(&problem->pool, "%c%s:%s", letters[slot.kind], number, owner);
+    return problem->slot_names[s] == NULL ? weft_fail_memory(b->err, "problem") : WEFT_OK;
+}
+
+static enum weft_status fill_slots(struct builder *b)
+{
+    struct weft_problem *problem = b->problem;
+    size_t n = (size_t)b->stages->period->n_slots;
+    problem->n_slots = b->stages->period->n_slots;
+    problem->slots = weft_pool_array(&problem->pool, n, sizeof *problem->slots);
+    problem->slot_names = weft_pool_array(&problem->pool, n, sizeof *problem->slot_names);
+    problem->slot_ns = weft_pool_array(&problem->pool, n, sizeof *problem->slot_ns);
+    if (problem->slots == NULL || problem->slot_names == NULL || problem->slot_ns == NULL) {
+        return weft_fail_memory(b->err, "problem");
+    }
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        WEFT_TRY(fill_slot(b, s));
+    return WEFT_OK;
+}
+
+static enum weft_status copy_holds(struct builder *b, const struct weft_hold *holds, int32_t n,
+                                   struct weft_hold **out, int32_t *n_out)
+{
+    *out = weft_pool_array(&b->problem->pool, (size_t)n, sizeof **out);
+    if (*out == NULL) return weft_fail_memory(b->err, "problem");
+    for (int32_t i = 0; i < n; i++)
+        (*out)[i] = holds[i];
+    *n_out = n;
+    return WEFT_OK;
+}
+
+/* The policies that the config allows, "dp,sdp": bit p. */
+static enum weft_status read_policies(const struct weft_config *config, uint32_t *out,
+                                      struct weft_error *err)
+{
+    uint32_t allowed = 0;
+    for (const char *at = config->plan.policies; *at != '\0';) {
+        char name[32];
+        enum weft_policy policy;
+        size_t length = strcspn(at, ",");
+        if (length >= sizeof name) length = sizeof name - 1;
+        memcpy(name, at, length);
+        name[length] = '\0';
+        if (!weft_policy_read(name, &policy))
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: $.plan.policies: \"%s\" is no policy; write some of dp, zero1, "
+                             "sdp, fsdp, separated by commas",
+                             config->source, name);
+        allowed |= UINT32_C(1) << policy;
+        at += length + (at[length] == ',');
+    }
+    if (allowed == 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: $.plan.policies: names none; write some of dp, zero1, sdp, fsdp",
+                         config->source);
+    *out = allowed;
+    return WEFT_OK;
+}
+
+/* A unit that can have none of the allowed ones gets sdp, which is what fsdp is for a unit that is
+ * never released, and zero1 for a frozen one; dp is refused where gradients are reduced every
+ * micro-step. */
+static enum weft_status policies_of(const struct builder *b, int32_t unit, uint32_t *out)
+{
+    uint32_t dp = UINT32_C(1) << WEFT_POLICY_DP;
+    uint32_t policies = b->stages->weights->units[unit].policies & b->allowed;
+    if (policies == 0 && b->allowed == dp) {
+        return weft_fail(
+            b->err, WEFT_E_DATA,
+            "%s: $.plan.policies: \"dp\" is all that unit %s may have, which it cannot "
+            "when gradients are reduced every micro-step: set train.reduce to "
+            "\"step\", or allow zero1",
+            b->config->source, b->stages->shards->units[unit].name);
+    }
+    *out = policies != 0 ? policies : UINT32_C(1) << WEFT_POLICY_SDP;
+    return WEFT_OK;
+}
+
+static enum weft_status fill_units(struct builder *b)
+{
+    const struct weft_shards *shards = b->stages->shards;
+    const struct weft_weights *weights = b->stages->weights;
+    struct weft_problem *problem = b->problem;
+    problem->n_units = shards->n_units;
+    problem->units =
+        weft_pool_array(&problem->pool, (size_t)shards->n_units, sizeof *problem->units);
+    if (problem->units == NULL) return weft_fail_memory(b->err, "problem");
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        const struct weft_unit *unit = &shards->units[u];
+        struct weft_problem_unit *to = &problem->units[u];
+        to->name = weft_pool_string(&problem->pool, unit->name);
+        if (to->name == NULL) return weft_fail_memory(b->err, "problem");
+        WEFT_TRY(policies_of(b, u, &to->policies));
+        to->update_slot = b->stages->period->update[u];
+        to->elements = unit->padded_elements;
+        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
+            WEFT_TRY(copy_holds(b, weights->units[u].holds[p], weights->units[u].n[p],
+                                &to->holds[p], &to->n_holds[p]));
+            int64_t owned =
+                p == WEFT_POLICY_DP ? unit->padded_elements : unit->padded_elements / shards->ranks;
+            if (unit->trainable) to->update_ns[p] = weft_curve_at(&b->profile->update, owned);
+        }
+    }
+    return copy_holds(b, weights->common, weights->n_common, &problem->common, &problem->n_common);
+}
+
+static enum weft_status fill_items(struct builder *b)
+{
+    const struct weft_weights *weights = b->stages->weights;
+    struct weft_problem *problem = b->problem;
+    problem->n_items = weights->n_items;
+    problem->items =
+        weft_pool_array(&problem->pool, (size_t)weights->n_items, sizeof *problem->items);
+    if (problem->items == NULL) return weft_fail_memory(b->err, "problem");
+    for (int32_t i = 0; i < weights->n_items; i++) {
+        const struct weft_item *item = &weights->items[i];
+        problem->items[i] = (struct weft_problem_item){
+            .item = *item,
+            .channel = weft_problem_channel(problem, item->kind),
+            .block_ns = weft_curve_at(&b->profile->collectives[item->kind], item->block_bytes),
+        };
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status fill_problem(struct builder *b)
+{
+    const struct weft_config *config = b->config;
+    struct weft_problem *problem = b->problem;
+    int64_t limit_bytes = config->cluster.memory_limit_bytes;
+    problem->ranks = config->cluster.ranks;
+    problem->memory_limit_bytes = limit_bytes == 0 ? INT64_MAX : limit_bytes;
+    problem->config_hash = config->hash;
+    problem->profile_hash = b->profile->hash;
+    problem->agree_ns = b->profile->agree_ns;
+    /* A profile that has no rates was made without contention. */
+    bool has_rates = b->profile->rates.compute > 0;
+    problem->compute_rate = has_rates ? b->profile->rates.compute : WEFT_RATE_ONE;
+    problem->channel_rate = has_rates ? b->profile->rates.channel : WEFT_RATE_ONE;
+    problem->n_channels = (int32_t)config->cluster.channels;
+    problem->period = b->stages->period->rule;
+    problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
+    if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");
+    WEFT_TRY(fill_slots(b));
+    WEFT_TRY(fill_units(b));
+    WEFT_TRY(fill_items(b));
+    return weft_problem_check(problem, config->source == NULL ? "config" : config->source, b->err);
+}
+
+int32_t weft_stages_variants(const struct weft_config *config,
+                             struct weft_period_rule out[WEFT_MOST_VARIANTS])
+{
+    /* What leaves gathers little time, more, and all of the forward. */
+    static const int32_t distances[] = {2, 1, 4, INT32_MAX};
+    enum { N_DISTANCES = sizeof distances / sizeof *distances };
+    int32_t n = 0, n_layers = config->model->n_layers, n_micro = (int32_t)config->train.grad_accum;
+    bool agreed = config->train.optimizer.type == WEFT_LAMB;
+    bool rotated = config->train.clip_norm == 0 && !agreed,
+         automatic = config->train.cadence == WEFT_CADENCE_AUTO;
+    /* dp is all that is allowed, so gradients must be reduced once a step. */
+    uint32_t policies = 0;
+    bool whole =
+        read_policies(config, &policies, NULL) == WEFT_OK && policies == 1u << WEFT_POLICY_DP;
+    for (int c = WEFT_CADENCE_MICRO_STEP; c <= WEFT_CADENCE_STEP; c++) {
+        bool step = c == WEFT_CADENCE_STEP, asked = config->train.cadence == c;
+        if (n_micro == 1 ? !step : !asked && !(automatic && (step || !whole))) continue;
+        for (int d = 0; d < (rotated ? N_DISTANCES : 1); d++) {
+            int64_t ahead = distances[d];
+            if (config->plan.update_ahead > 0) ahead = config->plan.update_ahead;
+            if (ahead > n_layers) ahead = n_layers;
+            bool known = false;
+            for (int32_t v = 0; v < n; v++)
+                known |= (int)out[v].cadence == c && out[v].update_ahead == ahead;
+            if (known) continue;
+            out[n++] = (struct weft_period_rule){.n_micro = n_micro,
+                                                 .cadence = (enum weft_cadence)c,
+                                                 .rotated = rotated,
+                                                 .update_ahead = rotated ? (int32_t)ahead : 0,
+                                                 .agreed_updates = agreed};
+        }
+    }
+    return n;
+}
+
+static enum weft_status create(const struct weft_config *config, const struct weft_profile *profile,
+                               const struct weft_period_rule *period, struct weft_stages *stages,
+                               struct weft_error *err)
+{
+    struct weft_batch batch = weft_config_batch(config);
+    struct weft_block_rule rule = {
+        .blocks = config->plan.blocks,
+        .block_bytes = config->plan.block_bytes,
+        .element_bytes = weft_dtype_bytes(batch.compute),
+        .fuse = config->plan.fuse,
+    };
+    if (rule.block_bytes == 0) {
+        rule.block_bytes = weft_profile_block_bytes(profile, config->plan.block_efficiency);
+    }
+    struct weft_weigh_options options = weft_stages_weigh_options(config, profile);
+    WEFT_TRY(weft_shards_create(config->model, config->cluster.ranks, &rule, &stages->shards, err));
+    WEFT_TRY(weft_period_create(config->model, stages->shards, period, &stages->period, err));
+    WEFT_TRY(weft_weights_create(config->model, stages->shards, stages->period, &options,
+                                 &stages->weights, err));
+    stages->problem = calloc(1, sizeof *stages->problem);
+    if (stages->problem == NULL) return weft_fail_memory(err, "problem");
+    stages->problem->blocks = (struct weft_problem_blocks){
+        .least_bytes = rule.blocks > 0 ? 0 : rule.block_bytes,
+        .count = rule.blocks,
+        .efficiency_ppm = rule.blocks > 0 || config->plan.block_bytes > 0
+                              ? 0
+                              : (int64_t)(config->plan.block_efficiency * 1e6 + 0.5),
+        .fused = rule.fuse && rule.blocks <= 0,
+    };
+    struct builder builder = {config, profile, stages, stages->problem, 0, err};
+    WEFT_TRY(read_policies(config, &builder.allowed, err));
+    return fill_problem(&builder);
+}
+
+enum weft_status weft_stages_create(const struct weft_config *config,
+                                    const struct weft_profile *profile, struct weft_stages *out,
+                                    struct weft_error *err)
+{
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    (void)weft_stages_variants(config, variants);
+    return weft_stages_create_variant(config, profile, &variants[0], out, err);
+}
+
+enum weft_status weft_stages_create_variant(const struct weft_config *config,
+                                            const struct weft_profile *profile,
+                                            const struct weft_period_rule *rule,
+                                            struct weft_stages *out, struct weft_error *err)
+{
+    if (profile->ranks != config->cluster.ranks) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the profile was made for %" PRId64 " ranks, the config has %" PRId64
+                         "; run `weft profile` with as many",
+                         profile->ranks, config->cluster.ranks);
+    }
+    struct weft_stages stages = {0};
+    enum weft_status status = create(config, profile, rule, &stages, err);
+    if (status != WEFT_OK) {
+        weft_stages_finish(&stages);
+        return status;
+    }
+    *out = stages;
+    return WEFT_OK;
+}
+
+void weft_stages_finish(struct weft_stages *stages)
+{
+    weft_problem_destroy(stages->problem);
+    weft_weights_destroy(stages->weights);
+    weft_period_destroy(stages->period);
+    weft_shards_destroy(stages->shards);
+    *stages = (struct weft_stages){0};
+}

@@ -1,0 +1,178 @@
+#include "program/lifetime.h"
+
+#include <stdlib.h>
+
+bool weft_buffer_persists(const struct weft_program *program, const struct weft_buffer *buffer)
+{
+    switch (buffer->kind) {
+    case WEFT_BUFFER_SHARD:
+    case WEFT_BUFFER_MASTER:
+    case WEFT_BUFFER_MOMENT1:
+    case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_RECORD:
+    case WEFT_BUFFER_RECORD_SUM:
+        return true;
+    case WEFT_BUFFER_FULL:
+        return program->policies[buffer->index] == WEFT_POLICY_DP ||
+               program->policies[buffer->index] == WEFT_POLICY_ZERO1;
+    case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_TENSOR_NORMS:
+    case WEFT_BUFFER_TENSOR_NORMS_SUM:
+    case WEFT_BUFFER_INPUT:
+    case WEFT_BUFFER_TARGETS:
+    case WEFT_BUFFER_OUTPUT:
+    case WEFT_BUFFER_OUTPUT_GRADIENT:
+    case WEFT_BUFFER_SAVED:
+    case WEFT_BUFFER_FORWARD_TEMPORARY:
+    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+    case WEFT_BUFFER_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+int32_t weft_program_pieces(const struct weft_program *program)
+{
+    int32_t pieces = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++)
+        pieces += program->buffers[b].n_pieces;
+    return pieces;
+}
+
+/* What is known of a piece while instructions are walked in issue order. */
+struct span {
+    int32_t first;   /* slot at whose start the first maker may begin; -1 before it */
+    int32_t last;    /* last slot of an access since */
+    int32_t wrapped; /* last slot of an access before the first maker; -1 = none */
+};
+
+/* The slots during which an instruction may touch its operands. */
+struct extent {
+    int32_t first, last;
+};
+
+/* Fills extents. No instruction begins before the MARK of its slot. A collective is over for
+ * certain before the first compute instruction that waits for it or for one behind it; a MARK
+ * stands at its slot's start, so that its slot is clear. */
+static void find_extents(const struct weft_program *program, struct extent *extents)
+{
+    int32_t open[WEFT_LANES] = {0}; /* instructions of the lane before this are awaited */
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        bool computes = weft_op_stream(at->op) == WEFT_STREAM_COMPUTE;
+        extents[i].first = at->slot;
+        extents[i].last = computes ? at->slot : program->n_slots - 1;
+        for (int32_t d = 0; computes && d < at->n_dependencies; d++) {
+            int32_t awaited = program->dependencies[at->first_dependency + d];
+            bool channel = weft_op_stream(program->instructions[awaited].op) == WEFT_STREAM_CHANNEL;
+            if (!channel) continue;
+            int lane = weft_program_lane(program, awaited);
+            for (; open[lane] <= awaited; open[lane]++) {
+                if (weft_program_lane(program, open[lane]) != lane) continue;
+                extents[open[lane]].last = at->op == WEFT_OP_MARK ? at->slot - 1 : at->slot;
+            }
+        }
+    }
+}
+
+static void touch(struct span *span, struct extent extent, bool makes)
+{
+    if (span->first < 0 && makes) {
+        span->first = extent.first;
+        span->last = extent.last;
+    } else if (span->first < 0) {
+        if (extent.last > span->wrapped) span->wrapped = extent.last;
+    } else if (extent.last > span->last) {
+        span->last = extent.last;
+    }
+}
+
+static void walk(const struct weft_program *program, const int32_t *first_piece,
+                 const struct extent *extents, struct span *spans)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        for (int32_t o = 0; o < at->n_operands; o++) {
+            const struct weft_operand *operand = &program->operands[at->first_operand + o];
+            const struct weft_buffer *buffer = &program->buffers[operand->buffer];
+            bool makes = weft_operand_makes(program, at, o);
+            int32_t from = operand->piece < 0 ? 0 : operand->piece;
+            int32_t to = operand->piece < 0 ? buffer->n_pieces : operand->piece + 1;
+            for (int32_t p = from; p < to; p++)
+                touch(&spans[first_piece[operand->buffer] + p], extents[i], makes);
+        }
+    }
+}
+
+static enum weft_status finish(const struct weft_program *program, const int32_t *first_piece,
+                               const struct span *spans, struct weft_life *lives,
+                               struct weft_error *err)
+{
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        bool persists = weft_buffer_persists(program, buffer);
+        for (int32_t p = 0; p < buffer->n_pieces; p++) {
+            const struct span *span = &spans[first_piece[b] + p];
+            if (!persists && span->first < 0) {
+                return weft_fail(err, WEFT_E_DATA, "program: nothing writes %s %d.%d piece %d",
+                                 weft_buffer_kind_name(buffer->kind), buffer->index,
+                                 buffer->instance, p);
+            }
+            struct weft_life *life = &lives[first_piece[b] + p];
+            if (persists) {
+                *life = (struct weft_life){0, program->n_slots - 1};
+            } else {
+                *life = (struct weft_life){span->first,
+                                           span->wrapped >= 0 ? span->wrapped : span->last};
+            }
+        }
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_program_lives(const struct weft_program *program, struct weft_life *lives,
+                                    struct weft_error *err)
+{
+    size_t n_pieces = (size_t)weft_program_pieces(program);
+    struct span *spans = calloc(n_pieces + 1, sizeof *spans);
+    struct extent *extents = calloc((size_t)program->n_instructions + 1, sizeof *extents);
+    int32_t *first_piece = calloc((size_t)program->n_buffers + 1, sizeof *first_piece);
+    enum weft_status status = WEFT_OK;
+    if (spans == NULL || extents == NULL || first_piece == NULL) {
+        status = weft_fail_memory(err, "lifetimes");
+    } else {
+        for (int32_t b = 0; b < program->n_buffers; b++)
+            first_piece[b + 1] = first_piece[b] + program->buffers[b].n_pieces;
+        for (size_t p = 0; p < n_pieces; p++)
+            spans[p] = (struct span){.first = -1, .wrapped = -1};
+        find_extents(program, extents);
+        walk(program, first_piece, extents, spans);
+        status = finish(program, first_piece, spans, lives, err);
+    }
+    free(spans);
+    free(extents);
+    free(first_piece);
+    return status;
+}
+
+void weft_program_live(const struct weft_program *program, int64_t *rows)
+{
+    for (int32_t s = 0; s < program->n_slots; s++) {
+        for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
+            rows[s * WEFT_CATEGORY_COUNT + c] = c == WEFT_CATEGORY_BASE ? program->base_bytes : 0;
+    }
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        int64_t piece_bytes = buffer->bytes / buffer->n_pieces;
+        for (int32_t p = 0; p < buffer->n_pieces; p++) {
+            struct weft_life life = buffer->lives[p];
+            int32_t slot = life.first;
+            for (;;) {
+                rows[slot * WEFT_CATEGORY_COUNT + buffer->category] += piece_bytes;
+                if (slot == life.last) break;
+                slot = slot + 1 == program->n_slots ? 0 : slot + 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,647 @@
+#include "program/lower.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "memory_model/period.h"
+#include "plan/placement.h"
+#include "program/lifetime.h"
+
+enum access { READ = 1, WRITE = 2 };
+
+/* Instructions are emitted twice by the same code: once to count, once to fill them in. */
+struct emitter {
+    struct weft_lowering *lowering;
+    bool counting;
+    int32_t n_instructions, n_dependencies, n_operands;
+    int32_t *marks;              /* by slot: its MARK */
+    int32_t *due[WEFT_CHANNELS]; /* by slot: last placement due by then, or -1 */
+    int32_t *blocking;           /* by slot: last blocking gather launched in it, or -1 */
+    int32_t blocked;             /* instruction that this slot's layer waits for, or -1 */
+    int32_t *issued;             /* by placement: its instruction */
+};
+
+/* Begins an instruction; what follows is added to it. Returns its index. */
+static int32_t begin(struct emitter *e, enum weft_op op, int32_t slot, int32_t layer, int32_t unit,
+                     int64_t ns)
+{
+    if (!e->counting) {
+        e->lowering->program->instructions[e->n_instructions] = (struct weft_instruction){
+            .op = op,
+            .slot = slot,
+            .layer = layer,
+            .unit = unit,
+            .block = -1,
+            .item = -1,
+            .ns = ns,
+            .first_dependency = e->n_dependencies,
+            .first_operand = e->n_operands,
+        };
+    }
+    return e->n_instructions++;
+}
+
+static struct weft_instruction *current(struct emitter *e)
+{
+    return &e->lowering->program->instructions[e->n_instructions - 1];
+}
+
+static void wait_for(struct emitter *e, int32_t instruction)
+{
+    if (!e->counting) {
+        e->lowering->program->dependencies[e->n_dependencies] = instruction;
+        current(e)->n_dependencies++;
+    }
+    e->n_dependencies++;
+}
+
+static void add_operand(struct emitter *e, int32_t buffer, int32_t piece, bool writes)
+{
+    if (!e->counting) {
+        e->lowering->program->operands[e->n_operands] =
+            (struct weft_operand){.buffer = buffer, .piece = piece, .writes = writes};
+        current(e)->n_operands++;
+    }
+    e->n_operands++;
+}
+
+/* Passes over buffers that there are not: a layer without temporaries, a unit without a master. */
+static void touch_piece(struct emitter *e, enum weft_buffer_kind kind, int32_t index,
+                        int32_t instance, int32_t piece, int access)
+{
+    int32_t buffer = e->lowering->buffers[kind][index < 0 ? 0 : index];
+    if (buffer < 0) return;
+    if ((access & READ) != 0) add_operand(e, buffer + instance, piece, false);
+    if ((access & WRITE) != 0) add_operand(e, buffer + instance, piece, true);
+}
+
+static void touch(struct emitter *e, enum weft_buffer_kind kind, int32_t index, int access)
+{
+    touch_piece(e, kind, index, 0, -1, access);
+}
+
+/* The same of a buffer that every micro-step has for itself. */
+static void touch_of(struct emitter *e, enum weft_buffer_kind kind, int32_t index, int32_t micro,
+                     int access)
+{
+    touch_piece(e, kind, index, micro, -1, access);
+}
+
+/* What an instruction of a micro-step is for. In a rotated period whatever stands before drain is
+ * the last step's, and so are the reductions of its last micro-step. */
+static void belong(struct emitter *e, int32_t micro, bool carried)
+{
+    if (e->counting) return;
+    current(e)->micro = micro;
+    current(e)->carried = carried;
+}
+
+/* Instance of the gradient that a micro-step adds to. */
+static int32_t gradient_of(const struct emitter *e, int32_t micro)
+{
+    return weft_period_reductions(&e->lowering->inputs->period->rule) > 1 ? micro : 0;
+}
+
+static bool shards_parameters(const struct emitter *e, int32_t unit)
+{
+    enum weft_policy policy = e->lowering->plan->policies[unit];
+    return policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
+}
+
+/* The unit's first item, which is as good as the end when it has none. */
+static int32_t first_item(const struct weft_problem *problem, int32_t unit)
+{
+    int32_t low = 0, high = problem->n_items;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (problem->items[middle].item.unit < unit) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t slot)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t residency = 0, latest = -1;
+    bool before = false;
+    for (int32_t i = first_item(problem, unit);
+         i < problem->n_items && problem->items[i].item.unit == unit; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->kind != WEFT_ALL_GATHER || !weft_problem_needs(problem, plan->policies, i))
+            continue;
+        if (before && item->last >= slot) continue;
+        if (item->last < slot && !before) latest = -1;
+        before |= item->last < slot;
+        if (item->last <= latest) continue;
+        latest = item->last;
+        residency = item->gather;
+    }
+    return residency;
+}
+
+int32_t weft_lower_residencies(const struct weft_plan *plan, int32_t unit)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t n = 1;
+    for (int32_t i = first_item(problem, unit);
+         i < problem->n_items && problem->items[i].item.unit == unit; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        bool gathers =
+            item->kind == WEFT_ALL_GATHER && weft_problem_needs(problem, plan->policies, i);
+        if (gathers && item->gather + 1 > n) n = item->gather + 1;
+    }
+    return n;
+}
+
+static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool backward)
+{
+    const struct weft_lowering *lowering = e->lowering;
+    for (int32_t i = lowering->first_layer_unit[layer]; i < lowering->first_layer_unit[layer + 1];
+         i++) {
+        const struct weft_layer_unit *use = &lowering->layer_units[i];
+        if (backward && !use->in_backward) continue;
+        int32_t residency = weft_lower_residency(lowering->plan, use->unit, slot);
+        touch_piece(e, WEFT_BUFFER_FULL, use->unit, residency, -1, READ);
+    }
+}
+
+static void read_gradient(struct emitter *e, int32_t unit)
+{
+    bool whole = e->lowering->plan->policies[unit] == WEFT_POLICY_DP;
+    touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
+}
+
+/* The half of an update before ranks know how long its tensors are, and their agreement, whose
+ * instruction it returns. */
+static int32_t emit_moments(struct emitter *e, int32_t slot, int32_t unit, int64_t ns)
+{
+    int32_t moments = begin(e, WEFT_OP_MOMENTS, slot, -1, unit, ns);
+    read_gradient(e, unit);
+    touch(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ);
+    touch(e, WEFT_BUFFER_MASTER, unit, READ);
+    touch(e, WEFT_BUFFER_MOMENT1, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_MOMENT2, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_TENSOR_NORMS, unit, WRITE);
+    int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, unit, e->lowering->plan->problem->agree_ns);
+    wait_for(e, moments);
+    touch(e, WEFT_BUFFER_TENSOR_NORMS, unit, READ);
+    touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, WRITE);
+    return agree;
+}
+
+static void emit_update(struct emitter *e, int32_t slot, int32_t unit)
+{
+    enum { PASSES = 3 }; /* over moments: to renew them, for norms, and to apply them */
+    bool agreed = e->lowering->plan->problem->period.agreed_updates;
+    int64_t ns = weft_plan_slot_ns(e->lowering->plan, slot);
+    int64_t update_ns = agreed ? ns / PASSES : ns;
+    int32_t agree = agreed ? emit_moments(e, slot, unit, ns - update_ns) : -1;
+    begin(e, WEFT_OP_UPDATE, slot, -1, unit, update_ns);
+    if (agreed) wait_for(e, agree);
+    touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, READ);
+    read_gradient(e, unit);
+    /* A skipped step leaves all of it as it was, so each is read too. */
+    touch(e, shards_parameters(e, unit) ? WEFT_BUFFER_SHARD : WEFT_BUFFER_FULL, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_MASTER, unit, READ | WRITE);
+    touch(e, WEFT_BUFFER_MOMENT1, unit, agreed ? READ : READ | WRITE);
+    touch(e, WEFT_BUFFER_MOMENT2, unit, agreed ? READ : READ | WRITE);
+}
+
+static void read_input(struct emitter *e, int32_t layer, int32_t micro)
+{
+    if (layer == 0) {
+        touch_of(e, WEFT_BUFFER_INPUT, -1, micro, READ);
+    } else {
+        touch_of(e, WEFT_BUFFER_OUTPUT, layer - 1, micro, READ);
+    }
+}
+
+static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t micro)
+{
+    const struct weft_lowering *lowering = e->lowering;
+    if (layer == 0) {
+        begin(e, WEFT_OP_LOAD, slot, -1, -1, 0);
+        belong(e, micro, false);
+        touch_of(e, WEFT_BUFFER_INPUT, -1, micro, WRITE);
+        touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, WRITE);
+    }
+    begin(e, WEFT_OP_FORWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    belong(e, micro, false);
+    if (e->blocked >= 0) wait_for(e, e->blocked);
+    read_parameters(e, layer, slot, false);
+    read_input(e, layer, micro);
+    if (layer + 1 == lowering->inputs->model->n_layers)
+        touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
+    touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, WRITE);
+    touch_of(e, WEFT_BUFFER_SAVED, layer, micro, WRITE);
+    touch_of(e, WEFT_BUFFER_FORWARD_TEMPORARY, layer, micro, WRITE);
+}
+
+/* True when nothing has been added to the unit's gradient before this slot. */
+static bool begins_gradient(const struct emitter *e, int32_t unit, int32_t slot, int32_t micro)
+{
+    const struct weft_period *period = e->lowering->inputs->period;
+    return (micro == 0 || weft_period_reductions(&period->rule) > 1) &&
+           slot == period->first_gradient[micro * period->n_units + unit];
+}
+
+static void add_gradients(struct emitter *e, int32_t slot, int32_t layer, int32_t micro)
+{
+    const struct weft_lowering *lowering = e->lowering;
+    for (int32_t i = lowering->first_layer_unit[layer]; i < lowering->first_layer_unit[layer + 1];
+         i++) {
+        int32_t unit = lowering->layer_units[i].unit;
+        touch_of(e, WEFT_BUFFER_GRADIENT, unit, gradient_of(e, micro),
+                 begins_gradient(e, unit, slot, micro) ? WRITE : READ | WRITE);
+    }
+}
+
+static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_t micro)
+{
+    const struct weft_lowering *lowering = e->lowering;
+    bool carried = lowering->inputs->period->rule.rotated && slot < lowering->inputs->period->drain;
+    for (int32_t i = lowering->first_layer_unit[layer]; i < lowering->first_layer_unit[layer + 1];
+         i++) {
+        int32_t unit = lowering->layer_units[i].unit;
+        if (!begins_gradient(e, unit, slot, micro)) continue;
+        begin(e, WEFT_OP_ZERO, slot, -1, unit, 0);
+        belong(e, micro, carried);
+        touch_of(e, WEFT_BUFFER_GRADIENT, unit, gradient_of(e, micro), WRITE);
+    }
+    const struct weft_layer_work *work = &lowering->works[layer];
+    begin(e, WEFT_OP_BACKWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
+    belong(e, micro, carried);
+    if (e->blocked >= 0) wait_for(e, e->blocked);
+    read_parameters(e, layer, slot, true);
+    /* The batch is held until the first layer's backward whatever that reads. */
+    if (layer == 0 || work->backward_reads_input) read_input(e, layer, micro);
+    if (work->backward_reads_output) touch_of(e, WEFT_BUFFER_OUTPUT, layer, micro, READ);
+    if (layer + 1 == lowering->inputs->model->n_layers)
+        touch_of(e, WEFT_BUFFER_TARGETS, -1, micro, READ);
+    touch_of(e, WEFT_BUFFER_SAVED, layer, micro, READ);
+    touch_of(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer, micro, READ);
+    if (layer > 0) touch_of(e, WEFT_BUFFER_OUTPUT_GRADIENT, layer - 1, micro, WRITE);
+    add_gradients(e, slot, layer, micro);
+    touch_of(e, WEFT_BUFFER_BACKWARD_TEMPORARY, layer, micro, WRITE);
+}
+
+static void emit_norm(struct emitter *e, int32_t slot)
+{
+    const struct weft_plan *plan = e->lowering->plan;
+    int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
+    for (int32_t u = 0; !plan->problem->period.rotated && u < plan->problem->n_units; u++)
+        read_gradient(e, u);
+    touch(e, WEFT_BUFFER_RECORD, -1, WRITE);
+    int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, -1, plan->problem->agree_ns);
+    wait_for(e, norm);
+    touch(e, WEFT_BUFFER_RECORD, -1, READ);
+    touch(e, WEFT_BUFFER_RECORD_SUM, -1, WRITE);
+    begin(e, WEFT_OP_FINISH, slot, -1, -1, 0);
+    wait_for(e, agree);
+    touch(e, WEFT_BUFFER_RECORD_SUM, -1, READ);
+}
+
+static void emit_collective(struct emitter *e, int32_t placement)
+{
+    static const enum weft_op ops[WEFT_COLLECTIVE_COUNT] = {
+        [WEFT_ALL_GATHER] = WEFT_OP_ALL_GATHER,
+        [WEFT_REDUCE_SCATTER] = WEFT_OP_REDUCE_SCATTER,
+        [WEFT_ALL_REDUCE] = WEFT_OP_ALL_REDUCE,
+    };
+    const struct weft_plan *plan = e->lowering->plan;
+    const struct weft_placement *at = &plan->placements[placement];
+    const struct weft_item *item = &plan->problem->items[at->item].item;
+    /* A reduction's operands are held from the start of its window, whenever it is launched. */
+    int32_t held = item->kind == WEFT_ALL_GATHER ? at->launch : item->first;
+    e->issued[placement] =
+        begin(e, ops[item->kind], held, -1, item->unit, plan->problem->items[at->item].block_ns);
+    if (!e->counting) {
+        current(e)->item = at->item;
+        current(e)->block = at->block;
+    }
+    wait_for(e, e->marks[held]);
+    if (at->launch > held) wait_for(e, e->marks[at->launch]);
+    const struct weft_period *period = e->lowering->inputs->period;
+    if (item->kind == WEFT_ALL_GATHER) {
+        belong(e, 0, period->rule.rotated && item->last < period->drain);
+    } else {
+        int32_t last_micro = period->rule.n_micro - 1;
+        int32_t micro = weft_period_reductions(&period->rule) > 1 ? item->gather : last_micro;
+        belong(e, micro, period->rule.rotated && micro == last_micro);
+    }
+    if (item->kind == WEFT_REDUCE_SCATTER) {
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, item->gather, at->block, READ);
+        /* Of the slice too: it is added to what the micro-steps before have left there. */
+        touch(e, WEFT_BUFFER_REDUCED, item->unit, item->gather > 0 ? READ | WRITE : WRITE);
+    } else if (item->kind == WEFT_ALL_REDUCE) {
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, 0, at->block, READ | WRITE);
+    } else if (shards_parameters(e, item->unit)) {
+        touch(e, WEFT_BUFFER_SHARD, item->unit, READ);
+        touch_piece(e, WEFT_BUFFER_FULL, item->unit, item->gather, at->block, WRITE);
+    } else {
+        /* In place: this rank's slice of the block is read, the others' are written. */
+        touch(e, WEFT_BUFFER_FULL, item->unit, READ | WRITE);
+    }
+}
+
+static void emit_compute(struct emitter *e, int32_t slot)
+{
+    struct weft_slot what = e->lowering->plan->problem->slots[slot];
+    switch (what.kind) {
+    case WEFT_SLOT_UPDATE:
+        emit_update(e, slot, what.index);
+        break;
+    case WEFT_SLOT_FORWARD:
+        emit_forward(e, slot, what.index, what.micro);
+        break;
+    case WEFT_SLOT_BACKWARD:
+        emit_backward(e, slot, what.index, what.micro);
+        break;
+    case WEFT_SLOT_NORM:
+        emit_norm(e, slot);
+        break;
+    case WEFT_SLOT_FILL:
+    case WEFT_SLOT_DRAIN:
+    case WEFT_SLOT_KIND_COUNT:
+        break;
+    }
+}
+
+/* The first placement from `from` on that is on the channel; n_placements when none is. */
+static int32_t next_on_channel(const struct weft_plan *plan, int32_t channel, int32_t from)
+{
+    while (from < plan->n_placements &&
+           plan->problem->items[plan->placements[from].item].channel != channel)
+        from++;
+    return from;
+}
+
+static void emit(struct emitter *e)
+{
+    const struct weft_plan *plan = e->lowering->plan;
+    int32_t next[WEFT_CHANNELS];    /* placement to be issued */
+    int32_t awaited[WEFT_CHANNELS]; /* last placement that compute has waited for */
+    for (int32_t c = 0; c < plan->problem->n_channels; c++) {
+        next[c] = next_on_channel(plan, c, 0);
+        awaited[c] = -1;
+    }
+    for (int32_t s = 0; s < plan->problem->n_slots; s++) {
+        e->marks[s] = begin(e, WEFT_OP_MARK, s, -1, -1, 0);
+        for (int32_t c = 0; c < plan->problem->n_channels; c++) {
+            if (e->due[c][s] <= awaited[c]) continue;
+            awaited[c] = e->due[c][s];
+            wait_for(e, e->issued[awaited[c]]);
+        }
+        /* A channel runs in issue order, so a block waits here for all ahead of it. */
+        for (int32_t c = 0; c < plan->problem->n_channels; c++) {
+            for (; next[c] < plan->n_placements && plan->placements[next[c]].launch <= s;
+                 next[c] = next_on_channel(plan, c, next[c] + 1))
+                emit_collective(e, next[c]);
+        }
+        e->blocked = e->blocking[s] < 0 ? -1 : e->issued[e->blocking[s]];
+        if (e->blocking[s] > awaited[0]) awaited[0] = e->blocking[s];
+        emit_compute(e, s);
+    }
+}
+
+/* The units of every layer, from the layers of every unit. */
+static enum weft_status list_layer_units(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_shards *shards = lowering->inputs->shards;
+    size_t n_layers = (size_t)lowering->inputs->model->n_layers;
+    int32_t *first = weft_pool_array(&lowering->pool, n_layers + 1, sizeof *first);
+    int32_t *filled = weft_pool_array(&lowering->pool, n_layers, sizeof *filled);
+    if (first == NULL || filled == NULL) return weft_fail_memory(err, "program");
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        for (int32_t i = 0; i < shards->units[u].n_layers; i++)
+            first[shards->units[u].layers[i] + 1]++;
+    }
+    for (size_t l = 0; l < n_layers; l++)
+        first[l + 1] += first[l];
+    lowering->layer_units =
+        weft_pool_array(&lowering->pool, (size_t)first[n_layers], sizeof *lowering->layer_units);
+    if (lowering->layer_units == NULL) return weft_fail_memory(err, "program");
+    for (int32_t u = 0; u < shards->n_units; u++) {
+        const struct weft_unit *unit = &shards->units[u];
+        for (int32_t i = 0; i < unit->n_layers; i++) {
+            int32_t layer = unit->layers[i];
+            lowering->layer_units[first[layer] + filled[layer]++] =
+                (struct weft_layer_unit){u, unit->reads_in_backward[i]};
+        }
+    }
+    lowering->first_layer_unit = first;
+    return WEFT_OK;
+}
+
+/* The plan's problem is the one that these stages make, as far as lowering relies on it. */
+static bool belongs(const struct weft_problem *problem, const struct weft_lower_inputs *inputs)
+{
+    const struct weft_period *period = inputs->period;
+    if (problem->n_slots != period->n_slots || problem->n_units != inputs->shards->n_units ||
+        problem->period.cadence != period->rule.cadence ||
+        problem->period.rotated != period->rule.rotated ||
+        problem->period.agreed_updates != period->rule.agreed_updates) {
+        return false;
+    }
+    for (int32_t s = 0; s < period->n_slots; s++) {
+        struct weft_slot a = problem->slots[s], b = period->slots[s];
+        if (a.kind != b.kind || a.index != b.index || a.micro != b.micro) return false;
+    }
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (item->n_blocks != inputs->shards->units[item->unit].n_blocks) return false;
+        if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->unit])
+            return false;
+    }
+    return true;
+}
+
+static enum weft_status prepare(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_lower_inputs *inputs = lowering->inputs;
+    const struct weft_plan *plan = lowering->plan;
+    struct weft_program *program = lowering->program;
+    if (!belongs(plan->problem, inputs)) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan has %d slots, %d units and %d items, the model %d slots and %d "
+                         "units: they do not belong together; plan again",
+                         plan->problem->n_slots, plan->problem->n_units, plan->problem->n_items,
+                         inputs->period->n_slots, inputs->shards->n_units);
+    }
+    int32_t n_layers = inputs->model->n_layers;
+    lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
+    program->n_slots = plan->problem->n_slots;
+    program->n_channels = plan->problem->n_channels;
+    program->rates = weft_problem_lanes(plan->problem).rates;
+    program->n_units = plan->problem->n_units;
+    program->period = plan->problem->period;
+    program->base_bytes = inputs->weigh.base_bytes;
+    program->policies =
+        weft_pool_array(&program->pool, (size_t)program->n_units, sizeof *program->policies);
+    if (lowering->works == NULL || program->policies == NULL) {
+        return weft_fail_memory(err, "program");
+    }
+    for (int32_t u = 0; u < program->n_units; u++)
+        program->policies[u] = plan->policies[u];
+    for (int32_t l = 0; l < n_layers; l++) {
+        WEFT_TRY(weft_layer_work(&inputs->model->layers[l], &inputs->weigh.batch,
+                                 &lowering->works[l], err));
+    }
+    WEFT_TRY(list_layer_units(lowering, err));
+    return weft_lower_buffers(lowering, err);
+}
+
+static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_plan *plan = lowering->plan;
+    struct weft_program *program = lowering->program;
+    size_t n_slots = (size_t)plan->problem->n_slots;
+    struct emitter counter = {.lowering = lowering, .counting = true};
+    counter.marks = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+    for (int c = 0; c < WEFT_CHANNELS; c++) {
+        counter.due[c] = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+        if (counter.due[c] == NULL) return weft_fail_memory(err, "program");
+    }
+    counter.blocking = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+    counter.issued = weft_pool_array(&lowering->pool, (size_t)plan->n_placements, sizeof(int32_t));
+    if (counter.marks == NULL || counter.blocking == NULL || counter.issued == NULL) {
+        return weft_fail_memory(err, "program");
+    }
+    for (size_t s = 0; s < n_slots; s++)
+        counter.due[0][s] = counter.due[1][s] = counter.blocking[s] = -1;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        int32_t channel = plan->problem->items[at->item].channel;
+        (weft_placement_blocks(at) ? counter.blocking : counter.due[channel])[at->deadline] = i;
+    }
+    struct emitter emitter = counter;
+    emit(&counter);
+    program->instructions = weft_pool_array(&program->pool, (size_t)counter.n_instructions,
+                                            sizeof *program->instructions);
+    program->dependencies = weft_pool_array(&program->pool, (size_t)counter.n_dependencies,
+                                            sizeof *program->dependencies);
+    program->operands =
+        weft_pool_array(&program->pool, (size_t)counter.n_operands, sizeof *program->operands);
+    if (program->instructions == NULL || program->dependencies == NULL ||
+        program->operands == NULL) {
+        return weft_fail_memory(err, "program");
+    }
+    emitter.counting = false;
+    emit(&emitter);
+    program->n_instructions = emitter.n_instructions;
+    return WEFT_OK;
+}
+
+/* The addresses that the plan brings, taken at their word: verify is who checks them. */
+static enum weft_status take_layout(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_plan *plan = lowering->plan;
+    struct weft_program *program = lowering->program;
+    if (plan->n_offsets != program->n_buffers) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan has addresses for %d buffers, its program has %d: plan again",
+                         plan->n_offsets, program->n_buffers);
+    }
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        struct weft_buffer *buffer = &program->buffers[b];
+        int64_t end_bytes;
+        buffer->offset = plan->offsets[b];
+        if (!weft_checked_add(buffer->offset, buffer->bytes, &end_bytes))
+            return weft_fail(err, WEFT_E_DATA, "the plan's address of buffer %d is absurd", b);
+        if (end_bytes > program->arena_bytes) program->arena_bytes = end_bytes;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status find_layout(struct weft_lowering *lowering, int32_t effort,
+                                    struct weft_error *err)
+{
+    struct weft_program *program = lowering->program;
+    size_t n_buffers = (size_t)program->n_buffers;
+    struct weft_layout_buffer *laid = weft_pool_array(&lowering->pool, n_buffers, sizeof *laid);
+    int64_t live_bytes;
+    if (laid == NULL) return weft_fail_memory(err, "program");
+    for (size_t b = 0; b < n_buffers; b++) {
+        struct weft_buffer *buffer = &program->buffers[b];
+        laid[b] = (struct weft_layout_buffer){
+            .bytes = buffer->bytes, .n_pieces = buffer->n_pieces, .lives = buffer->lives};
+    }
+    WEFT_TRY(weft_layout(laid, program->n_buffers, program->n_slots, effort,
+                         lowering->inputs->budget, &program->arena_bytes, &live_bytes, err));
+    for (size_t b = 0; b < n_buffers; b++)
+        program->buffers[b].offset = laid[b].offset;
+    return WEFT_OK;
+}
+
+static enum weft_status find_lives(struct weft_lowering *lowering, struct weft_error *err)
+{
+    struct weft_program *program = lowering->program;
+    size_t n_pieces = (size_t)weft_program_pieces(program);
+    struct weft_life *lives = weft_pool_array(&program->pool, n_pieces, sizeof *lives);
+    size_t n_rows = (size_t)program->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = weft_pool_array(&lowering->pool, n_rows, sizeof *rows);
+    if (lives == NULL || rows == NULL) return weft_fail_memory(err, "program");
+    WEFT_TRY(weft_program_lives(program, lives, err));
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        program->buffers[b].lives = lives;
+        lives += program->buffers[b].n_pieces;
+    }
+    weft_program_live(program, rows);
+    for (int32_t s = 0; s < program->n_slots; s++) {
+        int64_t sum = -program->base_bytes;
+        for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+            sum += rows[(size_t)s * WEFT_CATEGORY_COUNT + (size_t)c];
+        if (sum > program->live_bytes) program->live_bytes = sum;
+    }
+    return WEFT_OK;
+}
+
+struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
+                                              const struct weft_profile *profile,
+                                              const struct weft_stages *stages)
+{
+    return (struct weft_lower_inputs){
+        .model = config->model,
+        .shards = stages->shards,
+        .period = stages->period,
+        .weigh = weft_stages_weigh_options(config, profile),
+    };
+}
+
+enum weft_status weft_program_lower(const struct weft_plan *plan,
+                                    const struct weft_lower_inputs *inputs, int32_t effort,
+                                    struct weft_program **out, struct weft_error *err)
+{
+    enum weft_status status;
+    struct weft_lowering lowering = {.plan = plan, .inputs = inputs};
+    lowering.program = calloc(1, sizeof *lowering.program);
+    if (lowering.program == NULL) return weft_fail_memory(err, "program");
+    WEFT_TRY_GOTO(done, prepare(&lowering, err));
+    WEFT_TRY_GOTO(done, emit_all(&lowering, err));
+    WEFT_TRY_GOTO(done, find_lives(&lowering, err));
+    WEFT_TRY_GOTO(done, plan->n_offsets > 0 ? take_layout(&lowering, err)
+                                            : find_layout(&lowering, effort, err));
+    *out = lowering.program;
+    lowering.program = NULL;
+done:
+    weft_program_destroy(lowering.program);
+    weft_pool_finish(&lowering.pool);
+    return status;
+}
+
+enum weft_status weft_program_keep_layout(const struct weft_program *program,
+                                          struct weft_plan *plan, struct weft_error *err)
+{
+    size_t n = (size_t)program->n_buffers;
+    int64_t *offsets = weft_pool_array(&plan->pool, n, sizeof *offsets);
+    if (offsets == NULL) return weft_fail_memory(err, "plan");
+    for (size_t b = 0; b < n; b++)
+        offsets[b] = program->buffers[b].offset;
+    plan->offsets = offsets;
+    plan->n_offsets = program->n_buffers;
+    return WEFT_OK;
+}

@@ -1,0 +1,172 @@
+#include "program/lower.h"
+
+/* Buffers are made twice by the same code: once to count them, once to fill them in. */
+struct maker {
+    struct weft_lowering *lowering;
+    struct weft_buffer *buffers; /* NULL while counting */
+    int32_t n_buffers;
+};
+
+static void make(struct maker *maker, enum weft_buffer_kind kind, enum weft_category category,
+                 int32_t index, int32_t instance, int64_t bytes, int32_t n_pieces)
+{
+    if (bytes == 0) return;
+    if (maker->buffers != NULL) {
+        maker->buffers[maker->n_buffers] = (struct weft_buffer){
+            .kind = kind,
+            .category = category,
+            .index = index,
+            .instance = instance,
+            .bytes = weft_arena_round(bytes),
+            .n_pieces = n_pieces,
+        };
+        if (instance == 0) {
+            maker->lowering->buffers[kind][index < 0 ? 0 : index] = maker->n_buffers;
+        }
+    }
+    maker->n_buffers++;
+}
+
+/* As many buffers as there are micro-steps, each for its own. */
+static void make_of_micro(struct maker *maker, enum weft_buffer_kind kind,
+                          enum weft_category category, int32_t index, int64_t bytes)
+{
+    for (int32_t micro = 0; micro < maker->lowering->inputs->period->rule.n_micro; micro++)
+        make(maker, kind, category, index, micro, bytes, 1);
+}
+
+/* Sizes are of shards that weft_weights_create has weighed, so products are known to fit. */
+static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_t u)
+{
+    const struct weft_lower_inputs *inputs = maker->lowering->inputs;
+    const struct weft_plan *plan = maker->lowering->plan;
+    const struct weft_unit *unit = &inputs->shards->units[u];
+    enum weft_policy policy = plan->policies[u];
+    bool gathered = policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
+    int64_t full = unit->padded_elements;
+    int64_t slice = full / inputs->shards->ranks;
+    int64_t owned = policy == WEFT_POLICY_DP ? full : slice;
+    int64_t compute_bytes = weft_dtype_bytes(inputs->weigh.batch.compute);
+    int64_t state_bytes = owned * weft_dtype_bytes(WEFT_F32);
+    if (kind == WEFT_BUFFER_SHARD && gathered) {
+        make(maker, kind, WEFT_CATEGORY_SHARDED_PARAMETERS, u, 0, slice * compute_bytes, 1);
+    } else if (kind == WEFT_BUFFER_FULL) {
+        int32_t instances = gathered ? weft_lower_residencies(plan, u) : 1;
+        for (int32_t i = 0; i < instances; i++) {
+            make(maker, kind, WEFT_CATEGORY_GATHERED_PARAMETERS, u, i, full * compute_bytes,
+                 gathered ? unit->n_blocks : 1);
+        }
+    }
+    if (!unit->trainable) return;
+    int32_t n_moments = inputs->weigh.n_moments;
+    if ((kind == WEFT_BUFFER_MOMENT1 && n_moments >= 1) ||
+        (kind == WEFT_BUFFER_MOMENT2 && n_moments >= 2) ||
+        (kind == WEFT_BUFFER_MASTER && inputs->weigh.batch.compute != WEFT_F32)) {
+        make(maker, kind, WEFT_CATEGORY_OPTIMIZER_STATE, u, 0, state_bytes, 1);
+    } else if (kind == WEFT_BUFFER_GRADIENT) {
+        int32_t reductions = weft_period_reductions(&inputs->period->rule);
+        for (int32_t i = 0; i < reductions; i++) {
+            make(maker, kind, WEFT_CATEGORY_FULL_GRADIENTS, u, i,
+                 full * weft_dtype_bytes(inputs->weigh.reduce), unit->n_blocks);
+        }
+    } else if (kind == WEFT_BUFFER_TENSOR_NORMS || kind == WEFT_BUFFER_TENSOR_NORMS_SUM) {
+        if (inputs->period->rule.agreed_updates) {
+            make(maker, kind, WEFT_CATEGORY_COMMUNICATION, u, 0,
+                 (int64_t)unit->n_tensors * WEFT_TENSOR_NORMS_BYTES, 1);
+        }
+    } else if (kind == WEFT_BUFFER_REDUCED && policy != WEFT_POLICY_DP) {
+        make(maker, kind, WEFT_CATEGORY_SHARDED_GRADIENTS, u, 0,
+             slice * weft_dtype_bytes(inputs->weigh.accumulate), 1);
+    }
+}
+
+static void make_of_layer(struct maker *maker, enum weft_buffer_kind kind, int32_t l)
+{
+    const struct weft_layer_work *work = &maker->lowering->works[l];
+    bool last = l + 1 == maker->lowering->inputs->model->n_layers;
+    if (kind == WEFT_BUFFER_OUTPUT) {
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
+    } else if (kind == WEFT_BUFFER_OUTPUT_GRADIENT && !last) {
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->output_bytes);
+    } else if (kind == WEFT_BUFFER_SAVED) {
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, l, work->saved_bytes);
+    } else if (kind == WEFT_BUFFER_FORWARD_TEMPORARY) {
+        make_of_micro(maker, kind, WEFT_CATEGORY_TEMPORARY, l, work->forward_temporary_bytes);
+    } else if (kind == WEFT_BUFFER_BACKWARD_TEMPORARY) {
+        make_of_micro(maker, kind, WEFT_CATEGORY_TEMPORARY, l, work->backward_temporary_bytes);
+    }
+}
+
+static void make_single(struct maker *maker, enum weft_buffer_kind kind)
+{
+    const struct weft_model *model = maker->lowering->inputs->model;
+    const struct weft_batch *batch = &maker->lowering->inputs->weigh.batch;
+    if (kind == WEFT_BUFFER_INPUT) {
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, -1,
+                      weft_model_input_bytes(model, batch));
+    } else if (kind == WEFT_BUFFER_TARGETS) {
+        make_of_micro(maker, kind, WEFT_CATEGORY_ACTIVATIONS, -1,
+                      weft_model_target_bytes(model, batch));
+    } else {
+        make(maker, kind, WEFT_CATEGORY_COMMUNICATION, -1, 0, WEFT_AGREE_BYTES, 1);
+    }
+}
+
+static void make_kind(struct maker *maker, enum weft_buffer_kind kind)
+{
+    const struct weft_lower_inputs *inputs = maker->lowering->inputs;
+    switch (kind) {
+    case WEFT_BUFFER_SHARD:
+    case WEFT_BUFFER_FULL:
+    case WEFT_BUFFER_MASTER:
+    case WEFT_BUFFER_MOMENT1:
+    case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_TENSOR_NORMS:
+    case WEFT_BUFFER_TENSOR_NORMS_SUM:
+        for (int32_t u = 0; u < inputs->shards->n_units; u++)
+            make_of_unit(maker, kind, u);
+        break;
+    case WEFT_BUFFER_OUTPUT:
+    case WEFT_BUFFER_OUTPUT_GRADIENT:
+    case WEFT_BUFFER_SAVED:
+    case WEFT_BUFFER_FORWARD_TEMPORARY:
+    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+        for (int32_t l = 0; l < inputs->model->n_layers; l++)
+            make_of_layer(maker, kind, l);
+        break;
+    case WEFT_BUFFER_INPUT:
+    case WEFT_BUFFER_TARGETS:
+    case WEFT_BUFFER_RECORD:
+    case WEFT_BUFFER_RECORD_SUM:
+        make_single(maker, kind);
+        break;
+    case WEFT_BUFFER_KIND_COUNT:
+        break;
+    }
+}
+
+enum weft_status weft_lower_buffers(struct weft_lowering *lowering, struct weft_error *err)
+{
+    const struct weft_lower_inputs *inputs = lowering->inputs;
+    int32_t n_units = inputs->shards->n_units, n_layers = inputs->model->n_layers;
+    int32_t n = n_units > n_layers ? n_units : n_layers;
+    struct maker counter = {.lowering = lowering};
+    for (int32_t kind = 0; kind < WEFT_BUFFER_KIND_COUNT; kind++) {
+        make_kind(&counter, (enum weft_buffer_kind)kind);
+        lowering->buffers[kind] = weft_pool_array(&lowering->pool, (size_t)n, sizeof(int32_t));
+        if (lowering->buffers[kind] == NULL) return weft_fail_memory(err, "program");
+        for (int32_t i = 0; i < n; i++)
+            lowering->buffers[kind][i] = -1;
+    }
+    struct maker maker = {.lowering = lowering};
+    maker.buffers =
+        weft_pool_array(&lowering->program->pool, (size_t)counter.n_buffers, sizeof *maker.buffers);
+    if (maker.buffers == NULL) return weft_fail_memory(err, "program");
+    for (int32_t kind = 0; kind < WEFT_BUFFER_KIND_COUNT; kind++)
+        make_kind(&maker, (enum weft_buffer_kind)kind);
+    lowering->program->buffers = maker.buffers;
+    lowering->program->n_buffers = maker.n_buffers;
+    return WEFT_OK;
+}

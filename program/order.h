@@ -1,0 +1,49 @@
+/* Happens-before among the instructions of two periods of a program, one after the other. With few
+ * lanes that each run in order, what is known to be over before an instruction starts is a number
+ * a lane: how many of its instructions. So the order is exact and linear to find.
+ * Internal to program/. */
+#ifndef WEFT_PROGRAM_ORDER_H
+#define WEFT_PROGRAM_ORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "program/program.h"
+
+enum { WEFT_ORDER_PERIODS = 2 };
+
+/* An instruction of one of the periods: index + period * n_instructions. */
+struct weft_known {
+    int32_t over[WEFT_LANES]; /* instructions of each lane over before it starts */
+};
+
+struct weft_order {
+    int32_t n_instructions;      /* of one period */
+    int32_t on_lane[WEFT_LANES]; /* of one period */
+    int32_t *positions;          /* by instruction, of one period: place on its lane */
+    int *lanes;                  /* by instruction, of one period */
+    struct weft_known *known;    /* by instruction of both periods */
+};
+
+/* Dependencies must be on earlier instructions. The caller frees with weft_order_finish. */
+WEFT_MUST_USE enum weft_status weft_order_init(struct weft_order *order,
+                                               const struct weft_program *program,
+                                               struct weft_error *err);
+void weft_order_finish(struct weft_order *order); /* accepts {0} */
+
+/* Place of an instruction of both periods on its lane. */
+static inline int32_t weft_order_position(const struct weft_order *order, int32_t at)
+{
+    int32_t period = at / order->n_instructions, i = at % order->n_instructions;
+    return order->positions[i] + period * order->on_lane[order->lanes[i]];
+}
+
+/* True when `a` is over before `b` starts, whatever the timing. */
+static inline bool weft_order_before(const struct weft_order *order, int32_t a, int32_t b)
+{
+    int lane = order->lanes[a % order->n_instructions];
+    return weft_order_position(order, a) < order->known[b].over[lane];
+}
+
+#endif

@@ -1,0 +1,100 @@
+#include "program/program.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+const char *weft_op_name(enum weft_op op)
+{
+    static const char *const names[WEFT_OP_COUNT] = {
+#define WEFT_OP_ENTRY(name, text, stream) [WEFT_OP_##name] = text,
+        WEFT_OP_MAP(WEFT_OP_ENTRY)
+#undef WEFT_OP_ENTRY
+    };
+    return names[op];
+}
+
+enum weft_stream_kind weft_op_stream(enum weft_op op)
+{
+    static const enum weft_stream_kind streams[WEFT_OP_COUNT] = {
+#define WEFT_OP_ENTRY(name, text, stream) [WEFT_OP_##name] = WEFT_STREAM_##stream,
+        WEFT_OP_MAP(WEFT_OP_ENTRY)
+#undef WEFT_OP_ENTRY
+    };
+    return streams[op];
+}
+
+const char *weft_buffer_kind_name(enum weft_buffer_kind kind)
+{
+    static const char *const names[WEFT_BUFFER_KIND_COUNT] = {
+#define WEFT_BUFFER_ENTRY(name, text) [WEFT_BUFFER_##name] = text,
+        WEFT_BUFFER_MAP(WEFT_BUFFER_ENTRY)
+#undef WEFT_BUFFER_ENTRY
+    };
+    return names[kind];
+}
+
+void weft_program_destroy(struct weft_program *program)
+{
+    if (program == NULL) return;
+    weft_pool_finish(&program->pool);
+    free(program);
+}
+
+static int32_t compare(int32_t a, int32_t b)
+{
+    return (a > b) - (a < b);
+}
+
+int weft_program_lane(const struct weft_program *program, int32_t instruction)
+{
+    enum weft_op op = program->instructions[instruction].op;
+    if (weft_op_stream(op) == WEFT_STREAM_COMPUTE) return WEFT_LANE_COMPUTE;
+    bool second = program->n_channels > 1 && op != WEFT_OP_ALL_GATHER;
+    return WEFT_LANE_CHANNEL + (second ? 1 : 0);
+}
+
+bool weft_program_waits(const struct weft_program *program, int32_t instruction)
+{
+    const struct weft_instruction *at = &program->instructions[instruction];
+    if (at->op == WEFT_OP_MARK || at->op == WEFT_OP_FINISH) return true;
+    if (weft_op_stream(at->op) == WEFT_STREAM_CHANNEL) return false;
+    for (int32_t d = 0; d < at->n_dependencies; d++) {
+        int32_t before = program->dependencies[at->first_dependency + d];
+        if (weft_op_stream(program->instructions[before].op) == WEFT_STREAM_CHANNEL) return true;
+    }
+    return false;
+}
+
+int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,
+                            int32_t index, int32_t instance)
+{
+    int32_t low = 0, high = program->n_buffers; /* sorted by kind, index, instance */
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        const struct weft_buffer *at = &program->buffers[middle];
+        int32_t order = compare((int32_t)at->kind, (int32_t)kind);
+        if (order == 0) order = compare(at->index, index);
+        if (order == 0) order = compare(at->instance, instance);
+        if (order == 0) return middle;
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return -1;
+}
+
+enum weft_status weft_program_check_prediction(const struct weft_program *program,
+                                               const struct weft_plan *plan, struct weft_error *err)
+{
+    const struct weft_prediction *said = &plan->prediction;
+    int64_t total_bytes = program->base_bytes + program->arena_bytes;
+    if (plan->n_offsets == 0) return WEFT_OK;
+    if (said->arena_bytes == program->arena_bytes && said->total_bytes == total_bytes)
+        return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "the plan says that it takes %" PRId64 " bytes, of which %" PRId64
+                     " are its arena; its program takes %" PRId64 " and %" PRId64 ": plan again",
+                     said->total_bytes, said->arena_bytes, total_bytes, program->arena_bytes);
+}

@@ -1,0 +1,199 @@
+/* A program is one plan as instructions, dependencies and addresses; no decision is left in it.
+ * All ranks run the same one (offsets are equal on all; only which slice is "mine" differs).
+ * Instructions stand in issue order; each runs on one lane (compute, or a channel: base/lanes.h),
+ * in order on its lane, after its dependencies. Every slot begins with a MARK on the compute stream
+ * that waits for the communication due by then; what is launched in the slot depends on the MARK,
+ * and what computes in it waits for the blocking gathers launched in it. */
+#ifndef WEFT_PROGRAM_PROGRAM_H
+#define WEFT_PROGRAM_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/pool.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "memory_model/layout/layout.h"
+#include "plan/plan.h"
+#include "problem/stages.h"
+
+enum weft_stream_kind { WEFT_STREAM_COMPUTE, WEFT_STREAM_CHANNEL, WEFT_STREAM_COUNT };
+
+/* X(enumerator, name, stream) */
+#define WEFT_OP_MAP(X)                                                                             \
+    X(MARK, "mark", COMPUTE)         /* start of a slot */                                         \
+    X(MOMENTS, "moments", COMPUTE)   /* unit: where updates are agreed on, moments and what this   \
+                                        rank has of its tensors' norms; then AGREE, UPDATE */      \
+    X(UPDATE, "update", COMPUTE)     /* unit: optimizer on what this rank owns */                  \
+    X(LOAD, "load", COMPUTE)         /* micro-batch into input and targets, before its forwards */ \
+    X(FORWARD, "forward", COMPUTE)   /* layer */                                                   \
+    X(ZERO, "zero", COMPUTE)         /* unit: gaps and padding of its full gradient */             \
+    X(BACKWARD, "backward", COMPUTE) /* layer */                                                   \
+    X(NORM, "norm", COMPUTE)         /* this rank's loss and flags into the record, and with       \
+                                        clipping its norm bins */                                  \
+    X(FINISH, "finish", COMPUTE)     /* waits for AGREE; clip coefficient, loss, flags */          \
+    X(ALL_GATHER, "all_gather", CHANNEL)                                                           \
+    X(REDUCE_SCATTER, "reduce_scatter", CHANNEL)                                                   \
+    X(ALL_REDUCE, "all_reduce", CHANNEL)                                                           \
+    X(AGREE, "agree", CHANNEL) /* sum over ranks of the record; of a unit: of its tensors' norms   \
+                                */
+
+enum weft_op {
+#define WEFT_OP_ENUMERATOR(name, text, stream) WEFT_OP_##name,
+    WEFT_OP_MAP(WEFT_OP_ENUMERATOR)
+#undef WEFT_OP_ENUMERATOR
+        WEFT_OP_COUNT
+};
+const char *weft_op_name(enum weft_op op);
+enum weft_stream_kind weft_op_stream(enum weft_op op);
+
+/* What a buffer is; index is a unit or a layer. */
+#define WEFT_BUFFER_MAP(X)                                                                         \
+    X(SHARD, "shard")     /* unit: this rank's parameters (sdp, fsdp); persistent */               \
+    X(FULL, "full")       /* unit: gathered parameters, one buffer for each residency;             \
+                             under dp and zero1 the one resident buffer, persistent */             \
+    X(MASTER, "master")   /* unit: fp32 master of what this rank owns, if compute is not */        \
+    X(MOMENT1, "moment1") /* unit: fp32, of what this rank owns */                                 \
+    X(MOMENT2, "moment2")                                                                          \
+    X(GRADIENT, "gradient") /* unit: full gradient, one buffer for each reduction */               \
+    X(REDUCED, "reduced")   /* unit: this rank's reduced gradient (not dp) */                      \
+    X(INPUT, "input")       /* a micro-batch; what follows but the records has one a micro-step */ \
+    X(TARGETS, "targets")                                                                          \
+    X(OUTPUT, "output")                   /* layer: what flows to the next layer */                \
+    X(OUTPUT_GRADIENT, "output_gradient") /* layer: gradient of its output */                      \
+    X(SAVED, "saved")                     /* layer */                                              \
+    X(FORWARD_TEMPORARY, "forward_temporary")                                                      \
+    X(BACKWARD_TEMPORARY, "backward_temporary")                                                    \
+    X(TENSOR_NORMS, "tensor_norms") /* unit: of parameters and steps of its tensors, to send */    \
+    X(TENSOR_NORMS_SUM, "tensor_norms_sum") /* the same, summed over ranks */                      \
+    X(RECORD, "record")                     /* norm bins, loss, flags: to send */                  \
+    X(RECORD_SUM, "record_sum")             /* the same, summed over ranks */
+
+enum weft_buffer_kind {
+#define WEFT_BUFFER_ENUMERATOR(name, text) WEFT_BUFFER_##name,
+    WEFT_BUFFER_MAP(WEFT_BUFFER_ENUMERATOR)
+#undef WEFT_BUFFER_ENUMERATOR
+        WEFT_BUFFER_KIND_COUNT
+};
+const char *weft_buffer_kind_name(enum weft_buffer_kind kind);
+
+struct weft_buffer {
+    enum weft_buffer_kind kind;
+    enum weft_category category;
+    int32_t index;                 /* unit, layer, or -1 */
+    int32_t instance;              /* FULL: number of the residency; GRADIENT: of the reduction;
+                                      INPUT to BACKWARD_TEMPORARY: of the micro-step; else 0 */
+    int64_t bytes;                 /* rounded to the arena's alignment */
+    int64_t offset;                /* in the arena */
+    int32_t n_pieces;              /* blocks of a unit's full buffers that come and go; else 1 */
+    const struct weft_life *lives; /* [n_pieces], slots */
+};
+
+/* An instruction that reads a piece and writes it too has one operand for each. */
+struct weft_operand {
+    int32_t buffer;
+    int32_t piece; /* -1: all */
+    bool writes;   /* else reads only */
+};
+
+struct weft_instruction {
+    enum weft_op op;
+    int32_t slot; /* of compute: in which it runs; of a collective: at whose MARK its bytes begin to
+                     be held, which for a reduction may be before its launch */
+    int32_t layer; /* FORWARD, BACKWARD */
+    int32_t micro; /* LOAD, FORWARD, ZERO, BACKWARD, reductions: micro-step of its step; else 0 */
+    bool carried;  /* rotated: part of the step that the last period began. The first period passes
+                      over it, and a run ends with it and the updates */
+    int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives; AGREE: -1 at the step's end */
+    int32_t block; /* collectives */
+    int32_t item;  /* collectives, in the problem; -1 for AGREE */
+    int64_t ns;    /* predicted */
+    int32_t first_dependency, n_dependencies; /* in program->dependencies: earlier instructions */
+    int32_t first_operand, n_operands;        /* in program->operands */
+};
+
+struct weft_program {
+    struct weft_pool pool;
+    int32_t n_slots;
+    int32_t n_channels; /* 2: reductions and AGREE are on the other one */
+    struct weft_rates rates;
+    int32_t n_instructions;
+    struct weft_instruction *instructions;
+    int32_t *dependencies;
+    struct weft_operand *operands;
+    int32_t n_buffers;
+    struct weft_buffer *buffers;
+    int64_t arena_bytes;
+    int64_t live_bytes; /* largest live sum over slots */
+    int64_t base_bytes;
+    enum weft_policy *policies; /* by unit */
+    int32_t n_units;
+    struct weft_period_rule period;
+};
+
+/* Lowers a plan. Needs the stages that made its problem (for layers, tensors and sizes), so it can
+ * be run only where the config is. `effort` as in weft_layout. WEFT_E_DATA when plan and stages do
+ * not belong together. */
+struct weft_lower_inputs {
+    const struct weft_model *model;
+    const struct weft_shards *shards;
+    const struct weft_period *period;
+    struct weft_weigh_options weigh;
+    struct weft_budget budget; /* for the search of a layout; {0}: none */
+};
+/* The inputs of the stages that a config and a profile made. They refer to stages and model. */
+struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
+                                              const struct weft_profile *profile,
+                                              const struct weft_stages *stages);
+WEFT_MUST_USE enum weft_status weft_program_lower(const struct weft_plan *plan,
+                                                  const struct weft_lower_inputs *inputs,
+                                                  int32_t effort, struct weft_program **out,
+                                                  struct weft_error *err);
+void weft_program_destroy(struct weft_program *program);
+
+/* Copies the addresses of the plan's program into the plan, so that whoever lowers it next takes
+ * them instead of searching. WEFT_E_SYSTEM only. */
+WEFT_MUST_USE enum weft_status weft_program_keep_layout(const struct weft_program *program,
+                                                        struct weft_plan *plan,
+                                                        struct weft_error *err);
+
+/* WEFT_OK when the arena_bytes and total_bytes of a plan that brings addresses are those of its
+ * program; else WEFT_E_DATA. */
+WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_program *program,
+                                                             const struct weft_plan *plan,
+                                                             struct weft_error *err);
+
+/* True for a compute instruction at which time that passes since the one before it is a wait for
+ * the channel: every MARK, FINISH, and whatever depends on a collective. */
+bool weft_program_waits(const struct weft_program *program, int32_t instruction);
+/* True when an operand writes a piece that its instruction does not read, and so makes it. An
+ * instruction that reads and writes names the piece twice, first to read it. */
+static inline bool weft_operand_makes(const struct weft_program *program,
+                                      const struct weft_instruction *at, int32_t operand)
+{
+    const struct weft_operand *it = &program->operands[at->first_operand + operand];
+    if (!it->writes || operand == 0) return it->writes;
+    return it[-1].writes || it[-1].buffer != it->buffer || it[-1].piece != it->piece;
+}
+
+/* The lane on which an instruction runs. */
+int weft_program_lane(const struct weft_program *program, int32_t instruction);
+
+/* Index of the buffer, or -1. */
+int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,
+                            int32_t index, int32_t instance);
+
+/* For people, one instruction a line; and JSON. */
+void weft_program_dump(const struct weft_program *program, const struct weft_plan *plan,
+                       struct weft_text *out);
+void weft_program_write(const struct weft_program *program, struct weft_text *out);
+
+/* Proves the program's invariants from instructions alone, under happens-before (stream order,
+ * dependencies, channel order; the period repeats): every read after the write that made it, no
+ * piece overwritten or handed to another buffer before its last reader, no cycle, same collectives
+ * whatever the rank, live bytes within `limit_bytes`, no two pieces that are live together overlap,
+ * everything inside the arena. WEFT_E_DATA names the first violation. */
+WEFT_MUST_USE enum weft_status weft_program_verify(const struct weft_program *program,
+                                                   int64_t limit_bytes, struct weft_error *err);
+
+#endif

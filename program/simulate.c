@@ -1,0 +1,211 @@
+#include <stdlib.h>
+
+#include "plan/placement.h"
+#include "program/lifetime.h"
+#include "program/trace.h"
+
+/* A program that runs: of every lane the instruction at its head. */
+struct run {
+    const struct weft_program *program;
+    struct weft_trace *trace;
+    struct weft_lanes lanes;
+    int32_t head[WEFT_LANES];
+    bool begun[WEFT_LANES]; /* the head is under way */
+    bool *over;             /* by instruction */
+};
+
+static int32_t next_on_lane(const struct weft_program *program, int lane, int32_t from)
+{
+    while (from < program->n_instructions && weft_program_lane(program, from) != lane)
+        from++;
+    return from;
+}
+
+static bool ready(const struct run *run, const struct weft_instruction *at)
+{
+    for (int32_t d = 0; d < at->n_dependencies; d++)
+        if (!run->over[run->program->dependencies[at->first_dependency + d]]) return false;
+    return true;
+}
+
+/* Ends what is over and begins what may begin; true when anything changed. */
+static bool turn(struct run *run, int lane)
+{
+    int32_t i = run->head[lane];
+    if (i == run->program->n_instructions) return false;
+    const struct weft_instruction *at = &run->program->instructions[i];
+    if (!run->begun[lane]) {
+        if (!ready(run, at)) return false;
+        run->begun[lane] = true;
+        run->trace->records[i].start_ns = run->lanes.now_ns;
+        weft_lanes_start(&run->lanes, lane, at->ns);
+    }
+    if (weft_lanes_busy(&run->lanes, lane)) return false;
+    run->trace->records[i].end_ns = run->lanes.now_ns;
+    run->over[i] = true;
+    run->begun[lane] = false;
+    run->head[lane] = next_on_lane(run->program, lane, i + 1);
+    return true;
+}
+
+static void run_program(struct run *run)
+{
+    for (int lane = 0; lane < WEFT_LANES; lane++)
+        run->head[lane] = next_on_lane(run->program, lane, 0);
+    for (;;) {
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (int lane = 0; lane < WEFT_LANES; lane++)
+                changed = turn(run, lane) || changed;
+        }
+        int64_t next_ns = weft_lanes_next(&run->lanes);
+        if (next_ns == INT64_MAX) return;
+        weft_lanes_advance(&run->lanes, next_ns);
+    }
+}
+
+enum weft_status weft_simulate(const struct weft_program *program, struct weft_trace **out,
+                               struct weft_error *err)
+{
+    struct run run = {.program = program, .lanes = {.rates = program->rates}};
+    WEFT_TRY(weft_trace_create(program, "simulated", &run.trace, err));
+    run.over = calloc((size_t)program->n_instructions + 1, sizeof *run.over);
+    if (run.over == NULL) {
+        weft_trace_destroy(run.trace);
+        return weft_fail_memory(err, "simulation");
+    }
+    run_program(&run);
+    free(run.over);
+    weft_program_live(program, run.trace->live_bytes);
+    *out = run.trace;
+    return WEFT_OK;
+}
+
+/* Placements that are replayed, slot by slot. */
+struct replay {
+    const struct weft_plan *plan;
+    struct weft_lanes lanes;
+    int64_t *due[WEFT_CHANNELS]; /* by slot: last placement that its start waits for, or -1 */
+    int64_t *blocking;           /* by slot: last that its compute waits for, or -1 */
+    int32_t slot;                /* that has started */
+    int32_t next[WEFT_CHANNELS]; /* placement at the head of the channel */
+    int32_t over[WEFT_CHANNELS]; /* last placement that is over */
+    bool begun[WEFT_CHANNELS];
+    int64_t channel_ns;
+    struct weft_plan_times *times; /* or NULL */
+};
+
+/* Ends and begins blocks of a channel at the present time. */
+static void serve(struct replay *replay, int32_t channel)
+{
+    const struct weft_plan *plan = replay->plan;
+    int lane = WEFT_LANE_CHANNEL + channel;
+    int32_t *next = &replay->next[channel];
+    while (*next < plan->n_placements) {
+        const struct weft_placement *at = &plan->placements[*next];
+        const struct weft_problem_item *item = &plan->problem->items[at->item];
+        bool begun = replay->begun[channel];
+        if (item->channel != channel) {
+            ++*next;
+            continue;
+        }
+        if (!begun && at->launch > replay->slot) return;
+        if (!begun) {
+            weft_lanes_start(&replay->lanes, lane, item->block_ns);
+            replay->channel_ns += item->block_ns;
+            if (replay->times) replay->times->start_ns[*next] = replay->lanes.now_ns;
+        }
+        replay->begun[channel] = weft_lanes_busy(&replay->lanes, lane);
+        if (replay->begun[channel]) return;
+        if (replay->times) replay->times->end_ns[*next] = replay->lanes.now_ns;
+        replay->over[channel] = (*next)++;
+    }
+}
+
+static void serve_all(struct replay *replay)
+{
+    for (int32_t c = 0; c < replay->plan->problem->n_channels; c++)
+        serve(replay, c);
+}
+
+static void pass(struct replay *replay)
+{
+    weft_lanes_advance(&replay->lanes, weft_lanes_next(&replay->lanes));
+    serve_all(replay);
+}
+
+/* Until the placement is over: what it stands behind was launched, so that time goes on. */
+static void wait_for(struct replay *replay, int32_t channel, int64_t placement)
+{
+    while (replay->over[channel] < placement)
+        pass(replay);
+}
+
+static void index_placements(struct replay *replay)
+{
+    const struct weft_plan *plan = replay->plan;
+    for (int32_t s = 0; s < plan->problem->n_slots; s++)
+        replay->due[0][s] = replay->due[1][s] = replay->blocking[s] = -1;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        int32_t channel = plan->problem->items[at->item].channel;
+        (weft_placement_blocks(at) ? replay->blocking : replay->due[channel])[at->deadline] = i;
+    }
+}
+
+static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
+                        struct weft_plan_times *times, struct weft_prediction *out)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t n_slots = problem->n_slots;
+    struct replay replay = {
+        .plan = plan,
+        .lanes = weft_problem_lanes(problem),
+        .due = {scratch, scratch + n_slots},
+        .blocking = scratch + 2 * (size_t)n_slots,
+        .over = {-1, -1},
+        .times = times,
+    };
+    index_placements(&replay);
+    int64_t compute_ns = 0, exposed_ns = 0, slowdown_ns = 0;
+    for (int32_t s = 0; s < n_slots; s++) {
+        int64_t idle_ns = replay.lanes.now_ns;
+        for (int32_t c = 0; c < problem->n_channels; c++)
+            wait_for(&replay, c, replay.due[c][s]);
+        replay.slot = s;
+        if (times) times->slot_start_ns[s] = replay.lanes.now_ns;
+        serve_all(&replay);
+        wait_for(&replay, 0, replay.blocking[s]);
+        int64_t start_ns = replay.lanes.now_ns, slot_ns = weft_plan_slot_ns(plan, s);
+        weft_lanes_start(&replay.lanes, WEFT_LANE_COMPUTE, slot_ns);
+        while (weft_lanes_busy(&replay.lanes, WEFT_LANE_COMPUTE))
+            pass(&replay);
+        exposed_ns += start_ns - idle_ns;
+        compute_ns += slot_ns;
+        slowdown_ns += replay.lanes.now_ns - start_ns - slot_ns;
+    }
+    /* The sum over ranks at the end of the norm slot is behind everything on the channel; what
+     * updates agree on has the channel for itself. */
+    int64_t computed_ns = replay.lanes.now_ns;
+    while (weft_lanes_next(&replay.lanes) != INT64_MAX)
+        pass(&replay);
+    int64_t agreements_ns = weft_problem_agreements_ns(problem);
+    int64_t agreed_ns = replay.lanes.now_ns + agreements_ns;
+    out->exposed_ns = exposed_ns + agreed_ns - computed_ns;
+    out->step_ns = agreed_ns;
+    out->compute_ns = compute_ns;
+    out->slowdown_ns = slowdown_ns;
+    out->channel_ns = replay.channel_ns + agreements_ns;
+}
+
+void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)
+{
+    replay_plan(plan, scratch, NULL, out);
+}
+
+void weft_simulate_plan_times(const struct weft_plan *plan, int64_t *scratch,
+                              struct weft_plan_times *out)
+{
+    struct weft_prediction unused;
+    replay_plan(plan, scratch, out, &unused);
+}

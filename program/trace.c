@@ -1,0 +1,148 @@
+#include "program/trace.h"
+
+#include <stdlib.h>
+
+#include "base/json/json.h"
+
+enum weft_status weft_trace_create(const struct weft_program *program, const char *source,
+                                   struct weft_trace **out, struct weft_error *err)
+{
+    struct weft_trace *trace = calloc(1, sizeof *trace);
+    if (trace == NULL) return weft_fail_memory(err, "trace");
+    trace->source = weft_pool_string(&trace->pool, source);
+    trace->n_instructions = program->n_instructions;
+    trace->records =
+        weft_pool_array(&trace->pool, (size_t)program->n_instructions, sizeof *trace->records);
+    trace->n_slots = program->n_slots;
+    trace->live_bytes = weft_pool_array(
+        &trace->pool, (size_t)program->n_slots * WEFT_CATEGORY_COUNT, sizeof *trace->live_bytes);
+    if (trace->source == NULL || trace->records == NULL || trace->live_bytes == NULL) {
+        weft_trace_destroy(trace);
+        return weft_fail_memory(err, "trace");
+    }
+    *out = trace;
+    return WEFT_OK;
+}
+
+void weft_trace_destroy(struct weft_trace *trace)
+{
+    if (trace == NULL) return;
+    weft_pool_finish(&trace->pool);
+    free(trace);
+}
+
+/* Time that compute and a channel, each in order and without overlap in itself, run both. */
+static int64_t overlap_ns(const struct weft_program *program, const struct weft_trace *trace,
+                          int lane)
+{
+    int64_t overlapped = 0;
+    int32_t compute = 0; /* first compute instruction that may still overlap */
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        if (weft_program_lane(program, i) != lane) continue;
+        struct weft_record channel = trace->records[i];
+        for (int32_t c = compute; c < program->n_instructions; c++) {
+            if (weft_op_stream(program->instructions[c].op) == WEFT_STREAM_CHANNEL) continue;
+            struct weft_record other = trace->records[c];
+            if (other.start_ns >= channel.end_ns) break;
+            int64_t from = other.start_ns > channel.start_ns ? other.start_ns : channel.start_ns;
+            int64_t to = other.end_ns < channel.end_ns ? other.end_ns : channel.end_ns;
+            if (to > from) overlapped += to - from;
+            if (other.end_ns <= channel.end_ns) compute = c + 1;
+        }
+    }
+    return overlapped;
+}
+
+static void find_peak(const struct weft_trace *trace, struct weft_trace_summary *out)
+{
+    for (int32_t s = 0; s < trace->n_slots; s++) {
+        int64_t total = 0;
+        for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
+            total += trace->live_bytes[s * WEFT_CATEGORY_COUNT + c];
+        if (total > out->peak_bytes) {
+            out->peak_bytes = total;
+            out->peak_slot = s;
+        }
+    }
+}
+
+void weft_trace_summarise(const struct weft_program *program, const struct weft_trace *trace,
+                          struct weft_trace_summary *out)
+{
+    *out = (struct weft_trace_summary){0};
+    int64_t computed_ns = 0; /* end of the compute instruction before */
+    int64_t first_ns = INT64_MAX, last_ns = 0;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        enum weft_op op = program->instructions[i].op;
+        struct weft_record record = trace->records[i];
+        if (record.start_ns < first_ns) first_ns = record.start_ns;
+        if (record.end_ns > last_ns) last_ns = record.end_ns;
+        if (weft_op_stream(op) == WEFT_STREAM_CHANNEL) {
+            out->channel_ns += record.end_ns - record.start_ns;
+            continue;
+        }
+        if (record.start_ns > computed_ns && weft_program_waits(program, i))
+            out->exposed_ns += record.start_ns - computed_ns;
+        out->compute_ns += record.end_ns - record.start_ns;
+        computed_ns = record.end_ns;
+    }
+    if (program->n_instructions > 0) out->step_ns = last_ns - first_ns;
+    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++)
+        out->overlapped_ns += overlap_ns(program, trace, lane);
+    find_peak(trace, out);
+}
+
+static void write_live(const struct weft_trace *trace, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "live_bytes");
+    weft_json_begin_object(writer);
+    for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++) {
+        weft_json_key(writer, weft_category_key((enum weft_category)c));
+        weft_json_begin_array(writer);
+        for (int32_t s = 0; s < trace->n_slots; s++)
+            weft_json_add_integer(writer, trace->live_bytes[s * WEFT_CATEGORY_COUNT + c]);
+        weft_json_end_array(writer);
+    }
+    weft_json_end_object(writer);
+}
+
+void weft_trace_write(const struct weft_program *program, const struct weft_trace *trace,
+                      struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    struct weft_trace_summary summary;
+    weft_trace_summarise(program, trace, &summary);
+    weft_json_writer_init(&writer, out, 2);
+    weft_json_begin_object(&writer);
+    weft_json_put_string(&writer, "format", "weft-trace");
+    weft_json_put_integer(&writer, "version", 1);
+    weft_json_put_string(&writer, "weft", WEFT_VERSION);
+    weft_json_put_string(&writer, "source", trace->source);
+    weft_json_put_integer(&writer, "step_ns", summary.step_ns);
+    weft_json_put_integer(&writer, "exposed_ns", summary.exposed_ns);
+    weft_json_put_integer(&writer, "compute_ns", summary.compute_ns);
+    weft_json_put_integer(&writer, "channel_ns", summary.channel_ns);
+    weft_json_put_integer(&writer, "overlapped_ns", summary.overlapped_ns);
+    weft_json_put_integer(&writer, "data_wait_ns", trace->data_wait_ns);
+    weft_json_put_integer(&writer, "peak_bytes", summary.peak_bytes);
+    weft_json_put_integer(&writer, "peak_slot", summary.peak_slot);
+    weft_json_key(&writer, "instructions");
+    weft_json_begin_array(&writer);
+    for (int32_t i = 0; i < trace->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        weft_json_begin_object(&writer);
+        weft_json_flat(&writer);
+        weft_json_put_string(&writer, "op", weft_op_name(at->op));
+        weft_json_put_integer(&writer, "slot", at->slot);
+        if (at->layer >= 0) weft_json_put_integer(&writer, "layer", at->layer);
+        if (at->unit >= 0) weft_json_put_integer(&writer, "unit", at->unit);
+        if (at->block >= 0) weft_json_put_integer(&writer, "block", at->block);
+        weft_json_put_integer(&writer, "start_ns", trace->records[i].start_ns);
+        weft_json_put_integer(&writer, "end_ns", trace->records[i].end_ns);
+        weft_json_end_object(&writer);
+    }
+    weft_json_end_array(&writer);
+    write_live(trace, &writer);
+    weft_json_end_object(&writer);
+    weft_text_add(out, "\n");
+}

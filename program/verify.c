@@ -1,0 +1,132 @@
+#include "program/verify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "program/lifetime.h"
+
+const char *weft_verify_instruction_name(const struct weft_program *program, int32_t index,
+                                         char out[WEFT_VERIFY_NAME_BYTES])
+{
+    const struct weft_instruction *at = &program->instructions[index];
+    const char *op = weft_op_name(at->op);
+    if (at->block >= 0) {
+        snprintf(out, WEFT_VERIFY_NAME_BYTES, "instruction %d (%s of unit %d, block %d)", index, op,
+                 at->unit, at->block);
+    } else if (at->unit >= 0) {
+        snprintf(out, WEFT_VERIFY_NAME_BYTES, "instruction %d (%s of unit %d)", index, op,
+                 at->unit);
+    } else if (at->layer >= 0) {
+        snprintf(out, WEFT_VERIFY_NAME_BYTES, "instruction %d (%s of layer %d)", index, op,
+                 at->layer);
+    } else {
+        snprintf(out, WEFT_VERIFY_NAME_BYTES, "instruction %d (%s in slot %d)", index, op,
+                 at->slot);
+    }
+    return out;
+}
+
+const char *weft_verify_piece_name(const struct weft_program *program, int32_t buffer,
+                                   int32_t piece, char out[WEFT_VERIFY_NAME_BYTES])
+{
+    const struct weft_buffer *at = &program->buffers[buffer];
+    const char *kind = weft_buffer_kind_name(at->kind);
+    if (at->index < 0) {
+        snprintf(out, WEFT_VERIFY_NAME_BYTES, "%s", kind);
+    } else if (at->n_pieces == 1) {
+        snprintf(out, WEFT_VERIFY_NAME_BYTES, "%s %d.%d", kind, at->index, at->instance);
+    } else {
+        snprintf(out, WEFT_VERIFY_NAME_BYTES, "%s %d.%d piece %d", kind, at->index, at->instance,
+                 piece);
+    }
+    return out;
+}
+
+static enum weft_status check_limit(const struct weft_program *program, int64_t limit_bytes,
+                                    struct weft_error *err)
+{
+    if (program->base_bytes < 0 || program->arena_bytes < 0 || program->base_bytes > limit_bytes ||
+        program->arena_bytes > limit_bytes - program->base_bytes) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "program: base %" PRId64 " bytes and arena %" PRId64
+                         " bytes exceed the limit of %" PRId64 " bytes",
+                         program->base_bytes, program->arena_bytes, limit_bytes);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status compare_lives(const struct weft_program *program,
+                                      const struct weft_life *lives, struct weft_error *err)
+{
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        for (int32_t p = 0; p < buffer->n_pieces; p++, lives++) {
+            struct weft_life said = buffer->lives[p];
+            if (said.first == lives->first && said.last == lives->last) continue;
+            char name[WEFT_VERIFY_NAME_BYTES];
+            return weft_fail(err, WEFT_E_DATA,
+                             "program: %s is said to live in slots %d to %d; its instructions use "
+                             "it in %d to %d",
+                             weft_verify_piece_name(program, b, p, name), said.first, said.last,
+                             lives->first, lives->last);
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_live(const struct weft_program *program, const int64_t *rows,
+                                   struct weft_error *err)
+{
+    int64_t most = 0;
+    for (int32_t s = 0; s < program->n_slots; s++) {
+        int64_t live = -program->base_bytes;
+        for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
+            live += rows[s * WEFT_CATEGORY_COUNT + c];
+        if (live > most) most = live;
+    }
+    if (most != program->live_bytes || most > program->arena_bytes) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "program: at most %" PRId64 " bytes are live; it says %" PRId64
+                         ", in an arena of %" PRId64,
+                         most, program->live_bytes, program->arena_bytes);
+    }
+    return WEFT_OK;
+}
+
+/* The lives by which buffers were laid out are what the instructions make of them. */
+static enum weft_status check_lives(const struct weft_program *program, struct weft_error *err)
+{
+    size_t n_rows = (size_t)program->n_slots * WEFT_CATEGORY_COUNT;
+    struct weft_life *lives = calloc((size_t)weft_program_pieces(program) + 1, sizeof *lives);
+    int64_t *rows = calloc(n_rows, sizeof *rows);
+    enum weft_status status;
+    if (lives == NULL || rows == NULL) {
+        status = weft_fail_memory(err, "lifetimes");
+        goto done;
+    }
+    WEFT_TRY_GOTO(done, weft_program_lives(program, lives, err));
+    WEFT_TRY_GOTO(done, compare_lives(program, lives, err));
+    weft_program_live(program, rows);
+    status = check_live(program, rows, err);
+done:
+    free(lives);
+    free(rows);
+    return status;
+}
+
+enum weft_status weft_program_verify(const struct weft_program *program, int64_t limit_bytes,
+                                     struct weft_error *err)
+{
+    WEFT_TRY(weft_verify_form(program, err));
+    WEFT_TRY(check_limit(program, limit_bytes, err));
+    struct weft_order order;
+    WEFT_TRY(weft_order_init(&order, program, err));
+    enum weft_status status;
+    WEFT_TRY_GOTO(done, weft_verify_step(program, &order, err));
+    WEFT_TRY_GOTO(done, weft_verify_memory(program, &order, err));
+    status = check_lives(program, err);
+done:
+    weft_order_finish(&order);
+    return status;
+}

@@ -1,0 +1,177 @@
+#include <inttypes.h>
+
+#include "program/verify.h"
+
+static bool of_unit(enum weft_buffer_kind kind)
+{
+    return kind <= WEFT_BUFFER_REDUCED;
+}
+
+static bool of_layer(enum weft_buffer_kind kind)
+{
+    return kind >= WEFT_BUFFER_OUTPUT && kind <= WEFT_BUFFER_BACKWARD_TEMPORARY;
+}
+
+static const char *buffer_fault(const struct weft_program *program, const struct weft_buffer *at)
+{
+    if ((unsigned)at->kind >= WEFT_BUFFER_KIND_COUNT) return "its kind is out of range";
+    if ((unsigned)at->category >= WEFT_CATEGORY_COUNT) return "its category is out of range";
+    if (of_unit(at->kind) && (at->index < 0 || at->index >= program->n_units)) {
+        return "its unit is out of range";
+    }
+    if (of_layer(at->kind) && at->index < 0) return "its layer is out of range";
+    if (at->n_pieces < 1 || at->bytes < 1 || at->bytes % at->n_pieces != 0) {
+        return "its bytes are not so many equal pieces";
+    }
+    if (at->offset < 0 || at->offset % WEFT_ARENA_ALIGN_BYTES != 0) {
+        return "its offset is not aligned";
+    }
+    if (at->offset > program->arena_bytes || at->bytes > program->arena_bytes - at->offset) {
+        return "it does not lie inside the arena";
+    }
+    for (int32_t p = 0; p < at->n_pieces; p++) {
+        struct weft_life life = at->lives[p];
+        if (life.first < 0 || life.first >= program->n_slots || life.last < 0 ||
+            life.last >= program->n_slots) {
+            return "its life is not within the period";
+        }
+    }
+    return NULL;
+}
+
+/* By kind, index, instance, as weft_program_buffer expects them. */
+static bool sorted(const struct weft_buffer *a, const struct weft_buffer *b)
+{
+    if (a->kind != b->kind) return a->kind < b->kind;
+    if (a->index != b->index) return a->index < b->index;
+    return a->instance < b->instance;
+}
+
+static enum weft_status check_buffers(const struct weft_program *program, struct weft_error *err)
+{
+    int64_t pieces = 0;
+    for (int32_t u = 0; u < program->n_units; u++) {
+        if ((unsigned)program->policies[u] >= WEFT_POLICY_COUNT) {
+            return weft_fail(err, WEFT_E_DATA, "program: unit %d has policy %d", u,
+                             (int)program->policies[u]);
+        }
+    }
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const char *fault = buffer_fault(program, &program->buffers[b]);
+        pieces += fault == NULL ? program->buffers[b].n_pieces : 0;
+        if (fault == NULL && pieces > INT32_MAX) fault = "there are too many pieces";
+        if (fault == NULL && b > 0 && !sorted(&program->buffers[b - 1], &program->buffers[b])) {
+            fault = "buffers are not in order, each once";
+        }
+        if (fault != NULL) {
+            return weft_fail(err, WEFT_E_DATA,
+                             "program: buffer %d (%" PRId64 " bytes at %" PRId64 "): %s", b,
+                             program->buffers[b].bytes, program->buffers[b].offset, fault);
+        }
+    }
+    return WEFT_OK;
+}
+
+static const char *operand_fault(const struct weft_program *program,
+                                 const struct weft_instruction *at)
+{
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        const struct weft_operand *operand = &program->operands[at->first_operand + i];
+        if (operand->buffer < 0 || operand->buffer >= program->n_buffers) {
+            return "an operand's buffer is out of range";
+        }
+        if (operand->piece < -1 || operand->piece >= program->buffers[operand->buffer].n_pieces) {
+            return "an operand's piece is out of range";
+        }
+    }
+    return NULL;
+}
+
+/* What the walk through the instructions remembers. */
+struct walk {
+    int32_t slot; /* of the last MARK */
+    int32_t n_dependencies, n_operands;
+};
+
+static bool moves_block(enum weft_op op)
+{
+    return op == WEFT_OP_ALL_GATHER || op == WEFT_OP_REDUCE_SCATTER || op == WEFT_OP_ALL_REDUCE;
+}
+
+/* Dependencies on what comes first in issue order cannot be a cycle. */
+static const char *dependency_fault(const struct weft_program *program, int32_t index)
+{
+    const struct weft_instruction *at = &program->instructions[index];
+    bool marked = !moves_block(at->op);
+    for (int32_t d = 0; d < at->n_dependencies; d++) {
+        int32_t before = program->dependencies[at->first_dependency + d];
+        if (before < 0 || before >= index) return "it depends on itself or on what is behind it";
+        const struct weft_instruction *other = &program->instructions[before];
+        marked |= other->op == WEFT_OP_MARK && other->slot == at->slot;
+    }
+    return marked ? NULL : "it does not wait for the mark of the slot that it is launched in";
+}
+
+static const char *instruction_fault(const struct weft_program *program, int32_t index,
+                                     struct walk *walk)
+{
+    const struct weft_instruction *at = &program->instructions[index];
+    if ((unsigned)at->op >= WEFT_OP_COUNT) return "its op is out of range";
+    if (at->ns < 0) return "its time is negative";
+    if (at->n_dependencies < 0 || at->first_dependency != walk->n_dependencies) {
+        return "its dependencies are not behind those of the instruction before it";
+    }
+    if (at->n_operands < 0 || at->first_operand != walk->n_operands) {
+        return "its operands are not behind those of the instruction before it";
+    }
+    if (at->n_dependencies > INT32_MAX - walk->n_dependencies ||
+        at->n_operands > INT32_MAX - walk->n_operands) {
+        return "there are too many operands or dependencies";
+    }
+    walk->n_dependencies += at->n_dependencies;
+    walk->n_operands += at->n_operands;
+    if (at->op == WEFT_OP_MARK && at->slot != ++walk->slot) return "slots are not marked in order";
+    if (walk->slot < 0 || at->slot < 0 || at->slot > walk->slot) {
+        return "its slot has not begun";
+    }
+    if (!moves_block(at->op) && at->slot != walk->slot) return "its slot is over";
+    bool needs_unit = moves_block(at->op) || at->op == WEFT_OP_MOMENTS ||
+                      at->op == WEFT_OP_UPDATE || at->op == WEFT_OP_ZERO ||
+                      (at->op == WEFT_OP_AGREE && at->unit != -1);
+    if (needs_unit ? at->unit < 0 || at->unit >= program->n_units : at->unit != -1) {
+        return "its unit is out of range";
+    }
+    bool needs_layer = at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD;
+    if (needs_layer != (at->layer >= 0)) return "its layer is out of range";
+    if (moves_block(at->op) != (at->block >= 0)) return "its block is out of range";
+    if (at->micro < 0 || at->micro >= program->period.n_micro)
+        return "its micro-step is out of range";
+    const char *fault = operand_fault(program, at);
+    return fault != NULL ? fault : dependency_fault(program, index);
+}
+
+enum weft_status weft_verify_form(const struct weft_program *program, struct weft_error *err)
+{
+    if (program->n_slots < 1 || program->n_instructions < 1 || program->n_buffers < 1 ||
+        program->n_instructions > INT32_MAX / WEFT_ORDER_PERIODS - 1 ||
+        program->period.n_micro < 1) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "program: %d slots, %d instructions, %d buffers: out of range",
+                         program->n_slots, program->n_instructions, program->n_buffers);
+    }
+    WEFT_TRY(check_buffers(program, err));
+    struct walk walk = {.slot = -1};
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const char *fault = instruction_fault(program, i, &walk);
+        if (fault == NULL) continue;
+        char name[WEFT_VERIFY_NAME_BYTES] = "instruction with an unknown op";
+        if ((unsigned)program->instructions[i].op < WEFT_OP_COUNT)
+            weft_verify_instruction_name(program, i, name);
+        return weft_fail(err, WEFT_E_DATA, "program: %s: %s", name, fault);
+    }
+    if (walk.slot != program->n_slots - 1) {
+        return weft_fail(err, WEFT_E_DATA, "program: %d of %d slots are marked", walk.slot + 1,
+                         program->n_slots);
+    }
+    return WEFT_OK;
+}

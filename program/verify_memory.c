@@ -1,0 +1,266 @@
+#include <stdlib.h>
+
+#include "program/lifetime.h"
+#include "program/verify.h"
+
+enum access_kind { READS = 1, WRITES = 2 };
+
+struct access {
+    int32_t instruction;
+    int kind; /* READS | WRITES */
+};
+
+/* A piece and its turn: from the first write to all accesses of what it made, which for a gradient
+ * end in the next period's update, and in a rotated period for more. Instructions count through
+ * both periods (see order.h). */
+struct piece {
+    int32_t buffer, index;
+    int64_t begin_bytes, end_bytes;   /* in the arena */
+    int32_t first_access, n_accesses; /* in issue order of one period */
+    bool persists;                    /* its turn never ends */
+    int32_t first;                    /* instruction that begins its turn */
+    int32_t over[WEFT_LANES];         /* instructions of each lane until its turn is over */
+};
+
+struct checker {
+    const struct weft_program *program;
+    const struct weft_order *order;
+    struct weft_error *err;
+    int32_t n_pieces;
+    struct piece *pieces;
+    int32_t *first_piece; /* by buffer */
+    struct access *accesses;
+};
+
+/* Counts accesses of every piece, or with `fill` stores them. */
+static void collect(struct checker *checker, bool fill)
+{
+    const struct weft_program *program = checker->program;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        for (int32_t o = 0; o < at->n_operands; o++) {
+            const struct weft_operand *operand = &program->operands[at->first_operand + o];
+            int32_t n = program->buffers[operand->buffer].n_pieces;
+            int32_t from = operand->piece < 0 ? 0 : operand->piece;
+            int32_t to = operand->piece < 0 ? n : operand->piece + 1;
+            for (int32_t p = from; p < to; p++) {
+                struct piece *piece = &checker->pieces[checker->first_piece[operand->buffer] + p];
+                if (fill) {
+                    checker->accesses[piece->first_access + piece->n_accesses] =
+                        (struct access){i, operand->writes ? WRITES : READS};
+                }
+                piece->n_accesses++;
+            }
+        }
+    }
+}
+
+/* An instruction that names a piece twice, to read and to write it, accesses it once. */
+static void merge(struct checker *checker, struct piece *piece)
+{
+    struct access *accesses = &checker->accesses[piece->first_access];
+    int32_t n = 0;
+    for (int32_t i = 0; i < piece->n_accesses; i++) {
+        if (n > 0 && accesses[n - 1].instruction == accesses[i].instruction) {
+            accesses[n - 1].kind |= accesses[i].kind;
+        } else {
+            accesses[n++] = accesses[i];
+        }
+    }
+    piece->n_accesses = n;
+}
+
+static enum weft_status prepare(struct checker *checker)
+{
+    const struct weft_program *program = checker->program;
+    checker->n_pieces = weft_program_pieces(program);
+    checker->pieces = calloc((size_t)checker->n_pieces + 1, sizeof *checker->pieces);
+    checker->first_piece = calloc((size_t)program->n_buffers + 1, sizeof *checker->first_piece);
+    if (checker->pieces == NULL || checker->first_piece == NULL) {
+        return weft_fail_memory(checker->err, "verification");
+    }
+    int32_t n = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        int64_t bytes = buffer->bytes / buffer->n_pieces;
+        checker->first_piece[b] = n;
+        for (int32_t p = 0; p < buffer->n_pieces; p++, n++) {
+            checker->pieces[n] = (struct piece){
+                .buffer = b,
+                .index = p,
+                .begin_bytes = buffer->offset + p * bytes,
+                .end_bytes = buffer->offset + (p + 1) * bytes,
+            };
+        }
+    }
+    collect(checker, false);
+    int32_t n_accesses = 0;
+    for (int32_t p = 0; p < n; p++) {
+        checker->pieces[p].first_access = n_accesses;
+        n_accesses += checker->pieces[p].n_accesses;
+        checker->pieces[p].n_accesses = 0;
+    }
+    checker->accesses = calloc((size_t)n_accesses + 1, sizeof *checker->accesses);
+    if (checker->accesses == NULL) return weft_fail_memory(checker->err, "verification");
+    collect(checker, true);
+    for (int32_t p = 0; p < n; p++)
+        merge(checker, &checker->pieces[p]);
+    return WEFT_OK;
+}
+
+static enum weft_status refuse(const struct checker *checker, const struct piece *piece,
+                               int32_t instruction, const char *what)
+{
+    char of[WEFT_VERIFY_NAME_BYTES], name[WEFT_VERIFY_NAME_BYTES];
+    return weft_fail(checker->err, WEFT_E_DATA, "program: %s %s %s",
+                     weft_verify_instruction_name(checker->program, instruction, of), what,
+                     weft_verify_piece_name(checker->program, piece->buffer, piece->index, name));
+}
+
+/* The last accesses so far, by lane; -1 = none. */
+struct recent {
+    int32_t reads[WEFT_LANES], writes[WEFT_LANES];
+};
+
+/* Whatever writes is ordered with all that touched the piece before it, and whatever reads with
+ * all that wrote it. */
+static enum weft_status follow(const struct checker *checker, const struct piece *piece,
+                               struct recent *recent, struct access access, int32_t period)
+{
+    int32_t n = checker->program->n_instructions;
+    int32_t now = access.instruction + period * n;
+    for (int s = 0; s < WEFT_LANES; s++) {
+        int32_t before = recent->writes[s];
+        bool ordered = before < 0 || weft_order_before(checker->order, before, now);
+        if (ordered && (access.kind & WRITES) != 0) {
+            before = recent->reads[s];
+            ordered = before < 0 || weft_order_before(checker->order, before, now);
+        }
+        if (ordered) continue;
+        char one[WEFT_VERIFY_NAME_BYTES], other[WEFT_VERIFY_NAME_BYTES];
+        char name[WEFT_VERIFY_NAME_BYTES];
+        return weft_fail(
+            checker->err, WEFT_E_DATA, "program: %s does not wait for %s, and both use %s",
+            weft_verify_instruction_name(checker->program, access.instruction, one),
+            weft_verify_instruction_name(checker->program, before % n, other),
+            weft_verify_piece_name(checker->program, piece->buffer, piece->index, name));
+    }
+    int lane = checker->order->lanes[access.instruction];
+    if ((access.kind & READS) != 0) recent->reads[lane] = now;
+    if ((access.kind & WRITES) != 0) recent->writes[lane] = now;
+    return WEFT_OK;
+}
+
+static bool makes(struct access access)
+{
+    return access.kind == WRITES;
+}
+
+/* Only gradients cross the end of a period, and only to the update; in a rotated one whatever the
+ * rest of the last step reads and adds to. */
+static bool may_wrap(const struct checker *checker, const struct piece *piece, struct access access)
+{
+    enum weft_buffer_kind kind = checker->program->buffers[piece->buffer].kind;
+    const struct weft_instruction *at = &checker->program->instructions[access.instruction];
+    bool updates = (at->op == WEFT_OP_UPDATE || at->op == WEFT_OP_MOMENTS) &&
+                   (kind == WEFT_BUFFER_GRADIENT || kind == WEFT_BUFFER_REDUCED);
+    return updates || at->carried;
+}
+
+static enum weft_status never_made(const struct checker *checker, const struct piece *piece)
+{
+    char name[WEFT_VERIFY_NAME_BYTES];
+    return weft_fail(checker->err, WEFT_E_DATA, "program: nothing writes %s",
+                     weft_verify_piece_name(checker->program, piece->buffer, piece->index, name));
+}
+
+static enum weft_status check_turn(struct checker *checker, struct piece *piece)
+{
+    const struct access *accesses = &checker->accesses[piece->first_access];
+    int32_t n = piece->n_accesses, first = 0;
+    piece->persists =
+        weft_buffer_persists(checker->program, &checker->program->buffers[piece->buffer]);
+    if (!piece->persists) {
+        while (first < n && !makes(accesses[first]) && may_wrap(checker, piece, accesses[first]))
+            first++;
+        if (first == n) return never_made(checker, piece);
+        if (!makes(accesses[first])) {
+            return refuse(checker, piece, accesses[first].instruction,
+                          "uses, before anything writes it,");
+        }
+        piece->first = accesses[first].instruction;
+    }
+    struct recent recent;
+    for (int s = 0; s < WEFT_LANES; s++)
+        recent.reads[s] = recent.writes[s] = -1;
+    /* One turn, then the first access of the next one; all of it where it has no end. */
+    int32_t end = piece->persists ? 2 * n : first + n + 1;
+    for (int32_t i = first; i < end; i++) {
+        int32_t period = i / n;
+        struct access access = accesses[i % n];
+        WEFT_TRY(follow(checker, piece, &recent, access, period));
+        if (i >= first + n) continue;
+        int32_t at = access.instruction + period * checker->program->n_instructions;
+        int lane = checker->order->lanes[access.instruction];
+        piece->over[lane] = weft_order_position(checker->order, at) + 1;
+    }
+    return WEFT_OK;
+}
+
+/* True when a's turn is over before b's turn of `period` begins. */
+static bool takes_turn(const struct checker *checker, const struct piece *a, const struct piece *b,
+                       int32_t period)
+{
+    int32_t begin = b->first + period * checker->program->n_instructions;
+    for (int s = 0; s < WEFT_LANES; s++) {
+        if (a->over[s] > checker->order->known[begin].over[s]) return false;
+    }
+    return true;
+}
+
+static enum weft_status check_overlap(const struct checker *checker, const struct piece *a,
+                                      const struct piece *b)
+{
+    if (!a->persists && !b->persists) {
+        if (takes_turn(checker, a, b, 0) && takes_turn(checker, b, a, 1)) return WEFT_OK;
+        if (takes_turn(checker, b, a, 0) && takes_turn(checker, a, b, 1)) return WEFT_OK;
+    }
+    char one[WEFT_VERIFY_NAME_BYTES], other[WEFT_VERIFY_NAME_BYTES];
+    return weft_fail(checker->err, WEFT_E_DATA,
+                     "program: %s and %s share bytes and may be in use together",
+                     weft_verify_piece_name(checker->program, a->buffer, a->index, one),
+                     weft_verify_piece_name(checker->program, b->buffer, b->index, other));
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct piece *x = a, *y = b;
+    return (x->begin_bytes > y->begin_bytes) - (x->begin_bytes < y->begin_bytes);
+}
+
+static enum weft_status check_all(struct checker *checker)
+{
+    WEFT_TRY(prepare(checker));
+    for (int32_t p = 0; p < checker->n_pieces; p++)
+        WEFT_TRY(check_turn(checker, &checker->pieces[p]));
+    qsort(checker->pieces, (size_t)checker->n_pieces, sizeof *checker->pieces, by_begin);
+    for (int32_t i = 0; i < checker->n_pieces; i++) {
+        const struct piece *a = &checker->pieces[i];
+        for (int32_t j = i + 1;
+             j < checker->n_pieces && checker->pieces[j].begin_bytes < a->end_bytes; j++) {
+            WEFT_TRY(check_overlap(checker, a, &checker->pieces[j]));
+        }
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_verify_memory(const struct weft_program *program,
+                                    const struct weft_order *order, struct weft_error *err)
+{
+    struct checker checker = {.program = program, .order = order, .err = err};
+    enum weft_status status = check_all(&checker);
+    free(checker.pieces);
+    free(checker.first_piece);
+    free(checker.accesses);
+    return status;
+}

@@ -1,0 +1,422 @@
+#include <stdlib.h>
+
+#include "program/verify.h"
+
+/* The step as far as it has been read: in issue order, and what a rotated period carries over from
+ * the last one at the end, as it follows in the next period. */
+struct step {
+    const struct weft_program *program;
+    const struct weft_order *order;
+    struct weft_error *err;
+    int32_t *updates; /* by unit: its UPDATE, or -1 */
+    int32_t moments;  /* of the update that has been begun: its MOMENTS, or -1 */
+    int32_t agreed;   /* its AGREE, or -1 */
+    int32_t *moved;   /* by buffer: blocks gathered into it or reduced from it */
+    int32_t *summed;  /* by unit: micro-steps whose gradients are all in its slice */
+    int32_t n_layers; /* of the model */
+    int32_t layers;   /* forwards and backwards seen */
+    int32_t norm, agree, finish;
+};
+
+/* True when `a` is over before `b` starts, of the same step. */
+static bool is_before(const struct step *step, int32_t a, int32_t b)
+{
+    const struct weft_program *program = step->program;
+    int32_t n = program->n_instructions;
+    return weft_order_before(step->order, a + (program->instructions[a].carried ? n : 0),
+                             b + (program->instructions[b].carried ? n : 0));
+}
+
+static enum weft_status fault(const struct step *step, int32_t index, const char *what)
+{
+    char name[WEFT_VERIFY_NAME_BYTES];
+    return weft_fail(step->err, WEFT_E_DATA, "program: %s: %s",
+                     weft_verify_instruction_name(step->program, index, name), what);
+}
+
+/* The operand of an instruction that reads, or writes, a buffer of a kind; NULL when none does. */
+static const struct weft_operand *find_operand(const struct weft_program *program,
+                                               const struct weft_instruction *at,
+                                               enum weft_buffer_kind kind, int32_t unit,
+                                               bool writes)
+{
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        const struct weft_operand *operand = &program->operands[at->first_operand + i];
+        const struct weft_buffer *buffer = &program->buffers[operand->buffer];
+        if (operand->writes == writes && buffer->kind == kind && buffer->index == unit)
+            return operand;
+    }
+    return NULL;
+}
+
+/* Blocks of a buffer move in index order, each once. */
+static enum weft_status move_block(struct step *step, int32_t index,
+                                   const struct weft_operand *operand)
+{
+    const struct weft_instruction *at = &step->program->instructions[index];
+    const struct weft_buffer *buffer = &step->program->buffers[operand->buffer];
+    if (buffer->n_pieces > 1 && operand->piece != at->block) {
+        return fault(step, index, "its operand is not its block");
+    }
+    if (at->block != step->moved[operand->buffer]++) {
+        return fault(step, index, "blocks do not move in order, each once");
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_gather(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    enum weft_policy policy = program->policies[at->unit];
+    if (policy == WEFT_POLICY_DP) return fault(step, index, "a unit under dp is never gathered");
+    const struct weft_operand *to = find_operand(program, at, WEFT_BUFFER_FULL, at->unit, true);
+    bool resident = policy == WEFT_POLICY_ZERO1;
+    const struct weft_operand *from =
+        find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit, false);
+    if (to == NULL || from == NULL) {
+        return fault(step, index, "it does not gather its unit's parameters");
+    }
+    int32_t update = step->updates[at->unit];
+    bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, at->unit, 0) >= 0;
+    if (trains && (update < 0 || !is_before(step, update, index))) {
+        return fault(step, index, "it may start before the unit's update is over");
+    }
+    return move_block(step, index, to);
+}
+
+/* Micro-steps are added to a slice one after the other, the first without what was there; all of
+ * them before the next update. */
+static enum weft_status check_sum(struct step *step, int32_t index, const struct weft_operand *from)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    const struct weft_buffer *gradient = &program->buffers[from->buffer];
+    bool several = weft_period_reductions(&program->period) > 1;
+    int32_t update = step->updates[at->unit];
+    if (at->micro != (several ? gradient->instance : program->period.n_micro - 1)) {
+        return fault(step, index, "it reduces another micro-step's gradient");
+    }
+    bool sums = at->op == WEFT_OP_REDUCE_SCATTER;
+    bool adds = find_operand(program, at, WEFT_BUFFER_REDUCED, at->unit, false) != NULL;
+    if (sums && adds != (gradient->instance > 0)) {
+        return fault(step, index, "all gradients but the first are added to the slice");
+    }
+    if (step->summed[at->unit] != gradient->instance) {
+        return fault(step, index, "micro-steps are not added to the slice in order");
+    }
+    if (program->period.rotated && at->carried &&
+        (update < 0 || !weft_order_before(step->order, index, update))) {
+        return fault(step, index, "the unit's update does not wait for it");
+    }
+    if (at->block + 1 == gradient->n_pieces) step->summed[at->unit]++;
+    return WEFT_OK;
+}
+
+static enum weft_status check_reduction(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    bool whole = at->op == WEFT_OP_ALL_REDUCE;
+    if (whole != (program->policies[at->unit] == WEFT_POLICY_DP)) {
+        return fault(step, index, "its unit's policy reduces in another way");
+    }
+    const struct weft_operand *from =
+        find_operand(program, at, WEFT_BUFFER_GRADIENT, at->unit, false);
+    const struct weft_operand *to = find_operand(
+        program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, at->unit, true);
+    if (from == NULL || to == NULL) {
+        return fault(step, index, "it does not reduce its unit's gradient");
+    }
+    if (whole && to->piece != from->piece) {
+        return fault(step, index, "it writes another block than it reads");
+    }
+    WEFT_TRY(check_sum(step, index, from));
+    return move_block(step, index, from);
+}
+
+static bool reads_gradient(const struct weft_program *program, const struct weft_instruction *at)
+{
+    bool whole = program->policies[at->unit] == WEFT_POLICY_DP;
+    return find_operand(program, at, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, at->unit,
+                        false) != NULL;
+}
+
+static enum weft_status check_moments(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    if (!program->period.agreed_updates) return fault(step, index, "updates are not agreed on");
+    if (step->moments >= 0) return fault(step, index, "the update before it has not ended");
+    if (!reads_gradient(program, at)) {
+        return fault(step, index, "it does not read its unit's gradient");
+    }
+    if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, true) == NULL) {
+        return fault(step, index, "it does not write its tensors' norms");
+    }
+    step->moments = index;
+    return WEFT_OK;
+}
+
+/* The sum over ranks within an update. */
+static enum weft_status check_agreed(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    if (step->moments < 0 || step->agreed >= 0 ||
+        program->instructions[step->moments].unit != at->unit ||
+        !is_before(step, step->moments, index)) {
+        return fault(step, index, "it does not follow its unit's moments");
+    }
+    if (find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS, at->unit, false) == NULL ||
+        find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, true) == NULL) {
+        return fault(step, index, "it does not use its tensors' norms and their sum");
+    }
+    step->agreed = index;
+    return WEFT_OK;
+}
+
+/* What an update of a period where ranks agree on it must have before it, and then has ended. */
+static enum weft_status check_agreement(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    if (!program->period.agreed_updates) return WEFT_OK;
+    if (step->agreed < 0 || program->instructions[step->agreed].unit != at->unit ||
+        !is_before(step, step->agreed, index) ||
+        find_operand(program, at, WEFT_BUFFER_TENSOR_NORMS_SUM, at->unit, false) == NULL) {
+        return fault(step, index, "it does not use what ranks have agreed on");
+    }
+    step->moments = step->agreed = -1;
+    return WEFT_OK;
+}
+
+static enum weft_status check_update(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    enum weft_policy policy = program->policies[at->unit];
+    WEFT_TRY(check_agreement(step, index));
+    if (step->updates[at->unit] >= 0) return fault(step, index, "the unit is updated twice");
+    if (step->layers > 0 && !program->period.rotated) {
+        return fault(step, index,
+                     "it stands behind a forward, whose parameters are not updated yet");
+    }
+    step->updates[at->unit] = index;
+    bool resident = policy == WEFT_POLICY_DP || policy == WEFT_POLICY_ZERO1;
+    if (find_operand(program, at, resident ? WEFT_BUFFER_FULL : WEFT_BUFFER_SHARD, at->unit,
+                     true) == NULL) {
+        return fault(step, index, "it does not write its unit's parameters");
+    }
+    return reads_gradient(program, at) ? WEFT_OK
+                                       : fault(step, index, "it does not read its unit's gradient");
+}
+
+/* Blocks that are gathered into a buffer in every step. */
+static int32_t gathered_blocks(const struct weft_program *program, int32_t full)
+{
+    const struct weft_buffer *buffer = &program->buffers[full];
+    enum weft_policy policy = program->policies[buffer->index];
+    if (policy == WEFT_POLICY_DP) return 0;
+    if (policy != WEFT_POLICY_ZERO1) return buffer->n_pieces;
+    int32_t gradient = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, buffer->index, 0);
+    return gradient < 0 ? 0 : program->buffers[gradient].n_pieces;
+}
+
+/* No gradient is added to after a block of it was reduced. Parameters are read when all their
+ * blocks are there: in a resident buffer nothing else tells the last step's from this one's. */
+static enum weft_status check_layer_operands(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    for (int32_t i = 0; i < at->n_operands; i++) {
+        const struct weft_operand *operand = &program->operands[at->first_operand + i];
+        enum weft_buffer_kind kind = program->buffers[operand->buffer].kind;
+        int32_t moved = step->moved[operand->buffer];
+        if (kind == WEFT_BUFFER_GRADIENT && operand->writes && moved > 0) {
+            return fault(step, index, "it writes a gradient of which a block is reduced already");
+        }
+        if (kind != WEFT_BUFFER_FULL) continue;
+        if (moved != gathered_blocks(program, operand->buffer)) {
+            return fault(step, index, "it reads parameters that are not gathered yet");
+        }
+        int32_t unit = program->buffers[operand->buffer].index;
+        bool trains = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, unit, 0) >= 0;
+        if (trains && step->updates[unit] < 0) {
+            return fault(step, index, "it reads parameters that are not updated yet");
+        }
+    }
+    return WEFT_OK;
+}
+
+/* In each micro-step a forward a layer in order, then a backward each in reverse. */
+static enum weft_status check_layer(struct step *step, int32_t index)
+{
+    const struct weft_instruction *at = &step->program->instructions[index];
+    if (at->op == WEFT_OP_ZERO) return check_layer_operands(step, index);
+    if (step->n_layers == 0) return fault(step, index, "there is no forward");
+    int32_t n = step->n_layers, micro = step->layers / (2 * n), within = step->layers++ % (2 * n);
+    bool forward = at->op == WEFT_OP_FORWARD;
+    if (at->micro != micro || at->layer != (within < n ? within : 2 * n - 1 - within) ||
+        forward != (within < n)) {
+        return fault(step, index,
+                     "forwards do not run in order of layers and backwards in reverse order, "
+                     "micro-step after micro-step");
+    }
+    return check_layer_operands(step, index);
+}
+
+/* Every buffer that comes block by block is complete: gathered, or reduced before the norm. */
+static enum weft_status check_complete(struct step *step, bool gradients, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        if (buffer->kind != (gradients ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_FULL)) continue;
+        int32_t expected = gradients ? buffer->n_pieces : gathered_blocks(program, b);
+        if (step->moved[b] == expected) continue;
+        char name[WEFT_VERIFY_NAME_BYTES], at[WEFT_VERIFY_NAME_BYTES];
+        return weft_fail(step->err, WEFT_E_DATA,
+                         "program: %s: %d of %d blocks of %s have moved by then",
+                         weft_verify_instruction_name(program, index, at), step->moved[b], expected,
+                         weft_verify_piece_name(program, b, 0, name));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_norm(struct step *step, int32_t index)
+{
+    const struct weft_program *program = step->program;
+    if (step->norm >= 0) return fault(step, index, "there is a second norm");
+    step->norm = index;
+    if (find_operand(program, &program->instructions[index], WEFT_BUFFER_RECORD, -1, true) == NULL)
+        return fault(step, index, "it does not write the record");
+    if (program->period.rotated) return WEFT_OK;
+    WEFT_TRY(check_complete(step, true, index));
+    for (int32_t u = 0; u < program->n_units; u++) {
+        bool whole = program->policies[u] == WEFT_POLICY_DP;
+        bool normed =
+            find_operand(program, &program->instructions[index],
+                         whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u, false) != NULL;
+        bool trained = weft_program_buffer(program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
+        if (normed != trained || trained != (step->updates[u] >= 0)) {
+            return fault(step, index, "the units that train, update and are in the norm differ");
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_end(struct step *step, int32_t index)
+{
+    bool agrees = step->program->instructions[index].op == WEFT_OP_AGREE;
+    int32_t *seen = agrees ? &step->agree : &step->finish;
+    int32_t before = agrees ? step->norm : step->agree;
+    if (*seen >= 0 || before < 0 || !is_before(step, before, index)) {
+        return fault(step, index, "norm, agree and finish do not follow each other");
+    }
+    *seen = index;
+    const struct weft_program *program = step->program;
+    const struct weft_instruction *at = &program->instructions[index];
+    bool whole = find_operand(program, at, WEFT_BUFFER_RECORD_SUM, -1, agrees) != NULL &&
+                 (!agrees || find_operand(program, at, WEFT_BUFFER_RECORD, -1, false) != NULL);
+    return whole ? WEFT_OK : fault(step, index, "it does not use the record and its sum");
+}
+
+static enum weft_status check_instruction(struct step *step, int32_t index)
+{
+    const struct weft_instruction *at = &step->program->instructions[index];
+    if (step->agree >= 0 && at->op != WEFT_OP_FINISH && !at->carried) {
+        return fault(step, index, "it stands behind the sum over ranks");
+    }
+    switch (at->op) {
+    case WEFT_OP_MOMENTS:
+        return check_moments(step, index);
+    case WEFT_OP_UPDATE:
+        return check_update(step, index);
+    case WEFT_OP_FORWARD:
+    case WEFT_OP_ZERO:
+    case WEFT_OP_BACKWARD:
+        return check_layer(step, index);
+    case WEFT_OP_NORM:
+        return check_norm(step, index);
+    case WEFT_OP_ALL_GATHER:
+        return check_gather(step, index);
+    case WEFT_OP_REDUCE_SCATTER:
+    case WEFT_OP_ALL_REDUCE:
+        return check_reduction(step, index);
+    case WEFT_OP_AGREE:
+        return at->unit >= 0 ? check_agreed(step, index) : check_end(step, index);
+    case WEFT_OP_FINISH:
+        return check_end(step, index);
+    case WEFT_OP_MARK:
+    case WEFT_OP_LOAD:
+    case WEFT_OP_COUNT:
+        break;
+    }
+    return WEFT_OK;
+}
+
+/* Units that train are those that are updated. */
+static enum weft_status check_trained(const struct step *step, int32_t last)
+{
+    for (int32_t u = 0; u < step->program->n_units; u++) {
+        bool trained = weft_program_buffer(step->program, WEFT_BUFFER_GRADIENT, u, 0) >= 0;
+        if (trained != (step->updates[u] >= 0)) {
+            return fault(step, last, "not every unit that trains has been updated");
+        }
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status check_all(struct step *step)
+{
+    const struct weft_program *program = step->program;
+    int32_t last = program->n_instructions - 1;
+    for (int32_t u = 0; u < program->n_units; u++)
+        step->updates[u] = -1;
+    for (int32_t i = 0; i <= last; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        if (at->op == WEFT_OP_FORWARD && at->layer >= step->n_layers)
+            step->n_layers = at->layer + 1;
+        if (at->carried && !program->period.rotated) {
+            return fault(step, i, "nothing is carried over the end of this period");
+        }
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        for (int32_t i = 0; i <= last; i++) {
+            if (program->instructions[i].carried == (pass > 0))
+                WEFT_TRY(check_instruction(step, i));
+        }
+    }
+    if (step->finish != last) return fault(step, last, "a step does not end without finish");
+    if (step->layers == 0 || step->layers != 2 * program->period.n_micro * step->n_layers) {
+        return fault(step, last, "not every forward has its backward");
+    }
+    WEFT_TRY(check_trained(step, last));
+    WEFT_TRY(check_complete(step, true, last));
+    return check_complete(step, false, last);
+}
+
+enum weft_status weft_verify_step(const struct weft_program *program,
+                                  const struct weft_order *order, struct weft_error *err)
+{
+    struct step step = {
+        .program = program,
+        .order = order,
+        .err = err,
+        .updates = calloc((size_t)program->n_units + 1, sizeof *step.updates),
+        .moved = calloc((size_t)program->n_buffers + 1, sizeof *step.moved),
+        .summed = calloc((size_t)program->n_units + 1, sizeof *step.summed),
+        .moments = -1,
+        .agreed = -1,
+        .norm = -1,
+        .agree = -1,
+        .finish = -1,
+    };
+    bool room = step.updates != NULL && step.moved != NULL && step.summed != NULL;
+    enum weft_status status = room ? check_all(&step) : weft_fail_memory(err, "verification");
+    free(step.updates);
+    free(step.moved);
+    free(step.summed);
+    return status;
+}

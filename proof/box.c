@@ -1,0 +1,477 @@
+#include "proof/box.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of more numbers than this (128 MiB) are not made. */
+enum { MOST_ROWS = 1 << 24 };
+
+static bool is_gather(const struct weft_item *item)
+{
+    return item->kind == WEFT_ALL_GATHER;
+}
+
+static size_t row_of(const struct weft_problem *problem, int32_t unit, int policy)
+{
+    return ((size_t)unit * WEFT_POLICY_COUNT + (size_t)policy) * (size_t)problem->n_slots;
+}
+
+void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows)
+{
+    for (int32_t s = hold->first;; s = s + 1 == n_slots ? 0 : s + 1) {
+        rows[s] += hold->bytes;
+        if (s == hold->last) return;
+    }
+}
+
+void weft_problem_fixed_rows(const struct weft_problem *problem, int64_t *rows)
+{
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            for (int32_t i = 0; i < unit->n_holds[p]; i++)
+                weft_hold_add(&unit->holds[p][i], problem->n_slots, rows + row_of(problem, u, p));
+    }
+}
+
+void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows)
+{
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (is_gather(item)) continue;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (item->policies >> p & 1u)
+                rows[row_of(problem, item->unit, p) + (size_t)item->first] +=
+                    item->n_blocks * item->stair_bytes;
+    }
+}
+
+size_t weft_box_most_spans(const struct weft_problem *problem)
+{
+    size_t n = 0;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        n += (size_t)problem->items[i].item.n_blocks;
+    return n;
+}
+
+static bool make_spans(struct weft_box *box)
+{
+    const struct weft_problem *problem = box->problem;
+    size_t n_items = (size_t)problem->n_items;
+    box->span_start = weft_pool_array(&box->pool, n_items + 1, sizeof *box->span_start);
+    box->n_spans = weft_pool_array(&box->pool, n_items + 1, sizeof *box->n_spans);
+    box->held = weft_pool_array(&box->pool, (size_t)problem->n_slots, sizeof *box->held);
+    if (!box->span_start || !box->n_spans || !box->held) return false;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        box->span_start[i + 1] = box->span_start[i] + problem->items[i].item.n_blocks;
+    box->spans =
+        weft_pool_array(&box->pool, (size_t)box->span_start[n_items] + 1, sizeof *box->spans);
+    return box->spans != NULL;
+}
+
+static bool make_rows(struct weft_box *box)
+{
+    const struct weft_problem *problem = box->problem;
+    size_t n_units = (size_t)problem->n_units, n_slots = (size_t)problem->n_slots;
+    if (n_units * WEFT_POLICY_COUNT * n_slots > MOST_ROWS) return true;
+    box->lean =
+        weft_pool_array(&box->pool, n_units * WEFT_POLICY_COUNT * n_slots + 1, sizeof *box->lean);
+    box->least = weft_pool_array(&box->pool, n_units * n_slots + 1, sizeof *box->least);
+    box->common = weft_pool_array(&box->pool, 3 * n_slots + 1, sizeof *box->common);
+    if (!box->lean || !box->least || !box->common) return false;
+    box->room = box->common + n_slots;
+    box->own = box->room + n_slots;
+    weft_problem_fixed_rows(problem, box->lean);
+    weft_problem_add_lean(problem, box->lean);
+    for (int32_t i = 0; i < problem->n_common; i++)
+        weft_hold_add(&problem->common[i], problem->n_slots, box->common);
+    return true;
+}
+
+enum weft_status weft_box_create(const struct weft_problem *problem, struct weft_box **out,
+                                 struct weft_error *err)
+{
+    struct weft_box *box = calloc(1, sizeof *box);
+    if (box == NULL) return weft_fail_memory(err, "a box of policies");
+    box->problem = problem;
+    size_t n_units = (size_t)problem->n_units;
+    box->allowed = weft_pool_array(&box->pool, n_units + 1, sizeof *box->allowed);
+    uint32_t *all = weft_pool_array(&box->pool, n_units + 1, sizeof *all);
+    if (box->allowed == NULL || all == NULL || !make_spans(box) || !make_rows(box) ||
+        !weft_milestones_init(&box->moved, problem, &box->pool)) {
+        weft_box_destroy(box);
+        return weft_fail_memory(err, "a box of policies");
+    }
+    for (int32_t u = 0; u < problem->n_units; u++)
+        all[u] = problem->units[u].policies;
+    weft_box_restrict(box, &(struct weft_facts){.allowed = all});
+    *out = box;
+    return WEFT_OK;
+}
+
+void weft_box_destroy(struct weft_box *box)
+{
+    if (box == NULL) return;
+    weft_pool_finish(&box->pool);
+    free(box);
+}
+
+/* The least over policies of a unit's rows in slots `first` to `last`. */
+static void least_rows(const struct weft_box *box, int32_t unit, uint32_t policies, int32_t first,
+                       int32_t last, int64_t *rows)
+{
+    bool any = false;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if (!(policies >> p & 1u)) continue;
+        const int64_t *row = box->lean + row_of(box->problem, unit, p);
+        for (int32_t s = first; s <= last; s++)
+            rows[s] = any && rows[s] < row[s] ? rows[s] : row[s];
+        any = true;
+    }
+}
+
+static int64_t *least_of(const struct weft_box *box, int32_t unit)
+{
+    return box->least + (size_t)unit * (size_t)box->problem->n_slots;
+}
+
+static void find_room(struct weft_box *box)
+{
+    int32_t n_slots = box->problem->n_slots;
+    for (int32_t s = 0; s < n_slots; s++)
+        box->room[s] = box->problem->memory_limit_bytes - box->common[s];
+    for (int32_t u = 0; u < box->problem->n_units; u++) {
+        const int64_t *least = least_of(box, u);
+        least_rows(box, u, box->allowed[u], 0, n_slots - 1, least_of(box, u));
+        for (int32_t s = 0; s < n_slots; s++)
+            box->room[s] -= least[s];
+    }
+}
+
+static bool fits(const struct weft_box *box, int32_t unit, int policy)
+{
+    const int64_t *least = least_of(box, unit);
+    const int64_t *row = box->lean + row_of(box->problem, unit, policy);
+    for (int32_t s = 0; s < box->problem->n_slots; s++)
+        if (row[s] - least[s] > box->room[s]) return false;
+    return true;
+}
+
+/* Takes away policies that cannot fit; true when it did. */
+static bool rule_out(struct weft_box *box)
+{
+    bool changed = false;
+    for (int32_t u = 0; u < box->problem->n_units; u++) {
+        uint32_t left = box->allowed[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (left >> p & 1u && !fits(box, u, p)) left &= ~(1u << p);
+        changed |= left != box->allowed[u];
+        if (left == 0) box->empty = true;
+        box->allowed[u] = left;
+    }
+    return changed;
+}
+
+/* How many blocks of the item are held in every slot of its window by the milestones, into `held`;
+ * a reduction's are all held in the first without them. */
+static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    const struct weft_milestones *moved = &box->moved;
+    int32_t n = item->n_blocks, placed = 0;
+    if (moved->n_told[i] == 0) {
+        memset(held + item->first, 0, (size_t)(item->last - item->first + 1) * sizeof *held);
+        return;
+    }
+    for (int32_t s = item->first; s <= item->last; s++) {
+        if (is_gather(item)) {
+            while (placed < n && weft_milestones_by(moved, WEFT_PLACED, i, placed) <= s)
+                placed++;
+            held[s] = placed;
+        } else {
+            while (placed < n && weft_milestones_behind(moved, WEFT_PLACED, i, placed) < s - 1)
+                placed++;
+            held[s] = s == item->first ? 0 : n - placed;
+        }
+    }
+}
+
+/* Adds `sign` times what milestones say of an item to the rows of its policies. */
+static void add_known(struct weft_box *box, int32_t i, int64_t sign)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    find_held(box, i, box->held);
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        int64_t *row = box->lean + row_of(box->problem, item->unit, p);
+        if (!(item->policies >> p & 1u)) continue;
+        for (int32_t s = item->first; s <= item->last; s++)
+            row[s] += sign * box->held[s] * item->stair_bytes;
+    }
+}
+
+static void add_all_known(struct weft_box *box, int64_t sign)
+{
+    for (int32_t i = 0; i < box->problem->n_items && box->lean != NULL; i++)
+        if (box->moved.n_told[i] > 0) add_known(box, i, sign);
+}
+
+/* How many blocks of the item may be held in every slot of its window, into box->held: those that
+ * are known to be, and as many more as there is room for beside what its unit holds else. */
+static void find_most(struct weft_box *box, int32_t i, uint32_t policies)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    const int64_t n = item->n_blocks, bytes = item->stair_bytes;
+    find_held(box, i, box->held);
+    if (box->lean != NULL && bytes > 0)
+        least_rows(box, item->unit, policies, item->first, item->last, box->own);
+    for (int32_t s = item->first; s <= item->last; s++) {
+        int64_t more = n;
+        if (box->lean != NULL && bytes > 0) {
+            int64_t room = box->room[s] + least_of(box, item->unit)[s] - box->own[s];
+            if (room < n * bytes) more = room < bytes ? 0 : room / bytes;
+        }
+        if (more < n - box->held[s])
+            box->held[s] += (int32_t)more;
+        else
+            box->held[s] = item->n_blocks;
+    }
+}
+
+/* Adds a block's span, to the last one when they are alike. */
+static void add_span(struct weft_box *box, int32_t i, struct weft_span span)
+{
+    struct weft_span *spans = box->spans + box->span_start[i];
+    int32_t n = box->n_spans[i];
+    bool alike = n > 0 && spans[n - 1].first == span.first && spans[n - 1].last == span.last &&
+                 spans[n - 1].hold == span.hold;
+    if (alike)
+        spans[n - 1].n_blocks++;
+    else
+        spans[box->n_spans[i]++] = span;
+}
+
+/* A block of a gather that may be launched from `first` on. False when it has to be sooner. */
+static bool add_gather(struct weft_box *box, int32_t i, int32_t block, int32_t first)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    const struct weft_milestones *moved = &box->moved;
+    int32_t by = weft_milestones_by(moved, WEFT_PLACED, i, block);
+    int32_t not_by = weft_milestones_behind(moved, WEFT_PLACED, i, block);
+    int32_t begun = weft_milestones_behind(moved, WEFT_BEGUN, i, block) + 1;
+    int32_t ended = weft_milestones_by(moved, WEFT_ENDED, i, block);
+    bool may_block = by > item->last;
+    struct weft_span span = {1, first > not_by ? first : not_by + 1,
+                             ended < item->last ? ended : item->last,
+                             may_block ? item->last + 1 : by};
+    if (!may_block && span.first > span.hold) return false;
+    if (begun > span.first) span.first = begun;
+    weft_milestones_narrow(moved, i, block, &span.first, &span.last);
+    if (!may_block && span.first > span.last) return false;
+    add_span(box, i, span);
+    return true;
+}
+
+/* A block of a reduction that has to be complete by the end of `last`. False when it cannot be. */
+static bool add_reduction(struct weft_box *box, int32_t i, int32_t block, int32_t last)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    const struct weft_milestones *moved = &box->moved;
+    int32_t by = weft_milestones_by(moved, WEFT_PLACED, i, block);
+    int32_t not_by = weft_milestones_behind(moved, WEFT_PLACED, i, block);
+    int32_t begun = weft_milestones_behind(moved, WEFT_BEGUN, i, block) + 1;
+    int32_t ended = weft_milestones_by(moved, WEFT_ENDED, i, block);
+    struct weft_span span = {1, begun > item->first ? begun : item->first, by < last ? by : last,
+                             not_by + 1 > item->first ? not_by + 1 : item->first};
+    if (span.hold > span.last) return false;
+    if (ended < span.last) span.last = ended;
+    weft_milestones_narrow(moved, i, block, &span.first, &span.last);
+    if (span.first > span.last) return false;
+    add_span(box, i, span);
+    return true;
+}
+
+static bool narrow_gather(struct weft_box *box, int32_t i)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    int32_t left = item->n_blocks;
+    for (int32_t s = item->last; s >= item->first && left > 0; s--) {
+        int32_t most = box->held[s];
+        for (; left > most; left--)
+            if (!add_gather(box, i, left - 1, s + 1)) return false;
+    }
+    for (; left > 0; left--)
+        if (!add_gather(box, i, left - 1, item->first)) return false;
+    return true;
+}
+
+static bool narrow_reduction(struct weft_box *box, int32_t i)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    int32_t n = item->n_blocks, done = 0;
+    for (int32_t s = item->first + 1; s <= item->last && done < n; s++) {
+        int32_t least = n - box->held[s];
+        for (; done < least; done++)
+            if (!add_reduction(box, i, done, s - 1)) return false;
+    }
+    for (; done < n; done++)
+        if (!add_reduction(box, i, done, item->last)) return false;
+    return true;
+}
+
+/* Makes the item's spans; false when no plan in the box has it. */
+static bool narrow(struct weft_box *box, int32_t i)
+{
+    const struct weft_item *item = &box->problem->items[i].item;
+    uint32_t policies = box->allowed[item->unit] & item->policies;
+    box->n_spans[i] = 0;
+    if (policies == 0) return true;
+    find_most(box, i, policies);
+    return is_gather(item) ? narrow_gather(box, i) : narrow_reduction(box, i);
+}
+
+/* Makes all spans; false when that ruled policies out. */
+static bool narrow_all(struct weft_box *box)
+{
+    bool whole = true;
+    for (int32_t i = 0; i < box->problem->n_items && !box->empty; i++) {
+        const struct weft_item *item = &box->problem->items[i].item;
+        if (narrow(box, i)) continue;
+        whole = false;
+        box->allowed[item->unit] &= ~item->policies;
+        box->empty = box->allowed[item->unit] == 0;
+    }
+    return whole;
+}
+
+/* How many units of a group have to have its policies, and how many may. */
+static void count_units(const struct weft_box *box, int32_t g, int32_t *must, int32_t *may)
+{
+    const struct weft_group *group = &box->groups[g];
+    *must = *may = 0;
+    for (int32_t k = 0; k < group->n_units; k++) {
+        uint32_t allowed = box->allowed[group->units[k]];
+        *must += (allowed & ~group->policies) == 0;
+        *may += (allowed & group->policies) != 0;
+    }
+}
+
+int32_t weft_box_count(const struct weft_box *box, int32_t group)
+{
+    int32_t least, most;
+    count_units(box, group, &least, &most);
+    if (box->least_count[group] > least) least = box->least_count[group];
+    if (box->most_count[group] < most) most = box->most_count[group];
+    return least == most ? least : -1;
+}
+
+static bool settle_group(struct weft_box *box, int32_t g)
+{
+    const struct weft_group *group = &box->groups[g];
+    int32_t must, may;
+    bool changed = false;
+    count_units(box, g, &must, &may);
+    if (must > box->most_count[g] || may < box->least_count[g]) {
+        box->allowed[group->units[0]] = 0;
+        box->empty = true;
+    }
+    for (int32_t k = 0; k < group->n_units && !box->empty; k++) {
+        uint32_t *allowed = &box->allowed[group->units[k]], before = *allowed;
+        bool both = (before & ~group->policies) != 0 && (before & group->policies) != 0;
+        if (both && must == box->most_count[g]) *allowed &= ~group->policies;
+        if (both && may == box->least_count[g]) *allowed &= group->policies;
+        changed |= *allowed != before;
+    }
+    return changed;
+}
+
+/* Takes away policies that no plan with these counts has; true when it did. */
+static bool settle(struct weft_box *box)
+{
+    bool changed = false;
+    for (int32_t g = 0; g < box->n_groups && !box->empty; g++)
+        changed |= settle_group(box, g);
+    return changed;
+}
+
+static void forget_counts(struct weft_box *box)
+{
+    for (int32_t g = 0; g < box->n_groups; g++) {
+        box->least_count[g] = 0;
+        box->most_count[g] = box->groups[g].n_units;
+    }
+}
+
+enum weft_status weft_box_set_groups(struct weft_box *box, const struct weft_group *groups,
+                                     int32_t n_groups, struct weft_error *err)
+{
+    box->least_count =
+        weft_pool_array(&box->pool, 2 * (size_t)n_groups + 1, sizeof *box->least_count);
+    if (box->least_count == NULL) return weft_fail_memory(err, "a box of policies");
+    box->most_count = box->least_count + n_groups;
+    box->groups = groups;
+    box->n_groups = n_groups;
+    forget_counts(box);
+    return WEFT_OK;
+}
+
+struct weft_told weft_box_tell(struct weft_box *box, const struct weft_milestone *milestone)
+{
+    return weft_milestones_tell(&box->moved, milestone);
+}
+
+struct weft_told weft_box_tell_count(struct weft_box *box, const struct weft_count *count)
+{
+    int32_t *at = count->reached ? &box->least_count[count->group] : &box->most_count[count->group];
+    struct weft_told told = {at, *at, NULL};
+    if (count->reached && count->n_units > *at) *at = count->n_units;
+    if (!count->reached && count->n_units <= *at) *at = count->n_units - 1;
+    return told;
+}
+
+void weft_box_take_back(const struct weft_told *told)
+{
+    weft_milestones_take_back(told);
+}
+
+/* Blocks that have moved exist. */
+static void allow(struct weft_box *box, const uint32_t *allowed)
+{
+    const struct weft_problem *problem = box->problem;
+    memcpy(box->allowed, allowed, (size_t)problem->n_units * sizeof *box->allowed);
+    box->empty = false;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_milestones_exist(&box->moved, i)) continue;
+        box->allowed[item->unit] &= item->policies;
+        box->empty = box->empty || box->allowed[item->unit] == 0;
+    }
+}
+
+void weft_box_make(struct weft_box *box, const uint32_t *allowed)
+{
+    memset(box->n_spans, 0, (size_t)box->problem->n_items * sizeof *box->n_spans);
+    bool alone = weft_milestones_settle(&box->moved);
+    allow(box, allowed);
+    if (!alone && box->problem->n_units > 0) {
+        box->allowed[0] = 0;
+        box->empty = true;
+    }
+    add_all_known(box, 1);
+    do {
+        do {
+            if (box->lean != NULL && !box->empty) find_room(box);
+        } while (!box->empty && ((box->lean != NULL && rule_out(box)) || settle(box)));
+    } while (!narrow_all(box) && !box->empty);
+    add_all_known(box, -1);
+}
+
+void weft_box_restrict(struct weft_box *box, const struct weft_facts *facts)
+{
+    weft_milestones_forget(&box->moved);
+    forget_counts(box);
+    for (int32_t k = 0; k < facts->n_milestones; k++)
+        (void)weft_box_tell(box, &facts->milestones[k]);
+    for (int32_t k = 0; k < facts->n_counts; k++)
+        (void)weft_box_tell_count(box, &facts->counts[k]);
+    weft_box_make(box, facts->allowed);
+}

@@ -1,0 +1,230 @@
+#include "proof/certificate.h"
+
+#include <inttypes.h>
+
+/* A walk over the tree: what is known of the plans at a node, and what was found. */
+struct walk {
+    const struct weft_certificate *certificate;
+    const struct weft_problem *problem;
+    struct weft_priced priced;
+    struct weft_box *box;
+    uint32_t *allowed;
+    struct branch {
+        const struct weft_certificate_node *node;
+        uint32_t first, second; /* policies of its unit */
+        struct weft_told told;  /* to the box */
+        bool in_second;
+    } * path; /* [n_nodes] */
+    int32_t depth;
+    int64_t least_ns;
+    int32_t least_leaf;
+};
+
+static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    int32_t prices = walk->certificate->nodes[at].prices;
+    if (prices < 0 || prices >= walk->certificate->n_prices)
+        return weft_fail(err, WEFT_E_DATA, "certificate: leaf %d has no prices", at);
+    weft_box_make(walk->box, walk->allowed);
+    WEFT_TRY(weft_prices_apply(walk->box, &walk->certificate->prices[prices], &walk->priced, err));
+    int64_t ns = weft_priced_bound_ns(walk->problem, &walk->priced, walk->box->allowed);
+    if (walk->least_leaf < 0 || ns < walk->least_ns) {
+        walk->least_ns = ns;
+        walk->least_leaf = at;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status visit_policies(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    const struct weft_certificate_node *node = &walk->certificate->nodes[at];
+    if (node->unit < 0 || node->unit >= walk->problem->n_units)
+        return weft_fail(err, WEFT_E_DATA, "certificate: node %d is of unit %d of %d", at,
+                         node->unit, walk->problem->n_units);
+    uint32_t now = walk->allowed[node->unit];
+    if ((now & node->policies) == 0 || (now & ~node->policies) == 0)
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: node %d does not divide the policies of unit %d", at,
+                         node->unit);
+    walk->path[walk->depth++] = (struct branch){
+        .node = node, .first = now & node->policies, .second = now & ~node->policies};
+    walk->allowed[node->unit] = now & node->policies;
+    return WEFT_OK;
+}
+
+/* Tells the box which side of a milestone or a count the plans are on. */
+static struct weft_told tell(struct walk *walk, const struct weft_certificate_node *node,
+                             bool reached)
+{
+    struct weft_milestone milestone = node->milestone;
+    struct weft_count count = node->count;
+    milestone.reached = count.reached = reached;
+    if (node->kind == WEFT_NODE_COUNT) return weft_box_tell_count(walk->box, &count);
+    return weft_box_tell(walk->box, &milestone);
+}
+
+static enum weft_status visit_milestone(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    const struct weft_certificate_node *node = &walk->certificate->nodes[at];
+    if (!weft_milestone_is_of(&node->milestone, walk->problem))
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: node %d asks for %d blocks of item %d by slot %d, which is "
+                         "outside its blocks or its window",
+                         at, node->milestone.n_blocks, node->milestone.item, node->milestone.slot);
+    walk->path[walk->depth++] = (struct branch){.node = node, .told = tell(walk, node, true)};
+    return WEFT_OK;
+}
+
+static enum weft_status visit_count(struct walk *walk, int32_t at, struct weft_error *err)
+{
+    const struct weft_certificate_node *node = &walk->certificate->nodes[at];
+    int32_t group = node->count.group;
+    if (group < 0 || group >= walk->certificate->n_groups || node->count.n_units < 1 ||
+        node->count.n_units > walk->certificate->groups[group].n_units)
+        return weft_fail(err, WEFT_E_DATA,
+                         "certificate: node %d asks for %d units of group %d, which has not that "
+                         "many",
+                         at, node->count.n_units, group);
+    walk->path[walk->depth++] = (struct branch){.node = node, .told = tell(walk, node, true)};
+    return WEFT_OK;
+}
+
+/* From the first subtree of a branch to its second, and out of it. */
+static void enter_second(struct walk *walk, struct branch *branch)
+{
+    branch->in_second = true;
+    if (branch->node->kind == WEFT_NODE_POLICIES) {
+        walk->allowed[branch->node->unit] = branch->second;
+        return;
+    }
+    weft_box_take_back(&branch->told);
+    branch->told = tell(walk, branch->node, false);
+}
+
+static void leave(struct walk *walk, const struct branch *branch)
+{
+    if (branch->node->kind == WEFT_NODE_POLICIES)
+        walk->allowed[branch->node->unit] = branch->first | branch->second;
+    else
+        weft_box_take_back(&branch->told);
+    walk->depth--;
+}
+
+/* Behind a leaf: on to the second subtree of the nearest node that has not had it. False when there
+ * is none, and the tree is whole. */
+static bool turn(struct walk *walk)
+{
+    while (walk->depth > 0) {
+        struct branch *branch = &walk->path[walk->depth - 1];
+        if (!branch->in_second) {
+            enter_second(walk, branch);
+            return true;
+        }
+        leave(walk, branch);
+    }
+    return false;
+}
+
+static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
+{
+    const struct weft_certificate *certificate = walk->certificate;
+    bool more = true;
+    int32_t at = 0;
+    for (; more && at < certificate->n_nodes; at++) {
+        switch (certificate->nodes[at].kind) {
+        case WEFT_NODE_POLICIES:
+            WEFT_TRY(visit_policies(walk, at, err));
+            break;
+        case WEFT_NODE_MILESTONE:
+            WEFT_TRY(visit_milestone(walk, at, err));
+            break;
+        case WEFT_NODE_COUNT:
+            WEFT_TRY(visit_count(walk, at, err));
+            break;
+        case WEFT_NODE_LEAF:
+            WEFT_TRY(visit_leaf(walk, at, err));
+            more = turn(walk);
+            break;
+        }
+    }
+    if (!more && at == certificate->n_nodes) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA, "certificate: %s, so that its leaves do not cover all plans",
+                     more ? "a leaf is missing" : "nodes stand behind its last leaf");
+}
+
+/* Groups name units that there are, each once, and some of a unit's policies. */
+static enum weft_status check_groups(const struct walk *walk, struct weft_error *err)
+{
+    for (int32_t g = 0; g < walk->certificate->n_groups; g++) {
+        const struct weft_group *group = &walk->certificate->groups[g];
+        bool ok = group->n_units > 0;
+        for (int32_t k = 0; k < group->n_units && ok; k++)
+            ok = group->units[k] >= 0 && group->units[k] < walk->problem->n_units &&
+                 (k == 0 || group->units[k] > group->units[k - 1]);
+        if (!ok)
+            return weft_fail(err, WEFT_E_DATA,
+                             "certificate: group %d does not name units in increasing order", g);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status start_walk(struct walk *walk, struct weft_pool *pool,
+                                   struct weft_error *err)
+{
+    size_t n_units = (size_t)walk->problem->n_units, n_nodes = (size_t)walk->certificate->n_nodes;
+    WEFT_TRY(check_groups(walk, err));
+    walk->priced.cost =
+        weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *walk->priced.cost);
+    walk->allowed = weft_pool_array(pool, n_units, sizeof *walk->allowed);
+    walk->path = weft_pool_array(pool, n_nodes, sizeof *walk->path);
+    if (walk->priced.cost == NULL || walk->allowed == NULL || walk->path == NULL)
+        return weft_fail_memory(err, "a certificate");
+    for (size_t u = 0; u < n_units; u++)
+        walk->allowed[u] = walk->problem->units[u].policies;
+    WEFT_TRY(weft_box_create(walk->problem, &walk->box, err));
+    return weft_box_set_groups(walk->box, walk->certificate->groups, walk->certificate->n_groups,
+                               err);
+}
+
+enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
+                                        const struct weft_problem *problem, int64_t bound_ns,
+                                        int64_t *proven_ns, struct weft_error *err)
+{
+    if (certificate->n_nodes == 0) {
+        if (proven_ns != NULL) *proven_ns = 0;
+        if (bound_ns == 0) return WEFT_OK;
+        return weft_fail(err, WEFT_E_DATA,
+                         "the plan claims a bound of %" PRId64 " ns and has no certificate for it",
+                         bound_ns);
+    }
+    if (!weft_hash_equal(certificate->problem, weft_problem_hash(problem)))
+        return weft_fail(err, WEFT_E_DATA,
+                         "the problem in the plan is not the one that its certificate was made "
+                         "for: a time, a size or a name in it was changed; plan again");
+    struct walk walk = {.certificate = certificate, .problem = problem, .least_leaf = -1};
+    struct weft_pool pool = {0};
+    enum weft_status status = start_walk(&walk, &pool, err);
+    if (status == WEFT_OK) status = visit_all(&walk, err);
+    weft_box_destroy(walk.box);
+    weft_pool_finish(&pool);
+    if (status != WEFT_OK) return status;
+    if (proven_ns != NULL) *proven_ns = walk.least_ns;
+    if (bound_ns <= walk.least_ns) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "the plan claims that no step is below %" PRId64
+                     " ns; its certificate proves %" PRId64 " ns (leaf %d)",
+                     bound_ns, walk.least_ns, walk.least_leaf);
+}
+
+struct weft_hash weft_problem_hash(const struct weft_problem *problem)
+{
+    struct weft_text text;
+    struct weft_json_writer writer;
+    struct weft_hash hash = {0};
+    weft_text_init(&text);
+    weft_json_writer_init(&writer, &text, 0);
+    weft_problem_write(problem, &writer);
+    if (weft_text_ok(&text)) hash = weft_hash_bytes(weft_text_chars(&text), text.length);
+    weft_text_finish(&text);
+    return hash;
+}

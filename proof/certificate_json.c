@@ -1,0 +1,474 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "problem/decode.h"
+#include "proof/certificate.h"
+
+enum { PLACE_BYTES = 256 };
+
+static size_t n_lambda(const struct weft_problem *problem)
+{
+    return (size_t)problem->n_channels * (size_t)problem->n_slots;
+}
+
+static void write_array(struct weft_json_writer *writer, const char *name, const int64_t *values,
+                        size_t n)
+{
+    weft_json_key(writer, name);
+    weft_json_begin_array(writer);
+    weft_json_flat(writer);
+    for (size_t i = 0; i < n; i++)
+        weft_json_add_integer(writer, values[i]);
+    weft_json_end_array(writer);
+}
+
+static void write_whole(struct weft_json_writer *writer, const struct weft_problem *problem,
+                        const struct weft_prices *prices, int32_t n_groups)
+{
+    weft_json_key(writer, "whole");
+    weft_json_begin_array(writer);
+    for (int32_t k = 0; k < prices->n_whole; k++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "slot", prices->whole[k].slot);
+        weft_json_put_integer(writer, "step_bytes", prices->whole[k].step_bytes);
+        weft_json_put_integer(writer, "nu", prices->whole[k].nu);
+        weft_json_key(writer, "reference");
+        weft_json_begin_array(writer);
+        for (int32_t u = 0; u < problem->n_units; u++)
+            weft_json_add_integer(writer, prices->whole[k].reference[u]);
+        weft_json_end_array(writer);
+        weft_json_key(writer, "relies");
+        weft_json_begin_array(writer);
+        for (int32_t g = 0; g < n_groups; g++)
+            weft_json_add_integer(writer,
+                                  prices->whole[k].relies != NULL && prices->whole[k].relies[g]);
+        weft_json_end_array(writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static void write_groups(struct weft_json_writer *writer,
+                         const struct weft_certificate *certificate)
+{
+    weft_json_key(writer, "groups");
+    weft_json_begin_array(writer);
+    for (int32_t g = 0; g < certificate->n_groups; g++) {
+        const struct weft_group *group = &certificate->groups[g];
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "policies", group->policies);
+        weft_json_key(writer, "units");
+        weft_json_begin_array(writer);
+        for (int32_t k = 0; k < group->n_units; k++)
+            weft_json_add_integer(writer, group->units[k]);
+        weft_json_end_array(writer);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+}
+
+static const char *const moment_names[WEFT_MOMENT_COUNT] = {"placed", "begun", "ended"};
+
+static void write_node(const struct weft_certificate_node *node, struct weft_json_writer *writer)
+{
+    weft_json_begin_object(writer);
+    weft_json_flat(writer);
+    switch (node->kind) {
+    case WEFT_NODE_LEAF:
+        weft_json_put_integer(writer, "prices", node->prices);
+        break;
+    case WEFT_NODE_POLICIES:
+        weft_json_put_integer(writer, "unit", node->unit);
+        weft_json_put_integer(writer, "policies", node->policies);
+        break;
+    case WEFT_NODE_MILESTONE:
+        weft_json_put_integer(writer, "item", node->milestone.item);
+        weft_json_put_integer(writer, "blocks", node->milestone.n_blocks);
+        weft_json_put_integer(writer, "slot", node->milestone.slot);
+        if (node->milestone.moment != WEFT_PLACED)
+            weft_json_put_string(writer, "moment", moment_names[node->milestone.moment]);
+        break;
+    case WEFT_NODE_COUNT:
+        weft_json_put_integer(writer, "group", node->count.group);
+        weft_json_put_integer(writer, "units", node->count.n_units);
+        break;
+    }
+    weft_json_end_object(writer);
+}
+
+void weft_certificate_write(const struct weft_certificate *certificate,
+                            const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    char hash[WEFT_HASH_TEXT_BYTES];
+    if (certificate->n_nodes == 0) {
+        weft_json_add_null(writer);
+        return;
+    }
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "problem", weft_hash_show(certificate->problem, hash));
+    write_groups(writer, certificate);
+    weft_json_key(writer, "prices");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < certificate->n_prices; i++) {
+        weft_json_begin_object(writer);
+        write_array(writer, "lambda", certificate->prices[i].lambda, n_lambda(problem));
+        write_array(writer, "mu", certificate->prices[i].mu, (size_t)problem->n_slots);
+        write_array(writer, "pi", certificate->prices[i].pi, (size_t)certificate->n_groups);
+        write_whole(writer, problem, &certificate->prices[i], certificate->n_groups);
+        weft_json_end_object(writer);
+    }
+    weft_json_end_array(writer);
+    weft_json_key(writer, "tree");
+    weft_json_begin_array(writer);
+    for (int32_t i = 0; i < certificate->n_nodes; i++)
+        write_node(&certificate->nodes[i], writer);
+    weft_json_end_array(writer);
+    weft_json_end_object(writer);
+}
+
+static const char *const names[] = {"problem", "groups", "prices", "tree", NULL};
+static const char *const prices_names[] = {"lambda", "mu", "pi", "whole", NULL};
+static const char *const group_names[] = {"policies", "units", NULL};
+static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", "relies", NULL};
+static const char *const policies_names[] = {"unit", "policies", NULL};
+static const char *const milestone_names[] = {"item", "blocks", "slot", "moment", NULL};
+static const char *const count_names[] = {"group", "units", NULL};
+static const char *const leaf_names[] = {"prices", NULL};
+
+struct reader {
+    const struct weft_problem *problem;
+    struct weft_pool *pool;
+    const char *where;
+    struct weft_error *err;
+};
+
+/* `n` whole numbers of at least `least`. */
+static enum weft_status read_array(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, const char *name, size_t n, int64_t least,
+                                   int64_t **out)
+{
+    const struct weft_json_value *array;
+    WEFT_TRY(weft_json_need(object, where, name, WEFT_JSON_ARRAY, &array, reader->err));
+    if (weft_json_count(array) != n)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %s has %zu numbers; expected %zu", where,
+                         name, weft_json_count(array), n);
+    int64_t *values = weft_pool_array(reader->pool, n, sizeof *values);
+    if (values == NULL) return weft_fail_memory(reader->err, "certificate");
+    size_t i = 0;
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it), i++) {
+        if (weft_json_integer(it, &values[i]) && values[i] >= least) continue;
+        return weft_fail(reader->err, WEFT_E_DATA,
+                         "%s: %s[%zu] is no whole number from %s to 2^53 - 1", where, name, i,
+                         least < 0 ? "1 - 2^53" : "0");
+    }
+    *out = values;
+    return WEFT_OK;
+}
+
+/* `n` numbers from 0 to `most`, which `what` says they are. */
+static enum weft_status read_bytes(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, const char *name, size_t n, int64_t most,
+                                   const char *what, const uint8_t **out)
+{
+    int64_t *numbers = NULL;
+    WEFT_TRY(read_array(reader, object, where, name, n, 0, &numbers));
+    uint8_t *bytes = weft_pool_array(reader->pool, n, sizeof *bytes);
+    if (bytes == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (size_t i = 0; i < n; i++) {
+        if (numbers[i] > most)
+            return weft_fail(reader->err, WEFT_E_DATA, "%s: %s[%zu] is no %s", where, name, i,
+                             what);
+        bytes[i] = (uint8_t)numbers[i];
+    }
+    *out = bytes;
+    return WEFT_OK;
+}
+
+static enum weft_status read_whole(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, int32_t n_groups, struct weft_prices *out)
+{
+    const struct weft_json_value *array;
+    char place[PLACE_BYTES + 32];
+    WEFT_TRY(weft_json_need(object, where, "whole", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX) return weft_fail(reader->err, WEFT_E_DATA, "%s: too many whole rows", where);
+    out->whole = weft_pool_array(reader->pool, n, sizeof *out->whole);
+    if (out->whole == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        int64_t slot, step_bytes, nu;
+        snprintf(place, sizeof place, "%s: whole[%d]", where, out->n_whole);
+        WEFT_TRY(weft_decode_known(it, place, whole_names, reader->err));
+        WEFT_TRY(weft_json_need_integer(it, place, "slot", 0, (int64_t)reader->problem->n_slots - 1,
+                                        &slot, reader->err));
+        WEFT_TRY(weft_json_need_integer(it, place, "step_bytes", 1, WEFT_PROBLEM_MOST, &step_bytes,
+                                        reader->err));
+        WEFT_TRY(weft_json_need_integer(it, place, "nu", 0, WEFT_PROBLEM_MOST, &nu, reader->err));
+        struct weft_whole_price *whole = &out->whole[out->n_whole++];
+        *whole = (struct weft_whole_price){(int32_t)slot, step_bytes, nu, NULL, NULL};
+        WEFT_TRY(read_bytes(reader, it, place, "reference", (size_t)reader->problem->n_units,
+                            WEFT_POLICY_COUNT - 1, "policy", &whole->reference));
+        WEFT_TRY(read_bytes(reader, it, place, "relies", (size_t)n_groups, 1, "yes or no (1 or 0)",
+                            &whole->relies));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_group(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where, struct weft_group *out)
+{
+    const struct weft_json_value *array;
+    int64_t policies, *units;
+    WEFT_TRY(weft_decode_known(object, where, group_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(object, where, "policies", 1,
+                                    (INT64_C(1) << WEFT_POLICY_COUNT) - 1, &policies, reader->err));
+    WEFT_TRY(weft_json_need(object, where, "units", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > (size_t)reader->problem->n_units)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: more units than there are", where);
+    WEFT_TRY(read_array(reader, object, where, "units", n, 0, &units));
+    int32_t *members = weft_pool_array(reader->pool, n, sizeof *members);
+    if (members == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (size_t k = 0; k < n; k++) {
+        if (units[k] >= reader->problem->n_units)
+            return weft_fail(reader->err, WEFT_E_DATA, "%s: units[%zu] is no unit", where, k);
+        members[k] = (int32_t)units[k];
+    }
+    *out = (struct weft_group){(uint32_t)policies, (int32_t)n, members};
+    return WEFT_OK;
+}
+
+static enum weft_status read_groups(struct reader *reader, const struct weft_json_value *object,
+                                    struct weft_certificate *out)
+{
+    const struct weft_json_value *array;
+    char where[PLACE_BYTES];
+    WEFT_TRY(weft_json_need(object, reader->where, "groups", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: too many groups", reader->where);
+    struct weft_group *groups = weft_pool_array(reader->pool, n, sizeof *groups);
+    if (groups == NULL) return weft_fail_memory(reader->err, "certificate");
+    out->groups = groups;
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        snprintf(where, sizeof where, "%s: groups[%d]", reader->where, out->n_groups);
+        WEFT_TRY(read_group(reader, it, where, &groups[out->n_groups++]));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_prices(struct reader *reader, const struct weft_json_value *object,
+                                    struct weft_certificate *out)
+{
+    const struct weft_json_value *array;
+    char where[PLACE_BYTES];
+    WEFT_TRY(weft_json_need(object, reader->where, "prices", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n > INT32_MAX)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: too many prices", reader->where);
+    out->prices = weft_pool_array(reader->pool, n, sizeof *out->prices);
+    if (out->prices == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it)) {
+        struct weft_prices *prices = &out->prices[out->n_prices];
+        snprintf(where, sizeof where, "%s: prices[%d]", reader->where, out->n_prices++);
+        WEFT_TRY(weft_decode_known(it, where, prices_names, reader->err));
+        WEFT_TRY(
+            read_array(reader, it, where, "lambda", n_lambda(reader->problem), 0, &prices->lambda));
+        WEFT_TRY(
+            read_array(reader, it, where, "mu", (size_t)reader->problem->n_slots, 0, &prices->mu));
+        WEFT_TRY(read_array(reader, it, where, "pi", (size_t)out->n_groups, -WEFT_PROBLEM_MOST,
+                            &prices->pi));
+        WEFT_TRY(read_whole(reader, it, where, out->n_groups, prices));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status read_policies(struct reader *reader, const struct weft_json_value *value,
+                                      const char *where, struct weft_certificate_node *out)
+{
+    int64_t unit, policies;
+    WEFT_TRY(weft_decode_known(value, where, policies_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "unit", 0, (int64_t)reader->problem->n_units - 1,
+                                    &unit, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "policies", 1,
+                                    (INT64_C(1) << WEFT_POLICY_COUNT) - 1, &policies, reader->err));
+    *out = (struct weft_certificate_node){
+        .kind = WEFT_NODE_POLICIES, .unit = (int32_t)unit, .policies = (uint32_t)policies};
+    return WEFT_OK;
+}
+
+/* "placed" where nothing is said. */
+static enum weft_status read_moment(struct reader *reader, const struct weft_json_value *value,
+                                    const char *where, enum weft_moment *out)
+{
+    const char *name;
+    *out = WEFT_PLACED;
+    if (weft_json_member(value, "moment") == NULL) return WEFT_OK;
+    WEFT_TRY(weft_json_need_string(value, where, "moment", &name, reader->err));
+    for (int m = 0; m < WEFT_MOMENT_COUNT; m++) {
+        if (strcmp(name, moment_names[m]) != 0) continue;
+        *out = (enum weft_moment)m;
+        return WEFT_OK;
+    }
+    return weft_fail(reader->err, WEFT_E_DATA,
+                     "%s: moment is \"%.40s\"; expected placed, begun or ended", where, name);
+}
+
+static enum weft_status read_milestone(struct reader *reader, const struct weft_json_value *value,
+                                       const char *where, struct weft_certificate_node *out)
+{
+    int64_t item, n_blocks, slot;
+    WEFT_TRY(weft_decode_known(value, where, milestone_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "item", 0, (int64_t)reader->problem->n_items - 1,
+                                    &item, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "blocks", 1, INT32_MAX, &n_blocks, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "slot", 0, (int64_t)reader->problem->n_slots - 1,
+                                    &slot, reader->err));
+    *out = (struct weft_certificate_node){
+        .kind = WEFT_NODE_MILESTONE,
+        .milestone = {.item = (int32_t)item, .n_blocks = (int32_t)n_blocks, .slot = (int32_t)slot}};
+    WEFT_TRY(read_moment(reader, value, where, &out->milestone.moment));
+    if (weft_milestone_is_of(&out->milestone, reader->problem)) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA,
+                     "%s: %d blocks by slot %d: not of the blocks and the window of item %d", where,
+                     out->milestone.n_blocks, out->milestone.slot, out->milestone.item);
+}
+
+static enum weft_status read_count(struct reader *reader, const struct weft_json_value *value,
+                                   const char *where, const struct weft_certificate *certificate,
+                                   struct weft_certificate_node *out)
+{
+    int64_t group, n_units;
+    WEFT_TRY(weft_decode_known(value, where, count_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "group", 0, (int64_t)certificate->n_groups - 1,
+                                    &group, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "units", 1, certificate->groups[group].n_units,
+                                    &n_units, reader->err));
+    *out = (struct weft_certificate_node){
+        .kind = WEFT_NODE_COUNT, .count = {.group = (int32_t)group, .n_units = (int32_t)n_units}};
+    return WEFT_OK;
+}
+
+static enum weft_status read_node(struct reader *reader, const struct weft_json_value *value,
+                                  const struct weft_certificate *certificate,
+                                  struct weft_certificate_node *out)
+{
+    char where[PLACE_BYTES];
+    int64_t prices;
+    snprintf(where, sizeof where, "%s: tree[%d]", reader->where, certificate->n_nodes);
+    if (weft_json_member(value, "unit") != NULL) return read_policies(reader, value, where, out);
+    if (weft_json_member(value, "item") != NULL) return read_milestone(reader, value, where, out);
+    if (weft_json_member(value, "group") != NULL)
+        return read_count(reader, value, where, certificate, out);
+    WEFT_TRY(weft_decode_known(value, where, leaf_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "prices", 0, (int64_t)certificate->n_prices - 1,
+                                    &prices, reader->err));
+    *out = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = (int32_t)prices};
+    return WEFT_OK;
+}
+
+static enum weft_status read_tree(struct reader *reader, const struct weft_json_value *object,
+                                  struct weft_certificate *out)
+{
+    const struct weft_json_value *array;
+    WEFT_TRY(weft_json_need(object, reader->where, "tree", WEFT_JSON_ARRAY, &array, reader->err));
+    size_t n = weft_json_count(array);
+    if (n == 0 || n > INT32_MAX)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: a tree of %zu nodes", reader->where, n);
+    out->nodes = weft_pool_array(reader->pool, n, sizeof *out->nodes);
+    if (out->nodes == NULL) return weft_fail_memory(reader->err, "certificate");
+    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
+         it = weft_json_next(it), out->n_nodes++) {
+        WEFT_TRY(read_node(reader, it, out, &out->nodes[out->n_nodes]));
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_certificate_read(const struct weft_json_value *value, const char *where,
+                                       const struct weft_problem *problem, struct weft_pool *pool,
+                                       struct weft_certificate *out, struct weft_error *err)
+{
+    struct reader reader = {.problem = problem, .pool = pool, .where = where, .err = err};
+    struct weft_certificate read = {0};
+    if (value != NULL && weft_json_kind(value) == WEFT_JSON_NULL) {
+        *out = read;
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_decode_known(value, where, names, err));
+    WEFT_TRY(weft_decode_hash(value, where, "problem", &read.problem, err));
+    WEFT_TRY(read_groups(&reader, value, &read));
+    WEFT_TRY(read_prices(&reader, value, &read));
+    WEFT_TRY(read_tree(&reader, value, &read));
+    *out = read;
+    return WEFT_OK;
+}
+
+static int64_t *copy_array(struct weft_pool *pool, const int64_t *from, size_t n)
+{
+    int64_t *to = weft_pool_array(pool, n, sizeof *to);
+    if (to != NULL && n > 0) memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
+static const int32_t *copy_units(struct weft_pool *pool, const struct weft_group *group)
+{
+    size_t n = (size_t)group->n_units;
+    int32_t *to = weft_pool_array(pool, n, sizeof *to);
+    if (to != NULL) memcpy(to, group->units, n * sizeof *to);
+    return to;
+}
+
+static const uint8_t *copy_bytes(struct weft_pool *pool, const uint8_t *from, size_t n)
+{
+    uint8_t *to = weft_pool_array(pool, n, sizeof *to);
+    if (to != NULL && n > 0) memcpy(to, from, n * sizeof *to);
+    return to;
+}
+
+enum weft_status weft_certificate_copy(const struct weft_certificate *from,
+                                       const struct weft_problem *problem, struct weft_pool *pool,
+                                       struct weft_certificate *to, struct weft_error *err)
+{
+    struct weft_certificate copy = *from;
+    copy.prices = weft_pool_array(pool, (size_t)from->n_prices, sizeof *copy.prices);
+    copy.nodes = weft_pool_array(pool, (size_t)from->n_nodes, sizeof *copy.nodes);
+    struct weft_group *groups = weft_pool_array(pool, (size_t)from->n_groups, sizeof *groups);
+    if (copy.prices == NULL || copy.nodes == NULL || groups == NULL)
+        return weft_fail_memory(err, "certificate");
+    for (int32_t g = 0; g < from->n_groups; g++) {
+        groups[g] = from->groups[g];
+        groups[g].units = copy_units(pool, &from->groups[g]);
+        if (groups[g].units == NULL) return weft_fail_memory(err, "certificate");
+    }
+    copy.groups = groups;
+    for (int32_t i = 0; i < from->n_prices; i++) {
+        copy.prices[i].lambda = copy_array(pool, from->prices[i].lambda, n_lambda(problem));
+        copy.prices[i].mu = copy_array(pool, from->prices[i].mu, (size_t)problem->n_slots);
+        copy.prices[i].pi = copy_array(pool, from->prices[i].pi, (size_t)from->n_groups);
+        size_t n_whole = (size_t)from->prices[i].n_whole;
+        copy.prices[i].n_whole = from->prices[i].n_whole;
+        copy.prices[i].whole = weft_pool_array(pool, n_whole, sizeof *copy.prices[i].whole);
+        if (copy.prices[i].lambda == NULL || copy.prices[i].mu == NULL ||
+            copy.prices[i].pi == NULL || copy.prices[i].whole == NULL)
+            return weft_fail_memory(err, "certificate");
+        for (size_t k = 0; k < n_whole; k++) {
+            struct weft_whole_price *whole = &copy.prices[i].whole[k];
+            *whole = from->prices[i].whole[k];
+            whole->reference = copy_bytes(pool, whole->reference, (size_t)problem->n_units);
+            if (whole->reference == NULL) return weft_fail_memory(err, "certificate");
+            if (whole->relies == NULL) continue;
+            whole->relies = copy_bytes(pool, whole->relies, (size_t)from->n_groups);
+            if (whole->relies == NULL) return weft_fail_memory(err, "certificate");
+        }
+    }
+    for (int32_t i = 0; i < from->n_nodes; i++)
+        copy.nodes[i] = from->nodes[i];
+    *to = copy;
+    return WEFT_OK;
+}

@@ -1,0 +1,359 @@
+#include "proof/prices.h"
+
+#include <string.h>
+
+/* A problem's scalars and a vector's sums, while prices are applied. */
+struct pricing {
+    const struct weft_box *box;
+    const struct weft_problem *problem;
+    const struct weft_prices *prices;
+    int32_t n_slots;
+    struct weft_pool pool;
+    int64_t *total;     /* [n_slots]: lambda summed over channels */
+    int64_t *before;    /* [n_slots + 1]: sum of mu of the slots before */
+    weft_int128 *stair; /* [n_slots]: of a block held between a slot and its window's far end */
+    /* Of the whole rows; NULL when none has a price: */
+    struct weft_whole_row *rows; /* [n_whole] */
+    int32_t *first_row;          /* [n_slots]; -1: none */
+    int32_t *next_row;           /* [n_whole]: of the same slot */
+    int64_t *held;               /* [WEFT_POLICY_COUNT][n_slots]: by one unit */
+    struct weft_usual *usual;    /* [n_whole][n_units] */
+};
+
+static enum weft_status fail_price(const char *name, int32_t slot, const char *why,
+                                   struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_DATA, "certificate: %s of slot %d is %s", name, slot, why);
+}
+
+static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
+{
+    int64_t room = WEFT_PRICE_MOST_SUM;
+    for (int32_t s = 0; s < p->n_slots; s++) {
+        p->total[s] = 0;
+        for (int32_t c = 0; c < p->problem->n_channels; c++) {
+            int64_t lambda = p->prices->lambda[(size_t)c * (size_t)p->n_slots + (size_t)s];
+            if (lambda < 0) return fail_price("lambda", s, "negative", err);
+            if (lambda > WEFT_PRICE_ONE - p->total[s])
+                return fail_price("lambda", s, "above 1 in sum over channels", err);
+            p->total[s] += lambda;
+        }
+        int64_t mu = p->prices->mu[s];
+        if (mu < 0) return fail_price("mu", s, "negative", err);
+        if (mu > room) return fail_price("mu", s, "too much: the sum is above 2^60", err);
+        room -= mu;
+        p->before[s + 1] = p->before[s] + mu;
+    }
+    for (int32_t g = 0; g < p->box->n_groups; g++)
+        if (p->prices->pi[g] > WEFT_PRICE_MOST_PI || p->prices->pi[g] < -WEFT_PRICE_MOST_PI)
+            return weft_fail(err, WEFT_E_DATA, "certificate: pi of group %d is above 2^40 ns", g);
+    for (int32_t k = 0; k < p->prices->n_whole; k++) {
+        const struct weft_whole_price *whole = &p->prices->whole[k];
+        if (whole->slot < 0 || whole->slot >= p->n_slots)
+            return fail_price("whole row", whole->slot, "of no slot that there is", err);
+        if (whole->step_bytes < 1 || whole->step_bytes > WEFT_PROBLEM_MOST)
+            return fail_price("step", whole->slot, "not in 1 to 2^53 - 1 bytes", err);
+        if (whole->nu < 0) return fail_price("nu", whole->slot, "negative", err);
+        if (whole->nu > room)
+            return fail_price("nu", whole->slot, "too much: the sum is above 2^60", err);
+        room -= whole->nu;
+    }
+    return WEFT_OK;
+}
+
+/* What every policy of a unit holds in every slot, into held. */
+static void hold_unit(const struct pricing *p, const struct weft_problem_unit *unit)
+{
+    size_t n_slots = (size_t)p->n_slots;
+    memset(p->held, 0, WEFT_POLICY_COUNT * n_slots * sizeof *p->held);
+    for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+        for (int32_t i = 0; i < unit->n_holds[q]; i++)
+            weft_hold_add(&unit->holds[q][i], p->n_slots, &p->held[(size_t)q * n_slots]);
+}
+
+static int64_t held_in(const struct pricing *p, int policy, int32_t slot)
+{
+    return p->held[(size_t)policy * (size_t)p->n_slots + (size_t)slot];
+}
+
+static struct weft_usual *usual_of(const struct pricing *p, int32_t row)
+{
+    return p->usual + (size_t)row * (size_t)p->problem->n_units;
+}
+
+/* What every unit's reference holds in the slot of every row. */
+static enum weft_status take_references(struct pricing *p, struct weft_error *err)
+{
+    for (int32_t u = 0; u < p->problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &p->problem->units[u];
+        hold_unit(p, unit);
+        for (int32_t k = 0; k < p->prices->n_whole; k++) {
+            const struct weft_whole_price *whole = &p->prices->whole[k];
+            int policy = whole->reference[u];
+            if (policy >= WEFT_POLICY_COUNT || !(unit->policies >> policy & 1u))
+                return weft_fail(err, WEFT_E_DATA,
+                                 "certificate: a whole row of slot %d refers to a policy that unit "
+                                 "%d may not have",
+                                 whole->slot, u);
+            int64_t bytes = held_in(p, policy, whole->slot);
+            usual_of(p, k)[u] = (struct weft_usual){0, bytes, bytes};
+        }
+    }
+    return WEFT_OK;
+}
+
+bool weft_usual_of_group(const struct weft_group *group, const uint8_t *reference, int32_t n_known,
+                         struct weft_usual *usual)
+{
+    struct weft_usual of = {group->policies, INT64_MAX, INT64_MAX};
+    int32_t n = 0;
+    for (int32_t k = 0; k < group->n_units; k++) {
+        const struct weft_usual *own = &usual[group->units[k]];
+        bool in = group->policies >> reference[group->units[k]] & 1u;
+        int64_t *least = in ? &of.in_bytes : &of.out_bytes;
+        if (own->policies != 0) return false;
+        if (own->in_bytes < *least) *least = own->in_bytes;
+        n += in;
+    }
+    if (n == 0 || n == group->n_units || n != n_known) return false;
+    for (int32_t k = 0; k < group->n_units; k++)
+        usual[group->units[k]] = of;
+    return true;
+}
+
+int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference, int32_t n_units)
+{
+    int64_t bytes = 0;
+    for (int32_t u = 0; u < n_units; u++)
+        bytes += weft_usual_bytes(&usual[u], reference[u]);
+    return bytes;
+}
+
+static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
+{
+    size_t n_slots = (size_t)p->n_slots, n_whole = (size_t)p->prices->n_whole;
+    if (n_whole == 0) return WEFT_OK;
+    p->rows = weft_pool_array(&p->pool, n_whole, sizeof *p->rows);
+    p->next_row = weft_pool_array(&p->pool, n_whole, sizeof *p->next_row);
+    p->first_row = weft_pool_array(&p->pool, n_slots, sizeof *p->first_row);
+    p->held = weft_pool_array(&p->pool, WEFT_POLICY_COUNT * n_slots, sizeof *p->held);
+    int64_t *common = weft_pool_array(&p->pool, n_slots, sizeof *common);
+    p->usual =
+        weft_pool_array(&p->pool, n_whole * (size_t)p->problem->n_units + 1, sizeof *p->usual);
+    if (!p->rows || !p->next_row || !p->first_row || !p->held || !common || !p->usual)
+        return weft_fail_memory(err, "prices");
+    for (int32_t i = 0; i < p->problem->n_common; i++)
+        weft_hold_add(&p->problem->common[i], p->n_slots, common);
+    for (size_t s = 0; s < n_slots; s++)
+        p->first_row[s] = -1;
+    WEFT_TRY(take_references(p, err));
+    for (int32_t k = 0; k < p->prices->n_whole; k++) {
+        const struct weft_whole_price *whole = &p->prices->whole[k];
+        int64_t room_bytes = p->problem->memory_limit_bytes - common[whole->slot];
+        struct weft_usual *usual = usual_of(p, k);
+        for (int32_t g = 0; g < p->box->n_groups && whole->relies != NULL; g++)
+            if (whole->relies[g])
+                (void)weft_usual_of_group(&p->box->groups[g], whole->reference,
+                                          weft_box_count(p->box, g), usual);
+        room_bytes -= weft_usual_sum(usual, whole->reference, p->problem->n_units);
+        p->rows[k] = weft_whole_row(whole->slot, whole->step_bytes, room_bytes);
+        p->next_row[k] = p->first_row[whole->slot];
+        p->first_row[whole->slot] = k;
+    }
+    return WEFT_OK;
+}
+
+struct weft_whole_row weft_whole_row(int32_t slot, int64_t step_bytes, int64_t room_bytes)
+{
+    int64_t steps = room_bytes / step_bytes, rest = room_bytes % step_bytes;
+    if (rest < 0) {
+        rest += step_bytes;
+        steps--;
+    }
+    return (struct weft_whole_row){slot, step_bytes, rest, steps * (step_bytes - rest)};
+}
+
+/* What a block that is held in the slot pays in its whole rows. */
+static weft_int128 whole_cost(const struct pricing *p, int32_t slot, int64_t bytes)
+{
+    weft_int128 cost = 0;
+    if (!p->rows || bytes == 0) return 0;
+    for (int32_t k = p->first_row[slot]; k >= 0; k = p->next_row[k])
+        cost += (weft_int128)p->prices->whole[k].nu * weft_whole_count(&p->rows[k], bytes);
+    return cost;
+}
+
+/* What a policy of the unit in `held` pays in a whole row. */
+static weft_int128 policy_cost(const struct pricing *p, int32_t row, int32_t unit, int policy)
+{
+    const struct weft_whole_price *whole = &p->prices->whole[row];
+    const struct weft_usual *usual = &usual_of(p, row)[unit];
+    int64_t more = held_in(p, policy, whole->slot) - weft_usual_bytes(usual, policy);
+    return (weft_int128)whole->nu * weft_whole_count(&p->rows[row], more);
+}
+
+/* f(T, L) of the header in 2^-40 ns, rounded down. */
+static weft_int128 compute_cost(const struct weft_problem *problem, int64_t ns, int64_t total)
+{
+    weft_int128 gain = ((weft_int128)(WEFT_RATE_ONE - problem->compute_rate) << WEFT_PRICE_SHIFT) -
+                       (weft_int128)problem->channel_rate * total;
+    weft_int128 whole = (weft_int128)ns << WEFT_PRICE_SHIFT;
+    if (gain >= 0) return whole;
+    return whole - (-gain * ns + problem->compute_rate - 1) / problem->compute_rate;
+}
+
+/* Sum of mu over the slots of a hold. */
+static int64_t hold_mu(const struct pricing *p, const struct weft_hold *hold)
+{
+    if (hold->first <= hold->last) return p->before[hold->last + 1] - p->before[hold->first];
+    return p->before[p->n_slots] - p->before[hold->first] + p->before[hold->last + 1];
+}
+
+/* What a block of an item pays for being held, from every slot of its window to the last (a
+ * gather), or from the first (a reduction), into `stair`. */
+static void price_stair(const struct pricing *p, const struct weft_item *item)
+{
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t at = gathers ? item->last : item->first, step = gathers ? -1 : 1;
+    weft_int128 sum = 0;
+    for (; at >= item->first && at <= item->last; at += step) {
+        sum += (weft_int128)p->prices->mu[at] * item->stair_bytes;
+        sum += whole_cost(p, at, item->stair_bytes);
+        p->stair[at] = sum;
+    }
+}
+
+/* What a gather's block pays for being waited for. */
+static weft_int128 blocking_cost(const struct pricing *p, const struct weft_problem_item *of)
+{
+    int32_t use = of->item.last + 1;
+    int64_t own = p->prices->lambda[(size_t)of->channel * (size_t)p->n_slots + (size_t)use];
+    return (weft_int128)(WEFT_PRICE_ONE - (p->total[use] - own)) * of->block_ns;
+}
+
+/* The least that all blocks of an item can pay. Spans that are held alike widen away from the end
+ * that they have in common, and share a walk. */
+static weft_int128 item_cost(const struct pricing *p, int32_t i)
+{
+    const struct weft_problem_item *of = &p->problem->items[i];
+    const struct weft_item *item = &of->item;
+    const int64_t *lambda = p->prices->lambda + (size_t)of->channel * (size_t)p->n_slots;
+    const struct weft_span *spans = p->box->spans + p->box->span_start[i];
+    bool gathers = item->kind == WEFT_ALL_GATHER;
+    int32_t at = 0, step = gathers ? -1 : 1;
+    weft_int128 least = 0, sum = 0;
+    price_stair(p, item);
+    for (int32_t k = 0; k < p->box->n_spans[i]; k++) {
+        const struct weft_span *span = &spans[k];
+        if (k == 0 || span->hold != span[-1].hold ||
+            (gathers ? span->last != span[-1].last : span->first != span[-1].first)) {
+            at = gathers ? span->last : span->first;
+            least = gathers && span->hold > item->last ? blocking_cost(p, of) : WEFT_PRICED_OUT;
+        }
+        for (; at >= span->first && at <= span->last; at += step) {
+            bool inside = gathers ? at > span->hold : at < span->hold;
+            weft_int128 cost =
+                (weft_int128)lambda[at] * of->block_ns + p->stair[inside ? span->hold : at];
+            if (cost < least) least = cost;
+        }
+        sum += least * span->n_blocks;
+    }
+    return sum;
+}
+
+/* What is known of a group: `pi` for each unit beyond the most that there are, or below the least.
+ */
+static void price_group(const struct pricing *p, int32_t g, struct weft_priced *out)
+{
+    const struct weft_group *group = &p->box->groups[g];
+    weft_int128 pi = (weft_int128)p->prices->pi[g] * WEFT_PRICE_ONE;
+    int32_t count = pi > 0 ? p->box->most_count[g] : p->box->least_count[g];
+    if (pi == 0 || count == (pi > 0 ? group->n_units : 0)) return;
+    out->rest -= pi * count;
+    for (int32_t k = 0; k < group->n_units; k++) {
+        weft_int128 *cost = out->cost + (size_t)group->units[k] * WEFT_POLICY_COUNT;
+        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+            if (group->policies >> q & 1u && cost[q] != WEFT_PRICED_OUT) cost[q] += pi;
+    }
+}
+
+static void apply(const struct pricing *p, struct weft_priced *out)
+{
+    const struct weft_problem *problem = p->problem;
+    out->rest = (weft_int128)weft_problem_agreements_ns(problem) << WEFT_PRICE_SHIFT;
+    out->rest -= (weft_int128)p->before[p->n_slots] * problem->memory_limit_bytes;
+    for (int32_t s = 0; s < p->n_slots; s++) {
+        if (problem->slots[s].kind != WEFT_SLOT_UPDATE)
+            out->rest += compute_cost(problem, problem->slot_ns[s], p->total[s]);
+    }
+    for (int32_t k = 0; k < p->prices->n_whole; k++)
+        out->rest -= (weft_int128)p->prices->whole[k].nu * p->rows[k].room_bytes;
+    for (int32_t i = 0; i < problem->n_common; i++)
+        out->rest += (weft_int128)hold_mu(p, &problem->common[i]) * problem->common[i].bytes;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        weft_int128 *cost = out->cost + (size_t)u * WEFT_POLICY_COUNT;
+        if (p->rows) hold_unit(p, unit);
+        for (int q = 0; q < WEFT_POLICY_COUNT; q++) {
+            cost[q] = WEFT_PRICED_OUT;
+            if (!(p->box->allowed[u] >> q & 1u)) continue;
+            cost[q] = 0;
+            for (int32_t i = 0; i < unit->n_holds[q]; i++)
+                cost[q] += (weft_int128)hold_mu(p, &unit->holds[q][i]) * unit->holds[q][i].bytes;
+            for (int32_t k = 0; k < p->prices->n_whole; k++)
+                cost[q] += policy_cost(p, k, u, q);
+            if (unit->update_slot >= 0)
+                cost[q] += compute_cost(problem, unit->update_ns[q], p->total[unit->update_slot]);
+        }
+    }
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        uint32_t policies = item->policies & p->box->allowed[item->unit];
+        if (policies == 0) continue;
+        weft_int128 cost = item_cost(p, i);
+        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+            if (policies >> q & 1u)
+                out->cost[(size_t)item->unit * WEFT_POLICY_COUNT + (size_t)q] += cost;
+    }
+    for (int32_t g = 0; g < p->box->n_groups; g++)
+        price_group(p, g, out);
+}
+
+enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft_prices *prices,
+                                   struct weft_priced *out, struct weft_error *err)
+{
+    const struct weft_problem *problem = box->problem;
+    struct pricing p = {
+        .box = box, .problem = problem, .prices = prices, .n_slots = problem->n_slots};
+    p.total = weft_pool_array(&p.pool, 2 * (size_t)problem->n_slots + 1, sizeof *p.total);
+    p.stair = weft_pool_array(&p.pool, (size_t)problem->n_slots, sizeof *p.stair);
+    if (p.total == NULL || p.stair == NULL) {
+        weft_pool_finish(&p.pool);
+        return weft_fail_memory(err, "prices");
+    }
+    p.before = p.total + problem->n_slots;
+    enum weft_status status = sum_prices(&p, err);
+    if (status == WEFT_OK) status = make_rows(&p, err);
+    if (status == WEFT_OK) apply(&p, out);
+    weft_pool_finish(&p.pool);
+    return status;
+}
+
+int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct weft_priced *priced,
+                             const uint32_t *allowed)
+{
+    weft_int128 sum = priced->rest;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const weft_int128 *cost = priced->cost + (size_t)u * WEFT_POLICY_COUNT;
+        int least = -1;
+        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+            if (allowed[u] >> q & 1u && cost[q] != WEFT_PRICED_OUT &&
+                (least < 0 || cost[q] < cost[least]))
+                least = q;
+        if (least < 0) return WEFT_PROBLEM_MOST;
+        sum += cost[least];
+    }
+    if (sum <= 0) return 0;
+    weft_int128 ns = (sum + WEFT_PRICE_ONE - 1) >> WEFT_PRICE_SHIFT;
+    return ns > WEFT_PROBLEM_MOST ? WEFT_PROBLEM_MOST : (int64_t)ns;
+}

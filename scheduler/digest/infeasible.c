@@ -1,0 +1,142 @@
+#include "scheduler/digest/infeasible.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "memory_model/layout/layout.h"
+
+static void add_bytes(struct weft_text *text, int64_t bytes)
+{
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(text, "%s (%lld bytes)", weft_units_show_bytes(bytes, shown), (long long)bytes);
+}
+
+static void add_holds(const struct weft_hold *holds, int32_t n, int32_t slot,
+                      int64_t bytes[WEFT_CATEGORY_COUNT])
+{
+    for (int32_t i = 0; i < n; i++) {
+        struct weft_life life = {holds[i].first, holds[i].last};
+        if (weft_life_has(life, slot)) bytes[holds[i].category] += holds[i].bytes;
+    }
+}
+
+/* What the leanest placement of the leanest policies holds in a slot, by category. */
+static void lean_categories(const struct weft_digest *table, int32_t slot,
+                            int64_t bytes[WEFT_CATEGORY_COUNT])
+{
+    const struct weft_problem *problem = table->problem;
+    add_holds(problem->common, problem->n_common, slot, bytes);
+    for (int32_t u = 0; u < table->n_units; u++) {
+        enum weft_policy policy = table->leanest[u];
+        add_holds(problem->units[u].holds[policy], problem->units[u].n_holds[policy], slot, bytes);
+    }
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        bool held = item->kind != WEFT_ALL_GATHER && item->first == slot;
+        if (held && weft_item_active(item, table->leanest))
+            bytes[item->stair_category] += item->n_blocks * item->stair_bytes;
+    }
+}
+
+/* What makes a category smaller. */
+static const char *remedy(enum weft_category category)
+{
+    switch (category) {
+    case WEFT_CATEGORY_SHARDED_PARAMETERS:
+    case WEFT_CATEGORY_SHARDED_GRADIENTS:
+    case WEFT_CATEGORY_OPTIMIZER_STATE:
+        return "more ranks";
+    case WEFT_CATEGORY_GATHERED_PARAMETERS:
+    case WEFT_CATEGORY_FULL_GRADIENTS:
+        return "narrower dtypes in precision, or the largest layer cut into smaller ones";
+    case WEFT_CATEGORY_ACTIVATIONS:
+    case WEFT_CATEGORY_TEMPORARY:
+        return "a smaller micro_batch or a shorter seq_len";
+    case WEFT_CATEGORY_COMMUNICATION:
+    case WEFT_CATEGORY_BASE:
+    case WEFT_CATEGORY_COUNT:
+        break;
+    }
+    return "a device with more memory";
+}
+
+static void add_peak(struct weft_text *text, const struct weft_digest *table)
+{
+    int64_t bytes[WEFT_CATEGORY_COUNT] = {0};
+    bool told[WEFT_CATEGORY_COUNT] = {false};
+    const char *remedies[2] = {NULL, NULL};
+    lean_categories(table, table->least_slot, bytes);
+    weft_text_addf(text, " The peak of that plan is in slot %s:",
+                   table->problem->slot_names[table->least_slot]);
+    for (int n = 0; n < WEFT_CATEGORY_COUNT; n++) {
+        int most = -1;
+        for (int c = 0; c < WEFT_CATEGORY_COUNT; c++)
+            if (!told[c] && bytes[c] > 0 && (most < 0 || bytes[c] > bytes[most])) most = c;
+        if (most < 0) break;
+        char shown[WEFT_UNITS_TEXT_BYTES];
+        told[most] = true;
+        weft_text_addf(text, "%s %s %s", n > 0 ? "," : "",
+                       weft_category_text((enum weft_category)most),
+                       weft_units_show_bytes(bytes[most], shown));
+        const char *what = remedy((enum weft_category)most);
+        if (!remedies[0]) {
+            remedies[0] = what;
+        } else if (!remedies[1] && strcmp(what, remedies[0]) != 0) {
+            remedies[1] = what;
+        }
+    }
+    weft_text_addf(text, ". What would help: the limit raised to that, or %s",
+                   remedies[0] ? remedies[0] : "a smaller model");
+    if (remedies[1]) weft_text_addf(text, ", or %s", remedies[1]);
+    weft_text_add(text, ".");
+}
+
+/* The least limit, and how sure it is. */
+static void add_least(struct weft_text *text, const struct weft_digest *table, int64_t packed_bytes)
+{
+    if (packed_bytes > 0) {
+        add_bytes(text, packed_bytes);
+        if (packed_bytes > table->least_bytes) {
+            weft_text_add(text, ", of which ");
+            add_bytes(text, packed_bytes - table->least_bytes);
+            weft_text_add(text, " are the price of packing, which another layout may not have");
+        }
+    } else {
+        add_bytes(text, table->least_bytes);
+        weft_text_add(text, " before layout");
+    }
+    if (table->least_proven_bytes < table->least_bytes) {
+        weft_text_add(text, "; that is the least found, and no plan can need less than ");
+        add_bytes(text, table->least_proven_bytes);
+    }
+    weft_text_add(text, ".");
+}
+
+enum weft_status weft_fail_infeasible(const struct weft_digest *table, const char *planner,
+                                      const char *refusal, int64_t packed_bytes,
+                                      struct weft_error *err)
+{
+    struct weft_text text = {0};
+    int64_t limit_bytes = table->problem->memory_limit_bytes;
+    if (*refusal) {
+        weft_text_addf(&text, "%s. Planner ilp can go down to ", refusal);
+    } else if (packed_bytes > limit_bytes && table->least_bytes <= limit_bytes) {
+        weft_text_addf(&text, "planner %s found no layout within the memory limit of ", planner);
+        add_bytes(&text, limit_bytes);
+        weft_text_add(&text, ": the live bytes fit, their addresses do not. The least limit that "
+                             "fits is ");
+    } else {
+        weft_text_add(&text, "no plan fits the memory limit of ");
+        add_bytes(&text, limit_bytes);
+        weft_text_add(&text, ": the least limit that fits is ");
+    }
+    add_least(&text, table, packed_bytes);
+    add_peak(&text, table);
+    enum weft_status status =
+        weft_fail(err, WEFT_E_INFEASIBLE, "%s",
+                  weft_text_ok(&text) ? weft_text_chars(&text) : "no plan fits the memory limit");
+    weft_text_finish(&text);
+    return status;
+}

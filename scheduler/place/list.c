@@ -1,0 +1,406 @@
+/* The invariant that makes it robust: `least[r]` is what slot r > s holds if from now on reductions
+ * complete at once and gathers take what is reserved for them in the last slot of their window, or
+ * block. It is kept within the limit at every choice, so that there is always a way on. What slot s
+ * itself holds is `row`. */
+#include "scheduler/place/list.h"
+
+#include <limits.h>
+
+#include "scheduler/place/list_run.h"
+
+const struct weft_list_rule weft_list_rules[WEFT_LIST_RULES] = {
+    {.gather_within = 1, .stages = true},          {.gather_within = 0, .stages = true},
+    {.gather_within = 2, .stages = true},          {.gather_within = 4, .stages = true},
+    {.gather_within = INT32_MAX, .stages = true},  {.gather_within = 1, .stages = false},
+    {.gather_within = INT32_MAX, .stages = false},
+};
+
+static struct weft_list_channel *channel_of(struct weft_list *list, int32_t item)
+{
+    return &list->channels[weft_list_item(list, item)->channel];
+}
+
+/* Puts a block of the item on its channel; returns the index of its move, -1 when moves are not
+ * wanted. */
+static int32_t put(struct weft_list *list, int32_t item)
+{
+    struct weft_list_channel *channel = channel_of(list, item);
+    channel->item[channel->n_put++] = item;
+    channel->upto[weft_list_item(list, item)->item.last] = channel->n_put;
+    list->left[item]--;
+    if (!list->moves) return -1;
+    list->moves[list->n_moves] = (struct weft_move){.item = item, .slot = list->slot};
+    /* What was put off must not begin as soon as it can. */
+    if (list->puts_off) list->moves[list->n_moves].launch = list->slot;
+    return list->n_moves++;
+}
+
+static bool is_reserved(const struct weft_list *list, const struct weft_item *it)
+{
+    return list->reserved_bytes[it->last] >= it->stair_bytes;
+}
+
+/* What it holds in the last slot of its window it takes from what is reserved there, if it can. */
+static void put_gather(struct weft_list *list, int32_t item)
+{
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    bool reserved = is_reserved(list, it);
+    for (int32_t r = list->slot + 1; r < it->last; r++)
+        list->least[r] += it->stair_bytes;
+    if (reserved) {
+        list->reserved_bytes[it->last] -= it->stair_bytes;
+    } else {
+        list->least[it->last] += it->stair_bytes;
+    }
+    list->launched_bytes[it->last] += it->stair_bytes;
+    list->held += it->stair_bytes;
+    if (it->last > list->slot || !reserved) list->row += it->stair_bytes;
+    if (it->last > list->slot + 1 || (it->last == list->slot + 1 && !reserved))
+        list->next_row += it->stair_bytes;
+    put(list, item);
+}
+
+static void put_reduction(struct weft_list *list, int32_t item)
+{
+    int32_t move = put(list, item);
+    list->flights[list->flight_end++] =
+        (struct weft_list_flight){.move = move,
+                                  .put = channel_of(list, item)->n_put,
+                                  .bytes = weft_list_item(list, item)->item.stair_bytes};
+}
+
+/* Reductions that are complete leave: they are held in this slot and not in the next. */
+static void land(struct weft_list *list)
+{
+    int32_t done = list->channels[list->n_channels - 1].n_done;
+    while (list->flight_begin < list->flight_end && list->flights[list->flight_begin].put <= done) {
+        const struct weft_list_flight *flight = &list->flights[list->flight_begin++];
+        list->next_row -= flight->bytes;
+        list->pending -= flight->bytes;
+        if (flight->move >= 0) list->moves[flight->move].slot = list->slot;
+    }
+}
+
+/* A block that begins now ends before the next slot that is to be clear. */
+static bool is_clear(const struct weft_list *list, int32_t item)
+{
+    if (list->clear_ns[list->slot] == INT64_MAX) return true;
+    int64_t left_ns = list->lanes.left[WEFT_LANE_COMPUTE] / WEFT_RATE_ONE;
+    return weft_list_item(list, item)->block_ns <= left_ns + list->clear_ns[list->slot];
+}
+
+/* The item's next block among those of all. */
+static int32_t next_block(const struct weft_list *list, int32_t item)
+{
+    return list->first_block[item] + weft_list_item(list, item)->item.n_blocks - list->left[item];
+}
+
+/* The rule puts the next block of the item off, unless it must be put. */
+static bool is_put_off(const struct weft_list *list, int32_t item)
+{
+    if (!list->puts_off) return false;
+    if (list->launch && list->slot < list->launch[next_block(list, item)]) return true;
+    return !is_clear(list, item);
+}
+
+/* The rule has the next block of the gather block compute of the slot that uses it. */
+static bool is_to_block(const struct weft_list *list, int32_t item)
+{
+    int32_t last = weft_list_item(list, item)->item.last;
+    return list->launch && list->launch[next_block(list, item)] > last;
+}
+
+/* The rule lets the reduction be put now. Nothing puts off one that is due in the slot, because it
+ * would be put at its end and begin before; nor those that have a channel of their own. */
+static bool may_reduce(const struct weft_list *list, int32_t item)
+{
+    if (list->n_channels > 1 || weft_list_item(list, item)->item.last == list->slot) return true;
+    return !is_put_off(list, item);
+}
+
+/* The place of the item's next block in the rule's order. */
+static int32_t order_of(const struct weft_list *list, int32_t item)
+{
+    return list->order[next_block(list, item)];
+}
+
+/* The next reduction to put; when one must be, those that the rule puts off count too. */
+static int32_t ready_reduction(struct weft_list *list, bool must)
+{
+    const struct weft_digest *table = list->table;
+    int32_t best = -1, least = 0;
+    while (list->reduction_at < table->n_reductions &&
+           list->left[table->reductions[list->reduction_at]] == 0)
+        list->reduction_at++;
+    for (int32_t i = list->reduction_at; i < table->n_reductions; i++) {
+        int32_t item = table->reductions[i];
+        if (weft_list_item(list, item)->item.first > list->slot) break;
+        if (list->left[item] == 0 || !(must || may_reduce(list, item))) continue;
+        if (!list->order) return item;
+        int32_t order = order_of(list, item);
+        if (best >= 0 && order >= least) continue;
+        best = item;
+        least = order;
+    }
+    return best;
+}
+
+/* Begins and ends blocks of a channel at the present time. */
+static void serve_channel(struct weft_list *list, int32_t c)
+{
+    struct weft_list_channel *channel = &list->channels[c];
+    int lane = WEFT_LANE_CHANNEL + c;
+    for (; channel->n_done < channel->n_put; channel->n_done++) {
+        if (!channel->begun)
+            weft_lanes_start(&list->lanes, lane,
+                             weft_list_item(list, channel->item[channel->n_done])->block_ns);
+        channel->begun = weft_lanes_busy(&list->lanes, lane);
+        if (channel->begun) return;
+    }
+}
+
+/* A channel of reductions alone is never idle while one is ready: they are launched as soon as they
+ * can be, also while the slot waits for something else. */
+static void serve(struct weft_list *list)
+{
+    int32_t item, last = list->n_channels - 1;
+    for (int32_t c = 0; c <= last; c++)
+        serve_channel(list, c);
+    while (last > 0 && list->channels[last].n_done == list->channels[last].n_put &&
+           (item = ready_reduction(list, false)) >= 0) {
+        put_reduction(list, item);
+        serve_channel(list, last);
+    }
+    land(list);
+}
+
+/* On to the next end of a slot's compute or of a block. */
+static void pass(struct weft_list *list)
+{
+    weft_lanes_advance(&list->lanes, weft_lanes_next(&list->lanes));
+    serve(list);
+}
+
+static void wait_for(struct weft_list *list, int32_t channel, int32_t n_done)
+{
+    while (list->channels[channel].n_done < n_done)
+        pass(list);
+}
+
+/* The next gather that is due after `slot`, -1 when none is; skips those already done. */
+static int32_t due_gather(struct weft_list *list, int32_t slot)
+{
+    const struct weft_digest *table = list->table;
+    while (list->gather_at < table->n_gathers && list->left[table->gathers[list->gather_at]] == 0)
+        list->gather_at++;
+    if (list->gather_at == table->n_gathers) return -1;
+    int32_t item = table->gathers[list->gather_at];
+    return weft_list_item(list, item)->item.last == slot ? item : -1;
+}
+
+/* True when a block launched now fits into this slot, into the next as things stand, and leaves a
+ * way through all slots to its deadline. When one of those is the obstacle there is no use in
+ * trying again before it is past: least[] never falls. */
+static bool gather_fits(struct weft_list *list, int32_t item)
+{
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    int64_t most = list->limit - it->stair_bytes;
+    bool reserved = is_reserved(list, it);
+    if (it->stair_bytes == 0) return true;
+    if (it->last == list->slot) return reserved || list->row <= most;
+    if (list->blocked[item] > list->slot) return false;
+    for (int32_t r = reserved ? it->last - 1 : it->last; r > list->slot; r--) {
+        if (list->least[r] > most) {
+            list->blocked[item] = r < it->last ? r + 1 : r;
+            return false;
+        }
+    }
+    if (list->row > most) return false;
+    /* With bytes reserved in the next slot, it is counted there whether launched now or then. */
+    return (it->last == list->slot + 1 && reserved) || list->next_row <= most;
+}
+
+/* The gather of the earliest deadline that may start now. Behind one that does not fit only those
+ * are tried that hold nothing by themselves. */
+static int32_t early_gather(struct weft_list *list)
+{
+    const struct weft_digest *table = list->table;
+    bool free_only = false;
+    list->is_full = false;
+    for (int32_t i = list->gather_at; i < table->n_gathers; i++) {
+        int32_t item = table->gathers[i];
+        const struct weft_item *it = &weft_list_item(list, item)->item;
+        if (list->left[item] == 0 || it->first > list->slot || is_put_off(list, item)) continue;
+        if (free_only && it->stair_bytes > 0) continue;
+        if (gather_fits(list, item)) return item;
+        list->is_full = true;
+        if (it->last == list->slot) continue; /* it will block, and others need not */
+        if (!list->has_free_gathers) break;
+        free_only = true;
+    }
+    return -1;
+}
+
+/* The next slot fits, and is not to wait for reductions. */
+static bool may_begin_next(const struct weft_list *list)
+{
+    int32_t next = list->slot + 1;
+    if (list->next_row > list->limit) return false;
+    return !list->late_bytes || next == list->table->n_slots ||
+           list->pending <= list->late_bytes[next];
+}
+
+/* What goes on the first channel, idle while the slot computes. False when nothing does. */
+static bool put_next(struct weft_list *list, int32_t gather_within)
+{
+    int32_t due = due_gather(list, list->slot);
+    if (due >= 0 && !is_to_block(list, due) && gather_fits(list, due)) {
+        put_gather(list, due);
+        return true;
+    }
+    int32_t reduction = list->n_channels == 1 ? ready_reduction(list, false) : -1;
+    bool must_reduce = !may_begin_next(list) && list->n_channels == 1 &&
+                       (reduction = ready_reduction(list, true)) >= 0;
+    int32_t gather = must_reduce ? -1 : early_gather(list);
+    if (gather >= 0 && reduction >= 0 &&
+        weft_list_item(list, gather)->item.last - list->slot > gather_within)
+        gather = -1;
+    if (gather >= 0) {
+        put_gather(list, gather);
+    } else if (reduction >= 0) {
+        put_reduction(list, reduction);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Lets the slot compute, and gives the first channel work whenever it is done with what it has.
+ * Once it has been idle, what is put later in the slot would begin with that. */
+static void compute(struct weft_list *list, int64_t slot_ns, int32_t gather_within)
+{
+    const struct weft_list_channel *channel = &list->channels[0];
+    int64_t late_bytes = list->pending - list->release_bytes[list->slot], from_ns = 0;
+    bool idle = false;
+    weft_lanes_start(&list->lanes, WEFT_LANE_COMPUTE, slot_ns);
+    while (weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE)) {
+        while (channel->n_done == channel->n_put && !idle) {
+            idle = !put_next(list, gather_within);
+            from_ns = list->lanes.now_ns;
+            serve(list);
+        }
+        pass(list);
+    }
+    if (idle && list->is_full) weft_list_note_full(list, late_bytes, from_ns);
+}
+
+static void begin_slot(struct weft_list *list)
+{
+    int32_t s = list->slot;
+    for (int32_t c = 0; c < list->n_channels; c++)
+        list->channels[c].n_before = list->channels[c].n_put;
+    list->pending += list->release_bytes[s];
+    list->row = list->fixed[s] + list->held + list->reserved_bytes[s] + list->pending;
+    list->next_row = list->fixed[s + 1] + list->held - list->launched_bytes[s] +
+                     list->reserved_bytes[s + 1] + list->pending + list->release_bytes[s + 1];
+}
+
+/* Puts what was not launched before the slot that uses it, and waits for it. */
+static void put_blocking(struct weft_list *list)
+{
+    int32_t item, n_before = list->channels[0].n_put;
+    int64_t from_ns = list->lanes.now_ns;
+    bool any = false;
+    while ((item = due_gather(list, list->slot - 1)) >= 0) {
+        put(list, item);
+        any = true;
+    }
+    serve(list);
+    if (!any) return;
+    wait_for(list, 0, n_before);
+    weft_list_note_blocking(list, n_before, from_ns);
+    wait_for(list, 0, list->channels[0].n_put);
+}
+
+static void put_due_reductions(struct weft_list *list)
+{
+    const struct weft_digest *table = list->table;
+    for (int32_t i = list->reduction_at; i < table->n_reductions; i++) {
+        int32_t item = table->reductions[i];
+        if (weft_list_item(list, item)->item.first > list->slot) return;
+        if (weft_list_item(list, item)->item.last != list->slot) continue;
+        while (list->left[item] > 0)
+            put_reduction(list, item);
+    }
+}
+
+/* Waits until what is due in the slot is complete. */
+static void wait_for_due(struct weft_list *list)
+{
+    for (int32_t c = 0; c < list->n_channels; c++) {
+        int64_t from_ns = list->lanes.now_ns;
+        wait_for(list, c, list->channels[c].upto[list->slot]);
+        weft_list_note_due(list, &list->channels[c], from_ns);
+    }
+}
+
+/* Puts what must be complete before the next slot starts and has room, and waits for it. False when
+ * the next slot cannot be made to fit. */
+static bool end_slot(struct weft_list *list)
+{
+    int32_t item;
+    while ((item = due_gather(list, list->slot)) >= 0 && !is_to_block(list, item) &&
+           is_reserved(list, &weft_list_item(list, item)->item))
+        put_gather(list, item);
+    put_due_reductions(list);
+    serve(list);
+    wait_for_due(list);
+    int64_t from_ns = list->lanes.now_ns, short_bytes = list->next_row - list->limit;
+    while (!may_begin_next(list)) {
+        if (list->flight_begin == list->flight_end) {
+            item = ready_reduction(list, true);
+            if (item < 0 && list->next_row > list->limit) return false;
+            if (item < 0) break;
+            put_reduction(list, item);
+            serve(list);
+        } else {
+            pass(list);
+        }
+    }
+    weft_list_note_short(list, short_bytes, from_ns);
+    list->held -= list->launched_bytes[list->slot];
+    return true;
+}
+
+int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
+                        int64_t limit_bytes, struct weft_list_rule rule, struct weft_move *moves,
+                        int32_t *n_moves)
+{
+    const struct weft_digest *table = list->table;
+    weft_work_spend(list->work, 80 * (int64_t)table->n_slots + 12 * (int64_t)table->n_blocks);
+    weft_list_begin(list, policies, limit_bytes, rule, moves);
+    for (int32_t s = 0; s < table->n_slots; s++)
+        if (list->least[s] > limit_bytes) return -1;
+    for (list->slot = 0; list->slot < table->n_slots; list->slot++) {
+        weft_list_begin_waits(list);
+        begin_slot(list);
+        put_blocking(list);
+        compute(list, weft_digest_slot_ns(table, policies, list->slot), rule.gather_within);
+        if (!end_slot(list)) return -1;
+    }
+    if (n_moves) *n_moves = list->n_moves;
+    return list->lanes.now_ns + weft_problem_agreements_ns(table->problem);
+}
+
+int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies,
+                       int64_t limit_bytes, int32_t *rule)
+{
+    int64_t best_ns = -1;
+    for (int32_t i = 0; i < WEFT_LIST_RULES; i++) {
+        int64_t ns = weft_list_place(list, policies, limit_bytes, weft_list_rules[i], NULL, NULL);
+        if (ns < 0 || (best_ns >= 0 && ns >= best_ns)) continue;
+        best_ns = ns;
+        if (rule) *rule = i;
+    }
+    return best_ns;
+}

@@ -1,0 +1,144 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/place/list_run.h"
+
+enum weft_status weft_list_create(const struct weft_digest *table, struct weft_list **out,
+                                  struct weft_error *err)
+{
+    struct weft_list *list = calloc(1, sizeof *list);
+    if (!list) return weft_fail_memory(err, "a list scheduler");
+    size_t n_slots = (size_t)table->n_slots + 1, n_items = (size_t)table->n_items + 1;
+    list->table = table;
+    list->fixed = calloc(6 * n_slots, sizeof *list->fixed);
+    list->left = calloc(3 * n_items, sizeof *list->left);
+    list->flights = calloc((size_t)table->n_blocks + 1, sizeof *list->flights);
+    list->waits = calloc(n_slots * WEFT_WAIT_KINDS, sizeof *list->waits);
+    bool ok = list->fixed && list->left && list->flights && list->waits;
+    for (int c = 0; c < WEFT_CHANNELS; c++) {
+        struct weft_list_channel *channel = &list->channels[c];
+        channel->item = calloc((size_t)table->n_blocks + 1, sizeof *channel->item);
+        channel->upto = calloc(n_slots, sizeof *channel->upto);
+        ok = ok && channel->item && channel->upto;
+    }
+    if (!ok) {
+        weft_list_destroy(list);
+        return weft_fail_memory(err, "a list scheduler");
+    }
+    list->n_channels = table->problem->n_channels;
+    list->least = list->fixed + n_slots;
+    list->reserved_bytes = list->least + n_slots;
+    list->launched_bytes = list->reserved_bytes + n_slots;
+    list->release_bytes = list->launched_bytes + n_slots;
+    list->clear_ns = list->release_bytes + n_slots;
+    list->blocked = list->left + n_items;
+    list->first_block = list->blocked + n_items;
+    for (int32_t i = 0; i < table->n_items; i++)
+        list->first_block[i + 1] = list->first_block[i] + weft_list_item(list, i)->item.n_blocks;
+    *out = list;
+    return WEFT_OK;
+}
+
+void weft_list_destroy(struct weft_list *list)
+{
+    if (!list) return;
+    for (int c = 0; c < WEFT_CHANNELS; c++) {
+        free(list->channels[c].item);
+        free(list->channels[c].upto);
+    }
+    free(list->fixed);
+    free(list->left);
+    free(list->flights);
+    free(list->waits);
+    free(list);
+}
+
+void weft_list_count(struct weft_list *list, struct weft_work *work)
+{
+    list->work = work;
+}
+
+const int32_t *weft_list_first_blocks(const struct weft_list *list)
+{
+    return list->first_block;
+}
+
+/* Reserves room for the blocks of a gather, as many as there is room for. */
+static void reserve(struct weft_list *list, int32_t item)
+{
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    int64_t room = list->limit - list->least[it->last], n = it->n_blocks;
+    if (it->stair_bytes == 0) return;
+    while (list->launch && n > 0 && list->launch[list->first_block[item] + n - 1] > it->last)
+        n--;
+    if (n > room / it->stair_bytes) n = room / it->stair_bytes;
+    if (n <= 0) return;
+    list->reserved_bytes[it->last] += n * it->stair_bytes;
+    list->least[it->last] += n * it->stair_bytes;
+}
+
+static void begin_rows(struct weft_list *list, bool stages)
+{
+    const struct weft_digest *table = list->table;
+    size_t n_slots = (size_t)table->n_slots + 1;
+    memset(list->fixed, 0, 5 * n_slots * sizeof *list->fixed);
+    weft_digest_fixed_rows(table, list->policies, list->fixed);
+    list->has_free_gathers = false;
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_item *item = &weft_list_item(list, i)->item;
+        bool active = weft_item_active(item, list->policies);
+        list->left[i] = active ? item->n_blocks : 0;
+        list->blocked[i] = 0;
+        if (!active) continue;
+        if (item->kind != WEFT_ALL_GATHER) {
+            list->release_bytes[item->first] += item->n_blocks * item->stair_bytes;
+        } else if (item->stair_bytes == 0) {
+            list->has_free_gathers = true;
+        }
+    }
+    for (int32_t s = 0; s < table->n_slots; s++)
+        list->least[s] = list->fixed[s] + list->release_bytes[s];
+    for (int32_t i = 0; stages && i < table->n_gathers; i++)
+        if (list->left[table->gathers[i]] > 0) reserve(list, table->gathers[i]);
+}
+
+/* What is_clear needs of every slot. */
+static void begin_clear(struct weft_list *list, const bool *clear)
+{
+    int32_t n_slots = list->table->n_slots;
+    int64_t ns = INT64_MAX;
+    for (int32_t s = n_slots - 1; s >= 0; s--) {
+        list->clear_ns[s] = ns;
+        if (clear && clear[s]) {
+            ns = 0;
+        } else if (ns < INT64_MAX) {
+            ns += weft_digest_slot_ns(list->table, list->policies, s);
+        }
+    }
+}
+
+void weft_list_begin(struct weft_list *list, const enum weft_policy *policies, int64_t limit_bytes,
+                     struct weft_list_rule rule, struct weft_move *moves)
+{
+    size_t n_slots = (size_t)list->table->n_slots + 1;
+    list->policies = policies;
+    list->moves = moves;
+    list->limit = limit_bytes;
+    list->launch = rule.launch;
+    list->order = rule.order;
+    list->late_bytes = rule.late_bytes;
+    list->puts_off = rule.launch || rule.clear || rule.order || rule.late_bytes;
+    for (int c = 0; c < WEFT_CHANNELS; c++) {
+        struct weft_list_channel *channel = &list->channels[c];
+        memset(channel->upto, 0, n_slots * sizeof *channel->upto);
+        channel->n_put = channel->n_done = 0;
+        channel->begun = false;
+    }
+    list->lanes = weft_problem_lanes(list->table->problem);
+    list->held = list->pending = 0;
+    list->n_moves = 0;
+    list->gather_at = list->reduction_at = 0;
+    list->flight_begin = list->flight_end = 0;
+    begin_rows(list, rule.stages);
+    begin_clear(list, rule.clear);
+}

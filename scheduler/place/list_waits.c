@@ -1,0 +1,79 @@
+/* What repairs read of a placement: why compute waited. */
+#include "scheduler/place/list_run.h"
+
+static struct weft_list_wait *wait_of(struct weft_list *list, enum weft_list_wait_kind kind)
+{
+    return &list->waits[list->slot * WEFT_WAIT_KINDS + (int)kind];
+}
+
+void weft_list_begin_waits(struct weft_list *list)
+{
+    for (int kind = 0; kind < WEFT_WAIT_KINDS; kind++)
+        *wait_of(list, (enum weft_list_wait_kind)kind) = (struct weft_list_wait){.ahead = -1};
+}
+
+/* Names the block that is at that place on the channel. */
+static void note_ahead(struct weft_list_wait *wait, const struct weft_list_channel *channel,
+                       int32_t at)
+{
+    wait->ahead = channel->item[at];
+    wait->straddles = at < channel->n_before;
+    wait->nth = 0;
+    for (int32_t k = 0; k < at; k++)
+        wait->nth += channel->item[k] == wait->ahead;
+}
+
+void weft_list_note_blocking(struct weft_list *list, int32_t n_before, int64_t from_ns)
+{
+    struct weft_list_wait *wait = wait_of(list, WEFT_WAIT_BLOCKING);
+    if (list->lanes.now_ns == from_ns) return;
+    wait->ns = list->lanes.now_ns - from_ns;
+    note_ahead(wait, &list->channels[0], n_before - 1);
+}
+
+/* What gathers hold that were launched in the slot, the last of their window, though they might
+ * have been before. */
+static int64_t launched_late(const struct weft_list *list, const struct weft_list_channel *channel)
+{
+    int64_t bytes = 0;
+    for (int32_t k = channel->n_before; k < channel->n_put; k++) {
+        const struct weft_item *it = &weft_list_item(list, channel->item[k])->item;
+        if (it->kind == WEFT_ALL_GATHER && it->last == list->slot && it->first < list->slot)
+            bytes += it->stair_bytes;
+    }
+    return bytes;
+}
+
+void weft_list_note_due(struct weft_list *list, const struct weft_list_channel *channel,
+                        int64_t from_ns)
+{
+    struct weft_list_wait *wait = wait_of(list, WEFT_WAIT_DUE);
+    struct weft_list_wait *room = wait_of(list, WEFT_WAIT_ROOM);
+    int32_t at = channel->upto[list->slot];
+    if (list->lanes.now_ns == from_ns) return;
+    wait->ns += list->lanes.now_ns - from_ns;
+    room->short_bytes += launched_late(list, channel);
+    if (room->short_bytes > 0) room->ns = wait->ns;
+    while (--at >= 0 && weft_list_item(list, channel->item[at])->item.last <= list->slot)
+        continue;
+    if (at >= 0) note_ahead(wait, channel, at);
+}
+
+void weft_list_note_short(struct weft_list *list, int64_t short_bytes, int64_t from_ns)
+{
+    struct weft_list_wait *wait = wait_of(list, WEFT_WAIT_SHORT);
+    wait->short_bytes = short_bytes;
+    wait->ns = list->lanes.now_ns - from_ns;
+}
+
+void weft_list_note_full(struct weft_list *list, int64_t late_bytes, int64_t from_ns)
+{
+    struct weft_list_wait *full = wait_of(list, WEFT_WAIT_FULL);
+    full->short_bytes = late_bytes;
+    full->ns = list->lanes.now_ns - from_ns;
+}
+
+const struct weft_list_wait *weft_list_waits(const struct weft_list *list)
+{
+    return list->waits;
+}

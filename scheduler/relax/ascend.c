@@ -1,0 +1,118 @@
+/* Projected subgradients with deflection (Camerini, Fratta and Maffioli, 1975) and Polyak's step
+ * towards a target: cheap enough to be repeated at every node, and without a solver. */
+#include "scheduler/relax/dual.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct ascent {
+    struct weft_dual *dual;
+    int32_t n, n_lambda;
+    double *best, *direction; /* [n]: point and last direction, both scaled */
+};
+
+/* Sizes of mu and nu, excess and over, that go with lambda's and load's: a whole step counts less
+ * than its bytes. */
+static double scale_of(const struct ascent *a, int32_t i)
+{
+    const struct weft_dual *dual = a->dual;
+    if (i < a->n_lambda) return 1;
+    if (i < a->n_lambda + dual->n_slots) return dual->bytes_per_ns;
+    const struct weft_whole_row *row = &dual->rows[i - a->n_lambda - dual->n_slots];
+    double share = (double)(row->step_bytes - row->rest_bytes) / (double)row->step_bytes;
+    return dual->bytes_per_ns * share;
+}
+
+static double slope_of(const struct ascent *a, int32_t i)
+{
+    return a->dual->load[i] / scale_of(a, i);
+}
+
+/* Where the point is at its least and the slope leads out, there is nothing to be had. */
+static bool is_stuck(const struct ascent *a, int32_t i)
+{
+    double x = a->dual->lambda[i], g = a->dual->load[i];
+    if (x <= 0 && g < 0) return true;
+    return i < a->n_lambda && a->dual->n_channels == 1 && x >= 1 && g > 0;
+}
+
+/* Turns the last direction towards the slope; the square of its length. */
+static double turn(struct ascent *a)
+{
+    double along = 0, last = 0, length = 0;
+    for (int32_t i = 0; i < a->n; i++) {
+        double g = is_stuck(a, i) ? 0 : slope_of(a, i);
+        along += g * a->direction[i];
+        last += a->direction[i] * a->direction[i];
+    }
+    double keep = along < 0 && last > 0 ? -1.5 * along / last : 0;
+    for (int32_t i = 0; i < a->n; i++) {
+        double g = is_stuck(a, i) ? 0 : slope_of(a, i);
+        a->direction[i] = g + keep * a->direction[i];
+        length += a->direction[i] * a->direction[i];
+    }
+    return length;
+}
+
+static void move(struct ascent *a, double step)
+{
+    struct weft_dual *dual = a->dual;
+    for (int32_t i = 0; i < a->n; i++) {
+        double x = dual->lambda[i] + step * a->direction[i] / scale_of(a, i);
+        dual->lambda[i] = x > 0 ? x : 0;
+    }
+    for (int32_t s = 0; s < dual->n_slots; s++) {
+        double total = 0;
+        for (int32_t c = 0; c < dual->n_channels; c++)
+            total += dual->lambda[c * dual->n_slots + s];
+        for (int32_t c = 0; total > 1 && c < dual->n_channels; c++)
+            dual->lambda[c * dual->n_slots + s] /= total;
+    }
+}
+
+/* The average of what the last evaluations chose is nearly a solution of the relaxation. */
+static void average(struct weft_dual *dual, double weight)
+{
+    for (int32_t u = 0; u < dual->table->n_units; u++) {
+        double *share = &dual->share[u * WEFT_POLICY_COUNT];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            share[p] += weight * ((double)(p == (int)dual->policies[u]) - share[p]);
+    }
+}
+
+int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, double target_ns,
+                         double enough_ns, int32_t most_steps)
+{
+    enum { PATIENCE = 30 };
+    struct ascent a = {.dual = dual, .n_lambda = dual->n_channels * dual->n_slots};
+    a.n = a.n_lambda + dual->n_slots + dual->n_rows;
+    a.best = calloc(2 * (size_t)a.n, sizeof *a.best);
+    weft_dual_evaluate(dual, box);
+    if (!a.best) return 1;
+    a.direction = a.best + a.n;
+    average(dual, 1);
+    double best_ns = dual->value_ns, share = 1;
+    int32_t steps = 1, fails = 0;
+    memcpy(a.best, dual->lambda, (size_t)a.n * sizeof *a.best);
+    while (steps < most_steps && best_ns < enough_ns && share > 1e-4) {
+        double length = turn(&a);
+        if (!(length > 0)) break;
+        move(&a, share * (target_ns - dual->value_ns) / length);
+        weft_dual_evaluate(dual, box);
+        average(dual, 0.05);
+        steps++;
+        if (dual->value_ns > best_ns) {
+            if (dual->value_ns - best_ns > 1e-3 * (target_ns - best_ns)) fails = 0;
+            best_ns = dual->value_ns;
+            memcpy(a.best, dual->lambda, (size_t)a.n * sizeof *a.best);
+        }
+        if (fails++ < PATIENCE) continue;
+        fails = 0;
+        share /= 2;
+    }
+    memcpy(dual->lambda, a.best, (size_t)a.n * sizeof *a.best);
+    weft_dual_evaluate(dual, box);
+    free(a.best);
+    return steps;
+}

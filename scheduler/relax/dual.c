@@ -1,0 +1,431 @@
+#include "scheduler/relax/dual.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whole rows beyond one a slot. */
+enum { MORE_ROWS = 256 };
+
+static bool is_gather(const struct weft_item *item)
+{
+    return item->kind == WEFT_ALL_GATHER;
+}
+
+static double bytes_per_ns(const struct weft_problem *problem)
+{
+    double bytes = 0, ns = 0;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_problem_item *of = &problem->items[i];
+        if (of->item.stair_bytes == 0) continue;
+        bytes += (double)of->item.n_blocks * (double)of->item.stair_bytes;
+        ns += (double)of->item.n_blocks * (double)of->block_ns;
+    }
+    return bytes > 0 && ns > 0 ? bytes / ns : 1;
+}
+
+static void fill_sizes(struct weft_dual *dual)
+{
+    for (int32_t i = 0; i < dual->table->n_items; i++) {
+        int64_t bytes = dual->table->problem->items[i].item.stair_bytes;
+        int32_t k = 0;
+        while (k < dual->n_sizes && dual->sizes[k] != bytes)
+            k++;
+        if (k == dual->n_sizes) dual->sizes[dual->n_sizes++] = bytes;
+        dual->size_of[i] = k;
+    }
+}
+
+static enum weft_status make_rows(struct weft_dual *dual, struct weft_error *err)
+{
+    size_t n_slots = (size_t)dual->n_slots, most = (size_t)dual->most_rows;
+    size_t n_items = (size_t)dual->table->n_items;
+    struct weft_pool *pool = &dual->pool;
+    dual->rows = weft_pool_array(pool, most, sizeof *dual->rows);
+    dual->next_row = weft_pool_array(pool, most, sizeof *dual->next_row);
+    dual->counts = weft_pool_array(pool, most, sizeof *dual->counts);
+    dual->first_row = weft_pool_array(pool, n_slots, sizeof *dual->first_row);
+    dual->references = weft_pool_array(pool, most, sizeof *dual->references);
+    dual->uses = weft_pool_array(pool, most, sizeof *dual->uses);
+    dual->size_of = weft_pool_array(pool, n_items, sizeof *dual->size_of);
+    dual->sizes = weft_pool_array(pool, n_items, sizeof *dual->sizes);
+    bool ok = dual->rows && dual->next_row && dual->counts && dual->first_row && dual->references &&
+              dual->uses && dual->size_of && dual->sizes;
+    if (!ok) return weft_fail_memory(err, "a dual function");
+    for (size_t s = 0; s < n_slots; s++)
+        dual->first_row[s] = -1;
+    fill_sizes(dual);
+    dual->held_cost =
+        weft_pool_array(pool, (size_t)dual->n_sizes * (n_slots + 1) + 1, sizeof *dual->held_cost);
+    return dual->held_cost ? WEFT_OK : weft_fail_memory(err, "a dual function");
+}
+
+enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit_bytes,
+                                  struct weft_dual **out, struct weft_error *err)
+{
+    struct weft_dual *dual = calloc(1, sizeof *dual);
+    if (!dual) return weft_fail_memory(err, "a dual function");
+    size_t n_slots = (size_t)table->n_slots, n_units = (size_t)table->n_units;
+    size_t n_items = (size_t)table->n_items;
+    struct weft_pool *pool = &dual->pool;
+    dual->table = table;
+    dual->limit_bytes = limit_bytes;
+    dual->n_slots = table->n_slots;
+    dual->n_channels = table->problem->n_channels;
+    dual->bytes_per_ns = bytes_per_ns(table->problem);
+    size_t n_lambda = (size_t)dual->n_channels * n_slots;
+    dual->most_rows = table->n_slots + MORE_ROWS;
+    /* nu follows mu follows lambda, and over, excess and load alike, so that each is one vector. */
+    size_t n_vector = n_lambda + n_slots + (size_t)dual->most_rows;
+    dual->lambda = weft_pool_array(pool, n_vector, sizeof *dual->lambda);
+    dual->load = weft_pool_array(pool, n_vector, sizeof *dual->load);
+    dual->cost = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->cost);
+    dual->share = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->share);
+    dual->policies = weft_pool_array(pool, n_units, sizeof *dual->policies);
+    dual->usual = weft_pool_array(pool, n_units, sizeof *dual->usual);
+    dual->taken = weft_pool_array(pool, n_units, sizeof *dual->taken);
+    dual->choice = weft_pool_array(pool, weft_box_most_spans(table->problem), sizeof *dual->choice);
+    dual->item_cost = weft_pool_array(pool, n_items, sizeof *dual->item_cost);
+    dual->before = weft_pool_array(pool, n_slots + 1, sizeof *dual->before);
+    dual->total = weft_pool_array(pool, n_slots, sizeof *dual->total);
+    if (!dual->lambda || !dual->load || !dual->cost || !dual->share || !dual->policies ||
+        !dual->usual || !dual->taken || !dual->choice || !dual->item_cost || !dual->before ||
+        !dual->total) {
+        weft_dual_destroy(dual);
+        return weft_fail_memory(err, "a dual function");
+    }
+    dual->mu = dual->lambda + n_lambda;
+    dual->nu = dual->mu + n_slots;
+    dual->excess = dual->load + n_lambda;
+    dual->over = dual->excess + n_slots;
+    enum weft_status status = make_rows(dual, err);
+    if (status != WEFT_OK) {
+        weft_dual_destroy(dual);
+        return status;
+    }
+    *out = dual;
+    return WEFT_OK;
+}
+
+void weft_dual_destroy(struct weft_dual *dual)
+{
+    if (!dual) return;
+    weft_pool_finish(&dual->pool);
+    free(dual);
+}
+
+enum weft_status weft_dual_set_groups(struct weft_dual *dual, const struct weft_group *groups,
+                                      int32_t n_groups, struct weft_error *err)
+{
+    dual->pi = weft_pool_array(&dual->pool, (size_t)n_groups + 1, sizeof *dual->pi);
+    dual->known = weft_pool_array(&dual->pool, 2 * (size_t)n_groups + 1, sizeof *dual->known);
+    if (!dual->pi || !dual->known) return weft_fail_memory(err, "a dual function");
+    for (int32_t g = 0; g < n_groups; g++)
+        dual->known[g] = -1;
+    dual->relies = dual->known + n_groups;
+    dual->groups = groups;
+    dual->n_groups = n_groups;
+    return WEFT_OK;
+}
+
+/* f(T, L) of proof/prices.h; *slope is what a unit more of L changes. */
+static double compute_cost(const struct weft_problem *problem, int64_t ns, double total,
+                           double *slope)
+{
+    double compute = (double)problem->compute_rate / WEFT_RATE_ONE;
+    double channel = (double)problem->channel_rate / WEFT_RATE_ONE;
+    double gain = 1 - compute - channel * total;
+    *slope = 0;
+    if (gain > 0) return (double)ns;
+    *slope = -(double)ns * channel / compute;
+    return (double)ns * (1 + gain / compute);
+}
+
+static double hold_mu(const struct weft_dual *dual, const struct weft_hold *hold)
+{
+    const double *before = dual->before;
+    if (hold->first <= hold->last) return before[hold->last + 1] - before[hold->first];
+    return before[dual->n_slots] - before[hold->first] + before[hold->last + 1];
+}
+
+/* What a block of every size pays for being held over the slots before each. */
+static void price_sizes(struct weft_dual *dual)
+{
+    for (int32_t z = 0; z < dual->n_sizes; z++) {
+        double *cost = dual->held_cost + (size_t)z * ((size_t)dual->n_slots + 1);
+        double bytes = (double)dual->sizes[z];
+        cost[0] = 0;
+        for (int32_t s = 0; s < dual->n_slots; s++) {
+            cost[s + 1] = cost[s] + dual->mu[s] * bytes;
+            for (int32_t k = dual->first_row[s]; k >= 0; k = dual->next_row[k])
+                cost[s + 1] += dual->nu[k] * dual->counts[k][z];
+        }
+    }
+}
+
+/* The slot from which a gather is held that moves in slot s, or through which a reduction is. */
+static int32_t held_at(const struct weft_item *item, const struct weft_span *span, int32_t s)
+{
+    bool inside = is_gather(item) ? s > span->hold : s < span->hold;
+    return inside ? span->hold : s;
+}
+
+/* What a block pays in a slot, held as the span says; `held` is what its size pays for that. */
+static double slot_cost(const struct weft_problem_item *of, const struct weft_span *span,
+                        const double *lambda, const double *held, int32_t s)
+{
+    const struct weft_item *item = &of->item;
+    int32_t at = held_at(item, span, s);
+    return lambda[s] * (double)of->block_ns +
+           (is_gather(item) ? held[item->last + 1] - held[at] : held[at + 1] - held[item->first]);
+}
+
+static void price_item(struct weft_dual *dual, const struct weft_box *box, int32_t i)
+{
+    const struct weft_problem_item *of = &dual->table->problem->items[i];
+    const struct weft_item *item = &of->item;
+    const double *lambda = weft_dual_lambda(dual, i), *held = weft_dual_held(dual, i);
+    bool gathers = is_gather(item);
+    int32_t at = 0, step = gathers ? -1 : 1, choice = 0;
+    double least = INFINITY;
+    dual->item_cost[i] = 0;
+    for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
+        const struct weft_span *span = &box->spans[k];
+        if (k == box->span_start[i] || span->hold != span[-1].hold ||
+            (gathers ? span->last != span[-1].last : span->first != span[-1].first)) {
+            at = gathers ? span->last : span->first;
+            least = INFINITY;
+            choice = item->last + 1;
+            if (gathers && span->hold == choice)
+                least = (1 - (dual->total[choice] - lambda[choice])) * (double)of->block_ns;
+        }
+        for (; at >= span->first && at <= span->last; at += step) {
+            double cost = slot_cost(of, span, lambda, held, at);
+            if (cost < least) least = cost, choice = at;
+        }
+        dual->item_cost[i] += least * span->n_blocks;
+        dual->choice[k] = choice;
+    }
+}
+
+static void price_groups(struct weft_dual *dual, const struct weft_box *box)
+{
+    for (int32_t g = 0; g < dual->n_groups; g++) {
+        const struct weft_group *group = &dual->groups[g];
+        double pi = dual->pi[g];
+        int32_t count = pi > 0 ? box->most_count[g] : box->least_count[g];
+        if (pi == 0 || count == (pi > 0 ? group->n_units : 0)) continue;
+        dual->value_ns -= pi * count;
+        for (int32_t k = 0; k < group->n_units; k++)
+            for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+                if (group->policies >> p & 1u)
+                    dual->cost[group->units[k] * WEFT_POLICY_COUNT + p] += pi;
+    }
+}
+
+static void price_units(struct weft_dual *dual, const struct weft_box *box)
+{
+    const struct weft_problem *problem = dual->table->problem;
+    double slope;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        double *cost = dual->cost + u * WEFT_POLICY_COUNT;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            cost[p] = 0;
+            if (!(unit->policies >> p & 1u)) continue;
+            for (int32_t i = 0; i < unit->n_holds[p]; i++)
+                cost[p] += hold_mu(dual, &unit->holds[p][i]) * (double)unit->holds[p][i].bytes;
+            if (unit->update_slot >= 0)
+                cost[p] += compute_cost(problem, unit->update_ns[p], dual->total[unit->update_slot],
+                                        &slope);
+        }
+    }
+    for (int32_t k = 0; k < dual->n_rows; k++) {
+        const double *counts = dual->counts[k] + dual->n_sizes;
+        if (dual->nu[k] == 0) continue;
+        for (int32_t n = 0; n < problem->n_units * WEFT_POLICY_COUNT; n++)
+            dual->cost[n] += dual->nu[k] * counts[n];
+    }
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        price_item(dual, box, i);
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (item->policies >> p & 1u)
+                dual->cost[item->unit * WEFT_POLICY_COUNT + p] += dual->item_cost[i];
+    }
+}
+
+/* Adds to the differences of `excess`, which are summed up at the end. */
+static void add_bytes(struct weft_dual *dual, int32_t first, int32_t last, double bytes)
+{
+    dual->excess[first] += bytes;
+    if (last + 1 < dual->n_slots) dual->excess[last + 1] -= bytes;
+    if (first > last) dual->excess[0] += bytes;
+}
+
+static void add_compute(struct weft_dual *dual, int32_t slot, int64_t ns)
+{
+    double slope;
+    compute_cost(dual->table->problem, ns, dual->total[slot], &slope);
+    for (int32_t c = 0; c < dual->n_channels; c++)
+        dual->load[c * dual->n_slots + slot] += slope;
+}
+
+static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span *span, int32_t s)
+{
+    const struct weft_problem_item *of = &dual->table->problem->items[i];
+    const struct weft_item *item = &of->item;
+    int32_t channel = of->channel;
+    double ns = (double)of->block_ns * span->n_blocks;
+    double bytes = (double)item->stair_bytes * span->n_blocks;
+    if (is_gather(item) && s > item->last) {
+        for (int32_t c = 0; c < dual->n_channels; c++)
+            if (c != channel) dual->load[c * dual->n_slots + s] -= ns;
+        return;
+    }
+    dual->load[channel * dual->n_slots + s] += ns;
+    if (bytes == 0) return;
+    int32_t at = held_at(item, span, s);
+    int32_t from = is_gather(item) ? at : item->first, to = is_gather(item) ? item->last : at;
+    add_bytes(dual, from, to, bytes);
+    for (int32_t r = from; r <= to && dual->n_rows > 0; r++)
+        for (int32_t k = dual->first_row[r]; k >= 0; k = dual->next_row[k])
+            dual->over[k] += dual->counts[k][dual->size_of[i]] * span->n_blocks;
+}
+
+static void choose(struct weft_dual *dual, const struct weft_box *box)
+{
+    const struct weft_problem *problem = dual->table->problem;
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        const struct weft_problem_unit *unit = &problem->units[u];
+        const double *cost = dual->cost + u * WEFT_POLICY_COUNT;
+        int best = -1;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (box->allowed[u] >> p & 1u && (best < 0 || cost[p] < cost[best])) best = p;
+        dual->policies[u] = (enum weft_policy)best;
+        dual->value_ns += cost[best];
+        for (int32_t i = 0; i < unit->n_holds[best]; i++)
+            add_bytes(dual, unit->holds[best][i].first, unit->holds[best][i].last,
+                      (double)unit->holds[best][i].bytes);
+        if (unit->update_slot >= 0) add_compute(dual, unit->update_slot, unit->update_ns[best]);
+        for (int32_t k = 0; k < dual->n_rows; k++)
+            dual->over[k] += dual->counts[k][dual->n_sizes + u * WEFT_POLICY_COUNT + best];
+    }
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        if (!weft_item_active(&problem->items[i].item, dual->policies)) continue;
+        for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++)
+            add_blocks(dual, i, &box->spans[k], dual->choice[k]);
+    }
+}
+
+/* Of an evaluation, and of the step to the next in an ascent. */
+static int64_t evaluation_units(const struct weft_dual *dual)
+{
+    const struct weft_digest *table = dual->table;
+    return 100 * (int64_t)table->n_items + (40 + 2 * (int64_t)dual->n_sizes) * dual->n_slots +
+           2 * (int64_t)dual->n_rows * table->n_units;
+}
+
+void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
+{
+    weft_work_spend(dual->work, evaluation_units(dual));
+    weft_dual_know(dual, box);
+    const struct weft_problem *problem = dual->table->problem;
+    double slope;
+    dual->before[0] = 0;
+    dual->value_ns = (double)weft_problem_agreements_ns(problem);
+    memset(dual->load, 0,
+           (size_t)(dual->n_channels + 1) * (size_t)dual->n_slots * sizeof *dual->load);
+    for (int32_t k = 0; k < dual->n_rows; k++) {
+        dual->over[k] = -(double)dual->rows[k].room_bytes;
+        dual->value_ns -= dual->nu[k] * (double)dual->rows[k].room_bytes;
+    }
+    for (int32_t s = 0; s < dual->n_slots; s++) {
+        dual->before[s + 1] = dual->before[s] + dual->mu[s];
+        dual->total[s] = 0;
+        for (int32_t c = 0; c < dual->n_channels; c++)
+            dual->total[s] += dual->lambda[c * dual->n_slots + s];
+        if (problem->slots[s].kind == WEFT_SLOT_UPDATE) continue;
+        dual->value_ns += compute_cost(problem, problem->slot_ns[s], dual->total[s], &slope);
+        add_compute(dual, s, problem->slot_ns[s]);
+    }
+    price_sizes(dual);
+    price_units(dual, box);
+    price_groups(dual, box);
+    choose(dual, box);
+    double held = 0;
+    for (int32_t s = 0; s < dual->n_slots; s++) {
+        held += dual->excess[s];
+        dual->excess[s] = held + (double)(dual->table->common[s] - dual->limit_bytes);
+        dual->value_ns += dual->mu[s] * (double)(dual->table->common[s] - dual->limit_bytes);
+    }
+}
+
+void weft_dual_reset(struct weft_dual *dual, int32_t channel)
+{
+    memset(dual->lambda, 0,
+           (size_t)(dual->n_channels + 1) * (size_t)dual->n_slots * sizeof *dual->lambda);
+    memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
+    for (int32_t g = 0; g < dual->n_groups; g++)
+        dual->pi[g] = 0;
+    for (int32_t s = 0; channel >= 0 && s < dual->n_slots; s++)
+        dual->lambda[channel * dual->n_slots + s] = 1;
+}
+
+static int64_t to_price(double value, double most)
+{
+    if (!(value > 0)) return 0;
+    double scaled = ldexp(value < most ? value : most, WEFT_PRICE_SHIFT);
+    return (int64_t)scaled;
+}
+
+void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
+{
+    /* So that the sum of all mu and nu stays below the most that a certificate may have. */
+    double most = ldexp((double)WEFT_PRICE_MOST_SUM, -WEFT_PRICE_SHIFT) /
+                  ((double)dual->n_slots + dual->n_rows);
+    double most_json = ldexp((double)WEFT_PROBLEM_MOST, -WEFT_PRICE_SHIFT);
+    if (most > most_json) most = most_json;
+    for (int32_t s = 0; s < dual->n_slots; s++) {
+        int64_t room = WEFT_PRICE_ONE;
+        for (int32_t c = 0; c < dual->n_channels; c++) {
+            int32_t at = c * dual->n_slots + s;
+            int64_t lambda = to_price(dual->lambda[at], 1);
+            prices->lambda[at] = lambda < room ? lambda : room;
+            room -= prices->lambda[at];
+        }
+        prices->mu[s] = to_price(dual->mu[s], most);
+    }
+    for (int32_t g = 0; g < dual->n_groups; g++) {
+        double pi = dual->pi[g], most_pi = (double)WEFT_PRICE_MOST_PI;
+        prices->pi[g] = (int64_t)(pi > most_pi ? most_pi : pi < -most_pi ? -most_pi : pi);
+    }
+    prices->n_whole = 0;
+    for (int32_t k = 0; k < dual->n_rows; k++) {
+        int64_t nu = to_price(dual->nu[k], most);
+        if (nu == 0) continue;
+        prices->whole[prices->n_whole++] =
+            (struct weft_whole_price){.slot = dual->rows[k].slot,
+                                      .step_bytes = dual->rows[k].step_bytes,
+                                      .nu = nu,
+                                      .reference = dual->references[k],
+                                      .relies = dual->uses[k]};
+    }
+}
+
+void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices)
+{
+    for (int32_t i = 0; i < dual->n_channels * dual->n_slots; i++)
+        dual->lambda[i] = ldexp((double)prices->lambda[i], -WEFT_PRICE_SHIFT);
+    for (int32_t s = 0; s < dual->n_slots; s++)
+        dual->mu[s] = ldexp((double)prices->mu[s], -WEFT_PRICE_SHIFT);
+    for (int32_t g = 0; g < dual->n_groups; g++)
+        dual->pi[g] = (double)prices->pi[g];
+    memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
+    for (int32_t k = 0; k < prices->n_whole; k++) {
+        const struct weft_whole_price *whole = &prices->whole[k];
+        int32_t row = weft_dual_add_row(dual, whole->slot, whole->step_bytes, whole->reference,
+                                        whole->relies);
+        if (row >= 0) dual->nu[row] = ldexp((double)prices->whole[k].nu, -WEFT_PRICE_SHIFT);
+    }
+}

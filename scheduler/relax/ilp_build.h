@@ -1,0 +1,39 @@
+/* Rows of the integer program under construction. Internal to ilp.c and ilp_whole.c. */
+#ifndef WEFT_SCHEDULER_RELAX_ILP_BUILD_H
+#define WEFT_SCHEDULER_RELAX_ILP_BUILD_H
+
+#include "scheduler/relax/ilp_class.h"
+
+/* Growing arrays of a program under construction; a row is summed up by column in `row` until it is
+ * closed, because no column may stand in it twice. */
+struct weft_ilp_build {
+    struct weft_ilp *ilp;
+    int32_t n_columns, most_columns;
+    int32_t n_rows, most_rows;
+    int64_t n_entries, most_entries;
+    double *row;      /* [most_columns] */
+    int32_t *touched; /* [most_columns] */
+    bool *in_row;     /* [most_columns] */
+    int32_t n_touched;
+    bool failed;
+};
+
+/* Adds to the open row; and closes it, into the program. */
+void weft_ilp_add_entry(struct weft_ilp_build *build, int32_t column, double value);
+void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper);
+
+/* Adds to the open row factor * (work of the items of the prefix up to `slot`), and factor *
+ * A[class, slot]. */
+void weft_ilp_add_prefix(struct weft_ilp_build *build, const struct weft_ilp_class *of,
+                         const struct weft_ilp_prefix *prefix, int32_t slot, double factor);
+void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_class *of,
+                         int32_t slot, double factor);
+
+/* The same of M. */
+void weft_ilp_add_held(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
+                       double factor);
+
+/* Bytes in units of the program. */
+double weft_ilp_bytes_units(const struct weft_ilp *ilp, int64_t bytes);
+
+#endif

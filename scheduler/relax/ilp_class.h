@@ -1,0 +1,18 @@
+/* Classes of the integer program: which items share their columns. Internal to ilp.c. */
+#ifndef WEFT_SCHEDULER_RELAX_ILP_CLASS_H
+#define WEFT_SCHEDULER_RELAX_ILP_CLASS_H
+
+#include "scheduler/relax/ilp.h"
+
+/* Puts all items that exist under a policy with a column in ilp->z into classes, as fine as
+ * most_columns allows, and fills all of them but their columns. */
+WEFT_MUST_USE enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t most_columns,
+                                                 struct weft_error *err);
+
+/* Work of an item in units of its class's A. */
+double weft_ilp_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of, int32_t item);
+
+/* Of the policies under which the item exists, those that have a column. */
+uint32_t weft_ilp_policy_mask(const struct weft_ilp *ilp, int32_t item);
+
+#endif

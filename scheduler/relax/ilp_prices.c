@@ -1,0 +1,229 @@
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/relax/ilp_build.h"
+
+/* What one unit of a column's bound is worth: its cost less the multipliers of its rows. */
+static void subtract_rows(const struct weft_mip *mip, const double *row_duals, double *reduced)
+{
+    for (int32_t j = 0; j < mip->n_columns; j++)
+        reduced[j] = mip->cost[j];
+    for (int32_t i = 0; i < mip->n_rows; i++) {
+        if (row_duals[i] == 0 || !isfinite(row_duals[i])) continue;
+        for (int64_t k = mip->row_start[i]; k < mip->row_start[i + 1]; k++)
+            reduced[mip->column[k]] -= row_duals[i] * mip->value[k];
+    }
+}
+
+static double positive(double value)
+{
+    return value > 0 && isfinite(value) ? value : 0;
+}
+
+enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_duals,
+                                 struct weft_dual *dual, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    double *reduced = weft_pool_array(&pool, (size_t)ilp->mip.n_columns, sizeof *reduced);
+    if (!reduced) return weft_fail_memory(err, "reduced costs");
+    subtract_rows(&ilp->mip, row_duals, reduced);
+    weft_dual_reset(dual, -1);
+    int32_t n_slots = ilp->table->n_slots;
+    for (int32_t s = 0; s < n_slots; s++) {
+        int32_t memory = ilp->memory_row[s], hold = ilp->hold[s];
+        double room = 1, mu = 0; /* a share of all channels' time cannot cost more than the time */
+        for (int32_t c = 0; c < ilp->table->problem->n_channels; c++) {
+            int32_t load = ilp->load_row[c * n_slots + s];
+            double lambda = load < 0 ? 0 : positive(-row_duals[load]);
+            dual->lambda[c * n_slots + s] = lambda < room ? lambda : room;
+            room -= dual->lambda[c * n_slots + s];
+        }
+        if (memory >= 0) mu += positive(-row_duals[memory]);
+        if (hold >= 0) mu += positive(-reduced[hold]);
+        dual->mu[s] = ldexp(mu, ilp->time_shift - ilp->bytes_shift);
+    }
+    for (int32_t g = 0; g < ilp->n_groups; g++) {
+        double y = row_duals[ilp->group_row + g];
+        dual->pi[g] = isfinite(y) ? ldexp(-y, ilp->time_shift) : 0;
+        /* Counts that go without saying have no price, or what a smaller box makes of it would
+         * be another. */
+        bool most = ilp->mip.row_upper[ilp->group_row + g] >= ilp->groups[g].n_units;
+        if (dual->pi[g] > 0 ? most : ilp->mip.row_lower[ilp->group_row + g] <= 0) dual->pi[g] = 0;
+    }
+    for (int32_t k = 0; k < ilp->n_whole; k++) {
+        int32_t mip_row = ilp->mip.n_rows - ilp->n_whole + k;
+        double nu = positive(-row_duals[mip_row]);
+        if (nu == 0) continue;
+        int32_t row = weft_dual_add_row(dual, ilp->whole[k].slot, ilp->whole[k].step_bytes,
+                                        ilp->references[k], ilp->uses[k]);
+        if (row >= 0) dual->nu[row] = ldexp(nu, ilp->time_shift - ilp->bytes_shift);
+    }
+    weft_pool_finish(&pool);
+    return WEFT_OK;
+}
+
+/* Blocks of a class's one item, by a slot, at least and at most: that are held for or no longer
+ * (M), and that have moved (A). */
+struct progress {
+    int32_t least_held, most_held, least_moved, most_moved;
+};
+
+static struct progress progress_by(const struct weft_box *box, const struct weft_ilp_class *of,
+                                   int32_t slot)
+{
+    int32_t i = of->items[0];
+    const struct weft_item *item = &box->problem->items[i].item;
+    bool always = (box->allowed[item->unit] & ~item->policies) == 0;
+    struct progress by = {0};
+    for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
+        const struct weft_span *span = &box->spans[k];
+        bool may = span->first <= slot, must = span->last <= slot && always;
+        bool over = span->hold <= slot; /* held from then on, or until then */
+        if (of->gathers) {
+            by.least_held += over && always ? span->n_blocks : 0;
+            by.most_held += over || may ? span->n_blocks : 0;
+            must = must && span->hold <= item->last;
+        } else {
+            by.least_held += over && must ? span->n_blocks : 0;
+            by.most_held += over ? span->n_blocks : 0;
+        }
+        by.least_moved += must ? span->n_blocks : 0;
+        by.most_moved += may ? span->n_blocks : 0;
+    }
+    return by;
+}
+
+/* The column of what has moved of the class's one item by a slot; -1 when there is none. */
+static int32_t held_column(const struct weft_ilp_class *of, int32_t slot)
+{
+    if (slot < of->last) return of->held + slot - of->first;
+    return of->may_block ? of->due.columns[0] : -1;
+}
+
+static void restrict_class(struct weft_ilp *ilp, const struct weft_box *box,
+                           const struct weft_ilp_class *of)
+{
+    for (int32_t s = of->first; s <= of->last; s++) {
+        int32_t held = held_column(of, s), moved = of->column + s - of->first;
+        struct progress by = progress_by(box, of, s);
+        if (s < of->last) {
+            ilp->mip.lower[moved] = by.least_moved;
+            ilp->mip.upper[moved] = by.most_moved;
+        }
+        if (held < 0 || (held == moved && s < of->last)) continue;
+        ilp->mip.lower[held] = by.least_held;
+        ilp->mip.upper[held] = by.most_held;
+    }
+}
+
+/* Rows that rely on other counts than are known bound nothing. */
+static void restrict_whole(struct weft_ilp *ilp, struct weft_dual *dual)
+{
+    for (int32_t k = 0; k < ilp->n_whole; k++) {
+        bool holds = true;
+        weft_dual_rely(dual, ilp->references[k], ilp->uses[k], dual->relies);
+        for (int32_t g = 0; g < ilp->n_groups; g++)
+            holds = holds && (!ilp->uses[k][g] || dual->relies[g] >= 0);
+        ilp->mip.row_upper[ilp->mip.n_rows - ilp->n_whole + k] =
+            holds ? weft_ilp_bytes_units(ilp, ilp->whole[k].room_bytes) : INFINITY;
+    }
+}
+
+void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct weft_dual *dual)
+{
+    weft_dual_know(dual, box);
+    restrict_whole(ilp, dual);
+    for (int32_t u = 0; u < ilp->table->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+            if (z < 0) continue;
+            ilp->mip.lower[z] = 0;
+            ilp->mip.upper[z] = (double)(box->allowed[u] >> p & 1u);
+        }
+    }
+    for (int32_t g = 0; g < ilp->n_groups; g++) {
+        ilp->mip.row_lower[ilp->group_row + g] = box->least_count[g];
+        ilp->mip.row_upper[ilp->group_row + g] = box->most_count[g];
+    }
+    for (int32_t c = 0; c < ilp->n_classes; c++)
+        if (ilp->classes[c].n_items == 1 && ilp->classes[c].counts)
+            restrict_class(ilp, box, &ilp->classes[c]);
+}
+
+int64_t weft_ilp_pressed_ns(const struct weft_ilp *ilp, int32_t channel, int32_t slot)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    bool presses = ilp->load_row[channel * problem->n_slots + slot] >= 0 && ilp->beside[slot] < 0 &&
+                   problem->slots[slot].kind != WEFT_SLOT_UPDATE;
+    return presses ? problem->slot_ns[slot] : 0;
+}
+
+void weft_ilp_press(struct weft_ilp *ilp, double part)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    for (int32_t c = 0; c < problem->n_channels; c++) {
+        for (int32_t s = 0; s < problem->n_slots; s++) {
+            int64_t ns = weft_ilp_pressed_ns(ilp, c, s);
+            if (ns == 0) continue;
+            ilp->mip.row_upper[ilp->load_row[c * problem->n_slots + s]] =
+                ldexp((double)ns, -ilp->time_shift) * (1 - part);
+        }
+    }
+}
+
+static double undecided(double value)
+{
+    double part = value - floor(value);
+    return part < 1 - part ? part : 1 - part;
+}
+
+bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
+                    struct weft_count *out)
+{
+    const struct weft_mip *mip = &ilp->mip;
+    double best = 0;
+    for (int32_t g = 0; g < ilp->n_groups; g++) {
+        int32_t row = ilp->group_row + g;
+        double sum = 0, parts = 0;
+        for (int64_t k = mip->row_start[row]; k < mip->row_start[row + 1]; k++) {
+            sum += x[mip->column[k]];
+            parts += undecided(x[mip->column[k]]);
+        }
+        /* A whole count is still worth knowing where units change places: whole rows rely on it. */
+        double value = undecided(sum);
+        bool whole = value <= 1e-3, known = dual->known[g] >= 0;
+        if (whole) value = parts > 1e-3 && !known ? 1e-3 : 0;
+        if (value <= best) continue;
+        int32_t n = whole ? (int32_t)lround(sum) : (int32_t)floor(sum) + 1;
+        if (whole && n <= mip->row_lower[row]) n++;
+        best = value;
+        *out = (struct weft_count){.group = g, .n_units = n};
+    }
+    return best > 0;
+}
+
+double weft_ilp_milestone(const struct weft_ilp *ilp, const struct weft_dual *dual,
+                          const double *worth, const double *x, struct weft_milestone *out)
+{
+    double best = 0;
+    for (int32_t c = 0; c < ilp->n_classes; c++) {
+        const struct weft_ilp_class *of = &ilp->classes[c];
+        if (of->held == of->column) continue;
+        const struct weft_problem_item *it = &ilp->table->problem->items[of->items[0]];
+        for (int32_t s = of->first; s <= of->last; s++) {
+            int32_t column = held_column(of, s);
+            if (column < 0) continue;
+            double off = undecided(x[column]);
+            if (off < 1e-4) continue;
+            int32_t slot = of->gathers ? s : s + 1;
+            double value =
+                off * worth[of->items[0]] *
+                (dual->mu[slot] * (double)it->item.stair_bytes + 1e-3 * (double)it->block_ns);
+            if (value <= best) continue;
+            best = value;
+            *out = (struct weft_milestone){
+                .item = of->items[0], .n_blocks = (int32_t)floor(x[column] + 1e-6) + 1, .slot = s};
+        }
+    }
+    return best;
+}

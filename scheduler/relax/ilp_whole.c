@@ -1,0 +1,305 @@
+/* Whole rows of the integer program: memory rows that count what is held in whole steps
+ * (proof/prices.h). In the relaxation blocks are held in part, and so fill what is left of a
+ * slot to the byte; these rows take that from them where it matters. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler/relax/ilp_build.h"
+
+/* Steps that are tried in a slot; those of the largest blocks first. */
+enum { MOST_STEPS = 64 };
+
+/* A search for whole rows that a point exceeds. */
+struct separation {
+    struct weft_ilp_build build; /* of one row at a time */
+    const struct weft_dual *dual;
+    const double *x;
+    const uint8_t *reference; /* [n_units] */
+    const int32_t *relies;    /* [n_groups]: counts that rows of the reference rely on, or -1 */
+    const uint8_t *uses;      /* [n_groups]: on which */
+    struct weft_usual *usual; /* [n_units]: what units are compared with in the slot */
+    int64_t *steps;           /* [n_items + n_units * WEFT_POLICY_COUNT]: that a slot suggests */
+    int32_t n_added;
+};
+
+/* What a unit of the class's A counts: of a class whose items share channel time, no more than that
+ * of any of them. */
+static double unit_count(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
+                         const struct weft_whole_row *row)
+{
+    double least = INFINITY;
+    for (int32_t k = 0; k < of->n_items; k++) {
+        const struct weft_problem_item *it = &ilp->table->problem->items[of->items[k]];
+        double count = weft_ilp_bytes_units(ilp, weft_whole_count(row, it->item.stair_bytes));
+        if (of->counts) return count;
+        count = ldexp(count / (double)it->block_ns, ilp->time_shift) * (1 - 1e-15);
+        if (count < least) least = count;
+    }
+    return least;
+}
+
+/* What a policy of a unit holds in the slot more than is usual. */
+static int64_t more_bytes(const struct separation *of, int32_t unit, int policy, int32_t slot)
+{
+    const struct weft_digest *table = of->build.ilp->table;
+    return table->fixed[weft_digest_row(table, unit, policy) + (size_t)slot] -
+           weft_usual_bytes(&of->usual[unit], policy);
+}
+
+/* Sums the row up in `build`: what is held in its slot, as it counts. */
+static void sum_row(struct separation *of, const struct weft_whole_row *row)
+{
+    struct weft_ilp_build *build = &of->build;
+    const struct weft_ilp *ilp = build->ilp;
+    int32_t s = row->slot;
+    for (int32_t u = 0; u < ilp->table->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+            if (z < 0) continue;
+            int64_t count = weft_whole_count(row, more_bytes(of, u, p, s));
+            if (count != 0) weft_ilp_add_entry(build, z, weft_ilp_bytes_units(ilp, count));
+        }
+    }
+    for (int32_t c = 0; c < ilp->n_classes; c++) {
+        const struct weft_ilp_class *class = &ilp->classes[c];
+        if (s < class->first || s > class->last || class->unit_bytes == 0) continue;
+        double count = unit_count(ilp, class, row);
+        if (count == 0) continue;
+        if (class->gathers) {
+            weft_ilp_add_held(build, class, s, count);
+            weft_ilp_add_prefix(build, class, &class->due, s - 1, -count);
+        } else {
+            weft_ilp_add_prefix(build, class, &class->released, s, count);
+            weft_ilp_add_held(build, class, s - 1, -count);
+        }
+    }
+}
+
+/* The value of the row in `build` at x, and the length of its vector; the row is empty again. */
+static double take_row(struct separation *of, double *length)
+{
+    struct weft_ilp_build *build = &of->build;
+    double value = 0, squares = 0;
+    for (int32_t k = 0; k < build->n_touched; k++) {
+        int32_t column = build->touched[k];
+        value += build->row[column] * of->x[column];
+        squares += build->row[column] * build->row[column];
+        build->in_row[column] = false;
+    }
+    build->n_touched = 0;
+    *length = sqrt(squares);
+    return value;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+static int32_t add_step(int64_t *steps, int32_t n, int64_t bytes)
+{
+    for (int32_t k = 0; k < n; k++)
+        if (steps[k] == bytes) return n;
+    steps[n] = bytes;
+    return n + 1;
+}
+
+/* Sizes of what may be held in the slot in whole. */
+static int32_t list_steps(struct separation *of, int32_t slot)
+{
+    const struct weft_ilp *ilp = of->build.ilp;
+    const struct weft_digest *table = ilp->table;
+    int32_t n = 0;
+    for (int32_t i = 0; i < table->n_items; i++) {
+        const struct weft_item *item = &table->problem->items[i].item;
+        if (slot >= item->first && slot <= item->last && item->stair_bytes > 0)
+            n = add_step(of->steps, n, item->stair_bytes);
+    }
+    for (int32_t u = 0; u < table->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (ilp->z[u * WEFT_POLICY_COUNT + p] < 0) continue;
+            int64_t bytes = more_bytes(of, u, p, slot);
+            if (bytes != 0) n = add_step(of->steps, n, bytes > 0 ? bytes : -bytes);
+        }
+    }
+    qsort(of->steps, (size_t)n, sizeof *of->steps, by_size);
+    return n < MOST_STEPS ? n : MOST_STEPS;
+}
+
+/* The whole row of the slot that x exceeds most, in units of its length; false when it exceeds
+ * none. What is held as it is tells at once which steps it can exceed: those that it fills more
+ * wholes of than there are. */
+static bool find_row(struct separation *of, int32_t slot, struct weft_whole_row *out)
+{
+    const struct weft_ilp *ilp = of->build.ilp;
+    double length, most = 1e-6;
+    int64_t room_bytes = weft_dual_compare(of->dual, slot, of->reference, of->relies, of->usual);
+    struct weft_whole_row plain = weft_whole_row(slot, 1, room_bytes);
+    sum_row(of, &plain);
+    double held = take_row(of, &length);
+    int32_t n = list_steps(of, slot);
+    bool found = false;
+    for (int32_t k = 0; k < n; k++) {
+        struct weft_whole_row row = weft_whole_row(slot, of->steps[k], room_bytes);
+        if (held <= weft_ilp_bytes_units(ilp, room_bytes - row.rest_bytes)) continue;
+        sum_row(of, &row);
+        double value = take_row(of, &length);
+        double excess = value - weft_ilp_bytes_units(ilp, row.room_bytes);
+        if (!(length > 0) || excess <= most * length) continue;
+        most = excess / length;
+        *out = row;
+        found = true;
+    }
+    return found;
+}
+
+static bool has_row(const struct separation *of, const struct weft_whole_row *row)
+{
+    const struct weft_ilp *ilp = of->build.ilp;
+    for (int32_t k = 0; k < ilp->n_whole; k++)
+        if (ilp->whole[k].slot == row->slot && ilp->whole[k].step_bytes == row->step_bytes &&
+            memcmp(ilp->references[k], of->reference, (size_t)ilp->table->n_units) == 0 &&
+            memcmp(ilp->uses[k], of->uses, (size_t)ilp->n_groups) == 0)
+            return true;
+    return false;
+}
+
+/* What x gives of a unit to the policies, and the one of them that has most; -1: none may be. */
+static double share_of(const struct weft_ilp *ilp, const double *x, int32_t unit, uint32_t policies,
+                       int *most)
+{
+    double sum = 0, best = -1;
+    *most = -1;
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        int32_t z = ilp->z[unit * WEFT_POLICY_COUNT + p];
+        if (z < 0 || ilp->mip.upper[z] == 0 || !(policies >> p & 1u)) continue;
+        sum += x[z];
+        if (x[z] <= best) continue;
+        best = x[z];
+        *most = p;
+    }
+    return sum;
+}
+
+/* Gives a group's policies to as many of its units as are known to have them: those of which x
+ * gives most to them. */
+static void keep_count(const struct weft_ilp *ilp, const double *x, const struct weft_group *group,
+                       int32_t n, uint8_t *reference)
+{
+    for (int32_t k = 0; k < group->n_units; k++) {
+        int in, out;
+        double share = share_of(ilp, x, group->units[k], group->policies, &in);
+        int32_t ahead = 0;
+        (void)share_of(ilp, x, group->units[k], ~group->policies, &out);
+        for (int32_t j = 0; j < group->n_units; j++) {
+            int other;
+            double of = share_of(ilp, x, group->units[j], group->policies, &other);
+            ahead += of > share || (of == share && j < k);
+        }
+        int policy = ahead < n ? in : out;
+        if (policy >= 0) reference[group->units[k]] = (uint8_t)policy;
+    }
+}
+
+/* Adds the rows of one reference. */
+static void separate(struct separation *of, const uint8_t *reference, int32_t *relies,
+                     uint8_t *uses)
+{
+    struct weft_ilp_build *build = &of->build;
+    struct weft_ilp *ilp = build->ilp;
+    weft_dual_rely(of->dual, reference, NULL, relies);
+    for (int32_t g = 0; g < ilp->n_groups; g++)
+        uses[g] = relies[g] >= 0;
+    of->reference = reference;
+    of->relies = relies;
+    of->uses = uses;
+    for (int32_t s = 0; !build->failed && s < ilp->table->n_slots; s++) {
+        struct weft_whole_row row;
+        if (ilp->memory_row[s] < 0 || ilp->n_whole == ilp->most_whole) continue;
+        if (!find_row(of, s, &row) || has_row(of, &row)) continue;
+        sum_row(of, &row);
+        weft_ilp_end_row(build, -INFINITY, weft_ilp_bytes_units(ilp, row.room_bytes));
+        if (build->failed) return;
+        ilp->references[ilp->n_whole] = of->reference;
+        ilp->uses[ilp->n_whole] = of->uses;
+        ilp->whole[ilp->n_whole++] = row;
+        ilp->mip.n_rows = build->n_rows;
+        ilp->mip.n_entries = build->n_entries;
+        of->n_added++;
+    }
+}
+
+/* A program that rows are added to. */
+static struct weft_ilp_build open_program(struct weft_ilp *ilp, struct weft_pool *pool)
+{
+    const struct weft_mip *mip = &ilp->mip;
+    size_t n_columns = (size_t)mip->n_columns;
+    struct weft_ilp_build build = {.ilp = ilp,
+                                   .n_columns = mip->n_columns,
+                                   .most_columns = mip->n_columns,
+                                   .n_rows = mip->n_rows,
+                                   .most_rows = mip->n_rows + 1,
+                                   .n_entries = mip->n_entries,
+                                   .most_entries = mip->n_entries};
+    build.row = weft_pool_array(pool, n_columns, sizeof *build.row);
+    build.touched = weft_pool_array(pool, n_columns, sizeof *build.touched);
+    build.in_row = weft_pool_array(pool, n_columns, sizeof *build.in_row);
+    build.failed = !build.row || !build.touched || !build.in_row;
+    return build;
+}
+
+enum weft_status weft_ilp_set_groups(struct weft_ilp *ilp, const struct weft_group *groups,
+                                     int32_t n_groups, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    struct weft_ilp_build build = open_program(ilp, &pool);
+    ilp->groups = groups;
+    ilp->n_groups = n_groups;
+    ilp->group_row = ilp->mip.n_rows;
+    for (int32_t g = 0; g < n_groups && !build.failed; g++) {
+        for (int32_t k = 0; k < groups[g].n_units; k++)
+            for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+                int32_t z = ilp->z[groups[g].units[k] * WEFT_POLICY_COUNT + p];
+                if (z >= 0 && groups[g].policies >> p & 1u) weft_ilp_add_entry(&build, z, 1);
+            }
+        weft_ilp_end_row(&build, 0, groups[g].n_units);
+    }
+    ilp->mip.n_rows = build.n_rows;
+    ilp->mip.n_entries = build.n_entries;
+    weft_pool_finish(&pool);
+    return build.failed ? weft_fail_memory(err, "rows of groups") : WEFT_OK;
+}
+
+enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp, const struct weft_dual *dual,
+                                    const double *x, int32_t *n_added, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    size_t n_units = (size_t)ilp->table->n_units;
+    struct separation of = {.dual = dual, .x = x};
+    of.build = open_program(ilp, &pool);
+    of.steps = weft_pool_array(&pool, (size_t)ilp->table->n_items + n_units * WEFT_POLICY_COUNT,
+                               sizeof *of.steps);
+    of.usual = weft_pool_array(&pool, n_units, sizeof *of.usual);
+    enum weft_policy *own = weft_pool_array(&pool, n_units, sizeof *own);
+    int32_t *relies = weft_pool_array(&pool, (size_t)ilp->n_groups + 1, sizeof *relies);
+    uint8_t *uses = weft_pool_array(&ilp->pool, 2 * (size_t)ilp->n_groups + 1, sizeof *uses);
+    uint8_t *references = weft_pool_array(&ilp->pool, 2 * n_units, sizeof *references);
+    of.build.failed =
+        of.build.failed || !of.steps || !of.usual || !own || !references || !relies || !uses;
+    if (!of.build.failed) weft_ilp_policies(ilp, x, own);
+    for (size_t u = 0; !of.build.failed && u < n_units; u++) {
+        references[u] = (uint8_t)ilp->table->leanest[u];
+        references[n_units + u] = (uint8_t)own[u];
+    }
+    for (int32_t g = 0; g < ilp->n_groups && !of.build.failed; g++)
+        if (dual->known[g] >= 0)
+            keep_count(ilp, x, &ilp->groups[g], dual->known[g], references + n_units);
+    if (!of.build.failed) separate(&of, references, relies, uses);
+    if (!of.build.failed && memcmp(references, references + n_units, n_units) != 0)
+        separate(&of, references + n_units, relies, uses + ilp->n_groups);
+    *n_added = of.n_added;
+    weft_pool_finish(&pool);
+    return of.build.failed ? weft_fail_memory(err, "whole rows") : WEFT_OK;
+}

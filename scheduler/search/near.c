@@ -1,0 +1,226 @@
+/* Choices are sets of changes from the cheapest policies. A heap gives sets by their cost: behind a
+ * set whose dearest change is the k-th come the one with the k + 1st instead, and the one with the
+ * k + 1st as well (Lawler, 1972). Sets with two changes of one unit are passed over. */
+#include "scheduler/search/near.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+/* Sets looked at for each that is tried: most of the cheapest exceed the limit. */
+enum { SETS_A_TRY = 20, MET = 1 << 14 };
+
+struct change {
+    double cost;
+    int32_t unit, policy;
+};
+
+struct set {
+    double cost;
+    int32_t change, parent; /* the dearest, and the set of the others: -1 for none */
+};
+
+struct near {
+    struct change *changes; /* by cost */
+    int32_t n_changes;
+    struct set *sets;
+    int32_t n_sets, most_sets;
+    int32_t *heap; /* of sets */
+    int32_t n_heap;
+    struct change *all; /* every policy, the cheapest too */
+    int32_t n_all;
+    const double *cost;    /* the dual's */
+    struct weft_hash *met; /* [MET] */
+};
+
+static int compare_changes(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
+    if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
+    return x->policy < y->policy ? -1 : x->policy > y->policy;
+}
+
+/* What every policy costs, and those that are not the cheapest more than that. */
+static void list_changes(struct near *near, const struct weft_dual *dual, const uint32_t *allowed)
+{
+    for (int32_t u = 0; u < dual->table->n_units; u++) {
+        const double *cost = dual->cost + u * WEFT_POLICY_COUNT;
+        int best = (int)dual->policies[u];
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            if (!(allowed[u] >> p & 1u)) continue;
+            near->all[near->n_all++] = (struct change){cost[p], u, p};
+            if (p != best)
+                near->changes[near->n_changes++] = (struct change){cost[p] - cost[best], u, p};
+        }
+    }
+    qsort(near->changes, (size_t)near->n_changes, sizeof *near->changes, compare_changes);
+}
+
+static bool is_before(const struct near *near, int32_t a, int32_t b)
+{
+    double x = near->sets[near->heap[a]].cost, y = near->sets[near->heap[b]].cost;
+    return x < y || (x == y && near->heap[a] < near->heap[b]);
+}
+
+static void swap(struct near *near, int32_t a, int32_t b)
+{
+    int32_t set = near->heap[a];
+    near->heap[a] = near->heap[b];
+    near->heap[b] = set;
+}
+
+/* The set of the parent's changes and one more. */
+static void push(struct near *near, int32_t parent, int32_t change)
+{
+    if (change == near->n_changes || near->n_sets == near->most_sets) return;
+    double cost = near->changes[change].cost + (parent < 0 ? 0 : near->sets[parent].cost);
+    near->sets[near->n_sets] = (struct set){cost, change, parent};
+    int32_t at = near->n_heap++;
+    near->heap[at] = near->n_sets++;
+    for (; at > 0 && is_before(near, at, (at - 1) / 2); at = (at - 1) / 2)
+        swap(near, at, (at - 1) / 2);
+}
+
+/* The cheapest set that is left; -1 when there is none. */
+static int32_t pop(struct near *near)
+{
+    if (near->n_heap == 0) return -1;
+    int32_t set = near->heap[0];
+    near->heap[0] = near->heap[--near->n_heap];
+    for (int32_t at = 0;;) {
+        int32_t least = at;
+        for (int32_t child = 2 * at + 1; child <= 2 * at + 2 && child < near->n_heap; child++)
+            if (is_before(near, child, least)) least = child;
+        if (least == at) break;
+        swap(near, at, least);
+        at = least;
+    }
+    push(near, near->sets[set].parent, near->sets[set].change + 1);
+    push(near, set, near->sets[set].change + 1);
+    return set;
+}
+
+/* Makes the set's changes; false when two are of one unit. */
+static bool apply(const struct near *near, int32_t set, const enum weft_policy *cheapest,
+                  enum weft_policy *policies)
+{
+    for (; set >= 0; set = near->sets[set].parent) {
+        const struct change *change = &near->changes[near->sets[set].change];
+        if (policies[change->unit] != cheapest[change->unit]) return false;
+        policies[change->unit] = (enum weft_policy)change->policy;
+    }
+    return true;
+}
+
+/* The change that frees bytes in the slot at the least cost a byte of those that are too many. */
+static int32_t best_retreat(const struct near *near, const struct weft_search *search, int32_t slot,
+                            const enum weft_policy *policies)
+{
+    const struct weft_digest *table = search->table;
+    double least = INFINITY;
+    int32_t best = -1;
+    double excess = (double)(search->rows[slot] - search->limit_bytes);
+    weft_work_spend(search->budget.work, 4 * (int64_t)near->n_all);
+    for (int32_t k = 0; k < near->n_all; k++) {
+        const struct change *to = &near->all[k];
+        int now = (int)policies[to->unit];
+        double freed =
+            (double)(table->lean[weft_digest_row(table, to->unit, now) + (size_t)slot] -
+                     table->lean[weft_digest_row(table, to->unit, to->policy) + (size_t)slot]);
+        if (freed <= 0) continue;
+        double cost = to->cost - near->cost[to->unit * WEFT_POLICY_COUNT + now];
+        double value = cost / (freed < excess ? freed : excess);
+        if (value < least) least = value, best = k;
+    }
+    return best;
+}
+
+/* Makes the policies fit, from the fullest slot on. False when that fails. */
+static bool retreat(const struct near *near, struct weft_search *search, enum weft_policy *policies)
+{
+    for (int32_t left = 2 * search->table->n_units; left > 0; left--) {
+        if (weft_search_fits(search, policies)) return true;
+        int32_t slot = 0;
+        for (int32_t s = 1; s < search->table->n_slots; s++)
+            if (search->rows[s] > search->rows[slot]) slot = s;
+        int32_t k = best_retreat(near, search, slot, policies);
+        if (k < 0) return false;
+        policies[near->all[k].unit] = (enum weft_policy)near->all[k].policy;
+    }
+    return false;
+}
+
+/* True when the policies were met before, as far as is remembered. */
+static bool was_met(struct near *near, const enum weft_policy *policies, size_t n_units)
+{
+    struct weft_hash hash = weft_hash_bytes(policies, n_units * sizeof *policies);
+    struct weft_hash *met = &near->met[hash.low % MET];
+    if (weft_hash_equal(*met, hash)) return true;
+    *met = hash;
+    return false;
+}
+
+static bool create(struct near *near, struct weft_pool *pool, const struct weft_digest *table,
+                   int32_t most_tries)
+{
+    size_t n_changes = (size_t)table->n_units * WEFT_POLICY_COUNT + 1;
+    near->most_sets = 2 * SETS_A_TRY * most_tries + 2;
+    near->changes = weft_pool_array(pool, n_changes, sizeof *near->changes);
+    near->sets = weft_pool_array(pool, (size_t)near->most_sets, sizeof *near->sets);
+    near->heap = weft_pool_array(pool, (size_t)near->most_sets, sizeof *near->heap);
+    near->all = weft_pool_array(pool, n_changes, sizeof *near->all);
+    near->met = weft_pool_array(pool, MET, sizeof *near->met);
+    return near->all && near->met && near->changes && near->sets && near->heap;
+}
+
+enum weft_status weft_near_each(struct weft_search *search, const struct weft_dual *dual,
+                                const uint32_t *allowed, int64_t enough_ns, int32_t most_tries,
+                                weft_near_fn *try, void *context, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    struct near near = {0};
+    size_t n_units = (size_t)search->table->n_units;
+    const enum weft_policy *cheapest = dual->policies;
+    if (!create(&near, &pool, search->table, most_tries)) {
+        weft_pool_finish(&pool);
+        return weft_fail_memory(err, "policies near a bound");
+    }
+    near.cost = dual->cost;
+    list_changes(&near, dual, allowed);
+    push(&near, -1, 0);
+    int32_t set = -1; /* no change */
+    for (int32_t sets_left = SETS_A_TRY * most_tries; sets_left > 0 && most_tries > 0;
+         sets_left--) {
+        double cost = set < 0 ? 0 : near.sets[set].cost;
+        if (dual->value_ns + cost >= (double)search->step_ns || search->step_ns <= enough_ns ||
+            weft_search_is_spent(search))
+            break;
+        memcpy(search->trial, cheapest, n_units * sizeof *cheapest);
+        if (apply(&near, set, cheapest, search->trial) && retreat(&near, search, search->trial) &&
+            !was_met(&near, search->trial, n_units)) {
+            enum weft_near_answer answer = try(context, search->trial);
+            if (answer == WEFT_NEAR_STOP) break;
+            most_tries -= answer == WEFT_NEAR_TRIED;
+        }
+        set = pop(&near);
+        if (set < 0) break;
+    }
+    weft_pool_finish(&pool);
+    return WEFT_OK;
+}
+
+static enum weft_near_answer try_by_list(void *context, const enum weft_policy *policies)
+{
+    weft_search_try(context, policies);
+    return WEFT_NEAR_TRIED;
+}
+
+enum weft_status weft_near_try(struct weft_search *search, const struct weft_dual *dual,
+                               const uint32_t *allowed, int64_t enough_ns, int32_t most_tries,
+                               struct weft_error *err)
+{
+    return weft_near_each(search, dual, allowed, enough_ns, most_tries, try_by_list, search, err);
+}

@@ -1,0 +1,107 @@
+/* Branch and bound on counts, on the units' policies and on milestones, best bound first. Nodes are
+ * bounded by prices: from the multipliers of the relaxation within the node's box when there is a
+ * solver, improved by dual ascent, or by that alone. What they round to becomes incumbents of the
+ * search; the tree is the proof. What ends it is the search's budget. */
+#ifndef WEFT_SCHEDULER_TREE_BRANCH_H
+#define WEFT_SCHEDULER_TREE_BRANCH_H
+
+#include "scheduler/relax/ilp.h"
+#include "scheduler/search/search.h"
+#include "scheduler/tree/exact.h"
+#include "scheduler/tree/proof.h"
+
+/* Units whose policy a node could be divided at. */
+enum { WEFT_BRANCH_CHOICES = 6 };
+/* Nodes that pressure may help nothing with, one after another (scheduler/tree/press.h). */
+enum { WEFT_BRANCH_PRESSES = 8 };
+
+/* How a node could be divided, as its relaxation suggests: by a count, at a milestone, at a unit's
+ * policy. */
+struct weft_branch_split {
+    bool chosen;     /* else the node has no relaxation of its own yet */
+    bool decided;    /* the relaxation gives every unit one policy */
+    double pressure; /* scheduler/tree/press.h; 0: not known */
+    int32_t n_choices;
+    struct {
+        int32_t unit, policy;
+        double value;
+    } choices[WEFT_BRANCH_CHOICES];  /* the most undecided first */
+    struct weft_milestone milestone; /* n_blocks 0: none */
+    struct weft_count count;         /* n_units 0: none */
+};
+
+struct weft_branch {
+    struct weft_pool pool;
+    const struct weft_digest *table; /* borrowed, as are the next three */
+    const struct weft_schedule_options *options;
+    struct weft_search *search;
+    struct weft_ilp *ilp; /* NULL without a solver */
+    struct weft_exact *exact;
+    int64_t exact_left; /* steps of it */
+    int64_t leaf_steps; /* for one choice of policies */
+    bool exhausted;     /* so far no placement of any leaf that was closed is left out */
+    struct weft_dual *dual;
+    struct weft_proof *proof;
+    int32_t nodes_left;      /* that may still be solved */
+    int32_t milestones_left; /* that may still be branched on */
+    int32_t presses_left;    /* that may still be in vain */
+    double *share;           /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
+    struct weft_milestone milestone; /* that it is most undecided about; n_blocks 0: none */
+    struct weft_count count;         /* that it is undecided about; n_units 0: none */
+    int32_t n_groups;
+    struct weft_group *groups; /* alike units by their policy */
+    bool *grouped;             /* [n_units]: it is in one */
+    double *weight;            /* [n_units]: channel time at stake in it */
+    /* Of milestones that bytes are placed by, and of those of the channel's order: halved for each
+     * that raised no bound. */
+    double *worth, *order_worth;      /* [n_items], [n_slots] */
+    struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
+    uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */
+    const char *bound_by, *stop;
+    bool answered;     /* the solver has, once */
+    char failure[160]; /* of the solver; "" = none */
+    bool too_slow;     /* which is that it had no answer when the alarm rang */
+};
+
+WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *table,
+                                                  const struct weft_schedule_options *options,
+                                                  struct weft_search *search,
+                                                  struct weft_branch **out, struct weft_error *err);
+void weft_branch_destroy(struct weft_branch *branch); /* accepts NULL */
+
+/* What the proof proves so far, and the step time at which options->gap is closed. */
+int64_t weft_branch_bound_ns(const struct weft_branch *branch);
+int64_t weft_branch_enough_ns(const struct weft_branch *branch);
+
+/* True when the search's best is good enough, or its budget is used up. */
+bool weft_branch_is_over(const struct weft_branch *branch);
+
+/* Asks the solver, within `most_iterations` and the search's budget, and spends what the answer
+ * took; a failure is named in `failure`. As long as it has answered nothing yet it has three
+ * quarters of the budget, and of the time until the alarm, so that there is a bound by ascent when
+ * it has no answer. False without one. Result arrays belong to the pool. */
+bool weft_branch_ask(struct weft_branch *branch, int64_t most_iterations, int64_t most_nodes,
+                     struct weft_pool *pool, struct weft_mip_result *result);
+
+/* Solves the relaxation within a box, in `iterations` at most (0: as many as it may need). False
+ * when there is no solution. */
+bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
+                       struct weft_pool *pool, struct weft_mip_result *result);
+
+/* Bounds the root: trivial prices, policies that cannot fit put aside, the relaxation, ascent. */
+WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err);
+
+/* Tries choices of policies in order of what they cost at least at the root's prices. */
+WEFT_MUST_USE enum weft_status weft_branch_try_near(struct weft_branch *branch,
+                                                    struct weft_error *err);
+
+/* Grows the tree until the gap is closed, or nothing is left to branch on, or a limit is met, which
+ * `n_nodes` that are solved are one of; says which in `stop`. */
+WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
+                                                struct weft_error *err);
+
+/* Searches the best plan's policies for a faster placement. */
+WEFT_MUST_USE enum weft_status weft_branch_polish(struct weft_branch *branch,
+                                                  struct weft_error *err);
+
+#endif

@@ -1,0 +1,348 @@
+#include "scheduler/tree/exact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/lanes.h"
+
+enum { MEMORY_SLOTS = 1 << 16 }; /* of states met; a power of 2 */
+enum { STEPS_A_LOOK = 4096 };    /* at the budget */
+enum { MOST_EVENTS = 1000 };     /* slots and blocks: what a stack has room for */
+
+/* Where a schedule stands. What gathers hold from now on follows from how many were put. */
+struct state {
+    struct weft_lanes lanes;
+    int32_t slot;
+    bool computes;          /* compute of the slot has begun */
+    int32_t on[WEFT_LANES]; /* item on a channel's lane; -1: none */
+    int32_t move[WEFT_LANES];
+    bool rests[WEFT_LANES]; /* nothing more in this slot */
+    bool waits;             /* compute is over, and the next slot is put off */
+    bool stays; /* what it waited for is not due: only a plan that waits for more waits here */
+    int64_t late_bytes; /* held in the slot by reductions released before it */
+};
+
+struct met {
+    struct weft_hash key; /* {0}: free */
+    int64_t now_ns;
+};
+
+struct weft_exact {
+    struct weft_search *search;
+    const struct weft_problem *problem;
+    int64_t *rows;    /* [n_slots]: policies, gathers put, and what reductions must hold */
+    int64_t *fixed;   /* [n_slots] */
+    int64_t *rest_ns; /* [n_slots + 1]: compute from the start of a slot to the end */
+    int64_t *key;     /* scratch of one state's key */
+    int32_t *left;    /* [n_items]: blocks not put */
+    int32_t *undone;  /* [n_items]: blocks not complete */
+    struct weft_move *moves;
+    struct met *met;
+    int64_t channel_ns[WEFT_LANES]; /* of blocks not put, by lane */
+    const enum weft_policy *policies;
+    int32_t n_moves;
+    int64_t steps, steps_left;
+    struct weft_error *err;
+    enum weft_status status;
+};
+
+enum weft_status weft_exact_create(struct weft_search *search, struct weft_exact **out,
+                                   struct weft_error *err)
+{
+    struct weft_exact *exact = calloc(1, sizeof *exact);
+    if (!exact) return weft_fail_memory(err, "an exact search");
+    size_t n_slots = (size_t)search->table->n_slots, n_items = (size_t)search->table->n_items;
+    exact->search = search;
+    exact->problem = search->table->problem;
+    exact->rows = calloc(4 * n_slots + 2 + n_items + 16, sizeof *exact->rows);
+    exact->left = calloc(2 * n_items + 1, sizeof *exact->left);
+    exact->moves = calloc((size_t)search->table->n_blocks + 1, sizeof *exact->moves);
+    exact->met = calloc(MEMORY_SLOTS, sizeof *exact->met);
+    if (!exact->rows || !exact->left || !exact->moves || !exact->met) {
+        weft_exact_destroy(exact);
+        return weft_fail_memory(err, "an exact search");
+    }
+    exact->fixed = exact->rows + n_slots;
+    exact->rest_ns = exact->fixed + n_slots;
+    exact->key = exact->rest_ns + n_slots + 1;
+    exact->undone = exact->left + n_items;
+    *out = exact;
+    return WEFT_OK;
+}
+
+void weft_exact_destroy(struct weft_exact *exact)
+{
+    if (!exact) return;
+    free(exact->rows);
+    free(exact->left);
+    free(exact->moves);
+    free(exact->met);
+    free(exact);
+}
+
+static const struct weft_item *item_of(const struct weft_exact *exact, int32_t item)
+{
+    return &exact->problem->items[item].item;
+}
+
+static bool is_gather(const struct weft_item *item)
+{
+    return item->kind == WEFT_ALL_GATHER;
+}
+
+static int lane_of(const struct weft_exact *exact, int32_t item)
+{
+    return WEFT_LANE_CHANNEL + exact->problem->items[item].channel;
+}
+
+static int64_t slot_ns(const struct weft_exact *exact, int32_t slot)
+{
+    return weft_digest_slot_ns(exact->search->table, exact->policies, slot);
+}
+
+/* What reductions hold in the slot at hand beyond what `rows` has: those that could have been
+ * complete before it. */
+static int64_t late_bytes(const struct weft_exact *exact, int32_t slot)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < exact->search->table->n_reductions; i++) {
+        int32_t item = exact->search->table->reductions[i];
+        if (item_of(exact, item)->first >= slot) break;
+        bytes += exact->undone[item] * item_of(exact, item)->stair_bytes;
+    }
+    return bytes;
+}
+
+/* No way from here beats the best known. */
+static bool is_hopeless(const struct weft_exact *exact, const struct state *at)
+{
+    const struct weft_problem *problem = exact->problem;
+    int64_t best_ns = exact->search->step_ns - weft_problem_agreements_ns(problem);
+    int64_t one = WEFT_RATE_ONE, norm_ns = slot_ns(exact, problem->n_slots - 1);
+    int64_t compute_ns = (at->lanes.left[WEFT_LANE_COMPUTE] + one - 1) / one +
+                         exact->rest_ns[at->computes ? at->slot + 1 : at->slot];
+    if (at->lanes.now_ns + compute_ns >= best_ns) return true;
+    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
+        int64_t ns = exact->channel_ns[lane] + (at->lanes.left[lane] + one - 1) / one;
+        if (ns > 0 && at->lanes.now_ns + ns + norm_ns >= best_ns) return true;
+    }
+    return false;
+}
+
+/* True when the state was met before, no later. */
+static bool was_met(struct weft_exact *exact, const struct state *at)
+{
+    size_t n = 0;
+    exact->key[n++] = at->slot * 8 + at->stays * 4 + at->computes * 2 + at->waits;
+    for (int lane = 0; lane < WEFT_LANES; lane++) {
+        exact->key[n++] = at->lanes.left[lane];
+        exact->key[n++] = (int64_t)at->on[lane] * 2 + at->rests[lane];
+    }
+    for (int32_t i = 0; i < exact->search->table->n_items; i++)
+        exact->key[n++] = exact->left[i];
+    exact->key[n++] = at->late_bytes;
+    struct weft_hash hash = weft_hash_bytes(exact->key, n * sizeof *exact->key);
+    struct met *met = &exact->met[hash.low & (MEMORY_SLOTS - 1)];
+    if (weft_hash_equal(met->key, hash) && met->now_ns <= at->lanes.now_ns) return true;
+    *met = (struct met){hash, at->lanes.now_ns};
+    return false;
+}
+
+/* Most of a step is its state's key. */
+static int64_t step_units(const struct weft_exact *exact)
+{
+    return 60 + 2 * (int64_t)exact->search->table->n_items;
+}
+
+/* The search is as deep as a step has events. */
+static void explore(struct weft_exact *exact, struct state at);
+
+static void offer(struct weft_exact *exact)
+{
+    enum weft_status status = weft_search_try_moves(exact->search, exact->policies, exact->moves,
+                                                    exact->n_moves, exact->err);
+    if (status != WEFT_OK && exact->status == WEFT_OK) exact->status = status;
+}
+
+/* Into the next slot, if its rows allow it and nothing that is due before it is missing. */
+static void enter_next(struct weft_exact *exact, struct state at)
+{
+    int32_t next = at.slot + 1;
+    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++)
+        if (at.on[lane] >= 0 && item_of(exact, at.on[lane])->last == at.slot) return;
+    for (int32_t i = 0; i < exact->search->table->n_reductions; i++) {
+        int32_t item = exact->search->table->reductions[i];
+        if (exact->undone[item] > 0 && item_of(exact, item)->last == at.slot) return;
+    }
+    if (next == exact->problem->n_slots) {
+        offer(exact);
+        return;
+    }
+    at.late_bytes = late_bytes(exact, next);
+    if (exact->rows[next] + at.late_bytes > exact->search->limit_bytes) return;
+    at.slot = next;
+    at.computes = at.waits = at.stays = false;
+    memset(at.rests, 0, sizeof at.rests);
+    explore(exact, at);
+}
+
+/* A gather that was not put before the slot that uses it: compute waits for it. */
+static bool must_block(const struct weft_exact *exact, const struct state *at)
+{
+    for (int32_t i = 0; i < exact->search->table->n_gathers; i++) {
+        int32_t item = exact->search->table->gathers[i];
+        if (exact->undone[item] > 0 && item_of(exact, item)->last == at->slot - 1) return true;
+    }
+    return false;
+}
+
+static bool may_put(const struct weft_exact *exact, const struct state *at, int32_t item)
+{
+    const struct weft_item *it = item_of(exact, item);
+    if (exact->left[item] == 0 || it->first > at->slot) return false;
+    if (!is_gather(it)) return true;
+    if (it->last == at->slot - 1) return !at->computes;
+    for (int32_t s = at->slot; s <= it->last && it->stair_bytes > 0; s++) {
+        int64_t held = exact->rows[s] + (s == at->slot ? at->late_bytes : 0);
+        if (held + it->stair_bytes > exact->search->limit_bytes) return false;
+    }
+    return it->last >= at->slot;
+}
+
+static void add_rows(struct weft_exact *exact, int32_t item, int32_t slot, int64_t sign)
+{
+    const struct weft_item *it = item_of(exact, item);
+    for (int32_t s = slot; is_gather(it) && s <= it->last; s++)
+        exact->rows[s] += sign * it->stair_bytes;
+}
+
+static void put(struct weft_exact *exact, struct state at, int32_t item)
+{
+    int lane = lane_of(exact, item);
+    int64_t ns = exact->problem->items[item].block_ns;
+    exact->moves[exact->n_moves] =
+        (struct weft_move){.item = item, .slot = at.slot, .launch = at.slot};
+    at.move[lane] = exact->n_moves++;
+    at.on[lane] = item;
+    weft_lanes_start(&at.lanes, lane, ns);
+    exact->left[item]--;
+    exact->channel_ns[lane] -= ns;
+    add_rows(exact, item, at.slot, 1);
+    explore(exact, at);
+    add_rows(exact, item, at.slot, -1);
+    exact->channel_ns[lane] += ns;
+    exact->left[item]++;
+    exact->n_moves--;
+}
+
+/* An idle channel: every block that it may carry, or rest until the next slot. */
+static void choose(struct weft_exact *exact, struct state at, int lane)
+{
+    for (int32_t i = 0; i < exact->search->table->n_items; i++)
+        if (lane_of(exact, i) == lane && may_put(exact, &at, i)) put(exact, at, i);
+    at.rests[lane] = true;
+    explore(exact, at);
+}
+
+/* On to `next_ns`, by when a lane is done. */
+static void advance(struct weft_exact *exact, struct state at, int64_t next_ns)
+{
+    int32_t done[WEFT_LANES];
+    int64_t before_ns = at.lanes.now_ns;
+    bool over = at.computes && !weft_lanes_busy(&at.lanes, WEFT_LANE_COMPUTE), ends_wait = false;
+    weft_lanes_advance(&at.lanes, next_ns);
+    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
+        done[lane] = weft_lanes_busy(&at.lanes, lane) ? -1 : at.on[lane];
+        if (done[lane] < 0) continue;
+        exact->undone[done[lane]]--;
+        bool gathers = is_gather(item_of(exact, done[lane]));
+        if (!gathers) exact->moves[at.move[lane]].slot = at.slot;
+        ends_wait |= !gathers || item_of(exact, done[lane])->last == at.slot;
+        at.on[lane] = -1;
+        at.waits = false;
+    }
+    if (over && next_ns > before_ns) at.stays = !ends_wait;
+    explore(exact, at);
+    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++)
+        if (done[lane] >= 0) exact->undone[done[lane]]++;
+}
+
+static void explore(struct weft_exact *exact, struct state at)
+{
+    if (exact->steps_left % STEPS_A_LOOK == 0) {
+        weft_work_spend(exact->search->budget.work, STEPS_A_LOOK * step_units(exact));
+        if (weft_search_is_spent(exact->search)) exact->steps_left = 0;
+    }
+    if (exact->steps_left-- <= 0 || is_hopeless(exact, &at) || was_met(exact, &at)) return;
+    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
+        if (at.on[lane] < 0 || weft_lanes_busy(&at.lanes, lane)) continue;
+        advance(exact, at, at.lanes.now_ns);
+        return;
+    }
+    if (!at.computes && !must_block(exact, &at)) {
+        at.computes = true;
+        weft_lanes_start(&at.lanes, WEFT_LANE_COMPUTE, slot_ns(exact, at.slot));
+    }
+    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
+        if (at.on[lane] >= 0 || at.rests[lane] || exact->channel_ns[lane] == 0) continue;
+        choose(exact, at, lane);
+        return;
+    }
+    bool over = at.computes && !weft_lanes_busy(&at.lanes, WEFT_LANE_COMPUTE);
+    if (over && !at.waits) {
+        if (!at.stays) enter_next(exact, at);
+        at.waits = true;
+    }
+    int64_t next_ns = weft_lanes_next(&at.lanes);
+    if (next_ns < INT64_MAX) advance(exact, at, next_ns);
+}
+
+static bool begin(struct weft_exact *exact)
+{
+    const struct weft_digest *table = exact->search->table;
+    memset(exact->channel_ns, 0, sizeof exact->channel_ns);
+    memset(exact->met, 0, MEMORY_SLOTS * sizeof *exact->met);
+    weft_digest_lean_rows(table, exact->policies, exact->rows, NULL);
+    exact->rest_ns[table->n_slots] = 0;
+    for (int32_t s = table->n_slots - 1; s >= 0; s--) {
+        exact->rest_ns[s] = exact->rest_ns[s + 1] + slot_ns(exact, s);
+        if (exact->rows[s] > exact->search->limit_bytes) return false;
+    }
+    for (int32_t i = 0; i < table->n_items; i++) {
+        bool active = weft_item_active(item_of(exact, i), exact->policies);
+        exact->left[i] = exact->undone[i] = active ? item_of(exact, i)->n_blocks : 0;
+        exact->channel_ns[lane_of(exact, i)] += exact->left[i] * exact->problem->items[i].block_ns;
+    }
+    return true;
+}
+
+enum weft_status weft_exact_try(struct weft_exact *exact, const enum weft_policy *policies,
+                                int64_t most_steps, bool *complete, struct weft_error *err)
+{
+    struct state at = {.slot = 0};
+    exact->policies = policies;
+    exact->steps = exact->steps_left = most_steps;
+    exact->n_moves = 0;
+    exact->err = err;
+    exact->status = WEFT_OK;
+    if (exact->search->table->n_slots + exact->search->table->n_blocks > MOST_EVENTS) {
+        exact->steps = exact->steps_left = 0;
+        *complete = false;
+        return WEFT_OK;
+    }
+    *complete = true;
+    if (!begin(exact)) return WEFT_OK;
+    at.lanes.rates =
+        (struct weft_rates){exact->problem->compute_rate, exact->problem->channel_rate};
+    for (int lane = 0; lane < WEFT_LANES; lane++)
+        at.on[lane] = -1;
+    explore(exact, at);
+    *complete = exact->steps_left > 0;
+    return exact->status;
+}
+
+int64_t weft_exact_steps(const struct weft_exact *exact)
+{
+    return exact->steps - (exact->steps_left > 0 ? exact->steps_left : 0);
+}

@@ -1,0 +1,264 @@
+#include "scheduler/tree/guide.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/pool.h"
+#include "scheduler/search/near.h"
+
+/* Relaxations near the bound by their size and at most, how many of them may bring nothing, and how
+ * many choices of policies are remembered. */
+enum { NEAR_WORK = 140000, MOST_NEAR = 100, MET = 1 << 10 };
+
+/* What is made of a relaxation: a gather's block waits until that part of it has moved there, less
+ * some slots; and reductions may hold what they hold there, that and a block more, or anything. */
+static const double PARTS[] = {0.01, 0.5, 0.99};
+static const int32_t EARLIER[] = {0, 1, 2, 4};
+enum slack { SLACK_NONE, SLACK_BLOCK, SLACK_ANY, SLACK_COUNT };
+enum { N_PARTS = sizeof PARTS / sizeof *PARTS, N_EARLIER = sizeof EARLIER / sizeof *EARLIER };
+
+struct weft_guide {
+    struct weft_pool pool;
+    struct weft_branch *branch;       /* borrowed */
+    const struct weft_digest *table;  /* borrowed */
+    bool idle;                        /* there is nothing to try */
+    enum weft_policy *policies;       /* [n_units] */
+    uint32_t *allowed;                /* [n_units] */
+    struct weft_box *box;             /* of these */
+    int32_t *order;                   /* [n_blocks] */
+    int32_t *launch, *earlier;        /* [n_blocks], as the relaxation has it, and to be tried */
+    int64_t *late_bytes, *most_bytes; /* [n_slots], the same */
+    struct weft_hash *met;            /* [MET] */
+    int32_t in_vain_left;             /* choices near the bound that may bring nothing */
+};
+
+enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide **out,
+                                   struct weft_error *err)
+{
+    const struct weft_digest *table = branch->table;
+    size_t n_units = (size_t)table->n_units + 1, n_blocks = (size_t)table->n_blocks + 1;
+    size_t n_slots = (size_t)table->n_slots;
+    struct weft_guide *guide = calloc(1, sizeof *guide);
+    if (!guide) return weft_fail_memory(err, "a guide");
+    struct weft_pool *pool = &guide->pool;
+    guide->branch = branch;
+    guide->table = table;
+    guide->idle = !branch->ilp || branch->search->limit_bytes >= table->most_bytes;
+    guide->policies = weft_pool_array(pool, n_units, sizeof *guide->policies);
+    guide->allowed = weft_pool_array(pool, n_units, sizeof *guide->allowed);
+    guide->launch = weft_pool_array(pool, n_blocks, sizeof *guide->launch);
+    guide->order = weft_pool_array(pool, n_blocks, sizeof *guide->order);
+    guide->earlier = weft_pool_array(pool, n_blocks, sizeof *guide->earlier);
+    guide->late_bytes = weft_pool_array(pool, n_slots, sizeof *guide->late_bytes);
+    guide->most_bytes = weft_pool_array(pool, n_slots, sizeof *guide->most_bytes);
+    guide->met = weft_pool_array(pool, MET, sizeof *guide->met);
+    if (!guide->policies || !guide->allowed || !guide->launch || !guide->order || !guide->earlier ||
+        !guide->late_bytes || !guide->most_bytes || !guide->met) {
+        weft_guide_destroy(guide);
+        return weft_fail_memory(err, "a guide");
+    }
+    enum weft_status status = weft_box_create(table->problem, &guide->box, err);
+    if (status == WEFT_OK)
+        status = weft_box_set_groups(guide->box, branch->groups, branch->n_groups, err);
+    if (status != WEFT_OK) {
+        weft_guide_destroy(guide);
+        return status;
+    }
+    *out = guide;
+    return WEFT_OK;
+}
+
+void weft_guide_destroy(struct weft_guide *guide)
+{
+    if (!guide) return;
+    weft_box_destroy(guide->box);
+    weft_pool_finish(&guide->pool);
+    free(guide);
+}
+
+static bool is_over(const struct weft_guide *guide)
+{
+    return guide->idle || guide->branch->failure[0] || weft_branch_is_over(guide->branch);
+}
+
+/* What the largest block of the policies holds. */
+static int64_t largest_block(const struct weft_guide *guide)
+{
+    const struct weft_problem *problem = guide->table->problem;
+    int64_t most = 0;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (weft_item_active(item, guide->policies) && item->stair_bytes > most)
+            most = item->stair_bytes;
+    }
+    return most;
+}
+
+/* Places the policies after the relaxation, that many slots earlier, with that slack. */
+static void place(struct weft_guide *guide, int32_t slots, enum slack slack, int64_t block_bytes)
+{
+    struct weft_list_rule rule = weft_list_rules[0];
+    for (int32_t b = 0; b < guide->table->n_blocks; b++)
+        guide->earlier[b] = guide->launch[b] - slots;
+    for (int32_t s = 0; s < guide->table->n_slots; s++)
+        guide->most_bytes[s] = guide->late_bytes[s] + (slack == SLACK_BLOCK ? block_bytes : 0);
+    rule.launch = guide->earlier;
+    rule.order = guide->order;
+    rule.late_bytes = slack == SLACK_ANY ? NULL : guide->most_bytes;
+    weft_search_try_rule(guide->branch->search, guide->policies, rule);
+}
+
+static void place_all(struct weft_guide *guide, const double *x)
+{
+    struct weft_search *search = guide->branch->search;
+    int64_t block_bytes = largest_block(guide);
+    for (int part = 0; part < N_PARTS; part++) {
+        weft_ilp_guide(guide->branch->ilp, x, guide->policies, PARTS[part],
+                       weft_list_first_blocks(search->list), guide->launch, guide->order,
+                       guide->late_bytes);
+        for (int k = 0; k < N_EARLIER; k++)
+            for (int slack = 0; slack < SLACK_COUNT && !is_over(guide); slack++)
+                place(guide, EARLIER[k], (enum slack)slack, block_bytes);
+    }
+}
+
+/* The relaxation's solution with the policies in `allowed`; NULL when it is not below the search's
+ * best, or there is none. */
+static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
+{
+    struct weft_branch *branch = guide->branch;
+    struct weft_mip_result result = {0};
+    weft_box_restrict(guide->box, &(struct weft_facts){.allowed = guide->allowed});
+    if (guide->box->empty || !weft_branch_relax(branch, guide->box, 0, pool, &result)) return NULL;
+    double most = ldexp((double)branch->search->step_ns, -branch->ilp->time_shift);
+    return result.lp_value < most ? result.lp_x : NULL;
+}
+
+/* Takes the policies, each as the one that is nowhere worse and has a column. False when they do
+ * not fit or were met before. */
+static bool take(struct weft_guide *guide, const enum weft_policy *policies)
+{
+    size_t n_units = (size_t)guide->table->n_units;
+    for (size_t u = 0; u < n_units; u++) {
+        int policy = guide->branch->keeper[u * WEFT_POLICY_COUNT + (size_t)policies[u]];
+        guide->policies[u] = (enum weft_policy)policy;
+        guide->allowed[u] = 1u << policy;
+    }
+    struct weft_hash hash = weft_hash_bytes(guide->policies, n_units * sizeof *guide->policies);
+    struct weft_hash *met = &guide->met[hash.low % MET];
+    if (weft_hash_equal(*met, hash)) return false;
+    *met = hash;
+    return weft_search_fits(guide->branch->search, guide->policies);
+}
+
+bool weft_guide_try(struct weft_guide *guide, const enum weft_policy *policies)
+{
+    struct weft_pool pool = {0};
+    if (is_over(guide) || !take(guide, policies)) return false;
+    const double *x = relax(guide, &pool);
+    if (x) place_all(guide, x);
+    weft_pool_finish(&pool);
+    return true;
+}
+
+/* Every policy of the root that has a column. */
+static void allow_all(struct weft_guide *guide)
+{
+    struct weft_proof *proof = guide->branch->proof;
+    weft_proof_enter(proof, 0);
+    for (int32_t u = 0; u < guide->table->n_units; u++) {
+        guide->allowed[u] = 0;
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+            bool has_column = guide->branch->ilp->z[u * WEFT_POLICY_COUNT + p] >= 0;
+            if (!(proof->box->allowed[u] >> p & 1u) || !has_column) continue;
+            guide->allowed[u] |= 1u << p;
+            guide->policies[u] = (enum weft_policy)p;
+        }
+    }
+}
+
+static bool is_decided(const struct weft_guide *guide, int32_t unit)
+{
+    return (guide->allowed[unit] & (guide->allowed[unit] - 1)) == 0;
+}
+
+/* Of the units that are not decided, the policy of the greatest share; its unit, -1 when all are.
+ */
+static int32_t surest(const struct weft_guide *guide, const double *x, int *policy, double *share)
+{
+    int32_t unit = -1;
+    *share = -1;
+    for (int32_t u = 0; u < guide->table->n_units; u++) {
+        for (int p = 0; p < WEFT_POLICY_COUNT && !is_decided(guide, u); p++) {
+            int32_t z = guide->branch->ilp->z[u * WEFT_POLICY_COUNT + p];
+            if (!(guide->allowed[u] >> p & 1u) || x[z] <= *share) continue;
+            *share = x[z];
+            *policy = p;
+            unit = u;
+        }
+    }
+    return unit;
+}
+
+/* Decides the units of which one policy has nearly all, and a quarter of those left at least. True
+ * when none is left. */
+static bool decide_some(struct weft_guide *guide, const double *x)
+{
+    double share;
+    int policy = 0;
+    int32_t n = 0, unit;
+    for (int32_t u = 0; u < guide->table->n_units; u++)
+        n += !is_decided(guide, u);
+    for (int32_t left = n; (unit = surest(guide, x, &policy, &share)) >= 0; left--) {
+        if (share < 0.99 && 4 * left <= 3 * n) return false;
+        guide->allowed[unit] = 1u << policy;
+        guide->policies[unit] = (enum weft_policy)policy;
+    }
+    return true;
+}
+
+void weft_guide_dive(struct weft_guide *guide)
+{
+    bool decided = false, more = true;
+    if (is_over(guide)) return;
+    allow_all(guide);
+    while (more && !is_over(guide)) {
+        struct weft_pool pool = {0};
+        const double *x = relax(guide, &pool);
+        more = x && !decided;
+        if (more)
+            decided = decide_some(guide, x);
+        else if (x && weft_search_fits(guide->branch->search, guide->policies))
+            place_all(guide, x);
+        weft_pool_finish(&pool);
+    }
+}
+
+/* Stops at the first that brings something, and after some that do not: then the time is better
+ * spent elsewhere. */
+static enum weft_near_answer try_near(void *context, const enum weft_policy *policies)
+{
+    struct weft_guide *guide = context;
+    int64_t before_ns = guide->branch->search->step_ns;
+    if (!weft_guide_try(guide, policies)) return WEFT_NEAR_SKIPPED;
+    bool brings = guide->branch->search->step_ns < before_ns;
+    return brings || --guide->in_vain_left == 0 ? WEFT_NEAR_STOP : WEFT_NEAR_TRIED;
+}
+
+enum weft_status weft_guide_try_near(struct weft_guide *guide, int32_t node, int32_t most_in_vain,
+                                     struct weft_error *err)
+{
+    struct weft_branch *branch = guide->branch;
+    if (is_over(guide)) return WEFT_OK;
+    int32_t tries = NEAR_WORK / (branch->ilp->mip.n_rows + branch->ilp->mip.n_columns) + 1;
+    if (tries > MOST_NEAR) tries = MOST_NEAR;
+    guide->in_vain_left = most_in_vain;
+    weft_proof_enter(branch->proof, node);
+    if (branch->proof->box->empty) return WEFT_OK;
+    weft_dual_take(branch->dual, &branch->proof->prices[branch->proof->nodes[node].prices]);
+    weft_dual_evaluate(branch->dual, branch->proof->box);
+    return weft_near_each(branch->search, branch->dual, branch->proof->box->allowed,
+                          weft_branch_enough_ns(branch), tries, try_near, guide, err);
+}

@@ -1,0 +1,86 @@
+/* A problem small enough to work out by hand: two layers, a unit each, two blocks a unit. */
+#ifndef WEFT_TESTS_PROBLEM_SMALL_PROBLEM_H
+#define WEFT_TESTS_PROBLEM_SMALL_PROBLEM_H
+
+#include "problem/problem.h"
+
+/* Slots: 0 U:a, 1 U:b, 2 fill, 3 F:a, 4 F:b, 5 B:b, 6 B:a, 7 drain, 8 norm. */
+enum { N_SMALL_SLOTS = 9 };
+enum { A_GATHER, A_REDUCE, A_ALL_REDUCE, B_GATHER, B_REDUCE, B_ALL_REDUCE, N_SMALL_ITEMS };
+
+/* A block takes 600 ns and 100 bytes; U 200 (dp: 400), F 1000, B 2000, norm 100, agree 50. Under
+ * sdp a unit's full parameters are 200 bytes from its first use to its last, its full gradient 200
+ * bytes in its backward slot; 1000 bytes are always held. The arrays are static: copy to change. */
+static inline struct weft_problem small_problem(void)
+{
+    static struct weft_slot slots[N_SMALL_SLOTS] = {
+        {WEFT_SLOT_UPDATE, 0, 0},   {WEFT_SLOT_UPDATE, 1, 0},  {WEFT_SLOT_FILL, -1, 0},
+        {WEFT_SLOT_FORWARD, 0, 0},  {WEFT_SLOT_FORWARD, 1, 0}, {WEFT_SLOT_BACKWARD, 1, 0},
+        {WEFT_SLOT_BACKWARD, 0, 0}, {WEFT_SLOT_DRAIN, -1, 0},  {WEFT_SLOT_NORM, -1, 0}};
+    static const char *names[N_SMALL_SLOTS] = {"U:a", "U:b", "fill",  "F:a", "F:b",
+                                               "B:b", "B:a", "drain", "norm"};
+    static int64_t slot_ns[N_SMALL_SLOTS] = {0, 0, 0, 1000, 1000, 2000, 2000, 0, 100};
+    static struct weft_hold a_holds[] = {{WEFT_CATEGORY_GATHERED_PARAMETERS, 3, 6, 200},
+                                         {WEFT_CATEGORY_FULL_GRADIENTS, 6, 6, 200},
+                                         {WEFT_CATEGORY_SHARDED_GRADIENTS, 7, 0, 100}};
+    static struct weft_hold b_holds[] = {{WEFT_CATEGORY_GATHERED_PARAMETERS, 4, 5, 200},
+                                         {WEFT_CATEGORY_FULL_GRADIENTS, 5, 5, 200},
+                                         {WEFT_CATEGORY_SHARDED_GRADIENTS, 6, 1, 100}};
+    static struct weft_hold common[] = {{WEFT_CATEGORY_BASE, 0, N_SMALL_SLOTS - 1, 1000}};
+    static struct weft_problem_unit units[2] = {
+        {.name = "a",
+         .policies = 1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_SDP,
+         .update_slot = 0,
+         .elements = 50,
+         .update_ns = {400, 200, 200, 200},
+         .n_holds = {[WEFT_POLICY_SDP] = 3},
+         .holds = {[WEFT_POLICY_SDP] = a_holds}},
+        {.name = "b",
+         .policies = 1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_SDP,
+         .update_slot = 1,
+         .elements = 50,
+         .update_ns = {400, 200, 200, 200},
+         .n_holds = {[WEFT_POLICY_SDP] = 3},
+         .holds = {[WEFT_POLICY_SDP] = b_holds}},
+    };
+    const uint32_t sdp = 1u << WEFT_POLICY_SDP, dp = 1u << WEFT_POLICY_DP;
+    static struct weft_problem_item items[N_SMALL_ITEMS];
+    const enum weft_category parameters = WEFT_CATEGORY_GATHERED_PARAMETERS,
+                             gradients = WEFT_CATEGORY_FULL_GRADIENTS;
+    items[A_GATHER].item =
+        (struct weft_item){0, WEFT_ALL_GATHER, 0, sdp, 2, 1, 2, 100, 100, parameters};
+    items[A_REDUCE].item =
+        (struct weft_item){0, WEFT_REDUCE_SCATTER, 0, sdp, 2, 7, 7, 100, 100, gradients};
+    items[A_ALL_REDUCE].item =
+        (struct weft_item){0, WEFT_ALL_REDUCE, 0, dp, 2, 7, 7, 100, 0, gradients};
+    items[B_GATHER].item =
+        (struct weft_item){1, WEFT_ALL_GATHER, 0, sdp, 2, 2, 3, 100, 100, parameters};
+    items[B_REDUCE].item =
+        (struct weft_item){1, WEFT_REDUCE_SCATTER, 0, sdp, 2, 6, 7, 100, 100, gradients};
+    items[B_ALL_REDUCE].item =
+        (struct weft_item){1, WEFT_ALL_REDUCE, 0, dp, 2, 6, 7, 100, 0, gradients};
+    for (int i = 0; i < N_SMALL_ITEMS; i++)
+        items[i].block_ns = 600;
+    return (struct weft_problem){
+        .ranks = 2,
+        .period = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP},
+        .memory_limit_bytes = INT64_MAX,
+        .profile_source = "by hand",
+        .n_slots = N_SMALL_SLOTS,
+        .slots = slots,
+        .slot_names = names,
+        .slot_ns = slot_ns,
+        .compute_rate = WEFT_RATE_ONE,
+        .channel_rate = WEFT_RATE_ONE,
+        .n_channels = 1,
+        .agree_ns = 50,
+        .n_units = 2,
+        .units = units,
+        .n_common = 1,
+        .common = common,
+        .n_items = N_SMALL_ITEMS,
+        .items = items,
+    };
+}
+
+#endif

@@ -1,0 +1,117 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "problem/problem.h"
+#include "problem/stages.h"
+#include "tests/program/random_model.h"
+
+Test(stages, times_are_the_profiles)
+{
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        const struct weft_problem *problem = random.stages.problem;
+        const struct weft_shards *shards = random.stages.shards;
+        const struct weft_profile *profile = random.profile;
+        int64_t owned = 0;
+        for (int32_t u = 0; u < problem->n_units; u++) {
+            const struct weft_unit *unit = &shards->units[u];
+            int64_t slice = unit->padded_elements / shards->ranks;
+            const int64_t *update_ns = problem->units[u].update_ns;
+            owned += unit->trainable ? slice : 0;
+            cr_assert_eq(update_ns[WEFT_POLICY_FSDP],
+                         unit->trainable ? weft_curve_at(&profile->update, slice) : 0);
+            cr_assert_eq(update_ns[WEFT_POLICY_DP],
+                         unit->trainable ? weft_curve_at(&profile->update, unit->padded_elements)
+                                         : 0);
+        }
+        cr_assert_eq(problem->slot_ns[random.stages.period->norm],
+                     problem->period.rotated ? 0 : weft_curve_at(&profile->norm, owned));
+        for (int32_t i = 0; i < problem->n_items; i++) {
+            const struct weft_item *item = &problem->items[i].item;
+            cr_assert_eq(problem->items[i].block_ns,
+                         weft_curve_at(&profile->collectives[item->kind], item->block_bytes));
+        }
+        cr_assert_eq(problem->agree_ns, profile->agree_ns);
+        cr_assert(weft_hash_equal(problem->config_hash, random.config->hash));
+        random_case_finish(&random);
+    }
+}
+
+Test(stages, slots_are_named)
+{
+    struct random_case random;
+    random_case_init_plain(&random, 5);
+    const struct weft_problem *problem = random.stages.problem;
+    const struct weft_period *period = random.stages.period;
+    cr_assert_str_eq(problem->slot_names[period->fill], "fill");
+    cr_assert_str_eq(problem->slot_names[period->forward[0]], "F:wte");
+    cr_assert_str_eq(problem->slot_names[period->backward[0]], "B:wte");
+    cr_assert(strncmp(problem->slot_names[0], "U:", 2) == 0);
+    cr_assert_str_eq(problem->slot_names[0] + 2, problem->units[problem->slots[0].index].name);
+    random_case_finish(&random);
+}
+
+Test(stages, missing_layer_is_named)
+{
+    struct random_case random;
+    struct weft_error err = {0};
+    struct weft_stages stages = {0};
+    random_case_init(&random, 5);
+    random.profile->layers[0].key = "something else";
+    cr_assert_eq(weft_stages_create(random.config, random.profile, &stages, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "no times for layer wte") != NULL, "%s", err.text);
+    cr_assert(strstr(err.text, "weft profile") != NULL, "%s", err.text);
+    cr_assert_null(stages.problem);
+    weft_stages_finish(&stages);
+    random_case_finish(&random);
+}
+
+Test(stages, other_ranks_are_refused)
+{
+    struct random_case random;
+    struct weft_error err = {0};
+    struct weft_stages stages = {0};
+    random_case_init(&random, 5);
+    random.profile->ranks = 17;
+    cr_assert_eq(weft_stages_create(random.config, random.profile, &stages, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "17 ranks") != NULL, "%s", err.text);
+    random_case_finish(&random);
+}
+
+Test(stages, variants_are_what_the_config_leaves_open)
+{
+    struct random_case random;
+    struct weft_period_rule variants[WEFT_MOST_VARIANTS];
+    random_case_init_plain(&random, 5);
+    struct weft_train *train = &random.config->train;
+    cr_assert_eq(weft_stages_variants(random.config, variants), 1);
+    cr_assert_eq(variants[0].cadence, WEFT_CADENCE_STEP);
+    cr_assert_not(variants[0].rotated);
+    train->grad_accum = 3;
+    cr_assert_eq(weft_stages_variants(random.config, variants), 2);
+    cr_assert_eq(variants[0].cadence, WEFT_CADENCE_MICRO_STEP, "which holds less");
+    cr_assert_eq(variants[0].n_micro, 3);
+    /* dp alone cannot be reduced every micro-step. */
+    random.config->plan.policies = "dp";
+    cr_assert_eq(weft_stages_variants(random.config, variants), 1);
+    cr_assert_eq(variants[0].cadence, WEFT_CADENCE_STEP);
+    train->cadence = WEFT_CADENCE_MICRO_STEP;
+    cr_assert_eq(weft_stages_variants(random.config, variants), 1);
+    cr_assert_eq(variants[0].cadence, WEFT_CADENCE_MICRO_STEP);
+    struct weft_stages stages;
+    struct weft_error err = {0};
+    cr_assert_eq(weft_stages_create(random.config, random.profile, &stages, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "set train.reduce to \"step\"") != NULL, "%s", err.text);
+    train->clip_norm = 0;
+    int32_t n = weft_stages_variants(random.config, variants);
+    cr_assert_geq(n, 1);
+    for (int32_t v = 0; v < n; v++) {
+        cr_assert(variants[v].rotated && variants[v].update_ahead >= 1 &&
+                  variants[v].update_ahead <= random.config->model->n_layers);
+    }
+    random.config->plan.update_ahead = 1;
+    cr_assert_eq(weft_stages_variants(random.config, variants), 1);
+    cr_assert_eq(variants[0].update_ahead, 1);
+    random_case_finish(&random);
+}

@@ -1,0 +1,153 @@
+#include "program/program.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/lifetime.h"
+#include "tests/program/random_model.h"
+
+enum { LOWER_CASES = 150, LOWER_PLANS = 4 };
+
+/* Figure 1(a): what the planner counts in a slot is what is live in it by happens-before. */
+static void check_rows_lower(const struct random_case *random, const struct weft_plan *plan,
+                             const struct weft_program *program)
+{
+    size_t n = (size_t)plan->problem->n_slots * WEFT_CATEGORY_COUNT;
+    int64_t *rows = calloc(n, sizeof *rows), *live = calloc(n, sizeof *live);
+    weft_plan_rows(plan, rows);
+    weft_program_live(program, live);
+    for (size_t i = 0; i < n; i++) {
+        cr_assert_eq(rows[i], live[i], "seed %d, slot %d (%s), %s: planned %lld, live %lld",
+                     (int)random->seed, (int)(i / WEFT_CATEGORY_COUNT),
+                     plan->problem->slot_names[i / WEFT_CATEGORY_COUNT],
+                     weft_category_key((enum weft_category)(i % WEFT_CATEGORY_COUNT)),
+                     (long long)rows[i], (long long)live[i]);
+    }
+    cr_assert_eq(program->live_bytes + program->base_bytes, weft_plan_peak(plan, NULL));
+    free(rows);
+    free(live);
+}
+
+Test(lower, rows_are_lives)
+{
+    for (uint64_t seed = 0; seed < LOWER_CASES; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        for (uint64_t p = 0; p < LOWER_PLANS; p++) {
+            struct weft_plan *plan = random_plan(&random, p);
+            struct weft_program *program = random_program(&random, plan);
+            check_rows_lower(&random, plan, program);
+            weft_program_destroy(program);
+            weft_plan_destroy(plan);
+        }
+        random_case_finish(&random);
+    }
+}
+
+Test(lower, rows_are_lives_when_relaxed)
+{
+    for (uint64_t seed = 0; seed < LOWER_CASES; seed++) {
+        struct random_case random;
+        struct weft_error err = {0};
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 0);
+        int64_t limit_bytes = weft_plan_peak(plan, NULL);
+        cr_assert_eq(weft_plan_relax(plan, limit_bytes, &err), WEFT_OK);
+        struct weft_program *program = random_program(&random, plan);
+        check_rows_lower(&random, plan, program);
+        weft_program_destroy(program);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}
+
+/* The channel's instructions are the placements, in order. */
+Test(lower, channel_order_is_placement_order)
+{
+    for (uint64_t seed = 0; seed < LOWER_CASES; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 7);
+        struct weft_program *program = random_program(&random, plan);
+        int32_t next[WEFT_CHANNELS] = {0}, n = 0;
+        for (int32_t i = 0; i < program->n_instructions; i++) {
+            const struct weft_instruction *at = &program->instructions[i];
+            if (weft_op_stream(at->op) == WEFT_STREAM_COMPUTE || at->op == WEFT_OP_AGREE) continue;
+            int32_t channel = weft_program_lane(program, i) - WEFT_LANE_CHANNEL;
+            const struct weft_placement *placement = &plan->placements[next[channel]++];
+            while (plan->problem->items[placement->item].channel != channel)
+                placement = &plan->placements[next[channel]++];
+            n++;
+            cr_assert_eq(at->item, placement->item);
+            cr_assert_eq(at->block, placement->block);
+            const struct weft_item *item = &plan->problem->items[placement->item].item;
+            bool gathers = item->kind == WEFT_ALL_GATHER;
+            cr_assert_eq(at->slot, gathers ? placement->launch : item->first);
+            int32_t last = program->dependencies[at->first_dependency + at->n_dependencies - 1];
+            cr_assert_eq(program->instructions[last].op, WEFT_OP_MARK);
+            cr_assert_eq(program->instructions[last].slot, placement->launch);
+        }
+        cr_assert_eq(n, plan->n_placements);
+        weft_program_destroy(program);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}
+
+Test(lower, refuses_stages_of_another_model)
+{
+    struct random_case one, other;
+    struct weft_error err = {0};
+    struct weft_program *program = NULL;
+    uint64_t seed = 2;
+    random_case_init(&one, 1);
+    do
+        random_case_init(&other, seed++);
+    while (other.stages.period->n_slots == one.stages.period->n_slots);
+    struct weft_plan *plan = random_plan(&one, 0);
+    cr_assert_eq(weft_program_lower(plan, &other.inputs, 0, &program, &err), WEFT_E_DATA);
+    cr_assert(strstr(err.text, "do not belong together") != NULL, "%s", err.text);
+    cr_assert_null(program);
+    weft_plan_destroy(plan);
+    random_case_finish(&one);
+    random_case_finish(&other);
+}
+
+/* A kept layout is taken as it is; a wrong one is found by verify, or refused at once. */
+Test(lower, kept_addresses_are_taken_and_checked)
+{
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct random_case random;
+        struct weft_error err = {0};
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 7);
+        struct weft_program *first = random_program(&random, plan);
+        cr_assert_eq(weft_program_keep_layout(first, plan, &err), WEFT_OK);
+        struct weft_program *second = random_program(&random, plan);
+        cr_assert_eq(second->arena_bytes, first->arena_bytes);
+        cr_assert_eq(second->live_bytes, first->live_bytes);
+        for (int32_t b = 0; b < first->n_buffers; b++)
+            cr_assert_eq(second->buffers[b].offset, first->buffers[b].offset);
+        cr_assert_eq(weft_program_verify(second, INT64_MAX, &err), WEFT_OK, "%s", err.text);
+        weft_program_destroy(second);
+
+        /* The record and its sum are both held all step: on one address they overlap. */
+        int32_t from = weft_program_buffer(first, WEFT_BUFFER_RECORD, -1, 0);
+        int32_t to = weft_program_buffer(first, WEFT_BUFFER_RECORD_SUM, -1, 0);
+        plan->offsets[to] = plan->offsets[from];
+        second = random_program(&random, plan);
+        cr_assert_eq(weft_program_verify(second, INT64_MAX, &err), WEFT_E_DATA);
+        weft_program_destroy(second);
+
+        second = NULL;
+        err = (struct weft_error){0};
+        plan->n_offsets--;
+        cr_assert_eq(weft_program_lower(plan, &random.inputs, 0, &second, &err), WEFT_E_DATA);
+        cr_assert(strstr(err.text, "plan again") != NULL, "%s", err.text);
+        cr_assert_null(second);
+        weft_program_destroy(first);
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+}

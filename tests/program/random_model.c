@@ -1,0 +1,316 @@
+#include "tests/program/random_model.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "problem/stages.h"
+#include "program/predict.h"
+
+/* A stream of draws. */
+struct dice {
+    uint64_t seed, stream, counter;
+};
+
+static int64_t roll(struct dice *dice, int64_t least, int64_t most)
+{
+    uint64_t span = (uint64_t)(most - least) + 1;
+    return least + (int64_t)weft_rng_below(dice->seed, dice->stream, dice->counter++, span);
+}
+
+static bool chance(struct dice *dice, int64_t percent)
+{
+    return roll(dice, 1, 100) <= percent;
+}
+
+static const char *frozen_or_not(struct dice *dice, int64_t percent)
+{
+    return chance(dice, percent) ? ", \"frozen\": true" : "";
+}
+
+/* Tokens in, tokens out: an embedding, blocks and norms, a head that may be tied. */
+static void language_layers(struct dice *dice, struct weft_text *out)
+{
+    int hidden = 8 * (int)roll(dice, 1, 5), vocab = (int)roll(dice, 5, 40);
+    bool tied = chance(dice, 50);
+    int middle = (int)roll(dice, 0, 6);
+    const char *frozen = frozen_or_not(dice, 20), *embedding_frozen = frozen;
+    weft_text_addf(out,
+                   "{\"name\": \"wte\", \"type\": \"embedding\", \"vocab\": %d, \"positions\": %d, "
+                   "\"hidden\": %d%s}",
+                   vocab, chance(dice, 50) ? 8 : 0, hidden, frozen);
+    for (int i = 0; i < middle; i++) {
+        frozen = frozen_or_not(dice, 20);
+        if (chance(dice, 60)) {
+            weft_text_addf(out,
+                           ", {\"name\": \"h%d\", \"type\": \"transformer_block\", \"hidden\": %d, "
+                           "\"heads\": 2, \"ffn\": %d%s}",
+                           i, hidden, (int)roll(dice, 3, 70), frozen);
+        } else if (chance(dice, 50)) {
+            weft_text_addf(out, ", {\"name\": \"n%d\", \"type\": \"layer_norm\", \"hidden\": %d%s}",
+                           i, hidden, frozen);
+        } else {
+            weft_text_addf(out, ", {\"name\": \"g%d\", \"type\": \"gelu\", \"hidden\": %d}", i,
+                           hidden);
+        }
+    }
+    weft_text_addf(
+        out, ", {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": %d, \"hidden\": %d%s%s}",
+        vocab, hidden, tied ? ", \"bias\": false, \"tie\": \"wte\"" : "",
+        tied ? embedding_frozen : "");
+}
+
+/* Numbers in, classes out; widths that nothing divides. */
+static void dense_layers(struct dice *dice, struct weft_text *out)
+{
+    int width = (int)roll(dice, 1, 60), middle = (int)roll(dice, 0, 7);
+    for (int i = 0; i < middle; i++) {
+        int next = (int)roll(dice, 1, 60);
+        if (chance(dice, 60)) {
+            weft_text_addf(out,
+                           "{\"name\": \"f%d\", \"type\": \"linear\", \"hidden\": %d, "
+                           "\"outputs\": %d%s}, ",
+                           i, width, next, frozen_or_not(dice, 20));
+            width = next;
+        } else {
+            weft_text_addf(out, "{\"name\": \"a%d\", \"type\": \"%s\", \"hidden\": %d}, ", i,
+                           chance(dice, 50) ? "relu" : "gelu", width);
+        }
+    }
+    weft_text_addf(out,
+                   "{\"name\": \"head\", \"type\": \"classifier\", \"hidden\": %d, "
+                   "\"classes\": %d}",
+                   width, (int)roll(dice, 2, 20));
+}
+
+/* Several micro-steps, no clipping, updates that ranks agree on, or none of it. Draws of its own,
+ * so that the rest of a seed's config does not depend on them. */
+static void add_period(uint64_t seed, struct weft_text *out)
+{
+    static const char *const cadences[] = {"auto", "micro_step", "step"};
+    struct dice dice = {seed, weft_hash_string("period"), 0};
+    if (chance(&dice, 50)) {
+        const char *cadence = cadences[roll(&dice, 0, 2)];
+        weft_text_addf(out, ", \"grad_accum\": %d, \"reduce\": \"%s\"", (int)roll(&dice, 1, 3),
+                       cadence);
+    }
+    if (chance(&dice, 50)) weft_text_add(out, ", \"clip_norm\": 0");
+    if (chance(&dice, 25)) weft_text_add(out, ", \"optimizer\": {\"type\": \"lamb\"}");
+}
+
+void random_config(uint64_t seed, bool plain, struct weft_text *out)
+{
+    struct dice dice = {seed, weft_hash_string("config"), 0};
+    bool language = chance(&dice, 60), bf16 = chance(&dice, 30);
+    weft_text_add(out, "{\"version\": 1, \"model\": {\"layers\": [");
+    if (language) {
+        language_layers(&dice, out);
+    } else {
+        dense_layers(&dice, out);
+    }
+    int ranks = (int)roll(&dice, 1, 4);
+    weft_text_addf(out, "]}, \"cluster\": {\"ranks\": %d, \"channels\": %d}, ", ranks,
+                   chance(&dice, 30) ? 2 : 1);
+    /* One roll a statement: arguments are evaluated in any order, and compilers differ. */
+    int samples = (int)roll(&dice, 1, 3);
+    int seq_len = language ? (int)roll(&dice, 1, 8) : 1;
+    weft_text_addf(out, "\"train\": {\"steps\": 1, \"micro_batch\": %d, \"seq_len\": %d", samples,
+                   seq_len);
+    if (bf16) {
+        weft_text_addf(out, ", \"precision\": {\"compute\": \"bf16\", \"reduce\": \"%s\"}",
+                       chance(&dice, 50) ? "bf16" : "f32");
+    }
+    if (!plain) add_period(seed, out);
+    weft_text_add(out, "}, \"plan\": {");
+    struct dice ahead = {seed, weft_hash_string("ahead"), 0};
+    if (!plain && chance(&ahead, 50))
+        weft_text_addf(out, "\"update_ahead\": %d, ", (int)roll(&ahead, 1, 5));
+    if (chance(&dice, 50)) {
+        weft_text_addf(out, "\"blocks\": %d}}", (int)roll(&dice, 1, 5));
+    } else {
+        int kib = (int)roll(&dice, 1, 64);
+        bool fuse = chance(&dice, 50);
+        weft_text_addf(out, "\"block_size\": \"%dKiB\", \"fuse\": %s}}", kib,
+                       fuse ? "true" : "false");
+    }
+}
+
+static void fill_curve(struct weft_pool *pool, struct dice *dice, struct weft_curve *curve)
+{
+    enum { POINTS = 3 };
+    int64_t *x = weft_pool_array(pool, POINTS, sizeof *x);
+    int64_t *ns = weft_pool_array(pool, POINTS, sizeof *ns);
+    cr_assert(x != NULL && ns != NULL);
+    for (int i = 0; i < POINTS; i++) {
+        x[i] = (i > 0 ? x[i - 1] : 0) + roll(dice, 1, 20000);
+        ns[i] = (i > 0 ? ns[i - 1] : 0) + roll(dice, 0, 30000);
+    }
+    *curve = (struct weft_curve){POINTS, x, ns};
+}
+
+struct weft_profile *random_profile(const struct weft_config *config, uint64_t seed)
+{
+    struct dice dice = {seed, weft_hash_string("profile"), 0};
+    struct weft_profile *profile = calloc(1, sizeof *profile);
+    struct weft_batch batch = weft_config_batch(config);
+    cr_assert(profile != NULL);
+    profile->source = "random";
+    profile->machine = "none";
+    profile->ranks = config->cluster.ranks;
+    profile->layers =
+        weft_pool_array(&profile->pool, (size_t)config->model->n_layers, sizeof *profile->layers);
+    cr_assert(profile->layers != NULL);
+    for (int32_t l = 0; l < config->model->n_layers; l++) {
+        const char *key = weft_layer_key(&profile->pool, &config->model->layers[l], &batch);
+        cr_assert(key != NULL);
+        if (weft_profile_layer(profile, key) != NULL) continue;
+        int64_t forward_ns = roll(&dice, 0, 50000), backward_ns = roll(&dice, 0, 100000);
+        profile->layers[profile->n_layers++] =
+            (struct weft_layer_times){key, forward_ns, backward_ns};
+    }
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
+        fill_curve(&profile->pool, &dice, &profile->collectives[kind]);
+    fill_curve(&profile->pool, &dice, &profile->update);
+    fill_curve(&profile->pool, &dice, &profile->norm);
+    bool contend = chance(&dice, 50);
+    profile->rates = (struct weft_rates){WEFT_RATE_ONE, WEFT_RATE_ONE};
+    if (contend) {
+        profile->rates.compute = (int32_t)roll(&dice, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+        profile->rates.channel = (int32_t)roll(&dice, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+    }
+    profile->agree_ns = roll(&dice, 0, 5000);
+    profile->base_bytes = roll(&dice, 0, 100) * WEFT_ARENA_ALIGN_BYTES;
+    profile->hash = weft_hash_bytes(&seed, sizeof seed);
+    return profile;
+}
+
+static void fill_stages(struct random_case *random)
+{
+    struct weft_error err = {0};
+    enum weft_status status =
+        weft_stages_create(random->config, random->profile, &random->stages, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
+    random->inputs = weft_lower_inputs_of(random->config, random->profile, &random->stages);
+}
+
+static void init(struct random_case *random, uint64_t seed, bool plain)
+{
+    struct weft_error err = {0};
+    struct weft_text text;
+    *random = (struct random_case){.seed = seed};
+    weft_text_init(&text);
+    random_config(seed, plain, &text);
+    enum weft_status status = weft_config_parse(weft_text_chars(&text), text.length, "random.json",
+                                                ".", NULL, 0, &random->config, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s\n%s", (int)seed, err.text, weft_text_chars(&text));
+    weft_text_finish(&text);
+    random->profile = random_profile(random->config, seed);
+    fill_stages(random);
+}
+
+void random_case_init(struct random_case *random, uint64_t seed)
+{
+    init(random, seed, false);
+}
+
+void random_case_init_plain(struct random_case *random, uint64_t seed)
+{
+    init(random, seed, true);
+}
+
+void random_case_read(struct random_case *random, const char *path)
+{
+    struct weft_error err = {0};
+    *random = (struct random_case){0};
+    enum weft_status status = weft_config_read(path, NULL, 0, &random->config, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    status = weft_profile_analytic(random->config, &random->profile, &err);
+    cr_assert_eq(status, WEFT_OK, "%s: %s", path, err.text);
+    fill_stages(random);
+}
+
+void random_case_finish(struct random_case *random)
+{
+    weft_stages_finish(&random->stages);
+    weft_profile_destroy(random->profile);
+    weft_config_destroy(random->config);
+}
+
+/* A move with the moment, within its flight, by which the channel is sorted: whatever stands ahead
+ * of it was then launched before its deadline. */
+struct draw {
+    struct weft_move move;
+    int32_t moment;
+    uint32_t tie;
+};
+
+static int by_moment(const void *a, const void *b)
+{
+    const struct draw *x = a, *y = b;
+    if (x->moment != y->moment) return x->moment < y->moment ? -1 : 1;
+    return (x->tie > y->tie) - (x->tie < y->tie);
+}
+
+struct weft_plan *random_placements(const struct random_case *random,
+                                    const enum weft_policy *policies, uint64_t seed)
+{
+    const struct weft_problem *problem = random->stages.problem;
+    struct dice dice = {random->seed, weft_hash_string("placements") + seed, 0};
+    int32_t n = 0;
+    size_t most = 1;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        most += (size_t)problem->items[i].item.n_blocks;
+    struct draw *draws = calloc(most, sizeof *draws);
+    struct weft_move *moves = calloc(most, sizeof *moves);
+    cr_assert(draws != NULL && moves != NULL);
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_item *item = &problem->items[i].item;
+        if (!weft_problem_needs(problem, policies, i)) continue;
+        for (int32_t k = 0; k < item->n_blocks; k++) {
+            bool gathers = item->kind == WEFT_ALL_GATHER;
+            int32_t end = gathers ? item->last + 1 : item->last; /* a gather may block */
+            int32_t slot = (int32_t)roll(&dice, item->first, end);
+            int32_t moment = gathers ? (int32_t)roll(&dice, slot, slot > item->last ? end : end - 1)
+                                     : (int32_t)roll(&dice, item->first, slot);
+            int32_t launch = gathers ? 0 : (int32_t)roll(&dice, item->first, moment);
+            draws[n++] =
+                (struct draw){{i, slot, launch}, moment, (uint32_t)roll(&dice, 0, 1 << 30)};
+        }
+    }
+    qsort(draws, (size_t)n, sizeof *draws, by_moment);
+    for (int32_t i = 0; i < n; i++)
+        moves[i] = draws[i].move;
+    struct weft_plan *plan = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_plan_create(problem, "random", policies, moves, n, &plan, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
+    cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
+    free(draws);
+    free(moves);
+    return plan;
+}
+
+struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
+{
+    const struct weft_problem *problem = random->stages.problem;
+    struct dice dice = {random->seed, weft_hash_string("policies") + seed, 0};
+    enum weft_policy *policies = calloc((size_t)problem->n_units + 1, sizeof *policies);
+    cr_assert(policies != NULL);
+    for (int32_t u = 0; u < problem->n_units; u++) {
+        do
+            policies[u] = (enum weft_policy)roll(&dice, 0, WEFT_POLICY_COUNT - 1);
+        while ((problem->units[u].policies >> policies[u] & 1u) == 0);
+    }
+    struct weft_plan *plan = random_placements(random, policies, seed);
+    free(policies);
+    return plan;
+}
+
+struct weft_program *random_program(const struct random_case *random, const struct weft_plan *plan)
+{
+    struct weft_program *program = NULL;
+    struct weft_error err = {0};
+    enum weft_status status = weft_program_lower(plan, &random->inputs, 0, &program, &err);
+    cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
+    return program;
+}

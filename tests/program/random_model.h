@@ -1,0 +1,46 @@
+/* Random cases for tests of problem/ to scheduler/: a random chain model on random ranks with
+ * random times, its stages, and random legal plans of its problem. All from a seed. */
+#ifndef WEFT_TESTS_PROGRAM_RANDOM_MODEL_H
+#define WEFT_TESTS_PROGRAM_RANDOM_MODEL_H
+
+#include "base/text.h"
+#include "plan/plan.h"
+#include "problem/stages.h"
+#include "program/program.h"
+
+struct random_case {
+    uint64_t seed;
+    struct weft_config *config;
+    struct weft_profile *profile;
+    struct weft_stages stages;
+    struct weft_lower_inputs inputs; /* refers to the others */
+};
+
+/* The config that seed makes, as text. 1 to 8 layers and a head; f32 or bf16; 1 to 4 ranks; and
+ * unless it is `plain`, one to three micro-steps under either cadence, with clipping or without,
+ * adamw or lamb. */
+void random_config(uint64_t seed, bool plain, struct weft_text *out);
+
+/* A profile of random curves and layer times for any config. The caller destroys it. */
+struct weft_profile *random_profile(const struct weft_config *config, uint64_t seed);
+
+/* Fails the test that runs when any of it fails. */
+void random_case_init(struct random_case *random, uint64_t seed);
+/* The same of a plain config. */
+void random_case_init_plain(struct random_case *random, uint64_t seed);
+/* The same for a config in a file, with its analytic profile. */
+void random_case_read(struct random_case *random, const char *path);
+void random_case_finish(struct random_case *random);
+
+/* A plan of random policies and a random legal order of its blocks, predicted. The caller destroys
+ * it before the case. */
+struct weft_plan *random_plan(const struct random_case *random, uint64_t seed);
+
+/* The same with given policies. */
+struct weft_plan *random_placements(const struct random_case *random,
+                                    const enum weft_policy *policies, uint64_t seed);
+
+/* The program of a plan of the case. The caller destroys it. */
+struct weft_program *random_program(const struct random_case *random, const struct weft_plan *plan);
+
+#endif

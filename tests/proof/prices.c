@@ -1,0 +1,475 @@
+#include "proof/prices.h"
+
+#include <criterion/criterion.h>
+
+#include "base/rng.h"
+#include "plan/placement.h"
+#include "program/trace.h"
+#include "tests/program/random_model.h"
+#include "tests/proof/small_prices.h"
+
+/* Of the policies, where the box is as the facts make it. */
+static int64_t bound_in(struct fixture *f, struct weft_box *box, struct weft_facts facts,
+                        const uint32_t *policies)
+{
+    struct weft_error err = {0};
+    weft_box_restrict(box, &facts);
+    cr_assert_eq(weft_prices_apply(box, &f->prices, &f->priced, &err), WEFT_OK, "%s", err.text);
+    return weft_priced_bound_ns(&f->problem, &f->priced, policies ? policies : box->allowed);
+}
+
+static int64_t bound(struct fixture *f, uint32_t a, uint32_t b)
+{
+    struct weft_error err = {0};
+    uint32_t allowed[2] = {a, b};
+    struct weft_box *box = NULL;
+    cr_assert_eq(weft_box_create(&f->problem, &box, &err), WEFT_OK, "%s", err.text);
+    int64_t bound_ns = bound_in(f, box, (struct weft_facts){.allowed = allowed}, NULL);
+    weft_box_destroy(box);
+    return bound_ns;
+}
+
+/* Slots compute 0 (a), 0 (b), 0, 1000, 1000, 2000, 2000, 0, 100; updates 200 or, dp, 400; agree 50;
+ * every block takes 600. */
+Test(prices, without_prices_it_is_compute_alone)
+{
+    struct fixture f;
+    init(&f);
+    cr_assert_eq(bound(&f, SDP, SDP), 6100 + 50 + 200 + 200);
+    cr_assert_eq(bound(&f, DP, SDP), 6100 + 50 + 400 + 200);
+    cr_assert_eq(bound(&f, DP | SDP, DP | SDP), 6550);
+}
+
+Test(prices, with_all_channel_time_priced_it_is_the_channel_alone)
+{
+    struct fixture f;
+    init(&f);
+    for (int32_t s = 0; s < N_SMALL_SLOTS; s++)
+        f.lambda[s] = WEFT_PRICE_ONE;
+    cr_assert_eq(bound(&f, SDP, SDP), 50 + 8 * 600);
+    cr_assert_eq(bound(&f, DP, SDP), 50 + 6 * 600);
+}
+
+/* By hand: the channel is priced in drain (slot 7) alone, where a's reductions must be; b's go
+ * before it, and all that could compute there is 0. */
+Test(prices, blocks_go_where_the_channel_is_cheap)
+{
+    struct fixture f;
+    init(&f);
+    f.lambda[7] = WEFT_PRICE_ONE / 4;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 2 * 150);
+    f.lambda[6] = WEFT_PRICE_ONE / 8; /* its 2000 are worth less by an eighth, b pays 75 a block */
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 2 * 150 - 250 + 2 * 75);
+    /* A gather that is waited for costs all its time at most. */
+    f.lambda[1] = f.lambda[2] = f.lambda[3] = WEFT_PRICE_ONE;
+    f.mu[2] = WEFT_PRICE_ONE / 2;
+    f.problem.memory_limit_bytes = 1700; /* in slot 2 700 more than what is held whatever moves */
+    cr_assert_eq(bound(&f, SDP, SDP),
+                 50 + 200 + (1000 + 2000 + 1750 + 100) + 2 * 150 + 2 * 75 + 4 * 600 - 350);
+}
+
+/* In B:b (slot 5) sdp holds base 1000, 200 of b's parameters, 200 of its gradient and 200 of a's
+ * parameters: 100 less than the limit, which in B:a sdp for both needs. */
+Test(prices, bytes_are_paid_where_they_are_held)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.mu[5] = WEFT_PRICE_ONE * 3;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 3 * 100);
+    /* Rounded up: step times are whole numbers. */
+    f.mu[5] = WEFT_PRICE_ONE / 1000;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550);
+    f.mu[5] = WEFT_PRICE_ONE / 64; /* 100 / 64 less */
+    cr_assert_eq(bound(&f, SDP, SDP), 6549);
+    f.problem.memory_limit_bytes = 1699;
+    cr_assert_eq(bound(&f, SDP, SDP), WEFT_PROBLEM_MOST, "no plan fits");
+    cr_assert_eq(bound(&f, SDP | DP, SDP), bound(&f, DP, SDP));
+}
+
+/* A block of a's gather is 400 bytes: beside the 1000 of base and, in slot 1, 100 of b there is
+ * room for one, where parts of blocks would find room for both. The other must block. */
+Test(prices, a_block_is_held_whole)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.problem.items[A_GATHER].item.stair_bytes = 400;
+    f.lambda[3] = WEFT_PRICE_ONE; /* nothing computes beside what is gathered late */
+    int64_t apart = bound(&f, SDP, SDP);
+    f.problem.items[A_GATHER].item.stair_bytes = 300;
+    cr_assert_eq(apart - bound(&f, SDP, SDP), 600);
+}
+
+/* Of 150 bytes in steps of 100 one whole step is of use, and above a rest of 50 all counts. */
+Test(prices, whole_steps_count)
+{
+    struct weft_whole_row row = weft_whole_row(3, 100, 150);
+    cr_assert_eq(row.slot, 3);
+    cr_assert_eq(row.rest_bytes, 50);
+    cr_assert_eq(row.room_bytes, 50);
+    cr_assert_eq(weft_whole_count(&row, 0), 0);
+    cr_assert_eq(weft_whole_count(&row, 50), 0);
+    cr_assert_eq(weft_whole_count(&row, 99), 49);
+    cr_assert_eq(weft_whole_count(&row, 100), 50);
+    cr_assert_eq(weft_whole_count(&row, 280), 130);
+    cr_assert_eq(weft_whole_count(&row, -1), -1);
+    cr_assert_eq(weft_whole_count(&row, -60), -50);
+    cr_assert_eq(weft_whole_count(&row, -110), -60);
+    row = weft_whole_row(3, 100, 200); /* without a rest, bytes are bytes */
+    cr_assert_eq(row.room_bytes, 200);
+    cr_assert_eq(weft_whole_count(&row, 123), 123);
+    row = weft_whole_row(3, 100, -30); /* what must be held is 30 too much */
+    cr_assert_eq(row.rest_bytes, 70);
+    cr_assert_eq(row.room_bytes, -30);
+}
+
+/* Whatever is held within the room: its counts are within the row's. */
+Test(prices, whole_rows_hold_for_all_that_fits)
+{
+    for (uint64_t trial = 0; trial < 20000; trial++) {
+        int64_t bytes[4], held = 0, counted = 0;
+        int64_t step_bytes = 1 + (int64_t)weft_rng_below(1, trial, 0, 60);
+        for (uint64_t i = 0; i < 4; i++) {
+            bytes[i] = (int64_t)weft_rng_below(1, trial, 1 + i, 90);
+            held += bytes[i];
+        }
+        int64_t room_bytes = held + (int64_t)weft_rng_below(1, trial, 5, 40);
+        struct weft_whole_row row = weft_whole_row(0, step_bytes, room_bytes);
+        for (int i = 0; i < 4; i++)
+            counted += weft_whole_count(&row, bytes[i]);
+        cr_assert_leq(counted, row.room_bytes, "trial %d", (int)trial);
+    }
+}
+
+/* By hand: in slot 2 there is room for 800 bytes, so for two of the four blocks of 300, and where
+ * else they may go nothing computes beside them: 600 each. Bytes alone prove no more than 800. */
+Test(prices, blocks_are_held_whole_together)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1800;
+    f.problem.items[A_GATHER].item.stair_bytes = 300;
+    f.problem.items[B_GATHER].item.stair_bytes = 300;
+    f.lambda[3] = WEFT_PRICE_ONE;
+    f.mu[2] = WEFT_PRICE_ONE * 2;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 4 * 600 - 2 * 800);
+    f.mu[2] = 0;
+    f.prices.n_whole = 1;
+    price_whole(&f, 0, 2, 300, WEFT_PRICE_ONE * 5);
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 4 * 5 * 100 - 5 * 200);
+    price_whole(&f, 0, 2, 300, WEFT_PRICE_ONE * 6);
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 2 * 600);
+    cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 - 1000, "a has no gather, its update is longer");
+    /* Two rows of one slot add up. */
+    f.prices.n_whole = 2;
+    price_whole(&f, 0, 2, 300, WEFT_PRICE_ONE * 3);
+    price_whole(&f, 1, 2, 400, WEFT_PRICE_ONE); /* 800 without a rest: bytes */
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 1000 + 4 * 600 - 3 * 200 - 800);
+}
+
+/* In slot 5 there are 700 bytes for what sdp holds, 200 of a and 400 of b: in steps of 150 these
+ * count 50 and 100, and 200 may. */
+Test(prices, policies_count_what_they_hold_together)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.prices.n_whole = 1;
+    price_whole(&f, 0, 5, 150, WEFT_PRICE_ONE * 3);
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 3 * (50 + 100 - 200));
+    cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 + 3 * (100 - 200));
+    /* With sdp for reference a's 200 are taken off the room, and dp counts less than nothing: of
+     * 500 a rest of 50, b counts 250, and 300 may. */
+    f.reference[0] = WEFT_POLICY_SDP;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 + 3 * (250 - 300));
+    cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 + 3 * (-150 + 250 - 300));
+}
+
+/* How many of the item's blocks a plan has brought to the moment by the slot. */
+static int32_t moved_by(const struct weft_plan *plan, const struct weft_plan_times *times,
+                        const struct weft_milestone *of)
+{
+    bool gathers = plan->problem->items[of->item].item.kind == WEFT_ALL_GATHER;
+    int64_t end_ns = times->slot_start_ns[of->slot + 1];
+    int32_t n = 0;
+    for (int32_t i = 0; i < plan->n_placements; i++) {
+        const struct weft_placement *at = &plan->placements[i];
+        bool is[WEFT_MOMENT_COUNT] = {(gathers ? at->launch : at->deadline - 1) <= of->slot,
+                                      times->start_ns[i] < end_ns, times->end_ns[i] <= end_ns};
+        n += at->item == of->item && is[of->moment];
+    }
+    return n;
+}
+
+static struct weft_plan_times simulate(const struct weft_plan *plan, struct weft_pool *pool)
+{
+    size_t n_slots = (size_t)plan->problem->n_slots, n = (size_t)plan->n_placements;
+    struct weft_plan_times times;
+    int64_t *scratch = weft_pool_array(pool, 3 * n_slots + n + 1, sizeof *scratch);
+    times.slot_start_ns = weft_pool_array(pool, n_slots, sizeof *times.slot_start_ns);
+    times.start_ns = weft_pool_array(pool, n + 1, sizeof *times.start_ns);
+    times.end_ns = weft_pool_array(pool, n + 1, sizeof *times.end_ns);
+    cr_assert(scratch && times.slot_start_ns && times.start_ns && times.end_ns);
+    weft_simulate_plan_times(plan, scratch, &times);
+    return times;
+}
+
+/* Milestones that the plan keeps, drawn by the seed; returns how many. */
+static int32_t draw_milestones(const struct weft_plan *plan, const struct weft_plan_times *times,
+                               uint64_t seed, int32_t most, struct weft_milestone *out)
+{
+    const struct weft_problem *problem = plan->problem;
+    int32_t n = 0;
+    for (uint64_t k = 0; k < (uint64_t)most; k++) {
+        int32_t item = (int32_t)weft_rng_below(seed, k, 0, (uint64_t)problem->n_items);
+        const struct weft_item *of = &problem->items[item].item;
+        uint64_t window = (uint64_t)(of->last - of->first + 1);
+        struct weft_milestone at = {
+            .item = item,
+            .slot = of->first + (int32_t)weft_rng_below(seed, k, 1, window),
+            .n_blocks = 1 + (int32_t)weft_rng_below(seed, k, 2, (uint64_t)of->n_blocks),
+            .moment = (enum weft_moment)weft_rng_below(seed, k, 3, WEFT_MOMENT_COUNT),
+        };
+        if (!weft_milestone_is_of(&at, problem)) continue;
+        at.reached = moved_by(plan, times, &at) >= at.n_blocks;
+        out[n++] = at;
+    }
+    return n;
+}
+
+/* Two random groups of units, and counts of them that the plan keeps; returns how many. */
+static int32_t draw_counts(const struct weft_plan *plan, uint64_t seed, struct weft_pool *pool,
+                           struct weft_group groups[2], struct weft_count out[4])
+{
+    int32_t n = 0, n_units = plan->problem->n_units;
+    for (uint64_t g = 0; g < 2; g++) {
+        int32_t *units = weft_pool_array(pool, (size_t)n_units, sizeof *units), count = 0;
+        cr_assert_not_null(units);
+        groups[g] = (struct weft_group){1 + (uint32_t)weft_rng_below(seed, g, 20, 14), 0, units};
+        for (int32_t u = 0; u < n_units; u++) {
+            if (u > 0 && weft_rng_uniform(seed, g, 21 + (uint64_t)u) < 0.3) continue;
+            units[groups[g].n_units++] = u;
+            count += (int32_t)(groups[g].policies >> plan->policies[u] & 1u);
+        }
+        for (uint64_t k = 0; k < 2; k++) {
+            uint64_t asked = weft_rng_below(seed, g, 60 + k, (uint64_t)groups[g].n_units);
+            out[n++] =
+                (struct weft_count){(int32_t)g, 1 + (int32_t)asked, count >= 1 + (int32_t)asked};
+        }
+    }
+    return n;
+}
+
+/* Random prices of the problem with one whole row, into arrays of the pool. */
+static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t seed,
+                                      struct weft_pool *pool)
+{
+    const struct weft_problem *problem = plan->problem;
+    size_t n_slots = (size_t)problem->n_slots, n_channels = (size_t)problem->n_channels;
+    struct weft_prices prices = {.n_whole = 1};
+    prices.lambda = weft_pool_array(pool, n_channels * n_slots, sizeof *prices.lambda);
+    prices.mu = weft_pool_array(pool, n_slots, sizeof *prices.mu);
+    prices.whole = weft_pool_array(pool, 1, sizeof *prices.whole);
+    prices.pi = weft_pool_array(pool, 2, sizeof *prices.pi);
+    uint8_t *reference = weft_pool_array(pool, (size_t)problem->n_units, 1);
+    cr_assert(prices.lambda && prices.mu && prices.whole && prices.pi && reference);
+    for (uint64_t g = 0; g < 2; g++)
+        prices.pi[g] = (int64_t)weft_rng_below(seed, g, 7, 4000000) - 2000000;
+    for (size_t s = 0; s < n_slots; s++) {
+        double room = weft_rng_uniform(seed, s, 0) < 0.5 ? 1 : weft_rng_uniform(seed, s, 1);
+        for (size_t c = 0; c < n_channels; c++)
+            prices.lambda[c * n_slots + s] =
+                (int64_t)(room / (double)n_channels * (double)WEFT_PRICE_ONE);
+        if (weft_rng_uniform(seed, s, 2) < 0.2)
+            prices.mu[s] =
+                (int64_t)weft_rng_below(seed, s, 3, UINT64_C(1) << (20 + 3 * (seed % 8)));
+    }
+    for (int32_t u = 0; u < problem->n_units; u++)
+        reference[u] = (uint8_t)plan->policies[u];
+    prices.whole[0] = (struct weft_whole_price){
+        .slot = (int32_t)weft_rng_below(seed, 0, 4, n_slots),
+        .step_bytes = 1 + (int64_t)weft_rng_below(seed, 0, 5, 100000),
+        .nu = (int64_t)weft_rng_below(seed, 0, 6, UINT64_C(1) << (20 + 3 * (seed % 8))),
+        .reference = reference,
+    };
+    return prices;
+}
+
+/* Whatever the prices, and whatever milestones and counts a plan keeps, what they prove of such
+ * plans it does not beat. The limit is just what it needs. */
+Test(prices, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
+{
+    enum { MOST = 48 };
+    int n_raised = 0, n_narrow = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_problem *problem = random.stages.problem;
+        struct weft_plan *plan = random_plan(&random, seed);
+        problem->memory_limit_bytes = plan->prediction.peak_bytes;
+        for (uint64_t trial = 0; trial < 20; trial++) {
+            struct weft_milestone milestones[MOST];
+            struct weft_pool pool = {0};
+            struct weft_box *box = NULL;
+            struct weft_priced priced;
+            struct weft_error err = {0};
+            int64_t before_ns = 0;
+            struct weft_plan_times times = simulate(plan, &pool);
+            int32_t n = draw_milestones(plan, &times, 100 * seed + trial, MOST, milestones);
+            struct weft_prices prices = draw_random(plan, 100 * seed + trial, &pool);
+            struct weft_group groups[2];
+            struct weft_count counts[4];
+            int32_t n_counts = draw_counts(plan, 100 * seed + trial, &pool, groups, counts);
+            size_t n_costs = (size_t)problem->n_units * WEFT_POLICY_COUNT;
+            priced.cost = weft_pool_array(&pool, n_costs, sizeof *priced.cost);
+            uint32_t *allowed = weft_pool_array(&pool, (size_t)problem->n_units, sizeof *allowed);
+            cr_assert(priced.cost && allowed);
+            for (int32_t u = 0; u < problem->n_units; u++)
+                allowed[u] = trial % 2 ? 1u << plan->policies[u] : problem->units[u].policies;
+            cr_assert_eq(weft_box_create(problem, &box, &err), WEFT_OK);
+            cr_assert_eq(weft_box_set_groups(box, groups, 2, &err), WEFT_OK);
+            for (int32_t k = 0; k <= n; k += n > 0 ? n : 1) {
+                weft_box_restrict(box, &(struct weft_facts){.allowed = allowed,
+                                                            .milestones = milestones,
+                                                            .n_milestones = k,
+                                                            .counts = counts,
+                                                            .n_counts = k > 0 ? n_counts : 0});
+                cr_assert(!box->empty, "seed %d trial %d", (int)seed, (int)trial);
+                cr_assert_eq(weft_prices_apply(box, &prices, &priced, &err), WEFT_OK, "%s",
+                             err.text);
+                int64_t bound_ns = weft_priced_bound_ns(problem, &priced, box->allowed);
+                cr_assert_leq(bound_ns, plan->prediction.step_ns, "seed %d trial %d: %d of %d",
+                              (int)seed, (int)trial, k, n);
+                n_raised += k > 0 && bound_ns > before_ns;
+                n_narrow += k > 0 && bound_ns > plan->prediction.step_ns / 2;
+                before_ns = bound_ns;
+            }
+            weft_box_destroy(box);
+            weft_pool_finish(&pool);
+        }
+        weft_plan_destroy(plan);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_raised, 100);
+    cr_assert_gt(n_narrow, 100);
+}
+
+/* Slot 2 has a price of 1 ns a byte. A block of a's gather of 100 bytes is held there when it is
+ * launched in slot 1 or 2; blocking would cost 600. */
+Test(prices, what_milestones_say_is_held_is_paid_for)
+{
+    struct fixture f;
+    struct weft_box *box = NULL;
+    struct weft_error err = {0};
+    const struct weft_milestone held = {A_GATHER, 1, 2, true, WEFT_PLACED},
+                                blocks = {A_GATHER, 1, 2, false, WEFT_PLACED};
+    const uint32_t allowed[2] = {SDP, SDP};
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.mu[2] = WEFT_PRICE_ONE;
+    cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
+    const struct {
+        int32_t n;
+        const struct weft_milestone *milestone;
+        int64_t paid_ns;
+    } cases[] = {{0, NULL, 200}, {1, &held, 200}, {1, &blocks, 1200}};
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        const struct weft_facts facts = {
+            .allowed = allowed, .milestones = cases[k].milestone, .n_milestones = cases[k].n};
+        int64_t ns = bound_in(&f, box, facts, NULL);
+        /* b's gather may be launched in slot 3 and holds nothing in slot 2; the rest of slot 2 is
+         * 700 of the limit that nobody uses. */
+        cr_assert_eq(ns, 6550 - 700 + cases[k].paid_ns, "case %zu: %lld", k, (long long)ns);
+    }
+    weft_box_destroy(box);
+}
+
+Test(prices, counts_are_paid_for)
+{
+    struct fixture f;
+    struct weft_box *box = NULL;
+    struct weft_error err = {0};
+    const uint32_t allowed[2] = {SDP | DP, SDP | DP};
+    const int32_t units[2] = {0, 1};
+    const struct weft_group groups[2] = {{DP, 2, units}, {SDP, 2, units}};
+    int64_t pi[2];
+    init(&f);
+    f.prices.pi = pi;
+    cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_box_set_groups(box, groups, 2, &err), WEFT_OK);
+    static const struct {
+        int32_t n;
+        struct weft_count count;
+        int64_t dp, sdp, bound_ns;
+    } cases[] = {
+        {0, {0, 0, false}, -200, 200, 6550}, /* nothing is known: prices of counts are 0 */
+        {1, {0, 1, true}, 0, 0, 6550},       /* at least one dp, of no price */
+        {1, {0, 1, true}, -200, 0, 6750},
+        {1, {0, 1, true}, -150, 0, 6700},
+        {1, {0, 1, true}, -300, 0, 6550 + 300 - 200}, /* too much: both have it then */
+        {1, {0, 1, true}, 200, 0, 6550},              /* no more than both is no news */
+        {1, {1, 2, false}, 0, 200, 6750},             /* at most one sdp */
+        {1, {1, 2, false}, 0, -200, 6550},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        pi[0] = cases[k].dp;
+        pi[1] = cases[k].sdp;
+        const struct weft_facts facts = {
+            .allowed = allowed, .counts = &cases[k].count, .n_counts = cases[k].n};
+        int64_t ns = bound_in(&f, box, facts, NULL);
+        cr_assert_eq(ns, cases[k].bound_ns, "case %zu: %lld", k, (long long)ns);
+    }
+    const struct weft_count both[2] = {{0, 2, true}, {0, 1, false}};
+    const struct weft_facts facts = {.allowed = allowed, .counts = both, .n_counts = 2};
+    cr_assert_eq(bound_in(&f, box, facts, NULL), WEFT_PROBLEM_MOST, "no plan has both");
+    cr_assert(box->empty);
+    weft_box_destroy(box);
+}
+
+/* In slot 5 sdp holds 200 of a and 400 of b, and dp nothing. Where one of the two is known to have
+ * sdp, and a has it in the reference, 200 are usual for it, whoever has it: of 700 bytes 500 are
+ * left, 300 may count in steps of 150, and b's sdp counts the 200 that it holds beyond. */
+Test(prices, units_of_a_group_may_change_places)
+{
+    struct fixture f;
+    struct weft_box *box = NULL;
+    struct weft_error err = {0};
+    const uint32_t both[2] = {SDP | DP, SDP | DP};
+    const int32_t units[2] = {0, 1};
+    const struct weft_group group = {SDP, 2, units};
+    const struct weft_count counts[2] = {{0, 1, true}, {0, 2, false}};
+    int64_t pi = 0;
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.prices.pi = &pi;
+    f.reference[0] = WEFT_POLICY_SDP;
+    f.reference[1] = WEFT_POLICY_DP;
+    cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_box_set_groups(box, &group, 1, &err), WEFT_OK);
+    static const struct {
+        int32_t n_counts;
+        uint8_t relies;
+        uint32_t policies[2];
+        int64_t counts; /* less what may */
+    } cases[] = {
+        {2, 1, {SDP, DP}, 0 - 300},          {2, 1, {DP, SDP}, 100 - 300},
+        {2, 0, {DP, SDP}, -150 + 250 - 300}, /* each unit against its own reference */
+        {1, 1, {SDP, DP}, 0 - 300},          /* at least one: so too */
+        {1, 1, {DP, SDP}, -150 + 250 - 300},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        int64_t ns[2];
+        for (int32_t n_whole = 0; n_whole < 2; n_whole++) {
+            f.prices.n_whole = n_whole;
+            price_whole(&f, 0, 5, 150, WEFT_PRICE_ONE * 3);
+            f.whole[0].relies = &cases[k].relies;
+            const struct weft_facts facts = {
+                .allowed = both, .counts = counts, .n_counts = cases[k].n_counts};
+            ns[n_whole] = bound_in(&f, box, facts, cases[k].policies);
+        }
+        cr_assert_eq(ns[1] - ns[0], 3 * cases[k].counts, "case %zu: %lld", k,
+                     (long long)(ns[1] - ns[0]));
+    }
+    weft_box_destroy(box);
+}

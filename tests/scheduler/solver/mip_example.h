@@ -1,0 +1,50 @@
+/* A mixed integer program of three columns and two rows, with numbers that text rounds easily; and
+ * a third row, for a later program. */
+#ifndef WEFT_TESTS_SCHEDULER_SOLVER_MIP_EXAMPLE_H
+#define WEFT_TESTS_SCHEDULER_SOLVER_MIP_EXAMPLE_H
+
+#include <math.h>
+
+#include "scheduler/solver/mip.h"
+
+struct mip_example {
+    double cost[3], lower[3], upper[3], row_lower[3], row_upper[3], value[5];
+    bool integer[3];
+    int32_t priority[3], column[5];
+    int64_t row_start[4];
+    double point[3], *incumbents[1];
+    struct weft_mip mip;
+};
+
+/* Its mip refers to it, and has no incumbent: {point} can be set as one. */
+static inline void mip_example_init(struct mip_example *e, int32_t n_rows)
+{
+    *e = (struct mip_example){.cost = {1, -0.1, 1e-300},
+                              .lower = {0, -INFINITY, 0.1},
+                              .upper = {1, INFINITY, 1e300},
+                              .row_lower = {-INFINITY, 2, 0},
+                              .row_upper = {1.0 / 3, 2, INFINITY},
+                              .value = {1, -7.25, 0.1, 3, 1.0 / 7},
+                              .integer = {true, false, false},
+                              .priority = {3, 0, 0},
+                              .column = {0, 2, 1, 2, 0},
+                              .row_start = {0, 2, 3, 5},
+                              .point = {1, -2.5, 1.0 / 7},
+                              .incumbents = {e->point}};
+    e->mip = (struct weft_mip){.n_columns = 3,
+                               .cost = e->cost,
+                               .lower = e->lower,
+                               .upper = e->upper,
+                               .integer = e->integer,
+                               .priority = e->priority,
+                               .n_rows = n_rows,
+                               .row_lower = e->row_lower,
+                               .row_upper = e->row_upper,
+                               .n_entries = n_rows == 3 ? 5 : 3,
+                               .row_start = e->row_start,
+                               .column = e->column,
+                               .value = e->value,
+                               .incumbents = e->incumbents};
+}
+
+#endif

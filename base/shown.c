@@ -5,8 +5,6 @@
 
 #include "base/utf8.h"
 
-enum { PIECE_BYTES = 16 };
-
 bool weft_shown_hides(uint32_t code)
 {
     static const struct {
@@ -29,58 +27,42 @@ static bool is_kept(uint32_t code, enum weft_shown_kept kept)
     return (code == '\n' && kept != WEFT_SHOWN_LINE) || (code == '\t' && kept == WEFT_SHOWN_TEXT);
 }
 
-/* What the next character is shown as. *taken gets its bytes in the source. Returns the length in
- * `out`, which gets no NUL. */
-static size_t next_piece(const unsigned char *at, size_t left, enum weft_shown_kept kept,
-                         size_t *taken, char out[PIECE_BYTES])
+size_t weft_shown_next(const char *bytes, size_t left, enum weft_shown_kept kept, size_t *taken,
+                       char out[WEFT_SHOWN_PIECE_BYTES])
 {
+    const unsigned char *at = (const unsigned char *)bytes;
     size_t length = weft_utf8_sequence(at, left);
     *taken = length == 0 ? 1 : length;
-    if (length == 0) return (size_t)snprintf(out, PIECE_BYTES, "\\x%02x", at[0]);
+    if (length == 0) return (size_t)snprintf(out, WEFT_SHOWN_PIECE_BYTES, "\\x%02x", at[0]);
     uint32_t code = weft_utf8_code(at, length);
     if (weft_shown_hides(code) && !is_kept(code, kept))
-        return (size_t)snprintf(out, PIECE_BYTES, "\\u%04x", (unsigned)code);
+        return (size_t)snprintf(out, WEFT_SHOWN_PIECE_BYTES, "\\u%04x", (unsigned)code);
     memcpy(out, at, length);
     return length;
 }
 
 bool weft_shown_is_plain(const char *bytes, size_t length, enum weft_shown_kept kept)
 {
-    const unsigned char *at = (const unsigned char *)bytes, *end = at + length;
-    char piece[PIECE_BYTES];
+    const char *at = bytes, *end = at + length;
+    char piece[WEFT_SHOWN_PIECE_BYTES];
     for (size_t taken; at < end; at += taken) {
         taken = 1;
         if (*at >= ' ' && *at < 0x7F) continue;
-        size_t shown = next_piece(at, (size_t)(end - at), kept, &taken, piece);
+        size_t shown = weft_shown_next(at, (size_t)(end - at), kept, &taken, piece);
         if (shown != taken || memcmp(piece, at, taken) != 0) return false;
     }
     return true;
-}
-
-void weft_text_add_shown(struct weft_text *text, const char *bytes, size_t length,
-                         enum weft_shown_kept kept)
-{
-    if (weft_shown_is_plain(bytes, length, kept)) {
-        weft_text_append(text, bytes, length);
-        return;
-    }
-    char piece[PIECE_BYTES];
-    const unsigned char *at = (const unsigned char *)bytes;
-    for (size_t taken; length > 0; at += taken, length -= taken) {
-        size_t shown = next_piece(at, length, kept, &taken, piece);
-        weft_text_append(text, piece, shown);
-    }
 }
 
 const char *weft_shown_into(const char *bytes, size_t length, enum weft_shown_kept kept, char *out,
                             size_t capacity)
 {
     static const char ellipsis[] = "...";
-    const unsigned char *at = (const unsigned char *)bytes;
+    const char *at = bytes;
     size_t used = 0, cut = 0; /* cut: the last place with room for an ellipsis */
-    char piece[PIECE_BYTES];
+    char piece[WEFT_SHOWN_PIECE_BYTES];
     for (size_t taken; length > 0; at += taken, length -= taken) {
-        size_t shown = next_piece(at, length, kept, &taken, piece);
+        size_t shown = weft_shown_next(at, length, kept, &taken, piece);
         if (used + sizeof ellipsis <= capacity) cut = used;
         if (used + shown + 1 > capacity) {
             memcpy(out + cut, ellipsis, sizeof ellipsis);

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/text.h"
-
 /* Which characters stay what they are although they move the cursor. */
 enum weft_shown_kept {
     WEFT_SHOWN_LINE,  /* none: a name in a message */
@@ -26,8 +24,11 @@ bool weft_shown_hides(uint32_t code);
 /* True of a string that is shown as it is. */
 bool weft_shown_is_plain(const char *bytes, size_t length, enum weft_shown_kept kept);
 
-void weft_text_add_shown(struct weft_text *text, const char *bytes, size_t length,
-                         enum weft_shown_kept kept);
+/* What the next character of `left` bytes is shown as. *taken gets its bytes in the source. Returns
+ * the length in `out`, which gets no NUL. */
+enum { WEFT_SHOWN_PIECE_BYTES = 16 };
+size_t weft_shown_next(const char *bytes, size_t left, enum weft_shown_kept kept, size_t *taken,
+                       char out[WEFT_SHOWN_PIECE_BYTES]);
 
 /* Into `capacity` bytes with the NUL; what has no room ends in "...". Returns `out`. */
 const char *weft_shown_into(const char *bytes, size_t length, enum weft_shown_kept kept, char *out,

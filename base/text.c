@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/shown.h"
-
 void weft_text_init(struct weft_text *text)
 {
     *text = (struct weft_text){0};
@@ -106,4 +104,19 @@ const char *weft_text_chars(const struct weft_text *text)
 bool weft_text_ok(const struct weft_text *text)
 {
     return !text->failed;
+}
+
+void weft_text_add_shown(struct weft_text *text, const char *bytes, size_t length,
+                         enum weft_shown_kept kept)
+{
+    if (weft_shown_is_plain(bytes, length, kept)) {
+        weft_text_append(text, bytes, length);
+        return;
+    }
+    char piece[WEFT_SHOWN_PIECE_BYTES];
+    const char *at = bytes;
+    for (size_t taken; length > 0; at += taken, length -= taken) {
+        size_t shown = weft_shown_next(at, length, kept, &taken, piece);
+        weft_text_append(text, piece, shown);
+    }
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/compiler.h"
+#include "base/shown.h"
 
 struct weft_text {
     char *data;    /* NUL-terminated; NULL while empty. Read with weft_text_chars */
@@ -26,6 +27,9 @@ void weft_text_finish(struct weft_text *text);
 void weft_text_append(struct weft_text *text, const char *bytes, size_t length);
 void weft_text_add(struct weft_text *text, const char *string);
 void weft_text_addf(struct weft_text *text, const char *format, ...) WEFT_PRINTF(2, 3);
+
+void weft_text_add_shown(struct weft_text *text, const char *bytes, size_t length,
+                         enum weft_shown_kept kept);
 
 /* A terminal's sequence of the program's own, as it is in a report too. */
 void weft_text_add_escape(struct weft_text *text, const char *sequence);

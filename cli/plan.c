@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "library/session.h"
+#include "program/program_text.h"
 #include "report/plan_report.h"
 #include "spec/planner.h"
 

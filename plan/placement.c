@@ -52,11 +52,12 @@ int32_t weft_placements_stuck(const struct weft_problem *problem,
 
 /* What is wrong with a placement by itself and after those before it; NULL when nothing is.
  * `blocks` counts the blocks of each item so far. */
-static const char *placement_fault(const struct weft_plan *plan, const struct weft_placement *at,
-                                   int32_t *blocks)
+static const char *placement_fault(const struct weft_problem *problem,
+                                   const enum weft_policy *policies,
+                                   const struct weft_placement *at, int32_t *blocks)
 {
-    const struct weft_item *item = &plan->problem->items[at->item].item;
-    if (!weft_problem_needs(plan->problem, plan->policies, at->item)) {
+    const struct weft_item *item = &problem->items[at->item].item;
+    if (!weft_problem_needs(problem, policies, at->item)) {
         return "the policies do not need this item";
     }
     if (at->block != blocks[at->item]++) return "blocks of an item are not in index order";
@@ -71,11 +72,14 @@ static const char *placement_fault(const struct weft_plan *plan, const struct we
     return NULL;
 }
 
-enum weft_status weft_placements_check(const struct weft_plan *plan, const char *where,
+enum weft_status weft_placements_check(const struct weft_problem *problem,
+                                       const enum weft_policy *policies,
+                                       const struct weft_placement *placements,
+                                       int32_t n_placements, const char *where,
                                        struct weft_error *err)
 {
-    size_t n = (size_t)plan->n_placements;
-    int32_t *blocks = calloc((size_t)plan->problem->n_items + 1, sizeof *blocks);
+    size_t n = (size_t)n_placements;
+    int32_t *blocks = calloc((size_t)problem->n_items + 1, sizeof *blocks);
     struct weft_placement *normal = calloc(n + 1, sizeof *normal);
     const char *fault = NULL;
     int32_t at = 0;
@@ -84,24 +88,24 @@ enum weft_status weft_placements_check(const struct weft_plan *plan, const char 
         free(normal);
         return weft_fail_memory(err, "plan");
     }
-    for (; fault == NULL && at < plan->n_placements; at++) {
-        fault = placement_fault(plan, &plan->placements[at], blocks);
-        normal[at] = plan->placements[at];
+    for (; fault == NULL && at < n_placements; at++) {
+        fault = placement_fault(problem, policies, &placements[at], blocks);
+        normal[at] = placements[at];
     }
     at--;
     if (fault == NULL) {
-        weft_placements_normalise(plan->problem, normal, plan->n_placements);
+        weft_placements_normalise(problem, normal, n_placements);
         for (size_t i = 0; fault == NULL && i < n; i++) {
             at = (int32_t)i;
-            if (normal[i].launch != plan->placements[i].launch) {
+            if (normal[i].launch != placements[i].launch) {
                 fault = "its launch is before one ahead of it in the channel";
-            } else if (normal[i].deadline != plan->placements[i].deadline) {
+            } else if (normal[i].deadline != placements[i].deadline) {
                 fault = "its deadline is behind one behind it in the channel";
             }
         }
     }
     if (fault == NULL) {
-        at = weft_placements_stuck(plan->problem, plan->placements, plan->n_placements);
+        at = weft_placements_stuck(problem, placements, n_placements);
         if (at >= 0) fault = "it is due before something ahead of it in the channel is launched";
     }
     free(blocks);

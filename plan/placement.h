@@ -1,12 +1,26 @@
-/* The normal form of placements, shared by those who make plans and those who read them. A
- * channel runs its blocks in order, so no block starts before one ahead of it was launched and a
- * block is complete when one behind it is; in normal form gathers' launches and reductions'
- * deadlines say so themselves. What stands ahead of a blocking gather is complete before the slot
- * computes, not before it starts, and so is due a slot later than the gather. */
+/* A placement says of one block when it is launched and when it is due. A channel runs its blocks
+ * in order, so no block starts before one ahead of it was launched and a block is complete when one
+ * behind it is; in normal form gathers' launches and reductions' deadlines say so themselves. What
+ * stands ahead of a blocking gather is complete before the slot computes, not before it starts, and
+ * so is due a slot later than the gather. */
 #ifndef WEFT_PLAN_PLACEMENT_H
 #define WEFT_PLAN_PLACEMENT_H
 
-#include "plan/plan.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+#include "problem/problem.h"
+
+/* Of one block; the array of a plan is in channel order: of two channels, each has its own order,
+ * and how they are mixed means nothing. */
+struct weft_placement {
+    int32_t item;     /* in the problem */
+    int32_t block;    /* in the unit; in index order within an item */
+    int32_t launch;   /* slot at whose start it is launched */
+    int32_t deadline; /* slot before whose start it must be complete; where that is its launch, the
+                         block is a blocking gather: complete before the slot computes */
+};
 
 /* True for a gather that the slot of its deadline launches itself and waits for. */
 static inline bool weft_placement_blocks(const struct weft_placement *at)
@@ -24,10 +38,13 @@ bool weft_placements_normalise(const struct weft_problem *problem,
 int32_t weft_placements_stuck(const struct weft_problem *problem,
                               const struct weft_placement *placements, int32_t n_placements);
 
-/* WEFT_OK when the placements of a plan, whose items and slots are in range and of which there are
- * as many as its policies need, are those of its items, in their windows, in index order and in
- * normal form, and none is stuck; else WEFT_E_DATA with `where` and the placement. */
-WEFT_MUST_USE enum weft_status weft_placements_check(const struct weft_plan *plan,
-                                                     const char *where, struct weft_error *err);
+/* WEFT_OK when placements, whose items and slots are in range and of which there are as many as the
+ * policies need, are those of the items, in their windows, in index order and in normal form, and
+ * none is stuck; else WEFT_E_DATA with `where` and the placement. */
+WEFT_MUST_USE enum weft_status weft_placements_check(const struct weft_problem *problem,
+                                                     const enum weft_policy *policies,
+                                                     const struct weft_placement *placements,
+                                                     int32_t n_placements, const char *where,
+                                                     struct weft_error *err);
 
 #endif

@@ -7,18 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "plan/placement.h"
 #include "problem/problem.h"
 #include "proof/certificate.h"
-
-/* Of one block; the array of a plan is in channel order: of two channels, each has its own order,
- * and how they are mixed means nothing. */
-struct weft_placement {
-    int32_t item;     /* in the problem */
-    int32_t block;    /* in the unit; in index order within an item */
-    int32_t launch;   /* slot at whose start it is launched */
-    int32_t deadline; /* slot before whose start it must be complete; where that is its launch, the
-                         block is a blocking gather: complete before the slot computes */
-};
 
 struct weft_prediction {
     int64_t step_ns;     /* by simulate */

@@ -401,7 +401,8 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(read_placements(reader, root));
     WEFT_TRY(read_offsets(reader, root));
     WEFT_TRY(read_others(reader, root));
-    return weft_placements_check(plan, reader->source, reader->err);
+    return weft_placements_check(plan->problem, plan->policies, plan->placements,
+                                 plan->n_placements, reader->source, reader->err);
 }
 
 enum weft_status weft_plan_parse(const char *bytes, size_t length, const char *source,

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "plan/placement.h"
+#include "plan/plan.h"
 
 static bool is_gather(const struct weft_plan *plan, const struct weft_placement *at)
 {

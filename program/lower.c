@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
+#include "memory_model/layout/layout.h"
 #include "memory_model/period.h"
 #include "plan/placement.h"
 #include "program/lifetime.h"

@@ -12,8 +12,8 @@
 
 #include "base/pool.h"
 #include "base/status.h"
-#include "base/text.h"
-#include "memory_model/layout/layout.h"
+#include "base/work.h"
+#include "memory_model/life.h"
 #include "plan/plan.h"
 #include "problem/stages.h"
 
@@ -182,11 +182,6 @@ int weft_program_lane(const struct weft_program *program, int32_t instruction);
 /* Index of the buffer, or -1. */
 int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,
                             int32_t index, int32_t instance);
-
-/* For people, one instruction a line; and JSON. */
-void weft_program_dump(const struct weft_program *program, const struct weft_plan *plan,
-                       struct weft_text *out);
-void weft_program_write(const struct weft_program *program, struct weft_text *out);
 
 /* Proves the program's invariants from instructions alone, under happens-before (stream order,
  * dependencies, channel order; the period repeats): every read after the write that made it, no

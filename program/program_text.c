@@ -1,9 +1,10 @@
+#include "program/program_text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/json/json.h"
 #include "base/units.h"
-#include "program/program.h"
 
 enum { NAME_BYTES = 96 };
 
@@ -19,6 +20,43 @@ static const char *buffer_name(const struct weft_buffer *buffer, char out[NAME_B
         snprintf(out, NAME_BYTES, "%s %d", kind, buffer->index);
     } else {
         snprintf(out, NAME_BYTES, "%s %d.%d", kind, buffer->index, buffer->instance);
+    }
+    return out;
+}
+
+const char *weft_program_instruction_name(const struct weft_program *program, int32_t index,
+                                          char out[WEFT_PROGRAM_NAME_BYTES])
+{
+    const struct weft_instruction *at = &program->instructions[index];
+    const char *op = weft_op_name(at->op);
+    if (at->block >= 0) {
+        snprintf(out, WEFT_PROGRAM_NAME_BYTES, "instruction %d (%s of unit %d, block %d)", index,
+                 op, at->unit, at->block);
+    } else if (at->unit >= 0) {
+        snprintf(out, WEFT_PROGRAM_NAME_BYTES, "instruction %d (%s of unit %d)", index, op,
+                 at->unit);
+    } else if (at->layer >= 0) {
+        snprintf(out, WEFT_PROGRAM_NAME_BYTES, "instruction %d (%s of layer %d)", index, op,
+                 at->layer);
+    } else {
+        snprintf(out, WEFT_PROGRAM_NAME_BYTES, "instruction %d (%s in slot %d)", index, op,
+                 at->slot);
+    }
+    return out;
+}
+
+const char *weft_program_piece_name(const struct weft_program *program, int32_t buffer,
+                                    int32_t piece, char out[WEFT_PROGRAM_NAME_BYTES])
+{
+    const struct weft_buffer *at = &program->buffers[buffer];
+    const char *kind = weft_buffer_kind_name(at->kind);
+    if (at->index < 0) {
+        snprintf(out, WEFT_PROGRAM_NAME_BYTES, "%s", kind);
+    } else if (at->n_pieces == 1) {
+        snprintf(out, WEFT_PROGRAM_NAME_BYTES, "%s %d.%d", kind, at->index, at->instance);
+    } else {
+        snprintf(out, WEFT_PROGRAM_NAME_BYTES, "%s %d.%d piece %d", kind, at->index, at->instance,
+                 piece);
     }
     return out;
 }

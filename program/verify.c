@@ -1,47 +1,10 @@
 #include "program/verify.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "program/lifetime.h"
-
-const char *weft_verify_instruction_name(const struct weft_program *program, int32_t index,
-                                         char out[WEFT_VERIFY_NAME_BYTES])
-{
-    const struct weft_instruction *at = &program->instructions[index];
-    const char *op = weft_op_name(at->op);
-    if (at->block >= 0) {
-        snprintf(out, WEFT_VERIFY_NAME_BYTES, "instruction %d (%s of unit %d, block %d)", index, op,
-                 at->unit, at->block);
-    } else if (at->unit >= 0) {
-        snprintf(out, WEFT_VERIFY_NAME_BYTES, "instruction %d (%s of unit %d)", index, op,
-                 at->unit);
-    } else if (at->layer >= 0) {
-        snprintf(out, WEFT_VERIFY_NAME_BYTES, "instruction %d (%s of layer %d)", index, op,
-                 at->layer);
-    } else {
-        snprintf(out, WEFT_VERIFY_NAME_BYTES, "instruction %d (%s in slot %d)", index, op,
-                 at->slot);
-    }
-    return out;
-}
-
-const char *weft_verify_piece_name(const struct weft_program *program, int32_t buffer,
-                                   int32_t piece, char out[WEFT_VERIFY_NAME_BYTES])
-{
-    const struct weft_buffer *at = &program->buffers[buffer];
-    const char *kind = weft_buffer_kind_name(at->kind);
-    if (at->index < 0) {
-        snprintf(out, WEFT_VERIFY_NAME_BYTES, "%s", kind);
-    } else if (at->n_pieces == 1) {
-        snprintf(out, WEFT_VERIFY_NAME_BYTES, "%s %d.%d", kind, at->index, at->instance);
-    } else {
-        snprintf(out, WEFT_VERIFY_NAME_BYTES, "%s %d.%d piece %d", kind, at->index, at->instance,
-                 piece);
-    }
-    return out;
-}
+#include "program/program_text.h"
 
 static enum weft_status check_limit(const struct weft_program *program, int64_t limit_bytes,
                                     struct weft_error *err)
@@ -64,11 +27,11 @@ static enum weft_status compare_lives(const struct weft_program *program,
         for (int32_t p = 0; p < buffer->n_pieces; p++, lives++) {
             struct weft_life said = buffer->lives[p];
             if (said.first == lives->first && said.last == lives->last) continue;
-            char name[WEFT_VERIFY_NAME_BYTES];
+            char name[WEFT_PROGRAM_NAME_BYTES];
             return weft_fail(err, WEFT_E_DATA,
                              "program: %s is said to live in slots %d to %d; its instructions use "
                              "it in %d to %d",
-                             weft_verify_piece_name(program, b, p, name), said.first, said.last,
+                             weft_program_piece_name(program, b, p, name), said.first, said.last,
                              lives->first, lives->last);
         }
     }

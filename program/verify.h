@@ -8,14 +8,6 @@
 #include "program/order.h"
 #include "program/program.h"
 
-enum { WEFT_VERIFY_NAME_BYTES = 128 };
-
-/* "instruction 45 (all_gather of unit 3, block 2)" and "full 3.1 piece 2" for messages. */
-const char *weft_verify_instruction_name(const struct weft_program *program, int32_t index,
-                                         char out[WEFT_VERIFY_NAME_BYTES]);
-const char *weft_verify_piece_name(const struct weft_program *program, int32_t buffer,
-                                   int32_t piece, char out[WEFT_VERIFY_NAME_BYTES]);
-
 /* 1. Every index is in range, dependencies are earlier, buffers are inside the arena, every slot
  * begins with its MARK and what is launched in it waits for that. */
 WEFT_MUST_USE enum weft_status weft_verify_form(const struct weft_program *program,

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 
+#include "program/program_text.h"
 #include "program/verify.h"
 
 static bool of_unit(enum weft_buffer_kind kind)
@@ -164,9 +165,9 @@ enum weft_status weft_verify_form(const struct weft_program *program, struct wef
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const char *fault = instruction_fault(program, i, &walk);
         if (fault == NULL) continue;
-        char name[WEFT_VERIFY_NAME_BYTES] = "instruction with an unknown op";
+        char name[WEFT_PROGRAM_NAME_BYTES] = "instruction with an unknown op";
         if ((unsigned)program->instructions[i].op < WEFT_OP_COUNT)
-            weft_verify_instruction_name(program, i, name);
+            weft_program_instruction_name(program, i, name);
         return weft_fail(err, WEFT_E_DATA, "program: %s: %s", name, fault);
     }
     if (walk.slot != program->n_slots - 1) {

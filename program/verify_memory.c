@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "program/lifetime.h"
+#include "program/program_text.h"
 #include "program/verify.h"
 
 enum access_kind { READS = 1, WRITES = 2 };
@@ -111,10 +112,10 @@ static enum weft_status prepare(struct checker *checker)
 static enum weft_status refuse(const struct checker *checker, const struct piece *piece,
                                int32_t instruction, const char *what)
 {
-    char of[WEFT_VERIFY_NAME_BYTES], name[WEFT_VERIFY_NAME_BYTES];
+    char of[WEFT_PROGRAM_NAME_BYTES], name[WEFT_PROGRAM_NAME_BYTES];
     return weft_fail(checker->err, WEFT_E_DATA, "program: %s %s %s",
-                     weft_verify_instruction_name(checker->program, instruction, of), what,
-                     weft_verify_piece_name(checker->program, piece->buffer, piece->index, name));
+                     weft_program_instruction_name(checker->program, instruction, of), what,
+                     weft_program_piece_name(checker->program, piece->buffer, piece->index, name));
 }
 
 /* The last accesses so far, by lane; -1 = none. */
@@ -137,13 +138,13 @@ static enum weft_status follow(const struct checker *checker, const struct piece
             ordered = before < 0 || weft_order_before(checker->order, before, now);
         }
         if (ordered) continue;
-        char one[WEFT_VERIFY_NAME_BYTES], other[WEFT_VERIFY_NAME_BYTES];
-        char name[WEFT_VERIFY_NAME_BYTES];
+        char one[WEFT_PROGRAM_NAME_BYTES], other[WEFT_PROGRAM_NAME_BYTES];
+        char name[WEFT_PROGRAM_NAME_BYTES];
         return weft_fail(
             checker->err, WEFT_E_DATA, "program: %s does not wait for %s, and both use %s",
-            weft_verify_instruction_name(checker->program, access.instruction, one),
-            weft_verify_instruction_name(checker->program, before % n, other),
-            weft_verify_piece_name(checker->program, piece->buffer, piece->index, name));
+            weft_program_instruction_name(checker->program, access.instruction, one),
+            weft_program_instruction_name(checker->program, before % n, other),
+            weft_program_piece_name(checker->program, piece->buffer, piece->index, name));
     }
     int lane = checker->order->lanes[access.instruction];
     if ((access.kind & READS) != 0) recent->reads[lane] = now;
@@ -169,9 +170,9 @@ static bool may_wrap(const struct checker *checker, const struct piece *piece, s
 
 static enum weft_status never_made(const struct checker *checker, const struct piece *piece)
 {
-    char name[WEFT_VERIFY_NAME_BYTES];
+    char name[WEFT_PROGRAM_NAME_BYTES];
     return weft_fail(checker->err, WEFT_E_DATA, "program: nothing writes %s",
-                     weft_verify_piece_name(checker->program, piece->buffer, piece->index, name));
+                     weft_program_piece_name(checker->program, piece->buffer, piece->index, name));
 }
 
 static enum weft_status check_turn(struct checker *checker, struct piece *piece)
@@ -225,11 +226,11 @@ static enum weft_status check_overlap(const struct checker *checker, const struc
         if (takes_turn(checker, a, b, 0) && takes_turn(checker, b, a, 1)) return WEFT_OK;
         if (takes_turn(checker, b, a, 0) && takes_turn(checker, a, b, 1)) return WEFT_OK;
     }
-    char one[WEFT_VERIFY_NAME_BYTES], other[WEFT_VERIFY_NAME_BYTES];
+    char one[WEFT_PROGRAM_NAME_BYTES], other[WEFT_PROGRAM_NAME_BYTES];
     return weft_fail(checker->err, WEFT_E_DATA,
                      "program: %s and %s share bytes and may be in use together",
-                     weft_verify_piece_name(checker->program, a->buffer, a->index, one),
-                     weft_verify_piece_name(checker->program, b->buffer, b->index, other));
+                     weft_program_piece_name(checker->program, a->buffer, a->index, one),
+                     weft_program_piece_name(checker->program, b->buffer, b->index, other));
 }
 
 static int by_begin(const void *a, const void *b)

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "program/program_text.h"
 #include "program/verify.h"
 
 /* The step as far as it has been read: in issue order, and what a rotated period carries over from
@@ -29,9 +30,9 @@ static bool is_before(const struct step *step, int32_t a, int32_t b)
 
 static enum weft_status fault(const struct step *step, int32_t index, const char *what)
 {
-    char name[WEFT_VERIFY_NAME_BYTES];
+    char name[WEFT_PROGRAM_NAME_BYTES];
     return weft_fail(step->err, WEFT_E_DATA, "program: %s: %s",
-                     weft_verify_instruction_name(step->program, index, name), what);
+                     weft_program_instruction_name(step->program, index, name), what);
 }
 
 /* The operand of an instruction that reads, or writes, a buffer of a kind; NULL when none does. */
@@ -275,11 +276,11 @@ static enum weft_status check_complete(struct step *step, bool gradients, int32_
         if (buffer->kind != (gradients ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_FULL)) continue;
         int32_t expected = gradients ? buffer->n_pieces : gathered_blocks(program, b);
         if (step->moved[b] == expected) continue;
-        char name[WEFT_VERIFY_NAME_BYTES], at[WEFT_VERIFY_NAME_BYTES];
+        char name[WEFT_PROGRAM_NAME_BYTES], at[WEFT_PROGRAM_NAME_BYTES];
         return weft_fail(step->err, WEFT_E_DATA,
                          "program: %s: %d of %d blocks of %s have moved by then",
-                         weft_verify_instruction_name(program, index, at), step->moved[b], expected,
-                         weft_verify_piece_name(program, b, 0, name));
+                         weft_program_instruction_name(program, index, at), step->moved[b],
+                         expected, weft_program_piece_name(program, b, 0, name));
     }
     return WEFT_OK;
 }

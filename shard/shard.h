@@ -14,14 +14,12 @@
 
 #include "base/pool.h"
 #include "base/status.h"
+#include "shard/units.h"
 #include "spec/model.h"
 
 /* Every slice is a multiple of this: 256 bytes or more in every dtype, so that no transfer or piece
  * of a buffer is misaligned. */
 enum { WEFT_SLICE_ALIGN_ELEMENTS = 128 };
-/* Tensors start at multiples of this in their unit. The gap is zeroed and belongs to no tensor. */
-enum { WEFT_TENSOR_ALIGN_ELEMENTS = 16 };
-
 /* X(enumerator, name, aliases separated by '='). What a unit shards. */
 #define WEFT_POLICY_MAP(X)                                                                         \
     X(DP, "dp", "NO_SHARD=ddp")                                                                    \
@@ -64,16 +62,6 @@ struct weft_shards {
     struct weft_unit *units;      /* in order of first use */
     const int32_t *tensor_unit;   /* by tensor */
     const int64_t *tensor_offset; /* by tensor: elements in its unit */
-};
-
-/* How units are cut: exactly `blocks` when > 0; else block_bytes (> 0; of the communication dtype
- * `element_bytes`): units below it are fused with neighbours when `fuse`, larger ones become
- * floor(bytes / block_bytes) equal blocks. */
-struct weft_block_rule {
-    int64_t blocks;
-    int64_t block_bytes;
-    int64_t element_bytes;
-    bool fuse;
 };
 
 /* Units of a model: one a layer; a tensor used by several layers is a unit of its own; layers

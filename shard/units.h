@@ -1,14 +1,26 @@
-/* A grouping puts every tensor of a model into a unit, before anything is cut. Private to shard/.
- */
+/* A grouping puts every tensor of a model into a unit, before anything is cut. */
 #ifndef WEFT_SHARD_UNITS_H
 #define WEFT_SHARD_UNITS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/pool.h"
 #include "base/status.h"
-#include "shard/shard.h"
 #include "spec/model.h"
+
+/* Tensors start at multiples of this in their unit. The gap is zeroed and belongs to no tensor. */
+enum { WEFT_TENSOR_ALIGN_ELEMENTS = 16 };
+
+/* How units are cut: exactly `blocks` when > 0; else block_bytes (> 0; of the communication dtype
+ * `element_bytes`): units below it are fused with neighbours when `fuse`, larger ones become
+ * floor(bytes / block_bytes) equal blocks. */
+struct weft_block_rule {
+    int64_t blocks;
+    int64_t block_bytes;
+    int64_t element_bytes;
+    bool fuse;
+};
 
 struct weft_grouping {
     int32_t n_units;

@@ -9,19 +9,7 @@
 
 #include "base/status.h"
 #include "base/work.h"
-
-/* Slots, inclusive; first > last wraps round the period's end. */
-struct weft_life {
-    int32_t first, last;
-};
-
-struct weft_layout_buffer {
-    int64_t
-        bytes; /* a multiple of WEFT_ARENA_ALIGN_BYTES; n_pieces * (bytes / n_pieces) == bytes */
-    int32_t n_pieces;
-    const struct weft_life *lives; /* [n_pieces] */
-    int64_t offset;                /* out */
-};
+#include "memory_model/layout/buffer.h"
 
 /* Fills every offset (a multiple of WEFT_ARENA_ALIGN_BYTES) and *end_bytes, the arena's size.
  * *live_bytes gets the largest sum of live pieces over slots, a lower limit of *end_bytes. `effort`
@@ -32,12 +20,5 @@ WEFT_MUST_USE enum weft_status weft_layout(struct weft_layout_buffer *buffers, i
                                            int32_t n_slots, int32_t effort,
                                            struct weft_budget budget, int64_t *end_bytes,
                                            int64_t *live_bytes, struct weft_error *err);
-
-/* True when slot is within the life. */
-static inline int weft_life_has(struct weft_life life, int32_t slot)
-{
-    return life.first <= life.last ? slot >= life.first && slot <= life.last
-                                   : slot >= life.first || slot <= life.last;
-}
 
 #endif

@@ -10,7 +10,8 @@
 
 #include "base/pool.h"
 #include "base/status.h"
-#include "memory_model/layout/layout.h"
+#include "base/work.h"
+#include "memory_model/layout/buffer.h"
 
 /* Half units of work (base/work.h) that a tenant takes that is looked at. */
 enum { WEFT_PACKING_HALF_UNITS = 5 };

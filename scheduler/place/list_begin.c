@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/place/list.h"
 #include "scheduler/place/list_run.h"
 
 enum weft_status weft_list_create(const struct weft_digest *table, struct weft_list **out,

@@ -2,7 +2,9 @@
 #ifndef WEFT_SCHEDULER_PLACE_LIST_RUN_H
 #define WEFT_SCHEDULER_PLACE_LIST_RUN_H
 
-#include "scheduler/place/list.h"
+#include "base/work.h"
+#include "scheduler/digest/digest.h"
+#include "scheduler/place/list_rule.h"
 
 /* A reduction on its channel that may not have completed yet. */
 struct weft_list_flight {

@@ -1,4 +1,5 @@
 /* What repairs read of a placement: why compute waited. */
+#include "scheduler/place/list.h"
 #include "scheduler/place/list_run.h"
 
 static struct weft_list_wait *wait_of(struct weft_list *list, enum weft_list_wait_kind kind)

@@ -8,6 +8,7 @@
 
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
+#include "scheduler/tree/grow.h"
 #include "scheduler/tree/guide.h"
 #include "scheduler/tree/trim.h"
 

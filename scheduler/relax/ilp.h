@@ -175,17 +175,4 @@ void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const enum weft
                     double part, const int32_t *first_block, int32_t *launch, int32_t *order,
                     int64_t *late_bytes);
 
-/* The slot in which the policy exceeds the limit most even with every other unit at its least
- * there: such a z is 0 in every plan, and the relaxation should know. -1 when there is none. */
-int32_t weft_ilp_full_slot(const struct weft_digest *table, int64_t limit_bytes, int32_t unit,
-                           int policy);
-
-/* The policy itself, or one that dominates it and has a column in its place. */
-int weft_ilp_keeper(const struct weft_digest *table, int32_t unit, int policy);
-
-/* True when `policy` of the unit is nowhere better than `other`: same collectives in windows that
- * are no wider, updates no faster, and no less held in any slot wherever the blocks go. */
-bool weft_ilp_dominated(const struct weft_digest *table, int32_t unit, enum weft_policy policy,
-                        enum weft_policy other);
-
 #endif

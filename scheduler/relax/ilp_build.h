@@ -1,4 +1,4 @@
-/* Rows of the integer program under construction. Internal to ilp.c and ilp_whole.c. */
+/* Rows of the integer program under construction. Internal to relax/. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_BUILD_H
 #define WEFT_SCHEDULER_RELAX_ILP_BUILD_H
 
@@ -18,9 +18,17 @@ struct weft_ilp_build {
     bool failed;
 };
 
+/* A column more, and its index. */
+int32_t weft_ilp_add_column(struct weft_ilp_build *build, double cost, double lower, double upper,
+                            bool integer, int32_t priority);
+
 /* Adds to the open row; and closes it, into the program. */
 void weft_ilp_add_entry(struct weft_ilp_build *build, int32_t column, double value);
 void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper);
+
+/* Adds to the open row factor * (work of an item times its policies). */
+void weft_ilp_add_item(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t item,
+                       double factor);
 
 /* Adds to the open row factor * (work of the items of the prefix up to `slot`), and factor *
  * A[class, slot]. */
@@ -33,7 +41,8 @@ void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_cla
 void weft_ilp_add_held(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
                        double factor);
 
-/* Bytes in units of the program. */
+/* Times and bytes in units of the program. */
+double weft_ilp_time_units(const struct weft_ilp *ilp, int64_t ns);
 double weft_ilp_bytes_units(const struct weft_ilp *ilp, int64_t bytes);
 
 #endif

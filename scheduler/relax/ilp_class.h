@@ -1,4 +1,4 @@
-/* Classes of the integer program: which items share their columns. Internal to ilp.c. */
+/* Classes of the integer program: which items share their columns. Internal to relax/. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_CLASS_H
 #define WEFT_SCHEDULER_RELAX_ILP_CLASS_H
 

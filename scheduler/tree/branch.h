@@ -1,7 +1,4 @@
-/* Branch and bound on counts, on the units' policies and on milestones, best bound first. Nodes are
- * bounded by prices: from the multipliers of the relaxation within the node's box when there is a
- * solver, improved by dual ascent, or by that alone. What they round to becomes incumbents of the
- * search; the tree is the proof. What ends it is the search's budget. */
+/* A branch is the state of branch and bound (scheduler/tree/grow.h), and how it asks the solver. */
 #ifndef WEFT_SCHEDULER_TREE_BRANCH_H
 #define WEFT_SCHEDULER_TREE_BRANCH_H
 
@@ -69,11 +66,20 @@ WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *tabl
                                                   struct weft_branch **out, struct weft_error *err);
 void weft_branch_destroy(struct weft_branch *branch); /* accepts NULL */
 
+/* How often limits of work are taken, by the search's budget: once for every 2.5e9 units of it
+ * (base/work.h), 1 to 16 times; once without one. */
+int32_t weft_branch_effort(const struct weft_search *search);
+
 /* What the proof proves so far, and the step time at which options->gap is closed. */
 int64_t weft_branch_bound_ns(const struct weft_branch *branch);
 int64_t weft_branch_enough_ns(const struct weft_branch *branch);
+/* The same if a bound were proven. */
+int64_t weft_branch_enough_of(const struct weft_branch *branch, int64_t bound_ns);
 
-/* True when the search's best is good enough, or its budget is used up. */
+/* True when the search's best closes the gap. */
+bool weft_branch_has_enough(const struct weft_branch *branch);
+
+/* True when it does, or the search's budget is used up. */
 bool weft_branch_is_over(const struct weft_branch *branch);
 
 /* Asks the solver, within `most_iterations` and the search's budget, and spends what the answer
@@ -87,21 +93,5 @@ bool weft_branch_ask(struct weft_branch *branch, int64_t most_iterations, int64_
  * when there is no solution. */
 bool weft_branch_relax(struct weft_branch *branch, const struct weft_box *box, int64_t iterations,
                        struct weft_pool *pool, struct weft_mip_result *result);
-
-/* Bounds the root: trivial prices, policies that cannot fit put aside, the relaxation, ascent. */
-WEFT_MUST_USE enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err);
-
-/* Tries choices of policies in order of what they cost at least at the root's prices. */
-WEFT_MUST_USE enum weft_status weft_branch_try_near(struct weft_branch *branch,
-                                                    struct weft_error *err);
-
-/* Grows the tree until the gap is closed, or nothing is left to branch on, or a limit is met, which
- * `n_nodes` that are solved are one of; says which in `stop`. */
-WEFT_MUST_USE enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
-                                                struct weft_error *err);
-
-/* Searches the best plan's policies for a faster placement. */
-WEFT_MUST_USE enum weft_status weft_branch_polish(struct weft_branch *branch,
-                                                  struct weft_error *err);
 
 #endif

@@ -129,7 +129,9 @@ Test(rows, relax_of_random_plans)
         weft_plan_rows(plan, before);
         int64_t limit_bytes = weft_plan_peak(plan, NULL) * (90 + (int64_t)seed % 15) / 100;
         cr_assert_eq(weft_plan_relax(plan, limit_bytes, &err), WEFT_OK);
-        cr_assert_eq(weft_placements_check(plan, "relaxed", &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(weft_placements_check(plan->problem, plan->policies, plan->placements,
+                                           plan->n_placements, "relaxed", &err),
+                     WEFT_OK, "%s", err.text);
         check_slots(plan, before, limit_bytes);
         check_maximal(plan, limit_bytes);
         free(before);

@@ -1,4 +1,5 @@
 #include "program/program.h"
+#include "program/program_text.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

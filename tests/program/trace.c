@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json/json.h"
+#include "program/program_text.h"
 #include "tests/program/random_model.h"
 
 /* A program without buffers: F of 10, a gather behind its mark, a mark that waits for it, F of 5.

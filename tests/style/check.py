@@ -57,11 +57,6 @@ LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100, "folder": 
 CIRCLES = {
     frozenset(c.split())
     for c in (
-        "base/json/json base/json/json_tree",
-        "base/shown base/text",
-        "memory_model/layout/layout memory_model/layout/packing memory_model/layout/repair "
-        "memory_model/layout/seed",
-        "plan/placement plan/plan",
         "runtime/arena/arena runtime/arena/backend runtime/arena/cpu",
         "runtime/checkpoint/safetensors runtime/checkpoint/safetensors_header",
         "runtime/checkpoint/save runtime/checkpoint/save_parts",
@@ -80,10 +75,6 @@ CIRCLES = {
         "runtime/nn/gemm_finish",
         "runtime/train/evaluation runtime/train/identity runtime/train/saving "
         "runtime/train/train",
-        "scheduler/place/list scheduler/place/list_run",
-        "scheduler/relax/ilp scheduler/relax/ilp_build scheduler/relax/ilp_class",
-        "scheduler/tree/branch scheduler/tree/divide scheduler/tree/press",
-        "shard/shard shard/units",
         "spec/config spec/config_parts spec/config_tables spec/layer spec/layer_layout "
         "spec/layer_work spec/model spec/names spec/supplied",
     )

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "scheduler/tree/grow.h"
 #include "tests/problem/small_problem.h"
 #include "tests/scheduler/rigs.h"
 #include "tests/scheduler/solver.h"

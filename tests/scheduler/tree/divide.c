@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "scheduler/tree/grow.h"
 #include "tests/scheduler/rigs.h"
 #include "tests/scheduler/solver.h"
 #include "tests/scheduler/tiny.h"

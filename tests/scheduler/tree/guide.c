@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "scheduler/digest/digest.h"
+#include "scheduler/tree/grow.h"
 #include "tests/effort.h"
 #include "tests/program/random_model.h"
 #include "tests/scheduler/rigs.h"

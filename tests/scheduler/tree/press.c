@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "scheduler/tree/grow.h"
 #include "tests/effort.h"
 #include "tests/scheduler/rigs.h"
 #include "tests/scheduler/solver.h"

@@ -1,122 +1,12 @@
-#include "scheduler/relax/ilp.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "scheduler/relax/ilp_build.h"
+#include "scheduler/relax/ilp_keeper.h"
 
 /* Whole rows beyond one a slot. */
 enum { MORE_ROWS = 256 };
-
-static bool grow(void *array, int64_t *most, int64_t need, size_t size)
-{
-    int64_t wanted = *most;
-    if (need <= wanted) return true;
-    while (wanted < need)
-        wanted = wanted < 1024 ? 1024 : 2 * wanted;
-    void *old, *grown;
-    memcpy(&old, array, sizeof old);
-    grown = realloc(old, (size_t)wanted * size);
-    if (!grown) return false;
-    memcpy(array, &grown, sizeof grown);
-    *most = wanted;
-    return true;
-}
-
-static bool grow_columns(struct weft_ilp_build *build)
-{
-    struct weft_mip *mip = &build->ilp->mip;
-    int64_t need = build->n_columns + 1, most = build->most_columns;
-    struct {
-        void *array;
-        size_t size;
-    } arrays[] = {
-        {&mip->cost, sizeof *mip->cost},           {&mip->lower, sizeof *mip->lower},
-        {&mip->upper, sizeof *mip->upper},         {&mip->integer, sizeof *mip->integer},
-        {&mip->priority, sizeof *mip->priority},   {&build->row, sizeof *build->row},
-        {&build->touched, sizeof *build->touched}, {&build->in_row, sizeof *build->in_row}};
-    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
-        most = build->most_columns;
-        if (!grow(arrays[i].array, &most, need, arrays[i].size)) return false;
-    }
-    memset(build->in_row + build->most_columns, 0, (size_t)(most - build->most_columns));
-    build->most_columns = (int32_t)most;
-    return true;
-}
-
-static int32_t add_column(struct weft_ilp_build *build, double cost, double lower, double upper,
-                          bool integer, int32_t priority)
-{
-    struct weft_mip *mip = &build->ilp->mip;
-    if (build->failed) return 0;
-    if (build->n_columns == build->most_columns && !grow_columns(build)) {
-        build->failed = true;
-        return 0;
-    }
-    int32_t j = build->n_columns++;
-    mip->cost[j] = cost;
-    mip->lower[j] = lower;
-    mip->upper[j] = upper;
-    mip->integer[j] = integer;
-    mip->priority[j] = priority;
-    build->in_row[j] = false;
-    build->row[j] = 0;
-    return j;
-}
-
-void weft_ilp_add_entry(struct weft_ilp_build *build, int32_t column, double value)
-{
-    if (build->failed) return;
-    if (!build->in_row[column]) {
-        build->in_row[column] = true;
-        build->row[column] = 0;
-        build->touched[build->n_touched++] = column;
-    }
-    build->row[column] += value;
-}
-
-void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper)
-{
-    struct weft_mip *mip = &build->ilp->mip;
-    if (build->failed) return;
-    int64_t most = build->most_rows, again = build->most_rows, starts = build->most_rows;
-    int64_t columns = build->most_entries;
-    bool ok =
-        grow(&mip->row_lower, &most, build->n_rows + 2, sizeof *mip->row_lower) &&
-        grow(&mip->row_upper, &again, build->n_rows + 2, sizeof *mip->row_upper) &&
-        grow(&mip->row_start, &starts, build->n_rows + 2, sizeof *mip->row_start) &&
-        grow(&mip->column, &columns, build->n_entries + build->n_touched, sizeof *mip->column) &&
-        grow(&mip->value, &build->most_entries, build->n_entries + build->n_touched,
-             sizeof *mip->value);
-    if (!ok) {
-        build->failed = true;
-        return;
-    }
-    build->most_rows = (int32_t)most;
-    mip->row_start[build->n_rows] = build->n_entries;
-    for (int32_t k = 0; k < build->n_touched; k++) {
-        int32_t column = build->touched[k];
-        build->in_row[column] = false;
-        if (build->row[column] == 0) continue;
-        mip->column[build->n_entries] = column;
-        mip->value[build->n_entries++] = build->row[column];
-    }
-    build->n_touched = 0;
-    mip->row_lower[build->n_rows] = lower;
-    mip->row_upper[build->n_rows] = upper;
-    mip->row_start[++build->n_rows] = build->n_entries;
-}
-
-static double time_units(const struct weft_ilp *ilp, int64_t ns)
-{
-    return ldexp((double)ns, -ilp->time_shift);
-}
-
-double weft_ilp_bytes_units(const struct weft_ilp *ilp, int64_t bytes)
-{
-    return ldexp((double)bytes, -ilp->bytes_shift);
-}
 
 /* Exponent that brings `value` into [2^(bits-1), 2^bits). */
 static int shift_to(int64_t value, int bits)
@@ -124,62 +14,6 @@ static int shift_to(int64_t value, int bits)
     int exponent = 0;
     (void)frexp(value > 0 ? (double)value : 1.0, &exponent);
     return exponent - bits;
-}
-
-/* Adds factor * (work of an item times its policies) to the row. */
-static void add_item(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t item,
-                     double factor)
-{
-    const struct weft_ilp *ilp = build->ilp;
-    int32_t unit = ilp->table->problem->items[item].item.unit;
-    uint32_t mask = weft_ilp_policy_mask(ilp, item);
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if (mask >> p & 1u)
-            weft_ilp_add_entry(build, ilp->z[unit * WEFT_POLICY_COUNT + p],
-                               factor * weft_ilp_work(ilp, of, item));
-    }
-}
-
-/* Adds factor * (work of the items of the prefix up to `slot`) to the row. */
-void weft_ilp_add_prefix(struct weft_ilp_build *build, const struct weft_ilp_class *of,
-                         const struct weft_ilp_prefix *prefix, int32_t slot, double factor)
-{
-    int32_t k = -1;
-    while (k + 1 < prefix->n && prefix->slots[k + 1] <= slot)
-        k++;
-    if (k < 0) return;
-    if (prefix->columns[k] >= 0) {
-        weft_ilp_add_entry(build, prefix->columns[k], factor);
-        return;
-    }
-    for (int32_t i = 0; i < of->n_items; i++) {
-        const struct weft_item *item = &build->ilp->table->problem->items[of->items[i]].item;
-        if ((prefix == &of->due ? item->last : item->first) <= slot)
-            add_item(build, of, of->items[i], factor);
-    }
-}
-
-/* Adds factor * A[class, slot] to the row. */
-void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_class *of,
-                         int32_t slot, double factor)
-{
-    if (slot < of->first) return;
-    if (slot >= of->last) {
-        weft_ilp_add_prefix(build, of, &of->due, of->last, factor);
-    } else {
-        weft_ilp_add_entry(build, of->column + slot - of->first, factor);
-    }
-}
-
-/* Adds factor * M[class, slot] to the row. */
-void weft_ilp_add_held(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
-                       double factor)
-{
-    if (slot < of->first || slot >= of->last) {
-        weft_ilp_add_placed(build, of, slot, factor);
-    } else {
-        weft_ilp_add_entry(build, of->held + slot - of->first, factor);
-    }
 }
 
 /* A prefix of more than one item is a column, defined by the one before it; so is what is due of
@@ -191,17 +25,18 @@ static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of
         bool may_block = of->may_block && prefix == &of->due;
         prefix->columns[k] = prefix->blocking[k] = -1;
         if (of->n_items == 1 && !may_block) continue;
-        int32_t column = add_column(build, 0, 0, of->most, false, 0);
+        int32_t column = weft_ilp_add_column(build, 0, 0, of->most, false, 0);
         weft_ilp_add_entry(build, column, 1);
         if (may_block) {
-            prefix->blocking[k] = add_column(build, of->unit_time, 0, of->most, of->counts, 0);
+            prefix->blocking[k] =
+                weft_ilp_add_column(build, of->unit_time, 0, of->most, of->counts, 0);
             weft_ilp_add_entry(build, prefix->blocking[k], 1);
         }
         if (k > 0) weft_ilp_add_entry(build, prefix->columns[k - 1], -1);
         for (int32_t i = 0; i < of->n_items; i++) {
             const struct weft_item *item = &build->ilp->table->problem->items[of->items[i]].item;
             if ((prefix == &of->due ? item->last : item->first) == prefix->slots[k])
-                add_item(build, of, of->items[i], -1);
+                weft_ilp_add_item(build, of, of->items[i], -1);
         }
         weft_ilp_end_row(build, 0, 0);
         prefix->columns[k] = column;
@@ -216,7 +51,7 @@ static void build_held(struct weft_ilp_build *build, struct weft_ilp_class *of)
         build->ilp->limit_bytes >= build->ilp->table->most_bytes)
         return;
     for (int32_t s = of->first; s < of->last; s++) {
-        int32_t column = add_column(build, 0, 0, of->most, false, 0);
+        int32_t column = weft_ilp_add_column(build, 0, 0, of->most, false, 0);
         if (s == of->first) of->held = column;
         weft_ilp_add_entry(build, column, 1);
         weft_ilp_add_entry(build, of->column + s - of->first, -1);
@@ -230,7 +65,7 @@ static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
     chain_prefix(build, of, &of->released);
     chain_prefix(build, of, &of->due);
     for (int32_t s = of->first; s < of->last; s++) {
-        int32_t column = add_column(build, 0, 0, of->most, of->counts, 0);
+        int32_t column = weft_ilp_add_column(build, 0, 0, of->most, of->counts, 0);
         if (s == of->first) of->column = column;
     }
     build_held(build, of);
@@ -254,135 +89,6 @@ static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
     }
 }
 
-/* The item of `other` that moves the same blocks as item `i` does under its own policy, in a window
- * that is no narrower, with the end that memory depends on in the same place; -1 when none does. */
-static int32_t counterpart(const struct weft_problem *problem, int32_t i, enum weft_policy other)
-{
-    const struct weft_item *a = &problem->items[i].item;
-    for (int32_t k = 0; k < problem->n_items; k++) {
-        const struct weft_item *b = &problem->items[k].item;
-        if (b->unit != a->unit || !(b->policies >> other & 1u) || b->kind != a->kind ||
-            b->gather != a->gather)
-            continue;
-        bool same_end = a->kind == WEFT_ALL_GATHER ? b->last == a->last : b->first == a->first;
-        bool wider = b->first <= a->first && b->last >= a->last;
-        bool faster = problem->items[k].block_ns <= problem->items[i].block_ns;
-        return b->n_blocks == a->n_blocks && same_end && wider && faster ? k : -1;
-    }
-    return -1;
-}
-
-/* What the other's blocks hold more than those of item `i`, all of them together. */
-static int64_t more_bytes(const struct weft_problem *problem, int32_t i, int32_t match)
-{
-    const struct weft_item *item = &problem->items[i].item;
-    int64_t more = problem->items[match].item.stair_bytes - item->stair_bytes;
-    return more > 0 ? item->n_blocks * more : 0;
-}
-
-/* Where the other's blocks hold more, what the policy holds anyway must make up for it: in every
- * slot of a window for the blocks of all windows, because they may be held together. */
-static bool makes_up(const struct weft_digest *table, int32_t unit, enum weft_policy policy,
-                     enum weft_policy other)
-{
-    const struct weft_problem *problem = table->problem;
-    const int64_t *ours = &table->fixed[weft_digest_row(table, unit, policy)];
-    const int64_t *theirs = &table->fixed[weft_digest_row(table, unit, other)];
-    int64_t more = 0;
-    for (int32_t i = 0; i < table->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (item->unit == unit && item->policies >> policy & 1u)
-            more += more_bytes(problem, i, counterpart(problem, i, other));
-    }
-    for (int32_t i = 0; more > 0 && i < table->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (item->unit != unit || !(item->policies >> policy & 1u)) continue;
-        if (more_bytes(problem, i, counterpart(problem, i, other)) == 0) continue;
-        for (int32_t s = item->first; s <= item->last; s++)
-            if (theirs[s] + more > ours[s]) return false;
-    }
-    return true;
-}
-
-bool weft_ilp_dominated(const struct weft_digest *table, int32_t unit, enum weft_policy policy,
-                        enum weft_policy other)
-{
-    const struct weft_problem *problem = table->problem;
-    const int64_t *ours = &table->fixed[weft_digest_row(table, unit, policy)];
-    const int64_t *theirs = &table->fixed[weft_digest_row(table, unit, other)];
-    int32_t n_ours = 0, n_theirs = 0;
-    if (problem->units[unit].update_ns[other] > problem->units[unit].update_ns[policy])
-        return false;
-    for (int32_t s = 0; s < table->n_slots; s++)
-        if (theirs[s] > ours[s]) return false;
-    for (int32_t i = 0; i < table->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        if (item->unit != unit) continue;
-        n_theirs += item->policies >> other & 1u;
-        if (!(item->policies >> policy & 1u)) continue;
-        n_ours++;
-        if (counterpart(problem, i, other) < 0) return false;
-    }
-    return n_ours == n_theirs && makes_up(table, unit, policy, other);
-}
-
-/* Left out: policies that are nowhere better than another; of two equal ones the first is kept. */
-static bool worth_a_column(const struct weft_digest *table, int32_t unit, int policy)
-{
-    uint32_t allowed = table->problem->units[unit].policies;
-    if (!(allowed >> policy & 1u)) return false;
-    for (int other = 0; other < WEFT_POLICY_COUNT; other++) {
-        if (other == policy || !(allowed >> other & 1u)) continue;
-        if (weft_ilp_dominated(table, unit, (enum weft_policy)policy, (enum weft_policy)other) &&
-            (other < policy ||
-             !weft_ilp_dominated(table, unit, (enum weft_policy)other, (enum weft_policy)policy)))
-            return false;
-    }
-    return true;
-}
-
-static int64_t lean_bytes(const struct weft_digest *table, int32_t unit, int policy, int32_t slot)
-{
-    return table->lean[weft_digest_row(table, unit, policy) + (size_t)slot];
-}
-
-static int64_t least_of_unit(const struct weft_digest *table, int32_t unit, int32_t slot)
-{
-    int64_t least = INT64_MAX;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if (!(table->problem->units[unit].policies >> p & 1u)) continue;
-        if (lean_bytes(table, unit, p, slot) < least) least = lean_bytes(table, unit, p, slot);
-    }
-    return least;
-}
-
-int32_t weft_ilp_full_slot(const struct weft_digest *table, int64_t limit_bytes, int32_t unit,
-                           int policy)
-{
-    int32_t fullest = -1;
-    int64_t most = limit_bytes;
-    for (int32_t s = 0; s < table->n_slots; s++) {
-        int64_t bytes = table->slotwise_least[s] - least_of_unit(table, unit, s) +
-                        lean_bytes(table, unit, policy, s);
-        if (bytes <= most) continue;
-        most = bytes;
-        fullest = s;
-    }
-    return fullest;
-}
-
-int weft_ilp_keeper(const struct weft_digest *table, int32_t unit, int policy)
-{
-    if (worth_a_column(table, unit, policy)) return policy;
-    for (int other = 0; other < WEFT_POLICY_COUNT; other++) {
-        if (table->problem->units[unit].policies >> other & 1u &&
-            worth_a_column(table, unit, other) &&
-            weft_ilp_dominated(table, unit, (enum weft_policy)policy, (enum weft_policy)other))
-            return other;
-    }
-    return policy;
-}
-
 static void build_policies(struct weft_ilp_build *build)
 {
     struct weft_ilp *ilp = build->ilp;
@@ -393,10 +99,10 @@ static void build_policies(struct weft_ilp_build *build)
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
             int32_t *z = &ilp->z[u * WEFT_POLICY_COUNT + p];
             *z = -1;
-            if (!worth_a_column(table, u, p)) continue;
-            double cost = unit->update_slot < 0 ? 0 : time_units(ilp, unit->update_ns[p]);
+            if (!weft_ilp_worth_a_column(table, u, p)) continue;
+            double cost = unit->update_slot < 0 ? 0 : weft_ilp_time_units(ilp, unit->update_ns[p]);
             bool fits = weft_ilp_full_slot(table, ilp->limit_bytes, u, p) < 0;
-            *z = add_column(build, cost, 0, fits ? 1 : 0, true, 1);
+            *z = weft_ilp_add_column(build, cost, 0, fits ? 1 : 0, true, 1);
             n++;
         }
         for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
@@ -417,12 +123,12 @@ static double add_compute(struct weft_ilp_build *build, int32_t slot, double fac
     const struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
     if (problem->slots[slot].kind != WEFT_SLOT_UPDATE)
-        return factor * time_units(ilp, problem->slot_ns[slot]);
+        return factor * weft_ilp_time_units(ilp, problem->slot_ns[slot]);
     int32_t u = problem->slots[slot].index;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         if (ilp->z[u * WEFT_POLICY_COUNT + p] >= 0)
             weft_ilp_add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p],
-                               -factor * time_units(ilp, problem->units[u].update_ns[p]));
+                               -factor * weft_ilp_time_units(ilp, problem->units[u].update_ns[p]));
     }
     return 0;
 }
@@ -433,7 +139,7 @@ static int32_t build_beside(struct weft_ilp_build *build, int32_t slot, double m
 {
     const struct weft_problem *problem = build->ilp->table->problem;
     double rate = (double)problem->compute_rate / WEFT_RATE_ONE;
-    int32_t column = add_column(build, 1 - rate, 0, most, false, 0);
+    int32_t column = weft_ilp_add_column(build, 1 - rate, 0, most, false, 0);
     weft_ilp_add_entry(build, column, rate);
     weft_ilp_end_row(build, -INFINITY, add_compute(build, slot, 1));
     return column;
@@ -471,7 +177,7 @@ static void build_loads(struct weft_ilp_build *build)
     const struct weft_problem *problem = ilp->table->problem;
     bool contend = problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE;
     /* A wait of the compute stream is for a channel, which is busy in it. */
-    double most_wait = time_units(ilp, ilp->table->most_channel_ns);
+    double most_wait = weft_ilp_time_units(ilp, ilp->table->most_channel_ns);
     for (int32_t s = 0; s < problem->n_slots; s++) {
         bool used[WEFT_CHANNELS] = {false}, any = false;
         for (int32_t c = 0; c < ilp->n_classes; c++) {
@@ -483,7 +189,7 @@ static void build_loads(struct weft_ilp_build *build)
         for (int32_t c = 0; c < problem->n_channels; c++)
             ilp->load_row[c * problem->n_slots + s] = -1;
         if (!any) continue;
-        ilp->wait[s] = add_column(build, 1, 0, most_wait, false, 0);
+        ilp->wait[s] = weft_ilp_add_column(build, 1, 0, most_wait, false, 0);
         /* A channel that is busy beside compute moves at its rate. */
         double most_beside = most_wait * WEFT_RATE_ONE / problem->channel_rate * (1 + 1e-9);
         if (contend) ilp->beside[s] = build_beside(build, s, most_beside);
@@ -504,7 +210,7 @@ static void build_memory(struct weft_ilp_build *build)
         ilp->hold[s] = ilp->memory_row[s] = -1;
         if (!needed) continue;
         double room = weft_ilp_bytes_units(ilp, ilp->limit_bytes - table->common[s]);
-        ilp->hold[s] = add_column(build, 0, 0, room, false, 0);
+        ilp->hold[s] = weft_ilp_add_column(build, 0, 0, room, false, 0);
         weft_ilp_add_entry(build, ilp->hold[s], 1);
         if (s > 0) weft_ilp_add_entry(build, ilp->hold[s - 1], -1);
         for (int32_t u = 0; u < table->n_units; u++) {
@@ -556,7 +262,7 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     int64_t fixed_ns = weft_problem_agreements_ns(problem);
     for (int32_t s = 0; s < problem->n_slots; s++)
         fixed_ns += problem->slots[s].kind == WEFT_SLOT_UPDATE ? 0 : problem->slot_ns[s];
-    ilp->fixed = add_column(&build, time_units(ilp, fixed_ns), 1, 1, false, 0);
+    ilp->fixed = weft_ilp_add_column(&build, weft_ilp_time_units(ilp, fixed_ns), 1, 1, false, 0);
     build_policies(&build);
     if (!build.failed) status = weft_ilp_classify(ilp, most_columns, err);
     for (int32_t c = 0; status == WEFT_OK && c < ilp->n_classes; c++)

@@ -1,0 +1,166 @@
+#include "scheduler/relax/ilp_build.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool grow(void *array, int64_t *most, int64_t need, size_t size)
+{
+    int64_t wanted = *most;
+    if (need <= wanted) return true;
+    while (wanted < need)
+        wanted = wanted < 1024 ? 1024 : 2 * wanted;
+    void *old, *grown;
+    memcpy(&old, array, sizeof old);
+    grown = realloc(old, (size_t)wanted * size);
+    if (!grown) return false;
+    memcpy(array, &grown, sizeof grown);
+    *most = wanted;
+    return true;
+}
+
+static bool grow_columns(struct weft_ilp_build *build)
+{
+    struct weft_mip *mip = &build->ilp->mip;
+    int64_t need = build->n_columns + 1, most = build->most_columns;
+    struct {
+        void *array;
+        size_t size;
+    } arrays[] = {
+        {&mip->cost, sizeof *mip->cost},           {&mip->lower, sizeof *mip->lower},
+        {&mip->upper, sizeof *mip->upper},         {&mip->integer, sizeof *mip->integer},
+        {&mip->priority, sizeof *mip->priority},   {&build->row, sizeof *build->row},
+        {&build->touched, sizeof *build->touched}, {&build->in_row, sizeof *build->in_row}};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) {
+        most = build->most_columns;
+        if (!grow(arrays[i].array, &most, need, arrays[i].size)) return false;
+    }
+    memset(build->in_row + build->most_columns, 0, (size_t)(most - build->most_columns));
+    build->most_columns = (int32_t)most;
+    return true;
+}
+
+int32_t weft_ilp_add_column(struct weft_ilp_build *build, double cost, double lower, double upper,
+                            bool integer, int32_t priority)
+{
+    struct weft_mip *mip = &build->ilp->mip;
+    if (build->failed) return 0;
+    if (build->n_columns == build->most_columns && !grow_columns(build)) {
+        build->failed = true;
+        return 0;
+    }
+    int32_t j = build->n_columns++;
+    mip->cost[j] = cost;
+    mip->lower[j] = lower;
+    mip->upper[j] = upper;
+    mip->integer[j] = integer;
+    mip->priority[j] = priority;
+    build->in_row[j] = false;
+    build->row[j] = 0;
+    return j;
+}
+
+void weft_ilp_add_entry(struct weft_ilp_build *build, int32_t column, double value)
+{
+    if (build->failed) return;
+    if (!build->in_row[column]) {
+        build->in_row[column] = true;
+        build->row[column] = 0;
+        build->touched[build->n_touched++] = column;
+    }
+    build->row[column] += value;
+}
+
+void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper)
+{
+    struct weft_mip *mip = &build->ilp->mip;
+    if (build->failed) return;
+    int64_t most = build->most_rows, again = build->most_rows, starts = build->most_rows;
+    int64_t columns = build->most_entries;
+    bool ok =
+        grow(&mip->row_lower, &most, build->n_rows + 2, sizeof *mip->row_lower) &&
+        grow(&mip->row_upper, &again, build->n_rows + 2, sizeof *mip->row_upper) &&
+        grow(&mip->row_start, &starts, build->n_rows + 2, sizeof *mip->row_start) &&
+        grow(&mip->column, &columns, build->n_entries + build->n_touched, sizeof *mip->column) &&
+        grow(&mip->value, &build->most_entries, build->n_entries + build->n_touched,
+             sizeof *mip->value);
+    if (!ok) {
+        build->failed = true;
+        return;
+    }
+    build->most_rows = (int32_t)most;
+    mip->row_start[build->n_rows] = build->n_entries;
+    for (int32_t k = 0; k < build->n_touched; k++) {
+        int32_t column = build->touched[k];
+        build->in_row[column] = false;
+        if (build->row[column] == 0) continue;
+        mip->column[build->n_entries] = column;
+        mip->value[build->n_entries++] = build->row[column];
+    }
+    build->n_touched = 0;
+    mip->row_lower[build->n_rows] = lower;
+    mip->row_upper[build->n_rows] = upper;
+    mip->row_start[++build->n_rows] = build->n_entries;
+}
+
+double weft_ilp_time_units(const struct weft_ilp *ilp, int64_t ns)
+{
+    return ldexp((double)ns, -ilp->time_shift);
+}
+
+double weft_ilp_bytes_units(const struct weft_ilp *ilp, int64_t bytes)
+{
+    return ldexp((double)bytes, -ilp->bytes_shift);
+}
+
+void weft_ilp_add_item(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t item,
+                       double factor)
+{
+    const struct weft_ilp *ilp = build->ilp;
+    int32_t unit = ilp->table->problem->items[item].item.unit;
+    uint32_t mask = weft_ilp_policy_mask(ilp, item);
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        if (mask >> p & 1u)
+            weft_ilp_add_entry(build, ilp->z[unit * WEFT_POLICY_COUNT + p],
+                               factor * weft_ilp_work(ilp, of, item));
+    }
+}
+
+void weft_ilp_add_prefix(struct weft_ilp_build *build, const struct weft_ilp_class *of,
+                         const struct weft_ilp_prefix *prefix, int32_t slot, double factor)
+{
+    int32_t k = -1;
+    while (k + 1 < prefix->n && prefix->slots[k + 1] <= slot)
+        k++;
+    if (k < 0) return;
+    if (prefix->columns[k] >= 0) {
+        weft_ilp_add_entry(build, prefix->columns[k], factor);
+        return;
+    }
+    for (int32_t i = 0; i < of->n_items; i++) {
+        const struct weft_item *item = &build->ilp->table->problem->items[of->items[i]].item;
+        if ((prefix == &of->due ? item->last : item->first) <= slot)
+            weft_ilp_add_item(build, of, of->items[i], factor);
+    }
+}
+
+void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_class *of,
+                         int32_t slot, double factor)
+{
+    if (slot < of->first) return;
+    if (slot >= of->last) {
+        weft_ilp_add_prefix(build, of, &of->due, of->last, factor);
+    } else {
+        weft_ilp_add_entry(build, of->column + slot - of->first, factor);
+    }
+}
+
+void weft_ilp_add_held(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
+                       double factor)
+{
+    if (slot < of->first || slot >= of->last) {
+        weft_ilp_add_placed(build, of, slot, factor);
+    } else {
+        weft_ilp_add_entry(build, of->held + slot - of->first, factor);
+    }
+}

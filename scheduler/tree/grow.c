@@ -1,0 +1,320 @@
+#include "scheduler/tree/grow.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "scheduler/search/near.h"
+#include "scheduler/tree/divide.h"
+#include "scheduler/tree/fixing.h"
+
+/* Steps of ascent, and choices near the root's prices, are these divided by what one costs. */
+enum { ASCENT_WORK = 20000000, NEAR_WORK = 50000, MOST_NEAR = 5000 };
+/* Rounds of fixing and relaxing again, as long as one closes this part of what is open. */
+enum { FIXING_ROUNDS = 3 };
+static const double FIXING_GAIN = 0.1;
+/* How much more the order on the channel is to be worth than what memory holds. */
+static const double ORDER_FIRST = 20;
+/* Rounds of whole rows: at the root, and at other nodes. */
+enum { ROOT_ROUNDS = 6, NODE_ROUNDS = 1 };
+
+static enum weft_status offer(struct weft_branch *branch, int32_t node, const char *by,
+                              struct weft_error *err)
+{
+    int64_t before = weft_branch_bound_ns(branch);
+    WEFT_TRY(weft_proof_offer(branch->proof, node, branch->dual, err));
+    if (weft_branch_bound_ns(branch) > before) branch->bound_by = by;
+    return WEFT_OK;
+}
+
+/* The step time below which prices of a node make it unnecessary. */
+static double target_ns(const struct weft_branch *branch)
+{
+    return (double)branch->search->step_ns;
+}
+
+/* The bound at which a node needs no more work: the gap is closed when all have it; where some have
+ * more it is to be shown that there is nothing better. */
+static int64_t goal_of(const struct weft_branch *branch, int32_t node)
+{
+    int64_t step_ns = branch->search->step_ns;
+    int64_t goal = (int64_t)ceil((double)step_ns / (1 + branch->options->gap));
+    while (weft_branch_enough_of(branch, goal) < step_ns)
+        goal++;
+    return branch->proof->nodes[node].bound_ns < goal ? goal : step_ns;
+}
+
+/* Of memory, or of the channel's order: what the point owes more to. */
+static void find_milestones(struct weft_branch *branch, const double *x)
+{
+    struct weft_doubt order = {0};
+    double value =
+        weft_ilp_milestone(branch->ilp, branch->dual, branch->worth, x, &branch->milestone);
+    (void)weft_ilp_order(branch->ilp, branch->dual, branch->proof->box, WEFT_ILP_DEARER_TIME,
+                         branch->order_worth, x, 1, &order);
+    if (value == 0 && order.value == 0) branch->milestone.n_blocks = 0;
+    if (order.value > ORDER_FIRST * value) branch->milestone = order.milestone;
+    if (!weft_milestone_is_of(&branch->milestone, branch->table->problem))
+        branch->milestone.n_blocks = 0; /* nothing that a solver says is trusted */
+}
+
+/* The relaxation within the proof's box; *solved is false when there is no answer. With `n_added`
+ * it then adds the whole rows that the answer exceeds. */
+static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t *n_added,
+                              struct weft_error *err)
+{
+    struct weft_mip_result result = {0};
+    struct weft_pool pool = {0};
+    struct weft_ilp *ilp = branch->ilp;
+    enum weft_status status = WEFT_OK;
+    *solved = false;
+    if (weft_branch_relax(branch, branch->proof->box, 0, &pool, &result)) {
+        status = weft_ilp_prices(ilp, result.row_duals, branch->dual, err);
+        for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
+            branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
+        *solved = status == WEFT_OK;
+        if (*solved) find_milestones(branch, result.lp_x);
+        if (!*solved || !weft_ilp_count(ilp, branch->dual, result.lp_x, &branch->count))
+            branch->count.n_units = 0;
+        if (*solved && n_added)
+            status = weft_ilp_add_whole(ilp, branch->dual, result.lp_x, n_added, err);
+    }
+    weft_pool_finish(&pool);
+    return status;
+}
+
+static void take_shares(struct weft_branch *branch)
+{
+    for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
+        branch->share[k] = branch->dual->share[k];
+}
+
+static int32_t ascent_steps(const struct weft_branch *branch, int32_t least, int32_t most)
+{
+    int64_t cost = (int64_t)branch->table->n_items * branch->table->n_slots / 4 + 1;
+    int64_t steps = ASCENT_WORK / cost;
+    return steps < least ? least : steps > most ? most : (int32_t)steps;
+}
+
+/* Solves the relaxation again with the whole rows that its solution exceeds, as long as that raises
+ * the bound by a part of the gap. */
+static enum weft_status relax_in_rounds(struct weft_branch *branch, int32_t node, bool *solved,
+                                        struct weft_error *err)
+{
+    const struct weft_proof_node *at = &branch->proof->nodes[node];
+    int32_t rounds = node == 0 ? ROOT_ROUNDS : NODE_ROUNDS, n_added = 1;
+    bool again = true;
+    for (int32_t round = 0; round <= rounds && n_added > 0; round++) {
+        int64_t before_ns = at->bound_ns;
+        n_added = 0;
+        WEFT_TRY(relax(branch, &again, round < rounds ? &n_added : NULL, err));
+        if (!again) break;
+        *solved = true;
+        WEFT_TRY(offer(branch, node, "relaxation, weak duality", err));
+        int64_t gap_ns = branch->search->step_ns - at->bound_ns;
+        if (weft_search_is_spent(branch->search) || gap_ns <= 0) break;
+        if (round > 0 && at->bound_ns - before_ns < gap_ns / 50) break;
+    }
+    return WEFT_OK;
+}
+
+/* The best prices for a node: of the relaxation; at the root, and without one, uphill from there or
+ * from its parent's. */
+static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int64_t goal_ns,
+                                   struct weft_error *err)
+{
+    const struct weft_proof *proof = branch->proof;
+    const struct weft_box *box = proof->box;
+    bool solved = false;
+    branch->milestone.n_blocks = branch->count.n_units = 0;
+    weft_proof_enter(branch->proof, node);
+    if (box->empty) return offer(branch, node, "whole blocks", err);
+    if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
+    if (solved) weft_divide_suggest(branch, node);
+    if (weft_search_is_spent(branch->search) || proof->nodes[node].bound_ns >= goal_ns)
+        return WEFT_OK;
+    if (solved && node > 0) return WEFT_OK; /* it gains less than it costs: the tree grows faster */
+    weft_dual_take(branch->dual, &proof->prices[proof->nodes[node].prices]);
+    int32_t steps = solved ? ascent_steps(branch, 20, 200) : ascent_steps(branch, 100, 4000);
+    weft_dual_ascend(branch->dual, box, target_ns(branch), (double)goal_ns, steps);
+    if (!solved) {
+        take_shares(branch);
+        weft_divide_suggest(branch, node);
+    }
+    return offer(branch, node, "dual ascent, weak duality", err);
+}
+
+/* Takes what a leaf's prices say, *node is then what is left of it, and bounds that anew, as long
+ * as it is worth it. */
+static enum weft_status fix_and_bound(struct weft_branch *branch, int32_t *node, int64_t goal_ns,
+                                      struct weft_error *err)
+{
+    const struct weft_proof *proof = branch->proof;
+    for (int round = 0; round < FIXING_ROUNDS && !weft_search_is_spent(branch->search); round++) {
+        int64_t before_ns = proof->nodes[*node].bound_ns, open_ns = goal_ns - before_ns;
+        int32_t room = (proof->most_nodes - proof->n_nodes) / 2 - branch->nodes_left - 1, rest;
+        if (open_ns <= 0) return WEFT_OK;
+        WEFT_TRY(weft_fixing_divide(branch->proof, branch->dual, branch->search, branch->keeper,
+                                    *node, goal_ns, room, &rest, err));
+        if (rest == *node) return WEFT_OK;
+        *node = rest;
+        if (proof->nodes[rest].bound_ns >= goal_ns) return WEFT_OK;
+        WEFT_TRY(bound_node(branch, rest, goal_ns, err));
+        branch->nodes_left--;
+        if ((double)(proof->nodes[rest].bound_ns - before_ns) < FIXING_GAIN * (double)open_ns)
+            return WEFT_OK;
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err)
+{
+    WEFT_TRY(weft_proof_offer_trivial(branch->proof, branch->dual, &branch->bound_by, err));
+    if (weft_branch_is_over(branch)) return WEFT_OK;
+    WEFT_TRY(bound_node(branch, 0, goal_of(branch, 0), err));
+    weft_search_round(branch->search, branch->share);
+    return WEFT_OK;
+}
+
+enum weft_status weft_branch_try_near(struct weft_branch *branch, struct weft_error *err)
+{
+    const struct weft_proof *proof = branch->proof;
+    int32_t size = branch->table->n_slots + branch->table->n_blocks + 1;
+    int32_t tries = weft_branch_effort(branch->search) * NEAR_WORK / size + 1;
+    if (tries > MOST_NEAR) tries = MOST_NEAR;
+    weft_proof_enter(branch->proof, 0);
+    if (proof->box->empty) return WEFT_OK;
+    weft_dual_take(branch->dual, &proof->prices[proof->nodes[0].prices]);
+    weft_dual_evaluate(branch->dual, proof->box);
+    return weft_near_try(branch->search, branch->dual, proof->box->allowed,
+                         weft_branch_enough_ns(branch), tries, err);
+}
+
+static enum weft_status place_exactly(struct weft_branch *branch, const enum weft_policy *policies,
+                                      struct weft_error *err)
+{
+    bool complete = false;
+    int64_t steps =
+        branch->exact_left < branch->leaf_steps ? branch->exact_left : branch->leaf_steps;
+    if (steps <= 0) {
+        branch->exhausted = false;
+        return WEFT_OK;
+    }
+    WEFT_TRY(weft_exact_try(branch->exact, policies, steps, &complete, err));
+    branch->exact_left -= weft_exact_steps(branch->exact);
+    branch->exhausted = branch->exhausted && complete;
+    return WEFT_OK;
+}
+
+enum weft_status weft_branch_polish(struct weft_branch *branch, struct weft_error *err)
+{
+    enum weft_policy *policies = branch->search->other;
+    bool exhausted = branch->exhausted;
+    memcpy(policies, branch->search->policies, (size_t)branch->table->n_units * sizeof *policies);
+    enum weft_status status = place_exactly(branch, policies, err);
+    branch->exhausted = exhausted; /* which is about leaves */
+    return status;
+}
+
+/* A box with one choice of policies: every placement of it. */
+static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, struct weft_error *err)
+{
+    enum weft_policy *policies = branch->search->other;
+    const uint32_t *allowed = branch->proof->box->allowed;
+    for (int32_t u = 0; u < branch->table->n_units; u++)
+        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+            if (allowed[u] >> p & 1u && branch->keeper[u * WEFT_POLICY_COUNT + p] == p)
+                policies[u] = (enum weft_policy)p;
+    weft_search_try(branch->search, policies);
+    branch->proof->nodes[node].closed = true;
+    return place_exactly(branch, policies, err);
+}
+
+/* Every unit has one policy left, but for those that are nowhere better. */
+static bool is_leaf(const struct weft_branch *branch)
+{
+    for (int32_t u = 0; u < branch->table->n_units; u++)
+        if (weft_divide_policies_left(branch, u) > 1) return false;
+    return true;
+}
+
+/* Learns from a node that was divided at a milestone what those of its item are good for. */
+static void learn(struct weft_branch *branch, int32_t node)
+{
+    const struct weft_proof_node *at = &branch->proof->nodes[node];
+    const struct weft_proof_node *children = &branch->proof->nodes[at->children];
+    if (children->kind != WEFT_NODE_MILESTONE) return;
+    const struct weft_milestone *milestone = &children->milestone;
+    if (children[0].bound_ns > at->bound_ns && children[1].bound_ns > at->bound_ns) return;
+    if (milestone->moment == WEFT_PLACED)
+        branch->worth[milestone->item] /= 2;
+    else if (milestone->moment ==
+             WEFT_ENDED) /* that it has begun is the first half of a question */
+        branch->order_worth[milestone->slot] /= 2;
+}
+
+static enum weft_status bound_child(struct weft_branch *branch, int32_t child, int64_t goal_ns,
+                                    struct weft_error *err)
+{
+    const struct weft_proof_node *at = &branch->proof->nodes[child];
+    bool better;
+    if (at->bound_ns < goal_ns) WEFT_TRY(weft_proof_reprice(branch->proof, child, err));
+    if (at->bound_ns < goal_ns)
+        WEFT_TRY(weft_proof_offer_known(branch->proof, child, &better, err));
+    if (at->bound_ns >= goal_ns) return WEFT_OK;
+    WEFT_TRY(bound_node(branch, child, goal_ns, err));
+    branch->nodes_left--;
+    WEFT_TRY(fix_and_bound(branch, &child, goal_ns, err));
+    if (branch->proof->nodes[child].bound_ns < goal_ns)
+        weft_search_round(branch->search, branch->share);
+    return WEFT_OK;
+}
+
+static enum weft_status grow_at(struct weft_branch *branch, int32_t node, struct weft_error *err)
+{
+    int64_t goal_ns = goal_of(branch, node);
+    weft_proof_enter(branch->proof, node);
+    if (!branch->splits[node].chosen && !branch->proof->box->empty) {
+        branch->nodes_left--;
+        return bound_node(branch, node, goal_ns, err);
+    }
+    if (!weft_divide(branch, node)) {
+        weft_proof_enter(branch->proof, node);
+        if (is_leaf(branch)) return close_leaf(branch, node, err);
+        branch->proof->nodes[node].closed = true;
+        branch->exhausted = false;
+        return WEFT_OK;
+    }
+    int32_t first = branch->proof->nodes[node].children;
+    for (int32_t child = first; child < first + 2; child++)
+        WEFT_TRY(bound_child(branch, child, goal_ns, err));
+    learn(branch, node);
+    return WEFT_OK;
+}
+
+enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
+                                  struct weft_error *err)
+{
+    int32_t root = 0, least_left = branch->nodes_left > n_nodes ? branch->nodes_left - n_nodes : 0;
+    bool is_new = branch->proof->nodes[root].children == 0; /* it has not grown before */
+    if (is_new && !weft_branch_is_over(branch))
+        WEFT_TRY(fix_and_bound(branch, &root, goal_of(branch, 0), err));
+    for (;;) {
+        int32_t node = weft_proof_weakest(branch->proof);
+        if (weft_branch_has_enough(branch)) {
+            branch->stop = "gap closed";
+        } else if (weft_search_is_spent(branch->search)) {
+            branch->stop = branch->search->budget.work->rang ? "time limit" : "work limit";
+        } else if (node < 0 || branch->proof->nodes[node].bound_ns >= branch->search->step_ns) {
+            branch->stop = branch->exhausted && node < 0 ? "exhausted: the best there is"
+                                                         : "policies exhausted";
+        } else if (branch->nodes_left <= least_left) {
+            branch->stop = "node limit";
+        } else {
+            bool better;
+            WEFT_TRY(weft_proof_offer_known(branch->proof, node, &better, err));
+            if (!better) WEFT_TRY(grow_at(branch, node, err));
+            continue;
+        }
+        return WEFT_OK;
+    }
+}

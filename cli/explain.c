@@ -60,8 +60,7 @@ static enum weft_status plan_again(const struct weft_problem *problem,
         status = weft_fail_memory(err, "a plan");
     } else {
         status = weft_planner_find("ilp", NULL)
-                     ->decide(problem, problem->memory_limit_bytes, options, &candidate, &outcome,
-                              &refusal);
+                     ->decide(problem, options, &candidate, &outcome, &refusal);
         if (status == WEFT_OK)
             status = weft_plan_create(problem, "ilp", candidate.policies, candidate.moves,
                                       candidate.n_moves, out, &refusal);

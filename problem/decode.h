@@ -1,5 +1,5 @@
 /* To decode is to read a file that the program itself wrote, trusting nothing in it. Internal to
- * plan/; base/json/json.h has the reading of single members. */
+ * problem/, proof/ and plan/; base/json/json.h has the reading of single members. */
 #ifndef WEFT_PROBLEM_DECODE_H
 #define WEFT_PROBLEM_DECODE_H
 

@@ -15,7 +15,7 @@ static const double MATTERS = 5e-4;
 enum { READINGS = 2 };
 
 struct run {
-    const struct weft_problem *problem;
+    struct weft_problem problem; /* with the limit that is tried */
     bool timed;
     enum weft_policy *readings[READINGS]; /* [n_units] each, of the policy at hand */
     struct weft_pool pool;
@@ -63,7 +63,7 @@ uint32_t weft_estimate_rows_of(uint32_t ways)
 static void take_policies(struct run *run, int reading)
 {
     memcpy(run->candidate.policies, run->readings[reading],
-           (size_t)run->problem->n_units * sizeof *run->candidate.policies);
+           (size_t)run->problem.n_units * sizeof *run->candidate.policies);
 }
 
 static enum weft_status place_published(struct run *run, const char *name, struct weft_error *err)
@@ -71,19 +71,26 @@ static enum weft_status place_published(struct run *run, const char *name, struc
     struct weft_schedule_options options = {.planner = name, .draft = true};
     struct weft_outcome outcome = {.pool = &run->pool};
     const struct weft_planner *planner = weft_planner_find(name, &options.setting);
-    return planner->decide(run->problem, INT64_MAX, &options, &run->candidate, &outcome, err);
+    return planner->decide(&run->problem, &options, &run->candidate, &outcome, err);
+}
+
+static int64_t best_within(struct run *run, const enum weft_policy *policies, int64_t limit_bytes,
+                           int32_t *rule)
+{
+    run->problem.memory_limit_bytes = limit_bytes;
+    return weft_list_best(run->list, policies, rule);
 }
 
 /* The least limit, to a thousandth, within which lists place the policies as fast as with any; the
  * step there in *ns. */
-static int64_t enough_memory(const struct run *run, const enum weft_policy *policies, int64_t *ns)
+static int64_t enough_memory(struct run *run, const enum weft_policy *policies, int64_t *ns)
 {
     int64_t low = 0, high = run->table->most_bytes;
-    *ns = weft_list_best(run->list, policies, high, NULL);
+    *ns = best_within(run, policies, high, NULL);
     int64_t enough_ns = *ns + (int64_t)((double)*ns * MATTERS);
     while (high - low > high / 1000) {
         int64_t middle = low + (high - low) / 2;
-        int64_t middle_ns = weft_list_best(run->list, policies, middle, NULL);
+        int64_t middle_ns = best_within(run, policies, middle, NULL);
         if (middle_ns >= 0 && middle_ns <= enough_ns)
             high = middle;
         else
@@ -98,16 +105,17 @@ static enum weft_status place_fastest(struct run *run, struct weft_error *err)
     struct weft_candidate *out = &run->candidate;
     int64_t ns[READINGS], bytes[READINGS];
     int32_t rule = 0;
-    if (!run->table) WEFT_TRY(weft_digest_create(run->problem, &run->table, err));
+    if (!run->table) WEFT_TRY(weft_digest_create(&run->problem, &run->table, err));
     if (!run->list) WEFT_TRY(weft_list_create(run->table, &run->list, err));
     for (int i = 0; i < READINGS; i++)
         bytes[i] = enough_memory(run, run->readings[i], &ns[i]);
     int best = (double)ns[1] * (1 + MATTERS) < (double)ns[0] ? 1 : 0;
     take_policies(run, best);
-    ns[0] = weft_list_best(run->list, out->policies, bytes[best], &rule);
+    ns[0] = best_within(run, out->policies, bytes[best], &rule);
     if (ns[0] >= 0)
-        ns[0] = weft_list_place(run->list, out->policies, bytes[best], weft_list_rules[rule],
-                                out->moves, &out->n_moves);
+        ns[0] = weft_list_place(run->list, out->policies, weft_list_rules[rule], out->moves,
+                                &out->n_moves);
+    run->problem.memory_limit_bytes = INT64_MAX;
     return ns[0] >= 0 ? WEFT_OK : weft_fail(err, WEFT_E_INTERNAL, "an estimate: nothing fits");
 }
 
@@ -117,7 +125,7 @@ static enum weft_status place(struct run *run, const struct weft_need *need, str
     if (need->way == WEFT_NEED_PUBLISHED) return place_published(run, need->rule, err);
     if (need->way == WEFT_NEED_FASTEST && run->timed) return place_fastest(run, err);
     take_policies(run, 0);
-    weft_fixed_place(run->problem,
+    weft_fixed_place(&run->problem,
                      need->way == WEFT_NEED_JUST_IN_TIME ? WEFT_GATHER_BLOCKING : WEFT_GATHER_EARLY,
                      &run->candidate);
     return WEFT_OK;
@@ -126,14 +134,14 @@ static enum weft_status place(struct run *run, const struct weft_need *need, str
 static bool has_reading(const struct run *run, int reading)
 {
     return memcmp(run->candidate.policies, run->readings[reading],
-                  (size_t)run->problem->n_units * sizeof *run->candidate.policies) == 0;
+                  (size_t)run->problem.n_units * sizeof *run->candidate.policies) == 0;
 }
 
 /* The need of the candidate. */
 static enum weft_status predict(struct run *run, struct weft_need *need, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
-    WEFT_TRY(weft_plan_create(run->problem, "estimate", run->candidate.policies,
+    WEFT_TRY(weft_plan_create(&run->problem, "estimate", run->candidate.policies,
                               run->candidate.moves, run->candidate.n_moves, &plan, err));
     enum weft_status status = weft_plan_predict(plan, err);
     if (status == WEFT_OK) status = weft_need_of_plan(plan, need, err);
@@ -157,7 +165,7 @@ static enum weft_status fill(struct run *run, struct weft_need *need, bool *same
     /* Of two readings the leaner: zero1 of a frozen unit is dp, or sdp. */
     struct weft_need other = *need;
     take_policies(run, 1);
-    weft_fixed_place(run->problem, WEFT_GATHER_BLOCKING, &run->candidate);
+    weft_fixed_place(&run->problem, WEFT_GATHER_BLOCKING, &run->candidate);
     WEFT_TRY(predict(run, &other, err));
     if (other.bytes < need->bytes) *need = other;
     return WEFT_OK;
@@ -178,9 +186,9 @@ static void take_faster(struct weft_need *fastest, const struct weft_need *other
 static enum weft_status read_policy(struct run *run, const struct weft_need *rows, int n,
                                     bool *applies, struct weft_error *err)
 {
-    size_t bytes = (size_t)run->problem->n_units * sizeof *run->readings[0];
-    enum weft_status status = weft_fixed_decide(&weft_fixed_rules[rows[0].policy], run->problem,
-                                                INT64_MAX, &run->candidate, NULL);
+    size_t bytes = (size_t)run->problem.n_units * sizeof *run->readings[0];
+    enum weft_status status =
+        weft_fixed_decide(&weft_fixed_rules[rows[0].policy], &run->problem, &run->candidate, NULL);
     *applies = status == WEFT_OK;
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK)
@@ -216,9 +224,10 @@ enum weft_status weft_estimate_fill(const struct weft_problem *problem, bool tim
                                     struct weft_need rows[WEFT_ESTIMATE_ROWS],
                                     struct weft_error *err)
 {
-    struct run run = {.problem = problem, .timed = timed};
+    struct run run = {.problem = *problem, .timed = timed};
     size_t n_blocks = (size_t)weft_problem_count_blocks(problem);
     enum weft_status status = WEFT_OK;
+    run.problem.memory_limit_bytes = INT64_MAX;
     run.candidate.policies =
         weft_pool_array(&run.pool, (size_t)problem->n_units + 1, sizeof *run.candidate.policies);
     run.candidate.moves = weft_pool_array(&run.pool, n_blocks + 1, sizeof *run.candidate.moves);

@@ -78,8 +78,10 @@ static enum weft_status check_rule_applies(struct weft_packed *run, struct weft_
     struct weft_error refusal = {0};
     struct weft_outcome outcome = {.pool = &run->pool};
     if (!weft_planner_is_rule(run->planner)) return WEFT_OK;
-    enum weft_status status = run->planner->decide(run->problem, INT64_MAX, run->options,
-                                                   &run->candidate, &outcome, &refusal);
+    struct weft_problem ample = *run->problem;
+    ample.memory_limit_bytes = INT64_MAX;
+    enum weft_status status =
+        run->planner->decide(&ample, run->options, &run->candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) status = WEFT_E_DATA;
     return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", refusal.text);
 }

@@ -50,6 +50,11 @@ WEFT_MUST_USE enum weft_status weft_digest_create(const struct weft_problem *pro
                                                   struct weft_digest **out, struct weft_error *err);
 void weft_digest_destroy(struct weft_digest *table); /* accepts NULL */
 
+static inline int64_t weft_digest_limit_bytes(const struct weft_digest *table)
+{
+    return table->problem->memory_limit_bytes;
+}
+
 /* Offset of a unit's and policy's row in `fixed` and `lean`. */
 static inline size_t weft_digest_row(const struct weft_digest *table, int32_t unit, int policy)
 {

@@ -59,12 +59,12 @@ struct weft_outcome {
 };
 
 /* One row of the planner table. `decide` fills the candidate (its arrays are the caller's) such
- * that every memory row is within limit_bytes; WEFT_E_INFEASIBLE when it finds none. */
+ * that every memory row is within the problem's limit; WEFT_E_INFEASIBLE when it finds none. */
 struct weft_planner {
     const char *name;
     const char *text; /* one line: its rule */
     bool literal;     /* the blocks lie exactly where it puts them: see weft_plan_relax */
-    enum weft_status (*decide)(const struct weft_problem *problem, int64_t limit_bytes,
+    enum weft_status (*decide)(const struct weft_problem *problem,
                                const struct weft_schedule_options *options,
                                struct weft_candidate *out, struct weft_outcome *outcome,
                                struct weft_error *err);

@@ -373,14 +373,13 @@ static bool end_slot(struct weft_list *list)
 }
 
 int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
-                        int64_t limit_bytes, struct weft_list_rule rule, struct weft_move *moves,
-                        int32_t *n_moves)
+                        struct weft_list_rule rule, struct weft_move *moves, int32_t *n_moves)
 {
     const struct weft_digest *table = list->table;
     weft_work_spend(list->work, 80 * (int64_t)table->n_slots + 12 * (int64_t)table->n_blocks);
-    weft_list_begin(list, policies, limit_bytes, rule, moves);
+    weft_list_begin(list, policies, rule, moves);
     for (int32_t s = 0; s < table->n_slots; s++)
-        if (list->least[s] > limit_bytes) return -1;
+        if (list->least[s] > list->limit) return -1;
     for (list->slot = 0; list->slot < table->n_slots; list->slot++) {
         weft_list_begin_waits(list);
         begin_slot(list);
@@ -392,12 +391,11 @@ int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies
     return list->lanes.now_ns + weft_problem_agreements_ns(table->problem);
 }
 
-int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies,
-                       int64_t limit_bytes, int32_t *rule)
+int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies, int32_t *rule)
 {
     int64_t best_ns = -1;
     for (int32_t i = 0; i < WEFT_LIST_RULES; i++) {
-        int64_t ns = weft_list_place(list, policies, limit_bytes, weft_list_rules[i], NULL, NULL);
+        int64_t ns = weft_list_place(list, policies, weft_list_rules[i], NULL, NULL);
         if (ns < 0 || (best_ns >= 0 && ns >= best_ns)) continue;
         best_ns = ns;
         if (rule) *rule = i;

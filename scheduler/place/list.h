@@ -26,14 +26,12 @@ const int32_t *weft_list_first_blocks(const struct weft_list *list);
 /* [n_slots][WEFT_WAIT_KINDS], of the last placement. */
 const struct weft_list_wait *weft_list_waits(const struct weft_list *list);
 
-/* Step time in ns (agreements included), or -1 when the policies' lean rows exceed the limit. Fills
- * moves (room for table->n_blocks) in channel order when it is not NULL. */
+/* Step time in ns (agreements included), or -1 when the policies' lean rows exceed the problem's
+ * limit. Fills moves (room for table->n_blocks) in channel order when it is not NULL. */
 int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
-                        int64_t limit_bytes, struct weft_list_rule rule, struct weft_move *moves,
-                        int32_t *n_moves);
+                        struct weft_list_rule rule, struct weft_move *moves, int32_t *n_moves);
 
 /* The best of all rules: its step time, or -1; *rule is set when it is not NULL. */
-int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies,
-                       int64_t limit_bytes, int32_t *rule);
+int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies, int32_t *rule);
 
 #endif

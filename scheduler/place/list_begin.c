@@ -118,13 +118,13 @@ static void begin_clear(struct weft_list *list, const bool *clear)
     }
 }
 
-void weft_list_begin(struct weft_list *list, const enum weft_policy *policies, int64_t limit_bytes,
+void weft_list_begin(struct weft_list *list, const enum weft_policy *policies,
                      struct weft_list_rule rule, struct weft_move *moves)
 {
     size_t n_slots = (size_t)list->table->n_slots + 1;
     list->policies = policies;
     list->moves = moves;
-    list->limit = limit_bytes;
+    list->limit = weft_digest_limit_bytes(list->table);
     list->launch = rule.launch;
     list->order = rule.order;
     list->late_bytes = rule.late_bytes;

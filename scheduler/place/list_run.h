@@ -60,8 +60,8 @@ static inline const struct weft_problem_item *weft_list_item(const struct weft_l
     return &list->table->problem->items[item];
 }
 
-/* Begins a run of the policies, within the limit, by the rule. */
-void weft_list_begin(struct weft_list *list, const enum weft_policy *policies, int64_t limit_bytes,
+/* Begins a run of the policies, within the problem's limit, by the rule. */
+void weft_list_begin(struct weft_list *list, const enum weft_policy *policies,
                      struct weft_list_rule rule, struct weft_move *moves);
 
 /* Begins the waits of a slot; what made its compute wait since from_ns: blocks ahead of its gathers

@@ -64,7 +64,7 @@ static int32_t launch_of(const struct weft_draft *draft, const struct weft_item 
     return launch;
 }
 
-static void place_reductions(struct weft_draft *draft)
+void weft_ahead_reduce(struct weft_draft *draft)
 {
     for (int32_t i = 0; i < draft->n_reductions; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->reductions[i]);
@@ -83,5 +83,5 @@ void weft_ahead_place(struct weft_draft *draft, int32_t depth)
 {
     weft_draft_take(draft);
     weft_ahead_gather(draft, depth);
-    place_reductions(draft);
+    weft_ahead_reduce(draft);
 }

@@ -19,6 +19,9 @@ void weft_ahead_place(struct weft_draft *draft, int32_t depth);
  * for all of them. */
 void weft_ahead_gather(struct weft_draft *draft, int32_t depth);
 
+/* The reductions alone. */
+void weft_ahead_reduce(struct weft_draft *draft);
+
 /* values[0]: depth. */
 extern const struct weft_setting weft_ahead_settings[];
 

@@ -106,7 +106,7 @@ static enum weft_status prepare(struct run *run, const struct weft_schedule_opti
     return run->flights ? WEFT_OK : weft_fail_memory(err, "reductions");
 }
 
-enum weft_status weft_planner_bytescheduler(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_bytescheduler(const struct weft_problem *problem,
                                             const struct weft_schedule_options *options,
                                             struct weft_candidate *out,
                                             struct weft_outcome *outcome, struct weft_error *err)
@@ -121,7 +121,7 @@ enum weft_status weft_planner_bytescheduler(const struct weft_problem *problem, 
     weft_draft_take(&draft);
     WEFT_TRY_GOTO(done, prepare(&run, options, err));
     walk(&run);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     weft_draft_finish(&draft);
     return status;

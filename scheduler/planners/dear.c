@@ -57,7 +57,7 @@ static void reduce(struct groups *groups)
     }
 }
 
-enum weft_status weft_planner_dear(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_dear(const struct weft_problem *problem,
                                    const struct weft_schedule_options *options,
                                    struct weft_candidate *out, struct weft_outcome *outcome,
                                    struct weft_error *err)
@@ -76,7 +76,7 @@ enum weft_status weft_planner_dear(const struct weft_problem *problem, int64_t l
     group(&groups, weft_draft_values(options, weft_bucket_settings)[0]);
     gather(&groups);
     reduce(&groups);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     weft_draft_finish(&draft);
     return status;

@@ -185,8 +185,7 @@ static enum weft_status keep(struct run *run, struct weft_error *err)
     return WEFT_OK;
 }
 
-static enum weft_status prepare(struct run *run, int64_t limit_bytes, int64_t percent,
-                                struct weft_error *err)
+static enum weft_status prepare(struct run *run, int64_t percent, struct weft_error *err)
 {
     const struct weft_problem *problem = run->draft->problem;
     struct weft_pool *pool = &run->draft->pool;
@@ -200,11 +199,12 @@ static enum weft_status prepare(struct run *run, int64_t limit_bytes, int64_t pe
         return weft_fail_memory(err, "a profile");
     run->line = weft_draft_line_of(problem, WEFT_ALL_GATHER);
     /* Without a limit there is no share of it. */
+    int64_t limit_bytes = problem->memory_limit_bytes;
     run->budget_bytes = limit_bytes < INT64_MAX / 100 ? limit_bytes * percent / 100 : INT64_MAX / 2;
     return WEFT_OK;
 }
 
-enum weft_status weft_planner_deepcompile(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_deepcompile(const struct weft_problem *problem,
                                           const struct weft_schedule_options *options,
                                           struct weft_candidate *out, struct weft_outcome *outcome,
                                           struct weft_error *err)
@@ -215,11 +215,11 @@ enum weft_status weft_planner_deepcompile(const struct weft_problem *problem, in
     enum weft_status status;
     (void)outcome;
     WEFT_TRY_GOTO(done, weft_draft_init(&draft, "deepcompile", problem, out, err));
-    WEFT_TRY_GOTO(done, prepare(&run, limit_bytes, values[0], err));
+    WEFT_TRY_GOTO(done, prepare(&run, values[0], err));
     WEFT_TRY_GOTO(done, weft_draft_choose_all(&draft, weft_draft_sharded, err));
     schedule(&run, values[1] != 0);
     if (values[2] != 0) WEFT_TRY_GOTO(done, keep(&run, err));
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     weft_draft_finish(&draft);
     return status;

@@ -146,7 +146,7 @@ static void walk(struct run *run)
     }
 }
 
-enum weft_status weft_planner_deepspeed(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_deepspeed(const struct weft_problem *problem,
                                         const struct weft_schedule_options *options,
                                         struct weft_candidate *out, struct weft_outcome *outcome,
                                         struct weft_error *err)
@@ -168,7 +168,7 @@ enum weft_status weft_planner_deepspeed(const struct weft_problem *problem, int6
     weft_draft_gather_after_updates(&draft, 1u << WEFT_POLICY_ZERO1);
     walk(&run);
     weft_bucket_reduce(&draft, &bucket);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     weft_draft_finish(&draft);
     return status;

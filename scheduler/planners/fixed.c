@@ -81,8 +81,8 @@ static void sum_rows(const struct weft_problem *problem, const struct weft_candi
 }
 
 static enum weft_status check(const struct weft_fixed_rule *rule,
-                              const struct weft_problem *problem, int64_t limit_bytes,
-                              const struct weft_candidate *out, struct weft_error *err)
+                              const struct weft_problem *problem, const struct weft_candidate *out,
+                              struct weft_error *err)
 {
     char held[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
     int32_t peak = 0;
@@ -93,6 +93,7 @@ static enum weft_status check(const struct weft_fixed_rule *rule,
         if (rows[s] > rows[peak]) peak = s;
     int64_t most = rows[peak];
     free(rows);
+    int64_t limit_bytes = problem->memory_limit_bytes;
     if (most <= limit_bytes) return WEFT_OK;
     return weft_fail(err, WEFT_E_INFEASIBLE,
                      "planner %s: its plan holds %s (%lld bytes) in slot %s, above the limit of "
@@ -119,10 +120,10 @@ void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather
 }
 
 enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
-                                   const struct weft_problem *problem, int64_t limit_bytes,
-                                   struct weft_candidate *out, struct weft_error *err)
+                                   const struct weft_problem *problem, struct weft_candidate *out,
+                                   struct weft_error *err)
 {
     WEFT_TRY(choose(rule, problem, out->policies, err));
     weft_fixed_place(problem, rule->gather, out);
-    return check(rule, problem, limit_bytes, out, err);
+    return check(rule, problem, out, err);
 }

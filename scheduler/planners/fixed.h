@@ -25,7 +25,7 @@ extern const struct weft_fixed_rule weft_fixed_rules[WEFT_POLICY_COUNT];
 /* WEFT_E_INFEASIBLE when a unit may have none of the policies, or when it does not fit. */
 WEFT_MUST_USE enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                                                  const struct weft_problem *problem,
-                                                 int64_t limit_bytes, struct weft_candidate *out,
+                                                 struct weft_candidate *out,
                                                  struct weft_error *err);
 
 /* The blocks of the candidate's policies: gathers as said, reductions due at once. */

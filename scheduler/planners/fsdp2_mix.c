@@ -23,7 +23,7 @@ static enum weft_status place(struct weft_draft *draft, int32_t k, int32_t depth
     return WEFT_OK;
 }
 
-enum weft_status weft_planner_fsdp2_mix(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_fsdp2_mix(const struct weft_problem *problem,
                                         const struct weft_schedule_options *options,
                                         struct weft_candidate *out, struct weft_outcome *outcome,
                                         struct weft_error *err)
@@ -38,14 +38,14 @@ enum weft_status weft_planner_fsdp2_mix(const struct weft_problem *problem, int6
     while (too_many - fits > 1) {
         int32_t k = fits + (too_many - fits) / 2;
         WEFT_TRY_GOTO(done, place(&draft, k, depth, err));
-        if (weft_draft_peak(&draft, NULL) <= limit_bytes) {
+        if (weft_draft_peak(&draft, NULL) <= problem->memory_limit_bytes) {
             fits = k;
         } else {
             too_many = k;
         }
     }
     WEFT_TRY_GOTO(done, place(&draft, fits, depth, err));
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     weft_draft_finish(&draft);
     return status;

@@ -272,13 +272,13 @@ static enum weft_status prepare(struct run *run, struct weft_error *err)
                      (long long)run->limit_bytes);
 }
 
-enum weft_status weft_planner_fsdp_milp(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_fsdp_milp(const struct weft_problem *problem,
                                         const struct weft_schedule_options *options,
                                         struct weft_candidate *out, struct weft_outcome *outcome,
                                         struct weft_error *err)
 {
     struct weft_draft draft;
-    struct run run = {.draft = &draft, .limit_bytes = limit_bytes, .exact = true};
+    struct run run = {.draft = &draft, .limit_bytes = problem->memory_limit_bytes, .exact = true};
     enum weft_status status;
     (void)options;
     (void)outcome;
@@ -289,7 +289,7 @@ enum weft_status weft_planner_fsdp_milp(const struct weft_problem *problem, int6
     if (!run.exact) weft_log(WEFT_LOG_INFO, "planner fsdp-milp: its choice was thinned out");
     WEFT_TRY_GOTO(done, weft_ahead_choose(&draft, err));
     weft_ahead_place(&draft, 1);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     free(run.labels);
     weft_draft_finish(&draft);

@@ -2,7 +2,7 @@
 #include "scheduler/planners/planners.h"
 #include "scheduler/search/search.h"
 
-enum weft_status weft_planner_greedy(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_greedy(const struct weft_problem *problem,
                                      const struct weft_schedule_options *options,
                                      struct weft_candidate *out, struct weft_outcome *outcome,
                                      struct weft_error *err)
@@ -12,7 +12,7 @@ enum weft_status weft_planner_greedy(const struct weft_problem *problem, int64_t
     enum weft_status status;
     (void)outcome;
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
-    WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &search, err));
+    WEFT_TRY_GOTO(done, weft_search_create(table, &search, err));
     weft_search_begin(search, options->budget);
     weft_search_greedy(search);
     if (search->step_ns >= 0) {

@@ -162,14 +162,13 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     struct weft_plan *plan = NULL;
     options.setting = setting;
     weft_work_spend(search->budget.work, weft_planner_rule_units(run->table));
-    enum weft_status status =
-        rule->decide(problem, search->limit_bytes, &options, &candidate, &outcome, &refusal);
+    enum weft_status status = rule->decide(problem, &options, &candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
     WEFT_TRY(weft_plan_create(problem, rule->name, candidate.policies, candidate.moves,
                               candidate.n_moves, &plan, err));
     if (weft_problem_relaxing_may_slow(problem)) status = weft_search_start(search, plan, err);
-    if (status == WEFT_OK) status = weft_plan_relax(plan, search->limit_bytes, err);
+    if (status == WEFT_OK) status = weft_plan_relax(plan, problem->memory_limit_bytes, err);
     if (status == WEFT_OK) status = weft_search_start(search, plan, err);
     weft_plan_destroy(plan);
     return status;
@@ -346,7 +345,7 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     return conclude(run, err);
 }
 
-enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_ilp(const struct weft_problem *problem,
                                   const struct weft_schedule_options *options,
                                   struct weft_candidate *out, struct weft_outcome *outcome,
                                   struct weft_error *err)
@@ -356,7 +355,7 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem, int64_t li
     enum weft_status status;
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     run.table = table;
-    WEFT_TRY_GOTO(done, weft_search_create(table, limit_bytes, &run.search, err));
+    WEFT_TRY_GOTO(done, weft_search_create(table, &run.search, err));
     weft_search_begin(run.search, options->budget);
     run.budget = run.search->budget;
     WEFT_TRY_GOTO(done, decide(&run, err));

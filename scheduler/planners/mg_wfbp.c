@@ -66,7 +66,7 @@ static void merge(const struct weft_draft *draft, struct gradient *gradients)
     }
 }
 
-enum weft_status weft_planner_mg_wfbp(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_mg_wfbp(const struct weft_problem *problem,
                                       const struct weft_schedule_options *options,
                                       struct weft_candidate *out, struct weft_outcome *outcome,
                                       struct weft_error *err)
@@ -91,7 +91,7 @@ enum weft_status weft_planner_mg_wfbp(const struct weft_problem *problem, int64_
                               weft_draft_item(&draft, draft.reductions[last])->first,
                               WEFT_DRAFT_NOT_WAITED_FOR);
     }
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     weft_draft_finish(&draft);
     return status;

@@ -54,8 +54,7 @@ static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_row
     }
 }
 
-static enum weft_status decide(struct weft_draft *draft, int64_t limit_bytes,
-                               struct weft_error *err)
+static enum weft_status decide(struct weft_draft *draft, struct weft_error *err)
 {
     const struct weft_problem *problem = draft->problem;
     size_t n_units = (size_t)problem->n_units, n_slots = (size_t)problem->n_slots;
@@ -68,7 +67,8 @@ static enum weft_status decide(struct weft_draft *draft, int64_t limit_bytes,
     for (int32_t u = 0; u < problem->n_units; u++)
         WEFT_TRY(choose(draft, u, SHARDED, err));
     weigh(draft, SHARDED, rows, rows + n_units * n_slots, options);
-    int64_t capacity[WEFT_KNAPSACK_WEIGHTS] = {limit_bytes - weft_draft_peak(draft, NULL), 0};
+    int64_t capacity[WEFT_KNAPSACK_WEIGHTS] = {
+        problem->memory_limit_bytes - weft_draft_peak(draft, NULL), 0};
     weigh(draft, REPLICATED, rows, rows + n_units * n_slots, options);
     /* When not even all sharded fits, that is what is refused. */
     if (capacity[0] < 0) capacity[0] = 0;
@@ -79,7 +79,7 @@ static enum weft_status decide(struct weft_draft *draft, int64_t limit_bytes,
     return WEFT_OK;
 }
 
-enum weft_status weft_planner_osdp(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_osdp(const struct weft_problem *problem,
                                    const struct weft_schedule_options *options,
                                    struct weft_candidate *out, struct weft_outcome *outcome,
                                    struct weft_error *err)
@@ -89,9 +89,9 @@ enum weft_status weft_planner_osdp(const struct weft_problem *problem, int64_t l
     (void)options;
     (void)outcome;
     WEFT_TRY_GOTO(done, weft_draft_init(&draft, "osdp", problem, out, err));
-    WEFT_TRY_GOTO(done, decide(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, decide(&draft, err));
     weft_ahead_place(&draft, 1);
-    WEFT_TRY_GOTO(done, weft_draft_end(&draft, limit_bytes, err));
+    WEFT_TRY_GOTO(done, weft_draft_end(&draft, err));
 done:
     weft_draft_finish(&draft);
     return status;

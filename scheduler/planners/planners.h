@@ -1,4 +1,4 @@
-/* The planners' functions, one a file; the table of them is in schedule.c. */
+/* The planners' functions, one a file or a row of plain.c; the table of them is in table.c. */
 #ifndef WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 #define WEFT_SCHEDULER_PLANNERS_PLANNERS_H
 
@@ -8,9 +8,8 @@
 
 #define WEFT_PLANNER_DECLARE(identifier, name, literal, text)                                      \
     enum weft_status weft_planner_##identifier(                                                    \
-        const struct weft_problem *problem, int64_t limit_bytes,                                   \
-        const struct weft_schedule_options *options, struct weft_candidate *out,                   \
-        struct weft_outcome *outcome, struct weft_error *err);
+        const struct weft_problem *problem, const struct weft_schedule_options *options,           \
+        struct weft_candidate *out, struct weft_outcome *outcome, struct weft_error *err);
 
 WEFT_PLANNER_MAP(WEFT_PLANNER_DECLARE)
 

@@ -16,7 +16,7 @@ static int32_t below(struct draw *draw, int32_t n)
     return (int32_t)weft_rng_below(draw->seed, draw->stream, draw->counter++, (uint64_t)n);
 }
 
-static void draw_policies(struct draw *draw, const struct weft_digest *table, int64_t limit_bytes,
+static void draw_policies(struct draw *draw, const struct weft_digest *table,
                           enum weft_policy *policies, int64_t *rows)
 {
     for (int32_t u = 0; u < table->n_units; u++) {
@@ -27,7 +27,8 @@ static void draw_policies(struct draw *draw, const struct weft_digest *table, in
     }
     int32_t start = table->n_units > 0 ? below(draw, table->n_units) : 0;
     for (int32_t i = 0; i < table->n_units; i++) {
-        if (weft_digest_lean_rows(table, policies, rows, NULL) <= limit_bytes) return;
+        if (weft_digest_lean_rows(table, policies, rows, NULL) <= weft_digest_limit_bytes(table))
+            return;
         int32_t u = (start + i) % table->n_units;
         policies[u] = table->leanest[u];
     }
@@ -71,7 +72,7 @@ static int compare(const void *a, const void *b)
     return x->move.item < y->move.item ? -1 : x->move.item > y->move.item;
 }
 
-static void draw_moves(struct draw *draw, const struct weft_digest *table, int64_t limit_bytes,
+static void draw_moves(struct draw *draw, const struct weft_digest *table,
                        struct weft_candidate *out, int64_t *rows, struct place *places)
 {
     out->n_moves = 0;
@@ -79,7 +80,8 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table, int64
         const struct weft_item *item = &table->problem->items[i].item;
         if (!weft_item_active(item, out->policies)) continue;
         for (int32_t b = 0; b < item->n_blocks; b++) {
-            int32_t slot = draw_slot(draw, item, limit_bytes, rows), issue = slot, launch = 0;
+            int32_t slot = draw_slot(draw, item, weft_digest_limit_bytes(table), rows),
+                    issue = slot, launch = 0;
             if (item->kind != WEFT_ALL_GATHER) {
                 issue = item->first + below(draw, slot - item->first + 1);
                 launch = item->first + below(draw, issue - item->first + 1);
@@ -95,7 +97,7 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table, int64
         out->moves[k] = places[k].move;
 }
 
-enum weft_status weft_planner_random(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_random(const struct weft_problem *problem,
                                      const struct weft_schedule_options *options,
                                      struct weft_candidate *out, struct weft_outcome *outcome,
                                      struct weft_error *err)
@@ -110,11 +112,11 @@ enum weft_status weft_planner_random(const struct weft_problem *problem, int64_t
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     places = calloc((size_t)table->n_blocks + 1, sizeof *places);
     if (!places) WEFT_TRY_GOTO(done, weft_fail_memory(err, "a random plan"));
-    draw_policies(&draw, table, limit_bytes, out->policies, rows);
-    if (weft_digest_lean_rows(table, out->policies, rows, NULL) > limit_bytes)
+    draw_policies(&draw, table, out->policies, rows);
+    if (weft_digest_lean_rows(table, out->policies, rows, NULL) > problem->memory_limit_bytes)
         WEFT_TRY_GOTO(done, weft_fail(err, WEFT_E_INFEASIBLE,
                                       "planner random: not even the leanest plan fits"));
-    draw_moves(&draw, table, limit_bytes, out, rows, places);
+    draw_moves(&draw, table, out, rows, places);
 done:
     free(places);
     free(rows);

@@ -468,9 +468,9 @@ static void clamp_reductions(struct weft_draft *draft)
     }
 }
 
-enum weft_status weft_draft_end(struct weft_draft *draft, int64_t limit_bytes,
-                                struct weft_error *err)
+enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err)
 {
+    int64_t limit_bytes = draft->problem->memory_limit_bytes;
     int32_t slot = 0;
     qsort(draft->moves, (size_t)draft->n_moves, sizeof *draft->moves, compare_moves);
     clamp_reductions(draft);

@@ -95,9 +95,8 @@ int64_t weft_draft_peak(struct weft_draft *draft, int32_t *peak_slot);
 /* The same of one unit alone, into rows[n_slots]. */
 void weft_draft_unit_rows(const struct weft_draft *draft, int32_t unit, int64_t *rows);
 
-/* Writes the moves in channel order; WEFT_E_INFEASIBLE when a row exceeds the limit. */
-WEFT_MUST_USE enum weft_status weft_draft_end(struct weft_draft *draft, int64_t limit_bytes,
-                                              struct weft_error *err);
+/* Writes the moves in channel order; WEFT_E_INFEASIBLE when a row exceeds the problem's limit. */
+WEFT_MUST_USE enum weft_status weft_draft_end(struct weft_draft *draft, struct weft_error *err);
 
 /* The line a + b * bytes through the block times of a kind of collective; a is the time of the
  * smallest collective there is, the sum at the end of the step, or less. */

@@ -8,7 +8,7 @@
 #include "scheduler/planners/bytescheduler.h"
 #include "scheduler/planners/deepcompile.h"
 #include "scheduler/planners/deepspeed.h"
-#include "scheduler/planners/fsdp2.h"
+#include "scheduler/planners/plain.h"
 #include "scheduler/planners/planners.h"
 #include "spec/field.h"
 

@@ -14,8 +14,7 @@
  * any slot that turned out to matter beside it. */
 struct run {
     const struct weft_digest *table;
-    const struct weft_problem *problem;
-    int64_t limit_bytes;
+    const struct weft_problem *problem;   /* of the choice of policies */
     struct weft_knapsack_option *options; /* [n_units][WEFT_POLICY_COUNT] */
     int32_t *choice;
     enum weft_policy *policies;
@@ -56,7 +55,7 @@ static void fill_costs(struct run *run)
 /* From now on the slot counts: in the first weight alone, or in the second with others. */
 static void watch(struct run *run, int weight, int32_t slot)
 {
-    int64_t room = run->limit_bytes - run->least[slot];
+    int64_t room = run->problem->memory_limit_bytes - run->least[slot];
     bool first = run->n_watched[weight]++ == 0;
     if (room < run->capacity[weight]) run->capacity[weight] = room;
     for (int32_t u = 0; u < run->problem->n_units; u++) {
@@ -82,23 +81,22 @@ static enum weft_status choose(struct run *run, struct weft_error *err)
                                run->capacity, run->choice, &exact, err));
         for (int32_t u = 0; u < run->problem->n_units; u++)
             run->policies[u] = (enum weft_policy)run->choice[u];
-        if (weft_digest_lean_rows(run->table, run->policies, run->rows, &peak) <= run->limit_bytes)
+        if (weft_digest_lean_rows(run->table, run->policies, run->rows, &peak) <=
+            run->problem->memory_limit_bytes)
             break;
     }
     if (!exact) weft_log(WEFT_LOG_INFO, "planner two-stage: its knapsack was solved by halves");
     return WEFT_OK;
 }
 
-static enum weft_status place(struct run *run, int64_t limit_bytes, struct weft_candidate *out,
-                              struct weft_error *err)
+static enum weft_status place(struct run *run, struct weft_candidate *out, struct weft_error *err)
 {
     struct weft_list *list = NULL;
     int32_t rule = 0;
     WEFT_TRY(weft_list_create(run->table, &list, err));
-    int64_t ns = weft_list_best(list, out->policies, limit_bytes, &rule);
+    int64_t ns = weft_list_best(list, out->policies, &rule);
     if (ns >= 0)
-        ns = weft_list_place(list, out->policies, limit_bytes, weft_list_rules[rule], out->moves,
-                             &out->n_moves);
+        ns = weft_list_place(list, out->policies, weft_list_rules[rule], out->moves, &out->n_moves);
     weft_list_destroy(list);
     if (ns >= 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_INFEASIBLE, "planner two-stage: its policies do not fit");
@@ -116,32 +114,33 @@ static enum weft_status prepare(struct run *run, struct weft_pool *pool, struct 
     return WEFT_OK;
 }
 
-enum weft_status weft_planner_two_stage(const struct weft_problem *problem, int64_t limit_bytes,
+enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
                                         const struct weft_schedule_options *options,
                                         struct weft_candidate *out, struct weft_outcome *outcome,
                                         struct weft_error *err)
 {
     struct weft_pool pool = {0};
     struct weft_digest *table = NULL;
-    struct run run = {.problem = problem, .policies = out->policies};
+    struct weft_problem first = *problem;
+    struct run run = {.problem = &first, .policies = out->policies};
     int64_t own = options->policy_limit_bytes;
     enum weft_status status;
     (void)outcome;
-    run.limit_bytes = own > 0 && own < limit_bytes ? own : limit_bytes;
+    if (own > 0 && own < first.memory_limit_bytes) first.memory_limit_bytes = own;
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     run.table = table;
-    if (table->least_bytes > run.limit_bytes) {
+    if (table->least_bytes > first.memory_limit_bytes) {
         char least[WEFT_UNITS_TEXT_BYTES], limit[WEFT_UNITS_TEXT_BYTES];
         WEFT_TRY_GOTO(done,
                       weft_fail(err, WEFT_E_INFEASIBLE,
                                 "planner two-stage: the leanest policies need %s, above %s for the "
                                 "choice of policies",
                                 weft_units_show_bytes(table->least_bytes, least),
-                                weft_units_show_bytes(run.limit_bytes, limit)));
+                                weft_units_show_bytes(first.memory_limit_bytes, limit)));
     }
     WEFT_TRY_GOTO(done, prepare(&run, &pool, err));
     WEFT_TRY_GOTO(done, choose(&run, err));
-    WEFT_TRY_GOTO(done, place(&run, limit_bytes, out, err));
+    WEFT_TRY_GOTO(done, place(&run, out, err));
 done:
     weft_digest_destroy(table);
     weft_pool_finish(&pool);

@@ -60,8 +60,8 @@ static enum weft_status make_rows(struct weft_dual *dual, struct weft_error *err
     return dual->held_cost ? WEFT_OK : weft_fail_memory(err, "a dual function");
 }
 
-enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit_bytes,
-                                  struct weft_dual **out, struct weft_error *err)
+enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_dual **out,
+                                  struct weft_error *err)
 {
     struct weft_dual *dual = calloc(1, sizeof *dual);
     if (!dual) return weft_fail_memory(err, "a dual function");
@@ -69,7 +69,6 @@ enum weft_status weft_dual_create(const struct weft_digest *table, int64_t limit
     size_t n_items = (size_t)table->n_items;
     struct weft_pool *pool = &dual->pool;
     dual->table = table;
-    dual->limit_bytes = limit_bytes;
     dual->n_slots = table->n_slots;
     dual->n_channels = table->problem->n_channels;
     dual->bytes_per_ns = bytes_per_ns(table->problem);
@@ -356,8 +355,10 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     double held = 0;
     for (int32_t s = 0; s < dual->n_slots; s++) {
         held += dual->excess[s];
-        dual->excess[s] = held + (double)(dual->table->common[s] - dual->limit_bytes);
-        dual->value_ns += dual->mu[s] * (double)(dual->table->common[s] - dual->limit_bytes);
+        dual->excess[s] =
+            held + (double)(dual->table->common[s] - weft_digest_limit_bytes(dual->table));
+        dual->value_ns +=
+            dual->mu[s] * (double)(dual->table->common[s] - weft_digest_limit_bytes(dual->table));
     }
 }
 

@@ -12,7 +12,6 @@ struct weft_dual {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */
     struct weft_work *work;          /* borrowed; NULL: nothing is counted */
-    int64_t limit_bytes;
     int32_t n_slots, n_channels;
     double bytes_per_ns; /* of blocks that hold bytes: makes mu comparable with lambda */
     /* The point: */
@@ -55,8 +54,7 @@ struct weft_dual {
 };
 
 WEFT_MUST_USE enum weft_status weft_dual_create(const struct weft_digest *table,
-                                                int64_t limit_bytes, struct weft_dual **out,
-                                                struct weft_error *err);
+                                                struct weft_dual **out, struct weft_error *err);
 void weft_dual_destroy(struct weft_dual *dual); /* accepts NULL */
 
 /* Groups that may have a price, the same as the boxes'. WEFT_E_SYSTEM. */

@@ -33,7 +33,7 @@ int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint
                           const int32_t *relies, struct weft_usual *usual)
 {
     const struct weft_digest *table = dual->table;
-    int64_t room_bytes = dual->limit_bytes - table->common[slot];
+    int64_t room_bytes = weft_digest_limit_bytes(table) - table->common[slot];
     for (int32_t u = 0; u < table->n_units; u++) {
         int64_t bytes = held_in(dual, u, reference[u], slot);
         usual[u] = (struct weft_usual){0, bytes, bytes};

@@ -54,7 +54,7 @@ struct weft_ilp_class {
 struct weft_ilp {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */
-    int64_t limit_bytes;
+    int64_t limit_bytes;             /* the problem's, or what no plan exceeds */
     int time_shift, bytes_shift;
     int32_t *z; /* [n_units * WEFT_POLICY_COUNT]; -1: not a choice */
     int32_t n_classes;
@@ -78,7 +78,7 @@ struct weft_ilp {
 /* With classes as fine as `most_columns` columns of A allow (one class a kind at the coarsest), or
  * a third more where that spares items that are not alike from sharing one. WEFT_E_SYSTEM only;
  * WEFT_E_INTERNAL when the limit is below every plan's. */
-WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_bytes,
+WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_digest *table,
                                                int32_t most_columns, struct weft_ilp **out,
                                                struct weft_error *err);
 void weft_ilp_destroy(struct weft_ilp *ilp); /* accepts NULL */

@@ -101,7 +101,7 @@ static void build_policies(struct weft_ilp_build *build)
             *z = -1;
             if (!weft_ilp_worth_a_column(table, u, p)) continue;
             double cost = unit->update_slot < 0 ? 0 : weft_ilp_time_units(ilp, unit->update_ns[p]);
-            bool fits = weft_ilp_full_slot(table, ilp->limit_bytes, u, p) < 0;
+            bool fits = weft_ilp_full_slot(table, u, p) < 0;
             *z = weft_ilp_add_column(build, cost, 0, fits ? 1 : 0, true, 1);
             n++;
         }
@@ -281,10 +281,10 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     return status;
 }
 
-enum weft_status weft_ilp_create(const struct weft_digest *table, int64_t limit_bytes,
-                                 int32_t most_columns, struct weft_ilp **out,
-                                 struct weft_error *err)
+enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_columns,
+                                 struct weft_ilp **out, struct weft_error *err)
 {
+    int64_t limit_bytes = weft_digest_limit_bytes(table);
     if (limit_bytes > table->most_bytes) limit_bytes = table->most_bytes;
     for (int32_t s = 0; s < table->n_slots; s++) {
         if (table->common[s] > limit_bytes)

@@ -101,11 +101,10 @@ static int64_t least_of_unit(const struct weft_digest *table, int32_t unit, int3
     return least;
 }
 
-int32_t weft_ilp_full_slot(const struct weft_digest *table, int64_t limit_bytes, int32_t unit,
-                           int policy)
+int32_t weft_ilp_full_slot(const struct weft_digest *table, int32_t unit, int policy)
 {
     int32_t fullest = -1;
-    int64_t most = limit_bytes;
+    int64_t most = weft_digest_limit_bytes(table);
     for (int32_t s = 0; s < table->n_slots; s++) {
         int64_t bytes = table->slotwise_least[s] - least_of_unit(table, unit, s) +
                         lean_bytes(table, unit, policy, s);

@@ -10,8 +10,7 @@
 
 /* The slot in which the policy exceeds the limit most even with every other unit at its least
  * there: such a z is 0 in every plan, and the relaxation should know. -1 when there is none. */
-int32_t weft_ilp_full_slot(const struct weft_digest *table, int64_t limit_bytes, int32_t unit,
-                           int policy);
+int32_t weft_ilp_full_slot(const struct weft_digest *table, int32_t unit, int policy);
 
 /* False for a policy that is nowhere better than another; of two equal ones the first is kept. */
 bool weft_ilp_worth_a_column(const struct weft_digest *table, int32_t unit, int policy);

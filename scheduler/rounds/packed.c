@@ -45,15 +45,15 @@ static enum weft_status keep_if_no_slower(const struct weft_packed *run,
 
 enum weft_status weft_packed_measure(const struct weft_packed *run,
                                      const struct weft_candidate *candidate,
-                                     const struct weft_problem *rows, int64_t row_limit_bytes,
-                                     bool relax, struct weft_plan **out, struct weft_error *err)
+                                     const struct weft_problem *rows, bool relax,
+                                     struct weft_plan **out, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     enum weft_status status;
     weft_work_spend(run->budget.work, 5 * (int64_t)candidate->n_moves * rows->n_slots / 2);
     WEFT_TRY(weft_plan_create(rows, run->options->planner, candidate->policies, candidate->moves,
                               candidate->n_moves, &plan, err));
-    if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, row_limit_bytes, err));
+    if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, rows->memory_limit_bytes, err));
     plan->problem = run->problem;
     WEFT_TRY_GOTO(fail, weft_plan_predict(plan, err));
     if (relax && weft_problem_relaxing_may_slow(run->problem))
@@ -87,18 +87,16 @@ static void limit_search(struct weft_packed *run, int64_t part)
     run->limited.budget = weft_budget_part(run->budget, 1.0 / (double)part);
 }
 
-/* A plan of the candidate, relaxed within `limit_bytes` of the rows' problem when that is wanted,
+/* A plan of the candidate, relaxed within the limit of the rows' problem when that is wanted,
  * lowered and measured. It is kept when it is faster than the best that fits, and takes less than
  * the one kept before. */
 static enum weft_status lower(struct weft_packed *run, const struct weft_problem *rows,
-                              int64_t limit_bytes, const struct attempt *attempt,
-                              struct weft_error *err)
+                              const struct attempt *attempt, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     enum weft_status status;
-    WEFT_TRY(
-        weft_packed_measure(run, &run->candidate, rows, limit_bytes, attempt->relax, &plan, err));
+    WEFT_TRY(weft_packed_measure(run, &run->candidate, rows, attempt->relax, &plan, err));
     if (!is_faster_than_best(run, plan)) {
         weft_plan_destroy(plan);
         return WEFT_OK;
@@ -133,13 +131,13 @@ static bool is_hopeless(const struct weft_packed *run)
     return run->plan && weft_packed_total_bytes(run) - limit_bytes > limit_bytes / HOPELESS_PART;
 }
 
-static enum weft_status pack(struct weft_packed *run, const struct weft_problem *rows,
-                             int64_t row_limit_bytes, bool literal, const struct attempt *attempts,
-                             int n_attempts, bool is_one_of_many, struct weft_error *err)
+static enum weft_status pack(struct weft_packed *run, const struct weft_problem *rows, bool literal,
+                             const struct attempt *attempts, int n_attempts, bool is_one_of_many,
+                             struct weft_error *err)
 {
     for (int i = 0; i < n_attempts; i++) {
         if (attempts[i].relax && literal) continue;
-        WEFT_TRY(lower(run, rows, row_limit_bytes, &attempts[i], err));
+        WEFT_TRY(lower(run, rows, &attempts[i], err));
         if (run->plan && weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) break;
         if (is_one_of_many && !attempts[i].relax && is_hopeless(run)) break;
     }
@@ -147,16 +145,15 @@ static enum weft_status pack(struct weft_packed *run, const struct weft_problem 
 }
 
 enum weft_status weft_packed_pack(struct weft_packed *run, const struct weft_problem *rows,
-                                  int64_t row_limit_bytes, bool literal, bool is_one_of_many,
-                                  struct weft_error *err)
+                                  bool literal, bool is_one_of_many, struct weft_error *err)
 {
     static const struct attempt attempts[] = {
         {true, 0, FIRST_PART}, {false, 0, FIRST_PART}, {false, 1, FIRST_PART}};
-    return pack(run, rows, row_limit_bytes, literal, attempts, 3, is_one_of_many, err);
+    return pack(run, rows, literal, attempts, 3, is_one_of_many, err);
 }
 
 enum weft_status weft_packed_pack_quick(struct weft_packed *run, const struct weft_problem *rows,
-                                        int64_t row_limit_bytes, struct weft_error *err)
+                                        struct weft_error *err)
 {
     static const struct attempt attempts[] = {{true, SCREEN, FIRST_PART},
                                               {false, SCREEN, FIRST_PART},
@@ -165,19 +162,17 @@ enum weft_status weft_packed_pack_quick(struct weft_packed *run, const struct we
     struct weft_budget budget = run->limited.budget;
     bool spent = weft_packed_is_spent(run);
     if (spent) run->limited.budget = weft_budget_unlimited(run->budget.work);
-    enum weft_status status =
-        pack(run, rows, row_limit_bytes, false, attempts, spent ? 2 : 4, true, err);
+    enum weft_status status = pack(run, rows, false, attempts, spent ? 2 : 4, true, err);
     run->limited.budget = budget;
     return status;
 }
 
 enum weft_status weft_packed_pack_hard(struct weft_packed *run, const struct weft_problem *rows,
-                                       int64_t row_limit_bytes, bool literal, int32_t n_left,
-                                       struct weft_error *err)
+                                       bool literal, int32_t n_left, struct weft_error *err)
 {
     const struct attempt attempts[] = {{true, 1, 2 * (int64_t)n_left},
                                        {false, 2, 2 * (int64_t)n_left}};
-    return pack(run, rows, row_limit_bytes, literal, attempts, 2, false, err);
+    return pack(run, rows, literal, attempts, 2, false, err);
 }
 
 /* The candidate's plan with the addresses of `start`, if its program is safe with them and within
@@ -189,7 +184,7 @@ static enum weft_status take_addresses(struct weft_packed *run, const struct wef
     struct weft_program *program = NULL;
     struct weft_error why = {0};
     if (start->n_offsets == 0) return WEFT_OK;
-    WEFT_TRY(weft_packed_measure(run, &run->candidate, run->problem, INT64_MAX, false, &plan, err));
+    WEFT_TRY(weft_packed_measure(run, &run->candidate, run->problem, false, &plan, err));
     if (is_faster_than_best(run, plan)) {
         plan->offsets = start->offsets;
         plan->n_offsets = start->n_offsets;
@@ -219,9 +214,7 @@ enum weft_status weft_packed_start(struct weft_packed *run, const struct weft_pl
     memcpy(to->policies, start->policies, (size_t)run->table->n_units * sizeof *to->policies);
     to->n_moves = start->n_placements;
     WEFT_TRY(take_addresses(run, start, err));
-    return run->plan ? WEFT_OK
-                     : weft_packed_pack(run, run->problem, run->problem->memory_limit_bytes, true,
-                                        true, err);
+    return run->plan ? WEFT_OK : weft_packed_pack(run, run->problem, true, true, err);
 }
 
 /* Adds the moves of an item to the candidate, the gathers of which block unless there is room for
@@ -257,10 +250,10 @@ enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
             move_late(run, i, rows, limit_bytes);
     free(rows);
     weft_moves_sort(problem, out->moves, out->n_moves);
-    if (limit_bytes > 0) return lower(run, run->problem, limit_bytes, &once, err);
-    WEFT_TRY(weft_packed_pack(run, run->problem, run->table->least_bytes, true, false, err));
+    if (limit_bytes > 0) return lower(run, run->problem, &once, err);
+    WEFT_TRY(weft_packed_pack(run, run->problem, true, false, err));
     if (weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes) return WEFT_OK;
-    return weft_packed_pack_hard(run, run->problem, run->table->least_bytes, true, 1, err);
+    return weft_packed_pack_hard(run, run->problem, true, 1, err);
 }
 
 enum weft_status weft_packed_leanest(struct weft_packed *run, struct weft_error *err)

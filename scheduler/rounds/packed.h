@@ -51,35 +51,31 @@ void weft_packed_keep(struct weft_packed *run, struct weft_plan *plan,
 int64_t weft_packed_total_bytes(const struct weft_packed *run);
 
 /* The candidate's plan with its prediction, without a layout; the caller destroys it. Relaxed
- * within `row_limit_bytes` of the `rows` when that is wanted and costs no time. */
+ * within the limit of the `rows` when that is wanted and costs no time. */
 WEFT_MUST_USE enum weft_status weft_packed_measure(const struct weft_packed *run,
                                                    const struct weft_candidate *candidate,
-                                                   const struct weft_problem *rows,
-                                                   int64_t row_limit_bytes, bool relax,
+                                                   const struct weft_problem *rows, bool relax,
                                                    struct weft_plan **out, struct weft_error *err);
 
 /* Lowers the candidate and searches for a layout within the limit: run->plan is the one that takes
  * least, or NULL when the candidate is no faster than the best that fits. Blocks are as they are,
- * or moved apart as far as memory allows in the `rows` and `row_limit_bytes`, but not those of a
+ * or moved apart as far as memory allows in the `rows`, but not those of a
  * `literal` candidate. The longest search is left out for one of many that is far too long. */
 WEFT_MUST_USE enum weft_status weft_packed_pack(struct weft_packed *run,
-                                                const struct weft_problem *rows,
-                                                int64_t row_limit_bytes, bool literal,
+                                                const struct weft_problem *rows, bool literal,
                                                 bool is_one_of_many, struct weft_error *err);
 
 /* The same for one of many candidates: longer searches only where a short one comes near. When the
  * budget is used up the short ones alone, which nothing then ends. */
 WEFT_MUST_USE enum weft_status weft_packed_pack_quick(struct weft_packed *run,
                                                       const struct weft_problem *rows,
-                                                      int64_t row_limit_bytes,
                                                       struct weft_error *err);
 
 /* The same by searches several times as long, for when no other rows will be planned. Of n_left
  * candidates that are left it is the first: of the budget that is left each search has half of this
  * one's share. The shorter layout stays. */
 WEFT_MUST_USE enum weft_status weft_packed_pack_hard(struct weft_packed *run,
-                                                     const struct weft_problem *rows,
-                                                     int64_t row_limit_bytes, bool literal,
+                                                     const struct weft_problem *rows, bool literal,
                                                      int32_t n_left, struct weft_error *err);
 
 /* A plan from elsewhere as it is, by the addresses that it brings where these are safe, else as a

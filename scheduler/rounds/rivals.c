@@ -45,7 +45,6 @@ static enum weft_status decide(const struct weft_packed *run, const struct weft_
                                struct weft_rivals *rivals, struct weft_error *err)
 {
     enum { GREEDY_PART = 8 };
-    int64_t limit_bytes = run->problem->memory_limit_bytes;
     struct weft_schedule_options options = *run->options;
     struct weft_pool pool = {0};
     struct weft_outcome outcome = {.pool = &pool};
@@ -54,12 +53,11 @@ static enum weft_status decide(const struct weft_packed *run, const struct weft_
     options.setting = setting;
     options.budget = weft_budget_part(run->budget, 1.0 / GREEDY_PART);
     weft_work_spend(run->budget.work, weft_planner_rule_units(run->table));
-    enum weft_status status =
-        planner->decide(rows, limit_bytes, &options, scratch, &outcome, &refusal);
+    enum weft_status status = planner->decide(rows, &options, scratch, &outcome, &refusal);
     weft_pool_finish(&pool);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-    WEFT_TRY(weft_packed_measure(run, scratch, rows, limit_bytes, true, &plan, err));
+    WEFT_TRY(weft_packed_measure(run, scratch, rows, true, &plan, err));
     const struct weft_rival rival = {planner, setting, *scratch, plan->prediction.step_ns, 0};
     status = add(rivals, run->table, &rival, err);
     weft_plan_destroy(plan);

@@ -47,7 +47,6 @@ static enum weft_status plan_once(struct weft_packed *run, const struct way *way
 {
     struct weft_schedule_options options = *run->options;
     struct weft_tight tight;
-    int64_t limit_bytes = run->problem->memory_limit_bytes;
     if (run->inputs) options.budget = weft_budget_part(run->budget, way->part);
     options.draft = options.draft || way->draft;
     if (way->planner != run->planner) options.setting = way->setting;
@@ -56,14 +55,14 @@ static enum weft_status plan_once(struct weft_packed *run, const struct way *way
     weft_packed_keep(run, NULL, NULL);
     WEFT_TRY(weft_tight_create(run->problem, run->room_bytes, way->tight_bytes, &tight, err));
     enum weft_status status =
-        way->planner->decide(&tight.problem, limit_bytes, &options, &run->candidate, outcome, err);
+        way->planner->decide(&tight.problem, &options, &run->candidate, outcome, err);
     /* Literal is what was asked for, whichever rule decides: what ilp takes of a rule's it may
      * relax, and what is asked of a rule stays as the rule has it. */
     if (status == WEFT_OK && way->draft && way->planner == run->planner &&
         weft_may_retreat(run->planner))
-        status = weft_packed_pack_quick(run, &tight.problem, limit_bytes, err);
+        status = weft_packed_pack_quick(run, &tight.problem, err);
     else if (status == WEFT_OK)
-        status = weft_packed_pack(run, &tight.problem, limit_bytes, run->planner->literal,
+        status = weft_packed_pack(run, &tight.problem, run->planner->literal,
                                   weft_may_retreat(way->planner), err);
     weft_tight_finish(&tight);
     return status;
@@ -220,7 +219,7 @@ static enum weft_status pack_rivals(struct weft_packed *run, int64_t tight_bytes
         if (n_too_long >= (weft_packed_is_spent(run) ? MOST_TOO_LATE : MOST_TOO_LONG)) break;
         copy_candidate(run->table, &rival->candidate, &run->candidate);
         weft_packed_keep(run, NULL, NULL);
-        status = weft_packed_pack_quick(run, &tight.problem, limit_bytes, err);
+        status = weft_packed_pack_quick(run, &tight.problem, err);
         if (status != WEFT_OK || !run->plan) continue;
         int64_t over = weft_packed_total_bytes(run) - limit_bytes;
         if (over <= 0) {
@@ -327,8 +326,8 @@ static enum weft_status pack_near_miss(struct weft_packed *run, struct weft_near
     near->candidate = other;
     weft_packed_keep(run, NULL, NULL);
     WEFT_TRY(weft_tight_create(run->problem, run->room_bytes, near->tight_bytes, &tight, err));
-    enum weft_status status = weft_packed_pack_hard(
-        run, &tight.problem, run->problem->memory_limit_bytes, run->planner->literal, n_left, err);
+    enum weft_status status =
+        weft_packed_pack_hard(run, &tight.problem, run->planner->literal, n_left, err);
     weft_tight_finish(&tight);
     if (run->plan && weft_packed_total_bytes(run) <= run->problem->memory_limit_bytes)
         take_plan(run);

@@ -122,7 +122,7 @@ static int32_t best_retreat(const struct near *near, const struct weft_search *s
     const struct weft_digest *table = search->table;
     double least = INFINITY;
     int32_t best = -1;
-    double excess = (double)(search->rows[slot] - search->limit_bytes);
+    double excess = (double)(search->rows[slot] - weft_digest_limit_bytes(search->table));
     weft_work_spend(search->budget.work, 4 * (int64_t)near->n_all);
     for (int32_t k = 0; k < near->n_all; k++) {
         const struct change *to = &near->all[k];

@@ -11,15 +11,14 @@ struct weft_search_choice {
     double value;
 };
 
-enum weft_status weft_search_create(const struct weft_digest *table, int64_t limit_bytes,
-                                    struct weft_search **out, struct weft_error *err)
+enum weft_status weft_search_create(const struct weft_digest *table, struct weft_search **out,
+                                    struct weft_error *err)
 {
     struct weft_search *search = calloc(1, sizeof *search);
     if (!search) return weft_fail_memory(err, "a search");
     size_t n_units = (size_t)table->n_units + 1, n_blocks = (size_t)table->n_blocks + 1;
     size_t n_slots = (size_t)table->n_slots;
     search->table = table;
-    search->limit_bytes = limit_bytes;
     search->step_ns = -1;
     search->policies = calloc(3 * n_units, sizeof *search->policies);
     search->moves = calloc(2 * n_blocks, sizeof *search->moves);
@@ -85,7 +84,7 @@ bool weft_search_fits(struct weft_search *search, const enum weft_policy *polici
 {
     spend(search, 100 + 3 * (int64_t)search->table->n_slots + 5 * (int64_t)search->table->n_units);
     return weft_digest_lean_rows(search->table, policies, search->rows, NULL) <=
-           search->limit_bytes;
+           weft_digest_limit_bytes(search->table);
 }
 
 static int64_t peak_of_moves(struct weft_search *search, const enum weft_policy *policies,
@@ -103,7 +102,7 @@ static bool offer(struct weft_search *search, const enum weft_policy *policies,
                   const struct weft_move *moves, int32_t n_moves, int64_t step_ns)
 {
     int64_t peak = peak_of_moves(search, policies, moves, n_moves);
-    if (peak > search->limit_bytes) return false;
+    if (peak > weft_digest_limit_bytes(search->table)) return false;
     if (search->step_ns >= 0 &&
         (step_ns > search->step_ns || (step_ns == search->step_ns && peak >= search->peak_bytes)))
         return false;
@@ -146,8 +145,8 @@ int64_t weft_search_try_rule(struct weft_search *search, const enum weft_policy 
                              struct weft_list_rule rule)
 {
     int32_t n_moves = 0;
-    int64_t ns = weft_repair_place(search->repair, search->list, policies, search->limit_bytes,
-                                   rule, repair_tries(search), search->trial_moves, &n_moves);
+    int64_t ns = weft_repair_place(search->repair, search->list, policies, rule,
+                                   repair_tries(search), search->trial_moves, &n_moves);
     if (ns >= 0 && (search->step_ns < 0 || ns <= search->step_ns) &&
         offer(search, policies, search->trial_moves, n_moves, ns))
         keep_rule(search);
@@ -162,10 +161,12 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
     for (int32_t i = 0; i < WEFT_LIST_RULES; i++) {
         int32_t n_moves = 0;
         /* Where all of them fit, gathers need no bytes kept free. */
-        if (!weft_list_rules[i].stages && search->limit_bytes >= search->table->most_bytes) break;
+        if (!weft_list_rules[i].stages &&
+            weft_digest_limit_bytes(search->table) >= search->table->most_bytes)
+            break;
         if (best_ns >= 0 && weft_search_is_spent(search)) break;
-        int64_t ns = weft_list_place(search->list, policies, search->limit_bytes,
-                                     weft_list_rules[i], search->trial_moves, &n_moves);
+        int64_t ns = weft_list_place(search->list, policies, weft_list_rules[i],
+                                     search->trial_moves, &n_moves);
         if (ns < 0) return -1;
         if (search->step_ns < 0 || ns <= search->step_ns)
             offer(search, policies, search->trial_moves, n_moves, ns);
@@ -177,8 +178,7 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
     if (best_ns < 0 || (double)best_ns > 1.1 * (double)search->step_ns) return best_ns;
     struct weft_list_rule rule = weft_list_rules[best_rule];
     if (search->has_rule) {
-        int64_t ns =
-            weft_list_place(search->list, policies, search->limit_bytes, search->rule, NULL, NULL);
+        int64_t ns = weft_list_place(search->list, policies, search->rule, NULL, NULL);
         if (ns >= 0 && ns < best_ns) rule = search->rule;
     }
     return weft_search_try_rule(search, policies, rule);
@@ -190,7 +190,8 @@ enum weft_status weft_search_try_moves(struct weft_search *search, const enum we
 {
     struct weft_plan *plan = NULL;
     struct weft_prediction prediction = {0};
-    if (peak_of_moves(search, policies, moves, n_moves) > search->limit_bytes) return WEFT_OK;
+    if (peak_of_moves(search, policies, moves, n_moves) > weft_digest_limit_bytes(search->table))
+        return WEFT_OK;
     spend(search, 40 * (int64_t)search->table->n_slots + 25 * (int64_t)n_moves);
     WEFT_TRY(weft_plan_create(search->table->problem, "ilp", policies, moves, n_moves, &plan, err));
     weft_simulate_plan(plan, search->simulation, &prediction);
@@ -295,8 +296,8 @@ static int32_t list_gains(struct weft_search *search, int32_t stride, int64_t no
             if (p == (int)before || !allowed(search, u, p)) continue;
             if (weft_search_is_spent(search)) break;
             search->other[u] = (enum weft_policy)p;
-            int64_t ns = weft_list_place(search->list, search->other, search->limit_bytes,
-                                         weft_list_rules[0], NULL, NULL);
+            int64_t ns =
+                weft_list_place(search->list, search->other, weft_list_rules[0], NULL, NULL);
             if (ns < 0 || ns > now_ns) continue;
             for (int32_t v = u; v < table->n_units && v < u + stride; v++) {
                 if (!allowed(search, v, p)) continue;

@@ -13,7 +13,6 @@ struct weft_search {
     const struct weft_digest *table; /* borrowed */
     struct weft_list *list;
     struct weft_repair *repair;
-    int64_t limit_bytes;
     /* The best so far; step_ns is -1 before the first that fits. */
     enum weft_policy *policies; /* [n_units] */
     struct weft_move *moves;    /* [n_blocks] */
@@ -37,8 +36,7 @@ struct weft_search {
 };
 
 WEFT_MUST_USE enum weft_status weft_search_create(const struct weft_digest *table,
-                                                  int64_t limit_bytes, struct weft_search **out,
-                                                  struct weft_error *err);
+                                                  struct weft_search **out, struct weft_error *err);
 void weft_search_destroy(struct weft_search *search); /* accepts NULL */
 
 /* Begins to spend the budget; before, nothing is counted. */

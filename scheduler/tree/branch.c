@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "scheduler/relax/ilp_keeper.h"
 #include "scheduler/tree/groups.h"
 
 /* Columns of counts up to which the relaxation takes about a second; see weft_ilp_create. */
@@ -77,14 +78,13 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     if (branch->worth) branch->order_worth = branch->worth + table->n_items;
     if (!branch->share || !branch->worth || !branch->keeper || !branch->weight || !branch->splits)
         status = weft_fail_memory(err, "a search tree");
-    if (status == WEFT_OK)
-        status = weft_dual_create(table, search->limit_bytes, &branch->dual, err);
+    if (status == WEFT_OK) status = weft_dual_create(table, &branch->dual, err);
     if (status == WEFT_OK)
         status = weft_proof_create(table->problem, (int32_t)most_nodes, &branch->proof, err);
     if (status == WEFT_OK) branch->dual->work = branch->proof->work = search->budget.work;
     if (status == WEFT_OK) status = weft_exact_create(search, &branch->exact, err);
     if (status == WEFT_OK && options->solver.solve)
-        status = weft_ilp_create(table, search->limit_bytes, MOST_COLUMNS, &branch->ilp, err);
+        status = weft_ilp_create(table, MOST_COLUMNS, &branch->ilp, err);
     if (status != WEFT_OK) {
         weft_branch_destroy(branch);
         return status;

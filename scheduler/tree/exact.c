@@ -180,7 +180,7 @@ static void enter_next(struct weft_exact *exact, struct state at)
         return;
     }
     at.late_bytes = late_bytes(exact, next);
-    if (exact->rows[next] + at.late_bytes > exact->search->limit_bytes) return;
+    if (exact->rows[next] + at.late_bytes > weft_digest_limit_bytes(exact->search->table)) return;
     at.slot = next;
     at.computes = at.waits = at.stays = false;
     memset(at.rests, 0, sizeof at.rests);
@@ -205,7 +205,7 @@ static bool may_put(const struct weft_exact *exact, const struct state *at, int3
     if (it->last == at->slot - 1) return !at->computes;
     for (int32_t s = at->slot; s <= it->last && it->stair_bytes > 0; s++) {
         int64_t held = exact->rows[s] + (s == at->slot ? at->late_bytes : 0);
-        if (held + it->stair_bytes > exact->search->limit_bytes) return false;
+        if (held + it->stair_bytes > weft_digest_limit_bytes(exact->search->table)) return false;
     }
     return it->last >= at->slot;
 }
@@ -307,7 +307,7 @@ static bool begin(struct weft_exact *exact)
     exact->rest_ns[table->n_slots] = 0;
     for (int32_t s = table->n_slots - 1; s >= 0; s--) {
         exact->rest_ns[s] = exact->rest_ns[s + 1] + slot_ns(exact, s);
-        if (exact->rows[s] > exact->search->limit_bytes) return false;
+        if (exact->rows[s] > weft_digest_limit_bytes(exact->search->table)) return false;
     }
     for (int32_t i = 0; i < table->n_items; i++) {
         bool active = weft_item_active(item_of(exact, i), exact->policies);

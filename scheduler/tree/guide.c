@@ -45,7 +45,8 @@ enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide
     struct weft_pool *pool = &guide->pool;
     guide->branch = branch;
     guide->table = table;
-    guide->idle = !branch->ilp || branch->search->limit_bytes >= table->most_bytes;
+    guide->idle =
+        !branch->ilp || weft_digest_limit_bytes(branch->search->table) >= table->most_bytes;
     guide->policies = weft_pool_array(pool, n_units, sizeof *guide->policies);
     guide->allowed = weft_pool_array(pool, n_units, sizeof *guide->allowed);
     guide->launch = weft_pool_array(pool, n_blocks, sizeof *guide->launch);

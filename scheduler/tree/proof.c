@@ -486,7 +486,7 @@ enum weft_status weft_proof_trivial(const struct weft_digest *table, struct weft
     struct weft_dual *dual = NULL;
     struct weft_proof *proof = NULL;
     enum weft_status status;
-    WEFT_TRY_GOTO(done, weft_dual_create(table, problem->memory_limit_bytes, &dual, err));
+    WEFT_TRY_GOTO(done, weft_dual_create(table, &dual, err));
     bool fits = problem->memory_limit_bytes >= table->least_bytes;
     WEFT_TRY_GOTO(done, weft_proof_create(problem, fits ? 1 : MOST_EMPTY_NODES, &proof, err));
     WEFT_TRY_GOTO(done, weft_proof_offer_trivial(proof, dual, &outcome->bound_by, err));

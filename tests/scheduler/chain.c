@@ -227,7 +227,9 @@ struct chain_plan chain_plan(const struct weft_problem *problem, const char *pla
     struct chain_plan out = {0};
     const struct weft_planner *found = weft_planner_find(planner, &options.setting);
     cr_assert_not_null(found, "%s", planner);
-    out.status = found->decide(problem, limit_bytes, &options, &candidate, &outcome, &out.err);
+    struct weft_problem limited = *problem;
+    limited.memory_limit_bytes = limit_bytes;
+    out.status = found->decide(&limited, &options, &candidate, &outcome, &out.err);
     if (out.status != WEFT_OK) return out;
     for (int32_t u = 0; u < problem->n_units; u++)
         add_text(out.policies, sizeof out.policies, weft_policy_name(policies[u]));

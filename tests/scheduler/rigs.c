@@ -1,4 +1,5 @@
 #include "tests/scheduler/rigs.h"
+#include "tests/scheduler/limit.h"
 
 #include <criterion/criterion.h>
 
@@ -6,7 +7,8 @@ void branch_rig_begin(struct branch_rig *rig, const struct weft_problem *problem
                       int64_t limit_bytes)
 {
     cr_assert_eq(weft_digest_create(problem, &rig->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(rig->table, limit_bytes, &rig->search, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(with_limit(rig->table, limit_bytes), &rig->search, NULL),
+                 WEFT_OK);
     weft_search_begin(rig->search, rig->options.budget);
     cr_assert_geq(weft_search_try(rig->search, rig->table->leanest), 0);
     cr_assert_eq(weft_branch_create(rig->table, &rig->options, rig->search, &rig->branch, NULL),
@@ -25,9 +27,10 @@ void proof_rig_begin(struct proof_rig *rig, int32_t most_nodes)
 {
     int64_t limit_bytes = rig->problem->memory_limit_bytes;
     cr_assert_eq(weft_digest_create(rig->problem, &rig->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_create(rig->table, limit_bytes, &rig->dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(with_limit(rig->table, limit_bytes), &rig->dual, NULL), WEFT_OK);
     cr_assert_eq(weft_proof_create(rig->problem, most_nodes, &rig->proof, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(rig->table, limit_bytes, &rig->search, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(with_limit(rig->table, limit_bytes), &rig->search, NULL),
+                 WEFT_OK);
 }
 
 void proof_rig_end(struct proof_rig *rig)

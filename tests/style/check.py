@@ -79,7 +79,7 @@ CIRCLES = {
         "spec/layer_work spec/model spec/names spec/supplied",
     )
 }
-FULL = {"cli", "runtime/nn", "scheduler/planners"}
+FULL = {"cli", "runtime/nn"}
 
 
 CODE = (".c", ".h", ".cu", ".cc")

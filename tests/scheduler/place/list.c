@@ -5,6 +5,7 @@
 #include "program/trace.h"
 #include "scheduler/place/list.h"
 #include "tests/program/random_model.h"
+#include "tests/scheduler/limit.h"
 #include "tests/scheduler/tiny.h"
 
 /* Some blocks wait, past their windows too; reductions have an order; and some slots are clear, or
@@ -35,7 +36,7 @@ static int32_t check_blocking(const struct weft_problem *problem)
     struct weft_list *list = NULL;
     int32_t n_moves = 0, n_blocking = 0;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(with_limit(table, table->most_bytes), &list, NULL), WEFT_OK);
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     int32_t *launch = calloc((size_t)table->n_blocks + 1, sizeof *launch);
     const int32_t *first_block = weft_list_first_blocks(list);
@@ -45,8 +46,7 @@ static int32_t check_blocking(const struct weft_problem *problem)
     for (int i = 0; i < WEFT_LIST_RULES; i++) {
         struct weft_list_rule rule = weft_list_rules[i];
         rule.launch = launch;
-        cr_assert_geq(
-            weft_list_place(list, table->leanest, table->most_bytes, rule, moves, &n_moves), 0);
+        cr_assert_geq(weft_list_place(list, table->leanest, rule, moves, &n_moves), 0);
         for (int32_t k = 0; k < n_moves; k++) {
             const struct weft_item *item = &problem->items[moves[k].item].item;
             if (item->kind != WEFT_ALL_GATHER || item->stair_bytes == 0) continue;
@@ -69,7 +69,7 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
     struct weft_digest *table = NULL;
     struct weft_list *list = NULL;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(with_limit(table, limit_bytes), &list, NULL), WEFT_OK);
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     int64_t *rows = calloc((size_t)problem->n_slots, sizeof *rows);
     int32_t *launch = calloc((size_t)table->n_blocks + 1, sizeof *launch);
@@ -86,7 +86,7 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
             rule.launch = launch, rule.order = order;
             rule.clear = clear, rule.late_bytes = late_bytes;
         }
-        int64_t ns = weft_list_place(list, policies, limit_bytes, rule, moves, &n_moves);
+        int64_t ns = weft_list_place(list, policies, rule, moves, &n_moves);
         int64_t lean = weft_digest_lean_rows(table, policies, rows, NULL);
         cr_assert_eq(ns >= 0, lean <= limit_bytes, "placed exactly when the leanest rows fit");
         cr_assert(!must_fit || ns >= 0);
@@ -104,7 +104,7 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
             cr_assert_leq(rows[s], limit_bytes);
         weft_plan_destroy(plan);
     }
-    cr_assert_eq(weft_list_best(list, policies, limit_bytes, NULL), best_ns);
+    cr_assert_eq(weft_list_best(list, policies, NULL), best_ns);
     free(launch);
     free(order);
     free(late_bytes);
@@ -168,17 +168,15 @@ Test(list, waits_for_reductions_before_a_slot)
         struct weft_list *list = NULL;
         struct weft_list_rule rule = weft_list_rules[0];
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-        cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+        cr_assert_eq(weft_list_create(with_limit(table, table->most_bytes), &list, NULL), WEFT_OK);
         struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
         int64_t *late_bytes = calloc((size_t)table->n_slots, sizeof *late_bytes);
         int32_t n_moves = 0, slot = table->n_slots - 4;
         for (int32_t s = 0; s < table->n_slots; s++)
             late_bytes[s] = s == slot ? 0 : INT64_MAX;
-        int64_t plain_ns =
-            weft_list_place(list, table->leanest, table->most_bytes, rule, NULL, NULL);
+        int64_t plain_ns = weft_list_place(list, table->leanest, rule, NULL, NULL);
         rule.late_bytes = late_bytes;
-        int64_t ns =
-            weft_list_place(list, table->leanest, table->most_bytes, rule, moves, &n_moves);
+        int64_t ns = weft_list_place(list, table->leanest, rule, moves, &n_moves);
         n_waits += ns > plain_ns;
         for (int32_t k = 0; k < n_moves; k++) {
             const struct weft_item *item = &problem->items[moves[k].item].item;
@@ -212,10 +210,10 @@ Test(list, overlaps_what_it_can)
     struct weft_digest *table = NULL;
     struct weft_list *list = NULL;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(with_limit(table, table->most_bytes), &list, NULL), WEFT_OK);
     /* U0 0-10, gather 0 at 10-160, gather 1 at 160-310; U1 to 30; F0 waits to 160, to 260; F1 waits
      * to 310, to 510; B1 to 910; reduce 1 at 910-1060; B0 to 1210; reduce 0 to 1360; norm 1367. */
-    cr_assert_eq(weft_list_best(list, policies, table->most_bytes, NULL), 1372);
+    cr_assert_eq(weft_list_best(list, policies, NULL), 1372);
     weft_list_destroy(list);
     weft_digest_destroy(table);
     weft_problem_destroy(problem);

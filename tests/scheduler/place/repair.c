@@ -7,6 +7,7 @@
 #include "scheduler/place/repair.h"
 #include "tests/program/random_model.h"
 #include "tests/scheduler/chain.h"
+#include "tests/scheduler/limit.h"
 #include "tests/scheduler/tiny.h"
 
 enum { MOST_TRIES = 100 };
@@ -19,14 +20,13 @@ static int64_t repair(const struct weft_digest *table, const enum weft_policy *p
     struct weft_repair *repair = NULL;
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
+    cr_assert_eq(weft_list_create(with_limit(table, limit_bytes), &list, NULL), WEFT_OK);
     cr_assert_eq(weft_repair_create(table, &repair, NULL), WEFT_OK);
     struct weft_move *moves = calloc((size_t)table->n_blocks + 1, sizeof *moves);
     int32_t n_moves = 0;
-    *plain_ns =
-        weft_list_place(list, policies, limit_bytes, weft_list_rules[rule], moves, &n_moves);
-    int64_t ns = weft_repair_place(repair, list, policies, limit_bytes, weft_list_rules[rule],
-                                   MOST_TRIES, moves, &n_moves);
+    *plain_ns = weft_list_place(list, policies, weft_list_rules[rule], moves, &n_moves);
+    int64_t ns = weft_repair_place(repair, list, policies, weft_list_rules[rule], MOST_TRIES, moves,
+                                   &n_moves);
     cr_assert_eq(*plain_ns >= 0, ns >= 0);
     cr_assert_leq(ns, *plain_ns);
     if (ns >= 0) {
@@ -38,8 +38,8 @@ static int64_t repair(const struct weft_digest *table, const enum weft_policy *p
         cr_assert_leq(plan->prediction.peak_bytes, limit_bytes);
         weft_plan_destroy(plan);
     }
-    cr_assert_eq(weft_repair_place(repair, list, policies, limit_bytes, weft_list_rules[rule],
-                                   MOST_TRIES, moves, &n_moves),
+    cr_assert_eq(weft_repair_place(repair, list, policies, weft_list_rules[rule], MOST_TRIES, moves,
+                                   &n_moves),
                  ns, "nothing is left of the run before");
     free(moves);
     weft_repair_destroy(repair);

@@ -21,9 +21,10 @@ static enum weft_status decide(struct decision *d, const char *planner, uint32_t
     struct weft_outcome outcome = {0};
     struct weft_schedule_options options = {0};
     d->problem = tiny_problem(&shape, 9);
+    d->problem->memory_limit_bytes = limit_bytes;
     d->candidate = (struct weft_candidate){.policies = d->policies, .moves = d->moves};
     return weft_planner_find(planner, NULL)
-        ->decide(d->problem, limit_bytes, &options, &d->candidate, &outcome, err);
+        ->decide(d->problem, &options, &d->candidate, &outcome, err);
 }
 
 /* Every block that the policies need once, and launches in channel order. */

@@ -74,8 +74,7 @@ Test(two_stage, chooses_as_enumeration_does)
                       (problem->memory_limit_bytes - table->least_bytes) * (int64_t)(seed % 5) / 4;
         struct weft_schedule_options options = {.policy_limit_bytes = own};
         cr_assert_eq(weft_planner_find("two-stage", NULL)
-                         ->decide(problem, problem->memory_limit_bytes, &options, &candidate,
-                                  &outcome, NULL),
+                         ->decide(problem, &options, &candidate, &outcome, NULL),
                      WEFT_OK);
         int64_t ns = time_of(problem, policies), best_ns = enumerate_two_stage(problem, table, own);
         cr_assert_geq(ns, best_ns);

@@ -14,7 +14,7 @@ static int32_t climb_ascend(uint32_t a, uint32_t b, double target_ns, double eno
     struct weft_box *box = NULL;
     uint32_t allowed[2] = {a, b};
     cr_assert_eq(weft_digest_create(&problem, &table, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_create(table, problem.memory_limit_bytes, &dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(table, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_box_create(&problem, &box, NULL), WEFT_OK);
     weft_box_restrict(box, &(struct weft_facts){.allowed = allowed});
     weft_dual_reset(dual, -1);

@@ -4,6 +4,7 @@
 
 #include "tests/policies.h"
 #include "tests/problem/small_problem.h"
+#include "tests/scheduler/limit.h"
 
 struct dual_fixture {
     struct weft_problem problem;
@@ -17,7 +18,7 @@ static void init_dual(struct dual_fixture *f, int64_t limit_bytes, uint32_t a, u
     uint32_t allowed[2] = {a, b};
     f->problem.memory_limit_bytes = limit_bytes;
     cr_assert_eq(weft_digest_create(&f->problem, &f->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_create(f->table, limit_bytes, &f->dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(with_limit(f->table, limit_bytes), &f->dual, NULL), WEFT_OK);
     cr_assert_eq(weft_box_create(&f->problem, &f->box, NULL), WEFT_OK);
     weft_box_restrict(f->box, &(struct weft_facts){.allowed = allowed});
 }

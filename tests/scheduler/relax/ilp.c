@@ -8,10 +8,12 @@
 #include "base/rng.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/place/list.h"
+#include "scheduler/relax/ilp_keeper.h"
 #include "scheduler/schedule.h"
 #include "scheduler/tree/proof.h"
 #include "tests/program/random_model.h"
 #include "tests/scheduler/enumerate.h"
+#include "tests/scheduler/limit.h"
 #include "tests/scheduler/solver.h"
 #include "tests/scheduler/tiny.h"
 
@@ -96,7 +98,7 @@ static void check_restricted(struct weft_ilp *ilp, const enum weft_policy *polic
     cr_assert(milestones && allowed);
     cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
     cr_assert_eq(weft_box_set_groups(box, ilp->groups, ilp->n_groups, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_create(ilp->table, ilp->limit_bytes, &dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(ilp->table, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_set_groups(dual, ilp->groups, ilp->n_groups, NULL), WEFT_OK);
     for (size_t u = 0; u < n_units; u++) {
         allowed[u] = problem->units[u].policies;
@@ -139,8 +141,8 @@ static void check_points(const struct weft_problem *problem, int64_t limit_bytes
     for (int k = 0; k < N_SIZES; k++) {
         struct weft_ilp *ilp = NULL;
         struct weft_error err = {0};
-        cr_assert_eq(weft_ilp_create(table, limit_bytes, sizes[k], &ilp, &err), WEFT_OK, "%s",
-                     err.text);
+        cr_assert_eq(weft_ilp_create(with_limit(table, limit_bytes), sizes[k], &ilp, &err), WEFT_OK,
+                     "%s", err.text);
         const int32_t *units = all_units(table->n_units);
         struct weft_group group = {1u << table->leanest[0], table->n_units, units};
         cr_assert_eq(weft_ilp_set_groups(ilp, &group, 1, NULL), WEFT_OK);
@@ -149,8 +151,8 @@ static void check_points(const struct weft_problem *problem, int64_t limit_bytes
         enum weft_policy *back = calloc((size_t)table->n_units, sizeof *back);
         for (int rule = 0; rule < WEFT_LIST_RULES; rule++) {
             int32_t n_moves = 0;
-            int64_t ns = weft_list_place(list, table->leanest, limit_bytes, weft_list_rules[rule],
-                                         moves, &n_moves);
+            int64_t ns =
+                weft_list_place(list, table->leanest, weft_list_rules[rule], moves, &n_moves);
             cr_assert_geq(ns, 0);
             if (!weft_ilp_point(ilp, table->leanest, moves, n_moves, x)) continue;
             check_feasible(&ilp->mip, x);
@@ -224,15 +226,14 @@ static void check_guide(const struct weft_problem *problem, int64_t limit_bytes)
     int32_t n_moves = 0;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     cr_assert_eq(weft_list_create(table, &list, NULL), WEFT_OK);
-    cr_assert_eq(weft_ilp_create(table, limit_bytes, INT32_MAX, &ilp, NULL), WEFT_OK);
+    cr_assert_eq(weft_ilp_create(with_limit(table, limit_bytes), INT32_MAX, &ilp, NULL), WEFT_OK);
     struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
     double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
     int32_t *launch = calloc((size_t)table->n_blocks, sizeof *launch);
     int32_t *order = calloc((size_t)table->n_blocks, sizeof *order);
     int64_t *late_bytes = calloc((size_t)table->n_slots, sizeof *late_bytes);
     const int32_t *first_block = weft_list_first_blocks(list);
-    cr_assert_geq(
-        weft_list_place(list, table->leanest, limit_bytes, weft_list_rules[0], moves, &n_moves), 0);
+    cr_assert_geq(weft_list_place(list, table->leanest, weft_list_rules[0], moves, &n_moves), 0);
     if (weft_ilp_point(ilp, table->leanest, moves, n_moves, x)) {
         weft_ilp_guide(ilp, x, table->leanest, 1, first_block, launch, order, late_bytes);
         for (int32_t i = 0; i < table->n_items; i++) {
@@ -277,7 +278,7 @@ static int64_t bound_of(const struct weft_ilp *ilp, const double *row_duals)
     struct weft_dual *dual = NULL;
     struct weft_proof *proof = NULL;
     const struct weft_problem *problem = ilp->table->problem;
-    cr_assert_eq(weft_dual_create(ilp->table, ilp->limit_bytes, &dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(ilp->table, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_proof_create(problem, 1, &proof, NULL), WEFT_OK);
     cr_assert_eq(weft_ilp_prices(ilp, row_duals, dual, NULL), WEFT_OK);
     cr_assert_eq(weft_proof_offer(proof, 0, dual, NULL), WEFT_OK);
@@ -321,8 +322,7 @@ Test(ilp, every_coarseness_bounds_all_plans, .timeout = 120)
             struct weft_mip_result result = {0};
             struct weft_mip_limits limits = {.nodes = -1};
             struct weft_error err = {0};
-            cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, sizes[k], &ilp, &err),
-                         WEFT_OK);
+            cr_assert_eq(weft_ilp_create(table, sizes[k], &ilp, &err), WEFT_OK);
             cr_assert_eq(solver.solve(NULL, &ilp->mip, &limits, &pool, &result, &err), WEFT_OK,
                          "%s", err.text);
             cr_assert(result.has_lp, "%s", result.stop);
@@ -365,8 +365,7 @@ static void relax_with(const struct weft_digest *table, int part, int64_t *n_fin
     struct weft_mip_limits limits = {.nodes = -1};
     struct weft_error err = {0};
     int32_t most = *n_finest == 0 ? INT32_MAX : (int32_t)(*n_finest * part / 16);
-    cr_assert_eq(weft_ilp_create(table, table->problem->memory_limit_bytes, most, &ilp, &err),
-                 WEFT_OK);
+    cr_assert_eq(weft_ilp_create(table, most, &ilp, &err), WEFT_OK);
     if (*n_finest == 0) *n_finest = n_counts(ilp);
     if (part >= 8 && n_counts(ilp) != *n_finest) cr_assert_leq(n_counts(ilp), most);
     cr_assert_eq(n_counts(ilp) == *n_finest, *n_finest <= (int64_t)most + most / 3);
@@ -426,8 +425,7 @@ Test(ilp, solutions_become_plans)
         struct weft_mip_limits limits = {.nodes = 200, .gap = 0.0001};
         struct weft_error err = {0};
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-        cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, 100000, &ilp, &err),
-                     WEFT_OK);
+        cr_assert_eq(weft_ilp_create(table, 100000, &ilp, &err), WEFT_OK);
         cr_assert(ilp->all_counts);
         cr_assert_eq(solver.solve(NULL, &ilp->mip, &limits, &pool, &result, &err), WEFT_OK, "%s",
                      err.text);
@@ -487,7 +485,7 @@ Test(ilp, leaves_out_what_is_nowhere_better)
     }
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
     struct weft_ilp *ilp = NULL;
-    cr_assert_eq(weft_ilp_create(table, table->least_bytes, 1000, &ilp, NULL), WEFT_OK);
+    cr_assert_eq(weft_ilp_create(with_limit(table, table->least_bytes), 1000, &ilp, NULL), WEFT_OK);
     for (int32_t u = 0; u < 3; u++) {
         cr_assert(weft_ilp_dominated(table, u, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP));
         cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1));
@@ -547,8 +545,7 @@ Test(ilp, no_multipliers_prove_too_much, .timeout = 60)
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         for (int k = 0; k < N_SIZES; k++) {
             struct weft_ilp *ilp = NULL;
-            cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, sizes[k], &ilp, NULL),
-                         WEFT_OK);
+            cr_assert_eq(weft_ilp_create(table, sizes[k], &ilp, NULL), WEFT_OK);
             double *multipliers = calloc((size_t)ilp->mip.n_rows, sizeof *multipliers);
             for (uint64_t trial = 0; trial < 300; trial++) {
                 double size = pow(10, (double)(trial % 13) - 6);
@@ -573,7 +570,7 @@ Test(ilp, refuses_a_limit_below_what_every_plan_holds)
     struct weft_digest *table = NULL;
     struct weft_ilp *ilp = NULL;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    cr_assert_eq(weft_ilp_create(table, 10, 1000, &ilp, NULL), WEFT_E_INTERNAL);
+    cr_assert_eq(weft_ilp_create(with_limit(table, 10), 1000, &ilp, NULL), WEFT_E_INTERNAL);
     cr_assert_null(ilp);
     weft_digest_destroy(table);
     weft_problem_destroy(problem);

@@ -6,6 +6,7 @@
 #include "scheduler/relax/ilp.h"
 #include "scheduler/search/search.h"
 #include "tests/scheduler/enumerate.h"
+#include "tests/scheduler/limit.h"
 #include "tests/scheduler/solver.h"
 #include "tests/scheduler/tiny.h"
 
@@ -27,10 +28,11 @@ static void init_ilp_whole(struct ilp_whole_fixture *f, uint64_t seed)
     tiny_set_limit(f->problem, 0.05 * (double)(seed % 8));
     int64_t limit_bytes = f->problem->memory_limit_bytes;
     cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_create(f->table, limit_bytes, &f->dual, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(f->table, limit_bytes, &f->search, NULL), WEFT_OK);
-    cr_assert_eq(weft_ilp_create(f->table, limit_bytes, seed % 4 ? 4000 : 1, &f->ilp, NULL),
-                 WEFT_OK);
+    cr_assert_eq(weft_dual_create(with_limit(f->table, limit_bytes), &f->dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(with_limit(f->table, limit_bytes), &f->search, NULL), WEFT_OK);
+    cr_assert_eq(
+        weft_ilp_create(with_limit(f->table, limit_bytes), seed % 4 ? 4000 : 1, &f->ilp, NULL),
+        WEFT_OK);
 }
 
 static void finish_ilp_whole(struct ilp_whole_fixture *f)
@@ -119,8 +121,8 @@ Test(ilp_whole, adds_none_where_every_plan_fits)
     struct weft_ilp *ilp = NULL;
     int32_t n_added = 1;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_create(table, problem->memory_limit_bytes, &dual, NULL), WEFT_OK);
-    cr_assert_eq(weft_ilp_create(table, problem->memory_limit_bytes, 4000, &ilp, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(table, &dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_ilp_create(table, 4000, &ilp, NULL), WEFT_OK);
     double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
     cr_assert_not_null(x);
     cr_assert_eq(weft_ilp_add_whole(ilp, dual, x, &n_added, NULL), WEFT_OK);

@@ -21,8 +21,7 @@ static struct weft_candidate candidate_of(const struct weft_problem *problem)
         .moves = calloc(n_blocks, sizeof *candidate.moves)};
     cr_assert(candidate.policies != NULL && candidate.moves != NULL);
     cr_assert_eq(
-        weft_planner_find("random", NULL)
-            ->decide(problem, problem->memory_limit_bytes, &options, &candidate, &outcome, &err),
+        weft_planner_find("random", NULL)->decide(problem, &options, &candidate, &outcome, &err),
         WEFT_OK, "%s", err.text);
     return candidate;
 }
@@ -105,10 +104,10 @@ Test(packed, a_literal_candidate_stays_as_it_is)
                                   .inputs = &random.inputs,
                                   .options = &options,
                                   .candidate = candidate_of(problem)};
-        cr_assert_eq(weft_packed_pack(&run, problem, limit_bytes, true, false, &err), WEFT_OK);
+        cr_assert_eq(weft_packed_pack(&run, problem, true, false, &err), WEFT_OK);
         cr_assert_eq(n_moved(run.plan, &run.candidate), 0, "seed %d", (int)seed);
         weft_packed_keep(&run, NULL, NULL);
-        cr_assert_eq(weft_packed_pack(&run, problem, limit_bytes, false, false, &err), WEFT_OK);
+        cr_assert_eq(weft_packed_pack(&run, problem, false, false, &err), WEFT_OK);
         n_relaxed += n_moved(run.plan, &run.candidate) > 0;
         weft_packed_keep(&run, NULL, NULL);
         free(run.candidate.policies);
@@ -123,13 +122,11 @@ Test(packed, a_literal_candidate_stays_as_it_is)
 static int64_t bytes_of(const struct weft_packed *run, const struct weft_lower_inputs *inputs,
                         bool relax)
 {
-    int64_t limit_bytes = run->problem->memory_limit_bytes;
     struct weft_plan *plan = NULL;
     struct weft_program *program = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(
-        weft_packed_measure(run, &run->candidate, run->problem, limit_bytes, relax, &plan, &err),
-        WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_packed_measure(run, &run->candidate, run->problem, relax, &plan, &err),
+                 WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_program_lower(plan, inputs, -1, &program, &err), WEFT_OK, "%s", err.text);
     int64_t bytes = program->base_bytes + program->arena_bytes;
     weft_program_destroy(program);
@@ -153,15 +150,14 @@ Test(packed, late_searches_are_short_and_have_no_limit)
                                   .options = &options,
                                   .candidate = candidate_of(problem),
                                   .budget = {&work, 1}};
-        int64_t row_limit_bytes = problem->memory_limit_bytes;
+        const struct weft_problem rows = *problem;
         int64_t as_it_is = bytes_of(&run, &random.inputs, false),
                 relaxed = bytes_of(&run, &random.inputs, true);
         int64_t least = relaxed < as_it_is ? relaxed : as_it_is;
         problem->memory_limit_bytes = least - 1; /* not hopeless, but too little */
         run.limited.budget = run.budget;
         run.inputs = &run.limited;
-        cr_assert_eq(weft_packed_pack_quick(&run, problem, row_limit_bytes, &err), WEFT_OK, "%s",
-                     err.text);
+        cr_assert_eq(weft_packed_pack_quick(&run, &rows, &err), WEFT_OK, "%s", err.text);
         cr_assert_eq(weft_packed_total_bytes(&run), least, "seed %d: %lld, not %lld", (int)seed,
                      (long long)weft_packed_total_bytes(&run), (long long)least);
         cr_assert_eq(run.limited.budget.until, 1, "it is the next search's");

@@ -82,9 +82,9 @@ static void check_rivals(struct rig *rig, int64_t tight_bytes, int64_t *fastest_
         struct weft_plan *plan = NULL;
         cr_assert_leq(peak_of(rig, &rival->candidate, &tight.problem),
                       rig->run.problem->memory_limit_bytes);
-        cr_assert_eq(weft_packed_measure(&rig->run, &rival->candidate, &tight.problem,
-                                         rig->run.problem->memory_limit_bytes, true, &plan, &err),
-                     WEFT_OK);
+        cr_assert_eq(
+            weft_packed_measure(&rig->run, &rival->candidate, &tight.problem, true, &plan, &err),
+            WEFT_OK);
         cr_assert_eq(plan->prediction.step_ns, rival->step_ns);
         weft_plan_destroy(plan);
         if (i == 0) continue;

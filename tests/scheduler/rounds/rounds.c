@@ -153,9 +153,8 @@ static struct weft_outcome first_round(const struct weft_problem *problem, int64
     struct weft_candidate candidate = {
         .policies = calloc((size_t)problem->n_units + 1, sizeof *candidate.policies),
         .moves = calloc(n_blocks, sizeof *candidate.moves)};
-    cr_assert_eq(weft_planner_ilp(problem, problem->memory_limit_bytes, &options, &candidate,
-                                  &outcome, &err),
-                 WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_planner_ilp(problem, &options, &candidate, &outcome, &err), WEFT_OK, "%s",
+                 err.text);
     free(candidate.policies);
     free(candidate.moves);
     return outcome;

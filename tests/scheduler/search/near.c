@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/scheduler/limit.h"
 #include "tests/scheduler/tiny.h"
 
 /* The best step time of all choices of policies, each tried on its own. */
@@ -11,7 +12,7 @@ static int64_t try_all(const struct weft_digest *table, int64_t limit_bytes, int
 {
     struct weft_search *search = NULL;
     enum weft_policy policies[4];
-    cr_assert_eq(weft_search_create(table, limit_bytes, &search, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(with_limit(table, limit_bytes), &search, NULL), WEFT_OK);
     *n_fit = 0;
     for (int code = 0; code < 1 << 2 * table->n_units; code++) {
         bool allowed = true;
@@ -47,9 +48,9 @@ Test(near, finds_the_best_of_all_policies)
         struct weft_search *search = NULL;
         int32_t n_fit;
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-        cr_assert_eq(weft_dual_create(table, limit_bytes, &dual, NULL), WEFT_OK);
+        cr_assert_eq(weft_dual_create(with_limit(table, limit_bytes), &dual, NULL), WEFT_OK);
         cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
-        cr_assert_eq(weft_search_create(table, limit_bytes, &search, NULL), WEFT_OK);
+        cr_assert_eq(weft_search_create(with_limit(table, limit_bytes), &search, NULL), WEFT_OK);
         int64_t best_ns = try_all(table, limit_bytes, &n_fit);
         weft_search_try(search, table->leanest);
         weft_dual_reset(dual, -1);
@@ -79,9 +80,9 @@ Test(near, stops_after_the_tries_that_it_may_take)
     struct weft_box *box = NULL;
     tiny_set_limit(problem, 0.5);
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    cr_assert_eq(weft_dual_create(table, problem->memory_limit_bytes, &dual, NULL), WEFT_OK);
+    cr_assert_eq(weft_dual_create(table, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(table, problem->memory_limit_bytes, &search, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(table, &search, NULL), WEFT_OK);
     weft_search_try(search, table->leanest);
     weft_dual_reset(dual, -1);
     weft_dual_evaluate(dual, box);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/effort.h"
+#include "tests/scheduler/limit.h"
 #include "tests/scheduler/tiny.h"
 
 struct search_fixture {
@@ -19,8 +20,7 @@ static void init_search(struct search_fixture *f, uint64_t seed, double share)
     f->problem = tiny_problem(&shape, seed);
     tiny_set_limit(f->problem, share);
     cr_assert_eq(weft_digest_create(f->problem, &f->table, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(f->table, f->problem->memory_limit_bytes, &f->search, NULL),
-                 WEFT_OK);
+    cr_assert_eq(weft_search_create(f->table, &f->search, NULL), WEFT_OK);
 }
 
 static void finish_search(struct search_fixture *f)
@@ -43,7 +43,7 @@ static void check_best_search(const struct search_fixture *f)
     cr_assert_eq(weft_plan_predict(plan, NULL), WEFT_OK);
     cr_assert_eq(plan->prediction.step_ns, search->step_ns);
     cr_assert_leq(plan->prediction.peak_bytes, search->peak_bytes);
-    cr_assert_leq(search->peak_bytes, search->limit_bytes);
+    cr_assert_leq(search->peak_bytes, weft_digest_limit_bytes(search->table));
     weft_plan_destroy(plan);
 }
 
@@ -97,13 +97,13 @@ Test(search, moves_above_the_limit_are_not_taken)
     weft_search_improve(f.search, 500, 0);
     struct weft_search *tight = NULL;
     int64_t peak = f.search->peak_bytes;
-    cr_assert_eq(weft_search_create(f.table, peak - 1, &tight, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(with_limit(f.table, peak - 1), &tight, NULL), WEFT_OK);
     cr_assert_eq(
         weft_search_try_moves(tight, f.search->policies, f.search->moves, f.search->n_moves, NULL),
         WEFT_OK);
     cr_assert_eq(tight->step_ns, -1);
     weft_search_destroy(tight);
-    cr_assert_eq(weft_search_create(f.table, peak, &tight, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(with_limit(f.table, peak), &tight, NULL), WEFT_OK);
     cr_assert_eq(
         weft_search_try_moves(tight, f.search->policies, f.search->moves, f.search->n_moves, NULL),
         WEFT_OK);
@@ -150,8 +150,7 @@ Test(search, many_units_are_changed_many_at_a_time)
     f.problem = tiny_problem(&shape, 5);
     tiny_set_limit(f.problem, 0.5);
     cr_assert_eq(weft_digest_create(f.problem, &f.table, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(f.table, f.problem->memory_limit_bytes, &f.search, NULL),
-                 WEFT_OK);
+    cr_assert_eq(weft_search_create(f.table, &f.search, NULL), WEFT_OK);
     int64_t leanest_ns = weft_search_try(f.search, f.table->leanest);
     weft_search_greedy(f.search);
     check_best_search(&f);

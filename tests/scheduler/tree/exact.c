@@ -4,6 +4,7 @@
 
 #include "tests/scheduler/chain.h"
 #include "tests/scheduler/enumerate.h"
+#include "tests/scheduler/limit.h"
 #include "tests/scheduler/tiny.h"
 
 /* For the policies of the best plan of all, the search finds its time, in all of its placements. */
@@ -23,8 +24,7 @@ Test(exact, finds_the_best_placement, .timeout = 120)
         struct weft_exact *exact = NULL;
         bool complete = false;
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-        cr_assert_eq(weft_search_create(table, problem->memory_limit_bytes, &search, NULL),
-                     WEFT_OK);
+        cr_assert_eq(weft_search_create(table, &search, NULL), WEFT_OK);
         cr_assert_eq(weft_exact_create(search, &exact, NULL), WEFT_OK);
         cr_assert_geq(weft_search_try(search, best), 0);
         cr_assert_eq(weft_exact_try(exact, best, 1000000, &complete, NULL), WEFT_OK);
@@ -51,8 +51,7 @@ Test(exact, says_when_its_steps_ran_out)
         bool complete = true;
         tiny_set_limit(problem, 0.1);
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-        cr_assert_eq(weft_search_create(table, problem->memory_limit_bytes, &search, NULL),
-                     WEFT_OK);
+        cr_assert_eq(weft_search_create(table, &search, NULL), WEFT_OK);
         cr_assert_eq(weft_exact_create(search, &exact, NULL), WEFT_OK);
         int64_t first_ns = weft_search_try(search, table->leanest);
         cr_assert_geq(first_ns, 0);
@@ -83,7 +82,7 @@ Test(exact, leaves_alone_what_is_too_deep)
     struct weft_exact *exact = NULL;
     bool complete = true;
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-    cr_assert_eq(weft_search_create(table, table->most_bytes, &search, NULL), WEFT_OK);
+    cr_assert_eq(weft_search_create(with_limit(table, table->most_bytes), &search, NULL), WEFT_OK);
     cr_assert_eq(weft_exact_create(search, &exact, NULL), WEFT_OK);
     cr_assert_geq(weft_search_try(search, table->leanest), 0);
     cr_assert_eq(weft_exact_try(exact, table->leanest, 1000000000, &complete, NULL), WEFT_OK);

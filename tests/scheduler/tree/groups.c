@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "scheduler/relax/ilp.h"
+#include "scheduler/relax/ilp_keeper.h"
 #include "tests/policies.h"
 #include "tests/problem/small_problem.h"
 

@@ -1,6 +1,6 @@
-/* Settings of FSDP2's rule. */
-#ifndef WEFT_SCHEDULER_PLANNERS_FSDP2_H
-#define WEFT_SCHEDULER_PLANNERS_FSDP2_H
+/* Settings of plain planners that no other has. */
+#ifndef WEFT_SCHEDULER_PLANNERS_PLAIN_H
+#define WEFT_SCHEDULER_PLANNERS_PLAIN_H
 
 #include "scheduler/digest/planner.h"
 

@@ -57,16 +57,17 @@ LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100, "folder": 
 CIRCLES = {
     frozenset(c.split())
     for c in (
-        "runtime/arena/arena runtime/arena/backend runtime/arena/cpu",
+        "runtime/arena/arena runtime/arena/backend runtime/arena/cpu runtime/arena/strict",
         "runtime/checkpoint/safetensors runtime/checkpoint/safetensors_header",
         "runtime/checkpoint/save runtime/checkpoint/save_parts",
         "runtime/comm/backend runtime/comm/comm runtime/comm/local",
-        "runtime/device/backend runtime/device/cpu runtime/device/device",
+        "runtime/device/backend runtime/device/cpu runtime/device/device runtime/device/strict",
         "runtime/exec/exec runtime/exec/parts runtime/exec/units",
         "runtime/launch/launch runtime/launch/spawn",
         "runtime/measure/measure runtime/measure/parts",
         "runtime/nn runtime/nn/cpu",
-        "runtime/nn/backend runtime/nn/cpu runtime/nn/cpu/units runtime/nn/nn runtime/nn/units",
+        "runtime/nn/backend runtime/nn/cpu runtime/nn/cpu/units runtime/nn/nn runtime/nn/strict "
+        "runtime/nn/units",
         "runtime/nn/elements runtime/nn/kernels runtime/nn/kernels_levels "
         "runtime/nn/kernels_parts runtime/nn/optimizer",
         "runtime/nn/gemm runtime/nn/gemm_amx runtime/nn/gemm_amx_chores "

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The library's example as a person runs it: launch.py WEFT GATE EXAMPLES. TAP."""
+"""The library's example as a person runs it: launch.py WEFT GATE EXAMPLES LIBRARY SANITIZERS.
+TAP."""
 import json
 import subprocess
 import sys
@@ -12,16 +13,18 @@ from tap import case, main  # noqa: E402
 GATE = str(Path(sys.argv[2]).resolve())
 CONFIG = str(Path(sys.argv[3]).resolve() / "gate.json")
 LIBRARY = Path(sys.argv[4]).resolve()
+# Sanitizers hold memory of their own, and more with every step.
+ROOM = () if sys.argv[5] == "none" else ("cluster.memory_limit=1GiB",)
 
 
 def gate(weft, run, *settings, ranks=None, code=0, says=(), config=CONFIG):
     """Runs the example, by itself or launched, and returns its last line's fingerprint."""
     if ranks is None:
-        done = subprocess.run([GATE, config, run, *settings], cwd=weft.directory,
+        done = subprocess.run([GATE, config, run, *ROOM, *settings], cwd=weft.directory,
                               capture_output=True, text=True, timeout=120, check=False)
         got, out, err = done.returncode, done.stdout, done.stderr
     else:
-        got, out, err = weft.run("launch", "-n", str(ranks), GATE, config, run, *settings)
+        got, out, err = weft.run("launch", "-n", str(ranks), GATE, config, run, *ROOM, *settings)
     assert got == code, f"exit {got}, not {code}: {err}{out[-500:]}"
     for text in [says] if isinstance(says, str) else says:
         assert text in err, f"{text!r} is not in {err!r}"
@@ -34,7 +37,7 @@ def losses(out):
 
 @case
 def the_example_learns(weft):
-    done = subprocess.run([GATE, CONFIG, "run"], cwd=weft.directory, capture_output=True,
+    done = subprocess.run([GATE, CONFIG, "run", *ROOM], cwd=weft.directory, capture_output=True,
                           text=True, timeout=120, check=True)
     steps = [float(loss) for loss in losses(done.stdout)]
     assert len(steps) == 20 and steps[0] > 5.4 and steps[-1] < steps[0] - 1.5, steps
@@ -54,7 +57,7 @@ def every_policy_gives_the_same_bits(weft):
 @case
 def a_run_that_is_done_says_so(weft):
     fingerprint = gate(weft, "run", ranks=2)
-    again = weft.expect(0, "launch", "-n", "2", GATE, CONFIG, "run")
+    again = weft.expect(0, "launch", "-n", "2", GATE, CONFIG, "run", *ROOM)
     assert again == f"all 20 steps were done before, parameters {fingerprint}\n", again
 
 

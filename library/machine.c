@@ -17,6 +17,11 @@ static const char *library_from_environment(void)
     return named != NULL && *named != '\0' ? named : NULL;
 }
 
+static const char *device_of(const struct weft_config *config)
+{
+    return weft_device_name((enum weft_device_type)config->cluster.device.type);
+}
+
 static enum weft_status open_library(const struct weft_machine *machine,
                                      const struct weft_config *config, const char *name,
                                      struct weft_nn **out, struct weft_error *err)
@@ -25,7 +30,7 @@ static enum weft_status open_library(const struct weft_machine *machine,
                                             .compute =
                                                 (enum weft_dtype)config->train.precision.compute,
                                             .gemm = name};
-    return weft_nn_open("cpu", &options, out, err);
+    return weft_nn_open(device_of(config), &options, out, err);
 }
 
 /* Two libraries give two sums. WEFT_GEMM says which one, for runs whose bits are to be compared;
@@ -126,6 +131,7 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
     struct weft_comm_options comm = {
         .rank = meeting->rank,
         .ranks = meeting->ranks,
+        .device = device_of(config),
         .control_fd = meeting->control_fd,
         .arena_fds = meeting->arena_fds,
         .emulate = cluster->emulate_link,
@@ -139,7 +145,7 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
     /* Before any thread is started; behind what asks for the cores of all ranks. */
     if (cluster->bind)
         WEFT_TRY(weft_bind(meeting->rank, meeting->ranks, cluster->threads, &out->binding, err));
-    WEFT_TRY(weft_device_open("cpu", clock, &out->device, err));
+    WEFT_TRY(weft_device_open(device_of(config), clock, &out->device, err));
     WEFT_TRY(weft_comm_open("local", &comm, &out->comm, err));
     return open_kernels(meeting, config, out, err);
 }

@@ -123,6 +123,10 @@ static enum weft_status hash_config(struct weft_config *config, struct weft_erro
     weft_json_put_integer(&writer, "optimizer", config->train.optimizer.type);
     if (config->train.optimizer.type == WEFT_SGD)
         weft_json_put_integer(&writer, "moments", weft_config_moments(config));
+    /* What plans were made for before there was another stays theirs. */
+    if (config->cluster.device.type != WEFT_DEVICE_CPU)
+        weft_json_put_string(&writer, "device",
+                             weft_device_name((enum weft_device_type)config->cluster.device.type));
     for (size_t i = 0; i < sizeof plan_keys / sizeof *plan_keys; i++) {
         add_key(&writer, &weft_plan_table, plan_keys[i], &config->plan);
     }

@@ -15,6 +15,7 @@
 #define MOST_RATE  1e18
 
 static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=fp16=float16", NULL};
+static const char *const devices[] = {"cpu", "strict", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", "lamb", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
@@ -169,6 +170,9 @@ static const struct weft_field device_fields[] = {
      LEAST_RATE, MOST_RATE, NULL, NULL, "of the device's memory"},
     {"efficiency", WEFT_FIELD_NUMBER, AT(weft_device_spec, efficiency), "0.5", 0.001, 1, NULL, NULL,
      "share of the peak that layers reach"},
+    {"type", WEFT_FIELD_CHOICE, AT(weft_device_spec, type), "\"cpu\"", 0, 0, devices, NULL,
+     "what ranks train on; `strict` is a CPU for tests of Weft itself, which works as late as may "
+     "be"},
 };
 static const struct weft_field_table device_table = {
     "device",
@@ -445,6 +449,11 @@ const struct weft_field_table weft_run_table = {
     "config",
     "A run. Relative paths count from the directory of the config file, wherever they stand.",
     ROWS(run_fields)};
+
+const char *weft_device_name(enum weft_device_type type)
+{
+    return devices[type];
+}
 
 const char *weft_cadence_name(enum weft_cadence cadence)
 {

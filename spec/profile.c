@@ -149,6 +149,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
         write_curve(&writer, collective_names[kind], "bytes", &profile->collectives[kind]);
     }
     weft_json_end_object(&writer);
+    if (profile->device != NULL) weft_json_put_string(&writer, "device", profile->device);
     if (profile->kernels != NULL) weft_json_put_string(&writer, "kernels", profile->kernels);
     if (profile->updates != NULL) weft_json_put_string(&writer, "updates", profile->updates);
     write_curve(&writer, "update", "elements", &profile->update);
@@ -369,6 +370,7 @@ static enum weft_status read_profile(const struct weft_json_value *root, const c
         WEFT_TRY(read_curve(collectives, source, collective_names[kind], "bytes", pool,
                             &profile->collectives[kind], err));
     }
+    WEFT_TRY(read_name(root, source, "device", pool, &profile->device, err));
     WEFT_TRY(read_name(root, source, "kernels", pool, &profile->kernels, err));
     WEFT_TRY(read_name(root, source, "updates", pool, &profile->updates, err));
     WEFT_TRY(read_curve(root, source, "update", "elements", pool, &profile->update, err));

@@ -49,6 +49,7 @@ struct weft_profile {
     struct weft_pool pool;
     const char *source;  /* "analytic" or "measured", and ", emulated link" if it is one */
     const char *machine; /* for people: device, cores, link ("emulated link ...") */
+    const char *device;  /* that was measured, or that figures are of; NULL: "cpu" */
     int64_t ranks;
     int32_t n_layers; /* distinct keys */
     struct weft_layer_times *layers;

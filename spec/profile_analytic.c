@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/shown.h"
 #include "spec/layer.h"
 #include "spec/profile.h"
 
@@ -318,6 +319,8 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
     const struct weft_cluster *cluster = &figures->config->cluster;
     struct origins origins = {0};
     profile->ranks = cluster->ranks;
+    if (cluster->device.type != WEFT_DEVICE_CPU)
+        profile->device = weft_device_name((enum weft_device_type)cluster->device.type);
     WEFT_TRY(fill_layers(figures, measured, profile, &origins.layers, err));
     WEFT_TRY(fill_collectives(figures, measured, profile, &origins.collectives, err));
     int update_bytes = UPDATE_BYTES + MOMENT_BYTES * weft_config_moments(figures->config);
@@ -391,6 +394,20 @@ static enum weft_status check_contention(const struct weft_config *config,
                      path, config->source);
 }
 
+static enum weft_status check_device(const struct weft_config *config,
+                                     const struct weft_profile *measured, struct weft_error *err)
+{
+    const char *ours = weft_device_name((enum weft_device_type)config->cluster.device.type);
+    const char *theirs =
+        measured->device != NULL ? measured->device : weft_device_name(WEFT_DEVICE_CPU);
+    if (strcmp(ours, theirs) == 0) return WEFT_OK;
+    char shown[WEFT_SHOWN_BYTES];
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: was measured on device \"%s\", and cluster.device.type of %s is \"%s\": "
+                     "run `weft profile` on that",
+                     config->cluster.profile, weft_shown(theirs, shown), config->source, ours);
+}
+
 /* With `missing` times of other ranks are no times, but the base and the block sizes that they lead
  * to stay. */
 static enum weft_status check_ranks(const struct weft_config *config, struct weft_profile *measured,
@@ -422,6 +439,7 @@ static enum weft_status resolve(const struct weft_config *config, struct weft_te
     if (path != NULL) {
         WEFT_TRY(weft_file_read(path, most_bytes, &bytes, &length, err));
         WEFT_TRY_GOTO(done, weft_profile_parse(bytes, length, path, &measured, err));
+        WEFT_TRY_GOTO(done, check_device(config, measured, err));
         WEFT_TRY_GOTO(done, check_ranks(config, measured, missing, err));
         WEFT_TRY_GOTO(done, check_contention(config, measured, path, err));
     }

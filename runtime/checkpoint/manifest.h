@@ -41,6 +41,7 @@ struct weft_manifest {
     const char *function;   /* of the model (function.h); NULL: of version 1, which has none */
     struct weft_hash model; /* of that text; in version 1 of names and shapes of the tensors */
     const char *settings;   /* weft_manifest_settings of the run that saved it */
+    const char *device;     /* that computed; NULL: "cpu" */
     const char *kernels;    /* library that computed: other ones give other bits */
     int32_t n_files;
     struct weft_manifest_file files[WEFT_CHECKPOINT_FILES];

@@ -38,6 +38,7 @@ struct weft_saver_options {
     int64_t keep;          /* checkpoints that stay, 2 at least */
     int64_t precious;      /* step that stays anyway until a newer one was read back; -1: none */
     const char *settings, *kernels; /* for manifests */
+    const char *device;             /* likewise; NULL: "cpu" */
 };
 
 struct weft_saver;

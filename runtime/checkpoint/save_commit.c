@@ -80,6 +80,7 @@ enum weft_status weft_save_commit(struct weft_saver *saver, struct weft_error *e
         .function = weft_text_chars(&function),
         .model = weft_hash_bytes(weft_text_chars(&function), function.length),
         .settings = saver->options.settings,
+        .device = saver->options.device,
         .kernels = saver->options.kernels,
         .n_files = WEFT_CHECKPOINT_FILES,
     };

@@ -225,6 +225,9 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
     m->profile.source =
         weft_config_emulates(m->options.config) ? "measured, emulated link" : "measured";
     m->profile.ranks = weft_comm_ranks(m->options.comm);
+    if (m->options.config->cluster.device.type != WEFT_DEVICE_CPU)
+        m->profile.device =
+            weft_device_name((enum weft_device_type)m->options.config->cluster.device.type);
     m->profile.kernels = weft_nn_gemm_name(m->options.nn);
     m->profile.updates = weft_config_updates(m->options.config);
     WEFT_TRY(describe(m, err));

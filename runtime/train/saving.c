@@ -67,6 +67,27 @@ static int64_t step_samples(const struct weft_saving *saving)
     return saving->ranks * saving->train->micro_batch * saving->train->grad_accum;
 }
 
+/* The device's name where it is not the CPU. */
+static const char *other_device(const struct weft_config *config)
+{
+    enum weft_device_type type = (enum weft_device_type)config->cluster.device.type;
+    return type == WEFT_DEVICE_CPU ? NULL : weft_device_name(type);
+}
+
+/* A checkpoint holds no more of a device than its bits: another may go on with it. */
+static void tell_device(const struct weft_saving *saving)
+{
+    const char *ours = other_device(saving->options->config);
+    const char *theirs = saving->checkpoint->manifest->device;
+    const char *cpu = weft_device_name(WEFT_DEVICE_CPU);
+    char shown[WEFT_SHOWN_BYTES];
+    ours = ours != NULL ? ours : cpu;
+    theirs = theirs != NULL ? theirs : cpu;
+    if (strcmp(ours, theirs) != 0)
+        weft_log(WEFT_LOG_WARNING, "%s: was computed on device \"%s\", and goes on with \"%s\"",
+                 saving->checkpoint->path, weft_shown(theirs, shown), ours);
+}
+
 /* Settings may be changed on purpose; nobody should do it unawares. */
 static void tell_changes(const struct weft_saving *saving)
 {
@@ -79,6 +100,7 @@ static void tell_changes(const struct weft_saving *saving)
         weft_log(WEFT_LOG_WARNING, "%s: goes on with other settings of train:\n%s",
                  saving->checkpoint->path, weft_text_chars(&text));
     weft_text_finish(&text);
+    tell_device(saving);
     if (strcmp(kernels, manifest->kernels) != 0)
         weft_log(
             WEFT_LOG_WARNING,
@@ -144,6 +166,7 @@ static enum weft_status open_saver(struct weft_saving *saving, struct weft_error
         .keep = saving->train->checkpoint.keep,
         .precious = own ? saving->steps_done : -1,
         .settings = saving->settings,
+        .device = other_device(o->config),
         .kernels = weft_nn_gemm_name(o->nn),
     };
     if (own) saving->saved_step = saving->steps_done;

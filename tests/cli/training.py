@@ -35,6 +35,28 @@ def a_token_file_trains_like_the_text(weft):
 
 
 @case
+def a_run_says_its_device_and_has_the_same_bits_on_a_strict_one(weft):
+    """Work as late as may be, on addresses that nobody can touch; the rest of the program as it is."""
+    prints, plans = {}, {}
+    checkpoint = {"every": 2, "keep": 2}
+    for device in ("cpu", "strict"):
+        config = weft.write("run.json", tiny(train__checkpoint=checkpoint,
+                                             train__data=weft.write("data", b"abcdefgh" * 4000)))
+        out = weft.expect(0, "train", config, "--run", device, "--json", "--set",
+                          f"cluster.device.type={device}")
+        prints[device] = lines_of(out)[-1]["fingerprint"]
+        with open(weft.path(f"{device}/plan.json"), encoding="utf-8") as file:
+            plans[device] = json.load(file)["problem"]["config_hash"]
+        saved = sorted(os.listdir(weft.path(f"{device}/checkpoints")))[-1]
+        with open(weft.path(f"{device}/checkpoints/{saved}/manifest.json"), encoding="utf-8") as file:
+            assert json.load(file).get("device", "cpu") == device
+    assert prints["cpu"] == prints["strict"], prints
+    assert plans["cpu"] != plans["strict"], "a plan does not know its device"
+    weft.expect(65, "train", weft.path("run.json"), "--run", "no", "--set",
+                "cluster.device.type=abacus", says=["abacus", '"cpu" or "strict"'])
+
+
+@case
 def data_that_are_no_text_are_refused_until_they_are_bytes(weft):
     text = b"the quick brown fox jumps over the lazy dog\n" * 500
     tokens = struct.pack("<9000H", *(i * 7919 >> 4 & 4095 for i in range(9000)))

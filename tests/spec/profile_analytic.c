@@ -321,6 +321,22 @@ Test(profile_resolve, counts_contention_once)
     drop(config);
 }
 
+Test(profile_resolve, refuses_another_device)
+{
+    struct weft_config *config = with_measured(NODE, MEASURED("4", SOME ",\"device\":\"strict\""));
+    const char *error = failure_analytic(config);
+    cr_assert_not_null(strstr(error, ": was measured on device \"strict\", and "
+                                     "cluster.device.type of run.json is \"cpu\": run `weft "
+                                     "profile` on that"),
+                       "%s", error);
+    drop(config);
+
+    config = with_measured(NODE, MEASURED("4", SOME ",\"device\":\"cpu\""));
+    struct weft_profile *profile = resolve(config);
+    weft_profile_destroy(profile);
+    drop(config);
+}
+
 Test(profile_resolve, refuses_other_ranks)
 {
     struct weft_config *config = with_measured(NODE, MEASURED("2", SOME));

@@ -4,8 +4,6 @@
 
 #include "base/text.h"
 #include "runtime/arena/backend.h"
-#include "runtime/arena/cpu.h"
-#include "runtime/arena/strict.h"
 #include "runtime/device/backends.h"
 
 #define ROW(name) &weft_arena_##name,

@@ -5,6 +5,7 @@
 #define WEFT_RUNTIME_ARENA_BACKEND_H
 
 #include "runtime/arena/arena.h"
+#include "runtime/device/backends.h"
 
 struct weft_arena_ops {
     const char *name;
@@ -27,6 +28,10 @@ struct weft_arena_ops {
     void (*touched)(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
                     int64_t *end);
 };
+
+#define WEFT_ARENA_DECLARE(name) extern const struct weft_arena_ops weft_arena_##name;
+WEFT_DEVICES(WEFT_ARENA_DECLARE)
+#undef WEFT_ARENA_DECLARE
 
 struct weft_arena {
     const struct weft_arena_ops *ops;

@@ -7,8 +7,6 @@
 
 #include "runtime/arena/backend.h"
 
-extern const struct weft_arena_ops weft_arena_cpu;
-
 struct weft_arena_of_cpu {
     struct weft_arena arena; /* first */
     int fd;

@@ -1,7 +1,6 @@
-#include "runtime/arena/strict.h"
-
-#include "runtime/arena/cpu.h"
+/* The CPU's arena, whose addresses nobody can touch. */
 #include "runtime/device/strict.h"
+#include "runtime/arena/cpu.h"
 
 static enum weft_status strict_open(int fd, struct weft_arena **out, struct weft_error *err)
 {

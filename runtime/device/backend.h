@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_DEVICE_BACKEND_H
 #define WEFT_RUNTIME_DEVICE_BACKEND_H
 
+#include "runtime/device/backends.h"
 #include "runtime/device/device.h"
 #include "runtime/device/timeline.h"
 
@@ -34,6 +35,10 @@ struct weft_device_ops {
     void (*set_now)(struct weft_stream *stream, int64_t ns);
     void (*run)(struct weft_stream *stream, int64_t start_ns, int64_t ns);
 };
+
+#define WEFT_DEVICE_DECLARE(name) extern const struct weft_device_ops weft_device_##name;
+WEFT_DEVICES(WEFT_DEVICE_DECLARE)
+#undef WEFT_DEVICE_DECLARE
 
 struct weft_device {
     const struct weft_device_ops *ops;

@@ -1,5 +1,7 @@
+/* The CPU device: a stream is a worker thread that calls functions from a ring, one after another.
+ */
 #define _GNU_SOURCE /* pthread_setname_np, prctl */
-#include "runtime/device/cpu.h"
+#include "runtime/device/backend.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -5,8 +5,6 @@
 #include "base/text.h"
 #include "runtime/device/backend.h"
 #include "runtime/device/backends.h"
-#include "runtime/device/cpu.h"
-#include "runtime/device/strict.h"
 
 #define ROW(name) &weft_device_##name,
 static const struct weft_device_ops *const backends[] = {WEFT_DEVICES(ROW)};

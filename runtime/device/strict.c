@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/device/cpu.h"
+#include "runtime/device/backend.h"
 
 enum command_kind { COMMAND_TASK, COMMAND_RECORD, COMMAND_WAIT, COMMAND_STAMP, COMMAND_ADVANCE };
 

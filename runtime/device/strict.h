@@ -10,6 +10,4 @@
 /* From an address to its memory: the most that an arena may have. */
 #define WEFT_STRICT_SHIFT_BYTES (INT64_C(1) << 36)
 
-extern const struct weft_device_ops weft_device_strict;
-
 #endif

@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_NN_BACKEND_H
 #define WEFT_RUNTIME_NN_BACKEND_H
 
+#include "runtime/device/backends.h"
 #include "runtime/nn/gemm.h"
 #include "runtime/nn/nn.h"
 #include "runtime/nn/units.h"
@@ -41,6 +42,10 @@ struct weft_nn_backend {
     enum weft_status (*gemm)(struct weft_nn *nn, const struct weft_product *product,
                              struct weft_error *err);
 };
+
+#define WEFT_NN_DECLARE(name) extern const struct weft_nn_backend weft_nn_backend_##name;
+WEFT_DEVICES(WEFT_NN_DECLARE)
+#undef WEFT_NN_DECLARE
 
 struct weft_nn {
     const struct weft_nn_backend *backend;

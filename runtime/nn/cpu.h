@@ -22,8 +22,6 @@ struct weft_nn_cpu {
     char description[384];
 };
 
-extern const struct weft_nn_backend weft_nn_backend_cpu;
-
 static inline const struct weft_nn_cpu *weft_nn_cpu_of(const struct weft_nn *nn)
 {
     return (const struct weft_nn_cpu *)(const void *)nn;

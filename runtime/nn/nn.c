@@ -4,8 +4,7 @@
 
 #include "base/text.h"
 #include "runtime/device/backends.h"
-#include "runtime/nn/cpu.h"
-#include "runtime/nn/strict.h"
+#include "runtime/nn/backend.h"
 
 #define ROW(name) &weft_nn_backend_##name,
 static const struct weft_nn_backend *const backends[] = {WEFT_DEVICES(ROW)};

@@ -1,5 +1,4 @@
-#include "runtime/nn/strict.h"
-
+/* The CPU's kernels, which reach the memory behind addresses that nobody can touch. */
 #include "runtime/device/strict.h"
 #include "runtime/nn/cpu/units.h"
 

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/stack.h"
 #include "base/wrap.h"
+#include "cli/process/solver.h"
 #include "cli/progress.h"
-#include "cli/solver.h"
 #include "cli/terminal.h"
 #include "runtime/launch/launch.h"
 

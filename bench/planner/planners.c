@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cli/solver.h"
+#include "cli/process/solver.h"
 #include "problem/stages.h"
 #include "scheduler/digest/digest.h"
 #include "scheduler/planners/table.h"

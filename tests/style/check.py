@@ -59,7 +59,7 @@ CIRCULAR = {"runtime/arena", "runtime/checkpoint", "runtime/comm", "runtime/devi
             "runtime/launch", "runtime/measure", "runtime/nn", "runtime/nn/cpu", "runtime/train",
             "spec"}
 TOGETHER = [{"runtime/nn", "runtime/nn/cpu"}]
-FULL = {"cli", "runtime/nn"}
+FULL = {"runtime/nn"}
 
 
 CODE = (".c", ".h", ".cu", ".cc")

@@ -1,0 +1,220 @@
+#define _GNU_SOURCE /* memfd_create */
+#include "cli/job/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/process/rank_watch.h"
+#include "cli/progress.h"
+#include "library/machine.h"
+#include "runtime/comm/comm.h"
+#include "runtime/launch/launch.h"
+
+enum { DESCRIPTION, RESULT, ERRORS, N_FILES };
+static const char *const file_names[N_FILES] = {"WEFT_JOB_FD", "WEFT_RESULT_FD", "WEFT_ERROR_FD"};
+
+static enum weft_status make_files(int fds[N_FILES], struct weft_error *err)
+{
+    for (int i = 0; i < N_FILES; i++) {
+        fds[i] = memfd_create(file_names[i], 0);
+        if (fds[i] < 0)
+            return weft_fail(err, WEFT_E_SYSTEM, "a memory file for the ranks cannot be made: %s%s",
+                             strerror(errno),
+                             errno == EMFILE ? ". Raise the limit of open files (ulimit -n)" : "");
+    }
+    return WEFT_OK;
+}
+
+static void close_files(int fds[N_FILES])
+{
+    for (int i = 0; i < N_FILES; i++)
+        if (fds[i] >= 0) close(fds[i]);
+}
+
+static enum weft_status describe(const struct weft_job *job, int fd, struct weft_error *err)
+{
+    struct weft_text text;
+    enum weft_status status = WEFT_OK;
+    weft_text_init(&text);
+    weft_job_write(job, &text);
+    if (!weft_text_ok(&text)) status = weft_fail_memory(err, "the job's description");
+    for (size_t written = 0; status == WEFT_OK && written < text.length;) {
+        ssize_t n = write(fd, weft_text_chars(&text) + written, text.length - written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            status = weft_fail(err, WEFT_E_SYSTEM,
+                               "the job's description cannot be handed over: %s", strerror(errno));
+        else
+            written += (size_t)n;
+    }
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status take_result(int fd, struct weft_text *result, struct weft_error *err)
+{
+    char bytes[65536];
+    off_t at = 0;
+    for (;;) {
+        ssize_t n = pread(fd, bytes, sizeof bytes, at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            return weft_fail(err, WEFT_E_IO, "rank 0's result cannot be read: %s", strerror(errno));
+        if (n == 0) break;
+        weft_text_append(result, bytes, (size_t)n);
+        at += n;
+    }
+    if (!weft_text_ok(result)) return weft_fail_memory(err, "rank 0's result");
+    if (result->length == 0) return weft_fail(err, WEFT_E_INTERNAL, "rank 0 left no result");
+    return WEFT_OK;
+}
+
+/* True of a message that has "rank N: " in it: what one rank met and all ranks tell in the same
+ * words, so that who ended first is no matter. */
+static bool names_a_rank(const char *text)
+{
+    static const char rank[] = "rank ";
+    for (const char *at = text; (at = strstr(at, rank)); at++) {
+        const char *number = at + sizeof rank - 1;
+        size_t digits = strspn(number, "0123456789");
+        if (digits > 0 && number[digits] == ':') return true;
+    }
+    return false;
+}
+
+/* A rank leaves its message in its own place of the error file; the one that failed first is told
+ * as the job's error, once, and the rank by name where there are several. Without a message (a rank
+ * that was killed) the launcher's stands. */
+static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_outcome *outcome,
+                             enum weft_status status, const struct weft_error *launcher,
+                             struct weft_error *err)
+{
+    char text[WEFT_ERROR_TEXT_BYTES] = "";
+    if (outcome->rank >= 0 && outcome->signal_number == 0) {
+        ssize_t n = pread(fd, text, sizeof text - 1, (off_t)outcome->rank * WEFT_ERROR_TEXT_BYTES);
+        text[n > 0 ? n : 0] = '\0';
+    }
+    if (!text[0]) return weft_fail(err, status, "%s", launcher->text);
+    if (ranks == 1 || names_a_rank(text)) return weft_fail(err, status, "%s", text);
+    return weft_fail(err, status, "rank %d: %s", outcome->rank, text);
+}
+
+/* What a job's ranks get. */
+struct handed {
+    int fds[N_FILES + 2];
+    const char *environment[N_FILES + 1];
+    char texts[N_FILES + 1][64];
+    int32_t n_fds, n_environment;
+};
+
+static void hand(struct handed *handed, const char *name, int fd)
+{
+    if (fd <= 0) return;
+    handed->fds[handed->n_fds++] = fd;
+    if (!name) return;
+    char *text = handed->texts[handed->n_environment];
+    snprintf(text, sizeof handed->texts[0], "%s=%d", name, fd);
+    handed->environment[handed->n_environment++] = text;
+}
+
+static enum weft_status launch(const struct weft_job *job, const int fds[N_FILES],
+                               struct weft_watched_ranks *watched, struct weft_error *err)
+{
+    char program[] = "weft", verb[] = "rank", progress[32];
+    char *const argv[] = {program, verb, progress, NULL};
+    int32_t ranks = (int32_t)job->config->cluster.ranks;
+    struct handed handed = {0};
+    snprintf(progress, sizeof progress, "%s", weft_cli_progress_flag(job->watch));
+    for (int i = 0; i < N_FILES; i++)
+        hand(&handed, file_names[i], fds[i]);
+    hand(&handed, WEFT_RANK_WATCH_NAME, watched->ends[1]);
+    hand(&handed, NULL, job->lock_fd);
+    struct weft_launch_options options = {
+        .ranks = ranks,
+        .argv = argv,
+        .control_bytes = weft_comm_control_bytes(ranks),
+        .fds = handed.fds,
+        .n_fds = handed.n_fds,
+        .environment = handed.environment,
+        .n_environment = handed.n_environment,
+        .threads = job->config->cluster.threads,
+        /* A step and a checkpoint may take long; ranks that hang end by themselves, */
+        .stop_grace_ns = job->config->cluster.timeout_ns,
+        /* but where all are stopped there is none to miss them. */
+        .hang_ns = job->config->cluster.timeout_ns,
+        .look = watched->watch ? weft_watched_ranks_look : NULL,
+        .look_context = watched,
+    };
+    struct weft_launch_outcome outcome = {.rank = -1};
+    struct weft_error *launcher = calloc(1, sizeof *launcher);
+    if (!launcher) return weft_fail_memory(err, "an error");
+    enum weft_status status = weft_launch(&options, &outcome, launcher);
+    if (status != WEFT_OK) tell(fds[ERRORS], ranks, &outcome, status, launcher, err);
+    free(launcher);
+    return status;
+}
+
+/* Lines of steps tell how far the job is: beside them no other lines are wanted that stay. */
+static struct weft_watch *watch_of(const struct weft_job *job)
+{
+    bool lines = job->kind == WEFT_JOB_TRAIN && job->steps == WEFT_STEPS_TEXT;
+    return lines && !weft_cli_progress_is_redrawn(job->watch) ? NULL : job->watch;
+}
+
+static enum weft_status watch_launch(const struct weft_job *job, const int fds[N_FILES],
+                                     struct weft_error *err)
+{
+    struct weft_watched_ranks watched;
+    WEFT_TRY(weft_watched_ranks_open(watch_of(job), &watched, err));
+    weft_watch_begin(watched.watch, job->kind == WEFT_JOB_TRAIN ? "train" : "profile");
+    enum weft_status status = launch(job, fds, &watched, err);
+    weft_watch_end(watched.watch);
+    weft_watched_ranks_close(&watched);
+    return status;
+}
+
+enum weft_status weft_job_check(const struct weft_config *config, struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &config->cluster;
+    if (cluster->ranks > WEFT_LAUNCH_MOST_RANKS)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "%lld local ranks are more than the %d that one machine can be asked for; "
+                         "give -n",
+                         (long long)cluster->ranks, WEFT_LAUNCH_MOST_RANKS);
+    return cluster->bind ? weft_bind_check((int32_t)cluster->ranks, cluster->threads, err)
+                         : WEFT_OK;
+}
+
+enum weft_status weft_job_run(const struct weft_job *job, struct weft_text *result,
+                              struct weft_error *err)
+{
+    WEFT_TRY(weft_job_check(job->config, err));
+    int fds[N_FILES] = {-1, -1, -1};
+    enum weft_status status = make_files(fds, err);
+    if (status == WEFT_OK) status = describe(job, fds[DESCRIPTION], err);
+    if (status == WEFT_OK) status = watch_launch(job, fds, err);
+    if (status == WEFT_OK) status = take_result(fds[RESULT], result, err);
+    close_files(fds);
+    return status;
+}
+
+enum weft_status weft_job_profile(const struct weft_config *config, bool contention,
+                                  struct weft_watch *watch, struct weft_profile **out,
+                                  struct weft_error *err)
+{
+    struct weft_job job = {
+        .kind = WEFT_JOB_PROFILE, .config = config, .contention = contention, .watch = watch};
+    WEFT_TRY(weft_machine_check_measuring(config, contention, err));
+    struct weft_text text;
+    weft_text_init(&text);
+    enum weft_status status = weft_job_run(&job, &text, err);
+    if (status == WEFT_OK)
+        status =
+            weft_profile_parse(weft_text_chars(&text), text.length, "measured profile", out, err);
+    weft_text_finish(&text);
+    return status;
+}

@@ -1,0 +1,134 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json/json.h"
+#include "base/units.h"
+#include "cli/job/job.h"
+#include "library/metrics.h"
+#include "report/parts.h"
+
+static void put_text(struct weft_json_writer *writer, const char *name, struct weft_text *text)
+{
+    weft_json_put_string(writer, name, weft_text_chars(text));
+    if (!weft_text_ok(text)) writer->text->failed = true;
+    weft_text_finish(text);
+    weft_text_init(text);
+}
+
+void weft_job_write(const struct weft_job *job, struct weft_text *out)
+{
+    struct weft_json_writer writer;
+    struct weft_text part;
+    weft_text_init(&part);
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_begin_object(&writer);
+    weft_json_put_integer(&writer, "kind", job->kind);
+    weft_json_put_bool(&writer, "virtual_clock", job->virtual_clock);
+    weft_json_put_bool(&writer, "poison", job->poison);
+    weft_json_put_bool(&writer, "contention", job->contention);
+    weft_json_put_integer(&writer, "steps", job->steps);
+    if (job->metrics) weft_json_put_string(&writer, "metrics", job->metrics);
+    if (job->checkpoints) weft_json_put_string(&writer, "checkpoints", job->checkpoints);
+    if (job->resume) weft_json_put_string(&writer, "resume", job->resume);
+    if (job->trace) weft_json_put_string(&writer, "trace", job->trace);
+    weft_config_write(job->config, &part);
+    put_text(&writer, "config", &part);
+    if (job->plan) {
+        weft_profile_write(job->profile, &part);
+        put_text(&writer, "profile", &part);
+        weft_plan_write(job->plan, &part);
+        put_text(&writer, "plan", &part);
+    }
+    weft_json_end_object(&writer);
+    weft_text_finish(&part);
+}
+
+static enum weft_status read_result(const struct weft_json_value *root,
+                                    struct weft_train_result *out, struct weft_error *err)
+{
+    static const char where[] = "rank 0's result";
+    struct {
+        const char *name;
+        int64_t *value;
+    } const integers[] = {
+        {"steps_done", &out->steps_done},
+        {"step_ns", &out->step_ns},
+        {"exposed_ns", &out->exposed_ns},
+        {"overlapped_ns", &out->overlapped_ns},
+        {"planned_bytes", &out->planned_bytes},
+        {"measured_bytes", &out->measured_bytes},
+        {"touched_bytes", &out->touched_bytes},
+        {"data_wait_ns", &out->data_wait_ns},
+        {"predicted_step_ns", &out->predicted_step_ns},
+    };
+    for (size_t i = 0; i < sizeof integers / sizeof integers[0]; i++)
+        WEFT_TRY(weft_json_need_integer(root, where, integers[i].name, 0, INT64_C(1) << 53,
+                                        integers[i].value, err));
+    const char *hash = NULL;
+    WEFT_TRY(weft_json_need_integer(root, where, "saved_step", -1, INT64_C(1) << 53,
+                                    &out->saved_step, err));
+    out->evaluated =
+        weft_json_number(weft_json_member(root, "validation_loss"), &out->validation_loss);
+    WEFT_TRY(weft_json_need_string(root, where, "fingerprint", &hash, err));
+    if (!weft_hash_read(hash, &out->fingerprint) ||
+        !weft_json_number(weft_json_member(root, "first_loss"), &out->first_loss) ||
+        !weft_json_number(weft_json_member(root, "last_loss"), &out->last_loss) ||
+        !weft_json_bool(weft_json_member(root, "stopped"), &out->stopped) ||
+        !weft_json_bool(weft_json_member(root, "emulated"), &out->emulated))
+        return weft_fail(err, WEFT_E_INTERNAL, "%s is not complete", where);
+    return WEFT_OK;
+}
+
+enum weft_status weft_job_read_result(const struct weft_text *text, struct weft_train_result *out,
+                                      struct weft_error *err)
+{
+    struct weft_json *document = NULL;
+    struct weft_train_result result = {0};
+    WEFT_TRY(
+        weft_json_parse(weft_text_chars(text), text->length, "rank 0's result", &document, err));
+    enum weft_status status = read_result(weft_json_root(document), &result, err);
+    weft_json_destroy(document);
+    if (status == WEFT_OK) *out = result;
+    return status;
+}
+
+/* As many parts as the line's columns have room for; the metrics have all. */
+void weft_job_step_line(const struct weft_step_line *line, struct weft_text *out)
+{
+    enum { STEP, LOSS, NORM, RATE, TIME, EXPOSED, SPEED, N_PARTS };
+    static const int32_t worth[N_PARTS] = {STEP, LOSS, TIME, NORM, SPEED, EXPOSED, RATE};
+    struct weft_parts parts = {.between = "  ", .worth = worth, .n = N_PARTS, .always = 3};
+    char time[WEFT_UNITS_TEXT_BYTES], norm[32] = "-";
+    if (line->norm >= 0) snprintf(norm, sizeof norm, "%.4f", line->norm);
+    snprintf(parts.texts[STEP], WEFT_PART_BYTES, "step %*lld/%lld", line->steps >= 1000 ? 5 : 3,
+             (long long)line->step, (long long)line->steps);
+    snprintf(parts.texts[LOSS], WEFT_PART_BYTES, "loss %.4f", line->loss);
+    snprintf(parts.texts[NORM], WEFT_PART_BYTES, "norm %7s", norm);
+    snprintf(parts.texts[RATE], WEFT_PART_BYTES, "lr %.2e", line->lr);
+    snprintf(parts.texts[TIME], WEFT_PART_BYTES, "%7s%s", weft_units_show_ns(line->step_ns, time),
+             line->run.emulated ? " emulated" : "");
+    snprintf(parts.texts[EXPOSED], WEFT_PART_BYTES, "exposed %7s",
+             weft_units_show_ns(line->exposed_ns, time));
+    snprintf(parts.texts[SPEED], WEFT_PART_BYTES, "%6.0f tokens/s", line->run.tokens_per_s);
+    weft_parts_render(&parts, out->columns, out);
+    weft_text_add(out, "\n");
+}
+
+void weft_job_save_line(const struct weft_save_line *line, struct weft_text *out)
+{
+    char bytes[WEFT_UNITS_TEXT_BYTES], time[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out, "saved %s/step-%lld, %s; training waited %s\n", line->directory,
+                   (long long)line->step, weft_units_show_bytes(line->bytes, bytes),
+                   weft_units_show_ns(line->ns, time));
+}
+
+void weft_job_evaluation_line(const struct weft_evaluation_line *line, struct weft_text *out)
+{
+    char time[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out,
+                   "validation behind step %lld  loss %.4f, %.4f bits a %s  %lld samples, %s%s\n",
+                   (long long)line->step, line->loss, line->loss / log(2),
+                   weft_metrics_loss_of(line->of), (long long)line->samples,
+                   weft_units_show_ns(line->ns, time), line->run.emulated ? " emulated" : "");
+}

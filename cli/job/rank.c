@@ -1,0 +1,333 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/failpoint.h"
+#include "base/file.h"
+#include "base/json/json.h"
+#include "base/wrap.h"
+#include "cli/command.h"
+#include "cli/job/job.h"
+#include "cli/process/rank_watch.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "library/machine.h"
+#include "library/metrics.h"
+#include "library/session.h"
+#include "runtime/launch/launch.h"
+
+/* Everything that a rank holds while it works; closed in reverse. */
+struct rank {
+    const struct weft_cli *cli;
+    struct weft_rank_watch watch; /* rank 0 tells with it */
+    struct weft_rendezvous meeting;
+    struct weft_json *description;
+    struct weft_session session;
+    struct weft_job job; /* strings belong to the description */
+    struct weft_failpoint failpoint;
+    struct weft_machine machine;
+    struct weft_metrics *metrics;
+    struct weft_error unseen; /* why standard output takes no more lines; WEFT_OK: it does */
+};
+
+static atomic_int stop_requested;
+
+/* The first one asks for the end of the step; the second one does not wait for it. */
+static void request_stop(int signal_number)
+{
+    (void)signal_number;
+    if (atomic_exchange(&stop_requested, 1) != 0) _exit(weft_status_exit_code(WEFT_E_STOPPED));
+}
+
+/* Training ends with a whole step; until it begins, and when profiling, there is nothing to settle
+ * and a signal ends the rank at once. */
+static void watch_signals(void)
+{
+    static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+static int inherited_fd(const char *name)
+{
+    const char *text = getenv(name);
+    char *end = NULL;
+    long fd = text ? strtol(text, &end, 10) : -1;
+    return text && *text && *end == '\0' && fd > 2 && fd < 1 << 20 ? (int)fd : -1;
+}
+
+static enum weft_status read_description(struct rank *rank, struct weft_error *err)
+{
+    int fd = inherited_fd("WEFT_JOB_FD");
+    if (fd < 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "rank: this verb is for ranks that `weft train` and `weft profile` start "
+                         "themselves");
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return weft_json_read(path, &rank->description, err);
+}
+
+static enum weft_status part(const struct rank *rank, const char *name, const char **out,
+                             struct weft_error *err)
+{
+    return weft_json_need_string(weft_json_root(rank->description), "job", name, out, err);
+}
+
+static enum weft_status understand(struct rank *rank, struct weft_error *err)
+{
+    const struct weft_json_value *root = weft_json_root(rank->description);
+    int64_t kind = 0, steps = 0;
+    const char *config = NULL;
+    WEFT_TRY(weft_json_need_integer(root, "job", "kind", 0, WEFT_JOB_KIND_COUNT - 1, &kind, err));
+    WEFT_TRY(weft_json_need_integer(root, "job", "steps", 0, WEFT_STEPS_COUNT - 1, &steps, err));
+    rank->job.kind = (enum weft_job_kind)kind;
+    rank->job.steps = (enum weft_step_output)steps;
+    weft_json_bool(weft_json_member(root, "virtual_clock"), &rank->job.virtual_clock);
+    weft_json_bool(weft_json_member(root, "poison"), &rank->job.poison);
+    weft_json_bool(weft_json_member(root, "contention"), &rank->job.contention);
+    weft_json_string(weft_json_member(root, "metrics"), &rank->job.metrics);
+    weft_json_string(weft_json_member(root, "trace"), &rank->job.trace);
+    weft_json_string(weft_json_member(root, "checkpoints"), &rank->job.checkpoints);
+    weft_json_string(weft_json_member(root, "resume"), &rank->job.resume);
+    WEFT_TRY(part(rank, "config", &config, err));
+    WEFT_TRY(weft_failpoint_parse(getenv("WEFT_FAILPOINT"), &rank->failpoint, err));
+    /* A rank whose config differs from the others' in what no plan depends on. */
+    const char *const other[] = {"train.optimizer.eps=0.125"};
+    bool differs = weft_failpoint_at(&rank->failpoint, "config", rank->meeting.rank, 0) != 0;
+    return weft_config_parse(config, strlen(config), "job config", "/", other, differs,
+                             &rank->session.config, err);
+}
+
+/* Rank 0 alone leaves a result, and only a whole one. */
+static enum weft_status leave_result(const struct rank *rank, const struct weft_text *text,
+                                     struct weft_error *err)
+{
+    if (rank->meeting.rank != 0) return WEFT_OK;
+    int fd = inherited_fd("WEFT_RESULT_FD");
+    if (fd < 0) return weft_fail(err, WEFT_E_INTERNAL, "rank 0 has nowhere to leave its result");
+    if (!weft_text_ok(text)) return weft_fail_memory(err, "the result");
+    for (size_t written = 0; written < text->length;) {
+        ssize_t n =
+            pwrite(fd, weft_text_chars(text) + written, text->length - written, (off_t)written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0)
+            return weft_fail(err, WEFT_E_IO, "rank 0's result could not be written: %s",
+                             strerror(errno));
+        written += (size_t)n;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status do_profile(struct rank *rank, struct weft_error *err)
+{
+    struct weft_profile *profile = NULL;
+    struct weft_text text;
+    WEFT_TRY(weft_machine_measure(&rank->machine, rank->session.config, rank->job.contention,
+                                  &rank->watch.watch, &profile, err));
+    weft_text_init(&text);
+    weft_profile_write(profile, &text);
+    enum weft_status status = leave_result(rank, &text, err);
+    weft_text_finish(&text);
+    weft_profile_destroy(profile);
+    return status;
+}
+
+static enum weft_status show(const struct weft_cli *cli, const struct weft_text *text,
+                             struct weft_error *err)
+{
+    struct weft_text lines;
+    weft_text_init(&lines);
+    weft_text_add(&lines, weft_cli_progress_eraser(cli, STDOUT_FILENO));
+    weft_wrap(weft_text_chars(text), (size_t)text->columns, &lines);
+    enum weft_status status = WEFT_OK;
+    if (!weft_text_ok(text) || !weft_text_ok(&lines))
+        status = weft_fail_memory(err, "a line");
+    else if (fwrite(weft_text_chars(&lines), 1, lines.length, stdout) != lines.length ||
+             fflush(stdout) != 0)
+        status =
+            weft_fail(err, WEFT_E_IO, "standard output cannot be written: %s", strerror(errno));
+    weft_text_finish(&lines);
+    return status;
+}
+
+/* What is told twice: a line for whoever watches, and one of JSON in the metrics. */
+struct lines {
+    struct weft_text shown, json;
+};
+
+static struct lines begin_lines(const struct rank *rank)
+{
+    struct lines lines;
+    weft_cli_report_init(rank->cli, NULL, &lines.shown);
+    weft_text_init(&lines.json);
+    return lines;
+}
+
+/* Nobody to show lines to (a terminal that hung up, a pipe that was closed) ends the run as a
+ * signal does, with what is trained saved. */
+static enum weft_status write_lines(struct rank *rank, const struct lines *lines,
+                                    struct weft_error *err)
+{
+    const struct weft_text *shown =
+        rank->job.steps == WEFT_STEPS_JSON ? &lines->json : &lines->shown;
+    if (rank->job.steps != WEFT_STEPS_SILENT && rank->unseen.status == WEFT_OK &&
+        show(rank->cli, shown, &rank->unseen) != WEFT_OK)
+        atomic_store(&stop_requested, 1);
+    return rank->metrics ? weft_metrics_add(rank->metrics, &lines->json, err) : WEFT_OK;
+}
+
+/* Frees them. */
+static enum weft_status tell(struct rank *rank, struct lines *lines, struct weft_error *err)
+{
+    enum weft_status status = write_lines(rank, lines, err);
+    weft_text_finish(&lines->shown);
+    weft_text_finish(&lines->json);
+    return status;
+}
+
+static enum weft_status on_evaluation(void *context, const struct weft_evaluation_line *line,
+                                      struct weft_error *err)
+{
+    struct lines lines = begin_lines(context);
+    weft_job_evaluation_line(line, &lines.shown);
+    weft_metrics_evaluation(line, &lines.json);
+    return tell(context, &lines, err);
+}
+
+static enum weft_status on_save(void *context, const struct weft_save_line *line,
+                                struct weft_error *err)
+{
+    struct lines lines = begin_lines(context);
+    weft_job_save_line(line, &lines.shown);
+    weft_metrics_save(line, &lines.json);
+    return tell(context, &lines, err);
+}
+
+static enum weft_status on_step(void *context, const struct weft_step_line *line,
+                                const struct weft_trace *trace, struct weft_error *err)
+{
+    struct rank *rank = context;
+    struct lines lines = begin_lines(rank);
+    weft_job_step_line(line, &lines.shown);
+    weft_metrics_step(line, &lines.json);
+    WEFT_TRY(tell(rank, &lines, err));
+    if (!rank->watch.watch.noun)
+        weft_watch_count(&rank->watch.watch, "step", line->step - 1, line->steps);
+    weft_watch_count(&rank->watch.watch, "step", line->step, line->steps);
+    if (!rank->job.trace || line->step != line->steps) return WEFT_OK;
+    struct weft_text text;
+    weft_text_init(&text);
+    weft_trace_write_chrome(rank->session.program, rank->session.plan, trace, &text);
+    enum weft_status status =
+        weft_text_ok(&text)
+            ? weft_file_write(rank->job.trace, weft_text_chars(&text), text.length, err)
+            : weft_fail_memory(err, "the trace");
+    weft_text_finish(&text);
+    return status;
+}
+
+static enum weft_status take_plan(struct rank *rank, struct weft_error *err)
+{
+    const char *profile_text = NULL, *plan_text = NULL;
+    struct weft_profile *profile = NULL;
+    struct weft_session *session = &rank->session;
+    WEFT_TRY(part(rank, "profile", &profile_text, err));
+    WEFT_TRY(part(rank, "plan", &plan_text, err));
+    WEFT_TRY(weft_profile_parse(profile_text, strlen(profile_text), "job profile", &profile, err));
+    WEFT_TRY(weft_session_stage(session, profile, err));
+    return weft_session_take(session, plan_text, strlen(plan_text), "job plan", err);
+}
+
+static enum weft_status do_train(struct rank *rank, struct weft_error *err)
+{
+    struct weft_session *session = &rank->session;
+    WEFT_TRY(take_plan(rank, err));
+    WEFT_TRY(weft_machine_go_on(&rank->meeting, session->config, session->profile, rank->job.resume,
+                                &rank->machine, err));
+    watch_signals();
+    bool tells = rank->meeting.rank == 0;
+    if (tells && rank->job.metrics)
+        WEFT_TRY(weft_metrics_open(rank->job.metrics, &rank->metrics, err));
+    struct weft_train_options options = {
+        .config = session->config,
+        .plan = session->plan,
+        .program = session->program,
+        .shards = session->stages.shards,
+        .device = rank->machine.device,
+        .comm = rank->machine.comm,
+        .nn = rank->machine.nn,
+        .poison = rank->job.poison,
+        .failpoint = &rank->failpoint,
+        .on_step = tells ? on_step : NULL,
+        .on_evaluation = tells ? on_evaluation : NULL,
+        .on_save = tells ? on_save : NULL,
+        .checkpoints = rank->job.checkpoints,
+        .resume = rank->job.resume,
+        .context = rank,
+        .stop = &stop_requested,
+    };
+    struct weft_train_result result = {0};
+    struct weft_text text;
+    weft_watch_begin(&rank->watch.watch, "train");
+    WEFT_TRY(weft_train_run(&options, &result, err));
+    if (rank->unseen.status != WEFT_OK)
+        return weft_fail(err, rank->unseen.status, "%s", rank->unseen.text);
+    weft_text_init(&text);
+    weft_metrics_result(&result, &text);
+    enum weft_status status = leave_result(rank, &text, err);
+    weft_text_finish(&text);
+    return status;
+}
+
+static void close_rank(struct rank *rank)
+{
+    weft_metrics_close(rank->metrics);
+    weft_machine_close(&rank->machine);
+    weft_session_close(&rank->session);
+    weft_json_destroy(rank->description);
+    weft_rendezvous_finish(&rank->meeting);
+}
+
+/* The launching process prints the error of the rank that failed first; this leaves it there. */
+static void leave_error(int32_t rank, const struct weft_error *err)
+{
+    int fd = inherited_fd("WEFT_ERROR_FD");
+    if (fd < 0) return;
+    size_t length = strlen(err->text);
+    ssize_t written = pwrite(fd, err->text, length, (off_t)rank * WEFT_ERROR_TEXT_BYTES);
+    (void)written; /* the exit code says the rest */
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct rank rank = {.cli = cli};
+    weft_cli_progress_leave(cli);
+    enum weft_status status = weft_rendezvous_from_environment(&rank.meeting, err);
+    weft_rank_watch_init(&rank.watch,
+                         rank.meeting.rank == 0 ? inherited_fd(WEFT_RANK_WATCH_NAME) : -1);
+    if (status == WEFT_OK) status = read_description(&rank, err);
+    if (status == WEFT_OK) status = understand(&rank, err);
+    if (status == WEFT_OK)
+        status = weft_machine_open(&rank.meeting, rank.session.config, rank.job.virtual_clock,
+                                   &rank.machine, err);
+    if (status == WEFT_OK)
+        status = rank.job.kind == WEFT_JOB_PROFILE ? do_profile(&rank, err) : do_train(&rank, err);
+    if (status != WEFT_OK && rank.description) leave_error(rank.meeting.rank, err);
+    close_rank(&rank);
+    return status;
+}
+
+const struct weft_command weft_command_rank = {
+    .name = "rank",
+    .usage = "",
+    .summary = NULL, /* not for people */
+    .told_elsewhere = true,
+    .run = run,
+};

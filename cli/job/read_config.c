@@ -1,0 +1,75 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json/json.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/job/job.h"
+#include "cli/process/solver.h"
+#include "library/session.h"
+#include "scheduler/planners/table.h"
+#include "scheduler/schedule.h"
+
+/* The path as an override. It is relative to where the program was started, and one in a config to
+ * the config's folder. */
+static enum weft_status set_profile(const char *path, struct weft_text *out, struct weft_error *err)
+{
+    char directory[4096] = "";
+    struct weft_text absolute;
+    struct weft_json_writer writer;
+    if (path[0] != '/' && !getcwd(directory, sizeof directory))
+        return weft_fail(err, WEFT_E_SYSTEM, "--profile %s: the current folder has no name: %s",
+                         path, strerror(errno));
+    weft_text_init(&absolute);
+    weft_text_addf(&absolute, "%s%s%s", directory, directory[0] ? "/" : "", path);
+    weft_text_add(out, "cluster.profile=");
+    weft_json_writer_init(&writer, out, 0);
+    weft_json_add_string(&writer, weft_text_chars(&absolute));
+    bool ok = weft_text_ok(&absolute) && weft_text_ok(out);
+    weft_text_finish(&absolute);
+    return ok ? WEFT_OK : weft_fail_memory(err, "--profile");
+}
+
+enum weft_status weft_cli_read_config(const struct weft_cli *cli, const char *path,
+                                      struct weft_session *session, struct weft_error *err)
+{
+    const char *overrides[WEFT_CLI_OVERRIDES + 2];
+    int32_t n = 0;
+    enum weft_status status = WEFT_OK;
+    struct weft_text profile;
+    weft_text_init(&profile);
+    for (; n < cli->n_overrides; n++)
+        overrides[n] = cli->overrides[n];
+    char ranks[64];
+    if (cli->ranks > 0) {
+        snprintf(ranks, sizeof ranks, "cluster.ranks=%lld", (long long)cli->ranks);
+        overrides[n++] = ranks;
+    }
+    if (cli->profile) {
+        status = set_profile(cli->profile, &profile, err);
+        overrides[n++] = weft_text_chars(&profile);
+    }
+    session->solver = weft_solver_of_process(cli->solver);
+    session->watch = cli->watch;
+    if (status == WEFT_OK) status = weft_config_read(path, overrides, n, &session->config, err);
+    weft_text_finish(&profile);
+    return status;
+}
+
+bool weft_cli_measures(const struct weft_session *session)
+{
+    const struct weft_cluster *cluster = &session->config->cluster;
+    return weft_session_must_measure(session) && cluster->ranks <= cluster->ranks_per_node &&
+           weft_job_check(session->config, NULL) == WEFT_OK;
+}
+
+enum weft_status weft_cli_measure(const struct weft_session *session, struct weft_profile **out,
+                                  struct weft_error *err)
+{
+    WEFT_TRY(weft_planner_need(session->config->plan.planner, err));
+    weft_log(WEFT_LOG_INFO, "no cluster.profile and no cluster.device: measuring this machine "
+                            "first (`weft profile -o` keeps it for the next time)");
+    return weft_job_profile(session->config, false, session->watch, out, err);
+}

@@ -1,0 +1,185 @@
+#include "cli/job/resume.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "runtime/checkpoint/directory.h"
+#include "runtime/checkpoint/manifest.h"
+
+enum { MOST_PROFILE_BYTES = 1 << 28 };
+
+/* A run's directory; false when it has no config. */
+static bool take_run(const char *directory, struct weft_resumption *out)
+{
+    snprintf(out->directory, sizeof out->directory, "%s", directory);
+    int n = snprintf(out->own_config, sizeof out->own_config, "%s/config.json", directory);
+    bool there = n > 0 && (size_t)n < sizeof out->own_config && access(out->own_config, F_OK) == 0;
+    if (!there) out->directory[0] = '\0';
+    return there;
+}
+
+/* RUN of --resume=RUN/checkpoints/step-N. */
+static bool take_named(const char *resume, struct weft_resumption *out)
+{
+    char path[WEFT_RUN_PATH_BYTES], run[WEFT_RUN_PATH_BYTES + 8];
+    size_t length = weft_checkpoint_path_length(resume);
+    int64_t step;
+    if (length >= sizeof path) return false;
+    snprintf(path, sizeof path, "%.*s", (int)length, resume);
+    if (!weft_checkpoint_step_of(path, &step)) return false;
+    snprintf(run, sizeof run, "%s/../..", path);
+    return take_run(run, out);
+}
+
+enum weft_status weft_resume_find(const struct weft_cli *cli, struct weft_resumption *out,
+                                  struct weft_error *err)
+{
+    *out = (struct weft_resumption){.own = cli->n_operands == 0};
+    out->config = out->own ? out->own_config : cli->operands[0];
+    if (out->own && (cli->resume == NULL || cli->run_directory == NULL))
+        return weft_fail(err, WEFT_E_USAGE,
+                         "train: give a CONFIG, or go on with a run's own: weft train --resume "
+                         "--run DIR");
+    if (cli->resume == NULL || cli->run_directory == NULL) return WEFT_OK;
+    if (take_run(cli->run_directory, out)) return WEFT_OK;
+    if (!out->own || take_named(cli->resume, out)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_NO_INPUT,
+                     "%s: no run has begun there: see that --run is right, or give a CONFIG to "
+                     "begin with",
+                     cli->run_directory);
+}
+
+/* Telling */
+
+static bool is_of_times(const char *path)
+{
+    return strncmp(path, "cluster.", 8) == 0 && strcmp(path, "cluster.memory_limit") != 0 &&
+           strcmp(path, "cluster.timeout") != 0;
+}
+
+static bool is_of_plan(const char *path)
+{
+    return strncmp(path, "plan.", 5) == 0 || strcmp(path, "cluster.memory_limit") == 0;
+}
+
+static bool is_told(const char *path)
+{
+    return strncmp(path, "train.", 6) != 0 || !weft_manifest_compares(path + 6);
+}
+
+static enum weft_status compare(struct weft_resumption *from, const struct weft_config *config,
+                                const struct weft_config *before, struct weft_error *err)
+{
+    struct weft_text text;
+    weft_text_init(&text);
+    int32_t n = weft_config_compare(config, before, is_told, &text);
+    enum weft_status status =
+        weft_text_ok(&text) ? WEFT_OK : weft_fail_memory(err, "a comparison of configs");
+    if (status == WEFT_OK && n > 0)
+        weft_log(WEFT_LOG_INFO, "%s: goes on with other settings:\n%s", from->directory,
+                 weft_text_chars(&text));
+    weft_text_finish(&text);
+    from->same_times = weft_config_compare(config, before, is_of_times, NULL) == 0;
+    from->same_plan =
+        from->same_times && weft_config_compare(config, before, is_of_plan, NULL) == 0;
+    return status;
+}
+
+enum weft_status weft_resume_tell(struct weft_resumption *from, const struct weft_config *config,
+                                  struct weft_error *err)
+{
+    struct weft_config *before = NULL;
+    struct weft_error unread = {0};
+    if (from->directory[0] == '\0') return WEFT_OK;
+    enum weft_status status = weft_config_read(from->own_config, NULL, 0, &before, &unread);
+    /* A config that was named does not need it. */
+    if (status != WEFT_OK) return from->own ? weft_fail(err, status, "%s", unread.text) : WEFT_OK;
+    status = compare(from, config, before, err);
+    weft_config_destroy(before);
+    return status;
+}
+
+/* Profile and plan */
+
+static void name_file(const struct weft_resumption *from, const char *name, struct weft_text *out)
+{
+    weft_text_init(out);
+    weft_text_addf(out, "%s/%s", from->directory, name);
+}
+
+enum weft_status weft_resume_profile(const struct weft_resumption *from, struct weft_profile **out,
+                                     struct weft_error *err)
+{
+    struct weft_text path;
+    char *bytes = NULL;
+    size_t length = 0;
+    struct weft_error why = {0};
+    if (!from->own || !from->same_times) return WEFT_OK;
+    name_file(from, "profile.json", &path);
+    enum weft_status status =
+        weft_text_ok(&path)
+            ? weft_file_read(weft_text_chars(&path), MOST_PROFILE_BYTES, &bytes, &length, &why)
+            : weft_fail_memory(&why, "a path");
+    if (status == WEFT_OK)
+        status = weft_profile_parse(bytes, length, weft_text_chars(&path), out, &why);
+    if (status != WEFT_OK) weft_log(WEFT_LOG_WARNING, "%s. Times are taken anew", why.text);
+    free(bytes);
+    weft_text_finish(&path);
+    return status == WEFT_E_SYSTEM ? weft_fail(err, status, "%s", why.text) : WEFT_OK;
+}
+
+/* WEFT_E_DATA when it is not there, or not for this, which is told; another failure ends the run.
+ */
+static enum weft_status load_plan(const struct weft_resumption *from, struct weft_session *session,
+                                  struct weft_error *err)
+{
+    struct weft_text path;
+    struct weft_error why = {0};
+    name_file(from, "plan.json", &path);
+    enum weft_status status = weft_text_ok(&path)
+                                  ? weft_session_load(session, weft_text_chars(&path), &why)
+                                  : weft_fail_memory(&why, "a path");
+    if (status == WEFT_E_SYSTEM || status == WEFT_E_INTERNAL) {
+        weft_fail(err, status, "%s", why.text);
+    } else if (status != WEFT_OK) {
+        weft_log(WEFT_LOG_WARNING, "%s: is planned again: %s", weft_text_chars(&path), why.text);
+        status = WEFT_E_DATA;
+    }
+    weft_text_finish(&path);
+    return status;
+}
+
+enum weft_status weft_resume_plan(const struct weft_resumption *from, struct weft_session *session,
+                                  struct weft_error *err)
+{
+    enum weft_status status = WEFT_E_DATA;
+    if (from->own && from->same_plan)
+        status = load_plan(from, session, err);
+    else if (from->own)
+        weft_log(WEFT_LOG_INFO, "%s/plan.json: is planned again, for other settings",
+                 from->directory);
+    return status == WEFT_E_DATA ? weft_session_plan(session, NULL, err) : status;
+}
+
+void weft_resume_command(const char *directory, struct weft_text *out)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+,:@%=";
+    weft_text_add(out, "weft train --resume --run ");
+    if (directory[0] != '\0' && directory[strspn(directory, plain)] == '\0') {
+        weft_text_add(out, directory);
+        return;
+    }
+    weft_text_add(out, "'");
+    for (; *directory != '\0'; directory++) {
+        if (*directory == '\'')
+            weft_text_add(out, "'\\''");
+        else
+            weft_text_append(out, directory, 1);
+    }
+    weft_text_add(out, "'");
+}

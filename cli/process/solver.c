@@ -1,0 +1,184 @@
+#include "cli/process/solver.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process.h"
+
+/* An answer has at most three numbers a column or row, beside some lines of words. */
+enum { ANSWER_NUMBER_BYTES = 32, ANSWER_MORE_BYTES = 1 << 16 };
+
+static bool executable(const char *path)
+{
+    return access(path, X_OK) == 0;
+}
+
+const char *weft_solver_find(char *out, size_t capacity)
+{
+    const char *named = getenv("WEFT_SOLVE");
+    if (named) {
+        /* Said explicitly: that one or none, so that a wrong path is not papered over. */
+        int length = snprintf(out, capacity, "%s", named);
+        return length > 0 && (size_t)length < capacity && executable(out) ? out : NULL;
+    }
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = '\0';
+        char *slash = strrchr(self, '/');
+        if (slash) *slash = '\0';
+        /* Beside this program, where it is installed, and in the build tree. */
+        static const char *const places[] = {"/weft-solve", "/../libexec/weft/weft-solve",
+                                             "/../scheduler/weft-solve"};
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            int length = snprintf(out, capacity, "%s%s", self, places[i]);
+            if (length > 0 && (size_t)length < capacity && executable(out)) return out;
+        }
+    }
+    return weft_process_find("weft-solve", out, capacity);
+}
+
+static enum weft_status find(struct weft_solver_process *process, struct weft_error *err)
+{
+    if (weft_solver_find(process->path, sizeof process->path)) return WEFT_OK;
+    const char *named = getenv("WEFT_SOLVE");
+    return named ? weft_fail(err, WEFT_E_ENVIRONMENT,
+                             "missing (WEFT_SOLVE=%s is not an executable file)", named)
+                 : weft_fail(err, WEFT_E_ENVIRONMENT,
+                             "missing (no weft-solve beside weft or in PATH; build with "
+                             "GLPK: libglpk-dev)");
+}
+
+static void forget(struct weft_solver_process *process)
+{
+    weft_pool_finish(&process->pool);
+    process->knows = false;
+}
+
+/* The process keeps a relaxation's basis; what it searched it does not. Without the memory to
+ * remember it the next question is asked in whole. */
+static void remember(struct weft_solver_process *process, const struct weft_mip *mip,
+                     const struct weft_mip_limits *limits)
+{
+    struct weft_error unwanted;
+    forget(process);
+    process->knows = process->child.pid > 0 && limits->nodes < 0 &&
+                     weft_mip_copy(mip, &process->pool, &process->mip, &unwanted) == WEFT_OK;
+}
+
+static void write_question(struct weft_solver_process *process, const struct weft_mip *mip,
+                           const struct weft_mip_limits *limits, struct weft_text *question)
+{
+    struct weft_pool pool = {0};
+    struct weft_mip_changes changes;
+    if (process->knows && limits->nodes < 0 &&
+        weft_mip_changes_find(&process->mip, mip, &pool, &changes))
+        weft_mip_changes_write(&changes, limits, question);
+    else
+        weft_mip_write(mip, limits, question);
+    weft_pool_finish(&pool);
+}
+
+static enum weft_status ask(struct weft_solver_process *process, const struct weft_mip *mip,
+                            const struct weft_mip_limits *limits, struct weft_text *answer,
+                            struct weft_error *err)
+{
+    struct weft_text question;
+    size_t most_bytes = ANSWER_MORE_BYTES +
+                        3 * ANSWER_NUMBER_BYTES * ((size_t)mip->n_columns + (size_t)mip->n_rows);
+    weft_text_init(&question);
+    write_question(process, mip, limits, &question);
+    enum weft_status status = weft_text_ok(&question) ? WEFT_OK : weft_fail_memory(err, "the MIP");
+    if (status == WEFT_OK)
+        status = weft_solver_child_ask(&process->child, &question, limits->patience_ns, most_bytes,
+                                       process->watch, answer, err);
+    weft_text_finish(&question);
+    return status;
+}
+
+/* One that was asked before and ends at the next question without a word is started again: it may
+ * have been ended from without since, or be a program that answers once. */
+static enum weft_status converse(struct weft_solver_process *process, const struct weft_mip *mip,
+                                 const struct weft_mip_limits *limits, struct weft_text *answer,
+                                 bool *anew, struct weft_error *err)
+{
+    struct weft_mip_limits left = *limits;
+    if (weft_solver_child_is_ready(&process->child)) {
+        struct weft_error failure = {0};
+        int64_t start_ns = weft_clock_now_ns();
+        enum weft_status status = ask(process, mip, limits, answer, &failure);
+        if (answer->length > 0 || status == WEFT_E_HANG || status == WEFT_E_SYSTEM)
+            return status == WEFT_OK ? WEFT_OK : weft_fail(err, status, "%s", failure.text);
+        if (limits->patience_ns > 0) left.patience_ns -= weft_clock_now_ns() - start_ns;
+        if (limits->patience_ns > 0 && left.patience_ns < 1) left.patience_ns = 1;
+    }
+    *anew = process->knows;
+    weft_solver_child_stop(&process->child);
+    forget(process);
+    WEFT_TRY(find(process, err));
+    WEFT_TRY(weft_solver_child_start(process->path, NULL, &process->child, err));
+    return ask(process, mip, &left, answer, err);
+}
+
+static enum weft_status solve(void *context, const struct weft_mip *mip,
+                              const struct weft_mip_limits *limits, struct weft_pool *pool,
+                              struct weft_mip_result *result, struct weft_error *err)
+{
+    struct weft_solver_process *process = context;
+    struct weft_text answer;
+    bool anew = false;
+    if (process->hung) return weft_fail(err, WEFT_E_HANG, "had no answer before, and was killed");
+    weft_text_init(&answer);
+    enum weft_status status = converse(process, mip, limits, &answer, &anew, err);
+    if (status == WEFT_OK)
+        status =
+            weft_mip_result_parse(weft_text_chars(&answer), answer.length, mip, pool, result, err);
+    weft_text_finish(&answer);
+    process->hung = status == WEFT_E_HANG;
+    if (status == WEFT_OK) result->anew = anew;
+    if (status == WEFT_OK)
+        remember(process, mip, limits);
+    else
+        weft_solver_process_stop(process);
+    return status;
+}
+
+void weft_solver_process_stop(struct weft_solver_process *process)
+{
+    weft_solver_child_stop(&process->child);
+    forget(process);
+}
+
+static void release(void *context)
+{
+    weft_solver_process_stop(context);
+}
+
+struct weft_solver weft_solver_of_process(struct weft_solver_process *process)
+{
+    return (struct weft_solver){.solve = solve, .release = release, .context = process};
+}
+
+bool weft_solver_version(const char *path, char *out, size_t capacity)
+{
+    enum { MOST_BYTES = 4096 };
+    static const int64_t patience_ns = INT64_C(5000000000);
+    static const char begins[] = "weft-solve ";
+    struct weft_solver_child child = {0};
+    struct weft_text nothing, answer;
+    struct weft_error err = {0};
+    weft_text_init(&nothing);
+    weft_text_init(&answer);
+    bool ok = weft_solver_child_start(path, "--version", &child, &err) == WEFT_OK &&
+              weft_solver_child_ask(&child, &nothing, patience_ns, MOST_BYTES, NULL, &answer,
+                                    &err) == WEFT_OK;
+    const char *said = weft_text_chars(&answer);
+    snprintf(out, capacity, "%.*s", (int)strcspn(said, "\n"), said);
+    weft_solver_child_stop(&child);
+    ok = ok && strncmp(said, begins, strlen(begins)) == 0;
+    weft_text_finish(&answer);
+    return ok;
+}

@@ -1,0 +1,143 @@
+#define _GNU_SOURCE /* memfd_create */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/json/json.h"
+#include "cli/command.h"
+#include "cli/facts.h"
+#include "cli/process/solver.h"
+#include "cli/terminal.h"
+#include "report/table.h"
+#include "runtime/nn/nn.h"
+
+struct checkup {
+    struct weft_table table;
+    struct weft_json_writer writer;
+    int32_t missing;
+};
+
+enum verdict { HAS, LACKS, OFF };
+
+static void put_json(struct checkup *checkup, const char *what, const char *state, const char *text)
+{
+    weft_json_key(&checkup->writer, what);
+    weft_json_begin_object(&checkup->writer);
+    if (state) weft_json_put_string(&checkup->writer, "state", state);
+    weft_json_put_string(&checkup->writer, "text", text);
+    weft_json_end_object(&checkup->writer);
+}
+
+static void note(struct checkup *checkup, const char *what, enum verdict verdict, const char *text)
+{
+    static const char *const words[] = {"ok", "missing", "off"};
+    weft_table_cell(&checkup->table, "%s", what);
+    weft_table_cell(&checkup->table, "%s", words[verdict]);
+    weft_table_cell(&checkup->table, "%s", text);
+    put_json(checkup, what, words[verdict], text);
+    checkup->missing += verdict == LACKS;
+}
+
+static void tell_facts(struct checkup *checkup, struct weft_text *out)
+{
+    for (const struct weft_fact *fact = weft_facts; fact->name; fact++) {
+        struct weft_text text;
+        weft_text_init(&text);
+        fact->tell(&text);
+        weft_text_addf(out, "%-13s  %s\n", fact->name, weft_text_chars(&text));
+        put_json(checkup, fact->name, NULL, weft_text_chars(&text));
+        weft_text_finish(&text);
+    }
+    weft_text_add(out, "\n");
+}
+
+static void look_at_solver(struct checkup *checkup)
+{
+    char path[4096], version[128], text[sizeof path + sizeof version + 64];
+    if (!weft_solver_find(path, sizeof path)) {
+        note(checkup, "solver", LACKS,
+             "no weft-solve: build with GLPK (libglpk-dev); the ilp planner then only has its "
+             "heuristic");
+        return;
+    }
+    bool answers = weft_solver_version(path, version, sizeof version);
+    snprintf(text, sizeof text, answers ? "%s, %s" : "%s is not weft-solve, or does not run%s",
+             path, answers ? version : "");
+    note(checkup, "solver", answers ? HAS : LACKS, text);
+}
+
+static void look_at_kernels(struct checkup *checkup)
+{
+    struct weft_nn_options options = {.threads = 1, .gemm = "auto"};
+    struct weft_error err = {0};
+    struct weft_nn *nn = NULL;
+    bool open = weft_nn_open("cpu", &options, &nn, &err) == WEFT_OK;
+    note(checkup, "kernels", open ? HAS : LACKS, open ? weft_nn_describe(nn) : err.text);
+    weft_nn_close(nn);
+}
+
+static void look_at_shared_memory(struct checkup *checkup)
+{
+    enum { PROBE_BYTES = 1 << 20 };
+    int fd = memfd_create("weft-doctor", 0);
+    void *bytes = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, PROBE_BYTES) == 0)
+        bytes = mmap(NULL, PROBE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    bool works = bytes != MAP_FAILED;
+    if (works) munmap(bytes, PROBE_BYTES);
+    if (fd >= 0) close(fd);
+    note(checkup, "shared_memory", works ? HAS : LACKS,
+         works ? "local ranks can share an arena"
+               : "local ranks share memory files (memfd_create), and none can be made here");
+}
+
+static void look_at_text(struct checkup *checkup)
+{
+    static const char text[] = "/usr/share/common-licenses/GPL-3";
+    bool there = access(text, R_OK) == 0;
+    note(checkup, "demo_text", there ? HAS : LACKS,
+         there ? text
+               : "the demo trains on the licence texts of base-files: install base-files, or "
+                 "use `weft train` with your own train.data");
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct checkup checkup = {0};
+    struct weft_text out, json;
+    weft_cli_report_init(cli, cli->output, &out);
+    weft_text_init(&json);
+    weft_table_init(&checkup.table, "llw");
+    weft_json_writer_init(&checkup.writer, &json, 2);
+    weft_json_begin_object(&checkup.writer);
+    tell_facts(&checkup, &out);
+    look_at_solver(&checkup);
+    look_at_kernels(&checkup);
+    look_at_shared_memory(&checkup);
+    look_at_text(&checkup);
+    note(&checkup, "cuda", OFF, "this build has no CUDA device");
+    note(&checkup, "mpi", OFF, "this build has no MPI communicator");
+    weft_json_end_object(&checkup.writer);
+    weft_text_add(&json, "\n");
+    weft_table_render(&checkup.table, 0, &out);
+    enum weft_status status = weft_cli_emit(cli, cli->json ? &json : &out, err);
+    if (status == WEFT_OK && checkup.missing > 0)
+        status = weft_fail(err, WEFT_E_ENVIRONMENT, "%d of the things that weft needs %s missing",
+                           checkup.missing, checkup.missing == 1 ? "is" : "are");
+    weft_table_finish(&checkup.table);
+    weft_text_finish(&out);
+    weft_text_finish(&json);
+    return status;
+}
+
+const struct weft_command weft_command_doctor = {
+    .name = "doctor",
+    .usage = "",
+    .summary = "what this machine has; exit 1 when something is missing",
+    .details =
+        "What to paste into a bug report: the program's version, commit, compiler and libraries;\n"
+        "the machine's cores, load, memory, limits, cgroup and /dev/shm; the launcher and the\n"
+        "variables around this process. Then looks for the solver, the matrix products, shared\n"
+        "memory and the demo's text, and says what each missing one would cost.",
+    .run = run,
+};

@@ -1,0 +1,100 @@
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/job/job.h"
+#include "cli/terminal.h"
+#include "library/session.h"
+#include "report/table.h"
+
+static void show_layers(const struct weft_profile *profile, struct weft_text *out)
+{
+    char forward[WEFT_UNITS_TEXT_BYTES], backward[WEFT_UNITS_TEXT_BYTES];
+    struct weft_table table;
+    weft_table_init(&table, "lrr");
+    weft_table_cell(&table, "layer");
+    weft_table_cell(&table, "forward");
+    weft_table_cell(&table, "backward");
+    for (int32_t i = 0; i < profile->n_layers; i++) {
+        weft_table_cell(&table, "%s", profile->layers[i].key);
+        weft_table_cell(&table, "%s", weft_units_show_ns(profile->layers[i].forward_ns, forward));
+        weft_table_cell(&table, "%s", weft_units_show_ns(profile->layers[i].backward_ns, backward));
+    }
+    weft_table_render(&table, 2, out);
+    weft_table_finish(&table);
+}
+
+static void show_collectives(const struct weft_profile *profile, struct weft_text *out)
+{
+    char bytes[WEFT_UNITS_TEXT_BYTES], shown[WEFT_UNITS_TEXT_BYTES];
+    const struct weft_curve *sizes = &profile->collectives[WEFT_ALL_GATHER];
+    struct weft_table table;
+    weft_table_init(&table, "rrrr");
+    weft_table_cell(&table, "full size");
+    for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++)
+        weft_table_cell(&table, "%s", weft_collective_name((enum weft_collective)kind));
+    for (int32_t i = 0; i < sizes->n; i++) {
+        weft_table_cell(&table, "%s", weft_units_show_bytes(sizes->x[i], bytes));
+        for (int kind = 0; kind < WEFT_COLLECTIVE_COUNT; kind++) {
+            int64_t ns = weft_curve_at(&profile->collectives[kind], sizes->x[i]);
+            weft_table_cell(&table, "%s", weft_units_show_ns(ns, shown));
+        }
+    }
+    weft_table_render(&table, 2, out);
+    weft_table_finish(&table);
+}
+
+static void show(const struct weft_profile *profile, struct weft_text *out)
+{
+    char base[WEFT_UNITS_TEXT_BYTES];
+    weft_text_addf(out, "%s, %lld ranks, %s; base memory %s a rank\n", profile->source,
+                   (long long)profile->ranks, profile->machine,
+                   weft_units_show_bytes(profile->base_bytes, base));
+    show_layers(profile, out);
+    show_collectives(profile, out);
+    if (profile->rates.compute > 0) {
+        weft_text_addf(out,
+                       "alone; beside each other compute goes on at %.3f and communication at %.3f "
+                       "of its speed\n",
+                       (double)profile->rates.compute / WEFT_RATE_ONE,
+                       (double)profile->rates.channel / WEFT_RATE_ONE);
+    }
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_session session = {0};
+    struct weft_profile *profile = NULL;
+    struct weft_text file, out;
+    weft_text_init(&file);
+    weft_cli_report_init(cli, NULL, &out);
+    enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
+    if (status == WEFT_OK)
+        status = weft_job_profile(session.config, cli->contention, cli->watch, &profile, err);
+    if (status == WEFT_OK) {
+        weft_profile_write(profile, &file);
+        show(profile, &out);
+        status = weft_cli_emit_file(cli, &file, cli->json ? &file : &out, err);
+    }
+    weft_text_finish(&file);
+    weft_text_finish(&out);
+    weft_profile_destroy(profile);
+    weft_session_close(&session);
+    return status;
+}
+
+const struct weft_command weft_command_profile = {
+    .name = "profile",
+    .usage = "CONFIG [-n N] [--contention] [-o profile.json]",
+    .summary = "measures layers, collectives and base memory on this machine",
+    .details =
+        "Starts the ranks of the config here and measures on all of them at once, so that\n"
+        "what they share is in the figures. Name the file in cluster.profile to plan with it.\n"
+        "\n"
+        "Layer times hold what communication beside them costs. With --contention they do not:\n"
+        "the same steps run twice, overlapped and one work after the other, and the profile gets\n"
+        "the speed at which compute and communication go on while both run.",
+    .flags = "--contention --set --ranks --seed --memory-limit",
+    .least_operands = 1,
+    .most_operands = 1,
+    .starts_ranks = true,
+    .run = run,
+};

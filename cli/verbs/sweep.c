@@ -1,0 +1,470 @@
+#define _GNU_SOURCE /* memfd_create */
+#include "cli/verbs/sweep.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/job/job.h"
+#include "cli/process/children.h"
+#include "cli/terminal.h"
+#include "scheduler/digest/digest.h"
+#include "scheduler/planners/table.h"
+#include "scheduler/schedule.h"
+
+enum { DEFAULT_POINTS = 9 };
+
+struct options {
+    int32_t points, jobs;
+    bool to_all;
+    struct weft_sweep_planners planners;
+};
+
+struct work {
+    const struct weft_cli *cli;
+    struct options options;
+    struct weft_session session;
+    struct weft_sweep sweep;
+    struct weft_sweep_curve curves[WEFT_SWEEP_CURVES];
+    struct weft_text *plans[WEFT_SWEEP_CURVES]; /* [n_points] each, when they are executed */
+    int profile_fd;                             /* measured here; -1 = none */
+    char profile_path[64];
+};
+
+static enum weft_status read_number(const char *flag, const char *text, int32_t least, int32_t most,
+                                    int32_t *out, struct weft_error *err)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || value < least || value > most)
+        return weft_fail(err, WEFT_E_USAGE, "%s %s: a number from %d to %d", flag, text, least,
+                         most);
+    *out = (int32_t)value;
+    return WEFT_OK;
+}
+
+static enum weft_status add_planner(struct weft_sweep_planners *planners, const char *name,
+                                    size_t length, struct weft_error *err)
+{
+    if (planners->n == WEFT_SWEEP_CURVES || length >= WEFT_SWEEP_NAME_BYTES)
+        return weft_fail(err, WEFT_E_USAGE, "--planners: too many, or a name that is too long");
+    char *copy = planners->names[planners->n];
+    memcpy(copy, name, length);
+    copy[length] = '\0';
+    for (int32_t i = 0; i < planners->n; i++)
+        if (strcmp(planners->names[i], copy) == 0)
+            return weft_fail(err, WEFT_E_USAGE, "--planners: %s is there twice", copy);
+    WEFT_TRY(weft_planner_need(copy, err));
+    planners->n++;
+    return WEFT_OK;
+}
+
+/* Unless they are named all but `random`, which is one of a million draws and no rival. */
+static enum weft_status read_planners(const char *list, struct weft_sweep_planners *planners,
+                                      struct weft_error *err)
+{
+    if (!list) {
+        for (const struct weft_planner *planner = weft_planners(); planner->name; planner++)
+            if (strcmp(planner->name, "random") != 0)
+                WEFT_TRY(add_planner(planners, planner->name, strlen(planner->name), err));
+        return WEFT_OK;
+    }
+    for (const char *at = list;; at++) {
+        size_t length = strcspn(at, ",");
+        WEFT_TRY(add_planner(planners, at, length, err));
+        at += length;
+        if (*at != ',') return WEFT_OK;
+    }
+}
+
+static enum weft_status read_end(const struct weft_cli *cli, bool *to_all, struct weft_error *err)
+{
+    *to_all = false;
+    if (!cli->to) return WEFT_OK;
+    *to_all = strcmp(cli->to, "all") == 0;
+    if (!*to_all && strcmp(cli->to, "gain") != 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--to %s: gain (where more memory shortens no step) or all (where every "
+                         "planner has a plan)",
+                         cli->to);
+    if (cli->limits || cli->split)
+        return weft_fail(err, WEFT_E_USAGE, "--to: the limits are given by %s already",
+                         cli->limits ? "--limits" : "--split");
+    return WEFT_OK;
+}
+
+/* The folder of a file that is written after all the work is one that can be written in. */
+static enum weft_status check_place(const char *flag, const char *path, struct weft_error *err)
+{
+    char folder[4096];
+    if (!path || strcmp(path, "-") == 0) return WEFT_OK;
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length >= sizeof folder)
+        return weft_fail(err, WEFT_E_USAGE, "%s: the path is too long", flag);
+    snprintf(folder, sizeof folder, "%.*s", (int)length, path);
+    const char *place = slash ? (length > 0 ? folder : "/") : ".";
+    if (access(place, W_OK) == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_CREATE, "%s %s: cannot be written there: %s", flag, path,
+                     strerror(errno));
+}
+
+static enum weft_status read_options(const struct weft_cli *cli, struct options *options,
+                                     struct weft_error *err)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *options = (struct options){.points = DEFAULT_POINTS};
+    options->jobs = cores < 1                    ? 1
+                    : cores > WEFT_CHILDREN_MOST ? WEFT_CHILDREN_MOST
+                                                 : (int32_t)cores;
+    if (strcmp(cli->operands[0], "-") == 0)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "sweep reads its config once a plan: give a file, not -");
+    if (cli->memory_limit && !cli->split)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--memory-limit: a sweep goes over limits; name them with --limits, or "
+                         "keep one and divide it with --split");
+    if (cli->points && cli->limits)
+        return weft_fail(err, WEFT_E_USAGE, "--points and --limits: give one of them");
+    if (cli->planners && cli->split)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--split compares two-stage and ilp: leave out --planners");
+    if (cli->points)
+        WEFT_TRY(read_number("--points", cli->points, 1, WEFT_SWEEP_POINTS, &options->points, err));
+    if (cli->jobs)
+        WEFT_TRY(read_number("--jobs", cli->jobs, 1, WEFT_CHILDREN_MOST, &options->jobs, err));
+    if (cli->csv && cli->svg && strcmp(cli->csv, cli->svg) == 0)
+        return weft_fail(err, WEFT_E_USAGE, "--csv and --svg: both are %s", cli->csv);
+    WEFT_TRY(check_place("--csv", cli->csv, err));
+    WEFT_TRY(check_place("--svg", cli->svg, err));
+    if (cli->output) WEFT_TRY(check_place("-o", cli->output, err));
+    WEFT_TRY(read_end(cli, &options->to_all, err));
+    return read_planners(cli->split ? "two-stage,ilp" : cli->planners, &options->planners, err);
+}
+
+/* A profile measured here, where every process of the sweep can read it. */
+static enum weft_status share_profile(struct work *work, struct weft_error *err)
+{
+    bool trains = work->cli->measure && weft_session_must_measure(&work->session);
+    if (!trains && !weft_cli_measures(&work->session)) return WEFT_OK;
+    struct weft_profile *profile = NULL;
+    struct weft_text text;
+    WEFT_TRY(weft_cli_measure(&work->session, &profile, err));
+    weft_text_init(&text);
+    weft_profile_write(profile, &text);
+    weft_profile_destroy(profile);
+    enum weft_status status = weft_text_ok(&text) ? WEFT_OK : weft_fail_memory(err, "a profile");
+    if (status == WEFT_OK) {
+        work->profile_fd = memfd_create("profile", MFD_CLOEXEC);
+        ssize_t n = work->profile_fd < 0
+                        ? -1
+                        : write(work->profile_fd, weft_text_chars(&text), text.length);
+        if (n < 0 || (size_t)n != text.length)
+            status =
+                weft_fail(err, WEFT_E_SYSTEM, "a memory file for the profile: %s", strerror(errno));
+        snprintf(work->profile_path, sizeof work->profile_path, "/proc/%ld/fd/%d", (long)getpid(),
+                 work->profile_fd);
+    }
+    weft_text_finish(&text);
+    return status;
+}
+
+/* The config under a limit (0: its own) and with the shared profile. */
+static enum weft_status open_session(const struct work *work, int64_t limit_bytes,
+                                     struct weft_session *session, struct weft_error *err)
+{
+    static struct weft_cli cli;
+    char limit[64], profile[128];
+    cli = *work->cli;
+    if (cli.n_overrides + 2 > WEFT_CLI_OVERRIDES)
+        return weft_fail(err, WEFT_E_USAGE, "--set: too many overrides for a sweep");
+    snprintf(limit, sizeof limit, "cluster.memory_limit=%lldB", (long long)limit_bytes);
+    snprintf(profile, sizeof profile, "cluster.profile=%s", work->profile_path);
+    if (limit_bytes > 0) cli.overrides[cli.n_overrides++] = limit;
+    if (work->profile_path[0]) cli.overrides[cli.n_overrides++] = profile;
+    return weft_cli_read_config(&cli, cli.operands[0], session, err);
+}
+
+static enum weft_status add_curve(struct work *work, const char *planner, const int64_t *x,
+                                  int32_t n, int64_t split_limit_bytes, struct weft_error *err)
+{
+    struct weft_sweep_curve *curve = &work->curves[work->sweep.n_curves];
+    curve->planner = planner;
+    curve->n_points = n;
+    curve->points = calloc((size_t)n, sizeof *curve->points);
+    if (!curve->points) return weft_fail_memory(err, "a sweep");
+    for (int32_t i = 0; i < n; i++) {
+        curve->points[i].limit_bytes = split_limit_bytes > 0 ? split_limit_bytes : x[i];
+        if (split_limit_bytes > 0) curve->points[i].policy_limit_bytes = x[i];
+    }
+    if (work->cli->measure) {
+        work->plans[work->sweep.n_curves] = calloc((size_t)n, sizeof(struct weft_text));
+        if (!work->plans[work->sweep.n_curves]) return weft_fail_memory(err, "a sweep");
+    }
+    work->sweep.n_curves++;
+    return WEFT_OK;
+}
+
+/* Policies within M1 from the least to the limit, and the joint plan within the limit. */
+static enum weft_status lay_out_split(struct work *work, int64_t *x, struct weft_error *err)
+{
+    WEFT_TRY(weft_session_stage_leanest(&work->session, err));
+    const struct weft_problem *problem = work->session.stages.problem;
+    int32_t n = work->options.points;
+    int64_t limit_bytes = problem->memory_limit_bytes;
+    int64_t least_bytes = weft_least_limit(problem, NULL);
+    if (limit_bytes == INT64_MAX)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--split divides a memory limit: give cluster.memory_limit or "
+                         "--memory-limit");
+    if (least_bytes > limit_bytes) least_bytes = limit_bytes; /* the plans will say what fits */
+    for (int32_t i = 0; i < n; i++)
+        x[i] = n == 1 ? limit_bytes
+                      : least_bytes + (int64_t)((double)(limit_bytes - least_bytes) * i / (n - 1));
+    int64_t joint = limit_bytes;
+    WEFT_TRY(add_curve(work, work->options.planners.names[0], x, n, limit_bytes, err));
+    WEFT_TRY(add_curve(work, work->options.planners.names[1], &joint, 1, 0, err));
+    work->sweep.split = true;
+    return WEFT_OK;
+}
+
+static enum weft_status lay_out(struct work *work, struct weft_error *err)
+{
+    static int64_t x[WEFT_SWEEP_POINTS];
+    int32_t n = work->options.points;
+    const struct weft_cli *cli = work->cli;
+    if (cli->split && !cli->limits) return lay_out_split(work, x, err);
+    if (cli->split)
+        return weft_fail(err, WEFT_E_USAGE, "--split divides one limit: leave --limits out");
+    if (cli->limits)
+        WEFT_TRY(weft_sweep_read_limits(cli->limits, x, &n, err));
+    else
+        WEFT_TRY(weft_sweep_choose_limits(
+            &work->session, work->options.to_all ? &work->options.planners : NULL, n, x, err));
+    for (int32_t p = 0; p < work->options.planners.n; p++)
+        WEFT_TRY(add_curve(work, work->options.planners.names[p], x, n, 0, err));
+    return WEFT_OK;
+}
+
+static enum weft_status execute(struct work *work, const struct weft_sweep_curve *curve,
+                                struct weft_sweep_point *point, const struct weft_text *plan,
+                                struct weft_error *err)
+{
+    struct weft_session session = {0};
+    struct weft_text text;
+    struct weft_train_result result = {0};
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    weft_text_init(&text);
+    weft_log(WEFT_LOG_INFO, "sweep: training under %s within %s", curve->planner,
+             weft_units_show_bytes(point->limit_bytes, bytes));
+    enum weft_status status = open_session(work, point->limit_bytes, &session, err);
+    if (status == WEFT_OK) status = weft_session_stage(&session, NULL, err);
+    if (status == WEFT_OK)
+        status =
+            weft_session_take(&session, weft_text_chars(plan), plan->length, curve->planner, err);
+    if (status == WEFT_OK) {
+        struct weft_job job = {.kind = WEFT_JOB_TRAIN,
+                               .config = session.config,
+                               .profile = session.profile,
+                               .plan = session.plan,
+                               .watch = work->cli->watch};
+        status = weft_job_run(&job, &text, err);
+    }
+    if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
+    if (status == WEFT_OK && result.stopped)
+        status =
+            weft_fail(err, WEFT_E_STOPPED, "sweep: stopped by a signal under %s", curve->planner);
+    point->measured_ns = result.step_ns;
+    point->measured_exposed_ns = result.exposed_ns;
+    point->measured_bytes = result.measured_bytes;
+    weft_text_finish(&text);
+    weft_session_close(&session);
+    return status;
+}
+
+/* A run that holds more than its limit is a result like others; what else fails ends the sweep. */
+static enum weft_status execute_point(struct work *work, const struct weft_sweep_curve *curve,
+                                      struct weft_sweep_point *point, const struct weft_text *plan,
+                                      struct weft_error *err)
+{
+    static struct weft_error reason;
+    reason = (struct weft_error){0};
+    enum weft_status status = execute(work, curve, point, plan, &reason);
+    if (status == WEFT_OK) return WEFT_OK;
+    if (status != WEFT_E_INFEASIBLE) return weft_fail(err, status, "%s", reason.text);
+    weft_log(WEFT_LOG_WARNING, "not measured, planner %s: %s", curve->planner, reason.text);
+    return WEFT_OK;
+}
+
+static enum weft_status execute_all(struct work *work, struct weft_error *err)
+{
+    struct weft_watch *watch = work->cli->watch;
+    int64_t begun_ns = weft_clock_now_ns(), n = 0, done = 0;
+    enum weft_status status = WEFT_OK;
+    for (int32_t c = 0; c < work->sweep.n_curves; c++)
+        n += weft_sweep_count_fits(&work->curves[c]);
+    for (int32_t c = 0; c < work->sweep.n_curves; c++) {
+        struct weft_sweep_curve *curve = &work->curves[c];
+        for (int32_t i = 0; i < curve->n_points && status == WEFT_OK; i++) {
+            if (!curve->points[i].fits) continue;
+            weft_watch_part(watch, "sweep", "run", done++, n, begun_ns);
+            status = execute_point(work, curve, &curve->points[i], &work->plans[c][i], err);
+        }
+    }
+    weft_watch_part(watch, NULL, NULL, 0, 0, 0);
+    return status;
+}
+
+/* Marks beyond ASCII only where a person looks at a terminal that shows them. */
+static bool shows_unicode(const struct weft_cli *cli)
+{
+    if (cli->output || !isatty(STDOUT_FILENO)) return false;
+    setlocale(LC_CTYPE, "");
+    bool unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    setlocale(LC_CTYPE, "C");
+    return unicode;
+}
+
+static enum weft_status write_one(const char *path, const struct weft_sweep *sweep,
+                                  void (*write)(const struct weft_sweep *, struct weft_text *),
+                                  struct weft_error *err)
+{
+    struct weft_text text;
+    if (!path) return WEFT_OK;
+    weft_text_init(&text);
+    write(sweep, &text);
+    enum weft_status status = weft_text_ok(&text)
+                                  ? weft_file_write(path, weft_text_chars(&text), text.length, err)
+                                  : weft_fail_memory(err, path);
+    weft_text_finish(&text);
+    return status;
+}
+
+/* That file then takes the place of the report. */
+static bool to_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+static enum weft_status print(const struct work *work, struct weft_error *err)
+{
+    const struct weft_cli *cli = work->cli;
+    struct weft_text out;
+    weft_cli_report_init(cli, cli->output, &out);
+    if (cli->json) {
+        struct weft_json_writer writer;
+        weft_json_writer_init(&writer, &out, 2);
+        weft_sweep_json(&work->sweep, &writer);
+        weft_text_add(&out, "\n");
+    } else {
+        weft_sweep_table(&work->sweep, &out);
+        weft_text_add(&out, "\n");
+        weft_sweep_chart(&work->sweep, out.columns, shows_unicode(cli), &out);
+    }
+    enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_text_finish(&out);
+    return status;
+}
+
+/* Results are many plans and runs: they are printed before any file is written, and every file is
+ * tried whatever became of the others. The first failure is told. */
+static enum weft_status say(const struct work *work, struct weft_error *err)
+{
+    const struct weft_cli *cli = work->cli;
+    const struct weft_sweep *sweep = &work->sweep;
+    struct weft_error later = {0};
+    enum weft_status status = WEFT_OK, failure = WEFT_OK;
+    if (!to_stdout(cli->csv) && !to_stdout(cli->svg)) status = print(work, err);
+    failure = write_one(cli->csv, sweep, weft_sweep_csv, status == WEFT_OK ? err : &later);
+    if (status == WEFT_OK) status = failure;
+    failure = write_one(cli->svg, sweep, weft_sweep_svg, status == WEFT_OK ? err : &later);
+    return status == WEFT_OK ? failure : status;
+}
+
+static bool any_fits(const struct weft_sweep *sweep)
+{
+    for (int32_t c = 0; c < sweep->n_curves; c++)
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++)
+            if (sweep->curves[c].points[i].fits) return true;
+    return false;
+}
+
+static enum weft_status sweep_all(struct work *work, struct weft_error *err)
+{
+    const struct weft_cli *cli = work->cli;
+    const char *profile = NULL;
+    WEFT_TRY(read_options(cli, &work->options, err));
+    WEFT_TRY(open_session(work, 0, &work->session, err));
+    if (cli->measure) WEFT_TRY(weft_train_check(work->session.config, err));
+    WEFT_TRY(share_profile(work, err));
+    if (work->profile_path[0]) {
+        profile = work->profile_path;
+        weft_session_close(&work->session);
+        WEFT_TRY(open_session(work, 0, &work->session, err));
+    }
+    WEFT_TRY(weft_session_stage(&work->session, NULL, err));
+    WEFT_TRY(lay_out(work, err)); /* which stages other periods */
+    work->sweep.times = work->session.stages.problem->profile_source;
+    work->sweep.ranks = work->session.stages.problem->ranks;
+    work->sweep.emulated = weft_config_emulates(work->session.config);
+    WEFT_TRY(weft_sweep_plan(cli, profile, work->options.jobs, &work->sweep,
+                             cli->measure ? work->plans : NULL, err));
+    if (cli->measure) WEFT_TRY(execute_all(work, err));
+    WEFT_TRY(say(work, err));
+    if (any_fits(&work->sweep)) return WEFT_OK;
+    return weft_fail(err, WEFT_E_INFEASIBLE, "no planner has a plan within any of the limits");
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    static struct work work;
+    work = (struct work){.cli = cli, .profile_fd = -1};
+    work.sweep.config = cli->operands[0];
+    work.sweep.curves = work.curves;
+    enum weft_status status = sweep_all(&work, err);
+    for (int32_t c = 0; c < WEFT_SWEEP_CURVES; c++) {
+        for (int32_t i = 0; work.plans[c] && i < work.curves[c].n_points; i++)
+            weft_text_finish(&work.plans[c][i]);
+        free(work.plans[c]);
+        free(work.curves[c].points);
+    }
+    if (work.profile_fd >= 0) close(work.profile_fd);
+    weft_session_close(&work.session);
+    return status;
+}
+
+const struct weft_command weft_command_sweep = {
+    .name = "sweep",
+    .usage = "CONFIG [--planners A,B] [--points N [--to all] | --limits LIST] [--split] "
+             "[--measure]",
+    .summary = "memory limit against step time, for every planner",
+    .details =
+        "Plans the config at N limits (9 unless said) from the least that fits to where more of "
+        "it\n"
+        "shortens no step, or with --to all to where every planner has a plan; or at those of\n"
+        "--limits. With every planner but random, or with those of --planners, on all cores\n"
+        "(--jobs N: so many processes). Each point has its step time and the bound below which no\n"
+        "plan can be; planners that have no plan anywhere are named below. Where ilp is slower "
+        "than\n"
+        "at the limit before, it plans again from that plan, from the least limit up. --split "
+        "keeps\n"
+        "one limit and lets two-stage choose policies within a part of it, beside the joint plan. "
+        "--measure\n"
+        "trains each plan on local ranks too. Prints a table and a picture, or --json; --csv FILE\n"
+        "and --svg FILE write the same figures. A signal ends it with nothing written.",
+    .flags = "--set --ranks --seed --profile --memory-limit --work-limit --time-limit --gap "
+             "--planners --points "
+             "--to --limits --jobs --csv --svg --split --measure",
+    .least_operands = 1,
+    .most_operands = 1,
+    .run = run,
+};

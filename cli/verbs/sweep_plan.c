@@ -1,0 +1,264 @@
+#define _GNU_SOURCE /* memfd_create */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/process/children.h"
+#include "cli/verbs/sweep.h"
+
+enum { MOST_ARGUMENTS = 2 * WEFT_CLI_OVERRIDES + 32 };
+enum task_state { WAITING, RUNNING, DONE };
+
+struct task {
+    int32_t curve, point;
+    enum task_state state;
+};
+
+struct run {
+    const struct weft_cli *cli;
+    const char *profile;
+    const char *start; /* path of a plan that the next child starts from, or NULL */
+    struct weft_sweep *sweep;
+    struct weft_text **plans; /* [n_curves], NULL for a curve whose plans are not kept */
+    struct task *tasks;
+    int32_t n_tasks, n_done;
+    struct weft_child children[WEFT_CHILDREN_MOST];
+    int32_t working_on[WEFT_CHILDREN_MOST]; /* task */
+};
+
+static struct weft_sweep_point *point_of(const struct run *run, const struct task *task)
+{
+    return &run->sweep->curves[task->curve].points[task->point];
+}
+
+static enum weft_status start(struct run *run, int32_t child, int32_t index, struct weft_error *err)
+{
+    struct task *task = &run->tasks[index];
+    const struct weft_sweep_point *point = point_of(run, task);
+    const char *planner = run->sweep->curves[task->curve].planner;
+    const char *argv[MOST_ARGUMENTS];
+    char limit[64], within[64], ranks[32], profile[128], name[128], from[128];
+    int n = 0;
+    argv[n++] = "weft";
+    argv[n++] = "plan";
+    argv[n++] = run->cli->operands[0];
+    argv[n++] = "--output=-";
+    argv[n++] = "--quiet";
+    for (int32_t i = 0; i < run->cli->n_overrides; i++) {
+        argv[n++] = "--set";
+        argv[n++] = run->cli->overrides[i];
+    }
+    snprintf(limit, sizeof limit, "--memory-limit=%lldB", (long long)point->limit_bytes);
+    snprintf(name, sizeof name, "--planner=%s", planner);
+    argv[n++] = limit;
+    argv[n++] = name;
+    if (run->cli->ranks > 0) {
+        snprintf(ranks, sizeof ranks, "--ranks=%lld", (long long)run->cli->ranks);
+        argv[n++] = ranks;
+    }
+    if (run->cli->profile) {
+        argv[n++] = "--profile";
+        argv[n++] = run->cli->profile;
+    }
+    if (run->profile) {
+        snprintf(profile, sizeof profile, "--set=cluster.profile=%s", run->profile);
+        argv[n++] = profile;
+    }
+    if (point->policy_limit_bytes > 0) {
+        snprintf(within, sizeof within, "--set=plan.policy_limit=%lldB",
+                 (long long)point->policy_limit_bytes);
+        argv[n++] = within;
+    }
+    if (run->start) {
+        snprintf(from, sizeof from, "--start=%s", run->start);
+        argv[n++] = from;
+    }
+    argv[n] = NULL;
+    WEFT_TRY(weft_child_start(&run->children[child], argv, err));
+    task->state = RUNNING;
+    run->working_on[child] = index;
+    return WEFT_OK;
+}
+
+static enum weft_status read_plan(struct run *run, struct task *task, struct weft_child *child,
+                                  struct weft_error *err)
+{
+    struct weft_sweep_point *point = point_of(run, task);
+    struct weft_plan *plan = NULL;
+    if (!weft_text_ok(&child->said)) return weft_fail_memory(err, "a plan");
+    WEFT_TRY(weft_plan_parse(weft_text_chars(&child->said), child->said.length,
+                             run->sweep->curves[task->curve].planner, &plan, err));
+    if (point->fits && plan->prediction.step_ns >= point->step_ns) {
+        weft_plan_destroy(plan);
+        return WEFT_OK;
+    }
+    point->fits = true;
+    point->step_ns = plan->prediction.step_ns;
+    point->exposed_ns = plan->prediction.exposed_ns;
+    point->compute_ns = plan->prediction.compute_ns;
+    point->channel_ns = plan->prediction.channel_ns;
+    point->total_bytes = plan->prediction.total_bytes;
+    /* Where the config leaves its period open, other periods may be faster than this one's bound.
+     */
+    point->bound_ns = weft_plan_least_bound_ns(plan);
+    weft_plan_destroy(plan);
+    if (run->plans[task->curve]) {
+        weft_text_finish(&run->plans[task->curve][task->point]);
+        run->plans[task->curve][task->point] = child->said;
+        child->said = (struct weft_text){0};
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status take(struct run *run, int32_t index, struct weft_error *err)
+{
+    struct weft_child *child = &run->children[index];
+    struct task *task = &run->tasks[run->working_on[index]];
+    const char *planner = run->sweep->curves[task->curve].planner;
+    char bytes[WEFT_UNITS_TEXT_BYTES];
+    enum weft_status status = weft_status_of_exit_code(child->exit_code);
+    if (child->exit_code == 0) {
+        status = read_plan(run, task, child, err);
+    } else if (status == WEFT_E_DATA) { /* the config is right, so the rule cannot be applied */
+        if (task->point == 0) weft_log(WEFT_LOG_INFO, "sweep: %s", weft_child_error(child));
+        status = WEFT_OK;
+    } else if (status != WEFT_E_INFEASIBLE) {
+        weft_units_show_bytes(point_of(run, task)->limit_bytes, bytes);
+        status = child->exit_code > 128
+                     ? weft_fail(err, WEFT_E_INTERNAL,
+                                 "planner %s within %s: its process ended by signal %d", planner,
+                                 bytes, child->exit_code - 128)
+                     : weft_fail(err, status, "planner %s within %s: %s", planner, bytes,
+                                 weft_child_error(child));
+    } else {
+        status = WEFT_OK;
+    }
+    weft_child_finish(child);
+    WEFT_TRY(status);
+    task->state = DONE;
+    return WEFT_OK;
+}
+
+static int32_t next_task(const struct run *run)
+{
+    for (int32_t i = 0; i < run->n_tasks; i++)
+        if (run->tasks[i].state == WAITING) return i;
+    return -1;
+}
+
+static enum weft_status plan_all(struct run *run, int32_t jobs, struct weft_error *err)
+{
+    weft_watch_begin(run->cli->watch, "sweep");
+    weft_watch_count(run->cli->watch, "plan", 0, run->n_tasks);
+    while (run->n_done < run->n_tasks) {
+        int32_t ended, next;
+        for (int32_t c = 0; c < jobs; c++) {
+            if (run->children[c].pid > 0 || (next = next_task(run)) < 0) continue;
+            WEFT_TRY(start(run, c, next, err));
+        }
+        WEFT_TRY(weft_children_wait(run->children, jobs, &ended, run->cli->watch, err));
+        WEFT_TRY(take(run, ended, err));
+        weft_watch_count(run->cli->watch, "plan", ++run->n_done, run->n_tasks);
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status plan_from(struct run *run, int32_t index, const struct weft_text *plan,
+                                  struct weft_error *err)
+{
+    char path[64];
+    int32_t ended;
+    int fd = memfd_create("plan", MFD_CLOEXEC);
+    size_t written = 0;
+    while (fd >= 0 && written < plan->length) {
+        ssize_t n = write(fd, weft_text_chars(plan) + written, plan->length - written);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        written += (size_t)n;
+    }
+    enum weft_status status = WEFT_OK;
+    if (fd < 0 || written < plan->length)
+        status = weft_fail(err, WEFT_E_SYSTEM, "a memory file for a plan: %s", strerror(errno));
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)getpid(), fd);
+    run->start = path;
+    if (status == WEFT_OK) status = start(run, 0, index, err);
+    if (status == WEFT_OK)
+        status = weft_children_wait(run->children, 1, &ended, run->cli->watch, err);
+    if (status == WEFT_OK) status = take(run, ended, err);
+    run->start = NULL;
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+static bool takes_starts(const struct run *run, int32_t curve)
+{
+    return strcmp(run->sweep->curves[curve].planner, "ilp") == 0;
+}
+
+/* What fits a limit fits every larger one. From the least limit up, a point that has no plan as
+ * fast as its neighbour's is planned again from that: in one order, whatever `jobs` is. */
+static enum weft_status plan_again(struct run *run, struct weft_error *err)
+{
+    for (int32_t i = 1; i < run->n_tasks; i++) {
+        const struct task *task = &run->tasks[i], *before = &run->tasks[i - 1];
+        if (task->curve != before->curve || !takes_starts(run, task->curve)) continue;
+        const struct weft_sweep_point *here = point_of(run, task), *left = point_of(run, before);
+        if (!left->fits || (here->fits && here->step_ns <= left->step_ns)) continue;
+        WEFT_TRY(plan_from(run, i, &run->plans[before->curve][before->point], err));
+    }
+    return WEFT_OK;
+}
+
+/* Room for the plans of the curve that needs them, where the caller wants none. */
+static enum weft_status keep_plans(struct run *run, struct weft_text **plans,
+                                   struct weft_error *err)
+{
+    run->plans = plans;
+    for (int32_t c = 0; c < run->sweep->n_curves; c++) {
+        if (!takes_starts(run, c)) continue;
+        plans[c] = calloc((size_t)run->sweep->curves[c].n_points, sizeof *plans[c]);
+        if (!plans[c]) return weft_fail_memory(err, "a sweep");
+    }
+    return WEFT_OK;
+}
+
+static void drop_plans(const struct run *run, struct weft_text **plans)
+{
+    for (int32_t c = 0; c < run->sweep->n_curves; c++) {
+        for (int32_t i = 0; plans[c] && i < run->sweep->curves[c].n_points; i++)
+            weft_text_finish(&plans[c][i]);
+        free(plans[c]);
+    }
+}
+
+enum weft_status weft_sweep_plan(const struct weft_cli *cli, const char *profile, int32_t jobs,
+                                 struct weft_sweep *sweep, struct weft_text **plans,
+                                 struct weft_error *err)
+{
+    struct run run = {.cli = cli, .profile = profile, .sweep = sweep, .plans = plans};
+    struct weft_text *own[WEFT_SWEEP_CURVES] = {NULL};
+    for (int32_t c = 0; c < sweep->n_curves; c++)
+        run.n_tasks += sweep->curves[c].n_points;
+    run.tasks = calloc((size_t)run.n_tasks + 1, sizeof *run.tasks);
+    if (!run.tasks) return weft_fail_memory(err, "a sweep");
+    int32_t n = 0;
+    for (int32_t c = 0; c < sweep->n_curves; c++)
+        for (int32_t i = 0; i < sweep->curves[c].n_points; i++)
+            run.tasks[n++] = (struct task){.curve = c, .point = i};
+    weft_children_begin();
+    enum weft_status status = plans ? WEFT_OK : keep_plans(&run, own, err);
+    if (status == WEFT_OK) status = plan_all(&run, jobs, err);
+    if (status == WEFT_OK) status = plan_again(&run, err);
+    for (int32_t c = 0; c < jobs; c++)
+        weft_child_finish(&run.children[c]);
+    weft_children_end();
+    weft_watch_end(cli->watch);
+    drop_plans(&run, own);
+    free(run.tasks);
+    return status;
+}

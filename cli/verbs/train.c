@@ -1,0 +1,221 @@
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json/json.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/job/job.h"
+#include "cli/job/resume.h"
+#include "cli/terminal.h"
+#include "library/metrics.h"
+#include "library/run_directory.h"
+#include "library/session.h"
+#include "report/plan_report.h"
+
+/* Before there are ranks, and when they have ended, nothing has to be finished, and whoever starts
+ * jobs again is told the same as by a signal behind a step. While ranks run, weft_launch takes
+ * signals. */
+static void stop_without_ranks(int signal_number)
+{
+    static const char text[] = "weft: stopped by a signal while no rank was running\n";
+    (void)signal_number;
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(weft_status_exit_code(WEFT_E_STOPPED));
+}
+
+static void take_signals(void)
+{
+    static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = stop_without_ranks}, before;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        bool ignored = sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+        if (!ignored) sigaction(numbers[i], &action, NULL);
+    }
+}
+
+static enum weft_status stage(const struct weft_cli *cli, const struct weft_resumption *from,
+                              struct weft_session *session, struct weft_error *err)
+{
+    struct weft_profile *profile = NULL;
+    WEFT_TRY(weft_resume_profile(from, &profile, err));
+    bool measures = profile == NULL && weft_session_must_measure(session);
+    if (measures && cli->plan)
+        return weft_fail(err, WEFT_E_USAGE,
+                         "--plan %s: a plan is for the times that it was made with, and %s has "
+                         "neither a profile nor figures: give the profile that `weft plan` kept "
+                         "beside it with --profile, or plan again without --plan",
+                         cli->plan, from->config);
+    if (measures) WEFT_TRY(weft_cli_measure(session, &profile, err));
+    return weft_session_stage(session, profile, err);
+}
+
+static void put_summary(const struct weft_session *session, const struct weft_train_result *result,
+                        struct weft_text *out)
+{
+    char a[WEFT_UNITS_TEXT_BYTES], b[WEFT_UNITS_TEXT_BYTES], hash[WEFT_HASH_TEXT_BYTES];
+    const struct weft_prediction *p = &session->plan->prediction;
+    if (result->step_ns == 0) { /* nothing was left to do, and to measure */
+        weft_text_addf(out, "steps     all %lld were done before; parameters %s\n",
+                       (long long)result->steps_done, weft_hash_show(result->fingerprint, hash));
+        return;
+    }
+    const char *link = result->emulated ? " over an emulated link" : "";
+    weft_text_addf(
+        out, "step      %s measured%s, %s predicted (%+.1f %%)\n",
+        weft_units_show_ns(result->step_ns, a), link, weft_units_show_ns(p->step_ns, b),
+        p->step_ns > 0 ? 100.0 * (double)(result->step_ns - p->step_ns) / (double)p->step_ns : 0.0);
+    weft_text_addf(out, "exposed   %s measured%s, %s predicted\n",
+                   weft_units_show_ns(result->exposed_ns, a), link,
+                   weft_units_show_ns(p->exposed_ns, b));
+    weft_text_addf(out, "memory    %s measured, %s planned a rank\n",
+                   weft_units_show_bytes(result->measured_bytes, a),
+                   weft_units_show_bytes(result->planned_bytes, b));
+    weft_text_addf(out, "loss      %.4f to %.4f after %lld steps; parameters %s\n",
+                   result->first_loss, result->last_loss, (long long)result->steps_done,
+                   weft_hash_show(result->fingerprint, hash));
+}
+
+static enum weft_status fail_stopped(const struct weft_train_result *result, int64_t steps,
+                                     const char *directory, struct weft_error *err)
+{
+    struct weft_text command;
+    bool saved = result->saved_step == result->steps_done;
+    weft_text_init(&command);
+    if (saved) weft_resume_command(directory, &command);
+    enum weft_status status = weft_fail(
+        err, WEFT_E_STOPPED, "stopped by a signal after step %lld of %lld%s%s",
+        (long long)result->steps_done, (long long)steps,
+        saved ? ", which is saved. Go on with: " : "; it is not saved", weft_text_chars(&command));
+    weft_text_finish(&command);
+    return status;
+}
+
+static enum weft_status train(const struct weft_cli *cli, struct weft_session *session,
+                              const struct weft_run_directory *run, struct weft_error *err)
+{
+    const char *directory = run->path;
+    char metrics[WEFT_METRICS_PATH_BYTES];
+    struct weft_job job = {
+        .kind = WEFT_JOB_TRAIN,
+        .config = session->config,
+        .profile = session->profile,
+        .plan = session->plan,
+        .virtual_clock = cli->clock && strcmp(cli->clock, "virtual") == 0,
+        .poison = cli->poison,
+        .steps = cli->json    ? WEFT_STEPS_JSON
+                 : cli->quiet ? WEFT_STEPS_SILENT
+                              : WEFT_STEPS_TEXT,
+        .metrics = metrics,
+        .trace = cli->trace,
+        .checkpoints = weft_run_saves(&session->config->train) ? run->checkpoints : NULL,
+        .resume = run->resume,
+        .lock_fd = run->lock_fd,
+        .watch = cli->watch,
+    };
+    struct weft_text text, out;
+    struct weft_train_result result = {0};
+    WEFT_TRY(weft_metrics_prepare(run, metrics, err));
+    weft_text_init(&text);
+    weft_cli_report_init(cli, cli->output, &out);
+    enum weft_status status = weft_job_run(&job, &text, err);
+    if (status == WEFT_OK) status = weft_job_read_result(&text, &result, err);
+    if (status == WEFT_OK) status = weft_run_directory_write(run, "result.json", &text, err);
+    if (status == WEFT_OK && !cli->json) {
+        put_summary(session, &result, &out);
+        weft_text_addf(&out, "run       %s\n", directory);
+        status = weft_cli_emit(cli, &out, err);
+    } else if (status == WEFT_OK) {
+        status = weft_cli_emit(cli, &text, err);
+    }
+    if (status == WEFT_OK && result.stopped)
+        status = fail_stopped(&result, session->config->train.steps, directory, err);
+    weft_text_finish(&text);
+    weft_text_finish(&out);
+    return status;
+}
+
+static enum weft_status check_flags(const struct weft_cli *cli, struct weft_error *err)
+{
+    if (cli->clock && strcmp(cli->clock, "wall") != 0 && strcmp(cli->clock, "virtual") != 0)
+        return weft_fail(err, WEFT_E_USAGE, "--clock %s: wall or virtual", cli->clock);
+    if (cli->output)
+        return weft_fail(err, WEFT_E_USAGE, "train writes to a directory: give --run DIR, not -o");
+    return WEFT_OK;
+}
+
+/* Whatever can be known before anything is measured or made. */
+static enum weft_status prepare(const struct weft_cli *cli, struct weft_resumption *from,
+                                const struct weft_run_request *request,
+                                struct weft_session *session, struct weft_error *err)
+{
+    WEFT_TRY(weft_cli_read_config(cli, from->config, session, err));
+    WEFT_TRY(weft_train_check(session->config, err));
+    WEFT_TRY(weft_job_check(session->config, err));
+    WEFT_TRY(weft_run_directory_check(request, session->config, err));
+    return weft_resume_tell(from, session->config, err);
+}
+
+static enum weft_status decide(const struct weft_cli *cli, const struct weft_resumption *from,
+                               struct weft_session *session, struct weft_error *err)
+{
+    struct weft_text out;
+    WEFT_TRY(stage(cli, from, session, err));
+    WEFT_TRY(cli->plan ? weft_session_load(session, cli->plan, err)
+                       : weft_resume_plan(from, session, err));
+    if (cli->json || cli->quiet) return WEFT_OK;
+    weft_cli_report_init(cli, cli->output, &out);
+    weft_report_plan(session->plan, &out);
+    enum weft_status status = weft_cli_emit(cli, &out, err);
+    weft_text_finish(&out);
+    return status;
+}
+
+static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
+{
+    struct weft_session session = {0};
+    struct weft_resumption from;
+    struct weft_run_directory directory = {.lock_fd = -1};
+    WEFT_TRY(check_flags(cli, err));
+    WEFT_TRY(weft_resume_find(cli, &from, err));
+    const struct weft_run_request request = {
+        .directory = cli->run_directory, .resume = cli->resume, .config = from.config};
+    take_signals();
+    enum weft_status status = prepare(cli, &from, &request, &session, err);
+    if (status == WEFT_OK) status = decide(cli, &from, &session, err);
+    if (status == WEFT_OK) status = weft_run_directory_open(&request, &directory, err);
+    if (status == WEFT_OK) status = weft_run_directory_record(&directory, &session, err);
+    if (status == WEFT_OK) status = train(cli, &session, &directory, err);
+    weft_run_directory_close(&directory);
+    weft_session_close(&session);
+    return status;
+}
+
+const struct weft_command weft_command_train = {
+    .name = "train",
+    .usage = "CONFIG [--plan PLAN] [-n N] [--run DIR] [--resume], or --resume --run DIR",
+    .summary = "runs the plan on local ranks",
+    .details =
+        "Plans (or takes --plan, refusing one that was made for something else), starts the ranks\n"
+        "and trains: a line a step, and in the run directory the resolved config, profile, plan,\n"
+        "metrics.jsonl and result.json, and in its directory checkpoints what train.checkpoint "
+        "asks\n"
+        "for. --resume goes on with the latest one of --run DIR (--resume=if-any begins anew when\n"
+        "there is none, --resume=RUN/checkpoints/step-N begins with that one), with any number of\n"
+        "ranks and any plan; a damaged one is refused. Without a CONFIG it is DIR's own, with its\n"
+        "profile and plan; flags override it, what they change is told, and where the plan is not\n"
+        "for that another one is made. A rank that dies ends the job within 2 s with exit 69.\n"
+        "--clock virtual runs the same program with predicted durations, --poison fills memory\n"
+        "that the plan says is dead, --trace FILE writes rank 0's last step as a Chrome trace.",
+    .flags = "--set --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "
+             "--profile --plan --run "
+             "--resume --clock --poison --trace",
+    .least_operands = 0,
+    .most_operands = 1,
+    .starts_ranks = true,
+    .run = run,
+};

@@ -1,0 +1,214 @@
+/* The process that weft-solve stays in: what it says of a program that it knows the basis of is
+ * what a new one says of it. */
+#include "cli/process/solver.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+
+enum { COLUMNS = 12, MOST_ROWS = 12, FIRST_ROWS = 6 };
+static const struct weft_mip_limits relaxation = {.nodes = -1};
+
+/* A covering program: rows of at least something of columns that cost, within changing bounds. */
+struct cover {
+    double cost[COLUMNS], lower[COLUMNS], upper[COLUMNS], row_lower[MOST_ROWS];
+    double row_upper[MOST_ROWS], value[MOST_ROWS * COLUMNS];
+    bool integer[COLUMNS];
+    int32_t priority[COLUMNS], column[MOST_ROWS * COLUMNS];
+    int64_t row_start[MOST_ROWS + 1];
+    struct weft_mip mip;
+    uint64_t seed, drawn;
+};
+
+static double draw(struct cover *c, uint64_t n)
+{
+    return (double)weft_rng_below(4, c->seed, c->drawn++, n);
+}
+
+static void set_rows(struct cover *c, int32_t n)
+{
+    c->mip.n_rows = n;
+    c->mip.n_entries = (int64_t)n * COLUMNS;
+}
+
+static void cover_init(struct cover *c, uint64_t seed)
+{
+    *c = (struct cover){.seed = seed};
+    for (int j = 0; j < COLUMNS; j++) {
+        c->cost[j] = 1 + draw(c, 20);
+        c->upper[j] = 1;
+    }
+    for (int i = 0; i < MOST_ROWS; i++) {
+        c->row_start[i + 1] = (int64_t)(i + 1) * COLUMNS;
+        c->row_upper[i] = INFINITY;
+        double sum = 0;
+        for (int j = 0; j < COLUMNS; j++) {
+            c->column[i * COLUMNS + j] = j;
+            sum += c->value[i * COLUMNS + j] = draw(c, 10) / 3;
+        }
+        c->row_lower[i] = sum / 4;
+    }
+    c->mip = (struct weft_mip){.n_columns = COLUMNS,
+                               .cost = c->cost,
+                               .lower = c->lower,
+                               .upper = c->upper,
+                               .integer = c->integer,
+                               .priority = c->priority,
+                               .row_lower = c->row_lower,
+                               .row_upper = c->row_upper,
+                               .row_start = c->row_start,
+                               .column = c->column,
+                               .value = c->value};
+    set_rows(c, FIRST_ROWS);
+}
+
+/* Some columns are fixed or freed, a row is asked less or more of, another may come. */
+static void cover_change(struct cover *c)
+{
+    for (int k = 0; k < 3; k++) {
+        int j = (int)draw(c, COLUMNS), kind = (int)draw(c, 3);
+        c->lower[j] = kind == 1 ? 1 : 0;
+        c->upper[j] = kind == 2 ? 0 : 1;
+    }
+    c->row_lower[(int)draw(c, FIRST_ROWS)] = draw(c, 12);
+    if (c->mip.n_rows < MOST_ROWS && draw(c, 3) == 0) set_rows(c, c->mip.n_rows + 1);
+}
+
+static void needs_solver(void)
+{
+    const char *path = getenv("WEFT_SOLVE");
+    if (!path || access(path, X_OK) != 0) cr_skip("no weft-solve in this build");
+    signal(SIGPIPE, SIG_IGN); /* as the program does */
+}
+
+static struct weft_mip_result ask(struct weft_solver_process *process, const struct weft_mip *mip,
+                                  const struct weft_mip_limits *limits, struct weft_pool *pool)
+{
+    struct weft_solver solver = weft_solver_of_process(process);
+    struct weft_mip_result result = {0};
+    struct weft_error err = {0};
+    cr_assert_eq(solver.solve(solver.context, mip, limits, pool, &result, &err), WEFT_OK, "%s",
+                 err.text);
+    return result;
+}
+
+/* What the multipliers prove. */
+static double dual_bound(const struct weft_mip *mip, const double *y)
+{
+    double bound = 0;
+    for (int32_t i = 0; i < mip->n_rows; i++)
+        bound += y[i] > 0 ? y[i] * mip->row_lower[i] : 0;
+    for (int32_t j = 0; j < mip->n_columns; j++) {
+        double reduced = mip->cost[j];
+        for (int32_t i = 0; i < mip->n_rows; i++)
+            reduced -= y[i] > 0 ? y[i] * mip->value[mip->row_start[i] + j] : 0;
+        bound += reduced * (reduced > 0 ? mip->lower[j] : mip->upper[j]);
+    }
+    return bound;
+}
+
+Test(solver, a_known_basis_changes_the_way_and_not_the_value)
+{
+    needs_solver();
+    int64_t warm_iterations = 0, cold_iterations = 0;
+    int infeasible = 0;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        struct weft_solver_process warm = {0}, cold = {0};
+        struct cover c;
+        cover_init(&c, seed);
+        for (int step = 0; step < 30; step++) {
+            struct weft_pool pool = {0};
+            struct weft_mip_result one = ask(&warm, &c.mip, &relaxation, &pool);
+            struct weft_mip_result two = ask(&cold, &c.mip, &relaxation, &pool);
+            cr_assert_eq(one.status, two.status);
+            cr_assert_eq(one.has_lp, two.has_lp);
+            infeasible += one.status == WEFT_MIP_INFEASIBLE;
+            if (one.has_lp) {
+                double close = 1e-9 * (1 + fabs(two.lp_value));
+                cr_assert_lt(fabs(one.lp_value - two.lp_value), close);
+                cr_assert_lt(fabs(dual_bound(&c.mip, one.row_duals) - two.lp_value), close);
+            }
+            if (step > 0) {
+                warm_iterations += one.iterations;
+                cold_iterations += two.iterations;
+            }
+            weft_solver_process_stop(&cold);
+            weft_pool_finish(&pool);
+            cover_change(&c);
+        }
+        weft_solver_process_stop(&warm);
+    }
+    cr_assert(infeasible > 0 && infeasible < 60, "%d", infeasible);
+    cr_assert_lt(warm_iterations, cold_iterations);
+}
+
+Test(solver, a_search_between_relaxations_is_asked_in_whole)
+{
+    needs_solver();
+    struct weft_solver_process process = {0};
+    struct weft_pool pool = {0};
+    struct cover c;
+    cover_init(&c, 7);
+    double before = ask(&process, &c.mip, &relaxation, &pool).lp_value;
+    for (int j = 0; j < COLUMNS; j++)
+        c.integer[j] = true;
+    struct weft_mip_result found = ask(&process, &c.mip, &(struct weft_mip_limits){0}, &pool);
+    cr_assert_eq(found.status, WEFT_MIP_OPTIMAL, "%s", found.stop);
+    cr_assert_geq(found.objective, before);
+    cr_assert_eq(ask(&process, &c.mip, &relaxation, &pool).lp_value, before);
+    weft_solver_process_stop(&process);
+    weft_pool_finish(&pool);
+}
+
+Test(solver, that_was_killed_is_started_again)
+{
+    needs_solver();
+    struct weft_solver_process process = {0};
+    struct weft_pool pool = {0};
+    struct cover c;
+    cover_init(&c, 3);
+    double before = ask(&process, &c.mip, &relaxation, &pool).lp_value;
+    pid_t first = process.child.pid;
+    cr_assert_eq(kill(first, SIGKILL), 0);
+    cr_assert_lt(fabs(ask(&process, &c.mip, &relaxation, &pool).lp_value - before), 1e-9);
+    cr_assert_neq(process.child.pid, first);
+    cr_assert_neq(kill(first, 0), 0, "it was waited for");
+    weft_solver_process_stop(&process);
+    weft_pool_finish(&pool);
+}
+
+static int count_descriptors(void)
+{
+    int n = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    while (readdir(directory))
+        n++;
+    closedir(directory);
+    return n;
+}
+
+Test(solver, leaves_nothing_behind)
+{
+    needs_solver();
+    struct weft_solver_process process = {0};
+    struct weft_solver solver = weft_solver_of_process(&process);
+    struct weft_pool pool = {0};
+    struct cover c;
+    cover_init(&c, 5);
+    int before = count_descriptors();
+    ask(&process, &c.mip, &relaxation, &pool);
+    pid_t pid = process.child.pid;
+    cr_assert_gt(pid, 0);
+    cr_assert_gt(count_descriptors(), before);
+    solver.release(solver.context);
+    cr_assert_neq(kill(pid, 0), 0);
+    cr_assert_eq(count_descriptors(), before);
+    cr_assert_eq(process.child.pid, 0);
+    solver.release(solver.context); /* nor is there anything to release twice */
+    weft_pool_finish(&pool);
+}

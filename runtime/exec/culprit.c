@@ -92,7 +92,7 @@ enum weft_status weft_exec_find_culprit(struct weft_exec *exec,
     exec->looks = false;
     if (status != WEFT_OK) return status;
     status = weft_exec_compare_looks(exec, out, err);
-    out->repeated = true;
+    out->recovered = result.finite;
     return status;
 }
 

@@ -98,7 +98,7 @@ WEFT_MUST_USE enum weft_status weft_exec_evaluate(struct weft_exec *exec, const 
                                                   struct weft_error *err);
 
 struct weft_culprit {
-    bool repeated;         /* the step was run again */
+    bool recovered;        /* the step was run again, and all was finite then */
     bool known;            /* a layer wrote what is not finite; the rest is not set else */
     int32_t rank, n_ranks; /* the first of those that were the first to go wrong */
     int32_t layer;

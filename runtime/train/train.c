@@ -182,7 +182,7 @@ static enum weft_status describe_culprit(struct run *run, const struct weft_step
     if (culprit.known) {
         weft_text_add(out, "Not finite first on ");
         weft_exec_describe_culprit(run->exec, &culprit, out);
-    } else if (culprit.repeated) {
+    } else if (culprit.recovered) {
         weft_text_add(out, "When the step was run again all was finite, so memory or arithmetic of "
                            "a machine is not to be trusted");
     } else if (result->suspect >= 0) {

@@ -114,6 +114,35 @@ Test(lower, refuses_stages_of_another_model)
     random_case_finish(&other);
 }
 
+static void check_other_periods(uint64_t seed)
+{
+    struct random_case random;
+    random_case_init(&random, seed);
+    struct weft_plan *plan = random_plan(&random, 0);
+    struct weft_period_rule *rule = &random.stages.problem->period, before = *rule;
+    struct weft_program *program = random_program(&random, plan);
+    weft_program_destroy(program);
+    for (int which = 0; which < 3; which++) {
+        struct weft_error err = {0};
+        if (which == 0)
+            rule->cadence =
+                before.cadence == WEFT_CADENCE_STEP ? WEFT_CADENCE_MICRO_STEP : WEFT_CADENCE_STEP;
+        if (which == 1) rule->rotated = !before.rotated;
+        if (which == 2) rule->agreed_updates = !before.agreed_updates;
+        cr_assert_eq(weft_program_lower(plan, &random.inputs, 0, &program, &err), WEFT_E_DATA);
+        cr_assert(strstr(err.text, "do not belong together") != NULL, "%s", err.text);
+        *rule = before;
+    }
+    weft_plan_destroy(plan);
+    random_case_finish(&random);
+}
+
+Test(lower, refuses_another_period)
+{
+    for (uint64_t seed = 0; seed < 20; seed++)
+        check_other_periods(seed);
+}
+
 /* A kept layout is taken as it is; a wrong one is found by verify, or refused at once. */
 Test(lower, kept_addresses_are_taken_and_checked)
 {

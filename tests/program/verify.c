@@ -54,7 +54,7 @@ static void refuse(const struct subject *subject, const char *word)
 }
 
 /* Runs a spoiler over many programs; it undoes what it does and returns how often it refused. */
-static void spoil_verify(int (*spoiler)(struct subject *subject))
+static void spoil_at_least(int least, int (*spoiler)(struct subject *subject))
 {
     int spoilt = 0;
     for (uint64_t seed = 0; seed < VERIFY_CASES; seed++) {
@@ -64,7 +64,12 @@ static void spoil_verify(int (*spoiler)(struct subject *subject))
         accept(&subject);
         subject_finish(&subject);
     }
-    cr_assert_gt(spoilt, VERIFY_CASES / 4, "the test found next to nothing to spoil");
+    cr_assert_gt(spoilt, least, "the test found next to nothing to spoil");
+}
+
+static void spoil_verify(int (*spoiler)(struct subject *subject))
+{
+    spoil_at_least(VERIFY_CASES / 4, spoiler);
 }
 
 static bool moves_block(const struct weft_instruction *at)
@@ -647,6 +652,35 @@ static void forward_before_update(struct subject *subject)
 Test(verify, parameters_are_updated_before_they_are_read)
 {
     refuse_lowered(WEFT_POLICY_DP, forward_before_update, "not updated yet");
+}
+
+/* The one block of a gradient is not reduced, but touched on the compute stream: that of the last
+ * placement, behind which nobody waits for others. */
+static int forget_block(struct subject *subject)
+{
+    struct weft_program *program = subject->program;
+    int spoilt = 0;
+    if (weft_period_reductions(&program->period) > 1) return 0;
+    for (int32_t i = 0, slot = -1; i < program->n_instructions; i++) {
+        struct weft_instruction *at = &program->instructions[i], old = *at;
+        if (at->op == WEFT_OP_MARK) slot = at->slot;
+        bool reduces = at->op == WEFT_OP_REDUCE_SCATTER || at->op == WEFT_OP_ALL_REDUCE;
+        if (!reduces || at->slot != slot) continue;
+        bool alone = subject->random.stages.shards->units[at->unit].n_blocks == 1;
+        if (!alone || at->item != subject->plan->placements[subject->plan->n_placements - 1].item)
+            continue;
+        at->op = WEFT_OP_LOAD;
+        at->unit = at->block = -1;
+        refuse(subject, "blocks of gradient");
+        *at = old;
+        spoilt = 1;
+    }
+    return spoilt;
+}
+
+Test(verify, every_block_is_reduced)
+{
+    spoil_at_least(VERIFY_CASES / 16, forget_block);
 }
 
 /* The record and its sum outlast the step, so that one that nobody wrote is not missed elsewhere.

@@ -171,6 +171,8 @@ Test(box, milestones_take_room)
     say(box, SDP, SDP, 1, (struct weft_milestone[]){{A_GATHER, 2, 2, true, WEFT_PLACED}});
     check_spans(box, B_GATHER, 1, &(struct weft_span){2, 3, 3, 4});
     check_spans(box, A_GATHER, 2, (struct weft_span[]){{1, 2, 2, 2}, {1, 1, 2, 2}});
+    say(box, SDP, SDP, 0, NULL);
+    check_spans(box, B_GATHER, 1, &(struct weft_span){2, 2, 3, 4});
     weft_box_destroy(box);
 }
 

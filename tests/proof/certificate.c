@@ -118,6 +118,47 @@ Test(certificate, a_tree_divides_at_milestones)
     cr_assert_not_null(strstr(err.text, "asks for 3 blocks of item 0 by slot 1"), "%s", err.text);
 }
 
+/* What a branch tells is forgotten behind it: under either policy of a, b may have both again. */
+Test(certificate, a_branch_is_left_as_it_was_found)
+{
+    struct fixture f;
+    struct weft_error err;
+    int64_t proven_ns = 0;
+    init(&f);
+    f.nodes[0] =
+        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 0, .policies = DP};
+    f.nodes[1] = f.nodes[4] =
+        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 1, .policies = SDP};
+    f.nodes[2] = f.nodes[3] = f.nodes[5] = f.nodes[6] =
+        (struct weft_certificate_node){.kind = WEFT_NODE_LEAF};
+    f.certificate.n_nodes = 7;
+    cr_assert_eq(check(&f, 6550, &err), WEFT_OK, "%s", err.text);
+    /* With a price of bytes in slot 2 the last leaf proves 6050 ns of all plans in which no block
+     * of b's reduction is complete by slot 6, and would prove 1000 more of those in which a's
+     * gather is not launched by slot 2, which is told of another leaf alone. */
+    init(&f);
+    struct weft_prices both[2] = {f.prices, f.prices};
+    int64_t none[N_SMALL_SLOTS] = {0};
+    both[1].mu = none;
+    f.problem.memory_limit_bytes = 1700;
+    f.problem.units[0].policies = SDP; /* dp would hold nothing, and take as much */
+    f.mu[2] = WEFT_PRICE_ONE;
+    f.nodes[0] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_MILESTONE, .milestone = {.item = B_REDUCE, .n_blocks = 1, .slot = 6}};
+    f.nodes[1] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_MILESTONE, .milestone = {.item = A_GATHER, .n_blocks = 1, .slot = 2}};
+    f.nodes[2] = f.nodes[3] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
+    f.nodes[4] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 0};
+    f.certificate = (struct weft_certificate){.n_prices = 2,
+                                              .prices = both,
+                                              .n_nodes = 5,
+                                              .nodes = f.nodes,
+                                              .problem = weft_problem_hash(&f.problem)};
+    cr_assert_eq(weft_certificate_check(&f.certificate, &f.problem, 0, &proven_ns, &err), WEFT_OK,
+                 "%s", err.text);
+    cr_assert_eq(proven_ns, 6550 - 700 + 200, "%lld", (long long)proven_ns);
+}
+
 /* Every dp costs 200 more: of plans with at least one, a price of 200 a dp proves that, whichever
  * unit has it. */
 Test(certificate, a_tree_divides_by_counts)

@@ -87,6 +87,43 @@ Test(prices, bytes_are_paid_where_they_are_held)
     cr_assert_eq(bound(&f, SDP | DP, SDP), bound(&f, DP, SDP));
 }
 
+/* What wraps round the period's end is paid for on both sides: of slot 0's 700 bytes a and b hold
+ * 100 each since their reductions. */
+Test(prices, what_wraps_is_paid_for)
+{
+    struct fixture f;
+    init(&f);
+    f.problem.memory_limit_bytes = 1700;
+    f.mu[0] = WEFT_PRICE_ONE;
+    cr_assert_eq(bound(&f, SDP, SDP), 6550 - 700 + 2 * 100);
+}
+
+/* On two channels, gathers on the first, reductions on the second. */
+Test(prices, channels_share_the_price_of_time)
+{
+    struct fixture f;
+    struct weft_error err = {0};
+    struct weft_box *box = NULL;
+    int64_t lambda[2 * N_SMALL_SLOTS] = {0};
+    const uint32_t allowed[2] = {SDP, SDP};
+    const struct weft_milestone blocks = {A_GATHER, 1, 2, false, WEFT_PLACED};
+    const struct weft_facts facts = {.allowed = allowed, .milestones = &blocks, .n_milestones = 1};
+    init(&f);
+    f.problem.n_channels = 2;
+    for (int32_t i = 0; i < N_SMALL_ITEMS; i++)
+        f.problem.items[i].channel = f.problem.items[i].item.kind != WEFT_ALL_GATHER;
+    f.prices.lambda = lambda;
+    cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
+    /* a's gather is waited for in slot 3, where the second channel could move for half of it. */
+    lambda[N_SMALL_SLOTS + 3] = WEFT_PRICE_ONE / 2;
+    cr_assert_eq(bound_in(&f, box, facts, NULL), 6550 - 500 + 2 * 300);
+    lambda[3] = WEFT_PRICE_ONE / 2 + 1;
+    weft_box_restrict(box, &facts);
+    cr_assert_eq(weft_prices_apply(box, &f.prices, &f.priced, &err), WEFT_E_DATA);
+    cr_assert_not_null(strstr(err.text, "lambda of slot 3 is above 1 in sum"), "%s", err.text);
+    weft_box_destroy(box);
+}
+
 /* A block of a's gather is 400 bytes: beside the 1000 of base and, in slot 1, 100 of b there is
  * room for one, where parts of blocks would find room for both. The other must block. */
 Test(prices, a_block_is_held_whole)

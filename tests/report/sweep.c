@@ -64,6 +64,31 @@ Test(sweep, who_has_no_plan_is_one_line)
     cr_assert(strstr(weft_text_chars(&out), " A best  B slow  . proven bound\n"), "%s",
               weft_text_chars(&out));
     weft_text_finish(&out);
+    small.sweep.n_curves = 3;
+    weft_text_init(&out);
+    weft_sweep_table(&small.sweep, &out);
+    cr_assert(strstr(weft_text_chars(&out), "\n  no plan within any of these limits: never\n"),
+              "%s", weft_text_chars(&out));
+    weft_text_finish(&out);
+}
+
+/* In the colour of what is good; there may be several. */
+Test(sweep, the_fastest_at_a_limit_is_painted)
+{
+    struct small_sweep small;
+    struct weft_text out;
+    int n = 0;
+    make_small_sweep(&small);
+    small.slow[2].step_ns = small.best[2].step_ns;
+    weft_text_init(&out);
+    out.color = true;
+    weft_sweep_table(&small.sweep, &out);
+    const char *text = weft_text_chars(&out);
+    for (const char *at = text; (at = strstr(at, "\x1b[32m")) != NULL; at++)
+        n++;
+    cr_assert_eq(n, 4, "%s", text);
+    cr_assert(strstr(text, "\x1b[32m900") == NULL && strstr(text, "900 us") != NULL, "%s", text);
+    weft_text_finish(&out);
 }
 
 Test(sweep, table_shows_what_was_measured_in_even_parts_where_lines_are_short)

@@ -35,9 +35,9 @@ struct journal; /* in shared memory */
 /* `root` is the directory that everything happens in; it is there before, and lasts. */
 struct journal *journal_create(const char *root);
 /* The sink of one rank. A fault that is not 0: the so many-th sync of this rank fails with EIO, and
- * keeps nothing. */
+ * keeps nothing; of directories `more` behind it too. */
 struct journal_faults {
-    int32_t sync, sync_directory;
+    int32_t sync, sync_directory, more;
 };
 struct weft_sink journal_sink(struct journal *journal, struct journal_faults faults);
 

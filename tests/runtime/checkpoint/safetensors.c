@@ -167,6 +167,8 @@ Test(safetensors, refuses_text)
     refuse_safetensors("{\"a/b\":1}", 0, "slash");
     refuse_safetensors("{\"a\\u002fb\":1}", 0, "slash");
     refuse_safetensors("{\"..\":1}", 0, "\"..\"");
+    refuse_safetensors("{\"a..b\":1}", 0, "\"..\"");
+    refuse_safetensors("{\"..\\\\a\":1}", 0, "slash");
     refuse_safetensors("{\"\":1}", 0, "without a name");
     refuse_safetensors("{\"a\\u001b[2J\":1}", 0, "control character");
     refuse_safetensors("{\"a\":[[[[[[", 0, "tensor a: a tensor is an object");
@@ -227,6 +229,7 @@ Test(safetensors, refuses_entries)
         {"F32", "[2147483648,2147483648,4,1]", "[0,0]", "does not fit"},
         {"F32", "[4294967296,4294967296]", "[0,0]", "does not fit"},
         {"F32", "[4294967297,4294967296,0]", "[0,0]", "does not fit"},
+        {"F32", "[0,4294967297,4294967296]", "[0,0]", "does not fit"},
         {"F32", "[4611686018427387905]", "[0,4]", "does not fit"},
         {"F64", "[2305843009213693952]", "[0,0]", "does not fit"},
         {"F32", "[1]", "[4,0]", "end before they begin"},

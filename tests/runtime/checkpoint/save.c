@@ -1,6 +1,7 @@
 /* What a save leaves to be found: CRCs of every chunk, and nothing where there is no room. */
 #include "runtime/checkpoint/save.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,11 @@ enum { RANKS = 3, STEP = 4, MOST_PARTS = 5 };
 struct scene {
     struct site site;
     char root[64];
-    int64_t room_bytes;      /* that the disk says it has; 0: it is asked */
+    int64_t room_bytes;  /* that the disk says it has; 0: it is asked */
+    bool fails;          /* rank 1 cannot write, and rank 2 not read what is to be written */
+    int64_t damaged;     /* steps from which on what is written is not what was to be; 0: none */
+    int64_t first, last; /* steps that are saved */
+    int64_t writing;     /* likewise: under way */
     enum weft_status wanted; /* of the save */
 };
 
@@ -25,6 +30,33 @@ static int give_room(void *context, const char *path, int64_t *bytes)
     (void)path;
     *bytes = scene->room_bytes;
     return 0;
+}
+
+static int fail_to_write(void *context, int fd, const void *bytes, size_t length, int64_t offset,
+                         size_t *written)
+{
+    (void)context, (void)fd, (void)bytes, (void)length, (void)offset, (void)written;
+    return EIO;
+}
+
+static enum weft_status fail_to_read(void *context, int64_t from, int64_t n, float *out,
+                                     struct weft_error *err)
+{
+    (void)context, (void)from, (void)n, (void)out;
+    return weft_fail(err, WEFT_E_INTERNAL, "nothing can be read");
+}
+
+/* The first byte of data, which no header has. */
+static int damage(void *context, int fd, const void *bytes, size_t length, int64_t offset,
+                  size_t *written)
+{
+    const struct scene *scene = context;
+    char changed = *(const char *)bytes;
+    int64_t begin = scene->site.layout->files[0].header_bytes;
+    if (scene->damaged == 0 || scene->writing < scene->damaged || offset != begin)
+        return weft_sink_system.write(NULL, fd, bytes, length, offset, written);
+    changed ^= 1;
+    return weft_sink_system.write(NULL, fd, &changed, 1, offset, written);
 }
 
 static int save_once(int32_t rank, const struct ranks *ranks, void *argument)
@@ -37,6 +69,7 @@ static int save_once(int32_t rank, const struct ranks *ranks, void *argument)
     struct weft_sink sink = weft_sink_system;
     sink.context = scene;
     if (scene->room_bytes > 0) sink.free_bytes = give_room;
+    if (scene->fails && rank == 1) sink.write = fail_to_write;
     CHECK(weft_comm_open("local", &comm_options, &comm, &err) == WEFT_OK, "%s", err.text);
     const struct weft_saver_options options = {.layout = scene->site.layout,
                                                .comm = comm,
@@ -50,10 +83,12 @@ static int save_once(int32_t rank, const struct ranks *ranks, void *argument)
     struct site_source source = {
         .site = &scene->site, .step = STEP, .rank = rank, .ranks = ranks->n};
     struct weft_save_source pieces = site_pieces(&source);
+    if (scene->fails && rank == 2) pieces.read = fail_to_read;
     struct weft_progress progress = site_progress(STEP);
     enum weft_status status = weft_saver_save(saver, &progress, &pieces, &err);
     CHECK(status == scene->wanted, "status %d: %s", (int)status, err.text);
-    if (status != WEFT_OK) CHECK(strstr(err.text, " left: make room") != NULL, "%s", err.text);
+    const char *why = scene->fails ? "rank 1: cannot write " : " left: make room";
+    CHECK(status == WEFT_OK || strstr(err.text, why) != NULL, "%s", err.text);
     weft_saver_destroy(saver);
     weft_comm_close(comm);
     return 0;
@@ -86,6 +121,102 @@ static void test_room(struct scene *scene)
     scene->room_bytes = bytes_of(scene);
     save(scene, 1);
     scene->room_bytes = 0;
+}
+
+/* One rank saves steps, and goes on from step 1. */
+static int save_many(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    struct scene *scene = argument;
+    struct weft_error err = {0};
+    struct weft_comm_options comm_options = ranks_options(rank, ranks);
+    struct weft_comm *comm = NULL;
+    struct weft_saver *saver = NULL;
+    struct weft_sink sink = weft_sink_system;
+    sink.context = scene;
+    sink.write = damage;
+    CHECK(weft_comm_open("local", &comm_options, &comm, &err) == WEFT_OK, "%s", err.text);
+    const struct weft_saver_options options = {.layout = scene->site.layout,
+                                               .comm = comm,
+                                               .sink = &sink,
+                                               .directory = scene->root,
+                                               .keep = 2,
+                                               .precious = 1,
+                                               .settings = scene->site.settings,
+                                               .kernels = "none"};
+    CHECK(weft_saver_create(&options, &saver, &err) == WEFT_OK, "%s", err.text);
+    for (scene->writing = scene->first; scene->writing <= scene->last; scene->writing++) {
+        struct site_source source = {
+            .site = &scene->site, .step = scene->writing, .rank = rank, .ranks = ranks->n};
+        struct weft_save_source pieces = site_pieces(&source);
+        struct weft_progress progress = site_progress(scene->writing);
+        CHECK(weft_saver_save(saver, &progress, &pieces, &err) == WEFT_OK, "%s", err.text);
+    }
+    weft_saver_destroy(saver);
+    weft_comm_close(comm);
+    return 0;
+}
+
+static void expect_steps(const struct scene *scene, int32_t n, const int64_t *wanted)
+{
+    int64_t *steps = NULL;
+    int32_t found = 0;
+    CHECK(weft_checkpoint_scan(scene->root, &steps, &found, NULL) == WEFT_OK && found == n,
+          "%d steps, not %d", found, n);
+    for (int32_t i = 0; i < n; i++)
+        CHECK(steps[i] == wanted[i], "step %d, not %d", (int)steps[i], (int)wanted[i]);
+    free(steps);
+}
+
+/* What a run goes on from stays until a newer one has been read back, and is what it should be. */
+static void test_precious(struct scene *scene)
+{
+    enum { LAST = 5 };
+    for (int64_t damaged = 2; damaged <= 3; damaged++) {
+        scene->damaged = 0;
+        scene->first = scene->last = 1;
+        CHECK(ranks_run(1, save_many, scene) == 0, "a rank failed");
+        scene->damaged = damaged;
+        scene->first = 2;
+        scene->last = LAST;
+        CHECK(ranks_run(1, save_many, scene) == 0, "a rank failed");
+        expect_steps(scene, damaged == 2 ? 3 : 2,
+                     damaged == 2 ? (int64_t[]){1, LAST - 1, LAST} : (int64_t[]){LAST - 1, LAST});
+        for (int step = 1; step <= LAST; step++) {
+            char path[128];
+            snprintf(path, sizeof path, "%s/step-%d", scene->root, step);
+            weft_checkpoint_remove(&weft_sink_system, path);
+        }
+    }
+    scene->damaged = 0;
+}
+
+/* A directory has the checkpoint of its own step. */
+static void test_renamed(struct scene *scene)
+{
+    char from[128], to[128];
+    struct weft_checkpoint *checkpoint = NULL;
+    struct weft_error err = {0};
+    save(scene, 1);
+    snprintf(from, sizeof from, "%s/step-%d", scene->root, STEP);
+    for (int step = STEP - 1; step <= STEP + 1; step += 2) {
+        snprintf(to, sizeof to, "%s/step-%d", scene->root, step);
+        CHECK(rename(from, to) == 0, "%s", to);
+        err.status = WEFT_OK;
+        CHECK(weft_checkpoint_open(to, &checkpoint, &err) == WEFT_E_DATA, "step %d", step);
+        CHECK(strstr(err.text, "is of step 4, not of its directory's") != NULL, "%s", err.text);
+        snprintf(from, sizeof from, "%s", to);
+    }
+    weft_checkpoint_remove(&weft_sink_system, from);
+}
+
+/* Of several ranks that fail the first is named, on all. */
+static void test_failures(struct scene *scene)
+{
+    scene->wanted = WEFT_E_IO;
+    scene->fails = true;
+    save(scene, RANKS);
+    scene->wanted = WEFT_OK;
+    scene->fails = false;
 }
 
 static void flip(const char *path, int64_t byte)
@@ -149,6 +280,9 @@ RANKS_TEST(save)
     site_open(&scene.site);
     site_make_directory(scene.root);
     test_every_chunk(&scene);
+    test_failures(&scene);
+    test_precious(&scene);
+    test_renamed(&scene);
     test_room(&scene);
     site_remove_directory(scene.root);
     site_close(&scene.site);

@@ -159,6 +159,21 @@ static void test_narrow(struct site *s, enum weft_dtype dtype, int64_t n)
     }
 }
 
+/* Zeros below zero add up to one below zero. */
+static void test_negative_zero(struct site *s, enum weft_dtype dtype)
+{
+    enum { N = 7 };
+    const struct weft_comm_block block = {
+        .full_offset = FROM, .slice_elements = N, .dtype = dtype, .slice_dtype = dtype};
+    uint16_t *full = (uint16_t *)(void *)(s->arena + FROM);
+    for (int i = 0; i < N * s->ranks; i++)
+        full[i] = narrow(dtype, -0.0F);
+    weft_comm_all_reduce(s->comm, s->channel, &block);
+    site_synchronise(s);
+    for (int i = 0; i < N * s->ranks; i++)
+        CHECK(full[i] == narrow(dtype, -0.0F), "element %d is %04x", i, full[i]);
+}
+
 static void test_all_reduce(struct site *s, int64_t n)
 {
     const struct weft_comm_block block = {.full_offset = FROM, .slice_elements = n};
@@ -281,6 +296,8 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
         test_narrow(&s, WEFT_F16, sizes[i]);
         test_agree(&s, sizes[i]);
     }
+    test_negative_zero(&s, WEFT_BF16);
+    test_negative_zero(&s, WEFT_F16);
     test_chain(&s);
     test_exchange(&s);
     test_flag(&s);

@@ -180,6 +180,27 @@ static int run_different(int32_t rank, const struct ranks *ranks, void *argument
     return 0;
 }
 
+/* The same call of as many elements, to somewhere else. */
+static int run_elsewhere(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const bool *gathers = argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_comm_block other = block;
+    struct site s;
+    site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
+    if (rank == FAULTY) other.full_offset += 64;
+    if (*gathers)
+        weft_comm_all_gather(s.comm, s.channel, &other);
+    else
+        weft_comm_reduce_scatter(s.comm, s.channel, &other);
+    CHECK(weft_stream_synchronise(s.channel, &err) == WEFT_E_DISAGREE, "%s", err.text);
+    CHECK(strstr(err.text, *gathers ? "from 524288 to 64" : "from 64 to 524288") != NULL, "%s",
+          err.text);
+    site_close(&s);
+    return 0;
+}
+
 static enum weft_status cancel_later(struct weft_stream *stream, const void *argument,
                                      struct weft_error *err)
 {
@@ -239,6 +260,7 @@ static int run_wrong_blocks(int32_t rank, const struct ranks *ranks, void *argum
         {.full_offset = -4, .slice_offset = 1 << 19, .slice_elements = 1},
         {.full_offset = 0, .slice_offset = 1 << 19, .slice_elements = -1},
         {.full_offset = 0, .slice_offset = 4, .slice_elements = 128},
+        {.full_offset = 0, .slice_offset = 1020, .slice_elements = 128},
         {.full_offset = 2, .slice_offset = -1, .slice_elements = 128},
     };
     size_t *at = argument, n = sizeof wrong / sizeof wrong[0];
@@ -276,9 +298,11 @@ RANKS_TEST(faults)
     CHECK(ranks_run(3, run_never_started, NULL) == 0, "never started");
     test_stopped();
     CHECK(ranks_run(3, run_different, NULL) == 0, "different calls");
+    for (int gathers = 0; gathers < 2; gathers++)
+        CHECK(ranks_run(3, run_elsewhere, &(bool){gathers}) == 0, "other addresses");
     CHECK(ranks_run(2, run_other_link, NULL) == 0, "different links");
     CHECK(ranks_run(3, run_cancelled, NULL) == 0, "a rank that gives up");
-    for (size_t i = 0; i < 7; i++)
+    for (size_t i = 0; i < 8; i++)
         CHECK(ranks_run(2, run_wrong_blocks, &i) == 0, "wrong block %zu", i);
     CHECK(ranks_run(2, run_wrong_agree, NULL) == 0, "agree that overlaps");
     return 0;

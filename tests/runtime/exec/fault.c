@@ -46,6 +46,35 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
+/* As many ranks as were started, and the plan is for three. */
+static int refuse(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct job *job = argument;
+    struct weft_comm_options options = ranks_options(rank, ranks);
+    struct weft_error why = {0};
+    struct weft_exec *none = NULL;
+    struct job_rank r = {.job = job};
+    OK(weft_device_open("cpu", WEFT_CLOCK_WALL, &r.device, &err));
+    job_open_kernels(job, &r.nn);
+    OK(weft_comm_open("local", &options, &r.comm, &err));
+    OK(weft_comm_map_arena(r.comm, job->program->arena_bytes, &r.arena, &err));
+    struct weft_exec_options exec = {.config = job->config,
+                                     .shards = job->stages.shards,
+                                     .plan = job->plan,
+                                     .program = job->program,
+                                     .device = r.device,
+                                     .comm = r.comm,
+                                     .nn = r.nn,
+                                     .arena = r.arena};
+    CHECK(weft_exec_create(&exec, &none, &why) == WEFT_E_DATA && none == NULL, "%d ranks: %s",
+          ranks->n, why.text);
+    CHECK(strstr(why.text, "the plan is for 3 ranks and ") != NULL, "%s", why.text);
+    weft_comm_close(r.comm);
+    weft_nn_close(r.nn);
+    weft_device_close(r.device);
+    return 0;
+}
+
 RANKS_TEST(fault)
 {
     struct shared *shared = job_shared(sizeof *shared);
@@ -53,6 +82,7 @@ RANKS_TEST(fault)
     struct job job;
     job_open(&job, "configs/runs/gpt-odd.json", overrides);
     job_plan_random(&job, 11);
+    CHECK(ranks_run(2, refuse, &job) == 0 && ranks_run(4, refuse, &job) == 0, "other ranks");
     struct task task = {&job, shared};
     CHECK(ranks_run(3, train, &task) == 1, "exactly one rank fails");
     for (int32_t r = 0; r < 3; r++) {

@@ -239,9 +239,10 @@ struct weft_step_result job_rank_step(struct job_rank *r, int64_t step)
         .input = r->input, .targets = r->targets, .step = step, .lr = weft_train_lr(train, step)};
     int64_t samples = train->micro_batch * train->grad_accum;
     OK(weft_data_fill(r->data, step, r->rank * samples, samples, r->input, r->targets, &err));
-    do
+    do {
         OK(weft_exec_step(r->exec, &inputs, &result, r->trace, &err));
-    while (result.skipped);
+        CHECK(result.finite || !result.skipped, "an attempt that is skipped is no failure");
+    } while (result.skipped);
     return result;
 }
 

@@ -89,6 +89,88 @@ static void check_losses(const char *path, double most, struct outcome *shared)
     }
 }
 
+/* A step of sgd is as long as its gradient: a scale that were left in it would show at once. */
+static void check_scale_is_taken_out(struct outcome *shared)
+{
+    static const char path[] = "configs/runs/mlp-tiny.json",
+                      sgd[] = "train.optimizer={\"type\":\"sgd\",\"lr\":0.02}";
+    struct outcome exact = run(path, "train.precision.compute=f32", sgd, shared);
+    struct outcome scaled = run(path, "train.precision.compute=f16", sgd, shared);
+    CHECK(exact.last_loss < exact.first_loss && fabs(scaled.last_loss - exact.last_loss) < 0.05,
+          "loss %g to %g, in f32 %g to %g", scaled.first_loss, scaled.last_loss, exact.first_loss,
+          exact.last_loss);
+}
+
+/* What a rank holds before its first step, and the norm that it has. */
+struct start {
+    int64_t n_rounded;
+    double norm;
+};
+
+struct start_task {
+    const struct job *job;
+    struct start *start; /* of rank 0 */
+};
+
+/* Parameters are their masters, rounded. */
+static int64_t check_rounded(const struct job_rank *r)
+{
+    const struct weft_program *program = r->job->program;
+    const unsigned char *arena = weft_arena_memory(r->arena);
+    int64_t n = 0;
+    for (int32_t u = 0; u < program->n_units; u++) {
+        int32_t from = weft_program_buffer(program, WEFT_BUFFER_MASTER, u, 0);
+        int32_t to = weft_program_buffer(program, WEFT_BUFFER_FULL, u, 0);
+        if (from < 0 || program->policies[u] != WEFT_POLICY_DP) continue;
+        const float *master = (const void *)(arena + program->buffers[from].offset);
+        const uint16_t *rounded = (const void *)(arena + program->buffers[to].offset);
+        int64_t elements = r->job->stages.shards->units[u].padded_elements;
+        for (int64_t i = 0; i < elements; i++)
+            CHECK(rounded[i] == weft_bf16_narrow(master[i]), "unit %d, element %lld: %04x of %a", u,
+                  (long long)i, rounded[i], (double)master[i]);
+        n += elements;
+    }
+    return n;
+}
+
+static int start_once(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct start_task *task = argument;
+    struct job_rank r;
+    job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, false);
+    struct start start = {.n_rounded = check_rounded(&r)};
+    start.norm = job_rank_step(&r, 1).norm;
+    if (rank == 0) *task->start = start;
+    job_rank_close(&r);
+    return 0;
+}
+
+static struct start start_of(const char *precision, const char *blocks, enum weft_policy policy,
+                             struct start *shared)
+{
+    struct job job;
+    const char *overrides[] = {"cluster.emulate=false", precision, blocks, NULL};
+    job_open(&job, "configs/runs/gpt-odd.json", overrides);
+    job_plan_policy(&job, policy, true);
+    struct start_task task = {&job, shared};
+    CHECK(ranks_run(RANKS, start_once, &task) == 0, "%s, %s", precision, blocks);
+    job_close(&job);
+    return *shared;
+}
+
+/* A norm is of all elements, however many stand in a row. */
+static void check_starts(void)
+{
+    static const char precision[] =
+        "train.precision={\"compute\":\"bf16\",\"reduce\":\"bf16\",\"accumulate\":\"bf16\"}";
+    struct start *shared = job_shared(sizeof *shared);
+    struct start whole = start_of(precision, "plan.blocks=1", WEFT_POLICY_FSDP, shared);
+    struct start cut = start_of(precision, "plan.blocks=7", WEFT_POLICY_FSDP, shared);
+    CHECK(whole.norm == cut.norm, "norm %.17g, and in seven blocks %.17g", whole.norm, cut.norm);
+    struct start replicated = start_of(precision, "plan.blocks=1", WEFT_POLICY_DP, shared);
+    CHECK(replicated.n_rounded > 20000, "%lld elements", (long long)replicated.n_rounded);
+}
+
 /* A run whose first attempts overflow, against one that begins with the scale that they led to. */
 static void check_skips(struct outcome *shared)
 {
@@ -165,5 +247,7 @@ RANKS_TEST(precision)
     check_losses("configs/runs/gpt-odd.json", 0.05, shared);
     check_losses("configs/runs/mlp-tiny.json", 0.05, shared);
     check_skips(shared);
+    check_scale_is_taken_out(shared);
+    check_starts();
     return 0;
 }

@@ -60,6 +60,33 @@ static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
+/* Of two that differ nobody can say which is wrong. */
+static int flip_of_two(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct job *job = argument;
+    struct weft_error err = {0};
+    struct job_rank r;
+    job_rank_open(&r, job, rank, ranks, WEFT_CLOCK_WALL, false);
+    int32_t at = weft_program_buffer(job->program, WEFT_BUFFER_FULL, 0, 0);
+    flip(&r, &job->program->buffers[at]);
+    enum weft_status status = weft_exec_compare_replicas(r.exec, STEPS, &err);
+    CHECK(status == WEFT_E_NUMERIC &&
+              strstr(err.text, "rank 0, 1 (which of them is wrong cannot be told)") != NULL,
+          "%s", err.text);
+    job_rank_close(&r);
+    return 0;
+}
+
+static void check_two(void)
+{
+    const char *overrides[] = {"cluster.ranks=2", "cluster.emulate=false", NULL};
+    struct job job;
+    job_open(&job, "configs/runs/gpt-odd.json", overrides);
+    job_plan_policy(&job, WEFT_POLICY_DP, false);
+    CHECK(ranks_run(2, flip_of_two, &job) == 0, "two ranks");
+    job_close(&job);
+}
+
 RANKS_TEST(replicas)
 {
     int32_t *found = job_shared(KINDS * sizeof *found);
@@ -74,6 +101,7 @@ RANKS_TEST(replicas)
         CHECK(ranks_run(RANKS, flip_each, &task) == 0, "%s", precisions[p]);
         job_close(&job);
     }
+    check_two();
     for (int k = 0; k < KINDS; k++)
         CHECK(found[k] > 0, "no %s was compared", weft_buffer_kind_name(kinds[k]));
     return 0;

@@ -1,6 +1,8 @@
-/* The coefficient of clipping is min(1, clip_norm / (norm + 1e-6)), and its epsilon counts. */
+/* What the executor computes itself: the coefficient of clipping is min(1, clip_norm / (norm +
+ * 1e-6)), and its epsilon counts; and what of a gradient belongs to no tensor is zero. */
 #include <stdio.h>
 
+#include "runtime/exec/parts.h"
 #include "tests/runtime/exec/job.h"
 
 enum { RANKS = 2 };
@@ -37,6 +39,43 @@ static struct weft_step_result first_step(double clip_norm, struct weft_step_res
     return results[0];
 }
 
+/* The arena was full of what is no number before the step. */
+static int look_at_padding(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct job *job = argument;
+    int64_t n = 0;
+    struct job_rank r;
+    job_rank_open(&r, job, rank, ranks, WEFT_CLOCK_WALL, true);
+    job_rank_step(&r, 1);
+    for (int32_t u = 0; u < job->program->n_units; u++) {
+        const struct weft_unit *unit = &job->stages.shards->units[u];
+        int64_t at = 0;
+        for (int32_t t = 0; t <= unit->n_tensors; t++) {
+            int64_t next = t < unit->n_tensors ? unit->offsets[t] : unit->padded_elements;
+            const unsigned char *at_unit = r.exec->units[u].nn.gradient;
+            const float *gradient =
+                (const void *)(weft_arena_memory(r.arena) + (at_unit - r.exec->base));
+            for (n += next - at; at < next; at++)
+                CHECK(gradient[at] == 0, "%s: element %lld is %g", unit->name, (long long)at,
+                      (double)gradient[at]);
+            if (t < unit->n_tensors) at += job->config->model->tensors[unit->tensors[t]].elements;
+        }
+    }
+    CHECK(n > 0, "there is no padding");
+    job_rank_close(&r);
+    return 0;
+}
+
+static void check_padding(void)
+{
+    const char *overrides[] = {"cluster.ranks=2", "cluster.emulate=false", "plan.blocks=7", NULL};
+    struct job job;
+    job_open(&job, "configs/runs/gpt-odd.json", overrides);
+    job_plan_policy(&job, WEFT_POLICY_DP, false);
+    CHECK(ranks_run(RANKS, look_at_padding, &job) == 0, "padding is not zero");
+    job_close(&job);
+}
+
 RANKS_TEST(work)
 {
     struct weft_step_result *results = job_shared(RANKS * sizeof *results);
@@ -52,5 +91,6 @@ RANKS_TEST(work)
               "limit %.17g: coefficient %.17g, not %.17g", limits[i], clipped.clip, wanted);
         CHECK((clipped.clip < 1) == (i < 4), "limit %d clips", i);
     }
+    check_padding();
     return 0;
 }

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""Changes one line at a time and sees whether the test that must notice it does.
+
+    tests/mutants/mutants.py [NAME...] [--sample K [--seed S]] [--work DIR] [-j N]
+    tests/mutants/mutants.py --check [BUILD]
+
+mutants.txt lists the changes ("mutants"), by file:
+
+    file runtime/exec/work.c
+
+    clip_epsilon: exec-work
+    - (out->norm + 1e-6);
+    + (out->norm + 1e-5);
+
+A mutant has a name, the test that must fail (as `meson test --list` calls it, and of a program of
+Criterion's the cases: `plan certificate/*`), the exact text that is replaced, which stands once in the
+file, and the text that takes its place. Text of several lines has a sign on each. NAME is a mutant's
+name or a pattern (`exec_*`); --sample takes K of them at random.
+
+The tree is copied to DIR (build-mutants unless said), changed there and built in DIR/build, which stay
+for the next time; of each mutant only the program that its test runs is built. A test must
+pass before anything is changed, else nothing it says of a mutant counts. Every mutant is killed (the
+test failed, or ran ten times as long as it should), alive (it passed) or not applicable (it cannot be
+run here). The last line counts. Exit 1 if any is alive, 2 if the list is wrong: a text that stands
+nowhere or twice, a change that does not compile, a test that there is not or that fails unchanged.
+--check looks at the list alone, and with BUILD at its tests' names.
+"""
+import argparse
+import fnmatch
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = Path(__file__).with_name("mutants.txt")
+HEAD = re.compile(r"(\w+): ([\w-]+)(?: (\S+))?")
+BUILD, SKIPPED = "build", 77
+
+
+class Wrong(Exception):
+    """What is wrong with the list, not with a test."""
+
+
+class Mutant:
+    def __init__(self, file, line, name, test, cases):
+        self.file, self.line, self.name, self.test, self.cases = file, line, name, test, cases
+        self.old, self.new = [], []
+
+    def texts(self):
+        return "\n".join(self.old), "\n".join(self.new)
+
+    def apply(self, text):
+        """The file's text with the change in it."""
+        old, new = self.texts()
+        if not old or old == new:
+            raise Wrong(f"{self.where()}: changes nothing")
+        if text.count(old) != 1:
+            raise Wrong(f"{self.where()}: its text stands {text.count(old)} times in {self.file}")
+        return text.replace(old, new)
+
+    def where(self):
+        return f"{LIST.name}:{self.line}: {self.name}"
+
+    def what(self):
+        return f"{self.test} {self.cases}" if self.cases else self.test
+
+
+def read_list():
+    mutants, file = [], None
+    for number, line in enumerate(LIST.read_text(encoding="utf-8").splitlines(), 1):
+        head = HEAD.fullmatch(line)
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("file "):
+            file = line[5:]
+        elif head:
+            mutants.append(Mutant(file, number, *head.groups()))
+        elif line[:2] in ("- ", "+ ") and mutants:
+            (mutants[-1].old if line[0] == "-" else mutants[-1].new).append(line[2:])
+        else:
+            raise Wrong(f"{LIST.name}:{number}: is neither a file, a mutant nor its text")
+    names = [mutant.name for mutant in mutants]
+    for name in names:
+        if names.count(name) > 1:
+            raise Wrong(f"{LIST.name}: {name} is there twice")
+    return mutants
+
+
+def check(mutants, build):
+    """What is wrong with the list, as far as one sees without building anything."""
+    wrong = []
+    for mutant in mutants:
+        try:
+            mutant.apply((ROOT / mutant.file).read_text(encoding="utf-8"))
+        except (Wrong, OSError) as fault:
+            wrong.append(str(fault))
+    if build:
+        known = {test["name"] for test in tests_of(build)}
+        wrong += [f"{mutant.where()}: there is no test {mutant.test}"
+                  for mutant in mutants if mutant.test not in known]
+    return wrong
+
+
+def choose(mutants, options):
+    chosen = [mutant for mutant in mutants
+              if not options.names or any(fnmatch.fnmatch(mutant.name, name)
+                                          for name in options.names)]
+    for name in options.names:
+        if not any(fnmatch.fnmatch(mutant.name, name) for mutant in mutants):
+            raise Wrong(f"no mutant is called {name}")
+    if options.sample is not None and options.sample < len(chosen):
+        picked = set(random.Random(options.seed).sample(range(len(chosen)), options.sample))
+        chosen = [mutant for i, mutant in enumerate(chosen) if i in picked]
+    return chosen
+
+
+def tests_of(build):
+    return json.loads((Path(build) / "meson-info/intro-tests.json").read_text(encoding="utf-8"))
+
+
+def copy_tree(tree):
+    """Makes the copy what the tree is now. What has not changed keeps its time, for ninja."""
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-zco", "--exclude-standard"],
+                            check=True, capture_output=True, text=True).stdout.split("\0")
+    wanted = {name for name in listed if name and (ROOT / name).is_file()}
+    for path in [p for p in tree.rglob("*") if p.is_file()]:
+        name = path.relative_to(tree)
+        if name.parts[0] != BUILD and str(name) not in wanted:
+            path.unlink()
+    for name in wanted:
+        source, copy = ROOT / name, tree / name
+        if copy.is_file() and copy.read_bytes() == source.read_bytes():
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, copy)
+
+
+class Bench:
+    """The copy of the tree, its build, and what is known of its tests."""
+
+    def __init__(self, work, jobs):
+        self.tree, self.build, self.jobs = work, work / BUILD, jobs
+        self.tree.mkdir(parents=True, exist_ok=True)
+        copy_tree(self.tree)
+        if not (self.build / "build.ninja").is_file():
+            subprocess.run(["meson", "setup", str(self.build), str(self.tree),
+                            "--buildtype=release", "-Dgpu=disabled"],
+                           check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["ninja", "-C", str(self.build), "build.ninja"], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.tests = {test["name"]: test for test in tests_of(self.build)}
+        told = (self.build / "meson-info/intro-targets.json").read_text(encoding="utf-8")
+        self.targets = {target["id"]: target["filename"] for target in json.loads(told)}
+        self.outputs = {os.path.relpath(name, self.build)
+                        for names in self.targets.values() for name in names}
+        self.usual = {}  # by test and cases: seconds unchanged, None where it cannot be run
+
+    def make(self, test):
+        """Builds what a test runs; what went wrong, or None."""
+        depends = [name for target in test["depends"] for name in self.targets.get(target, [])]
+        names = {os.path.relpath(os.path.join(self.build, name), self.build)
+                 for name in [*test["cmd"], *depends]}
+        names = sorted(name for name in names if name in self.outputs)
+        done = subprocess.run(["ninja", "-C", str(self.build), f"-j{self.jobs}", *names], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.stdout if done.returncode else None
+
+    def run(self, mutant, seconds):
+        """The exit code of a mutant's test, None when it took too long, and its report."""
+        test = self.tests[mutant.test]
+        command = test["cmd"] + ([f"--filter={mutant.cases}"] if mutant.cases else [])
+        process = subprocess.Popen(command, cwd=test["workdir"] or self.build,
+                                   env={**os.environ, **test["env"]}, text=True, errors="replace",
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            report = process.communicate(timeout=seconds)[0]
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return None, ""
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        return process.returncode, report
+
+    def measure(self, mutant):
+        """Seconds that the test takes unchanged; None when it cannot be run here."""
+        if mutant.test not in self.tests:
+            raise Wrong(f"{mutant.where()}: there is no test {mutant.test}")
+        if mutant.what() not in self.usual:
+            test = self.tests[mutant.test]
+            fault = self.make(test)
+            if fault:
+                raise Wrong(f"the tree does not build:\n{fault[-2000:]}")
+            begun = time.monotonic()
+            code, report = self.run(mutant, test["timeout"])
+            took = time.monotonic() - begun
+            if code not in (0, SKIPPED):
+                raise Wrong(f"{mutant.where()}: {mutant.what()} fails unchanged:\n{report[-2000:]}")
+            cases = re.findall(r"^ok\b(?!.*# SKIP).*", report, re.M)
+            ran = code == 0 and (bool(cases) or test["protocol"] != "tap")
+            self.usual[mutant.what()] = took if ran else None
+            if code == 0 and not ran and not re.search(r"^ok\b", report, re.M):
+                raise Wrong(f"{mutant.where()}: {mutant.what()} has no case")
+        return self.usual[mutant.what()]
+
+    def judge(self, mutant):
+        """killed, alive or not applicable."""
+        usual = self.measure(mutant)
+        if usual is None:
+            return "not applicable"
+        path = self.tree / mutant.file
+        text = path.read_text(encoding="utf-8")
+        changed = mutant.apply(text)
+        try:
+            path.write_text(changed, encoding="utf-8")
+            fault = self.make(self.tests[mutant.test])
+            if fault:
+                raise Wrong(f"{mutant.where()}: does not compile:\n{fault[-2000:]}")
+            code, _ = self.run(mutant, 60 + 10 * usual)
+        finally:
+            path.write_text(text, encoding="utf-8")
+        return "killed" if code != 0 else "alive"
+
+
+def judge_all(mutants, options):
+    counts = {"killed": 0, "alive": 0, "not applicable": 0, "wrong": 0}
+    bench = Bench(options.work.resolve(), options.jobs)
+    for mutant in mutants:
+        begun = time.monotonic()
+        try:
+            verdict = bench.judge(mutant)
+        except (Wrong, OSError) as fault:
+            verdict = "wrong"
+            print(fault, file=sys.stderr)
+        counts[verdict] += 1
+        print(f"{verdict:8} {mutant.name}: {mutant.what()}, {time.monotonic() - begun:.1f} s",
+              flush=True)
+    rest = "".join(f", {counts[kind]} {kind}" for kind in ("not applicable", "wrong")
+                   if counts[kind])
+    print(f"{len(mutants)} mutants, {counts['killed']} killed, {counts['alive']} alive{rest}")
+    return 2 if counts["wrong"] else 1 if counts["alive"] else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--sample", type=int, metavar="K")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--work", type=Path, default=ROOT / "build-mutants")
+    parser.add_argument("-j", dest="jobs", type=int, default=2)
+    parser.add_argument("--check", nargs="?", const="", metavar="BUILD")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        mutants = read_list()
+        if options.check is None:
+            sys.exit(judge_all(choose(mutants, options), options))
+        wrong = check(mutants, options.check)
+        print("\n".join([*wrong, f"{len(mutants)} mutants, {len(wrong)} wrong"]))
+        sys.exit(2 if wrong or not mutants else 0)
+    except Wrong as fault:
+        print(fault, file=sys.stderr)
+        sys.exit(2)
+
+
+main()

@@ -66,7 +66,7 @@ struct weft_cli {
 
 struct weft_command {
     const char *name;
-    const char *usage;   /* "CONFIG [-o plan.json]" */
+    const char *usage;   /* operands: "CONFIG", "FILE...", "bash|zsh"; "" for none */
     const char *summary; /* one line */
     const char *details; /* paragraphs for `weft help VERB` */
     const char *flags;   /* names that it takes, separated by spaces, beside the common ones */
@@ -82,10 +82,10 @@ extern const struct weft_command weft_command_demo, weft_command_check, weft_com
     weft_command_profile, weft_command_plan, weft_command_explain, weft_command_verify,
     weft_command_simulate, weft_command_train, weft_command_sweep, weft_command_doctor,
     weft_command_schema, weft_command_version, weft_command_generate, weft_command_launch,
-    weft_command_man, weft_command_help, weft_command_rank;
+    weft_command_completion, weft_command_man, weft_command_help, weft_command_rank;
 
-/* The flags that more than one verb has, as help and the manual page show them. */
-extern const char weft_common_flags[];
+/* Appends "weft plan CONFIG [flags]": what may be typed. */
+void weft_command_add_usage(const struct weft_command *command, struct weft_text *out);
 
 /* All verbs, in the order of `weft help`; NULL at the end. The hidden ones come last. */
 extern const struct weft_command *const weft_commands[];

@@ -3,110 +3,18 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/flags.h"
 #include "spec/field.h"
-
-enum flag_kind {
-    FLAG_BOOL,
-    FLAG_TEXT,
-    FLAG_OPTIONAL,
-    FLAG_RANKS,
-    FLAG_SET,
-    FLAG_SWEEP,
-    FLAG_SEED,
-    FLAG_COLOR,
-    FLAG_PROGRESS
-};
-
-struct flag {
-    const char *name;
-    const char *alias; /* short form or NULL */
-    enum flag_kind kind;
-    bool common;         /* every verb takes it */
-    size_t offset;       /* in struct weft_cli */
-    const char *setting; /* config key that the value stands for, or NULL */
-};
-
-#define AT(member) offsetof(struct weft_cli, member)
-
-static const struct flag flags[] = {
-    {"--output", "-o", FLAG_TEXT, true, AT(output), NULL},
-    {"--set", NULL, FLAG_SET, false, 0, NULL},
-    {"--ranks", "-n", FLAG_RANKS, false, AT(ranks), NULL},
-    {"--json", NULL, FLAG_BOOL, true, AT(json), NULL},
-    {"--quiet", "-q", FLAG_BOOL, true, AT(quiet), NULL},
-    {"--verbose", "-v", FLAG_BOOL, true, AT(verbose), NULL},
-    {"--color", NULL, FLAG_COLOR, true, 0, NULL},
-    {"--progress", NULL, FLAG_PROGRESS, true, 0, NULL},
-    {"--seed", NULL, FLAG_SEED, false, 0, NULL},
-    {"--memory-limit", NULL, FLAG_TEXT, false, AT(memory_limit), "cluster.memory_limit"},
-    {"--planner", NULL, FLAG_TEXT, false, AT(planner), "plan.planner"},
-    {"--work-limit", NULL, FLAG_TEXT, false, AT(work_limit), "plan.work_limit"},
-    {"--time-limit", NULL, FLAG_TEXT, false, AT(time_limit), "plan.time_limit"},
-    {"--gap", NULL, FLAG_TEXT, false, AT(gap), "plan.gap"},
-    {"--profile", NULL, FLAG_TEXT, false, AT(profile), NULL},
-    {"--plan", NULL, FLAG_TEXT, false, AT(plan), NULL},
-    {"--start", NULL, FLAG_TEXT, false, AT(start), NULL},
-    {"--config", NULL, FLAG_TEXT, false, AT(config), NULL},
-    {"--trace", NULL, FLAG_TEXT, false, AT(trace), NULL},
-    {"--run", NULL, FLAG_TEXT, false, AT(run_directory), NULL},
-    {"--resume", NULL, FLAG_OPTIONAL, false, AT(resume), NULL},
-    {"--clock", NULL, FLAG_TEXT, false, AT(clock), NULL},
-    {"--sweep", NULL, FLAG_SWEEP, false, 0, NULL},
-    {"--largest", NULL, FLAG_TEXT, false, AT(largest), NULL},
-    {"--least", NULL, FLAG_TEXT, false, AT(least), NULL},
-    {"--planners", NULL, FLAG_TEXT, false, AT(planners), NULL},
-    {"--points", NULL, FLAG_TEXT, false, AT(points), NULL},
-    {"--to", NULL, FLAG_TEXT, false, AT(to), NULL},
-    {"--limits", NULL, FLAG_TEXT, false, AT(limits), NULL},
-    {"--jobs", "-j", FLAG_TEXT, false, AT(jobs), NULL},
-    {"--csv", NULL, FLAG_TEXT, false, AT(csv), NULL},
-    {"--svg", NULL, FLAG_TEXT, false, AT(svg), NULL},
-    {"--split", NULL, FLAG_BOOL, false, AT(split), NULL},
-    {"--measure", NULL, FLAG_BOOL, false, AT(measure), NULL},
-    {"--prompt", NULL, FLAG_TEXT, false, AT(prompt), NULL},
-    {"--tokens", NULL, FLAG_TEXT, false, AT(tokens), NULL},
-    {"--temperature", NULL, FLAG_TEXT, false, AT(temperature), NULL},
-    {"--top-k", NULL, FLAG_TEXT, false, AT(top_k), NULL},
-    {"--all", NULL, FLAG_BOOL, false, AT(all), NULL},
-    {"--no-cache", NULL, FLAG_BOOL, false, AT(no_cache), NULL},
-    {"--raw", NULL, FLAG_BOOL, false, AT(raw), NULL},
-    {"--print", NULL, FLAG_BOOL, false, AT(print), NULL},
-    {"--program", NULL, FLAG_BOOL, false, AT(program_dump), NULL},
-    {"--poison", NULL, FLAG_BOOL, false, AT(poison), NULL},
-    {"--contention", NULL, FLAG_BOOL, false, AT(contention), NULL},
-};
-enum { N_FLAGS = sizeof flags / sizeof flags[0] };
-
-static bool verb_takes(const struct weft_command *command, const struct flag *flag)
-{
-    if (flag->common) return true;
-    size_t length = strlen(flag->name);
-    for (const char *at = command->flags; at && *at; at += strspn(at, " ")) {
-        size_t word = strcspn(at, " ");
-        if (word == length && memcmp(at, flag->name, length) == 0) return true;
-        at += word;
-    }
-    return false;
-}
-
-static const struct flag *find_flag(const char *name, size_t length)
-{
-    for (size_t i = 0; i < N_FLAGS; i++) {
-        const struct flag *flag = &flags[i];
-        if (strlen(flag->name) == length && memcmp(flag->name, name, length) == 0) return flag;
-        if (flag->alias && strlen(flag->alias) == length && memcmp(flag->alias, name, length) == 0)
-            return flag;
-    }
-    return NULL;
-}
 
 static enum weft_status unknown_flag(const char *argument, const struct weft_command *command,
                                      struct weft_error *err)
 {
-    const char *names[N_FLAGS];
+    enum { MOST_FLAGS = 64 };
+    const char *names[MOST_FLAGS];
     size_t n = 0;
-    for (size_t i = 0; i < N_FLAGS; i++)
-        if (verb_takes(command, &flags[i])) names[n++] = flags[i].name;
+    for (const struct weft_flag *flag = NULL;
+         (flag = weft_flag_next(command, flag)) && n < MOST_FLAGS;)
+        names[n++] = flag->name;
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(argument, "="), argument);
     const char *near = weft_field_nearest(name, names, n);
@@ -140,59 +48,61 @@ static enum weft_status parse_ranks(const char *value, int64_t *ranks, struct we
     return WEFT_OK;
 }
 
-static enum weft_status parse_choice(const char *name, const char *value, const char *a,
-                                     const char *b, const char *c, int *choice,
+/* The number of the value among those that the flag's row lists. */
+static enum weft_status parse_choice(const struct weft_flag *flag, const char *value, int *choice,
                                      struct weft_error *err)
 {
-    const char *const choices[] = {a, b, c};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(value, choices[i]) == 0) {
-            *choice = i;
+    int number = 0;
+    for (const char *at = flag->value; *at; at += *at == '|', number++) {
+        size_t length = strcspn(at, "|");
+        if (strlen(value) == length && memcmp(at, value, length) == 0) {
+            *choice = number;
             return WEFT_OK;
         }
+        at += length;
     }
-    return weft_fail(err, WEFT_E_USAGE, "%s %s: one of %s, %s, %s", name, value, a, b, c);
+    return weft_fail(err, WEFT_E_USAGE, "%s %s: one of %s", flag->name, value, flag->value);
 }
 
-static enum weft_status apply_flag(struct weft_cli *cli, const struct flag *flag, const char *value,
-                                   struct weft_error *err)
+static enum weft_status apply_flag(struct weft_cli *cli, const struct weft_flag *flag,
+                                   const char *value, struct weft_error *err)
 {
     char *target = (char *)cli + flag->offset;
     int choice = 0;
     switch (flag->kind) {
-    case FLAG_BOOL:
+    case WEFT_FLAG_BOOL:
         *(bool *)target = true;
         return WEFT_OK;
-    case FLAG_TEXT:
+    case WEFT_FLAG_TEXT:
         *(const char **)target = value;
         return flag->setting ? keep_setting(cli, flag->name, flag->setting, value, err) : WEFT_OK;
-    case FLAG_OPTIONAL:
+    case WEFT_FLAG_OPTIONAL:
         *(const char **)target = value ? value : "";
         return WEFT_OK;
-    case FLAG_RANKS:
+    case WEFT_FLAG_RANKS:
         return parse_ranks(value, (int64_t *)target, err);
-    case FLAG_SET:
+    case WEFT_FLAG_SET:
         if (!strchr(value, '='))
             return weft_fail(err, WEFT_E_USAGE, "--set %s: write --set path.key=value", value);
         if (cli->n_overrides == WEFT_CLI_OVERRIDES)
             return weft_fail(err, WEFT_E_USAGE, "--set: at most %d times", WEFT_CLI_OVERRIDES);
         cli->overrides[cli->n_overrides++] = value;
         return WEFT_OK;
-    case FLAG_SWEEP:
+    case WEFT_FLAG_SWEEP:
         if (cli->n_sweeps == 2)
             return weft_fail(err, WEFT_E_USAGE, "--sweep: at most twice, for a grid");
         cli->sweeps[cli->n_sweeps++] = value;
         return WEFT_OK;
-    case FLAG_SEED:
+    case WEFT_FLAG_SEED:
         /* Of parameters and data, and of the planner `random`. */
         WEFT_TRY(keep_setting(cli, flag->name, "train.seed", value, err));
         return keep_setting(cli, flag->name, "plan.seed", value, err);
-    case FLAG_COLOR:
-        WEFT_TRY(parse_choice(flag->name, value, "auto", "always", "never", &choice, err));
+    case WEFT_FLAG_COLOR:
+        WEFT_TRY(parse_choice(flag, value, &choice, err));
         cli->color = (enum weft_color)choice;
         return WEFT_OK;
-    case FLAG_PROGRESS:
-        WEFT_TRY(parse_choice(flag->name, value, "auto", "plain", "none", &choice, err));
+    case WEFT_FLAG_PROGRESS:
+        WEFT_TRY(parse_choice(flag, value, &choice, err));
         cli->progress_choice = (enum weft_progress_choice)choice;
         return WEFT_OK;
     }
@@ -230,14 +140,14 @@ static enum weft_status parse_flag(int argc, char **argv, int *at,
     const char *argument = argv[*at];
     const char *equals = argument[1] == '-' ? strchr(argument, '=') : NULL;
     size_t length = equals ? (size_t)(equals - argument) : strlen(argument);
-    const struct flag *flag = find_flag(argument, length);
-    if (!flag || !verb_takes(command, flag)) return unknown_flag(argument, command, err);
-    if (flag->kind == FLAG_BOOL) {
+    const struct weft_flag *flag = weft_flag_find(argument, length);
+    if (!flag || !weft_flag_is_of(flag, command)) return unknown_flag(argument, command, err);
+    if (flag->kind == WEFT_FLAG_BOOL) {
         if (equals) return weft_fail(err, WEFT_E_USAGE, "%s takes no value", flag->name);
         return apply_flag(cli, flag, NULL, err);
     }
     if (equals) return apply_flag(cli, flag, equals + 1, err);
-    if (flag->kind == FLAG_OPTIONAL) return apply_flag(cli, flag, NULL, err);
+    if (flag->kind == WEFT_FLAG_OPTIONAL) return apply_flag(cli, flag, NULL, err);
     if (*at + 1 >= argc) return weft_fail(err, WEFT_E_USAGE, "%s needs a value", argument);
     return apply_flag(cli, flag, argv[++*at], err);
 }
@@ -249,6 +159,25 @@ static bool asks_for_help(int argc, char **argv, const struct weft_command *comm
     for (int i = 2; i < last && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
     return false;
+}
+
+void weft_command_add_usage(const struct weft_command *command, struct weft_text *out)
+{
+    /* What is behind a program's name is its own. */
+    bool flags_first = command->starts_program;
+    weft_text_addf(out, "weft %s%s%s%s%s", command->name, flags_first ? " [flags]" : "",
+                   *command->usage ? " " : "", command->usage, flags_first ? "" : " [flags]");
+}
+
+static enum weft_status fail_operands(const struct weft_command *command, struct weft_error *err)
+{
+    struct weft_text usage;
+    weft_text_init(&usage);
+    weft_command_add_usage(command, &usage);
+    enum weft_status status = weft_fail(err, WEFT_E_USAGE, "usage: %s; `weft help %s` tells more",
+                                        weft_text_chars(&usage), command->name);
+    weft_text_finish(&usage);
+    return status;
 }
 
 static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
@@ -278,7 +207,7 @@ static enum weft_status parse(int argc, char **argv, struct weft_cli *cli,
         }
     }
     if (cli->n_operands < command->least_operands || cli->n_operands > command->most_operands)
-        return weft_fail(err, WEFT_E_USAGE, "usage: weft %s %s", command->name, command->usage);
+        return fail_operands(command, err);
     *out = command;
     return WEFT_OK;
 }

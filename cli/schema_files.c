@@ -4,7 +4,8 @@
 
 #include "base/json/json.h"
 
-const char weft_schema_files[] = "profile, metrics, result, manifest";
+const char *const weft_schema_kinds[] = {"config",  "model",  "cluster",  "profile",
+                                         "metrics", "result", "manifest", NULL};
 
 struct object;
 

@@ -9,8 +9,9 @@
 #include "base/status.h"
 #include "base/text.h"
 
-/* "profile, metrics, result, manifest" */
-extern const char weft_schema_files[];
+/* What there are schemas of: "config" and what else people write, then the files; NULL at the end.
+ */
+extern const char *const weft_schema_kinds[];
 
 bool weft_schema_is_file(const char *kind);
 

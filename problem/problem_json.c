@@ -180,7 +180,7 @@ static const char *const period_names[] = {"micro_steps",  "reduce",         "ro
 static const char *const unit_names[] = {"name",      "policies", "update_slot", "elements",
                                          "update_ns", "holds",    NULL};
 static const char *const policy_names[] = {
-#define POLICY_NAME(name, text, aliases) text,
+#define POLICY_NAME(id, name, aliases, text) name,
     WEFT_POLICY_MAP(POLICY_NAME)
 #undef POLICY_NAME
         NULL};

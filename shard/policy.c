@@ -5,8 +5,9 @@
 static const struct {
     const char *name;
     const char *aliases; /* separated by '=' */
+    const char *text;
 } policies[WEFT_POLICY_COUNT] = {
-#define WEFT_POLICY_ENTRY(name, text, aliases) [WEFT_POLICY_##name] = {text, aliases},
+#define WEFT_POLICY_ENTRY(id, name, aliases, text) [WEFT_POLICY_##id] = {name, aliases, text},
     WEFT_POLICY_MAP(WEFT_POLICY_ENTRY)
 #undef WEFT_POLICY_ENTRY
 };
@@ -14,6 +15,16 @@ static const struct {
 const char *weft_policy_name(enum weft_policy policy)
 {
     return policies[policy].name;
+}
+
+const char *weft_policy_aliases(enum weft_policy policy)
+{
+    return policies[policy].aliases;
+}
+
+const char *weft_policy_text(enum weft_policy policy)
+{
+    return policies[policy].text;
 }
 
 static bool is_alias(const char *aliases, const char *name)

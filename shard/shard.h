@@ -20,21 +20,23 @@
 /* Every slice is a multiple of this: 256 bytes or more in every dtype, so that no transfer or piece
  * of a buffer is misaligned. */
 enum { WEFT_SLICE_ALIGN_ELEMENTS = 128 };
-/* X(enumerator, name, aliases separated by '='). What a unit shards. */
+/* X(enumerator, name, aliases separated by '=', what a unit shards). */
 #define WEFT_POLICY_MAP(X)                                                                         \
-    X(DP, "dp", "NO_SHARD=ddp")                                                                    \
-    X(ZERO1, "zero1", "")                                                                          \
-    X(SDP, "sdp", "SHARD_GRAD_OP=zero2")                                                           \
-    X(FSDP, "fsdp", "FULL_SHARD=zero3")
+    X(DP, "dp", "NO_SHARD=ddp", "nothing: gradients are summed by AllReduce")                      \
+    X(ZERO1, "zero1", "", "the optimizer's state (ZeRO-1)")                                        \
+    X(SDP, "sdp", "SHARD_GRAD_OP=zero2", "the optimizer's state and gradients (ZeRO-2)")           \
+    X(FSDP, "fsdp", "FULL_SHARD=zero3", "state, gradients and parameters (ZeRO-3)")
 
 enum weft_policy {
-#define WEFT_POLICY_ENUMERATOR(name, text, aliases) WEFT_POLICY_##name,
+#define WEFT_POLICY_ENUMERATOR(id, name, aliases, text) WEFT_POLICY_##id,
     WEFT_POLICY_MAP(WEFT_POLICY_ENUMERATOR)
 #undef WEFT_POLICY_ENUMERATOR
         WEFT_POLICY_COUNT
 };
 
 const char *weft_policy_name(enum weft_policy policy);
+const char *weft_policy_aliases(enum weft_policy policy);       /* separated by '=', "" for none */
+const char *weft_policy_text(enum weft_policy policy);          /* what a unit shards */
 bool weft_policy_read(const char *name, enum weft_policy *out); /* names and aliases */
 
 struct weft_unit {

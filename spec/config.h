@@ -181,11 +181,4 @@ const char *weft_config_updates(const struct weft_config *config);
 /* True when local ranks emulate the link between them, so that times are those of that link. */
 bool weft_config_emulates(const struct weft_config *config);
 
-/* JSON Schema (draft-07) of "config", "model", "cluster"; WEFT_E_USAGE for another kind, naming
- * those that there are. */
-WEFT_MUST_USE enum weft_status weft_config_schema(const char *kind, struct weft_text *out,
-                                                  struct weft_error *err);
-/* The key reference in Markdown, from the same tables. */
-void weft_config_reference(struct weft_text *out);
-
 #endif

@@ -1,17 +1,19 @@
-/* The key reference, Markdown out of the field tables. */
+/* The key reference, out of the field tables: Markdown, and plain lines. */
 #include <string.h>
 
+#include "spec/config_reference.h"
 #include "spec/config_tables.h"
 
-/* The value's form, and its range where it has one. */
-static void add_value(struct weft_text *out, const struct weft_field *field)
+/* The value's form, and its range where it has one; `tick` stands around what is written in JSON.
+ */
+static void add_value(struct weft_text *out, const struct weft_field *field, const char *tick)
 {
     switch (field->kind) {
     case WEFT_FIELD_CHOICE:
         for (int i = 0; field->choices[i] != NULL; i++) {
-            weft_text_add(out, i > 0 ? ", `\"" : "`\"");
+            weft_text_addf(out, "%s%s\"", i > 0 ? ", " : "", tick);
             weft_field_choice(field, i, out);
-            weft_text_add(out, "\"`");
+            weft_text_addf(out, "\"%s", tick);
         }
         return;
     case WEFT_FIELD_INTEGER:
@@ -43,7 +45,8 @@ static void add_value(struct weft_text *out, const struct weft_field *field)
     }
 }
 
-static void add_default(struct weft_text *out, const struct weft_field *field, bool of_layer)
+static void add_default(struct weft_text *out, const struct weft_field *field, bool of_layer,
+                        const char *tick)
 {
     if (field->fallback == NULL) {
         weft_text_add(out, "required");
@@ -52,7 +55,7 @@ static void add_default(struct weft_text *out, const struct weft_field *field, b
     } else if (strcmp(field->fallback, "{}") == 0) {
         weft_text_add(out, "its defaults");
     } else {
-        weft_text_addf(out, "`%s`", field->fallback);
+        weft_text_addf(out, "%s%s%s", tick, field->fallback, tick);
     }
 }
 
@@ -78,6 +81,13 @@ static void add_layer_types(struct weft_text *out)
     }
 }
 
+/* The path of a field of the table at `path`: "train.optimizer.lr", "model.layers[]". */
+static void add_path(struct weft_text *out, const char *path, const struct weft_field *field)
+{
+    weft_text_addf(out, "%s%s%s%s", path, *path ? "." : "", field->name,
+                   field->kind == WEFT_FIELD_LIST ? "[]" : "");
+}
+
 static void add_table(struct weft_text *out, const struct weft_field_table *table, const char *path)
 {
     bool of_layer = table == &weft_layer_table;
@@ -86,9 +96,9 @@ static void add_table(struct weft_text *out, const struct weft_field_table *tabl
     for (size_t i = 0; i < table->n_fields; i++) {
         const struct weft_field *field = &table->fields[i];
         weft_text_addf(out, "| `%s` | ", field->name);
-        add_value(out, field);
+        add_value(out, field, "`");
         weft_text_add(out, " | ");
-        add_default(out, field, of_layer);
+        add_default(out, field, of_layer, "`");
         weft_text_addf(out, " | %s |\n", field->text);
     }
     if (of_layer) add_layer_types(out);
@@ -97,9 +107,7 @@ static void add_table(struct weft_text *out, const struct weft_field_table *tabl
         if (field->table == NULL) continue;
         struct weft_text inner;
         weft_text_init(&inner);
-        weft_text_addf(&inner, "%s%s%s%s", table == &weft_run_table ? "" : path,
-                       table == &weft_run_table ? "" : ".", field->name,
-                       field->kind == WEFT_FIELD_LIST ? "[]" : "");
+        add_path(&inner, table == &weft_run_table ? "" : path, field);
         if (!weft_text_ok(&inner)) out->failed = true;
         add_table(out, field->table, weft_text_chars(&inner));
         weft_text_finish(&inner);
@@ -116,4 +124,34 @@ void weft_config_reference(struct weft_text *out)
              "for one run, as in `--set train.optimizer.lr=1e-3` or `--set "
              "model.layers.0.frozen=true`.\n");
     add_table(out, &weft_run_table, "config");
+}
+
+static void visit_keys(const struct weft_field_table *table, const char *path,
+                       weft_config_key_fn *visit, void *context)
+{
+    bool of_layer = table == &weft_layer_table;
+    for (size_t i = 0; i < table->n_fields; i++) {
+        const struct weft_field *field = &table->fields[i];
+        if (field->kind == WEFT_FIELD_REFUSED) continue;
+        struct weft_text inner, text;
+        weft_text_init(&inner);
+        weft_text_init(&text);
+        add_path(&inner, path, field);
+        if (field->table == NULL || field->kind == WEFT_FIELD_SHORT) {
+            bool optional = field->fallback != NULL && strcmp(field->fallback, "null") == 0;
+            weft_text_addf(&text, "%s: ", field->text);
+            add_value(&text, field, "");
+            if (!optional) weft_text_add(&text, field->fallback != NULL ? "; default " : "; ");
+            if (!optional) add_default(&text, field, of_layer, "");
+            visit(context, weft_text_chars(&inner), weft_text_chars(&text));
+        }
+        if (field->table != NULL) visit_keys(field->table, weft_text_chars(&inner), visit, context);
+        weft_text_finish(&inner);
+        weft_text_finish(&text);
+    }
+}
+
+void weft_config_visit_keys(weft_config_key_fn *visit, void *context)
+{
+    visit_keys(&weft_run_table, "", visit, context);
 }

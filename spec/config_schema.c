@@ -1,6 +1,7 @@
 /* JSON Schema (draft-07) out of the field tables. */
 #include <string.h>
 
+#include "spec/config_reference.h"
 #include "spec/config_tables.h"
 
 static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table);

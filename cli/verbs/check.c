@@ -61,11 +61,10 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_check = {
     .name = "check",
-    .usage = "FILE... [--print]",
+    .usage = "FILE...",
     .summary = "validates configs; all problems at once",
     .details = "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
-               "A profile that it names, or --profile, is read too. --print writes the resolved\n"
-               "config, with every default filled in.",
+               "A profile that it names, or --profile, is read too.",
     .flags = "--print --set --ranks --seed --profile --memory-limit --planner --work-limit "
              "--time-limit --gap",
     .least_operands = 1,

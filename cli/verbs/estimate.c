@@ -111,7 +111,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_estimate = {
     .name = "estimate",
-    .usage = "CONFIG [--sweep KEY=A,B,C]... [--largest KEY | --least cluster.ranks]",
+    .usage = "CONFIG",
     .summary = "memory and time that every policy needs, at once and without a run",
     .details =
         "For each policy, given to every unit, what a rank needs just in time (the least: gathers\n"

@@ -196,7 +196,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_explain = {
     .name = "explain",
-    .usage = "PLAN [--all] [--work-limit WORK]",
+    .usage = "PLAN",
     .summary = "why each block sits where it does, and what each unit costs",
     .details =
         "For every unit its policy, blocks and channel time; for every block in channel order its\n"

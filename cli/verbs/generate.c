@@ -260,7 +260,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_generate = {
     .name = "generate",
-    .usage = "RUN [--prompt TEXT] [--tokens N] [--temperature T] [--top-k K] [--raw] [--no-cache]",
+    .usage = "RUN",
     .summary = "continues a text with a trained model",
     .details =
         "RUN is the directory of a run, whose latest checkpoint is taken, or "

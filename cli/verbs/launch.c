@@ -55,10 +55,11 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_launch = {
     .name = "launch",
-    .usage = "-n N PROGRAM [ARGUMENT...]",
+    .usage = "PROGRAM [ARGUMENT...]",
     .summary = "starts local ranks of a program that uses libweft",
     .details =
-        "Starts PROGRAM N times, each as a rank that finds the others (weft_open in weft.h), and\n"
+        "Starts PROGRAM N times (-n N), each as a rank that finds the others (weft_open in "
+        "weft.h), and\n"
         "waits for all. Everything behind PROGRAM is its own. Ranks read nothing from standard\n"
         "input. The exit code is that of the rank that failed first, which is named; the others\n"
         "are ended then. SIGINT, SIGTERM, SIGHUP and SIGUSR1 go to all ranks; a second one kills.",

@@ -8,7 +8,6 @@
 #include "library/session.h"
 #include "program/program_text.h"
 #include "report/plan_report.h"
-#include "spec/planner.h"
 
 static void say(const struct weft_cli *cli, const struct weft_session *session,
                 struct weft_text *out)
@@ -97,25 +96,20 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     return status;
 }
 
-#define SHOW_PLANNER(identifier, name, literal, text) "\n  " name ": " text
-#define PLANNERS                                      WEFT_PLANNER_MAP(SHOW_PLANNER)
-
 const struct weft_command weft_command_plan = {
     .name = "plan",
-    .usage = "CONFIG [-o plan.json] [--memory-limit BYTES] [--planner NAME]",
-    .summary = "decides policies and placements within the limit, and proves a bound",
+    .usage = "CONFIG",
+    .summary = "policies and placements within the limit, with a proven bound",
     .details =
         "The gap is against a bound that weft itself derives from the solver's multipliers, not\n"
         "the solver's word. Exit 78 when no plan fits, naming the least limit that does.\n"
         "--work-limit (30G) counts what is done, so that the same config gives the same plan\n"
         "wherever and whenever; a unit is about a nanosecond. --time-limit (10min) is an alarm\n"
         "beside it, and says when it rang.\n"
-        "--program prints the instructions too. --start takes a plan of the same model, at any\n"
-        "limit and by any planner, to begin with: ilp is then never slower, where it fits.\n"
+        "With --start, ilp is never slower than that plan, where it fits.\n"
         "A config of one node with neither a profile (--profile) nor figures of the device is\n"
         "planned with this machine, which is measured first; -o plan.json then keeps the times in\n"
-        "plan.profile.json, which what reads the plan is given with --profile.\n"
-        "Planners (docs/planners.md):" PLANNERS,
+        "plan.profile.json, which what reads the plan is given with --profile.",
     .flags = "--set --ranks --seed --memory-limit --planner --work-limit --time-limit --gap "
              "--profile --program "
              "--start",

@@ -83,7 +83,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_profile = {
     .name = "profile",
-    .usage = "CONFIG [-n N] [--contention] [-o profile.json]",
+    .usage = "CONFIG",
     .summary = "measures layers, collectives and base memory on this machine",
     .details =
         "Starts the ranks of the config here and measures on all of them at once, so that\n"

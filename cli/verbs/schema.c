@@ -1,6 +1,6 @@
 #include "cli/command.h"
 #include "cli/schema_files.h"
-#include "spec/config.h"
+#include "spec/config_reference.h"
 
 static enum weft_status add_schema(const char *kind, struct weft_text *out, struct weft_error *err)
 {
@@ -9,7 +9,14 @@ static enum weft_status add_schema(const char *kind, struct weft_text *out, stru
     enum weft_status status = weft_config_schema(kind, out, &why);
     if (status == WEFT_OK) return WEFT_OK;
     if (status != WEFT_E_USAGE) return weft_fail(err, status, "%s", why.text);
-    return weft_fail(err, WEFT_E_USAGE, "%s, %s", why.text, weft_schema_files);
+    struct weft_text kinds;
+    weft_text_init(&kinds);
+    for (int i = 0; weft_schema_kinds[i]; i++)
+        weft_text_addf(&kinds, "%s%s", i > 0 ? ", " : "", weft_schema_kinds[i]);
+    (void)weft_fail(err, status, "there is no schema of \"%s\"; there are: %s", kind,
+                    weft_text_chars(&kinds));
+    weft_text_finish(&kinds);
+    return status;
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)

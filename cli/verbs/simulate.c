@@ -80,7 +80,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_simulate = {
     .name = "simulate",
-    .usage = "PLAN [--config CONFIG [--trace trace.json]]",
+    .usage = "PLAN",
     .summary = "replays a plan in the cost model",
     .details = "The same event-by-event replay that judges every planner. --trace writes a Chrome\n"
                "trace (chrome://tracing, Perfetto) of the two streams and of memory by category. "

@@ -444,8 +444,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_sweep = {
     .name = "sweep",
-    .usage = "CONFIG [--planners A,B] [--points N [--to all] | --limits LIST] [--split] "
-             "[--measure]",
+    .usage = "CONFIG",
     .summary = "memory limit against step time, for every planner",
     .details =
         "Plans the config at N limits (9 unless said) from the least that fits to where more of "

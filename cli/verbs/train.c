@@ -197,7 +197,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_train = {
     .name = "train",
-    .usage = "CONFIG [--plan PLAN] [-n N] [--run DIR] [--resume], or --resume --run DIR",
+    .usage = "[CONFIG]",
     .summary = "runs the plan on local ranks",
     .details =
         "Plans (or takes --plan, refusing one that was made for something else), starts the ranks\n"

@@ -120,7 +120,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 
 const struct weft_command weft_command_verify = {
     .name = "verify",
-    .usage = "PLAN [--config CONFIG]",
+    .usage = "PLAN",
     .summary = "checks a plan without the solver",
     .details =
         "Reads the plan as a stranger would: every block placed once, inside its window, in an\n"

@@ -56,18 +56,20 @@ def long_words(text, columns):
             if len(line) > columns and max(map(len, line.split())) > columns - 4]
 
 
-def names_of_verbs(weft):
-    """As `weft help` lists them."""
-    return re.findall(r"^  ([a-z]+) ", weft.expect(0, "help").split("`weft help")[0], re.M)
+def names_of(weft):
+    """Verbs and topics as `weft help` lists them."""
+    verbs, _, rest = weft.expect(0, "help").partition("`weft help")
+    return [re.findall(r"^  ([a-z-]+)  ", part, re.M) for part in (verbs, rest.split("Common")[0])]
 
 
 @case
 def no_line_of_any_verb_wraps_on_a_terminal(weft):
     prepare(weft)
-    names = names_of_verbs(weft)
-    assert len(names) > 10 and set(names) - {arguments[0] for _, *arguments in VERBS} == {"schema"}
+    names, topics = names_of(weft)
+    assert len(names) > 10 and len(topics) > 5, (names, topics)
+    assert set(names) - {arguments[0] for _, *arguments in VERBS} == {"schema", "completion"}
     for columns, rows in ((80, 24), (40, 10)):
-        for code, *arguments in VERBS + tuple((0, "help", name) for name in names):
+        for code, *arguments in VERBS + tuple((0, "help", name) for name in names + topics):
             shutil.rmtree(weft.path("new"), ignore_errors=True)
             got, screen = show(weft, *arguments, columns=columns, rows=rows)
             assert code in (None, got), (arguments, got, screen.text)

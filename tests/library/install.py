@@ -69,7 +69,7 @@ def what_is_exported_is_what_the_header_declares(weft):
 def everything_is_where_it_belongs(weft):
     pc, root = installed()
     prefix = next(root.rglob("bin/weft")).parent.parent
-    for path in ("include/weft.h", "share/man/man1/weft.1", "share/doc/weft/keys.md",
+    for path in ("include/weft.h", "share/doc/weft/keys.md", "share/weft/schema/config.json",
                  "share/weft/configs/runs/gpt-tiny.json", "share/doc/weft/examples/gate.c"):
         assert (prefix / path).is_file(), f"{path} is not installed"
     assert (pc.parent.parent / "libweft.so").exists(), "no library beside its pkg-config file"
@@ -190,17 +190,16 @@ def the_header_is_clean(weft):
 
 
 @case
-def the_manual_page_is_the_verbs_table(weft):
-    page = weft.expect(0, "man")
-    assert page == (SOURCE / "docs/weft.1").read_text(), \
-        "docs/weft.1 is not what `weft man` writes: write it again"
-    for line in weft.expect(0, "help").split("\n\n")[2].splitlines():
-        assert f".SS {line.split()[0]}\n" in page, line
-    if not shutil.which("groff"):
-        raise Skip("groff is not installed")
-    done = subprocess.run(["groff", "-man", "-ww", "-z", "-Tutf8"], input=page, text=True,
-                          capture_output=True, check=False)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
+def pages_and_completion_are_what_the_program_writes(weft):
+    pc, root = installed()
+    share = next(root.rglob("bin/weft")).parent.parent / "share"
+    verbs = re.findall(r"^  (\w+) ", weft.expect(0, "help").split("\n\n")[2], re.M)
+    assert len(verbs) > 15, verbs
+    pages = {"weft.1": ["man"], **{f"weft-{verb}.1": ["man", verb] for verb in verbs}}
+    for page, words in pages.items():
+        assert (share / "man/man1" / page).read_text() == weft.expect(0, *words), page
+    for shell, path in (("bash", "bash-completion/completions/weft"), ("zsh", "zsh/site-functions/_weft")):
+        assert (share / path).read_text() == weft.expect(0, "completion", shell), path
 
 
 main(sys.argv[4])

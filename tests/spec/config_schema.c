@@ -1,4 +1,5 @@
 #include "base/json/json.h"
+#include "spec/config_reference.h"
 #include "tests/spec/config_text.h"
 
 Test(config_schema, there_are_three)

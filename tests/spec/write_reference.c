@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "spec/config.h"
+#include "spec/config_reference.h"
 
 static int compare(const char *path, const char *kind, const struct weft_text *text)
 {

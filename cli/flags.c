@@ -1,0 +1,159 @@
+#include "cli/flags.h"
+
+#include <string.h>
+
+#define AT(member) offsetof(struct weft_cli, member)
+
+const struct weft_flag weft_flags[] = {
+    {"--output", "-o", WEFT_FLAG_TEXT, true, AT(output), NULL, "FILE",
+     "write the result there instead of to standard output"},
+    {"--json", NULL, WEFT_FLAG_BOOL, true, AT(json), NULL, NULL,
+     "exactly one JSON document on standard output (train: JSON Lines)"},
+    {"--quiet", "-q", WEFT_FLAG_BOOL, true, AT(quiet), NULL, NULL,
+     "only warnings, errors and the result"},
+    {"--verbose", "-v", WEFT_FLAG_BOOL, true, AT(verbose), NULL, NULL, "say more of what goes on"},
+    {"--color", NULL, WEFT_FLAG_COLOR, true, 0, NULL, "auto|always|never",
+     "auto: on a terminal, unless NO_COLOR is set"},
+    {"--progress", NULL, WEFT_FLAG_PROGRESS, true, 0, NULL, "auto|plain|none",
+     "auto: on a terminal one line that is drawn again, elsewhere and with plain one every 10 s or "
+     "10 %; none: only warnings and errors"},
+    {"--set", NULL, WEFT_FLAG_SET, false, 0, NULL, "KEY=VALUE",
+     "change a key of the config, as in --set train.steps=10; may be given again"},
+    {"--ranks", "-n", WEFT_FLAG_RANKS, false, AT(ranks), NULL, "N",
+     "number of ranks (cluster.ranks)"},
+    {"--seed", NULL, WEFT_FLAG_SEED, false, 0, NULL, "N",
+     "of all random numbers (train.seed and plan.seed)"},
+    {"--memory-limit", NULL, WEFT_FLAG_TEXT, false, AT(memory_limit), "cluster.memory_limit",
+     "BYTES", "that a rank may use, such as 24GiB (cluster.memory_limit)"},
+    {"--planner", NULL, WEFT_FLAG_TEXT, false, AT(planner), "plan.planner", "PLANNER",
+     "who plans, see `weft help planners` (plan.planner)"},
+    {"--work-limit", NULL, WEFT_FLAG_TEXT, false, AT(work_limit), "plan.work_limit", "WORK",
+     "of planning, such as 5G: about as many ns, and the same on every machine (plan.work_limit)"},
+    {"--time-limit", NULL, WEFT_FLAG_TEXT, false, AT(time_limit), "plan.time_limit", "TIME",
+     "an alarm beside the limit of work, such as 10min (plan.time_limit)"},
+    {"--gap", NULL, WEFT_FLAG_TEXT, false, AT(gap), "plan.gap", "NUMBER",
+     "distance from the proven bound at which planning ends (plan.gap)"},
+    {"--profile", NULL, WEFT_FLAG_TEXT, false, AT(profile), NULL, "FILE",
+     "times and base memory that `weft profile` measured (cluster.profile)"},
+    {"--plan", NULL, WEFT_FLAG_TEXT, false, AT(plan), NULL, "FILE",
+     "the plan to run, instead of making one"},
+    {"--start", NULL, WEFT_FLAG_TEXT, false, AT(start), NULL, "FILE",
+     "a plan of the same model, at any limit and by any planner, to begin with"},
+    {"--config", NULL, WEFT_FLAG_TEXT, false, AT(config), NULL, "FILE",
+     "the config that the plan or the run is of"},
+    {"--trace", NULL, WEFT_FLAG_TEXT, false, AT(trace), NULL, "FILE",
+     "write a Chrome trace of a step there (chrome://tracing, Perfetto)"},
+    {"--run", NULL, WEFT_FLAG_TEXT, false, AT(run_directory), NULL, "DIR",
+     "the run's directory, with its config, plan, metrics and checkpoints"},
+    {"--resume", NULL, WEFT_FLAG_OPTIONAL, false, AT(resume), NULL, "if-any|CHECKPOINT",
+     "go on from the latest checkpoint of --run, or from this one; if-any: begin anew when there "
+     "is none"},
+    {"--clock", NULL, WEFT_FLAG_TEXT, false, AT(clock), NULL, "wall|virtual",
+     "virtual: predicted durations instead of measured ones"},
+    {"--sweep", NULL, WEFT_FLAG_SWEEP, false, 0, NULL, "KEY=A,B,C",
+     "again for each of these values of a key; twice: a grid of what fits"},
+    {"--largest", NULL, WEFT_FLAG_TEXT, false, AT(largest), NULL, "KEY",
+     "search the largest value that fits, of train.micro_batch, train.seq_len or layers"},
+    {"--least", NULL, WEFT_FLAG_TEXT, false, AT(least), NULL, "KEY",
+     "search the least value that fits, of cluster.ranks"},
+    {"--planners", NULL, WEFT_FLAG_TEXT, false, AT(planners), NULL, "A,B",
+     "these planners instead of all but random"},
+    {"--points", NULL, WEFT_FLAG_TEXT, false, AT(points), NULL, "N",
+     "number of memory limits, 9 unless given"},
+    {"--to", NULL, WEFT_FLAG_TEXT, false, AT(to), NULL, "all",
+     "up to where every planner has a plan, not to where more memory shortens no step"},
+    {"--limits", NULL, WEFT_FLAG_TEXT, false, AT(limits), NULL, "A,B",
+     "these memory limits instead of points between two"},
+    {"--jobs", "-j", WEFT_FLAG_TEXT, false, AT(jobs), NULL, "N",
+     "processes side by side, as many as cores unless given"},
+    {"--csv", NULL, WEFT_FLAG_TEXT, false, AT(csv), NULL, "FILE", "write the figures there too"},
+    {"--svg", NULL, WEFT_FLAG_TEXT, false, AT(svg), NULL, "FILE", "write a picture there too"},
+    {"--split", NULL, WEFT_FLAG_BOOL, false, AT(split), NULL, NULL,
+     "keep the limit, and let two-stage choose policies within a part of it"},
+    {"--measure", NULL, WEFT_FLAG_BOOL, false, AT(measure), NULL, NULL,
+     "train each plan on local ranks too"},
+    {"--prompt", NULL, WEFT_FLAG_TEXT, false, AT(prompt), NULL, "TEXT", "what is continued"},
+    {"--tokens", NULL, WEFT_FLAG_TEXT, false, AT(tokens), NULL, "N",
+     "how many to sample, 256 unless given"},
+    {"--temperature", NULL, WEFT_FLAG_TEXT, false, AT(temperature), NULL, "T",
+     "1 unless given; 0: always the likeliest token"},
+    {"--top-k", NULL, WEFT_FLAG_TEXT, false, AT(top_k), NULL, "K",
+     "sample among the K likeliest; 0, unless given: among all"},
+    {"--all", NULL, WEFT_FLAG_BOOL, false, AT(all), NULL, NULL, "tables with all of their rows"},
+    {"--no-cache", NULL, WEFT_FLAG_BOOL, false, AT(no_cache), NULL, NULL,
+     "compute every token from all before it, for comparison"},
+    {"--raw", NULL, WEFT_FLAG_BOOL, false, AT(raw), NULL, NULL,
+     "bytes as they are, control characters too"},
+    {"--print", NULL, WEFT_FLAG_BOOL, false, AT(print), NULL, NULL,
+     "write the resolved config, with every default filled in"},
+    {"--program", NULL, WEFT_FLAG_BOOL, false, AT(program_dump), NULL, NULL,
+     "print the instructions too"},
+    {"--poison", NULL, WEFT_FLAG_BOOL, false, AT(poison), NULL, NULL,
+     "fill memory that the plan says is dead"},
+    {"--contention", NULL, WEFT_FLAG_BOOL, false, AT(contention), NULL, NULL,
+     "measure how fast compute and communication go on while both run"},
+    {0},
+};
+
+const struct weft_flag *weft_flag_find(const char *name, size_t length)
+{
+    for (const struct weft_flag *flag = weft_flags; flag->name; flag++) {
+        if (strlen(flag->name) == length && memcmp(flag->name, name, length) == 0) return flag;
+        if (flag->alias && strlen(flag->alias) == length && memcmp(flag->alias, name, length) == 0)
+            return flag;
+    }
+    return NULL;
+}
+
+/* The word of the verb's list that names the flag; NULL when none does. */
+static const char *find_word(const struct weft_command *command, const struct weft_flag *flag)
+{
+    size_t length = strlen(flag->name);
+    for (const char *at = command->flags; at && *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, flag->name, length) == 0) return at;
+        at += word;
+    }
+    return NULL;
+}
+
+bool weft_flag_is_of(const struct weft_flag *flag, const struct weft_command *command)
+{
+    return flag->common || find_word(command, flag);
+}
+
+const struct weft_flag *weft_flag_next(const struct weft_command *command,
+                                       const struct weft_flag *after)
+{
+    const struct weft_flag *common = weft_flags;
+    if (!after || !after->common) {
+        const char *at = after ? find_word(command, after) + strlen(after->name) : command->flags;
+        at += at ? strspn(at, " ") : 0;
+        if (at && *at) return weft_flag_find(at, strcspn(at, " "));
+    } else {
+        common = after + 1;
+    }
+    while (common->name && !common->common)
+        common++;
+    return common->name ? common : NULL;
+}
+
+void weft_flag_add_form(const struct weft_flag *flag, struct weft_text *out)
+{
+    if (flag->alias) weft_text_addf(out, "%s, ", flag->alias);
+    weft_text_add(out, flag->name);
+    if (flag->value)
+        weft_text_addf(out, flag->kind == WEFT_FLAG_OPTIONAL ? "[=%s]" : " %s", flag->value);
+}
+
+void weft_flag_add_line(const struct weft_flag *flag, struct weft_text *out)
+{
+    enum { FORM_COLUMNS = 21 };
+    struct weft_text form;
+    weft_text_init(&form);
+    weft_flag_add_form(flag, &form);
+    bool fits = form.length <= FORM_COLUMNS;
+    weft_text_addf(out, "  %-*s%s  %s\n", fits ? FORM_COLUMNS : 0, weft_text_chars(&form),
+                   fits ? "" : "\n                       ", flag->text);
+    weft_text_finish(&form);
+}

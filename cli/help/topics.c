@@ -1,0 +1,147 @@
+#include "cli/help/topics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "cli/flags.h"
+#include "scheduler/planners/table.h"
+#include "shard/shard.h"
+#include "spec/config_reference.h"
+
+typedef void add_fn(struct weft_text *out, const char *what, const char *text);
+
+static void list_exit_codes(add_fn *add, struct weft_text *out)
+{
+    for (int i = 0; i < WEFT_STATUS_COUNT; i++) {
+        char code[16];
+        snprintf(code, sizeof code, "%d", weft_status_exit_code((enum weft_status)i));
+        add(out, code, weft_status_text((enum weft_status)i));
+    }
+}
+
+static void list_flags(add_fn *add, struct weft_text *out)
+{
+    for (const struct weft_flag *flag = weft_flags; flag->name; flag++) {
+        struct weft_text form, text;
+        const char *before = "; of ";
+        weft_text_init(&form);
+        weft_text_init(&text);
+        weft_flag_add_form(flag, &form);
+        weft_text_add(&text, flag->text);
+        if (flag->common) weft_text_add(&text, "; of every verb");
+        for (size_t i = 0; weft_commands[i] && !flag->common; i++) {
+            if (!weft_flag_is_of(flag, weft_commands[i])) continue;
+            weft_text_addf(&text, "%s%s", before, weft_commands[i]->name);
+            before = ", ";
+        }
+        add(out, weft_text_chars(&form), weft_text_chars(&text));
+        weft_text_finish(&form);
+        weft_text_finish(&text);
+    }
+}
+
+static void list_planners(add_fn *add, struct weft_text *out)
+{
+    for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
+        const struct weft_setting *setting = weft_planner_settings(planner);
+        struct weft_text text;
+        weft_text_init(&text);
+        weft_text_add(&text, planner->text);
+        for (const char *before = "; settings "; setting && setting->name; setting++) {
+            weft_text_addf(&text, "%s%s", before, setting->name);
+            before = ", ";
+        }
+        add(out, planner->name, weft_text_chars(&text));
+        weft_text_finish(&text);
+    }
+}
+
+static void list_policies(add_fn *add, struct weft_text *out)
+{
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        const char *aliases = weft_policy_aliases((enum weft_policy)p);
+        struct weft_text text;
+        weft_text_init(&text);
+        weft_text_addf(&text, "shards %s", weft_policy_text((enum weft_policy)p));
+        for (const char *before = "; also named "; *aliases; before = ", ") {
+            size_t length = strcspn(aliases, "=");
+            weft_text_addf(&text, "%s%.*s", before, (int)length, aliases);
+            aliases += length + (aliases[length] == '=');
+        }
+        add(out, weft_policy_name((enum weft_policy)p), weft_text_chars(&text));
+        weft_text_finish(&text);
+    }
+}
+
+struct key_list {
+    add_fn *add;
+    struct weft_text *out;
+};
+
+static void add_key(void *context, const char *path, const char *text)
+{
+    const struct key_list *list = context;
+    list->add(list->out, path, text);
+}
+
+static void list_keys(add_fn *add, struct weft_text *out)
+{
+    struct key_list list = {.add = add, .out = out};
+    weft_config_visit_keys(add_key, &list);
+}
+
+static void list_environment(add_fn *add, struct weft_text *out)
+{
+    static const char *const rows[][2] = {
+        {"WEFT_SOLVE", "Path of weft-solve. Otherwise it is looked for beside weft, in "
+                       "libexec/weft, and in PATH."},
+        {"WEFT_GEMM",
+         "Way to compute products: onednn, openblas; of 16 bits also onednn-emulated, of bf16 amx, "
+         "its tiles; of f32 amx-bf16x3, the same tiles with every number in three parts of bf16, "
+         "as exact as f32 but at the ends of its range, and avx512, loops of Weft's own. Otherwise "
+         "that of the checkpoint that a run goes on from, or of the profile that it is planned "
+         "with, or the fastest by measurement. Another "
+         "way gives other bits; avx512, onednn and openblas are native f32."},
+        {"NO_COLOR", "Set and not empty: no colour in messages."},
+        {"RANK, WORLD_SIZE, LOCAL_RANK",
+         "Set for each rank that is started; with more than one rank of another launcher (srun's "
+         "and MPI's variables too) verbs that start ranks are refused, unless -n is given."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        add(out, rows[i][0], rows[i][1]);
+}
+
+static void list_files(add_fn *add, struct weft_text *out)
+{
+    static const char *const rows[][2] = {
+        {"DIR/config.json, DIR/plan.json, DIR/profile.json",
+         "What a run was told, decided and measured with."},
+        {"DIR/metrics.jsonl, DIR/result.json", "A line for each step, and how the run ended."},
+        {"DIR/checkpoints/step-N",
+         "model.safetensors, optimizer.safetensors and a manifest with checksums."},
+        {"PREFIX/share/weft/configs", "Models, clusters and runs to begin with."},
+        {"PREFIX/share/doc/weft/keys.md", "Every key of a config."},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        add(out, rows[i][0], rows[i][1]);
+}
+
+const struct weft_topic weft_topics[] = {
+    {"exit-codes", "what the program ends with, as sysexits.h where that has it", false,
+     list_exit_codes},
+    {"flags", "every flag, and the verbs that take it", true, list_flags},
+    {"keys", "every key of a config; of a section: `weft help train.`", true, list_keys},
+    {"planners", "who plans: --planner, or plan.planner", false, list_planners},
+    {"policies", "what a unit of parameters shards: plan.policies", false, list_policies},
+    {"environment", "variables that the program heeds", true, list_environment},
+    {"files", "what the program reads and writes", true, list_files},
+    {NULL, NULL, false, NULL},
+};
+
+const struct weft_topic *weft_topic_find(const char *name)
+{
+    for (const struct weft_topic *topic = weft_topics; topic->name; topic++)
+        if (strcmp(topic->name, name) == 0) return topic;
+    return NULL;
+}

@@ -175,10 +175,10 @@ bool weft_solver_version(const char *path, char *out, size_t capacity)
     bool ok = weft_solver_child_start(path, "--version", &child, &err) == WEFT_OK &&
               weft_solver_child_ask(&child, &nothing, patience_ns, MOST_BYTES, NULL, &answer,
                                     &err) == WEFT_OK;
-    const char *said = weft_text_chars(&answer);
-    snprintf(out, capacity, "%.*s", (int)strcspn(said, "\n"), said);
+    snprintf(out, capacity, "%s", weft_text_chars(&answer));
+    out[strcspn(out, "\n")] = '\0';
     weft_solver_child_stop(&child);
-    ok = ok && strncmp(said, begins, strlen(begins)) == 0;
+    ok = ok && strncmp(out, begins, strlen(begins)) == 0;
     weft_text_finish(&answer);
     return ok;
 }

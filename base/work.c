@@ -16,10 +16,17 @@ struct weft_work weft_work_begin(int64_t (*now_ns)(void), int64_t time_ns)
     return work;
 }
 
+static void show(const struct weft_work *work, int64_t best_ns, int64_t bound_ns)
+{
+    double share = work->whole > 0 ? (double)work->spent / (double)work->whole : -1;
+    weft_watch_plan(work->watch, best_ns, bound_ns, share);
+}
+
 void weft_work_look(struct weft_work *work)
 {
-    if (!work || !work->now_ns) return;
-    work->rang = work->rang || work->now_ns() >= work->alarm_ns;
+    if (!work || (!work->now_ns && !work->watch)) return;
+    if (work->now_ns) work->rang = work->rang || work->now_ns() >= work->alarm_ns;
+    if (work->watch) show(work, work->watch->best_ns, work->watch->bound_ns);
     work->look_at = work->spent < INT64_MAX - LOOK_UNITS ? work->spent + LOOK_UNITS : INT64_MAX;
 }
 
@@ -27,7 +34,24 @@ void weft_work_spend(struct weft_work *work, int64_t units)
 {
     if (!work || units <= 0) return;
     work->spent = units < INT64_MAX - work->spent ? work->spent + units : INT64_MAX;
-    if (work->now_ns && work->spent >= work->look_at) weft_work_look(work);
+    bool looks = work->now_ns || work->watch;
+    if (looks && work->spent >= work->look_at) weft_work_look(work);
+}
+
+void weft_work_be_watched(struct weft_work *work, struct weft_watch *watch, int64_t units)
+{
+    work->watch = watch;
+    work->whole = units;
+}
+
+void weft_work_show_best(struct weft_work *work, int64_t step_ns)
+{
+    if (work && work->watch) show(work, step_ns, work->watch->bound_ns);
+}
+
+void weft_work_show_bound(struct weft_work *work, int64_t bound_ns)
+{
+    if (work && work->watch) show(work, work->watch->best_ns, bound_ns);
 }
 
 int64_t weft_work_alarm_left_ns(struct weft_work *work)

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/watch.h"
+
 struct weft_work {
     int64_t spent; /* units, from 0 on */
     /* The alarm: */
@@ -20,7 +22,9 @@ struct weft_work {
     int64_t alarm_ns;        /* on now_ns */
     int64_t look_at;         /* as `spent`: when the clock is looked at next */
     bool rang;
-    bool disturbed; /* something else that was not work had a say: set by who met it */
+    bool disturbed;           /* something else that was not work had a say: set by who met it */
+    struct weft_watch *watch; /* borrowed: told what is found, at each look at the clock; or NULL */
+    int64_t whole;            /* units, whose part that is spent it is told */
 };
 
 /* Work until `until` units are spent. Copies share the work. */
@@ -36,8 +40,16 @@ struct weft_work weft_work_begin(int64_t (*now_ns)(void), int64_t time_ns);
 /* Counts units, and looks at the clock about once a millisecond of work. Accepts NULL. */
 void weft_work_spend(struct weft_work *work, int64_t units);
 
-/* Looks at the clock now. Accepts NULL. */
+/* Looks at the clock now, and lets the watch look. Accepts NULL. */
 void weft_work_look(struct weft_work *work);
+
+/* From now on `watch` (NULL: nobody) is told, and what part of `units` is spent. It has no say in
+ * what is found. */
+void weft_work_be_watched(struct weft_work *work, struct weft_watch *watch, int64_t units);
+
+/* The step of the best plan so far and its bound, for the watch; 0: there is none. Accept NULL. */
+void weft_work_show_best(struct weft_work *work, int64_t step_ns);
+void weft_work_show_bound(struct weft_work *work, int64_t bound_ns);
 
 /* Time until the alarm, at least 1; 0 when there is none. Accepts NULL. */
 int64_t weft_work_alarm_left_ns(struct weft_work *work);

@@ -297,6 +297,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     const int64_t time_ns = wanted->time_limit_ns;
     const int64_t units = weft_work_within((int64_t)wanted->work_limit, time_ns);
     struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
+    weft_work_be_watched(&work, session->watch, units);
     struct weft_schedule_options options = {
         .planner = planner ? planner : wanted->planner,
         .policy_limit_bytes = wanted->policy_limit_bytes,
@@ -314,10 +315,12 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     struct weft_period_rule variants[WEFT_MOST_VARIANTS];
     int32_t n = weft_stages_variants(session->config, variants);
     weft_session_drop_plan(session);
+    weft_watch_begin(session->watch, "plan");
     enum weft_status status = n > 1
                                   ? plan_variants(session, &options, variants, n, err)
                                   : weft_schedule(session->stages.problem, &session->inputs,
                                                   &options, &session->plan, &session->program, err);
+    weft_watch_end(session->watch);
     weft_session_tell_disturbance(&work, time_ns);
     weft_log(WEFT_LOG_DEBUG, "planning took %.3f G units of work", (double)work.spent / 1e9);
     return status == WEFT_OK ? check_program(session, err) : status;

@@ -30,7 +30,7 @@ static void add_plan(const struct weft_watch *watch, struct weft_parts *parts)
         snprintf(parts->texts[GAP], WEFT_PART_BYTES, "gap %.2f %%",
                  100.0 * (double)(best_ns - bound_ns) / (double)bound_ns);
     if (watch->share >= 0)
-        snprintf(parts->texts[SHARE], WEFT_PART_BYTES, "%.0f %% of the budget",
+        snprintf(parts->texts[SHARE], WEFT_PART_BYTES, "budget %.0f %%",
                  100.0 * (watch->share < 1 ? watch->share : 1));
 }
 

@@ -1,5 +1,5 @@
-/* One line of how far a piece of work has come: "sweep: training 3 of 20, step 5 of 20, 40 s left",
- * "plan: best 351 ms, bound 349 ms, gap 0.57 %, 12 % of the budget". */
+/* One line of how far a piece of work has come: "sweep: run 3 of 20, step 5 of 20, 40 s left",
+ * "plan: best 351 ms, bound 349 ms, gap 0.57 %, budget 12 %, 5.1 s so far". */
 #ifndef WEFT_REPORT_PROGRESS_H
 #define WEFT_REPORT_PROGRESS_H
 

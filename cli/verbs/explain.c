@@ -113,18 +113,22 @@ static enum weft_status find_stair(const struct weft_plan *plan, struct stairs *
     return WEFT_OK;
 }
 
-static enum weft_status find_stairs(const struct weft_plan *plan, const struct limits *limits,
-                                    int64_t step_ns[WEFT_STAIRS], struct weft_error *err)
+static enum weft_status find_stairs(const struct weft_cli *cli, const struct weft_plan *plan,
+                                    const struct limits *limits, int64_t step_ns[WEFT_STAIRS],
+                                    struct weft_error *err)
 {
     struct weft_work work = weft_work_begin(weft_clock_now_ns, limits->time_ns);
     int64_t block_bytes = weft_explain_stair_bytes(plan, weft_explain_dearest(plan));
     struct stairs stairs = {.budget = weft_budget_of(&work, limits->units)};
     enum weft_status status = WEFT_OK;
+    weft_work_be_watched(&work, cli->watch, limits->units);
+    weft_watch_begin(cli->watch, "explain");
     for (int32_t i = 0; i < WEFT_STAIRS && status == WEFT_OK; i++)
         status = find_stair(plan, &stairs, i, plan->prediction.peak_bytes + (i - 1) * block_bytes,
                             &step_ns[i], err);
     for (int32_t i = 0; i < WEFT_STAIRS; i++)
         weft_plan_destroy(stairs.plans[i]);
+    weft_watch_end(cli->watch);
     weft_session_tell_disturbance(&work, limits->time_ns);
     return status;
 }
@@ -134,7 +138,7 @@ static enum weft_status say(const struct weft_cli *cli, const struct weft_plan *
                             struct weft_error *err)
 {
     int64_t step_ns[WEFT_STAIRS];
-    WEFT_TRY(find_stairs(plan, limits, step_ns, err));
+    WEFT_TRY(find_stairs(cli, plan, limits, step_ns, err));
     if (cli->json) {
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, out, 2);

@@ -345,6 +345,13 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     return conclude(run, err);
 }
 
+/* Of another period, say. */
+static void show_nothing(struct weft_work *work)
+{
+    weft_work_show_best(work, 0);
+    weft_work_show_bound(work, 0);
+}
+
 enum weft_status weft_planner_ilp(const struct weft_problem *problem,
                                   const struct weft_schedule_options *options,
                                   struct weft_candidate *out, struct weft_outcome *outcome,
@@ -358,6 +365,8 @@ enum weft_status weft_planner_ilp(const struct weft_problem *problem,
     WEFT_TRY_GOTO(done, weft_search_create(table, &run.search, err));
     weft_search_begin(run.search, options->budget);
     run.budget = run.search->budget;
+    run.search->is_shown = !options->draft;
+    if (run.search->is_shown) show_nothing(run.budget.work);
     WEFT_TRY_GOTO(done, decide(&run, err));
     weft_search_result(run.search, out);
 done:

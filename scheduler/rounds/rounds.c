@@ -92,6 +92,11 @@ struct rounds {
     int64_t excess;                  /* of the last layout that was too long */
 };
 
+static void show_best_that_fits(const struct weft_packed *run)
+{
+    weft_work_show_best(run->budget.work, run->best ? run->best->prediction.step_ns : 0);
+}
+
 /* Puts the run's plan, which fits, aside: it is the fastest of those. */
 static void take_plan(struct weft_packed *run)
 {
@@ -101,6 +106,7 @@ static void take_plan(struct weft_packed *run)
     run->best_program = run->program;
     run->plan = NULL;
     run->program = NULL;
+    show_best_that_fits(run);
 }
 
 static void copy_candidate(const struct weft_digest *table, const struct weft_candidate *from,
@@ -431,6 +437,7 @@ enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error 
         if (is_cut_short(run)) status = go_on(run, &excess, err);
     }
     bool again = excess > 0;
+    if (again) show_best_that_fits(run);
     if (again && status == WEFT_OK) status = plan_again(run, excess, err);
     weft_packed_keep(run, run->best, run->best_program);
     run->best = NULL;

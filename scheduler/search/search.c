@@ -114,6 +114,7 @@ static bool offer(struct weft_search *search, const enum weft_policy *policies,
     search->step_ns = step_ns;
     search->peak_bytes = peak;
     search->has_rule = false;
+    if (search->is_shown) weft_work_show_best(search->budget.work, step_ns);
     return true;
 }
 

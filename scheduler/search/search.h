@@ -27,6 +27,7 @@ struct weft_search {
     struct weft_budget budget;
     int64_t begun, whole; /* what was spent when it began, and the budget's units then */
     int64_t first_work;   /* after which there was a plan that fits */
+    bool is_shown;        /* the best is told to who watches the work */
     /* Scratch: */
     enum weft_policy *trial, *other;
     struct weft_move *trial_moves;

@@ -166,11 +166,19 @@ static enum weft_status fix_and_bound(struct weft_branch *branch, int32_t *node,
     return WEFT_OK;
 }
 
+static void show_bound(const struct weft_branch *branch)
+{
+    const struct weft_search *search = branch->search;
+    if (search->is_shown) weft_work_show_bound(search->budget.work, weft_branch_bound_ns(branch));
+}
+
 enum weft_status weft_branch_root(struct weft_branch *branch, struct weft_error *err)
 {
     WEFT_TRY(weft_proof_offer_trivial(branch->proof, branch->dual, &branch->bound_by, err));
+    show_bound(branch);
     if (weft_branch_is_over(branch)) return WEFT_OK;
     WEFT_TRY(bound_node(branch, 0, goal_of(branch, 0), err));
+    show_bound(branch);
     weft_search_round(branch->search, branch->share);
     return WEFT_OK;
 }
@@ -313,6 +321,7 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
             bool better;
             WEFT_TRY(weft_proof_offer_known(branch->proof, node, &better, err));
             if (!better) WEFT_TRY(grow_at(branch, node, err));
+            show_bound(branch);
             continue;
         }
         return WEFT_OK;

@@ -109,3 +109,33 @@ Test(work, keeps_to_its_range)
     struct weft_work late = weft_work_begin(look_ns, INT64_MAX);
     cr_assert_eq(late.alarm_ns, INT64_MAX);
 }
+
+static int n_work_shown;
+
+static void count_shown_work(struct weft_watch *watch)
+{
+    (void)watch;
+    n_work_shown++;
+}
+
+/* As often as the clock is asked, also where there is none; and whenever there is news. */
+Test(work, a_watch_is_told_what_part_is_spent)
+{
+    struct weft_watch watch = {.look = count_shown_work, .now_ns = look_ns, .share = -1};
+    struct weft_work work = {0};
+    weft_watch_begin(&watch, "plan");
+    n_work_shown = 0;
+    weft_work_be_watched(&work, &watch, 40000000);
+    for (int i = 0; i < 10000; i++)
+        weft_work_spend(&work, 1000);
+    cr_assert_eq(n_work_shown, 10);
+    weft_work_look(&work);
+    cr_assert_float_eq(watch.share, 0.25, 1e-9);
+    weft_work_show_best(&work, 120);
+    weft_work_show_bound(&work, 100);
+    cr_assert(watch.best_ns == 120 && watch.bound_ns == 100 && n_work_shown == 13);
+    weft_work_look(&work);
+    cr_assert(watch.best_ns == 120 && watch.bound_ns == 100 && n_work_shown == 14);
+    weft_work_show_best(NULL, 1);
+    weft_work_show_bound(NULL, 1);
+}

@@ -68,13 +68,13 @@ Test(progress, a_plan_and_its_budget)
     struct weft_watch watch = progress_watch("plan");
     progress_now_ns += progress_s;
     weft_watch_plan(&watch, 0, 0, 0.02);
-    expect_progress(&watch, 0, "plan: 2 % of the budget, 1.0 s so far");
+    expect_progress(&watch, 0, "plan: budget 2 %, 1.0 s so far");
     weft_watch_plan(&watch, 351 * progress_ms, 0, 0.1);
-    expect_progress(&watch, 0, "plan: best 351 ms, 10 % of the budget, 1.0 s so far");
+    expect_progress(&watch, 0, "plan: best 351 ms, budget 10 %, 1.0 s so far");
     progress_now_ns += 28 * progress_s;
     weft_watch_plan(&watch, 351 * progress_ms, 350 * progress_ms, 1.2);
-    expect_progress(
-        &watch, 0, "plan: best 351 ms, bound 350 ms, gap 0.29 %, 100 % of the budget, 29 s so far");
+    expect_progress(&watch, 0,
+                    "plan: best 351 ms, bound 350 ms, gap 0.29 %, budget 100 %, 29 s so far");
 }
 
 Test(progress, a_narrow_line_has_what_matters_most)

@@ -291,6 +291,45 @@ Test(schedule, the_same_inputs_give_the_same_plan)
     weft_problem_destroy(problem);
 }
 
+static int n_schedule_looks;
+
+static void see_plan(struct weft_watch *watch)
+{
+    n_schedule_looks++;
+    if (watch->best_ns > 0 && watch->bound_ns > 0)
+        cr_assert_leq(watch->bound_ns, watch->best_ns, "at look %d", n_schedule_looks);
+}
+
+static int64_t read_schedule_clock(void)
+{
+    return 0;
+}
+
+Test(schedule, a_watch_sees_best_and_bound_and_changes_nothing)
+{
+    struct tiny_shape shape = {.n_units = 6, .most_blocks = 3, .policies = 15, .load = 0.8};
+    struct weft_problem *problem = tiny_problem(&shape, 21);
+    tiny_set_limit(problem, 0.25);
+    struct weft_plan *unseen = plan_by(problem, "ilp"), *seen = NULL;
+    struct weft_watch watch = {.look = see_plan, .now_ns = read_schedule_clock, .share = -1};
+    struct weft_schedule_options options = options_of("ilp");
+    struct weft_error err = {0};
+    struct weft_work work = {0};
+    weft_work_be_watched(&work, &watch, 10000000000);
+    options.budget = weft_budget_of(&work, 10000000000);
+    weft_watch_begin(&watch, "plan");
+    enum weft_status status = weft_schedule(problem, NULL, &options, &seen, NULL, &err);
+    cr_assert_eq(status, WEFT_OK, "%s", err.text);
+    cr_assert(weft_hash_equal(weft_plan_hash(seen), weft_plan_hash(unseen)));
+    cr_assert_gt(n_schedule_looks, 2);
+    cr_assert_eq(watch.best_ns, seen->prediction.step_ns);
+    cr_assert(watch.bound_ns > 0 && watch.bound_ns <= watch.best_ns);
+    cr_assert_gt(watch.share, 0);
+    weft_plan_destroy(seen);
+    weft_plan_destroy(unseen);
+    weft_problem_destroy(problem);
+}
+
 Test(schedule, random_seeds_give_different_plans_that_fit)
 {
     struct tiny_shape shape = {.n_units = 5, .most_blocks = 3, .policies = 15, .load = 0.8};

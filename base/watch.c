@@ -101,5 +101,6 @@ int64_t weft_watch_left_ns(const struct weft_watch *watch)
     double passed_ns = (double)(watch->now_ns() - watch->begun_ns);
     double all_ns = (double)(watch->counted_ns - watch->begun_ns) / share;
     double late_ns = next < 1 ? passed_ns / next : passed_ns;
+    if (share < 1 && next >= 1 && passed_ns > all_ns) return -1;
     return (int64_t)((late_ns > all_ns ? late_ns : all_ns) - passed_ns);
 }

@@ -42,8 +42,9 @@ void weft_watch_look(struct weft_watch *watch);
 /* The piece of work is done, or has failed. */
 void weft_watch_end(struct weft_watch *watch);
 
-/* Time that is left by what has been counted so far, parts included; -1 while nothing tells. It
- * counts down until the next one is due; after that it grows while nothing is counted. */
+/* Time that is left by what has been counted so far, parts included; -1 while nothing tells, and
+ * once the last one is late. It counts down until the next one is due; after that it grows while
+ * nothing is counted. */
 int64_t weft_watch_left_ns(const struct weft_watch *watch);
 /* From 0 to 1, of all parts or of the budget; -1 when nobody knows. */
 double weft_watch_share(const struct weft_watch *watch);

@@ -297,7 +297,7 @@ enum weft_status weft_session_plan(struct weft_session *session, const char *pla
     const int64_t time_ns = wanted->time_limit_ns;
     const int64_t units = weft_work_within((int64_t)wanted->work_limit, time_ns);
     struct weft_work work = weft_work_begin(weft_clock_now_ns, time_ns);
-    weft_work_be_watched(&work, session->watch, units);
+    weft_work_be_watched(&work, session->watch, session->draft ? 0 : units);
     struct weft_schedule_options options = {
         .planner = planner ? planner : wanted->planner,
         .policy_limit_bytes = wanted->policy_limit_bytes,

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "cli/verbs/sweep.h"
 #include "problem/stages.h"
@@ -15,10 +16,13 @@ static const double MATTERS = 5e-4;
 static enum weft_status greedy_step(struct weft_session *session, int64_t limit_bytes,
                                     int64_t *step_ns, int64_t *peak_bytes, struct weft_error *err)
 {
-    struct weft_schedule_options options = {.planner = "greedy", .draft = true};
+    struct weft_work work = {0};
+    struct weft_schedule_options options = {
+        .planner = "greedy", .draft = true, .budget = weft_budget_unlimited(&work)};
     struct weft_plan *plan = NULL;
     struct weft_error refusal = {0};
     session->stages.problem->memory_limit_bytes = limit_bytes;
+    weft_work_be_watched(&work, session->watch, 0);
     enum weft_status status =
         weft_schedule(session->stages.problem, NULL, &options, &plan, NULL, &refusal);
     if (status == WEFT_OK) {
@@ -39,6 +43,7 @@ static enum weft_status stage_fastest(struct weft_session *session, struct weft_
     int64_t least_ns = INT64_MAX;
     for (int32_t v = 0; v < n && n > 1; v++) {
         int64_t step_ns, unused;
+        weft_watch_count(session->watch, "period", v, n);
         WEFT_TRY(weft_session_stage_period(session, &variants[v], err));
         WEFT_TRY(greedy_step(session, INT64_MAX, &step_ns, &unused, err));
         if (step_ns >= least_ns) continue;
@@ -52,10 +57,13 @@ static enum weft_status find_high(struct weft_session *session, int64_t low, int
                                   struct weft_error *err)
 {
     int64_t best_ns, step_ns, high, unused;
+    weft_watch_begin(session->watch, "sweep"); /* trials take the same time, not what was before */
+    weft_watch_count(session->watch, "trial", 0, BISECTIONS + 1);
     WEFT_TRY(greedy_step(session, INT64_MAX, &best_ns, &high, err));
     int64_t enough_ns = best_ns + (int64_t)((double)best_ns * MATTERS);
     for (int i = 0; i < BISECTIONS && low < high - high / 1000; i++) {
         int64_t middle = low + (high - low) / 2;
+        weft_watch_count(session->watch, "trial", i + 1, BISECTIONS + 1);
         WEFT_TRY(greedy_step(session, middle, &step_ns, &unused, err));
         if (step_ns <= enough_ns)
             high = middle;
@@ -127,11 +135,15 @@ static enum weft_status raise_to_all(struct weft_session *session,
     int passes = 0;
     session->draft = true;
     do {
+        int64_t begun_ns = weft_clock_now_ns();
         before_bytes = *high;
-        for (int32_t i = 0; i < all->n && status == WEFT_OK; i++)
-            if (weft_planner_is_rule(weft_planner_find(all->names[i], NULL)))
-                status = raise_to(session, all->names[i], high, err);
+        for (int32_t i = 0; i < all->n && status == WEFT_OK; i++) {
+            if (!weft_planner_is_rule(weft_planner_find(all->names[i], NULL))) continue;
+            weft_watch_part(session->watch, "sweep", "planner", i, all->n, begun_ns);
+            status = raise_to(session, all->names[i], high, err);
+        }
     } while (status == WEFT_OK && before_bytes < *high && ++passes < MOST_PASSES);
+    weft_watch_part(session->watch, NULL, NULL, 0, 0, 0);
     session->draft = false;
     session->config->cluster.memory_limit_bytes = limit_bytes;
     return status;
@@ -142,10 +154,12 @@ enum weft_status weft_sweep_choose_limits(struct weft_session *session,
                                           int64_t *limits, struct weft_error *err)
 {
     int64_t low, high;
+    weft_watch_begin(session->watch, "sweep");
     WEFT_TRY(weft_session_stage_leanest(session, err));
     WEFT_TRY(weft_least_packed_limit(session->stages.problem, &session->inputs, &low, err));
     WEFT_TRY(stage_fastest(session, err));
     WEFT_TRY(find_high(session, low, &high, err));
+    weft_watch_end(session->watch);
     if (high <= low) high = low + low / 20 + 1;
     if (all != NULL) WEFT_TRY(raise_to_all(session, all, &high, err));
     for (int32_t i = 0; i < n; i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/units.h"
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/rounds/rivals.h"
@@ -94,7 +95,8 @@ struct rounds {
 
 static void show_best_that_fits(const struct weft_packed *run)
 {
-    weft_work_show_best(run->budget.work, run->best ? run->best->prediction.step_ns : 0);
+    int64_t step_ns = run->best ? run->best->prediction.step_ns : 0;
+    if (!run->options->draft) weft_work_show_best(run->budget.work, step_ns);
 }
 
 /* Puts the run's plan, which fits, aside: it is the fastest of those. */
@@ -403,9 +405,10 @@ static enum weft_status plan_again(struct weft_packed *run, int64_t excess, stru
     if (run->planner->decide == weft_planner_ilp) WEFT_TRY(plan_by_rules(run, err));
     WEFT_TRY(plan_in_between(run, &rounds, err));
     WEFT_TRY(search_again(run, err));
-    weft_log(WEFT_LOG_INFO,
-             "planner %s: a layout ended %lld bytes above the limit; planned again %d time%s",
-             run->planner->name, (long long)excess, (int)run->n_again,
+    char over[WEFT_UNITS_TEXT_BYTES];
+    weft_log(run->options->draft ? WEFT_LOG_DEBUG : WEFT_LOG_INFO,
+             "planner %s: a layout ended %s above the limit; planned again %d time%s",
+             run->planner->name, weft_units_show_bytes(excess, over), (int)run->n_again,
              run->n_again == 1 ? "" : "s");
     return WEFT_OK;
 }

@@ -82,6 +82,13 @@ Test(watch, what_is_left_counts_down_until_the_next_is_due)
     cr_assert_eq(weft_watch_left_ns(&watch), 200);
     watch_now_ns += 100;
     cr_assert_eq(weft_watch_left_ns(&watch), 300, "two steps have taken 300 at least");
+    watch_now_ns += 100;
+    weft_watch_count(&watch, "step", 3, 4);
+    cr_assert_eq(weft_watch_left_ns(&watch), 133);
+    watch_now_ns += 133;
+    cr_assert_eq(weft_watch_left_ns(&watch), 0);
+    watch_now_ns += 10;
+    cr_assert_eq(weft_watch_left_ns(&watch), -1, "the last one is late, nobody knows how much");
 }
 
 /* A run that goes on from step 100 has not done these 100 steps in its time. */

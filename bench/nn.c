@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "runtime/nn/cpu.h"
-#include "runtime/nn/kernels.h"
+#include "runtime/nn/cpu/cpu.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/optimizer.h"
 #include "spec/layer.h"
 

@@ -18,7 +18,7 @@
 #include "runtime/comm/local.h"
 #include "runtime/device/futex.h"
 #include "runtime/launch/launch.h"
-#include "runtime/nn/gemm.h"
+#include "runtime/nn/cpu/gemm/gemm.h"
 
 static void tell_version(struct weft_text *out)
 {

@@ -5,8 +5,8 @@
 #define WEFT_RUNTIME_NN_BACKEND_H
 
 #include "runtime/device/backends.h"
-#include "runtime/nn/gemm.h"
 #include "runtime/nn/nn.h"
+#include "runtime/nn/product.h"
 #include "runtime/nn/units.h"
 
 typedef void weft_nn_update_fn(struct weft_nn *nn, struct weft_stream *stream,

@@ -24,8 +24,8 @@ struct weft_nn_options {
 };
 
 /* `name` as weft_device_open takes it (WEFT_E_ENVIRONMENT otherwise). Errors of the GEMM library:
- * runtime/nn/gemm.h. Freed by weft_nn_close, which accepts NULL and must not run before the streams
- * are idle. */
+ * runtime/nn/cpu/gemm/gemm.h. Freed by weft_nn_close, which accepts NULL and must not run before
+ * the streams are idle. */
 WEFT_MUST_USE enum weft_status weft_nn_open(const char *name, const struct weft_nn_options *options,
                                             struct weft_nn **out, struct weft_error *err);
 void weft_nn_close(struct weft_nn *nn);

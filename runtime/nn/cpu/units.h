@@ -3,10 +3,10 @@
 #ifndef WEFT_RUNTIME_NN_CPU_UNITS_H
 #define WEFT_RUNTIME_NN_CPU_UNITS_H
 
-#include "runtime/nn/cpu.h"
+#include "runtime/nn/cpu/cpu.h"
 
-/* runtime/nn/cpu.c. A back end by these functions, for memory that lies `shift_bytes` behind its
- * addresses. */
+/* backend.c. A back end by these functions, for memory that lies `shift_bytes` behind
+ * its addresses. */
 enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t shift_bytes,
                                   const struct weft_nn_options *options, struct weft_nn **out,
                                   struct weft_error *err);

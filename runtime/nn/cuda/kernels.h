@@ -4,7 +4,8 @@
  * element; they are fastest where element 0 of all of them is as far behind a multiple of 16 bytes.
  * n may be 0. What is not said to be in place does not overlap.
  *
- * "The CPU's bits": those of runtime/nn/kernels.h and optimizer.h for the same numbers. */
+ * "The CPU's bits": those of runtime/nn/cpu/kernels/kernels.h and optimizer.h for the same numbers.
+ */
 #ifndef WEFT_RUNTIME_NN_CUDA_KERNELS_H
 #define WEFT_RUNTIME_NN_CUDA_KERNELS_H
 

@@ -1,9 +1,9 @@
 /* Layer norm: rows and their gradients with the CPU's bits, gradients of weight and bias as
  * columns. */
+#include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/cuda/columns.h"
 #include "runtime/nn/cuda/kernels.h"
 #include "runtime/nn/cuda/rows.h"
-#include "runtime/nn/kernels.h"
 
 template <typename T> struct norm_rows {
     int64_t rows, width;

@@ -1,6 +1,6 @@
-/* Rows whose sums have the CPU's bits (runtime/nn/kernels.h): a sum runs in 16 lanes, element i in
- * lane i mod 16, and lanes are added up as a fixed tree. A row belongs to a team of threads, each
- * with as many consecutive lanes as one wide access of elements holds. */
+/* Rows whose sums have the CPU's bits (runtime/nn/cpu/kernels/kernels.h): a sum runs in 16 lanes,
+ * element i in lane i mod 16, and lanes are added up as a fixed tree. A row belongs to a team of
+ * threads, each with as many consecutive lanes as one wide access of elements holds. */
 #ifndef WEFT_RUNTIME_NN_CUDA_ROWS_H
 #define WEFT_RUNTIME_NN_CUDA_ROWS_H
 

@@ -10,8 +10,8 @@
 extern "C" {
 #include "base/hash.h"
 #include "base/numbers.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/elements.h"
-#include "runtime/nn/kernels.h"
 }
 
 #include "runtime/nn/cuda/kernels.h"

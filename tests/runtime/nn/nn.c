@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "cpu/layers/subject.h"
 #include "runtime/device/device.h"
-#include "subject.h"
 
 Test(nn, refuses_a_device_without_kernels)
 {

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/numbers.h"
 #include "base/rng.h"
-#include "subject.h"
+#include "cpu/layers/subject.h"
 
 enum { ELEMENTS = 40, PIECES = 2 };
 

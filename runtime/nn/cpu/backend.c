@@ -1,0 +1,126 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/nn/cpu/units.h"
+
+void weft_nn_cpu_close(struct weft_nn *nn)
+{
+    struct weft_nn_cpu *cpu = (struct weft_nn_cpu *)(void *)nn;
+    weft_gemm_close(cpu->gemm);
+    free(cpu);
+}
+
+enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t shift_bytes,
+                                  const struct weft_nn_options *options, struct weft_nn **out,
+                                  struct weft_error *err)
+{
+    struct weft_nn_cpu *cpu = calloc(1, sizeof(*cpu));
+    if (!cpu) return weft_fail_memory(err, "the CPU's layer kernels");
+    cpu->base.backend = backend;
+    cpu->shift_bytes = shift_bytes;
+    cpu->kernels = weft_kernels_best();
+    cpu->threads = options->threads;
+#ifdef _OPENMP
+    cpu->whole_heads = true;
+#else
+    cpu->whole_heads = options->threads == 1;
+#endif
+    const enum weft_status status =
+        weft_gemm_open(options->gemm, options->threads, options->compute, &cpu->gemm, err);
+    if (status != WEFT_OK) {
+        weft_nn_cpu_close(&cpu->base);
+        return status;
+    }
+    snprintf(cpu->description, sizeof(cpu->description), "%s, %s kernels",
+             weft_gemm_describe(cpu->gemm), cpu->kernels->level);
+    *out = &cpu->base;
+    return WEFT_OK;
+}
+
+const char *weft_nn_cpu_describe(const struct weft_nn *nn)
+{
+    return weft_nn_cpu_of(nn)->description;
+}
+
+const char *weft_nn_cpu_gemm_name(const struct weft_nn *nn)
+{
+    return weft_gemm_name(weft_nn_cpu_of(nn)->gemm);
+}
+
+struct call_argument {
+    const struct weft_nn *nn;
+    struct weft_nn_call call;
+};
+_Static_assert(sizeof(struct call_argument) <= WEFT_TASK_BYTES,
+               "a stream copies a call as one task");
+
+/* The same call of memory. */
+static struct weft_nn_call reached(const struct call_argument *a)
+{
+    const struct weft_nn_cpu *cpu = weft_nn_cpu_of(a->nn);
+    struct weft_nn_call call = a->call;
+    for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
+        call.tensors[i] = weft_nn_cpu_reach(cpu, call.tensors[i]);
+        call.gradients[i] = weft_nn_cpu_reach(cpu, call.gradients[i]);
+    }
+    call.input = weft_nn_cpu_reach(cpu, call.input);
+    call.targets = weft_nn_cpu_reach(cpu, call.targets);
+    call.output = weft_nn_cpu_reach(cpu, call.output);
+    call.saved = weft_nn_cpu_reach(cpu, call.saved);
+    call.temporary = weft_nn_cpu_reach(cpu, call.temporary);
+    call.output_gradient = weft_nn_cpu_reach(cpu, call.output_gradient);
+    call.input_gradient = weft_nn_cpu_reach(cpu, call.input_gradient);
+    call.scale = weft_nn_cpu_reach(cpu, call.scale);
+    call.loss = weft_nn_cpu_reach(cpu, call.loss);
+    return call;
+}
+
+static enum weft_status forward(struct weft_stream *stream, const void *argument,
+                                struct weft_error *err)
+{
+    (void)stream;
+    const struct call_argument *a = argument;
+    const struct weft_nn_call call = reached(a);
+    return weft_nn_cpu_forward(a->nn, &call, err);
+}
+
+static enum weft_status backward(struct weft_stream *stream, const void *argument,
+                                 struct weft_error *err)
+{
+    (void)stream;
+    const struct call_argument *a = argument;
+    const struct weft_nn_call call = reached(a);
+    return weft_nn_cpu_backward(a->nn, &call, err);
+}
+
+void weft_nn_cpu_push_forward(struct weft_nn *nn, struct weft_stream *stream,
+                              const struct weft_nn_call *call)
+{
+    const struct call_argument argument = {nn, *call};
+    weft_stream_push(stream, forward, &argument, sizeof(argument));
+}
+
+void weft_nn_cpu_push_backward(struct weft_nn *nn, struct weft_stream *stream,
+                               const struct weft_nn_call *call)
+{
+    const struct call_argument argument = {nn, *call};
+    weft_stream_push(stream, backward, &argument, sizeof(argument));
+}
+
+enum weft_status weft_nn_cpu_gemm(struct weft_nn *nn, const struct weft_product *product,
+                                  struct weft_error *err)
+{
+    return weft_gemm_run(weft_nn_cpu_of(nn)->gemm, product, err);
+}
+
+static enum weft_status cpu_open(const struct weft_nn_options *options, struct weft_nn **out,
+                                 struct weft_error *err)
+{
+    return weft_nn_cpu_open(&weft_nn_backend_cpu, 0, options, out, err);
+}
+
+const struct weft_nn_backend weft_nn_backend_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    WEFT_NN_CPU_FUNCTIONS,
+};

@@ -1,0 +1,134 @@
+/* The "cpu" back end: products by a GEMM library, the rest by kernels, on the calling thread but
+ * for products and heads of attention, which `threads` share.
+ * Every layer type has a forward and a backward here, one file a family; each is synchronous,
+ * allocates nothing and touches exactly the buffers of its call, at the offsets of
+ * spec/layer_layout.h. They fail only on data (a token or target out of range: WEFT_E_DATA) or
+ * when the GEMM library does (WEFT_E_SYSTEM). */
+#ifndef WEFT_RUNTIME_NN_CPU_CPU_H
+#define WEFT_RUNTIME_NN_CPU_CPU_H
+
+#include "runtime/nn/backend.h"
+#include "runtime/nn/cpu/gemm/gemm.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
+#include "runtime/nn/nn.h"
+
+struct weft_nn_cpu {
+    struct weft_nn base;
+    struct weft_gemm *gemm;
+    const struct weft_kernels *kernels;
+    int32_t threads;     /* of products and of heads */
+    bool whole_heads;    /* heads of attention may go to kernels: this build has threads for them */
+    int64_t shift_bytes; /* from an address that work is given to the memory that it is of */
+    char description[384];
+};
+
+static inline const struct weft_nn_cpu *weft_nn_cpu_of(const struct weft_nn *nn)
+{
+    return (const struct weft_nn_cpu *)(const void *)nn;
+}
+
+/* The memory behind an address; NULL stays NULL. */
+static inline void *weft_nn_cpu_reach(const struct weft_nn_cpu *cpu, const void *address)
+{
+    return address == NULL ? NULL : (char *)address + cpu->shift_bytes;
+}
+
+/* A call at once, on the calling thread, of memory. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_forward(const struct weft_nn *nn,
+                                                   const struct weft_nn_call *call,
+                                                   struct weft_error *err);
+WEFT_MUST_USE enum weft_status weft_nn_cpu_backward(const struct weft_nn *nn,
+                                                    const struct weft_nn_call *call,
+                                                    struct weft_error *err);
+
+typedef enum weft_status weft_nn_cpu_fn(const struct weft_nn_cpu *cpu,
+                                        const struct weft_nn_call *call, struct weft_error *err);
+
+weft_nn_cpu_fn weft_nn_cpu_embedding_forward, weft_nn_cpu_embedding_backward;
+weft_nn_cpu_fn weft_nn_cpu_block_forward, weft_nn_cpu_block_backward;
+weft_nn_cpu_fn weft_nn_cpu_layer_norm_forward, weft_nn_cpu_layer_norm_backward;
+weft_nn_cpu_fn weft_nn_cpu_linear_forward, weft_nn_cpu_linear_backward;
+weft_nn_cpu_fn weft_nn_cpu_relu_forward, weft_nn_cpu_relu_backward;
+weft_nn_cpu_fn weft_nn_cpu_gelu_forward, weft_nn_cpu_gelu_backward;
+weft_nn_cpu_fn weft_nn_cpu_lm_head_forward, weft_nn_cpu_lm_head_backward;
+weft_nn_cpu_fn weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward;
+weft_nn_cpu_fn weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward;
+
+/* Parts of layers. */
+
+/* The part of a buffer that begins at a layout's offset. */
+static inline void *weft_nn_part(void *buffer, int64_t offset_bytes)
+{
+    return (char *)buffer + offset_bytes;
+}
+
+/* Element `index` of an array of the dtype. */
+static inline const void *weft_nn_at(enum weft_dtype dtype, const void *array, int64_t index)
+{
+    return (const char *)array + index * weft_dtype_bytes(dtype);
+}
+static inline void *weft_nn_to(enum weft_dtype dtype, void *array, int64_t index)
+{
+    return (char *)array + index * weft_dtype_bytes(dtype);
+}
+
+/* The kernels for what flows. */
+static inline const struct weft_layer_kernels *weft_nn_kernels(const struct weft_nn_cpu *cpu,
+                                                               const struct weft_nn_call *call)
+{
+    return cpu->kernels->layers[call->batch.compute];
+}
+
+/* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. */
+struct weft_nn_linear {
+    enum weft_dtype dtype;
+    int64_t rows, inputs, outputs;
+    const void *x, *weight;
+};
+
+/* y = x W^T, finished. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_map(const struct weft_nn_cpu *cpu,
+                                               const struct weft_nn_linear *linear,
+                                               const struct weft_product_finish *finish, void *y,
+                                               struct weft_error *err);
+/* dx = alpha dy W, finished. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_map_input(
+    const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear, float alpha,
+    const struct weft_product_finish *finish, const void *dy, void *dx, struct weft_error *err);
+/* The gradient of tensor `tensor` of the call, unless it is frozen: alpha dy^T x. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_map_weight(const struct weft_nn_cpu *cpu,
+                                                      const struct weft_nn_linear *linear,
+                                                      float alpha, const void *dy,
+                                                      const struct weft_nn_call *call, int tensor,
+                                                      struct weft_error *err);
+/* The gradient of a bias, unless it is frozen: alpha times the column sums of dy, by `sums`. */
+void weft_nn_cpu_map_bias(const struct weft_nn_cpu *cpu, const struct weft_nn_linear *linear,
+                          float alpha, const void *dy, const struct weft_nn_call *call, int tensor,
+                          float *sums);
+/* Hands n finished sums to tensor `tensor`'s gradient, unless it is frozen. */
+void weft_nn_cpu_give(const struct weft_nn_cpu *cpu, const struct weft_nn_call *call, int tensor,
+                      int64_t n, float alpha, const float *sums);
+
+/* Causal self-attention of every head of every sample. Rows of qkv are [q, k, v], each of all
+ * heads; probabilities [samples, heads, seq_len, seq_len] and output [T, hidden]. */
+struct weft_nn_attention {
+    enum weft_dtype dtype;
+    int64_t samples, seq_len, heads, hidden;
+    const void *qkv;
+    void *probabilities; /* what forward leaves for backward: in rows, or as kernels do */
+};
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend(const struct weft_nn_cpu *cpu,
+                                                  const struct weft_nn_attention *attention,
+                                                  void *output, struct weft_error *err);
+/* The same of 1 sample's rows from `first` on, which are the only ones of output;
+ * probabilities [seq_len - first, seq_len] is scratch for one head after another. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_from(const struct weft_nn_cpu *cpu,
+                                                       const struct weft_nn_attention *attention,
+                                                       int64_t first, void *output,
+                                                       struct weft_error *err);
+/* output is what forward wrote; d_scores [seq_len, seq_len] is scratch; d_qkv is written. */
+WEFT_MUST_USE enum weft_status weft_nn_cpu_attend_backward(
+    const struct weft_nn_cpu *cpu, const struct weft_nn_attention *attention, const void *output,
+    const void *d_output, void *d_scores, void *d_qkv, struct weft_error *err);
+
+#endif

@@ -1,0 +1,423 @@
+#define _GNU_SOURCE /* syscall */
+#include "runtime/nn/cpu/gemm/amx.h"
+
+#include <immintrin.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/nn/cpu/gemm/amx_chores.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
+
+/* A step along k of 32 adds to a part of c, 32 x 32 in fp32, two tiles of a times two of b; of f32
+ * operands six times, for as many pairs of their parts.
+ *
+ * One operand is resident: up to RESIDENT elements of it lie packed in the second cache while the
+ * other streams by, in groups of panels. Where k is longer than a pass, sums of streamed panels
+ * wait in memory for the next one. The first cache holds as much of the streamed panel as `near`
+ * says, which the inner loop comes back to.
+ *
+ * Tiles multiply by themselves for hundreds of cycles. Meanwhile the rest of the core does chores
+ * (amx_chores.h): it packs the next group and brings sums that are complete to c.
+ *
+ * A triangle is made of the panels and steps that have a part in it; it is never resident. */
+enum {
+    SIDE = WEFT_AMX_SIDE,
+    STEP = WEFT_AMX_STEP,
+    TILE = WEFT_AMX_TILE,
+    PART = SIDE * SIDE, /* elements of c */
+    RESIDENT = 640 << 10,
+    MOST_RESIDENT = 2048, /* rows or columns */
+    STREAMED = 64 << 10,
+    SUMS = 768 * PART
+};
+
+/* The longest pass along k and the stretch of it that stays near. In f32 a step is three times as
+ * large but six times as much work, so that both panels can stream from the second cache. */
+struct lengths {
+    int64_t pass, near;
+};
+static const struct lengths lengths_bf16 = {1024, 512}, lengths_f32 = {512, 512};
+
+struct workspace {
+    uint16_t resident[RESIDENT], streamed[2][STREAMED]; /* a group, and the next */
+    float sums[SUMS];                                   /* parts of c, [streamed, resident panel] */
+    float current[MOST_RESIDENT / SIDE * PART]; /* those of a later pass, to be added to them */
+};
+
+struct weft_gemm_amx {
+    int32_t threads;
+    struct workspace *workspaces; /* one a thread */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t round_up(int64_t x, int64_t unit)
+{
+    return (x + unit - 1) / unit * unit;
+}
+
+/* The layout that _tile_loadconfig reads. */
+struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+/* Constant, because gcc's _tile_loadconfig says of the first 8 bytes alone that it reads them, and
+ * stores to the others would be left out. */
+static const struct tile_config eight_tiles = {.palette = 1,
+                                               .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                                               .rows = {16, 16, 16, 16, 16, 16, 16, 16}};
+
+enum { SUMS_STRIDE = SIDE * sizeof(float) };
+
+static inline void load_sums(const float *sums, bool add)
+{
+    if (add) {
+        _tile_loadd(0, sums, SUMS_STRIDE);
+        _tile_loadd(1, sums + 16, SUMS_STRIDE);
+        _tile_loadd(2, sums + 16 * SIDE, SUMS_STRIDE);
+        _tile_loadd(3, sums + 16 * SIDE + 16, SUMS_STRIDE);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+}
+
+static inline void store_sums(float *sums)
+{
+    _tile_stored(0, sums, SUMS_STRIDE);
+    _tile_stored(1, sums + 16, SUMS_STRIDE);
+    _tile_stored(2, sums + 16 * SIDE, SUMS_STRIDE);
+    _tile_stored(3, sums + 16 * SIDE + 16, SUMS_STRIDE);
+}
+
+/* sums [32, 32] = or += panels a and b, over `steps` of k. What chores bring may lie in the same
+ * place: they are through before it is written. */
+static void multiply_bf16(const uint16_t *a, const uint16_t *b, int64_t steps, bool add,
+                          float *sums, struct weft_amx_chores *chores)
+{
+    const int64_t rows = (SIDE + steps - 1) / steps;
+    load_sums(sums, add);
+    for (int64_t i = 0; i < steps; i++, a += 2 * TILE, b += 2 * TILE) {
+        _tile_loadd(4, a, 64);
+        _tile_loadd(6, b, 64);
+        _tile_loadd(7, b + TILE, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, a + TILE, 64);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        weft_amx_pack(chores);
+        weft_amx_bring(chores, rows);
+    }
+    store_sums(sums);
+}
+
+/* Tiles 4 and 5 are a part of a, 6 and 7 one of b. */
+static inline void load_a(const uint16_t *part)
+{
+    _tile_loadd(4, part, 64);
+    _tile_loadd(5, part + TILE, 64);
+}
+
+static inline void load_b(const uint16_t *part)
+{
+    _tile_loadd(6, part, 64);
+    _tile_loadd(7, part + TILE, 64);
+}
+
+static inline void add_products(void)
+{
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+}
+
+/* The same of panels in three parts: what is not below 2^-24 of the whole, the small before the
+ * large, one operand's part changing at a time. Chores come in small portions: the core looks some
+ * hundreds of instructions ahead, and must find tiles to multiply among them. */
+static void multiply_f32(const uint16_t *a, const uint16_t *b, int64_t steps, bool add, float *sums,
+                         struct weft_amx_chores *chores)
+{
+    const int64_t rows = (SIDE + 3 * steps - 1) / (3 * steps);
+    enum { HIGH = 0, MIDDLE = 2 * TILE, LOW = 4 * TILE, NEXT = 6 * TILE };
+    load_sums(sums, add);
+    for (int64_t i = 0; i < steps; i++, a += NEXT, b += NEXT) {
+        load_a(a + LOW);
+        load_b(b + HIGH);
+        add_products();
+        weft_amx_bring(chores, rows);
+        load_a(a + MIDDLE);
+        add_products();
+        weft_amx_pack(chores);
+        load_b(b + MIDDLE);
+        add_products();
+        weft_amx_bring(chores, rows);
+        load_a(a + HIGH);
+        add_products();
+        weft_amx_pack(chores);
+        load_b(b + LOW);
+        add_products();
+        weft_amx_bring(chores, rows);
+        load_b(b + HIGH);
+        add_products();
+        weft_amx_pack(chores);
+    }
+    store_sums(sums);
+}
+
+/* What of a product a share works on. */
+struct span {
+    const struct weft_product *product;
+    const struct weft_amx_operand *resident, *streamed;
+    int64_t r, r_end, s, s_end; /* resident and streamed rows or columns */
+    int64_t k, depth;           /* a pass */
+};
+
+static int64_t panels_of(int64_t rows)
+{
+    return (rows + SIDE - 1) / SIDE;
+}
+
+static const struct lengths *lengths_of(const struct weft_product *p)
+{
+    return p->dtype == WEFT_F32 ? &lengths_f32 : &lengths_bf16;
+}
+
+/* How much of k the streamed panel at s has a part in, up to `end`. */
+static int64_t first_of_k(const struct span *at, int64_t s, int64_t *end)
+{
+    const struct weft_product *p = at->product;
+    *end = p->k;
+    if (p->triangle != WEFT_A_IS_LOWER) return 0;
+    if (p->transpose_a) return weft_product_column_begin(p, s);
+    *end = weft_product_row_end(p, s);
+    return 0;
+}
+
+/* The resident panels that the streamed one at s meets. */
+static int64_t panels_met(const struct span *at, int64_t s)
+{
+    int64_t end = at->r_end;
+    if (at->product->triangle == WEFT_C_IS_LOWER)
+        end = least(end, weft_product_row_end(at->product, s));
+    return end > at->r ? panels_of(end - at->r) : 0;
+}
+
+/* The streamed panel at s, packed, times all resident ones, added to their sums. */
+static void multiply_panels(struct workspace *w, const struct span *at, int64_t s,
+                            const uint16_t *packed, float *sums, struct weft_amx_chores *chores)
+{
+    const enum weft_dtype dtype = at->product->dtype;
+    const int64_t panels = panels_met(at, s), near = lengths_of(at->product)->near;
+    const int64_t panel = weft_amx_panel_elements(dtype, at->depth);
+    const bool resident_is_a = at->resident->is_a;
+    int64_t k_end;
+    const int64_t k_first = first_of_k(at, s, &k_end);
+    const bool first = k_first >= at->k, last = k_end <= at->k + at->depth;
+    const int64_t begin = (first ? k_first : at->k) - at->k, end = least(k_end - at->k, at->depth);
+    const bool at_once = first && last && end - begin <= near; /* then one place serves all */
+    for (int64_t k = begin; k < end; k += near) {
+        const int64_t steps = (least(near, end - k) + STEP - 1) / STEP;
+        const int64_t skipped = k / STEP * weft_amx_panel_elements(dtype, STEP);
+        for (int64_t i = 0; i < panels; i++) {
+            const uint16_t *t = w->resident + i * panel + skipped;
+            const uint16_t *a = resident_is_a ? t : packed + skipped;
+            const uint16_t *b = resident_is_a ? packed + skipped : t;
+            const int64_t r = at->r + i * SIDE;
+            float *before = sums + i * PART;
+            float *to = at_once ? w->current : first ? before : w->current + i * PART;
+            const int64_t m = resident_is_a ? r : s, n = resident_is_a ? s : r;
+            if (last && k + near >= end) weft_amx_announce(chores, m, n);
+            (dtype == WEFT_F32 ? multiply_f32 : multiply_bf16)(a, b, steps, k > begin, to, chores);
+            if (k + near >= end && !(first && !last))
+                weft_amx_begin_part(chores, to, first ? NULL : before, last, m, n);
+        }
+    }
+}
+
+/* Packs the group of streamed panels that begins at s, beside the products of the one before. */
+static void begin_group(struct weft_amx_chores *chores, const struct span *at, int64_t s,
+                        int64_t group, uint16_t *panels)
+{
+    const int64_t portions = at->product->dtype == WEFT_F32 ? 3 : 1;
+    const int64_t steps = (at->depth + STEP - 1) / STEP * portions;
+    int64_t products = 1;
+    for (int64_t i = s > at->s ? s - group : s; i < s; i += SIDE) {
+        products += panels_met(at, i) * steps;
+    }
+    weft_amx_pack_begin(&chores->packing, at->streamed, s, least(s + group, at->s_end), at->k,
+                        at->depth, panels);
+    chores->units = (weft_amx_pack_units(&chores->packing) + products - 1) / products;
+}
+
+/* A pass of resident rows or columns and streamed ones. */
+static void run_pass(struct workspace *w, const struct span *at)
+{
+    const int64_t panel = weft_amx_panel_elements(at->product->dtype, at->depth);
+    const int64_t group = STREAMED / panel * SIDE, panels = panels_of(at->r_end - at->r);
+    const bool kept = at->depth < at->product->k;
+    struct weft_amx_chores chores = {.product = at->product,
+                                     .finished = weft_finish_wanted(&at->product->finish)};
+    weft_amx_pack_begin(&chores.packing, at->resident, at->r, at->r_end, at->k, at->depth,
+                        w->resident);
+    weft_amx_pack_some(&chores.packing, INT64_MAX);
+    begin_group(&chores, at, at->s, group, w->streamed[0]);
+    for (int64_t s = at->s, groups = 0; s < at->s_end; s += group, groups++) {
+        weft_amx_pack_some(&chores.packing, INT64_MAX);
+        if (s + group < at->s_end)
+            begin_group(&chores, at, s + group, group, w->streamed[(groups + 1) % 2]);
+        for (int64_t i = s; i < least(s + group, at->s_end); i += SIDE) {
+            multiply_panels(w, at, i, w->streamed[groups % 2] + (i - s) / SIDE * panel,
+                            w->sums + (kept ? (i - at->s) / SIDE * panels * PART : 0), &chores);
+        }
+    }
+    weft_amx_bring(&chores, SIDE);
+}
+
+/* How much of k a pass takes: all of about the same length. */
+static int64_t pass_of(const struct weft_product *p)
+{
+    const int64_t passes = (p->k + lengths_of(p)->pass - 1) / lengths_of(p)->pass;
+    return passes == 1 ? p->k : round_up((p->k + passes - 1) / passes, STEP);
+}
+
+/* How many rows or columns of an operand can be resident. */
+static int64_t room(const struct weft_product *p)
+{
+    return least(RESIDENT / weft_amx_panel_elements(p->dtype, pass_of(p)) * SIDE, MOST_RESIDENT);
+}
+
+/* Streamed rows or columns [begin, end) with everything that is resident, part after part. */
+static void run_share(struct workspace *w, const struct weft_product *p,
+                      const struct weft_amx_operand *resident,
+                      const struct weft_amx_operand *streamed, int64_t begin, int64_t end)
+{
+    const int64_t pass = pass_of(p), parts = (resident->size + room(p) - 1) / room(p);
+    const int64_t part = round_up((resident->size + parts - 1) / parts, SIDE);
+    const int64_t chunk = pass < p->k ? SUMS / PART / panels_of(part) * SIDE : end - begin;
+    struct span at = {.product = p, .resident = resident, .streamed = streamed};
+    _tile_loadconfig(&eight_tiles);
+    for (at.r = 0; at.r < resident->size; at.r += part) {
+        at.r_end = least(at.r + part, resident->size);
+        for (at.s = begin; at.s < end; at.s += chunk) {
+            at.s_end = least(at.s + chunk, end);
+            for (at.k = 0; at.k < p->k; at.k += pass) {
+                at.depth = least(pass, p->k - at.k);
+                run_pass(w, &at);
+            }
+        }
+    }
+    _tile_release();
+}
+
+/* The one that can lie there as a whole, so that the other passes by once; or else the one that is
+ * dearer to pack: rows of a that lie along k, and pairs of b that do not, are only copied. */
+static bool a_is_resident(const struct weft_product *p)
+{
+    const bool a_fits = p->m <= room(p), b_fits = p->n <= room(p);
+    const bool a_dear = p->transpose_a, b_dear = p->transpose_b;
+    if (p->triangle != WEFT_NO_TRIANGLE) return false;
+    if (a_fits != b_fits) return a_fits;
+    return a_dear != b_dear ? a_dear : p->m < p->n;
+}
+
+bool weft_gemm_amx_pays(const struct weft_product *p)
+{
+    return p->m >= SIDE && p->n >= SIDE && p->k >= STEP;
+}
+
+/* Rows of c are finished in their order, and their sums are those of one thread, where no other
+ * thread has rows of the same columns. */
+void weft_gemm_amx_run(struct weft_gemm_amx *amx, const struct weft_product *product)
+{
+    const bool a_resident = a_is_resident(product);
+    const bool sums_apart = product->finish.column_sums && amx->threads > 1 && !a_resident;
+    struct weft_product copy = *product;
+    const struct weft_product *p = &copy;
+    if (sums_apart) copy.finish.column_sums = NULL;
+    if (copy.finish.column_sums)
+        memset(copy.finish.column_sums, 0, (size_t)copy.n * sizeof(*copy.finish.column_sums));
+
+    const struct weft_amx_operand a = {.dtype = p->dtype,
+                                       .from = p->a,
+                                       .stride = p->a_stride,
+                                       .size = p->m,
+                                       .along = !p->transpose_a,
+                                       .is_a = true,
+                                       .triangle = p->triangle == WEFT_A_IS_LOWER ? p : NULL};
+    const struct weft_amx_operand b = {.dtype = p->dtype,
+                                       .from = p->b,
+                                       .stride = p->b_stride,
+                                       .size = p->n,
+                                       .along = p->transpose_b};
+    const struct weft_amx_operand *resident = a_resident ? &a : &b,
+                                  *streamed = a_resident ? &b : &a;
+    const int64_t share = round_up((streamed->size + amx->threads - 1) / amx->threads, SIDE);
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(amx->threads) schedule(static, 1)
+#endif
+    for (int32_t i = 0; i < amx->threads; i++) {
+        const int64_t begin = i * share, end = least(begin + share, streamed->size);
+        if (begin < end) run_share(&amx->workspaces[i], p, resident, streamed, begin, end);
+    }
+    if (sums_apart)
+        weft_kernels_best()->layers[product->c_dtype]->column_sums(
+            product->m, product->n, product->c, product->finish.column_sums);
+}
+
+/* Linux lends the registers, 8 KiB of every thread's state, to processes that ask. */
+static bool have_tiles(void)
+{
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    unsigned a, b, c, d;
+    __asm__("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(7), "c"(0));
+    const bool amx = d >> 24 & 1 && d >> 22 & 1;
+    return amx && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") &&
+           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+enum weft_status weft_gemm_amx_open(int32_t threads, struct weft_gemm_amx **out,
+                                    struct weft_error *err)
+{
+    if (!have_tiles()) {
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "products on AMX tiles: this CPU has none for bf16, or the system does "
+                         "not lend them; \"onednn\" takes what there is");
+    }
+#ifndef _OPENMP
+    if (threads > 1) {
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "products on AMX tiles: this build, without OpenMP, has them for one "
+                         "thread and not for %d; \"onednn\" has them",
+                         (int)threads);
+    }
+#endif
+    struct weft_gemm_amx *amx = calloc(1, sizeof(*amx));
+    if (!amx) return weft_fail_memory(err, "products on AMX tiles");
+    amx->threads = threads;
+    amx->workspaces = aligned_alloc(64, (size_t)threads * sizeof(*amx->workspaces));
+    if (!amx->workspaces) {
+        weft_gemm_amx_close(amx);
+        return weft_fail_memory(err, "products on AMX tiles");
+    }
+    *out = amx;
+    return WEFT_OK;
+}
+
+void weft_gemm_amx_close(struct weft_gemm_amx *amx)
+{
+    if (!amx) return;
+    free(amx->workspaces);
+    free(amx);
+}

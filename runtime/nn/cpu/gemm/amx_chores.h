@@ -1,0 +1,133 @@
+/* Chores are what the rest of the core does while tiles multiply, a little after each step: panels
+ * are packed, and the sums of a part of c go to those of the passes before, to c, or both. On the
+ * way to c a product is finished, so that what it becomes passes by memory once. */
+#ifndef WEFT_RUNTIME_NN_CPU_GEMM_AMX_CHORES_H
+#define WEFT_RUNTIME_NN_CPU_GEMM_AMX_CHORES_H
+
+#include "runtime/nn/cpu/gemm/amx_pack.h"
+#include "runtime/nn/cpu/gemm/finish.h"
+#include "runtime/nn/product.h"
+
+_Static_assert((int)WEFT_AMX_SIDE == (int)WEFT_FINISH_MOST, "a row of a part is finished at once");
+
+struct weft_amx_chores {
+    const struct weft_product *product;
+    struct weft_amx_packing packing;
+    int64_t units; /* of packing in a portion */
+    const float *sums;
+    float *before; /* NULL: this is the first pass */
+    bool complete; /* the last pass: c is next */
+    bool finished; /* there is more to c than alpha and what it held */
+    int64_t m, n;  /* where in c: rows from m, columns from n */
+    int64_t row, rows;
+    int64_t ahead, ahead_rows; /* in c: rows to fetch for the part that tiles are multiplying */
+};
+
+WEFT_ALWAYS_INLINE void weft_amx_bring_row(const struct weft_amx_chores *c, bool f32, int64_t n,
+                                           const float *restrict sums, int64_t at)
+{
+    const struct weft_product *p = c->product;
+    const float alpha = p->alpha;
+    float row[WEFT_AMX_SIDE];
+    for (int64_t j = 0; j < n; j++) {
+        row[j] = alpha * sums[j];
+    }
+    for (int64_t j = 0; p->accumulate && j < n; j++) {
+        row[j] += weft_finish_load(f32, p->c, at + j);
+    }
+    if (c->finished) {
+        weft_finish_row(p, f32, n, row, c->n, at);
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        weft_finish_store(f32, p->c, at + j, row[j]);
+    }
+}
+
+static void weft_amx_bring_rows(struct weft_amx_chores *c, int64_t count)
+{
+    enum { SIDE = WEFT_AMX_SIDE };
+    const struct weft_product *p = c->product;
+    const int64_t n = p->n - c->n < SIDE ? p->n - c->n : SIDE;
+    for (; count > 0 && c->row < c->rows; count--, c->row++) {
+        const float *sums = c->sums + c->row * SIDE;
+        if (c->before) {
+            float *restrict before = c->before + c->row * SIDE;
+            for (int64_t j = 0; j < SIDE; j++) {
+                before[j] += sums[j];
+            }
+            sums = before;
+        }
+        if (!c->complete) continue;
+        const int64_t at = (c->m + c->row) * p->c_stride + c->n;
+        if (p->c_dtype == WEFT_F32) {
+            n == SIDE ? weft_amx_bring_row(c, true, SIDE, sums, at)
+                      : weft_amx_bring_row(c, true, n, sums, at);
+        } else {
+            n == SIDE ? weft_amx_bring_row(c, false, SIDE, sums, at)
+                      : weft_amx_bring_row(c, false, n, sums, at);
+        }
+    }
+}
+
+WEFT_ALWAYS_INLINE void weft_amx_fetch(const void *x, int64_t at, int64_t size, bool to_write)
+{
+    if (!x) return;
+    const char *row = (const char *)x + at * size;
+    if (to_write) {
+        __builtin_prefetch(row, 1, 3);
+        __builtin_prefetch(row + (WEFT_AMX_SIDE - 1) * size, 1, 3);
+    } else {
+        __builtin_prefetch(row, 0, 3);
+        __builtin_prefetch(row + (WEFT_AMX_SIDE - 1) * size, 0, 3);
+    }
+}
+
+/* A part's rows are a line or two from each of many pages, which the core does not guess. */
+static inline void weft_amx_fetch_rows(struct weft_amx_chores *c, int64_t count)
+{
+    const struct weft_product *p = c->product;
+    const int64_t size = p->c_dtype == WEFT_F32 ? 4 : 2;
+    for (; count > 0 && c->ahead_rows > 0; count--, c->ahead_rows--, c->ahead += p->c_stride) {
+        weft_amx_fetch(p->finish.residual, c->ahead, size, false);
+        weft_amx_fetch(p->finish.gelu_input, c->ahead, size, false);
+        weft_amx_fetch(p->finish.gelu, c->ahead, size, true);
+        weft_amx_fetch(p->c, c->ahead, size, true);
+    }
+}
+
+/* The next rows of the part under way. */
+static inline void weft_amx_bring(struct weft_amx_chores *c, int64_t count)
+{
+    if (c->ahead_rows > 0) weft_amx_fetch_rows(c, count);
+    if (c->row < c->rows) weft_amx_bring_rows(c, count);
+}
+
+static inline void weft_amx_pack(struct weft_amx_chores *c)
+{
+    if (!c->packing.done) weft_amx_pack_some(&c->packing, c->units);
+}
+
+/* Tiles begin to multiply for the part of c at row m, column n, for the last time. */
+static inline void weft_amx_announce(struct weft_amx_chores *c, int64_t m, int64_t n)
+{
+    const int64_t rows = c->product->m - m;
+    c->ahead = m * c->product->c_stride + n;
+    c->ahead_rows = rows < WEFT_AMX_SIDE ? rows : WEFT_AMX_SIDE;
+}
+
+/* A pass has summed the part of c at row m, column n. */
+static inline void weft_amx_begin_part(struct weft_amx_chores *c, const float *sums, float *before,
+                                       bool complete, int64_t m, int64_t n)
+{
+    weft_amx_bring(c, WEFT_AMX_SIDE);
+    c->sums = sums;
+    c->before = before;
+    c->complete = complete;
+    c->m = m;
+    c->n = n;
+    c->row = 0;
+    c->rows = c->product->m - m < WEFT_AMX_SIDE ? c->product->m - m : WEFT_AMX_SIDE;
+}
+
+#endif

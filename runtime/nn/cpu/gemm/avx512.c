@@ -1,0 +1,226 @@
+#define _DEFAULT_SOURCE /* madvise */
+#include "runtime/nn/cpu/gemm/avx512.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/nn/cpu/gemm/avx512_pack.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
+
+/* A block of b lies packed in the second cache, as deep as a pass along k, and rows of a go by: 12
+ * at a time meet all of its panels. Between passes sums wait in c. */
+enum {
+    LARGE_PAGE = 2 << 20,
+    ROWS = WEFT_AVX512_ROWS,
+    COLUMNS = WEFT_AVX512_COLUMNS,
+    VECTOR = WEFT_AVX512_VECTOR,
+    GROUP = WEFT_AVX512_GROUP,
+    PASS = 384,
+    BLOCK = 160 << 10, /* elements of b */
+    KEPT_GROUPS = 4,
+    A_PANELS = KEPT_GROUPS * GROUP * (PASS + 2 * VECTOR),
+    LEAST_ROWS = 32,
+    LEAST_COLUMNS = 32,
+    LEAST_DEPTH = 16
+};
+
+struct workspace {
+    float b[BLOCK], a[A_PANELS];
+};
+
+struct weft_gemm_avx512 {
+    int32_t threads;
+    struct workspace *workspaces; /* one a thread */
+};
+
+/* What of a product a thread works on: rows and columns of c, and of those a block. */
+struct span {
+    const struct weft_product *product;
+    int64_t m, m_end, n, n_end, n_begin, n_last;
+    int64_t k, depth;
+    bool kept;
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t parts_of(int64_t x, int64_t unit)
+{
+    return (x + unit - 1) / unit;
+}
+
+/* Columns of a that are packed next: those of the next group, or the first of the next pass. NULL
+ * where there are none. */
+static const float *next_columns(const struct span *s, int64_t m)
+{
+    const struct weft_product *p = s->product;
+    const bool first = s->n == s->n_begin, last = s->n_end == s->n_last;
+    if (m + GROUP < s->m_end) {
+        return first || !s->kept ? (const float *)p->a + s->k * p->a_stride + m + GROUP : NULL;
+    }
+    if (s->kept && !last) return NULL;
+    if (!last) return (const float *)p->a + s->k * p->a_stride + s->m;
+    return s->k + s->depth < p->k ? (const float *)p->a + (s->k + s->depth) * p->a_stride + s->m
+                                  : NULL;
+}
+
+/* What of a is fetched beside tile i of a panel of a group, a line at a time: as rows are stored,
+ * by m or by k, they lie too far apart for the core to guess. Rows by m are those of the next
+ * panel. Those by k are a whole group, which stays in the second cache with the block of b if it
+ * comes late: beside the last tiles. */
+static void fetch_beside(const struct span *s, int64_t m, int64_t panel, int64_t panels, int64_t i,
+                         struct weft_avx512_tile *t)
+{
+    const struct weft_product *p = s->product;
+    const int64_t stride = p->a_stride;
+    t->fetch_stride_bytes = stride * (int64_t)sizeof(float);
+    t->fetch_lines = 0;
+    if (p->transpose_a) {
+        const float *next = next_columns(s, m);
+        const int64_t tiles = parts_of(least(GROUP, s->m_end - m), ROWS) * panels;
+        const int64_t wanted = parts_of(s->depth, ROWS),
+                      early = tiles > wanted ? tiles - wanted : 0;
+        const int64_t at = (panel * panels + i - early) * ROWS;
+        if (!next || at < 0 || at >= s->depth) return;
+        t->fetch = (const char *)(next + at * stride);
+        t->fetch_lines = GROUP / VECTOR + 1; /* loads of the last panel touch one more */
+    } else {
+        const int64_t ahead = weft_avx512_packs_a(p) ? GROUP : ROWS;
+        const int64_t share = parts_of(parts_of(s->depth, VECTOR), panels), at = i * share * VECTOR;
+        if (at >= s->depth || t->m + ahead >= s->m_end) return;
+        t->fetch = (const char *)((const float *)p->a + (t->m + ahead) * stride + s->k + at);
+        t->fetch_lines = (int32_t)share;
+    }
+}
+
+/* The tiles of at most a group of rows. */
+static void multiply_group(const float *a, const struct workspace *w, const struct span *s,
+                           int64_t m)
+{
+    const struct weft_product *p = s->product;
+    const bool packed = weft_avx512_packs_a(p);
+    const int64_t panels = parts_of(s->n_end - s->n, COLUMNS);
+    const int64_t row = weft_avx512_row_elements(s->depth);
+    struct weft_avx512_tile t = {.product = p,
+                                 .packed = p->transpose_a,
+                                 .add = p->accumulate || s->k > 0,
+                                 .last = s->k + s->depth == p->k,
+                                 .a_stride = packed ? row : p->a_stride,
+                                 .depth = s->depth};
+    for (t.m = m; t.m < least(m + GROUP, s->m_end); t.m += ROWS) {
+        const int64_t panel = (t.m - m) / ROWS;
+        t.a = packed ? a + panel * ROWS * row : (const float *)p->a + t.m * p->a_stride + s->k;
+        for (int64_t i = 0; i < panels; i++) {
+            t.n = s->n + i * COLUMNS;
+            t.b = w->b + i * COLUMNS * s->depth;
+            fetch_beside(s, m, panel, panels, i, &t);
+            weft_avx512_multiply(&t);
+        }
+    }
+}
+
+/* How much of k a pass takes: all of about the same length. */
+static int64_t pass_of(int64_t k)
+{
+    const int64_t passes = parts_of(k, PASS);
+    return passes == 1 ? k : parts_of(parts_of(k, passes), VECTOR) * VECTOR;
+}
+
+/* Rows [m, m_end) and columns [n, n_end) of c. */
+static void run_share(struct workspace *w, const struct weft_product *p, int64_t m, int64_t m_end,
+                      int64_t n, int64_t n_end)
+{
+    const int64_t pass = pass_of(p->k), room = BLOCK / pass / COLUMNS * COLUMNS;
+    const int64_t block = parts_of(parts_of(n_end - n, parts_of(n_end - n, room)), COLUMNS);
+    const bool packed = weft_avx512_packs_a(p), kept = parts_of(m_end - m, GROUP) <= KEPT_GROUPS;
+    struct span s = {
+        .product = p, .m = m, .m_end = m_end, .n_begin = n, .n_last = n_end, .kept = kept};
+    for (s.k = 0; s.k < p->k; s.k += pass) {
+        s.depth = least(pass, p->k - s.k);
+        const int64_t row = weft_avx512_row_elements(s.depth);
+        for (s.n = n; s.n < n_end; s.n = s.n_end) {
+            s.n_end = least(s.n + block * COLUMNS, n_end);
+            weft_avx512_pack_b(p, s.n, s.n_end - s.n, s.k, s.depth, w->b);
+            for (int64_t i = m; i < m_end; i += GROUP) {
+                float *a = w->a + (kept ? (i - m) * row : 0);
+                if (packed && (s.n == n || !kept)) weft_avx512_pack_a(p, i, s.k, s.depth, a);
+                multiply_group(a, w, &s, i);
+            }
+        }
+    }
+}
+
+bool weft_gemm_avx512_pays(const struct weft_product *p)
+{
+    return p->triangle == WEFT_NO_TRIANGLE && p->m >= LEAST_ROWS && p->n >= LEAST_COLUMNS &&
+           p->k >= LEAST_DEPTH;
+}
+
+/* Threads share rows of c, or columns where there are more of them or where their sums are wanted:
+ * these are then those of one thread, in the order of rows. */
+void weft_gemm_avx512_run(struct weft_gemm_avx512 *avx512, const struct weft_product *product)
+{
+    const int32_t threads = avx512->threads;
+    struct weft_product copy = *product;
+    float **sums = &copy.finish.column_sums;
+    const bool by_columns = product->n > product->m || (*sums && product->n >= threads * COLUMNS);
+    const bool sums_apart = *sums && threads > 1 && !by_columns;
+    if (*sums && !sums_apart) memset(*sums, 0, (size_t)copy.n * sizeof(**sums));
+    if (sums_apart) *sums = NULL;
+
+    const int64_t m = copy.m, n = copy.n, unit = by_columns ? COLUMNS : GROUP;
+    const int64_t share = parts_of(parts_of(by_columns ? n : m, threads), unit) * unit;
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+#endif
+    for (int32_t i = 0; i < threads; i++) {
+        const int64_t begin = i * share, end = begin + share;
+        struct workspace *w = &avx512->workspaces[i];
+        if (by_columns && begin < n) run_share(w, &copy, 0, m, begin, least(end, n));
+        if (!by_columns && begin < m) run_share(w, &copy, begin, least(end, m), 0, n);
+    }
+    if (sums_apart)
+        weft_kernels_best()->layers[WEFT_F32]->column_sums(m, n, copy.c,
+                                                           product->finish.column_sums);
+}
+
+enum weft_status weft_gemm_avx512_open(int32_t threads, struct weft_gemm_avx512 **out,
+                                       struct weft_error *err)
+{
+    if (strcmp(weft_kernels_best()->level, "avx512") != 0) {
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "products by AVX-512: this CPU has none; \"onednn\" takes what there is");
+    }
+#ifndef _OPENMP
+    if (threads > 1) {
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "products by AVX-512: this build, without OpenMP, has them for one thread "
+                         "and not for %d; \"onednn\" has them",
+                         (int)threads);
+    }
+#endif
+    struct weft_gemm_avx512 *avx512 = calloc(1, sizeof(*avx512));
+    if (!avx512) return weft_fail_memory(err, "products by AVX-512");
+    avx512->threads = threads;
+    const size_t used = (size_t)threads * sizeof(*avx512->workspaces);
+    const size_t bytes = (used + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+    avx512->workspaces = aligned_alloc(LARGE_PAGE, bytes);
+    if (!avx512->workspaces) {
+        weft_gemm_avx512_close(avx512);
+        return weft_fail_memory(err, "products by AVX-512");
+    }
+    /* What is refused stays as it is. */
+    madvise(avx512->workspaces, bytes, MADV_HUGEPAGE);
+    *out = avx512;
+    return WEFT_OK;
+}
+
+void weft_gemm_avx512_close(struct weft_gemm_avx512 *avx512)
+{
+    if (!avx512) return;
+    free(avx512->workspaces);
+    free(avx512);
+}

@@ -1,0 +1,521 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include "runtime/nn/cpu/gemm/gemm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "runtime/nn/cpu/gemm/amx.h"
+#include "runtime/nn/cpu/gemm/avx512.h"
+#include "runtime/nn/cpu/gemm/check.h"
+#include "runtime/nn/cpu/gemm/emulation.h"
+#include "runtime/nn/cpu/gemm/library.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
+
+/* A way to multiply: a library, and who multiplies 16 bits: it, where it can; the emulation, even
+ * where the library can; or the AMX tiles. Or these multiply f32, in parts of bf16; or AVX-512
+ * does. */
+enum means { BY_LIBRARY, BY_EMULATION, BY_AMX, BY_AMX_IN_PARTS, BY_AVX512 };
+struct way {
+    const char *name, *title;
+    const struct weft_gemm_library *library;
+    enum means means;
+};
+
+struct weft_gemm {
+    const struct way *way; /* NULL: closed */
+    void *state;
+    enum weft_dtype dtype;
+    struct weft_gemm_emulation *emulation; /* NULL where the dtype is not emulated */
+    struct weft_gemm_amx *amx;             /* NULL where it is not for AMX */
+    struct weft_gemm_avx512 *avx512;       /* NULL where it is not for AVX-512 */
+    const struct weft_kernels *kernels;
+    char description[320];
+};
+
+#if WEFT_HAVE_ONEDNN
+#define BESIDE(title) title " beside oneDNN", &weft_gemm_onednn
+#else
+#define BESIDE(title) title " beside OpenBLAS", &weft_gemm_openblas
+#endif
+
+/* In order of preference: a later one must be faster by PREFERENCE, so that noise does not choose
+ * another one, and with it other bits, from one run to the next. A CPU may have instructions for
+ * bf16 that are slower than those for fp32. */
+static const struct way ways[] = {
+#if WEFT_HAVE_AMX
+    {"amx", BESIDE("AMX tiles"), BY_AMX},
+    {"amx-bf16x3", BESIDE("AMX tiles (f32 as bf16x3)"), BY_AMX_IN_PARTS},
+#endif
+#if WEFT_HAVE_X86_LEVELS
+    {"avx512", BESIDE("AVX-512"), BY_AVX512},
+#endif
+#if WEFT_HAVE_ONEDNN
+    {"onednn", "oneDNN", &weft_gemm_onednn, BY_LIBRARY},
+    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, BY_EMULATION},
+#endif
+#if WEFT_HAVE_OPENBLAS
+    {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY},
+#endif
+};
+enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
+
+static const double PREFERENCE = 1.3;
+
+static void list_ways(char *text, size_t bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < N_WAYS && used < bytes; i++) {
+        used +=
+            (size_t)snprintf(text + used, bytes - used, "%s\"%s\"", i ? ", " : "", ways[i].name);
+    }
+}
+
+/* Element `index` of a matrix that is read. */
+static const void *from(const struct weft_product *p, const void *matrix, int64_t index)
+{
+    return (const char *)matrix + index * weft_dtype_bytes(p->dtype);
+}
+
+/* For who cannot: a product a group of rows of c. */
+static enum weft_status run_triangle(const struct weft_gemm *gemm,
+                                     const struct weft_product *product, struct weft_error *err)
+{
+    struct weft_product group = *product;
+    group.triangle = WEFT_NO_TRIANGLE;
+    for (int64_t at = 0; at < product->m; at += WEFT_TRIANGLE_ROWS) {
+        const int64_t left = product->m - at;
+        int64_t a_at = at * product->a_stride, b_at = 0;
+        group.m = left < WEFT_TRIANGLE_ROWS ? left : WEFT_TRIANGLE_ROWS;
+        if (product->triangle == WEFT_C_IS_LOWER) {
+            group.n = weft_product_row_end(product, at);
+            if (product->transpose_a) a_at = at;
+        } else if (!product->transpose_a) {
+            group.k = weft_product_row_end(product, at);
+        } else {
+            const int64_t begin = weft_product_column_begin(product, at);
+            a_at = begin * product->a_stride + at;
+            b_at = product->transpose_b ? begin : begin * product->b_stride;
+            group.k = product->k - begin;
+        }
+        group.a = from(product, product->a, a_at);
+        group.b = from(product, product->b, b_at);
+        group.c = (char *)product->c + at * product->c_stride * weft_dtype_bytes(product->c_dtype);
+        WEFT_TRY(weft_gemm_run(gemm, &group, err));
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status run_whole(const struct weft_gemm *gemm, const struct weft_product *product,
+                                  struct weft_error *err)
+{
+    if (product->dtype == WEFT_F32 || !gemm->emulation)
+        return gemm->way->library->run(gemm->state, product, err);
+    return weft_gemm_emulate(gemm->emulation, gemm->way->library, gemm->state, product, err);
+}
+
+/* For who cannot finish a product: what is added lies in c before the product is, the rest is done
+ * in a pass over c. */
+static enum weft_status run_and_finish(const struct weft_gemm *gemm,
+                                       const struct weft_product *product, struct weft_error *err)
+{
+    const struct weft_layer_kernels *kernels = gemm->kernels->layers[product->c_dtype];
+    const struct weft_product_finish *finish = &product->finish;
+    struct weft_product bare = *product;
+    bare.finish = (struct weft_product_finish){0};
+    const bool bias_with_gelu = finish->gelu && !finish->gelu_input && !finish->residual;
+    if (finish->residual || (finish->bias && !bias_with_gelu)) {
+        kernels->fill(product->m, product->n, finish->residual, finish->bias, product->c);
+        bare.accumulate = true;
+    }
+    WEFT_TRY(run_whole(gemm, &bare, err));
+    if (finish->gelu_input) {
+        kernels->gelu_backward(product->m, product->n, finish->gelu_input, product->c, product->c,
+                               finish->column_sums);
+    } else if (finish->column_sums) {
+        kernels->column_sums(product->m, product->n, product->c, finish->column_sums);
+    }
+    if (finish->gelu && finish->bias && bias_with_gelu) {
+        kernels->bias_gelu(product->m, product->n, finish->bias, product->c, finish->gelu);
+    } else if (finish->gelu) {
+        kernels->gelu(product->m * product->n, product->c, finish->gelu);
+    }
+    return WEFT_OK;
+}
+enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_product *product,
+                               struct weft_error *err)
+{
+    const bool f32 = product->dtype == WEFT_F32;
+    if (product->m == 0 || product->n == 0) return WEFT_OK;
+    if (product->k == 0) {
+        const int64_t element_bytes = weft_dtype_bytes(product->c_dtype);
+        for (int64_t i = 0; i < product->m && !product->accumulate; i++) {
+            memset((char *)product->c + i * product->c_stride * element_bytes, 0,
+                   (size_t)(product->n * element_bytes));
+        }
+        return WEFT_OK;
+    }
+    if ((!f32 && product->dtype != gemm->dtype) ||
+        (product->c_dtype != WEFT_F32 && product->c_dtype != product->dtype)) {
+        return weft_fail(err, WEFT_E_INTERNAL, "a product of %s into %s: %s was opened for %s",
+                         weft_dtype_name(product->dtype), weft_dtype_name(product->c_dtype),
+                         gemm->way->library->title, weft_dtype_name(gemm->dtype));
+    }
+#if WEFT_HAVE_AMX
+    if (f32 ? gemm->way->means == BY_AMX_IN_PARTS && weft_gemm_amx_pays(product)
+            : gemm->amx != NULL) {
+        weft_gemm_amx_run(gemm->amx, product);
+        return WEFT_OK;
+    }
+#endif
+#if WEFT_HAVE_X86_LEVELS
+    if (gemm->avx512 && weft_gemm_avx512_pays(product)) {
+        weft_gemm_avx512_run(gemm->avx512, product);
+        return WEFT_OK;
+    }
+#endif
+    if (product->triangle != WEFT_NO_TRIANGLE) return run_triangle(gemm, product, err);
+    return run_and_finish(gemm, product, err);
+}
+
+/* The least time of a kind of product, each time on other memory, as in a layer: what is not in a
+ * cache yet makes half of the difference between libraries. */
+static enum weft_status measure_kind(const struct weft_gemm *gemm, struct weft_product *product,
+                                     unsigned char *numbers, int64_t runs, int64_t *least_ns,
+                                     struct weft_error *err)
+{
+    const int64_t size = weft_dtype_bytes(gemm->dtype);
+    const int64_t m = product->m, n = product->n, k = product->k;
+    *least_ns = INT64_MAX;
+    for (int64_t run = 0; run < runs; run++) {
+        product->a = numbers;
+        product->b = numbers + m * k * size;
+        product->c = numbers + (m * k + k * n) * size;
+        numbers += (m * k + k * n + m * n) * size;
+        const int64_t start_ns = weft_clock_thread_ns();
+        WEFT_TRY(weft_gemm_run(gemm, product, err));
+        const int64_t ns = weft_clock_thread_ns() - start_ns;
+        if (ns < *least_ns) *least_ns = ns;
+    }
+    return WEFT_OK;
+}
+
+/* Rate of the kinds of product that layers are made of (forward, by input, by weight), in flops a
+ * second of one thread's own time, at a size that makes every library pack and block. Those of 16
+ * bits may be ten times as fast, and get five times as much to do. What else runs on the machine
+ * takes no part of it, as it would if threads waited for each other: on two cores that others used
+ * too, one choice in ten was another one. `gemm` was opened for one thread. */
+static enum weft_status measure(const struct weft_gemm *gemm, double *flops_per_s,
+                                struct weft_error *err)
+{
+    enum { RUNS = 3 };
+    const bool narrow = gemm->dtype != WEFT_F32;
+    const int64_t rows = narrow ? 1024 : 512, outputs = narrow ? 640 : 320,
+                  inputs = narrow ? 448 : 384;
+    const size_t elements = (size_t)(rows * inputs + inputs * outputs + rows * outputs);
+    const size_t bytes = RUNS * elements * (size_t)weft_dtype_bytes(gemm->dtype);
+    struct weft_product kinds[] = {
+        weft_product_dense(false, true, rows, outputs, inputs, gemm->dtype),
+        weft_product_dense(false, false, rows, inputs, outputs, gemm->dtype),
+        weft_product_dense(true, false, outputs, inputs, rows, gemm->dtype),
+    };
+    unsigned char *numbers = malloc(bytes);
+    if (!numbers) return weft_fail_memory(err, "the matrices that measure GEMM libraries");
+    memset(numbers, 0, bytes);
+
+    enum weft_status status = WEFT_OK;
+    double total_ns = 0;
+    for (int i = 0; i < 3; i++) {
+        int64_t least_ns = 0;
+        WEFT_TRY_GOTO(done, measure_kind(gemm, &kinds[i], numbers, RUNS, &least_ns, err));
+        total_ns += (double)least_ns;
+    }
+    *flops_per_s =
+        3 * 2.0 * (double)(rows * outputs * inputs) / (total_ns > 0 ? total_ns : 1) * 1e9;
+done:
+    free(numbers);
+    return status;
+}
+
+static void describe(struct weft_gemm *gemm, const char *reason)
+{
+    char version[64];
+    gemm->way->library->version(gemm->state, version, sizeof(version));
+    const char *how = gemm->dtype == WEFT_F32 ? "" : gemm->emulation ? " emulated" : " native";
+    snprintf(gemm->description, sizeof(gemm->description), "%s %s (%s)%s%s%s", gemm->way->title,
+             version, reason, *how ? ", " : "", *how ? weft_dtype_name(gemm->dtype) : "", how);
+}
+
+static bool library_can(const struct weft_gemm *gemm)
+{
+    const struct weft_gemm_library *library = gemm->way->library;
+    return gemm->dtype == WEFT_F32 || (library->has && library->has(gemm->state, gemm->dtype));
+}
+
+/* Ways to multiply 16 bits are none in f32, tiles multiply bf16, whole or as parts of f32, and
+ * AVX-512 f32. */
+static bool is_for(const struct way *way, enum weft_dtype dtype)
+{
+    switch (way->means) {
+    case BY_LIBRARY:
+        break;
+    case BY_EMULATION:
+        return dtype != WEFT_F32;
+    case BY_AMX:
+        return dtype == WEFT_BF16;
+    case BY_AMX_IN_PARTS:
+    case BY_AVX512:
+        return dtype == WEFT_F32;
+    }
+    return true;
+}
+
+static enum weft_status open_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
+                                 struct weft_error *err)
+{
+    if (way->means != BY_EMULATION && !is_for(way, gemm->dtype)) {
+        return weft_fail(err, WEFT_E_USAGE, "the GEMM library \"%s\" is for %s, not for %s",
+                         way->name, way->means == BY_AMX ? "bf16" : "f32",
+                         weft_dtype_name(gemm->dtype));
+    }
+    gemm->state = NULL;
+    WEFT_TRY(way->library->open(threads, &gemm->state, err));
+    gemm->way = way;
+    switch (way->means) {
+    case BY_AMX:
+    case BY_AMX_IN_PARTS:
+#if WEFT_HAVE_AMX
+        return weft_gemm_amx_open(threads, &gemm->amx, err);
+#endif
+    case BY_AVX512:
+#if WEFT_HAVE_X86_LEVELS
+        return weft_gemm_avx512_open(threads, &gemm->avx512, err);
+#endif
+    case BY_LIBRARY:
+        if (library_can(gemm)) return WEFT_OK;
+        break;
+    case BY_EMULATION:
+        break;
+    }
+    return weft_gemm_emulation_open(gemm->dtype, &gemm->emulation, err);
+}
+
+static void close_way(struct weft_gemm *gemm)
+{
+    if (gemm->way) gemm->way->library->close(gemm->state);
+    weft_gemm_emulation_close(gemm->emulation);
+#if WEFT_HAVE_AMX
+    weft_gemm_amx_close(gemm->amx);
+#endif
+#if WEFT_HAVE_X86_LEVELS
+    weft_gemm_avx512_close(gemm->avx512);
+#endif
+    *gemm = (struct weft_gemm){.dtype = gemm->dtype, .kernels = gemm->kernels};
+}
+
+static enum weft_status run_way(const void *gemm, const struct weft_product *product,
+                                struct weft_error *err)
+{
+    return weft_gemm_run(gemm, product, err);
+}
+
+/* Whether its products are those of the formula, in f32 and in the dtype that it is opened for. */
+static enum weft_status check_way(const struct weft_gemm *gemm, struct weft_error *err)
+{
+    WEFT_TRY(weft_gemm_check(gemm->way->title, run_way, gemm, WEFT_F32, err));
+    if (gemm->dtype == WEFT_F32) return WEFT_OK;
+    return weft_gemm_check(gemm->way->title, run_way, gemm, gemm->dtype, err);
+}
+
+/* Opens and checks a way, and measures it; it stays open, for one thread. Not every machine has
+ * every library, but one that multiplies wrongly is to be known of. */
+static enum weft_status try_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
+                                double *rate, struct weft_error *err)
+{
+    WEFT_TRY(open_way(way, threads, gemm, err));
+    if (check_way(gemm, err) != WEFT_OK) {
+        weft_log(WEFT_LOG_WARNING, "%s is not used: %s", way->title, err->text);
+        return err->status;
+    }
+    if (threads > 1) {
+        close_way(gemm);
+        WEFT_TRY(open_way(way, 1, gemm, err));
+    }
+    return measure(gemm, rate, err);
+}
+
+/* Whether a way is faster than the best of those before it by PREFERENCE, also when both are
+ * measured again: what else runs on the machine makes a measurement slower and never faster, so the
+ * highest rate of several is each one's. */
+static bool is_preferred(const struct weft_gemm *best, double *best_rate,
+                         const struct weft_gemm *candidate, double *rate)
+{
+    enum { AGAIN = 3 };
+    struct weft_error unsaid = {0};
+    if (best->way == NULL) return true;
+    for (int i = 0; i < AGAIN; i++) {
+        double again = 0;
+        if (*rate <= *best_rate * PREFERENCE) return false;
+        if (measure(best, &again, &unsaid) == WEFT_OK && again > *best_rate) *best_rate = again;
+        if (measure(candidate, &again, &unsaid) == WEFT_OK && again > *rate) *rate = again;
+    }
+    return *rate > *best_rate * PREFERENCE;
+}
+
+/* Tries every way, keeps the best. One that cannot be opened or measured is only named, unless none
+ * can be. */
+static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct weft_error *err)
+{
+    double best = 0;
+    char losers[160] = "", reason[224];
+    size_t used = 0;
+    struct weft_error first = {0};
+
+    for (size_t i = 0; i < N_WAYS; i++) {
+        /* To emulate is a way of its own only where there is another. */
+        if (!is_for(&ways[i], gemm->dtype)) continue;
+        if (ways[i].means == BY_EMULATION && gemm->emulation) continue;
+        struct weft_gemm candidate = {.dtype = gemm->dtype, .kernels = gemm->kernels};
+        struct weft_error reported = {0};
+        double rate = 0;
+        if (try_way(&ways[i], threads, &candidate, &rate, &reported) != WEFT_OK) {
+            if (first.status == WEFT_OK) first = reported;
+            close_way(&candidate);
+            used += (size_t)snprintf(losers + used, sizeof(losers) - used, "; %s not usable",
+                                     ways[i].title);
+        } else {
+            const bool wins = is_preferred(gemm, &best, &candidate, &rate);
+            struct weft_gemm loser = wins ? *gemm : candidate;
+            const double loser_rate = wins ? best : rate;
+            if (wins) {
+                *gemm = candidate;
+                best = rate;
+            }
+            if (loser.way) {
+                used += (size_t)snprintf(losers + used, sizeof(losers) - used, "; %s %.0f",
+                                         loser.way->title, loser_rate * 1e-9);
+            }
+            close_way(&loser);
+        }
+        if (used >= sizeof(losers)) used = sizeof(losers) - 1;
+    }
+    if (!gemm->way) return weft_fail(err, first.status, "%s", first.text);
+    if (threads > 1) {
+        const struct way *way = gemm->way;
+        close_way(gemm);
+        WEFT_TRY(open_way(way, threads, gemm, err));
+    }
+    snprintf(reason, sizeof(reason), "%.0f GFLOP/s a thread%s", best * 1e-9, losers);
+    describe(gemm, reason);
+    return WEFT_OK;
+}
+
+/* Without address space one library asks for its buffers for ever and the other ends the process,
+ * so look first whether there is enough. */
+static enum weft_status check_address_space(int32_t threads, struct weft_error *err)
+{
+    static const int64_t libraries_bytes = INT64_C(128) << 20, thread_bytes = INT64_C(132) << 20;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return WEFT_OK;
+    int64_t bytes = libraries_bytes + threads * thread_bytes;
+    void *probe =
+        mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (probe != MAP_FAILED) {
+        munmap(probe, (size_t)bytes);
+        return WEFT_OK;
+    }
+    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
+    return weft_fail(err, WEFT_E_SYSTEM,
+                     "matrix products need %s of address space more, for libraries and buffers, "
+                     "and it is limited to %s in all (RLIMIT_AS): raise it (ulimit -v)",
+                     weft_units_show_bytes(bytes, want),
+                     weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+}
+
+/* True of what another build may have. */
+static bool is_known(const char *name)
+{
+    static const char *const names[] = {"onednn", "openblas",   "onednn-emulated",
+                                        "amx",    "amx-bf16x3", "avx512"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        if (strcmp(names[i], name) == 0) return true;
+    }
+    return false;
+}
+
+enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dtype dtype,
+                                struct weft_gemm **out, struct weft_error *err)
+{
+    char built[96];
+    list_ways(built, sizeof(built));
+    if (threads < 1) {
+        return weft_fail(err, WEFT_E_USAGE, "compute threads must be at least 1, not %d",
+                         (int)threads);
+    }
+    const struct way *way = NULL;
+    for (size_t i = 0; i < N_WAYS; i++) {
+        if (strcmp(ways[i].name, name) == 0) way = &ways[i];
+    }
+    const bool automatic = strcmp(name, "auto") == 0;
+    if (!way && !automatic) {
+        const bool known = is_known(name);
+        return weft_fail(err, known ? WEFT_E_ENVIRONMENT : WEFT_E_USAGE,
+                         "%s GEMM library \"%s\"; there are \"auto\", %s",
+                         known ? "this build has no" : "there is no", name, built);
+    }
+    WEFT_TRY(check_address_space(threads, err));
+    struct weft_gemm *gemm = calloc(1, sizeof(*gemm));
+    if (!gemm) return weft_fail_memory(err, "a GEMM library");
+    gemm->dtype = dtype;
+    gemm->kernels = weft_kernels_best();
+    enum weft_status status =
+        automatic ? choose(threads, gemm, err) : open_way(way, threads, gemm, err);
+    if (status == WEFT_OK && !automatic) status = check_way(gemm, err);
+    if (status != WEFT_OK) {
+        weft_gemm_close(gemm);
+        return status;
+    }
+    if (!automatic) describe(gemm, "asked for");
+    *out = gemm;
+    return WEFT_OK;
+}
+
+void weft_gemm_close(struct weft_gemm *gemm)
+{
+    if (!gemm) return;
+    close_way(gemm);
+    free(gemm);
+}
+
+const char *weft_gemm_name(const struct weft_gemm *gemm)
+{
+    return gemm->way->name;
+}
+
+const char *weft_gemm_describe(const struct weft_gemm *gemm)
+{
+    return gemm->description;
+}
+
+void weft_gemm_add_libraries(struct weft_text *out)
+{
+    struct weft_error why = {0};
+    const bool room = check_address_space(1, &why) == WEFT_OK;
+    for (size_t i = 0; i < N_WAYS; i++) {
+        if (ways[i].means != BY_LIBRARY) continue;
+        const struct weft_gemm_library *library = ways[i].library;
+        char version[64] = "that cannot be loaded";
+        void *state = NULL;
+        if (room && library->open(1, &state, &why) == WEFT_OK) {
+            library->version(state, version, sizeof(version));
+            library->close(state);
+        }
+        weft_text_addf(out, ", %s %s", library->title, version);
+    }
+}

@@ -1,0 +1,352 @@
+/* The only file that includes oneDNN. In fp32, dnnl_sgemm is used rather than the matmul primitive:
+ * it is as fast on the layers' shapes, needs no objects for each shape, and is part of both the v2
+ * and the v3 API. bf16 has only the primitive, whose C API changed from v2 to v3; with v3 it is
+ * left to the emulation, which is said where the library is described. */
+#include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/nn/cpu/gemm/library.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
+
+#if DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
+/* Declared here because omp.h is the compiler's, and clang's is not always installed. */
+void omp_set_num_threads(int threads);
+#else
+static void omp_set_num_threads(int threads)
+{
+    (void)threads;
+}
+#endif
+
+/* Layers have some twenty kinds of product, attention one more for each 64 rows. */
+enum { MATMULS = 128 };
+
+/* What is turned of f32 operands at a time: of each of both, so many rows or columns of c and so
+ * much of k. The stride is no multiple of a page, or rows would meet in a few sets of a cache. */
+enum {
+    TURNED_SIDE = 1536,
+    TURNED_PIECE = 384,
+    TURNED_STRIDE = TURNED_PIECE + 16,
+    TURNED_ELEMENTS = 2 * TURNED_SIDE * TURNED_STRIDE
+};
+
+/* A primitive for one kind of product, with memory objects whose data is set for each run. */
+struct matmul {
+    struct weft_product kind; /* without a, b and c; m 0: none here */
+    dnnl_primitive_t primitive;
+    dnnl_memory_t a, b, c;
+};
+
+struct state {
+    int32_t threads;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    float *turned; /* [TURNED_ELEMENTS]; NULL where turning does not pay */
+    struct matmul matmuls[MATMULS];
+};
+
+static void drop(struct matmul *matmul)
+{
+    if (matmul->primitive) dnnl_primitive_destroy(matmul->primitive);
+    if (matmul->a) dnnl_memory_destroy(matmul->a);
+    if (matmul->b) dnnl_memory_destroy(matmul->b);
+    if (matmul->c) dnnl_memory_destroy(matmul->c);
+    *matmul = (struct matmul){0};
+}
+
+static void close_state(void *opaque)
+{
+    struct state *state = opaque;
+    if (!state) return;
+    for (int i = 0; i < MATMULS; i++) {
+        drop(&state->matmuls[i]);
+    }
+    if (state->stream) dnnl_stream_destroy(state->stream);
+    if (state->engine) dnnl_engine_destroy(state->engine);
+    free(state->turned);
+    free(state);
+}
+
+static enum weft_status open_state(int32_t threads, void **out, struct weft_error *err)
+{
+    struct state *state = calloc(1, sizeof(*state));
+    if (!state) return weft_fail_memory(err, "oneDNN");
+    state->threads = threads;
+    if (dnnl_engine_create(&state->engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&state->stream, state->engine, dnnl_stream_default_flags) !=
+            dnnl_success) {
+        close_state(state);
+        return weft_fail(err, WEFT_E_ENVIRONMENT, "oneDNN has no engine for this CPU");
+    }
+    if (weft_kernels_best()->turn) {
+        state->turned = aligned_alloc(64, TURNED_ELEMENTS * sizeof(*state->turned));
+        if (!state->turned) {
+            close_state(state);
+            return weft_fail_memory(err, "operands of oneDNN");
+        }
+    }
+    *out = state;
+    return WEFT_OK;
+}
+
+static void version(const void *state, char *text, size_t bytes)
+{
+    (void)state;
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, bytes, "%d.%d.%d", v->major, v->minor, v->patch);
+}
+
+static enum weft_status fail(const struct weft_product *p, dnnl_status_t failed,
+                             struct weft_error *err)
+{
+    return weft_fail(
+        err, WEFT_E_SYSTEM, "oneDNN could not multiply [%lld, %lld] by [%lld, %lld] (status %d)",
+        (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, (int)failed);
+}
+
+#if DNNL_VERSION_MAJOR == 2
+
+static bool same_kind(const struct weft_product *a, const struct weft_product *b)
+{
+    return a->transpose_a == b->transpose_a && a->transpose_b == b->transpose_b &&
+           a->dtype == b->dtype && a->c_dtype == b->c_dtype && a->m == b->m && a->n == b->n &&
+           a->k == b->k && a->a_stride == b->a_stride && a->b_stride == b->b_stride &&
+           a->c_stride == b->c_stride && a->alpha == b->alpha && a->accumulate == b->accumulate;
+}
+
+static dnnl_status_t describe(dnnl_memory_desc_t *out, int64_t rows, int64_t columns,
+                              enum weft_dtype dtype, bool transposed, int64_t stride)
+{
+    const dnnl_dims_t dims = {rows, columns};
+    const dnnl_dims_t strides = {transposed ? 1 : stride, transposed ? stride : 1};
+    return dnnl_memory_desc_init_by_strides(out, 2, dims, dtype == WEFT_F32 ? dnnl_f32 : dnnl_bf16,
+                                            strides);
+}
+
+static dnnl_status_t set_scale_and_sum(dnnl_primitive_attr_t attributes,
+                                       const struct weft_product *p)
+{
+    dnnl_post_ops_t post_ops = NULL;
+    dnnl_status_t status = dnnl_post_ops_create(&post_ops);
+    if (status == dnnl_success && p->alpha != 1) {
+        status = dnnl_post_ops_append_eltwise(post_ops, 1, dnnl_eltwise_linear, p->alpha, 0);
+    }
+    if (status == dnnl_success && p->accumulate) status = dnnl_post_ops_append_sum(post_ops, 1);
+    if (status == dnnl_success) status = dnnl_primitive_attr_set_post_ops(attributes, post_ops);
+    if (post_ops) dnnl_post_ops_destroy(post_ops);
+    return status;
+}
+
+static dnnl_status_t create_primitive(const struct state *state, const struct weft_product *p,
+                                      const dnnl_memory_desc_t of[3], dnnl_primitive_t *out)
+{
+    dnnl_matmul_desc_t desc;
+    dnnl_primitive_attr_t attributes = NULL;
+    dnnl_primitive_desc_t primitive_desc = NULL;
+    dnnl_status_t status = dnnl_matmul_desc_init(&desc, &of[0], &of[1], NULL, &of[2]);
+    if (status == dnnl_success) status = dnnl_primitive_attr_create(&attributes);
+    if (status == dnnl_success) status = set_scale_and_sum(attributes, p);
+    if (status == dnnl_success)
+        status =
+            dnnl_primitive_desc_create(&primitive_desc, &desc, attributes, state->engine, NULL);
+    if (status == dnnl_success) status = dnnl_primitive_create(out, primitive_desc);
+    if (primitive_desc) dnnl_primitive_desc_destroy(primitive_desc);
+    if (attributes) dnnl_primitive_attr_destroy(attributes);
+    return status;
+}
+
+static dnnl_status_t create(const struct state *state, const struct weft_product *p,
+                            struct matmul *out)
+{
+    dnnl_memory_desc_t of[3];
+    dnnl_status_t status = describe(&of[0], p->m, p->k, p->dtype, p->transpose_a, p->a_stride);
+    if (status == dnnl_success)
+        status = describe(&of[1], p->k, p->n, p->dtype, p->transpose_b, p->b_stride);
+    if (status == dnnl_success)
+        status = describe(&of[2], p->m, p->n, p->c_dtype, false, p->c_stride);
+    if (status == dnnl_success) status = create_primitive(state, p, of, &out->primitive);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&out->a, &of[0], state->engine, DNNL_MEMORY_NONE);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&out->b, &of[1], state->engine, DNNL_MEMORY_NONE);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&out->c, &of[2], state->engine, DNNL_MEMORY_NONE);
+    if (status != dnnl_success) {
+        drop(out);
+        return status;
+    }
+    out->kind = *p;
+    return dnnl_success;
+}
+
+/* The one for this kind of product, made now if need be. Kinds are looked for from the place that
+ * their sizes give; when all places are taken, the one there is replaced. */
+static dnnl_status_t find(struct state *state, const struct weft_product *p, struct matmul **out)
+{
+    const uint64_t mixed = ((uint64_t)p->m * 31 + (uint64_t)p->n) * 31 + (uint64_t)p->k +
+                           7 * p->transpose_a + 13 * p->transpose_b;
+    const size_t first = (size_t)(mixed % MATMULS);
+    for (size_t i = 0; i < MATMULS; i++) {
+        struct matmul *matmul = &state->matmuls[(first + i) % MATMULS];
+        *out = matmul;
+        if (matmul->kind.m == 0) return create(state, p, matmul);
+        if (same_kind(&matmul->kind, p)) return dnnl_success;
+    }
+    *out = &state->matmuls[first];
+    drop(*out);
+    return create(state, p, *out);
+}
+
+/* The data of a memory object is not const, though a and b are only read. */
+static void *readable(const void *data)
+{
+    union {
+        const void *from;
+        void *to;
+    } same = {data};
+    return same.to;
+}
+
+static enum weft_status run_matmul(struct state *state, const struct weft_product *p,
+                                   struct weft_error *err)
+{
+    struct matmul *matmul = NULL;
+    dnnl_status_t status = find(state, p, &matmul);
+    if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->a, readable(p->a));
+    if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->b, readable(p->b));
+    if (status == dnnl_success) status = dnnl_memory_set_data_handle(matmul->c, p->c);
+    if (status == dnnl_success) {
+        const dnnl_exec_arg_t arguments[] = {
+            {DNNL_ARG_SRC, matmul->a}, {DNNL_ARG_WEIGHTS, matmul->b}, {DNNL_ARG_DST, matmul->c}};
+        status = dnnl_primitive_execute(matmul->primitive, state->stream, 3, arguments);
+    }
+    if (status == dnnl_success) status = dnnl_stream_wait(state->stream);
+    return status == dnnl_success ? WEFT_OK : fail(p, status, err);
+}
+
+static bool has(void *opaque, enum weft_dtype dtype)
+{
+    const struct weft_product probe = {.dtype = WEFT_BF16,
+                                       .c_dtype = WEFT_BF16,
+                                       .m = 64,
+                                       .n = 64,
+                                       .k = 64,
+                                       .a_stride = 64,
+                                       .b_stride = 64,
+                                       .c_stride = 64,
+                                       .alpha = 1};
+    struct matmul made = {0};
+    const bool can = dtype == WEFT_BF16 && create(opaque, &probe, &made) == dnnl_success;
+    drop(&made);
+    return can;
+}
+
+#else
+
+static enum weft_status run_matmul(struct state *state, const struct weft_product *p,
+                                   struct weft_error *err)
+{
+    (void)state;
+    return fail(p, dnnl_unimplemented, err);
+}
+
+static bool has(void *opaque, enum weft_dtype dtype)
+{
+    (void)opaque;
+    (void)dtype;
+    return false;
+}
+
+#endif
+
+static enum weft_status run_sgemm(const struct weft_product *p, struct weft_error *err)
+{
+    const dnnl_status_t status = dnnl_sgemm(
+        p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', p->m, p->n, p->k, p->alpha, p->a,
+        p->a_stride, p->b, p->b_stride, p->accumulate ? 1.0f : 0.0f, p->c, p->c_stride);
+    return status == dnnl_success ? WEFT_OK : fail(p, status, err);
+}
+
+/* Of a product whose a and b are both stored by k, at most m rows and n columns of c from [i, j] on
+ * and so much of k. */
+static struct weft_product piece_of(const struct weft_product *p, int64_t i, int64_t j, int64_t k,
+                                    int64_t m, int64_t n, int64_t depth)
+{
+    struct weft_product piece = *p;
+    piece.a = (const float *)p->a + k * p->a_stride + i;
+    piece.b = (const float *)p->b + k * p->b_stride + j;
+    piece.c = (float *)p->c + i * p->c_stride + j;
+    piece.m = m < p->m - i ? m : p->m - i;
+    piece.n = n < p->n - j ? n : p->n - j;
+    piece.k = depth < p->k - k ? depth : p->k - k;
+    piece.accumulate = p->accumulate || k > 0;
+    return piece;
+}
+
+static void turn_b(struct weft_product *p, float *to, int64_t stride)
+{
+    weft_kernels_best()->turn(p->k, p->n, p->b, p->b_stride, to, stride);
+    p->transpose_b = true;
+    p->b = to;
+    p->b_stride = stride;
+}
+
+static void turn_a(struct weft_product *p, float *to, int64_t stride)
+{
+    weft_kernels_best()->turn(p->k, p->m, p->a, p->a_stride, to, stride);
+    p->transpose_a = false;
+    p->a = to;
+    p->a_stride = stride;
+}
+
+/* Products of gradients by weights, whose a and b are both stored by k, go in pieces of k: packing
+ * takes a line from each of as many rows as a piece has, and with 2048 of them in other pages it
+ * takes up to a third longer. Turned, so that k runs along rows, they are up to a tenth faster. */
+static enum weft_status run_by_k(const struct state *state, const struct weft_product *p,
+                                 struct weft_error *err)
+{
+    enum { PIECE = 512, LEAST_TURNED = 256 };
+    const int64_t least = LEAST_TURNED * state->threads; /* who turn it is one thread */
+    const bool turned = state->turned && p->m >= least && p->n >= least;
+    const int64_t side = turned ? TURNED_SIDE : INT64_MAX, piece = turned ? TURNED_PIECE : PIECE;
+    for (int64_t j = 0; j < p->n; j += side < p->n ? side : p->n) {
+        for (int64_t i = 0; i < p->m; i += side < p->m ? side : p->m) {
+            for (int64_t k = 0; k < p->k; k += piece) {
+                struct weft_product q = piece_of(p, i, j, k, side, side, piece);
+                if (turned) {
+                    turn_a(&q, state->turned, TURNED_STRIDE);
+                    turn_b(&q, state->turned + TURNED_SIDE * TURNED_STRIDE, TURNED_STRIDE);
+                }
+                WEFT_TRY(run_sgemm(&q, err));
+            }
+        }
+    }
+    return WEFT_OK;
+}
+
+/* Weights that are wider than high repay being turned first where c has many rows. */
+static enum weft_status run_f32(const struct state *state, const struct weft_product *p,
+                                struct weft_error *err)
+{
+    enum { LEAST_ROWS = 1024, PAD = TURNED_STRIDE - TURNED_PIECE };
+    if (p->transpose_b) return run_sgemm(p, err);
+    if (p->transpose_a) return run_by_k(state, p, err);
+    struct weft_product turned = *p;
+    if (state->turned && p->m >= LEAST_ROWS * state->threads && p->n <= p->k &&
+        p->k <= TURNED_ELEMENTS && p->n * (p->k + PAD) <= TURNED_ELEMENTS)
+        turn_b(&turned, state->turned, p->k + PAD);
+    return run_sgemm(&turned, err);
+}
+
+static enum weft_status run(void *opaque, const struct weft_product *p, struct weft_error *err)
+{
+    struct state *state = opaque;
+    /* OpenMP keeps the number for each calling thread, so it is set where it is used. */
+    omp_set_num_threads(state->threads);
+    if (p->dtype != WEFT_F32) return run_matmul(state, p, err);
+    return run_f32(state, p, err);
+}
+
+const struct weft_gemm_library weft_gemm_onednn = {"onednn", "oneDNN", open_state, close_state,
+                                                   version,  run,      has};

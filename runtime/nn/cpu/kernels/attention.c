@@ -1,0 +1,405 @@
+/* Causal attention of a head for AVX-512. Scores lie transposed, keys by queries, in tiles of
+ * 64 x 64, of which the lower triangle is there: the queries of a tile are lanes, so that softmax
+ * adds up no lanes, and what a product needs turned is queries and gradients of the output alone.
+ * A tile meets all of its products while the first cache holds it. */
+#include <immintrin.h>
+#include <string.h>
+
+#include "runtime/nn/cpu/kernels/gelu_avx512.h"
+#include "runtime/nn/cpu/kernels/levels.h"
+#include "runtime/nn/cpu/kernels/parts.h"
+#include "runtime/nn/cpu/kernels/transpose.h"
+
+/* Sums of ROWS x SIDE are in registers. */
+enum {
+    SIDE = WEFT_HEAD_SIDE,
+    TILE = SIDE * SIDE,
+    MOST_SIZE = WEFT_HEAD_MOST_SIZE,
+    VECTOR = 16,
+    VECTORS = SIDE / VECTOR,
+    ROWS = 4
+};
+
+/* Rows of a tile that is stored by rows, in registers of which those before `first` are not used.
+ */
+WEFT_ALWAYS_INLINE void load_rows(int first, const float *from, int64_t stride,
+                                  __m512 rows[ROWS][VECTORS])
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS; i++) {
+#pragma GCC unroll 4
+        for (int j = first; j < VECTORS; j++) {
+            rows[i][j] =
+                from ? _mm512_loadu_ps(from + i * stride + j * VECTOR) : _mm512_setzero_ps();
+        }
+    }
+}
+
+/* The left operand of a product: element (i, k) is from[i * row + k * step]. */
+struct left {
+    const float *from;
+    int64_t row, step;
+};
+
+/* sums += column k of left times row k of right, which is SIDE wide. */
+WEFT_ALWAYS_INLINE void add_product(int first, struct left left, const float *right, int64_t k,
+                                    __m512 sums[ROWS][VECTORS])
+{
+    __m512 row[VECTORS];
+#pragma GCC unroll 4
+    for (int j = first; j < VECTORS; j++) {
+        row[j] = _mm512_load_ps(right + k * SIDE + j * VECTOR);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS; i++) {
+        const __m512 x = _mm512_set1_ps(left.from[i * left.row + k * left.step]);
+#pragma GCC unroll 4
+        for (int j = first; j < VECTORS; j++) {
+            sums[i][j] = _mm512_fmadd_ps(x, row[j], sums[i][j]);
+        }
+    }
+}
+
+/* ROWS of to, of which columns before `first` vectors are not wanted, = or += left times rows k to
+ * k_end of right, which are SIDE wide. */
+WEFT_ALWAYS_INLINE void multiply_rows(int first, struct left left, const float *right, int64_t k,
+                                      int64_t k_end, bool add, float *to, int64_t stride)
+{
+    __m512 sums[ROWS][VECTORS];
+    load_rows(first, add ? to : NULL, stride, sums);
+    for (; k < k_end; k += ROWS) {
+#pragma GCC unroll 4
+        for (int64_t l = k; l < k + ROWS; l++) {
+            add_product(first, left, right, l, sums);
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < ROWS; i++) {
+#pragma GCC unroll 4
+        for (int j = first; j < VECTORS; j++) {
+            _mm512_storeu_ps(to + i * stride + j * VECTOR, sums[i][j]);
+        }
+    }
+}
+
+/* Rows of SIDE that are read or written later, of `size` elements: they are fetched to the second
+ * cache beside a product, for they lie too far apart for the core to guess. */
+struct fetch {
+    const float *from;
+    int64_t stride, size;
+};
+
+/* Those of one product after the other. */
+enum { MOST_FETCHES = 9 };
+struct fetches {
+    int64_t count;
+    struct fetch of[MOST_FETCHES];
+};
+
+static void add_fetch(const float *from, int64_t stride, int64_t size, struct fetches *to)
+{
+    to->of[to->count++] = (struct fetch){from, stride, size};
+}
+
+/* Part `part` of `parts` of a list. */
+static struct fetches part_of(const struct fetches *list, int64_t part, int64_t parts)
+{
+    struct fetches some = {0};
+    for (int64_t i = part * list->count / parts; i < (part + 1) * list->count / parts; i++) {
+        some.of[some.count++] = list->of[i];
+    }
+    return some;
+}
+
+WEFT_ALWAYS_INLINE void fetch_rows(const struct fetches *list, int64_t row)
+{
+    for (int64_t i = 0; i < list->count; i++) {
+        const struct fetch *f = &list->of[i];
+        for (int64_t j = row; j < row + ROWS; j++) {
+            for (int64_t k = 0; k < f->size; k += VECTOR) {
+                _mm_prefetch(f->from + j * f->stride + k, _MM_HINT_T1);
+            }
+        }
+    }
+}
+
+/* What of a product with a tile of the diagonal is not 0. */
+enum part { WHOLE, FROM_ROW_ON, UP_TO_ROW };
+
+/* to [SIDE, SIDE] = or += left right, with SIDE of k: one operand is a tile of scores. */
+static void multiply(struct left left, const float *right, enum part of_k, bool add, float *to,
+                     int64_t stride, const struct fetches *later)
+{
+    for (int64_t i = 0; i < SIDE; i += ROWS, left.from += ROWS * left.row, to += ROWS * stride) {
+        fetch_rows(later, i);
+        multiply_rows(0, left, right, of_k == FROM_ROW_ON ? i : 0,
+                      of_k == UP_TO_ROW ? i + ROWS : SIDE, add, to, stride);
+    }
+}
+
+/* tile = left right, with `size` of k; of a tile of the diagonal what is below it. */
+static void multiply_to_tile(struct left left, const float *right, int64_t size, bool diagonal,
+                             float *tile, const struct fetches *later)
+{
+    for (int64_t i = 0; i < SIDE; i += ROWS, left.from += ROWS * left.row, tile += ROWS * SIDE) {
+        fetch_rows(later, i);
+        switch (diagonal ? i / VECTOR : 0) {
+        case 0:
+            multiply_rows(0, left, right, 0, size, false, tile, SIDE);
+            break;
+        case 1:
+            multiply_rows(1, left, right, 0, size, false, tile, SIDE);
+            break;
+        case 2:
+            multiply_rows(2, left, right, 0, size, false, tile, SIDE);
+            break;
+        case 3:
+            multiply_rows(3, left, right, 0, size, false, tile, SIDE);
+            break;
+        }
+    }
+}
+
+/* Rows of a matrix, times `scale`, as columns: to [size, SIDE]. */
+static void turn_rows(const float *from, int64_t stride, int64_t size, float scale, float *to)
+{
+    for (int64_t i = 0; i < SIDE; i += VECTOR) {
+        for (int64_t j = 0; j < size; j += VECTOR) {
+            __m512i square[VECTOR];
+            for (int l = 0; l < VECTOR; l++) {
+                const __m512 row = _mm512_loadu_ps(from + (i + l) * stride + j);
+                square[l] = _mm512_castps_si512(_mm512_mul_ps(row, _mm512_set1_ps(scale)));
+            }
+            weft_transpose_16(square);
+            for (int l = 0; l < VECTOR; l++) {
+                _mm512_store_si512(to + (j + l) * SIDE + i, square[l]);
+            }
+        }
+    }
+}
+
+/* The same as they are, panels of SIDE columns one after the other: rows far apart would meet in a
+ * few sets of the first cache. */
+static void copy_rows(const float *from, int64_t stride, int64_t size, float scale, float *to)
+{
+    for (int64_t panel = 0; panel < size; panel += SIDE) {
+        for (int64_t i = 0; i < SIDE; i++, to += SIDE) {
+            for (int64_t j = 0; j < SIDE; j++) {
+                to[j] = scale * from[i * stride + panel + j];
+            }
+        }
+    }
+}
+
+/* The greatest of each lane so far. What causality forbids becomes -inf. */
+static void mask_and_compare(bool diagonal, float *restrict tile, float greatest[SIDE])
+{
+    for (int64_t i = 0; i < SIDE; i++, tile += SIDE) {
+        for (int64_t lane = 0; diagonal && lane < i; lane++) {
+            tile[lane] = -INFINITY;
+        }
+        for (int64_t lane = 0; lane < SIDE; lane++) {
+            greatest[lane] = tile[lane] > greatest[lane] ? tile[lane] : greatest[lane];
+        }
+    }
+}
+
+static void exponentials(const float greatest[SIDE], float *tile, float sums[SIDE])
+{
+    for (int64_t lane = 0; lane < SIDE; lane += VECTOR) {
+        const __m512 most = _mm512_loadu_ps(greatest + lane);
+        __m512 sum = _mm512_loadu_ps(sums + lane);
+        for (int64_t i = 0; i < SIDE; i++) {
+            float *x = tile + i * SIDE + lane;
+            const __m512 score = _mm512_loadu_ps(x);
+            const __m512 y = weft_avx512_exponential_below(_mm512_sub_ps(score, most));
+            _mm512_storeu_ps(x, y);
+            sum = _mm512_add_ps(sum, y);
+        }
+        _mm512_storeu_ps(sums + lane, sum);
+    }
+}
+
+static void scale_lanes(const float by[SIDE], float *restrict tile)
+{
+    for (int64_t i = 0; i < SIDE; i++, tile += SIDE) {
+        for (int64_t lane = 0; lane < SIDE; lane++) {
+            tile[lane] *= by[lane];
+        }
+    }
+}
+
+/* Tiles [n, SIDE keys, SIDE queries] of scores become probabilities. */
+static void softmax(int64_t n, float *tiles)
+{
+    float greatest[SIDE], sums[SIDE] = {0};
+    for (int64_t lane = 0; lane < SIDE; lane++) {
+        greatest[lane] = -INFINITY;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        mask_and_compare(i == n - 1, tiles + i * TILE, greatest);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        exponentials(greatest, tiles + i * TILE, sums);
+    }
+    for (int64_t lane = 0; lane < SIDE; lane++) {
+        sums[lane] = 1.0f / sums[lane];
+    }
+    for (int64_t i = 0; i < n; i++) {
+        scale_lanes(sums, tiles + i * TILE);
+    }
+}
+
+/* Where in a matrix of such a stride the row of tiles after row i begins: behind the last, that of
+ * the next head, which lies beside this one. */
+static int64_t next_row(const struct weft_head *head, int64_t i, int64_t stride)
+{
+    return (i + 1) * SIDE < head->seq_len ? (i + 1) * SIDE * stride : head->size;
+}
+
+static void fetch_inputs(const struct weft_head *head, int64_t i, struct fetches *to)
+{
+    const int64_t at = next_row(head, i, head->stride);
+    add_fetch(head->query + at, head->stride, head->size, to);
+    add_fetch(head->key + at, head->stride, head->size, to);
+    add_fetch(head->value + at, head->stride, head->size, to);
+}
+
+/* Tiles of SIDE queries, one after the other: those of row i of tiles begin at i * seq_len * SIDE,
+ * with the triangle's part of the row alone. */
+void weft_kernels_attend_avx512(const struct weft_head *head, float *probabilities, float *output)
+{
+    _Alignas(64) float turned[MOST_SIZE * SIDE], values[MOST_SIZE * SIDE];
+    const int64_t size = head->size, stride = head->stride, n = head->seq_len / SIDE;
+    for (int64_t i = 0; i < n; i++) {
+        float *tiles = probabilities + i * n * TILE;
+        float *out = output + i * SIDE * head->output_stride;
+        struct fetches next = {0};
+        fetch_inputs(head, i, &next);
+        add_fetch(output + next_row(head, i, head->output_stride), head->output_stride, size,
+                  &next);
+        add_fetch(tiles + n * TILE, SIDE, SIDE, &next);
+        turn_rows(head->query + i * SIDE * stride, stride, size, head->scale, turned);
+        for (int64_t j = 0; j <= i; j++) {
+            const struct left keys = {head->key + j * SIDE * stride, stride, 1};
+            struct fetches tile = {0};
+            if (j < i) add_fetch(tiles + (j + 1) * TILE, SIDE, SIDE, &tile);
+            multiply_to_tile(keys, turned, size, i == j, tiles + j * TILE, &tile);
+        }
+        softmax(i + 1, tiles);
+        for (int64_t j = 0; j <= i; j++) {
+            const struct left p = {tiles + j * TILE, 1, SIDE};
+            struct fetches some = part_of(&next, j, i + 1);
+            copy_rows(head->value + j * SIDE * stride, stride, size, 1, values);
+            for (int64_t panel = 0; panel < size; panel += SIDE) {
+                multiply(p, values + panel * SIDE, i == j ? UP_TO_ROW : WHOLE, j > 0, out + panel,
+                         head->output_stride, &some);
+                some.count = 0;
+            }
+        }
+    }
+}
+
+/* By row of tiles: what it reads of queries and of the output. */
+struct queries {
+    _Alignas(64) float query[MOST_SIZE * SIDE], d_output[MOST_SIZE * SIDE],
+        d_turned[MOST_SIZE * SIDE];
+    float dots[SIDE]; /* of output and its gradient: what a row of p and its gradient come to */
+};
+
+static void queries_of(const struct weft_head *head, const float *output, const float *d_output,
+                       int64_t i, struct queries *q)
+{
+    _Alignas(64) float turned[MOST_SIZE * SIDE];
+    const int64_t size = head->size, rows = i * SIDE, at = rows * head->output_stride;
+    copy_rows(head->query + rows * head->stride, head->stride, size, head->scale, q->query);
+    copy_rows(d_output + at, head->output_stride, size, 1, q->d_output);
+    turn_rows(d_output + at, head->output_stride, size, 1, q->d_turned);
+    turn_rows(output + at, head->output_stride, size, 1, turned);
+    memset(q->dots, 0, sizeof(q->dots));
+    for (int64_t k = 0; k < size; k++) {
+        for (int64_t lane = 0; lane < SIDE; lane++) {
+            q->dots[lane] += turned[k * SIDE + lane] * q->d_turned[k * SIDE + lane];
+        }
+    }
+}
+
+/* From gradients of probabilities to those of scores. Where p is 0 by causality d may be anything,
+ * also what the stack held. */
+static void softmax_backward(bool diagonal, const float *restrict p, const float dots[SIDE],
+                             float *restrict d)
+{
+    for (int64_t i = 0; i < SIDE; i++, p += SIDE, d += SIDE) {
+        for (int64_t lane = 0; lane < SIDE; lane++) {
+            d[lane] = p[lane] * (d[lane] - dots[lane]);
+        }
+        for (int64_t lane = 0; diagonal && lane < i; lane++) {
+            d[lane] = 0;
+        }
+    }
+}
+
+/* What backward by row i + 1 of tiles reads and writes first, but for probabilities. */
+static struct fetches next_of(const struct weft_head *head, const float *output,
+                              const float *d_output, struct weft_head_gradients to, int64_t i)
+{
+    const int64_t size = head->size, at = next_row(head, i, head->stride);
+    const int64_t output_at = next_row(head, i, head->output_stride);
+    struct fetches next = {0};
+    fetch_inputs(head, i, &next);
+    add_fetch(output + output_at, head->output_stride, size, &next);
+    add_fetch(d_output + output_at, head->output_stride, size, &next);
+    add_fetch(to.query + at, head->stride, size, &next);
+    add_fetch(to.key + at, head->stride, size, &next);
+    add_fetch(to.value + at, head->stride, size, &next);
+    return next;
+}
+
+/* A tile's products. */
+static void tile_backward(const struct weft_head *head, const struct queries *q, const float *p,
+                          int64_t i, int64_t j, const struct fetches *later,
+                          struct weft_head_gradients to)
+{
+    _Alignas(64) float d_scores[TILE], keys[MOST_SIZE * SIDE];
+    const bool diagonal = i == j;
+    const int64_t size = head->size, stride = head->stride;
+    const int64_t query = i * SIDE * stride, key = j * SIDE * stride;
+    const enum part by_key = diagonal ? FROM_ROW_ON : WHOLE;
+    const struct left values = {head->value + key, stride, 1};
+    struct fetches some[4];
+    for (int64_t k = 0; k < 4; k++) {
+        some[k] = part_of(later, k, 4);
+    }
+    copy_rows(head->key + key, stride, size, head->scale, keys);
+    multiply_to_tile(values, q->d_turned, size, diagonal, d_scores, &some[0]);
+    softmax_backward(diagonal, p, q->dots, d_scores);
+    for (int64_t panel = 0; panel < size; panel += SIDE) {
+        const struct left p_rows = {p, SIDE, 1}, d_rows = {d_scores, SIDE, 1},
+                          d_columns = {d_scores, 1, SIDE};
+        multiply(p_rows, q->d_output + panel * SIDE, by_key, !diagonal, to.value + key + panel,
+                 stride, &some[1]);
+        multiply(d_rows, q->query + panel * SIDE, by_key, !diagonal, to.key + key + panel, stride,
+                 &some[2]);
+        multiply(d_columns, keys + panel * SIDE, diagonal ? UP_TO_ROW : WHOLE, j > 0,
+                 to.query + query + panel, stride, &some[3]);
+        some[1].count = some[2].count = some[3].count = 0;
+    }
+}
+
+void weft_kernels_attend_backward_avx512(const struct weft_head *head, const float *probabilities,
+                                         const float *output, const float *d_output,
+                                         struct weft_head_gradients to)
+{
+    const int64_t n = head->seq_len / SIDE;
+    struct queries q;
+    for (int64_t i = 0; i < n; i++) {
+        const float *tiles = probabilities + i * n * TILE;
+        const struct fetches next = next_of(head, output, d_output, to, i);
+        queries_of(head, output, d_output, i, &q);
+        for (int64_t j = 0; j <= i; j++) {
+            struct fetches later = part_of(&next, j, i + 1);
+            add_fetch(tiles + (j < i ? j + 1 : n) * TILE, SIDE, SIDE, &later);
+            tile_backward(head, &q, tiles + j * TILE, i, j, &later, to);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+/* The instruction-set levels that loops.c and layers.c are compiled for, from the lowest
+ * up. */
+#ifndef WEFT_RUNTIME_NN_CPU_KERNELS_LEVELS_H
+#define WEFT_RUNTIME_NN_CPU_KERNELS_LEVELS_H
+
+#include "runtime/nn/cpu/kernels/kernels.h"
+
+extern const struct weft_kernels weft_kernels_plain; /* what the compiler targets by itself */
+extern const struct weft_kernels weft_kernels_avx2;
+extern const struct weft_kernels weft_kernels_avx512;
+
+extern const struct weft_layer_kernels weft_kernels_plain_f32, weft_kernels_plain_bf16,
+    weft_kernels_plain_f16;
+extern const struct weft_layer_kernels weft_kernels_avx2_f32, weft_kernels_avx2_bf16,
+    weft_kernels_avx2_f16;
+extern const struct weft_layer_kernels weft_kernels_avx512_f32, weft_kernels_avx512_bf16,
+    weft_kernels_avx512_f16;
+
+void weft_kernels_attend_avx512(const struct weft_head *head, float *probabilities, float *output);
+void weft_kernels_attend_backward_avx512(const struct weft_head *head, const float *probabilities,
+                                         const float *output, const float *d_output,
+                                         struct weft_head_gradients to);
+
+#endif

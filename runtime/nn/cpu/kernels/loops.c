@@ -1,0 +1,193 @@
+/* The kernels that know no dtype of layers. Built once a level, with WEFT_KERNELS_TABLE the name of
+ * the table, WEFT_KERNELS_LEVEL its text, and the tables of layers.c of the same level. */
+#include "runtime/nn/cpu/kernels/kernels.h"
+
+#include "runtime/nn/cpu/kernels/levels.h"
+#include "runtime/nn/cpu/kernels/parts.h"
+#ifdef __AVX512F__
+#include "runtime/nn/cpu/kernels/transpose.h"
+#endif
+
+static void widen(enum weft_dtype dtype, int64_t n, const void *from, float *restrict y)
+{
+    const uint16_t *restrict x = from;
+    switch (dtype) {
+    case WEFT_F32:
+    case WEFT_DTYPE_COUNT:
+        memcpy(y, from, (size_t)n * sizeof(float));
+        return;
+    case WEFT_BF16:
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = weft_bf16_widen(x[i]);
+        }
+        return;
+    case WEFT_F16:
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = weft_f16_widen(x[i]);
+        }
+        return;
+    }
+}
+
+static void narrow(enum weft_dtype dtype, int64_t n, const float *restrict x, void *to)
+{
+    uint16_t *restrict y = to;
+    switch (dtype) {
+    case WEFT_F32:
+    case WEFT_DTYPE_COUNT:
+        memcpy(to, x, (size_t)n * sizeof(float));
+        return;
+    case WEFT_BF16:
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = weft_bf16_narrow(x[i]);
+        }
+        return;
+    case WEFT_F16:
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = weft_f16_narrow(x[i]);
+        }
+        return;
+    }
+}
+
+static void adamw_update(const struct weft_adamw *adamw, int64_t n, float *restrict parameters,
+                         const float *restrict gradients, float *restrict moment1,
+                         float *restrict moment2)
+{
+    const struct weft_adamw a = *adamw;
+    for (int64_t i = 0; i < n; i++) {
+        const float g = a.clip * gradients[i];
+        const float m = adam_moment1(a, moment1[i], g);
+        const float v = adam_moment2(a, moment2[i], g);
+        const float step = adam_step(a, m, v);
+        moment1[i] = m;
+        moment2[i] = v;
+        parameters[i] -= a.lr * (step + a.decay * parameters[i]);
+    }
+}
+
+static void adam_moments(const struct weft_adamw *adamw, int64_t n, const float *restrict gradients,
+                         float *restrict moment1, float *restrict moment2)
+{
+    const struct weft_adamw a = *adamw;
+    for (int64_t i = 0; i < n; i++) {
+        const float g = a.clip * gradients[i];
+        moment1[i] = adam_moment1(a, moment1[i], g);
+        moment2[i] = adam_moment2(a, moment2[i], g);
+    }
+}
+
+static void adam_steps(const struct weft_adamw *adamw, int64_t n, const float *restrict parameters,
+                       const float *restrict moment1, const float *restrict moment2,
+                       float *restrict steps)
+{
+    const struct weft_adamw a = *adamw;
+    for (int64_t i = 0; i < n; i++) {
+        const float step = adam_step(a, moment1[i], moment2[i]);
+        steps[i] = step + a.decay * parameters[i];
+    }
+}
+
+static void sgd_update(const struct weft_sgd *sgd, int64_t n, float *restrict parameters,
+                       const float *restrict gradients, float *restrict momentum)
+{
+    const struct weft_sgd s = *sgd;
+    if (!momentum) {
+        for (int64_t i = 0; i < n; i++) {
+            parameters[i] -= s.lr * sgd_gradient(s, parameters[i], gradients[i]);
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const float g = sgd_gradient(s, parameters[i], gradients[i]);
+        const float m = s.momentum * momentum[i] + g;
+        momentum[i] = m;
+        parameters[i] -= s.lr * m;
+    }
+}
+
+/* A window's 16 exponents move a half of a square, of 24 bits, by at most 30: 512 of them fit. */
+static void add_squares(int64_t n, const float *restrict x, struct weft_squares *squares)
+{
+    enum { EXPONENTS = 16, HALF = 24 };
+    uint32_t most = 0, below = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t exponent = weft_bits_of(x[i]) >> 23 & 255u;
+        most = exponent > most ? exponent : most;
+    }
+    const uint32_t window = most > EXPONENTS ? most - (EXPONENTS - 1) : 1;
+    uint64_t low = 0, high = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = weft_bits_of(x[i]), exponent = bits >> 23 & 255u;
+        const uint32_t place = exponent > 0 ? exponent : 1;
+        const uint32_t mantissa = (bits & 0x7fffffu) | (exponent > 0 ? 1u << 23 : 0u);
+        const uint32_t inside = place >= window ? mantissa : 0;
+        const uint32_t shift = place >= window ? 2 * (place - window) : 0;
+        const uint64_t square = (uint64_t)inside * inside;
+        below |= mantissa ^ inside;
+        low += (square & ((1u << HALF) - 1)) << shift;
+        high += square >> HALF << shift;
+    }
+    *squares = (struct weft_squares){low, high, (int32_t)window, below != 0};
+}
+
+static void exponential_each(int64_t n, const float *restrict x, float *restrict y)
+{
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = exponential(x[i]);
+    }
+}
+
+#ifdef __AVX512F__
+enum { SQUARE = 16 };
+
+static __mmask16 first_lanes(int64_t n)
+{
+    return (__mmask16)(n >= SQUARE ? 0xffff : (1u << n) - 1);
+}
+
+/* Along 16 rows, of which the next 16 are fetched: they lie too far apart for the core to guess. */
+static void turn(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
+                 int64_t y_stride)
+{
+    for (int64_t i = 0; i < rows; i += SQUARE) {
+        const int64_t height = rows - i < SQUARE ? rows - i : SQUARE;
+        for (int64_t j = 0; j < columns; j += SQUARE) {
+            const int64_t width = columns - j < SQUARE ? columns - j : SQUARE;
+            const float *from = x + i * x_stride + j;
+            __m512i r[SQUARE];
+            for (int l = 0; l < SQUARE; l++) {
+                r[l] = _mm512_maskz_loadu_epi32(l < height ? first_lanes(width) : 0,
+                                                from + l * x_stride);
+                _mm_prefetch(from + (SQUARE + l) * x_stride, _MM_HINT_T0);
+            }
+            weft_transpose_16(r);
+            for (int l = 0; l < width; l++) {
+                _mm512_mask_storeu_epi32(y + (j + l) * y_stride + i, first_lanes(height), r[l]);
+            }
+        }
+    }
+}
+#else
+static void (*const turn)(int64_t, int64_t, const float *, int64_t, float *, int64_t) = NULL;
+#endif
+
+const struct weft_kernels WEFT_KERNELS_TABLE = {
+    .level = WEFT_KERNELS_LEVEL,
+    .layers = {[WEFT_F32] = &WEFT_KERNELS_F32,
+               [WEFT_BF16] = &WEFT_KERNELS_BF16,
+               [WEFT_F16] = &WEFT_KERNELS_F16},
+    .widen = widen,
+    .narrow = narrow,
+    .adamw = adamw_update,
+    .adam_moments = adam_moments,
+    .adam_steps = adam_steps,
+    .sgd = sgd_update,
+    .add_squares = add_squares,
+    .turn = turn,
+#ifdef WEFT_KERNELS_ATTEND
+    .attend = weft_kernels_attend_avx512,
+    .attend_backward = weft_kernels_attend_backward_avx512,
+#endif
+    .exponential = exponential_each,
+};

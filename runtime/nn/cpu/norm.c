@@ -1,0 +1,171 @@
+#include <math.h>
+#include <stdbool.h>
+
+#include "base/numbers.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
+#include "runtime/nn/optimizer.h"
+
+/* A finite fp32 number is m 2^(e - 150) with a mantissa m < 2^24 and an exponent field e, 0 read as
+ * 1 without the leading bit: bin e takes m^2 as it is. Numbers are taken a piece at a time, of
+ * which nearly all lie within a window below the greatest: kernels add their squares up in the
+ * window's own units. What is below, or a piece near the end of the range, is added one by one. */
+enum {
+    EXPONENTS = 256,
+    NOT_FINITE = EXPONENTS - 1,
+    PIECE = WEFT_SQUARES_MOST,
+    WORD_BITS = 24,
+    WORD_MASK = (1 << WORD_BITS) - 1
+};
+
+/* value 2^(24 word) of the units of bin e: 2^48 of them are one of bin e + 24. */
+static void add_to_words(uint64_t bins[WEFT_NORM_WORDS], int e, int word, uint64_t value)
+{
+    for (; value > 0; word++, value >>= WORD_BITS) {
+        bins[2 * (e + word / 2 * WORD_BITS) + word % 2] += value & WORD_MASK;
+    }
+}
+
+static void add_below(uint64_t bins[WEFT_NORM_WORDS], int64_t n, const float *x, int window)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t bits = weft_bits_of(x[i]), e = bits >> 23 & 255u;
+        const uint64_t mantissa = (bits & 0x7fffffu) | (e > 0 ? 1u << 23 : 0u);
+        if ((int)e >= window) continue;
+        bins[2 * e] += mantissa * mantissa & WORD_MASK;
+        bins[2 * e + 1] += mantissa * mantissa >> WORD_BITS;
+    }
+}
+
+/* Low words stay below 2^24 on one rank; a high word's 2^40 squares of 2^24 units fit too. */
+static void carry(uint64_t bins[WEFT_NORM_WORDS])
+{
+    for (int e = 0; e < EXPONENTS; e++) {
+        bins[2 * e + 1] += bins[2 * e] >> WORD_BITS;
+        bins[2 * e] &= WORD_MASK;
+    }
+}
+
+void weft_norm_add(uint64_t bins[WEFT_NORM_WORDS], const float *x, int64_t n)
+{
+    /* The sums' highest words must have a bin too. */
+    enum { LAST_WINDOW = NOT_FINITE - 1 - WORD_BITS };
+    const struct weft_kernels *kernels = weft_kernels_best();
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t piece = n - at < PIECE ? n - at : PIECE;
+        struct weft_squares squares;
+        kernels->add_squares(piece, x + at, &squares);
+        const bool fits = squares.window <= LAST_WINDOW;
+        if (fits) {
+            add_to_words(bins, squares.window, 0, squares.low);
+            add_to_words(bins, squares.window, 1, squares.high);
+        }
+        if (!fits || squares.any_below)
+            add_below(bins, piece, x + at, fits ? squares.window : EXPONENTS);
+    }
+    carry(bins);
+}
+
+/* The sum as one integer in units of 2^-298, the square of the least denormal. */
+enum { LIMBS = 11, UNIT_EXPONENT = -298 };
+
+/* limbs += value << shift */
+static void add_shifted(uint64_t limbs[LIMBS], uint64_t value, int shift)
+{
+    const int word = shift / 64, bit = shift % 64;
+    const uint64_t parts[2] = {value << bit, bit ? value >> (64 - bit) : 0};
+    uint64_t carried = 0;
+    for (int i = word; i < LIMBS; i++) {
+        const uint64_t part = i - word < 2 ? parts[i - word] : 0;
+        const uint64_t sum = limbs[i] + part;
+        const uint64_t total = sum + carried;
+        carried = (sum < part) | (total < carried);
+        limbs[i] = total;
+    }
+}
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t integer_root(wide square)
+{
+    uint64_t root = 0;
+    for (int bit = 63; bit >= 0; bit--) {
+        const uint64_t trial = root | (uint64_t)1 << bit;
+        if ((wide)trial * trial <= square) root = trial;
+    }
+    return root;
+}
+
+/* The highest 127 or 128 bits, at an even distance from the lowest, and whether any below is set:
+ * the root of the former, floored, has 64 bits and is rounded once. */
+static double rounded_root(const uint64_t limbs[LIMBS])
+{
+    int top = LIMBS * 64 - 1;
+    while (top >= 0 && !(limbs[top / 64] >> top % 64 & 1)) {
+        top--;
+    }
+    if (top < 0) return 0;
+    const int shift = (top | 1) - 127; /* even; negative: the integer is moved up */
+    wide highest = 0;
+    bool inexact = false;
+    for (int bit = top; bit >= 0; bit--) {
+        const uint64_t set = limbs[bit / 64] >> bit % 64 & 1;
+        if (bit >= shift) {
+            highest |= (wide)set << (bit - shift);
+        } else {
+            inexact |= set != 0;
+        }
+    }
+    const uint64_t root = integer_root(highest);
+    inexact |= (wide)root * root != highest;
+    uint64_t mantissa = root >> 11;
+    const uint64_t rest = root & 0x7ff, half = 0x400;
+    if (rest > half || (rest == half && (inexact || (mantissa & 1)))) mantissa++;
+    return ldexp((double)mantissa, 11 + (shift + UNIT_EXPONENT) / 2);
+}
+
+static bool is_finite(const uint64_t bins[WEFT_NORM_WORDS])
+{
+    return bins[2 * NOT_FINITE] == 0 && bins[2 * NOT_FINITE + 1] == 0;
+}
+
+static void add_bins(const uint64_t bins[WEFT_NORM_WORDS], uint64_t limbs[LIMBS])
+{
+    for (int e = 0; e < NOT_FINITE; e++) {
+        const int shift = e > 0 ? 2 * (e - 1) : 0;
+        add_shifted(limbs, bins[2 * e], shift);
+        add_shifted(limbs, bins[2 * e + 1], shift + 24);
+    }
+}
+
+double weft_norm_result(const uint64_t bins[WEFT_NORM_WORDS], int *finite)
+{
+    *finite = is_finite(bins);
+    if (!*finite) return INFINITY;
+    uint64_t limbs[LIMBS] = {0};
+    add_bins(bins, limbs);
+    return rounded_root(limbs);
+}
+
+/* 2^40 squares below 2^256 are less than 2^594 units: PACKED words of 32 bits. */
+enum { PACKED = WEFT_NORM_PACKED_WORDS - 1, PACKED_BITS = 32 };
+
+void weft_norm_pack(const uint64_t bins[WEFT_NORM_WORDS], uint64_t words[WEFT_NORM_PACKED_WORDS])
+{
+    uint64_t limbs[LIMBS] = {0};
+    add_bins(bins, limbs);
+    for (int i = 0; i < PACKED; i++) {
+        words[i] = limbs[i / 2] >> i % 2 * PACKED_BITS & UINT32_MAX;
+    }
+    words[PACKED] = !is_finite(bins);
+}
+
+double weft_norm_unpack(const uint64_t words[WEFT_NORM_PACKED_WORDS], int *finite)
+{
+    *finite = words[PACKED] == 0;
+    if (!*finite) return INFINITY;
+    uint64_t limbs[LIMBS] = {0};
+    for (int i = 0; i < PACKED; i++) {
+        add_shifted(limbs, words[i], i * PACKED_BITS);
+    }
+    return rounded_root(limbs);
+}

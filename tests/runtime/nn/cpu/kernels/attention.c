@@ -1,0 +1,235 @@
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "runtime/nn/cpu/kernels/kernels.h"
+
+enum { GAP = 16, SENTINEL = 7 }; /* columns of the rows that are not the head's */
+
+/* A head among others: rows are wider than it is. */
+struct attention_subject {
+    struct weft_head head;
+    struct weft_head_gradients to;
+    float *qkv, *d_qkv, *output, *d_output, *probabilities;
+};
+
+static float *random_numbers_kernels_attention(int64_t n, uint64_t stream)
+{
+    float *x = aligned_alloc(64, (size_t)n * sizeof(*x));
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = (float)(2 * weft_rng_uniform(1, stream, (uint64_t)i) - 1);
+    }
+    return x;
+}
+
+static float *sentinels(int64_t n)
+{
+    float *x = aligned_alloc(64, (size_t)n * sizeof(*x));
+    for (int64_t i = 0; i < n; i++) {
+        x[i] = SENTINEL;
+    }
+    return x;
+}
+
+static struct attention_subject subject_of(int64_t seq_len, int64_t size)
+{
+    const int64_t stride = 3 * size + GAP, out = size + GAP;
+    struct attention_subject s = {.qkv = random_numbers_kernels_attention(seq_len * stride, 1),
+                                  .d_qkv = sentinels(seq_len * stride),
+                                  .output = sentinels(seq_len * out),
+                                  .d_output = random_numbers_kernels_attention(seq_len * out, 2),
+                                  .probabilities = sentinels(seq_len * seq_len)};
+    s.head = (struct weft_head){.seq_len = seq_len,
+                                .size = size,
+                                .stride = stride,
+                                .output_stride = out,
+                                .scale = (float)(1 / sqrt((double)size)),
+                                .query = s.qkv,
+                                .key = s.qkv + size,
+                                .value = s.qkv + 2 * size};
+    s.to = (struct weft_head_gradients){s.d_qkv, s.d_qkv + size, s.d_qkv + 2 * size};
+    return s;
+}
+
+static void subject_free(struct attention_subject *s)
+{
+    free(s->qkv);
+    free(s->d_qkv);
+    free(s->output);
+    free(s->d_output);
+    free(s->probabilities);
+}
+
+static void run_attention(const struct weft_kernels *kernels, struct attention_subject *s)
+{
+    kernels->attend(&s->head, s->probabilities, s->output);
+    kernels->attend_backward(&s->head, s->probabilities, s->output, s->d_output, s->to);
+}
+
+/* The level that has them; the test is over where there is none. */
+static const struct weft_kernels *kernels_with_attention(void)
+{
+    const struct weft_kernels *kernels = weft_kernels_best();
+    if (!kernels->attend) cr_skip_test("no level of this CPU has kernels of whole heads");
+    return kernels;
+}
+
+static double dot(int64_t n, const float *a, const float *b)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += (double)a[i] * (double)b[i];
+    }
+    return sum;
+}
+
+/* What a row of queries, at `row`, adds to output and gradients, by the formula and in doubles. */
+static void add_row(const struct attention_subject *s, int64_t row, double *output, double *d_qkv)
+{
+    const struct weft_head *h = &s->head;
+    const int64_t size = h->size, stride = h->stride;
+    const float *d_output = s->d_output + row * h->output_stride;
+    double *p = calloc((size_t)(2 * h->seq_len), sizeof(*p)), *d = p + h->seq_len;
+    double sum = 0, mean = 0;
+    for (int64_t j = 0; j <= row; j++) {
+        p[j] = exp(dot(size, h->query + row * stride, h->key + j * stride) / sqrt((double)size));
+        sum += p[j];
+    }
+    for (int64_t j = 0; j <= row; j++) {
+        p[j] /= sum;
+        d[j] = dot(size, d_output, h->value + j * stride);
+        mean += p[j] * d[j];
+    }
+    for (int64_t j = 0; j <= row; j++) {
+        const double d_score = p[j] * (d[j] - mean) / sqrt((double)size);
+        for (int64_t k = 0; k < size; k++) {
+            output[row * size + k] += p[j] * (double)h->value[j * stride + k];
+            d_qkv[row * 3 * size + k] += d_score * (double)h->key[j * stride + k];
+            d_qkv[(j * 3 + 1) * size + k] += d_score * (double)h->query[row * stride + k];
+            d_qkv[(j * 3 + 2) * size + k] += p[j] * (double)d_output[k];
+        }
+    }
+    free(p);
+}
+
+/* Every element of a matrix; and that nothing is written between its rows. */
+static void check_attention(const char *what, const float *found, int64_t stride,
+                            const double *right, int64_t rows, int64_t width)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t j = 0; j < width; j++) {
+            const double error = fabs((double)found[i * stride + j] - right[i * width + j]);
+            cr_assert_lt(error, 3e-6, "%s [%lld, %lld] is wrong by %g", what, (long long)i,
+                         (long long)j, error);
+        }
+        for (int64_t j = width; j < stride; j++) {
+            cr_assert_eq(found[i * stride + j], SENTINEL, "%s writes beyond row %lld", what,
+                         (long long)i);
+        }
+    }
+}
+
+static void check_size(int64_t seq_len, int64_t size)
+{
+    const struct weft_kernels *kernels = kernels_with_attention();
+    struct attention_subject s = subject_of(seq_len, size);
+    double *output = calloc((size_t)(seq_len * size), sizeof(*output));
+    double *d_qkv = calloc((size_t)(seq_len * 3 * size), sizeof(*d_qkv));
+    for (int64_t row = 0; row < seq_len; row++) {
+        add_row(&s, row, output, d_qkv);
+    }
+    run_attention(kernels, &s);
+    check_attention("output", s.output, s.head.output_stride, output, seq_len, size);
+    check_attention("gradients", s.d_qkv, s.head.stride, d_qkv, seq_len, 3 * size);
+    free(output);
+    free(d_qkv);
+    subject_free(&s);
+}
+
+Test(kernels_attention, is_the_formula)
+{
+    check_size(64, 64);
+    check_size(128, 128);
+    check_size(320, 64);
+}
+
+static float fill_stack(int at)
+{
+    volatile float x[1 << 16];
+    for (int i = 0; i < 1 << 16; i++) {
+        x[i] = NAN;
+    }
+    return x[at];
+}
+
+/* Leaves the stack below the caller's full of what is not a number. */
+static void spoil_stack(void)
+{
+    float (*volatile fill)(int) = fill_stack; /* not inlined */
+    cr_assert(isnan(fill(3)));
+}
+
+/* Of a tile of the diagonal half is not multiplied, and what the stack held there is to have no
+ * part in anything. */
+Test(kernels_attention, what_causality_forbids_is_zero)
+{
+    enum { ROWS = 128, TILE = WEFT_HEAD_SIDE * WEFT_HEAD_SIDE };
+    const struct weft_kernels *kernels = kernels_with_attention();
+    struct attention_subject s = subject_of(ROWS, 64);
+    spoil_stack();
+    kernels->attend(&s.head, s.probabilities, s.output);
+    for (int tile = 0; tile < ROWS / WEFT_HEAD_SIDE; tile++) {
+        const float *p = s.probabilities + tile * ROWS * WEFT_HEAD_SIDE + tile * TILE;
+        for (int key = 0; key < WEFT_HEAD_SIDE; key++) {
+            for (int query = 0; query < key; query++) {
+                cr_assert_eq(p[key * WEFT_HEAD_SIDE + query], 0, "tile %d [%d, %d]: %g", tile, key,
+                             query, (double)p[key * WEFT_HEAD_SIDE + query]);
+            }
+        }
+    }
+    spoil_stack();
+    kernels->attend_backward(&s.head, s.probabilities, s.output, s.d_output, s.to);
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < 3 * 64; k++) {
+            cr_assert(isfinite(s.d_qkv[i * s.head.stride + k]), "row %d, column %d", i, k);
+        }
+    }
+    subject_free(&s);
+}
+
+Test(kernels_attention, scores_may_be_far_apart)
+{
+    const struct weft_kernels *kernels = kernels_with_attention();
+    struct attention_subject s = subject_of(128, 64);
+    for (int64_t i = 0; i < 128; i++) {
+        for (int64_t k = 0; k < 64; k++) {
+            s.qkv[i * s.head.stride + k] *= 100; /* one key has it all */
+        }
+    }
+    run_attention(kernels, &s);
+    for (int64_t i = 0; i < 128; i++) {
+        for (int64_t k = 0; k < 64; k++) {
+            const float y = s.output[i * s.head.output_stride + k];
+            cr_assert(y >= -1 && y <= 1, "row %lld has %g", (long long)i, (double)y);
+        }
+        for (int64_t k = 0; k < 3 * 64; k++) {
+            cr_assert(isfinite(s.d_qkv[i * s.head.stride + k]), "row %lld", (long long)i);
+        }
+    }
+    subject_free(&s);
+}
+
+Test(kernels_attention, what_is_not_a_number_reaches_rows_from_there_on_and_no_other)
+{
+    enum { AT = 72 }; /* where rows begin that are summed together */
+    const struct weft_kernels *kernels = kernels_with_attention();
+    struct attention_subject s = subject_of(128, 64);
+    s.qkv[AT * s.head.stride + 64 + 3] = NAN; /* of a key */
+    run_attention(kernels, &s);
+    for (int64_t i = 0; i < 128; i++) {
+        cr_assert_eq(isnan(s.output[i * s.head.output_stride]), i >= AT, "row %lld", (long long)i);
+        cr_assert_eq(isnan(s.to.query[i * s.head.stride]), i >= AT, "query %lld", (long long)i);
+    }
+    subject_free(&s);
+}

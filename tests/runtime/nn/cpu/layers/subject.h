@@ -1,0 +1,63 @@
+/* A subject is one layer with all the buffers of a call, each allocated alone and at exactly its
+ * declared size, so that a sanitizer sees every overrun; filled with random numbers. */
+#ifndef WEFT_TESTS_RUNTIME_NN_SUBJECT_H
+#define WEFT_TESTS_RUNTIME_NN_SUBJECT_H
+
+#include <stddef.h>
+
+#include "runtime/nn/cpu/cpu.h"
+#include "spec/layer.h"
+
+enum { SUBJECT_BUFFERS = 2 * WEFT_LAYER_TENSORS + 8 };
+
+struct subject {
+    struct weft_layer layer;
+    struct weft_layer_work work;
+    struct weft_nn_call call; /* batch.compute and gradient_dtype say what the buffers hold */
+    int64_t elements[WEFT_LAYER_TENSORS];
+    int64_t n_inputs, n_outputs; /* elements; outputs: logits for loss layers */
+    double loss;
+    size_t offset_bytes;
+    int n_buffers;
+    void *buffers[SUBJECT_BUFFERS];
+};
+
+/* The layer types with sizes; outputs, ffn, heads, vocab as the type needs them. */
+struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden);
+struct weft_layer subject_block(int64_t hidden, int64_t heads, int64_t ffn);
+struct weft_layer subject_same(enum weft_layer_type type, int64_t hidden); /* norm, relu, gelu */
+struct weft_layer subject_linear(int64_t inputs, int64_t outputs, bool bias);
+struct weft_layer subject_head(enum weft_layer_type type, int64_t hidden, int64_t classes,
+                               bool bias);
+
+/* Every buffer begins offset_bytes after what malloc gives. Free with subject_finish. */
+void subject_init(struct subject *subject, struct weft_layer layer, int64_t samples,
+                  int64_t seq_len, size_t offset_bytes);
+/* The same in other dtypes; subject_init is in f32. */
+void subject_init_as(struct subject *subject, struct weft_layer layer, int64_t samples,
+                     int64_t seq_len, size_t offset_bytes, enum weft_dtype compute,
+                     enum weft_dtype gradient);
+/* Element i of an array of the dtype. */
+double subject_value(enum weft_dtype dtype, const void *array, int64_t i);
+void subject_finish(struct subject *subject);
+
+/* "cpu" with one thread and the library asked for. Aborts the test when it cannot be opened. */
+struct weft_nn *subject_open(const char *gemm);
+/* Synchronous; fail the test on an error. */
+void subject_forward(struct weft_nn *nn, struct subject *subject);
+void subject_backward(struct weft_nn *nn, struct subject *subject);
+
+/* Forward against the reference; backward against central differences of the reference at up to
+ * `probes` elements of the input and of each tensor. Errors relative to the largest magnitude. */
+void subject_check(struct weft_nn *nn, struct subject *subject, int64_t probes);
+/* Output (or loss), gradients and input gradient of two subjects of one shape, bit by bit. */
+bool subject_same_bits(const struct subject *a, const struct subject *b);
+
+/* All of the above at offset 0, with every library, every kernel level, and every dtype: in f32,
+ * and in 16 bits with gradients of f32 and of their own. */
+void subject_check_layer(struct weft_layer layer, int64_t samples, int64_t seq_len, int64_t probes);
+/* The same in f32 alone. */
+void subject_check_layer_in_f32(struct weft_layer layer, int64_t samples, int64_t seq_len,
+                                int64_t probes);
+
+#endif

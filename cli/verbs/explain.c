@@ -173,8 +173,7 @@ static enum weft_status read_limits(const struct weft_cli *cli, struct limits *o
     if (cli->work_limit && weft_units_count(cli->work_limit, &units, &why) != WEFT_OK)
         return weft_fail(err, WEFT_E_USAGE, "--work-limit %s: %s", cli->work_limit, why.text);
     if (units < LEAST_UNITS || units > MOST_UNITS)
-        return weft_fail(err, WEFT_E_USAGE, "--work-limit %s: work from 1M to 1P",
-                         cli->work_limit);
+        return weft_fail(err, WEFT_E_USAGE, "--work-limit %s: work from 1M to 1P", cli->work_limit);
     out->units = weft_work_within((int64_t)units, out->time_ns);
     return WEFT_OK;
 }

@@ -49,22 +49,50 @@ static void show(char text[WEFT_ERROR_TEXT_BYTES])
     weft_shown_into(written, length, WEFT_SHOWN_LINES, text, WEFT_ERROR_TEXT_BYTES);
 }
 
-enum weft_status weft_fail(struct weft_error *err, enum weft_status status, const char *format, ...)
+static void write_text(struct weft_error *err, const char *format, va_list arguments)
 {
     static const char ellipsis[] = "...";
+    int length = vsnprintf(err->text, sizeof err->text, format, arguments);
+    if (length < 0) {
+        snprintf(err->text, sizeof err->text, "%s", weft_status_text(err->status));
+    } else if ((size_t)length >= sizeof err->text) {
+        memcpy(err->text + sizeof err->text - sizeof ellipsis, ellipsis, sizeof ellipsis);
+    }
+    show(err->text);
+}
+
+enum weft_status weft_fail(struct weft_error *err, enum weft_status status, const char *format, ...)
+{
     if (err == NULL || err->status != WEFT_OK) return status;
     err->status = status;
     err->exit_code = weft_status_exit_code(status);
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(err->text, sizeof err->text, format, arguments);
+    write_text(err, format, arguments);
     va_end(arguments);
-    if (length < 0) {
-        snprintf(err->text, sizeof err->text, "%s", weft_status_text(status));
-    } else if ((size_t)length >= sizeof err->text) {
-        memcpy(err->text + sizeof err->text - sizeof ellipsis, ellipsis, sizeof ellipsis);
-    }
-    show(err->text);
+    return status;
+}
+
+enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error *why,
+                                 const char *format, ...)
+{
+    if (err == NULL || err->status != WEFT_OK) return why->status;
+    err->status = why->status;
+    err->exit_code = weft_status_exit_code(why->status);
+    err->of_rank = why->of_rank;
+    va_list arguments;
+    va_start(arguments, format);
+    write_text(err, format, arguments);
+    va_end(arguments);
+    return why->status;
+}
+
+enum weft_status weft_fail_of_rank(struct weft_error *err, enum weft_status status, int rank,
+                                   const char *text)
+{
+    if (err == NULL || err->status != WEFT_OK) return status;
+    weft_fail(err, status, "rank %d: %s", rank, text);
+    err->of_rank = rank + 1;
     return status;
 }
 

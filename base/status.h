@@ -11,6 +11,15 @@
 /* The status whose exit code is `code`, WEFT_E_INTERNAL when there is none. */
 enum weft_status weft_status_of_exit_code(int code);
 
+/* weft_fail with "rank N: " before the text, for what one rank met and all ranks return: whichever
+ * ends first, the same error is told. */
+enum weft_status weft_fail_of_rank(struct weft_error *err, enum weft_status status, int rank,
+                                   const char *text);
+
+/* weft_fail with the status and the rank of *why, whose text the new one quotes. */
+enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error *why,
+                                 const char *format, ...) WEFT_PRINTF(3, 4);
+
 /* weft_fail(WEFT_E_SYSTEM) for an allocation of `what` that failed. */
 enum weft_status weft_fail_memory(struct weft_error *err, const char *what);
 

@@ -58,12 +58,13 @@ enum weft_status {
         WEFT_STATUS_COUNT
 };
 
-enum { WEFT_ERROR_TEXT_BYTES = 4096 };
+enum { WEFT_ERROR_TEXT_BYTES = 4092 };
 
 struct weft_error {
     enum weft_status status;
     int exit_code;                    /* that a program should end with: of the status */
     char text[WEFT_ERROR_TEXT_BYTES]; /* empty while status is WEFT_OK */
+    int of_rank; /* 0, or 1 + the rank that met what all ranks return; the text names it */
 };
 
 WEFT_API int weft_status_exit_code(enum weft_status status);

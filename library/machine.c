@@ -232,7 +232,7 @@ static enum weft_status receive(const struct weft_machine *machine, struct weft_
     if (status == WEFT_OK && said.status == WEFT_OK)
         weft_text_append(text, bytes, (size_t)said.length);
     else if (status == WEFT_OK)
-        status = weft_fail(err, said.status, "rank 0: %s", bytes);
+        status = weft_fail_of_rank(err, said.status, 0, bytes);
     free(bytes);
     if (status == WEFT_OK && !weft_text_ok(text)) return weft_fail_memory(err, "what ranks share");
     return status;

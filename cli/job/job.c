@@ -73,34 +73,24 @@ static enum weft_status take_result(int fd, struct weft_text *result, struct wef
     return WEFT_OK;
 }
 
-/* True of a message that has "rank N: " in it: what one rank met and all ranks tell in the same
- * words, so that who ended first is no matter. */
-static bool names_a_rank(const char *text)
-{
-    static const char rank[] = "rank ";
-    for (const char *at = text; (at = strstr(at, rank)); at++) {
-        const char *number = at + sizeof rank - 1;
-        size_t digits = strspn(number, "0123456789");
-        if (digits > 0 && number[digits] == ':') return true;
-    }
-    return false;
-}
-
-/* A rank leaves its message in its own place of the error file; the one that failed first is told
- * as the job's error, once, and the rank by name where there are several. Without a message (a rank
+/* A rank leaves its error in its own place of the error file; the one that failed first is told as
+ * the job's error, once, and the rank by name where there are several. Without an error (a rank
  * that was killed) the launcher's stands. */
 static enum weft_status tell(int fd, int32_t ranks, const struct weft_launch_outcome *outcome,
                              enum weft_status status, const struct weft_error *launcher,
                              struct weft_error *err)
 {
-    char text[WEFT_ERROR_TEXT_BYTES] = "";
-    if (outcome->rank >= 0 && outcome->signal_number == 0) {
-        ssize_t n = pread(fd, text, sizeof text - 1, (off_t)outcome->rank * WEFT_ERROR_TEXT_BYTES);
-        text[n > 0 ? n : 0] = '\0';
-    }
-    if (!text[0]) return weft_fail(err, status, "%s", launcher->text);
-    if (ranks == 1 || names_a_rank(text)) return weft_fail(err, status, "%s", text);
-    return weft_fail(err, status, "rank %d: %s", outcome->rank, text);
+    struct weft_error left = {0};
+    bool whole = false;
+    if (outcome->rank >= 0 && outcome->signal_number == 0)
+        whole = pread(fd, &left, sizeof left, (off_t)outcome->rank * (off_t)sizeof left) ==
+                (ssize_t)sizeof left;
+    left.text[sizeof left.text - 1] = '\0';
+    if (!whole || !left.text[0]) return weft_fail(err, status, "%s", launcher->text);
+    if (ranks == 1) return weft_fail(err, status, "%s", left.text);
+    if (left.of_rank == 0) return weft_fail_of_rank(err, status, outcome->rank, left.text);
+    left.status = status;
+    return weft_fail_again(err, &left, "%s", left.text);
 }
 
 /* What a job's ranks get. */

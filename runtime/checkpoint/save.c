@@ -46,7 +46,7 @@ static enum weft_status agree(struct weft_saver *saver, enum weft_status status,
         if (saver->ranks == 1)
             weft_fail(err, first, "%s", all[r].text);
         else
-            weft_fail(err, first, "rank %d: %s", r, all[r].text);
+            weft_fail_of_rank(err, first, r, all[r].text);
     }
     return first;
 }
@@ -229,8 +229,8 @@ static enum weft_status tell(const struct weft_saver *saver, enum weft_status st
                              struct weft_error *why, struct weft_error *err)
 {
     if (status != WEFT_OK)
-        weft_fail(err, status, "step %" PRId64 " cannot be saved: %s", saver->progress.step,
-                  why->text);
+        weft_fail_again(err, why, "step %" PRId64 " cannot be saved: %s", saver->progress.step,
+                        why->text);
     free(why);
     return status;
 }

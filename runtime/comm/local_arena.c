@@ -100,8 +100,7 @@ static enum weft_status share_outcome(struct weft_local_comm *c, enum weft_statu
     for (int32_t i = 0; i < c->comm.ranks; i++) {
         memcpy(&outcome, weft_local_posted(c, i)->bytes, sizeof outcome);
         if (outcome.status == WEFT_OK) continue;
-        return weft_fail(err, (enum weft_status)outcome.status, "rank %d: %.*s", i,
-                         REASON_BYTES - 1, outcome.reason);
+        return weft_fail_of_rank(err, (enum weft_status)outcome.status, i, outcome.reason);
     }
     return WEFT_OK;
 }

@@ -85,14 +85,17 @@ static enum weft_status compare_part(const struct identity *all, int32_t n, int 
 {
     enum weft_status status = WEFT_OK;
     struct weft_text ranks;
+    int32_t first = 0;
     weft_text_init(&ranks);
     for (int32_t r = 1; r < n; r++) {
         if (weft_hash_equal(all[r].parts[part], all[0].parts[part])) continue;
+        if (first == 0) first = r;
         weft_text_addf(&ranks, "%s%d", ranks.length > 0 ? ", " : "", r);
     }
     if (ranks.length > 0) {
         status = weft_fail(err, WEFT_E_DISAGREE, "rank %s: %s than rank 0. %s",
                            weft_text_chars(&ranks), texts[part].what, texts[part].fix);
+        err->of_rank = first + 1;
     }
     weft_text_finish(&ranks);
     return status;

@@ -311,11 +311,11 @@ static enum weft_status tell_saved(struct weft_saving *saving, struct weft_error
 static void fail_last(const struct weft_saving *saving, const struct weft_error *why,
                       struct weft_error *err)
 {
-    weft_fail(err, WEFT_E_IO,
-              "%s. It is the last step of this run; %s. Mend that and go on with --resume",
-              why->text,
-              saving->saved_step > 0 ? "earlier checkpoints are not touched"
-                                     : "no other checkpoint was saved");
+    weft_fail_again(err, why,
+                    "%s. It is the last step of this run; %s. Mend that and go on with --resume",
+                    why->text,
+                    saving->saved_step > 0 ? "earlier checkpoints are not touched"
+                                           : "no other checkpoint was saved");
 }
 
 /* What becomes of a save that has got so far; *why is freed. */
@@ -334,7 +334,7 @@ static enum weft_status judge(struct weft_saving *saving, enum weft_status statu
         saving->pending_step = -1;
         status = WEFT_OK;
     } else if (status != WEFT_OK) {
-        weft_fail(err, status, "%s", why->text);
+        weft_fail_again(err, why, "%s", why->text);
     }
     free(why);
     if (status != WEFT_OK || saving->pending_step < 0 || !weft_saver_is_idle(saving->saver))

@@ -50,6 +50,21 @@ Test(status, a_long_message_is_cut_visibly)
     cr_assert_str_eq(err.text, message);
 }
 
+Test(status, an_error_of_one_rank_keeps_its_rank_when_another_text_quotes_it)
+{
+    struct weft_error own = {0}, met = {0}, told = {0};
+    weft_fail(&own, WEFT_E_IO, "rank 7: is only text");
+    cr_assert_eq(own.of_rank, 0);
+    cr_assert_eq(weft_fail_of_rank(&met, WEFT_E_IO, 2, "no space"), WEFT_E_IO);
+    cr_assert_eq(met.of_rank, 3);
+    cr_assert_eq(weft_fail_again(&told, &met, "step 4: %s", met.text), WEFT_E_IO);
+    cr_assert_str_eq(told.text, "step 4: rank 2: no space");
+    cr_assert_eq(told.of_rank, 3);
+    cr_assert_eq(told.exit_code, weft_status_exit_code(WEFT_E_IO));
+    cr_assert_eq(weft_fail_of_rank(&own, WEFT_E_IO, 1, "later"), WEFT_E_IO);
+    cr_assert_eq(own.of_rank, 0, "the first fact wins");
+}
+
 Test(status, memory_failure_names_what)
 {
     struct weft_error err = {0};

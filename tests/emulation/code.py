@@ -18,7 +18,8 @@ from pathlib import Path
 INEXACT = re.compile(r"attend|cross_entropy")
 FUSED = re.compile(r"gelu|softmax|product|attend|cross_entropy")
 # Kernels that move whole arrays: wide accesses.
-WIDE = re.compile(r"each<|column_stripe<.*4>|squares<|attend_|planted_wide")
+WIDE = re.compile(r"each<|column_stripe<.*4>|squares<|layer_norm|softmax|embed(?!_tokens<.*, 1>)|"
+                  r"cross_entropy|product_tile|attend_|planted_wide")
 NARROW = re.compile(r"look_op")  # writes a flag
 TENSOR = re.compile(r"attend_(?:forward|queries|keys)|planted_tensor")
 

@@ -121,8 +121,9 @@ static __forceinline__ void emu_store_8(void *to, uint2 x)
     *(emu_words_2 *)to = emu_words_2{x.x, x.y};
 }
 
-/* ex2.approx.ftz.f32: not the GPU's bits. */
+/* ex2.approx.ftz.f32 and lg2: not the GPU's bits. */
 float emu_power_of_two(float x);
+float emu_logarithm(float x);
 
 /* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, T bf16 or f16: the fragments lie in the lanes'
  * registers as the PTX ISA says. Products are exact, a sum of 16 and c is rounded once. */
@@ -131,6 +132,12 @@ void emu_mma_f16(float c[4], const uint32_t a[4], const uint32_t b[2], EMU_SITE)
 /* ldmatrix.sync.aligned.m8n8.x4(.trans).shared.b16: lane l gives the address of row l % 8 of matrix
  * l / 8. */
 void emu_load_matrices(uint32_t to[4], const void *row, bool transpose, EMU_SITE);
+
+/* cp.async of 16 bytes, or of 16 zeros. Until it is waited for the place in shared memory is
+ * written at any time: it holds NaN from the start on, and the bytes at the end. */
+void emu_start_copy(void *shared, const void *from, bool there, EMU_SITE);
+void emu_commit_copies(void);
+void emu_wait_for_copies(int left);
 
 /* Launches. */
 typedef void emu_call(const void *kernel, const void *parameters);

@@ -28,6 +28,7 @@ static const char *table_file;
 static int n_tests, n_failed_tests, n_failures;
 static const char *case_name;
 static uint64_t seed, draws;
+static double worst_error; /* over what it may be */
 static std::map<const void *, struct block> *memory_blocks;
 
 void emu_begin(int argc, char **argv)
@@ -63,6 +64,13 @@ bool emu_expect(bool is, const char *format, ...)
     printf("\n");
     va_end(arguments);
     return false;
+}
+
+bool emu_near(const char *what, double is, double wanted, double most)
+{
+    const double error = fabs(is - wanted);
+    if (error > worst_error * most) worst_error = error / most;
+    return emu_expect(error <= most, "%s: %.9g, not %.9g within %.3g", what, is, wanted, most);
 }
 
 double emu_uniform(void)
@@ -191,6 +199,7 @@ int emu_end(std::initializer_list<const char *> kernels)
     }
     write_table();
     const struct emu_counts counts = emu_counted();
+    if (worst_error > 0) printf("# the worst error is %.2f of its bound\n", worst_error);
     printf("1..%d\n", n_tests);
     printf("# %d tests, %d failed; %lld launches of %zu kernels, %lld threads, %s\n", n_tests,
            n_failed_tests, (long long)counts.launches, emu_kernels_launched().size(),

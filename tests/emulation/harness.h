@@ -26,6 +26,10 @@ bool emu_thorough(void);
 /* Counts as a failure of the case, and says so, when not `is`. Returns it. */
 bool emu_expect(bool is, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Fails unless `is` is within `most` of `wanted`. How near to that the worst of a program came is
+ * told at its end. */
+bool emu_near(const char *what, double is, double wanted, double most);
+
 /* Functions of the case's seed and of how often they were asked. */
 double emu_uniform(void); /* from 0 on, below 1 */
 double emu_normal(void);

@@ -311,6 +311,7 @@ static void run_block(uint32_t number)
     emu_now.barriers = 0;
     /* All bits set is a NaN of every type. */
     memset(emu_now.shared, 0xff, emu_now.shared_bytes);
+    emu_copies_forget();
     for (uint32_t i = 0; i < n_warps; i++) {
         warps[i].n_meetings = 0;
         warps[i].barriers = 0;

@@ -8,5 +8,7 @@
 uint32_t emu_run_launches(void);
 /* Ends the running launch: does not return when a kernel runs, and does nothing otherwise. */
 void emu_run_abandon(void);
+/* A block begins: no thread has copies under way. */
+void emu_copies_forget(void);
 
 #endif

@@ -109,6 +109,11 @@ float emu_power_of_two(float x)
     return y < FLT_MIN ? 0.0f : y;
 }
 
+float emu_logarithm(float x)
+{
+    return log2f(x);
+}
+
 /* Matrices. Lane l = 4 g + t has of c rows g and g + 8, columns 2 t and 2 t + 1; of a the same
  * rows, columns 2 t, 2 t + 1 and those beyond by 8; of b column g, rows as a's columns. Halves of a
  * word: the lower one comes first. */

@@ -17,4 +17,16 @@ GPU float power_of_two_near(float x)
 #endif
 }
 
+/* log2(x) of a normal number, within 2^-22 of it, relative to it or to 1. */
+GPU float logarithm_near(float x)
+{
+#ifdef __CUDACC__
+    float y;
+    asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return emu_logarithm(x);
+#endif
+}
+
 #endif

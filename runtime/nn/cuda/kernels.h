@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "include/weft.h"
+#include "runtime/nn/gemm.h"
 #include "runtime/nn/optimizer.h"
 
 #ifdef __cplusplus
@@ -155,6 +156,50 @@ int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
 /* Their sum, in an order that depends on n alone. */
 int weft_cuda_loss_total(int64_t n, const double *losses, double *total,
                          struct CUstream_st *stream);
+
+/* c = alpha op(a) op(b) (+ c), finished, as weft_gemm_run has it but for triangles and column sums,
+ * which are refused; every element is a chain of fmaf in the order of k from 0 on. A batch is
+ * count[0] x count[1] products, whose operands begin so many elements apart; NULL: one product.
+ * What finishes a product does not move with the batch. */
+struct weft_cuda_batch {
+    int64_t count[2], a[2], b[2], c[2];
+};
+int weft_cuda_product(const struct weft_product *product, const struct weft_cuda_batch *batch,
+                      struct CUstream_st *stream);
+
+/* In place, causal matrices [width, width], one behind the other: row i becomes softmax over its
+ * columns 0 to i, and 0 beyond. The CPU's bits, of numbers. */
+int weft_cuda_causal_softmax(enum weft_dtype dtype, int64_t matrices, int64_t width, void *x,
+                             struct CUstream_st *stream);
+/* d = p (d - sum of d p in the row), in place; the CPU's bits. */
+int weft_cuda_softmax_backward(enum weft_dtype dtype, int64_t rows, int64_t width, const void *p,
+                               void *d, struct CUstream_st *stream);
+
+/* Causal attention of every head of every sample, as struct weft_nn_attention has it: rows of qkv
+ * [q, k, v], each of all heads; output [samples seq_len, hidden]. Statistics and dots are [samples,
+ * heads, seq_len]. Probabilities and gradients of scores are rounded to the dtype on their way, and
+ * sums are fp32 in an order that depends on seq_len alone. bf16 and f16, heads of a multiple of 8
+ * up to 128, matrices at a multiple of 16 bytes; otherwise refused. */
+struct weft_cuda_attention {
+    enum weft_dtype dtype;
+    int64_t samples, seq_len, heads, hidden;
+    const void *qkv;
+};
+bool weft_cuda_attends(const struct weft_cuda_attention *attention);
+int weft_cuda_attend(const struct weft_cuda_attention *attention, void *output, float *statistics,
+                     struct CUstream_st *stream);
+/* output and statistics as forward wrote them; dots is scratch; d_qkv is written. */
+int weft_cuda_attend_backward(const struct weft_cuda_attention *attention, const void *output,
+                              const float *statistics, const void *d_output, float *dots,
+                              void *d_qkv, struct CUstream_st *stream);
+
+/* The same in any dtype and size of heads by whole score matrices [samples, heads, seq_len, seq_len]:
+ * probabilities, which forward leaves for backward, and d_scores, which is scratch. */
+int weft_cuda_attend_plain(const struct weft_cuda_attention *attention, void *probabilities,
+                           void *output, struct CUstream_st *stream);
+int weft_cuda_attend_plain_backward(const struct weft_cuda_attention *attention,
+                                    const void *probabilities, const void *d_output,
+                                    void *d_scores, void *d_qkv, struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

@@ -108,11 +108,7 @@ static void expect_gradient(const struct call *c, const elements &dy, const elem
     for (int64_t i = 0; i < n; i++) {
         const double most =
             size[(size_t)i] * (half_ulp(gradient.dtype) + 0x1p-24 * (double)c->tokens.n);
-        const double error = fabs((double)gradient.get(i) - sum[(size_t)i]);
-        if (!emu_expect(error <= most, "gradient %lld: %g, not %g", (long long)i,
-                        (double)gradient.get(i), sum[(size_t)i])) {
-            return;
-        }
+        if (!emu_near("gradient", gradient.get(i), sum[(size_t)i], most)) return;
     }
     if (gradient.dtype == WEFT_F32) same_bytes("gradient", gradient.data, in_order.data(), n * 4);
 }

@@ -1,0 +1,168 @@
+/* What the kernels of attention share: tiles of rows of a head in shared memory, and products of 16
+ * rows a warp with them. A head's rows have SIZE elements there, 0 behind those that it has; PITCH
+ * keeps eight of them in different banks. */
+#ifndef WEFT_RUNTIME_NN_CUDA_ATTEND_H
+#define WEFT_RUNTIME_NN_CUDA_ATTEND_H
+
+#include "runtime/nn/cuda/tensor.h"
+
+enum {
+    ATTEND_WARPS = 4,
+    ATTEND_THREADS = ATTEND_WARPS * WARP,
+    ATTEND_WARP_ROWS = 16,
+    ATTEND_ROWS = ATTEND_WARPS * ATTEND_WARP_ROWS, /* of a block */
+    ATTEND_CHUNK = 8                               /* elements that a copy moves */
+};
+static const float ATTEND_LOG2_E = 1.44269504088896341f;
+
+template <int SIZE> struct attend_pitch {
+    enum { ELEMENTS = SIZE + ATTEND_CHUNK };
+};
+
+template <typename T, int ROWS, int SIZE> struct attend_tile {
+    T rows[ROWS][attend_pitch<SIZE>::ELEMENTS];
+};
+
+/* Rows of one head of one sample, `stride` elements apart. */
+template <typename T> struct head_rows {
+    T *from;
+    int64_t stride, count;
+    int32_t size;
+};
+
+/* The row that chunk `chunk` of a tile belongs to, CHUNKS of each row one behind the other. Of
+ * short rows two are moved at a time, and lie in other banks if they are four apart. */
+template <int CHUNKS> GPU int row_of_chunk(int chunk)
+{
+    const int row = chunk / CHUNKS;
+    return CHUNKS == 4 ? (row & ~7) | (row & 1) << 2 | (row & 7) >> 1 : row;
+}
+
+/* Starts to copy rows `first` on; those beyond the last are 0. */
+template <typename T, int ROWS, int SIZE>
+GPU void start_rows(const head_rows<const T> &rows, int64_t first, attend_tile<T, ROWS, SIZE> *to)
+{
+    enum { CHUNKS = SIZE / ATTEND_CHUNK };
+    /* Copies go on by themselves; unrolled, the addresses would take registers. */
+#pragma unroll 1
+    for (int chunk = (int)threadIdx.x; chunk < ROWS * CHUNKS; chunk += ATTEND_THREADS) {
+        const int row = row_of_chunk<CHUNKS>(chunk), column = chunk % CHUNKS * ATTEND_CHUNK;
+        const bool there = first + row < rows.count && column < rows.size;
+        const T *from = there ? rows.from + (first + row) * rows.stride + column : rows.from;
+        start_copy(&to->rows[row][column], from, there);
+    }
+}
+
+/* Words of 16 rows and 16 columns as a left operand. */
+template <typename T, int ROWS, int SIZE>
+GPU void left_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int column, uint32_t (&to)[4])
+{
+    const int lane = (int)(threadIdx.x % WARP), matrix = lane / 8;
+    load_matrices(to, &tile->rows[row + matrix % 2 * 8 + lane % 8][column + matrix / 2 * 8]);
+}
+
+/* Of rows `row` to row + 16 as columns of a right operand, the 16 from `k` on: two words for each
+ * eight. */
+template <typename T, int ROWS, int SIZE>
+GPU void right_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int k, uint32_t (&to)[4])
+{
+    const int lane = (int)(threadIdx.x % WARP), matrix = lane / 8;
+    load_matrices(to, &tile->rows[row + matrix / 2 * 8 + lane % 8][k + matrix % 2 * 8]);
+}
+
+/* Of rows k to k + 16 as rows of a right operand, columns `column` to column + 16. */
+template <typename T, int ROWS, int SIZE>
+GPU void right_words_turned(const attend_tile<T, ROWS, SIZE> *tile, int k, int column,
+                            uint32_t (&to)[4])
+{
+    const int lane = (int)(threadIdx.x % WARP), matrix = lane / 8;
+    load_matrices_turned(to, &tile->rows[k + matrix % 2 * 8 + lane % 8][column + matrix / 2 * 8]);
+}
+
+/* sums [16, ROWS] = rows `row` on of left times all rows of right, turned. */
+template <typename T, int LEFT, int ROWS, int SIZE>
+GPU void multiply_rows(const attend_tile<T, LEFT, SIZE> *left, int row,
+                       const attend_tile<T, ROWS, SIZE> *right, float (&sums)[ROWS / 8][4])
+{
+#pragma unroll
+    for (int i = 0; i < ROWS / 8; i++) {
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            sums[i][j] = 0;
+        }
+    }
+    /* Words of a whole row at once would take too many registers. */
+#pragma unroll 2
+    for (int k = 0; k < SIZE; k += 16) {
+        uint32_t a[4], b[4];
+        left_words(left, row, k, a);
+#pragma unroll
+        for (int i = 0; i < ROWS; i += 16) {
+            right_words(right, i, k, b);
+            multiply_add<T>(sums[i / 8], a, b[0], b[1]);
+            multiply_add<T>(sums[i / 8 + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+/* sums [16, SIZE] += weights [16, ROWS], rounded to T, times right. */
+template <typename T, int ROWS, int SIZE>
+GPU void weigh_rows(const float (&weights)[ROWS / 8][4], const attend_tile<T, ROWS, SIZE> *right,
+                    float (&sums)[SIZE / 8][4])
+{
+#pragma unroll
+    for (int k = 0; k < ROWS; k += 16) {
+        const float(&w)[4] = weights[k / 8], (&v)[4] = weights[k / 8 + 1];
+        const uint32_t a[4] = {word_of<T>(w[0], w[1]), word_of<T>(w[2], w[3]),
+                               word_of<T>(v[0], v[1]), word_of<T>(v[2], v[3])};
+        uint32_t b[4];
+#pragma unroll
+        for (int i = 0; i < SIZE; i += 16) {
+            right_words_turned(right, k, i, b);
+            multiply_add<T>(sums[i / 8], a, b[0], b[1]);
+            multiply_add<T>(sums[i / 8 + 1], a, b[2], b[3]);
+        }
+    }
+}
+
+/* Writes 16 rows of sums, each times by[0] or, its lower half, by[1], through the warp's own rows
+ * of a tile that nobody else reads. */
+template <typename T, int ROWS, int SIZE>
+GPU void store_rows(const float (&sums)[SIZE / 8][4], const float (&by)[2],
+                    attend_tile<T, ROWS, SIZE> *tile, const head_rows<T> &to, int64_t first)
+{
+    enum { CHUNKS = SIZE / ATTEND_CHUNK };
+    const int lane = (int)(threadIdx.x % WARP), row = (int)(threadIdx.x / WARP) * ATTEND_WARP_ROWS;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < SIZE / 8; i++) {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            uint32_t *word =
+                (uint32_t *)&tile->rows[row + half * 8 + lane / 4][i * 8 + lane % 4 * 2];
+            *word = word_of<T>(sums[i][2 * half] * by[half], sums[i][2 * half + 1] * by[half]);
+        }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < ATTEND_WARP_ROWS * CHUNKS; i += WARP) {
+        const int chunk = i + lane, at = row + row_of_chunk<CHUNKS>(chunk),
+                  column = chunk % CHUNKS * ATTEND_CHUNK;
+        if (first + at >= to.count || column >= to.size) continue;
+        store_16(to.from + (first + at) * to.stride + column, load_16(&tile->rows[at][column]));
+    }
+}
+
+/* Four lanes have a row of sums. */
+GPU float sum_of_row(float x)
+{
+    x += __shfl_xor_sync(ALL_LANES, x, 1);
+    return x + __shfl_xor_sync(ALL_LANES, x, 2);
+}
+GPU float maximum_of_row(float x)
+{
+    x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 1));
+    return fmaxf(x, __shfl_xor_sync(ALL_LANES, x, 2));
+}
+
+#endif

@@ -1,0 +1,379 @@
+/* Causal attention of 16-bit heads on tensor cores, a tile of queries against tiles of keys, so
+ * that scores stay in registers; backward in two passes, by keys and by queries, each of which adds
+ * up what it writes. Scores are powers of two: a row's statistic is the logarithm of its sum. */
+#include "runtime/nn/cuda/attend.h"
+#include "runtime/nn/cuda/kernels.h"
+
+template <typename T> struct attend_call {
+    int64_t samples, seq_len, heads, hidden;
+    int32_t size;
+    float scale; /* of scores */
+    const T *qkv, *output, *d_output;
+    T *to; /* the output, or the gradients of qkv */
+    float *statistics, *dots;
+};
+
+enum attend_part { QUERY, KEY, VALUE };
+
+/* Rows of a part of qkv, or of its gradients, for the block's head. */
+template <typename T, typename U>
+GPU head_rows<U> qkv_rows(const attend_call<T> &c, U *qkv, enum attend_part part)
+{
+    const int64_t sample = blockIdx.z, head = blockIdx.y;
+    return {qkv + (sample * c.seq_len * 3 + part) * c.hidden + head * c.size, 3 * c.hidden,
+            c.seq_len, c.size};
+}
+
+template <typename T, typename U> GPU head_rows<U> output_rows(const attend_call<T> &c, U *output)
+{
+    return {output + (int64_t)blockIdx.z * c.seq_len * c.hidden + (int64_t)blockIdx.y * c.size,
+            c.hidden, c.seq_len, c.size};
+}
+
+/* Of the block's head. */
+template <typename T> GPU int64_t first_row(const attend_call<T> &c)
+{
+    return ((int64_t)blockIdx.z * c.heads + blockIdx.y) * c.seq_len;
+}
+
+/* Later tiles have more to do, and start first. */
+GPU int64_t tile_of_block(void)
+{
+    return (int64_t)(gridDim.x - 1 - blockIdx.x) * ATTEND_ROWS;
+}
+
+template <typename T, int SIZE> struct forward_tiles {
+    attend_tile<T, ATTEND_ROWS, SIZE> query, key[2], value[2];
+};
+
+/* What a warp has of its 16 rows; [0] for rows of the upper half. */
+template <int SIZE> struct forward_state {
+    float greatest[2], sum[2], output[SIZE / 8][4];
+};
+
+/* Scores of keys `first` on become powers, and what was there is scaled to the new greatest. */
+template <int SIZE>
+GPU void take_powers(float (&scores)[ATTEND_ROWS / 8][4], float scale, int64_t first, int64_t row,
+                     forward_state<SIZE> *s)
+{
+    const int lane = (int)(threadIdx.x % WARP);
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float most = s->greatest[half], sum = 0;
+#pragma unroll
+        for (int i = 0; i < ATTEND_ROWS / 8; i++) {
+#pragma unroll
+            for (int j = 2 * half; j < 2 * half + 2; j++) {
+                const int64_t key = first + i * 8 + lane % 4 * 2 + j % 2;
+                scores[i][j] = key <= row + half * 8 ? scores[i][j] * scale : -INFINITY;
+                most = fmaxf(most, scores[i][j]);
+            }
+        }
+        most = maximum_of_row(most);
+        const float by = power_of_two_near(s->greatest[half] - most);
+#pragma unroll
+        for (int i = 0; i < ATTEND_ROWS / 8; i++) {
+#pragma unroll
+            for (int j = 2 * half; j < 2 * half + 2; j++) {
+                scores[i][j] = power_of_two_near(scores[i][j] - most);
+                sum += scores[i][j];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < SIZE / 8; i++) {
+            s->output[i][2 * half] *= by;
+            s->output[i][2 * half + 1] *= by;
+        }
+        s->greatest[half] = most;
+        s->sum[half] = s->sum[half] * by + sum;
+    }
+}
+
+template <typename T, int SIZE>
+__global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_forward(attend_call<T> c)
+{
+    forward_tiles<T, SIZE> *tiles = shared_memory<forward_tiles<T, SIZE>>();
+    const head_rows<const T> keys = qkv_rows(c, c.qkv, KEY), values = qkv_rows(c, c.qkv, VALUE);
+    const int64_t first = tile_of_block();
+    const int lane = (int)(threadIdx.x % WARP);
+    const int warp_row = (int)(threadIdx.x / WARP) * ATTEND_WARP_ROWS;
+    const int64_t row = first + warp_row + lane / 4;
+    forward_state<SIZE> s = {{-INFINITY, -INFINITY}, {0, 0}, {}};
+    start_rows(qkv_rows(c, c.qkv, QUERY), first, &tiles->query);
+    start_rows(keys, 0, &tiles->key[0]);
+    start_rows(values, 0, &tiles->value[0]);
+    commit_copies();
+    for (int64_t at = 0, stage = 0; at <= first; at += ATTEND_ROWS, stage = 1 - stage) {
+        float scores[ATTEND_ROWS / 8][4];
+        if (at < first) {
+            start_rows(keys, at + ATTEND_ROWS, &tiles->key[1 - stage]);
+            start_rows(values, at + ATTEND_ROWS, &tiles->value[1 - stage]);
+        }
+        commit_copies();
+        wait_for_copies<1>();
+        __syncthreads();
+        multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
+        take_powers(scores, c.scale * ATTEND_LOG2_E, at, row, &s);
+        weigh_rows(scores, &tiles->value[stage], s.output);
+        __syncthreads();
+    }
+    float by[2];
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        const float sum = sum_of_row(s.sum[half]);
+        by[half] = 1.0f / sum;
+        if (lane % 4 == 0 && row + half * 8 < c.seq_len) {
+            c.statistics[first_row(c) + row + half * 8] = s.greatest[half] + logarithm_near(sum);
+        }
+    }
+    store_rows(s.output, by, &tiles->query, output_rows(c, c.to), first);
+}
+
+/* The sum of a row of probabilities times their gradients is that of the output times its own. A
+ * row of a head has 16 lanes. */
+enum { DOT_LANES = 16, DOT_ROWS = ATTEND_THREADS / DOT_LANES };
+
+template <typename T>
+__global__ void __launch_bounds__(ATTEND_THREADS) attend_dots(attend_call<T> c)
+{
+    const head_rows<const T> output = output_rows(c, c.output), d = output_rows(c, c.d_output);
+    const int64_t row = (int64_t)blockIdx.x * DOT_ROWS + threadIdx.x / DOT_LANES;
+    const int column = (int)(threadIdx.x % DOT_LANES) * ATTEND_CHUNK;
+    float dot = 0;
+    if (row < c.seq_len && column < c.size) {
+        float x[ATTEND_CHUNK], y[ATTEND_CHUNK];
+        load<ATTEND_CHUNK>(output.from + row * output.stride + column, x);
+        load<ATTEND_CHUNK>(d.from + row * d.stride + column, y);
+#pragma unroll
+        for (int j = 0; j < ATTEND_CHUNK; j++) {
+            dot = fmaf(x[j], y[j], dot);
+        }
+    }
+#pragma unroll
+    for (int by = DOT_LANES / 2; by > 0; by /= 2) {
+        dot += __shfl_xor_sync(ALL_LANES, dot, by);
+    }
+    if (row < c.seq_len && column == 0) c.dots[first_row(c) + row] = dot;
+}
+
+/* From scores and gradients of probabilities to probabilities and gradients of scores. */
+GPU void take_gradients(bool there, float scale, float statistic, float dot, float *score, float *d)
+{
+    const float p = there ? power_of_two_near(*score * scale - statistic) : 0.0f;
+    *d = there ? p * (*d - dot) : 0.0f;
+    *score = p;
+}
+
+/* By keys: a block has a tile of them and goes through the queries that see them, OTHERS at a time.
+ * Scores lie turned, keys by queries. */
+template <typename T, int SIZE, int OTHERS> struct keys_tiles {
+    attend_tile<T, ATTEND_ROWS, SIZE> key, value;
+    attend_tile<T, OTHERS, SIZE> query[2], d_output[2];
+    float statistics[2][OTHERS], dots[2][OTHERS];
+};
+
+template <typename T, int SIZE, int OTHERS>
+GPU void start_queries(const attend_call<T> &c, int64_t first, int64_t stage,
+                       keys_tiles<T, SIZE, OTHERS> *tiles)
+{
+    start_rows(qkv_rows(c, c.qkv, QUERY), first, &tiles->query[stage]);
+    start_rows(output_rows(c, c.d_output), first, &tiles->d_output[stage]);
+    if (threadIdx.x < OTHERS) {
+        const int64_t row = first + threadIdx.x;
+        const bool there = row < c.seq_len;
+        tiles->statistics[stage][threadIdx.x] = there ? c.statistics[first_row(c) + row] : 0.0f;
+        tiles->dots[stage][threadIdx.x] = there ? c.dots[first_row(c) + row] : 0.0f;
+    }
+}
+
+template <typename T, int SIZE, int OTHERS>
+__global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_keys(attend_call<T> c)
+{
+    keys_tiles<T, SIZE, OTHERS> *tiles = shared_memory<keys_tiles<T, SIZE, OTHERS>>();
+    const int64_t first = (int64_t)blockIdx.x * ATTEND_ROWS;
+    const int lane = (int)(threadIdx.x % WARP);
+    const int warp_row = (int)(threadIdx.x / WARP) * ATTEND_WARP_ROWS;
+    const int64_t key = first + warp_row + lane / 4;
+    float d_key[SIZE / 8][4] = {}, d_value[SIZE / 8][4] = {};
+    start_rows(qkv_rows(c, c.qkv, KEY), first, &tiles->key);
+    start_rows(qkv_rows(c, c.qkv, VALUE), first, &tiles->value);
+    start_queries(c, first, 0, tiles);
+    commit_copies();
+    for (int64_t at = first, stage = 0; at < c.seq_len; at += OTHERS, stage = 1 - stage) {
+        float scores[OTHERS / 8][4], d[OTHERS / 8][4];
+        if (at + OTHERS < c.seq_len) start_queries(c, at + OTHERS, 1 - stage, tiles);
+        commit_copies();
+        wait_for_copies<1>();
+        __syncthreads();
+        multiply_rows(&tiles->key, warp_row, &tiles->query[stage], scores);
+        multiply_rows(&tiles->value, warp_row, &tiles->d_output[stage], d);
+#pragma unroll
+        for (int i = 0; i < OTHERS / 8; i++) {
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const int other = i * 8 + lane % 4 * 2 + j % 2;
+                const int64_t query = at + other;
+                take_gradients(query >= key + j / 2 * 8 && query < c.seq_len,
+                               c.scale * ATTEND_LOG2_E, tiles->statistics[stage][other],
+                               tiles->dots[stage][other], &scores[i][j], &d[i][j]);
+            }
+        }
+        weigh_rows(scores, &tiles->d_output[stage], d_value);
+        weigh_rows(d, &tiles->query[stage], d_key);
+        __syncthreads();
+    }
+    const float scaled[2] = {c.scale, c.scale}, as_it_is[2] = {1, 1};
+    store_rows(d_key, scaled, &tiles->key, qkv_rows(c, c.to, KEY), first);
+    store_rows(d_value, as_it_is, &tiles->value, qkv_rows(c, c.to, VALUE), first);
+}
+
+/* By queries: a block has a tile of them and goes through the keys that they see. */
+template <typename T, int SIZE, int OTHERS> struct queries_tiles {
+    attend_tile<T, ATTEND_ROWS, SIZE> query, d_output;
+    attend_tile<T, OTHERS, SIZE> key[2], value[2];
+};
+
+template <typename T, int SIZE, int OTHERS>
+__global__ void __launch_bounds__(ATTEND_THREADS, 2) attend_queries(attend_call<T> c)
+{
+    queries_tiles<T, SIZE, OTHERS> *tiles = shared_memory<queries_tiles<T, SIZE, OTHERS>>();
+    const head_rows<const T> keys = qkv_rows(c, c.qkv, KEY), values = qkv_rows(c, c.qkv, VALUE);
+    const int64_t first = tile_of_block();
+    const int64_t end = first + ATTEND_ROWS < c.seq_len ? first + ATTEND_ROWS : c.seq_len;
+    const int lane = (int)(threadIdx.x % WARP);
+    const int warp_row = (int)(threadIdx.x / WARP) * ATTEND_WARP_ROWS;
+    const int64_t row = first + warp_row + lane / 4;
+    float d_query[SIZE / 8][4] = {}, statistics[2] = {}, dots[2] = {};
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        if (row + half * 8 >= c.seq_len) continue;
+        statistics[half] = c.statistics[first_row(c) + row + half * 8];
+        dots[half] = c.dots[first_row(c) + row + half * 8];
+    }
+    start_rows(qkv_rows(c, c.qkv, QUERY), first, &tiles->query);
+    start_rows(output_rows(c, c.d_output), first, &tiles->d_output);
+    start_rows(keys, 0, &tiles->key[0]);
+    start_rows(values, 0, &tiles->value[0]);
+    commit_copies();
+    for (int64_t at = 0, stage = 0; at < end; at += OTHERS, stage = 1 - stage) {
+        float scores[OTHERS / 8][4], d[OTHERS / 8][4];
+        if (at + OTHERS < end) {
+            start_rows(keys, at + OTHERS, &tiles->key[1 - stage]);
+            start_rows(values, at + OTHERS, &tiles->value[1 - stage]);
+        }
+        commit_copies();
+        wait_for_copies<1>();
+        __syncthreads();
+        multiply_rows(&tiles->query, warp_row, &tiles->key[stage], scores);
+        multiply_rows(&tiles->d_output, warp_row, &tiles->value[stage], d);
+#pragma unroll
+        for (int i = 0; i < OTHERS / 8; i++) {
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const int64_t key = at + i * 8 + lane % 4 * 2 + j % 2;
+                take_gradients(key <= row + j / 2 * 8, c.scale * ATTEND_LOG2_E, statistics[j / 2],
+                               dots[j / 2], &scores[i][j], &d[i][j]);
+            }
+        }
+        weigh_rows(d, &tiles->key[stage], d_query);
+        __syncthreads();
+    }
+    const float scaled[2] = {c.scale, c.scale};
+    store_rows(d_query, scaled, &tiles->query, qkv_rows(c, c.to, QUERY), first);
+}
+
+/* From outside */
+
+bool weft_cuda_attends(const struct weft_cuda_attention *a)
+{
+    const int64_t size = a->heads > 0 ? a->hidden / a->heads : 0;
+    return a->dtype != WEFT_F32 && size > 0 && size <= 128 && size % ATTEND_CHUNK == 0 &&
+           (uintptr_t)a->qkv % 16 == 0;
+}
+
+template <typename T> static attend_call<T> call_of(const struct weft_cuda_attention *a)
+{
+    attend_call<T> c = {};
+    c.samples = a->samples;
+    c.seq_len = a->seq_len;
+    c.heads = a->heads;
+    c.hidden = a->hidden;
+    c.size = (int32_t)(a->hidden / a->heads);
+    c.scale = (float)(1 / sqrt((double)c.size));
+    c.qkv = (const T *)a->qkv;
+    return c;
+}
+
+template <typename T> static struct weft_grid grid_of(const attend_call<T> &c, int64_t rows)
+{
+    return {dim3((unsigned)divide_up(c.seq_len, rows), (unsigned)c.heads, (unsigned)c.samples),
+            dim3(ATTEND_THREADS), 0};
+}
+
+/* Calls fn with the least size of kernels that holds a head's. */
+template <typename F> static int with_size(int32_t size, F fn)
+{
+    if (size <= 32) return fn(std::integral_constant<int, 32>());
+    if (size <= 64) return fn(std::integral_constant<int, 64>());
+    if (size <= 96) return fn(std::integral_constant<int, 96>());
+    return fn(std::integral_constant<int, 128>());
+}
+
+template <typename T> static int run_forward(const attend_call<T> &c, cudaStream_t stream)
+{
+    return with_size(c.size, [&](auto of) {
+        constexpr int SIZE = decltype(of)::value;
+        struct weft_grid grid = grid_of(c, ATTEND_ROWS);
+        grid.shared_bytes = sizeof(forward_tiles<T, SIZE>);
+        return launch(attend_forward<T, SIZE>, grid, stream, c);
+    });
+}
+
+template <typename T> static int run_backward(const attend_call<T> &c, cudaStream_t stream)
+{
+    const int error = launch(attend_dots<T>, grid_of(c, DOT_ROWS), stream, c);
+    if (error != 0) return error;
+    return with_size(c.size, [&](auto of) {
+        /* As many as leave registers for a key's two gradients. */
+        constexpr int SIZE = decltype(of)::value, OTHERS = SIZE <= 64 ? 64 : 32;
+        struct weft_grid grid = grid_of(c, ATTEND_ROWS);
+        grid.shared_bytes = sizeof(keys_tiles<T, SIZE, OTHERS>);
+        const int failed = launch(attend_keys<T, SIZE, OTHERS>, grid, stream, c);
+        if (failed != 0) return failed;
+        grid.shared_bytes = sizeof(queries_tiles<T, SIZE, OTHERS>);
+        return launch(attend_queries<T, SIZE, OTHERS>, grid, stream, c);
+    });
+}
+
+int weft_cuda_attend(const struct weft_cuda_attention *a, void *output, float *statistics,
+                     struct CUstream_st *stream)
+{
+    if (!weft_cuda_attends(a) || (uintptr_t)output % 16 != 0) return cudaErrorInvalidValue;
+    if (a->samples * a->seq_len <= 0) return 0;
+    return with_half(a->dtype, [&](auto type) {
+        typedef decltype(type) T;
+        attend_call<T> c = call_of<T>(a);
+        c.to = (T *)output;
+        c.statistics = statistics;
+        return run_forward(c, stream);
+    });
+}
+
+int weft_cuda_attend_backward(const struct weft_cuda_attention *a, const void *output,
+                              const float *statistics, const void *d_output, float *dots,
+                              void *d_qkv, struct CUstream_st *stream)
+{
+    const uintptr_t places = (uintptr_t)output | (uintptr_t)d_output | (uintptr_t)d_qkv;
+    if (!weft_cuda_attends(a) || places % 16 != 0) return cudaErrorInvalidValue;
+    if (a->samples * a->seq_len <= 0) return 0;
+    return with_half(a->dtype, [&](auto type) {
+        typedef decltype(type) T;
+        attend_call<T> c = call_of<T>(a);
+        c.output = (const T *)output;
+        c.d_output = (const T *)d_output;
+        c.to = (T *)d_qkv;
+        c.statistics = (float *)statistics;
+        c.dots = dots;
+        return run_backward(c, stream);
+    });
+}

@@ -1,0 +1,119 @@
+/* Softmax of causal score matrices, row by row with the CPU's bits: what plain attention is made
+ * of, beside products. */
+#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/rows.h"
+
+/* Integers that order as floats do (kernels_layers.c): their maximum may be taken in any order. */
+GPU int32_t key_of(float x)
+{
+    const uint32_t bits = weft_bits_of(x);
+    return (int32_t)(bits ^ ((0u - (bits >> 31)) & 0x7fffffffu));
+}
+
+GPU float of_key(int32_t key)
+{
+    const uint32_t bits = (uint32_t)key;
+    return weft_float_of(bits ^ ((0u - (bits >> 31)) & 0x7fffffffu));
+}
+
+/* Row i of each matrix has columns 0 to i; the others are -inf, and become 0. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
+    causal_softmax(int64_t rows, int64_t width, T *matrices, bool wide)
+{
+    enum { EACH = team<T>::EACH };
+    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0, last = row % width;
+    T *x = matrices + (n > 0 ? row * width : 0);
+    int32_t most = last < width - 1 ? key_of(-INFINITY) : INT32_MIN;
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int32_t key = key_of(values[j]);
+            most = i + j <= last && key > most ? key : most;
+        }
+    });
+    const float greatest = of_key(maximum_of_team<T>(most));
+    float lanes[EACH] = {};
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = exponential((i + j <= last ? values[j] : -INFINITY) - greatest);
+        }
+        add_to_lanes<T>(i, values, lanes);
+    });
+    const float by = 1.0f / sum_of_team<T>(lanes);
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = exponential((i + j <= last ? values[j] : -INFINITY) - greatest) * by;
+        }
+        store<N>(values, x + i);
+    });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
+    softmax_backward(int64_t rows, int64_t width, const T *p, T *d, bool wide)
+{
+    enum { EACH = team<T>::EACH };
+    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
+    const int64_t at = n > 0 ? row * width : 0;
+    float lanes[EACH] = {};
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float probabilities[N], gradients[N];
+        load<N>(p + at + i, probabilities);
+        load<N>(d + at + i, gradients);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            gradients[j] = gradients[j] * probabilities[j];
+        }
+        add_to_lanes<T>(i, gradients, lanes);
+    });
+    const float dot = sum_of_team<T>(lanes);
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float probabilities[N], gradients[N];
+        load<N>(p + at + i, probabilities);
+        load<N>(d + at + i, gradients);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            gradients[j] = probabilities[j] * (gradients[j] - dot);
+        }
+        store<N>(gradients, d + at + i);
+    });
+}
+
+int weft_cuda_causal_softmax(enum weft_dtype dtype, int64_t matrices, int64_t width, void *x,
+                             struct CUstream_st *stream)
+{
+    const int64_t rows = matrices * width;
+    if (rows <= 0) return 0;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        return launch(causal_softmax<T>, grid_of_rows<T>(rows), stream, rows, width, (T *)x,
+                      rows_are_wide((const T *)x, width, width));
+    });
+}
+
+int weft_cuda_softmax_backward(enum weft_dtype dtype, int64_t rows, int64_t width, const void *p,
+                               void *d, struct CUstream_st *stream)
+{
+    if (rows <= 0 || width <= 0) return 0;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        const bool wide =
+            rows_are_wide((const T *)p, width, width) && rows_are_wide((const T *)d, width, width);
+        return launch(softmax_backward<T>, grid_of_rows<T>(rows), stream, rows, width, (const T *)p,
+                      (T *)d, wide);
+    });
+}

@@ -1,0 +1,130 @@
+#include "tests/emulation/nn/heads.h"
+
+static std::vector<struct shape> shapes(void)
+{
+    std::vector<struct shape> all = {{1, 1, 1, 8},   {1, 64, 1, 32},  {2, 70, 2, 64},
+                                     {1, 37, 3, 40}, {1, 129, 1, 96}, {1, 66, 1, 128}};
+    for (int i = 0; emu_thorough() && i < 10; i++) {
+        all.push_back(
+            {1 + emu_below(2), 1 + emu_below(200), 1 + emu_below(3), 8 * (1 + emu_below(16))});
+    }
+    return all;
+}
+
+static void outputs_and_gradients_are_near(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : {WEFT_BF16, WEFT_F16}) {
+            struct call c(s, dtype);
+            c.run();
+            for (int64_t i = 0; i < s.samples * s.heads; i++) {
+                const struct head h(&c, i / s.heads, i % s.heads);
+                expect_output(&h);
+                expect_gradients(&h);
+            }
+        }
+    }
+}
+
+/* Scores far apart: the greatest alone counts, and what was added up before it is forgotten. */
+static void far_scores_do_not_overflow(void)
+{
+    struct call c({1, 130, 1, 32}, WEFT_BF16);
+    for (int64_t i = 0; i < 130; i++) {
+        for (int64_t k = 0; k < 32; k++) {
+            c.qkv.set(c.at(0, 0, i, 0, k), 8);
+            c.qkv.set(c.at(1, 0, i, 0, k), i % 40 == 0 ? 9 : -9);
+        }
+    }
+    c.run();
+    const struct head h(&c, 0, 0);
+    expect_output(&h);
+    expect_gradients(&h);
+}
+
+/* A later row of keys and values changes no earlier row of the output, to the bit. */
+static void what_causality_forbids_has_no_part(void)
+{
+    struct call a({1, 100, 1, 32}, WEFT_F16), b({1, 100, 1, 32}, WEFT_F16);
+    memcpy(b.qkv.data, a.qkv.data, a.qkv.bytes());
+    for (int64_t i = 71; i < 100; i++) {
+        for (int64_t k = 0; k < 32; k++) {
+            b.qkv.set(b.at(1, 0, i, 0, k), 7);
+            b.qkv.set(b.at(2, 0, i, 0, k), -5);
+        }
+    }
+    a.run();
+    b.run();
+    same_bytes("rows before", b.output.data, a.output.data, 71 * 32 * 2);
+    emu_expect(memcmp(b.output.data, a.output.data, a.output.bytes()) != 0, "rows behind differ");
+}
+
+/* Samples and heads do not see each other. */
+static void a_head_has_the_same_bits_alone(void)
+{
+    struct call all({2, 70, 2, 32}, WEFT_BF16), one({1, 70, 1, 32}, WEFT_BF16);
+    for (int64_t i = 0; i < 70; i++) {
+        for (int64_t k = 0; k < 32; k++) {
+            for (int part = 0; part < 3; part++) {
+                one.qkv.set(one.at(part, 0, i, 0, k), all.qkv.get(all.at(part, 1, i, 1, k)));
+            }
+            one.d_output.set(one.out_at(0, i, 0, k), all.d_output.get(all.out_at(1, i, 1, k)));
+        }
+    }
+    all.run();
+    one.run();
+    for (int64_t i = 0; i < 70; i++) {
+        for (int64_t k = 0; k < 32; k++) {
+            emu_expect(one.output.get(one.out_at(0, i, 0, k)) ==
+                           all.output.get(all.out_at(1, i, 1, k)),
+                       "output %lld, %lld", (long long)i, (long long)k);
+            for (int part = 0; part < 3; part++) {
+                emu_expect(one.d_qkv.get(one.at(part, 0, i, 0, k)) ==
+                               all.d_qkv.get(all.at(part, 1, i, 1, k)),
+                           "gradient of part %d, %lld, %lld", part, (long long)i, (long long)k);
+            }
+        }
+    }
+}
+
+static void what_it_cannot_do_is_refused(void)
+{
+    struct call c({1, 4, 1, 32}, WEFT_BF16);
+    struct weft_cuda_attention a = c.attention;
+    emu_expect(weft_cuda_attends(&a), "32 of bf16");
+    a.dtype = WEFT_F32;
+    emu_expect(!weft_cuda_attends(&a), "f32");
+    a = c.attention;
+    a.hidden = 136;
+    emu_expect(!weft_cuda_attends(&a), "136 elements");
+    a.hidden = 36;
+    emu_expect(!weft_cuda_attends(&a), "36 elements");
+    a = c.attention;
+    a.qkv = c.qkv.data + 2;
+    emu_expect(weft_cuda_attend(&a, c.output.data, c.statistics.data, NULL) != 0, "not aligned");
+    c.run();
+}
+
+static void asks_for_whole_sectors_and_all_banks(void)
+{
+    emu_watch_limit({1.001, 1.001, 0});
+    for (int64_t size : {32, 64, 128}) {
+        struct call c({1, 128, 1, size}, WEFT_BF16);
+        c.run();
+    }
+    emu_watch_limit({});
+}
+
+int main(int argc, char **argv)
+{
+    emu_begin(argc, argv);
+    emu_case("outputs and gradients are near fp64", outputs_and_gradients_are_near);
+    emu_case("far scores do not overflow", far_scores_do_not_overflow);
+    emu_case("what causality forbids has no part", what_causality_forbids_has_no_part);
+    emu_case("a head has the same bits alone", a_head_has_the_same_bits_alone);
+    emu_case("what it cannot do is refused", what_it_cannot_do_is_refused);
+    emu_case("asks for whole sectors and all banks", asks_for_whole_sectors_and_all_banks);
+    return emu_end({"attend_forward<bf16, 32>", "attend_forward<f16, 128>", "attend_dots<f16>",
+                    "attend_keys<bf16, 96, 32>", "attend_keys<f16, 64, 64>",
+                    "attend_queries<bf16, 128, 32>", "attend_queries<f16, 32, 64>"});
+}

@@ -1,0 +1,61 @@
+#include "tests/emulation/nn/heads.h"
+
+static void outputs_and_gradients_are_near(void)
+{
+    std::vector<struct shape> shapes = {{1, 1, 1, 3}, {2, 20, 2, 8}, {1, 70, 1, 5}, {1, 33, 3, 16}};
+    for (int i = 0; emu_thorough() && i < 10; i++) {
+        shapes.push_back(
+            {1 + emu_below(2), 1 + emu_below(100), 1 + emu_below(3), 1 + emu_below(70)});
+    }
+    for (struct shape s : shapes) {
+        struct call c(s, WEFT_F32, true);
+        c.run_plain();
+        for (int64_t i = 0; i < s.samples * s.heads; i++) {
+            const struct head h(&c, i / s.heads, i % s.heads);
+            expect_output(&h);
+            expect_gradients(&h);
+        }
+    }
+}
+
+/* In 16 bits scores are rounded too, so it is near the fast way, and not as near to fp64. */
+static void is_near_the_fast_way_in_16_bits(void)
+{
+    for (enum weft_dtype dtype : {WEFT_BF16, WEFT_F16}) {
+        const struct shape s = {1, 70, 2, 32};
+        struct call plain(s, dtype, true), fast(s, dtype);
+        memcpy(fast.qkv.data, plain.qkv.data, plain.qkv.bytes());
+        memcpy(fast.d_output.data, plain.d_output.data, plain.d_output.bytes());
+        plain.run_plain();
+        fast.run();
+        for (int64_t i = 0; i < plain.output.count; i++) {
+            emu_near("output", plain.output.get(i), fast.output.get(i), 12 * half_ulp(dtype));
+        }
+        for (int64_t i = 0; i < plain.d_qkv.count; i++) {
+            emu_near("gradient", plain.d_qkv.get(i), fast.d_qkv.get(i), 60 * half_ulp(dtype));
+        }
+    }
+}
+
+static void what_causality_forbids_is_0(void)
+{
+    struct call c({1, 40, 1, 8}, WEFT_F32, true);
+    emu_buffer<float> p("probabilities", EMU_WRITE, 1600);
+    emu_expect(weft_cuda_attend_plain(&c.attention, p.data, c.output.data, NULL) == 0, "launched");
+    for (int i = 0; i < 40; i++) {
+        for (int j = i + 1; j < 40; j++) {
+            emu_expect(p[i * 40 + j] == 0, "probability %d, %d", i, j);
+        }
+    }
+    c.run_plain();
+}
+
+int main(int argc, char **argv)
+{
+    emu_begin(argc, argv);
+    emu_case("outputs and gradients are near fp64", outputs_and_gradients_are_near);
+    emu_case("is near the fast way in 16 bits", is_near_the_fast_way_in_16_bits);
+    emu_case("what causality forbids is 0", what_causality_forbids_is_0);
+    return emu_end({"product_tile<float, float>", "product_tile<bf16, bf16>",
+                    "causal_softmax<float>", "softmax_backward<f16>"});
+}

@@ -1,0 +1,81 @@
+#include "tests/emulation/nn/common.h"
+
+struct shape {
+    int64_t matrices, width, shift;
+};
+
+static std::vector<struct shape> shapes(void)
+{
+    std::vector<struct shape> all = {{1, 1, 0}, {2, 3, 0}, {3, 16, 0}, {2, 33, 1}, {1, 72, 0}};
+    for (int i = 0; emu_thorough() && i < 12; i++) {
+        all.push_back({1 + emu_below(3), 1 + emu_below(150), emu_below(9)});
+    }
+    return all;
+}
+
+static void forward_is_the_cpus(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const int64_t n = s.width * s.width;
+            elements x("x", EMU_BOTH, dtype, s.matrices * n, s.shift);
+            x.fill_normal(3);
+            if (x.count > 20) x.set(x.count / 2, -INFINITY);
+            std::vector<unsigned char> wanted(x.data, x.data + x.n);
+            for (int64_t i = 0; i < s.matrices; i++) {
+                cpu()->layers[dtype]->causal_softmax(s.width, 0, s.width, s.width,
+                                                     wanted.data() + i * n * element_bytes(dtype));
+            }
+            emu_expect(weft_cuda_causal_softmax(dtype, s.matrices, s.width, x.data, NULL) == 0,
+                       "launched");
+            same_bytes("softmax", x.data, wanted.data(), x.n);
+        }
+    }
+}
+
+/* What causality forbids is not read: garbage there changes nothing. */
+static void what_is_forbidden_has_no_part(void)
+{
+    enum { WIDTH = 40 };
+    elements x("x", EMU_BOTH, WEFT_F32, WIDTH * WIDTH), y("y", EMU_BOTH, WEFT_F32, WIDTH * WIDTH);
+    x.fill_normal(1);
+    memcpy(y.data, x.data, x.bytes());
+    for (int64_t i = 0; i < WIDTH; i++) {
+        for (int64_t j = i + 1; j < WIDTH; j++) {
+            y.set(i * WIDTH + j, j % 2 == 0 ? NAN : 1e30f);
+        }
+    }
+    weft_cuda_causal_softmax(WEFT_F32, 1, WIDTH, x.data, NULL);
+    weft_cuda_causal_softmax(WEFT_F32, 1, WIDTH, y.data, NULL);
+    same_bytes("softmax", y.data, x.data, x.n);
+}
+
+static void backward_is_the_cpus(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const int64_t rows = s.matrices * s.width;
+            elements p("p", EMU_READ, dtype, rows * s.width, s.shift),
+                d("d", EMU_BOTH, dtype, rows * s.width, s.shift);
+            for (int64_t i = 0; i < p.count; i++) {
+                p.set(i, (float)emu_uniform());
+            }
+            d.fill_normal(1);
+            std::vector<unsigned char> wanted(d.data, d.data + d.n);
+            cpu()->layers[dtype]->softmax_backward(rows, s.width, s.width, p.data, wanted.data());
+            emu_expect(weft_cuda_softmax_backward(dtype, rows, s.width, p.data, d.data, NULL) == 0,
+                       "launched");
+            same_bytes("softmax backward", d.data, wanted.data(), d.n);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    emu_begin(argc, argv);
+    emu_case("forward: the CPU's bits", forward_is_the_cpus);
+    emu_case("what is forbidden has no part", what_is_forbidden_has_no_part);
+    emu_case("backward: the CPU's bits", backward_is_the_cpus);
+    return emu_end({"causal_softmax<float>", "causal_softmax<bf16>", "causal_softmax<f16>",
+                    "softmax_backward<float>", "softmax_backward<bf16>", "softmax_backward<f16>"});
+}

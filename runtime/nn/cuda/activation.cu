@@ -1,6 +1,6 @@
 /* GELU and ReLU, element by element. */
 #include "runtime/nn/cuda/each.h"
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/layers.h"
 
 template <typename T> struct gelu_op {
     enum { GROUP = 16 / (int)sizeof(T) };

@@ -2,7 +2,7 @@
  * that scores stay in registers; backward in two passes, by keys and by queries, each of which adds
  * up what it writes. Scores are powers of two: a row's statistic is the logarithm of its sum. */
 #include "runtime/nn/cuda/attend.h"
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/layers.h"
 
 template <typename T> struct attend_call {
     int64_t samples, seq_len, heads, hidden;

@@ -1,7 +1,7 @@
 /* Attention by whole score matrices: products of all heads at once with softmax in between, as the
  * CPU has it. For f32, and for proofs. */
-#include "runtime/nn/cuda/kernels.h"
 #include "runtime/nn/cuda/launch.h"
+#include "runtime/nn/cuda/layers.h"
 #include "runtime/nn/cuda/math.h"
 
 enum plain_part { QUERY, KEY, VALUE };

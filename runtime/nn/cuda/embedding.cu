@@ -1,7 +1,7 @@
 /* Rows of tables by tokens and positions, and their gradients, which are added up in the order of
  * rows: tokens repeat, and no two blocks write the same row of a table. */
 #include "runtime/nn/cuda/access.h"
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/layers.h"
 
 /* A warp takes a row of y, or of the positions' table. */
 enum { EMBED_ROWS = 8, EMBED_THREADS = EMBED_ROWS * WARP };

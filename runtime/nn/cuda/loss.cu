@@ -2,7 +2,7 @@
  * for the gradient, which takes the row's place. */
 #include "runtime/nn/cuda/access.h"
 #include "runtime/nn/cuda/approximate.h"
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/layers.h"
 
 enum { LOSS_THREADS = 256, LOSS_WARPS = LOSS_THREADS / WARP, LOSS_BLOCKS = 4 };
 static const float LOG2_E = 1.44269504088896341f;

@@ -2,7 +2,7 @@
  * columns. */
 #include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/cuda/columns.h"
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/layers.h"
 #include "runtime/nn/cuda/rows.h"
 
 template <typename T> struct norm_rows {

@@ -2,8 +2,7 @@
  * So its bits are those of three loops, whatever the tiles are. For proofs, and for what no library
  * is asked for. */
 #include "runtime/nn/cuda/access.h"
-#include "runtime/nn/cuda/kernels.h"
-#include "runtime/nn/gemm.h"
+#include "runtime/nn/cuda/layers.h"
 
 /* A block has SIDE x SIDE of c, a thread EACH x EACH. */
 enum {

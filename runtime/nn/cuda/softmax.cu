@@ -1,6 +1,6 @@
 /* Softmax of causal score matrices, row by row with the CPU's bits: what plain attention is made
  * of, beside products. */
-#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/layers.h"
 #include "runtime/nn/cuda/rows.h"
 
 /* Integers that order as floats do (kernels_layers.c): their maximum may be taken in any order. */

@@ -5,6 +5,8 @@ set -u
 cd "$(dirname "$0")/.."
 logs=""
 broken=""
+# Many tests wait for processes and clocks more than they compute.
+at_once=$(($(nproc) * 2))
 
 configure() { # directory, meson options...
     directory=$1
@@ -30,7 +32,7 @@ run_suites() { # name, directory, targets to build ("": all), meson test options
     fi
     rm -f "$directory/meson-logs/testlog.json"
     meson test -C "$directory" --no-rebuild --list "$@" >"$directory/tests-expected"
-    meson test -C "$directory" --no-rebuild --print-errorlogs "$@" || true
+    meson test -C "$directory" --no-rebuild --num-processes "$at_once" --print-errorlogs "$@" || true
     if [ -f "$directory/meson-logs/testlog.json" ]; then
         logs="$logs $name=$directory"
     else

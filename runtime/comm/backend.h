@@ -24,6 +24,7 @@ struct weft_comm_ops {
                   int64_t to_offset, int64_t words, int64_t ns);
     enum weft_status (*exchange)(struct weft_comm *comm, const void *mine, size_t bytes, void *all,
                                  struct weft_error *err);
+    void (*carry)(struct weft_comm *comm, int64_t flag_offset);
     void (*cancel)(struct weft_comm *comm);
 };
 
@@ -32,7 +33,6 @@ enum { WEFT_COMM_DESCRIPTION_BYTES = 128 };
 struct weft_comm {
     const struct weft_comm_ops *ops;
     int32_t rank, ranks;
-    int64_t flag_offset; /* of the flag that collectives carry along; negative: none */
     char description[WEFT_COMM_DESCRIPTION_BYTES];
 };
 

@@ -7,8 +7,9 @@
 #include "base/text.h"
 #include "runtime/comm/backend.h"
 #include "runtime/comm/local.h"
+#include "runtime/comm/unruly.h"
 
-static const struct weft_comm_ops *const backends[] = {&weft_comm_local};
+static const struct weft_comm_ops *const backends[] = {&weft_comm_local, &weft_comm_unruly};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 size_t weft_comm_control_bytes(int32_t ranks)
@@ -114,7 +115,7 @@ enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine, si
 
 void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset)
 {
-    comm->flag_offset = flag_offset;
+    comm->ops->carry(comm, flag_offset);
 }
 
 void weft_comm_cancel(struct weft_comm *comm)

@@ -83,7 +83,7 @@ static enum weft_status local_open(const struct weft_comm_options *options, stru
     struct weft_local_comm *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(err, "a communicator");
     c->comm.ops = &weft_comm_local;
-    c->comm.flag_offset = -1;
+    c->flag_offset = -1;
     enum weft_status status = set_up(c, options, err);
     if (status != WEFT_OK) {
         local_close(&c->comm);
@@ -111,6 +111,11 @@ enum weft_status weft_local_exchange(struct weft_comm *comm, const void *mine, s
     return WEFT_OK;
 }
 
+static void local_carry(struct weft_comm *comm, int64_t flag_offset)
+{
+    weft_local_comm_of(comm)->flag_offset = flag_offset;
+}
+
 const struct weft_comm_ops weft_comm_local = {
     .name = "local",
     .open = local_open,
@@ -122,5 +127,6 @@ const struct weft_comm_ops weft_comm_local = {
     .all_reduce = weft_local_all_reduce,
     .agree = weft_local_agree,
     .exchange = weft_local_exchange,
+    .carry = local_carry,
     .cancel = weft_local_cancel,
 };

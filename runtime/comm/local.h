@@ -102,6 +102,7 @@ struct weft_local_comm {
     int64_t arena_bytes;      /* as asked for; 0: none mapped */
     int64_t mapped_bytes;     /* in whole pages */
 
+    int64_t flag_offset;  /* of the flag that collectives carry along; negative: none */
     int64_t link_free_ns; /* end of the last collective: virtual clock or emulated link */
 };
 

@@ -43,7 +43,7 @@ static void unmap_all(struct weft_local_comm *c)
     weft_arena_unmap(c->arena, c->broken.status == WEFT_OK);
     c->mapped_bytes = 0;
     c->arena_bytes = 0;
-    c->comm.flag_offset = -1;
+    c->flag_offset = -1;
 }
 
 /* The peers', to read only: no rank can damage another's memory. */

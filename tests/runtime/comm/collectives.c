@@ -285,7 +285,7 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
     struct site s;
     site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
     CHECK(weft_comm_rank(s.comm) == rank && weft_comm_ranks(s.comm) == ranks->n, "rank");
-    CHECK(strcmp(weft_comm_describe(s.comm), "local") == 0, "%s", weft_comm_describe(s.comm));
+    CHECK(strstr(weft_comm_describe(s.comm), "local") != NULL, "%s", weft_comm_describe(s.comm));
     for (int i = 0; i < N_SIZES; i++) {
         test_all_gather(&s, sizes[i], false);
         test_all_gather(&s, sizes[i], true);

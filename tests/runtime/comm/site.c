@@ -1,12 +1,16 @@
 #include "tests/runtime/comm/site.h"
 
+#include <stdlib.h>
+
 void site_open(struct site *site, const struct weft_comm_options *options, enum weft_clock clock,
                int64_t arena_bytes)
 {
     struct weft_error err = {.status = WEFT_OK};
     struct weft_arena *arena;
     *site = (struct site){.rank = options->rank, .ranks = options->ranks};
-    CHECK(weft_comm_open("local", options, &site->comm, &err) == WEFT_OK, "%s", err.text);
+    const char *named = getenv("WEFT_TEST_COMM");
+    CHECK(weft_comm_open(named != NULL ? named : "local", options, &site->comm, &err) == WEFT_OK,
+          "%s", err.text);
     CHECK(weft_device_open("cpu", clock, &site->device, &err) == WEFT_OK, "%s", err.text);
     CHECK(weft_stream_create(site->device, "channel", 0, &site->channel, &err) == WEFT_OK, "%s",
           err.text);

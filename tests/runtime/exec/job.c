@@ -172,6 +172,12 @@ const char *job_device(void)
     return named != NULL ? named : "cpu";
 }
 
+const char *job_comm(void)
+{
+    const char *named = getenv("WEFT_TEST_COMM");
+    return named != NULL ? named : "local";
+}
+
 void job_open_kernels(const struct job *job, struct weft_nn **nn)
 {
     struct weft_error none = {0};
@@ -222,7 +228,7 @@ void job_rank_open(struct job_rank *r, const struct job *job, int32_t rank,
     options.device = job_device();
     OK(weft_device_open(job_device(), clock, &r->device, &err));
     job_open_kernels(job, &r->nn);
-    OK(weft_comm_open("local", &options, &r->comm, &err));
+    OK(weft_comm_open(job_comm(), &options, &r->comm, &err));
     OK(weft_data_open(job->config, WEFT_DATA_TRAINING, &r->data, &err));
     size_t n_micro = (size_t)job->config->train.grad_accum;
     r->input = calloc(n_micro, (size_t)weft_model_host_input_bytes(job->config->model, &batch));

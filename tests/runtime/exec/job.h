@@ -36,8 +36,10 @@ void job_plan_random(struct job *job, uint64_t seed);
 /* By a planner of the scheduler, without a solver; false when nothing fits. */
 bool job_plan_planner(struct job *job, const char *planner);
 
-/* The device that ranks train on: "cpu", or what WEFT_TEST_DEVICE says. */
+/* The device that ranks train on: "cpu", or what WEFT_TEST_DEVICE says; and the communicator:
+ * "local", or what WEFT_TEST_COMM says. */
 const char *job_device(void);
+const char *job_comm(void);
 /* One library, whatever is faster at the moment: another would give other bits. */
 void job_open_kernels(const struct job *job, struct weft_nn **nn);
 

@@ -1,0 +1,178 @@
+#include "runtime/comm/unruly.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+
+/* Waits are at random by rank. What is cut, and where, is the same on all ranks. */
+enum { MOST_WAIT_NS = 200000, WAITS = 1, CUTS = 2, ORDERS = 3 };
+
+struct unruly {
+    struct weft_comm comm; /* first */
+    struct weft_comm *behind;
+    uint64_t calls, waits;
+};
+
+static struct unruly *unruly_of(struct weft_comm *comm)
+{
+    return (struct unruly *)comm;
+}
+
+static enum weft_status be_late(struct weft_stream *channel, const void *argument,
+                                struct weft_error *err)
+{
+    const int64_t *wait_ns = argument;
+    (void)channel;
+    (void)err;
+    weft_clock_sleep_until_ns(weft_clock_now_ns() + *wait_ns);
+    return WEFT_OK;
+}
+
+/* Before or behind what is pushed next: one time in two. */
+static void push_wait(struct unruly *u, struct weft_stream *channel)
+{
+    const uint64_t rank = (uint64_t)u->comm.rank, draw = u->waits++;
+    const int64_t drawn = (int64_t)weft_rng_below(WAITS, rank, draw, 2 * MOST_WAIT_NS);
+    const int64_t wait_ns = drawn - MOST_WAIT_NS;
+    if (wait_ns > 0) weft_stream_push(channel, be_late, &wait_ns, sizeof wait_ns);
+}
+
+/* How many of `n` the first of two parts has, an even number, which keeps offsets multiples of 4;
+ * 0: one part. */
+static int64_t cut(const struct unruly *u, int64_t n)
+{
+    return n < 4 ? 0 : 2 * (int64_t)weft_rng_below(CUTS, u->calls, 0, (uint64_t)n / 2);
+}
+
+static bool second_first(const struct unruly *u)
+{
+    return weft_rng_below(ORDERS, u->calls, 0, 2) == 1;
+}
+
+static void unruly_all_gather(struct weft_comm *comm, struct weft_stream *channel,
+                              const struct weft_comm_block *block)
+{
+    struct unruly *u = unruly_of(comm);
+    push_wait(u, channel);
+    weft_comm_all_gather(u->behind, channel, block);
+    push_wait(u, channel);
+}
+
+static void unruly_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
+                                  const struct weft_comm_block *block)
+{
+    struct unruly *u = unruly_of(comm);
+    push_wait(u, channel);
+    weft_comm_reduce_scatter(u->behind, channel, block);
+    push_wait(u, channel);
+}
+
+/* Elements are summed one by one, so parts of a block may be summed in any order. */
+static void unruly_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                              const struct weft_comm_block *block)
+{
+    struct unruly *u = unruly_of(comm);
+    const int64_t first = cut(u, block->slice_elements);
+    struct weft_comm_block parts[2] = {*block, *block};
+    parts[0].slice_elements = first;
+    parts[0].ns = block->ns / 2;
+    parts[1].slice_elements -= first;
+    parts[1].ns -= first > 0 ? parts[0].ns : 0;
+    parts[1].full_offset += first * comm->ranks * weft_dtype_bytes(block->dtype);
+    const int turn = second_first(u);
+    u->calls++;
+    for (int i = 0; i < 2; i++) {
+        const struct weft_comm_block *part = &parts[(i + turn) % 2];
+        if (part->slice_elements == 0) continue;
+        push_wait(u, channel);
+        weft_comm_all_reduce(u->behind, channel, part);
+    }
+    push_wait(u, channel);
+}
+
+static void unruly_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
+                         int64_t to_offset, int64_t words, int64_t ns)
+{
+    struct unruly *u = unruly_of(comm);
+    const int64_t first = cut(u, words), word = sizeof(uint64_t);
+    const int64_t at[] = {0, first}, count[] = {first, words - first},
+                  took[] = {ns / 2, first > 0 ? ns - ns / 2 : ns};
+    const int turn = second_first(u);
+    u->calls++;
+    for (int i = 0; i < 2; i++) {
+        const int p = (i + turn) % 2;
+        if (count[p] == 0) continue;
+        push_wait(u, channel);
+        weft_comm_agree(u->behind, channel, from_offset + at[p] * word, to_offset + at[p] * word,
+                        count[p], took[p]);
+    }
+    push_wait(u, channel);
+}
+
+static enum weft_status unruly_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
+                                        void *all, struct weft_error *err)
+{
+    return weft_comm_exchange(unruly_of(comm)->behind, mine, bytes, all, err);
+}
+
+static enum weft_status unruly_map_arena(struct weft_comm *comm, int64_t bytes,
+                                         struct weft_arena **out, struct weft_error *err)
+{
+    return weft_comm_map_arena(unruly_of(comm)->behind, bytes, out, err);
+}
+
+static void unruly_unmap_arena(struct weft_comm *comm)
+{
+    weft_comm_unmap_arena(unruly_of(comm)->behind);
+}
+
+static void unruly_carry(struct weft_comm *comm, int64_t flag_offset)
+{
+    weft_comm_carry(unruly_of(comm)->behind, flag_offset);
+}
+
+static void unruly_cancel(struct weft_comm *comm)
+{
+    weft_comm_cancel(unruly_of(comm)->behind);
+}
+
+static void unruly_close(struct weft_comm *comm)
+{
+    weft_comm_close(unruly_of(comm)->behind);
+    free(comm);
+}
+
+static enum weft_status unruly_open(const struct weft_comm_options *options, struct weft_comm **out,
+                                    struct weft_error *err)
+{
+    struct unruly *u = calloc(1, sizeof *u);
+    if (u == NULL) return weft_fail_memory(err, "a communicator");
+    enum weft_status status = weft_comm_open("local", options, &u->behind, err);
+    if (status != WEFT_OK) {
+        free(u);
+        return status;
+    }
+    u->comm = (struct weft_comm){
+        .ops = &weft_comm_unruly, .rank = options->rank, .ranks = options->ranks};
+    snprintf(u->comm.description, sizeof u->comm.description, "unruly, %.100s",
+             weft_comm_describe(u->behind));
+    *out = &u->comm;
+    return WEFT_OK;
+}
+
+const struct weft_comm_ops weft_comm_unruly = {
+    .name = "unruly",
+    .open = unruly_open,
+    .close = unruly_close,
+    .map_arena = unruly_map_arena,
+    .unmap_arena = unruly_unmap_arena,
+    .all_gather = unruly_all_gather,
+    .reduce_scatter = unruly_reduce_scatter,
+    .all_reduce = unruly_all_reduce,
+    .agree = unruly_agree,
+    .exchange = unruly_exchange,
+    .carry = unruly_carry,
+    .cancel = unruly_cancel,
+};

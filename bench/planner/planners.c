@@ -1,6 +1,6 @@
 /* Plans one config with many planners under several limits: planners CONFIG
- * [--set path.key=value]... [--planners A,B | all] [--settings] [--starts] [--layout] [--ratio R]
- * [--limits N | --needs N | --at BYTES]
+ * [--set path.key=value]... [--planners A,B | all] [--settings] [--starts] [--layout] [--share]
+ * [--ratio R] [--limits N | --needs N | --at BYTES]
  *
  * With --ratio communication is R times as long as compute: times of collectives are scaled alike
  * until an fsdp step's channel time is R times its compute time. Limits go from the least that fits
@@ -9,7 +9,8 @@
  * Without --layout the rows are held to the limit; with it the end of the arena is. With --starts
  * ilp plans every limit once more, beginning with the plans of all others: "ilp+starts".
  * Where the config leaves the period open, a planner has all periods to choose from, and the bound
- * is the least over them. One line of JSON a limit and planner on stdout. */
+ * is the least over them; each has all of the work, or, with --share, an equal part. One line of JSON
+ * a limit and planner on stdout. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 #include "scheduler/tree/proof.h"
+#include "tests/scheduler/random_whole.h"
 
 enum { MOST_SETS = 32, MOST_PLANNERS = 64, MOST_LIMITS = 64, MOST_STARTS = 256, BISECTIONS = 12 };
 
@@ -37,7 +39,7 @@ struct bench {
     char names[2048];
     const char *sets[MOST_SETS];
     int32_t n_sets, n_planners, n_limits, n_variants;
-    bool settings, needs, layout, starts;
+    bool settings, needs, layout, starts, shares;
     bool keeps, uses; /* starts: they are kept, or given to the planner */
     double ratio;
     int64_t at_bytes; /* the one limit; 0 = chosen */
@@ -87,6 +89,8 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
             b->layout = true;
         else if (strcmp(argv[i], "--starts") == 0)
             b->starts = true;
+        else if (strcmp(argv[i], "--share") == 0)
+            b->shares = true;
         else if (strcmp(argv[i], "--set") == 0 && more && b->n_sets < MOST_SETS)
             b->sets[b->n_sets++] = argv[++i];
         else if (strcmp(argv[i], "--planners") == 0 && more)
@@ -109,7 +113,8 @@ static enum weft_status read_arguments(int argc, char **argv, struct bench *b,
     if (b->path && b->n_limits >= 1 && b->n_limits <= MOST_LIMITS && b->ratio >= 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_USAGE,
                      "usage: planners CONFIG [--set KEY=VALUE]... [--planners A,B] [--settings] "
-                     "[--starts] [--layout] [--ratio R] [--limits N | --needs N | --at BYTES]");
+                     "[--starts] [--layout] [--share] [--ratio R] [--limits N | --needs N | --at "
+                     "BYTES]");
 }
 
 static enum weft_status make_stages(struct bench *b, struct weft_error *err)
@@ -122,18 +127,6 @@ static enum weft_status make_stages(struct bench *b, struct weft_error *err)
         WEFT_TRY(weft_stages_create_variant(b->config, b->profile, &rules[b->n_variants],
                                             &b->variants[b->n_variants], err));
     return WEFT_OK;
-}
-
-/* Channel time of a step in which every unit is fsdp, and its compute time without updates. */
-static void fsdp_times(const struct weft_problem *problem, double *channel_ns, double *compute_ns)
-{
-    *channel_ns = *compute_ns = 0;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        if ((problem->items[i].item.policies >> WEFT_POLICY_FSDP & 1u) != 0)
-            *channel_ns +=
-                (double)problem->items[i].block_ns * (double)problem->items[i].item.n_blocks;
-    for (int32_t s = 0; s < problem->n_slots; s++)
-        *compute_ns += (double)problem->slot_ns[s];
 }
 
 static enum weft_status scale_collectives(struct weft_profile *profile, double factor,
@@ -160,6 +153,7 @@ static enum weft_status plan_one(struct bench *b, int32_t variant, const char *p
     const struct weft_lower_inputs inputs = weft_lower_inputs_of(config, b->profile, stages);
     struct weft_work work = weft_work_begin(weft_clock_now_ns, config->plan.time_limit_ns);
     int64_t units = weft_work_within((int64_t)config->plan.work_limit, config->plan.time_limit_ns);
+    if (b->shares) units /= b->n_variants;
     struct weft_schedule_options options = {
         .planner = planner,
         .seed = (uint64_t)config->plan.seed,
@@ -350,11 +344,10 @@ static enum weft_status measure(struct bench *b, struct weft_error *err)
     WEFT_TRY(weft_profile_resolve(b->config, &b->profile, err));
     WEFT_TRY(make_stages(b, err));
     if (b->ratio > 0) {
-        double channel_ns, compute_ns;
-        fsdp_times(b->variants[0].problem, &channel_ns, &compute_ns);
-        if (channel_ns <= 0 || compute_ns <= 0)
+        double ratio = fsdp_ratio(b->variants[0].problem);
+        if (ratio <= 0)
             return weft_fail(err, WEFT_E_DATA, "%s: nothing to make a ratio of", b->path);
-        WEFT_TRY(scale_collectives(b->profile, b->ratio * compute_ns / channel_ns, err));
+        WEFT_TRY(scale_collectives(b->profile, b->ratio / ratio, err));
         WEFT_TRY(make_stages(b, err));
     }
     bool layout = b->layout; /* limits are the rows', to be the same with and without */

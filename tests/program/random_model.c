@@ -3,137 +3,10 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "base/rng.h"
 #include "problem/stages.h"
 #include "program/predict.h"
-
-/* A stream of draws. */
-struct dice {
-    uint64_t seed, stream, counter;
-};
-
-static int64_t roll(struct dice *dice, int64_t least, int64_t most)
-{
-    uint64_t span = (uint64_t)(most - least) + 1;
-    return least + (int64_t)weft_rng_below(dice->seed, dice->stream, dice->counter++, span);
-}
-
-static bool chance(struct dice *dice, int64_t percent)
-{
-    return roll(dice, 1, 100) <= percent;
-}
-
-static const char *frozen_or_not(struct dice *dice, int64_t percent)
-{
-    return chance(dice, percent) ? ", \"frozen\": true" : "";
-}
-
-/* Tokens in, tokens out: an embedding, blocks and norms, a head that may be tied. */
-static void language_layers(struct dice *dice, struct weft_text *out)
-{
-    int hidden = 8 * (int)roll(dice, 1, 5), vocab = (int)roll(dice, 5, 40);
-    bool tied = chance(dice, 50);
-    int middle = (int)roll(dice, 0, 6);
-    const char *frozen = frozen_or_not(dice, 20), *embedding_frozen = frozen;
-    weft_text_addf(out,
-                   "{\"name\": \"wte\", \"type\": \"embedding\", \"vocab\": %d, \"positions\": %d, "
-                   "\"hidden\": %d%s}",
-                   vocab, chance(dice, 50) ? 8 : 0, hidden, frozen);
-    for (int i = 0; i < middle; i++) {
-        frozen = frozen_or_not(dice, 20);
-        if (chance(dice, 60)) {
-            weft_text_addf(out,
-                           ", {\"name\": \"h%d\", \"type\": \"transformer_block\", \"hidden\": %d, "
-                           "\"heads\": 2, \"ffn\": %d%s}",
-                           i, hidden, (int)roll(dice, 3, 70), frozen);
-        } else if (chance(dice, 50)) {
-            weft_text_addf(out, ", {\"name\": \"n%d\", \"type\": \"layer_norm\", \"hidden\": %d%s}",
-                           i, hidden, frozen);
-        } else {
-            weft_text_addf(out, ", {\"name\": \"g%d\", \"type\": \"gelu\", \"hidden\": %d}", i,
-                           hidden);
-        }
-    }
-    weft_text_addf(
-        out, ", {\"name\": \"head\", \"type\": \"lm_head\", \"vocab\": %d, \"hidden\": %d%s%s}",
-        vocab, hidden, tied ? ", \"bias\": false, \"tie\": \"wte\"" : "",
-        tied ? embedding_frozen : "");
-}
-
-/* Numbers in, classes out; widths that nothing divides. */
-static void dense_layers(struct dice *dice, struct weft_text *out)
-{
-    int width = (int)roll(dice, 1, 60), middle = (int)roll(dice, 0, 7);
-    for (int i = 0; i < middle; i++) {
-        int next = (int)roll(dice, 1, 60);
-        if (chance(dice, 60)) {
-            weft_text_addf(out,
-                           "{\"name\": \"f%d\", \"type\": \"linear\", \"hidden\": %d, "
-                           "\"outputs\": %d%s}, ",
-                           i, width, next, frozen_or_not(dice, 20));
-            width = next;
-        } else {
-            weft_text_addf(out, "{\"name\": \"a%d\", \"type\": \"%s\", \"hidden\": %d}, ", i,
-                           chance(dice, 50) ? "relu" : "gelu", width);
-        }
-    }
-    weft_text_addf(out,
-                   "{\"name\": \"head\", \"type\": \"classifier\", \"hidden\": %d, "
-                   "\"classes\": %d}",
-                   width, (int)roll(dice, 2, 20));
-}
-
-/* Several micro-steps, no clipping, updates that ranks agree on, or none of it. Draws of its own,
- * so that the rest of a seed's config does not depend on them. */
-static void add_period(uint64_t seed, struct weft_text *out)
-{
-    static const char *const cadences[] = {"auto", "micro_step", "step"};
-    struct dice dice = {seed, weft_hash_string("period"), 0};
-    if (chance(&dice, 50)) {
-        const char *cadence = cadences[roll(&dice, 0, 2)];
-        weft_text_addf(out, ", \"grad_accum\": %d, \"reduce\": \"%s\"", (int)roll(&dice, 1, 3),
-                       cadence);
-    }
-    if (chance(&dice, 50)) weft_text_add(out, ", \"clip_norm\": 0");
-    if (chance(&dice, 25)) weft_text_add(out, ", \"optimizer\": {\"type\": \"lamb\"}");
-}
-
-void random_config(uint64_t seed, bool plain, struct weft_text *out)
-{
-    struct dice dice = {seed, weft_hash_string("config"), 0};
-    bool language = chance(&dice, 60), bf16 = chance(&dice, 30);
-    weft_text_add(out, "{\"version\": 1, \"model\": {\"layers\": [");
-    if (language) {
-        language_layers(&dice, out);
-    } else {
-        dense_layers(&dice, out);
-    }
-    int ranks = (int)roll(&dice, 1, 4);
-    weft_text_addf(out, "]}, \"cluster\": {\"ranks\": %d, \"channels\": %d}, ", ranks,
-                   chance(&dice, 30) ? 2 : 1);
-    /* One roll a statement: arguments are evaluated in any order, and compilers differ. */
-    int samples = (int)roll(&dice, 1, 3);
-    int seq_len = language ? (int)roll(&dice, 1, 8) : 1;
-    weft_text_addf(out, "\"train\": {\"steps\": 1, \"micro_batch\": %d, \"seq_len\": %d", samples,
-                   seq_len);
-    if (bf16) {
-        weft_text_addf(out, ", \"precision\": {\"compute\": \"bf16\", \"reduce\": \"%s\"}",
-                       chance(&dice, 50) ? "bf16" : "f32");
-    }
-    if (!plain) add_period(seed, out);
-    weft_text_add(out, "}, \"plan\": {");
-    struct dice ahead = {seed, weft_hash_string("ahead"), 0};
-    if (!plain && chance(&ahead, 50))
-        weft_text_addf(out, "\"update_ahead\": %d, ", (int)roll(&ahead, 1, 5));
-    if (chance(&dice, 50)) {
-        weft_text_addf(out, "\"blocks\": %d}}", (int)roll(&dice, 1, 5));
-    } else {
-        int kib = (int)roll(&dice, 1, 64);
-        bool fuse = chance(&dice, 50);
-        weft_text_addf(out, "\"block_size\": \"%dKiB\", \"fuse\": %s}}", kib,
-                       fuse ? "true" : "false");
-    }
-}
+#include "tests/program/dice.h"
+#include "tests/program/random_config.h"
 
 static void fill_curve(struct weft_pool *pool, struct dice *dice, struct weft_curve *curve)
 {
@@ -150,7 +23,7 @@ static void fill_curve(struct weft_pool *pool, struct dice *dice, struct weft_cu
 
 struct weft_profile *random_profile(const struct weft_config *config, uint64_t seed)
 {
-    struct dice dice = {seed, weft_hash_string("profile"), 0};
+    struct dice dice = dice_of(seed, "profile");
     struct weft_profile *profile = calloc(1, sizeof *profile);
     struct weft_batch batch = weft_config_batch(config);
     cr_assert(profile != NULL);

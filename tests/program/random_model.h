@@ -16,11 +16,6 @@ struct random_case {
     struct weft_lower_inputs inputs; /* refers to the others */
 };
 
-/* The config that seed makes, as text. 1 to 8 layers and a head; f32 or bf16; 1 to 4 ranks; and
- * unless it is `plain`, one to three micro-steps under either cadence, with clipping or without,
- * adamw or lamb. */
-void random_config(uint64_t seed, bool plain, struct weft_text *out);
-
 /* A profile of random curves and layer times for any config. The caller destroys it. */
 struct weft_profile *random_profile(const struct weft_config *config, uint64_t seed);
 

@@ -248,11 +248,42 @@ static void check_overflow(void)
     job_close(&job);
 }
 
+/* The same without clipping, where it must be seen before there is a sum. */
+static int overflow_rotated(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    struct outcome before = {0}, after = {0};
+    struct weft_error why = {0};
+    struct job_rank r;
+    job_rank_open(&r, argument, rank, ranks, WEFT_CLOCK_WALL, false);
+    make_large(&r);
+    OK(weft_exec_fingerprint(r.exec, &before.fingerprint, &err));
+    job_rank_step(&r, 1);
+    after.settled = weft_exec_settle(r.exec, &why);
+    CHECK(after.settled == WEFT_E_NUMERIC, "settled with %d", (int)after.settled);
+    OK(weft_exec_fingerprint(r.exec, &after.fingerprint, &err));
+    same(&before, &after, "a sum that overflows");
+    job_rank_close(&r);
+    return 0;
+}
+
+static void check_overflow_rotated(void)
+{
+    const char *overrides[] = {"cluster.ranks=3", "cluster.emulate=false", "plan.blocks=2",
+                               "train.clip_norm=0", NULL};
+    struct job job;
+    job_open(&job, "configs/runs/mlp-tiny.json", overrides);
+    CHECK(job.stages.period->rule.rotated, "the period is not rotated");
+    job_plan_policy(&job, WEFT_POLICY_FSDP, false);
+    CHECK(ranks_run(RANKS, overflow_rotated, &job) == 0, "a sum that overflows without clipping");
+    job_close(&job);
+}
+
 RANKS_TEST(culprit)
 {
     struct outcome *outcomes = job_shared(RANKS * sizeof *outcomes);
     check_found();
     check_overflow();
+    check_overflow_rotated();
     check_again();
     check_rotated("train.grad_accum=1", outcomes);
     check_rotated("train.grad_accum=2", outcomes);

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Re-creates the planner's figures: bench/planner/figures.py --build BUILD [gap] [rivals] [deepcompile]
+"""Re-creates the planner's figures: bench/planner/figures.py --build BUILD [gap] [random] [rivals]
+[deepcompile]
 
     gap          proven gap and time of ilp: models x ratio x ranks x limits, and with blocks halved
+    random       proven gap of `weft plan` at default settings for --configs random configs, with
+                 layouts, beside that of plans without (tests/program/random_config.h)
     rivals       every published rule at the same limit and its own best setting against ilp
     deepcompile  Llama-3-70B and Mixtral on 32 ranks, 1 to 16 micro-steps: gain over `deepspeed`
 
-All three when none is named. Two processes at a time (--jobs). Every instance is a file in --out, and
+All when none is named. Two processes at a time (--jobs). Every instance is a file in --out, and
 one that is there is not planned again, so that a run can be stopped and goes on. --quick is a small
-part of each, a minute in all. Plans are judged by the simulator, without layouts; the ratio is channel
-time over compute time of a step in which every unit is fsdp. Times are those of this machine: nothing
-else should run on it. Markdown on stdout.
+part of each, a minute in all. Plans are judged by the simulator, without layouts but for `random`; the
+ratio is channel time over compute time of a step in which every unit is fsdp. Times are those of this
+machine, and nothing else should run on it; gaps do not depend on it. Markdown on stdout.
 """
 import argparse
 import concurrent.futures
@@ -144,6 +147,61 @@ def show_gap(model, plans, halves):
     print("| " + " | ".join(map(str, cells)) + " |")
 
 
+class Whole(Instance):
+    """A random config: what `weft plan` says of it, and ilp's plan of the same without a layout."""
+
+    def __init__(self, number):
+        super().__init__(f"random-{number}", None, ["--planners", "ilp", "--share"])
+        self.number = number
+
+    def ask(self, *command):
+        answer = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                                check=False)
+        if answer.returncode != 0:
+            self.error = answer.stderr.strip()[-300:] or f"exit {answer.returncode}"
+        return None if self.error else json.loads(answer.stdout)
+
+    def plan(self, options):
+        source, done = (options.out / f"{self.name}{end}" for end in (".weft.json", ".whole"))
+        if not done.exists():
+            self.config = self.ask(options.build / "bench/planner/random_config", self.number)
+            if self.error:
+                return
+            source.write_text(json.dumps(self.config))
+            said = self.ask(options.build / "cli/weft", "plan", source, "--json", "--quiet")
+            if self.error:
+                return
+            self.arguments += ["--at", self.config["cluster"]["memory_limit"].rstrip("B")]
+            super().plan(options)
+            if self.error:
+                return
+            row = {**self.rows[0], "shape": self.config["$comment"].split(": ")[1],
+                   "ranks": self.config["cluster"]["ranks"],
+                   "packed": {"step_ns": said["step_ns"], "bound_ns": said["least_bound_ns"]}}
+            done.write_text(json.dumps(row))
+        row = json.loads(done.read_text())
+        self.rows = [dict(row, packed_gap=gap_of(row["packed"]), gap=gap_of(row))]
+
+
+def random_gaps(options):
+    instances = [Whole(1 + i) for i in range(6 if options.quick else options.configs)]
+    print("\n## Proven gap at default settings, random configs\n")
+    plan_all(instances, options)
+    found = [(instance.number, row) for instance in instances for row in instance.rows]
+    print("| plans | configs | gap median | 95th percentile | worst | within 0.1 % | within 1 % |\n"
+          "| --- | --- | --- | --- | --- | --- | --- |")
+    for name, key in (("with layouts", "packed_gap"), ("without", "gap")) if found else ():
+        gaps = [row[key] for _, row in found]
+        print(f"| {name} | {len(gaps)} | {statistics.median(gaps):.3f} % | "
+              f"{percent(gaps, 0.95):.2f} % | {max(gaps):.1f} % | {sum(g <= 0.1 for g in gaps)} | "
+              f"{sum(g <= 1 for g in gaps)} |")
+    print("\n| the ten worst | shape | layers | ranks | gap with a layout | without |\n"
+          "| --- | --- | --- | --- | --- | --- |")
+    for number, row in sorted(found, key=lambda one: -one[1]["packed_gap"])[:10]:
+        print(f"| random_config {number} | {row['shape']} | {row['layers']} | {row['ranks']} | "
+              f"{row['packed_gap']:.2f} % | {row['gap']:.2f} % |")
+
+
 def points(instances):
     """(where, {planner: row}) of every limit of every instance that ilp was asked at."""
     for instance in instances:
@@ -259,7 +317,7 @@ def deepcompile(options):
         print("| " + " | ".join(cells + [PUBLISHED[name] + " x"]) + " |")
 
 
-FIGURES = {"gap": gap, "rivals": rivals, "deepcompile": deepcompile}
+FIGURES = {"gap": gap, "random": random_gaps, "rivals": rivals, "deepcompile": deepcompile}
 
 
 def main():
@@ -268,6 +326,7 @@ def main():
     parser.add_argument("--build", default=ROOT / "build", type=Path)
     parser.add_argument("--out", default=None, type=Path)
     parser.add_argument("--jobs", default=2, type=int)
+    parser.add_argument("--configs", default=100, type=int)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     options.build = options.build.resolve()

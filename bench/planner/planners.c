@@ -9,8 +9,8 @@
  * Without --layout the rows are held to the limit; with it the end of the arena is. With --starts
  * ilp plans every limit once more, beginning with the plans of all others: "ilp+starts".
  * Where the config leaves the period open, a planner has all periods to choose from, and the bound
- * is the least over them; each has all of the work, or, with --share, an equal part. One line of JSON
- * a limit and planner on stdout. */
+ * is the least over them; each has all of the work, or, with --share, an equal part. One line of
+ * JSON a limit and planner on stdout. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

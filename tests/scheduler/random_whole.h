@@ -1,6 +1,6 @@
-/* Whole configs at random (tests/program/random_config.h) with the network and the memory limit that
- * their seeds want, which only their problem tells. Nothing of Criterion's, so that bench/ has them
- * too. */
+/* Whole configs at random (tests/program/random_config.h) with the network and the memory limit
+ * that their seeds want, which only their problem tells. Nothing of Criterion's, so that bench/ has
+ * them too. */
 #ifndef WEFT_TESTS_SCHEDULER_RANDOM_WHOLE_H
 #define WEFT_TESTS_SCHEDULER_RANDOM_WHOLE_H
 

@@ -238,7 +238,22 @@ def check_mirror(root):
             continue  # run by tests/library
         if any((root / folder).glob("*.c")) and not any(tests.glob("*.c")):
             bad.append(f"{folder}: has sources and no test in tests/{folder}")
-    return bad + unlisted(root) + untested_kernels(root)
+    return bad + unlisted(root) + untested_kernels(root) + unheld_invariants(root)
+
+
+def unheld_invariants(root):
+    """ARCHITECTURE.md is short; each of its invariants names a test that there is, as a file or SUITE/CASE."""
+    text = (root / "ARCHITECTURE.md").read_text()
+    bad = [] if len(text.splitlines()) <= 150 else ["ARCHITECTURE.md: more than 150 lines"]
+    cases = {f"{suite}/{case}" for path in sources(root / "tests", ".c")
+             for suite, case in re.findall(r"^Test\((\w+), (\w+)", path.read_text(), re.M)}
+    invariants = re.findall(r"^(\d+)\. (.*?)(?=^\d+\. |^## |\Z)", text, re.M | re.S)
+    for number, invariant in invariants:
+        tests = re.findall(r"`(tests/[\w/.]+|\w+/[a-z_0-9]+)`", invariant)
+        missing = [t for t in tests if t not in cases and not (t.startswith("tests/") and (root / t).exists())]
+        if not tests or missing:
+            bad.append(f"ARCHITECTURE.md: invariant {number}: no test {' '.join(missing)}")
+    return bad if invariants else bad + ["ARCHITECTURE.md: no invariants"]
 
 
 def untested_kernels(root):

@@ -6,7 +6,7 @@
 #include "include/weft.h"
 
 #if defined(__CUDACC__)
-/* What is inline is a GPU's function too. */
+/* Inline functions are a GPU's too. */
 #define WEFT_MUST_USE
 #define WEFT_ALWAYS_INLINE static __host__ __device__ __forceinline__
 #elif defined(__GNUC__)

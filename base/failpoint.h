@@ -38,7 +38,8 @@ struct weft_failpoint {
 WEFT_MUST_USE enum weft_status weft_failpoint_parse(const char *text, struct weft_failpoint *out,
                                                     struct weft_error *err);
 
-/* What is to happen at this place, rank and step; WEFT_FAILURE_NONE with a NULL failpoint. */
+/* The failure that is to happen at this place, rank and step; WEFT_FAILURE_NONE with a NULL
+ * failpoint. */
 enum weft_failure weft_failpoint_at(const struct weft_failpoint *failpoint, const char *place,
                                     int64_t rank, int64_t step);
 

@@ -19,7 +19,7 @@ static const char *path_of(const struct weft_process *process)
     return process->path != NULL ? process->path : "/proc/self/exe";
 }
 
-/* What is ignored stays so. */
+/* Ignored signals stay ignored. */
 static void drop_handlers(void)
 {
     for (int number = 1; number <= SIGRTMAX; number++) {

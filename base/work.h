@@ -33,7 +33,7 @@ struct weft_budget {
     int64_t until;          /* INT64_MAX: it is counted, but neither units nor alarm end it */
 };
 
-/* Of no units yet; the alarm rings `time_ns` from now. No alarm when time_ns is 0 or less, or
+/* Nothing is spent yet; the alarm rings `time_ns` from now. No alarm when time_ns is 0 or less, or
  * now_ns NULL. */
 struct weft_work weft_work_begin(int64_t (*now_ns)(void), int64_t time_ns);
 

@@ -125,7 +125,7 @@ WEFT_MUST_USE enum weft_status weft_cli_emit_bytes(const struct weft_cli *cli,
                                                    const struct weft_text *bytes,
                                                    struct weft_error *err);
 
-/* Of verbs that make a file: writes `file` where -o says, and `report` to stdout, unless -o is "-"
+/* For verbs that make a file: writes `file` where -o says, and `report` to stdout, unless -o is "-"
  * and the file took its place. */
 WEFT_MUST_USE enum weft_status weft_cli_emit_file(const struct weft_cli *cli,
                                                   const struct weft_text *file,

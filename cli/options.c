@@ -94,7 +94,7 @@ static enum weft_status apply_flag(struct weft_cli *cli, const struct weft_flag 
         cli->sweeps[cli->n_sweeps++] = value;
         return WEFT_OK;
     case WEFT_FLAG_SEED:
-        /* Of parameters and data, and of the planner `random`. */
+        /* The seed of parameters and data, and of the planner `random`. */
         WEFT_TRY(keep_setting(cli, flag->name, "train.seed", value, err));
         return keep_setting(cli, flag->name, "plan.seed", value, err);
     case WEFT_FLAG_COLOR:
@@ -163,7 +163,7 @@ static bool asks_for_help(int argc, char **argv, const struct weft_command *comm
 
 void weft_command_add_usage(const struct weft_command *command, struct weft_text *out)
 {
-    /* What is behind a program's name is its own. */
+    /* A program's arguments stand behind its name. */
     bool flags_first = command->starts_program;
     weft_text_addf(out, "weft %s%s%s%s%s", command->name, flags_first ? " [flags]" : "",
                    *command->usage ? " " : "", command->usage, flags_first ? "" : " [flags]");

@@ -1,4 +1,4 @@
-/* What is shown of progress, on stderr: once work has taken half a second, on a terminal one line
+/* Progress is shown on stderr: once work has taken half a second, on a terminal one line
  * that is drawn again at most ten times a second; elsewhere, in CI and on a dumb terminal plain
  * lines, one every 10 s or 10 %. */
 #ifndef WEFT_CLI_PROGRESS_H

@@ -27,7 +27,7 @@ struct object {
         text, keys, sizeof(keys) / sizeof *(keys)                                                  \
     }
 
-/* What is written is told by "kind" where there is more than one. */
+/* A key "kind" tells the objects of a file apart where there is more than one. */
 struct file {
     const char *kind, *text;
     const struct object *objects[3];

@@ -1,5 +1,5 @@
-/* What is known of whoever reads what the program writes: on a terminal how wide it is and whether
- * it shows colours; elsewhere lines of 80 columns without any. */
+/* Facts about the reader of what the program writes: a terminal has a width and may show colours;
+ * everything else gets lines of 80 columns without any. */
 #ifndef WEFT_CLI_TERMINAL_H
 #define WEFT_CLI_TERMINAL_H
 

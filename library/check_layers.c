@@ -23,7 +23,7 @@ enum {
 
 /* Steps of the differences: at the second the error of a smooth function is a quarter. */
 static const double STEP = 0x1p-7;
-/* Of the larger of gradient and difference. What is wrong by less cannot be told in f32. */
+/* A share of the larger of gradient and difference. A smaller error cannot be told in f32. */
 static const double TOLERANCE = 0.01;
 
 struct buffer {
@@ -212,7 +212,7 @@ static const char *name_of(const struct check *check, int32_t t)
     return t == INPUT ? "the input" : tensor_of(check, t)->name;
 }
 
-/* Of the sum of outputs times their gradients, whose derivative backward gives. */
+/* The difference of the sum of outputs times their gradients; backward gives its derivative. */
 struct difference {
     double slope;
     double bend;  /* how far slopes to the left and to the right are apart: a kink, as of relu */

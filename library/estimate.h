@@ -17,7 +17,7 @@ struct weft_estimate {
     const char *missing; /* what the config would have to give then; else "" */
 };
 
-/* Of an open session's config, whose plan.policies are lifted: what each policy needs is the
+/* Estimates an open session's config, without its plan.policies: what each policy needs is the
  * question. `asked` as of weft_estimate_fill. The caller finishes *out, also after a failure. */
 WEFT_MUST_USE enum weft_status weft_estimate_create(struct weft_session *session, uint32_t asked,
                                                     struct weft_estimate *out,

@@ -5,7 +5,7 @@
 #include "library/metrics.h"
 #include "library/run_directory.h"
 
-/* What is told while a run goes on, and to whom. */
+/* Those who are told how a run goes on. */
 struct audience {
     const struct weft_run_settings *settings;
     struct weft_metrics *metrics; /* rank 0's, with a directory; or NULL */

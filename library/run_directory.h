@@ -26,7 +26,7 @@ struct weft_run_directory {
     int lock_fd;                                /* -1: not locked */
 };
 
-/* What is asked for, as far as it can be known before anything is made: WEFT_E_USAGE
+/* Checks what is asked for, as far as it can be known before anything is made: WEFT_E_USAGE
  * when they do not go together, WEFT_E_NO_INPUT when there is nothing to resume, WEFT_E_CREATE when
  * there are checkpoints and nobody said what to do with them, WEFT_E_DATA when the one to resume is
  * damaged or of another model. */

@@ -195,8 +195,8 @@ enum weft_status weft_session_stage_leanest(struct weft_session *session, struct
     return n == 1 ? WEFT_OK : find_leanest(session, variants, n, &leanest, err);
 }
 
-/* What is said when no period has a plan: of the one that holds least, unless the planner cannot be
- * applied to it; of the first when it can to none. */
+/* The error when no period has a plan: that of the one that holds least, unless the planner cannot
+ * be applied to it; of the first when it can to none. */
 static enum weft_status refuse_all(struct weft_session *session,
                                    const struct weft_period_rule *variants,
                                    const struct weft_error *refusals, int32_t n,

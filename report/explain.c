@@ -39,7 +39,7 @@ static int32_t find_holder_in_order(const struct weft_plan *plan, int32_t index)
     const struct weft_problem_item *items = plan->problem->items;
     for (int32_t i = index + step; i >= 0 && i < plan->n_placements; i += step) {
         if (items[all[i].item].channel != items[all[index].item].channel) continue;
-        /* What is ahead of a blocking gather is due with it, a slot later than its deadline. */
+        /* A reduction ahead of a blocking gather is due with it, a slot later than its deadline. */
         int32_t complete = all[i].deadline + (all[i].launch == all[i].deadline ? 1 : 0);
         if (gathers ? all[i].launch >= all[index].launch : complete <= all[index].deadline)
             return i;

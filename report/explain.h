@@ -26,9 +26,9 @@ struct weft_hold_reason {
     int32_t holder;        /* ORDER, BUSY: the other block's placement; else -1 */
 };
 
-/* Of placement `index` of a plan in normal form; `rows` are weft_plan_rows, `times` simulated. The
- * first of the enum that applies: a block that neither its window nor memory holds may still be
- * held by the order. */
+/* Explains placement `index` of a plan in normal form; `rows` are weft_plan_rows, `times`
+ * simulated. The first of the enum that applies: a block that neither its window nor memory holds
+ * may still be held by the order. */
 struct weft_hold_reason weft_explain_placement(const struct weft_plan *plan, const int64_t *rows,
                                                const struct weft_plan_times *times, int32_t index);
 

@@ -14,8 +14,8 @@ static double price_of(const struct weft_prices *prices, int32_t slot)
     return price;
 }
 
-/* Of the leaves' prices those in which memory is cheapest: with one leaf the relaxation's. Leaves
- * of policies that cannot fit have prices out of all proportion. */
+/* The prices of the leaf in which memory is cheapest: with one leaf the relaxation's. Leaves of
+ * policies that cannot fit have prices out of all proportion. */
 static const struct weft_prices *cheapest_prices(const struct weft_plan *plan)
 {
     const struct weft_certificate *certificate = &plan->certificate;

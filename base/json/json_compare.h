@@ -1,4 +1,4 @@
-/* What is different between two objects of JSON, for people: a line for each value, with its path.
+/* Differences between two objects of JSON, for people: a line for each value, with its path.
  */
 #ifndef WEFT_BASE_JSON_JSON_COMPARE_H
 #define WEFT_BASE_JSON_JSON_COMPARE_H

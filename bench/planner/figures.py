@@ -32,7 +32,7 @@ MIDDLE = ["gpt2", "gpt2-xl", "llama-3-8b", "gpt3-13b", "bert-large", "resnet-50"
 CLUSTERS = {"resnet-50": "t4-16-25gbe", "vgg-19": "t4-16-25gbe", "uneven-64": "t4-16-25gbe",
             "bert-large": "t4-16-25gbe", "gpt2": "t4-16-25gbe"}
 RATIOS = [0.5, 1, 2]
-# Of the best bandwidth: a block has e / (1 - e) x alpha x beta bytes, so the second has half of the
+# Shares of the best bandwidth: a block has e / (1 - e) x alpha x beta bytes, so the second has half of the
 # first.
 EFFICIENCIES = [0.9, 0.8182]
 PUBLISHED = {"deepcompile-llama-3-70b": "1.18 to 1.28", "deepcompile-mixtral-8x7b": "1.30 to 1.54"}

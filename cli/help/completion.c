@@ -103,8 +103,8 @@ static void offer_kind(struct offer *offer, const char *word, size_t length)
     }
 }
 
-/* Of what a table says of a value or of operands, "[CONFIG]", "PROGRAM [ARGUMENT...]", "KEY=VALUE"
- * or "auto|always|never": words in small letters stand for themselves. */
+/* Reads what a table says of a value or of operands, "[CONFIG]", "PROGRAM [ARGUMENT...]",
+ * "KEY=VALUE" or "auto|always|never": words in small letters stand for themselves. */
 static struct offer offer_of(const char *form)
 {
     struct offer offer = {0};

@@ -157,7 +157,7 @@ static enum weft_status show(const struct weft_cli *cli, const struct weft_text 
     return status;
 }
 
-/* What is told twice: a line for whoever watches, and one of JSON in the metrics. */
+/* Everything is told twice: a line for whoever watches, and one of JSON in the metrics. */
 struct lines {
     struct weft_text shown, json;
 };

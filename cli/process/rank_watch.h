@@ -11,7 +11,7 @@
 
 enum { WEFT_RANK_WATCH_NOUN_BYTES = 16 };
 
-/* What is told; one write, so nothing of it is lost or torn. */
+/* One record is one write, so nothing of it is lost or torn. */
 struct weft_rank_watch_record {
     char noun[WEFT_RANK_WATCH_NOUN_BYTES]; /* "": nothing is counted */
     int64_t begun_ns, counted_ns;          /* as in struct weft_watch; the clock is the machine's */

@@ -42,7 +42,7 @@ static enum weft_status read_axis(const char *text, struct axis *out, struct wef
     }
 }
 
-/* What is asked for at one place: the settings of each axis. */
+/* One place of a sweep: the settings of each axis. */
 struct place {
     const char *settings[2];
     int32_t n;

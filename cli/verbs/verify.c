@@ -69,7 +69,7 @@ static int32_t n_leaves(const struct weft_certificate *certificate)
     return n;
 }
 
-/* Of the periods that the config leaves open, the file may prove something of some only. */
+/* The file may prove a bound of only some of the periods that the config leaves open. */
 static void tell_bound(const struct weft_plan *plan, int32_t n_open, struct weft_text *out)
 {
     char bound[WEFT_UNITS_TEXT_BYTES];

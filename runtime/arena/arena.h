@@ -32,7 +32,7 @@ WEFT_MUST_USE enum weft_status weft_arena_map(struct weft_arena *arena, int64_t 
 /* give_back false: the file keeps its pages until it is closed, for a peer may still read them. */
 void weft_arena_unmap(struct weft_arena *arena, bool give_back);
 
-/* Of byte 0, for work. NULL while nothing is mapped. */
+/* The address of byte 0, for work. NULL while nothing is mapped. */
 void *weft_arena_address(const struct weft_arena *arena);
 /* Where byte 0 lies in this process's memory: for a communicator of processors. NULL where it does
  * not, or nothing is mapped. */

@@ -51,7 +51,7 @@ void weft_arena_cpu_renew(struct weft_arena *arena, struct weft_stream *stream,
                           const struct weft_range *born, int32_t n_born);
 void weft_arena_cpu_touched(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
                             int64_t *end);
-/* Of a table whose arenas weft_arena_cpu_open opens. */
+/* The functions of a table whose arenas weft_arena_cpu_open opens. */
 #define WEFT_ARENA_CPU_FUNCTIONS                                                                   \
     .close = weft_arena_cpu_close, .map = weft_arena_cpu_map, .unmap = weft_arena_cpu_unmap,       \
     .address = weft_arena_cpu_address, .memory = weft_arena_cpu_memory,                            \

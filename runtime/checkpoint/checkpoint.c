@@ -177,7 +177,7 @@ static enum weft_status open_all(struct weft_checkpoint *checkpoint, struct weft
     return verify_headers(checkpoint, err);
 }
 
-/* What is damaged has a way out. */
+/* Says the way out if the checkpoint is damaged. */
 static enum weft_status fail_with_hint(enum weft_status status, const struct weft_error *why,
                                        struct weft_error *err)
 {

@@ -6,7 +6,8 @@
 
 #include "spec/config.h"
 
-/* Of the keys of a layer in a config: what names it and what trains it, not what it computes. */
+/* Whether a key of a layer says what it computes, and not only its name or whether it is trained.
+ */
 static bool is_of_function(const char *key, bool named)
 {
     return strcmp(key, "frozen") != 0 && (named || strcmp(key, "name") != 0);

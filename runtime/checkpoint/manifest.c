@@ -17,7 +17,7 @@ static const char seal_key[] = ",\n  \"crc32c\": ";
 enum { SEAL_BYTES = 64 };
 static const int64_t most = (INT64_C(1) << 53) - 1;
 
-/* Of the train section: what a step depends on beside model, data and batch. */
+/* Keys of the train section on which a step depends, beside model, data and batch. */
 static const char *const setting_names[] = {"steps",     "seq_len", "seed",      "precision",
                                             "optimizer", "reduce",  "clip_norm", "lr_schedule"};
 enum { N_SETTINGS = sizeof setting_names / sizeof setting_names[0] };

@@ -50,7 +50,7 @@ enum weft_status weft_save_fail(const struct weft_saver *saver, const char *what
                                 int error, struct weft_error *err);
 /* Path of a file of the temporary directory. */
 void weft_save_name_file(const struct weft_saver *saver, const char *name, struct weft_text *out);
-/* Of all files. */
+/* The bytes of all files. */
 int64_t weft_save_bytes(const struct weft_layout *layout);
 
 /* Rank 0: room, the temporary directory, files at full length with their headers. */

@@ -74,7 +74,7 @@ struct cpu_stream {
     _Atomic uint32_t issuer_sleeps;
     _Atomic uint32_t wanted; /* the count of done items that it sleeps for */
 
-    /* Of the worker; others may look after they have seen `done`. */
+    /* The worker's; others may look after they have seen `done`. */
     alignas(LINE_BYTES) int64_t now;
     struct weft_error error; /* of the first task that failed */
     enum weft_status status;

@@ -8,7 +8,7 @@
 
 enum command_kind { COMMAND_TASK, COMMAND_RECORD, COMMAND_WAIT, COMMAND_STAMP, COMMAND_ADVANCE };
 
-/* What is to be done on a stream of the device behind this one. */
+/* A command for a stream of the device behind this one. */
 struct command {
     enum command_kind kind;
     struct weft_stream *on;

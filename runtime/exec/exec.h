@@ -81,7 +81,7 @@ WEFT_MUST_USE enum weft_status weft_exec_step(struct weft_exec *exec,
  * finite: then nothing is applied, on any rank. */
 WEFT_MUST_USE enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err);
 
-/* Of the next backward; with the rest of the state what a run goes on from. */
+/* The loss scale of the next backward, a part of the state that a run goes on from. */
 struct weft_loss_scale weft_exec_loss_scale(const struct weft_exec *exec);
 void weft_exec_set_loss_scale(struct weft_exec *exec, struct weft_loss_scale scale);
 

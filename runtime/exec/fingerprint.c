@@ -2,7 +2,7 @@
 
 #include "runtime/exec/parts.h"
 
-/* Of what this rank owns. */
+/* Hashes what this rank owns. */
 static enum weft_status hash_own(struct weft_exec *exec, struct weft_hash *out,
                                  struct weft_error *err)
 {

@@ -120,7 +120,7 @@ void weft_exec_push_norm(struct weft_exec *exec);
 void weft_exec_push_finish(struct weft_exec *exec);
 /* Scalars of the update to come, and of backward, to the arena. */
 void weft_exec_push_step(struct weft_exec *exec);
-/* What is left in struct exec_own, to the mailbox. */
+/* Copies struct exec_own to the mailbox. */
 void weft_exec_push_own(struct weft_exec *exec);
 /* Nothing was found that is not finite. */
 void weft_exec_push_forget(struct weft_exec *exec);

@@ -14,7 +14,7 @@ struct exec_unit {
     bool trainable;
     bool whole;    /* dp: gradient and state of all elements are here, and all are updated */
     bool resident; /* dp, zero1: parameters stay in the full buffer; else in this rank's shard */
-    /* Of all that each address of nn begins: bytes from 0 on. */
+    /* Everything that each address of nn begins: bytes from 0 on. */
     struct weft_range parameter_bytes, state_bytes, norms_bytes;
     struct weft_range *gaps; /* bytes of the full gradient between tensors, and padding */
     int32_t n_gaps;

@@ -22,10 +22,10 @@ struct measure_benches {
     struct measure_curve update, norm;
 };
 
-/* Of every instruction of one step on one rank. A collective is under way from when the channel is
- * free and the last rank is ready for it until the first rank knows that it is over: so a thread
- * that sleeps too long costs the channel what it costs the step, and waiting for a rank that still
- * computes costs it nothing. A MARK takes no time. */
+/* Times of every instruction of one step on one rank. A collective is under way from when the
+ * channel is free and the last rank is ready for it until the first rank knows that it is over: so
+ * a thread that sleeps too long costs the channel what it costs the step, and waiting for a rank
+ * that still computes costs it nothing. A MARK takes no time. */
 struct measure_times {
     int64_t *from_ns, *to_ns;
     int64_t *beside_ns; /* of this time, while the other stream worked too */
@@ -37,8 +37,8 @@ struct measure_slowing {
     int64_t beside_ns[WEFT_STREAM_COUNT]; /* while the other stream worked */
 };
 
-/* Of one layer of a key: of the slowest rank in each step, which may be another one each time; and
- * the mean over ranks. */
+/* Times of one layer of a key: the slowest rank's in each step, which may be another one each time;
+ * and the mean over ranks. */
 struct measure_layer {
     int64_t forward_ns, backward_ns, mean_forward_ns, mean_backward_ns;
 };
@@ -50,7 +50,7 @@ struct measure_rehearsal {
     int64_t update_ns;            /* of all units */
     int64_t norm_ns, agree_ns;
     int64_t transfer_ns[WEFT_COLLECTIVE_COUNT]; /* of all blocks of a kind; 0 when there are none */
-    /* Of the same by the benches' curves. */
+    /* The same as the benches' curves expect it. */
     int64_t update_expected_ns, norm_expected_ns, transfer_expected_ns[WEFT_COLLECTIVE_COUNT];
     int64_t base_bytes;
     struct weft_rates rates; /* 0 when they were not asked for */

@@ -277,7 +277,7 @@ static enum weft_status read_step(struct rehearsal *r, int32_t round, struct wef
     return WEFT_OK;
 }
 
-/* Of a collective that moves a block; else -1. */
+/* The kind of a collective that moves a block; else -1. */
 static int32_t kind_of(const struct rehearsal *r, int32_t instruction)
 {
     int32_t item = r->program->instructions[instruction].item;

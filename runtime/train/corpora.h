@@ -29,7 +29,7 @@ WEFT_MUST_USE enum weft_status weft_corpora_read(const struct weft_corpora *corp
                                                  int64_t n, int32_t *out, struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_corpora_check(const struct weft_corpora *corpora,
                                                   struct weft_error *err);
-/* Of one file, its own; of several, of theirs in order. */
+/* The hash of one file is its own; of several it is that of theirs in order. */
 WEFT_MUST_USE enum weft_status weft_corpora_hash(const struct weft_corpora *corpora,
                                                  struct weft_hash *out, struct weft_error *err);
 

@@ -21,7 +21,7 @@ enum {
     HASHED_PIECES = 1024
 };
 
-/* Of token files: GPT-2's tokens and Llama 3's. */
+/* Forms of token files: GPT-2's tokens and Llama 3's. */
 static const struct form {
     int64_t magic, version;
     int32_t token_bytes;

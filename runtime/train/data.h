@@ -42,7 +42,7 @@ bool weft_data_is_text(const struct weft_data *data);
 /* weft_corpora_check of the files. */
 WEFT_MUST_USE enum weft_status weft_data_check(const struct weft_data *data,
                                                struct weft_error *err);
-/* Of what samples are drawn from: weft_corpora_hash of the files, and which part of them. */
+/* Hashes what samples are drawn from: weft_corpora_hash of the files, and which part of them. */
 WEFT_MUST_USE enum weft_status weft_data_hash(const struct weft_data *data, struct weft_hash *out,
                                               struct weft_error *err);
 

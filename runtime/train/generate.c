@@ -9,7 +9,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "spec/layer_layout.h"
 
-/* Of a prompt, so many tokens go through the layers at a time: products of as many rows repay what
+/* So many tokens of a prompt go through the layers at a time: products of as many rows repay what
  * bringing the weights costs, and scores of as many rows are held. */
 enum { PROMPT_ROWS = 128 };
 
@@ -241,7 +241,7 @@ static enum weft_status run_layers(struct weft_generator *g, const int32_t *toke
     return weft_stream_synchronise(g->stream, err);
 }
 
-/* What is new goes in blocks of rows, which for a prompt are many and for what follows it one. The
+/* New tokens go in blocks of rows, many for a prompt and one for what follows it. The
  * numbers of a row may differ in their last bits by how many came with it, so a text may go on in
  * another way when it is cut in another place. Once it is longer than the window every token is at
  * another place than before, and nothing can be kept. */

@@ -41,7 +41,7 @@ static void keep_likeliest(double *p, int64_t n, int64_t k)
     int64_t kept = 0;
     for (int64_t i = 0; i < n; i++)
         kept += p[i] > cut;
-    /* Of those that are as large as the cut the first ones fill up. */
+    /* The first of those that are as large as the cut fill up. */
     for (int64_t i = 0; i < n; i++) {
         if (p[i] > cut) continue;
         if (p[i] < cut || kept == k) {

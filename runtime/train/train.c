@@ -265,7 +265,7 @@ static enum weft_status look_at_pace(struct run *run, int64_t compute_ns, struct
     return WEFT_OK;
 }
 
-/* What is done now and then behind a step. */
+/* Work that is done now and then behind a step. */
 static enum weft_status look_after(struct run *run, int64_t step, int64_t compute_ns,
                                    struct weft_error *err)
 {

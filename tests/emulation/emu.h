@@ -24,7 +24,7 @@
 
 #define EMU_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
-/* Of the thread that runs. */
+/* Indices of the thread that runs. */
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 
@@ -92,7 +92,7 @@ static inline int __popc(unsigned x)
 unsigned __ballot_sync(unsigned mask, int predicate, EMU_SITE);
 unsigned __reduce_max_sync(unsigned mask, unsigned value, EMU_SITE);
 
-/* Of integers alone: a sum of floats would depend on who comes first. */
+/* There are atomics of integers alone: a sum of floats would depend on who comes first. */
 unsigned atomicAdd(unsigned *to, unsigned value);
 unsigned long long atomicAdd(unsigned long long *to, unsigned long long value);
 unsigned atomicOr(unsigned *to, unsigned value);

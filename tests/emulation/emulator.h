@@ -64,7 +64,7 @@ void emu_set_target(const struct emu_target *target);        /* sm_80 to begin w
 enum emu_order { EMU_FORWARD, EMU_BACKWARD, EMU_SHUFFLED };
 void emu_set_order(enum emu_order order, uint64_t seed);
 
-/* Of all launches so far. */
+/* Counts of all launches so far. */
 struct emu_counts {
     int64_t launches, blocks, threads;
 };

@@ -33,7 +33,7 @@ void emu_requests_add(const void *site, uint32_t lane, const void *address, size
     request.addresses[lane] = (uintptr_t)address;
 }
 
-/* Of sorted addresses: pieces of `unit` bytes that are touched, and bytes. */
+/* Counts pieces of `unit` bytes that sorted addresses touch, and bytes. */
 static void count_touched(const struct request *r, size_t unit, int64_t *units, int64_t *bytes)
 {
     uintptr_t next_unit = 0, next_byte = 0;

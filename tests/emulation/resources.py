@@ -16,8 +16,8 @@ from pathlib import Path
 ENTRY = re.compile(r"Compiling entry function '(\w+)' for '(sm_\d+)'")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers")
-# Of a multiprocessor: threads, blocks, bytes of shared memory; of all: registers, and in what units
-# warps get them.
+# A multiprocessor's threads, blocks and bytes of shared memory. All have as many registers, which warps
+# get in units.
 SM = {"sm_80": (2048, 32, 167936), "sm_86": (1536, 16, 102400), "sm_89": (1536, 24, 102400),
       "sm_90": (2048, 32, 233472), "sm_100": (2048, 32, 233472), "sm_120": (1536, 24, 102400)}
 REGISTERS, UNIT, WARP, OWN_SHARED = 65536, 256, 32, 1024

@@ -293,7 +293,7 @@ void emu_meet(const char *what, unsigned mask, void *brought, emu_work *work, co
     const struct meeting complete = *m;
     *m = warp->meetings[--warp->n_meetings];
     if (work != NULL) work(complete.brought, mask);
-    /* Of the functions here __syncwarp alone orders memory. */
+    /* __syncwarp is the only function here that orders memory. */
     if (work == NULL && mask == all) emu_now.warp_barriers = ++warp->barriers;
     for (int i = 0; i < EMU_WARP; i++) {
         if (i != lane && (mask >> i & 1) != 0) threads[emu_now.warp * EMU_WARP + i].state = READY;

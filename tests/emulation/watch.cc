@@ -16,7 +16,7 @@ struct use {
     bool atomic;
 };
 
-/* Of two readers a write can be out of order with either: threads differ, and warps if they can. */
+/* A write can be out of order with either of two readers: threads differ, and warps if they can. */
 struct cell {
     struct use write, read, other_read;
     bool initialised;

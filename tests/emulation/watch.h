@@ -33,7 +33,7 @@ void emu_watch_synchronise(cudaStream_t stream);
 /* The host reads or writes part of an operand. */
 void emu_watch_host(const void *data, size_t bytes, bool write);
 
-/* Of the accesses of one kernel's launches, by warp: a request is what one instruction asks for. */
+/* Accesses of one kernel's launches, by warp: a request is what one instruction asks for. */
 struct emu_traffic {
     int64_t requests, sectors, least_sectors; /* of global memory, 32 bytes each */
     int64_t shared_requests, passes,
@@ -41,7 +41,7 @@ struct emu_traffic {
     int64_t bytes_read, bytes_written; /* sectors times 32 */
     int64_t least_read, least_written; /* bytes that were touched at all */
 };
-/* Of all launches of the kernels whose names contain `name` since it was last asked. */
+/* Traffic of all launches of the kernels whose names contain `name` since it was last asked. */
 struct emu_traffic emu_watch_traffic(const char *name);
 
 /* From now on a launch with more than so many times the least finds EMU_SECTORS, EMU_BANKS or

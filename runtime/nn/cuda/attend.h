@@ -61,7 +61,7 @@ GPU void left_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int column,
     load_matrices(to, &tile->rows[row + matrix % 2 * 8 + lane % 8][column + matrix / 2 * 8]);
 }
 
-/* Of rows `row` to row + 16 as columns of a right operand, the 16 from `k` on: two words for each
+/* Rows `row` to row + 16 as columns of a right operand, the 16 from `k` on: two words for each
  * eight. */
 template <typename T, int ROWS, int SIZE>
 GPU void right_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int k, uint32_t (&to)[4])
@@ -70,7 +70,7 @@ GPU void right_words(const attend_tile<T, ROWS, SIZE> *tile, int row, int k, uin
     load_matrices(to, &tile->rows[row + matrix / 2 * 8 + lane % 8][k + matrix % 2 * 8]);
 }
 
-/* Of rows k to k + 16 as rows of a right operand, columns `column` to column + 16. */
+/* Rows k to k + 16 as rows of a right operand, columns `column` to column + 16. */
 template <typename T, int ROWS, int SIZE>
 GPU void right_words_turned(const attend_tile<T, ROWS, SIZE> *tile, int k, int column,
                             uint32_t (&to)[4])

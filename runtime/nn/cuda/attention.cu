@@ -30,7 +30,7 @@ template <typename T, typename U> GPU head_rows<U> output_rows(const attend_call
             c.hidden, c.seq_len, c.size};
 }
 
-/* Of the block's head. */
+/* The first row of the block's head. */
 template <typename T> GPU int64_t first_row(const attend_call<T> &c)
 {
     return ((int64_t)blockIdx.z * c.heads + blockIdx.y) * c.seq_len;

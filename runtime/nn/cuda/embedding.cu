@@ -60,7 +60,7 @@ template <typename T, typename U> struct table_gradient {
     U *gradient;
 };
 
-/* Of positions: row p of the table gets rows p, seq_len + p, ... of dy. */
+/* Gradients of positions: row p of the table gets rows p, seq_len + p, ... of dy. */
 template <int N, typename T, typename U>
 GPU void add_samples(const table_gradient<T, U> &t, int64_t position, int64_t column)
 {
@@ -97,9 +97,9 @@ __global__ void __launch_bounds__(EMBED_THREADS) embed_positions(table_gradient<
     }
 }
 
-/* Of tokens: a block has TABLE_ROWS rows of the table and as many columns as threads have groups.
- * It reads all tokens and keeps a list of those rows of dy that belong to its rows, in order; when
- * the list is full, or there are no more, it adds them up. */
+/* Gradients of tokens: a block has TABLE_ROWS rows of the table and as many columns as threads have
+ * groups. It reads all tokens and keeps a list of those rows of dy that belong to its rows, in
+ * order; when the list is full, or there are no more, it adds them up. */
 enum {
     TABLE_ROWS = 64,
     TABLE_THREADS = 256,

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <type_traits>
 
-/* Of blocks and threads, and bytes of shared memory a block. */
+/* How many blocks and threads, and bytes of shared memory a block. */
 struct weft_grid {
     dim3 blocks, threads;
     size_t shared_bytes;

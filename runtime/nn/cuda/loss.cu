@@ -18,7 +18,7 @@ GPU float power_below(float x, float greatest)
     return power_of_two_near((x - greatest) * LOG2_E);
 }
 
-/* What is infinite or no number makes the sum one that is none. */
+/* An infinity or NaN makes the sum NaN. */
 GPU struct powers join_powers(struct powers a, struct powers b)
 {
     const float greatest = fmaxf(a.greatest, b.greatest);

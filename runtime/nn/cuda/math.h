@@ -33,7 +33,7 @@ template <typename F> static inline int with_dtype(enum weft_dtype dtype, F fn)
     return 0;
 }
 
-/* Of a dtype of 16 bits. */
+/* Calls fn with a dtype of 16 bits. */
 template <typename F> static inline int with_half(enum weft_dtype dtype, F fn)
 {
     return dtype == WEFT_BF16 ? fn(bf16()) : fn(f16());

@@ -57,7 +57,7 @@ GPU void add_window(uint64_t low, uint64_t high, uint32_t window, uint32_t lane,
     if (of_low + of_high > 0) add_word(bins, 2 * exponent + lane % 2, of_low + of_high);
 }
 
-/* Of a warp's tile, all lanes together. `bins` lie in shared memory. */
+/* Adds the squares of a warp's tile, all lanes together. `bins` lie in shared memory. */
 GPU void add_squares(const float (&x)[SQUARES_EACH], uint64_t *bins)
 {
     /* The window's highest words must have a bin. */

@@ -72,7 +72,7 @@ int weft_cuda_sum_ranks(const struct weft_cuda_sum *sum, struct CUstream_st *str
     });
 }
 
-/* Of squares. */
+/* Sums of squares. */
 struct numbers {
     enum { ARRAYS = 1 };
     const float *x;
@@ -137,7 +137,7 @@ int weft_cuda_norm_pack(const uint64_t *bins, uint64_t *words, struct CUstream_s
     return launch(norm_pack, grid, stream, bins, words);
 }
 
-/* Of hashes. */
+/* Sums of hashes. */
 enum { HASH_THREADS = 256, HASH_MOST_BLOCKS = 512 };
 
 __global__ void __launch_bounds__(HASH_THREADS)
@@ -168,7 +168,7 @@ int weft_cuda_hash_add(uint64_t *sum, uint64_t name, int64_t first, const float 
     return launch(hash_sum, grid, stream, x, n, name, first, sum);
 }
 
-/* Of columns. */
+/* Sums of columns. */
 template <typename T> struct matrix {
     enum { SUMS = 1 };
     const T *x;

@@ -27,7 +27,7 @@ static inline int64_t element_bytes(enum weft_dtype dtype)
     return dtype == WEFT_F32 ? 4 : 2;
 }
 
-/* Of a number that is rounded once, relative, at most. */
+/* The most by which a number that is rounded once is off, relative to it. */
 static inline double half_ulp(enum weft_dtype dtype)
 {
     return dtype == WEFT_F32 ? 0x1p-24 : dtype == WEFT_BF16 ? 0x1p-8 : 0x1p-11;

@@ -133,8 +133,8 @@ static void expect_output(const struct head *h)
     }
 }
 
-/* Of row i: d query is a sum over keys, d key and d value are sums over queries. What a gradient of
- * a score is off by comes from what it is a difference of. */
+/* Gradients of row i: d query is a sum over keys, d key and d value are sums over queries. What a
+ * gradient of a score is off by comes from what it is a difference of. */
 static void expect_gradients(const struct head *h)
 {
     const struct call *c = h->c;

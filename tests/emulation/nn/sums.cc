@@ -80,7 +80,7 @@ static void a_sum_may_take_the_place_of_an_operand(void)
     emu_same_bits("in place", N, x.data + N, wanted.data());
 }
 
-/* Of squares */
+/* Sums of squares */
 
 static void expect_norm(const emu_buffer<float> &x, const char *what)
 {
@@ -154,7 +154,7 @@ static void the_norm_of_equal_numbers_does_not_overflow(void)
     expect_norm(x, "equal numbers");
 }
 
-/* Of hashes. */
+/* Sums of hashes. */
 static void hashes_are_the_fingerprints(void)
 {
     for (int64_t n : some_sizes()) {
@@ -176,7 +176,8 @@ static void hashes_are_the_fingerprints(void)
     }
 }
 
-/* Of columns: within a bound of the sum's length of the exact one, and the same for any width. */
+/* Sums of columns are within a bound of the sum's length of the exact one, and the same for any
+ * width. */
 static void column_sums_are_near(enum weft_dtype dtype, int64_t rows, int64_t width, int64_t shift)
 {
     elements x("x", EMU_READ, dtype, rows * width, shift);

@@ -274,13 +274,17 @@ def processes(word):
     return found
 
 
-@case
-def a_signal_leaves_no_process_and_no_file(weft):
-    config = weft.write("interrupted-sweep.json", tiny(model__layers=[
+def slow_config(weft, name):
+    return weft.write(name, tiny(model__layers=[
         {"name": "wte", "type": "embedding", "vocab": 256, "positions": 16, "hidden": 32},
         {"name": "h.{i}", "type": "transformer_block", "repeat": 300, "hidden": 32, "heads": 2,
          "ffn": 64},
         {"name": "head", "type": "lm_head", "vocab": 256, "hidden": 32, "bias": False}]))
+
+
+@case
+def a_signal_leaves_no_process_and_no_file(weft):
+    config = slow_config(weft, "interrupted-sweep.json")
     before = sorted(os.listdir(weft.directory))
     for number in (signal.SIGINT, signal.SIGTERM):
         process = weft.start("sweep", config, "--limits", "50MiB,100MiB,1GiB", "--csv",
@@ -301,6 +305,22 @@ def a_signal_leaves_no_process_and_no_file(weft):
 def a_planner_that_fails_ends_the_sweep_with_its_reason(weft):
     weft.expect(65, "sweep", config_of(weft), "--planners", "greedy", "--limits", "1GiB", "--set",
                 "train.steps=none", says="train.steps")
+
+
+@case
+def a_planner_whose_process_is_killed_ends_the_sweep(weft):
+    config = slow_config(weft, "killed-sweep.json")
+    process = weft.start("sweep", config, "--planners", "ilp", "--limits", "50MiB,1GiB", "--jobs",
+                         "1")
+    deadline, killed = time.monotonic() + 30, []
+    while not killed and time.monotonic() < deadline:
+        killed = [int(entry) for entry in processes("killed-sweep.json")
+                  if int(entry) != process.pid]
+        time.sleep(0.01)
+    os.kill(killed[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 70 and out == "", (process.returncode, out, err)
+    assert "planner ilp within 50" in err and "its process ended by signal 9" in err, err
 
 
 @case

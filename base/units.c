@@ -296,13 +296,29 @@ static int scale_down(double *value, double base, int most)
     return steps;
 }
 
+static void write_bytes_in(int64_t bytes, int64_t step, const char *const names[5],
+                           char out[WEFT_UNITS_TEXT_BYTES])
+{
+    size_t unit = 0;
+    for (; unit < 4 && bytes != 0 && bytes % step == 0; unit++)
+        bytes /= step;
+    snprintf(out, WEFT_UNITS_TEXT_BYTES, "%lld%s", (long long)bytes, names[unit]);
+}
+
 const char *weft_units_write_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES])
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    size_t unit = 0;
-    for (; unit + 1 < sizeof names / sizeof *names && bytes != 0 && bytes % 1024 == 0; unit++)
-        bytes /= 1024;
-    snprintf(out, WEFT_UNITS_TEXT_BYTES, "%lld%s", (long long)bytes, names[unit]);
+    write_bytes_in(bytes, 1024, names, out);
+    return out;
+}
+
+const char *weft_units_write_bytes_shortly(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES])
+{
+    static const char *const names[] = {"B", "kB", "MB", "GB", "TB"};
+    char other[WEFT_UNITS_TEXT_BYTES];
+    weft_units_write_bytes(bytes, out);
+    write_bytes_in(bytes, 1000, names, other);
+    if (strlen(other) < strlen(out)) memcpy(out, other, sizeof other);
     return out;
 }
 

@@ -26,6 +26,9 @@ enum { WEFT_UNITS_TEXT_BYTES = 32 };
 
 /* As configs and flags take it, exactly: "24GiB", "1500MiB", "1000001B". Returns `out`. */
 const char *weft_units_write_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]);
+/* The same for people to paste, in steps of 1000 where that is shorter: "16GB", which the one above
+ * writes as "15625000KiB". That one stays as it is: hashes of configs are made of it. */
+const char *weft_units_write_bytes_shortly(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]);
 
 /* For people: "1.50 GiB", "12.3 ms", "1.25 GB/s". Returns `out`. */
 const char *weft_units_show_bytes(int64_t bytes, char out[WEFT_UNITS_TEXT_BYTES]);

@@ -340,7 +340,7 @@ static const char *show_limit(int64_t bytes, char exact[WEFT_UNITS_TEXT_BYTES],
                               char out[2 * WEFT_UNITS_TEXT_BYTES])
 {
     char shown[WEFT_UNITS_TEXT_BYTES];
-    weft_units_write_bytes(bytes, exact);
+    weft_units_write_bytes_shortly(bytes, exact);
     if (bytes % 1024 == 0)
         snprintf(out, 2 * WEFT_UNITS_TEXT_BYTES, "%s", exact);
     else

@@ -7,39 +7,71 @@
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
 
+/* What is said of all files. */
+struct findings {
+    struct weft_text problems, missing; /* `missing`: keys without which nothing has a time */
+};
+
+/* The verbs that need times measure this machine, read a profile, or compute them from figures. */
+static enum weft_status check_times(struct weft_session *session, struct weft_text *missing,
+                                    struct weft_error *err)
+{
+    if (session->config->cluster.profile) return weft_session_stage(session, NULL, err);
+    if (weft_cli_measures(session)) return WEFT_OK;
+    return weft_session_stage_for_memory(session, missing, err);
+}
+
+static void report_ok(const char *path, const char *missing, struct weft_text *out)
+{
+    if (*missing == '\0')
+        weft_text_addf(out, "%s: ok\n", path);
+    else
+        weft_text_addf(out,
+                       "%s: ok for estimate; for plan, sweep and train there are no times: they "
+                       "need %s, or --profile FILE (weft profile makes one)\n",
+                       path, missing);
+}
+
 /* One file: its own error, so that all files are looked at before the verdict. */
 static enum weft_status check_one(const struct weft_cli *cli, const char *path,
-                                  struct weft_text *out, struct weft_text *problems)
+                                  struct weft_text *out, struct findings *found)
 {
     struct weft_error err = {0};
     struct weft_session session = {0};
+    struct weft_text missing;
+    weft_text_init(&missing);
     enum weft_status status = weft_cli_read_config(cli, path, &session, &err);
     if (status == WEFT_OK) status = weft_planner_need(session.config->plan.planner, &err);
-    if (status == WEFT_OK && session.config->cluster.profile)
-        status = weft_session_stage(&session, NULL, &err);
+    if (status == WEFT_OK) status = check_times(&session, &missing, &err);
     if (status == WEFT_OK && cli->print) weft_config_write(session.config, out);
     weft_session_close(&session);
     if (status != WEFT_OK)
-        weft_text_addf(problems, "%s%s", problems->length ? "\n" : "", err.text);
+        weft_text_addf(&found->problems, "%s%s", found->problems.length ? "\n" : "", err.text);
     else if (!cli->print && !cli->json && !cli->quiet)
-        weft_text_addf(out, "%s: ok\n", path);
+        report_ok(path, weft_text_chars(&missing), out);
+    if (status == WEFT_OK && missing.length > 0)
+        weft_text_addf(&found->missing, "%s%s: %s", found->missing.length ? "\n" : "", path,
+                       weft_text_chars(&missing));
+    weft_text_finish(&missing);
     return status;
 }
 
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
-    struct weft_text out, problems;
+    struct weft_text out;
+    struct findings found;
     if (cli->print)
         weft_text_init(&out);
     else
         weft_cli_report_init(cli, cli->output, &out);
-    weft_text_init(&problems);
+    weft_text_init(&found.problems);
+    weft_text_init(&found.missing);
     enum weft_status worst = WEFT_OK;
     if (cli->json && cli->print && cli->n_operands > 1)
         return weft_fail(err, WEFT_E_USAGE,
                          "check --print --json: one FILE at a time, for one JSON document");
     for (int32_t i = 0; i < cli->n_operands; i++) {
-        enum weft_status status = check_one(cli, cli->operands[i], &out, &problems);
+        enum weft_status status = check_one(cli, cli->operands[i], &out, &found);
         if (worst == WEFT_OK) worst = status;
     }
     if (cli->json && (!cli->print || worst != WEFT_OK)) {
@@ -47,15 +79,17 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
         weft_json_writer_init(&writer, &out, 0);
         weft_json_begin_object(&writer);
         weft_json_put_bool(&writer, "ok", worst == WEFT_OK);
-        weft_json_put_string(&writer, "problems", weft_text_chars(&problems));
+        weft_json_put_string(&writer, "problems", weft_text_chars(&found.problems));
+        weft_json_put_string(&writer, "missing", weft_text_chars(&found.missing));
         weft_json_end_object(&writer);
         weft_text_add(&out, "\n");
     }
     enum weft_status status = weft_cli_emit(cli, &out, err);
     if (status == WEFT_OK && worst != WEFT_OK)
-        status = weft_fail(err, worst, "%s", weft_text_chars(&problems));
+        status = weft_fail(err, worst, "%s", weft_text_chars(&found.problems));
     weft_text_finish(&out);
-    weft_text_finish(&problems);
+    weft_text_finish(&found.missing);
+    weft_text_finish(&found.problems);
     return status;
 }
 
@@ -64,7 +98,9 @@ const struct weft_command weft_command_check = {
     .usage = "FILE...",
     .summary = "validates configs; all problems at once",
     .details = "Each problem comes with file, JSON path, what is wrong and what would be right.\n"
-               "A profile that it names, or --profile, is read too.",
+               "A profile that it names, or --profile, is read too. Where there is none, all "
+               "figures that\ntimes need and the config does not give are told, and are no "
+               "problem: estimate needs no times.",
     .flags = "--print --set --ranks --seed --profile --memory-limit --planner --work-limit "
              "--time-limit --gap",
     .least_operands = 1,

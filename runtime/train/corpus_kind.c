@@ -38,7 +38,7 @@ static const struct kind kinds[] = {
     {0, MAGIC("Obj\1"), "an Avro table", EXPORT},
     {0, MAGIC("\x89HDF\r\n\x1A\n"), "an HDF5 file", EXPORT},
     {0, MAGIC("SQLite format 3"), "an SQLite database", EXPORT},
-    {0, MAGIC("\0\0\x08"), "an IDX array (MNIST)", "give format bytes to train on its numbers"},
+    {0, MAGIC("\0\0\x08"), "an IDX array (MNIST)", "give a text or a token file"},
     {0, MAGIC("MMIDIDX"), "an index of Megatron's (.idx)", TOKENS},
     {0, MAGIC("GGUF"), "a model file (GGUF)", "give a text"},
     {0, MAGIC("\x80\2"), "a pickle", EXPORT},

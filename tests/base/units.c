@@ -222,6 +222,26 @@ Test(units, bytes_are_written_as_they_are_read)
     }
 }
 
+Test(units, bytes_to_paste_are_as_short_as_they_can_be)
+{
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } cases[] = {{0, "0B"},
+                 {INT64_C(16000000000), "16GB"},
+                 {INT64_C(24) << 30, "24GiB"},
+                 {64000, "64kB"},
+                 {10240, "10KiB"},
+                 {1000001, "1000001B"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[WEFT_UNITS_TEXT_BYTES];
+        int64_t back = -1;
+        cr_assert_str_eq(weft_units_write_bytes_shortly(cases[i].bytes, text), cases[i].text);
+        cr_assert_eq(weft_units_bytes(text, &back, NULL), WEFT_OK, "%s", text);
+        cr_assert_eq(back, cases[i].bytes);
+    }
+}
+
 Test(units, times_are_shown_with_three_digits)
 {
     char out[WEFT_UNITS_TEXT_BYTES];

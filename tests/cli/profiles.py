@@ -20,14 +20,20 @@ def bare(weft, name="bare.json", **changes):
 def all_that_is_missing_is_said_at_once(weft):
     """Two nodes are not this machine, so nothing is measured in their place."""
     config = bare(weft, cluster__ranks_per_node=1)
-    weft.expect(0, "check", config)
     figures = ("device.flops.f32", "device.memory_bandwidth", "link.inter.bandwidth")
     says = [f"$.cluster.{figure} is missing" for figure in figures] + ["--profile profile.json"]
     for verb in (("plan", config), ("sweep", config, "--points", "1")):
         weft.expect(65, *verb, says=says)
+    code, out, err = weft.run("check", config)
+    assert code == 0 and "ok for estimate" in out, (code, out, err)
+    _, told, _ = weft.run("check", config, "--json")
+    for figure in figures:
+        assert f"cluster.{figure}" in out and f"cluster.{figure}" in json.loads(told)["missing"], out
     some = [word for figure, value in zip(figures, ("1T", "1GB/s", "1GB/s"))
             for word in ("--set", f"cluster.{figure}={value}")]
     weft.expect(0, "plan", config, *some, "--planner", "greedy")
+    assert weft.run("check", config, *some)[1].endswith("bare.json: ok\n")
+    assert weft.run("check", bare(weft))[1].endswith("bare.json: ok\n"), "this machine is measured"
 
 
 @case

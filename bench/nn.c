@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "layers/block.h"
+#include "layers/embedding.h"
 #include "runtime/nn/cpu/cpu.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/optimizer.h"
@@ -136,24 +138,27 @@ struct bench_layer {
 
 enum { N_LAYERS = BLOCKS + 3 };
 
-static void layer_init(struct bench_layer *l, enum weft_layer_type type, const char *name)
+static void layer_init(struct bench_layer *l, const struct weft_kind *type, const char *name)
 {
     const int64_t h = HIDDEN, f = FFN,
                   block[12] = {h, h, 3 * h * h, 3 * h, h * h, h, h, h, f * h, f, h * f, h};
-    const bool head = type == WEFT_LAYER_LM_HEAD, embedding = type == WEFT_LAYER_EMBEDDING;
+    const bool head = type == &weft_kind_lm_head, embedding = type == &weft_kind_embedding;
     *l = (struct bench_layer){.forward_ns = INT64_MAX, .backward_ns = INT64_MAX};
     l->layer = (struct weft_layer){.name = name,
-                                   .type = type,
+                                   .kind = type,
                                    .tie = -1,
                                    .vocab = VOCAB,
-                                   .positions = embedding ? SEQ_LEN : 0,
                                    .hidden = h,
-                                   .outputs = head ? VOCAB : h,
-                                   .heads = HEADS,
-                                   .kv_heads = HEADS,
-                                   .ffn = f};
-    if (type == WEFT_LAYER_TRANSFORMER_BLOCK) memcpy(l->elements, block, sizeof(block));
-    if (type == WEFT_LAYER_LAYER_NORM) l->elements[0] = l->elements[1] = h;
+                                   .outputs = head ? VOCAB : h};
+    if (embedding) {
+        l->layer.keys[WEFT_EMBEDDING_POSITIONS].integer = SEQ_LEN;
+    } else if (type == &weft_kind_transformer_block) {
+        l->layer.keys[WEFT_BLOCK_HEADS].integer = HEADS;
+        l->layer.keys[WEFT_BLOCK_KV_HEADS].integer = HEADS;
+        l->layer.keys[WEFT_BLOCK_FFN].integer = f;
+    }
+    if (type == &weft_kind_transformer_block) memcpy(l->elements, block, sizeof(block));
+    if (type == &weft_kind_layer_norm) l->elements[0] = l->elements[1] = h;
     if (head || embedding) l->elements[0] = VOCAB * h;
     if (embedding) l->elements[1] = SEQ_LEN * h;
     for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
@@ -212,12 +217,12 @@ static void model_init(struct bench_layer layers[N_LAYERS], double *loss)
         tokens[i] = i * 31 % VOCAB;
         targets[i] = i * 17 % VOCAB;
     }
-    layer_init(&layers[0], WEFT_LAYER_EMBEDDING, "wte");
+    layer_init(&layers[0], &weft_kind_embedding, "wte");
     for (int i = 1; i <= BLOCKS; i++) {
-        layer_init(&layers[i], WEFT_LAYER_TRANSFORMER_BLOCK, "h");
+        layer_init(&layers[i], &weft_kind_transformer_block, "h");
     }
-    layer_init(&layers[N_LAYERS - 2], WEFT_LAYER_LAYER_NORM, "ln_f");
-    layer_init(&layers[N_LAYERS - 1], WEFT_LAYER_LM_HEAD, "lm_head");
+    layer_init(&layers[N_LAYERS - 2], &weft_kind_layer_norm, "ln_f");
+    layer_init(&layers[N_LAYERS - 1], &weft_kind_lm_head, "lm_head");
     chain(layers, tokens, targets, loss);
 }
 

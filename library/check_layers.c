@@ -8,8 +8,8 @@
 #include "base/pool.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "layers/supplied.h"
 #include "spec/layer.h"
-#include "spec/supplied.h"
 
 enum {
     GUARD_BYTES = 64,    /* before and behind what may be written */
@@ -164,16 +164,17 @@ static enum weft_status check_guards(const struct check *check, const char *func
     }
     enum weft_status status = WEFT_OK;
     if (text.length > 0)
-        status = weft_fail(
-            err, WEFT_E_NUMERIC, "layer \"%s\" (%s): its %s function writes outside of %s",
-            check->layer->name, check->layer->supplied->type, function, weft_text_chars(&text));
+        status =
+            weft_fail(err, WEFT_E_NUMERIC,
+                      "layer \"%s\" (%s): its %s function writes outside of %s", check->layer->name,
+                      check->layer->kind->supplied->type, function, weft_text_chars(&text));
     weft_text_finish(&text);
     return status;
 }
 
 static enum weft_status run_forward(struct check *check, struct weft_error *err)
 {
-    const struct weft_layer_kind *kind = check->layer->supplied;
+    const struct weft_layer_kind *kind = check->layer->kind->supplied;
     struct weft_layer_call call = check->call;
     struct weft_error said = {0};
     call.output = check->output.bytes;
@@ -185,7 +186,7 @@ static enum weft_status run_forward(struct check *check, struct weft_error *err)
 
 static enum weft_status run_backward(struct check *check, bool accumulate, struct weft_error *err)
 {
-    const struct weft_layer_kind *kind = check->layer->supplied;
+    const struct weft_layer_kind *kind = check->layer->kind->supplied;
     struct weft_layer_call call = check->call;
     struct weft_error said = {0};
     call.input = check->work.backward_reads_input ? check->input.bytes : NULL;
@@ -303,7 +304,7 @@ static enum weft_status check_tensor(struct check *check, int32_t t, struct weft
                      "layer \"%s\" (%s): its backward function is not the derivative of its "
                      "forward: for %s, of %lld elements that were tried worst at element %lld, it "
                      "gives %g where differences of forward give %g",
-                     check->layer->name, check->layer->supplied->type, name_of(check, t),
+                     check->layer->name, check->layer->kind->supplied->type, name_of(check, t),
                      (long long)n, (long long)worst.element, worst.gradient, worst.difference);
 }
 
@@ -314,8 +315,8 @@ static enum weft_status check_written(const struct check *check, const struct bu
     for (int64_t i = 0; i < buffer->n_bytes / (int64_t)sizeof(float); i++) {
         if (isfinite(x[i])) continue;
         return weft_fail(err, WEFT_E_NUMERIC, "layer \"%s\" (%s): %s%s: element %lld is %s",
-                         check->layer->name, check->layer->supplied->type, what, of, (long long)i,
-                         isnan(x[i]) ? "not written, or not a number" : "infinite");
+                         check->layer->name, check->layer->kind->supplied->type, what, of,
+                         (long long)i, isnan(x[i]) ? "not written, or not a number" : "infinite");
     }
     return WEFT_OK;
 }
@@ -340,8 +341,8 @@ static enum weft_status check_accumulation(struct check *check, struct weft_erro
                 "layer \"%s\" (%s): its backward function does not add to the gradient "
                 "of %s where `accumulate` asks for it: element %lld is %g after one "
                 "micro-step and %g after the same one again",
-                check->layer->name, check->layer->supplied->type, name_of(check, t), (long long)i,
-                (double)once[i], (double)twice[i]);
+                check->layer->name, check->layer->kind->supplied->type, name_of(check, t),
+                (long long)i, (double)once[i], (double)twice[i]);
         }
         memcpy(check->gradients[t].bytes, once, (size_t)check->gradients[t].n_bytes);
     }
@@ -375,11 +376,11 @@ static enum weft_status check_layer(const struct weft_config *config,
                           .tensors = config->model->tensors,
                           .inputs = rows * layer->hidden,
                           .outputs = rows * layer->outputs};
-    if ((layer->supplied->dtypes >> WEFT_F32 & 1u) == 0)
+    if ((layer->kind->supplied->dtypes >> WEFT_F32 & 1u) == 0)
         return weft_fail(err, WEFT_E_USAGE,
                          "layer \"%s\" (%s): differences tell nothing in 16 bits, and it does not "
                          "compute in f32: let it, if only for this check",
-                         layer->name, layer->supplied->type);
+                         layer->name, layer->kind->supplied->type);
     WEFT_TRY(weft_layer_work(layer, &batch, &check.work, err));
     enum weft_status status = make_buffers(&check, err);
     check.call = (struct weft_layer_call){
@@ -405,7 +406,7 @@ static bool is_known(const struct weft_config *config, int32_t l, struct weft_po
     const struct weft_layer *layers = config->model->layers;
     const char *key = weft_layer_key(pool, &layers[l], &batch);
     for (int32_t i = 0; i < l && key != NULL; i++) {
-        if (layers[i].supplied != layers[l].supplied) continue;
+        if (layers[i].kind != layers[l].kind) continue;
         const char *other = weft_layer_key(pool, &layers[i], &batch);
         if (other != NULL && strcmp(other, key) == 0) return true;
     }
@@ -418,7 +419,7 @@ enum weft_status weft_config_check_layers(const struct weft_config *config, stru
     enum weft_status status = WEFT_OK;
     for (int32_t l = 0; l < config->model->n_layers && status == WEFT_OK; l++) {
         const struct weft_layer *layer = &config->model->layers[l];
-        if (layer->supplied != NULL && !is_known(config, l, &pool))
+        if (layer->kind->supplied != NULL && !is_known(config, l, &pool))
             status = check_layer(config, layer, err);
     }
     weft_pool_finish(&pool);

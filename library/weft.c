@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/stack.h"
+#include "layers/supplied.h"
 #include "library/check_layers.h"
 #include "library/machine.h"
 #include "library/run.h"
@@ -17,13 +18,13 @@
 #include "runtime/train/train.h"
 #include "scheduler/planners/table.h"
 #include "scheduler/schedule.h"
-#include "spec/supplied.h"
 
 enum { MOST_KINDS = 64, MOST_OVERRIDES = 256 };
 
 struct weft {
     struct weft_rendezvous meeting;
-    const struct weft_layer_kind *kinds[MOST_KINDS];
+    struct weft_pool kinds_pool;
+    const struct weft_kind *kinds[MOST_KINDS];
     int32_t n_kinds;
     struct weft_text_solver solver;
     struct weft_session session;
@@ -80,6 +81,7 @@ void weft_close(struct weft *weft)
     weft_session_close(&weft->session);
     weft_text_finish(&weft->shown);
     weft_rendezvous_finish(&weft->meeting);
+    weft_pool_finish(&weft->kinds_pool);
     free(weft);
 }
 
@@ -97,11 +99,13 @@ enum weft_status weft_add_kind(struct weft *weft, const struct weft_layer_kind *
                                struct weft_error *error)
 {
     struct weft_error unwanted, *err = fresh(error, &unwanted);
-    const struct weft_layer_kinds known = {weft->kinds, weft->n_kinds};
+    const struct weft_kinds known = {weft->kinds, weft->n_kinds};
     if (weft->n_kinds == MOST_KINDS)
         return weft_fail(err, WEFT_E_USAGE, "more than %d layer kinds", MOST_KINDS);
-    WEFT_TRY(weft_kind_check(kind, &known, err));
-    weft->kinds[weft->n_kinds++] = kind;
+    WEFT_TRY(weft_supplied_check(kind, &known, err));
+    const struct weft_kind *wrapped = weft_supplied_wrap(kind, &weft->kinds_pool);
+    if (wrapped == NULL) return weft_fail_memory(err, "a layer kind");
+    weft->kinds[weft->n_kinds++] = wrapped;
     return WEFT_OK;
 }
 
@@ -114,7 +118,7 @@ static enum weft_status load(struct weft *weft, struct weft_config_input *input,
                              struct weft_error *err)
 {
     const char *overrides[MOST_OVERRIDES + 1];
-    const struct weft_layer_kinds kinds = {weft->kinds, weft->n_kinds};
+    const struct weft_kinds kinds = {weft->kinds, weft->n_kinds};
     struct weft_config *config = NULL;
     char ranks[64];
     int32_t n = 0;

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "shard/units.h"
+#include "spec/kind.h"
 
 static enum weft_status fail_size(struct weft_error *err, const struct weft_unit *unit)
 {
@@ -105,8 +106,8 @@ static void list_layers(struct weft_shards *shards, const struct weft_model *mod
             int32_t at = shards->units[u].n_layers++;
             if (!fill) continue;
             lists->layers[lists->first[u] + at] = l;
-            /* An embedding scatters the gradient of its output; nothing flows further back. */
-            lists->reads[lists->first[u] + at] = layer->type != WEFT_LAYER_EMBEDDING;
+            /* A table scatters the gradient of its output; nothing flows further back. */
+            lists->reads[lists->first[u] + at] = layer->kind->input != WEFT_READS_TOKENS;
         }
     }
 }

@@ -15,7 +15,7 @@
 #include "spec/model.h"
 
 struct weft_json_writer;
-struct weft_layer_kinds; /* spec/supplied.h */
+struct weft_kinds; /* spec/kind.h */
 
 struct weft_link {
     int64_t alpha_ns;
@@ -138,7 +138,7 @@ struct weft_config_input {
     const char *directory; /* that paths inside the bytes are relative to; of a file its own */
     const char *const *overrides;
     int32_t n_overrides;
-    const struct weft_layer_kinds *kinds; /* supplied layers, which outlive the config; or NULL */
+    const struct weft_kinds *kinds; /* supplied layers, which outlive the config; or NULL */
 };
 
 /* Reads a config. Model and cluster may be paths of files. `overrides` are n "path.key=value"

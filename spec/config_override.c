@@ -7,6 +7,7 @@
 
 #include "spec/config_parts.h"
 #include "spec/config_tables.h"
+#include "spec/layer_table.h"
 
 static enum weft_status fail(const struct weft_override *override, struct weft_error *err,
                              const char *format, ...) WEFT_PRINTF(3, 4);
@@ -67,25 +68,14 @@ static bool is_index(const char *string)
     return digits > 0 && digits < 7 && string[digits] == '\0';
 }
 
-static bool is_supplied(const struct weft_layer_kinds *kinds, const char *key)
-{
-    for (int32_t i = 0; kinds != NULL && i < kinds->n; i++)
-        for (int32_t k = 0; k < kinds->kinds[i]->n_keys; k++)
-            if (strcmp(kinds->kinds[i]->keys[k].name, key) == 0) return true;
-    return false;
-}
-
 /* Walks the tables along the path. */
-static enum weft_status check(const struct weft_override *override,
-                              const struct weft_layer_kinds *kinds, struct weft_error *err)
+static enum weft_status check(const struct weft_override *override, const struct weft_kinds *kinds,
+                              struct weft_pool *pool, struct weft_error *err)
 {
     const struct weft_field_table *table = &weft_run_table;
     for (int i = 0; i < override->n_segments; i++) {
         const struct weft_field *field = weft_field_find(table, override->segments[i]);
         bool last = i + 1 == override->n_segments;
-        if (field == NULL && last && table == &weft_layer_table &&
-            is_supplied(kinds, override->segments[i]))
-            return WEFT_OK;
         if (field == NULL) return unknown(override, i, table, err);
         if (last) return WEFT_OK;
         char path[256];
@@ -103,11 +93,13 @@ static enum weft_status check(const struct weft_override *override,
             }
         }
         table = field->table;
+        if (table == &weft_layer_table) table = weft_layer_table_of_all(kinds, pool);
+        if (table == NULL) return weft_fail_memory(err, "an override");
     }
     return WEFT_OK;
 }
 
-enum weft_status weft_override_parse(const char *text, const struct weft_layer_kinds *kinds,
+enum weft_status weft_override_parse(const char *text, const struct weft_kinds *kinds,
                                      struct weft_pool *pool, struct weft_override *out,
                                      struct weft_error *err)
 {
@@ -129,7 +121,7 @@ enum weft_status weft_override_parse(const char *text, const struct weft_layer_k
         at = strchr(at, '.');
         if (at != NULL) *at++ = '\0';
     }
-    return check(out, kinds, err);
+    return check(out, kinds, pool, err);
 }
 
 struct edit {

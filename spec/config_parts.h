@@ -6,7 +6,7 @@
 #include "base/json/json.h"
 #include "spec/config.h"
 #include "spec/field.h"
-#include "spec/supplied.h"
+#include "spec/kind.h"
 
 /* A JSON object and where it stands, for findings: ("run.json", "$.model") or ("gpt2.json", "$").
  */
@@ -47,8 +47,7 @@ struct weft_override {
 
 /* Splits and checks that the field tables, or one of the kinds (may be NULL), have such a key.
  * WEFT_E_USAGE. */
-WEFT_MUST_USE enum weft_status weft_override_parse(const char *text,
-                                                   const struct weft_layer_kinds *kinds,
+WEFT_MUST_USE enum weft_status weft_override_parse(const char *text, const struct weft_kinds *kinds,
                                                    struct weft_pool *pool,
                                                    struct weft_override *out,
                                                    struct weft_error *err);
@@ -59,7 +58,7 @@ WEFT_MUST_USE enum weft_status weft_override_apply(const struct weft_override *o
 
 /* Decodes the model section into *layers (in the pool), repeated and with ties resolved. What is
  * wrong is added to the findings; then *layers may be incomplete and must not be used. */
-void weft_layers_decode(const struct weft_section *section, const struct weft_layer_kinds *kinds,
+void weft_layers_decode(const struct weft_section *section, const struct weft_kinds *kinds,
                         struct weft_pool *pool, struct weft_layer **layers, int32_t *n_layers,
                         struct weft_findings *findings);
 

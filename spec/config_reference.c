@@ -3,6 +3,7 @@
 
 #include "spec/config_reference.h"
 #include "spec/config_tables.h"
+#include "spec/layer_table.h"
 
 /* The value's form, and its range where it has one; `tick` stands around what is written in JSON.
  */
@@ -59,24 +60,27 @@ static void add_default(struct weft_text *out, const struct weft_field *field, b
     }
 }
 
-static void add_names(struct weft_text *out, const char *const *names)
+/* The kind's keys that must be there, or those that may. */
+static void add_names(struct weft_text *out, const struct weft_kind *kind, bool required)
 {
-    if (*names == NULL) weft_text_add(out, "-");
-    for (int i = 0; names[i] != NULL; i++) {
-        weft_text_addf(out, "%s`%s`", i > 0 ? ", " : "", names[i]);
+    bool any = false;
+    for (size_t i = 0; i < kind->n_keys; i++) {
+        if ((kind->keys[i].fallback == NULL) != required) continue;
+        weft_text_addf(out, "%s`%s`", any ? ", " : "", kind->keys[i].name);
+        any = true;
     }
+    if (!any) weft_text_add(out, "-");
 }
 
 static void add_layer_types(struct weft_text *out)
 {
     weft_text_add(out, "\n| type | is | needs | may have |\n| --- | --- | --- | --- |\n");
-    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
-        const struct weft_layer_keys *keys = &weft_layer_type_keys[type];
-        weft_text_addf(out, "| `%s` | %s | ", weft_layer_type_name((enum weft_layer_type)type),
-                       keys->text);
-        add_names(out, keys->required);
+    for (int32_t i = 0; i < WEFT_KIND_COUNT; i++) {
+        const struct weft_kind *kind = weft_kind_at(i);
+        weft_text_addf(out, "| `%s` | %s | ", kind->type, kind->text);
+        add_names(out, kind, true);
         weft_text_add(out, " | ");
-        add_names(out, keys->optional);
+        add_names(out, kind, false);
         weft_text_add(out, " |\n");
     }
 }
@@ -88,9 +92,12 @@ static void add_path(struct weft_text *out, const char *path, const struct weft_
                    field->kind == WEFT_FIELD_LIST ? "[]" : "");
 }
 
-static void add_table(struct weft_text *out, const struct weft_field_table *table, const char *path)
+/* `layers` stands for the table of what every layer has: it has the keys of all kinds. */
+static void add_table(struct weft_text *out, const struct weft_field_table *table,
+                      const struct weft_field_table *layers, const char *path)
 {
     bool of_layer = table == &weft_layer_table;
+    if (of_layer) table = layers;
     weft_text_addf(out, "\n## %s\n\n%s\n\n", path, table->text);
     weft_text_add(out, "| key | value | default | |\n| --- | --- | --- | --- |\n");
     for (size_t i = 0; i < table->n_fields; i++) {
@@ -109,7 +116,7 @@ static void add_table(struct weft_text *out, const struct weft_field_table *tabl
         weft_text_init(&inner);
         add_path(&inner, table == &weft_run_table ? "" : path, field);
         if (!weft_text_ok(&inner)) out->failed = true;
-        add_table(out, field->table, weft_text_chars(&inner));
+        add_table(out, field->table, layers, weft_text_chars(&inner));
         weft_text_finish(&inner);
     }
 }
@@ -123,13 +130,20 @@ void weft_config_reference(struct weft_text *out)
              "any other key that is not here is an error.\n`--set path.key=value` sets a key "
              "for one run, as in `--set train.optimizer.lr=1e-3` or `--set "
              "model.layers.0.frozen=true`.\n");
-    add_table(out, &weft_run_table, "config");
+    struct weft_pool pool = {0};
+    const struct weft_field_table *layers = weft_layer_table_of_all(NULL, &pool);
+    if (layers != NULL)
+        add_table(out, &weft_run_table, layers, "config");
+    else
+        out->failed = true;
+    weft_pool_finish(&pool);
 }
 
-static void visit_keys(const struct weft_field_table *table, const char *path,
-                       weft_config_key_fn *visit, void *context)
+static void visit_keys(const struct weft_field_table *table, const struct weft_field_table *layers,
+                       const char *path, weft_config_key_fn *visit, void *context)
 {
     bool of_layer = table == &weft_layer_table;
+    if (of_layer) table = layers;
     for (size_t i = 0; i < table->n_fields; i++) {
         const struct weft_field *field = &table->fields[i];
         if (field->kind == WEFT_FIELD_REFUSED) continue;
@@ -145,7 +159,8 @@ static void visit_keys(const struct weft_field_table *table, const char *path,
             if (!optional) add_default(&text, field, of_layer, "");
             visit(context, weft_text_chars(&inner), weft_text_chars(&text));
         }
-        if (field->table != NULL) visit_keys(field->table, weft_text_chars(&inner), visit, context);
+        if (field->table != NULL)
+            visit_keys(field->table, layers, weft_text_chars(&inner), visit, context);
         weft_text_finish(&inner);
         weft_text_finish(&text);
     }
@@ -153,5 +168,8 @@ static void visit_keys(const struct weft_field_table *table, const char *path,
 
 void weft_config_visit_keys(weft_config_key_fn *visit, void *context)
 {
-    visit_keys(&weft_run_table, "", visit, context);
+    struct weft_pool pool = {0};
+    const struct weft_field_table *layers = weft_layer_table_of_all(NULL, &pool);
+    if (layers != NULL) visit_keys(&weft_run_table, layers, "", visit, context);
+    weft_pool_finish(&pool);
 }

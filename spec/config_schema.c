@@ -3,8 +3,10 @@
 
 #include "spec/config_reference.h"
 #include "spec/config_tables.h"
+#include "spec/layer_table.h"
 
-static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table);
+static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table,
+                         const struct weft_field_table *layers);
 
 /* A value with a unit, as the pattern of base/units.h. */
 static const char *pattern(enum weft_field_kind kind)
@@ -65,7 +67,8 @@ static void write_choices(struct weft_json_writer *writer, const struct weft_fie
 }
 
 /* What the value may be, without the braces. */
-static void write_type(struct weft_json_writer *writer, const struct weft_field *field)
+static void write_type(struct weft_json_writer *writer, const struct weft_field *field,
+                       const struct weft_field_table *layers)
 {
     switch (field->kind) {
     case WEFT_FIELD_INTEGER:
@@ -101,7 +104,7 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
         weft_json_end_object(writer);
         return;
     case WEFT_FIELD_OBJECT:
-        write_object(writer, field->table);
+        write_object(writer, field->table, layers);
         return;
     case WEFT_FIELD_SHORT:
     case WEFT_FIELD_SECTION:
@@ -111,7 +114,7 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
         weft_json_put_string(writer, "type", "string");
         weft_json_end_object(writer);
         weft_json_begin_object(writer);
-        write_object(writer, field->table);
+        write_object(writer, field->table, layers);
         weft_json_end_object(writer);
         weft_json_end_array(writer);
         return;
@@ -120,7 +123,7 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
         weft_json_put_integer(writer, "minItems", 1);
         weft_json_key(writer, "items");
         weft_json_begin_object(writer);
-        write_object(writer, field->table);
+        write_object(writer, field->table, layers);
         weft_json_end_object(writer);
         return;
     case WEFT_FIELD_REFUSED:
@@ -143,10 +146,11 @@ static void write_default(struct weft_json_writer *writer, const struct weft_fie
     weft_json_destroy(document);
 }
 
-static void write_names(struct weft_json_writer *writer, const char *const *names)
+static void write_keys(struct weft_json_writer *writer, const struct weft_field *fields, size_t n,
+                       bool required)
 {
-    for (; *names != NULL; names++)
-        weft_json_add_string(writer, *names);
+    for (size_t i = 0; i < n; i++)
+        if (!required || fields[i].fallback == NULL) weft_json_add_string(writer, fields[i].name);
 }
 
 /* A layer's type says which keys it must and may have. */
@@ -154,8 +158,8 @@ static void write_layer_types(struct weft_json_writer *writer)
 {
     weft_json_key(writer, "allOf");
     weft_json_begin_array(writer);
-    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
-        const struct weft_layer_keys *keys = &weft_layer_type_keys[type];
+    for (int32_t i = 0; i < WEFT_KIND_COUNT; i++) {
+        const struct weft_kind *kind = weft_kind_at(i);
         weft_json_begin_object(writer);
         weft_json_key(writer, "if");
         weft_json_begin_object(writer);
@@ -164,7 +168,7 @@ static void write_layer_types(struct weft_json_writer *writer)
         weft_json_begin_object(writer);
         weft_json_key(writer, "type");
         weft_json_begin_object(writer);
-        weft_json_put_string(writer, "const", weft_layer_type_name((enum weft_layer_type)type));
+        weft_json_put_string(writer, "const", kind->type);
         weft_json_end_object(writer);
         weft_json_end_object(writer);
         weft_json_end_object(writer);
@@ -172,7 +176,7 @@ static void write_layer_types(struct weft_json_writer *writer)
         weft_json_begin_object(writer);
         weft_json_key(writer, "required");
         weft_json_begin_array(writer);
-        write_names(writer, keys->required);
+        write_keys(writer, kind->keys, kind->n_keys, true);
         weft_json_end_array(writer);
         weft_json_key(writer, "propertyNames");
         weft_json_begin_object(writer);
@@ -180,9 +184,8 @@ static void write_layer_types(struct weft_json_writer *writer)
         weft_json_begin_array(writer);
         weft_json_add_string(writer, "$comment");
         weft_json_add_string(writer, "$schema");
-        write_names(writer, weft_layer_common_keys);
-        write_names(writer, keys->required);
-        write_names(writer, keys->optional);
+        write_keys(writer, weft_layer_table.fields, weft_layer_table.n_fields, false);
+        write_keys(writer, kind->keys, kind->n_keys, false);
         weft_json_end_array(writer);
         weft_json_end_object(writer);
         weft_json_end_object(writer);
@@ -191,9 +194,13 @@ static void write_layer_types(struct weft_json_writer *writer)
     weft_json_end_array(writer);
 }
 
-/* The members of an object's schema, without the braces. */
-static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table)
+/* The members of an object's schema, without the braces. `layers` stands for the table of what
+ * every layer has: it has the keys of all kinds. */
+static void write_object(struct weft_json_writer *writer, const struct weft_field_table *table,
+                         const struct weft_field_table *layers)
 {
+    bool of_layer = table == &weft_layer_table;
+    if (of_layer) table = layers;
     weft_json_put_string(writer, "type", "object");
     weft_json_put_string(writer, "description", table->text);
     weft_json_key(writer, "properties");
@@ -210,7 +217,7 @@ static void write_object(struct weft_json_writer *writer, const struct weft_fiel
         if (field->kind != WEFT_FIELD_OBJECT) {
             weft_json_put_string(writer, "description", field->text);
         }
-        write_type(writer, field);
+        write_type(writer, field, layers);
         write_default(writer, field);
         weft_json_end_object(writer);
     }
@@ -222,7 +229,7 @@ static void write_object(struct weft_json_writer *writer, const struct weft_fiel
     }
     weft_json_end_array(writer);
     weft_json_put_bool(writer, "additionalProperties", false);
-    if (table == &weft_layer_table) write_layer_types(writer);
+    if (of_layer) write_layer_types(writer);
 }
 
 enum weft_status weft_config_schema(const char *kind, struct weft_text *out, struct weft_error *err)
@@ -231,14 +238,21 @@ enum weft_status weft_config_schema(const char *kind, struct weft_text *out, str
                                                             &weft_cluster_table};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (strcmp(kind, tables[i]->name) != 0) continue;
+        struct weft_pool pool = {0};
+        const struct weft_field_table *layers = weft_layer_table_of_all(NULL, &pool);
+        if (layers == NULL) {
+            weft_pool_finish(&pool);
+            return weft_fail_memory(err, "a schema");
+        }
         struct weft_json_writer writer;
         weft_json_writer_init(&writer, out, 2);
         weft_json_begin_object(&writer);
         weft_json_put_string(&writer, "$schema", "http://json-schema.org/draft-07/schema#");
         weft_json_put_string(&writer, "title", kind);
-        write_object(&writer, tables[i]);
+        write_object(&writer, tables[i], layers);
         weft_json_end_object(&writer);
         weft_text_add(out, "\n");
+        weft_pool_finish(&pool);
         return weft_text_ok(out) ? WEFT_OK : weft_fail_memory(err, "a schema");
     }
     return weft_fail(err, WEFT_E_USAGE,

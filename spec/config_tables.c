@@ -1,4 +1,5 @@
 #include "spec/config_tables.h"
+#include "spec/kind.h"
 #include "spec/planner.h"
 
 #include <string.h>
@@ -21,9 +22,9 @@ static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=war
                                         NULL};
 static const char *const cadences[] = {"auto", "micro_step", "step", NULL};
 static const char *const layer_types[] = {
-#define LAYER_NAME(name, text, trains) text,
-    WEFT_LAYER_MAP(LAYER_NAME)
-#undef LAYER_NAME
+#define KIND_NAME(name) #name,
+    WEFT_KINDS(KIND_NAME)
+#undef KIND_NAME
         NULL};
 
 /* layers */
@@ -37,110 +38,12 @@ static const struct weft_field layer_fields[] = {
      "copies of the layer, one after the other"},
     {"frozen", WEFT_FIELD_BOOL, AT(weft_layer_entry, layer.frozen), "false", 0, 0, NULL, NULL,
      "its parameters are not trained: no gradient, no optimizer state"},
-    {"vocab", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.vocab), "null", 1, INT32_MOST, NULL,
-     NULL, "number of tokens"},
-    {"positions", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.positions), "0", 0, INT32_MOST,
-     NULL, NULL, "rows of the position table, at least seq_len; 0: no table"},
-    {"hidden", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.hidden), "null", 1, WIDTH_MOST, NULL,
-     NULL, "width of what flows in, and out where the type keeps it"},
-    {"outputs", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.outputs), "null", 1, WIDTH_MOST,
-     NULL, NULL, "width of what flows out"},
-    {"classes", WEFT_FIELD_INTEGER, AT(weft_layer_entry, classes), "null", 2, WIDTH_MOST, NULL,
-     NULL, "number of classes"},
-    {"heads", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.heads), "null", 1, WIDTH_MOST, NULL,
-     NULL, "attention heads; they divide hidden"},
-    {"kv_heads", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.kv_heads), "null", 1, WIDTH_MOST,
-     NULL, NULL, "heads of keys and values; they divide heads, and are as many when left out"},
-    {"ffn", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.ffn), "null", 1, INT32_MOST, NULL, NULL,
-     "width between the two products of the feed-forward part"},
-    {"experts", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.experts), "null", 1, 65536, NULL,
-     NULL, "feed-forward parts that tokens are spread over"},
-    {"active_experts", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.active_experts), "2", 1,
-     65536, NULL, NULL, "experts that see one token"},
-    {"image", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.image), "null", 1, 65536, NULL, NULL,
-     "side of the square image that flows in"},
-    {"channels", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.channels), "null", 1, 1048576, NULL,
-     NULL, "maps that flow in"},
-    {"filters", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.filters), "null", 1, 1048576, NULL,
-     NULL, "maps that flow out"},
-    {"width", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.width), "null", 1, 1048576, NULL, NULL,
-     "maps between the products of the block"},
-    {"kernel", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.kernel), "null", 1, 65536, NULL, NULL,
-     "side of the square that each output looks at"},
-    {"stride", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.stride), "1", 1, 65536, NULL, NULL,
-     "the image that flows out has the side image / stride, rounded up"},
-    {"norm", WEFT_FIELD_BOOL, AT(weft_layer_entry, layer.norm), "false", 0, 0, NULL, NULL,
-     "normalised over the batch, with weight and bias"},
-    {"bias", WEFT_FIELD_BOOL, AT(weft_layer_entry, layer.bias), "true", 0, 0, NULL, NULL,
-     "adds a trained bias"},
-    {"tie", WEFT_FIELD_STRING, AT(weft_layer_entry, tie), "null", 0, 0, NULL, NULL,
-     "name of an earlier embedding whose token table is this layer's weight"},
-    {"parameters", WEFT_FIELD_INTEGER, AT(weft_layer_entry, layer.parameters), "0", 0, LARGE, NULL,
-     NULL, "number of parameters"},
-    {"forward_flops", WEFT_FIELD_COUNT_UNIT, AT(weft_layer_entry, layer.forward_flops), "\"0\"", 0,
-     1e24, NULL, NULL, "operations of the forward pass, a sample of seq_len tokens"},
-    {"backward_flops", WEFT_FIELD_COUNT_UNIT, AT(weft_layer_entry, layer.backward_flops), "\"0\"",
-     0, 1e24, NULL, NULL, "operations of the backward pass, a sample of seq_len tokens"},
-    {"output", WEFT_FIELD_BYTES, AT(weft_layer_entry, layer.output_bytes), "\"0B\"", 0, LARGE, NULL,
-     NULL, "what the next layer reads, a sample of seq_len tokens"},
-    {"saved", WEFT_FIELD_BYTES, AT(weft_layer_entry, layer.saved_bytes), "\"0B\"", 0, LARGE, NULL,
-     NULL, "what forward keeps for backward, a sample of seq_len tokens"},
-    {"temporary", WEFT_FIELD_BYTES, AT(weft_layer_entry, layer.temporary_bytes), "\"0B\"", 0, LARGE,
-     NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
 };
 const struct weft_field_table weft_layer_table = {
     "layer",
     "One entry of `layers`. Every type has `name`, `type`, `repeat` and `frozen`; the other keys "
     "depend on the type.",
     ROWS(layer_fields)};
-
-const char *const weft_layer_common_keys[] = {"name", "type", "repeat", "frozen", NULL};
-
-const struct weft_layer_keys weft_layer_type_keys[WEFT_LAYER_TYPE_COUNT] = {
-    [WEFT_LAYER_EMBEDDING] = {{"vocab", "hidden"},
-                              {"positions"},
-                              "token table, and position table when `positions` is not 0"},
-    [WEFT_LAYER_TRANSFORMER_BLOCK] = {{"hidden", "heads", "ffn"},
-                                      {NULL},
-                                      "GPT-2 block: pre-norm, causal attention, GELU"},
-    [WEFT_LAYER_LAYER_NORM] = {{"hidden"}, {NULL}, "layer normalisation with weight and bias"},
-    [WEFT_LAYER_LINEAR] = {{"hidden", "outputs"}, {"bias"}, "matrix product"},
-    [WEFT_LAYER_RELU] = {{"hidden"}, {NULL}, "max(x, 0)"},
-    [WEFT_LAYER_GELU] = {{"hidden"}, {NULL}, "GELU, tanh form"},
-    [WEFT_LAYER_LM_HEAD] = {{"vocab", "hidden"},
-                            {"bias", "tie"},
-                            "product onto the vocabulary with cross-entropy, a loss for each "
-                            "token"},
-    [WEFT_LAYER_CLASSIFIER] = {{"classes", "hidden"},
-                               {"bias"},
-                               "mean over the sequence, product onto the classes, cross-entropy"},
-    [WEFT_LAYER_LLAMA_BLOCK] = {{"hidden", "heads", "ffn"},
-                                {"kv_heads"},
-                                "Llama block (planning only)"},
-    [WEFT_LAYER_RMS_NORM] = {{"hidden"}, {NULL}, "RMS normalisation (planning only)"},
-    [WEFT_LAYER_ENCODER_BLOCK] = {{"hidden", "heads", "ffn"},
-                                  {NULL},
-                                  "block of BERT or ViT: attention over the whole sequence, GELU "
-                                  "(planning only)"},
-    [WEFT_LAYER_MOE_BLOCK] =
-        {{"hidden", "heads", "ffn", "experts"},
-         {"kv_heads", "active_experts"},
-         "Mixtral block: Llama's attention, and experts of width ffn (planning "
-         "only)"},
-    [WEFT_LAYER_CONV2D] = {{"image", "channels", "filters", "kernel"},
-                           {"stride", "bias", "norm"},
-                           "convolution, padded, with ReLU (planning only)"},
-    [WEFT_LAYER_BOTTLENECK] = {{"image", "channels", "width", "filters"},
-                               {"stride"},
-                               "residual block of ResNet-50: three normalised convolutions and a "
-                               "shortcut (planning only)"},
-    [WEFT_LAYER_POOL2D] = {{"image", "channels", "stride"},
-                           {NULL},
-                           "largest or mean of each window (planning only)"},
-    [WEFT_LAYER_CUSTOM] = {{"hidden", "forward_flops", "backward_flops"},
-                           {"parameters", "output", "saved", "temporary"},
-                           "anything, by its figures (planning only)"},
-};
 
 static const struct weft_field model_fields[] = {
     {"layers", WEFT_FIELD_LIST, 0, NULL, 0, 0, NULL, &weft_layer_table,

@@ -11,37 +11,7 @@
 #include "base/pool.h"
 #include "base/status.h"
 #include "base/text.h"
-
-/* X(enumerator, name in configs, does it train with the kernels of runtime/nn). */
-#define WEFT_LAYER_MAP(X)                                                                          \
-    X(EMBEDDING, "embedding", true)                                                                \
-    X(TRANSFORMER_BLOCK, "transformer_block", true)                                                \
-    X(LAYER_NORM, "layer_norm", true)                                                              \
-    X(LINEAR, "linear", true)                                                                      \
-    X(RELU, "relu", true)                                                                          \
-    X(GELU, "gelu", true)                                                                          \
-    X(LM_HEAD, "lm_head", true)                                                                    \
-    X(CLASSIFIER, "classifier", true)                                                              \
-    X(LLAMA_BLOCK, "llama_block", false)                                                           \
-    X(RMS_NORM, "rms_norm", false)                                                                 \
-    X(ENCODER_BLOCK, "encoder_block", false)                                                       \
-    X(MOE_BLOCK, "moe_block", false)                                                               \
-    X(CONV2D, "conv2d", false)                                                                     \
-    X(BOTTLENECK, "bottleneck", false)                                                             \
-    X(POOL2D, "pool2d", false)                                                                     \
-    X(CUSTOM, "custom", false)
-
-enum weft_layer_type {
-#define WEFT_LAYER_ENUMERATOR(name, text, trains) WEFT_LAYER_##name,
-    WEFT_LAYER_MAP(WEFT_LAYER_ENUMERATOR)
-#undef WEFT_LAYER_ENUMERATOR
-        WEFT_LAYER_TYPE_COUNT, /* of Weft's own types */
-    WEFT_LAYER_SUPPLIED        /* one that the user of the library brings (spec/supplied.h) */
-};
-
-/* Of Weft's own types. */
-const char *weft_layer_type_name(enum weft_layer_type type);
-bool weft_layer_type_trains(enum weft_layer_type type);
+#include "spec/layer.h"
 
 struct weft_tensor {
     const char *name; /* "h.3.attn.qkv.weight", unique */
@@ -69,35 +39,6 @@ enum weft_state {
         WEFT_STATE_COUNT
 };
 
-struct weft_layer {
-    const char *name; /* "h.3" */
-    enum weft_layer_type type;
-    bool frozen;
-    bool bias;         /* linear, lm_head, classifier */
-    int32_t tie;       /* lm_head: index of the embedding layer whose tokens it shares, or -1 */
-    int64_t vocab;     /* embedding, lm_head */
-    int64_t positions; /* embedding; 0 = no position table */
-    int64_t hidden;    /* width of what flows in (and out, where the type keeps it) */
-    int64_t outputs;   /* width of what flows out: linear's outputs, vocab, classes, else hidden */
-    int64_t heads, kv_heads, ffn;    /* blocks */
-    int64_t experts, active_experts; /* moe_block */
-    /* On images: a row is channels x image x image numbers. */
-    int64_t image, channels, filters, width, kernel, stride;
-    bool norm; /* conv2d: normalised over the batch */
-    /* custom: per sample of seq_len tokens */
-    double forward_flops, backward_flops;
-    int64_t parameters, output_bytes, saved_bytes, temporary_bytes;
-    /* supplied; its parameters are counted above */
-    const struct weft_layer_kind *supplied; /* outlives the model; NULL for other types */
-    int64_t keys[WEFT_KIND_KEYS];
-    /* Tensors that forward reads, in the fixed order of the type (see spec/layer.h). */
-    int32_t n_tensors;
-    int32_t tensors[WEFT_LAYER_TENSORS];
-};
-
-/* The name of the layer's type in configs. */
-const char *weft_layer_type_of(const struct weft_layer *layer);
-
 struct weft_model {
     struct weft_pool pool;
     int32_t n_layers;
@@ -108,10 +49,8 @@ struct weft_model {
 };
 
 /* Gives every layer its tensors and checks sizes, names, ties and that shapes chain. `layers` is
- * copied into the model's pool; names too. Sizes that follow from others (outputs but of linear,
- * classifier and custom; kv_heads 0 = heads) are filled in, also an image layer's hidden, and what
- * a supplied layer's kind says of it.
- * WEFT_E_DATA naming the layer. */
+ * copied into the model's pool; names too. Sizes that follow from others are filled in as the
+ * layer's kind has it. WEFT_E_DATA naming the layer. */
 WEFT_MUST_USE enum weft_status weft_model_create(const struct weft_layer *layers, int32_t n_layers,
                                                  struct weft_model **out, struct weft_error *err);
 void weft_model_destroy(struct weft_model *model);
@@ -121,5 +60,18 @@ void weft_model_destroy(struct weft_model *model);
  * which layer cannot and what would work. */
 WEFT_MUST_USE enum weft_status weft_model_trains(const struct weft_model *model, int64_t seq_len,
                                                  struct weft_error *err);
+
+/* Bytes of the model's input and targets for one micro-step, held from the first forward to the
+ * first layer's backward (input) and from the first forward to the last layer's backward
+ * (targets). */
+int64_t weft_model_input_bytes(const struct weft_model *model, const struct weft_batch *batch);
+/* The same before it is loaded: numbers are fp32 then, whatever the layers compute in. */
+int64_t weft_model_host_input_bytes(const struct weft_model *model, const struct weft_batch *batch);
+int64_t weft_model_target_bytes(const struct weft_model *model, const struct weft_batch *batch);
+/* How many targets there are: one a row, one a sample, or none. */
+int64_t weft_model_targets(const struct weft_model *model, const struct weft_batch *batch);
+/* Whether its input is tokens, and whether its loss is one of classes of whole samples. */
+bool weft_model_reads_tokens(const struct weft_model *model);
+bool weft_model_tells_classes(const struct weft_model *model);
 
 #endif

@@ -34,9 +34,8 @@ static void *tensor_address(const struct weft_exec *exec, const struct weft_inst
 
 static int64_t loss_rows(const struct weft_config *config)
 {
-    const struct weft_layer *last = &config->model->layers[config->model->n_layers - 1];
     struct weft_batch batch = weft_config_batch(config);
-    return last->type == WEFT_LAYER_CLASSIFIER ? batch.samples : batch.samples * batch.seq_len;
+    return weft_model_targets(config->model, &batch);
 }
 
 /* `written` has of every tensor the last micro-step (from 1 on) whose backward wrote its gradient.

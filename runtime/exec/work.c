@@ -17,7 +17,7 @@ void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch)
 {
     const unsigned char *input = exec->inputs->input;
     const unsigned char *targets = (const unsigned char *)exec->inputs->targets;
-    if (exec->options.config->model->layers[0].type == WEFT_LAYER_EMBEDDING) {
+    if (weft_model_reads_tokens(exec->options.config->model)) {
         weft_arena_write(exec->arena, compute_of(exec), batch->input,
                          input + batch->micro * exec->input_bytes, exec->input_bytes);
     } else {

@@ -95,8 +95,8 @@ static void fill_batch(const struct rehearsal *r)
     struct weft_batch batch = weft_config_batch(r->options->config);
     int64_t samples = batch.samples * r->options->config->train.grad_accum;
     int64_t rows = samples * batch.seq_len;
-    int64_t n_targets = last->type == WEFT_LAYER_CLASSIFIER ? samples : rows;
-    bool tokens = first->type == WEFT_LAYER_EMBEDDING;
+    int64_t n_targets = weft_model_tells_classes(r->options->config->model) ? samples : rows;
+    bool tokens = weft_model_reads_tokens(r->options->config->model);
     for (int64_t i = 0; tokens && i < rows; i++)
         ((int32_t *)r->input)[i] =
             (int32_t)weft_rng_below(1, 0, (uint64_t)i, (uint64_t)first->vocab);

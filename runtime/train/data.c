@@ -26,8 +26,7 @@ static int64_t least_vocab(const struct weft_model *model)
     const struct weft_layer *ends[] = {&model->layers[0], &model->layers[model->n_layers - 1]};
     int64_t least = INT64_MAX;
     for (int i = 0; i < 2; i++) {
-        bool speaks = ends[i]->type == WEFT_LAYER_EMBEDDING || ends[i]->type == WEFT_LAYER_LM_HEAD;
-        if (speaks && ends[i]->vocab < least) least = ends[i]->vocab;
+        if (ends[i]->vocab > 0 && ends[i]->vocab < least) least = ends[i]->vocab;
     }
     return least;
 }
@@ -68,10 +67,10 @@ static enum weft_status fill_data(struct weft_data *data, const struct weft_conf
     const struct weft_train *train = &config->train;
     const struct weft_layer *last = &model->layers[model->n_layers - 1];
     bool other = data->part == WEFT_DATA_HELD_OUT && train->validation.data != NULL;
-    data->tokens = model->layers[0].type == WEFT_LAYER_EMBEDDING;
+    data->tokens = weft_model_reads_tokens(model);
     data->seq_len = train->seq_len;
     data->sample_tokens = train->seq_len * (data->tokens ? 1 : model->layers[0].hidden);
-    data->classes = last->type == WEFT_LAYER_CLASSIFIER ? last->outputs : 0;
+    data->classes = weft_model_tells_classes(model) ? last->outputs : 0;
     data->seed = (uint64_t)train->seed;
     data->of = train->validation.batches * train->micro_batch * config->cluster.ranks;
     WEFT_TRY(weft_corpora_open(

@@ -79,7 +79,7 @@ enum weft_status weft_evaluation_run(struct weft_evaluation *e, struct weft_exec
 {
     const struct weft_model *model = e->config->model;
     const struct weft_train *train = &e->config->train;
-    bool classes = model->layers[model->n_layers - 1].type == WEFT_LAYER_CLASSIFIER;
+    bool classes = weft_model_tells_classes(model);
     int64_t start_ns = weft_clock_now_ns();
     double mine = 0, sum = 0;
     WEFT_TRY(weft_exec_settle(exec, err));

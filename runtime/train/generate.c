@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "layers/embedding.h"
+#include "layers/layout.h"
 #include "runtime/checkpoint/checkpoint.h"
-#include "spec/layer_layout.h"
+#include "spec/kind.h"
 
 /* So many tokens of a prompt go through the layers at a time: products of as many rows repay what
  * bringing the weights costs, and scores of as many rows are held. */
@@ -36,7 +38,7 @@ struct weft_generator {
 static enum weft_status check_model(const struct weft_model *model, struct weft_error *err)
 {
     const struct weft_layer *first = &model->layers[0], *last = &model->layers[model->n_layers - 1];
-    if (first->type == WEFT_LAYER_EMBEDDING && last->type == WEFT_LAYER_LM_HEAD) return WEFT_OK;
+    if (first->kind == &weft_kind_embedding && last->kind == &weft_kind_lm_head) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA,
                      "the model begins with %s (%s) and ends with %s (%s): to generate it must "
                      "begin with an embedding and end with an lm_head",
@@ -77,28 +79,19 @@ static enum weft_status make_buffers(struct weft_generator *g, struct weft_error
     return weft_fail_memory(err, "a sequence");
 }
 
-/* Layers whose row depends on rows before it through a cache or not at all. */
-static bool goes_by_rows(const struct weft_layer *layer)
-{
-    return layer->type == WEFT_LAYER_EMBEDDING || layer->type == WEFT_LAYER_TRANSFORMER_BLOCK ||
-           layer->type == WEFT_LAYER_LAYER_NORM || layer->type == WEFT_LAYER_LINEAR ||
-           layer->type == WEFT_LAYER_RELU || layer->type == WEFT_LAYER_GELU ||
-           layer->type == WEFT_LAYER_LM_HEAD;
-}
-
 static enum weft_status make_caches(struct weft_generator *g, struct weft_error *err)
 {
     const int64_t size = sizeof(float);
     g->caches = true;
     for (int32_t l = 0; l < g->model->n_layers; l++)
-        g->caches = g->caches && goes_by_rows(&g->model->layers[l]);
+        g->caches = g->caches && g->model->layers[l].kind->by_rows;
     g->kept = weft_pool_array(&g->pool, (size_t)g->model->n_layers, sizeof *g->kept);
     g->cached = take(g, g->window * (int64_t)sizeof *g->cached);
     void *scores = take(g, PROMPT_ROWS * g->window * size);
     bool made = g->kept != NULL && scores != NULL && g->cached != NULL;
     for (int32_t l = 0; l < g->model->n_layers && made && g->caches; l++) {
         const struct weft_layer *layer = &g->model->layers[l];
-        if (layer->type != WEFT_LAYER_TRANSFORMER_BLOCK) continue;
+        if (layer->kind != &weft_kind_transformer_block) continue;
         g->kept[l].qkv = take(g, g->window * 3 * layer->hidden * size);
         g->kept[l].scores = scores;
         made = g->kept[l].qkv != NULL;
@@ -160,7 +153,7 @@ static enum weft_status fill(struct weft_generator *g, const char *path, int32_t
                              struct weft_error *err)
 {
     WEFT_TRY(check_model(g->model, err));
-    int64_t positions = g->model->layers[0].positions;
+    int64_t positions = weft_embedding_positions(&g->model->layers[0]);
     g->window = g->config->train.seq_len;
     if (positions > 0 && positions < g->window) g->window = positions;
     WEFT_TRY(read_checkpoint(g, path, threads, err));
@@ -233,7 +226,7 @@ static enum weft_status run_layers(struct weft_generator *g, const int32_t *toke
         g->kept[l].before = before;
         for (int32_t t = 0; t < layer->n_tensors; t++)
             call.tensors[t] = g->tensors[layer->tensors[t]];
-        if (l == 0 && layer->positions > 0)
+        if (l == 0 && weft_embedding_positions(layer) > 0)
             call.tensors[1] = (const float *)call.tensors[1] + before * layer->hidden;
         weft_nn_forward(g->nn, g->stream, &call);
         input = call.output;

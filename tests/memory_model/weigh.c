@@ -66,9 +66,9 @@ static struct stage three_layers(const struct weft_weigh_options *options, bool 
                                   custom_layer("c", 500, false)};
     static const int64_t sizes[][3] = {{300, 1000, 256}, {300, 0, 100}, {40, 700, 0}};
     for (int l = 0; l < 3; l++) {
-        layers[l].output_bytes = sizes[l][0];
-        layers[l].saved_bytes = sizes[l][1];
-        layers[l].temporary_bytes = sizes[l][2];
+        layers[l].keys[WEFT_CUSTOM_OUTPUT].integer = sizes[l][0];
+        layers[l].keys[WEFT_CUSTOM_SAVED].integer = sizes[l][1];
+        layers[l].keys[WEFT_CUSTOM_TEMPORARY].integer = sizes[l][2];
     }
     struct stage stage = {.model = make_model(layers, 3)};
     cut(&stage, 2, &(struct weft_block_rule){.blocks = 1});
@@ -319,15 +319,15 @@ Test(weigh, a_tied_unit_is_released_once)
 Test(weigh, outputs_live_to_their_last_reader)
 {
     struct weft_layer layers[] = {
-        {.name = "in", .type = WEFT_LAYER_LINEAR, .tie = -1, .hidden = 128, .outputs = 64},
-        {.name = "relu", .type = WEFT_LAYER_RELU, .tie = -1, .hidden = 64, .outputs = 64},
+        {.name = "in", .kind = &weft_kind_linear, .tie = -1, .hidden = 128, .outputs = 64},
+        {.name = "relu", .kind = &weft_kind_relu, .tie = -1, .hidden = 64, .outputs = 64},
         {.name = "out",
-         .type = WEFT_LAYER_LINEAR,
+         .kind = &weft_kind_linear,
          .frozen = true,
          .tie = -1,
          .hidden = 64,
          .outputs = 64},
-        {.name = "loss", .type = WEFT_LAYER_CLASSIFIER, .tie = -1, .hidden = 64, .outputs = 3},
+        {.name = "loss", .kind = &weft_kind_classifier, .tie = -1, .hidden = 64, .outputs = 3},
     };
     struct stage stage = {.model = make_model(layers, 4)};
     cut(&stage, 1, &(struct weft_block_rule){.blocks = 1});
@@ -410,7 +410,7 @@ Test(weigh, rounds_to_the_arena)
 static void refuse(int64_t parameters, int64_t saved_bytes, int64_t base_bytes, const char *text)
 {
     struct weft_layer layer = custom_layer("wide", parameters, false);
-    layer.saved_bytes = saved_bytes;
+    layer.keys[WEFT_CUSTOM_SAVED].integer = saved_bytes;
     struct weft_weigh_options options = single;
     options.base_bytes = base_bytes;
     struct stage stage = {.model = make_model(&layer, 1)};

@@ -4,16 +4,19 @@
 
 #include <criterion/criterion.h>
 
+#include "layers/block.h"
+#include "layers/custom.h"
+#include "layers/embedding.h"
 #include "spec/model.h"
 
 /* A layer that is nothing but parameters. */
 static inline struct weft_layer custom_layer(const char *name, int64_t parameters, bool frozen)
 {
     return (struct weft_layer){.name = name,
-                               .type = WEFT_LAYER_CUSTOM,
+                               .kind = &weft_kind_custom,
                                .frozen = frozen,
                                .tie = -1,
-                               .parameters = parameters};
+                               .keys[WEFT_CUSTOM_PARAMETERS].integer = parameters};
 }
 
 static inline struct weft_model *make_model(const struct weft_layer *layers, int32_t n_layers)
@@ -30,24 +33,24 @@ static inline struct weft_model *make_tied_model(bool frozen_embedding)
 {
     struct weft_layer layers[] = {
         {.name = "wte",
-         .type = WEFT_LAYER_EMBEDDING,
+         .kind = &weft_kind_embedding,
          .frozen = frozen_embedding,
          .tie = -1,
          .vocab = 10,
-         .positions = 4,
+         .keys[WEFT_EMBEDDING_POSITIONS].integer = 4,
          .hidden = 16,
          .outputs = 16},
         {.name = "h.0",
-         .type = WEFT_LAYER_TRANSFORMER_BLOCK,
+         .kind = &weft_kind_transformer_block,
          .tie = -1,
          .hidden = 16,
          .outputs = 16,
-         .heads = 2,
-         .kv_heads = 2,
-         .ffn = 64},
-        {.name = "ln_f", .type = WEFT_LAYER_LAYER_NORM, .tie = -1, .hidden = 16, .outputs = 16},
+         .keys[WEFT_BLOCK_HEADS].integer = 2,
+         .keys[WEFT_BLOCK_KV_HEADS].integer = 2,
+         .keys[WEFT_BLOCK_FFN].integer = 64},
+        {.name = "ln_f", .kind = &weft_kind_layer_norm, .tie = -1, .hidden = 16, .outputs = 16},
         {.name = "head",
-         .type = WEFT_LAYER_LM_HEAD,
+         .kind = &weft_kind_lm_head,
          .frozen = frozen_embedding,
          .tie = 0,
          .vocab = 10,

@@ -1,6 +1,9 @@
 /* The "layers" array through the public decoder. */
 #include <stdio.h>
 
+#include "layers/block.h"
+#include "layers/custom.h"
+#include "layers/image.h"
 #include "tests/spec/config_text.h"
 
 #define WITH_LAYERS(layers) CONFIG("{\"layers\":" layers "}", SMALL_CLUSTER, SMALL_TRAIN)
@@ -16,7 +19,7 @@ Test(config_layers, repeats_and_ties)
     cr_assert_eq(model->layers[5].tie, 0);
     cr_assert_eq(model->layers[5].outputs, 256);
     cr_assert_eq(model->layers[0].tie, -1);
-    cr_assert_eq(model->layers[1].kv_heads, 4);
+    cr_assert_eq(model->layers[1].keys[WEFT_BLOCK_KV_HEADS].integer, 4);
     cr_assert_eq(model->layers[1].outputs, 48);
     cr_assert(!model->layers[5].bias);
     weft_config_destroy(config);
@@ -40,13 +43,13 @@ Test(config_layers, reads_every_type)
     cr_assert(layers[0].bias, "the default");
     cr_assert_eq(layers[0].outputs, 8);
     cr_assert(!layers[1].bias, "a type without bias has none");
-    cr_assert_eq(layers[3].kv_heads, 2);
-    cr_assert_eq(layers[5].parameters, 99);
-    cr_assert_eq(layers[5].forward_flops, 1.5e6);
-    cr_assert_eq(layers[5].backward_flops, 3e6);
-    cr_assert_eq(layers[5].output_bytes, 1024);
-    cr_assert_eq(layers[5].saved_bytes, 2000);
-    cr_assert_eq(layers[5].temporary_bytes, 7);
+    cr_assert_eq(layers[3].keys[WEFT_BLOCK_KV_HEADS].integer, 2);
+    cr_assert_eq(layers[5].keys[WEFT_CUSTOM_PARAMETERS].integer, 99);
+    cr_assert_eq(layers[5].keys[WEFT_CUSTOM_FORWARD_FLOPS].number, 1.5e6);
+    cr_assert_eq(layers[5].keys[WEFT_CUSTOM_BACKWARD_FLOPS].number, 3e6);
+    cr_assert_eq(layers[5].keys[WEFT_CUSTOM_OUTPUT].integer, 1024);
+    cr_assert_eq(layers[5].keys[WEFT_CUSTOM_SAVED].integer, 2000);
+    cr_assert_eq(layers[5].keys[WEFT_CUSTOM_TEMPORARY].integer, 7);
     cr_assert_eq(layers[6].outputs, 10);
     weft_config_destroy(config);
 }
@@ -65,13 +68,13 @@ Test(config_layers, reads_types_that_are_only_planned)
         "\"experts\":4,\"active_experts\":3}]"));
     const struct weft_layer *layers = config->model->layers;
     cr_assert_eq(layers[0].outputs, 4 * 16);
-    cr_assert(layers[0].norm && !layers[0].bias);
-    cr_assert_eq(layers[1].stride, 1);
-    cr_assert_eq(layers[1].width, 2);
+    cr_assert(layers[0].keys[WEFT_IMAGE_NORM].flag && !layers[0].bias);
+    cr_assert_eq(layers[1].keys[WEFT_IMAGE_STRIDE].integer, 1);
+    cr_assert_eq(layers[1].keys[WEFT_IMAGE_WIDTH].integer, 2);
     cr_assert_eq(layers[2].outputs, 8);
-    cr_assert_eq(layers[4].experts, 4);
-    cr_assert_eq(layers[4].active_experts, 3);
-    cr_assert_eq(layers[4].kv_heads, 2);
+    cr_assert_eq(layers[4].keys[WEFT_BLOCK_EXPERTS].integer, 4);
+    cr_assert_eq(layers[4].keys[WEFT_BLOCK_ACTIVE_EXPERTS].integer, 3);
+    cr_assert_eq(layers[4].keys[WEFT_BLOCK_KV_HEADS].integer, 2);
     weft_config_destroy(config);
 }
 
@@ -84,9 +87,9 @@ Test(config_layers, knows_the_keys_of_each_type)
                             "{\"name\":\"c\",\"type\":\"transformr_block\",\"hidden\":8}]")),
         "run.json: $.model.layers[0].ffn: a layer of type \"layer_norm\" has no such key; it has: "
         "hidden\n"
+        "run.json: $.model.layers[1]: the key \"ffn\" is missing; an integer: width between the "
+        "two products of the feed-forward part\n"
         "run.json: $.model.layers[1].widht: unknown key; did you mean \"width\"?\n"
-        "run.json: $.model.layers[1]: the key \"ffn\" of a layer of type \"transformer_block\" is "
-        "missing; an integer: width between the two products of the feed-forward part\n"
         "run.json: $.model.layers[2].type: \"transformr_block\" is not possible; did you mean "
         "\"transformer_block\"?");
 }
@@ -96,8 +99,9 @@ Test(config_layers, refuses_heads_that_do_not_divide)
     cr_assert_str_eq(
         finding(WITH_LAYERS("[{\"name\":\"b\",\"type\":\"llama_block\",\"hidden\":48,\"heads\":5,"
                             "\"kv_heads\":2,\"ffn\":12}]")),
-        "run.json: $.model.layers[0].heads: 5 heads do not divide hidden, 48\n"
-        "run.json: $.model.layers[0].kv_heads: 2 kv_heads do not divide heads, 5");
+        "run.json: $.model.layers[0].heads: hidden 48 is not a multiple of heads 5; every head "
+        "needs the same whole number of columns\n"
+        "run.json: $.model.layers[0].kv_heads: heads 5 is not a multiple of kv_heads 2");
 }
 
 #define NORM(name) "{\"name\":\"" name "\",\"type\":\"layer_norm\",\"hidden\":48}"

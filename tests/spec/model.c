@@ -1,17 +1,34 @@
 #include "spec/model.h"
+#include "layers/block.h"
+#include "layers/custom.h"
+#include "layers/embedding.h"
+#include "layers/image.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #define COUNT(array) ((int32_t)(sizeof(array) / sizeof(*(array))))
 
 static const struct weft_layer gpt[] = {
-    {.name = "wte", .type = WEFT_LAYER_EMBEDDING, .vocab = 256, .positions = 33, .hidden = 36},
-    {.name = "h.0", .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = 36, .heads = 3, .ffn = 101},
-    {.name = "h.1", .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = 36, .heads = 3, .ffn = 101},
-    {.name = "ln_f", .type = WEFT_LAYER_LAYER_NORM, .hidden = 36},
-    {.name = "head", .type = WEFT_LAYER_LM_HEAD, .vocab = 256, .hidden = 36, .tie = 0},
+    {.name = "wte",
+     .kind = &weft_kind_embedding,
+     .vocab = 256,
+     .keys[WEFT_EMBEDDING_POSITIONS].integer = 33,
+     .hidden = 36},
+    {.name = "h.0",
+     .kind = &weft_kind_transformer_block,
+     .hidden = 36,
+     .keys[WEFT_BLOCK_HEADS].integer = 3,
+     .keys[WEFT_BLOCK_FFN].integer = 101},
+    {.name = "h.1",
+     .kind = &weft_kind_transformer_block,
+     .hidden = 36,
+     .keys[WEFT_BLOCK_HEADS].integer = 3,
+     .keys[WEFT_BLOCK_FFN].integer = 101},
+    {.name = "ln_f", .kind = &weft_kind_layer_norm, .hidden = 36},
+    {.name = "head", .kind = &weft_kind_lm_head, .vocab = 256, .hidden = 36, .tie = 0},
 };
 
 enum { EMBEDDING, BLOCK_0, BLOCK_1, NORM, HEAD };
@@ -53,14 +70,15 @@ Test(model, names_and_bytes_of_dtypes)
     cr_assert_str_eq(weft_dtype_name(WEFT_F16), "f16");
 }
 
-Test(model, layer_types_know_whether_they_train)
+Test(model, kinds_know_whether_they_train)
 {
-    cr_assert_str_eq(weft_layer_type_name(WEFT_LAYER_EMBEDDING), "embedding");
-    cr_assert_str_eq(weft_layer_type_name(WEFT_LAYER_CUSTOM), "custom");
-    cr_assert(weft_layer_type_trains(WEFT_LAYER_CLASSIFIER));
-    cr_assert_not(weft_layer_type_trains(WEFT_LAYER_LLAMA_BLOCK));
-    cr_assert_not(weft_layer_type_trains(WEFT_LAYER_RMS_NORM));
-    cr_assert_not(weft_layer_type_trains(WEFT_LAYER_CUSTOM));
+    cr_assert_eq(weft_kind_find(NULL, "embedding"), &weft_kind_embedding);
+    cr_assert_eq(weft_kind_find(NULL, "custom"), &weft_kind_custom);
+    cr_assert_null(weft_kind_find(NULL, "Embedding"));
+    cr_assert(weft_kind_classifier.trains);
+    cr_assert_not(weft_kind_llama_block.trains);
+    cr_assert_not(weft_kind_rms_norm.trains);
+    cr_assert_not(weft_kind_custom.trains);
 }
 
 Test(model, gives_a_block_its_tensors_in_order)
@@ -140,7 +158,7 @@ Test(model, fills_in_sizes_that_follow)
     struct weft_model *model = create_model(gpt, COUNT(gpt));
     cr_assert_eq(model->layers[EMBEDDING].outputs, 36);
     cr_assert_eq(model->layers[BLOCK_0].outputs, 36);
-    cr_assert_eq(model->layers[BLOCK_0].kv_heads, 3);
+    cr_assert_eq(model->layers[BLOCK_0].keys[WEFT_BLOCK_KV_HEADS].integer, 3);
     cr_assert_eq(model->layers[BLOCK_0].tie, -1);
     cr_assert_eq(model->layers[HEAD].outputs, 256);
     weft_model_destroy(model);
@@ -150,7 +168,7 @@ Test(model, owns_its_names)
 {
     char name[] = "fc";
     struct weft_layer layer = {
-        .name = name, .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7, .bias = true};
+        .name = name, .kind = &weft_kind_linear, .hidden = 5, .outputs = 7, .bias = true};
     struct weft_model *model = create_model(&layer, 1);
     name[0] = 'x';
     cr_assert_str_eq(model->layers[0].name, "fc");
@@ -162,11 +180,11 @@ Test(model, owns_its_names)
 Test(model, shares_heads_in_llama_blocks)
 {
     struct weft_layer layer = {.name = "b",
-                               .type = WEFT_LAYER_LLAMA_BLOCK,
+                               .kind = &weft_kind_llama_block,
                                .hidden = 48,
-                               .heads = 6,
-                               .kv_heads = 2,
-                               .ffn = 100};
+                               .keys[WEFT_BLOCK_HEADS].integer = 6,
+                               .keys[WEFT_BLOCK_KV_HEADS].integer = 2,
+                               .keys[WEFT_BLOCK_FFN].integer = 100};
     struct weft_model *model = create_model(&layer, 1);
     cr_assert_eq(model->tensors[model->layers[0].tensors[2]].dims[0], 16);
     cr_assert_eq(model->parameters, 2 * 48 + 2 * 48 * 48 + 2 * 16 * 48 + 3 * 48 * 100);
@@ -206,17 +224,15 @@ Test(model, refuses_what_does_not_chain)
 Test(model, refuses_heads_that_do_not_divide)
 {
     struct weft_layer layer = gpt[BLOCK_0];
-    layer.heads = 5;
+    layer.keys[WEFT_BLOCK_HEADS].integer = 5;
     refuses_with(BLOCK_0, layer, "hidden 36 is not a multiple of heads 5");
-    layer.heads = 0;
+    layer.keys[WEFT_BLOCK_HEADS].integer = 0;
     refuses_with(BLOCK_0, layer, "heads is 0; it must be from 1");
     layer = gpt[BLOCK_0];
-    layer.kv_heads = 1;
-    refuses_with(BLOCK_0, layer, "kv_heads 1 is not heads 3; only a llama_block");
-    layer.type = WEFT_LAYER_LLAMA_BLOCK;
-    layer.kv_heads = 2;
+    layer.kind = &weft_kind_llama_block;
+    layer.keys[WEFT_BLOCK_KV_HEADS].integer = 2;
     refuses_with(BLOCK_0, layer, "heads 3 is not a multiple of kv_heads 2");
-    layer.kv_heads = 4;
+    layer.keys[WEFT_BLOCK_KV_HEADS].integer = 4;
     refuses_with(BLOCK_0, layer, "kv_heads is 4; it must be from 1 to 3");
 }
 
@@ -242,24 +258,37 @@ Test(model, refuses_sizes_that_are_none)
     layer.vocab = 0;
     refuses_with(EMBEDDING, layer, "vocab is 0; it must be from 1 to 2147483647");
     layer = gpt[EMBEDDING];
-    layer.positions = -1;
+    layer.keys[WEFT_EMBEDDING_POSITIONS].integer = -1;
     refuses_with(EMBEDDING, layer, "positions is -1");
-    layer = (struct weft_layer){.name = "c", .type = WEFT_LAYER_CUSTOM, .saved_bytes = -1};
-    refuses_model(&layer, 1, "layer \"c\" (custom): a size or a number of flops is negative");
-    layer = (struct weft_layer){.name = "c", .type = WEFT_LAYER_CLASSIFIER, .hidden = 3, .tie = -1};
+    layer = (struct weft_layer){
+        .name = "c", .kind = &weft_kind_custom, .keys[WEFT_CUSTOM_SAVED].integer = -1};
+    refuses_model(&layer, 1, "layer \"c\" (custom): saved is -1; it must be from 0");
+    layer = (struct weft_layer){.name = "c", .kind = &weft_kind_classifier, .hidden = 3, .tie = -1};
     refuses_model(&layer, 1, "classes is 0");
 }
 
 Test(model, refuses_parameters_that_overflow)
 {
-    struct weft_layer layers[] = {
-        {.name = "a", .type = WEFT_LAYER_CUSTOM, .parameters = INT64_MAX},
-        {.name = "b", .type = WEFT_LAYER_CUSTOM, .parameters = 1},
-    };
-    struct weft_model *model = create_model(layers, 1);
-    cr_assert_eq(model->parameters, INT64_MAX);
+    enum { N = 1024 };
+    static struct weft_layer layers[N];
+    static char names[N][16];
+    for (int i = 0; i < N; i++) {
+        snprintf(names[i], sizeof names[i], "c.%d", i);
+        layers[i] = (struct weft_layer){.name = names[i],
+                                        .kind = &weft_kind_custom,
+                                        .keys[WEFT_CUSTOM_PARAMETERS].integer = INT64_C(1) << 53};
+    }
+    struct weft_model *model = create_model(layers, N - 1);
+    cr_assert_eq(model->parameters, (N - 1) * (INT64_C(1) << 53));
     weft_model_destroy(model);
-    refuses_model(layers, 2, "with b.parameters the model's parameters do not fit in 63 bits");
+    refuses_model(layers, N, "with c.1023.parameters the model's parameters do not fit in 63 bits");
+
+    struct weft_layer moe = {.name = "m", .kind = &weft_kind_moe_block, .hidden = 1 << 24};
+    moe.keys[WEFT_BLOCK_HEADS].integer = 1;
+    moe.keys[WEFT_BLOCK_FFN].integer = INT32_MAX;
+    moe.keys[WEFT_BLOCK_EXPERTS].integer = 65536;
+    moe.keys[WEFT_BLOCK_ACTIVE_EXPERTS].integer = 2;
+    refuses_model(&moe, 1, "with m.experts.gate.weight the model's parameters do not fit");
 }
 
 static void trains(const struct weft_layer *layers, int32_t n, int64_t seq_len, const char *text)
@@ -275,9 +304,9 @@ static void trains(const struct weft_layer *layers, int32_t n, int64_t seq_len, 
 Test(model, trains_what_begins_with_text_and_ends_with_a_loss)
 {
     static const struct weft_layer mlp[] = {
-        {.name = "fc", .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7},
-        {.name = "act", .type = WEFT_LAYER_RELU, .hidden = 7},
-        {.name = "head", .type = WEFT_LAYER_CLASSIFIER, .hidden = 7, .outputs = 3, .tie = -1},
+        {.name = "fc", .kind = &weft_kind_linear, .hidden = 5, .outputs = 7},
+        {.name = "act", .kind = &weft_kind_relu, .hidden = 7},
+        {.name = "head", .kind = &weft_kind_classifier, .hidden = 7, .outputs = 3, .tie = -1},
     };
     trains(gpt, COUNT(gpt), 33, NULL);
     trains(mlp, COUNT(mlp), 1, NULL);
@@ -291,12 +320,12 @@ Test(model, trains_what_begins_with_text_and_ends_with_a_loss)
 Test(model, says_why_it_does_not_train)
 {
     struct weft_layer layers[] = {
-        {.name = "wte", .type = WEFT_LAYER_EMBEDDING, .vocab = 256, .hidden = 8, .frozen = true},
-        {.name = "norm", .type = WEFT_LAYER_RMS_NORM, .hidden = 8, .frozen = true},
-        {.name = "head", .type = WEFT_LAYER_LM_HEAD, .vocab = 256, .hidden = 8, .frozen = true},
+        {.name = "wte", .kind = &weft_kind_embedding, .vocab = 256, .hidden = 8, .frozen = true},
+        {.name = "norm", .kind = &weft_kind_rms_norm, .hidden = 8, .frozen = true},
+        {.name = "head", .kind = &weft_kind_lm_head, .vocab = 256, .hidden = 8, .frozen = true},
     };
     trains(layers, 3, 4, "layer \"norm\" (rms_norm): it can be planned but not trained");
-    layers[1].type = WEFT_LAYER_GELU;
+    layers[1].kind = &weft_kind_gelu;
     trains(layers, 3, 4, "the model has no parameter that is not frozen");
 }
 
@@ -309,22 +338,26 @@ Test(model, image_layers_chain_by_maps_and_side)
 {
     struct weft_layer layers[] = {
         {.name = "conv",
-         .type = WEFT_LAYER_CONV2D,
-         .image = 9,
-         .channels = 3,
-         .filters = 8,
-         .kernel = 3,
-         .stride = 2,
-         .norm = true},
+         .kind = &weft_kind_conv2d,
+         .keys[WEFT_IMAGE_SIDE].integer = 9,
+         .keys[WEFT_IMAGE_CHANNELS].integer = 3,
+         .keys[WEFT_IMAGE_FILTERS].integer = 8,
+         .keys[WEFT_IMAGE_KERNEL].integer = 3,
+         .keys[WEFT_IMAGE_STRIDE].integer = 2,
+         .keys[WEFT_IMAGE_NORM].flag = true},
         {.name = "block",
-         .type = WEFT_LAYER_BOTTLENECK,
-         .image = 5,
-         .channels = 8,
-         .width = 2,
-         .filters = 16,
-         .stride = 1},
-        {.name = "pool", .type = WEFT_LAYER_POOL2D, .image = 5, .channels = 16, .stride = 5},
-        {.name = "fc", .type = WEFT_LAYER_CLASSIFIER, .hidden = 16, .outputs = 3, .tie = -1},
+         .kind = &weft_kind_bottleneck,
+         .keys[WEFT_IMAGE_SIDE].integer = 5,
+         .keys[WEFT_IMAGE_CHANNELS].integer = 8,
+         .keys[WEFT_IMAGE_WIDTH].integer = 2,
+         .keys[WEFT_IMAGE_FILTERS].integer = 16,
+         .keys[WEFT_IMAGE_STRIDE].integer = 1},
+        {.name = "pool",
+         .kind = &weft_kind_pool2d,
+         .keys[WEFT_IMAGE_SIDE].integer = 5,
+         .keys[WEFT_IMAGE_CHANNELS].integer = 16,
+         .keys[WEFT_IMAGE_STRIDE].integer = 5},
+        {.name = "fc", .kind = &weft_kind_classifier, .hidden = 16, .outputs = 3, .tie = -1},
     };
     struct weft_model *model = NULL;
     struct weft_error err = {0};
@@ -336,16 +369,16 @@ Test(model, image_layers_chain_by_maps_and_side)
     weft_model_destroy(model);
 
     model = NULL;
-    layers[1].image = 4;
+    layers[1].keys[WEFT_IMAGE_SIDE].integer = 4;
     cr_assert_eq(weft_model_create(layers, 4, &model, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "reads rows of 128, but \"conv\" before it gives rows of 200"), "%s",
               err.text);
-    layers[1].image = 5;
-    layers[0].stride = 10;
+    layers[1].keys[WEFT_IMAGE_SIDE].integer = 5;
+    layers[0].keys[WEFT_IMAGE_STRIDE].integer = 10;
     err = (struct weft_error){0};
     cr_assert_eq(weft_model_create(layers, 4, &model, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "stride is 10; it must be from 1 to 9"), "%s", err.text);
-    layers[0].stride = 0;
+    layers[0].keys[WEFT_IMAGE_STRIDE].integer = 0;
     err = (struct weft_error){0};
     cr_assert_eq(weft_model_create(layers, 4, &model, &err), WEFT_E_DATA);
     cr_assert_null(model);
@@ -354,20 +387,20 @@ Test(model, image_layers_chain_by_maps_and_side)
 Test(model, moe_block_stacks_its_experts)
 {
     struct weft_layer layer = {.name = "m",
-                               .type = WEFT_LAYER_MOE_BLOCK,
+                               .kind = &weft_kind_moe_block,
                                .hidden = 8,
-                               .heads = 4,
-                               .kv_heads = 2,
-                               .ffn = 12,
-                               .experts = 3,
-                               .active_experts = 2};
+                               .keys[WEFT_BLOCK_HEADS].integer = 4,
+                               .keys[WEFT_BLOCK_KV_HEADS].integer = 2,
+                               .keys[WEFT_BLOCK_FFN].integer = 12,
+                               .keys[WEFT_BLOCK_EXPERTS].integer = 3,
+                               .keys[WEFT_BLOCK_ACTIVE_EXPERTS].integer = 2};
     struct weft_model *model = NULL;
     struct weft_error err = {0};
     cr_assert_eq(weft_model_create(&layer, 1, &model, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(model->parameters, 2 * 8 + 2 * 64 + 2 * 8 * 4 + 3 * 8 + 3 * 3 * 8 * 12);
     cr_assert_eq(model->n_tensors, 10);
     weft_model_destroy(model);
-    layer.active_experts = 4;
+    layer.keys[WEFT_BLOCK_ACTIVE_EXPERTS].integer = 4;
     cr_assert_eq(weft_model_create(&layer, 1, &model, &err), WEFT_E_DATA);
     cr_assert(strstr(err.text, "active_experts is 4; it must be from 1 to 3"), "%s", err.text);
 }

@@ -1,4 +1,5 @@
 #include "spec/names.h"
+#include "layers/block.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -15,13 +16,17 @@ Test(names, are_of_letters_and_lead_nowhere)
 }
 
 /* A block, an activation without tensors, and a layer of another name after them. */
-static enum weft_status create_named(const char *name, enum weft_layer_type type,
+static enum weft_status create_named(const char *name, const struct weft_kind *type,
                                      struct weft_error *err)
 {
     const struct weft_layer layers[] = {
-        {.name = "h", .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = 8, .heads = 2, .ffn = 8},
-        {.name = "h.ln1", .type = WEFT_LAYER_RELU, .hidden = 8},
-        {.name = name, .type = type, .hidden = 8, .outputs = 8, .bias = true},
+        {.name = "h",
+         .kind = &weft_kind_transformer_block,
+         .hidden = 8,
+         .keys[WEFT_BLOCK_HEADS].integer = 2,
+         .keys[WEFT_BLOCK_FFN].integer = 8},
+        {.name = "h.ln1", .kind = &weft_kind_relu, .hidden = 8},
+        {.name = name, .kind = type, .hidden = 8, .outputs = 8, .bias = true},
     };
     struct weft_model *model = NULL;
     enum weft_status status = weft_model_create(layers, 3, &model, err);
@@ -32,7 +37,7 @@ static enum weft_status create_named(const char *name, enum weft_layer_type type
 Test(names, of_layers_differ)
 {
     struct weft_error err = {0};
-    cr_assert_eq(create_named("h", WEFT_LAYER_LINEAR, &err), WEFT_E_DATA);
+    cr_assert_eq(create_named("h", &weft_kind_linear, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "layer \"h\" (linear): another layer has this name"), "%s",
                        err.text);
 }
@@ -41,15 +46,15 @@ Test(names, of_tensors_differ_between_layers)
 {
     static const struct {
         const char *name;
-        enum weft_layer_type type;
+        const struct weft_kind *type;
         const char *tensor; /* that two layers would have; NULL: none */
     } cases[] = {
-        {"h.mlp.fc", WEFT_LAYER_LINEAR, "h.mlp.fc.bias"},
-        {"h.ln2", WEFT_LAYER_LAYER_NORM, "h.ln2.bias"},
-        {"h.mlp.fc", WEFT_LAYER_LAYER_NORM, "h.mlp.fc.bias"},
-        {"h.mlp", WEFT_LAYER_LINEAR, NULL},
-        {"h.mlp.fc", WEFT_LAYER_GELU, NULL},
-        {"h.mlp.fc.weight", WEFT_LAYER_LINEAR, NULL},
+        {"h.mlp.fc", &weft_kind_linear, "h.mlp.fc.bias"},
+        {"h.ln2", &weft_kind_layer_norm, "h.ln2.bias"},
+        {"h.mlp.fc", &weft_kind_layer_norm, "h.mlp.fc.bias"},
+        {"h.mlp", &weft_kind_linear, NULL},
+        {"h.mlp.fc", &weft_kind_gelu, NULL},
+        {"h.mlp.fc.weight", &weft_kind_linear, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weft_error err = {0};

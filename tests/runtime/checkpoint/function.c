@@ -1,15 +1,25 @@
 #include "runtime/checkpoint/function.h"
+#include "layers/block.h"
+#include "layers/embedding.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
 static const struct weft_layer layers[] = {
-    {.name = "wte", .type = WEFT_LAYER_EMBEDDING, .vocab = 16, .positions = 4, .hidden = 8},
-    {.name = "h.0", .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = 8, .heads = 2, .ffn = 8},
-    {.name = "a", .type = WEFT_LAYER_LINEAR, .hidden = 8, .outputs = 8},
-    {.name = "act", .type = WEFT_LAYER_RELU, .hidden = 8},
-    {.name = "b", .type = WEFT_LAYER_LINEAR, .hidden = 8, .outputs = 8},
-    {.name = "head", .type = WEFT_LAYER_LM_HEAD, .vocab = 16, .hidden = 8, .tie = 0},
+    {.name = "wte",
+     .kind = &weft_kind_embedding,
+     .vocab = 16,
+     .keys[WEFT_EMBEDDING_POSITIONS].integer = 4,
+     .hidden = 8},
+    {.name = "h.0",
+     .kind = &weft_kind_transformer_block,
+     .hidden = 8,
+     .keys[WEFT_BLOCK_HEADS].integer = 2,
+     .keys[WEFT_BLOCK_FFN].integer = 8},
+    {.name = "a", .kind = &weft_kind_linear, .hidden = 8, .outputs = 8},
+    {.name = "act", .kind = &weft_kind_relu, .hidden = 8},
+    {.name = "b", .kind = &weft_kind_linear, .hidden = 8, .outputs = 8},
+    {.name = "head", .kind = &weft_kind_lm_head, .vocab = 16, .hidden = 8, .tie = 0},
 };
 enum { N = sizeof layers / sizeof *layers, MOST = 5 };
 
@@ -52,9 +62,9 @@ Test(function, is_of_all_that_is_computed)
 {
     struct weft_layer block = layers[1], act = layers[3], head = layers[5];
     differ(layers, N, 0, "");
-    block.heads = 4;
+    block.keys[WEFT_BLOCK_HEADS].integer = 4;
     differ_with(1, block, 1, "h.0: heads is 4, and was 2");
-    act.type = WEFT_LAYER_GELU;
+    act.kind = &weft_kind_gelu;
     differ_with(3, act, 1, "layer 3 is a gelu, and was a relu");
     head.tie = -1;
     differ_with(5, head, 1, "head: tie is not there, and was \"wte\"");
@@ -77,7 +87,7 @@ Test(function, a_layer_more_or_less_is_one_difference)
     struct weft_layer more[N + 1], less[N];
     memcpy(more, layers, sizeof layers);
     memmove(&more[2], &layers[1], (N - 1) * sizeof *layers);
-    more[1] = (struct weft_layer){.name = "new", .type = WEFT_LAYER_GELU, .hidden = 8};
+    more[1] = (struct weft_layer){.name = "new", .kind = &weft_kind_gelu, .hidden = 8};
     differ(more, N + 1, 1, "layer 1, a gelu, was not there");
     memcpy(less, layers, sizeof layers);
     memmove(&less[3], &layers[4], 2 * sizeof *layers);
@@ -98,9 +108,9 @@ Test(function, the_first_differences_are_told)
 {
     struct weft_layer other[N];
     memcpy(other, layers, sizeof layers);
-    other[1].heads = 4;
+    other[1].keys[WEFT_BLOCK_HEADS].integer = 4;
     other[2].name = "c";
-    other[3].type = WEFT_LAYER_GELU;
+    other[3].kind = &weft_kind_gelu;
     other[4].name = "d";
     other[5].tie = -1;
     struct weft_text now = function_of(other, N), before = function_of(layers, N), out;

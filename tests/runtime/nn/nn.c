@@ -5,6 +5,7 @@
 
 #include "cpu/layers/subject.h"
 #include "runtime/device/device.h"
+#include "spec/kind.h"
 
 Test(nn, refuses_a_device_without_kernels)
 {
@@ -47,7 +48,7 @@ Test(nn, multiplies)
 Test(nn, refuses_layers_that_only_plan)
 {
     struct weft_nn *nn = subject_open("auto");
-    const struct weft_layer layer = {.name = "h.7", .type = WEFT_LAYER_LLAMA_BLOCK};
+    const struct weft_layer layer = {.name = "h.7", .kind = &weft_kind_llama_block};
     const struct weft_nn_call call = {.layer = &layer, .batch = {1, 1, WEFT_F32}};
     struct weft_error err = {0};
     cr_assert_eq(weft_nn_cpu_forward(nn, &call, &err), WEFT_E_DATA);

@@ -1,7 +1,8 @@
 #include <string.h>
 
+#include "layers/block.h"
+#include "layers/layout.h"
 #include "runtime/nn/cpu/cpu.h"
-#include "spec/layer_layout.h"
 
 enum tensor {
     LN1_WEIGHT,
@@ -18,7 +19,7 @@ enum tensor {
     MLP_PROJ_BIAS
 };
 
-/* Where everything of one call lies; shapes as in spec/layer_layout.h. */
+/* Where everything of one call lies; shapes as in layers/layout.h. */
 struct block {
     int64_t rows, hidden, ffn;
     float *ln1_mean, *ln1_rstd, *ln2_mean, *ln2_rstd;
@@ -44,7 +45,7 @@ static struct block block_of(const struct weft_nn_call *call)
 {
     const struct weft_transformer_block_layout at =
         weft_layout_transformer_block(call->layer, &call->batch);
-    const int64_t h = call->layer->hidden, f = call->layer->ffn;
+    const int64_t h = call->layer->hidden, f = weft_block_key(call->layer, WEFT_BLOCK_FFN);
     char *saved = call->saved;
     struct block block = {
         .rows = call->batch.samples * call->batch.seq_len,
@@ -64,7 +65,7 @@ static struct block block_of(const struct weft_nn_call *call)
         .attention = {.dtype = call->batch.compute,
                       .samples = call->batch.samples,
                       .seq_len = call->batch.seq_len,
-                      .heads = call->layer->heads,
+                      .heads = weft_block_key(call->layer, WEFT_BLOCK_HEADS),
                       .hidden = h,
                       .qkv = weft_nn_part(saved, at.saved.qkv),
                       .probabilities = weft_nn_part(saved, at.saved.probabilities)}};

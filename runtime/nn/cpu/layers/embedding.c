@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "layers/embedding.h"
 #include "runtime/nn/cpu/cpu.h"
 
 static enum weft_status check_tokens(const struct weft_nn_call *call, struct weft_error *err)
@@ -26,7 +27,7 @@ enum weft_status weft_nn_cpu_embedding_forward(const struct weft_nn_cpu *cpu,
     WEFT_TRY(check_tokens(call, err));
     const enum weft_dtype dtype = call->batch.compute;
     const int64_t width = call->layer->hidden, rows = call->batch.samples * call->batch.seq_len;
-    const void *positions = call->layer->positions > 0 ? call->tensors[1] : NULL;
+    const void *positions = weft_embedding_positions(call->layer) > 0 ? call->tensors[1] : NULL;
     const int32_t *tokens = call->input;
     for (int64_t i = 0; i < rows; i++) {
         const int64_t position = i % call->batch.seq_len * width;
@@ -64,7 +65,7 @@ enum weft_status weft_nn_cpu_embedding_backward(const struct weft_nn_cpu *cpu,
     WEFT_TRY(check_tokens(call, err));
     const enum weft_dtype from = call->batch.compute, to = call->gradient_dtype;
     const int64_t width = call->layer->hidden, rows = call->batch.samples * call->batch.seq_len;
-    const int64_t table_rows[2] = {call->layer->vocab, call->layer->positions};
+    const int64_t table_rows[2] = {call->layer->vocab, weft_embedding_positions(call->layer)};
     const int32_t *tokens = call->input;
     for (int tensor = 0; tensor < 2; tensor++) {
         void *gradient = call->gradients[tensor];

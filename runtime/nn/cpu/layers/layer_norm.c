@@ -1,5 +1,5 @@
+#include "layers/layout.h"
 #include "runtime/nn/cpu/cpu.h"
-#include "spec/layer_layout.h"
 
 enum weft_status weft_nn_cpu_layer_norm_forward(const struct weft_nn_cpu *cpu,
                                                 const struct weft_nn_call *call,

@@ -1,19 +1,39 @@
 #include "runtime/nn/cpu/cpu.h"
+#include "spec/kind.h"
 
-/* By type. Types without functions are for planning alone. */
-static const struct {
+struct functions {
+    const struct weft_kind *kind;
     weft_nn_cpu_fn *forward, *backward;
-} functions_of[WEFT_LAYER_SUPPLIED + 1] = {
-    [WEFT_LAYER_EMBEDDING] = {weft_nn_cpu_embedding_forward, weft_nn_cpu_embedding_backward},
-    [WEFT_LAYER_TRANSFORMER_BLOCK] = {weft_nn_cpu_block_forward, weft_nn_cpu_block_backward},
-    [WEFT_LAYER_LAYER_NORM] = {weft_nn_cpu_layer_norm_forward, weft_nn_cpu_layer_norm_backward},
-    [WEFT_LAYER_LINEAR] = {weft_nn_cpu_linear_forward, weft_nn_cpu_linear_backward},
-    [WEFT_LAYER_RELU] = {weft_nn_cpu_relu_forward, weft_nn_cpu_relu_backward},
-    [WEFT_LAYER_GELU] = {weft_nn_cpu_gelu_forward, weft_nn_cpu_gelu_backward},
-    [WEFT_LAYER_LM_HEAD] = {weft_nn_cpu_lm_head_forward, weft_nn_cpu_lm_head_backward},
-    [WEFT_LAYER_CLASSIFIER] = {weft_nn_cpu_classifier_forward, weft_nn_cpu_classifier_backward},
-    [WEFT_LAYER_SUPPLIED] = {weft_nn_cpu_supplied_forward, weft_nn_cpu_supplied_backward},
 };
+
+/* Kinds that are not here are for planning alone. */
+static const struct functions table[] = {
+#define ROW(kind, name)                                                                            \
+    {                                                                                              \
+        &weft_kind_##kind, weft_nn_cpu_##name##_forward, weft_nn_cpu_##name##_backward             \
+    }
+    ROW(embedding, embedding),
+    ROW(transformer_block, block),
+    ROW(layer_norm, layer_norm),
+    ROW(linear, linear),
+    ROW(relu, relu),
+    ROW(gelu, gelu),
+    ROW(lm_head, lm_head),
+    ROW(classifier, classifier),
+#undef ROW
+};
+static const struct functions supplied = {NULL, weft_nn_cpu_supplied_forward,
+                                          weft_nn_cpu_supplied_backward};
+static const struct functions none = {NULL, NULL, NULL};
+
+static const struct functions *functions_of(const struct weft_layer *layer)
+{
+    if (layer->kind->supplied != NULL) return &supplied;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (table[i].kind == layer->kind) return &table[i];
+    }
+    return &none;
+}
 
 static enum weft_status run_layer(weft_nn_cpu_fn *function, const struct weft_nn *nn,
                                   const struct weft_nn_call *call, struct weft_error *err)
@@ -30,11 +50,11 @@ static enum weft_status run_layer(weft_nn_cpu_fn *function, const struct weft_nn
 enum weft_status weft_nn_cpu_forward(const struct weft_nn *nn, const struct weft_nn_call *call,
                                      struct weft_error *err)
 {
-    return run_layer(functions_of[call->layer->type].forward, nn, call, err);
+    return run_layer(functions_of(call->layer)->forward, nn, call, err);
 }
 
 enum weft_status weft_nn_cpu_backward(const struct weft_nn *nn, const struct weft_nn_call *call,
                                       struct weft_error *err)
 {
-    return run_layer(functions_of[call->layer->type].backward, nn, call, err);
+    return run_layer(functions_of(call->layer)->backward, nn, call, err);
 }

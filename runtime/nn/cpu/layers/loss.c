@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "layers/layout.h"
 #include "runtime/nn/cpu/cpu.h"
-#include "spec/layer_layout.h"
 
 static enum weft_status check_targets(const struct weft_nn_call *call, int64_t n,
                                       struct weft_error *err)

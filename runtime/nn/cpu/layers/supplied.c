@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "layers/supplied.h"
 #include "runtime/nn/cpu/cpu.h"
-#include "spec/supplied.h"
 
 static struct weft_layer_call call_of(const struct weft_nn_call *call)
 {
@@ -29,7 +29,7 @@ enum weft_status weft_nn_cpu_supplied_forward(const struct weft_nn_cpu *cpu,
                                               struct weft_error *err)
 {
     (void)cpu;
-    const struct weft_layer_kind *kind = call->layer->supplied;
+    const struct weft_layer_kind *kind = call->layer->kind->supplied;
     const struct weft_layer_call given = call_of(call);
     struct weft_error said = {0};
     enum weft_status status = kind->forward(kind->context, &given, &said);
@@ -41,7 +41,7 @@ enum weft_status weft_nn_cpu_supplied_backward(const struct weft_nn_cpu *cpu,
                                                struct weft_error *err)
 {
     (void)cpu;
-    const struct weft_layer_kind *kind = call->layer->supplied;
+    const struct weft_layer_kind *kind = call->layer->kind->supplied;
     const struct weft_layer_call given = call_of(call);
     struct weft_error said = {0};
     enum weft_status status = kind->backward(kind->context, &given, &said);

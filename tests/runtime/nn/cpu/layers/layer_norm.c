@@ -5,16 +5,16 @@
 
 Test(layer_norm, is_the_formula)
 {
-    subject_check_layer(subject_same(WEFT_LAYER_LAYER_NORM, 5), 3, 4, 1000);
-    subject_check_layer(subject_same(WEFT_LAYER_LAYER_NORM, 16), 1, 2, 1000);
-    subject_check_layer(subject_same(WEFT_LAYER_LAYER_NORM, 99), 2, 7, 200);
+    subject_check_layer(subject_same(&weft_kind_layer_norm, 5), 3, 4, 1000);
+    subject_check_layer(subject_same(&weft_kind_layer_norm, 16), 1, 2, 1000);
+    subject_check_layer(subject_same(&weft_kind_layer_norm, 99), 2, 7, 200);
 }
 
 Test(layer_norm, has_no_overflow_of_a_far_mean)
 {
     struct weft_nn *nn = subject_open("auto");
     struct subject subject;
-    subject_init(&subject, subject_same(WEFT_LAYER_LAYER_NORM, 64), 1, 1, 0);
+    subject_init(&subject, subject_same(&weft_kind_layer_norm, 64), 1, 1, 0);
     float *x = (float *)(void *)subject.buffers[4];
     cr_assert_eq((const void *)x, subject.call.input);
     for (int i = 0; i < 64; i++) {

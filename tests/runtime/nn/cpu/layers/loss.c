@@ -6,22 +6,22 @@
 
 Test(loss, of_a_head_is_the_formula)
 {
-    subject_check_layer(subject_head(WEFT_LAYER_LM_HEAD, 6, 11, false), 2, 5, 1000);
-    subject_check_layer(subject_head(WEFT_LAYER_LM_HEAD, 6, 11, true), 2, 5, 1000);
-    subject_check_layer(subject_head(WEFT_LAYER_LM_HEAD, 33, 130, true), 3, 17, 60);
+    subject_check_layer(subject_head(&weft_kind_lm_head, 6, 11, false), 2, 5, 1000);
+    subject_check_layer(subject_head(&weft_kind_lm_head, 6, 11, true), 2, 5, 1000);
+    subject_check_layer(subject_head(&weft_kind_lm_head, 33, 130, true), 3, 17, 60);
 }
 
 Test(loss, of_a_classifier_is_the_formula)
 {
-    subject_check_layer(subject_head(WEFT_LAYER_CLASSIFIER, 6, 4, false), 3, 5, 1000);
-    subject_check_layer(subject_head(WEFT_LAYER_CLASSIFIER, 21, 10, true), 4, 1, 1000);
+    subject_check_layer(subject_head(&weft_kind_classifier, 6, 4, false), 3, 5, 1000);
+    subject_check_layer(subject_head(&weft_kind_classifier, 21, 10, true), 4, 1, 1000);
 }
 
 Test(loss, of_equal_logits_is_the_logarithm_of_their_number)
 {
     struct weft_nn *nn = subject_open("auto");
     struct subject subject;
-    subject_init(&subject, subject_head(WEFT_LAYER_LM_HEAD, 8, 256, false), 2, 9, 0);
+    subject_init(&subject, subject_head(&weft_kind_lm_head, 8, 256, false), 2, 9, 0);
     memset(subject.buffers[0], 0, 8 * 256 * sizeof(float));
     subject_forward(nn, &subject);
     cr_assert(fabs(subject.loss / 18 - log(256)) < 1e-9);
@@ -34,7 +34,7 @@ Test(loss, refuses_a_target_outside_the_classes)
     static const int32_t wrong[] = {-1, 4, INT32_MAX};
     struct weft_nn *nn = subject_open("auto");
     struct subject subject;
-    subject_init(&subject, subject_head(WEFT_LAYER_CLASSIFIER, 6, 4, true), 3, 5, 0);
+    subject_init(&subject, subject_head(&weft_kind_classifier, 6, 4, true), 3, 5, 0);
     int32_t targets[3] = {0};
     subject.call.targets = targets;
     for (int i = 0; i < 3; i++) {

@@ -7,15 +7,17 @@
 
 #include "base/numbers.h"
 #include "base/rng.h"
+#include "layers/block.h"
+#include "layers/embedding.h"
 #include "reference.h"
 
 struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden)
 {
     return (struct weft_layer){.name = "wte",
-                               .type = WEFT_LAYER_EMBEDDING,
+                               .kind = &weft_kind_embedding,
                                .tie = -1,
                                .vocab = vocab,
-                               .positions = positions,
+                               .keys[WEFT_EMBEDDING_POSITIONS].integer = positions,
                                .hidden = hidden,
                                .outputs = hidden,
                                .n_tensors = positions > 0 ? 2 : 1};
@@ -24,30 +26,30 @@ struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hi
 struct weft_layer subject_block(int64_t hidden, int64_t heads, int64_t ffn)
 {
     return (struct weft_layer){.name = "h.0",
-                               .type = WEFT_LAYER_TRANSFORMER_BLOCK,
+                               .kind = &weft_kind_transformer_block,
                                .tie = -1,
                                .hidden = hidden,
                                .outputs = hidden,
-                               .heads = heads,
-                               .kv_heads = heads,
-                               .ffn = ffn,
+                               .keys[WEFT_BLOCK_HEADS].integer = heads,
+                               .keys[WEFT_BLOCK_KV_HEADS].integer = heads,
+                               .keys[WEFT_BLOCK_FFN].integer = ffn,
                                .n_tensors = 12};
 }
 
-struct weft_layer subject_same(enum weft_layer_type type, int64_t hidden)
+struct weft_layer subject_same(const struct weft_kind *type, int64_t hidden)
 {
     return (struct weft_layer){.name = "same",
-                               .type = type,
+                               .kind = type,
                                .tie = -1,
                                .hidden = hidden,
                                .outputs = hidden,
-                               .n_tensors = type == WEFT_LAYER_LAYER_NORM ? 2 : 0};
+                               .n_tensors = type == &weft_kind_layer_norm ? 2 : 0};
 }
 
 struct weft_layer subject_linear(int64_t inputs, int64_t outputs, bool bias)
 {
     return (struct weft_layer){.name = "fc",
-                               .type = WEFT_LAYER_LINEAR,
+                               .kind = &weft_kind_linear,
                                .tie = -1,
                                .bias = bias,
                                .hidden = inputs,
@@ -55,14 +57,14 @@ struct weft_layer subject_linear(int64_t inputs, int64_t outputs, bool bias)
                                .n_tensors = bias ? 2 : 1};
 }
 
-struct weft_layer subject_head(enum weft_layer_type type, int64_t hidden, int64_t classes,
+struct weft_layer subject_head(const struct weft_kind *type, int64_t hidden, int64_t classes,
                                bool bias)
 {
     return (struct weft_layer){.name = "head",
-                               .type = type,
+                               .kind = type,
                                .tie = -1,
                                .bias = bias,
-                               .vocab = type == WEFT_LAYER_LM_HEAD ? classes : 0,
+                               .vocab = type == &weft_kind_lm_head ? classes : 0,
                                .hidden = hidden,
                                .outputs = classes,
                                .n_tensors = bias ? 2 : 1};
@@ -70,16 +72,16 @@ struct weft_layer subject_head(enum weft_layer_type type, int64_t hidden, int64_
 
 static void count_elements(const struct weft_layer *layer, int64_t n[WEFT_LAYER_TENSORS])
 {
-    const int64_t h = layer->hidden, f = layer->ffn;
+    const int64_t h = layer->hidden, f = layer->keys[WEFT_BLOCK_FFN].integer;
     const int64_t of_block[] = {h, h, 3 * h * h, 3 * h, h * h, h, h, h, f * h, f, h * f, h};
     memset(n, 0, WEFT_LAYER_TENSORS * sizeof(*n));
-    if (layer->type == WEFT_LAYER_TRANSFORMER_BLOCK) {
+    if (layer->kind == &weft_kind_transformer_block) {
         memcpy(n, of_block, sizeof(of_block));
-    } else if (layer->type == WEFT_LAYER_LAYER_NORM) {
+    } else if (layer->kind == &weft_kind_layer_norm) {
         n[0] = n[1] = h;
-    } else if (layer->type == WEFT_LAYER_EMBEDDING) {
+    } else if (layer->kind == &weft_kind_embedding) {
         n[0] = layer->vocab * h;
-        n[1] = layer->positions * h;
+        n[1] = layer->keys[WEFT_EMBEDDING_POSITIONS].integer * h;
     } else if (layer->n_tensors > 0) {
         n[0] = layer->outputs * h;
         n[1] = layer->bias ? layer->outputs : 0;
@@ -88,7 +90,7 @@ static void count_elements(const struct weft_layer *layer, int64_t n[WEFT_LAYER_
 
 static bool is_loss(const struct weft_layer *layer)
 {
-    return layer->type == WEFT_LAYER_LM_HEAD || layer->type == WEFT_LAYER_CLASSIFIER;
+    return layer->kind == &weft_kind_lm_head || layer->kind == &weft_kind_classifier;
 }
 
 /* Not initialised, but with a byte that makes a float wrong wherever it is read by mistake. */
@@ -145,7 +147,7 @@ static void take_tensors(struct subject *subject)
 {
     const struct weft_layer *layer = &subject->layer;
     const bool norms =
-        layer->type == WEFT_LAYER_TRANSFORMER_BLOCK || layer->type == WEFT_LAYER_LAYER_NORM;
+        layer->kind == &weft_kind_transformer_block || layer->kind == &weft_kind_layer_norm;
     count_elements(layer, subject->elements);
     for (int i = 0; i < WEFT_LAYER_TENSORS; i++) {
         if (subject->elements[i] == 0) continue;
@@ -179,13 +181,13 @@ void subject_init_as(struct subject *subject, struct weft_layer layer, int64_t s
                  err.text);
     take_tensors(subject);
 
-    const bool loss = is_loss(&layer), embedding = layer.type == WEFT_LAYER_EMBEDDING;
+    const bool loss = is_loss(&layer), embedding = layer.kind == &weft_kind_embedding;
     subject->n_inputs = embedding ? 0 : rows * layer.hidden;
-    subject->n_outputs = (layer.type == WEFT_LAYER_CLASSIFIER ? samples : rows) * layer.outputs;
+    subject->n_outputs = (layer.kind == &weft_kind_classifier ? samples : rows) * layer.outputs;
     call->input = embedding ? (const void *)take_indices(subject, rows, layer.vocab)
                             : (const void *)take_random(subject, subject->n_inputs, 0.1, 1);
     if (loss) {
-        call->targets = take_indices(subject, layer.type == WEFT_LAYER_CLASSIFIER ? samples : rows,
+        call->targets = take_indices(subject, layer.kind == &weft_kind_classifier ? samples : rows,
                                      layer.outputs);
         call->loss = &subject->loss;
         call->loss_scale = 0.25;
@@ -249,7 +251,7 @@ static double rounding(enum weft_dtype dtype)
 static double tolerance(const struct subject *subject, double in_f32)
 {
     const enum weft_dtype dtype = subject->call.batch.compute;
-    const bool block = subject->layer.type == WEFT_LAYER_TRANSFORMER_BLOCK;
+    const bool block = subject->layer.kind == &weft_kind_transformer_block;
     return dtype == WEFT_F32 ? in_f32 : (block ? 16 : 4) * rounding(dtype);
 }
 
@@ -324,7 +326,7 @@ static void check_forward(const struct subject *subject, const struct reference 
 void subject_check(struct weft_nn *nn, struct subject *subject, int64_t probes)
 {
     const struct weft_nn_call *call = &subject->call;
-    const bool embedding = subject->layer.type == WEFT_LAYER_EMBEDDING;
+    const bool embedding = subject->layer.kind == &weft_kind_embedding;
     struct reference reference = {.layer = &subject->layer,
                                   .samples = call->batch.samples,
                                   .seq_len = call->batch.seq_len,

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "runtime/nn/cpu/cpu.h"
+#include "spec/kind.h"
 #include "spec/layer.h"
 
 enum { SUBJECT_BUFFERS = 2 * WEFT_LAYER_TENSORS + 8 };
@@ -25,9 +26,9 @@ struct subject {
 /* The layer types with sizes; outputs, ffn, heads, vocab as the type needs them. */
 struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden);
 struct weft_layer subject_block(int64_t hidden, int64_t heads, int64_t ffn);
-struct weft_layer subject_same(enum weft_layer_type type, int64_t hidden); /* norm, relu, gelu */
+struct weft_layer subject_same(const struct weft_kind *type, int64_t hidden); /* norm, relu, gelu */
 struct weft_layer subject_linear(int64_t inputs, int64_t outputs, bool bias);
-struct weft_layer subject_head(enum weft_layer_type type, int64_t hidden, int64_t classes,
+struct weft_layer subject_head(const struct weft_kind *type, int64_t hidden, int64_t classes,
                                bool bias);
 
 /* Every buffer begins offset_bytes after what malloc gives. Free with subject_finish. */

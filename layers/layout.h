@@ -1,5 +1,5 @@
 /* A layer layout says where, inside a layer's `saved` and temporary buffers, each part lies: the
- * buffer plan that spec/layer sizes and runtime/nn computes on. Offsets are in bytes from the
+ * buffer plan that kinds size and runtime/nn computes on. Offsets are in bytes from the
  * buffer's start, each a multiple of WEFT_LAYOUT_ALIGN_BYTES; `bytes` is the buffer's size, 0 when
  * it is not needed, -1 when a size overflows (weft_layer_work then refuses the layer, so that
  * kernels need not look).
@@ -7,8 +7,8 @@
  * Shapes below are row-major: B = samples, S = seq_len, T = B*S rows, h = hidden, f = ffn,
  * H = heads, d = h / H. Elements are of the compute dtype, but for those marked f32. A forward
  * never needs a temporary. Types that are not here (embedding, relu, gelu) need no buffer. */
-#ifndef WEFT_SPEC_LAYER_LAYOUT_H
-#define WEFT_SPEC_LAYER_LAYOUT_H
+#ifndef WEFT_LAYERS_LAYOUT_H
+#define WEFT_LAYERS_LAYOUT_H
 
 #include <stdint.h>
 

@@ -1,4 +1,5 @@
-#include "spec/layer_layout.h"
+#include "layers/layout.h"
+#include "layers/block.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -35,8 +36,10 @@ static void is_sound(const struct declared *parts, size_t n, int64_t bytes)
 static void check_block(int64_t samples, int64_t s, int64_t h, int64_t heads, int64_t f,
                         enum weft_dtype dtype)
 {
-    struct weft_layer layer = {
-        .type = WEFT_LAYER_TRANSFORMER_BLOCK, .hidden = h, .heads = heads, .ffn = f};
+    struct weft_layer layer = {.kind = &weft_kind_transformer_block,
+                               .hidden = h,
+                               .keys[WEFT_BLOCK_HEADS].integer = heads,
+                               .keys[WEFT_BLOCK_FFN].integer = f};
     struct weft_batch batch = {samples, s, dtype};
     struct weft_transformer_block_layout at = weft_layout_transformer_block(&layer, &batch);
     int64_t t = samples * s, e = weft_dtype_bytes(dtype), widest = f > 3 * h ? f : 3 * h;
@@ -74,7 +77,7 @@ static void check_block(int64_t samples, int64_t s, int64_t h, int64_t heads, in
     cr_assert_eq(at.backward.d_ln1, at.backward.d_attention);
 }
 
-Test(layer_layout, transformer_block_parts_do_not_overlap)
+Test(layout, transformer_block_parts_do_not_overlap)
 {
     check_block(4, 64, 64, 4, 256, WEFT_F32);
     check_block(3, 31, 36, 3, 101, WEFT_F32); /* 3h > ffn, nothing divides */
@@ -82,7 +85,7 @@ Test(layer_layout, transformer_block_parts_do_not_overlap)
     check_block(5, 7, 6, 2, 333, WEFT_F16);
 }
 
-Test(layer_layout, other_parts_do_not_overlap)
+Test(layout, other_parts_do_not_overlap)
 {
     struct weft_layer layer = {.hidden = 36, .vocab = 257, .outputs = 11, .bias = true};
     struct weft_batch batch = {3, 31, WEFT_F32};
@@ -112,7 +115,7 @@ Test(layer_layout, other_parts_do_not_overlap)
     SOUND(linear_sums, linear.backward.bytes);
 }
 
-Test(layer_layout, asks_nothing_for_a_bias_that_is_not_there)
+Test(layout, asks_nothing_for_a_bias_that_is_not_there)
 {
     struct weft_layer layer = {.hidden = 36, .vocab = 257, .outputs = 11};
     struct weft_batch batch = {3, 31, WEFT_F32};
@@ -120,16 +123,19 @@ Test(layer_layout, asks_nothing_for_a_bias_that_is_not_there)
     cr_assert_eq(weft_layout_lm_head(&layer, &batch).backward.bytes, 0);
 }
 
-Test(layer_layout, says_minus_one_for_what_overflows)
+Test(layout, says_minus_one_for_what_overflows)
 {
-    struct weft_layer layer = {.hidden = INT32_MAX, .heads = 1, .ffn = INT32_MAX, .vocab = 2};
+    struct weft_layer layer = {.hidden = INT32_MAX,
+                               .keys[WEFT_BLOCK_HEADS].integer = 1,
+                               .keys[WEFT_BLOCK_FFN].integer = INT32_MAX,
+                               .vocab = 2};
     struct weft_batch batch = {INT32_MAX, INT32_MAX, WEFT_F32};
     struct weft_transformer_block_layout block = weft_layout_transformer_block(&layer, &batch);
     cr_assert_eq(block.saved.bytes, -1);
     cr_assert_eq(block.saved.gelu, -1);
     cr_assert_eq(block.backward.bytes, -1);
     cr_assert_eq(weft_layout_lm_head(&layer, &batch).saved.bytes, -1);
-    layer.ffn = INT64_MAX;
+    layer.keys[WEFT_BLOCK_FFN].integer = INT64_MAX;
     batch = (struct weft_batch){1, 1, WEFT_F32};
     cr_assert_eq(weft_layout_transformer_block(&layer, &batch).saved.bytes, -1);
 }

@@ -3,25 +3,43 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "spec/layer_layout.h"
+#include "layers/block.h"
+#include "layers/custom.h"
+#include "layers/embedding.h"
+#include "layers/image.h"
+#include "layers/layout.h"
+#include "spec/model.h"
 
-static const struct weft_layer block = {.name = "h.0",
-                                        .type = WEFT_LAYER_TRANSFORMER_BLOCK,
-                                        .hidden = 64,
-                                        .outputs = 64,
-                                        .heads = 4,
-                                        .kv_heads = 4,
-                                        .ffn = 256,
-                                        .experts = 8,
-                                        .active_experts = 2,
-                                        .image = 8,
-                                        .channels = 1,
-                                        .filters = 1,
-                                        .width = 1,
-                                        .kernel = 3,
-                                        .stride = 1};
+static const struct weft_layer block = {
+    .name = "h.0",
+    .kind = &weft_kind_transformer_block,
+    .hidden = 64,
+    .outputs = 64,
+    .keys[WEFT_BLOCK_HEADS].integer = 4,
+    .keys[WEFT_BLOCK_KV_HEADS].integer = 4,
+    .keys[WEFT_BLOCK_FFN].integer = 256,
+};
 static const struct weft_batch batch = {4, 64, WEFT_F32};
 enum { ROWS = 256 };
+
+/* A small layer of the kind, with a value for every key. */
+static struct weft_layer layer_of(int32_t index)
+{
+    static const struct {
+        const char *name;
+        int64_t value;
+    } values[] = {{"heads", 4},          {"kv_heads", 4}, {"ffn", 256},    {"experts", 8},
+                  {"active_experts", 2}, {"image", 8},    {"channels", 1}, {"filters", 1},
+                  {"width", 1},          {"kernel", 3},   {"stride", 1},   {"vocab", 256},
+                  {"positions", 256}};
+    const struct weft_kind *kind = weft_kind_at(index);
+    struct weft_layer layer = {.name = "l", .kind = kind, .hidden = 64, .outputs = 64};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const struct weft_field *key = weft_kind_key(kind, values[i].name);
+        if (key != NULL) memcpy((char *)&layer + key->offset, &values[i].value, sizeof(int64_t));
+    }
+    return layer;
+}
 
 static struct weft_layer_work work_of(const struct weft_layer *layer, const struct weft_batch *of)
 {
@@ -41,7 +59,7 @@ static void refuses_layer(const struct weft_layer *layer, const struct weft_batc
     cr_assert(strstr(err.text, text), "\"%s\" does not say \"%s\"", err.text, text);
 }
 
-Test(layer, transformer_block_has_the_buffers_of_its_layout)
+Test(kinds, transformer_block_has_the_buffers_of_its_layout)
 {
     struct weft_layer_work work = work_of(&block, &batch);
     struct weft_transformer_block_layout layout = weft_layout_transformer_block(&block, &batch);
@@ -56,7 +74,7 @@ Test(layer, transformer_block_has_the_buffers_of_its_layout)
     cr_assert_not(work.backward_reads_output);
 }
 
-Test(layer, transformer_block_flops_are_those_of_the_design)
+Test(kinds, transformer_block_flops_are_those_of_the_design)
 {
     struct weft_layer_work work = work_of(&block, &batch);
     double t = ROWS, h = 64, f = 256, s = 64;
@@ -65,7 +83,7 @@ Test(layer, transformer_block_flops_are_those_of_the_design)
     cr_assert_eq(work.backward_flops, 2 * forward);
 }
 
-Test(layer, frozen_layers_save_the_products_of_weight_gradients)
+Test(kinds, frozen_layers_save_the_products_of_weight_gradients)
 {
     struct weft_layer frozen = block;
     frozen.frozen = true;
@@ -75,13 +93,13 @@ Test(layer, frozen_layers_save_the_products_of_weight_gradients)
     cr_assert_eq(work.backward_flops - less.backward_flops, 2 * t * (4 * h * h + 2 * h * f));
 
     struct weft_layer linear = {
-        .name = "l", .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7, .frozen = true};
+        .name = "l", .kind = &weft_kind_linear, .hidden = 5, .outputs = 7, .frozen = true};
     cr_assert_not(work_of(&linear, &batch).backward_reads_input);
     linear.frozen = false;
     cr_assert(work_of(&linear, &batch).backward_reads_input);
 }
 
-Test(layer, half_precision_halves_rows_but_not_statistics)
+Test(kinds, half_precision_halves_rows_but_not_statistics)
 {
     struct weft_batch half = batch;
     half.compute = WEFT_BF16;
@@ -92,22 +110,22 @@ Test(layer, half_precision_halves_rows_but_not_statistics)
     cr_assert_eq(less.forward_flops, full.forward_flops);
 }
 
-Test(layer, relu_reads_its_output_and_gelu_its_input)
+Test(kinds, relu_reads_its_output_and_gelu_its_input)
 {
-    struct weft_layer layer = {.name = "a", .type = WEFT_LAYER_RELU, .hidden = 7, .outputs = 7};
+    struct weft_layer layer = {.name = "a", .kind = &weft_kind_relu, .hidden = 7, .outputs = 7};
     struct weft_layer_work work = work_of(&layer, &batch);
     cr_assert(work.backward_reads_output && !work.backward_reads_input);
     cr_assert_eq(work.saved_bytes + work.backward_temporary_bytes, 0);
     cr_assert_eq(work.output_bytes, ROWS * 7 * 4);
-    layer.type = WEFT_LAYER_GELU;
+    layer.kind = &weft_kind_gelu;
     work = work_of(&layer, &batch);
     cr_assert(work.backward_reads_input && !work.backward_reads_output);
 }
 
-Test(layer, losses_have_no_output)
+Test(kinds, losses_have_no_output)
 {
     struct weft_layer head = {
-        .name = "h", .type = WEFT_LAYER_LM_HEAD, .hidden = 64, .vocab = 256, .outputs = 256};
+        .name = "h", .kind = &weft_kind_lm_head, .hidden = 64, .vocab = 256, .outputs = 256};
     struct weft_layer_work work = work_of(&head, &batch);
     cr_assert_eq(work.output_bytes, 0);
     cr_assert_eq(work.saved_bytes, ROWS * 256 * 4);
@@ -115,19 +133,19 @@ Test(layer, losses_have_no_output)
     cr_assert(work.backward_reads_input);
 
     struct weft_layer classifier = {
-        .name = "c", .type = WEFT_LAYER_CLASSIFIER, .hidden = 64, .outputs = 16};
+        .name = "c", .kind = &weft_kind_classifier, .hidden = 64, .outputs = 16};
     work = work_of(&classifier, &batch);
     cr_assert_eq(work.output_bytes, 0);
     cr_assert_eq(work.saved_bytes, 4 * 64 * 4 + 4 * 16 * 4);
     cr_assert_not(work.backward_reads_input);
 }
 
-Test(layer, embedding_reads_tokens_and_moves_only_their_rows)
+Test(kinds, embedding_reads_tokens_and_moves_only_their_rows)
 {
     struct weft_layer layer = {.name = "wte",
-                               .type = WEFT_LAYER_EMBEDDING,
+                               .kind = &weft_kind_embedding,
                                .vocab = 50257,
-                               .positions = 64,
+                               .keys[WEFT_EMBEDDING_POSITIONS].integer = 64,
                                .hidden = 64,
                                .outputs = 64};
     struct weft_layer_work work = work_of(&layer, &batch);
@@ -139,11 +157,11 @@ Test(layer, embedding_reads_tokens_and_moves_only_their_rows)
     cr_assert_geq(work.backward_moved_bytes, 50257.0 * 64 * 4);
 }
 
-Test(layer, llama_block_keeps_no_probabilities)
+Test(kinds, llama_block_keeps_no_probabilities)
 {
     struct weft_layer layer = block;
-    layer.type = WEFT_LAYER_LLAMA_BLOCK;
-    layer.kv_heads = 2;
+    layer.kind = &weft_kind_llama_block;
+    layer.keys[WEFT_BLOCK_KV_HEADS].integer = 2;
     struct weft_layer_work work = work_of(&layer, &batch);
     double t = ROWS, h = 64, f = 256, s = 64, kv = 32;
     cr_assert_eq(work.forward_flops, 2 * t * (2 * h * h + 2 * h * kv + 3 * h * f) + 2 * t * s * h);
@@ -151,10 +169,10 @@ Test(layer, llama_block_keeps_no_probabilities)
     cr_assert_eq(work.saved_bytes, ROWS * 4 * (5 * 64 + 2 * 32 + 3 * 256 + 2 + 4));
 }
 
-Test(layer, encoder_block_sees_the_whole_sequence)
+Test(kinds, encoder_block_sees_the_whole_sequence)
 {
     struct weft_layer layer = block;
-    layer.type = WEFT_LAYER_ENCODER_BLOCK;
+    layer.kind = &weft_kind_encoder_block;
     struct weft_layer_work work = work_of(&layer, &batch);
     double t = ROWS, h = 64, f = 256, s = 64;
     cr_assert_eq(work.forward_flops, 2 * t * (4 * h * h + 2 * h * f) + 4 * t * s * h);
@@ -163,11 +181,13 @@ Test(layer, encoder_block_sees_the_whole_sequence)
     cr_assert_eq(work.backward_temporary_bytes, ROWS * 4 * (256 + 2 * 64));
 }
 
-Test(layer, moe_block_computes_with_the_active_experts_and_reads_all)
+Test(kinds, moe_block_computes_with_the_active_experts_and_reads_all)
 {
     struct weft_layer layer = block;
-    layer.type = WEFT_LAYER_MOE_BLOCK;
-    layer.kv_heads = 2;
+    layer.kind = &weft_kind_moe_block;
+    layer.keys[WEFT_BLOCK_KV_HEADS].integer = 2;
+    layer.keys[WEFT_BLOCK_EXPERTS].integer = 8;
+    layer.keys[WEFT_BLOCK_ACTIVE_EXPERTS].integer = 2;
     struct weft_layer_work work = work_of(&layer, &batch);
     double t = ROWS, h = 64, f = 256, s = 64, kv = 32;
     double outer = 2 * h * h + 2 * h * kv + 8 * h;
@@ -179,15 +199,15 @@ Test(layer, moe_block_computes_with_the_active_experts_and_reads_all)
 }
 
 /* The stem of ResNet-50 on two images: 224 x 224 x 3 onto 112 x 112 x 64. */
-Test(layer, conv2d_multiplies_each_weight_at_each_place)
+Test(kinds, conv2d_multiplies_each_weight_at_each_place)
 {
     struct weft_layer layer = {.name = "conv1",
-                               .type = WEFT_LAYER_CONV2D,
-                               .image = 224,
-                               .channels = 3,
-                               .filters = 64,
-                               .kernel = 7,
-                               .stride = 2,
+                               .kind = &weft_kind_conv2d,
+                               .keys[WEFT_IMAGE_SIDE].integer = 224,
+                               .keys[WEFT_IMAGE_CHANNELS].integer = 3,
+                               .keys[WEFT_IMAGE_FILTERS].integer = 64,
+                               .keys[WEFT_IMAGE_KERNEL].integer = 7,
+                               .keys[WEFT_IMAGE_STRIDE].integer = 2,
                                .hidden = 224 * 224 * 3,
                                .outputs = 112 * 112 * 64};
     struct weft_batch images = {2, 1, WEFT_F32};
@@ -197,22 +217,22 @@ Test(layer, conv2d_multiplies_each_weight_at_each_place)
     cr_assert_eq(work.output_bytes, 2 * 112 * 112 * 64 * 4);
     cr_assert_eq(work.backward_temporary_bytes, work.output_bytes);
     cr_assert(work.backward_reads_input && work.backward_reads_output);
-    layer.norm = true;
+    layer.keys[WEFT_IMAGE_NORM].flag = true;
     cr_assert_eq(work_of(&layer, &images).saved_bytes, work.output_bytes + 64 * 8);
-    layer.image = 225;
-    cr_assert_eq(weft_layer_side(&layer), 113);
+    layer.keys[WEFT_IMAGE_SIDE].integer = 225;
+    cr_assert_eq(weft_image_side(&layer), 113);
 }
 
 /* The first block of stage 2: 56 x 56 x 256 onto 28 x 28 x 512, 128 wide. */
-Test(layer, bottleneck_projects_where_shapes_differ)
+Test(kinds, bottleneck_projects_where_shapes_differ)
 {
     struct weft_layer layer = {.name = "layer2.0",
-                               .type = WEFT_LAYER_BOTTLENECK,
-                               .image = 56,
-                               .channels = 256,
-                               .width = 128,
-                               .filters = 512,
-                               .stride = 2,
+                               .kind = &weft_kind_bottleneck,
+                               .keys[WEFT_IMAGE_SIDE].integer = 56,
+                               .keys[WEFT_IMAGE_CHANNELS].integer = 256,
+                               .keys[WEFT_IMAGE_WIDTH].integer = 128,
+                               .keys[WEFT_IMAGE_FILTERS].integer = 512,
+                               .keys[WEFT_IMAGE_STRIDE].integer = 2,
                                .hidden = 56 * 56 * 256,
                                .outputs = 28 * 28 * 512};
     struct weft_batch images = {1, 1, WEFT_F32};
@@ -220,31 +240,29 @@ Test(layer, bottleneck_projects_where_shapes_differ)
     double in = 56 * 56, out = 28 * 28;
     double shortcut = out * 256 * 512;
     double products = in * 256 * 128 + out * 9 * 128 * 128 + out * 128 * 512 + shortcut;
-    cr_assert(weft_layer_projects(&layer));
     cr_assert_eq(work.forward_flops, 2 * products);
     int64_t inner = 128 * (56 * 56 + 28 * 28), outer = 512 * 28 * 28;
     cr_assert_eq(work.saved_bytes, 4 * (2 * inner + 2 * outer) + 8 * (2 * 128 + 2 * 512));
     cr_assert_eq(work.backward_temporary_bytes, 4 * (inner + outer));
 
-    layer.image = 28;
-    layer.channels = 512;
-    layer.stride = 1;
+    layer.keys[WEFT_IMAGE_SIDE].integer = 28;
+    layer.keys[WEFT_IMAGE_CHANNELS].integer = 512;
+    layer.keys[WEFT_IMAGE_STRIDE].integer = 1;
     layer.hidden = layer.outputs;
-    cr_assert_not(weft_layer_projects(&layer));
     work = work_of(&layer, &images);
     cr_assert_eq(work.forward_flops, 2 * out * (512 * 128 * 2 + 9 * 128 * 128));
     cr_assert_eq(work.saved_bytes, 4 * (4 * 128 * 28 * 28 + outer) + 8 * (2 * 128 + 512));
 }
 
-Test(layer, custom_is_what_it_says_times_samples)
+Test(kinds, custom_is_what_it_says_times_samples)
 {
     struct weft_layer layer = {.name = "c",
-                               .type = WEFT_LAYER_CUSTOM,
-                               .forward_flops = 10,
-                               .backward_flops = 30,
-                               .output_bytes = 5,
-                               .saved_bytes = 7,
-                               .temporary_bytes = 11};
+                               .kind = &weft_kind_custom,
+                               .keys[WEFT_CUSTOM_FORWARD_FLOPS].number = 10,
+                               .keys[WEFT_CUSTOM_BACKWARD_FLOPS].number = 30,
+                               .keys[WEFT_CUSTOM_OUTPUT].integer = 5,
+                               .keys[WEFT_CUSTOM_SAVED].integer = 7,
+                               .keys[WEFT_CUSTOM_TEMPORARY].integer = 11};
     struct weft_layer_work work = work_of(&layer, &batch);
     cr_assert_eq(work.forward_flops, 40);
     cr_assert_eq(work.backward_flops, 120);
@@ -255,50 +273,50 @@ Test(layer, custom_is_what_it_says_times_samples)
     cr_assert(work.backward_reads_input);
 }
 
-Test(layer, refuses_batches_that_cannot_be)
+Test(kinds, refuses_batches_that_cannot_be)
 {
     struct weft_layer layer = {.name = "wte",
-                               .type = WEFT_LAYER_EMBEDDING,
+                               .kind = &weft_kind_embedding,
                                .vocab = 256,
-                               .positions = 63,
+                               .keys[WEFT_EMBEDDING_POSITIONS].integer = 63,
                                .hidden = 64,
                                .outputs = 64};
     refuses_layer(&layer, &batch,
                   "layer \"wte\" (embedding): train.seq_len 64 is beyond its 63 positions");
-    layer.positions = 0;
+    layer.keys[WEFT_EMBEDDING_POSITIONS].integer = 0;
     work_of(&layer, &batch);
     refuses_layer(&block, &(struct weft_batch){0, 64, WEFT_F32}, "must be at least 1");
     refuses_layer(&block, &(struct weft_batch){1, -1, WEFT_F32}, "must be at least 1");
 }
 
-Test(layer, refuses_sizes_that_overflow)
+Test(kinds, refuses_sizes_that_overflow)
 {
     struct weft_batch large = {INT64_C(1) << 31, INT64_C(1) << 31, WEFT_F32};
-    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
-        struct weft_layer layer = block;
-        layer.type = (enum weft_layer_type)type;
-        layer.vocab = 256;
-        layer.saved_bytes = INT64_MAX;
+    for (int32_t type = 0; type < WEFT_KIND_COUNT; type++) {
+        struct weft_layer layer = layer_of(type);
+        if (layer.kind == &weft_kind_custom) layer.keys[WEFT_CUSTOM_SAVED].integer = INT64_MAX;
+        if (layer.kind == &weft_kind_embedding) layer.keys[WEFT_EMBEDDING_POSITIONS].integer = 0;
         refuses_layer(&layer, &large, "do not fit in 63 bits");
     }
 }
 
-Test(layer, flops_and_traffic_are_positive_for_every_type)
+Test(kinds, flops_and_traffic_are_positive_for_every_type)
 {
-    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
-        struct weft_layer layer = block;
-        layer.type = (enum weft_layer_type)type;
-        layer.vocab = layer.positions = 256;
-        layer.forward_flops = layer.backward_flops = 1;
+    for (int32_t type = 0; type < WEFT_KIND_COUNT; type++) {
+        struct weft_layer layer = layer_of(type);
+        if (layer.kind == &weft_kind_custom) {
+            layer.keys[WEFT_CUSTOM_FORWARD_FLOPS].number = 1;
+            layer.keys[WEFT_CUSTOM_BACKWARD_FLOPS].number = 1;
+        }
         struct weft_layer_work work = work_of(&layer, &batch);
-        cr_assert_gt(work.forward_flops, 0, "type %d", type);
-        cr_assert_gt(work.backward_flops, 0, "type %d", type);
-        cr_assert_gt(work.forward_moved_bytes, 0, "type %d", type);
-        cr_assert_gt(work.backward_moved_bytes, 0, "type %d", type);
+        cr_assert_gt(work.forward_flops, 0, "type %d", (int)type);
+        cr_assert_gt(work.backward_flops, 0, "type %d", (int)type);
+        cr_assert_gt(work.forward_moved_bytes, 0, "type %d", (int)type);
+        cr_assert_gt(work.backward_moved_bytes, 0, "type %d", (int)type);
     }
 }
 
-Test(layer, keys_are_equal_for_what_takes_the_same_time)
+Test(kinds, keys_are_equal_for_what_takes_the_same_time)
 {
     struct weft_pool pool = {0};
     struct weft_layer other = block;
@@ -311,7 +329,7 @@ Test(layer, keys_are_equal_for_what_takes_the_same_time)
                      "transformer_block hidden=64 heads=4 ffn=256 frozen samples=4 seq=64 f32");
 
     struct weft_layer linear = {
-        .name = "l", .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 7, .bias = true};
+        .name = "l", .kind = &weft_kind_linear, .hidden = 5, .outputs = 7, .bias = true};
     struct weft_batch half = {4, 1, WEFT_BF16};
     cr_assert_str_eq(weft_layer_key(&pool, &linear, &half),
                      "linear inputs=5 outputs=7 bias samples=4 seq=1 bf16");
@@ -319,12 +337,11 @@ Test(layer, keys_are_equal_for_what_takes_the_same_time)
 }
 
 /* A change of any size that a type has changes its key. */
-Test(layer, keys_differ_by_every_size)
+Test(kinds, keys_differ_by_every_size)
 {
     struct weft_pool pool = {0};
-    for (int type = 0; type < WEFT_LAYER_TYPE_COUNT; type++) {
-        struct weft_layer layer = block;
-        layer.type = (enum weft_layer_type)type;
+    for (int32_t type = 0; type < WEFT_KIND_COUNT; type++) {
+        struct weft_layer layer = layer_of(type);
         char *key = weft_layer_key(&pool, &layer, &batch);
         struct weft_layer wider = layer;
         wider.hidden = 128;
@@ -339,15 +356,15 @@ Test(layer, keys_differ_by_every_size)
     weft_pool_finish(&pool);
 }
 
-Test(layer, input_and_targets_have_the_bytes_of_their_rows)
+Test(kinds, input_and_targets_have_the_bytes_of_their_rows)
 {
     struct weft_layer tokens[] = {
-        {.name = "e", .type = WEFT_LAYER_EMBEDDING, .vocab = 256, .hidden = 8},
-        {.name = "h", .type = WEFT_LAYER_LM_HEAD, .vocab = 256, .hidden = 8, .tie = -1},
+        {.name = "e", .kind = &weft_kind_embedding, .vocab = 256, .hidden = 8},
+        {.name = "h", .kind = &weft_kind_lm_head, .vocab = 256, .hidden = 8, .tie = -1},
     };
     struct weft_layer rows[] = {
-        {.name = "l", .type = WEFT_LAYER_LINEAR, .hidden = 5, .outputs = 8},
-        {.name = "c", .type = WEFT_LAYER_CLASSIFIER, .hidden = 8, .outputs = 3, .tie = -1},
+        {.name = "l", .kind = &weft_kind_linear, .hidden = 5, .outputs = 8},
+        {.name = "c", .kind = &weft_kind_classifier, .hidden = 8, .outputs = 3, .tie = -1},
     };
     struct weft_model *text = NULL, *numbers = NULL, *open = NULL;
     struct weft_error err = {0};

@@ -1,4 +1,4 @@
-#include "spec/supplied.h"
+#include "layers/supplied.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>
@@ -74,7 +74,9 @@ static struct weft_layer_kind make_kind(struct answers *answers)
 static enum weft_status load(const char *text, const struct weft_layer_kind *kind,
                              const char *override, struct weft_config **out, struct weft_error *err)
 {
-    const struct weft_layer_kinds kinds = {&kind, 1};
+    static struct weft_pool pool; /* layers refer to their kind as long as the config is there */
+    const struct weft_kind *wrapped = weft_supplied_wrap(kind, &pool);
+    const struct weft_kinds kinds = {&wrapped, 1};
     const struct weft_config_input input = {.bytes = text,
                                             .length = strlen(text),
                                             .source = "run.json",
@@ -109,10 +111,10 @@ Test(supplied, layers_are_what_their_kind_says)
     const struct weft_layer *layer = &model->layers[2];
     cr_assert_str_eq(layer->name, "m.1");
     cr_assert_str_eq(weft_layer_type_of(layer), "mine");
-    cr_assert_eq(layer->keys[0], 3);
-    cr_assert_eq(layer->keys[1], -1);
-    cr_assert_eq(layer->parameters, 48 * 7 + 48);
+    cr_assert_eq(layer->keys[0].integer, 3);
+    cr_assert_eq(layer->keys[1].integer, -1);
     cr_assert_eq(layer->n_tensors, 2);
+    cr_assert_eq(model->parameters, 2 * 256 * 48 + 256 + 2 * (48 * 7 + 48));
     const struct weft_tensor *w = &model->tensors[layer->tensors[0]];
     const struct weft_tensor *b = &model->tensors[layer->tensors[1]];
     cr_assert_str_eq(w->name, "m.1.w");
@@ -148,7 +150,7 @@ Test(supplied, configs_are_written_and_read_back)
     cr_assert(weft_hash_equal(config->hash, again->hash));
     cr_assert_eq(load(MINE_CONFIG(MINE_ENTRY), &kind, "model.layers.1.depth=4", &other, &err),
                  WEFT_OK, "%s", err.text);
-    cr_assert_eq(other->model->layers[1].keys[0], 4);
+    cr_assert_eq(other->model->layers[1].keys[0].integer, 4);
     cr_assert_not(weft_hash_equal(config->hash, other->hash));
     struct weft_pool pool = {0};
     struct weft_batch batch = weft_config_batch(config);
@@ -240,11 +242,14 @@ Test(supplied, wrong_answers_are_refused)
 static void expect_bad_kind(const struct weft_layer_kind *kind, const char *says)
 {
     struct answers answers;
-    const struct weft_layer_kind taken = make_kind(&answers), *known = &taken;
-    const struct weft_layer_kinds others = {&known, 1};
+    const struct weft_layer_kind taken = make_kind(&answers);
+    struct weft_pool pool = {0};
+    const struct weft_kind *known = weft_supplied_wrap(&taken, &pool);
+    const struct weft_kinds others = {&known, 1};
     struct weft_error err = {0};
-    cr_assert_eq(weft_kind_check(kind, &others, &err), WEFT_E_USAGE, "not refused: %s", says);
+    cr_assert_eq(weft_supplied_check(kind, &others, &err), WEFT_E_USAGE, "not refused: %s", says);
     cr_assert_not_null(strstr(err.text, says), "\"%s\" is not in: %s", says, err.text);
+    weft_pool_finish(&pool);
 }
 
 Test(supplied, incomplete_kinds_are_refused)
@@ -254,7 +259,7 @@ Test(supplied, incomplete_kinds_are_refused)
     struct weft_layer_kind kind = good;
     struct weft_kind_key bad[2] = {keys[0], keys[1]};
     struct weft_error err = {0};
-    cr_assert_eq(weft_kind_check(&good, NULL, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_supplied_check(&good, NULL, &err), WEFT_OK, "%s", err.text);
     expect_bad_kind(&good, "there is a type of this name already");
     kind.type = "linear";
     expect_bad_kind(&kind, "there is a type of this name already");

@@ -1,6 +1,7 @@
-#include "spec/layer_layout.h"
+#include "layers/layout.h"
 
 #include "base/checked.h"
+#include "layers/block.h"
 
 /* Hands out parts one after the other; `bytes` becomes -1, and stays so, when a size overflows. */
 struct cursor {
@@ -39,9 +40,9 @@ struct weft_transformer_block_layout weft_layout_transformer_block(const struct 
                                                                    const struct weft_batch *batch)
 {
     int64_t size = weft_dtype_bytes(batch->compute), rows = rows_of(batch), s = batch->seq_len;
-    int64_t h = layer->hidden, h3 = product(3, h), f = layer->ffn;
+    int64_t h = layer->hidden, h3 = product(3, h), f = weft_block_key(layer, WEFT_BLOCK_FFN);
     int64_t widest = h3 < 0 || h3 > f ? h3 : f;
-    int64_t heads = product(batch->samples, layer->heads);
+    int64_t heads = product(batch->samples, weft_block_key(layer, WEFT_BLOCK_HEADS));
     struct weft_transformer_block_layout out;
 
     struct cursor saved = {0};

@@ -1,14 +1,15 @@
-#include "spec/supplied.h"
+#include "layers/supplied.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "spec/config_tables.h"
+#include "layers/keys.h"
 #include "spec/names.h"
 
 #define LARGE (INT64_C(1) << 53)
 enum { MOST_NAME = 100, MOST_WIDTH = 1 << 24, COMMON_FIELDS = 5 };
+_Static_assert(sizeof(union weft_key) == sizeof(int64_t), "keys that are integers are an array");
 
 static const char *const common_fields[COMMON_FIELDS] = {"name", "type", "repeat", "frozen",
                                                          "hidden"};
@@ -17,13 +18,6 @@ static const char *const common_fields[COMMON_FIELDS] = {"name", "type", "repeat
 static bool is_word(const char *name)
 {
     return name != NULL && weft_name_is_good(name, MOST_NAME) && strpbrk(name, ".-") == NULL;
-}
-
-static bool is_own(const char *type)
-{
-    for (int i = 0; i < WEFT_LAYER_TYPE_COUNT; i++)
-        if (strcmp(type, weft_layer_type_name((enum weft_layer_type)i)) == 0) return true;
-    return false;
 }
 
 static enum weft_status check_key(const struct weft_layer_kind *kind, int32_t k,
@@ -53,14 +47,14 @@ static enum weft_status check_key(const struct weft_layer_kind *kind, int32_t k,
                      kind->type, key->name, (long long)key->least, (long long)key->most);
 }
 
-enum weft_status weft_kind_check(const struct weft_layer_kind *kind,
-                                 const struct weft_layer_kinds *others, struct weft_error *err)
+enum weft_status weft_supplied_check(const struct weft_layer_kind *kind,
+                                     const struct weft_kinds *others, struct weft_error *err)
 {
     if (!is_word(kind->type))
         return weft_fail(err, WEFT_E_USAGE,
                          "a layer kind's type must be of letters, digits and \"_\", at most %d",
                          MOST_NAME);
-    if (is_own(kind->type) || weft_kind_find(others, kind->type) != NULL)
+    if (weft_kind_find(others, kind->type) != NULL)
         return weft_fail(err, WEFT_E_USAGE,
                          "layer kind \"%s\": there is a type of this name already; choose another",
                          kind->type);
@@ -82,33 +76,19 @@ enum weft_status weft_kind_check(const struct weft_layer_kind *kind,
     return WEFT_OK;
 }
 
-const struct weft_layer_kind *weft_kind_find(const struct weft_layer_kinds *kinds, const char *type)
+/* The rows of hidden and of the kind's keys. NULL when memory runs out. */
+static struct weft_field *make_keys(const struct weft_layer_kind *theirs, struct weft_pool *pool)
 {
-    for (int32_t i = 0; kinds != NULL && i < kinds->n; i++)
-        if (strcmp(kinds->kinds[i]->type, type) == 0) return kinds->kinds[i];
-    return NULL;
-}
-
-const struct weft_field_table *weft_kind_table(const struct weft_layer_kind *kind,
-                                               struct weft_pool *pool)
-{
-    size_t n = COMMON_FIELDS + (size_t)kind->n_keys;
-    struct weft_field_table *table = weft_pool_array(pool, 1, sizeof *table);
-    struct weft_field *fields = weft_pool_array(pool, n, sizeof *fields);
-    const char **types = weft_pool_array(pool, 2, sizeof *types);
-    if (table == NULL || fields == NULL || types == NULL) return NULL;
-    types[0] = kind->type;
-    for (int i = 0; i < COMMON_FIELDS; i++) {
-        fields[i] = *weft_field_find(&weft_layer_table, common_fields[i]);
-        if (fields[i].kind == WEFT_FIELD_CHOICE) fields[i].choices = types;
-        if (strcmp(fields[i].name, "hidden") == 0) fields[i].fallback = NULL;
-    }
-    for (int32_t k = 0; k < kind->n_keys; k++) {
-        const struct weft_kind_key *key = &kind->keys[k];
-        struct weft_field *field = &fields[COMMON_FIELDS + k];
+    static const struct weft_field hidden = WEFT_ROW_HIDDEN;
+    struct weft_field *fields = weft_pool_array(pool, (size_t)theirs->n_keys + 1, sizeof *fields);
+    if (fields == NULL) return NULL;
+    fields[0] = hidden;
+    for (int32_t k = 0; k < theirs->n_keys; k++) {
+        const struct weft_kind_key *key = &theirs->keys[k];
+        struct weft_field *field = &fields[k + 1];
         field->name = key->name;
         field->kind = WEFT_FIELD_INTEGER;
-        field->offset = offsetof(struct weft_layer_entry, layer.keys) + (size_t)k * sizeof(int64_t);
+        field->offset = WEFT_KEY_AT((size_t)k);
         field->least = (double)key->least;
         field->most = (double)key->most;
         field->text = key->text == NULL ? key->name : key->text;
@@ -117,15 +97,16 @@ const struct weft_field_table *weft_kind_table(const struct weft_layer_kind *kin
             if (field->fallback == NULL) return NULL;
         }
     }
-    *table = (struct weft_field_table){kind->type, "A layer of the caller's own.", fields, n};
-    return table;
+    return fields;
 }
 
 struct weft_layer_facts weft_supplied_facts(const struct weft_layer *layer,
                                             const struct weft_batch *batch)
 {
-    struct weft_layer_facts facts = {
-        .name = layer->name, .hidden = layer->hidden, .keys = layer->keys, .frozen = layer->frozen};
+    struct weft_layer_facts facts = {.name = layer->name,
+                                     .hidden = layer->hidden,
+                                     .keys = &layer->keys[0].integer,
+                                     .frozen = layer->frozen};
     if (batch == NULL) return facts;
     facts.samples = batch->samples;
     facts.seq_len = batch->seq_len;
@@ -139,15 +120,15 @@ enum weft_status weft_supplied_verdict(const struct weft_layer *layer, const cha
 {
     if (status == WEFT_OK) return WEFT_OK;
     if ((unsigned)status >= WEFT_STATUS_COUNT) status = WEFT_E_INTERNAL;
-    return weft_fail(err, status, "layer \"%s\" (%s): %s", layer->name, layer->supplied->type,
+    return weft_fail(err, status, "layer \"%s\" (%s): %s", layer->name, layer->kind->supplied->type,
                      said->text[0] != '\0' ? said->text : what);
 }
 
 static enum weft_status fail_answer(const struct weft_layer *layer, const char *what,
                                     struct weft_error *err)
 {
-    return weft_fail(err, WEFT_E_DATA, "layer \"%s\" (%s): %s", layer->name, layer->supplied->type,
-                     what);
+    return weft_fail(err, WEFT_E_DATA, "layer \"%s\" (%s): %s", layer->name,
+                     layer->kind->supplied->type, what);
 }
 
 static enum weft_status check_tensors(const struct weft_layer *layer,
@@ -176,10 +157,11 @@ static enum weft_status check_tensors(const struct weft_layer *layer,
     return WEFT_OK;
 }
 
-enum weft_status weft_supplied_shape(const struct weft_layer *layer, struct weft_layer_shape *out,
-                                     struct weft_error *err)
+static enum weft_status supplied_shape(const struct weft_layer *layer, double residual_std,
+                                       struct weft_layer_shape *out, struct weft_error *err)
 {
-    const struct weft_layer_kind *kind = layer->supplied;
+    (void)residual_std;
+    const struct weft_layer_kind *kind = layer->kind->supplied;
     const struct weft_layer_facts facts = weft_supplied_facts(layer, NULL);
     struct weft_layer_shape shape = {0};
     struct weft_error said = {0};
@@ -199,7 +181,7 @@ enum weft_status weft_supplied_shape(const struct weft_layer *layer, struct weft
 static enum weft_status check_dtype(const struct weft_layer *layer, enum weft_dtype dtype,
                                     struct weft_error *err)
 {
-    uint32_t dtypes = layer->supplied->dtypes;
+    uint32_t dtypes = layer->kind->supplied->dtypes;
     if ((dtypes >> dtype & 1u) != 0) return WEFT_OK;
     char names[64] = "";
     for (int i = 0; i < WEFT_DTYPE_COUNT; i++) {
@@ -210,13 +192,13 @@ static enum weft_status check_dtype(const struct weft_layer *layer, enum weft_dt
     }
     return weft_fail(err, WEFT_E_DATA,
                      "layer \"%s\" (%s): it computes in %s, and train.precision.compute is %s",
-                     layer->name, layer->supplied->type, names, weft_dtype_name(dtype));
+                     layer->name, layer->kind->supplied->type, names, weft_dtype_name(dtype));
 }
 
-enum weft_status weft_supplied_needs(const struct weft_layer *layer, const struct weft_batch *batch,
-                                     struct weft_layer_needs *out, struct weft_error *err)
+static enum weft_status ask_needs(const struct weft_layer *layer, const struct weft_batch *batch,
+                                  struct weft_layer_needs *out, struct weft_error *err)
 {
-    const struct weft_layer_kind *kind = layer->supplied;
+    const struct weft_layer_kind *kind = layer->kind->supplied;
     const struct weft_layer_facts facts = weft_supplied_facts(layer, batch);
     struct weft_layer_needs needs = {0};
     struct weft_error said = {0};
@@ -231,4 +213,63 @@ enum weft_status weft_supplied_needs(const struct weft_layer *layer, const struc
         return fail_answer(layer, "its flops are negative or not finite", err);
     *out = needs;
     return WEFT_OK;
+}
+
+/* Elements of its tensors; 0 and an overflow when they do not fit. */
+static int64_t parameters_of(struct weft_sizes *sizes, const struct weft_layer_shape *shape)
+{
+    int64_t sum = 0;
+    for (int32_t i = 0; i < shape->n_tensors; i++) {
+        const struct weft_layer_tensor *tensor = &shape->tensors[i];
+        sum = weft_plus(sizes, sum,
+                        weft_times(sizes, tensor->rows, tensor->columns > 0 ? tensor->columns : 1));
+    }
+    return sum;
+}
+
+static enum weft_status supplied_needs(struct weft_subject *subject, struct weft_layer_work *work,
+                                       struct weft_error *err)
+{
+    struct weft_layer_needs needs = {0};
+    struct weft_layer_shape shape = {0};
+    WEFT_TRY(ask_needs(subject->layer, subject->batch, &needs, err));
+    WEFT_TRY(supplied_shape(subject->layer, 0, &shape, err));
+    work->saved_bytes = needs.saved_bytes;
+    work->forward_temporary_bytes = needs.forward_temporary_bytes;
+    work->backward_temporary_bytes = needs.backward_temporary_bytes;
+    work->backward_reads_input = needs.backward_reads_input;
+    work->backward_reads_output = needs.backward_reads_output;
+    work->forward_flops = needs.forward_flops;
+    work->backward_flops = needs.backward_flops;
+    subject->weights = (double)parameters_of(&subject->sizes, &shape);
+    return WEFT_OK;
+}
+
+static void supplied_sizes(const struct weft_layer *layer, struct weft_text *out)
+{
+    const struct weft_layer_kind *theirs = layer->kind->supplied;
+    weft_text_addf(out, " hidden=%lld outputs=%lld", (long long)layer->hidden,
+                   (long long)layer->outputs);
+    for (int32_t k = 0; k < theirs->n_keys; k++)
+        weft_text_addf(out, " %s=%lld", theirs->keys[k].name, (long long)layer->keys[k].integer);
+}
+
+const struct weft_kind *weft_supplied_wrap(const struct weft_layer_kind *theirs,
+                                           struct weft_pool *pool)
+{
+    struct weft_kind *kind = weft_pool_array(pool, 1, sizeof *kind);
+    struct weft_field *keys = make_keys(theirs, pool);
+    if (kind == NULL || keys == NULL) return NULL;
+    *kind = (struct weft_kind){
+        .type = theirs->type,
+        .text = "A layer of the caller's own.",
+        .keys = keys,
+        .n_keys = (size_t)theirs->n_keys + 1,
+        .trains = true,
+        .supplied = theirs,
+        .shape = supplied_shape,
+        .needs = supplied_needs,
+        .add_sizes = supplied_sizes,
+    };
+    return kind;
 }

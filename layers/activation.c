@@ -1,0 +1,43 @@
+/* relu and gelu, without parameters. The derivative of relu is known from its output, which the
+ * next layer mostly keeps anyway; that of gelu only from its input. */
+#include "layers/keys.h"
+
+static const struct weft_field activation_keys[] = {WEFT_ROW_HIDDEN};
+
+static enum weft_status relu_needs(struct weft_subject *subject, struct weft_layer_work *work,
+                                   struct weft_error *err)
+{
+    (void)err;
+    work->backward_reads_output = true;
+    work->forward_flops = subject->t * subject->h;
+    work->backward_flops = 2 * work->forward_flops;
+    return WEFT_OK;
+}
+
+static enum weft_status gelu_needs(struct weft_subject *subject, struct weft_layer_work *work,
+                                   struct weft_error *err)
+{
+    (void)err;
+    work->backward_reads_input = true;
+    work->forward_flops = 8 * subject->t * subject->h;
+    work->backward_flops = 2 * work->forward_flops;
+    return WEFT_OK;
+}
+
+const struct weft_kind weft_kind_relu = {
+    .type = "relu",
+    .text = "max(x, 0)",
+    WEFT_KEYS(activation_keys),
+    .trains = true,
+    .by_rows = true,
+    .needs = relu_needs,
+};
+
+const struct weft_kind weft_kind_gelu = {
+    .type = "gelu",
+    .text = "GELU, tanh form",
+    WEFT_KEYS(activation_keys),
+    .trains = true,
+    .by_rows = true,
+    .needs = gelu_needs,
+};

@@ -1,0 +1,79 @@
+#include "layers/custom.h"
+
+#include "layers/keys.h"
+
+/* It may keep its widths to itself, which is hidden 0. */
+static const struct weft_field custom_keys[] = {
+    {"hidden", WEFT_FIELD_INTEGER, WEFT_LAYER_AT(hidden), NULL, 0, WEFT_WIDTH_MOST, NULL, NULL,
+     "width of what flows in and out; 0: it does not say"},
+    {"forward_flops", WEFT_FIELD_COUNT_UNIT, WEFT_KEY_AT(WEFT_CUSTOM_FORWARD_FLOPS), NULL, 0, 1e24,
+     NULL, NULL, "operations of the forward pass, a sample of seq_len tokens"},
+    {"backward_flops", WEFT_FIELD_COUNT_UNIT, WEFT_KEY_AT(WEFT_CUSTOM_BACKWARD_FLOPS), NULL, 0,
+     1e24, NULL, NULL, "operations of the backward pass, a sample of seq_len tokens"},
+    {"parameters", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_CUSTOM_PARAMETERS), "0", 0, WEFT_LARGE,
+     NULL, NULL, "number of parameters"},
+    {"output", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_OUTPUT), "\"0B\"", 0, WEFT_LARGE, NULL,
+     NULL, "what the next layer reads, a sample of seq_len tokens"},
+    {"saved", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_SAVED), "\"0B\"", 0, WEFT_LARGE, NULL, NULL,
+     "what forward keeps for backward, a sample of seq_len tokens"},
+    {"temporary", WEFT_FIELD_BYTES, WEFT_KEY_AT(WEFT_CUSTOM_TEMPORARY), "\"0B\"", 0, WEFT_LARGE,
+     NULL, NULL, "work space of either pass, a sample of seq_len tokens"},
+};
+
+static int64_t figure(const struct weft_layer *layer, int key)
+{
+    return layer->keys[key].integer;
+}
+
+static void custom_complete(struct weft_layer *layer)
+{
+    layer->outputs = layer->outputs ? layer->outputs : layer->hidden;
+}
+
+static enum weft_status custom_shape(const struct weft_layer *layer, double residual_std,
+                                     struct weft_layer_shape *out, struct weft_error *err)
+{
+    (void)residual_std, (void)err;
+    const int64_t parameters = figure(layer, WEFT_CUSTOM_PARAMETERS);
+    if (parameters > 0) weft_add_vector(out, "parameters", parameters, WEFT_INIT_ZERO);
+    return WEFT_OK;
+}
+
+static enum weft_status custom_needs(struct weft_subject *subject, struct weft_layer_work *work,
+                                     struct weft_error *err)
+{
+    (void)err;
+    const struct weft_layer *layer = subject->layer;
+    struct weft_sizes *sizes = &subject->sizes;
+    int64_t samples = subject->batch->samples;
+    work->output_bytes = weft_times(sizes, samples, figure(layer, WEFT_CUSTOM_OUTPUT));
+    work->saved_bytes = weft_times(sizes, samples, figure(layer, WEFT_CUSTOM_SAVED));
+    work->forward_temporary_bytes =
+        weft_times(sizes, samples, figure(layer, WEFT_CUSTOM_TEMPORARY));
+    work->backward_temporary_bytes = work->forward_temporary_bytes;
+    work->backward_reads_input = true; /* not known, so the safe answer */
+    work->forward_flops = (double)samples * layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number;
+    work->backward_flops = (double)samples * layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number;
+    subject->weights = (double)figure(layer, WEFT_CUSTOM_PARAMETERS);
+    return WEFT_OK;
+}
+
+static void custom_sizes(const struct weft_layer *layer, struct weft_text *out)
+{
+    weft_text_addf(out, " flops=%.17g,%.17g hidden=%lld parameters=%lld output=%lld saved=%lld",
+                   layer->keys[WEFT_CUSTOM_FORWARD_FLOPS].number,
+                   layer->keys[WEFT_CUSTOM_BACKWARD_FLOPS].number, (long long)layer->hidden,
+                   (long long)figure(layer, WEFT_CUSTOM_PARAMETERS),
+                   (long long)figure(layer, WEFT_CUSTOM_OUTPUT),
+                   (long long)figure(layer, WEFT_CUSTOM_SAVED));
+}
+
+const struct weft_kind weft_kind_custom = {
+    .type = "custom",
+    .text = "anything, by its figures (planning only)",
+    WEFT_KEYS(custom_keys),
+    .complete = custom_complete,
+    .shape = custom_shape,
+    .needs = custom_needs,
+    .add_sizes = custom_sizes,
+};

@@ -1,0 +1,15 @@
+/* An embedding looks tokens up: 0 tokens [vocab, hidden]; 1 positions [positions, hidden], added
+ * when there are any. Backward reads the tokens, unless it is frozen. */
+#ifndef WEFT_LAYERS_EMBEDDING_H
+#define WEFT_LAYERS_EMBEDDING_H
+
+#include "spec/layer.h"
+
+enum { WEFT_EMBEDDING_POSITIONS }; /* 0: no table of positions */
+
+static inline int64_t weft_embedding_positions(const struct weft_layer *layer)
+{
+    return layer->keys[WEFT_EMBEDDING_POSITIONS].integer;
+}
+
+#endif

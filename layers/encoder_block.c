@@ -1,0 +1,36 @@
+/* A block of BERT or ViT: as transformer_block, but every token sees every other, so attention is
+ * not halved, and it keeps no probabilities (planning only). */
+#include "layers/block.h"
+
+static const struct weft_field encoder_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS,
+                                                       WEFT_ROW_FFN};
+
+static enum weft_status encoder_block_needs(struct weft_subject *subject,
+                                            struct weft_layer_work *work, struct weft_error *err)
+{
+    (void)err;
+    const struct weft_layer *layer = subject->layer;
+    struct weft_sizes *sizes = &subject->sizes;
+    int64_t f = weft_block_key(layer, WEFT_BLOCK_FFN);
+    double h = subject->h, weights = 4 * h * h + 2 * h * (double)f;
+    /* before and after GELU; mean and rstd twice and the log sums */
+    weft_block_set_buffers(
+        subject, weft_plus(sizes, weft_block_saved_attention(subject), weft_times(sizes, 2, f)),
+        weft_plus(sizes, 4, weft_block_key(layer, WEFT_BLOCK_HEADS)),
+        weft_block_temporary_row(subject, f), work);
+    weft_block_set_flops(subject, weights, 4 * subject->t * subject->s * h, work);
+    subject->weights = weights;
+    return WEFT_OK;
+}
+
+const struct weft_kind weft_kind_encoder_block = {
+    .type = "encoder_block",
+    .text = "block of BERT or ViT: attention over the whole sequence, GELU (planning only)",
+    WEFT_KEYS(encoder_block_keys),
+    .closes_residual = true,
+    .complete = weft_block_complete,
+    .check = weft_block_check,
+    .shape = weft_block_shape,
+    .needs = encoder_block_needs,
+    .add_sizes = weft_block_add_sizes,
+};

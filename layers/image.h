@@ -1,0 +1,69 @@
+/* What layers on images share: a row is channels x image x image numbers, image the side of a
+ * square. They are for planning only. */
+#ifndef WEFT_LAYERS_IMAGE_H
+#define WEFT_LAYERS_IMAGE_H
+
+#include "layers/keys.h"
+
+enum {
+    WEFT_IMAGE_SIDE,
+    WEFT_IMAGE_CHANNELS,
+    WEFT_IMAGE_FILTERS, /* as many as channels where it is no key */
+    WEFT_IMAGE_STRIDE,
+    WEFT_IMAGE_KERNEL,
+    WEFT_IMAGE_WIDTH,
+    WEFT_IMAGE_NORM /* flag */
+};
+/* Far beyond any image, and small enough that sizes of one layer are exact in 63 bits. */
+enum { WEFT_IMAGE_MOST_SIDE = 65536, WEFT_IMAGE_MOST_MAPS = 1 << 20 };
+
+static inline int64_t weft_image_key(const struct weft_layer *layer, int key)
+{
+    return layer->keys[key].integer;
+}
+
+#define WEFT_ROW_IMAGE                                                                             \
+    {                                                                                              \
+        "image", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_SIDE), NULL, 1, WEFT_IMAGE_MOST_SIDE,  \
+            NULL, NULL, "side of the square image that flows in"                                   \
+    }
+#define WEFT_ROW_CHANNELS                                                                          \
+    {                                                                                              \
+        "channels", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_CHANNELS), NULL, 1,                 \
+            WEFT_IMAGE_MOST_MAPS, NULL, NULL, "maps that flow in"                                  \
+    }
+#define WEFT_ROW_FILTERS                                                                           \
+    {                                                                                              \
+        "filters", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_FILTERS), NULL, 1,                   \
+            WEFT_IMAGE_MOST_MAPS, NULL, NULL, "maps that flow out"                                 \
+    }
+#define WEFT_ROW_STRIDE(fallback)                                                                  \
+    {                                                                                              \
+        "stride", WEFT_FIELD_INTEGER, WEFT_KEY_AT(WEFT_IMAGE_STRIDE), fallback, 1,                 \
+            WEFT_IMAGE_MOST_SIDE, NULL, NULL,                                                      \
+            "the image that flows out has the side image / stride, rounded up"                     \
+    }
+
+/* Side of the square that the layer gives: image / stride, rounded up (padding keeps the rest), as
+ * PyTorch's ResNet and VGG have it. */
+int64_t weft_image_side(const struct weft_layer *layer);
+
+/* A kind's functions: widths of rows; stride within the image. */
+void weft_image_complete(struct weft_layer *layer);
+int32_t weft_image_check(const struct weft_layer *layer, struct weft_fault faults[WEFT_FAULTS]);
+/* " inputs= outputs= image= channels=" */
+void weft_image_add_sizes(const struct weft_layer *layer, struct weft_text *out);
+
+/* A convolution's weight; weight and bias of a norm over the batch. */
+void weft_image_add_filters(struct weft_layer_shape *out, const char *name, int64_t filters,
+                            int64_t inputs);
+void weft_image_add_norm(struct weft_layer_shape *out, const char *weight, const char *bias,
+                         int64_t length);
+
+/* Elements of `maps` squares of side^2, of all rows. */
+int64_t weft_image_elements(struct weft_subject *subject, int64_t maps, int64_t side);
+/* Multiply-adds of a convolution, forward: one for each weight at each place of its output
+ * (He et al. 2016, table 1, counts the same). */
+double weft_image_convolution(const struct weft_subject *subject, double weights, int64_t side);
+
+#endif

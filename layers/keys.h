@@ -1,0 +1,49 @@
+/* What kinds are written with: rows of the keys that several have, tensors of the usual shapes. */
+#ifndef WEFT_LAYERS_KEYS_H
+#define WEFT_LAYERS_KEYS_H
+
+#include "spec/kind.h"
+
+#define WEFT_LARGE       9007199254740992.0 /* 2^53: every integer up to it is a double */
+#define WEFT_INT32_MOST  2147483647.0
+#define WEFT_WIDTH_MOST  16777216.0 /* 2^24 */
+#define WEFT_KEYS(array) .keys = (array), .n_keys = sizeof(array) / sizeof *(array)
+
+#define WEFT_ROW_HIDDEN                                                                            \
+    {                                                                                              \
+        "hidden", WEFT_FIELD_INTEGER, WEFT_LAYER_AT(hidden), NULL, 1, WEFT_WIDTH_MOST, NULL, NULL, \
+            "width of what flows in, and out where the type keeps it"                              \
+    }
+#define WEFT_ROW_VOCAB                                                                             \
+    {                                                                                              \
+        "vocab", WEFT_FIELD_INTEGER, WEFT_LAYER_AT(vocab), NULL, 1, WEFT_INT32_MOST, NULL, NULL,   \
+            "number of tokens"                                                                     \
+    }
+#define WEFT_ROW_BIAS                                                                              \
+    {                                                                                              \
+        "bias", WEFT_FIELD_BOOL, WEFT_LAYER_AT(bias), "true", 0, 0, NULL, NULL,                    \
+            "adds a trained bias"                                                                  \
+    }
+
+/* a * b for use as a size: -1, which no later check accepts, when it overflows. */
+static inline int64_t weft_size(int64_t a, int64_t b)
+{
+    int64_t out;
+    return weft_checked_mul(a, b, &out) ? out : -1;
+}
+
+static inline void weft_add_matrix(struct weft_layer_shape *shape, const char *name, int64_t rows,
+                                   int64_t columns, double std)
+{
+    shape->tensors[shape->n_tensors++] =
+        (struct weft_layer_tensor){name, rows, columns, WEFT_INIT_NORMAL, std, true};
+}
+
+static inline void weft_add_vector(struct weft_layer_shape *shape, const char *name, int64_t length,
+                                   enum weft_init init)
+{
+    shape->tensors[shape->n_tensors++] =
+        (struct weft_layer_tensor){name, length, 0, init, 0, false};
+}
+
+#endif

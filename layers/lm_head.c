@@ -1,0 +1,60 @@
+/* Product onto the vocabulary with cross-entropy: 0 weight [vocab, hidden], the embedding's tokens
+ * when tied; 1 bias. Backward reads the input, unless it is frozen. */
+#include "layers/keys.h"
+#include "layers/layout.h"
+
+static const struct weft_field lm_head_keys[] = {
+    WEFT_ROW_VOCAB,
+    WEFT_ROW_HIDDEN,
+    WEFT_ROW_BIAS,
+    {"tie", WEFT_FIELD_STRING, offsetof(struct weft_layer_entry, tie), "null", 0, 0, NULL, NULL,
+     "name of an earlier embedding whose token table is this layer's weight"},
+};
+
+static void lm_head_complete(struct weft_layer *layer)
+{
+    layer->outputs = layer->vocab;
+}
+
+static enum weft_status lm_head_shape(const struct weft_layer *layer, double residual_std,
+                                      struct weft_layer_shape *out, struct weft_error *err)
+{
+    (void)residual_std, (void)err;
+    weft_add_matrix(out, "weight", layer->vocab, layer->hidden, WEFT_INIT_STD);
+    if (layer->bias) weft_add_vector(out, "bias", layer->vocab, WEFT_INIT_ZERO);
+    return WEFT_OK;
+}
+
+static enum weft_status lm_head_needs(struct weft_subject *subject, struct weft_layer_work *work,
+                                      struct weft_error *err)
+{
+    (void)err;
+    struct weft_lm_head_layout layout = weft_layout_lm_head(subject->layer, subject->batch);
+    subject->weights = subject->h * (double)subject->layer->vocab;
+    work->saved_bytes = layout.saved.bytes;
+    work->backward_temporary_bytes = layout.backward.bytes;
+    work->backward_reads_input = !subject->layer->frozen;
+    work->forward_flops = 2 * subject->t * subject->weights;
+    work->backward_flops = subject->backward_products * work->forward_flops;
+    return WEFT_OK;
+}
+
+static void lm_head_sizes(const struct weft_layer *layer, struct weft_text *out)
+{
+    weft_text_addf(out, " vocab=%lld hidden=%lld", (long long)layer->outputs,
+                   (long long)layer->hidden);
+}
+
+const struct weft_kind weft_kind_lm_head = {
+    .type = "lm_head",
+    .text = "product onto the vocabulary with cross-entropy, a loss for each token",
+    WEFT_KEYS(lm_head_keys),
+    .trains = true,
+    .by_rows = true,
+    .loss = WEFT_LOSS_OF_ROWS,
+    .ties = &weft_kind_embedding,
+    .complete = lm_head_complete,
+    .shape = lm_head_shape,
+    .needs = lm_head_needs,
+    .add_sizes = lm_head_sizes,
+};

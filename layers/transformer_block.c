@@ -1,0 +1,38 @@
+/* GPT-2's block: pre-norm, causal attention, tanh GELU. Backward reads the input. */
+#include "layers/block.h"
+#include "layers/layout.h"
+
+static const struct weft_field transformer_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS,
+                                                           WEFT_ROW_FFN};
+
+static enum weft_status transformer_block_needs(struct weft_subject *subject,
+                                                struct weft_layer_work *work,
+                                                struct weft_error *err)
+{
+    (void)err;
+    struct weft_transformer_block_layout layout =
+        weft_layout_transformer_block(subject->layer, subject->batch);
+    double h = subject->h, f = (double)weft_block_key(subject->layer, WEFT_BLOCK_FFN);
+    double weights = 4 * h * h + 2 * h * f;
+    /* scores and values, each 2tsh, of which causal half */
+    weft_block_set_flops(subject, weights, 2 * subject->t * subject->s * h, work);
+    work->saved_bytes = layout.saved.bytes;
+    work->backward_temporary_bytes = layout.backward.bytes;
+    work->backward_reads_input = true; /* by the first layer norm */
+    subject->weights = weights;
+    return WEFT_OK;
+}
+
+const struct weft_kind weft_kind_transformer_block = {
+    .type = "transformer_block",
+    .text = "GPT-2 block: pre-norm, causal attention, GELU",
+    WEFT_KEYS(transformer_block_keys),
+    .trains = true,
+    .closes_residual = true,
+    .by_rows = true,
+    .complete = weft_block_complete,
+    .check = weft_block_check,
+    .shape = weft_block_shape,
+    .needs = transformer_block_needs,
+    .add_sizes = weft_block_add_sizes,
+};

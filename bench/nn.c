@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "layers/block.h"
 #include "layers/embedding.h"
+#include "layers/shared/block.h"
 #include "runtime/nn/cpu/cpu.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 #include "runtime/nn/optimizer.h"

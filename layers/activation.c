@@ -1,6 +1,6 @@
 /* relu and gelu, without parameters. The derivative of relu is known from its output, which the
  * next layer mostly keeps anyway; that of gelu only from its input. */
-#include "layers/keys.h"
+#include "layers/shared/keys.h"
 
 static const struct weft_field activation_keys[] = {WEFT_ROW_HIDDEN};
 

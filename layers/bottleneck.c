@@ -3,7 +3,7 @@
  * with the stride where PyTorch has it. Tensors: 0 conv1 [width, channels], 1 norm1.weight, 2
  * norm1.bias, 3 conv2 [width, 9 * width], 4, 5 norm2, 6 conv3 [filters, width], 7, 8 norm3; where
  * it projects: 9 shortcut [filters, channels], 10, 11 shortcut.norm (planning only). */
-#include "layers/image.h"
+#include "layers/shared/image.h"
 
 static const struct weft_field bottleneck_keys[] = {
     WEFT_ROW_IMAGE,

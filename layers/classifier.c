@@ -1,7 +1,7 @@
 /* The mean over the sequence, a product onto the classes, cross-entropy: 0 weight [classes,
  * hidden]; 1 bias. What backward needs is saved. */
-#include "layers/keys.h"
-#include "layers/layout.h"
+#include "layers/shared/keys.h"
+#include "layers/shared/layout.h"
 
 static const struct weft_field classifier_keys[] = {
     {"classes", WEFT_FIELD_INTEGER, WEFT_LAYER_AT(outputs), NULL, 2, WEFT_WIDTH_MOST, NULL, NULL,

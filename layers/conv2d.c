@@ -1,7 +1,7 @@
 /* Convolution, normalised over the batch when `norm`, ReLU in place: 0 weight [filters, channels *
  * kernel^2]; 1 bias when it has one; then norm.weight, norm.bias when normalised (planning only).
  */
-#include "layers/image.h"
+#include "layers/shared/image.h"
 
 static const struct weft_field conv2d_keys[] = {
     WEFT_ROW_IMAGE,

@@ -1,6 +1,6 @@
 #include "layers/custom.h"
 
-#include "layers/keys.h"
+#include "layers/shared/keys.h"
 
 /* It may keep its widths to itself, which is hidden 0. */
 static const struct weft_field custom_keys[] = {

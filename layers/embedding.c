@@ -1,6 +1,6 @@
 #include "layers/embedding.h"
 
-#include "layers/keys.h"
+#include "layers/shared/keys.h"
 
 static const struct weft_field embedding_keys[] = {
     WEFT_ROW_VOCAB,

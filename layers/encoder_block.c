@@ -1,6 +1,6 @@
 /* A block of BERT or ViT: as transformer_block, but every token sees every other, so attention is
  * not halved, and it keeps no probabilities (planning only). */
-#include "layers/block.h"
+#include "layers/shared/block.h"
 
 static const struct weft_field encoder_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS,
                                                        WEFT_ROW_FFN};

@@ -1,6 +1,6 @@
 /* Layer normalisation: 0 weight, 1 bias. Backward reads the input. */
-#include "layers/keys.h"
-#include "layers/layout.h"
+#include "layers/shared/keys.h"
+#include "layers/shared/layout.h"
 
 static const struct weft_field layer_norm_keys[] = {WEFT_ROW_HIDDEN};
 

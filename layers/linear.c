@@ -2,8 +2,8 @@
  * unless it is frozen. */
 #include <math.h>
 
-#include "layers/keys.h"
-#include "layers/layout.h"
+#include "layers/shared/keys.h"
+#include "layers/shared/layout.h"
 
 static const struct weft_field linear_keys[] = {
     WEFT_ROW_HIDDEN,

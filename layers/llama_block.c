@@ -1,6 +1,6 @@
-/* Llama's block: RMS norms, shared keys and values, a gated MLP. Tensors: attention's (block.h),
- * 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn] (planning only). */
-#include "layers/block.h"
+/* Llama's block: RMS norms, shared keys and values, a gated MLP. Tensors: attention's
+ * (shared/block.h), 6 gate [ffn, h], 7 up [ffn, h], 8 down [h, ffn] (planning only). */
+#include "layers/shared/block.h"
 
 static const struct weft_field llama_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS, WEFT_ROW_FFN,
                                                      WEFT_ROW_KV_HEADS};

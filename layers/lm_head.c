@@ -1,7 +1,7 @@
 /* Product onto the vocabulary with cross-entropy: 0 weight [vocab, hidden], the embedding's tokens
  * when tied; 1 bias. Backward reads the input, unless it is frozen. */
-#include "layers/keys.h"
-#include "layers/layout.h"
+#include "layers/shared/keys.h"
+#include "layers/shared/layout.h"
 
 static const struct weft_field lm_head_keys[] = {
     WEFT_ROW_VOCAB,

@@ -1,9 +1,9 @@
 /* Mixtral's block: every token goes through active_experts of the experts (Jiang et al. 2024),
- * evenly spread: no capacity, none dropped. Tensors: attention's (block.h), 6 router [experts, h],
- * 7 gate [experts * ffn, h], 8 up, 9 down [experts * h, ffn] (planning only). */
+ * evenly spread: no capacity, none dropped. Tensors: attention's (shared/block.h), 6 router
+ * [experts, h], 7 gate [experts * ffn, h], 8 up, 9 down [experts * h, ffn] (planning only). */
 #include <stdio.h>
 
-#include "layers/block.h"
+#include "layers/shared/block.h"
 
 static const struct weft_field moe_block_keys[] = {
     WEFT_ROW_HIDDEN,

@@ -1,5 +1,5 @@
 /* The largest (or the mean) of each window, without parameters (planning only). */
-#include "layers/image.h"
+#include "layers/shared/image.h"
 
 static const struct weft_field pool2d_keys[] = {WEFT_ROW_IMAGE, WEFT_ROW_CHANNELS,
                                                 WEFT_ROW_STRIDE(NULL)};

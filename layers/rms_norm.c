@@ -1,5 +1,5 @@
 /* RMS normalisation: 0 weight (planning only). */
-#include "layers/keys.h"
+#include "layers/shared/keys.h"
 
 static const struct weft_field rms_norm_keys[] = {WEFT_ROW_HIDDEN};
 

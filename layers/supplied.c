@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layers/keys.h"
+#include "layers/shared/keys.h"
 #include "spec/names.h"
 
 #define LARGE (INT64_C(1) << 53)

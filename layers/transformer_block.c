@@ -1,6 +1,6 @@
 /* GPT-2's block: pre-norm, causal attention, tanh GELU. Backward reads the input. */
-#include "layers/block.h"
-#include "layers/layout.h"
+#include "layers/shared/block.h"
+#include "layers/shared/layout.h"
 
 static const struct weft_field transformer_block_keys[] = {WEFT_ROW_HIDDEN, WEFT_ROW_HEADS,
                                                            WEFT_ROW_FFN};

@@ -7,7 +7,7 @@
 
 #include "base/pool.h"
 #include "layers/embedding.h"
-#include "layers/layout.h"
+#include "layers/shared/layout.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "spec/kind.h"
 

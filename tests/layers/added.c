@@ -2,7 +2,7 @@
  * row in spec/kind.h, whose place a list of kinds beside Weft's own takes here. */
 #include <string.h>
 
-#include "layers/keys.h"
+#include "layers/shared/keys.h"
 #include "tests/spec/config_text.h"
 
 /* A scan: rows pass through `states` numbers each, with a gate if wanted, and a cache of so many

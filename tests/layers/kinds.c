@@ -3,11 +3,11 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "layers/block.h"
 #include "layers/custom.h"
 #include "layers/embedding.h"
-#include "layers/image.h"
-#include "layers/layout.h"
+#include "layers/shared/block.h"
+#include "layers/shared/image.h"
+#include "layers/shared/layout.h"
 #include "spec/model.h"
 
 static const struct weft_layer block = {

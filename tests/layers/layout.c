@@ -1,5 +1,5 @@
-#include "layers/layout.h"
-#include "layers/block.h"
+#include "layers/shared/layout.h"
+#include "layers/shared/block.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

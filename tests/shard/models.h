@@ -4,9 +4,9 @@
 
 #include <criterion/criterion.h>
 
-#include "layers/block.h"
 #include "layers/custom.h"
 #include "layers/embedding.h"
+#include "layers/shared/block.h"
 #include "spec/model.h"
 
 /* A layer that is nothing but parameters. */

@@ -1,9 +1,9 @@
 /* The "layers" array through the public decoder. */
 #include <stdio.h>
 
-#include "layers/block.h"
 #include "layers/custom.h"
-#include "layers/image.h"
+#include "layers/shared/block.h"
+#include "layers/shared/image.h"
 #include "tests/spec/config_text.h"
 
 #define WITH_LAYERS(layers) CONFIG("{\"layers\":" layers "}", SMALL_CLUSTER, SMALL_TRAIN)

@@ -1,8 +1,8 @@
 #include "spec/model.h"
-#include "layers/block.h"
 #include "layers/custom.h"
 #include "layers/embedding.h"
-#include "layers/image.h"
+#include "layers/shared/block.h"
+#include "layers/shared/image.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 #include "spec/names.h"
-#include "layers/block.h"
+#include "layers/shared/block.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

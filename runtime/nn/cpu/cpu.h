@@ -2,7 +2,7 @@
  * for products and heads of attention, which `threads` share.
  * Every layer type has a forward and a backward here, one file a family; each is synchronous,
  * allocates nothing and touches exactly the buffers of its call, at the offsets of
- * layers/layout.h. They fail only on data (a token or target out of range: WEFT_E_DATA) or
+ * layers/shared/layout.h. They fail only on data (a token or target out of range: WEFT_E_DATA) or
  * when the GEMM library does (WEFT_E_SYSTEM). */
 #ifndef WEFT_RUNTIME_NN_CPU_CPU_H
 #define WEFT_RUNTIME_NN_CPU_CPU_H

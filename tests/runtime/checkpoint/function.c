@@ -1,6 +1,6 @@
 #include "runtime/checkpoint/function.h"
-#include "layers/block.h"
 #include "layers/embedding.h"
+#include "layers/shared/block.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "layers/block.h"
-#include "layers/layout.h"
+#include "layers/shared/block.h"
+#include "layers/shared/layout.h"
 #include "runtime/nn/cpu/cpu.h"
 
 enum tensor {
@@ -19,7 +19,7 @@ enum tensor {
     MLP_PROJ_BIAS
 };
 
-/* Where everything of one call lies; shapes as in layers/layout.h. */
+/* Where everything of one call lies; shapes as in layers/shared/layout.h. */
 struct block {
     int64_t rows, hidden, ffn;
     float *ln1_mean, *ln1_rstd, *ln2_mean, *ln2_rstd;

@@ -1,4 +1,4 @@
-#include "layers/layout.h"
+#include "layers/shared/layout.h"
 #include "runtime/nn/cpu/cpu.h"
 
 enum weft_status weft_nn_cpu_layer_norm_forward(const struct weft_nn_cpu *cpu,

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "layers/layout.h"
+#include "layers/shared/layout.h"
 #include "runtime/nn/cpu/cpu.h"
 
 static enum weft_status check_targets(const struct weft_nn_call *call, int64_t n,

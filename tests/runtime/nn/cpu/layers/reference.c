@@ -1,6 +1,6 @@
 #include "reference.h"
-#include "layers/block.h"
 #include "layers/embedding.h"
+#include "layers/shared/block.h"
 
 #include <math.h>
 #include <stdlib.h>

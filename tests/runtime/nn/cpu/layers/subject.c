@@ -7,8 +7,8 @@
 
 #include "base/numbers.h"
 #include "base/rng.h"
-#include "layers/block.h"
 #include "layers/embedding.h"
+#include "layers/shared/block.h"
 #include "reference.h"
 
 struct weft_layer subject_embedding(int64_t vocab, int64_t positions, int64_t hidden)

@@ -1,4 +1,4 @@
-#include "layers/image.h"
+#include "layers/shared/image.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "layers/block.h"
+#include "layers/shared/block.h"
 
 #include <stdio.h>
 

@@ -2,10 +2,10 @@
  * keeps the log of each row's sum in fp32 instead of probabilities (Dao et al. 2022, section 3.2)
  * where it says nothing else; where the next layer's or an inner product's gradient needs an
  * operand, it is saved (as PyTorch's autograd does). */
-#ifndef WEFT_LAYERS_BLOCK_H
-#define WEFT_LAYERS_BLOCK_H
+#ifndef WEFT_LAYERS_SHARED_BLOCK_H
+#define WEFT_LAYERS_SHARED_BLOCK_H
 
-#include "layers/keys.h"
+#include "layers/shared/keys.h"
 
 enum {
     WEFT_BLOCK_HEADS,

@@ -1,7 +1,7 @@
-#include "layers/layout.h"
+#include "layers/shared/layout.h"
 
 #include "base/checked.h"
-#include "layers/block.h"
+#include "layers/shared/block.h"
 
 /* Hands out parts one after the other; `bytes` becomes -1, and stays so, when a size overflows. */
 struct cursor {

@@ -7,8 +7,8 @@
  * Shapes below are row-major: B = samples, S = seq_len, T = B*S rows, h = hidden, f = ffn,
  * H = heads, d = h / H. Elements are of the compute dtype, but for those marked f32. A forward
  * never needs a temporary. Types that are not here (embedding, relu, gelu) need no buffer. */
-#ifndef WEFT_LAYERS_LAYOUT_H
-#define WEFT_LAYERS_LAYOUT_H
+#ifndef WEFT_LAYERS_SHARED_LAYOUT_H
+#define WEFT_LAYERS_SHARED_LAYOUT_H
 
 #include <stdint.h>
 

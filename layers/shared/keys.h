@@ -1,6 +1,6 @@
 /* What kinds are written with: rows of the keys that several have, tensors of the usual shapes. */
-#ifndef WEFT_LAYERS_KEYS_H
-#define WEFT_LAYERS_KEYS_H
+#ifndef WEFT_LAYERS_SHARED_KEYS_H
+#define WEFT_LAYERS_SHARED_KEYS_H
 
 #include "spec/kind.h"
 

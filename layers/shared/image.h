@@ -1,9 +1,9 @@
 /* What layers on images share: a row is channels x image x image numbers, image the side of a
  * square. They are for planning only. */
-#ifndef WEFT_LAYERS_IMAGE_H
-#define WEFT_LAYERS_IMAGE_H
+#ifndef WEFT_LAYERS_SHARED_IMAGE_H
+#define WEFT_LAYERS_SHARED_IMAGE_H
 
-#include "layers/keys.h"
+#include "layers/shared/keys.h"
 
 enum {
     WEFT_IMAGE_SIDE,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Re-creates the figures of bench/README.md: figures.py [--weft PROGRAM] FIGURE...
+"""Re-creates the figures of ranks that RESULTS.md has: figures.py [--weft PROGRAM] FIGURE...
 
     memory    measured against planned memory of ranks that hold at least 200 MB of state
     time      predicted against measured step time over an emulated link

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Re-creates every figure of bench/README.md: bench/run.sh [BUILD]. Twenty minutes; nothing else
+# Re-creates every figure that needs ranks: bench/run.sh [BUILD]. Twenty minutes; nothing else
 # should run on the machine.
 set -eu
 cd "$(dirname "$0")/.."

@@ -5,7 +5,7 @@ For every run in configs/runs, or those named, what `weft estimate` says that a 
 against the plan that the rule makes without a limit: the fullest slot of the program as it is
 simulated, asked: at most 2 % apart; and all that a rank holds with the addresses of its buffers,
 which an estimate does not look for. Nothing depends on the machine but the seconds. Markdown on
-stdout; exit 1 where it is missed.
+stdout; exit 1 where it is missed. With --record it writes bench/results/estimate.json.
 """
 import argparse
 import json
@@ -17,6 +17,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import results  # pylint: disable=wrong-import-position
+
 RULES = ["ddp", "zero1", "fsdp2:kept", "fsdp2", "deepspeed"]
 CANNOT = 65  # exit code: the rule cannot be applied
 ASKED = 0.02
@@ -60,32 +64,39 @@ def compare(weft, run, scratch):
 
 
 def summary(rule, needs):
-    """A line: how far the simulated peaks and the addresses are from what was told."""
+    """How far the simulated peaks and the addresses are from what was told, and a line of it."""
     apart = [abs(simulated - told) / simulated for told, simulated, _ in needs.values()]
     packed = {run: (total - told) / total for run, (told, _, total) in needs.items()}
     worst = max(packed, key=packed.get)
-    print(f"| {rule} | {len(needs)} | {100 * max(apart):.3f} % | "
-          f"{100 * statistics.median(packed.values()):.3f} % | {100 * packed[worst]:.2f} % "
-          f"({worst}) |")
-    return max(apart)
+    return max(apart), [rule, len(needs), f"{100 * max(apart):.3f} %",
+                        f"{100 * statistics.median(packed.values()):.3f} %",
+                        f"{100 * packed[worst]:.2f} % ({worst})"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
+    parser.add_argument("--record", action="store_true")
     parser.add_argument("runs", nargs="*")
     options = parser.parse_args()
+    if options.record and options.runs:
+        parser.error("--record is of all runs")
     weft = Weft(options.build)
     runs = options.runs or sorted(path.stem for path in (ROOT / "configs" / "runs").glob("*.json"))
     with tempfile.TemporaryDirectory() as scratch:
         answers = {run: compare(weft, run, scratch) for run in runs}
     print("| rule | runs | from the simulated peak, worst | addresses more, median | worst |")
     print("| --- | --- | --- | --- | --- |")
-    worst = max(summary(rule, {run: needs[rule] for run, (needs, _) in answers.items()
-                               if rule in needs}) for rule in RULES)
+    told = [summary(rule, {run: needs[rule] for run, (needs, _) in answers.items() if rule in needs})
+            for rule in RULES]
+    worst, rows = max(apart for apart, _ in told), [row for _, row in told]
+    print("\n".join(results.cells(*row) for row in rows))
     slowest = max(runs, key=lambda run: answers[run][1])
     print(f"\n{len(runs)} runs; the slowest estimate took {answers[slowest][1]:.2f} s ({slowest}).")
+    if options.record:
+        reached = {"from the simulated peak, worst": (f"{100 * worst:.3f} %", worst <= ASKED)}
+        results.record("estimate", "estimate", rows, reached)
     return 0 if worst <= ASKED else 1
 
 

@@ -190,7 +190,7 @@ def plans_that_fit(weft, config, profile, flags):
 
 
 def busy_seconds():
-    """Of all cores since the start of the machine, and what other machines took of them."""
+    """How long all cores were busy since the machine was started, and what other machines took of them."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n")[0].split()[1:]]
     return (sum(ticks[:3]) + ticks[5] + ticks[6]) / 100, ticks[7] / 100
 

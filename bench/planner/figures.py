@@ -150,8 +150,10 @@ def show_gap(model, plans, halves):
 class Whole(Instance):
     """A random config: what `weft plan` says of it, and ilp's plan of the same without a layout."""
 
+    ALARM = ["--set", "plan.time_limit=4h"]  # rings on no machine, so that the work alone ends it
+
     def __init__(self, number):
-        super().__init__(f"random-{number}", None, ["--planners", "ilp", "--share"])
+        super().__init__(f"random-{number}", None, ["--planners", "ilp", "--share", *self.ALARM])
         self.number = number
 
     def ask(self, *command):
@@ -168,7 +170,8 @@ class Whole(Instance):
             if self.error:
                 return
             source.write_text(json.dumps(self.config))
-            said = self.ask(options.build / "cli/weft", "plan", source, "--json", "--quiet")
+            said = self.ask(options.build / "cli/weft", "plan", source, "--json", "--quiet",
+                            *self.ALARM)
             if self.error:
                 return
             self.arguments += ["--at", self.config["cluster"]["memory_limit"].rstrip("B")]

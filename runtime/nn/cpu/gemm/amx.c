@@ -1,6 +1,17 @@
+/* Products on the tile registers of AMX, which multiply bf16 and sum in fp32, 32 x 32 elements of c
+ * at a time. Sums go along k in passes of at most 1024 (bf16) or 512 (f32), of lengths that depend
+ * on k alone, and the passes' sums are added in their order; so an element's bits depend on its
+ * row, its column and alpha alone, whatever the blocking and the number of threads. Denormals count
+ * as 0 and are no results, as the instruction has it.
+ *
+ * f32 is split into three parts of bf16, x = x1 + x2 + x3 with nothing lost, and six of the nine
+ * products of parts are summed: what is left out is about 2^-24 of |a||b| at most, of both signs.
+ * Errors are those of the sum, and below those of an f32 library (tests/runtime/nn/cpu/gemm/amx.c
+ * compares both with sums in fp64). At the ends of the range it is not f32: a number of at least
+ * 2^128 - 2^119 counts as infinite, an infinite operand may give NaN for infinity, a number below
+ * 2^-103 loses what it has below 2^-126, and each of the six products that is below that counts as
+ * 0. */
 #define _GNU_SOURCE /* syscall */
-#include "runtime/nn/cpu/gemm/amx.h"
-
 #include <immintrin.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +19,7 @@
 #include <unistd.h>
 
 #include "runtime/nn/cpu/gemm/amx_chores.h"
+#include "runtime/nn/cpu/gemm/multiplier.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
 /* A step along k of 32 adds to a part of c, 32 x 32 in fp32, two tiles of a times two of b; of f32
@@ -46,7 +58,7 @@ struct workspace {
     float current[MOST_RESIDENT / SIDE * PART]; /* those of a later pass, to be added to them */
 };
 
-struct weft_gemm_amx {
+struct amx {
     int32_t threads;
     struct workspace *workspaces; /* one a thread */
 };
@@ -331,14 +343,16 @@ static bool a_is_resident(const struct weft_product *p)
     return a_dear != b_dear ? a_dear : p->m < p->n;
 }
 
-bool weft_gemm_amx_pays(const struct weft_product *p)
+/* Whether a product of f32 has enough to do that splitting its operands pays: by its sizes alone,
+ * so that who multiplies does not depend on the run. */
+static bool pays(const struct weft_product *p)
 {
     return p->m >= SIDE && p->n >= SIDE && p->k >= STEP;
 }
 
 /* Rows of c are finished in their order, and their sums are those of one thread, where no other
  * thread has rows of the same columns. */
-void weft_gemm_amx_run(struct weft_gemm_amx *amx, const struct weft_product *product)
+static void run_on_tiles(struct amx *amx, const struct weft_product *product)
 {
     const bool a_resident = a_is_resident(product);
     const bool sums_apart = product->finish.column_sums && amx->threads > 1 && !a_resident;
@@ -387,9 +401,18 @@ static bool have_tiles(void)
            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
-enum weft_status weft_gemm_amx_open(int32_t threads, struct weft_gemm_amx **out,
-                                    struct weft_error *err)
+static void close_tiles(void *state)
 {
+    struct amx *amx = state;
+    if (!amx) return;
+    free(amx->workspaces);
+    free(amx);
+}
+
+static enum weft_status open_tiles(int32_t threads, enum weft_dtype dtype, void **out,
+                                   struct weft_error *err)
+{
+    (void)dtype;
     if (!have_tiles()) {
         return weft_fail(err, WEFT_E_ENVIRONMENT,
                          "products on AMX tiles: this CPU has none for bf16, or the system does "
@@ -403,21 +426,52 @@ enum weft_status weft_gemm_amx_open(int32_t threads, struct weft_gemm_amx **out,
                          (int)threads);
     }
 #endif
-    struct weft_gemm_amx *amx = calloc(1, sizeof(*amx));
+    struct amx *amx = calloc(1, sizeof(*amx));
     if (!amx) return weft_fail_memory(err, "products on AMX tiles");
     amx->threads = threads;
     amx->workspaces = aligned_alloc(64, (size_t)threads * sizeof(*amx->workspaces));
     if (!amx->workspaces) {
-        weft_gemm_amx_close(amx);
+        close_tiles(amx);
         return weft_fail_memory(err, "products on AMX tiles");
     }
     *out = amx;
     return WEFT_OK;
 }
 
-void weft_gemm_amx_close(struct weft_gemm_amx *amx)
+static bool is_narrow(const void *state, const struct weft_product *product)
 {
-    if (!amx) return;
-    free(amx->workspaces);
-    free(amx);
+    (void)state;
+    return product->dtype == WEFT_BF16;
 }
+
+static bool is_in_parts(const void *state, const struct weft_product *product)
+{
+    (void)state;
+    return product->dtype == WEFT_F32 && pays(product);
+}
+
+static enum weft_status run(void *state, const struct weft_multiplier_link *next,
+                            const struct weft_product *product, struct weft_error *err)
+{
+    (void)next, (void)err;
+    run_on_tiles(state, product);
+    return WEFT_OK;
+}
+
+const struct weft_multiplier weft_multiplier_amx = {
+    .title = "AMX tiles",
+    .dtypes = 1u << WEFT_BF16,
+    .open = open_tiles,
+    .close = close_tiles,
+    .covers = is_narrow,
+    .run = run,
+};
+
+const struct weft_multiplier weft_multiplier_amx_in_parts = {
+    .title = "AMX tiles (f32 as bf16x3)",
+    .dtypes = 1u << WEFT_F32,
+    .open = open_tiles,
+    .close = close_tiles,
+    .covers = is_in_parts,
+    .run = run,
+};

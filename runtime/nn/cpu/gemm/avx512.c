@@ -1,11 +1,14 @@
+/* Products of f32 by AVX-512: as exact as a library's, and finished on their way to c. Sums go
+ * along k in passes of at most 384, of lengths that depend on k alone, and the passes' sums are
+ * added to c in their order; so an element's bits depend on its row, its column, alpha and what is
+ * added alone, whatever the blocking and the number of threads. */
 #define _DEFAULT_SOURCE /* madvise */
-#include "runtime/nn/cpu/gemm/avx512.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "runtime/nn/cpu/gemm/avx512_pack.h"
+#include "runtime/nn/cpu/gemm/multiplier.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
 /* A block of b lies packed in the second cache, as deep as a pass along k, and rows of a go by: 12
@@ -29,7 +32,7 @@ struct workspace {
     float b[BLOCK], a[A_PANELS];
 };
 
-struct weft_gemm_avx512 {
+struct avx512 {
     int32_t threads;
     struct workspace *workspaces; /* one a thread */
 };
@@ -153,15 +156,18 @@ static void run_share(struct workspace *w, const struct weft_product *p, int64_t
     }
 }
 
-bool weft_gemm_avx512_pays(const struct weft_product *p)
+/* Whether a product of f32 is no triangle and has enough to do that packing b pays: by its sizes
+ * alone, so that who multiplies does not depend on the run. */
+static bool pays(const void *state, const struct weft_product *p)
 {
-    return p->triangle == WEFT_NO_TRIANGLE && p->m >= LEAST_ROWS && p->n >= LEAST_COLUMNS &&
-           p->k >= LEAST_DEPTH;
+    (void)state;
+    return p->dtype == WEFT_F32 && p->triangle == WEFT_NO_TRIANGLE && p->m >= LEAST_ROWS &&
+           p->n >= LEAST_COLUMNS && p->k >= LEAST_DEPTH;
 }
 
 /* Threads share rows of c, or columns where there are more of them or where their sums are wanted:
  * these are then those of one thread, in the order of rows. */
-void weft_gemm_avx512_run(struct weft_gemm_avx512 *avx512, const struct weft_product *product)
+static void run_product(struct avx512 *avx512, const struct weft_product *product)
 {
     const int32_t threads = avx512->threads;
     struct weft_product copy = *product;
@@ -187,9 +193,18 @@ void weft_gemm_avx512_run(struct weft_gemm_avx512 *avx512, const struct weft_pro
                                                            product->finish.column_sums);
 }
 
-enum weft_status weft_gemm_avx512_open(int32_t threads, struct weft_gemm_avx512 **out,
-                                       struct weft_error *err)
+static void close_avx512(void *state)
 {
+    struct avx512 *avx512 = state;
+    if (!avx512) return;
+    free(avx512->workspaces);
+    free(avx512);
+}
+
+static enum weft_status open_avx512(int32_t threads, enum weft_dtype dtype, void **out,
+                                    struct weft_error *err)
+{
+    (void)dtype;
     if (strcmp(weft_kernels_best()->level, "avx512") != 0) {
         return weft_fail(err, WEFT_E_ENVIRONMENT,
                          "products by AVX-512: this CPU has none; \"onednn\" takes what there is");
@@ -202,14 +217,14 @@ enum weft_status weft_gemm_avx512_open(int32_t threads, struct weft_gemm_avx512 
                          (int)threads);
     }
 #endif
-    struct weft_gemm_avx512 *avx512 = calloc(1, sizeof(*avx512));
+    struct avx512 *avx512 = calloc(1, sizeof(*avx512));
     if (!avx512) return weft_fail_memory(err, "products by AVX-512");
     avx512->threads = threads;
     const size_t used = (size_t)threads * sizeof(*avx512->workspaces);
     const size_t bytes = (used + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
     avx512->workspaces = aligned_alloc(LARGE_PAGE, bytes);
     if (!avx512->workspaces) {
-        weft_gemm_avx512_close(avx512);
+        close_avx512(avx512);
         return weft_fail_memory(err, "products by AVX-512");
     }
     /* What is refused stays as it is. */
@@ -218,9 +233,19 @@ enum weft_status weft_gemm_avx512_open(int32_t threads, struct weft_gemm_avx512 
     return WEFT_OK;
 }
 
-void weft_gemm_avx512_close(struct weft_gemm_avx512 *avx512)
+static enum weft_status run(void *state, const struct weft_multiplier_link *next,
+                            const struct weft_product *product, struct weft_error *err)
 {
-    if (!avx512) return;
-    free(avx512->workspaces);
-    free(avx512);
+    (void)next, (void)err;
+    run_product(state, product);
+    return WEFT_OK;
 }
+
+const struct weft_multiplier weft_multiplier_avx512 = {
+    .title = "AVX-512",
+    .dtypes = 1u << WEFT_F32,
+    .open = open_avx512,
+    .close = close_avx512,
+    .covers = pays,
+    .run = run,
+};

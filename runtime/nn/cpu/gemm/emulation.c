@@ -1,33 +1,34 @@
-#include "runtime/nn/cpu/gemm/emulation.h"
-
 #include <stdlib.h>
 
+#include "runtime/nn/cpu/gemm/multiplier.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
 /* Parts of three matrices of this many rows and columns: 3 MiB, which the second or third cache
  * holds, and large enough that widening costs little beside the product. */
 enum { SIDE = 512 };
 
-struct weft_gemm_emulation {
+struct emulation {
     enum weft_dtype dtype;
     const struct weft_kernels *kernels;
     float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
 };
 
-enum weft_status weft_gemm_emulation_open(enum weft_dtype dtype, struct weft_gemm_emulation **out,
-                                          struct weft_error *err)
+static enum weft_status open_emulation(int32_t threads, enum weft_dtype dtype, void **state,
+                                       struct weft_error *err)
 {
-    struct weft_gemm_emulation *emulation = malloc(sizeof(*emulation));
+    (void)threads;
+    struct emulation *emulation = malloc(sizeof(*emulation));
     if (!emulation) return weft_fail_memory(err, "the emulation of products of 16 bits");
     emulation->dtype = dtype;
     emulation->kernels = weft_kernels_best();
-    *out = emulation;
+    *state = emulation;
     return WEFT_OK;
 }
 
-void weft_gemm_emulation_close(struct weft_gemm_emulation *emulation)
+static bool is_emulated(const void *state, const struct weft_product *product)
 {
-    free(emulation);
+    const struct emulation *emulation = state;
+    return product->dtype == emulation->dtype && product->dtype != WEFT_F32;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -36,8 +37,8 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* Rows and columns of a matrix as it is stored. */
-static void widen_part(const struct weft_gemm_emulation *e, const void *matrix, int64_t stride,
-                       int64_t row, int64_t rows, int64_t column, int64_t columns, float *out)
+static void widen_part(const struct emulation *e, const void *matrix, int64_t stride, int64_t row,
+                       int64_t rows, int64_t column, int64_t columns, float *out)
 {
     const uint16_t *from = matrix;
     for (int64_t i = 0; i < rows; i++) {
@@ -46,8 +47,7 @@ static void widen_part(const struct weft_gemm_emulation *e, const void *matrix, 
 }
 
 /* One part of c, begun at [m0, n0], from all of k. Where c is f32 it is summed in place. */
-static enum weft_status emulate_part(struct weft_gemm_emulation *e,
-                                     const struct weft_gemm_library *library, void *state,
+static enum weft_status emulate_part(struct emulation *e, const struct weft_multiplier_link *next,
                                      const struct weft_product *p, int64_t m0, int64_t n0,
                                      struct weft_error *err)
 {
@@ -80,7 +80,7 @@ static enum weft_status emulate_part(struct weft_gemm_emulation *e,
         } else {
             widen_part(e, p->b, p->b_stride, k0, k, n0, n, e->b);
         }
-        WEFT_TRY(library->run(state, &part, err));
+        WEFT_TRY(weft_multiply(next, &part, err));
         part.accumulate = true;
     }
     for (int64_t i = 0; i < m && !in_place; i++) {
@@ -89,14 +89,22 @@ static enum weft_status emulate_part(struct weft_gemm_emulation *e,
     return WEFT_OK;
 }
 
-enum weft_status weft_gemm_emulate(struct weft_gemm_emulation *emulation,
-                                   const struct weft_gemm_library *library, void *state,
-                                   const struct weft_product *product, struct weft_error *err)
+static enum weft_status run_emulated(void *state, const struct weft_multiplier_link *next,
+                                     const struct weft_product *product, struct weft_error *err)
 {
     for (int64_t m0 = 0; m0 < product->m; m0 += SIDE) {
         for (int64_t n0 = 0; n0 < product->n; n0 += SIDE) {
-            WEFT_TRY(emulate_part(emulation, library, state, product, m0, n0, err));
+            WEFT_TRY(emulate_part(state, next, product, m0, n0, err));
         }
     }
     return WEFT_OK;
 }
+
+const struct weft_multiplier weft_multiplier_emulation = {
+    .title = "emulation",
+    .dtypes = WEFT_EVERY_DTYPE & ~(1u << WEFT_F32),
+    .open = open_emulation,
+    .close = free,
+    .covers = is_emulated,
+    .run = run_emulated,
+};

@@ -10,38 +10,37 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "runtime/nn/cpu/gemm/amx.h"
-#include "runtime/nn/cpu/gemm/avx512.h"
 #include "runtime/nn/cpu/gemm/check.h"
-#include "runtime/nn/cpu/gemm/emulation.h"
-#include "runtime/nn/cpu/gemm/library.h"
-#include "runtime/nn/cpu/kernels/kernels.h"
+#include "runtime/nn/cpu/gemm/multiplier.h"
 
-/* A way to multiply: a library, and who multiplies 16 bits: it, where it can; the emulation, even
- * where the library can; or the AMX tiles. Or these multiply f32, in parts of bf16; or AVX-512
- * does. */
-enum means { BY_LIBRARY, BY_EMULATION, BY_AMX, BY_AMX_IN_PARTS, BY_AVX512 };
+enum { MOST_LINKS = 6 };
+
+/* A way to multiply: a list of multipliers, the last of which is a library. Before that the
+ * emulation stands where it is needed, the library having nothing of 16 bits, or always. */
+enum emulation { NOT_EMULATED, EMULATED_IF_NEEDED, EMULATED };
 struct way {
     const char *name, *title;
-    const struct weft_gemm_library *library;
-    enum means means;
+    enum emulation emulation;
+    const struct weft_multiplier *list[MOST_LINKS - 1]; /* up to the first NULL */
 };
 
 struct weft_gemm {
     const struct way *way; /* NULL: closed */
-    void *state;
     enum weft_dtype dtype;
-    struct weft_gemm_emulation *emulation; /* NULL where the dtype is not emulated */
-    struct weft_gemm_amx *amx;             /* NULL where it is not for AMX */
-    struct weft_gemm_avx512 *avx512;       /* NULL where it is not for AVX-512 */
-    const struct weft_kernels *kernels;
+    bool emulated;
+    int n_links;
+    struct weft_multiplier_link links[MOST_LINKS + 1];
     char description[320];
 };
 
+#define TRIANGLE &weft_multiplier_triangle
+#define FINISH   &weft_multiplier_finish
 #if WEFT_HAVE_ONEDNN
-#define BESIDE(title) title " beside oneDNN", &weft_gemm_onednn
+#define BESIDE(title) title " beside oneDNN"
+#define LIBRARY       &weft_multiplier_onednn
 #else
-#define BESIDE(title) title " beside OpenBLAS", &weft_gemm_openblas
+#define BESIDE(title) title " beside OpenBLAS"
+#define LIBRARY       &weft_multiplier_openblas
 #endif
 
 /* In order of preference: a later one must be faster by PREFERENCE, so that noise does not choose
@@ -49,18 +48,24 @@ struct weft_gemm {
  * bf16 that are slower than those for fp32. */
 static const struct way ways[] = {
 #if WEFT_HAVE_AMX
-    {"amx", BESIDE("AMX tiles"), BY_AMX},
-    {"amx-bf16x3", BESIDE("AMX tiles (f32 as bf16x3)"), BY_AMX_IN_PARTS},
+    {"amx", BESIDE("AMX tiles"), NOT_EMULATED, {&weft_multiplier_amx, TRIANGLE, FINISH, LIBRARY}},
+    {"amx-bf16x3",
+     BESIDE("AMX tiles (f32 as bf16x3)"),
+     NOT_EMULATED,
+     {&weft_multiplier_amx_in_parts, TRIANGLE, FINISH, LIBRARY}},
 #endif
 #if WEFT_HAVE_X86_LEVELS
-    {"avx512", BESIDE("AVX-512"), BY_AVX512},
+    {"avx512",
+     BESIDE("AVX-512"),
+     NOT_EMULATED,
+     {TRIANGLE, &weft_multiplier_avx512, FINISH, LIBRARY}},
 #endif
 #if WEFT_HAVE_ONEDNN
-    {"onednn", "oneDNN", &weft_gemm_onednn, BY_LIBRARY},
-    {"onednn-emulated", "oneDNN emulating", &weft_gemm_onednn, BY_EMULATION},
+    {"onednn", "oneDNN", EMULATED_IF_NEEDED, {TRIANGLE, FINISH, &weft_multiplier_onednn}},
+    {"onednn-emulated", "oneDNN emulating", EMULATED, {TRIANGLE, FINISH, &weft_multiplier_onednn}},
 #endif
 #if WEFT_HAVE_OPENBLAS
-    {"openblas", "OpenBLAS", &weft_gemm_openblas, BY_LIBRARY},
+    {"openblas", "OpenBLAS", EMULATED_IF_NEEDED, {TRIANGLE, FINISH, &weft_multiplier_openblas}},
 #endif
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
@@ -77,77 +82,6 @@ static void list_ways(char *text, size_t bytes)
     }
 }
 
-/* Element `index` of a matrix that is read. */
-static const void *from(const struct weft_product *p, const void *matrix, int64_t index)
-{
-    return (const char *)matrix + index * weft_dtype_bytes(p->dtype);
-}
-
-/* For who cannot: a product a group of rows of c. */
-static enum weft_status run_triangle(const struct weft_gemm *gemm,
-                                     const struct weft_product *product, struct weft_error *err)
-{
-    struct weft_product group = *product;
-    group.triangle = WEFT_NO_TRIANGLE;
-    for (int64_t at = 0; at < product->m; at += WEFT_TRIANGLE_ROWS) {
-        const int64_t left = product->m - at;
-        int64_t a_at = at * product->a_stride, b_at = 0;
-        group.m = left < WEFT_TRIANGLE_ROWS ? left : WEFT_TRIANGLE_ROWS;
-        if (product->triangle == WEFT_C_IS_LOWER) {
-            group.n = weft_product_row_end(product, at);
-            if (product->transpose_a) a_at = at;
-        } else if (!product->transpose_a) {
-            group.k = weft_product_row_end(product, at);
-        } else {
-            const int64_t begin = weft_product_column_begin(product, at);
-            a_at = begin * product->a_stride + at;
-            b_at = product->transpose_b ? begin : begin * product->b_stride;
-            group.k = product->k - begin;
-        }
-        group.a = from(product, product->a, a_at);
-        group.b = from(product, product->b, b_at);
-        group.c = (char *)product->c + at * product->c_stride * weft_dtype_bytes(product->c_dtype);
-        WEFT_TRY(weft_gemm_run(gemm, &group, err));
-    }
-    return WEFT_OK;
-}
-
-static enum weft_status run_whole(const struct weft_gemm *gemm, const struct weft_product *product,
-                                  struct weft_error *err)
-{
-    if (product->dtype == WEFT_F32 || !gemm->emulation)
-        return gemm->way->library->run(gemm->state, product, err);
-    return weft_gemm_emulate(gemm->emulation, gemm->way->library, gemm->state, product, err);
-}
-
-/* For who cannot finish a product: what is added lies in c before the product is, the rest is done
- * in a pass over c. */
-static enum weft_status run_and_finish(const struct weft_gemm *gemm,
-                                       const struct weft_product *product, struct weft_error *err)
-{
-    const struct weft_layer_kernels *kernels = gemm->kernels->layers[product->c_dtype];
-    const struct weft_product_finish *finish = &product->finish;
-    struct weft_product bare = *product;
-    bare.finish = (struct weft_product_finish){0};
-    const bool bias_with_gelu = finish->gelu && !finish->gelu_input && !finish->residual;
-    if (finish->residual || (finish->bias && !bias_with_gelu)) {
-        kernels->fill(product->m, product->n, finish->residual, finish->bias, product->c);
-        bare.accumulate = true;
-    }
-    WEFT_TRY(run_whole(gemm, &bare, err));
-    if (finish->gelu_input) {
-        kernels->gelu_backward(product->m, product->n, finish->gelu_input, product->c, product->c,
-                               finish->column_sums);
-    } else if (finish->column_sums) {
-        kernels->column_sums(product->m, product->n, product->c, finish->column_sums);
-    }
-    if (finish->gelu && finish->bias && bias_with_gelu) {
-        kernels->bias_gelu(product->m, product->n, finish->bias, product->c, finish->gelu);
-    } else if (finish->gelu) {
-        kernels->gelu(product->m * product->n, product->c, finish->gelu);
-    }
-    return WEFT_OK;
-}
 enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_product *product,
                                struct weft_error *err)
 {
@@ -165,23 +99,9 @@ enum weft_status weft_gemm_run(const struct weft_gemm *gemm, const struct weft_p
         (product->c_dtype != WEFT_F32 && product->c_dtype != product->dtype)) {
         return weft_fail(err, WEFT_E_INTERNAL, "a product of %s into %s: %s was opened for %s",
                          weft_dtype_name(product->dtype), weft_dtype_name(product->c_dtype),
-                         gemm->way->library->title, weft_dtype_name(gemm->dtype));
+                         gemm->way->title, weft_dtype_name(gemm->dtype));
     }
-#if WEFT_HAVE_AMX
-    if (f32 ? gemm->way->means == BY_AMX_IN_PARTS && weft_gemm_amx_pays(product)
-            : gemm->amx != NULL) {
-        weft_gemm_amx_run(gemm->amx, product);
-        return WEFT_OK;
-    }
-#endif
-#if WEFT_HAVE_X86_LEVELS
-    if (gemm->avx512 && weft_gemm_avx512_pays(product)) {
-        weft_gemm_avx512_run(gemm->avx512, product);
-        return WEFT_OK;
-    }
-#endif
-    if (product->triangle != WEFT_NO_TRIANGLE) return run_triangle(gemm, product, err);
-    return run_and_finish(gemm, product, err);
+    return weft_multiply(gemm->links, product, err);
 }
 
 /* The least time of a kind of product, each time on other memory, as in a layer: what is not in a
@@ -245,78 +165,85 @@ done:
 
 static void describe(struct weft_gemm *gemm, const char *reason)
 {
+    const struct weft_multiplier_link *library = &gemm->links[gemm->n_links - 1];
     char version[64];
-    gemm->way->library->version(gemm->state, version, sizeof(version));
-    const char *how = gemm->dtype == WEFT_F32 ? "" : gemm->emulation ? " emulated" : " native";
+    library->multiplier->version(library->state, version, sizeof(version));
+    const char *how = gemm->dtype == WEFT_F32 ? "" : gemm->emulated ? " emulated" : " native";
     snprintf(gemm->description, sizeof(gemm->description), "%s %s (%s)%s%s%s", gemm->way->title,
              version, reason, *how ? ", " : "", *how ? weft_dtype_name(gemm->dtype) : "", how);
 }
 
-static bool library_can(const struct weft_gemm *gemm)
+/* What all of a way's multipliers are for. */
+static uint32_t dtypes_of(const struct way *way)
 {
-    const struct weft_gemm_library *library = gemm->way->library;
-    return gemm->dtype == WEFT_F32 || (library->has && library->has(gemm->state, gemm->dtype));
+    uint32_t dtypes = WEFT_EVERY_DTYPE;
+    for (int i = 0; way->list[i] != NULL; i++) {
+        dtypes &= way->list[i]->dtypes;
+    }
+    return dtypes;
 }
 
-/* Ways to multiply 16 bits are none in f32, tiles multiply bf16, whole or as parts of f32, and
- * AVX-512 f32. */
+/* To emulate is a way of its own for 16 bits alone, unless it is asked for. */
 static bool is_for(const struct way *way, enum weft_dtype dtype)
 {
-    switch (way->means) {
-    case BY_LIBRARY:
-        break;
-    case BY_EMULATION:
-        return dtype != WEFT_F32;
-    case BY_AMX:
-        return dtype == WEFT_BF16;
-    case BY_AMX_IN_PARTS:
-    case BY_AVX512:
-        return dtype == WEFT_F32;
-    }
-    return true;
+    const bool narrow = way->emulation == EMULATED;
+    return (dtypes_of(way) >> dtype & 1u) != 0 && !(narrow && dtype == WEFT_F32);
+}
+
+static enum weft_status add_link(const struct weft_multiplier *multiplier, int32_t threads,
+                                 struct weft_gemm *gemm, struct weft_error *err)
+{
+    struct weft_multiplier_link link = {.multiplier = multiplier};
+    if (multiplier->open != NULL)
+        WEFT_TRY(multiplier->open(threads, gemm->dtype, &link.state, err));
+    gemm->links[gemm->n_links++] = link;
+    return WEFT_OK;
+}
+
+/* The library has products of the dtype itself. */
+static bool library_can(const struct weft_multiplier_link *library, enum weft_dtype dtype)
+{
+    const struct weft_product probe = {.dtype = dtype, .c_dtype = dtype};
+    return library->multiplier->covers(library->state, &probe);
+}
+
+static enum weft_status add_emulation(int32_t threads, struct weft_gemm *gemm,
+                                      struct weft_error *err)
+{
+    const struct weft_multiplier_link library = gemm->links[gemm->n_links - 1];
+    WEFT_TRY(add_link(&weft_multiplier_emulation, threads, gemm, err));
+    gemm->links[gemm->n_links - 2] = gemm->links[gemm->n_links - 1];
+    gemm->links[gemm->n_links - 1] = library;
+    gemm->emulated = true;
+    return WEFT_OK;
 }
 
 static enum weft_status open_way(const struct way *way, int32_t threads, struct weft_gemm *gemm,
                                  struct weft_error *err)
 {
-    if (way->means != BY_EMULATION && !is_for(way, gemm->dtype)) {
+    const uint32_t dtypes = dtypes_of(way);
+    if ((dtypes >> gemm->dtype & 1u) == 0) {
         return weft_fail(err, WEFT_E_USAGE, "the GEMM library \"%s\" is for %s, not for %s",
-                         way->name, way->means == BY_AMX ? "bf16" : "f32",
+                         way->name, weft_dtype_name(dtypes >> WEFT_F32 & 1u ? WEFT_F32 : WEFT_BF16),
                          weft_dtype_name(gemm->dtype));
     }
-    gemm->state = NULL;
-    WEFT_TRY(way->library->open(threads, &gemm->state, err));
     gemm->way = way;
-    switch (way->means) {
-    case BY_AMX:
-    case BY_AMX_IN_PARTS:
-#if WEFT_HAVE_AMX
-        return weft_gemm_amx_open(threads, &gemm->amx, err);
-#endif
-    case BY_AVX512:
-#if WEFT_HAVE_X86_LEVELS
-        return weft_gemm_avx512_open(threads, &gemm->avx512, err);
-#endif
-    case BY_LIBRARY:
-        if (library_can(gemm)) return WEFT_OK;
-        break;
-    case BY_EMULATION:
-        break;
+    for (int i = 0; way->list[i] != NULL; i++) {
+        WEFT_TRY(add_link(way->list[i], threads, gemm, err));
     }
-    return weft_gemm_emulation_open(gemm->dtype, &gemm->emulation, err);
+    const bool needed = !library_can(&gemm->links[gemm->n_links - 1], gemm->dtype);
+    if (way->emulation == EMULATED || (way->emulation == EMULATED_IF_NEEDED && needed))
+        return add_emulation(threads, gemm, err);
+    return WEFT_OK;
 }
 
 static void close_way(struct weft_gemm *gemm)
 {
-    if (gemm->way) gemm->way->library->close(gemm->state);
-    weft_gemm_emulation_close(gemm->emulation);
-#if WEFT_HAVE_AMX
-    weft_gemm_amx_close(gemm->amx);
-#endif
-#if WEFT_HAVE_X86_LEVELS
-    weft_gemm_avx512_close(gemm->avx512);
-#endif
-    *gemm = (struct weft_gemm){.dtype = gemm->dtype, .kernels = gemm->kernels};
+    for (int i = 0; i < gemm->n_links; i++) {
+        const struct weft_multiplier_link *link = &gemm->links[i];
+        if (link->multiplier->close != NULL) link->multiplier->close(link->state);
+    }
+    *gemm = (struct weft_gemm){.dtype = gemm->dtype};
 }
 
 static enum weft_status run_way(const void *gemm, const struct weft_product *product,
@@ -380,8 +307,8 @@ static enum weft_status choose(int32_t threads, struct weft_gemm *gemm, struct w
     for (size_t i = 0; i < N_WAYS; i++) {
         /* To emulate is a way of its own only where there is another. */
         if (!is_for(&ways[i], gemm->dtype)) continue;
-        if (ways[i].means == BY_EMULATION && gemm->emulation) continue;
-        struct weft_gemm candidate = {.dtype = gemm->dtype, .kernels = gemm->kernels};
+        if (ways[i].emulation == EMULATED && gemm->emulated) continue;
+        struct weft_gemm candidate = {.dtype = gemm->dtype};
         struct weft_error reported = {0};
         double rate = 0;
         if (try_way(&ways[i], threads, &candidate, &rate, &reported) != WEFT_OK) {
@@ -473,7 +400,6 @@ enum weft_status weft_gemm_open(const char *name, int32_t threads, enum weft_dty
     struct weft_gemm *gemm = calloc(1, sizeof(*gemm));
     if (!gemm) return weft_fail_memory(err, "a GEMM library");
     gemm->dtype = dtype;
-    gemm->kernels = weft_kernels_best();
     enum weft_status status =
         automatic ? choose(threads, gemm, err) : open_way(way, threads, gemm, err);
     if (status == WEFT_OK && !automatic) status = check_way(gemm, err);
@@ -505,14 +431,21 @@ const char *weft_gemm_describe(const struct weft_gemm *gemm)
 
 void weft_gemm_add_libraries(struct weft_text *out)
 {
+    static const struct weft_multiplier *const libraries[] = {
+#if WEFT_HAVE_ONEDNN
+        &weft_multiplier_onednn,
+#endif
+#if WEFT_HAVE_OPENBLAS
+        &weft_multiplier_openblas,
+#endif
+    };
     struct weft_error why = {0};
     const bool room = check_address_space(1, &why) == WEFT_OK;
-    for (size_t i = 0; i < N_WAYS; i++) {
-        if (ways[i].means != BY_LIBRARY) continue;
-        const struct weft_gemm_library *library = ways[i].library;
+    for (size_t i = 0; i < sizeof(libraries) / sizeof(*libraries); i++) {
+        const struct weft_multiplier *library = libraries[i];
         char version[64] = "that cannot be loaded";
         void *state = NULL;
-        if (room && library->open(1, &state, &why) == WEFT_OK) {
+        if (room && library->open(1, WEFT_F32, &state, &why) == WEFT_OK) {
             library->version(state, version, sizeof(version));
             library->close(state);
         }

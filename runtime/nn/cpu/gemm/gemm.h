@@ -1,13 +1,12 @@
 /* A gemm is the one matrix product that all layers are made of (but whole heads of f32 attention,
- * see kernels/kernels.h), c = alpha op(a) op(b) (+ c), row-major, computed by a library. a and b
- * have one dtype; sums are fp32 whatever it is, and c is rounded once. Products of 16 bits that the
- * library cannot do are emulated: parts of a and b are widened, multiplied in fp32, and the result
- * is rounded. oneDNN and OpenBLAS can each be in the build or not; bf16, and f32 split into three
- * parts of it, also go by our own kernels for AMX tiles (amx.h), and f32 by those for AVX-512
- * (avx512.h), beside one of them. "auto" measures what there is, on one thread and by its own
- * clock, and keeps the fastest; another one than the first only where it is 1.3 times as fast. For
- * one library, number of threads and kind of CPU the same numbers give the same bits, wherever they
- * lie. */
+ * see kernels/kernels.h), c = alpha op(a) op(b) (+ c), row-major. a and b have one dtype; sums are
+ * fp32 whatever it is, and c is rounded once. It is done by a list of multipliers (multiplier.h), a
+ * way, of which each takes the products that it covers: our own for AMX tiles (amx.c: bf16, and f32
+ * split into three parts of it) and for AVX-512 (avx512.c: f32), and last a library, oneDNN or
+ * OpenBLAS, each of which can be in the build or not. Products of 16 bits that the library cannot
+ * do are emulated. "auto" measures the ways that there are, on one thread and by its own clock, and
+ * keeps the fastest; another one than the first only where it is 1.3 times as fast. For one way,
+ * number of threads and kind of CPU the same numbers give the same bits, wherever they lie. */
 #ifndef WEFT_RUNTIME_NN_CPU_GEMM_GEMM_H
 #define WEFT_RUNTIME_NN_CPU_GEMM_GEMM_H
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/nn/cpu/gemm/library.h"
+#include "runtime/nn/cpu/gemm/multiplier.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
 #if DNNL_CPU_RUNTIME == DNNL_RUNTIME_OMP
@@ -39,6 +39,7 @@ struct matmul {
 };
 
 struct state {
+    bool narrow; /* it has products of the 16 bits that it was opened for */
     int32_t threads;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
@@ -68,7 +69,10 @@ static void close_state(void *opaque)
     free(state);
 }
 
-static enum weft_status open_state(int32_t threads, void **out, struct weft_error *err)
+static bool has(struct state *state, enum weft_dtype dtype);
+
+static enum weft_status open_state(int32_t threads, enum weft_dtype dtype, void **out,
+                                   struct weft_error *err)
 {
     struct state *state = calloc(1, sizeof(*state));
     if (!state) return weft_fail_memory(err, "oneDNN");
@@ -86,6 +90,7 @@ static enum weft_status open_state(int32_t threads, void **out, struct weft_erro
             return weft_fail_memory(err, "operands of oneDNN");
         }
     }
+    state->narrow = dtype != WEFT_F32 && has(state, dtype);
     *out = state;
     return WEFT_OK;
 }
@@ -225,7 +230,7 @@ static enum weft_status run_matmul(struct state *state, const struct weft_produc
     return status == dnnl_success ? WEFT_OK : fail(p, status, err);
 }
 
-static bool has(void *opaque, enum weft_dtype dtype)
+static bool has(struct state *state, enum weft_dtype dtype)
 {
     const struct weft_product probe = {.dtype = WEFT_BF16,
                                        .c_dtype = WEFT_BF16,
@@ -237,7 +242,7 @@ static bool has(void *opaque, enum weft_dtype dtype)
                                        .c_stride = 64,
                                        .alpha = 1};
     struct matmul made = {0};
-    const bool can = dtype == WEFT_BF16 && create(opaque, &probe, &made) == dnnl_success;
+    const bool can = dtype == WEFT_BF16 && create(state, &probe, &made) == dnnl_success;
     drop(&made);
     return can;
 }
@@ -251,9 +256,9 @@ static enum weft_status run_matmul(struct state *state, const struct weft_produc
     return fail(p, dnnl_unimplemented, err);
 }
 
-static bool has(void *opaque, enum weft_dtype dtype)
+static bool has(struct state *state, enum weft_dtype dtype)
 {
-    (void)opaque;
+    (void)state;
     (void)dtype;
     return false;
 }
@@ -339,8 +344,10 @@ static enum weft_status run_f32(const struct state *state, const struct weft_pro
     return run_sgemm(&turned, err);
 }
 
-static enum weft_status run(void *opaque, const struct weft_product *p, struct weft_error *err)
+static enum weft_status run(void *opaque, const struct weft_multiplier_link *next,
+                            const struct weft_product *p, struct weft_error *err)
 {
+    (void)next;
     struct state *state = opaque;
     /* OpenMP keeps the number for each calling thread, so it is set where it is used. */
     omp_set_num_threads(state->threads);
@@ -348,5 +355,19 @@ static enum weft_status run(void *opaque, const struct weft_product *p, struct w
     return run_f32(state, p, err);
 }
 
-const struct weft_gemm_library weft_gemm_onednn = {"onednn", "oneDNN", open_state, close_state,
-                                                   version,  run,      has};
+static bool covers(const void *opaque, const struct weft_product *product)
+{
+    const struct state *state = opaque;
+    return product->dtype == WEFT_F32 || state->narrow;
+}
+
+const struct weft_multiplier weft_multiplier_onednn = {
+    .name = "onednn",
+    .title = "oneDNN",
+    .dtypes = WEFT_EVERY_DTYPE,
+    .open = open_state,
+    .close = close_state,
+    .version = version,
+    .covers = covers,
+    .run = run,
+};

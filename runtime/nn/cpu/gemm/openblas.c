@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/nn/cpu/gemm/library.h"
+#include "runtime/nn/cpu/gemm/multiplier.h"
 
 typedef void sgemm_fn(enum CBLAS_ORDER order, enum CBLAS_TRANSPOSE transpose_a,
                       enum CBLAS_TRANSPOSE transpose_b, blasint m, blasint n, blasint k,
@@ -38,8 +38,10 @@ static void close_state(void *opaque)
     free(state);
 }
 
-static enum weft_status open_state(int32_t threads, void **out, struct weft_error *err)
+static enum weft_status open_state(int32_t threads, enum weft_dtype dtype, void **out,
+                                   struct weft_error *err)
 {
+    (void)dtype;
     static const char file[] = "libopenblas.so.0";
     struct state *state = calloc(1, sizeof(*state));
     if (!state) return weft_fail_memory(err, "OpenBLAS");
@@ -75,8 +77,10 @@ static bool fits(int64_t value)
     return value == (int64_t)(blasint)value;
 }
 
-static enum weft_status run(void *opaque, const struct weft_product *p, struct weft_error *err)
+static enum weft_status run(void *opaque, const struct weft_multiplier_link *next,
+                            const struct weft_product *p, struct weft_error *err)
 {
+    (void)next;
     const struct state *state = opaque;
     if (!fits(p->m) || !fits(p->n) || !fits(p->k) || !fits(p->a_stride) || !fits(p->b_stride) ||
         !fits(p->c_stride)) {
@@ -92,5 +96,19 @@ static enum weft_status run(void *opaque, const struct weft_product *p, struct w
     return WEFT_OK;
 }
 
-const struct weft_gemm_library weft_gemm_openblas = {
-    "openblas", "OpenBLAS", open_state, close_state, version, run, NULL};
+static bool covers(const void *opaque, const struct weft_product *product)
+{
+    (void)opaque;
+    return product->dtype == WEFT_F32;
+}
+
+const struct weft_multiplier weft_multiplier_openblas = {
+    .name = "openblas",
+    .title = "OpenBLAS",
+    .dtypes = WEFT_EVERY_DTYPE,
+    .open = open_state,
+    .close = close_state,
+    .version = version,
+    .covers = covers,
+    .run = run,
+};

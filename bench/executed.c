@@ -4,9 +4,9 @@
  * A machine's speed drifts, so a profile of one minute says little of a step of the next. Here all
  * is open at once, every plan with an arena and a communicator of its own, and in each round a step
  * of the rehearsal that profiles are made of is followed by one step of every plan. The profile of
- * all rounds then predicts the plans as they are (policies and placements stay, times are new). One
- * line of JSON a plan, and one of the rounds. The config must fix the size of blocks, or the plans
- * would not be of its problem. */
+ * all rounds then predicts the plans as they are (strategies and placements stay, times are new).
+ * One line of JSON a plan, and one of the rounds. The config must fix the size of blocks, or the
+ * plans would not be of its problem. */
 #define _GNU_SOURCE /* memfd_create */
 #include <signal.h>
 #include <stdio.h>
@@ -223,7 +223,7 @@ static enum weft_status run_rounds(struct bench *b, struct weft_profile **profil
     return status;
 }
 
-/* The same policies and placements in the times of another profile. */
+/* The same strategies and placements in the times of another profile. */
 static enum weft_status predict(const struct subject *at, const struct weft_profile *profile,
                                 struct weft_prediction *out, struct weft_error *err)
 {
@@ -242,8 +242,8 @@ static enum weft_status predict(const struct subject *at, const struct weft_prof
                                       .slot = gathers ? from->launch : from->deadline - 1,
                                       .launch = from->launch};
     }
-    WEFT_TRY_GOTO(done, weft_plan_create(stages.problem, planned->planner, planned->policies, moves,
-                                         planned->n_placements, &plan, err));
+    WEFT_TRY_GOTO(done, weft_plan_create(stages.problem, planned->planner, planned->strategies,
+                                         moves, planned->n_placements, &plan, err));
     WEFT_TRY_GOTO(done, weft_plan_predict(plan, err));
     *out = plan->prediction;
 done:

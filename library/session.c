@@ -268,7 +268,8 @@ enum weft_status weft_session_start(struct weft_session *session, const char *pa
     enum weft_status status = weft_plan_parse(bytes, length, path, &session->start, err);
     free(bytes);
     WEFT_TRY(status);
-    int32_t theirs = session->start->problem->n_units, ours = session->stages.problem->n_units;
+    int32_t theirs = session->start->problem->n_decisions,
+            ours = session->stages.problem->n_decisions;
     if (theirs == ours) return WEFT_OK;
     return weft_fail(
         err, WEFT_E_DATA,

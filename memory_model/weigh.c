@@ -231,21 +231,29 @@ static int32_t weigh_training(struct weigher *w, int32_t u, enum weft_policy pol
     return n;
 }
 
+uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t policies)
+{
+    uint64_t strategies = 0;
+    for (int32_t k = 0; k < unit->n_strategies; k++)
+        strategies |= (uint64_t)(policies >> unit->strategies[k].policy & 1u) << k;
+    return strategies;
+}
+
 static enum weft_status weigh_unit(struct weigher *w, int32_t u, struct weft_error *err)
 {
     enum { MOST_OTHERS = 7 }; /* resident or shard; master, two moments, reduced gradient, norms */
-    struct weft_weights *weights = w->weights;
+    struct weft_weighed_unit *unit = &w->weights->units[u];
     size_t most = (size_t)w->period->n_uses[u] + (size_t)w->period->rule.n_micro + MOST_OTHERS;
-    weights->units[u].policies = sensible_policies(w, u);
+    uint32_t policies = sensible_policies(w, u);
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if (!(weights->units[u].policies >> p & 1)) continue;
-        struct weft_hold *holds = weft_pool_array(&weights->pool, most, sizeof *holds);
-        if (holds == NULL) return weft_fail_memory(err, "weights");
-        int32_t n = weigh_parameters(w, u, (enum weft_policy)p, holds);
+        if (!(policies >> p & 1)) continue;
+        struct weft_weighed_strategy *to = &unit->strategies[unit->n_strategies++];
+        to->policy = (enum weft_policy)p;
+        to->holds = weft_pool_array(&w->weights->pool, most, sizeof *to->holds);
+        if (to->holds == NULL) return weft_fail_memory(err, "weights");
+        to->n_holds = weigh_parameters(w, u, to->policy, to->holds);
         if (w->shards->units[u].trainable)
-            n += weigh_training(w, u, (enum weft_policy)p, holds + n);
-        weights->units[u].holds[p] = holds;
-        weights->units[u].n[p] = n;
+            to->n_holds += weigh_training(w, u, to->policy, to->holds + to->n_holds);
     }
     return WEFT_OK;
 }
@@ -272,13 +280,15 @@ static void item_gathers(struct weigher *w, int32_t u)
     const struct weft_unit *unit = &w->shards->units[u];
     const struct weft_period *period = w->period;
     const int32_t *uses = period->uses[u];
-    uint32_t policies = w->weights->units[u].policies;
+    const struct weft_weighed_unit *weighed = &w->weights->units[u];
+    uint64_t resides = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_ZERO1);
     int64_t bytes =
         elements_bytes(w, unit->padded_elements, w->options->batch.compute) / unit->n_blocks;
     struct weft_item item = {
-        .unit = u,
+        .decision = u,
         .kind = WEFT_ALL_GATHER,
-        .policies = policies & (1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP),
+        .strategies =
+            weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP),
         .n_blocks = unit->n_blocks,
         .first = first_launch(period, u),
         .last = uses[0] - 1,
@@ -287,13 +297,13 @@ static void item_gathers(struct weigher *w, int32_t u)
         .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS,
     };
     add_item(w, item);
-    if (policies >> WEFT_POLICY_ZERO1 & 1) {
+    if (resides != 0) {
         struct weft_item resident = item;
-        resident.policies = 1u << WEFT_POLICY_ZERO1;
+        resident.strategies = resides;
         resident.stair_bytes = 0;
         add_item(w, resident);
     }
-    item.policies = 1u << WEFT_POLICY_FSDP;
+    item.strategies = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_FSDP);
     for (int32_t i = residency_end(period, u, 0); i < period->n_uses[u];
          i = residency_end(period, u, i)) {
         item.gather++;
@@ -318,12 +328,14 @@ static void item_reductions(struct weigher *w, int32_t u)
 {
     const struct weft_unit *unit = &w->shards->units[u];
     const struct weft_period *period = w->period;
+    const struct weft_weighed_unit *weighed = &w->weights->units[u];
+    uint64_t whole = weft_weighed_strategies(weighed, 1u << WEFT_POLICY_DP);
     int32_t reductions = weft_period_reductions(&period->rule);
     int64_t bytes = elements_bytes(w, unit->padded_elements, w->options->reduce) / unit->n_blocks;
     struct weft_item item = {
-        .unit = u,
+        .decision = u,
         .kind = WEFT_REDUCE_SCATTER,
-        .policies = w->weights->units[u].policies & ~(1u << WEFT_POLICY_DP),
+        .strategies = weft_weighed_strategies(weighed, ~(1u << WEFT_POLICY_DP)),
         .n_blocks = unit->n_blocks,
         .block_bytes = bytes,
         .stair_bytes = bytes,
@@ -335,10 +347,10 @@ static void item_reductions(struct weigher *w, int32_t u)
         item.last = last_completion(period, u, micro);
         add_item(w, item);
     }
-    if ((w->weights->units[u].policies >> WEFT_POLICY_DP & 1) == 0) return;
+    if (whole == 0) return;
     item.kind = WEFT_ALL_REDUCE;
     item.gather = 0;
-    item.policies = 1u << WEFT_POLICY_DP;
+    item.strategies = whole;
     item.stair_bytes = 0;
     add_item(w, item);
 }

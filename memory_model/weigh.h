@@ -1,7 +1,7 @@
-/* To weigh is to say what every unit, under every policy, holds in every slot: the planning side
- * of the memory model, in closed form. A hold is bytes of one category that live from the start of
- * slot `first` to the end of slot `last` (wrapping round the period's end when first > last). What
- * depends on when a block moves is an item with a staircase.
+/* To weigh is to say what every unit, under every strategy, holds in every slot: the planning side
+ * of the memory model, in closed form. A unit's strategies are policies. A hold is bytes of one
+ * category that live from the start of slot `first` to the end of slot `last` (wrapping round the
+ * period's end when first > last). What depends on when a block moves is an item with a staircase.
  *
  * The other side is the lowering in program/, which finds the same bytes from a program's
  * happens-before order; a test holds the two to each other. */
@@ -53,21 +53,34 @@ enum { WEFT_ARENA_ALIGN_BYTES = 256 };
  * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce. A block is
  * assigned a slot s in [first, last]:
  *   AllGather: launched at the start of s, used from the start of last + 1 on, and its bytes are
- *     held from s to `last` (from last + 1 on they are part of the policy's holds). A gather may
+ *     held from s to `last` (from last + 1 on they are part of the strategy's holds). A gather may
  *     also wait for slot last + 1 itself (plan/plan.h): then only the holds count.
  *   ReduceScatter, AllReduce: launched at the start of `first` (after the last backward slot that
  *     adds to it) or of a slot behind it, complete by the end of s, and its bytes are held from
  *     `first` to s. */
 struct weft_item {
-    int32_t unit;
-    int32_t kind;      /* enum weft_collective */
-    int32_t gather;    /* 0, 1, ... in order of time within a step */
-    uint32_t policies; /* bit p: the item exists under policy p */
+    int32_t decision;    /* the unit's */
+    int32_t kind;        /* enum weft_collective */
+    int32_t gather;      /* 0, 1, ... in order of time within a step */
+    uint64_t strategies; /* bit k: the item exists under strategy k of its decision */
     int32_t n_blocks;
     int32_t first, last; /* window of s */
     int64_t block_bytes; /* full (gathered) bytes that one block's collective moves */
-    int64_t stair_bytes; /* held by one block as above; 0 where the policy holds it all step */
+    int64_t stair_bytes; /* held by one block as above; 0 where the strategy holds it all step */
     enum weft_category stair_category;
+};
+
+/* The policies that make sense for a unit, in their order. A unit that fsdp would never release
+ * (its uses are neighbours) has no fsdp; frozen units have no gradient and no state under any. What
+ * trains has no dp when gradients are reduced every micro-step: it would need a second full
+ * gradient to add to, and zero1 moves less and holds less. */
+struct weft_weighed_unit {
+    int32_t n_strategies;
+    struct weft_weighed_strategy {
+        enum weft_policy policy;
+        int32_t n_holds;
+        struct weft_hold *holds;
+    } strategies[WEFT_POLICY_COUNT];
 };
 
 struct weft_weights {
@@ -78,15 +91,7 @@ struct weft_weights {
                          none), what it saves, and its temporaries: held by every plan. All flow
                          and saves are activations */
     struct weft_hold *common;
-    struct {
-        int32_t n[WEFT_POLICY_COUNT];
-        struct weft_hold *holds[WEFT_POLICY_COUNT];
-        uint32_t policies; /* that make sense for the unit: bit p. A unit that fsdp would never
-                              release (its uses are neighbours) has no fsdp; frozen units have no
-                              gradient and no state under any. What trains has no dp when gradients
-                              are reduced every micro-step: it would need a second full gradient to
-                              add to, and zero1 moves less and holds less */
-    } * units;
+    struct weft_weighed_unit *units;
     int32_t n_items;
     struct weft_item *items;
 };
@@ -108,6 +113,9 @@ WEFT_MUST_USE enum weft_status weft_weights_create(const struct weft_model *mode
                                                    struct weft_weights **out,
                                                    struct weft_error *err);
 void weft_weights_destroy(struct weft_weights *weights);
+
+/* Which of a unit's strategies have one of the policies (bit p): bit k. */
+uint64_t weft_weighed_strategies(const struct weft_weighed_unit *unit, uint32_t policies);
 
 /* Rounded up to WEFT_ARENA_ALIGN_BYTES. */
 int64_t weft_arena_round(int64_t bytes);

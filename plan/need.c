@@ -19,7 +19,7 @@ static void add_blocks(const struct weft_plan *plan, int32_t slot, int64_t *byte
         const struct weft_item *item = &plan->problem->items[at->item].item;
         int32_t first = item->kind == WEFT_ALL_GATHER ? at->launch : item->first;
         if (weft_placement_blocks(at) || !is_transient(item->stair_category)) continue;
-        if (first <= slot && slot < at->deadline) bytes[item->unit] += item->stair_bytes;
+        if (first <= slot && slot < at->deadline) bytes[item->decision] += item->stair_bytes;
     }
 }
 
@@ -29,20 +29,19 @@ static int32_t largest_unit(const struct weft_plan *plan, int32_t slot, bool *ok
 {
     const struct weft_problem *problem = plan->problem;
     int32_t largest = -1;
-    int64_t *bytes = calloc((size_t)problem->n_units + 1, sizeof *bytes);
+    int64_t *bytes = calloc((size_t)problem->n_decisions + 1, sizeof *bytes);
     *ok = bytes != NULL;
     if (!bytes) return -1;
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        enum weft_policy policy = plan->policies[u];
-        for (int32_t i = 0; i < unit->n_holds[policy]; i++) {
-            const struct weft_hold *hold = &unit->holds[policy][i];
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_strategy *of = weft_plan_chosen(plan, u);
+        for (int32_t i = 0; i < of->n_holds; i++) {
+            const struct weft_hold *hold = &of->holds[i];
             bool held = weft_life_has((struct weft_life){hold->first, hold->last}, slot);
             if (held && is_transient(hold->category)) bytes[u] += hold->bytes;
         }
     }
     add_blocks(plan, slot, bytes);
-    for (int32_t u = 0; u < problem->n_units; u++)
+    for (int32_t u = 0; u < problem->n_decisions; u++)
         if (bytes[u] > (largest < 0 ? 0 : bytes[largest])) largest = u;
     free(bytes);
     return largest;
@@ -66,7 +65,7 @@ enum weft_status weft_need_of_plan(const struct weft_plan *plan, struct weft_nee
     need->unit = largest_unit(plan, p->peak_slot, &ok);
     if (!ok) return weft_fail_memory(err, "memory rows");
     need->slot_name = problem->slot_names[need->slot];
-    need->unit_name = need->unit < 0 ? "" : problem->units[need->unit].name;
+    need->unit_name = need->unit < 0 ? "" : problem->decisions[need->unit].name;
     need->period = problem->period;
     need->step_ns = p->step_ns;
     need->exposed_ns = p->exposed_ns;

@@ -52,13 +52,12 @@ int32_t weft_placements_stuck(const struct weft_problem *problem,
 
 /* What is wrong with a placement by itself and after those before it; NULL when nothing is.
  * `blocks` counts the blocks of each item so far. */
-static const char *placement_fault(const struct weft_problem *problem,
-                                   const enum weft_policy *policies,
+static const char *placement_fault(const struct weft_problem *problem, const int32_t *strategies,
                                    const struct weft_placement *at, int32_t *blocks)
 {
     const struct weft_item *item = &problem->items[at->item].item;
-    if (!weft_problem_needs(problem, policies, at->item)) {
-        return "the policies do not need this item";
+    if (!weft_problem_needs(problem, strategies, at->item)) {
+        return "the strategies do not need this item";
     }
     if (at->block != blocks[at->item]++) return "blocks of an item are not in index order";
     bool gathers = item->kind == WEFT_ALL_GATHER;
@@ -73,7 +72,7 @@ static const char *placement_fault(const struct weft_problem *problem,
 }
 
 enum weft_status weft_placements_check(const struct weft_problem *problem,
-                                       const enum weft_policy *policies,
+                                       const int32_t *strategies,
                                        const struct weft_placement *placements,
                                        int32_t n_placements, const char *where,
                                        struct weft_error *err)
@@ -89,7 +88,7 @@ enum weft_status weft_placements_check(const struct weft_problem *problem,
         return weft_fail_memory(err, "plan");
     }
     for (; fault == NULL && at < n_placements; at++) {
-        fault = placement_fault(problem, policies, &placements[at], blocks);
+        fault = placement_fault(problem, strategies, &placements[at], blocks);
         normal[at] = placements[at];
     }
     at--;

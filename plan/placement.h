@@ -16,7 +16,7 @@
  * and how they are mixed means nothing. */
 struct weft_placement {
     int32_t item;     /* in the problem */
-    int32_t block;    /* in the unit; in index order within an item */
+    int32_t block;    /* in the decision; in index order within an item */
     int32_t launch;   /* slot at whose start it is launched */
     int32_t deadline; /* slot before whose start it must be complete; where that is its launch, the
                          block is a blocking gather: complete before the slot computes */
@@ -39,10 +39,10 @@ int32_t weft_placements_stuck(const struct weft_problem *problem,
                               const struct weft_placement *placements, int32_t n_placements);
 
 /* WEFT_OK when placements, whose items and slots are in range and of which there are as many as the
- * policies need, are those of the items, in their windows, in index order and in normal form, and
+ * strategies need, are those of the items, in their windows, in index order and in normal form, and
  * none is stuck; else WEFT_E_DATA with `where` and the placement. */
 WEFT_MUST_USE enum weft_status weft_placements_check(const struct weft_problem *problem,
-                                                     const enum weft_policy *policies,
+                                                     const int32_t *strategies,
                                                      const struct weft_placement *placements,
                                                      int32_t n_placements, const char *where,
                                                      struct weft_error *err);

@@ -17,18 +17,16 @@ void weft_plan_destroy(struct weft_plan *plan)
     free(plan);
 }
 
-static enum weft_status copy_policies(struct weft_plan *plan, const enum weft_policy *policies,
-                                      struct weft_error *err)
+static enum weft_status copy_strategies(struct weft_plan *plan, const int32_t *strategies,
+                                        struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        bool known = (unsigned)policies[u] < WEFT_POLICY_COUNT;
-        if (!known || (problem->units[u].policies >> policies[u] & 1u) == 0) {
-            return weft_fail(err, WEFT_E_INTERNAL, "planner %s: unit %s cannot have policy %s",
-                             plan->planner, problem->units[u].name,
-                             known ? weft_policy_name(policies[u]) : "(out of range)");
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        if (strategies[u] < 0 || strategies[u] >= problem->decisions[u].n_strategies) {
+            return weft_fail(err, WEFT_E_INTERNAL, "planner %s: decision %s has no strategy %d",
+                             plan->planner, problem->decisions[u].name, strategies[u]);
         }
-        plan->policies[u] = policies[u];
+        plan->strategies[u] = strategies[u];
     }
     return WEFT_OK;
 }
@@ -41,9 +39,9 @@ static enum weft_status place(struct weft_plan *plan, const struct weft_move *mo
     for (int32_t i = 0; i < plan->n_placements; i++) {
         struct weft_move move = moves[i];
         if (move.item < 0 || move.item >= problem->n_items ||
-            !weft_problem_needs(problem, plan->policies, move.item)) {
+            !weft_problem_needs(problem, plan->strategies, move.item)) {
             return weft_fail(err, WEFT_E_INTERNAL,
-                             "planner %s: move %d is of item %d, which its policies do not need",
+                             "planner %s: move %d is of item %d, which its strategies do not need",
                              plan->planner, i, move.item);
         }
         const struct weft_item *item = &problem->items[move.item].item;
@@ -65,7 +63,7 @@ static enum weft_status place(struct weft_plan *plan, const struct weft_move *mo
         };
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
-        bool needed = weft_problem_needs(problem, plan->policies, i);
+        bool needed = weft_problem_needs(problem, plan->strategies, i);
         int32_t expected = needed ? problem->items[i].item.n_blocks : 0;
         if (blocks[i] != expected) {
             return weft_fail(err, WEFT_E_INTERNAL,
@@ -77,19 +75,20 @@ static enum weft_status place(struct weft_plan *plan, const struct weft_move *mo
 }
 
 static enum weft_status build(struct weft_plan *plan, const char *planner,
-                              const enum weft_policy *policies, const struct weft_move *moves,
+                              const int32_t *strategies, const struct weft_move *moves,
                               int32_t n_moves, struct weft_error *err)
 {
     const struct weft_problem *problem = plan->problem;
     plan->solver_gap = -1;
     plan->n_placements = n_moves;
     plan->planner = weft_pool_string(&plan->pool, planner);
-    plan->policies = weft_pool_array(&plan->pool, (size_t)problem->n_units, sizeof *plan->policies);
+    plan->strategies =
+        weft_pool_array(&plan->pool, (size_t)problem->n_decisions, sizeof *plan->strategies);
     plan->placements = weft_pool_array(&plan->pool, (size_t)n_moves, sizeof *plan->placements);
-    if (plan->planner == NULL || plan->policies == NULL || plan->placements == NULL) {
+    if (plan->planner == NULL || plan->strategies == NULL || plan->placements == NULL) {
         return weft_fail_memory(err, "plan");
     }
-    WEFT_TRY(copy_policies(plan, policies, err));
+    WEFT_TRY(copy_strategies(plan, strategies, err));
     int32_t *blocks = calloc((size_t)problem->n_items + 1, sizeof *blocks);
     if (blocks == NULL) return weft_fail_memory(err, "plan");
     enum weft_status status = place(plan, moves, blocks, err);
@@ -106,13 +105,13 @@ static enum weft_status build(struct weft_plan *plan, const char *planner,
 }
 
 enum weft_status weft_plan_create(const struct weft_problem *problem, const char *planner,
-                                  const enum weft_policy *policies, const struct weft_move *moves,
+                                  const int32_t *strategies, const struct weft_move *moves,
                                   int32_t n_moves, struct weft_plan **out, struct weft_error *err)
 {
     struct weft_plan *plan = calloc(1, sizeof *plan);
     if (plan == NULL) return weft_fail_memory(err, "plan");
     plan->problem = problem;
-    enum weft_status status = build(plan, planner, policies, moves, n_moves, err);
+    enum weft_status status = build(plan, planner, strategies, moves, n_moves, err);
     if (status != WEFT_OK) {
         weft_plan_destroy(plan);
         return status;
@@ -123,16 +122,14 @@ enum weft_status weft_plan_create(const struct weft_problem *problem, const char
 
 int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot)
 {
-    const struct weft_problem *problem = plan->problem;
-    struct weft_slot what = problem->slots[slot];
-    if (what.kind != WEFT_SLOT_UPDATE) return problem->slot_ns[slot];
-    return problem->units[what.index].update_ns[plan->policies[what.index]];
+    return weft_problem_slot_ns(plan->problem, plan->strategies, slot);
 }
 
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan)
 {
     struct weft_hash parts[] = {
-        weft_hash_bytes(plan->policies, (size_t)plan->problem->n_units * sizeof *plan->policies),
+        weft_hash_bytes(plan->strategies,
+                        (size_t)plan->problem->n_decisions * sizeof *plan->strategies),
         weft_hash_bytes(plan->placements, (size_t)plan->n_placements * sizeof *plan->placements),
         weft_hash_bytes(plan->offsets, (size_t)plan->n_offsets * sizeof *plan->offsets),
     };

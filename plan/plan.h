@@ -1,6 +1,6 @@
-/* A plan is the decision: a policy for every unit and a placement for every block, with what it is
- * predicted to cost, a bound below which no plan can be, and the problem that it solves. It is the
- * same for all ranks. */
+/* A plan is the decision: a strategy for every decision and a placement for every block, with what
+ * it is predicted to cost, a bound below which no plan can be, and the problem that it solves. It
+ * is the same for all ranks. */
 #ifndef WEFT_PLAN_PLAN_H
 #define WEFT_PLAN_PLAN_H
 
@@ -34,9 +34,9 @@ struct weft_plan_variant {
 struct weft_plan {
     struct weft_pool pool;
     const struct weft_problem *problem;
-    bool owns_problem;          /* destroyed with the plan */
-    const char *planner;        /* "ilp" */
-    enum weft_policy *policies; /* by unit */
+    bool owns_problem;   /* destroyed with the plan */
+    const char *planner; /* "ilp" */
+    int32_t *strategies; /* by decision */
     int32_t n_placements;
     struct weft_placement *placements;
     struct weft_prediction prediction;
@@ -53,7 +53,8 @@ struct weft_plan {
      * WEFT_MOST_VARIANTS. */
     int32_t n_others;
     struct weft_plan_variant *others;
-    /* Units of work after which its planner had a plan that fits; 0 = not known. Not in the file.
+    /* Decisions of work after which its planner had a plan that fits; 0 = not known. Not in the
+     * file.
      */
     int64_t first_work;
     double solver_gap;       /* the solver's own figure; negative = none */
@@ -72,30 +73,36 @@ struct weft_move {
     int32_t item, slot, launch;
 };
 
-/* Builds a plan from policies and, for every item that they need, a move for every block, in
+/* Builds a plan from strategies and, for every item that they need, a move for every block, in
  * channel order; the k-th move of an item is its block k. Derives launch and deadline, then puts
  * them in normal form: a gather is not launched before anything ahead of it in the channel (which
  * may make it a blocking one), and a reduction's deadline is not later than the time by which
  * anything behind it must be complete, which is what happens-before makes of them anyway. The
  * problem is referred to, not copied: it must outlive the plan unless the caller sets owns_problem.
- * WEFT_E_INTERNAL when the moves are not exactly what the policies need, a slot or launch is
+ * WEFT_E_INTERNAL when the moves are not exactly what the strategies need, a slot or launch is
  * outside its window, or a block is due before something ahead of it is launched. The prediction is
  * not filled (see weft_plan_predict). */
 WEFT_MUST_USE enum weft_status weft_plan_create(const struct weft_problem *problem,
-                                                const char *planner,
-                                                const enum weft_policy *policies,
+                                                const char *planner, const int32_t *strategies,
                                                 const struct weft_move *moves, int32_t n_moves,
                                                 struct weft_plan **out, struct weft_error *err);
 /* Frees the problem too when it owns it. Accepts NULL. */
 void weft_plan_destroy(struct weft_plan *plan);
 
-/* Bytes held in every slot by category under a plan's policies and placements: the memory rows of
+/* The strategy that the plan has for a decision. */
+static inline const struct weft_problem_strategy *weft_plan_chosen(const struct weft_plan *plan,
+                                                                   int32_t decision)
+{
+    return weft_problem_chosen(plan->problem, plan->strategies, decision);
+}
+
+/* Bytes held in every slot by category under a plan's strategies and placements: the memory rows of
  * the ILP. rows[slot * WEFT_CATEGORY_COUNT + category]; the caller gives n_slots * COUNT. */
 void weft_plan_rows(const struct weft_plan *plan, int64_t *rows);
 /* Largest row sum, and its slot (may be NULL); -1 when memory runs out. */
 int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot);
 
-/* Compute time of a slot under the plan's policies: slot_ns, or the unit's update_ns. */
+/* Compute time of a slot under the plan's strategies. */
 int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 
 /* Moves gathers' launches earlier and reductions' deadlines later, in channel order, as far as
@@ -105,7 +112,7 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                                struct weft_error *err);
 
-/* Of policies, placements and offsets: a file whose decision was changed by something other than
+/* Of strategies, placements and offsets: a file whose decision was changed by something other than
  * weft is told even where what it became is a plan too, as fast and within the limit. */
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
 

@@ -8,7 +8,7 @@
 #include "problem/decode.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 5, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 6, PLACE_BYTES = 256 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
@@ -78,10 +78,10 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
                          weft_hash_show(weft_plan_decision_hash(plan), hash));
     write_prediction(plan, &writer);
     write_bound(plan, &writer);
-    weft_json_key(&writer, "policies");
+    weft_json_key(&writer, "strategies");
     weft_json_begin_array(&writer);
-    for (int32_t u = 0; u < plan->problem->n_units; u++)
-        weft_json_add_string(&writer, weft_policy_name(plan->policies[u]));
+    for (int32_t u = 0; u < plan->problem->n_decisions; u++)
+        weft_json_add_string(&writer, weft_plan_chosen(plan, u)->name);
     weft_json_end_array(&writer);
     weft_json_key(&writer, "placements");
     weft_json_begin_array(&writer);
@@ -111,7 +111,7 @@ void weft_plan_write(const struct weft_plan *plan, struct weft_text *out)
 
 static const char *const plan_names[] = {
     "format",     "version", "weft",        "planner",       "decision_hash",
-    "prediction", "bound",   "certificate", "solver",        "policies",
+    "prediction", "bound",   "certificate", "solver",        "strategies",
     "placements", "offsets", "problem",     "other_periods", NULL};
 static const char *const prediction_names[] = {
     "step_ns",    "exposed_ns", "compute_ns",  "slowdown_ns", "channel_ns",
@@ -270,29 +270,30 @@ static enum weft_status read_others(struct reader *reader, const struct weft_jso
     return WEFT_OK;
 }
 
-static enum weft_status read_policies(struct reader *reader, const struct weft_json_value *root)
+static enum weft_status read_strategies(struct reader *reader, const struct weft_json_value *root)
 {
     struct weft_plan *plan = reader->plan;
     const struct weft_problem *problem = plan->problem;
     const struct weft_json_value *array;
     WEFT_TRY(
-        weft_json_need(root, reader->source, "policies", WEFT_JSON_ARRAY, &array, reader->err));
+        weft_json_need(root, reader->source, "strategies", WEFT_JSON_ARRAY, &array, reader->err));
     size_t n = weft_json_count(array);
-    if (n != (size_t)problem->n_units) {
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu policies for %d units", reader->source,
-                         n, problem->n_units);
+    if (n != (size_t)problem->n_decisions) {
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu strategies for %d decisions",
+                         reader->source, n, problem->n_decisions);
     }
-    plan->policies = weft_pool_array(&plan->pool, n, sizeof *plan->policies);
-    if (plan->policies == NULL) return weft_fail_memory(reader->err, "plan");
+    plan->strategies = weft_pool_array(&plan->pool, n, sizeof *plan->strategies);
+    if (plan->strategies == NULL) return weft_fail_memory(reader->err, "plan");
     int32_t u = 0;
     for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
          it = weft_json_next(it), u++) {
         const char *name = "";
-        bool known = weft_json_string(it, &name) && weft_policy_read(name, &plan->policies[u]);
-        if (!known || (problem->units[u].policies >> plan->policies[u] & 1u) == 0) {
+        bool is_text = weft_json_string(it, &name);
+        plan->strategies[u] = is_text ? weft_decision_of_name(&problem->decisions[u], name) : -1;
+        if (plan->strategies[u] < 0) {
             return weft_fail(reader->err, WEFT_E_DATA,
-                             "%s: policies[%d]: \"%.64s\" is no policy that unit %s may have",
-                             reader->source, u, name, problem->units[u].name);
+                             "%s: strategies[%d]: \"%.64s\" is no strategy of %s", reader->source,
+                             u, name, problem->decisions[u].name);
         }
     }
     return WEFT_OK;
@@ -327,12 +328,13 @@ static enum weft_status read_placements(struct reader *reader, const struct weft
     size_t n = weft_json_count(array);
     int64_t needed = 0;
     for (int32_t i = 0; i < plan->problem->n_items; i++) {
-        if (weft_problem_needs(plan->problem, plan->policies, i))
+        if (weft_problem_needs(plan->problem, plan->strategies, i))
             needed += plan->problem->items[i].item.n_blocks;
     }
     if ((int64_t)n != needed) {
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu placements; the policies need %" PRId64,
-                         reader->source, n, needed);
+        return weft_fail(reader->err, WEFT_E_DATA,
+                         "%s: %zu placements; the strategies need %" PRId64, reader->source, n,
+                         needed);
     }
     plan->placements = weft_pool_array(&plan->pool, n, sizeof *plan->placements);
     if (plan->placements == NULL) return weft_fail_memory(reader->err, "plan");
@@ -397,11 +399,11 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(read_hash(reader, root));
     WEFT_TRY(read_prediction(reader, root));
     WEFT_TRY(read_bound(reader, root));
-    WEFT_TRY(read_policies(reader, root));
+    WEFT_TRY(read_strategies(reader, root));
     WEFT_TRY(read_placements(reader, root));
     WEFT_TRY(read_offsets(reader, root));
     WEFT_TRY(read_others(reader, root));
-    return weft_placements_check(plan->problem, plan->policies, plan->placements,
+    return weft_placements_check(plan->problem, plan->strategies, plan->placements,
                                  plan->n_placements, reader->source, reader->err);
 }
 

@@ -36,10 +36,9 @@ void weft_plan_rows(const struct weft_plan *plan, int64_t *rows)
     for (int32_t i = 0; i < n_slots * WEFT_CATEGORY_COUNT; i++)
         rows[i] = 0;
     add_holds(rows, n_slots, problem->common, problem->n_common);
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        enum weft_policy policy = plan->policies[u];
-        add_holds(rows, n_slots, unit->holds[policy], unit->n_holds[policy]);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_strategy *of = weft_plan_chosen(plan, u);
+        add_holds(rows, n_slots, of->holds, of->n_holds);
     }
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];

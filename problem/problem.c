@@ -20,18 +20,66 @@ bool weft_problem_emulates(const struct weft_problem *problem)
     return strstr(problem->profile_source, "emulated link") != NULL;
 }
 
-bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,
-                        int32_t item)
+static enum weft_status link_times(struct weft_problem *problem, int32_t decision,
+                                   const char *where, struct weft_error *err)
 {
-    const struct weft_item *it = &problem->items[item].item;
-    return (it->policies >> policies[it->unit] & 1u) != 0;
+    const struct weft_problem_decision *it = &problem->decisions[decision];
+    for (int32_t k = 0; k < it->n_strategies; k++) {
+        for (int32_t i = 0; i < it->strategies[k].n_times; i++) {
+            int32_t slot = it->strategies[k].times[i].slot;
+            bool inside = slot >= 0 && slot < problem->n_slots;
+            bool follows = i == 0 || slot > it->strategies[k].times[i - 1].slot;
+            int32_t *of = inside ? &problem->slot_decisions[slot] : NULL;
+            if (!inside || !follows || (*of >= 0 && *of != decision))
+                return weft_fail(err, WEFT_E_DATA,
+                                 "%s: decisions[%d] (%s): %s: a time of slot %d, which %s", where,
+                                 decision, it->name, it->strategies[k].name, slot,
+                                 !inside    ? "is not in the period"
+                                 : !follows ? "is not behind the one before it"
+                                            : "another decision adds to");
+            *of = decision;
+        }
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_problem_link(struct weft_problem *problem, const char *where,
+                                   struct weft_error *err)
+{
+    size_t n_slots = (size_t)problem->n_slots;
+    problem->slot_decisions =
+        weft_pool_array(&problem->pool, n_slots, sizeof *problem->slot_decisions);
+    if (problem->slot_decisions == NULL) return weft_fail_memory(err, "problem");
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        problem->slot_decisions[s] = -1;
+    problem->n_strategies = 0;
+    for (int32_t d = 0; d < problem->n_decisions; d++) {
+        struct weft_problem_decision *it = &problem->decisions[d];
+        if (it->n_strategies < 1 || it->n_strategies > WEFT_MOST_STRATEGIES)
+            return weft_fail(err, WEFT_E_DATA,
+                             "%s: decisions[%d] (%s) has %d strategies; there are 1 to %d: leave "
+                             "some out of plan.policies",
+                             where, d, it->name, it->n_strategies, WEFT_MOST_STRATEGIES);
+        it->first_strategy = problem->n_strategies;
+        problem->n_strategies += it->n_strategies;
+        WEFT_TRY(link_times(problem, d, where, err));
+    }
+    return WEFT_OK;
+}
+
+int32_t weft_problem_most_strategies(const struct weft_problem *problem)
+{
+    int32_t most = 0;
+    for (int32_t d = 0; d < problem->n_decisions; d++)
+        if (problem->decisions[d].n_strategies > most) most = problem->decisions[d].n_strategies;
+    return most;
 }
 
 int64_t weft_problem_agreements_ns(const struct weft_problem *problem)
 {
     int64_t n = 1;
-    for (int32_t u = 0; problem->period.agreed_updates && u < problem->n_units; u++)
-        n += problem->units[u].update_slot >= 0;
+    for (int32_t u = 0; problem->period.agreed_updates && u < problem->n_decisions; u++)
+        n += problem->decisions[u].update_slot >= 0;
     return n * problem->agree_ns;
 }
 
@@ -132,20 +180,32 @@ static void compare_slots(struct comparison *comparison, const struct weft_probl
     }
 }
 
-static void compare_units(struct comparison *comparison, const struct weft_problem *a,
-                          const struct weft_problem *b)
+static void compare_times(struct comparison *comparison, const char *what,
+                          const struct weft_problem_strategy *x,
+                          const struct weft_problem_strategy *y)
 {
-    compare_integer(comparison, "units", "", a->n_units, b->n_units);
-    for (int32_t u = 0; u < a->n_units && u < b->n_units && !full(comparison); u++) {
-        const struct weft_problem_unit *x = &a->units[u], *y = &b->units[u];
-        compare_string(comparison, "unit", x->name, y->name);
-        compare_integer(comparison, x->name, "policies", x->policies, y->policies);
+    compare_integer(comparison, what, "times", x->n_times, y->n_times);
+    for (int32_t i = 0; i < x->n_times && i < y->n_times && !full(comparison); i++) {
+        compare_integer(comparison, what, "slot", x->times[i].slot, y->times[i].slot);
+        compare_ns(comparison, what, "takes", x->times[i].ns, y->times[i].ns);
+    }
+}
+
+static void compare_decisions(struct comparison *comparison, const struct weft_problem *a,
+                              const struct weft_problem *b)
+{
+    compare_integer(comparison, "decisions", "", a->n_decisions, b->n_decisions);
+    for (int32_t u = 0; u < a->n_decisions && u < b->n_decisions && !full(comparison); u++) {
+        const struct weft_problem_decision *x = &a->decisions[u], *y = &b->decisions[u];
+        compare_string(comparison, "decision", x->name, y->name);
+        compare_integer(comparison, x->name, "strategies", x->n_strategies, y->n_strategies);
         compare_integer(comparison, x->name, "update slot", x->update_slot, y->update_slot);
         compare_integer(comparison, x->name, "elements", x->elements, y->elements);
-        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            compare_ns(comparison, x->name, "update", x->update_ns[p], y->update_ns[p]);
-            compare_holds(comparison, x->name, x->holds[p], x->n_holds[p], y->holds[p],
-                          y->n_holds[p]);
+        for (int32_t k = 0; k < x->n_strategies && k < y->n_strategies; k++) {
+            const struct weft_problem_strategy *of = &x->strategies[k], *to = &y->strategies[k];
+            compare_string(comparison, "strategy", of->name, to->name);
+            compare_times(comparison, x->name, of, to);
+            compare_holds(comparison, x->name, of->holds, of->n_holds, to->holds, to->n_holds);
         }
     }
 }
@@ -158,10 +218,11 @@ static void compare_items(struct comparison *comparison, const struct weft_probl
         const struct weft_item *x = &a->items[i].item, *y = &b->items[i].item;
         char what[64];
         snprintf(what, sizeof what, "items[%d]", i);
-        compare_integer(comparison, what, "unit", x->unit, y->unit);
+        compare_integer(comparison, what, "decision", x->decision, y->decision);
         compare_integer(comparison, what, "kind", x->kind, y->kind);
         compare_integer(comparison, what, "gather", x->gather, y->gather);
-        compare_integer(comparison, what, "policies", x->policies, y->policies);
+        compare_integer(comparison, what, "strategies", (int64_t)x->strategies,
+                        (int64_t)y->strategies);
         compare_integer(comparison, what, "blocks", x->n_blocks, y->n_blocks);
         compare_integer(comparison, what, "first slot", x->first, y->first);
         compare_integer(comparison, what, "last slot", x->last, y->last);
@@ -197,7 +258,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "agreed updates", "", a->period.agreed_updates,
                     b->period.agreed_updates);
     compare_slots(&comparison, a, b);
-    compare_units(&comparison, a, b);
+    compare_decisions(&comparison, a, b);
     compare_holds(&comparison, "common", a->common, a->n_common, b->common, b->n_common);
     compare_items(&comparison, a, b);
     compare_hash(&comparison, "config, in what no figure shows; hash", a->config_hash,

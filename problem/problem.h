@@ -1,6 +1,6 @@
-/* A problem is everything that a planner may know, in integers: slots with their times, units with
- * the policies that they may have, items with their windows and block times, holds in bytes, and
- * the limit. A plan carries the problem that it solves, so that it can be checked anywhere. */
+/* A problem is everything that a planner may know, in integers: slots with their times, decisions
+ * with their strategies, items with their windows and block times, holds in bytes, and the limit. A
+ * plan carries the problem that it solves, so that it can be checked anywhere. */
 #ifndef WEFT_PROBLEM_PROBLEM_H
 #define WEFT_PROBLEM_PROBLEM_H
 
@@ -13,18 +13,9 @@
 #include "base/pool.h"
 #include "base/status.h"
 #include "memory_model/weigh.h"
+#include "problem/decision.h"
 
 enum { WEFT_CHANNELS = WEFT_LANES - WEFT_LANE_CHANNEL }; /* the most that a problem has */
-
-struct weft_problem_unit {
-    const char *name;
-    uint32_t policies;                    /* that a planner may choose: bit p */
-    int32_t update_slot;                  /* -1 when frozen */
-    int64_t elements;                     /* of its full parameters, padding included */
-    int64_t update_ns[WEFT_POLICY_COUNT]; /* time of its U slot by policy */
-    int32_t n_holds[WEFT_POLICY_COUNT];
-    struct weft_hold *holds[WEFT_POLICY_COUNT];
-};
 
 struct weft_problem_item {
     struct weft_item item;
@@ -53,18 +44,23 @@ struct weft_problem {
     int32_t n_slots;
     struct weft_slot *slots;
     const char **slot_names; /* "U:h.3", "F:h.3" or with several micro-steps "F2:h.3", "drain" */
-    int64_t *slot_ns;        /* compute time; 0 for U slots (see update_ns), fill and drain */
+    int64_t *slot_ns;        /* compute time under every strategy; 0 for fill and drain */
+    int32_t *slot_decisions; /* whose strategies add to the slot's time; -1: none. Made by
+                                weft_problem_link */
     /* Progress of compute and of a channel while both run, of WEFT_RATE_ONE (base/lanes.h); the two
      * add up to at least that, as what shares a machine does. */
     int32_t compute_rate, channel_rate;
     int32_t n_channels; /* 1, or 2: gathers on the first, reductions on the other */
     int64_t agree_ns;   /* channel time of one agreement: see weft_problem_agreements_ns */
-    int32_t n_units;
-    struct weft_problem_unit *units;
+    int32_t n_kinds;
+    const char **kinds; /* names of strategies, which several decisions may have */
+    int32_t n_decisions;
+    struct weft_problem_decision *decisions;
+    int32_t n_strategies; /* of all decisions */
     int32_t n_common;
     struct weft_hold *common;
     int32_t n_items;
-    struct weft_problem_item *items; /* in order of unit, then kind, then gather */
+    struct weft_problem_item *items; /* in order of decision, then kind, then gather */
 };
 
 void weft_problem_destroy(struct weft_problem *problem);
@@ -75,7 +71,13 @@ void weft_problem_destroy(struct weft_problem *problem);
  * instructions, operands, pieces) can be numbered with 32 bits. */
 enum { WEFT_PROBLEM_MOST_BLOCKS = 1 << 24 };
 /* Periods that a config may leave open, each of which is a problem. */
-enum { WEFT_MOST_VARIANTS = 8 };
+enum { WEFT_MOST_VARIANTS = 32 };
+
+/* Counts strategies and finds which decision adds to which slot's time. Whatever fills a problem
+ * calls it, and checks it then. WEFT_E_DATA when two decisions add to one slot's time, a slot is
+ * out of range, or a decision has too many strategies. */
+WEFT_MUST_USE enum weft_status weft_problem_link(struct weft_problem *problem, const char *where,
+                                                 struct weft_error *err);
 
 /* WEFT_OK when every index, window and sum of the problem is in its range and its slots make a
  * period; else WEFT_E_DATA with `where` and the place. Whatever makes a problem calls it, so that
@@ -121,9 +123,40 @@ static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *pr
 /* True when its times are those of an emulated link, as its profile's source says. */
 bool weft_problem_emulates(const struct weft_problem *problem);
 
-/* True when the item exists under the policies chosen by unit. */
-bool weft_problem_needs(const struct weft_problem *problem, const enum weft_policy *policies,
-                        int32_t item);
+/* Where a decision's strategy is in arrays of all decisions' strategies. */
+static inline size_t weft_strategy_at(const struct weft_problem *problem, int32_t decision,
+                                      int32_t strategy)
+{
+    return (size_t)problem->decisions[decision].first_strategy + (size_t)strategy;
+}
+
+/* The most strategies that a decision of the problem has. */
+int32_t weft_problem_most_strategies(const struct weft_problem *problem);
+
+/* What is chosen of every decision, by index: strategies [n_decisions]. */
+static inline const struct weft_problem_strategy *weft_problem_chosen(
+    const struct weft_problem *problem, const int32_t *strategies, int32_t decision)
+{
+    return &problem->decisions[decision].strategies[strategies[decision]];
+}
+
+/* Compute time of a slot under the strategies chosen. */
+static inline int64_t weft_problem_slot_ns(const struct weft_problem *problem,
+                                           const int32_t *strategies, int32_t slot)
+{
+    int32_t d = problem->slot_decisions[slot];
+    if (d < 0) return problem->slot_ns[slot];
+    return problem->slot_ns[slot] +
+           weft_strategy_ns(weft_problem_chosen(problem, strategies, d), slot);
+}
+
+/* True when the item exists under the strategies chosen. */
+static inline bool weft_problem_needs(const struct weft_problem *problem, const int32_t *strategies,
+                                      int32_t item)
+{
+    const struct weft_item *it = &problem->items[item].item;
+    return (it->strategies >> strategies[it->decision] & 1u) != 0;
+}
 
 /* JSON object in integers (times _ns, sizes _bytes), and back. Reading checks every index, window
  * and sum; WEFT_E_DATA with the place. */

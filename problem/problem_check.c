@@ -48,7 +48,8 @@ static enum weft_status check_scalars(struct checker *checker)
                          checker->where, problem->n_channels, WEFT_CHANNELS);
     }
     int64_t agreements_ns;
-    bool fits = weft_checked_mul(problem->agree_ns, (int64_t)problem->n_units + 1, &agreements_ns);
+    bool fits =
+        weft_checked_mul(problem->agree_ns, (int64_t)problem->n_decisions + 1, &agreements_ns);
     if (!fits || !add_within(&checker->ns, agreements_ns)) {
         return weft_fail(checker->err, WEFT_E_DATA, "%s: agree_ns is %" PRId64 "; out of range",
                          checker->where, problem->agree_ns);
@@ -79,7 +80,7 @@ static enum weft_status slot_fault(const struct checker *checker, int32_t s,
     struct weft_slot slot = checker->problem->slots[s];
     return weft_fail(checker->err, WEFT_E_DATA,
                      "%s: slots[%d] is %s %d of micro-step %d; expected %s %d of micro-step %d, or "
-                     "where updates may stand a unit that has this update slot",
+                     "where updates may stand a decision that has this update slot",
                      checker->where, s, weft_slot_kind_name(slot.kind), slot.index, slot.micro,
                      weft_slot_kind_name(expected.kind), expected.index, expected.micro);
 }
@@ -95,8 +96,8 @@ static enum weft_status check_slot(const struct checker *checker, int32_t s, int
     if (inside) expected = weft_period_form(&problem->period, n_layers, *at);
     if (slot.kind == WEFT_SLOT_UPDATE) {
         bool fits = inside && weft_period_takes_update(&problem->period, n_layers, *at) &&
-                    slot.index >= 0 && slot.index < problem->n_units && slot.micro == 0 &&
-                    problem->units[slot.index].update_slot == s;
+                    slot.index >= 0 && slot.index < problem->n_decisions && slot.micro == 0 &&
+                    problem->decisions[slot.index].update_slot == s;
         return fits ? WEFT_OK : slot_fault(checker, s, expected);
     }
     ++*at;
@@ -157,48 +158,60 @@ static enum weft_status check_holds(struct checker *checker, const struct weft_h
     return WEFT_OK;
 }
 
-static enum weft_status check_units(struct checker *checker)
+static enum weft_status check_strategy(struct checker *checker, int32_t d, int32_t k)
 {
     const struct weft_problem *problem = checker->problem;
-    const uint32_t all = (1u << WEFT_POLICY_COUNT) - 1;
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        if (unit->policies == 0 || (unit->policies & ~all) != 0) {
-            return weft_fail(checker->err, WEFT_E_DATA, "%s: units[%d] (%s) has no policies",
-                             checker->where, u, unit->name);
+    const struct weft_problem_decision *decision = &problem->decisions[d];
+    const struct weft_problem_strategy *strategy = &decision->strategies[k];
+    bool known = strategy->kind >= 0 && strategy->kind < problem->n_kinds &&
+                 (unsigned)strategy->policy < WEFT_POLICY_COUNT;
+    if (!known || weft_decision_of_kind(decision, strategy->kind) != k) {
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: decisions[%d] (%s): strategy %d is %s",
+                         checker->where, d, decision->name, k,
+                         known ? "there already" : "of no kind that there is");
+    }
+    for (int32_t i = 0; i < strategy->n_times; i++) {
+        if (!add_within(&checker->ns, strategy->times[i].ns)) {
+            return weft_fail(checker->err, WEFT_E_DATA,
+                             "%s: decisions[%d] (%s): time of slot %d is %" PRId64
+                             " ns or the sum of all times is above 2^53 - 1",
+                             checker->where, d, decision->name, strategy->times[i].slot,
+                             strategy->times[i].ns);
         }
-        int32_t slot = unit->update_slot;
+    }
+    return check_holds(checker, strategy->holds, strategy->n_holds, "decisions", d);
+}
+
+static enum weft_status check_decisions(struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    for (int32_t d = 0; d < problem->n_decisions; d++) {
+        const struct weft_problem_decision *decision = &problem->decisions[d];
+        int32_t slot = decision->update_slot;
         bool updated = slot >= 0 && slot < problem->n_slots &&
                        problem->slots[slot].kind == WEFT_SLOT_UPDATE &&
-                       problem->slots[slot].index == u;
+                       problem->slots[slot].index == d;
         if (slot != -1 && !updated) {
             return weft_fail(checker->err, WEFT_E_DATA,
-                             "%s: units[%d] (%s): update_slot %d is not an update of this unit",
-                             checker->where, u, unit->name, slot);
+                             "%s: decisions[%d] (%s): update_slot %d is not an update of its unit",
+                             checker->where, d, decision->name, slot);
         }
-        if (unit->elements < 0 || unit->elements > WEFT_PROBLEM_MOST) {
+        if (decision->elements < 0 || decision->elements > WEFT_PROBLEM_MOST) {
             return weft_fail(checker->err, WEFT_E_DATA,
-                             "%s: units[%d] (%s): elements is %" PRId64 "; out of range",
-                             checker->where, u, unit->name, unit->elements);
+                             "%s: decisions[%d] (%s): elements is %" PRId64 "; out of range",
+                             checker->where, d, decision->name, decision->elements);
         }
-        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            WEFT_TRY(check_holds(checker, unit->holds[p], unit->n_holds[p], "units", u));
-            if (!add_within(&checker->ns, unit->update_ns[p])) {
-                return weft_fail(checker->err, WEFT_E_DATA,
-                                 "%s: units[%d] (%s): update_ns is %" PRId64
-                                 " or the sum of all times is above 2^53 - 1",
-                                 checker->where, u, unit->name, unit->update_ns[p]);
-            }
-        }
+        for (int32_t k = 0; k < decision->n_strategies; k++)
+            WEFT_TRY(check_strategy(checker, d, k));
     }
     return WEFT_OK;
 }
 
-/* Negative, 0 or positive as `a` stands before, beside or behind `b` in order of unit, kind,
- * gather. */
+/* Negative, 0 or positive as `a` stands before, beside or behind `b` in order of decision,
+ * kind, gather. */
 static int64_t compare_items(const struct weft_item *a, const struct weft_item *b)
 {
-    if (a->unit != b->unit) return (int64_t)a->unit - b->unit;
+    if (a->decision != b->decision) return (int64_t)a->decision - b->decision;
     if (a->kind != b->kind) return (int64_t)a->kind - b->kind;
     return (int64_t)a->gather - b->gather;
 }
@@ -208,7 +221,7 @@ static int64_t compare_items(const struct weft_item *a, const struct weft_item *
 static const char *window_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
     bool gathers = item->kind == WEFT_ALL_GATHER;
-    int32_t update = problem->units[item->unit].update_slot;
+    int32_t update = problem->decisions[item->decision].update_slot;
     /* Even the last slot of a window has one behind it: the norm slot waits for everything. */
     if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
         return "its window is not within the period";
@@ -229,15 +242,16 @@ static const char *window_fault(const struct weft_problem *problem, const struct
 
 static const char *item_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
-    const uint32_t all = (1u << WEFT_POLICY_COUNT) - 1;
-    if (item->unit < 0 || item->unit >= problem->n_units) return "unit is out of range";
+    if (item->decision < 0 || item->decision >= problem->n_decisions)
+        return "decision is out of range";
     if (item->kind < 0 || item->kind >= WEFT_COLLECTIVE_COUNT) return "kind is out of range";
     bool gathers = item->kind == WEFT_ALL_GATHER;
     int32_t reductions =
         item->kind == WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
     if (item->gather < 0 || (!gathers && item->gather >= reductions))
         return "gather is out of range";
-    if (item->policies == 0 || (item->policies & ~all) != 0) return "it has no policies";
+    uint64_t all = weft_decision_all(&problem->decisions[item->decision]);
+    if (item->strategies == 0 || (item->strategies & ~all) != 0) return "it has no strategies";
     if (item->n_blocks < 1) return "n_blocks is below 1";
     if ((unsigned)item->stair_category >= WEFT_CATEGORY_COUNT) return "category is out of range";
     return window_fault(problem, item);
@@ -246,7 +260,7 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
 static enum weft_status check_items(struct checker *checker)
 {
     const struct weft_problem *problem = checker->problem;
-    uint32_t taken = 0; /* policies of the items beside this one */
+    uint64_t taken = 0; /* strategies of the items beside this one */
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         const char *fault = item_fault(problem, item);
@@ -256,15 +270,16 @@ static enum weft_status check_items(struct checker *checker)
             return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
                              fault);
         }
-        /* Of those that stand beside each other, a policy has one. */
+        /* Of those that stand beside each other, a strategy has one. */
         int64_t order = i == 0 ? -1 : compare_items(&problem->items[i - 1].item, item);
         taken = order == 0 ? taken : 0;
-        if (order > 0 || (taken & item->policies) != 0) {
-            return weft_fail(checker->err, WEFT_E_DATA,
-                             "%s: items[%d] is not behind items[%d] in order of unit, kind, gather",
-                             checker->where, i, i - 1);
+        if (order > 0 || (taken & item->strategies) != 0) {
+            return weft_fail(
+                checker->err, WEFT_E_DATA,
+                "%s: items[%d] is not behind items[%d] in order of decision, kind, gather",
+                checker->where, i, i - 1);
         }
-        taken |= item->policies;
+        taken |= item->strategies;
         checker->blocks += item->n_blocks;
         if (checker->blocks > WEFT_PROBLEM_MOST_BLOCKS) {
             return weft_fail(checker->err, WEFT_E_DATA,
@@ -296,7 +311,7 @@ enum weft_status weft_problem_check(const struct weft_problem *problem, const ch
     WEFT_TRY(check_scalars(&checker));
     WEFT_TRY(check_period(&checker));
     WEFT_TRY(check_slots(&checker));
-    WEFT_TRY(check_units(&checker));
+    WEFT_TRY(check_decisions(&checker));
     WEFT_TRY(check_holds(&checker, problem->common, problem->n_common, "common", 0));
     return check_items(&checker);
 }

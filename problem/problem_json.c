@@ -15,14 +15,16 @@ static void write_hash(struct weft_json_writer *writer, const char *name, struct
     weft_json_put_string(writer, name, weft_hash_show(hash, text));
 }
 
-static void write_policies(struct weft_json_writer *writer, uint32_t policies)
+static void write_times(struct weft_json_writer *writer, const struct weft_problem_strategy *of)
 {
-    weft_json_key(writer, "policies");
+    weft_json_key(writer, "times");
     weft_json_begin_array(writer);
-    for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if ((policies >> p & 1u) != 0) {
-            weft_json_add_string(writer, weft_policy_name((enum weft_policy)p));
-        }
+    for (int32_t i = 0; i < of->n_times; i++) {
+        weft_json_begin_object(writer);
+        weft_json_flat(writer);
+        weft_json_put_integer(writer, "slot", of->times[i].slot);
+        weft_json_put_integer(writer, "time_ns", of->times[i].ns);
+        weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
 }
@@ -74,32 +76,36 @@ static void write_slots(const struct weft_problem *problem, struct weft_json_wri
     weft_json_end_array(writer);
 }
 
-static void write_units(const struct weft_problem *problem, struct weft_json_writer *writer)
+static void write_kinds(const struct weft_problem *problem, struct weft_json_writer *writer)
 {
-    weft_json_key(writer, "units");
+    weft_json_key(writer, "kinds");
     weft_json_begin_array(writer);
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
+    for (int32_t i = 0; i < problem->n_kinds; i++)
+        weft_json_add_string(writer, problem->kinds[i]);
+    weft_json_end_array(writer);
+}
+
+static void write_decisions(const struct weft_problem *problem, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "decisions");
+    weft_json_begin_array(writer);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *decision = &problem->decisions[u];
         weft_json_begin_object(writer);
-        weft_json_put_string(writer, "name", unit->name);
-        write_policies(writer, unit->policies);
-        weft_json_put_integer(writer, "update_slot", unit->update_slot);
-        weft_json_put_integer(writer, "elements", unit->elements);
-        weft_json_key(writer, "update_ns");
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            weft_json_put_integer(writer, weft_policy_name((enum weft_policy)p),
-                                  unit->update_ns[p]);
+        weft_json_put_string(writer, "name", decision->name);
+        weft_json_put_integer(writer, "update_slot", decision->update_slot);
+        weft_json_put_integer(writer, "elements", decision->elements);
+        weft_json_key(writer, "strategies");
+        weft_json_begin_array(writer);
+        for (int32_t k = 0; k < decision->n_strategies; k++) {
+            const struct weft_problem_strategy *strategy = &decision->strategies[k];
+            weft_json_begin_object(writer);
+            weft_json_put_string(writer, "name", strategy->name);
+            write_times(writer, strategy);
+            write_holds(writer, "holds", strategy->holds, strategy->n_holds);
+            weft_json_end_object(writer);
         }
-        weft_json_end_object(writer);
-        weft_json_key(writer, "holds");
-        weft_json_begin_object(writer);
-        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            write_holds(writer, weft_policy_name((enum weft_policy)p), unit->holds[p],
-                        unit->n_holds[p]);
-        }
-        weft_json_end_object(writer);
+        weft_json_end_array(writer);
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
@@ -113,11 +119,11 @@ static void write_items(const struct weft_problem *problem, struct weft_json_wri
         const struct weft_item *item = &problem->items[i].item;
         weft_json_begin_object(writer);
         weft_json_flat(writer);
-        weft_json_put_integer(writer, "unit", item->unit);
+        weft_json_put_integer(writer, "decision", item->decision);
         weft_json_put_string(writer, "kind",
                              weft_collective_name((enum weft_collective)item->kind));
         weft_json_put_integer(writer, "gather", item->gather);
-        write_policies(writer, item->policies);
+        weft_strategies_write(&problem->decisions[item->decision], item->strategies, writer);
         weft_json_put_integer(writer, "blocks", item->n_blocks);
         weft_json_put_integer(writer, "first", item->first);
         weft_json_put_integer(writer, "last", item->last);
@@ -165,7 +171,8 @@ void weft_problem_write(const struct weft_problem *problem, struct weft_json_wri
     weft_json_put_integer(writer, "agree_ns", problem->agree_ns);
     write_period(&problem->period, writer);
     write_slots(problem, writer);
-    write_units(problem, writer);
+    write_kinds(problem, writer);
+    write_decisions(problem, writer);
     write_holds(writer, "common", problem->common, problem->n_common);
     write_items(problem, writer);
     weft_json_end_object(writer);
@@ -177,14 +184,10 @@ static const char *const hold_names[] = {"category", "first", "last", "bytes", N
 static const char *const slot_names[] = {"name", "kind", "index", "micro", "time_ns", NULL};
 static const char *const period_names[] = {"micro_steps",  "reduce",         "rotated",
                                            "update_ahead", "agreed_updates", NULL};
-static const char *const unit_names[] = {"name",      "policies", "update_slot", "elements",
-                                         "update_ns", "holds",    NULL};
-static const char *const policy_names[] = {
-#define POLICY_NAME(id, name, aliases, text) name,
-    WEFT_POLICY_MAP(POLICY_NAME)
-#undef POLICY_NAME
-        NULL};
-static const char *const item_names[] = {"unit",     "kind",       "gather",   "policies",
+static const char *const decision_names[] = {"name", "update_slot", "elements", "strategies", NULL};
+static const char *const strategy_names[] = {"name", "times", "holds", NULL};
+static const char *const time_names[] = {"slot", "time_ns", NULL};
+static const char *const item_names[] = {"decision", "kind",       "gather",   "strategies",
                                          "blocks",   "first",      "last",     "block_bytes",
                                          "block_ns", "held_bytes", "category", NULL};
 static const char *const problem_names[] = {"compute_rate",
@@ -199,7 +202,8 @@ static const char *const problem_names[] = {"compute_rate",
                                             "agree_ns",
                                             "period",
                                             "slots",
-                                            "units",
+                                            "kinds",
+                                            "decisions",
                                             "common",
                                             "items",
                                             NULL};
@@ -252,25 +256,6 @@ static enum weft_status need_category(struct reader *reader, const struct weft_j
     const char *key;
     WEFT_TRY(weft_json_need_string(object, reader->place, "category", &key, reader->err));
     return weft_category_read(key, out) ? WEFT_OK : unknown(reader, "category", key);
-}
-
-static enum weft_status need_policies(struct reader *reader, const struct weft_json_value *object,
-                                      uint32_t *out)
-{
-    const struct weft_json_value *array;
-    WEFT_TRY(
-        weft_json_need(object, reader->place, "policies", WEFT_JSON_ARRAY, &array, reader->err));
-    *out = 0;
-    for (const struct weft_json_value *it = weft_json_first(array); it != NULL;
-         it = weft_json_next(it)) {
-        const char *name = "";
-        enum weft_policy policy;
-        if (!weft_json_string(it, &name) || !weft_policy_read(name, &policy)) {
-            return unknown(reader, "policy", name);
-        }
-        *out |= 1u << policy;
-    }
-    return WEFT_OK;
 }
 
 /* An array of objects and room for as many structs of `size` bytes; the room is never much larger
@@ -379,34 +364,72 @@ static enum weft_status read_slots(struct reader *reader, const struct weft_json
     return WEFT_OK;
 }
 
-static enum weft_status read_units(struct reader *reader, const struct weft_json_value *object,
-                                   const char *where)
+static enum weft_status read_kinds(struct reader *reader, const struct weft_json_value *object)
 {
     struct weft_problem *problem = reader->problem;
-    const struct weft_json_value *it, *times, *holds;
+    const struct weft_json_value *it;
     void *room;
     WEFT_TRY(
-        need_array(reader, object, "units", sizeof *problem->units, &it, &room, &problem->n_units));
-    problem->units = room;
+        need_array(reader, object, "kinds", sizeof *problem->kinds, &it, &room, &problem->n_kinds));
+    problem->kinds = room;
+    for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
+        const char *name = "";
+        enum weft_policy policy;
+        if (!weft_json_string(it, &name) || !weft_policy_read(name, &policy))
+            return unknown(reader, "kind of strategy", name);
+        problem->kinds[i] = weft_policy_name(policy);
+    }
+    return WEFT_OK;
+}
+
+/* The time and holds of a strategy; its name is a kind's. The strategy is at reader->place. */
+static enum weft_status read_strategy(struct reader *reader, const struct weft_json_value *object,
+                                      struct weft_problem_strategy *to)
+{
+    const struct weft_problem *problem = reader->problem;
+    const struct weft_json_value *it;
+    const char *name;
+    void *room;
+    WEFT_TRY(known(reader, object, strategy_names));
+    WEFT_TRY(weft_json_need_string(object, reader->place, "name", &name, reader->err));
+    for (to->kind = 0; to->kind < problem->n_kinds; to->kind++)
+        if (strcmp(problem->kinds[to->kind], name) == 0) break;
+    if (to->kind == problem->n_kinds || !weft_policy_read(name, &to->policy))
+        return unknown(reader, "kind of strategy", name);
+    to->name = problem->kinds[to->kind];
+    WEFT_TRY(need_array(reader, object, "times", sizeof *to->times, &it, &room, &to->n_times));
+    to->times = room;
+    for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
+        WEFT_TRY(known(reader, it, time_names));
+        WEFT_TRY(need_int32(reader, it, "slot", 0, &to->times[i].slot));
+        WEFT_TRY(need_size(reader, it, "time_ns", &to->times[i].ns));
+    }
+    return read_holds(reader, object, "holds", &to->holds, &to->n_holds);
+}
+
+static enum weft_status read_decisions(struct reader *reader, const struct weft_json_value *object,
+                                       const char *where)
+{
+    struct weft_problem *problem = reader->problem;
+    const struct weft_json_value *it, *strategy;
+    void *room;
+    WEFT_TRY(need_array(reader, object, "decisions", sizeof *problem->decisions, &it, &room,
+                        &problem->n_decisions));
+    problem->decisions = room;
     for (int32_t u = 0; it != NULL; it = weft_json_next(it), u++) {
-        struct weft_problem_unit *unit = &problem->units[u];
-        snprintf(reader->place, sizeof reader->place, "%s.units[%d]", where, u);
-        WEFT_TRY(known(reader, it, unit_names));
-        WEFT_TRY(need_name(reader, it, "name", &unit->name));
-        WEFT_TRY(need_policies(reader, it, &unit->policies));
-        WEFT_TRY(need_int32(reader, it, "update_slot", -1, &unit->update_slot));
-        WEFT_TRY(need_size(reader, it, "elements", &unit->elements));
-        WEFT_TRY(
-            weft_json_need(it, reader->place, "update_ns", WEFT_JSON_OBJECT, &times, reader->err));
-        WEFT_TRY(weft_json_need(it, reader->place, "holds", WEFT_JSON_OBJECT, &holds, reader->err));
-        WEFT_TRY(known(reader, times, policy_names));
-        WEFT_TRY(known(reader, holds, policy_names));
-        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++)
-            WEFT_TRY(need_size(reader, times, policy_names[p], &unit->update_ns[p]));
-        snprintf(reader->place, sizeof reader->place, "%s.units[%d].holds", where, u);
-        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            WEFT_TRY(
-                read_holds(reader, holds, policy_names[p], &unit->holds[p], &unit->n_holds[p]));
+        struct weft_problem_decision *to = &problem->decisions[u];
+        snprintf(reader->place, sizeof reader->place, "%s.decisions[%d]", where, u);
+        WEFT_TRY(known(reader, it, decision_names));
+        WEFT_TRY(need_name(reader, it, "name", &to->name));
+        WEFT_TRY(need_int32(reader, it, "update_slot", -1, &to->update_slot));
+        WEFT_TRY(need_size(reader, it, "elements", &to->elements));
+        WEFT_TRY(need_array(reader, it, "strategies", sizeof *to->strategies, &strategy, &room,
+                            &to->n_strategies));
+        to->strategies = room;
+        for (int32_t k = 0; strategy != NULL; strategy = weft_json_next(strategy), k++) {
+            snprintf(reader->place, sizeof reader->place, "%s.decisions[%d].strategies[%d]", where,
+                     u, k);
+            WEFT_TRY(read_strategy(reader, strategy, &to->strategies[k]));
         }
     }
     return WEFT_OK;
@@ -439,11 +462,15 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
         struct weft_item *item = &problem->items[i].item;
         snprintf(reader->place, sizeof reader->place, "%s.items[%d]", where, i);
         WEFT_TRY(known(reader, it, item_names));
-        WEFT_TRY(need_int32(reader, it, "unit", 0, &item->unit));
+        WEFT_TRY(need_int32(reader, it, "decision", 0, &item->decision));
         WEFT_TRY(read_collective(reader, it, &item->kind));
         problem->items[i].channel = weft_problem_channel(problem, item->kind);
         WEFT_TRY(need_int32(reader, it, "gather", 0, &item->gather));
-        WEFT_TRY(need_policies(reader, it, &item->policies));
+        if (item->decision >= problem->n_decisions)
+            return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no decision %d", reader->place,
+                             item->decision);
+        WEFT_TRY(weft_strategies_read(&problem->decisions[item->decision], it, reader->place,
+                                      &item->strategies, reader->err));
         WEFT_TRY(need_int32(reader, it, "blocks", 1, &item->n_blocks));
         WEFT_TRY(need_int32(reader, it, "first", 0, &item->first));
         WEFT_TRY(need_int32(reader, it, "last", 0, &item->last));
@@ -499,7 +526,9 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
     WEFT_TRY(read_period(reader, value, where));
     WEFT_TRY(read_slots(reader, value, where));
-    WEFT_TRY(read_units(reader, value, where));
+    WEFT_TRY(read_kinds(reader, value));
+    WEFT_TRY(read_decisions(reader, value, where));
+    WEFT_TRY(weft_problem_link(problem, where, reader->err));
     snprintf(reader->place, sizeof reader->place, "%s", where);
     WEFT_TRY(read_holds(reader, value, "common", &problem->common, &problem->n_common));
     WEFT_TRY(read_items(reader, value, where));

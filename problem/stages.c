@@ -146,9 +146,12 @@ static enum weft_status read_policies(const struct weft_config *config, uint32_t
  * micro-step. */
 static enum weft_status policies_of(const struct builder *b, int32_t unit, uint32_t *out)
 {
-    uint32_t dp = UINT32_C(1) << WEFT_POLICY_DP;
-    uint32_t policies = b->stages->weights->units[unit].policies & b->allowed;
-    if (policies == 0 && b->allowed == dp) {
+    const struct weft_weighed_unit *weighed = &b->stages->weights->units[unit];
+    if (weft_weighed_strategies(weighed, b->allowed) != 0) {
+        *out = b->allowed;
+        return WEFT_OK;
+    }
+    if (b->allowed == UINT32_C(1) << WEFT_POLICY_DP) {
         return weft_fail(
             b->err, WEFT_E_DATA,
             "%s: $.plan.policies: \"dp\" is all that unit %s may have, which it cannot "
@@ -156,52 +159,116 @@ static enum weft_status policies_of(const struct builder *b, int32_t unit, uint3
             "\"step\", or allow zero1",
             b->config->source, b->stages->shards->units[unit].name);
     }
-    *out = policies != 0 ? policies : UINT32_C(1) << WEFT_POLICY_SDP;
+    *out = UINT32_C(1) << WEFT_POLICY_SDP;
     return WEFT_OK;
 }
 
-static enum weft_status fill_units(struct builder *b)
+/* Kinds are the policies that some unit has, in the policies' order. */
+static int32_t kind_of(struct weft_problem *problem, enum weft_policy policy)
+{
+    int32_t kind = 0;
+    while (strcmp(problem->kinds[kind], weft_policy_name(policy)) != 0)
+        kind++;
+    return kind;
+}
+
+static enum weft_status fill_kinds(struct builder *b)
+{
+    struct weft_problem *problem = b->problem;
+    uint32_t policies = 0;
+    problem->kinds = weft_pool_array(&problem->pool, WEFT_POLICY_COUNT, sizeof *problem->kinds);
+    if (problem->kinds == NULL) return weft_fail_memory(b->err, "problem");
+    for (int32_t u = 0; u < b->stages->weights->n_units; u++) {
+        uint32_t own = 0;
+        const struct weft_weighed_unit *weighed = &b->stages->weights->units[u];
+        WEFT_TRY(policies_of(b, u, &own));
+        for (int32_t k = 0; k < weighed->n_strategies; k++)
+            policies |= own & UINT32_C(1) << weighed->strategies[k].policy;
+    }
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+        if (policies >> p & 1u)
+            problem->kinds[problem->n_kinds++] = weft_policy_name((enum weft_policy)p);
+    return WEFT_OK;
+}
+
+static enum weft_status fill_strategy(struct builder *b, int32_t u,
+                                      const struct weft_weighed_strategy *from,
+                                      struct weft_problem_strategy *to)
+{
+    const struct weft_shards *shards = b->stages->shards;
+    const struct weft_unit *unit = &shards->units[u];
+    to->kind = kind_of(b->problem, from->policy);
+    to->name = b->problem->kinds[to->kind];
+    to->policy = from->policy;
+    WEFT_TRY(copy_holds(b, from->holds, from->n_holds, &to->holds, &to->n_holds));
+    if (!unit->trainable) return WEFT_OK;
+    int64_t owned = from->policy == WEFT_POLICY_DP ? unit->padded_elements
+                                                   : unit->padded_elements / shards->ranks;
+    to->times = weft_pool_array(&b->problem->pool, 1, sizeof *to->times);
+    if (to->times == NULL) return weft_fail_memory(b->err, "problem");
+    to->times[0] = (struct weft_slot_time){b->stages->period->update[u],
+                                           weft_curve_at(&b->profile->update, owned)};
+    to->n_times = 1;
+    return WEFT_OK;
+}
+
+static enum weft_status fill_decisions(struct builder *b)
 {
     const struct weft_shards *shards = b->stages->shards;
     const struct weft_weights *weights = b->stages->weights;
     struct weft_problem *problem = b->problem;
-    problem->n_units = shards->n_units;
-    problem->units =
-        weft_pool_array(&problem->pool, (size_t)shards->n_units, sizeof *problem->units);
-    if (problem->units == NULL) return weft_fail_memory(b->err, "problem");
+    problem->n_decisions = shards->n_units;
+    problem->decisions =
+        weft_pool_array(&problem->pool, (size_t)shards->n_units, sizeof *problem->decisions);
+    if (problem->decisions == NULL) return weft_fail_memory(b->err, "problem");
     for (int32_t u = 0; u < shards->n_units; u++) {
-        const struct weft_unit *unit = &shards->units[u];
-        struct weft_problem_unit *to = &problem->units[u];
-        to->name = weft_pool_string(&problem->pool, unit->name);
-        if (to->name == NULL) return weft_fail_memory(b->err, "problem");
-        WEFT_TRY(policies_of(b, u, &to->policies));
+        const struct weft_weighed_unit *weighed = &weights->units[u];
+        struct weft_problem_decision *to = &problem->decisions[u];
+        uint32_t policies = 0;
+        WEFT_TRY(policies_of(b, u, &policies));
+        to->name = weft_pool_string(&problem->pool, shards->units[u].name);
+        to->strategies =
+            weft_pool_array(&problem->pool, (size_t)weighed->n_strategies, sizeof *to->strategies);
+        if (to->name == NULL || to->strategies == NULL) return weft_fail_memory(b->err, "problem");
         to->update_slot = b->stages->period->update[u];
-        to->elements = unit->padded_elements;
-        for (int32_t p = 0; p < WEFT_POLICY_COUNT; p++) {
-            WEFT_TRY(copy_holds(b, weights->units[u].holds[p], weights->units[u].n[p],
-                                &to->holds[p], &to->n_holds[p]));
-            int64_t owned =
-                p == WEFT_POLICY_DP ? unit->padded_elements : unit->padded_elements / shards->ranks;
-            if (unit->trainable) to->update_ns[p] = weft_curve_at(&b->profile->update, owned);
+        to->elements = shards->units[u].padded_elements;
+        for (int32_t k = 0; k < weighed->n_strategies; k++) {
+            const struct weft_weighed_strategy *from = &weighed->strategies[k];
+            if (policies >> from->policy & 1u)
+                WEFT_TRY(fill_strategy(b, u, from, &to->strategies[to->n_strategies++]));
         }
     }
     return copy_holds(b, weights->common, weights->n_common, &problem->common, &problem->n_common);
+}
+
+/* Those of the weighed strategies that the problem has, by their place there. */
+static uint64_t strategies_of(const struct builder *b, const struct weft_item *item)
+{
+    const struct weft_weighed_unit *weighed = &b->stages->weights->units[item->decision];
+    const struct weft_problem_decision *to = &b->problem->decisions[item->decision];
+    uint64_t strategies = 0;
+    for (int32_t k = 0; k < to->n_strategies; k++) {
+        uint64_t own = weft_weighed_strategies(weighed, 1u << to->strategies[k].policy);
+        if ((item->strategies & own) != 0) strategies |= UINT64_C(1) << k;
+    }
+    return strategies;
 }
 
 static enum weft_status fill_items(struct builder *b)
 {
     const struct weft_weights *weights = b->stages->weights;
     struct weft_problem *problem = b->problem;
-    problem->n_items = weights->n_items;
     problem->items =
         weft_pool_array(&problem->pool, (size_t)weights->n_items, sizeof *problem->items);
     if (problem->items == NULL) return weft_fail_memory(b->err, "problem");
     for (int32_t i = 0; i < weights->n_items; i++) {
-        const struct weft_item *item = &weights->items[i];
-        problem->items[i] = (struct weft_problem_item){
-            .item = *item,
-            .channel = weft_problem_channel(problem, item->kind),
-            .block_ns = weft_curve_at(&b->profile->collectives[item->kind], item->block_bytes),
+        struct weft_item item = weights->items[i];
+        item.strategies = strategies_of(b, &item);
+        if (item.strategies == 0) continue; /* no policy with it is allowed */
+        problem->items[problem->n_items++] = (struct weft_problem_item){
+            .item = item,
+            .channel = weft_problem_channel(problem, item.kind),
+            .block_ns = weft_curve_at(&b->profile->collectives[item.kind], item.block_bytes),
         };
     }
     return WEFT_OK;
@@ -226,9 +293,12 @@ static enum weft_status fill_problem(struct builder *b)
     problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
     if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");
     WEFT_TRY(fill_slots(b));
-    WEFT_TRY(fill_units(b));
+    WEFT_TRY(fill_kinds(b));
+    WEFT_TRY(fill_decisions(b));
     WEFT_TRY(fill_items(b));
-    return weft_problem_check(problem, config->source == NULL ? "config" : config->source, b->err);
+    const char *where = config->source == NULL ? "config" : config->source;
+    WEFT_TRY(weft_problem_link(problem, where, b->err));
+    return weft_problem_check(problem, where, b->err);
 }
 
 int32_t weft_stages_variants(const struct weft_config *config,

@@ -105,7 +105,7 @@ static int32_t gradient_of(const struct emitter *e, int32_t micro)
 
 static bool shards_parameters(const struct emitter *e, int32_t unit)
 {
-    enum weft_policy policy = e->lowering->plan->policies[unit];
+    enum weft_policy policy = weft_plan_chosen(e->lowering->plan, unit)->policy;
     return policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
 }
 
@@ -115,7 +115,7 @@ static int32_t first_item(const struct weft_problem *problem, int32_t unit)
     int32_t low = 0, high = problem->n_items;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        if (problem->items[middle].item.unit < unit) {
+        if (problem->items[middle].item.decision < unit) {
             low = middle + 1;
         } else {
             high = middle;
@@ -130,9 +130,9 @@ int32_t weft_lower_residency(const struct weft_plan *plan, int32_t unit, int32_t
     int32_t residency = 0, latest = -1;
     bool before = false;
     for (int32_t i = first_item(problem, unit);
-         i < problem->n_items && problem->items[i].item.unit == unit; i++) {
+         i < problem->n_items && problem->items[i].item.decision == unit; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (item->kind != WEFT_ALL_GATHER || !weft_problem_needs(problem, plan->policies, i))
+        if (item->kind != WEFT_ALL_GATHER || !weft_problem_needs(problem, plan->strategies, i))
             continue;
         if (before && item->last >= slot) continue;
         if (item->last < slot && !before) latest = -1;
@@ -149,10 +149,10 @@ int32_t weft_lower_residencies(const struct weft_plan *plan, int32_t unit)
     const struct weft_problem *problem = plan->problem;
     int32_t n = 1;
     for (int32_t i = first_item(problem, unit);
-         i < problem->n_items && problem->items[i].item.unit == unit; i++) {
+         i < problem->n_items && problem->items[i].item.decision == unit; i++) {
         const struct weft_item *item = &problem->items[i].item;
         bool gathers =
-            item->kind == WEFT_ALL_GATHER && weft_problem_needs(problem, plan->policies, i);
+            item->kind == WEFT_ALL_GATHER && weft_problem_needs(problem, plan->strategies, i);
         if (gathers && item->gather + 1 > n) n = item->gather + 1;
     }
     return n;
@@ -172,7 +172,7 @@ static void read_parameters(struct emitter *e, int32_t layer, int32_t slot, bool
 
 static void read_gradient(struct emitter *e, int32_t unit)
 {
-    bool whole = e->lowering->plan->policies[unit] == WEFT_POLICY_DP;
+    bool whole = weft_plan_chosen(e->lowering->plan, unit)->policy == WEFT_POLICY_DP;
     touch(e, whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, unit, READ);
 }
 
@@ -294,7 +294,7 @@ static void emit_norm(struct emitter *e, int32_t slot)
 {
     const struct weft_plan *plan = e->lowering->plan;
     int32_t norm = begin(e, WEFT_OP_NORM, slot, -1, -1, weft_plan_slot_ns(plan, slot));
-    for (int32_t u = 0; !plan->problem->period.rotated && u < plan->problem->n_units; u++)
+    for (int32_t u = 0; !plan->problem->period.rotated && u < plan->problem->n_decisions; u++)
         read_gradient(e, u);
     touch(e, WEFT_BUFFER_RECORD, -1, WRITE);
     int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, -1, plan->problem->agree_ns);
@@ -318,8 +318,8 @@ static void emit_collective(struct emitter *e, int32_t placement)
     const struct weft_item *item = &plan->problem->items[at->item].item;
     /* A reduction's operands are held from the start of its window, whenever it is launched. */
     int32_t held = item->kind == WEFT_ALL_GATHER ? at->launch : item->first;
-    e->issued[placement] =
-        begin(e, ops[item->kind], held, -1, item->unit, plan->problem->items[at->item].block_ns);
+    e->issued[placement] = begin(e, ops[item->kind], held, -1, item->decision,
+                                 plan->problem->items[at->item].block_ns);
     if (!e->counting) {
         current(e)->item = at->item;
         current(e)->block = at->block;
@@ -335,17 +335,17 @@ static void emit_collective(struct emitter *e, int32_t placement)
         belong(e, micro, period->rule.rotated && micro == last_micro);
     }
     if (item->kind == WEFT_REDUCE_SCATTER) {
-        touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, item->gather, at->block, READ);
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, at->block, READ);
         /* Of the slice too: it is added to what the micro-steps before have left there. */
-        touch(e, WEFT_BUFFER_REDUCED, item->unit, item->gather > 0 ? READ | WRITE : WRITE);
+        touch(e, WEFT_BUFFER_REDUCED, item->decision, item->gather > 0 ? READ | WRITE : WRITE);
     } else if (item->kind == WEFT_ALL_REDUCE) {
-        touch_piece(e, WEFT_BUFFER_GRADIENT, item->unit, 0, at->block, READ | WRITE);
-    } else if (shards_parameters(e, item->unit)) {
-        touch(e, WEFT_BUFFER_SHARD, item->unit, READ);
-        touch_piece(e, WEFT_BUFFER_FULL, item->unit, item->gather, at->block, WRITE);
+        touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, 0, at->block, READ | WRITE);
+    } else if (shards_parameters(e, item->decision)) {
+        touch(e, WEFT_BUFFER_SHARD, item->decision, READ);
+        touch_piece(e, WEFT_BUFFER_FULL, item->decision, item->gather, at->block, WRITE);
     } else {
         /* In place: this rank's slice of the block is read, the others' are written. */
-        touch(e, WEFT_BUFFER_FULL, item->unit, READ | WRITE);
+        touch(e, WEFT_BUFFER_FULL, item->decision, READ | WRITE);
     }
 }
 
@@ -442,7 +442,7 @@ static enum weft_status list_layer_units(struct weft_lowering *lowering, struct 
 static bool belongs(const struct weft_problem *problem, const struct weft_lower_inputs *inputs)
 {
     const struct weft_period *period = inputs->period;
-    if (problem->n_slots != period->n_slots || problem->n_units != inputs->shards->n_units ||
+    if (problem->n_slots != period->n_slots || problem->n_decisions != inputs->shards->n_units ||
         problem->period.cadence != period->rule.cadence ||
         problem->period.rotated != period->rule.rotated ||
         problem->period.agreed_updates != period->rule.agreed_updates) {
@@ -454,8 +454,8 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (item->n_blocks != inputs->shards->units[item->unit].n_blocks) return false;
-        if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->unit])
+        if (item->n_blocks != inputs->shards->units[item->decision].n_blocks) return false;
+        if (item->kind == WEFT_ALL_GATHER && item->gather >= period->n_uses[item->decision])
             return false;
     }
     return true;
@@ -470,7 +470,7 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
         return weft_fail(err, WEFT_E_DATA,
                          "the plan has %d slots, %d units and %d items, the model %d slots and %d "
                          "units: they do not belong together; plan again",
-                         plan->problem->n_slots, plan->problem->n_units, plan->problem->n_items,
+                         plan->problem->n_slots, plan->problem->n_decisions, plan->problem->n_items,
                          inputs->period->n_slots, inputs->shards->n_units);
     }
     int32_t n_layers = inputs->model->n_layers;
@@ -478,7 +478,7 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
     program->n_slots = plan->problem->n_slots;
     program->n_channels = plan->problem->n_channels;
     program->rates = weft_problem_lanes(plan->problem).rates;
-    program->n_units = plan->problem->n_units;
+    program->n_units = plan->problem->n_decisions;
     program->period = plan->problem->period;
     program->base_bytes = inputs->weigh.base_bytes;
     program->policies =
@@ -487,7 +487,7 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
         return weft_fail_memory(err, "program");
     }
     for (int32_t u = 0; u < program->n_units; u++)
-        program->policies[u] = plan->policies[u];
+        program->policies[u] = weft_plan_chosen(plan, u)->policy;
     for (int32_t l = 0; l < n_layers; l++) {
         WEFT_TRY(weft_layer_work(&inputs->model->layers[l], &inputs->weigh.batch,
                                  &lowering->works[l], err));

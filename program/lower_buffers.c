@@ -41,7 +41,7 @@ static void make_of_unit(struct maker *maker, enum weft_buffer_kind kind, int32_
     const struct weft_lower_inputs *inputs = maker->lowering->inputs;
     const struct weft_plan *plan = maker->lowering->plan;
     const struct weft_unit *unit = &inputs->shards->units[u];
-    enum weft_policy policy = plan->policies[u];
+    enum weft_policy policy = weft_plan_chosen(plan, u)->policy;
     bool gathered = policy == WEFT_POLICY_SDP || policy == WEFT_POLICY_FSDP;
     int64_t full = unit->padded_elements;
     int64_t slice = full / inputs->shards->ranks;

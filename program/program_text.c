@@ -88,7 +88,7 @@ static void dump_instruction(const struct weft_program *program, const struct we
     }
     if (at->layer >= 0) weft_text_addf(out, " layer %d", at->layer);
     if (at->micro > 0) weft_text_addf(out, " of micro-step %d", at->micro + 1);
-    if (at->unit >= 0) weft_text_addf(out, " %s", plan->problem->units[at->unit].name);
+    if (at->unit >= 0) weft_text_addf(out, " %s", plan->problem->decisions[at->unit].name);
     if (at->block >= 0) weft_text_addf(out, " block %d", at->block);
     if (at->ns > 0) {
         char time[WEFT_UNITS_TEXT_BYTES];

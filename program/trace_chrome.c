@@ -32,10 +32,10 @@ static const char *event_name(const struct weft_plan *plan, const struct weft_in
 {
     const char *op = weft_op_name(at->op), *slot = plan->problem->slot_names[at->slot];
     if (at->unit >= 0 && at->block >= 0) {
-        snprintf(out, NAME_BYTES, "%s %s block %d", op, plan->problem->units[at->unit].name,
+        snprintf(out, NAME_BYTES, "%s %s block %d", op, plan->problem->decisions[at->unit].name,
                  at->block);
     } else if (at->unit >= 0) {
-        snprintf(out, NAME_BYTES, "%s %s", op, plan->problem->units[at->unit].name);
+        snprintf(out, NAME_BYTES, "%s %s", op, plan->problem->decisions[at->unit].name);
     } else {
         snprintf(out, NAME_BYTES, "%s %s", op, slot);
     }

@@ -11,9 +11,9 @@ static bool is_gather(const struct weft_item *item)
     return item->kind == WEFT_ALL_GATHER;
 }
 
-static size_t row_of(const struct weft_problem *problem, int32_t unit, int policy)
+static size_t row_of(const struct weft_problem *problem, int32_t decision, int32_t strategy)
 {
-    return ((size_t)unit * WEFT_POLICY_COUNT + (size_t)policy) * (size_t)problem->n_slots;
+    return weft_strategy_at(problem, decision, strategy) * (size_t)problem->n_slots;
 }
 
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows)
@@ -26,11 +26,13 @@ void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows)
 
 void weft_problem_fixed_rows(const struct weft_problem *problem, int64_t *rows)
 {
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            for (int32_t i = 0; i < unit->n_holds[p]; i++)
-                weft_hold_add(&unit->holds[p][i], problem->n_slots, rows + row_of(problem, u, p));
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *decision = &problem->decisions[u];
+        for (int32_t p = 0; p < decision->n_strategies; p++) {
+            const struct weft_problem_strategy *strategy = &decision->strategies[p];
+            for (int32_t i = 0; i < strategy->n_holds; i++)
+                weft_hold_add(&strategy->holds[i], problem->n_slots, rows + row_of(problem, u, p));
+        }
     }
 }
 
@@ -39,9 +41,9 @@ void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows)
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (is_gather(item)) continue;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (item->policies >> p & 1u)
-                rows[row_of(problem, item->unit, p) + (size_t)item->first] +=
+        for (int32_t p = 0; p < problem->decisions[item->decision].n_strategies; p++)
+            if (item->strategies >> p & 1u)
+                rows[row_of(problem, item->decision, p) + (size_t)item->first] +=
                     item->n_blocks * item->stair_bytes;
     }
 }
@@ -72,11 +74,11 @@ static bool make_spans(struct weft_box *box)
 static bool make_rows(struct weft_box *box)
 {
     const struct weft_problem *problem = box->problem;
-    size_t n_units = (size_t)problem->n_units, n_slots = (size_t)problem->n_slots;
-    if (n_units * WEFT_POLICY_COUNT * n_slots > MOST_ROWS) return true;
-    box->lean =
-        weft_pool_array(&box->pool, n_units * WEFT_POLICY_COUNT * n_slots + 1, sizeof *box->lean);
-    box->least = weft_pool_array(&box->pool, n_units * n_slots + 1, sizeof *box->least);
+    size_t n_decisions = (size_t)problem->n_decisions, n_slots = (size_t)problem->n_slots;
+    size_t n_strategies = (size_t)problem->n_strategies;
+    if (n_strategies * n_slots > MOST_ROWS) return true;
+    box->lean = weft_pool_array(&box->pool, n_strategies * n_slots + 1, sizeof *box->lean);
+    box->least = weft_pool_array(&box->pool, n_decisions * n_slots + 1, sizeof *box->least);
     box->common = weft_pool_array(&box->pool, 3 * n_slots + 1, sizeof *box->common);
     if (!box->lean || !box->least || !box->common) return false;
     box->room = box->common + n_slots;
@@ -92,18 +94,18 @@ enum weft_status weft_box_create(const struct weft_problem *problem, struct weft
                                  struct weft_error *err)
 {
     struct weft_box *box = calloc(1, sizeof *box);
-    if (box == NULL) return weft_fail_memory(err, "a box of policies");
+    if (box == NULL) return weft_fail_memory(err, "a box of strategies");
     box->problem = problem;
-    size_t n_units = (size_t)problem->n_units;
-    box->allowed = weft_pool_array(&box->pool, n_units + 1, sizeof *box->allowed);
-    uint32_t *all = weft_pool_array(&box->pool, n_units + 1, sizeof *all);
+    size_t n_decisions = (size_t)problem->n_decisions;
+    box->allowed = weft_pool_array(&box->pool, n_decisions + 1, sizeof *box->allowed);
+    uint64_t *all = weft_pool_array(&box->pool, n_decisions + 1, sizeof *all);
     if (box->allowed == NULL || all == NULL || !make_spans(box) || !make_rows(box) ||
         !weft_milestones_init(&box->moved, problem, &box->pool)) {
         weft_box_destroy(box);
-        return weft_fail_memory(err, "a box of policies");
+        return weft_fail_memory(err, "a box of strategies");
     }
-    for (int32_t u = 0; u < problem->n_units; u++)
-        all[u] = problem->units[u].policies;
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        all[u] = weft_decision_all(&problem->decisions[u]);
     weft_box_restrict(box, &(struct weft_facts){.allowed = all});
     *out = box;
     return WEFT_OK;
@@ -116,23 +118,23 @@ void weft_box_destroy(struct weft_box *box)
     free(box);
 }
 
-/* The least over policies of a unit's rows in slots `first` to `last`. */
-static void least_rows(const struct weft_box *box, int32_t unit, uint32_t policies, int32_t first,
-                       int32_t last, int64_t *rows)
+/* The least over strategies of a decision's rows in slots `first` to `last`. */
+static void least_rows(const struct weft_box *box, int32_t decision, uint64_t strategies,
+                       int32_t first, int32_t last, int64_t *rows)
 {
     bool any = false;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if (!(policies >> p & 1u)) continue;
-        const int64_t *row = box->lean + row_of(box->problem, unit, p);
+    for (int32_t p = 0; p < box->problem->decisions[decision].n_strategies; p++) {
+        if (!(strategies >> p & 1u)) continue;
+        const int64_t *row = box->lean + row_of(box->problem, decision, p);
         for (int32_t s = first; s <= last; s++)
             rows[s] = any && rows[s] < row[s] ? rows[s] : row[s];
         any = true;
     }
 }
 
-static int64_t *least_of(const struct weft_box *box, int32_t unit)
+static int64_t *least_of(const struct weft_box *box, int32_t decision)
 {
-    return box->least + (size_t)unit * (size_t)box->problem->n_slots;
+    return box->least + (size_t)decision * (size_t)box->problem->n_slots;
 }
 
 static void find_room(struct weft_box *box)
@@ -140,7 +142,7 @@ static void find_room(struct weft_box *box)
     int32_t n_slots = box->problem->n_slots;
     for (int32_t s = 0; s < n_slots; s++)
         box->room[s] = box->problem->memory_limit_bytes - box->common[s];
-    for (int32_t u = 0; u < box->problem->n_units; u++) {
+    for (int32_t u = 0; u < box->problem->n_decisions; u++) {
         const int64_t *least = least_of(box, u);
         least_rows(box, u, box->allowed[u], 0, n_slots - 1, least_of(box, u));
         for (int32_t s = 0; s < n_slots; s++)
@@ -148,23 +150,23 @@ static void find_room(struct weft_box *box)
     }
 }
 
-static bool fits(const struct weft_box *box, int32_t unit, int policy)
+static bool fits(const struct weft_box *box, int32_t decision, int32_t strategy)
 {
-    const int64_t *least = least_of(box, unit);
-    const int64_t *row = box->lean + row_of(box->problem, unit, policy);
+    const int64_t *least = least_of(box, decision);
+    const int64_t *row = box->lean + row_of(box->problem, decision, strategy);
     for (int32_t s = 0; s < box->problem->n_slots; s++)
         if (row[s] - least[s] > box->room[s]) return false;
     return true;
 }
 
-/* Takes away policies that cannot fit; true when it did. */
+/* Takes away strategies that cannot fit; true when it did. */
 static bool rule_out(struct weft_box *box)
 {
     bool changed = false;
-    for (int32_t u = 0; u < box->problem->n_units; u++) {
-        uint32_t left = box->allowed[u];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (left >> p & 1u && !fits(box, u, p)) left &= ~(1u << p);
+    for (int32_t u = 0; u < box->problem->n_decisions; u++) {
+        uint64_t left = box->allowed[u];
+        for (int32_t p = 0; p < box->problem->decisions[u].n_strategies; p++)
+            if (left >> p & 1u && !fits(box, u, p)) left &= ~(UINT64_C(1) << p);
         changed |= left != box->allowed[u];
         if (left == 0) box->empty = true;
         box->allowed[u] = left;
@@ -196,14 +198,14 @@ static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
     }
 }
 
-/* Adds `sign` times what milestones say of an item to the rows of its policies. */
+/* Adds `sign` times what milestones say of an item to the rows of its strategies. */
 static void add_known(struct weft_box *box, int32_t i, int64_t sign)
 {
     const struct weft_item *item = &box->problem->items[i].item;
     find_held(box, i, box->held);
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        int64_t *row = box->lean + row_of(box->problem, item->unit, p);
-        if (!(item->policies >> p & 1u)) continue;
+    for (int32_t p = 0; p < box->problem->decisions[item->decision].n_strategies; p++) {
+        int64_t *row = box->lean + row_of(box->problem, item->decision, p);
+        if (!(item->strategies >> p & 1u)) continue;
         for (int32_t s = item->first; s <= item->last; s++)
             row[s] += sign * box->held[s] * item->stair_bytes;
     }
@@ -216,18 +218,18 @@ static void add_all_known(struct weft_box *box, int64_t sign)
 }
 
 /* How many blocks of the item may be held in every slot of its window, into box->held: those that
- * are known to be, and as many more as there is room for beside what its unit holds else. */
-static void find_most(struct weft_box *box, int32_t i, uint32_t policies)
+ * are known to be, and as many more as there is room for beside what its decision holds else. */
+static void find_most(struct weft_box *box, int32_t i, uint64_t strategies)
 {
     const struct weft_item *item = &box->problem->items[i].item;
     const int64_t n = item->n_blocks, bytes = item->stair_bytes;
     find_held(box, i, box->held);
     if (box->lean != NULL && bytes > 0)
-        least_rows(box, item->unit, policies, item->first, item->last, box->own);
+        least_rows(box, item->decision, strategies, item->first, item->last, box->own);
     for (int32_t s = item->first; s <= item->last; s++) {
         int64_t more = n;
         if (box->lean != NULL && bytes > 0) {
-            int64_t room = box->room[s] + least_of(box, item->unit)[s] - box->own[s];
+            int64_t room = box->room[s] + least_of(box, item->decision)[s] - box->own[s];
             if (room < n * bytes) more = room < bytes ? 0 : room / bytes;
         }
         if (more < n - box->held[s])
@@ -322,14 +324,14 @@ static bool narrow_reduction(struct weft_box *box, int32_t i)
 static bool narrow(struct weft_box *box, int32_t i)
 {
     const struct weft_item *item = &box->problem->items[i].item;
-    uint32_t policies = box->allowed[item->unit] & item->policies;
+    uint64_t strategies = box->allowed[item->decision] & item->strategies;
     box->n_spans[i] = 0;
-    if (policies == 0) return true;
-    find_most(box, i, policies);
+    if (strategies == 0) return true;
+    find_most(box, i, strategies);
     return is_gather(item) ? narrow_gather(box, i) : narrow_reduction(box, i);
 }
 
-/* Makes all spans; false when that ruled policies out. */
+/* Makes all spans; false when that ruled strategies out. */
 static bool narrow_all(struct weft_box *box)
 {
     bool whole = true;
@@ -337,28 +339,28 @@ static bool narrow_all(struct weft_box *box)
         const struct weft_item *item = &box->problem->items[i].item;
         if (narrow(box, i)) continue;
         whole = false;
-        box->allowed[item->unit] &= ~item->policies;
-        box->empty = box->allowed[item->unit] == 0;
+        box->allowed[item->decision] &= ~item->strategies;
+        box->empty = box->allowed[item->decision] == 0;
     }
     return whole;
 }
 
-/* How many units of a group have to have its policies, and how many may. */
-static void count_units(const struct weft_box *box, int32_t g, int32_t *must, int32_t *may)
+/* How many decisions of a group have to have its strategies, and how many may. */
+static void count_decisions(const struct weft_box *box, int32_t g, int32_t *must, int32_t *may)
 {
     const struct weft_group *group = &box->groups[g];
     *must = *may = 0;
-    for (int32_t k = 0; k < group->n_units; k++) {
-        uint32_t allowed = box->allowed[group->units[k]];
-        *must += (allowed & ~group->policies) == 0;
-        *may += (allowed & group->policies) != 0;
+    for (int32_t k = 0; k < group->n_decisions; k++) {
+        uint64_t allowed = box->allowed[group->decisions[k]];
+        *must += (allowed & ~group->strategies) == 0;
+        *may += (allowed & group->strategies) != 0;
     }
 }
 
 int32_t weft_box_count(const struct weft_box *box, int32_t group)
 {
     int32_t least, most;
-    count_units(box, group, &least, &most);
+    count_decisions(box, group, &least, &most);
     if (box->least_count[group] > least) least = box->least_count[group];
     if (box->most_count[group] < most) most = box->most_count[group];
     return least == most ? least : -1;
@@ -369,22 +371,22 @@ static bool settle_group(struct weft_box *box, int32_t g)
     const struct weft_group *group = &box->groups[g];
     int32_t must, may;
     bool changed = false;
-    count_units(box, g, &must, &may);
+    count_decisions(box, g, &must, &may);
     if (must > box->most_count[g] || may < box->least_count[g]) {
-        box->allowed[group->units[0]] = 0;
+        box->allowed[group->decisions[0]] = 0;
         box->empty = true;
     }
-    for (int32_t k = 0; k < group->n_units && !box->empty; k++) {
-        uint32_t *allowed = &box->allowed[group->units[k]], before = *allowed;
-        bool both = (before & ~group->policies) != 0 && (before & group->policies) != 0;
-        if (both && must == box->most_count[g]) *allowed &= ~group->policies;
-        if (both && may == box->least_count[g]) *allowed &= group->policies;
+    for (int32_t k = 0; k < group->n_decisions && !box->empty; k++) {
+        uint64_t *allowed = &box->allowed[group->decisions[k]], before = *allowed;
+        bool both = (before & ~group->strategies) != 0 && (before & group->strategies) != 0;
+        if (both && must == box->most_count[g]) *allowed &= ~group->strategies;
+        if (both && may == box->least_count[g]) *allowed &= group->strategies;
         changed |= *allowed != before;
     }
     return changed;
 }
 
-/* Takes away policies that no plan with these counts has; true when it did. */
+/* Takes away strategies that no plan with these counts has; true when it did. */
 static bool settle(struct weft_box *box)
 {
     bool changed = false;
@@ -397,7 +399,7 @@ static void forget_counts(struct weft_box *box)
 {
     for (int32_t g = 0; g < box->n_groups; g++) {
         box->least_count[g] = 0;
-        box->most_count[g] = box->groups[g].n_units;
+        box->most_count[g] = box->groups[g].n_decisions;
     }
 }
 
@@ -406,7 +408,7 @@ enum weft_status weft_box_set_groups(struct weft_box *box, const struct weft_gro
 {
     box->least_count =
         weft_pool_array(&box->pool, 2 * (size_t)n_groups + 1, sizeof *box->least_count);
-    if (box->least_count == NULL) return weft_fail_memory(err, "a box of policies");
+    if (box->least_count == NULL) return weft_fail_memory(err, "a box of strategies");
     box->most_count = box->least_count + n_groups;
     box->groups = groups;
     box->n_groups = n_groups;
@@ -423,8 +425,8 @@ struct weft_told weft_box_tell_count(struct weft_box *box, const struct weft_cou
 {
     int32_t *at = count->reached ? &box->least_count[count->group] : &box->most_count[count->group];
     struct weft_told told = {at, *at, NULL};
-    if (count->reached && count->n_units > *at) *at = count->n_units;
-    if (!count->reached && count->n_units <= *at) *at = count->n_units - 1;
+    if (count->reached && count->n_decisions > *at) *at = count->n_decisions;
+    if (!count->reached && count->n_decisions <= *at) *at = count->n_decisions - 1;
     return told;
 }
 
@@ -434,25 +436,25 @@ void weft_box_take_back(const struct weft_told *told)
 }
 
 /* Blocks that have moved exist. */
-static void allow(struct weft_box *box, const uint32_t *allowed)
+static void allow(struct weft_box *box, const uint64_t *allowed)
 {
     const struct weft_problem *problem = box->problem;
-    memcpy(box->allowed, allowed, (size_t)problem->n_units * sizeof *box->allowed);
+    memcpy(box->allowed, allowed, (size_t)problem->n_decisions * sizeof *box->allowed);
     box->empty = false;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_milestones_exist(&box->moved, i)) continue;
-        box->allowed[item->unit] &= item->policies;
-        box->empty = box->empty || box->allowed[item->unit] == 0;
+        box->allowed[item->decision] &= item->strategies;
+        box->empty = box->empty || box->allowed[item->decision] == 0;
     }
 }
 
-void weft_box_make(struct weft_box *box, const uint32_t *allowed)
+void weft_box_make(struct weft_box *box, const uint64_t *allowed)
 {
     memset(box->n_spans, 0, (size_t)box->problem->n_items * sizeof *box->n_spans);
     bool alone = weft_milestones_settle(&box->moved);
     allow(box, allowed);
-    if (!alone && box->problem->n_units > 0) {
+    if (!alone && box->problem->n_decisions > 0) {
         box->allowed[0] = 0;
         box->empty = true;
     }

@@ -1,39 +1,40 @@
-/* A box is what is left of a problem when every unit is told which policies it may still have: the
- * plans that keep to them. Memory says more about these plans than a sum of bytes: policies that
- * cannot fit even where all else is at its least are ruled out, and a block is held whole or not at
- * all, so an item has at most
+/* A box is what is left of a problem when every decision is told which strategies it may still
+ * have: the plans that keep to them. Memory says more about these plans than a sum of bytes:
+ * strategies that cannot fit even where all else is at its least are ruled out, and a block is held
+ * whole or not at all, so an item has at most
  *
- *     k_s = floor((limit - the least that all others and the item's own unit hold in s) / stair)
+ *     k_s = floor((limit - the least that all others and the item's own decision hold in s) /
+ * stair)
  *
- * blocks in slot s. A unit's blocks move in index order, so block j of a gather is launched in a
- * slot from which on every k_s is at least j, and block j from the end of a reduction is complete
+ * blocks in slot s. A decision's blocks move in index order, so block j of a gather is launched in
+ * a slot from which on every k_s is at least j, and block j from the end of a reduction is complete
  * before the first slot whose k_s is below j. A smaller box never has a wider window.
  *
  * A box may also be told how far items have got: milestones. Of blocks that are known to be held in
- * a slot the others' room is less. And it may be told how many units of a group have some policies;
- * where all that still may have to, or none may any more, it is known of each. */
+ * a slot the others' room is less. And it may be told how many decisions of a group have some
+ * strategies; where all that still may have to, or none may any more, it is known of each. */
 #ifndef WEFT_PROOF_BOX_H
 #define WEFT_PROOF_BOX_H
 
 #include "problem/problem.h"
 #include "proof/milestones.h"
 
-/* Units of which it may be known how many have one of these policies. */
+/* Decisions of which it may be known how many have one of these strategies. */
 struct weft_group {
-    uint32_t policies;
-    int32_t n_units;
-    const int32_t *units; /* increasing */
+    uint64_t strategies;
+    int32_t n_decisions;
+    const int32_t *decisions; /* increasing */
 };
 
-/* At least `n_units` of a group (1 to all) have one of its policies, or fewer. */
+/* At least `n_decisions` of a group (1 to all) have one of its strategies, or fewer. */
 struct weft_count {
-    int32_t group, n_units;
+    int32_t group, n_decisions;
     bool reached;
 };
 
 /* What is known of the plans of a box. Arrays are borrowed for the call. */
 struct weft_facts {
-    const uint32_t *allowed; /* [n_units]: each at least one policy that the problem allows */
+    const uint64_t *allowed; /* [n_decisions]: each at least one strategy that the problem allows */
     int32_t n_milestones, n_counts;
     const struct weft_milestone *milestones;
     const struct weft_count *counts;
@@ -51,26 +52,26 @@ struct weft_span {
 struct weft_box {
     struct weft_pool pool;
     const struct weft_problem *problem; /* borrowed */
-    bool empty;                         /* no plan in it fits: a unit has no policy left */
-    uint32_t *allowed;                  /* [n_units]: policies that are left and may fit */
+    bool empty;                         /* no plan in it fits: a decision has no strategy left */
+    uint64_t *allowed;                  /* [n_decisions]: strategies that are left and may fit */
     int32_t *span_start;                /* [n_items + 1]: where there is room for its spans */
-    int32_t *n_spans;                   /* [n_items]: 0 when no policy left has the item */
+    int32_t *n_spans;                   /* [n_items]: 0 when no strategy left has the item */
     struct weft_span *spans;
     int32_t *held; /* [n_slots], scratch: blocks of an item */
-    /* NULL where the problem is too large for rows of every policy; spans are whole windows then.
+    /* NULL where the problem is too large for rows of every strategy; spans are whole windows then.
      */
-    int64_t *lean;   /* [n_units][WEFT_POLICY_COUNT][n_slots]: weft_problem_lean_rows */
-    int64_t *least;  /* [n_units][n_slots]: over the policies that are left */
+    int64_t *lean;   /* [n_strategies][n_slots]: weft_problem_lean_rows */
+    int64_t *least;  /* [n_decisions][n_slots]: over the strategies that are left */
     int64_t *common; /* [n_slots] */
-    int64_t *room;   /* [n_slots]: of the limit, with every unit at its least */
+    int64_t *room;   /* [n_slots]: of the limit, with every decision at its least */
     int64_t *own;    /* [n_slots], scratch */
     int32_t n_groups;
     const struct weft_group *groups;   /* borrowed */
-    int32_t *least_count, *most_count; /* [n_groups]: units that have one of the policies */
+    int32_t *least_count, *most_count; /* [n_groups]: decisions that have one of the strategies */
     struct weft_milestones moved;
 };
 
-/* With all policies that the problem allows. WEFT_E_SYSTEM. */
+/* With all strategies that the problem allows. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_box_create(const struct weft_problem *problem,
                                                struct weft_box **out, struct weft_error *err);
 void weft_box_destroy(struct weft_box *box); /* accepts NULL */
@@ -87,21 +88,21 @@ size_t weft_box_most_spans(const struct weft_problem *problem);
 void weft_box_restrict(struct weft_box *box, const struct weft_facts *facts);
 
 /* The same step by step, for a walk over many boxes: tells it a milestone or a count, takes the
- * last of them back, and makes it the box of what it was told, with policies within `allowed`. */
+ * last of them back, and makes it the box of what it was told, with strategies within `allowed`. */
 struct weft_told weft_box_tell(struct weft_box *box, const struct weft_milestone *milestone);
 struct weft_told weft_box_tell_count(struct weft_box *box, const struct weft_count *count);
 void weft_box_take_back(const struct weft_told *told);
-void weft_box_make(struct weft_box *box, const uint32_t *allowed);
+void weft_box_make(struct weft_box *box, const uint64_t *allowed);
 
-/* How many units of the group have one of its policies; -1 when the box does not know. */
+/* How many decisions of the group have one of its strategies; -1 when the box does not know. */
 int32_t weft_box_count(const struct weft_box *box, int32_t group);
 
 /* Adds `bytes` to every slot of the hold, around the period's end when it wraps. */
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);
 
-/* What a unit holds in every slot under a policy, whatever its blocks do, into rows[n_slots];
+/* What a decision holds in every slot under a strategy, whatever its blocks do, into rows[n_slots];
  * `lean` adds the least that they must: reductions in the first slot of their window, nothing for
- * gathers, which may block. Rows are [n_units][WEFT_POLICY_COUNT][n_slots], of zeros before. */
+ * gathers, which may block. Rows are [n_strategies][n_slots], of zeros before. */
 void weft_problem_fixed_rows(const struct weft_problem *problem, int64_t *rows);
 void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows);
 

@@ -8,10 +8,10 @@ struct walk {
     const struct weft_problem *problem;
     struct weft_priced priced;
     struct weft_box *box;
-    uint32_t *allowed;
+    uint64_t *allowed;
     struct branch {
         const struct weft_certificate_node *node;
-        uint32_t first, second; /* policies of its unit */
+        uint64_t first, second; /* strategies of its decision */
         struct weft_told told;  /* to the box */
         bool in_second;
     } * path; /* [n_nodes] */
@@ -35,20 +35,20 @@ static enum weft_status visit_leaf(struct walk *walk, int32_t at, struct weft_er
     return WEFT_OK;
 }
 
-static enum weft_status visit_policies(struct walk *walk, int32_t at, struct weft_error *err)
+static enum weft_status visit_strategies(struct walk *walk, int32_t at, struct weft_error *err)
 {
     const struct weft_certificate_node *node = &walk->certificate->nodes[at];
-    if (node->unit < 0 || node->unit >= walk->problem->n_units)
-        return weft_fail(err, WEFT_E_DATA, "certificate: node %d is of unit %d of %d", at,
-                         node->unit, walk->problem->n_units);
-    uint32_t now = walk->allowed[node->unit];
-    if ((now & node->policies) == 0 || (now & ~node->policies) == 0)
+    if (node->decision < 0 || node->decision >= walk->problem->n_decisions)
+        return weft_fail(err, WEFT_E_DATA, "certificate: node %d is of decision %d of %d", at,
+                         node->decision, walk->problem->n_decisions);
+    uint64_t now = walk->allowed[node->decision];
+    if ((now & node->strategies) == 0 || (now & ~node->strategies) == 0)
         return weft_fail(err, WEFT_E_DATA,
-                         "certificate: node %d does not divide the policies of unit %d", at,
-                         node->unit);
+                         "certificate: node %d does not divide the strategies of decision %d", at,
+                         node->decision);
     walk->path[walk->depth++] = (struct branch){
-        .node = node, .first = now & node->policies, .second = now & ~node->policies};
-    walk->allowed[node->unit] = now & node->policies;
+        .node = node, .first = now & node->strategies, .second = now & ~node->strategies};
+    walk->allowed[node->decision] = now & node->strategies;
     return WEFT_OK;
 }
 
@@ -79,12 +79,13 @@ static enum weft_status visit_count(struct walk *walk, int32_t at, struct weft_e
 {
     const struct weft_certificate_node *node = &walk->certificate->nodes[at];
     int32_t group = node->count.group;
-    if (group < 0 || group >= walk->certificate->n_groups || node->count.n_units < 1 ||
-        node->count.n_units > walk->certificate->groups[group].n_units)
-        return weft_fail(err, WEFT_E_DATA,
-                         "certificate: node %d asks for %d units of group %d, which has not that "
-                         "many",
-                         at, node->count.n_units, group);
+    if (group < 0 || group >= walk->certificate->n_groups || node->count.n_decisions < 1 ||
+        node->count.n_decisions > walk->certificate->groups[group].n_decisions)
+        return weft_fail(
+            err, WEFT_E_DATA,
+            "certificate: node %d asks for %d decisions of group %d, which has not that "
+            "many",
+            at, node->count.n_decisions, group);
     walk->path[walk->depth++] = (struct branch){.node = node, .told = tell(walk, node, true)};
     return WEFT_OK;
 }
@@ -93,8 +94,8 @@ static enum weft_status visit_count(struct walk *walk, int32_t at, struct weft_e
 static void enter_second(struct walk *walk, struct branch *branch)
 {
     branch->in_second = true;
-    if (branch->node->kind == WEFT_NODE_POLICIES) {
-        walk->allowed[branch->node->unit] = branch->second;
+    if (branch->node->kind == WEFT_NODE_STRATEGIES) {
+        walk->allowed[branch->node->decision] = branch->second;
         return;
     }
     weft_box_take_back(&branch->told);
@@ -103,8 +104,8 @@ static void enter_second(struct walk *walk, struct branch *branch)
 
 static void leave(struct walk *walk, const struct branch *branch)
 {
-    if (branch->node->kind == WEFT_NODE_POLICIES)
-        walk->allowed[branch->node->unit] = branch->first | branch->second;
+    if (branch->node->kind == WEFT_NODE_STRATEGIES)
+        walk->allowed[branch->node->decision] = branch->first | branch->second;
     else
         weft_box_take_back(&branch->told);
     walk->depth--;
@@ -132,8 +133,8 @@ static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
     int32_t at = 0;
     for (; more && at < certificate->n_nodes; at++) {
         switch (certificate->nodes[at].kind) {
-        case WEFT_NODE_POLICIES:
-            WEFT_TRY(visit_policies(walk, at, err));
+        case WEFT_NODE_STRATEGIES:
+            WEFT_TRY(visit_strategies(walk, at, err));
             break;
         case WEFT_NODE_MILESTONE:
             WEFT_TRY(visit_milestone(walk, at, err));
@@ -152,18 +153,19 @@ static enum weft_status visit_all(struct walk *walk, struct weft_error *err)
                      more ? "a leaf is missing" : "nodes stand behind its last leaf");
 }
 
-/* Groups name units that there are, each once, and some of a unit's policies. */
+/* Groups name decisions that there are, each once, and some of a decision's strategies. */
 static enum weft_status check_groups(const struct walk *walk, struct weft_error *err)
 {
     for (int32_t g = 0; g < walk->certificate->n_groups; g++) {
         const struct weft_group *group = &walk->certificate->groups[g];
-        bool ok = group->n_units > 0;
-        for (int32_t k = 0; k < group->n_units && ok; k++)
-            ok = group->units[k] >= 0 && group->units[k] < walk->problem->n_units &&
-                 (k == 0 || group->units[k] > group->units[k - 1]);
+        bool ok = group->n_decisions > 0;
+        for (int32_t k = 0; k < group->n_decisions && ok; k++)
+            ok = group->decisions[k] >= 0 && group->decisions[k] < walk->problem->n_decisions &&
+                 (k == 0 || group->decisions[k] > group->decisions[k - 1]);
         if (!ok)
             return weft_fail(err, WEFT_E_DATA,
-                             "certificate: group %d does not name units in increasing order", g);
+                             "certificate: group %d does not name decisions in increasing order",
+                             g);
     }
     return WEFT_OK;
 }
@@ -171,16 +173,17 @@ static enum weft_status check_groups(const struct walk *walk, struct weft_error 
 static enum weft_status start_walk(struct walk *walk, struct weft_pool *pool,
                                    struct weft_error *err)
 {
-    size_t n_units = (size_t)walk->problem->n_units, n_nodes = (size_t)walk->certificate->n_nodes;
+    size_t n_decisions = (size_t)walk->problem->n_decisions,
+           n_nodes = (size_t)walk->certificate->n_nodes;
     WEFT_TRY(check_groups(walk, err));
     walk->priced.cost =
-        weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *walk->priced.cost);
-    walk->allowed = weft_pool_array(pool, n_units, sizeof *walk->allowed);
+        weft_pool_array(pool, (size_t)walk->problem->n_strategies, sizeof *walk->priced.cost);
+    walk->allowed = weft_pool_array(pool, n_decisions, sizeof *walk->allowed);
     walk->path = weft_pool_array(pool, n_nodes, sizeof *walk->path);
     if (walk->priced.cost == NULL || walk->allowed == NULL || walk->path == NULL)
         return weft_fail_memory(err, "a certificate");
-    for (size_t u = 0; u < n_units; u++)
-        walk->allowed[u] = walk->problem->units[u].policies;
+    for (size_t u = 0; u < n_decisions; u++)
+        walk->allowed[u] = weft_decision_all(&walk->problem->decisions[u]);
     WEFT_TRY(weft_box_create(walk->problem, &walk->box, err));
     return weft_box_set_groups(walk->box, walk->certificate->groups, walk->certificate->n_groups,
                                err);

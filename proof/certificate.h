@@ -1,8 +1,8 @@
 /* A certificate proves a plan's bound to whoever holds the plan, without a solver. It is a tree
- * over the units' policies, over how many units of a group have some (counts), and over how far
- * items have got by a slot (milestones), whose leaves cover all plans there are, and prices for
- * each leaf (proof/prices.h), which bound the plans of its box (proof/box.h). The least bound of
- * all leaves is proven, whoever found the tree and the prices. */
+ * over the decisions' strategies, over how many decisions of a group have some (counts), and over
+ * how far items have got by a slot (milestones), whose leaves cover all plans there are, and prices
+ * for each leaf (proof/prices.h), which bound the plans of its box (proof/box.h). The least bound
+ * of all leaves is proven, whoever found the tree and the prices. */
 #ifndef WEFT_PROOF_CERTIFICATE_H
 #define WEFT_PROOF_CERTIFICATE_H
 
@@ -14,15 +14,15 @@
 #include "base/status.h"
 #include "proof/prices.h"
 
-enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_POLICIES, WEFT_NODE_MILESTONE, WEFT_NODE_COUNT };
+enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_STRATEGIES, WEFT_NODE_MILESTONE, WEFT_NODE_COUNT };
 
-/* Of a tree in preorder: an inner node is followed by the subtree of plans in which `unit` has one
- * of `policies`, or which reach the milestone or the count, then by that of all others. */
+/* Of a tree in preorder: an inner node is followed by the subtree of plans in which `decision` has
+ * one of `strategies`, or which reach the milestone or the count, then by that of all others. */
 struct weft_certificate_node {
     enum weft_node_kind kind;
     int32_t prices;                  /* of a leaf */
-    int32_t unit;                    /* of policies */
-    uint32_t policies;               /* bit p */
+    int32_t decision;                /* of strategies */
+    uint64_t strategies;             /* bit p */
     struct weft_milestone milestone; /* whose `reached` is not looked at; nor is that of: */
     struct weft_count count;
 };
@@ -50,8 +50,8 @@ WEFT_MUST_USE enum weft_status weft_certificate_copy(const struct weft_certifica
 /* WEFT_OK when the certificate proves that no plan of the problem takes less than `bound_ns`: its
  * tree is whole and the least bound of its leaves is not below. A bound of 0 needs no certificate.
  * WEFT_E_DATA says which part does not hold. `proven_ns` (may be NULL) is that least bound. Takes a
- * box and its prices a leaf: time in proportion to slots times units and items, and to slots times
- * units times whole rows; memory for one box and the nodes, whatever the tree. */
+ * box and its prices a leaf: time in proportion to slots times decisions and items, and to slots
+ * times decisions times whole rows; memory for one box and the nodes, whatever the tree. */
 WEFT_MUST_USE enum weft_status weft_certificate_check(const struct weft_certificate *certificate,
                                                       const struct weft_problem *problem,
                                                       int64_t bound_ns, int64_t *proven_ns,

@@ -36,7 +36,7 @@ static void write_whole(struct weft_json_writer *writer, const struct weft_probl
         weft_json_put_integer(writer, "nu", prices->whole[k].nu);
         weft_json_key(writer, "reference");
         weft_json_begin_array(writer);
-        for (int32_t u = 0; u < problem->n_units; u++)
+        for (int32_t u = 0; u < problem->n_decisions; u++)
             weft_json_add_integer(writer, prices->whole[k].reference[u]);
         weft_json_end_array(writer);
         weft_json_key(writer, "relies");
@@ -50,7 +50,7 @@ static void write_whole(struct weft_json_writer *writer, const struct weft_probl
     weft_json_end_array(writer);
 }
 
-static void write_groups(struct weft_json_writer *writer,
+static void write_groups(struct weft_json_writer *writer, const struct weft_problem *problem,
                          const struct weft_certificate *certificate)
 {
     weft_json_key(writer, "groups");
@@ -59,11 +59,11 @@ static void write_groups(struct weft_json_writer *writer,
         const struct weft_group *group = &certificate->groups[g];
         weft_json_begin_object(writer);
         weft_json_flat(writer);
-        weft_json_put_integer(writer, "policies", group->policies);
-        weft_json_key(writer, "units");
+        weft_strategies_write(&problem->decisions[group->decisions[0]], group->strategies, writer);
+        weft_json_key(writer, "decisions");
         weft_json_begin_array(writer);
-        for (int32_t k = 0; k < group->n_units; k++)
-            weft_json_add_integer(writer, group->units[k]);
+        for (int32_t k = 0; k < group->n_decisions; k++)
+            weft_json_add_integer(writer, group->decisions[k]);
         weft_json_end_array(writer);
         weft_json_end_object(writer);
     }
@@ -72,7 +72,8 @@ static void write_groups(struct weft_json_writer *writer,
 
 static const char *const moment_names[WEFT_MOMENT_COUNT] = {"placed", "begun", "ended"};
 
-static void write_node(const struct weft_certificate_node *node, struct weft_json_writer *writer)
+static void write_node(const struct weft_certificate_node *node, const struct weft_problem *problem,
+                       struct weft_json_writer *writer)
 {
     weft_json_begin_object(writer);
     weft_json_flat(writer);
@@ -80,9 +81,9 @@ static void write_node(const struct weft_certificate_node *node, struct weft_jso
     case WEFT_NODE_LEAF:
         weft_json_put_integer(writer, "prices", node->prices);
         break;
-    case WEFT_NODE_POLICIES:
-        weft_json_put_integer(writer, "unit", node->unit);
-        weft_json_put_integer(writer, "policies", node->policies);
+    case WEFT_NODE_STRATEGIES:
+        weft_json_put_integer(writer, "decision", node->decision);
+        weft_strategies_write(&problem->decisions[node->decision], node->strategies, writer);
         break;
     case WEFT_NODE_MILESTONE:
         weft_json_put_integer(writer, "item", node->milestone.item);
@@ -93,7 +94,7 @@ static void write_node(const struct weft_certificate_node *node, struct weft_jso
         break;
     case WEFT_NODE_COUNT:
         weft_json_put_integer(writer, "group", node->count.group);
-        weft_json_put_integer(writer, "units", node->count.n_units);
+        weft_json_put_integer(writer, "decisions", node->count.n_decisions);
         break;
     }
     weft_json_end_object(writer);
@@ -109,7 +110,7 @@ void weft_certificate_write(const struct weft_certificate *certificate,
     }
     weft_json_begin_object(writer);
     weft_json_put_string(writer, "problem", weft_hash_show(certificate->problem, hash));
-    write_groups(writer, certificate);
+    write_groups(writer, problem, certificate);
     weft_json_key(writer, "prices");
     weft_json_begin_array(writer);
     for (int32_t i = 0; i < certificate->n_prices; i++) {
@@ -124,18 +125,18 @@ void weft_certificate_write(const struct weft_certificate *certificate,
     weft_json_key(writer, "tree");
     weft_json_begin_array(writer);
     for (int32_t i = 0; i < certificate->n_nodes; i++)
-        write_node(&certificate->nodes[i], writer);
+        write_node(&certificate->nodes[i], problem, writer);
     weft_json_end_array(writer);
     weft_json_end_object(writer);
 }
 
 static const char *const names[] = {"problem", "groups", "prices", "tree", NULL};
 static const char *const prices_names[] = {"lambda", "mu", "pi", "whole", NULL};
-static const char *const group_names[] = {"policies", "units", NULL};
+static const char *const group_names[] = {"strategies", "decisions", NULL};
 static const char *const whole_names[] = {"slot", "step_bytes", "nu", "reference", "relies", NULL};
-static const char *const policies_names[] = {"unit", "policies", NULL};
+static const char *const strategies_names[] = {"decision", "strategies", NULL};
 static const char *const milestone_names[] = {"item", "blocks", "slot", "moment", NULL};
-static const char *const count_names[] = {"group", "units", NULL};
+static const char *const count_names[] = {"group", "decisions", NULL};
 static const char *const leaf_names[] = {"prices", NULL};
 
 struct reader {
@@ -210,8 +211,8 @@ static enum weft_status read_whole(struct reader *reader, const struct weft_json
         WEFT_TRY(weft_json_need_integer(it, place, "nu", 0, WEFT_PROBLEM_MOST, &nu, reader->err));
         struct weft_whole_price *whole = &out->whole[out->n_whole++];
         *whole = (struct weft_whole_price){(int32_t)slot, step_bytes, nu, NULL, NULL};
-        WEFT_TRY(read_bytes(reader, it, place, "reference", (size_t)reader->problem->n_units,
-                            WEFT_POLICY_COUNT - 1, "policy", &whole->reference));
+        WEFT_TRY(read_bytes(reader, it, place, "reference", (size_t)reader->problem->n_decisions,
+                            WEFT_MOST_STRATEGIES - 1, "strategy", &whole->reference));
         WEFT_TRY(read_bytes(reader, it, place, "relies", (size_t)n_groups, 1, "yes or no (1 or 0)",
                             &whole->relies));
     }
@@ -222,24 +223,25 @@ static enum weft_status read_group(struct reader *reader, const struct weft_json
                                    const char *where, struct weft_group *out)
 {
     const struct weft_json_value *array;
-    int64_t policies, *units;
+    int64_t *decisions;
     WEFT_TRY(weft_decode_known(object, where, group_names, reader->err));
-    WEFT_TRY(weft_json_need_integer(object, where, "policies", 1,
-                                    (INT64_C(1) << WEFT_POLICY_COUNT) - 1, &policies, reader->err));
-    WEFT_TRY(weft_json_need(object, where, "units", WEFT_JSON_ARRAY, &array, reader->err));
+    WEFT_TRY(weft_json_need(object, where, "decisions", WEFT_JSON_ARRAY, &array, reader->err));
     size_t n = weft_json_count(array);
-    if (n > (size_t)reader->problem->n_units)
-        return weft_fail(reader->err, WEFT_E_DATA, "%s: more units than there are", where);
-    WEFT_TRY(read_array(reader, object, where, "units", n, 0, &units));
+    if (n == 0 || n > (size_t)reader->problem->n_decisions)
+        return weft_fail(reader->err, WEFT_E_DATA, "%s: %zu decisions of %d", where, n,
+                         reader->problem->n_decisions);
+    WEFT_TRY(read_array(reader, object, where, "decisions", n, 0, &decisions));
     int32_t *members = weft_pool_array(reader->pool, n, sizeof *members);
     if (members == NULL) return weft_fail_memory(reader->err, "certificate");
     for (size_t k = 0; k < n; k++) {
-        if (units[k] >= reader->problem->n_units)
-            return weft_fail(reader->err, WEFT_E_DATA, "%s: units[%zu] is no unit", where, k);
-        members[k] = (int32_t)units[k];
+        if (decisions[k] >= reader->problem->n_decisions)
+            return weft_fail(reader->err, WEFT_E_DATA, "%s: decisions[%zu] is no decision", where,
+                             k);
+        members[k] = (int32_t)decisions[k];
     }
-    *out = (struct weft_group){(uint32_t)policies, (int32_t)n, members};
-    return WEFT_OK;
+    *out = (struct weft_group){0, (int32_t)n, members};
+    return weft_strategies_read(&reader->problem->decisions[members[0]], object, where,
+                                &out->strategies, reader->err);
 }
 
 static enum weft_status read_groups(struct reader *reader, const struct weft_json_value *object,
@@ -289,18 +291,18 @@ static enum weft_status read_prices(struct reader *reader, const struct weft_jso
     return WEFT_OK;
 }
 
-static enum weft_status read_policies(struct reader *reader, const struct weft_json_value *value,
-                                      const char *where, struct weft_certificate_node *out)
+static enum weft_status read_strategies(struct reader *reader, const struct weft_json_value *value,
+                                        const char *where, struct weft_certificate_node *out)
 {
-    int64_t unit, policies;
-    WEFT_TRY(weft_decode_known(value, where, policies_names, reader->err));
-    WEFT_TRY(weft_json_need_integer(value, where, "unit", 0, (int64_t)reader->problem->n_units - 1,
-                                    &unit, reader->err));
-    WEFT_TRY(weft_json_need_integer(value, where, "policies", 1,
-                                    (INT64_C(1) << WEFT_POLICY_COUNT) - 1, &policies, reader->err));
-    *out = (struct weft_certificate_node){
-        .kind = WEFT_NODE_POLICIES, .unit = (int32_t)unit, .policies = (uint32_t)policies};
-    return WEFT_OK;
+    int64_t decision;
+    WEFT_TRY(weft_decode_known(value, where, strategies_names, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "decision", 0,
+                                    (int64_t)reader->problem->n_decisions - 1, &decision,
+                                    reader->err));
+    *out =
+        (struct weft_certificate_node){.kind = WEFT_NODE_STRATEGIES, .decision = (int32_t)decision};
+    return weft_strategies_read(&reader->problem->decisions[decision], value, where,
+                                &out->strategies, reader->err);
 }
 
 /* "placed" where nothing is said. */
@@ -344,14 +346,16 @@ static enum weft_status read_count(struct reader *reader, const struct weft_json
                                    const char *where, const struct weft_certificate *certificate,
                                    struct weft_certificate_node *out)
 {
-    int64_t group, n_units;
+    int64_t group, n_decisions;
     WEFT_TRY(weft_decode_known(value, where, count_names, reader->err));
     WEFT_TRY(weft_json_need_integer(value, where, "group", 0, (int64_t)certificate->n_groups - 1,
                                     &group, reader->err));
-    WEFT_TRY(weft_json_need_integer(value, where, "units", 1, certificate->groups[group].n_units,
-                                    &n_units, reader->err));
+    WEFT_TRY(weft_json_need_integer(value, where, "decisions", 1,
+                                    certificate->groups[group].n_decisions, &n_decisions,
+                                    reader->err));
     *out = (struct weft_certificate_node){
-        .kind = WEFT_NODE_COUNT, .count = {.group = (int32_t)group, .n_units = (int32_t)n_units}};
+        .kind = WEFT_NODE_COUNT,
+        .count = {.group = (int32_t)group, .n_decisions = (int32_t)n_decisions}};
     return WEFT_OK;
 }
 
@@ -362,7 +366,8 @@ static enum weft_status read_node(struct reader *reader, const struct weft_json_
     char where[PLACE_BYTES];
     int64_t prices;
     snprintf(where, sizeof where, "%s: tree[%d]", reader->where, certificate->n_nodes);
-    if (weft_json_member(value, "unit") != NULL) return read_policies(reader, value, where, out);
+    if (weft_json_member(value, "decision") != NULL)
+        return read_strategies(reader, value, where, out);
     if (weft_json_member(value, "item") != NULL) return read_milestone(reader, value, where, out);
     if (weft_json_member(value, "group") != NULL)
         return read_count(reader, value, where, certificate, out);
@@ -416,11 +421,11 @@ static int64_t *copy_array(struct weft_pool *pool, const int64_t *from, size_t n
     return to;
 }
 
-static const int32_t *copy_units(struct weft_pool *pool, const struct weft_group *group)
+static const int32_t *copy_decisions(struct weft_pool *pool, const struct weft_group *group)
 {
-    size_t n = (size_t)group->n_units;
+    size_t n = (size_t)group->n_decisions;
     int32_t *to = weft_pool_array(pool, n, sizeof *to);
-    if (to != NULL) memcpy(to, group->units, n * sizeof *to);
+    if (to != NULL) memcpy(to, group->decisions, n * sizeof *to);
     return to;
 }
 
@@ -443,8 +448,8 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
         return weft_fail_memory(err, "certificate");
     for (int32_t g = 0; g < from->n_groups; g++) {
         groups[g] = from->groups[g];
-        groups[g].units = copy_units(pool, &from->groups[g]);
-        if (groups[g].units == NULL) return weft_fail_memory(err, "certificate");
+        groups[g].decisions = copy_decisions(pool, &from->groups[g]);
+        if (groups[g].decisions == NULL) return weft_fail_memory(err, "certificate");
     }
     copy.groups = groups;
     for (int32_t i = 0; i < from->n_prices; i++) {
@@ -460,7 +465,7 @@ enum weft_status weft_certificate_copy(const struct weft_certificate *from,
         for (size_t k = 0; k < n_whole; k++) {
             struct weft_whole_price *whole = &copy.prices[i].whole[k];
             *whole = from->prices[i].whole[k];
-            whole->reference = copy_bytes(pool, whole->reference, (size_t)problem->n_units);
+            whole->reference = copy_bytes(pool, whole->reference, (size_t)problem->n_decisions);
             if (whole->reference == NULL) return weft_fail_memory(err, "certificate");
             if (whole->relies == NULL) continue;
             whole->relies = copy_bytes(pool, whole->relies, (size_t)from->n_groups);

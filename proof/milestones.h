@@ -23,8 +23,9 @@ enum weft_moment {
 };
 
 /* By `slot` at least `n_blocks` of an item's blocks (1 to all) have come to the moment, or fewer.
- * Slots are those of the item's window, of reductions but the last. Such blocks exist, so the unit
- * has a policy with the item; with any other fewer have. Blocks that take no time are only placed.
+ * Slots are those of the item's window, of reductions but the last. Such blocks exist, so the
+ * decision has a strategy with the item; with any other fewer have. Blocks that take no time are
+ * only placed.
  */
 struct weft_milestone {
     int32_t item, n_blocks, slot;

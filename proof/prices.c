@@ -16,8 +16,8 @@ struct pricing {
     struct weft_whole_row *rows; /* [n_whole] */
     int32_t *first_row;          /* [n_slots]; -1: none */
     int32_t *next_row;           /* [n_whole]: of the same slot */
-    int64_t *held;               /* [WEFT_POLICY_COUNT][n_slots]: by one unit */
-    struct weft_usual *usual;    /* [n_whole][n_units] */
+    int64_t *held;               /* by strategy of one decision, and slot */
+    struct weft_usual *usual;    /* [n_whole][n_decisions] */
 };
 
 static enum weft_status fail_price(const char *name, int32_t slot, const char *why,
@@ -61,41 +61,44 @@ static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
     return WEFT_OK;
 }
 
-/* What every policy of a unit holds in every slot, into held. */
-static void hold_unit(const struct pricing *p, const struct weft_problem_unit *unit)
+/* What every strategy of a decision holds in every slot, into held. */
+static void hold_decision(const struct pricing *p, const struct weft_problem_decision *decision)
 {
     size_t n_slots = (size_t)p->n_slots;
-    memset(p->held, 0, WEFT_POLICY_COUNT * n_slots * sizeof *p->held);
-    for (int q = 0; q < WEFT_POLICY_COUNT; q++)
-        for (int32_t i = 0; i < unit->n_holds[q]; i++)
-            weft_hold_add(&unit->holds[q][i], p->n_slots, &p->held[(size_t)q * n_slots]);
+    memset(p->held, 0, (size_t)decision->n_strategies * n_slots * sizeof *p->held);
+    for (int32_t q = 0; q < decision->n_strategies; q++) {
+        const struct weft_problem_strategy *strategy = &decision->strategies[q];
+        for (int32_t i = 0; i < strategy->n_holds; i++)
+            weft_hold_add(&strategy->holds[i], p->n_slots, &p->held[(size_t)q * n_slots]);
+    }
 }
 
-static int64_t held_in(const struct pricing *p, int policy, int32_t slot)
+static int64_t held_in(const struct pricing *p, int32_t strategy, int32_t slot)
 {
-    return p->held[(size_t)policy * (size_t)p->n_slots + (size_t)slot];
+    return p->held[(size_t)strategy * (size_t)p->n_slots + (size_t)slot];
 }
 
 static struct weft_usual *usual_of(const struct pricing *p, int32_t row)
 {
-    return p->usual + (size_t)row * (size_t)p->problem->n_units;
+    return p->usual + (size_t)row * (size_t)p->problem->n_decisions;
 }
 
-/* What every unit's reference holds in the slot of every row. */
+/* What every decision's reference holds in the slot of every row. */
 static enum weft_status take_references(struct pricing *p, struct weft_error *err)
 {
-    for (int32_t u = 0; u < p->problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &p->problem->units[u];
-        hold_unit(p, unit);
+    for (int32_t u = 0; u < p->problem->n_decisions; u++) {
+        const struct weft_problem_decision *decision = &p->problem->decisions[u];
+        hold_decision(p, decision);
         for (int32_t k = 0; k < p->prices->n_whole; k++) {
             const struct weft_whole_price *whole = &p->prices->whole[k];
-            int policy = whole->reference[u];
-            if (policy >= WEFT_POLICY_COUNT || !(unit->policies >> policy & 1u))
-                return weft_fail(err, WEFT_E_DATA,
-                                 "certificate: a whole row of slot %d refers to a policy that unit "
-                                 "%d may not have",
-                                 whole->slot, u);
-            int64_t bytes = held_in(p, policy, whole->slot);
+            int32_t strategy = whole->reference[u];
+            if (strategy >= decision->n_strategies)
+                return weft_fail(
+                    err, WEFT_E_DATA,
+                    "certificate: a whole row of slot %d refers to a strategy that decision "
+                    "%d may not have",
+                    whole->slot, u);
+            int64_t bytes = held_in(p, strategy, whole->slot);
             usual_of(p, k)[u] = (struct weft_usual){0, bytes, bytes};
         }
     }
@@ -105,26 +108,27 @@ static enum weft_status take_references(struct pricing *p, struct weft_error *er
 bool weft_usual_of_group(const struct weft_group *group, const uint8_t *reference, int32_t n_known,
                          struct weft_usual *usual)
 {
-    struct weft_usual of = {group->policies, INT64_MAX, INT64_MAX};
+    struct weft_usual of = {group->strategies, INT64_MAX, INT64_MAX};
     int32_t n = 0;
-    for (int32_t k = 0; k < group->n_units; k++) {
-        const struct weft_usual *own = &usual[group->units[k]];
-        bool in = group->policies >> reference[group->units[k]] & 1u;
+    for (int32_t k = 0; k < group->n_decisions; k++) {
+        const struct weft_usual *own = &usual[group->decisions[k]];
+        bool in = group->strategies >> reference[group->decisions[k]] & 1u;
         int64_t *least = in ? &of.in_bytes : &of.out_bytes;
-        if (own->policies != 0) return false;
+        if (own->strategies != 0) return false;
         if (own->in_bytes < *least) *least = own->in_bytes;
         n += in;
     }
-    if (n == 0 || n == group->n_units || n != n_known) return false;
-    for (int32_t k = 0; k < group->n_units; k++)
-        usual[group->units[k]] = of;
+    if (n == 0 || n == group->n_decisions || n != n_known) return false;
+    for (int32_t k = 0; k < group->n_decisions; k++)
+        usual[group->decisions[k]] = of;
     return true;
 }
 
-int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference, int32_t n_units)
+int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference,
+                       int32_t n_decisions)
 {
     int64_t bytes = 0;
-    for (int32_t u = 0; u < n_units; u++)
+    for (int32_t u = 0; u < n_decisions; u++)
         bytes += weft_usual_bytes(&usual[u], reference[u]);
     return bytes;
 }
@@ -136,10 +140,11 @@ static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
     p->rows = weft_pool_array(&p->pool, n_whole, sizeof *p->rows);
     p->next_row = weft_pool_array(&p->pool, n_whole, sizeof *p->next_row);
     p->first_row = weft_pool_array(&p->pool, n_slots, sizeof *p->first_row);
-    p->held = weft_pool_array(&p->pool, WEFT_POLICY_COUNT * n_slots, sizeof *p->held);
+    p->held = weft_pool_array(&p->pool, (size_t)weft_problem_most_strategies(p->problem) * n_slots,
+                              sizeof *p->held);
     int64_t *common = weft_pool_array(&p->pool, n_slots, sizeof *common);
     p->usual =
-        weft_pool_array(&p->pool, n_whole * (size_t)p->problem->n_units + 1, sizeof *p->usual);
+        weft_pool_array(&p->pool, n_whole * (size_t)p->problem->n_decisions + 1, sizeof *p->usual);
     if (!p->rows || !p->next_row || !p->first_row || !p->held || !common || !p->usual)
         return weft_fail_memory(err, "prices");
     for (int32_t i = 0; i < p->problem->n_common; i++)
@@ -155,7 +160,7 @@ static enum weft_status make_rows(struct pricing *p, struct weft_error *err)
             if (whole->relies[g])
                 (void)weft_usual_of_group(&p->box->groups[g], whole->reference,
                                           weft_box_count(p->box, g), usual);
-        room_bytes -= weft_usual_sum(usual, whole->reference, p->problem->n_units);
+        room_bytes -= weft_usual_sum(usual, whole->reference, p->problem->n_decisions);
         p->rows[k] = weft_whole_row(whole->slot, whole->step_bytes, room_bytes);
         p->next_row[k] = p->first_row[whole->slot];
         p->first_row[whole->slot] = k;
@@ -183,12 +188,13 @@ static weft_int128 whole_cost(const struct pricing *p, int32_t slot, int64_t byt
     return cost;
 }
 
-/* What a policy of the unit in `held` pays in a whole row. */
-static weft_int128 policy_cost(const struct pricing *p, int32_t row, int32_t unit, int policy)
+/* What a strategy of the decision in `held` pays in a whole row. */
+static weft_int128 strategy_cost(const struct pricing *p, int32_t row, int32_t decision,
+                                 int32_t strategy)
 {
     const struct weft_whole_price *whole = &p->prices->whole[row];
-    const struct weft_usual *usual = &usual_of(p, row)[unit];
-    int64_t more = held_in(p, policy, whole->slot) - weft_usual_bytes(usual, policy);
+    const struct weft_usual *usual = &usual_of(p, row)[decision];
+    int64_t more = held_in(p, strategy, whole->slot) - weft_usual_bytes(usual, strategy);
     return (weft_int128)whole->nu * weft_whole_count(&p->rows[row], more);
 }
 
@@ -261,19 +267,20 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
     return sum;
 }
 
-/* What is known of a group: `pi` for each unit beyond the most that there are, or below the least.
+/* What is known of a group: `pi` for each decision beyond the most that there are, or below the
+ * least.
  */
 static void price_group(const struct pricing *p, int32_t g, struct weft_priced *out)
 {
     const struct weft_group *group = &p->box->groups[g];
     weft_int128 pi = (weft_int128)p->prices->pi[g] * WEFT_PRICE_ONE;
     int32_t count = pi > 0 ? p->box->most_count[g] : p->box->least_count[g];
-    if (pi == 0 || count == (pi > 0 ? group->n_units : 0)) return;
+    if (pi == 0 || count == (pi > 0 ? group->n_decisions : 0)) return;
     out->rest -= pi * count;
-    for (int32_t k = 0; k < group->n_units; k++) {
-        weft_int128 *cost = out->cost + (size_t)group->units[k] * WEFT_POLICY_COUNT;
-        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
-            if (group->policies >> q & 1u && cost[q] != WEFT_PRICED_OUT) cost[q] += pi;
+    for (int32_t k = 0; k < group->n_decisions; k++) {
+        weft_int128 *cost = out->cost + weft_strategy_at(p->problem, group->decisions[k], 0);
+        for (int32_t q = 0; q < p->problem->decisions[group->decisions[k]].n_strategies; q++)
+            if (group->strategies >> q & 1u && cost[q] != WEFT_PRICED_OUT) cost[q] += pi;
     }
 }
 
@@ -282,38 +289,38 @@ static void apply(const struct pricing *p, struct weft_priced *out)
     const struct weft_problem *problem = p->problem;
     out->rest = (weft_int128)weft_problem_agreements_ns(problem) << WEFT_PRICE_SHIFT;
     out->rest -= (weft_int128)p->before[p->n_slots] * problem->memory_limit_bytes;
-    for (int32_t s = 0; s < p->n_slots; s++) {
-        if (problem->slots[s].kind != WEFT_SLOT_UPDATE)
-            out->rest += compute_cost(problem, problem->slot_ns[s], p->total[s]);
-    }
+    for (int32_t s = 0; s < p->n_slots; s++)
+        out->rest += compute_cost(problem, problem->slot_ns[s], p->total[s]);
     for (int32_t k = 0; k < p->prices->n_whole; k++)
         out->rest -= (weft_int128)p->prices->whole[k].nu * p->rows[k].room_bytes;
     for (int32_t i = 0; i < problem->n_common; i++)
         out->rest += (weft_int128)hold_mu(p, &problem->common[i]) * problem->common[i].bytes;
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        weft_int128 *cost = out->cost + (size_t)u * WEFT_POLICY_COUNT;
-        if (p->rows) hold_unit(p, unit);
-        for (int q = 0; q < WEFT_POLICY_COUNT; q++) {
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *decision = &problem->decisions[u];
+        weft_int128 *cost = out->cost + weft_strategy_at(p->problem, u, 0);
+        if (p->rows) hold_decision(p, decision);
+        for (int32_t q = 0; q < decision->n_strategies; q++) {
+            const struct weft_problem_strategy *strategy = &decision->strategies[q];
             cost[q] = WEFT_PRICED_OUT;
             if (!(p->box->allowed[u] >> q & 1u)) continue;
             cost[q] = 0;
-            for (int32_t i = 0; i < unit->n_holds[q]; i++)
-                cost[q] += (weft_int128)hold_mu(p, &unit->holds[q][i]) * unit->holds[q][i].bytes;
+            for (int32_t i = 0; i < strategy->n_holds; i++)
+                cost[q] += (weft_int128)hold_mu(p, &strategy->holds[i]) * strategy->holds[i].bytes;
             for (int32_t k = 0; k < p->prices->n_whole; k++)
-                cost[q] += policy_cost(p, k, u, q);
-            if (unit->update_slot >= 0)
-                cost[q] += compute_cost(problem, unit->update_ns[q], p->total[unit->update_slot]);
+                cost[q] += strategy_cost(p, k, u, q);
+            for (int32_t i = 0; i < strategy->n_times; i++)
+                cost[q] +=
+                    compute_cost(problem, strategy->times[i].ns, p->total[strategy->times[i].slot]);
         }
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        uint32_t policies = item->policies & p->box->allowed[item->unit];
-        if (policies == 0) continue;
+        uint64_t strategies = item->strategies & p->box->allowed[item->decision];
+        if (strategies == 0) continue;
         weft_int128 cost = item_cost(p, i);
-        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
-            if (policies >> q & 1u)
-                out->cost[(size_t)item->unit * WEFT_POLICY_COUNT + (size_t)q] += cost;
+        for (int32_t q = 0; q < p->problem->decisions[item->decision].n_strategies; q++)
+            if (strategies >> q & 1u)
+                out->cost[weft_strategy_at(p->problem, item->decision, q)] += cost;
     }
     for (int32_t g = 0; g < p->box->n_groups; g++)
         price_group(p, g, out);
@@ -340,13 +347,13 @@ enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft
 }
 
 int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct weft_priced *priced,
-                             const uint32_t *allowed)
+                             const uint64_t *allowed)
 {
     weft_int128 sum = priced->rest;
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const weft_int128 *cost = priced->cost + (size_t)u * WEFT_POLICY_COUNT;
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const weft_int128 *cost = priced->cost + weft_strategy_at(problem, u, 0);
         int least = -1;
-        for (int q = 0; q < WEFT_POLICY_COUNT; q++)
+        for (int32_t q = 0; q < problem->decisions[u].n_strategies; q++)
             if (allowed[u] >> q & 1u && cost[q] != WEFT_PRICED_OUT &&
                 (least < 0 || cost[q] < cost[least]))
                 least = q;

@@ -7,7 +7,7 @@
  * mu[slot] >= 0 (ns a byte) and nu[row] >= 0 (of whole rows, below) the bound is
  *
  *     sum over slots s but updates of f(T_s, L_s)  +  agree  -  sum_s mu_s (limit - common_s)
- *   + sum over units of the least, over the policies that the box allows, of
+ *   + sum over decisions of the least, over the strategies that the box allows, of
  *         f(update time, L)  +  sum over holds of bytes x mu over its slots
  *       + sum over blocks of its items of the least of
  *             over slots s of its window: lambda_s block_ns + stair_bytes x mu over the slots held
@@ -15,34 +15,35 @@
  *             where milestones leave it that, and where they say that a block is held in a slot,
  *             it is paid for wherever the block moves
  *
- * and where it is known how many units of a group have some policies, pi[group] whole ns of such a
- * policy: as much for each unit beyond the most that there are (pi > 0), or for each that there are
- * fewer than the least (pi < 0). Without such knowledge, pi is 0.
+ * and where it is known how many decisions of a group have some strategies, pi[group] whole ns of
+ * such a strategy: as much for each decision beyond the most that there are (pi > 0), or for each
+ * that there are fewer than the least (pi < 0). Without such knowledge, pi is 0.
  *
  * where L is the sum of lambda over channels and f(T, L) = T + (T / rc) min(0, 1 - rc - rk L), with
  * rc and rk the rates of compute and of a channel while both run: T - T L when neither slows. That
  * any schedule pays this follows from cutting it at the starts of its slots: the parts of blocks
  * that move in a slot are a solution of the slot form's relaxation.
  *
- * A whole row is a memory row that knows that blocks and policies are held whole or not at all. Of
- * the bytes that its slot has for blocks where every unit has its policy of reference,
+ * A whole row is a memory row that knows that blocks and strategies are held whole or not at all.
+ * Of the bytes that its slot has for blocks where every decision has its strategy of reference,
  *
- *     room = limit - common_s - sum over units of what the reference holds there
+ *     room = limit - common_s - sum over decisions of what the reference holds there
  *          = k step + rest,   k whole, 0 <= rest < step
  *
  * only k whole steps are of use to blocks that are as large as a step: b = j step + t bytes that
  * are held together, j whole, 0 <= t < step, count j (step - rest) + max(0, t - rest), and all that
  * is held counts at most k (step - rest) (mixed-integer rounding; Nemhauser and Wolsey, 1990). So
- * nu_row prices the count of each block in the slot, and of what each policy holds there more than
- * its unit's reference, which may be less than nothing; k (step - rest) is what there is. The row
- * holds for all plans, and is best near its reference.
+ * nu_row prices the count of each block in the slot, and of what each strategy holds there more
+ * than its decision's reference, which may be less than nothing; k (step - rest) is what there is.
+ * The row holds for all plans, and is best near its reference.
  *
- * A row may rely on groups. Where it is known how many units of such a group have its policies, and
- * the references have as many, some and not all, a unit is not compared with its own reference: of
- * those in the group's policies, and of those in others, let `usual` be the least that any unit's
- * reference holds. The group then holds what that makes, in sum over units of what is usual for
- * their policies, whoever has which, and each unit counts what it holds more than that. So alike
- * units may change places. Of groups that share units the first counts.
+ * A row may rely on groups. Where it is known how many decisions of such a group have its
+ * strategies, and the references have as many, some and not all, a decision is not compared with
+ * its own reference: of those in the group's strategies, and of those in others, let `usual` be the
+ * least that any decision's reference holds. The group then holds what that makes, in sum over
+ * decisions of what is usual for their strategies, whoever has which, and each decision counts what
+ * it holds more than that. So alike decisions may change places. Of groups that share decisions the
+ * first counts.
  */
 #ifndef WEFT_PROOF_PRICES_H
 #define WEFT_PROOF_PRICES_H
@@ -66,7 +67,7 @@ struct weft_whole_price {
     int32_t slot;
     int64_t step_bytes;       /* >= 1 */
     int64_t nu;               /* a byte of its count */
-    const uint8_t *reference; /* [n_units]: a policy that the unit may have */
+    const uint8_t *reference; /* [n_decisions]: a strategy that the decision may have */
     const uint8_t *relies;    /* [n_groups]: 1: on the count of the group; NULL: on none */
 };
 
@@ -78,25 +79,26 @@ struct weft_prices {
     struct weft_whole_price *whole; /* in any order, a slot as often as wanted */
 };
 
-/* What a unit is compared with in a whole row: by whether it has one of the policies. */
+/* What a decision is compared with in a whole row: by whether it has one of the strategies. */
 struct weft_usual {
-    uint32_t policies; /* 0: of its own reference, either way */
+    uint64_t strategies; /* 0: of its own reference, either way */
     int64_t in_bytes, out_bytes;
 };
 
-static inline int64_t weft_usual_bytes(const struct weft_usual *usual, int policy)
+static inline int64_t weft_usual_bytes(const struct weft_usual *usual, int32_t strategy)
 {
-    return usual->policies >> policy & 1u ? usual->in_bytes : usual->out_bytes;
+    return usual->strategies >> strategy & 1u ? usual->in_bytes : usual->out_bytes;
 }
 
-/* Compares the units of a group, of which `n_known` have its policies (-1: not known), with what is
- * usual in it, where references have them as often; usual [n_units] has what each unit's reference
- * holds, or what is usual in groups before. False when it stays as it is. */
+/* Compares the decisions of a group, of which `n_known` have its strategies (-1: not known), with
+ * what is usual in it, where references have them as often; usual [n_decisions] has what each
+ * decision's reference holds, or what is usual in groups before. False when it stays as it is. */
 bool weft_usual_of_group(const struct weft_group *group, const uint8_t *reference, int32_t n_known,
                          struct weft_usual *usual);
 
-/* What units hold together that hold what is usual for their references. */
-int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference, int32_t n_units);
+/* What decisions hold together that hold what is usual for their references. */
+int64_t weft_usual_sum(const struct weft_usual *usual, const uint8_t *reference,
+                       int32_t n_decisions);
 
 /* A whole row as it counts. */
 struct weft_whole_row {
@@ -120,12 +122,13 @@ static inline int64_t weft_whole_count(const struct weft_whole_row *row, int64_t
     return steps * (row->step_bytes - row->rest_bytes) + (above > 0 ? above : 0);
 }
 
-/* What prices make of a box: `rest` is paid whatever the policies, `cost` by policy of unit, in
- * 2^-40 ns, rounded down. The cost of a policy that is not in the box is WEFT_PRICED_OUT. */
+/* What prices make of a box: `rest` is paid whatever the strategies, `cost` by strategy of
+ * decision, in 2^-40 ns, rounded down. The cost of a strategy that is not in the box is
+ * WEFT_PRICED_OUT. */
 #define WEFT_PRICED_OUT ((weft_int128)1 << 126)
 struct weft_priced {
     weft_int128 rest;
-    weft_int128 *cost; /* [n_units * WEFT_POLICY_COUNT] */
+    weft_int128 *cost; /* [n_strategies] */
 };
 
 /* Fills *out (its array is the caller's); prices->pi is of the box's groups, of which there may be
@@ -135,10 +138,10 @@ WEFT_MUST_USE enum weft_status weft_prices_apply(const struct weft_box *box,
                                                  const struct weft_prices *prices,
                                                  struct weft_priced *out, struct weft_error *err);
 
-/* The bound in ns of the plans whose units have policies within `allowed` [n_units], which is the
- * box's or less, rounded up to a whole number, as step times are; from 0 to WEFT_PROBLEM_MOST,
- * which says that there is none. */
+/* The bound in ns of the plans whose decisions have strategies within `allowed` [n_decisions],
+ * which is the box's or less, rounded up to a whole number, as step times are; from 0 to
+ * WEFT_PROBLEM_MOST, which says that there is none. */
 int64_t weft_priced_bound_ns(const struct weft_problem *problem, const struct weft_priced *priced,
-                             const uint32_t *allowed);
+                             const uint64_t *allowed);
 
 #endif

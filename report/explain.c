@@ -102,7 +102,7 @@ static void add_holder(const struct weft_plan *plan, int32_t index,
                         : reason->holder < index        ? "channel order: behind"
                                                         : "channel order: ahead of";
     const char *name = weft_collective_name((enum weft_collective)item->kind);
-    const char *unit = plan->problem->units[item->unit].name;
+    const char *unit = plan->problem->decisions[item->decision].name;
     if (is_neighbour(plan, index, reason->holder))
         weft_table_cell(table, "%s the block %s", where,
                         reason->holder < index ? "before" : "after");
@@ -150,7 +150,7 @@ static void add_row(const struct weft_plan *plan, int32_t first, int32_t last,
     const struct weft_placement *placement = &plan->placements[first];
     const struct weft_item *item = &plan->problem->items[placement->item].item;
     char blocks[48];
-    weft_table_cell(table, "%s", plan->problem->units[item->unit].name);
+    weft_table_cell(table, "%s", plan->problem->decisions[item->decision].name);
     weft_table_cell(table, "%s", weft_collective_name((enum weft_collective)item->kind));
     if (last > first)
         snprintf(blocks, sizeof blocks, "%d..%d/%d", placement->block, plan->placements[last].block,
@@ -210,7 +210,7 @@ static struct unit_traffic sum_traffic(const struct weft_plan *plan, int32_t uni
     struct unit_traffic sum = {0};
     for (int32_t i = 0; i < plan->problem->n_items; i++) {
         const struct weft_problem_item *of = &plan->problem->items[i];
-        if (of->item.unit != unit || !weft_problem_needs(plan->problem, plan->policies, i))
+        if (of->item.decision != unit || !weft_problem_needs(plan->problem, plan->strategies, i))
             continue;
         sum.n_blocks = of->item.n_blocks;
         if (of->item.block_bytes > sum.block_bytes) sum.block_bytes = of->item.block_bytes;
@@ -227,19 +227,21 @@ static void explain_units(const struct weft_plan *plan, int32_t most_rows, struc
     weft_table_init(&table, "llrrrr");
     for (size_t i = 0; i < sizeof head / sizeof head[0]; i++)
         weft_table_cell(&table, "%s", head[i]);
-    for (int32_t u = 0; u < plan->problem->n_units && u < most_rows; u++) {
-        const struct weft_problem_unit *unit = &plan->problem->units[u];
+    for (int32_t u = 0; u < plan->problem->n_decisions && u < most_rows; u++) {
+        const struct weft_problem_decision *unit = &plan->problem->decisions[u];
+        const struct weft_problem_strategy *of = weft_plan_chosen(plan, u);
         struct unit_traffic traffic = sum_traffic(plan, u);
         weft_table_cell(&table, "%s", unit->name);
-        weft_table_cell(&table, "%s", weft_policy_name(plan->policies[u]));
+        weft_table_cell(&table, "%s", of->name);
         weft_table_cell(&table, "%d", traffic.n_blocks);
         weft_table_cell(&table, "%s", weft_units_show_bytes(traffic.block_bytes, a));
         weft_table_cell(&table, "%s", weft_units_show_ns(traffic.channel_ns, a));
-        weft_table_cell(&table, "%s", weft_units_show_ns(unit->update_ns[plan->policies[u]], a));
+        weft_table_cell(&table, "%s",
+                        weft_units_show_ns(weft_strategy_ns(of, unit->update_slot), a));
     }
     weft_table_render(&table, 2, out);
     weft_table_finish(&table);
-    say_more(plan->problem->n_units, most_rows, out);
+    say_more(plan->problem->n_decisions, most_rows, out);
 }
 
 static void free_facts(struct facts *facts)
@@ -290,7 +292,7 @@ static void put_block(const struct weft_plan *plan, int32_t index, struct weft_j
 {
     const struct weft_placement *placement = &plan->placements[index];
     const struct weft_item *item = &plan->problem->items[placement->item].item;
-    weft_json_put_string(writer, "unit", plan->problem->units[item->unit].name);
+    weft_json_put_string(writer, "unit", plan->problem->decisions[item->decision].name);
     weft_json_put_string(writer, "collective",
                          weft_collective_name((enum weft_collective)item->kind));
     weft_json_put_integer(writer, "block", placement->block);

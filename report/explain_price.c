@@ -77,7 +77,7 @@ int64_t weft_explain_stair_bytes(const struct weft_plan *plan, int32_t slot)
     int64_t here = 0, anywhere = 0;
     for (int32_t i = 0; i < plan->problem->n_items; i++) {
         const struct weft_item *item = &plan->problem->items[i].item;
-        if (!weft_problem_needs(plan->problem, plan->policies, i)) continue;
+        if (!weft_problem_needs(plan->problem, plan->strategies, i)) continue;
         if (item->stair_bytes > anywhere) anywhere = item->stair_bytes;
         if (item->first <= slot && slot <= item->last && item->stair_bytes > here)
             here = item->stair_bytes;

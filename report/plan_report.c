@@ -14,13 +14,14 @@ static double share(int64_t part, int64_t whole)
 void weft_report_policies(const struct weft_plan *plan, struct weft_text *out)
 {
     const struct weft_problem *problem = plan->problem;
-    for (int32_t first = 0; first < problem->n_units;) {
+    for (int32_t first = 0; first < problem->n_decisions;) {
         int32_t last = first;
-        while (last + 1 < problem->n_units && plan->policies[last + 1] == plan->policies[first])
+        while (last + 1 < problem->n_decisions &&
+               weft_plan_chosen(plan, last + 1)->policy == weft_plan_chosen(plan, first)->policy)
             last++;
-        weft_text_addf(out, "%s%s", first ? ", " : "", problem->units[first].name);
-        if (last > first) weft_text_addf(out, "..%s", problem->units[last].name);
-        weft_text_addf(out, " %s", weft_policy_name(plan->policies[first]));
+        weft_text_addf(out, "%s%s", first ? ", " : "", problem->decisions[first].name);
+        if (last > first) weft_text_addf(out, "..%s", problem->decisions[last].name);
+        weft_text_addf(out, " %s", weft_plan_chosen(plan, first)->name);
         first = last + 1;
     }
 }
@@ -231,9 +232,9 @@ void weft_report_plan_json(const struct weft_plan *plan, struct weft_json_writer
     put_memory(plan, writer);
     weft_json_key(writer, "policies");
     weft_json_begin_object(writer);
-    for (int32_t u = 0; u < plan->problem->n_units; u++)
-        weft_json_put_string(writer, plan->problem->units[u].name,
-                             weft_policy_name(plan->policies[u]));
+    for (int32_t u = 0; u < plan->problem->n_decisions; u++)
+        weft_json_put_string(writer, plan->problem->decisions[u].name,
+                             weft_plan_chosen(plan, u)->name);
     weft_json_end_object(writer);
     weft_json_end_object(writer);
 }

@@ -17,7 +17,7 @@ enum { READINGS = 2 };
 struct run {
     struct weft_problem problem; /* with the limit that is tried */
     bool timed;
-    enum weft_policy *readings[READINGS]; /* [n_units] each, of the policy at hand */
+    int32_t *readings[READINGS]; /* [n_units] each, of the policy at hand */
     struct weft_pool pool;
     struct weft_candidate candidate;
     struct weft_digest *table; /* of those that place by lists; NULL before the first */
@@ -62,8 +62,8 @@ uint32_t weft_estimate_rows_of(uint32_t ways)
 
 static void take_policies(struct run *run, int reading)
 {
-    memcpy(run->candidate.policies, run->readings[reading],
-           (size_t)run->problem.n_units * sizeof *run->candidate.policies);
+    memcpy(run->candidate.strategies, run->readings[reading],
+           (size_t)run->problem.n_decisions * sizeof *run->candidate.strategies);
 }
 
 static enum weft_status place_published(struct run *run, const char *name, struct weft_error *err)
@@ -74,23 +74,23 @@ static enum weft_status place_published(struct run *run, const char *name, struc
     return planner->decide(&run->problem, &options, &run->candidate, &outcome, err);
 }
 
-static int64_t best_within(struct run *run, const enum weft_policy *policies, int64_t limit_bytes,
+static int64_t best_within(struct run *run, const int32_t *strategies, int64_t limit_bytes,
                            int32_t *rule)
 {
     run->problem.memory_limit_bytes = limit_bytes;
-    return weft_list_best(run->list, policies, rule);
+    return weft_list_best(run->list, strategies, rule);
 }
 
 /* The least limit, to a thousandth, within which lists place the policies as fast as with any; the
  * step there in *ns. */
-static int64_t enough_memory(struct run *run, const enum weft_policy *policies, int64_t *ns)
+static int64_t enough_memory(struct run *run, const int32_t *strategies, int64_t *ns)
 {
     int64_t low = 0, high = run->table->most_bytes;
-    *ns = best_within(run, policies, high, NULL);
+    *ns = best_within(run, strategies, high, NULL);
     int64_t enough_ns = *ns + (int64_t)((double)*ns * MATTERS);
     while (high - low > high / 1000) {
         int64_t middle = low + (high - low) / 2;
-        int64_t middle_ns = best_within(run, policies, middle, NULL);
+        int64_t middle_ns = best_within(run, strategies, middle, NULL);
         if (middle_ns >= 0 && middle_ns <= enough_ns)
             high = middle;
         else
@@ -111,9 +111,9 @@ static enum weft_status place_fastest(struct run *run, struct weft_error *err)
         bytes[i] = enough_memory(run, run->readings[i], &ns[i]);
     int best = (double)ns[1] * (1 + MATTERS) < (double)ns[0] ? 1 : 0;
     take_policies(run, best);
-    ns[0] = best_within(run, out->policies, bytes[best], &rule);
+    ns[0] = best_within(run, out->strategies, bytes[best], &rule);
     if (ns[0] >= 0)
-        ns[0] = weft_list_place(run->list, out->policies, weft_list_rules[rule], out->moves,
+        ns[0] = weft_list_place(run->list, out->strategies, weft_list_rules[rule], out->moves,
                                 &out->n_moves);
     run->problem.memory_limit_bytes = INT64_MAX;
     return ns[0] >= 0 ? WEFT_OK : weft_fail(err, WEFT_E_INTERNAL, "an estimate: nothing fits");
@@ -133,15 +133,15 @@ static enum weft_status place(struct run *run, const struct weft_need *need, str
 
 static bool has_reading(const struct run *run, int reading)
 {
-    return memcmp(run->candidate.policies, run->readings[reading],
-                  (size_t)run->problem.n_units * sizeof *run->candidate.policies) == 0;
+    return memcmp(run->candidate.strategies, run->readings[reading],
+                  (size_t)run->problem.n_decisions * sizeof *run->candidate.strategies) == 0;
 }
 
 /* The need of the candidate. */
 static enum weft_status predict(struct run *run, struct weft_need *need, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
-    WEFT_TRY(weft_plan_create(&run->problem, "estimate", run->candidate.policies,
+    WEFT_TRY(weft_plan_create(&run->problem, "estimate", run->candidate.strategies,
                               run->candidate.moves, run->candidate.n_moves, &plan, err));
     enum weft_status status = weft_plan_predict(plan, err);
     if (status == WEFT_OK) status = weft_need_of_plan(plan, need, err);
@@ -186,19 +186,19 @@ static void take_faster(struct weft_need *fastest, const struct weft_need *other
 static enum weft_status read_policy(struct run *run, const struct weft_need *rows, int n,
                                     bool *applies, struct weft_error *err)
 {
-    size_t bytes = (size_t)run->problem.n_units * sizeof *run->readings[0];
+    size_t bytes = (size_t)run->problem.n_decisions * sizeof *run->readings[0];
     enum weft_status status =
         weft_fixed_decide(&weft_fixed_rules[rows[0].policy], &run->problem, &run->candidate, NULL);
     *applies = status == WEFT_OK;
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK)
         return weft_fail(err, status, "an estimate of %s", weft_policy_name(rows[0].policy));
-    memcpy(run->readings[0], run->candidate.policies, bytes);
-    memcpy(run->readings[1], run->candidate.policies, bytes);
+    memcpy(run->readings[0], run->candidate.strategies, bytes);
+    memcpy(run->readings[1], run->candidate.strategies, bytes);
     for (int i = 0; i < n; i++) {
         if (rows[i].way != WEFT_NEED_PUBLISHED) continue;
         if (place_published(run, rows[i].rule, NULL) == WEFT_OK)
-            memcpy(run->readings[1], run->candidate.policies, bytes);
+            memcpy(run->readings[1], run->candidate.strategies, bytes);
         break;
     }
     return WEFT_OK;
@@ -228,13 +228,13 @@ enum weft_status weft_estimate_fill(const struct weft_problem *problem, bool tim
     size_t n_blocks = (size_t)weft_problem_count_blocks(problem);
     enum weft_status status = WEFT_OK;
     run.problem.memory_limit_bytes = INT64_MAX;
-    run.candidate.policies =
-        weft_pool_array(&run.pool, (size_t)problem->n_units + 1, sizeof *run.candidate.policies);
+    run.candidate.strategies = weft_pool_array(&run.pool, (size_t)problem->n_decisions + 1,
+                                               sizeof *run.candidate.strategies);
     run.candidate.moves = weft_pool_array(&run.pool, n_blocks + 1, sizeof *run.candidate.moves);
-    bool made = run.candidate.policies && run.candidate.moves;
+    bool made = run.candidate.strategies && run.candidate.moves;
     for (int i = 0; i < READINGS; i++) {
         run.readings[i] =
-            weft_pool_array(&run.pool, (size_t)problem->n_units + 1, sizeof *run.readings[i]);
+            weft_pool_array(&run.pool, (size_t)problem->n_decisions + 1, sizeof *run.readings[i]);
         made = made && run.readings[i];
     }
     if (!made) status = weft_fail_memory(err, "an estimate");

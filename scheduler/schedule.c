@@ -36,9 +36,9 @@ static enum weft_status finish(struct weft_packed *run, struct weft_error *err)
 
 static bool make_candidate(const struct weft_digest *table, struct weft_candidate *candidate)
 {
-    candidate->policies = calloc((size_t)table->n_units + 1, sizeof *candidate->policies);
+    candidate->strategies = calloc((size_t)table->n_decisions + 1, sizeof *candidate->strategies);
     candidate->moves = calloc((size_t)table->n_blocks + 1, sizeof *candidate->moves);
-    return candidate->policies && candidate->moves;
+    return candidate->strategies && candidate->moves;
 }
 
 static enum weft_status make_candidates(struct weft_packed *run, struct weft_error *err)
@@ -119,7 +119,7 @@ static enum weft_status schedule(struct weft_packed *run, struct weft_error *err
 
 static void free_candidate(struct weft_candidate *candidate)
 {
-    free(candidate->policies);
+    free(candidate->strategies);
     free(candidate->moves);
 }
 

@@ -1,4 +1,4 @@
-/* To schedule is to make a plan: choose a planner by name, let it decide policies and placements
+/* To schedule is to make a plan: choose a planner by name, let it decide strategies and placements
  * within the memory limit, prove a bound, lower the result, and plan again
  * (scheduler/rounds/rounds.h) if its layout does not fit. Pure: no process or device, and no clock
  * but the alarm of the caller's work (base/work.h); the solver is a function of the caller's. */

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The plain formulation beside Weft: bench/planner/plain.py --build BUILD [LAYERS...]
 
-A binary for every block and every slot in which it may be moved, one for every unit and policy, as
-the problem reads on paper, written as an LP file from the problem that a plan carries, and given to
-`glpsol` and, where it is installed, to `cbc`, for --seconds each. Beside each: rows, columns, time,
+A binary for every block and every slot in which it may be moved, one for every strategy of every
+decision, as the problem reads on paper, written as an LP file from the problem that a plan carries,
+and given to `glpsol` and, where it is installed, to `cbc`, for --seconds each. Beside each: rows, columns, time,
 objective and the solver's own gap; and Weft's step, bound and time for the same rows. A blocking
 gather is a binary that costs its channel time and holds nothing. The formulation's channel may cut
 blocks at slots' ends and reorder them, so that its objective may be below every real step's.
@@ -52,27 +52,25 @@ class Plain:
         self.problem, self.limit = problem, limit
         self.cost, self.binaries, self.rows, self.fixed = {}, [], [], problem["agree_ns"]
         self.placed = {}  # (item, block): its columns by slot
-        self.choose_policies()
+        self.choose_strategies()
         for index, item in enumerate(problem["items"]):
             self.place(index, item)
         for slot in range(len(problem["slots"])):
             self.load(slot)
             self.memory(slot)
 
-    def choose_policies(self):
+    def choose_strategies(self):
         for slot in self.problem["slots"]:
-            self.fixed += slot["time_ns"] if slot["kind"] != "update" else 0
-        for u, unit in enumerate(self.problem["units"]):
-            columns = [f"z_{u}_{policy}" for policy in unit["policies"]]
+            self.fixed += slot["time_ns"]
+        for d, decision in enumerate(self.problem["decisions"]):
+            columns = [f"z_{d}_{strategy['name']}" for strategy in decision["strategies"]]
             self.binaries += columns
             self.rows.append(([(1, column) for column in columns], "=", 1))
-            for policy, column in zip(unit["policies"], columns):
-                if unit["update_slot"] is not None and unit["update_slot"] >= 0:
-                    self.cost[column] = unit["update_ns"].get(policy, 0) / SCALE_NS
+            for strategy, column in zip(decision["strategies"], columns):
+                self.cost[column] = sum(at["time_ns"] for at in strategy["times"]) / SCALE_NS
 
     def needs(self, item):
-        unit = self.problem["units"][item["unit"]]
-        return [f"z_{item['unit']}_{p}" for p in item["policies"] if p in unit["policies"]]
+        return [f"z_{item['decision']}_{name}" for name in item["strategies"]]
 
     def place(self, index, item):
         for block in range(item["blocks"]):
@@ -91,26 +89,24 @@ class Plain:
         """What is moved in a slot fits into its time and the wait behind it."""
         terms = [(self.problem["items"][index]["block_ns"] / SCALE_NS, columns[slot])
                  for (index, _), columns in self.placed.items() if slot in columns]
-        at, free = self.problem["slots"][slot], 0
+        free = self.problem["slots"][slot]["time_ns"] / SCALE_NS
         if not terms:
             return
         self.cost[f"w_{slot}"] = 1
-        if at["kind"] == "update":
-            unit = self.problem["units"][at["index"]]
-            terms += [(-unit["update_ns"].get(p, 0) / SCALE_NS, f"z_{at['index']}_{p}")
-                      for p in unit["policies"]]
-        else:
-            free = at["time_ns"] / SCALE_NS
+        terms += [(-at["time_ns"] / SCALE_NS, f"z_{d}_{strategy['name']}")
+                  for d, decision in enumerate(self.problem["decisions"])
+                  for strategy in decision["strategies"]
+                  for at in strategy["times"] if at["slot"] == slot]
         self.rows.append((terms + [(-1, f"w_{slot}")], "<=", free))
 
     def memory(self, slot):
         free = (self.limit - sum(hold["bytes"] for hold in self.problem["common"]
                                  if held(hold, slot))) / SCALE_BYTES
         terms = []
-        for u, unit in enumerate(self.problem["units"]):
-            for policy in unit["policies"]:
-                total = sum(h["bytes"] for h in unit["holds"].get(policy, []) if held(h, slot))
-                terms.append((total / SCALE_BYTES, f"z_{u}_{policy}"))
+        for d, decision in enumerate(self.problem["decisions"]):
+            for strategy in decision["strategies"]:
+                total = sum(h["bytes"] for h in strategy["holds"] if held(h, slot))
+                terms.append((total / SCALE_BYTES, f"z_{d}_{strategy['name']}"))
         for (index, _), columns in self.placed.items():
             item = self.problem["items"][index]
             if slot not in columns or not item["held_bytes"]:

@@ -295,7 +295,7 @@ static void print_found(const struct bench *b, int32_t limit, const char *planne
            found->fits ? "true" : "false", (long long)found->step_ns, (long long)found->exposed_ns,
            (long long)found->bound_ns, (long long)found->peak_bytes, (long long)found->total_bytes,
            (long long)found->took_ns, (long long)found->work, (long long)found->first_work,
-           found->nodes, b->variants[0].problem->n_units, b->config->model->n_layers);
+           found->nodes, b->variants[0].problem->n_decisions, b->config->model->n_layers);
     fflush(stdout);
 }
 

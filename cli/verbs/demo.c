@@ -109,8 +109,8 @@ static int32_t count_policies(const struct weft_plan *plan)
 {
     uint32_t seen = 0;
     int32_t count = 0;
-    for (int32_t u = 0; u < plan->problem->n_units; u++) {
-        uint32_t bit = 1u << plan->policies[u];
+    for (int32_t u = 0; u < plan->problem->n_decisions; u++) {
+        uint32_t bit = 1u << weft_plan_chosen(plan, u)->policy;
         count += (seen & bit) == 0;
         seen |= bit;
     }

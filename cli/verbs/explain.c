@@ -52,17 +52,17 @@ static enum weft_status plan_again(const struct weft_problem *problem,
     struct weft_error refusal = {0};
     size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
     struct weft_candidate candidate = {
-        .policies = calloc((size_t)problem->n_units + 1, sizeof *candidate.policies),
+        .strategies = calloc((size_t)problem->n_decisions + 1, sizeof *candidate.strategies),
         .moves = calloc(n_blocks, sizeof *candidate.moves)};
     enum weft_status status = WEFT_OK;
     *out = NULL;
-    if (!candidate.policies || !candidate.moves) {
+    if (!candidate.strategies || !candidate.moves) {
         status = weft_fail_memory(err, "a plan");
     } else {
         status = weft_planner_find("ilp", NULL)
                      ->decide(problem, options, &candidate, &outcome, &refusal);
         if (status == WEFT_OK)
-            status = weft_plan_create(problem, "ilp", candidate.policies, candidate.moves,
+            status = weft_plan_create(problem, "ilp", candidate.strategies, candidate.moves,
                                       candidate.n_moves, out, &refusal);
         if (status == WEFT_OK) status = weft_plan_predict(*out, &refusal);
         if (status == WEFT_E_INFEASIBLE)
@@ -70,7 +70,7 @@ static enum weft_status plan_again(const struct weft_problem *problem,
         else if (status != WEFT_OK)
             status = weft_fail(err, status, "%s", refusal.text);
     }
-    free(candidate.policies);
+    free(candidate.strategies);
     free(candidate.moves);
     weft_pool_finish(&pool);
     return status;

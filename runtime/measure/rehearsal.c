@@ -318,7 +318,7 @@ static void expect(const struct rehearsal *r, struct measure_rehearsal *out)
         const struct weft_unit *unit = &r->stages.shards->units[u];
         if (!unit->trainable) continue;
         int64_t slices = unit->padded_elements / r->stages.shards->ranks;
-        bool whole = r->plan->policies[u] == WEFT_POLICY_DP;
+        bool whole = weft_plan_chosen(r->plan, u)->policy == WEFT_POLICY_DP;
         out->update_expected_ns +=
             weft_curve_at(&r->profile->update, whole ? unit->padded_elements : slices);
         owned += slices;

@@ -19,13 +19,14 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The leanest policy of a unit: whatever plan comes later, this one fits beside it. */
-static enum weft_policy leanest(const struct weft_problem_unit *unit)
+static int32_t leanest(const struct weft_problem_decision *unit)
 {
     static const enum weft_policy order[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        if ((unit->policies >> order[i] & 1u) != 0) return order[i];
+        int32_t strategy = weft_decision_of_policy(unit, order[i]);
+        if (strategy >= 0) return strategy;
     }
-    return WEFT_POLICY_DP;
+    return 0;
 }
 
 /* Every gather is launched one slot before it must be, every reduction has one slot more than it
@@ -37,18 +38,18 @@ enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
     int32_t n = 0, most = 0;
     for (int32_t i = 0; i < problem->n_items; i++)
         most += problem->items[i].item.n_blocks;
-    enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
+    int32_t *strategies = calloc((size_t)problem->n_decisions + 1, sizeof *strategies);
     struct place *places = calloc((size_t)most + 1, sizeof *places);
     struct weft_move *moves = calloc((size_t)most + 1, sizeof *moves);
-    if (policies == NULL || places == NULL || moves == NULL) {
+    if (strategies == NULL || places == NULL || moves == NULL) {
         status = weft_fail_memory(err, "the rehearsal's plan");
         goto done;
     }
-    for (int32_t u = 0; u < problem->n_units; u++)
-        policies[u] = leanest(&problem->units[u]);
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        strategies[u] = leanest(&problem->decisions[u]);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (!weft_problem_needs(problem, policies, i)) continue;
+        if (!weft_problem_needs(problem, strategies, i)) continue;
         bool gathers = item->kind == WEFT_ALL_GATHER;
         int32_t slot = gathers ? item->last - 1 : item->first + 1;
         if (slot < item->first || slot > item->last) slot = gathers ? item->first : item->last;
@@ -58,11 +59,11 @@ enum weft_status weft_measure_rehearsal_plan(const struct weft_problem *problem,
     qsort(places, (size_t)n, sizeof *places, compare_places);
     for (int32_t i = 0; i < n; i++)
         moves[i] = places[i].move;
-    status = weft_plan_create(problem, "rehearsal", policies, moves, n, out, err);
+    status = weft_plan_create(problem, "rehearsal", strategies, moves, n, out, err);
 done:
     free(moves);
     free(places);
-    free(policies);
+    free(strategies);
     return status;
 }
 

@@ -28,15 +28,15 @@ static void sort_items(const struct weft_problem *problem, int32_t *items, int32
 
 static enum weft_status make_arrays(struct weft_digest *table, struct weft_error *err)
 {
-    size_t n_slots = (size_t)table->n_slots, n_units = (size_t)table->n_units;
-    size_t rows = n_units * WEFT_POLICY_COUNT * n_slots;
+    size_t n_slots = (size_t)table->n_slots, n_decisions = (size_t)table->n_decisions;
+    size_t rows = (size_t)table->problem->n_strategies * n_slots;
     table->common = weft_pool_array(&table->pool, n_slots, sizeof *table->common);
     table->fixed = weft_pool_array(&table->pool, rows, sizeof *table->fixed);
     table->lean = weft_pool_array(&table->pool, rows, sizeof *table->lean);
     table->gathers = weft_pool_array(&table->pool, (size_t)table->n_items, sizeof *table->gathers);
     table->reductions =
         weft_pool_array(&table->pool, (size_t)table->n_items, sizeof *table->reductions);
-    table->leanest = weft_pool_array(&table->pool, n_units, sizeof *table->leanest);
+    table->leanest = weft_pool_array(&table->pool, n_decisions, sizeof *table->leanest);
     table->slotwise_least = weft_pool_array(&table->pool, n_slots, sizeof *table->slotwise_least);
     bool ok = table->slotwise_least && table->common && table->fixed && table->lean &&
               table->gathers && table->reductions && table->leanest;
@@ -62,7 +62,7 @@ static void fill_items(struct weft_digest *table)
 static void fill_rows(struct weft_digest *table)
 {
     const struct weft_problem *problem = table->problem;
-    size_t n_rows = (size_t)table->n_units * WEFT_POLICY_COUNT * (size_t)table->n_slots;
+    size_t n_rows = (size_t)table->problem->n_strategies * (size_t)table->n_slots;
     for (int32_t i = 0; i < problem->n_common; i++)
         weft_hold_add(&problem->common[i], table->n_slots, table->common);
     weft_problem_fixed_rows(problem, table->fixed);
@@ -70,30 +70,30 @@ static void fill_rows(struct weft_digest *table)
     weft_problem_add_lean(problem, table->lean);
 }
 
-/* Upper limits of memory and of channel time: the sum over units of the worst of their policies. */
+/* Upper limits of memory and of channel time: the sum over decisions of the worst of their
+ * strategies. */
 static enum weft_status fill_most(struct weft_digest *table, struct weft_error *err)
 {
     const struct weft_problem *problem = table->problem;
-    size_t n_rows = (size_t)table->n_units * WEFT_POLICY_COUNT;
-    /* Of a unit's items under a policy: */
+    size_t n_rows = (size_t)table->problem->n_strategies;
+    /* Of a decision's items under a strategy: */
     int64_t *stairs = calloc(2 * n_rows + 1, sizeof *stairs), *channel_ns = stairs + n_rows;
     if (!stairs) return weft_fail_memory(err, "a scheduler's table");
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_problem_item *item = &problem->items[i];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            size_t row = (size_t)item->item.unit * WEFT_POLICY_COUNT + (size_t)p;
-            if (!(item->item.policies >> p & 1u)) continue;
+        for (int32_t p = 0; p < weft_digest_count(table, item->item.decision); p++) {
+            size_t row = weft_digest_at(table, item->item.decision, p);
+            if (!(item->item.strategies >> p & 1u)) continue;
             stairs[row] += item->item.n_blocks * item->item.stair_bytes;
             channel_ns[row] += item->item.n_blocks * item->block_ns;
         }
     }
     for (int32_t s = 0; s < table->n_slots; s++)
         if (table->common[s] > table->most_bytes) table->most_bytes = table->common[s];
-    for (int32_t u = 0; u < table->n_units; u++) {
+    for (int32_t u = 0; u < table->n_decisions; u++) {
         int64_t most_bytes = 0, most_ns = 0;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            size_t at = (size_t)u * WEFT_POLICY_COUNT + (size_t)p;
-            if (!(problem->units[u].policies >> p & 1u)) continue;
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++) {
+            size_t at = weft_digest_at(table, u, p);
             const int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
             int64_t bytes = 0;
             for (int32_t s = 0; s < table->n_slots; s++)
@@ -124,7 +124,7 @@ static int64_t find_steps(const int64_t *row, int32_t n_slots, struct weft_row_s
 static enum weft_status make_steps(struct weft_digest *table, const int64_t *of,
                                    struct weft_row_steps *out, struct weft_error *err)
 {
-    size_t n_rows = (size_t)table->n_units * WEFT_POLICY_COUNT, n_slots = (size_t)table->n_slots;
+    size_t n_rows = (size_t)table->problem->n_strategies, n_slots = (size_t)table->n_slots;
     out->start = weft_pool_array(&table->pool, n_rows + 1, sizeof *out->start);
     if (!out->start) return weft_fail_memory(err, "a scheduler's table");
     for (size_t r = 0; r < n_rows; r++)
@@ -144,7 +144,7 @@ enum weft_status weft_digest_create(const struct weft_problem *problem, struct w
     if (!table) return weft_fail_memory(err, "a scheduler's table");
     table->problem = problem;
     table->n_slots = problem->n_slots;
-    table->n_units = problem->n_units;
+    table->n_decisions = problem->n_decisions;
     table->n_items = problem->n_items;
     WEFT_TRY_GOTO(fail, make_arrays(table, err));
     fill_rows(table);
@@ -167,22 +167,13 @@ void weft_digest_destroy(struct weft_digest *table)
     free(table);
 }
 
-int64_t weft_digest_slot_ns(const struct weft_digest *table, const enum weft_policy *policies,
-                            int32_t slot)
-{
-    const struct weft_problem *problem = table->problem;
-    if (problem->slots[slot].kind != WEFT_SLOT_UPDATE) return problem->slot_ns[slot];
-    int32_t unit = problem->slots[slot].index;
-    return problem->units[unit].update_ns[policies[unit]];
-}
-
-static void sum_rows(const struct weft_digest *table, const enum weft_policy *policies,
+static void sum_rows(const struct weft_digest *table, const int32_t *strategies,
                      const struct weft_row_steps *of, int64_t *rows)
 {
     int64_t held = 0;
     memset(rows, 0, (size_t)table->n_slots * sizeof *rows);
-    for (int32_t u = 0; u < table->n_units; u++) {
-        int64_t row = (int64_t)u * WEFT_POLICY_COUNT + (int64_t)policies[u];
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        size_t row = weft_digest_at(table, u, strategies[u]);
         for (int64_t k = of->start[row]; k < of->start[row + 1]; k++)
             rows[of->steps[k].slot] += of->steps[k].bytes;
     }
@@ -192,21 +183,21 @@ static void sum_rows(const struct weft_digest *table, const enum weft_policy *po
     }
 }
 
-int64_t weft_digest_lean_rows(const struct weft_digest *table, const enum weft_policy *policies,
+int64_t weft_digest_lean_rows(const struct weft_digest *table, const int32_t *strategies,
                               int64_t *rows, int32_t *peak_slot)
 {
     int32_t peak = 0;
-    sum_rows(table, policies, &table->lean_steps, rows);
+    sum_rows(table, strategies, &table->lean_steps, rows);
     for (int32_t s = 1; s < table->n_slots; s++)
         if (rows[s] > rows[peak]) peak = s;
     if (peak_slot) *peak_slot = peak;
     return rows[peak];
 }
 
-void weft_digest_fixed_rows(const struct weft_digest *table, const enum weft_policy *policies,
+void weft_digest_fixed_rows(const struct weft_digest *table, const int32_t *strategies,
                             int64_t *rows)
 {
-    sum_rows(table, policies, &table->fixed_steps, rows);
+    sum_rows(table, strategies, &table->fixed_steps, rows);
 }
 
 void weft_moves_add_rows(const struct weft_problem *problem, const struct weft_move *moves,
@@ -221,9 +212,9 @@ void weft_moves_add_rows(const struct weft_problem *problem, const struct weft_m
     }
 }
 
-void weft_digest_move_rows(const struct weft_digest *table, const enum weft_policy *policies,
+void weft_digest_move_rows(const struct weft_digest *table, const int32_t *strategies,
                            const struct weft_move *moves, int32_t n_moves, int64_t *rows)
 {
-    sum_rows(table, policies, &table->fixed_steps, rows);
+    sum_rows(table, strategies, &table->fixed_steps, rows);
     weft_moves_add_rows(table->problem, moves, n_moves, rows);
 }

@@ -22,15 +22,15 @@ static void add_holds(const struct weft_hold *holds, int32_t n, int32_t slot,
     }
 }
 
-/* What the leanest placement of the leanest policies holds in a slot, by category. */
+/* What the leanest placement of the leanest strategies holds in a slot, by category. */
 static void lean_categories(const struct weft_digest *table, int32_t slot,
                             int64_t bytes[WEFT_CATEGORY_COUNT])
 {
     const struct weft_problem *problem = table->problem;
     add_holds(problem->common, problem->n_common, slot, bytes);
-    for (int32_t u = 0; u < table->n_units; u++) {
-        enum weft_policy policy = table->leanest[u];
-        add_holds(problem->units[u].holds[policy], problem->units[u].n_holds[policy], slot, bytes);
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        const struct weft_problem_strategy *of = weft_problem_chosen(problem, table->leanest, u);
+        add_holds(of->holds, of->n_holds, slot, bytes);
     }
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;

@@ -10,7 +10,7 @@ struct tree {
     struct weft_digest *table;
     struct weft_problem problem; /* the table's, with a limit one byte below the best */
     struct weft_box *box;
-    uint32_t *allowed; /* [MOST_DEPTH][n_units] */
+    uint64_t *allowed; /* [MOST_DEPTH][n_decisions] */
     int64_t nodes;     /* that there is work left for */
     bool cut;          /* not all was looked at */
 };
@@ -23,17 +23,17 @@ static int32_t tightest_slot(const struct weft_box *box)
     return tightest;
 }
 
-int32_t weft_lean_tree_unit(const struct weft_box *box)
+int32_t weft_lean_tree_decision(const struct weft_box *box)
 {
     size_t n_slots = (size_t)box->problem->n_slots, slot = (size_t)tightest_slot(box);
     int32_t chosen = -1;
     int64_t widest = -1;
-    for (int32_t u = 0; u < box->problem->n_units; u++) {
-        uint32_t left = box->allowed[u];
+    for (int32_t u = 0; u < box->problem->n_decisions; u++) {
+        uint64_t left = box->allowed[u];
         if ((left & (left - 1)) == 0) continue;
         int64_t spread = 0, least = box->least[(size_t)u * n_slots + slot];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            int64_t bytes = box->lean[((size_t)u * WEFT_POLICY_COUNT + (size_t)p) * n_slots + slot];
+        for (int32_t p = 0; p < box->problem->decisions[u].n_strategies; p++) {
+            int64_t bytes = box->lean[weft_strategy_at(box->problem, u, p) * n_slots + slot];
             if (left >> p & 1u && bytes - least > spread) spread = bytes - least;
         }
         if (spread > widest) {
@@ -44,27 +44,27 @@ int32_t weft_lean_tree_unit(const struct weft_box *box)
     return chosen;
 }
 
-static uint32_t *allowed_at(const struct tree *tree, int32_t depth)
+static uint64_t *allowed_at(const struct tree *tree, int32_t depth)
 {
-    return tree->allowed + (size_t)depth * (size_t)tree->table->n_units;
+    return tree->allowed + (size_t)depth * (size_t)tree->table->n_decisions;
 }
 
 /* The one plan that is left of a box holds less than the best. */
-static void take(struct tree *tree, const uint32_t *allowed)
+static void take(struct tree *tree, const uint64_t *allowed)
 {
     struct weft_digest *table = tree->table;
     int64_t *rows = tree->box->room; /* which the next restriction fills again */
-    for (int32_t u = 0; u < table->n_units; u++)
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (allowed[u] >> p & 1u) table->leanest[u] = (enum weft_policy)p;
+    for (int32_t u = 0; u < table->n_decisions; u++)
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++)
+            if (allowed[u] >> p & 1u) table->leanest[u] = p;
     table->least_bytes = weft_digest_lean_rows(table, table->leanest, rows, NULL);
     tree->problem.memory_limit_bytes = table->least_bytes - 1;
 }
 
 static void search(struct tree *tree, int32_t depth)
 {
-    size_t bytes = (size_t)tree->table->n_units * sizeof *tree->allowed;
-    uint32_t *allowed = allowed_at(tree, depth);
+    size_t bytes = (size_t)tree->table->n_decisions * sizeof *tree->allowed;
+    uint64_t *allowed = allowed_at(tree, depth);
     if (depth + 1 == MOST_DEPTH || --tree->nodes < 0) {
         tree->cut = true;
         return;
@@ -72,32 +72,33 @@ static void search(struct tree *tree, int32_t depth)
     weft_box_restrict(tree->box, &(struct weft_facts){.allowed = allowed});
     if (tree->box->empty) return;
     memcpy(allowed, tree->box->allowed, bytes);
-    int32_t unit = weft_lean_tree_unit(tree->box);
-    if (unit < 0) {
+    int32_t decision = weft_lean_tree_decision(tree->box);
+    if (decision < 0) {
         take(tree, allowed);
         return;
     }
-    for (int p = 0; p < WEFT_POLICY_COUNT && !tree->cut; p++) {
-        if (!(allowed[unit] >> p & 1u)) continue;
-        uint32_t *child = allowed_at(tree, depth + 1);
+    for (int32_t p = 0; p < weft_digest_count(tree->table, decision) && !tree->cut; p++) {
+        if (!(allowed[decision] >> p & 1u)) continue;
+        uint64_t *child = allowed_at(tree, depth + 1);
         memcpy(child, allowed, bytes);
-        child[unit] = 1u << p;
+        child[decision] = UINT64_C(1) << p;
         search(tree, depth + 1);
     }
 }
 
 enum weft_status weft_lean_tree_search(struct weft_digest *table, struct weft_error *err)
 {
-    int64_t size = (int64_t)table->n_units * table->n_slots * WEFT_POLICY_COUNT + 1;
+    int64_t size = (int64_t)table->problem->n_strategies * table->n_slots + 1;
     struct tree tree = {.table = table, .problem = *table->problem, .nodes = MOST_WORK / size};
     if (tree.nodes < 2) return WEFT_OK;
     tree.problem.memory_limit_bytes = table->least_bytes - 1;
-    tree.allowed = calloc((size_t)MOST_DEPTH * (size_t)table->n_units + 1, sizeof *tree.allowed);
-    if (!tree.allowed) return weft_fail_memory(err, "a tree of policies");
+    tree.allowed =
+        calloc((size_t)MOST_DEPTH * (size_t)table->n_decisions + 1, sizeof *tree.allowed);
+    if (!tree.allowed) return weft_fail_memory(err, "a tree of strategies");
     enum weft_status status = weft_box_create(&tree.problem, &tree.box, err);
     if (status == WEFT_OK && tree.box->lean) {
-        for (int32_t u = 0; u < table->n_units; u++)
-            tree.allowed[u] = table->problem->units[u].policies;
+        for (int32_t u = 0; u < table->n_decisions; u++)
+            tree.allowed[u] = weft_decision_all(&table->problem->decisions[u]);
         search(&tree, 0);
         if (!tree.cut) table->least_proven_bytes = table->least_bytes;
     }

@@ -1,9 +1,9 @@
-/* The least limit: policies whose lean rows have the lowest peak. No plan of given policies holds
- * less in any slot than their lean rows, so it is a choice of one policy a unit that minimises a
- * maximum over slots. Where one policy is the leanest in every slot (fsdp, mostly) taking it is
- * exact; else a descent from there, and a tree from where that ends (lean_tree.h). Where the tree
- * is cut short, the sum of each unit's least bytes in each slot, maximum over slots, says how far
- * it can be from the least. */
+/* The least limit: strategies whose lean rows have the lowest peak. No plan of given strategies
+ * holds less in any slot than their lean rows, so it is a choice of one strategy a decision that
+ * minimises a maximum over slots. Where one strategy is the leanest in every slot (fsdp, mostly)
+ * taking it is exact; else a descent from there, and a tree from where that ends (lean_tree.h).
+ * Where the tree is cut short, the sum of each decision's least bytes in each slot, maximum over
+ * slots, says how far it can be from the least. */
 #include "scheduler/digest/digest.h"
 #include "scheduler/digest/lean_tree.h"
 
@@ -19,29 +19,27 @@ static int64_t peak_of(const int64_t *rows, int32_t n_slots, int32_t *slot)
     return rows[peak];
 }
 
-static void lean_swap(const struct weft_digest *table, int32_t unit, int from, int to,
+static void lean_swap(const struct weft_digest *table, int32_t decision, int32_t from, int32_t to,
                       int64_t *rows)
 {
-    const int64_t *old = &table->lean[weft_digest_row(table, unit, from)];
-    const int64_t *new = &table->lean[weft_digest_row(table, unit, to)];
+    const int64_t *old = &table->lean[weft_digest_row(table, decision, from)];
+    const int64_t *new = &table->lean[weft_digest_row(table, decision, to)];
     for (int32_t s = 0; s < table->n_slots; s++)
         rows[s] += new[s] - old[s];
 }
 
-/* The allowed policy whose own lean row is lowest at its highest, then in sum. */
-static enum weft_policy leanest_alone(const struct weft_digest *table, int32_t unit)
+/* The strategy whose own lean row is lowest at its highest, then in sum. */
+static int32_t leanest_alone(const struct weft_digest *table, int32_t decision)
 {
-    enum weft_policy best = WEFT_POLICY_COUNT;
+    int32_t best = -1;
     int64_t best_peak = 0, best_sum = 0;
-    for (int p = WEFT_POLICY_COUNT - 1; p >= 0; p--) {
-        if (!(table->problem->units[unit].policies >> p & 1u)) continue;
-        const int64_t *row = &table->lean[weft_digest_row(table, unit, p)];
+    for (int32_t p = weft_digest_count(table, decision) - 1; p >= 0; p--) {
+        const int64_t *row = &table->lean[weft_digest_row(table, decision, p)];
         int64_t sum = 0, peak = peak_of(row, table->n_slots, NULL);
         for (int32_t s = 0; s < table->n_slots; s++)
             sum += row[s];
-        if (best == WEFT_POLICY_COUNT || peak < best_peak ||
-            (peak == best_peak && sum < best_sum)) {
-            best = (enum weft_policy)p;
+        if (best < 0 || peak < best_peak || (peak == best_peak && sum < best_sum)) {
+            best = p;
             best_peak = peak;
             best_sum = sum;
         }
@@ -49,20 +47,19 @@ static enum weft_policy leanest_alone(const struct weft_digest *table, int32_t u
     return best;
 }
 
-/* What no plan can go below: in every slot, each unit at its least there. */
+/* What no plan can go below: in every slot, each decision at its least there. */
 static int64_t slotwise_least(struct weft_digest *table)
 {
     int64_t most = 0, *sum = table->slotwise_least;
     memcpy(sum, table->common, (size_t)table->n_slots * sizeof *sum);
-    for (int32_t u = 0; u < table->n_units; u++) {
-        const int64_t *rows[WEFT_POLICY_COUNT];
-        int n = 0;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (table->problem->units[u].policies >> p & 1u)
-                rows[n++] = &table->lean[weft_digest_row(table, u, p)];
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        const int64_t *rows[WEFT_MOST_STRATEGIES];
+        int32_t n = weft_digest_count(table, u);
+        for (int32_t p = 0; p < n; p++)
+            rows[p] = &table->lean[weft_digest_row(table, u, p)];
         for (int32_t s = 0; s < table->n_slots; s++) {
             int64_t least = INT64_MAX;
-            for (int k = 0; k < n; k++)
+            for (int32_t k = 0; k < n; k++)
                 if (rows[k][s] < least) least = rows[k][s];
             sum[s] += least;
         }
@@ -72,26 +69,26 @@ static int64_t slotwise_least(struct weft_digest *table)
     return most;
 }
 
-static void change(struct weft_digest *table, int32_t unit, enum weft_policy to, int64_t *rows)
+static void change(struct weft_digest *table, int32_t decision, int32_t to, int64_t *rows)
 {
-    lean_swap(table, unit, (int)table->leanest[unit], (int)to, rows);
-    table->leanest[unit] = to;
+    lean_swap(table, decision, table->leanest[decision], to, rows);
+    table->leanest[decision] = to;
 }
 
-/* A change of a unit's policy, and the peak that it leads to. */
+/* A change of a decision's strategy, and the peak that it leads to. */
 struct choice {
-    int32_t unit; /* -1: none lowers the peak */
-    enum weft_policy policy;
+    int32_t decision; /* -1: none lowers the peak */
+    int32_t strategy;
     int64_t peak;
 };
 
-/* The peak of the rows with another policy of the unit, or something that is no lower than `enough`
- * where the peak is not: few changes lower the slot that was too high last. */
-static int64_t peak_with(const struct weft_digest *table, int32_t unit, int to, const int64_t *rows,
-                         int64_t enough, int32_t *highest)
+/* The peak of the rows with another strategy of the decision, or something that is no lower than
+ * `enough` where the peak is not: few changes lower the slot that was too high last. */
+static int64_t peak_with(const struct weft_digest *table, int32_t decision, int32_t to,
+                         const int64_t *rows, int64_t enough, int32_t *highest)
 {
-    const int64_t *old = &table->lean[weft_digest_row(table, unit, (int)table->leanest[unit])];
-    const int64_t *new = &table->lean[weft_digest_row(table, unit, to)];
+    const int64_t *old = &table->lean[weft_digest_row(table, decision, table->leanest[decision])];
+    const int64_t *new = &table->lean[weft_digest_row(table, decision, to)];
     int64_t peak = rows[*highest] + new[*highest] - old[*highest];
     for (int32_t s = 0; s < table->n_slots && peak < enough; s++) {
         int64_t bytes = rows[s] + new[s] - old[s];
@@ -102,18 +99,17 @@ static int64_t peak_with(const struct weft_digest *table, int32_t unit, int to, 
     return peak;
 }
 
-/* The change of one unit behind `before` that leads to the lowest peak below `peak`. */
+/* The change of one decision behind `before` that leads to the lowest peak below `peak`. */
 static struct choice best_change(const struct weft_digest *table, int32_t before, int64_t peak,
                                  const int64_t *rows)
 {
-    struct choice best = {.unit = -1, .policy = WEFT_POLICY_COUNT, .peak = peak};
+    struct choice best = {.decision = -1, .strategy = -1, .peak = peak};
     int32_t highest = 0;
-    for (int32_t u = before + 1; u < table->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (p == (int)table->leanest[u] || !(table->problem->units[u].policies >> p & 1u))
-                continue;
+    for (int32_t u = before + 1; u < table->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++) {
+            if (p == table->leanest[u]) continue;
             int64_t now = peak_with(table, u, p, rows, best.peak, &highest);
-            if (now < best.peak) best = (struct choice){u, (enum weft_policy)p, now};
+            if (now < best.peak) best = (struct choice){u, p, now};
         }
     }
     return best;
@@ -122,14 +118,14 @@ static struct choice best_change(const struct weft_digest *table, int32_t before
 /* The first pair of changes found that lowers the peak; it is kept. */
 static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
 {
-    for (int32_t u = 0; u < table->n_units; u++) {
-        enum weft_policy was = table->leanest[u];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (p == (int)was || !(table->problem->units[u].policies >> p & 1u)) continue;
-            change(table, u, (enum weft_policy)p, rows);
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        int32_t was = table->leanest[u];
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++) {
+            if (p == was) continue;
+            change(table, u, p, rows);
             struct choice second = best_change(table, u, peak, rows);
-            if (second.unit >= 0) {
-                change(table, second.unit, second.policy, rows);
+            if (second.decision >= 0) {
+                change(table, second.decision, second.strategy, rows);
                 return true;
             }
             change(table, u, was, rows);
@@ -138,21 +134,21 @@ static bool change_two(struct weft_digest *table, int64_t peak, int64_t *rows)
     return false;
 }
 
-/* Changes of one unit's policy that lower the peak, the one that lowers it most first; where none
- * does, of two. Where the units are so many that it would take long, fewer of the first and none of
- * the second. */
+/* Changes of one decision's strategy that lower the peak, the one that lowers it most first; where
+ * none does, of two. Where the decisions are so many that it would take long, fewer of the first
+ * and none of the second. */
 static void descend(struct weft_digest *table, int64_t *rows)
 {
     enum { MOST_WORK = 100000000 };
-    int64_t size = (int64_t)table->n_units * table->n_slots + 1;
-    bool two = size * table->n_units < MOST_WORK;
+    int64_t size = (int64_t)table->n_decisions * table->n_slots + 1;
+    bool two = size * table->n_decisions < MOST_WORK;
     int64_t rounds = MOST_WORK / size + 1;
-    if (rounds > 2 * (int64_t)table->n_units) rounds = 2 * (int64_t)table->n_units;
+    if (rounds > 2 * (int64_t)table->n_decisions) rounds = 2 * (int64_t)table->n_decisions;
     for (int64_t round = 0; round < rounds; round++) {
         int64_t peak = peak_of(rows, table->n_slots, NULL);
         struct choice best = best_change(table, -1, peak, rows);
-        if (best.unit >= 0) {
-            change(table, best.unit, best.policy, rows);
+        if (best.decision >= 0) {
+            change(table, best.decision, best.strategy, rows);
         } else if (!two || !change_two(table, peak, rows)) {
             return;
         }
@@ -163,7 +159,7 @@ enum weft_status weft_digest_find_least(struct weft_digest *table, struct weft_e
 {
     int64_t *rows = calloc((size_t)table->n_slots, sizeof *rows);
     if (!rows) return weft_fail_memory(err, "memory rows");
-    for (int32_t u = 0; u < table->n_units; u++)
+    for (int32_t u = 0; u < table->n_decisions; u++)
         table->leanest[u] = leanest_alone(table, u);
     table->least_proven_bytes = slotwise_least(table);
     if (weft_digest_lean_rows(table, table->leanest, rows, NULL) > table->least_proven_bytes)

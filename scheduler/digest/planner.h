@@ -1,4 +1,4 @@
-/* A planner decides policies and placements of a problem: this is what it gets and what it gives.
+/* A planner decides strategies and placements of a problem: this is what it gets and what it gives.
  */
 #ifndef WEFT_SCHEDULER_DIGEST_PLANNER_H
 #define WEFT_SCHEDULER_DIGEST_PLANNER_H
@@ -21,7 +21,7 @@ struct weft_setting {
 struct weft_schedule_options {
     const char *planner; /* a name of spec/planner.h, or "name:setting"; NULL = "ilp" */
     const struct weft_setting *setting; /* set by weft_schedule; NULL = as published */
-    int64_t policy_limit_bytes; /* of "two-stage": of the choice of policies; 0 = the limit */
+    int64_t policy_limit_bytes; /* of "two-stage": of the choice of strategies; 0 = the limit */
     uint64_t seed;              /* of "random" */
     /* For all of ilp and greedy; {0}: as much as it takes. A rule's plan has a layout or is
      * refused, whatever that takes, which may be seconds of work where memory is tight. And so that
@@ -34,15 +34,15 @@ struct weft_schedule_options {
     bool draft;
     int64_t enough_ns; /* of a draft by ilp: a step that needs no search; 0 = none is known */
     const struct weft_plan *const
-        *starts; /* plans of other limits or planners, of the same units */
+        *starts; /* plans of other limits or planners, of the same decisions */
     int32_t n_starts;
     struct weft_solver solver;
 };
 
-/* Policies and moves in channel order: what a planner decides, before it is a plan. */
+/* Strategies and moves in channel order: what a planner decides, before it is a plan. */
 struct weft_candidate {
-    enum weft_policy *policies; /* [n_units] */
-    struct weft_move *moves;    /* [n_moves], room for every block of every item */
+    int32_t *strategies;     /* [n_decisions] */
+    struct weft_move *moves; /* [n_moves], room for every block of every item */
     int32_t n_moves;
 };
 

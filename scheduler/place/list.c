@@ -372,30 +372,31 @@ static bool end_slot(struct weft_list *list)
     return true;
 }
 
-int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
+int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
                         struct weft_list_rule rule, struct weft_move *moves, int32_t *n_moves)
 {
     const struct weft_digest *table = list->table;
     weft_work_spend(list->work, 80 * (int64_t)table->n_slots + 12 * (int64_t)table->n_blocks);
-    weft_list_begin(list, policies, rule, moves);
+    weft_list_begin(list, strategies, rule, moves);
     for (int32_t s = 0; s < table->n_slots; s++)
         if (list->least[s] > list->limit) return -1;
     for (list->slot = 0; list->slot < table->n_slots; list->slot++) {
         weft_list_begin_waits(list);
         begin_slot(list);
         put_blocking(list);
-        compute(list, weft_digest_slot_ns(table, policies, list->slot), rule.gather_within);
+        compute(list, weft_problem_slot_ns(table->problem, strategies, list->slot),
+                rule.gather_within);
         if (!end_slot(list)) return -1;
     }
     if (n_moves) *n_moves = list->n_moves;
     return list->lanes.now_ns + weft_problem_agreements_ns(table->problem);
 }
 
-int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies, int32_t *rule)
+int64_t weft_list_best(struct weft_list *list, const int32_t *strategies, int32_t *rule)
 {
     int64_t best_ns = -1;
     for (int32_t i = 0; i < WEFT_LIST_RULES; i++) {
-        int64_t ns = weft_list_place(list, policies, weft_list_rules[i], NULL, NULL);
+        int64_t ns = weft_list_place(list, strategies, weft_list_rules[i], NULL, NULL);
         if (ns < 0 || (best_ns >= 0 && ns >= best_ns)) continue;
         best_ns = ns;
         if (rule) *rule = i;

@@ -1,4 +1,4 @@
-/* List scheduling: for fixed policies, place every block by walking the slots in time and putting
+/* List scheduling: for fixed strategies, place every block by walking the slots in time and putting
  * on the channel, whenever it is free, what a rule says is next, without ever holding more than the
  * limit in any slot. Event-exact: the time that it returns is the simulator's. */
 #ifndef WEFT_SCHEDULER_PLACE_LIST_H
@@ -26,12 +26,12 @@ const int32_t *weft_list_first_blocks(const struct weft_list *list);
 /* [n_slots][WEFT_WAIT_KINDS], of the last placement. */
 const struct weft_list_wait *weft_list_waits(const struct weft_list *list);
 
-/* Step time in ns (agreements included), or -1 when the policies' lean rows exceed the problem's
+/* Step time in ns (agreements included), or -1 when the strategies' lean rows exceed the problem's
  * limit. Fills moves (room for table->n_blocks) in channel order when it is not NULL. */
-int64_t weft_list_place(struct weft_list *list, const enum weft_policy *policies,
+int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
                         struct weft_list_rule rule, struct weft_move *moves, int32_t *n_moves);
 
 /* The best of all rules: its step time, or -1; *rule is set when it is not NULL. */
-int64_t weft_list_best(struct weft_list *list, const enum weft_policy *policies, int32_t *rule);
+int64_t weft_list_best(struct weft_list *list, const int32_t *strategies, int32_t *rule);
 
 #endif

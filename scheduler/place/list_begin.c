@@ -83,11 +83,11 @@ static void begin_rows(struct weft_list *list, bool stages)
     const struct weft_digest *table = list->table;
     size_t n_slots = (size_t)table->n_slots + 1;
     memset(list->fixed, 0, 5 * n_slots * sizeof *list->fixed);
-    weft_digest_fixed_rows(table, list->policies, list->fixed);
+    weft_digest_fixed_rows(table, list->strategies, list->fixed);
     list->has_free_gathers = false;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &weft_list_item(list, i)->item;
-        bool active = weft_item_active(item, list->policies);
+        bool active = weft_item_active(item, list->strategies);
         list->left[i] = active ? item->n_blocks : 0;
         list->blocked[i] = 0;
         if (!active) continue;
@@ -113,16 +113,16 @@ static void begin_clear(struct weft_list *list, const bool *clear)
         if (clear && clear[s]) {
             ns = 0;
         } else if (ns < INT64_MAX) {
-            ns += weft_digest_slot_ns(list->table, list->policies, s);
+            ns += weft_problem_slot_ns(list->table->problem, list->strategies, s);
         }
     }
 }
 
-void weft_list_begin(struct weft_list *list, const enum weft_policy *policies,
-                     struct weft_list_rule rule, struct weft_move *moves)
+void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct weft_list_rule rule,
+                     struct weft_move *moves)
 {
     size_t n_slots = (size_t)list->table->n_slots + 1;
-    list->policies = policies;
+    list->strategies = strategies;
     list->moves = moves;
     list->limit = weft_digest_limit_bytes(list->table);
     list->launch = rule.launch;

@@ -33,7 +33,7 @@ struct weft_list {
     int32_t *first_block;                     /* [n_items + 1] */
     struct weft_list_flight *flights;         /* [n_blocks] */
     /* One run: */
-    const enum weft_policy *policies;
+    const int32_t *strategies;
     struct weft_move *moves; /* or NULL */
     int64_t limit;
     struct weft_lanes lanes;
@@ -60,9 +60,9 @@ static inline const struct weft_problem_item *weft_list_item(const struct weft_l
     return &list->table->problem->items[item];
 }
 
-/* Begins a run of the policies, within the problem's limit, by the rule. */
-void weft_list_begin(struct weft_list *list, const enum weft_policy *policies,
-                     struct weft_list_rule rule, struct weft_move *moves);
+/* Begins a run of the strategies, within the problem's limit, by the rule. */
+void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct weft_list_rule rule,
+                     struct weft_move *moves);
 
 /* Begins the waits of a slot; what made its compute wait since from_ns: blocks ahead of its gathers
  * that block, put before the n_before-th of the channel; those due in it, of one channel; and

@@ -28,7 +28,7 @@ struct weft_repair {
     int32_t n_trial_moves;
     int32_t *launched; /* [n_items], scratch */
     struct weft_list *list;
-    const enum weft_policy *policies;
+    const int32_t *strategies;
     struct weft_list_rule rule;
     int32_t tries_left;
 };
@@ -183,8 +183,8 @@ static bool place(struct weft_repair *repair)
     repair->rule.clear = repair->trial.clear;
     repair->rule.late_bytes = repair->trial.late_bytes;
     repair->tries_left--;
-    int64_t ns = weft_list_place(repair->list, repair->policies, repair->rule, repair->trial_moves,
-                                 &repair->n_trial_moves);
+    int64_t ns = weft_list_place(repair->list, repair->strategies, repair->rule,
+                                 repair->trial_moves, &repair->n_trial_moves);
     if (ns < 0) {
         repair->n_trial_moves = 0;
         return false;
@@ -294,11 +294,11 @@ static void begin_change(struct weft_repair *repair, struct weft_list_rule rule)
 }
 
 int64_t weft_repair_place(struct weft_repair *repair, struct weft_list *list,
-                          const enum weft_policy *policies, struct weft_list_rule rule,
-                          int32_t most_tries, struct weft_move *moves, int32_t *n_moves)
+                          const int32_t *strategies, struct weft_list_rule rule, int32_t most_tries,
+                          struct weft_move *moves, int32_t *n_moves)
 {
     repair->list = list;
-    repair->policies = policies;
+    repair->strategies = strategies;
     repair->rule = rule;
     repair->tries_left = most_tries + 1;
     repair->step_ns = -1;

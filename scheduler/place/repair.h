@@ -12,10 +12,11 @@ WEFT_MUST_USE enum weft_status weft_repair_create(const struct weft_digest *tabl
                                                   struct weft_repair **out, struct weft_error *err);
 void weft_repair_destroy(struct weft_repair *repair); /* accepts NULL */
 
-/* As weft_list_place, for policies that fit, and the best of at most 1 + most_tries placements. */
+/* As weft_list_place, for strategies that fit, and the best of at most 1 + most_tries placements.
+ */
 int64_t weft_repair_place(struct weft_repair *repair, struct weft_list *list,
-                          const enum weft_policy *policies, struct weft_list_rule rule,
-                          int32_t most_tries, struct weft_move *moves, int32_t *n_moves);
+                          const int32_t *strategies, struct weft_list_rule rule, int32_t most_tries,
+                          struct weft_move *moves, int32_t *n_moves);
 
 /* The rule of the best of the last placements; its arrays are the repairs' and kept until the next.
  */

@@ -10,7 +10,7 @@ const struct weft_setting weft_ahead_settings[] = {
 enum weft_status weft_ahead_choose(struct weft_draft *draft, struct weft_error *err)
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
-    for (int32_t u = 0; u < draft->problem->n_units; u++)
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++)
         WEFT_TRY(weft_draft_choose(draft, u, draft->root[u] ? kept : weft_draft_sharded, err));
     return WEFT_OK;
 }
@@ -38,14 +38,14 @@ void weft_ahead_gather(struct weft_draft *draft, int32_t depth)
     /* What the first layer waits for stands last. */
     for (int32_t i = draft->n_gathers - 1; i >= 0; i--) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
-        if (draft->root[item->unit])
+        if (draft->root[item->decision])
             weft_draft_gather_all(draft, draft->gathers[i], entered(draft, item->last + 1));
     }
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
         int32_t use = item->last + 1;
         int32_t ahead = depth == 0 ? -1 : weft_draft_use_before(draft, use, depth);
-        if (!draft->root[item->unit])
+        if (!draft->root[item->decision])
             weft_draft_gather_all(draft, draft->gathers[i], ahead < 0 ? use : ahead);
     }
 }
@@ -54,10 +54,10 @@ void weft_ahead_gather(struct weft_draft *draft, int32_t depth)
 static int32_t launch_of(const struct weft_draft *draft, const struct weft_item *item)
 {
     int32_t launch = item->first;
-    if (!draft->root[item->unit]) return launch;
+    if (!draft->root[item->decision]) return launch;
     for (int32_t i = 0; i < draft->n_reductions; i++) {
         const struct weft_item *other = weft_draft_item(draft, draft->reductions[i]);
-        if (draft->root[other->unit] && other->first > launch &&
+        if (draft->root[other->decision] && other->first > launch &&
             draft->micro[other->first - 1] == draft->micro[item->first - 1])
             launch = other->first;
     }

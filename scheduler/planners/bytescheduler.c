@@ -35,7 +35,7 @@ static int32_t urgent(const struct run *run, int32_t slot)
         const struct weft_item *item = weft_draft_item(run->draft, run->draft->reductions[i]);
         if (run->left[i] == 0 || item->first > slot) continue;
         if (best < 0 ||
-            item->unit < weft_draft_item(run->draft, run->draft->reductions[best])->unit)
+            item->decision < weft_draft_item(run->draft, run->draft->reductions[best])->decision)
             best = i;
     }
     return best;
@@ -77,10 +77,7 @@ static void walk(struct run *run)
     const struct weft_problem *problem = run->draft->problem;
     int64_t now_ns = 0;
     for (int32_t s = 0; s < problem->n_slots; s++) {
-        struct weft_slot at = problem->slots[s];
-        int64_t ns = at.kind == WEFT_SLOT_UPDATE
-                         ? problem->units[at.index].update_ns[run->draft->out->policies[at.index]]
-                         : problem->slot_ns[s];
+        int64_t ns = weft_problem_slot_ns(problem, run->draft->out->strategies, s);
         send(run, s, now_ns, now_ns + ns);
         now_ns += ns;
         while (is_due(run, s)) {

@@ -25,7 +25,7 @@ static void group(struct groups *groups, int64_t most_bytes)
             held = 0;
         }
         held += bytes;
-        groups->of[item->unit] = groups->n - 1;
+        groups->of[item->decision] = groups->n - 1;
     }
 }
 
@@ -34,7 +34,7 @@ static void gather(struct groups *groups)
     struct weft_draft *draft = groups->draft;
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
-        int32_t own = groups->of[item->unit];
+        int32_t own = groups->of[item->decision];
         /* The first group's at once: 0 is moved up to behind its own update. */
         weft_draft_gather_all(draft, draft->gathers[i], own > 0 ? groups->entered[own - 1] : 0);
     }
@@ -49,7 +49,8 @@ static void reduce(struct groups *groups)
         int32_t launch = item->first;
         for (int32_t j = 0; j < draft->n_reductions; j++) {
             const struct weft_item *other = weft_draft_item(draft, draft->reductions[j]);
-            if (groups->of[other->unit] == groups->of[item->unit] && other->first > launch &&
+            if (groups->of[other->decision] == groups->of[item->decision] &&
+                other->first > launch &&
                 draft->micro[other->first - 1] == draft->micro[item->first - 1])
                 launch = other->first;
         }
@@ -67,10 +68,10 @@ enum weft_status weft_planner_dear(const struct weft_problem *problem,
     enum weft_status status;
     (void)outcome;
     WEFT_TRY_GOTO(done, weft_draft_init(&draft, "dear", problem, out, err));
-    for (int32_t u = 0; u < problem->n_units; u++)
+    for (int32_t u = 0; u < problem->n_decisions; u++)
         WEFT_TRY_GOTO(done, weft_draft_choose_resident(&draft, u, err));
-    groups.of = weft_pool_array(&draft.pool, (size_t)problem->n_units, sizeof *groups.of);
-    groups.entered = weft_pool_array(&draft.pool, (size_t)problem->n_units, sizeof *groups.of);
+    groups.of = weft_pool_array(&draft.pool, (size_t)problem->n_decisions, sizeof *groups.of);
+    groups.entered = weft_pool_array(&draft.pool, (size_t)problem->n_decisions, sizeof *groups.of);
     if (!groups.of || !groups.entered) WEFT_TRY_GOTO(done, weft_fail_memory(err, "groups"));
     weft_draft_take(&draft);
     group(&groups, weft_draft_values(options, weft_bucket_settings)[0]);

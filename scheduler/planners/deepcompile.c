@@ -139,7 +139,7 @@ static void gather_cost(const struct weft_draft *draft, int32_t unit, double *ns
     *ns = *bytes = 0;
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_problem_item *item = &draft->problem->items[draft->gathers[i]];
-        if (item->item.unit != unit) continue;
+        if (item->item.decision != unit) continue;
         *ns += (double)item->item.n_blocks * (double)item->block_ns;
         *bytes = (double)item->item.n_blocks * (double)item->item.block_bytes;
     }
@@ -150,10 +150,10 @@ static int32_t sort_units(struct run *run)
 {
     const struct weft_draft *draft = run->draft;
     int32_t n = 0;
-    for (int32_t u = 0; u < draft->problem->n_units; u++) {
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
         double ns, bytes, other_ns, other_bytes;
         int32_t at = n;
-        if (draft->out->policies[u] != WEFT_POLICY_FSDP) continue;
+        if (weft_draft_policy(draft, u) != WEFT_POLICY_FSDP) continue;
         gather_cost(draft, u, &ns, &bytes);
         for (; at > 0; at--) {
             gather_cost(draft, run->units[at - 1], &other_ns, &other_bytes);
@@ -194,7 +194,7 @@ static enum weft_status prepare(struct run *run, int64_t percent, struct weft_er
     run->held = weft_pool_array(pool, n_items, sizeof *run->held);
     run->group = weft_pool_array(pool, n_items, sizeof *run->group);
     run->slots = weft_pool_array(pool, n_items, sizeof *run->slots);
-    run->units = weft_pool_array(pool, (size_t)problem->n_units, sizeof *run->units);
+    run->units = weft_pool_array(pool, (size_t)problem->n_decisions, sizeof *run->units);
     if (!run->profile || !run->held || !run->group || !run->slots || !run->units)
         return weft_fail_memory(err, "a profile");
     run->line = weft_draft_line_of(problem, WEFT_ALL_GATHER);

@@ -34,7 +34,7 @@ struct run {
 
 static int64_t elements_of(const struct run *run, int32_t unit)
 {
-    return run->draft->problem->units[unit].elements;
+    return run->draft->problem->decisions[unit].elements;
 }
 
 static int compare_uses(const void *a, const void *b)
@@ -53,10 +53,11 @@ static void trace(struct run *run)
         for (int32_t i = 0; i < problem->n_items; i++) {
             const struct weft_item *item = &problem->items[i].item;
             enum weft_policy policy = pass == 0 ? WEFT_POLICY_FSDP : WEFT_POLICY_SDP;
-            bool counts = item->kind == WEFT_ALL_GATHER && (item->policies >> policy & 1u);
+            uint64_t of = weft_decision_policies(&problem->decisions[item->decision], 1u << policy);
+            bool counts = item->kind == WEFT_ALL_GATHER && (item->strategies & of) != 0;
             for (int32_t k = 0; counts && pass == 1 && k < n; k++)
-                counts = run->uses[k].unit != item->unit;
-            if (counts) run->uses[run->n_uses++] = (struct use){item->last + 1, item->unit};
+                counts = run->uses[k].unit != item->decision;
+            if (counts) run->uses[run->n_uses++] = (struct use){item->last + 1, item->decision};
         }
     }
     qsort(run->uses, (size_t)run->n_uses, sizeof *run->uses, compare_uses);
@@ -85,7 +86,7 @@ static bool is_kept(const struct run *run, int32_t unit)
 static enum weft_status choose(struct run *run, struct weft_error *err)
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
-    for (int32_t u = 0; u < run->draft->problem->n_units; u++) {
+    for (int32_t u = 0; u < run->draft->problem->n_decisions; u++) {
         if (elements_of(run, u) < PERSISTENT_ELEMENTS) {
             WEFT_TRY(weft_draft_choose_resident(run->draft, u, err));
         } else {
@@ -131,7 +132,7 @@ static void walk(struct run *run)
     struct weft_draft *draft = run->draft;
     for (int32_t i = 0; i < draft->n_gathers; i++) {
         const struct weft_item *item = weft_draft_item(draft, draft->gathers[i]);
-        bool small = draft->out->policies[item->unit] == WEFT_POLICY_ZERO1;
+        bool small = weft_draft_policy(draft, item->decision) == WEFT_POLICY_ZERO1;
         run->left[i] = small ? 0 : item->n_blocks;
     }
     for (int32_t k = 0; k < draft->n_uses; k++) {

@@ -57,25 +57,25 @@ void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves
 }
 
 static enum weft_status choose(const struct weft_fixed_rule *rule,
-                               const struct weft_problem *problem, enum weft_policy *policies,
+                               const struct weft_problem *problem, int32_t *strategies,
                                struct weft_error *err)
 {
-    for (int32_t u = 0; u < problem->n_units; u++)
-        WEFT_TRY(weft_rule_policy(problem, rule->planner, u, rule->policies, &policies[u], err));
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        WEFT_TRY(weft_rule_policy(problem, rule->planner, u, rule->policies, &strategies[u], err));
     return WEFT_OK;
 }
 
-/* As weft_digest_move_rows, without a digest, which has rows of all policies. */
+/* As weft_digest_move_rows, without a digest, which has rows of all strategies. */
 static void sum_rows(const struct weft_problem *problem, const struct weft_candidate *candidate,
                      int64_t *rows)
 {
     for (int32_t i = 0; i < problem->n_common; i++)
         weft_hold_add(&problem->common[i], problem->n_slots, rows);
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        enum weft_policy policy = candidate->policies[u];
-        for (int32_t i = 0; i < unit->n_holds[policy]; i++)
-            weft_hold_add(&unit->holds[policy][i], problem->n_slots, rows);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_strategy *of =
+            weft_problem_chosen(problem, candidate->strategies, u);
+        for (int32_t i = 0; i < of->n_holds; i++)
+            weft_hold_add(&of->holds[i], problem->n_slots, rows);
     }
     weft_moves_add_rows(problem, candidate->moves, candidate->n_moves, rows);
 }
@@ -109,7 +109,7 @@ void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather
     out->n_moves = 0;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (!weft_item_active(item, out->policies)) continue;
+        if (!weft_item_active(item, out->strategies)) continue;
         int32_t slot = item->first;
         if (item->kind == WEFT_ALL_GATHER && gather != WEFT_GATHER_EARLY)
             slot = gather == WEFT_GATHER_BLOCKING ? item->last + 1 : item->last;
@@ -123,7 +123,7 @@ enum weft_status weft_fixed_decide(const struct weft_fixed_rule *rule,
                                    const struct weft_problem *problem, struct weft_candidate *out,
                                    struct weft_error *err)
 {
-    WEFT_TRY(choose(rule, problem, out->policies, err));
+    WEFT_TRY(choose(rule, problem, out->strategies, err));
     weft_fixed_place(problem, rule->gather, out);
     return check(rule, problem, out, err);
 }

@@ -7,8 +7,8 @@ static enum weft_status choose(struct weft_draft *draft, int32_t k, struct weft_
 {
     static const enum weft_policy kept[] = {WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
     WEFT_TRY(weft_ahead_choose(draft, err));
-    for (int32_t u = draft->problem->n_units - 1; u >= 0 && k > 0; u--) {
-        if (draft->out->policies[u] != WEFT_POLICY_FSDP) continue;
+    for (int32_t u = draft->problem->n_decisions - 1; u >= 0 && k > 0; u--) {
+        if (weft_draft_policy(draft, u) != WEFT_POLICY_FSDP) continue;
         WEFT_TRY(weft_draft_choose(draft, u, kept, err));
         k--;
     }
@@ -30,7 +30,7 @@ enum weft_status weft_planner_fsdp2_mix(const struct weft_problem *problem,
 {
     int32_t depth = (int32_t)weft_draft_values(options, weft_ahead_settings)[0];
     /* Keeping one more never holds less in any slot: k fits, k + 1 and more do not. */
-    int32_t fits = 0, too_many = problem->n_units + 1;
+    int32_t fits = 0, too_many = problem->n_decisions + 1;
     struct weft_draft draft;
     enum weft_status status;
     (void)outcome;

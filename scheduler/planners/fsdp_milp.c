@@ -63,13 +63,15 @@ static double total_ns(const struct run *run, const struct label *label)
     return late_ns > 0 ? ns + late_ns : ns;
 }
 
-/* Bytes of the items of a unit under its policy. */
+/* Bytes of the first items of a unit that shards its parameters. */
 static int64_t moved_bytes(const struct weft_draft *draft, int32_t unit, bool gathers)
 {
+    const uint32_t sharded = 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP;
+    const struct weft_problem_decision *it = &draft->problem->decisions[unit];
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (item->unit == unit && (item->kind == WEFT_ALL_GATHER) == gathers &&
-            (item->policies >> WEFT_POLICY_SDP & 1u))
+        if (item->decision == unit && (item->kind == WEFT_ALL_GATHER) == gathers &&
+            (item->strategies & weft_decision_policies(it, sharded)) != 0)
             return item->n_blocks * item->block_bytes;
     }
     return 0;
@@ -78,14 +80,15 @@ static int64_t moved_bytes(const struct weft_draft *draft, int32_t unit, bool ga
 static struct layer layer_of(const struct run *run, int32_t unit)
 {
     const struct weft_problem *problem = run->draft->problem;
-    const struct weft_problem_unit *it = &problem->units[unit];
+    const struct weft_problem_decision *it = &problem->decisions[unit];
     struct layer layer = {.unit = unit,
                           .parameters_bytes = moved_bytes(run->draft, unit, true),
                           .gradient_bytes = moved_bytes(run->draft, unit, false)};
     layer.gather_ns = time_of(run->gather, layer.parameters_bytes);
     layer.reduce_ns = layer.gradient_bytes ? time_of(run->reduce, layer.gradient_bytes) : 0;
-    for (int32_t i = 0; i < it->n_holds[WEFT_POLICY_FSDP]; i++) {
-        const struct weft_hold *hold = &it->holds[WEFT_POLICY_FSDP][i];
+    int32_t released = weft_decision_of_policy(it, WEFT_POLICY_FSDP);
+    for (int32_t i = 0; released >= 0 && i < it->strategies[released].n_holds; i++) {
+        const struct weft_hold *hold = &it->strategies[released].holds[i];
         if (hold->category != WEFT_CATEGORY_GATHERED_PARAMETERS) continue;
         for (int32_t s = hold->first; s <= hold->last; s++) {
             if (run->draft->micro[s] != run->draft->micro[hold->first]) continue;
@@ -221,11 +224,11 @@ static int64_t most_held(const struct run *run)
     int64_t most = 0;
     draft->n_moves = 0;
     weft_draft_peak(draft, NULL);
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        enum weft_policy policy = draft->out->policies[u];
-        for (int32_t i = 0; draft->root[u] && i < unit->n_holds[policy]; i++) {
-            const struct weft_hold *hold = &unit->holds[policy][i];
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_strategy *of =
+            weft_problem_chosen(problem, draft->out->strategies, u);
+        for (int32_t i = 0; draft->root[u] && i < of->n_holds; i++) {
+            const struct weft_hold *hold = &of->holds[i];
             bool whole = hold->category == WEFT_CATEGORY_GATHERED_PARAMETERS ||
                          hold->category == WEFT_CATEGORY_FULL_GRADIENTS;
             for (int32_t s = hold->first; whole && s <= hold->last; s++)
@@ -244,13 +247,13 @@ static enum weft_status prepare(struct run *run, struct weft_error *err)
     struct label none = {.before = -1, .last = -1, .parent = -1};
     run->gather = weft_draft_line_of(problem, WEFT_ALL_GATHER);
     run->reduce = weft_draft_line_of(problem, WEFT_REDUCE_SCATTER);
-    run->layers = weft_pool_array(&draft->pool, (size_t)problem->n_units, sizeof *run->layers);
+    run->layers = weft_pool_array(&draft->pool, (size_t)problem->n_decisions, sizeof *run->layers);
     run->room = 64;
     run->labels = malloc(run->room * sizeof *run->labels);
     if (!run->layers || !run->labels) return weft_fail_memory(err, "a choice of units");
-    for (int32_t u = 0; u < problem->n_units; u++) {
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
         struct layer layer = layer_of(run, u);
-        if (draft->out->policies[u] == WEFT_POLICY_FSDP) {
+        if (weft_draft_policy(draft, u) == WEFT_POLICY_FSDP) {
             run->layers[run->n_layers++] = layer;
             if (layer.parameters_bytes > run->largest_bytes)
                 run->largest_bytes = layer.parameters_bytes;

@@ -50,7 +50,7 @@ static void set_failure(struct weft_outcome *outcome, bool too_slow, const char 
 static enum weft_status replay(struct run *run, const double *x, struct weft_error *err)
 {
     struct weft_search *search = run->search;
-    weft_ilp_policies(run->branch->ilp, x, search->other);
+    weft_ilp_strategies(run->branch->ilp, x, search->other);
     if (!weft_search_fits(search, search->other)) return WEFT_OK;
     weft_search_try(search, search->other);
     for (int order = 0; order < WEFT_ILP_ORDER_COUNT; order++) {
@@ -72,7 +72,7 @@ static enum weft_status solve_tree(struct run *run, struct weft_error *err)
     if (!incumbent) return weft_fail_memory(err, "an incumbent");
     weft_proof_enter(run->branch->proof, 0); /* not where the last relaxation was */
     weft_ilp_restrict(run->branch->ilp, run->branch->proof->box, run->branch->dual);
-    if (weft_ilp_point(run->branch->ilp, search->policies, search->moves, search->n_moves,
+    if (weft_ilp_point(run->branch->ilp, search->strategies, search->moves, search->n_moves,
                        incumbent)) {
         mip->incumbents = &incumbent;
         mip->n_incumbents = 1;
@@ -119,7 +119,7 @@ static enum weft_status trim(struct run *run, struct weft_error *err)
     struct weft_search *search = run->search;
     struct weft_proof *proof = run->branch->proof;
     const struct weft_digest *table = run->table;
-    int64_t size = ((int64_t)table->n_items + 4 * table->n_units) * table->n_slots + 1;
+    int64_t size = ((int64_t)table->n_items + 4 * table->n_decisions) * table->n_slots + 1;
     int64_t check = (proof->n_nodes / 2 + 1) * run->box_units;
     int64_t half = weft_budget_left(run->budget) / 2;
     search->budget = run->budget;
@@ -157,7 +157,7 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     const struct weft_problem *problem = run->table->problem;
     struct weft_schedule_options options = *run->options;
     struct weft_outcome outcome = {0};
-    struct weft_candidate candidate = {.policies = search->other, .moves = search->trial_moves};
+    struct weft_candidate candidate = {.strategies = search->other, .moves = search->trial_moves};
     struct weft_error refusal = {0};
     struct weft_plan *plan = NULL;
     options.setting = setting;
@@ -165,7 +165,7 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     enum weft_status status = rule->decide(problem, &options, &candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-    WEFT_TRY(weft_plan_create(problem, rule->name, candidate.policies, candidate.moves,
+    WEFT_TRY(weft_plan_create(problem, rule->name, candidate.strategies, candidate.moves,
                               candidate.n_moves, &plan, err));
     if (weft_problem_relaxing_may_slow(problem)) status = weft_search_start(search, plan, err);
     if (status == WEFT_OK) status = weft_plan_relax(plan, problem->memory_limit_bytes, err);
@@ -256,7 +256,7 @@ static void improve(struct run *run)
     do {
         before_ns = search->step_ns;
         weft_search_improve(search, tries, weft_branch_enough_ns(run->branch));
-        weft_guide_try(run->guide, search->policies);
+        weft_guide_try(run->guide, search->strategies);
     } while (search->step_ns < before_ns && !weft_branch_is_over(run->branch));
 }
 
@@ -283,9 +283,9 @@ static enum weft_status make_better_plans(struct run *run, struct weft_error *er
     const struct weft_budget budget = search->budget;
     WEFT_TRY(weft_guide_create(branch, &run->guide, err));
     set_part(run, 2.0 / 3);
-    weft_guide_try(run->guide, search->policies);
+    weft_guide_try(run->guide, search->strategies);
     enum weft_status status = weft_branch_try_near(branch, err);
-    weft_guide_try(run->guide, search->policies);
+    weft_guide_try(run->guide, search->strategies);
     weft_guide_dive(run->guide);
     improve(run);
     if (status == WEFT_OK) status = try_near(run, 0, NODES_A_TURN, err);

@@ -15,12 +15,8 @@ static double start_of(const struct weft_draft *draft, int32_t slot)
 {
     const struct weft_problem *problem = draft->problem;
     double ns = 0;
-    for (int32_t s = 0; s < slot; s++) {
-        struct weft_slot at = problem->slots[s];
-        ns += at.kind == WEFT_SLOT_UPDATE
-                  ? (double)problem->units[at.index].update_ns[draft->out->policies[at.index]]
-                  : (double)problem->slot_ns[s];
-    }
+    for (int32_t s = 0; s < slot; s++)
+        ns += (double)weft_problem_slot_ns(problem, draft->out->strategies, s);
     return ns;
 }
 

@@ -19,14 +19,17 @@ static enum weft_status choose(struct weft_draft *draft, int32_t unit, int32_t c
     return weft_draft_choose(draft, unit, choice == REPLICATED ? replicated : sharded, err);
 }
 
-/* Time of everything that a unit does under the policy that it has in the draft. */
+/* Time of everything that a unit does under the strategy that it has in the draft. */
 static int64_t time_of(const struct weft_draft *draft, int32_t unit)
 {
-    enum weft_policy policy = draft->out->policies[unit];
-    int64_t ns = draft->problem->units[unit].update_ns[policy];
+    const int32_t *strategies = draft->out->strategies;
+    const struct weft_problem_strategy *of = weft_problem_chosen(draft->problem, strategies, unit);
+    int64_t ns = 0;
+    for (int32_t i = 0; i < of->n_times; i++)
+        ns += of->times[i].ns;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_problem_item *item = &draft->problem->items[i];
-        if (item->item.unit == unit && (item->item.policies >> policy & 1u))
+        if (item->item.decision == unit && weft_item_active(&item->item, strategies))
             ns += item->item.n_blocks * item->block_ns;
     }
     return ns;
@@ -38,13 +41,13 @@ static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_row
 {
     struct weft_error ignored = {0};
     size_t n_slots = (size_t)draft->problem->n_slots;
-    for (int32_t u = 0; u < draft->problem->n_units; u++) {
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
         struct weft_knapsack_option *option = &options[u * N_CHOICES + choice];
         option->allowed = choose(draft, u, choice, &ignored) == WEFT_OK;
         if (option->allowed) option->cost = time_of(draft, u);
     }
     weft_ahead_place(draft, 1);
-    for (int32_t u = 0; u < draft->problem->n_units; u++) {
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++) {
         int64_t *sharded = sharded_rows + (size_t)u * n_slots, most = INT64_MIN;
         weft_draft_unit_rows(draft, u, choice == SHARDED ? sharded : rows);
         if (choice == SHARDED) continue;
@@ -57,14 +60,14 @@ static void weigh(struct weft_draft *draft, int32_t choice, int64_t *sharded_row
 static enum weft_status decide(struct weft_draft *draft, struct weft_error *err)
 {
     const struct weft_problem *problem = draft->problem;
-    size_t n_units = (size_t)problem->n_units, n_slots = (size_t)problem->n_slots;
+    size_t n_units = (size_t)problem->n_decisions, n_slots = (size_t)problem->n_slots;
     struct weft_knapsack_option *options =
         weft_pool_array(&draft->pool, n_units * N_CHOICES, sizeof *options);
     int64_t *rows = weft_pool_array(&draft->pool, (n_units + 1) * n_slots, sizeof *rows);
     int32_t *choice = weft_pool_array(&draft->pool, n_units, sizeof *choice);
     bool exact = true;
     if (!options || !rows || !choice) return weft_fail_memory(err, "a knapsack");
-    for (int32_t u = 0; u < problem->n_units; u++)
+    for (int32_t u = 0; u < problem->n_decisions; u++)
         WEFT_TRY(choose(draft, u, SHARDED, err));
     weigh(draft, SHARDED, rows, rows + n_units * n_slots, options);
     int64_t capacity[WEFT_KNAPSACK_WEIGHTS] = {
@@ -72,9 +75,10 @@ static enum weft_status decide(struct weft_draft *draft, struct weft_error *err)
     weigh(draft, REPLICATED, rows, rows + n_units * n_slots, options);
     /* When not even all sharded fits, that is what is refused. */
     if (capacity[0] < 0) capacity[0] = 0;
-    WEFT_TRY(weft_knapsack(options, problem->n_units, N_CHOICES, capacity, choice, &exact, err));
+    WEFT_TRY(
+        weft_knapsack(options, problem->n_decisions, N_CHOICES, capacity, choice, &exact, err));
     if (!exact) weft_log(WEFT_LOG_INFO, "planner osdp: its knapsack was solved by halves");
-    for (int32_t u = 0; u < problem->n_units; u++)
+    for (int32_t u = 0; u < problem->n_decisions; u++)
         WEFT_TRY(choose(draft, u, choice[u], err));
     return WEFT_OK;
 }

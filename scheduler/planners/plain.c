@@ -39,7 +39,7 @@ static enum weft_status choose_plainly(const struct plain_rule *rule, struct wef
     if (rule->choice >= CHOOSE_ROOT) return weft_ahead_choose(draft, err);
     if (rule->choice != CHOOSE_RESIDENT)
         return weft_draft_choose_all(draft, rule->choice == CHOOSE_DP ? dp : sdp, err);
-    for (int32_t u = 0; u < draft->problem->n_units; u++)
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++)
         WEFT_TRY(weft_draft_choose_resident(draft, u, err));
     return WEFT_OK;
 }

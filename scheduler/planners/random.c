@@ -1,4 +1,4 @@
-/* A random plan that fits, for tests: policies and slots are drawn, then what does not fit goes
+/* A random plan that fits, for tests: strategies and slots are drawn, then what does not fit goes
  * back towards the leanest plan. The same seed gives the same plan everywhere. */
 #include <stdlib.h>
 
@@ -16,21 +16,17 @@ static int32_t below(struct draw *draw, int32_t n)
     return (int32_t)weft_rng_below(draw->seed, draw->stream, draw->counter++, (uint64_t)n);
 }
 
-static void draw_policies(struct draw *draw, const struct weft_digest *table,
-                          enum weft_policy *policies, int64_t *rows)
+static void draw_strategies(struct draw *draw, const struct weft_digest *table, int32_t *strategies,
+                            int64_t *rows)
 {
-    for (int32_t u = 0; u < table->n_units; u++) {
-        int options[WEFT_POLICY_COUNT], n = 0;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (table->problem->units[u].policies >> p & 1u) options[n++] = p;
-        policies[u] = (enum weft_policy)options[below(draw, n)];
-    }
-    int32_t start = table->n_units > 0 ? below(draw, table->n_units) : 0;
-    for (int32_t i = 0; i < table->n_units; i++) {
-        if (weft_digest_lean_rows(table, policies, rows, NULL) <= weft_digest_limit_bytes(table))
+    for (int32_t u = 0; u < table->n_decisions; u++)
+        strategies[u] = below(draw, weft_digest_count(table, u));
+    int32_t start = table->n_decisions > 0 ? below(draw, table->n_decisions) : 0;
+    for (int32_t i = 0; i < table->n_decisions; i++) {
+        if (weft_digest_lean_rows(table, strategies, rows, NULL) <= weft_digest_limit_bytes(table))
             return;
-        int32_t u = (start + i) % table->n_units;
-        policies[u] = table->leanest[u];
+        int32_t u = (start + i) % table->n_decisions;
+        strategies[u] = table->leanest[u];
     }
 }
 
@@ -78,7 +74,7 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table,
     out->n_moves = 0;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &table->problem->items[i].item;
-        if (!weft_item_active(item, out->policies)) continue;
+        if (!weft_item_active(item, out->strategies)) continue;
         for (int32_t b = 0; b < item->n_blocks; b++) {
             int32_t slot = draw_slot(draw, item, weft_digest_limit_bytes(table), rows),
                     issue = slot, launch = 0;
@@ -112,8 +108,8 @@ enum weft_status weft_planner_random(const struct weft_problem *problem,
     WEFT_TRY_GOTO(done, weft_digest_create(problem, &table, err));
     places = calloc((size_t)table->n_blocks + 1, sizeof *places);
     if (!places) WEFT_TRY_GOTO(done, weft_fail_memory(err, "a random plan"));
-    draw_policies(&draw, table, out->policies, rows);
-    if (weft_digest_lean_rows(table, out->policies, rows, NULL) > problem->memory_limit_bytes)
+    draw_strategies(&draw, table, out->strategies, rows);
+    if (weft_digest_lean_rows(table, out->strategies, rows, NULL) > problem->memory_limit_bytes)
         WEFT_TRY_GOTO(done, weft_fail(err, WEFT_E_INFEASIBLE,
                                       "planner random: not even the leanest plan fits"));
     draw_moves(&draw, table, out, rows, places);

@@ -62,7 +62,7 @@ static void find_root(struct weft_draft *draft)
         if (!is_gather(item)) continue;
         struct weft_slot slot = problem->slots[item->last + 1];
         if (slot.kind == WEFT_SLOT_FORWARD && (slot.index == first || slot.index == last))
-            draft->root[item->unit] = true;
+            draft->root[item->decision] = true;
     }
 }
 
@@ -91,7 +91,7 @@ enum weft_status weft_draft_init(struct weft_draft *draft, const char *planner,
     draft->gathers = weft_pool_array(&draft->pool, n_items, sizeof *draft->gathers);
     draft->reductions = weft_pool_array(&draft->pool, n_items, sizeof *draft->reductions);
     draft->uses = weft_pool_array(&draft->pool, n_items, sizeof *draft->uses);
-    draft->root = weft_pool_array(&draft->pool, (size_t)problem->n_units, sizeof *draft->root);
+    draft->root = weft_pool_array(&draft->pool, (size_t)problem->n_decisions, sizeof *draft->root);
     draft->micro = weft_pool_array(&draft->pool, n_slots, sizeof *draft->micro);
     draft->rows = weft_pool_array(&draft->pool, n_slots, sizeof *draft->rows);
     draft->moves = weft_pool_array(&draft->pool, n_blocks, sizeof *draft->moves);
@@ -121,13 +121,14 @@ static const char *refused_by(const struct weft_problem *problem, enum weft_poli
 }
 
 enum weft_status weft_rule_policy(const struct weft_problem *problem, const char *planner,
-                                  int32_t unit, const enum weft_policy *policies,
-                                  enum weft_policy *out, struct weft_error *err)
+                                  int32_t unit, const enum weft_policy *policies, int32_t *out,
+                                  struct weft_error *err)
 {
-    const struct weft_problem_unit *it = &problem->units[unit];
+    const struct weft_problem_decision *it = &problem->decisions[unit];
     for (const enum weft_policy *p = policies; *p != WEFT_POLICY_COUNT; p++) {
-        if (!(it->policies >> *p & 1u)) continue;
-        *out = *p;
+        int32_t strategy = weft_decision_of_policy(it, *p);
+        if (strategy < 0) continue;
+        *out = strategy;
         return WEFT_OK;
     }
     return weft_fail(err, WEFT_E_INFEASIBLE,
@@ -141,13 +142,13 @@ enum weft_status weft_draft_choose(struct weft_draft *draft, int32_t unit,
                                    const enum weft_policy *policies, struct weft_error *err)
 {
     return weft_rule_policy(draft->problem, draft->planner, unit, policies,
-                            &draft->out->policies[unit], err);
+                            &draft->out->strategies[unit], err);
 }
 
 enum weft_status weft_draft_choose_all(struct weft_draft *draft, const enum weft_policy *policies,
                                        struct weft_error *err)
 {
-    for (int32_t u = 0; u < draft->problem->n_units; u++)
+    for (int32_t u = 0; u < draft->problem->n_decisions; u++)
         WEFT_TRY(weft_draft_choose(draft, u, policies, err));
     return WEFT_OK;
 }
@@ -157,7 +158,7 @@ enum weft_status weft_draft_choose_resident(struct weft_draft *draft, int32_t un
 {
     static const enum weft_policy trained[] = {WEFT_POLICY_ZERO1, WEFT_POLICY_COUNT};
     static const enum weft_policy frozen[] = {WEFT_POLICY_DP, WEFT_POLICY_SDP, WEFT_POLICY_COUNT};
-    bool is_frozen = draft->problem->units[unit].update_slot < 0;
+    bool is_frozen = draft->problem->decisions[unit].update_slot < 0;
     return weft_draft_choose(draft, unit, is_frozen ? frozen : trained, err);
 }
 
@@ -180,7 +181,7 @@ void weft_draft_take(struct weft_draft *draft)
     draft->n_gathers = draft->n_reductions = draft->n_moves = 0;
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (!weft_item_active(item, draft->out->policies)) continue;
+        if (!weft_item_active(item, draft->out->strategies)) continue;
         if (is_gather(item)) {
             insert(draft, draft->gathers, draft->n_gathers++, i);
         } else {
@@ -246,7 +247,7 @@ void weft_draft_reduce_at_once(struct weft_draft *draft)
 
 static bool is_of(const struct weft_draft *draft, const struct weft_item *item, uint32_t policies)
 {
-    return (policies >> draft->out->policies[item->unit] & 1u) != 0;
+    return (policies >> weft_draft_policy(draft, item->decision) & 1u) != 0;
 }
 
 void weft_draft_gather_after_updates(struct weft_draft *draft, uint32_t policies)
@@ -265,10 +266,10 @@ void weft_draft_gather_after_updates(struct weft_draft *draft, uint32_t policies
 
 int32_t weft_draft_release(const struct weft_draft *draft, const struct weft_item *item)
 {
-    const struct weft_problem_unit *unit = &draft->problem->units[item->unit];
-    enum weft_policy policy = draft->out->policies[item->unit];
-    for (int32_t i = 0; i < unit->n_holds[policy]; i++) {
-        const struct weft_hold *hold = &unit->holds[policy][i];
+    const struct weft_problem_strategy *of =
+        weft_problem_chosen(draft->problem, draft->out->strategies, item->decision);
+    for (int32_t i = 0; i < of->n_holds; i++) {
+        const struct weft_hold *hold = &of->holds[i];
         bool holds = hold->first <= item->last + 1 && item->last + 1 <= hold->last;
         if (hold->category == WEFT_CATEGORY_GATHERED_PARAMETERS && holds) return hold->last;
     }
@@ -298,7 +299,7 @@ int32_t weft_draft_use_before(const struct weft_draft *draft, int32_t slot, int3
 int64_t weft_draft_block_elements(const struct weft_draft *draft, int32_t item)
 {
     const struct weft_item *it = weft_draft_item(draft, item);
-    return draft->problem->units[it->unit].elements / it->n_blocks;
+    return draft->problem->decisions[it->decision].elements / it->n_blocks;
 }
 
 static void add_move(const struct weft_draft *draft, struct weft_move move, int64_t *rows)
@@ -312,10 +313,10 @@ static void add_move(const struct weft_draft *draft, struct weft_move move, int6
 
 static void add_holds(const struct weft_draft *draft, int32_t unit, int64_t *rows)
 {
-    const struct weft_problem_unit *it = &draft->problem->units[unit];
-    enum weft_policy policy = draft->out->policies[unit];
-    for (int32_t i = 0; i < it->n_holds[policy]; i++)
-        weft_hold_add(&it->holds[policy][i], draft->problem->n_slots, rows);
+    const struct weft_problem_strategy *of =
+        weft_problem_chosen(draft->problem, draft->out->strategies, unit);
+    for (int32_t i = 0; i < of->n_holds; i++)
+        weft_hold_add(&of->holds[i], draft->problem->n_slots, rows);
 }
 
 void weft_draft_unit_rows(const struct weft_draft *draft, int32_t unit, int64_t *rows)
@@ -323,7 +324,7 @@ void weft_draft_unit_rows(const struct weft_draft *draft, int32_t unit, int64_t 
     memset(rows, 0, (size_t)draft->problem->n_slots * sizeof *rows);
     add_holds(draft, unit, rows);
     for (int32_t k = 0; k < draft->n_moves; k++)
-        if (weft_draft_item(draft, draft->moves[k].move.item)->unit == unit)
+        if (weft_draft_item(draft, draft->moves[k].move.item)->decision == unit)
             add_move(draft, draft->moves[k].move, rows);
 }
 
@@ -334,7 +335,7 @@ int64_t weft_draft_peak(struct weft_draft *draft, int32_t *peak_slot)
     memset(draft->rows, 0, (size_t)problem->n_slots * sizeof *draft->rows);
     for (int32_t i = 0; i < problem->n_common; i++)
         weft_hold_add(&problem->common[i], problem->n_slots, draft->rows);
-    for (int32_t u = 0; u < problem->n_units; u++)
+    for (int32_t u = 0; u < problem->n_decisions; u++)
         add_holds(draft, u, draft->rows);
     for (int32_t k = 0; k < draft->n_moves; k++)
         add_move(draft, draft->moves[k].move, draft->rows);
@@ -404,7 +405,7 @@ static enum weft_status end_when_complete(struct weft_draft *draft, struct weft_
     struct weft_plan_times times = {own, own + n_slots, own + n_slots + n_moves};
     defer(draft, INT64_MAX);
     write_moves(draft);
-    WEFT_TRY(weft_plan_create(problem, draft->planner, draft->out->policies, draft->out->moves,
+    WEFT_TRY(weft_plan_create(problem, draft->planner, draft->out->strategies, draft->out->moves,
                               draft->out->n_moves, &plan, err));
     weft_simulate_plan_times(plan, scratch, &times);
     weft_plan_destroy(plan);

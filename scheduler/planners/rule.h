@@ -16,7 +16,7 @@ struct weft_draft_move;
 struct weft_draft {
     const char *planner;
     const struct weft_problem *problem; /* borrowed */
-    struct weft_candidate *out;         /* borrowed: its policies, and its moves at the end */
+    struct weft_candidate *out;         /* borrowed: its strategies, and its moves at the end */
     struct weft_pool pool;
     /* Items that the policies need (weft_draft_take): AllGathers by the slot of their use, then
      * unit; reductions as gradients get ready: by first slot, then unit from the last. */
@@ -38,12 +38,13 @@ WEFT_MUST_USE enum weft_status weft_draft_init(struct weft_draft *draft, const c
                                                struct weft_candidate *out, struct weft_error *err);
 void weft_draft_finish(struct weft_draft *draft);
 
-/* The first of these policies that the unit may have; the list ends with WEFT_POLICY_COUNT.
+/* The strategy with the first of these policies that the unit may have; the list ends with
+ * WEFT_POLICY_COUNT.
  * WEFT_E_INFEASIBLE when it may have none, with the reason. */
 WEFT_MUST_USE enum weft_status weft_rule_policy(const struct weft_problem *problem,
                                                 const char *planner, int32_t unit,
-                                                const enum weft_policy *policies,
-                                                enum weft_policy *out, struct weft_error *err);
+                                                const enum weft_policy *policies, int32_t *out,
+                                                struct weft_error *err);
 /* Gives it to the unit. */
 WEFT_MUST_USE enum weft_status weft_draft_choose(struct weft_draft *draft, int32_t unit,
                                                  const enum weft_policy *policies,
@@ -57,6 +58,12 @@ WEFT_MUST_USE enum weft_status weft_draft_choose_resident(struct weft_draft *dra
                                                           struct weft_error *err);
 /* fsdp, or sdp for a unit that fsdp would never release. */
 extern const enum weft_policy weft_draft_sharded[];
+
+/* The policy that the draft gives a unit. */
+static inline enum weft_policy weft_draft_policy(const struct weft_draft *draft, int32_t unit)
+{
+    return weft_problem_chosen(draft->problem, draft->out->strategies, unit)->policy;
+}
 
 /* Lists the items that the policies need and forgets the moves. */
 void weft_draft_take(struct weft_draft *draft);

@@ -15,40 +15,45 @@
 struct run {
     const struct weft_digest *table;
     const struct weft_problem *problem;   /* of the choice of policies */
-    struct weft_knapsack_option *options; /* [n_units][WEFT_POLICY_COUNT] */
+    struct weft_knapsack_option *options; /* [n_decisions][n_options] */
+    int32_t n_options;                    /* the most strategies that one has */
     int32_t *choice;
-    enum weft_policy *policies;
+    int32_t *strategies;
     int64_t *rows, *least; /* [n_slots]: of the choice, of the leanest policies */
     int64_t capacity[WEFT_KNAPSACK_WEIGHTS];
     int32_t n_watched[WEFT_KNAPSACK_WEIGHTS]; /* slots */
 };
 
-static struct weft_knapsack_option *option_of(struct run *run, int32_t unit, int policy)
+static struct weft_knapsack_option *option_of(struct run *run, int32_t unit, int32_t strategy)
 {
-    return &run->options[(size_t)unit * WEFT_POLICY_COUNT + (size_t)policy];
+    return &run->options[(size_t)unit * (size_t)run->n_options + (size_t)strategy];
 }
 
-static int64_t more_than_leanest(const struct run *run, int32_t unit, int policy, int32_t slot)
+static int64_t more_than_leanest(const struct run *run, int32_t unit, int32_t strategy,
+                                 int32_t slot)
 {
     const struct weft_digest *table = run->table;
-    return table->lean[weft_digest_row(table, unit, policy) + (size_t)slot] -
-           table->lean[weft_digest_row(table, unit, (int)table->leanest[unit]) + (size_t)slot];
+    return table->lean[weft_digest_row(table, unit, strategy) + (size_t)slot] -
+           table->lean[weft_digest_row(table, unit, table->leanest[unit]) + (size_t)slot];
 }
 
 static void fill_costs(struct run *run)
 {
-    for (int32_t u = 0; u < run->problem->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+    for (int32_t u = 0; u < run->problem->n_decisions; u++) {
+        for (int32_t p = 0; p < run->problem->decisions[u].n_strategies; p++) {
             struct weft_knapsack_option *option = option_of(run, u, p);
-            option->allowed = (run->problem->units[u].policies >> p & 1u) != 0;
-            option->cost = run->problem->units[u].update_ns[p];
+            const struct weft_problem_strategy *of = &run->problem->decisions[u].strategies[p];
+            option->allowed = true;
+            for (int32_t i = 0; i < of->n_times; i++)
+                option->cost += of->times[i].ns;
         }
     }
     for (int32_t i = 0; i < run->problem->n_items; i++) {
         const struct weft_problem_item *item = &run->problem->items[i];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (item->item.policies >> p & 1u)
-                option_of(run, item->item.unit, p)->cost += item->item.n_blocks * item->block_ns;
+        for (int32_t p = 0; p < run->n_options; p++)
+            if (item->item.strategies >> p & 1u)
+                option_of(run, item->item.decision, p)->cost +=
+                    item->item.n_blocks * item->block_ns;
     }
 }
 
@@ -58,8 +63,8 @@ static void watch(struct run *run, int weight, int32_t slot)
     int64_t room = run->problem->memory_limit_bytes - run->least[slot];
     bool first = run->n_watched[weight]++ == 0;
     if (room < run->capacity[weight]) run->capacity[weight] = room;
-    for (int32_t u = 0; u < run->problem->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+    for (int32_t u = 0; u < run->problem->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(run->table, u); p++) {
             int64_t more = more_than_leanest(run, u, p, slot);
             int64_t *to = &option_of(run, u, p)->weight[weight];
             if (first || more > *to) *to = more;
@@ -77,11 +82,11 @@ static enum weft_status choose(struct run *run, struct weft_error *err)
     weft_digest_lean_rows(run->table, run->table->leanest, run->least, &peak);
     for (int round = 0; round <= run->problem->n_slots; round++) {
         watch(run, round > 0, peak);
-        WEFT_TRY(weft_knapsack(run->options, run->problem->n_units, WEFT_POLICY_COUNT,
+        WEFT_TRY(weft_knapsack(run->options, run->problem->n_decisions, run->n_options,
                                run->capacity, run->choice, &exact, err));
-        for (int32_t u = 0; u < run->problem->n_units; u++)
-            run->policies[u] = (enum weft_policy)run->choice[u];
-        if (weft_digest_lean_rows(run->table, run->policies, run->rows, &peak) <=
+        for (int32_t u = 0; u < run->problem->n_decisions; u++)
+            run->strategies[u] = run->choice[u];
+        if (weft_digest_lean_rows(run->table, run->strategies, run->rows, &peak) <=
             run->problem->memory_limit_bytes)
             break;
     }
@@ -94,9 +99,10 @@ static enum weft_status place(struct run *run, struct weft_candidate *out, struc
     struct weft_list *list = NULL;
     int32_t rule = 0;
     WEFT_TRY(weft_list_create(run->table, &list, err));
-    int64_t ns = weft_list_best(list, out->policies, &rule);
+    int64_t ns = weft_list_best(list, out->strategies, &rule);
     if (ns >= 0)
-        ns = weft_list_place(list, out->policies, weft_list_rules[rule], out->moves, &out->n_moves);
+        ns = weft_list_place(list, out->strategies, weft_list_rules[rule], out->moves,
+                             &out->n_moves);
     weft_list_destroy(list);
     if (ns >= 0) return WEFT_OK;
     return weft_fail(err, WEFT_E_INFEASIBLE, "planner two-stage: its policies do not fit");
@@ -104,8 +110,9 @@ static enum weft_status place(struct run *run, struct weft_candidate *out, struc
 
 static enum weft_status prepare(struct run *run, struct weft_pool *pool, struct weft_error *err)
 {
-    size_t n_units = (size_t)run->problem->n_units, n_slots = (size_t)run->problem->n_slots;
-    run->options = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *run->options);
+    size_t n_units = (size_t)run->problem->n_decisions, n_slots = (size_t)run->problem->n_slots;
+    run->n_options = weft_problem_most_strategies(run->problem);
+    run->options = weft_pool_array(pool, n_units * (size_t)run->n_options, sizeof *run->options);
     run->choice = weft_pool_array(pool, n_units, sizeof *run->choice);
     run->rows = weft_pool_array(pool, n_slots, sizeof *run->rows);
     run->least = weft_pool_array(pool, n_slots, sizeof *run->least);
@@ -122,7 +129,7 @@ enum weft_status weft_planner_two_stage(const struct weft_problem *problem,
     struct weft_pool pool = {0};
     struct weft_digest *table = NULL;
     struct weft_problem first = *problem;
-    struct run run = {.problem = &first, .policies = out->policies};
+    struct run run = {.problem = &first, .strategies = out->strategies};
     int64_t own = options->policy_limit_bytes;
     enum weft_status status;
     (void)outcome;

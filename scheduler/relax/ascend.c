@@ -74,10 +74,10 @@ static void move(struct ascent *a, double step)
 /* The average of what the last evaluations chose is nearly a solution of the relaxation. */
 static void average(struct weft_dual *dual, double weight)
 {
-    for (int32_t u = 0; u < dual->table->n_units; u++) {
-        double *share = &dual->share[u * WEFT_POLICY_COUNT];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            share[p] += weight * ((double)(p == (int)dual->policies[u]) - share[p]);
+    for (int32_t u = 0; u < dual->table->n_decisions; u++) {
+        double *share = &dual->share[weft_digest_at(dual->table, u, 0)];
+        for (int32_t p = 0; p < weft_digest_count(dual->table, u); p++)
+            share[p] += weight * ((double)(p == dual->strategies[u]) - share[p]);
     }
 }
 

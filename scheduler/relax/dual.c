@@ -65,7 +65,7 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
 {
     struct weft_dual *dual = calloc(1, sizeof *dual);
     if (!dual) return weft_fail_memory(err, "a dual function");
-    size_t n_slots = (size_t)table->n_slots, n_units = (size_t)table->n_units;
+    size_t n_slots = (size_t)table->n_slots, n_decisions = (size_t)table->n_decisions;
     size_t n_items = (size_t)table->n_items;
     struct weft_pool *pool = &dual->pool;
     dual->table = table;
@@ -78,16 +78,18 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     size_t n_vector = n_lambda + n_slots + (size_t)dual->most_rows;
     dual->lambda = weft_pool_array(pool, n_vector, sizeof *dual->lambda);
     dual->load = weft_pool_array(pool, n_vector, sizeof *dual->load);
-    dual->cost = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->cost);
-    dual->share = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *dual->share);
-    dual->policies = weft_pool_array(pool, n_units, sizeof *dual->policies);
-    dual->usual = weft_pool_array(pool, n_units, sizeof *dual->usual);
-    dual->taken = weft_pool_array(pool, n_units, sizeof *dual->taken);
+    dual->cost =
+        weft_pool_array(pool, (size_t)dual->table->problem->n_strategies, sizeof *dual->cost);
+    dual->share =
+        weft_pool_array(pool, (size_t)dual->table->problem->n_strategies, sizeof *dual->share);
+    dual->strategies = weft_pool_array(pool, n_decisions, sizeof *dual->strategies);
+    dual->usual = weft_pool_array(pool, n_decisions, sizeof *dual->usual);
+    dual->taken = weft_pool_array(pool, n_decisions, sizeof *dual->taken);
     dual->choice = weft_pool_array(pool, weft_box_most_spans(table->problem), sizeof *dual->choice);
     dual->item_cost = weft_pool_array(pool, n_items, sizeof *dual->item_cost);
     dual->before = weft_pool_array(pool, n_slots + 1, sizeof *dual->before);
     dual->total = weft_pool_array(pool, n_slots, sizeof *dual->total);
-    if (!dual->lambda || !dual->load || !dual->cost || !dual->share || !dual->policies ||
+    if (!dual->lambda || !dual->load || !dual->cost || !dual->share || !dual->strategies ||
         !dual->usual || !dual->taken || !dual->choice || !dual->item_cost || !dual->before ||
         !dual->total) {
         weft_dual_destroy(dual);
@@ -127,7 +129,7 @@ enum weft_status weft_dual_set_groups(struct weft_dual *dual, const struct weft_
     return WEFT_OK;
 }
 
-/* f(T, L) of proof/prices.h; *slope is what a unit more of L changes. */
+/* f(T, L) of proof/prices.h; *slope is what a decision more of L changes. */
 static double compute_cost(const struct weft_problem *problem, int64_t ns, double total,
                            double *slope)
 {
@@ -213,44 +215,44 @@ static void price_groups(struct weft_dual *dual, const struct weft_box *box)
         const struct weft_group *group = &dual->groups[g];
         double pi = dual->pi[g];
         int32_t count = pi > 0 ? box->most_count[g] : box->least_count[g];
-        if (pi == 0 || count == (pi > 0 ? group->n_units : 0)) continue;
+        if (pi == 0 || count == (pi > 0 ? group->n_decisions : 0)) continue;
         dual->value_ns -= pi * count;
-        for (int32_t k = 0; k < group->n_units; k++)
-            for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-                if (group->policies >> p & 1u)
-                    dual->cost[group->units[k] * WEFT_POLICY_COUNT + p] += pi;
+        for (int32_t k = 0; k < group->n_decisions; k++)
+            for (int32_t p = 0; p < weft_digest_count(dual->table, group->decisions[k]); p++)
+                if (group->strategies >> p & 1u)
+                    dual->cost[weft_digest_at(dual->table, group->decisions[k], p)] += pi;
     }
 }
 
-static void price_units(struct weft_dual *dual, const struct weft_box *box)
+static void price_decisions(struct weft_dual *dual, const struct weft_box *box)
 {
     const struct weft_problem *problem = dual->table->problem;
     double slope;
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        double *cost = dual->cost + u * WEFT_POLICY_COUNT;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *decision = &problem->decisions[u];
+        double *cost = dual->cost + weft_digest_at(dual->table, u, 0);
+        for (int32_t p = 0; p < decision->n_strategies; p++) {
+            const struct weft_problem_strategy *of = &decision->strategies[p];
             cost[p] = 0;
-            if (!(unit->policies >> p & 1u)) continue;
-            for (int32_t i = 0; i < unit->n_holds[p]; i++)
-                cost[p] += hold_mu(dual, &unit->holds[p][i]) * (double)unit->holds[p][i].bytes;
-            if (unit->update_slot >= 0)
-                cost[p] += compute_cost(problem, unit->update_ns[p], dual->total[unit->update_slot],
-                                        &slope);
+            for (int32_t i = 0; i < of->n_holds; i++)
+                cost[p] += hold_mu(dual, &of->holds[i]) * (double)of->holds[i].bytes;
+            for (int32_t i = 0; i < of->n_times; i++)
+                cost[p] +=
+                    compute_cost(problem, of->times[i].ns, dual->total[of->times[i].slot], &slope);
         }
     }
     for (int32_t k = 0; k < dual->n_rows; k++) {
         const double *counts = dual->counts[k] + dual->n_sizes;
         if (dual->nu[k] == 0) continue;
-        for (int32_t n = 0; n < problem->n_units * WEFT_POLICY_COUNT; n++)
+        for (int32_t n = 0; n < problem->n_strategies; n++)
             dual->cost[n] += dual->nu[k] * counts[n];
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         price_item(dual, box, i);
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (item->policies >> p & 1u)
-                dual->cost[item->unit * WEFT_POLICY_COUNT + p] += dual->item_cost[i];
+        for (int32_t p = 0; p < weft_digest_count(dual->table, item->decision); p++)
+            if (item->strategies >> p & 1u)
+                dual->cost[weft_digest_at(dual->table, item->decision, p)] += dual->item_cost[i];
     }
 }
 
@@ -295,23 +297,24 @@ static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span
 static void choose(struct weft_dual *dual, const struct weft_box *box)
 {
     const struct weft_problem *problem = dual->table->problem;
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        const struct weft_problem_unit *unit = &problem->units[u];
-        const double *cost = dual->cost + u * WEFT_POLICY_COUNT;
-        int best = -1;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_decision *decision = &problem->decisions[u];
+        const double *cost = dual->cost + weft_digest_at(dual->table, u, 0);
+        int32_t best = -1;
+        for (int32_t p = 0; p < weft_digest_count(dual->table, u); p++)
             if (box->allowed[u] >> p & 1u && (best < 0 || cost[p] < cost[best])) best = p;
-        dual->policies[u] = (enum weft_policy)best;
+        dual->strategies[u] = best;
         dual->value_ns += cost[best];
-        for (int32_t i = 0; i < unit->n_holds[best]; i++)
-            add_bytes(dual, unit->holds[best][i].first, unit->holds[best][i].last,
-                      (double)unit->holds[best][i].bytes);
-        if (unit->update_slot >= 0) add_compute(dual, unit->update_slot, unit->update_ns[best]);
+        const struct weft_problem_strategy *of = &decision->strategies[best];
+        for (int32_t i = 0; i < of->n_holds; i++)
+            add_bytes(dual, of->holds[i].first, of->holds[i].last, (double)of->holds[i].bytes);
+        for (int32_t i = 0; i < of->n_times; i++)
+            add_compute(dual, of->times[i].slot, of->times[i].ns);
         for (int32_t k = 0; k < dual->n_rows; k++)
-            dual->over[k] += dual->counts[k][dual->n_sizes + u * WEFT_POLICY_COUNT + best];
+            dual->over[k] += dual->counts[k][dual->n_sizes + weft_digest_at(dual->table, u, best)];
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
-        if (!weft_item_active(&problem->items[i].item, dual->policies)) continue;
+        if (!weft_item_active(&problem->items[i].item, dual->strategies)) continue;
         for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++)
             add_blocks(dual, i, &box->spans[k], dual->choice[k]);
     }
@@ -322,7 +325,7 @@ static int64_t evaluation_units(const struct weft_dual *dual)
 {
     const struct weft_digest *table = dual->table;
     return 100 * (int64_t)table->n_items + (40 + 2 * (int64_t)dual->n_sizes) * dual->n_slots +
-           2 * (int64_t)dual->n_rows * table->n_units;
+           2 * (int64_t)dual->n_rows * table->n_decisions;
 }
 
 void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
@@ -344,12 +347,11 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
         dual->total[s] = 0;
         for (int32_t c = 0; c < dual->n_channels; c++)
             dual->total[s] += dual->lambda[c * dual->n_slots + s];
-        if (problem->slots[s].kind == WEFT_SLOT_UPDATE) continue;
         dual->value_ns += compute_cost(problem, problem->slot_ns[s], dual->total[s], &slope);
         add_compute(dual, s, problem->slot_ns[s]);
     }
     price_sizes(dual);
-    price_units(dual, box);
+    price_decisions(dual, box);
     price_groups(dual, box);
     choose(dual, box);
     double held = 0;

@@ -18,27 +18,27 @@ struct weft_dual {
     double *lambda; /* [n_channels][n_slots] */
     double *mu;     /* [n_slots], ns a byte */
     double *nu;     /* [n_rows], ns a byte that counts */
-    double *pi;     /* [n_groups], ns a unit; ascent leaves them alone */
+    double *pi;     /* [n_groups], ns a decision; ascent leaves them alone */
     /* Whole rows of the certificate that may have a price, in the order in which they were added;
      * at most most_rows. */
     int32_t n_rows, most_rows;
     struct weft_whole_row *rows;
-    const uint8_t **references; /* [n_units] of every row */
+    const uint8_t **references; /* [n_decisions] of every row */
     const uint8_t **uses;       /* [n_groups] of every row: on whose counts it relies */
-    struct weft_usual *usual;   /* [n_units], scratch */
-    bool *taken;                /* [n_units], scratch */
+    struct weft_usual *usual;   /* [n_decisions], scratch */
+    bool *taken;                /* [n_decisions], scratch */
     int32_t n_groups;
     const struct weft_group *groups; /* borrowed */
-    int32_t *known;                  /* [n_groups]: how many units have it; -1: not known */
+    int32_t *known;                  /* [n_groups]: how many decisions have it; -1: not known */
     int32_t *relies;                 /* [n_groups], scratch */
     /* What weft_dual_evaluate makes of it: */
     double value_ns;
-    double *cost;               /* [n_units * WEFT_POLICY_COUNT] */
-    enum weft_policy *policies; /* [n_units]: the cheapest */
-    double *share;              /* [n_units * WEFT_POLICY_COUNT]: of `policies`, over an ascent */
-    double *load;               /* by lambda: channel time asked for, less what there is, ns */
-    double *excess;             /* by mu: bytes held above the limit */
-    double *over;               /* by nu: bytes that count above the room */
+    double *cost;        /* [n_strategies] */
+    int32_t *strategies; /* [n_decisions]: the cheapest */
+    double *share;       /* [n_strategies]: of `strategies`, over an ascent */
+    double *load;        /* by lambda: channel time asked for, less what there is, ns */
+    double *excess;      /* by mu: bytes held above the limit */
+    double *over;        /* by nu: bytes that count above the room */
     /* Scratch: */
     int32_t *choice; /* by span of the box: slot of its blocks; last + 1: blocking */
     double *before;  /* [n_slots + 1]: sum of mu */
@@ -49,7 +49,8 @@ struct weft_dual {
     int32_t n_sizes, *size_of; /* [n_items] */
     int64_t *sizes;            /* [n_sizes] */
     double *held_cost;         /* [n_sizes][n_slots + 1]: of a block, over the slots before */
-    /* By row: [n_sizes] of a block in it, then [n_units * WEFT_POLICY_COUNT] of a policy. */
+    /* By row: [n_sizes] of a block in it, then [(size_t)ilp->table->problem->n_strategies] of a
+     * strategy. */
     double **counts;
 };
 
@@ -62,13 +63,13 @@ WEFT_MUST_USE enum weft_status weft_dual_set_groups(struct weft_dual *dual,
                                                     const struct weft_group *groups,
                                                     int32_t n_groups, struct weft_error *err);
 
-/* The whole row of a slot, step, policies of reference [n_units] and groups that it relies on
+/* The whole row of a slot, step, strategies of reference [n_decisions] and groups that it relies on
  * [n_groups] (NULL: none), of which copies are made, with a price of 0; or the one that is there
  * already; or -1 when there is no room for more. */
 int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_bytes,
                           const uint8_t *reference, const uint8_t *uses);
 
-/* Takes from a box how many units of groups have their policies, which whole rows rely on. */
+/* Takes from a box how many decisions of groups have their strategies, which whole rows rely on. */
 void weft_dual_know(struct weft_dual *dual, const struct weft_box *box);
 
 /* On which of these counts whole rows of the references can rely that rely on no other groups than
@@ -76,8 +77,8 @@ void weft_dual_know(struct weft_dual *dual, const struct weft_box *box);
 void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, const uint8_t *uses,
                     int32_t *relies);
 
-/* What units are compared with in the slot's whole rows of the references, into usual [n_units];
- * returns what the slot has for blocks when each holds that. */
+/* What decisions are compared with in the slot's whole rows of the references, into usual
+ * [n_decisions]; returns what the slot has for blocks when each holds that. */
 int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint8_t *reference,
                           const int32_t *relies, struct weft_usual *usual);
 

@@ -1,31 +1,32 @@
-/* Whole rows of the dual function: what blocks and policies count in them (proof/prices.h). */
+/* Whole rows of the dual function: what blocks and strategies count in them (proof/prices.h). */
 #include <string.h>
 
 #include "scheduler/relax/dual.h"
 
-static int64_t held_in(const struct weft_dual *dual, int32_t unit, int policy, int32_t slot)
+static int64_t held_in(const struct weft_dual *dual, int32_t decision, int32_t strategy,
+                       int32_t slot)
 {
-    return dual->table->fixed[weft_digest_row(dual->table, unit, policy) + (size_t)slot];
+    return dual->table->fixed[weft_digest_row(dual->table, decision, strategy) + (size_t)slot];
 }
 
 void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, const uint8_t *uses,
                     int32_t *relies)
 {
-    memset(dual->taken, 0, (size_t)dual->table->n_units * sizeof *dual->taken);
+    memset(dual->taken, 0, (size_t)dual->table->n_decisions * sizeof *dual->taken);
     for (int32_t g = 0; g < dual->n_groups; g++) {
         const struct weft_group *group = &dual->groups[g];
         int32_t n = 0;
         bool taken = false;
         relies[g] = -1;
         if (uses != NULL && !uses[g]) continue;
-        for (int32_t k = 0; k < group->n_units && dual->known[g] >= 0; k++) {
-            n += (int32_t)(group->policies >> reference[group->units[k]] & 1u);
-            taken = taken || dual->taken[group->units[k]];
+        for (int32_t k = 0; k < group->n_decisions && dual->known[g] >= 0; k++) {
+            n += (int32_t)(group->strategies >> reference[group->decisions[k]] & 1u);
+            taken = taken || dual->taken[group->decisions[k]];
         }
-        if (n != dual->known[g] || n == 0 || n == group->n_units || taken) continue;
+        if (n != dual->known[g] || n == 0 || n == group->n_decisions || taken) continue;
         relies[g] = n;
-        for (int32_t k = 0; k < group->n_units; k++)
-            dual->taken[group->units[k]] = true;
+        for (int32_t k = 0; k < group->n_decisions; k++)
+            dual->taken[group->decisions[k]] = true;
     }
 }
 
@@ -34,14 +35,14 @@ int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint
 {
     const struct weft_digest *table = dual->table;
     int64_t room_bytes = weft_digest_limit_bytes(table) - table->common[slot];
-    for (int32_t u = 0; u < table->n_units; u++) {
+    for (int32_t u = 0; u < table->n_decisions; u++) {
         int64_t bytes = held_in(dual, u, reference[u], slot);
         usual[u] = (struct weft_usual){0, bytes, bytes};
     }
     for (int32_t g = 0; g < dual->n_groups; g++)
         if (relies[g] >= 0)
             (void)weft_usual_of_group(&dual->groups[g], reference, relies[g], usual);
-    room_bytes -= weft_usual_sum(usual, reference, table->n_units);
+    room_bytes -= weft_usual_sum(usual, reference, table->n_decisions);
     return room_bytes;
 }
 
@@ -56,11 +57,10 @@ static void count_row(struct weft_dual *dual, int32_t k, int32_t slot, int64_t s
     struct weft_whole_row row = weft_whole_row(slot, step_bytes, room_bytes);
     for (int32_t n = 0; n < dual->n_sizes; n++)
         counts[n] = (double)weft_whole_count(&row, dual->sizes[n]);
-    for (int32_t u = 0; u < table->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (!(table->problem->units[u].policies >> p & 1u)) continue;
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(dual->table, u); p++) {
             int64_t more = held_in(dual, u, p, slot) - weft_usual_bytes(&dual->usual[u], p);
-            counts[dual->n_sizes + u * WEFT_POLICY_COUNT + p] =
+            counts[dual->n_sizes + weft_digest_at(dual->table, u, p)] =
                 (double)weft_whole_count(&row, more);
         }
     }
@@ -78,21 +78,22 @@ int32_t weft_dual_add_row(struct weft_dual *dual, int32_t slot, int64_t step_byt
                           const uint8_t *reference, const uint8_t *uses)
 {
     size_t n_groups = (size_t)dual->n_groups;
-    size_t n_units = (size_t)dual->table->n_units, n_costs = n_units * WEFT_POLICY_COUNT;
+    size_t n_decisions = (size_t)dual->table->n_decisions,
+           n_costs = (size_t)dual->table->problem->n_strategies;
     for (int32_t k = dual->first_row[slot]; k >= 0; k = dual->next_row[k])
         if (dual->rows[k].step_bytes == step_bytes &&
-            memcmp(dual->references[k], reference, n_units) == 0 &&
+            memcmp(dual->references[k], reference, n_decisions) == 0 &&
             relies_alike(dual->uses[k], uses, dual->n_groups))
             return k;
     if (dual->n_rows == dual->most_rows) return -1;
     int32_t added = dual->n_rows;
     double *counts = weft_pool_array(&dual->pool, (size_t)dual->n_sizes + n_costs, sizeof *counts);
-    uint8_t *copy = weft_pool_array(&dual->pool, n_units + n_groups, sizeof *copy);
+    uint8_t *copy = weft_pool_array(&dual->pool, n_decisions + n_groups, sizeof *copy);
     if (!counts || !copy) return -1;
-    memcpy(copy, reference, n_units);
-    if (uses) memcpy(copy + n_units, uses, n_groups);
+    memcpy(copy, reference, n_decisions);
+    if (uses) memcpy(copy + n_decisions, uses, n_groups);
     dual->references[added] = copy;
-    dual->uses[added] = copy + n_units;
+    dual->uses[added] = copy + n_decisions;
     dual->counts[added] = counts;
     count_row(dual, added, slot, step_bytes);
     dual->nu[added] = dual->over[added] = 0;

@@ -1,7 +1,7 @@
-/* The planning problem as an integer program, in the slot form of the channel: which policy each
- * unit has, and how many blocks have been placed by every slot.
+/* The planning problem as an integer program, in the slot form of the channel: which strategy each
+ * decision has, and how many blocks have been placed by every slot.
  *
- *     z[u,p]   unit u has policy p; binary, sum over p = 1
+ *     z[u,p]   decision u has strategy p; binary, sum over p = 1
  *     A[c,s]   blocks of class c placed in slots <= s; integer, does not decrease
  *     M[c,s]   blocks that are launched (gathers: at least A) or complete (reductions: at most A)
  *              by slot s, whole: what memory is held for. Of items with a class of their own
@@ -9,7 +9,7 @@
  *              their channel time
  *     w[s]     time that the compute stream waits at the end of slot s
  *     x[s]     time in which slot s computes beside communication, where the two contend
- *     H[s]     bytes that the policies hold in slot s, chained so that rows stay sparse
+ *     H[s]     bytes that the strategies hold in slot s, chained so that rows stay sparse
  *
  * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
  * its own; items with equal blocks share counts and go in order of deadline; items whose blocks
@@ -17,7 +17,7 @@
  * bytes that are no longer seen. Every coarser model is a relaxation of the finer one (its rows are
  * sums of theirs), so its LP bound is as valid, and much faster.
  *
- * Times are in units of 2^time_shift ns and sizes in units of 2^bytes_shift bytes: every
+ * Times are in decisions of 2^time_shift ns and sizes in decisions of 2^bytes_shift bytes: every
  * coefficient is the problem's integer exactly, or rounded to the side that keeps the bound
  * valid. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_H
@@ -31,7 +31,7 @@
 struct weft_ilp_prefix {
     int32_t n;
     int32_t *slots;    /* [n], increasing */
-    int32_t *columns;  /* [n]; -1: one item, written by its policies' columns */
+    int32_t *columns;  /* [n]; -1: one item, written by its strategies' columns */
     int32_t *blocking; /* [n]; of q, by which the column is less than what is due; -1: none */
 };
 
@@ -45,8 +45,8 @@ struct weft_ilp_class {
     int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
     int32_t column;      /* of A[first] */
     int32_t held;        /* of M[first]; that of A where M is A */
-    double unit_time;    /* channel time of one unit of A */
-    double unit_bytes;   /* held by one unit of A */
+    double unit_time;    /* channel time of one decision of A */
+    double unit_bytes;   /* held by one decision of A */
     double most;         /* no plan has more */
     struct weft_ilp_prefix released, due;
 };
@@ -56,7 +56,7 @@ struct weft_ilp {
     const struct weft_digest *table; /* borrowed */
     int64_t limit_bytes;             /* the problem's, or what no plan exceeds */
     int time_shift, bytes_shift;
-    int32_t *z; /* [n_units * WEFT_POLICY_COUNT]; -1: not a choice */
+    int32_t *z; /* [n_strategies]; -1: not a choice */
     int32_t n_classes;
     struct weft_ilp_class *classes;
     int32_t *wait;   /* [n_slots]; -1: nothing can be on the channel */
@@ -83,21 +83,21 @@ WEFT_MUST_USE enum weft_status weft_ilp_create(const struct weft_digest *table,
                                                struct weft_error *err);
 void weft_ilp_destroy(struct weft_ilp *ilp); /* accepts NULL */
 
-/* Adds a row for every group, before there are whole rows: how many units have its policies, which
- * have no other policy left out for them than their own. WEFT_E_SYSTEM. */
+/* Adds a row for every group, before there are whole rows: how many decisions have its strategies,
+ * which have no other strategy left out for them than their own. WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_ilp_set_groups(struct weft_ilp *ilp,
                                                    const struct weft_group *groups,
                                                    int32_t n_groups, struct weft_error *err);
 
-/* The program's point x [n_columns] of policies and moves. False when one of the policies was
+/* The program's point x [n_columns] of strategies and moves. False when one of the strategies was
  * left out of the program (see weft_ilp_dominated). */
-bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies,
+bool weft_ilp_point(const struct weft_ilp *ilp, const int32_t *strategies,
                     const struct weft_move *moves, int32_t n_moves, double *x);
 
 /* Adds the whole rows that a point x of the relaxation exceeds, at most one a slot and reference:
- * that of the step which it exceeds most, of all sizes of blocks and of policies in the slot.
- * References are the leanest policies, and x's own of each unit's share. *n_added is how many there
- * were to add; 0 also when every plan fits. */
+ * that of the step which it exceeds most, of all sizes of blocks and of strategies in the slot.
+ * References are the leanest strategies, and x's own of each decision's share. *n_added is how many
+ * there were to add; 0 also when every plan fits. */
 WEFT_MUST_USE enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp,
                                                   const struct weft_dual *dual, const double *x,
                                                   int32_t *n_added, struct weft_error *err);
@@ -107,13 +107,13 @@ WEFT_MUST_USE enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp,
 WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_duals,
                                                struct weft_dual *dual, struct weft_error *err);
 
-/* Leaves to every unit only the policies of a box, to the blocks of items with a class of their own
- * only their spans, and of the whole rows those that rely on what is known of groups; which the
- * dual is told. */
+/* Leaves to every decision only the strategies of a box, to the blocks of items with a class of
+ * their own only their spans, and of the whole rows those that rely on what is known of groups;
+ * which the dual is told. */
 void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct weft_dual *dual);
 
 /* Takes a part of the time that slots compute from the channels, whose rows then have less room; 0
- * gives it back. Where compute contends, or policies choose its time, all is left to them. */
+ * gives it back. Where compute contends, or strategies choose its time, all is left to them. */
 void weft_ilp_press(struct weft_ilp *ilp, double part);
 
 /* The time of which a channel is taken a part in the slot. */
@@ -152,8 +152,8 @@ int32_t weft_ilp_order(const struct weft_ilp *ilp, const struct weft_dual *dual,
                        const struct weft_box *box, enum weft_ilp_gain gain, const double *worth,
                        const double *x, int32_t most, struct weft_doubt *out);
 
-/* The policies of a point: for every unit the one with the greatest z. */
-void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies);
+/* The strategies of a point: for every decision the one with the greatest z. */
+void weft_ilp_strategies(const struct weft_ilp *ilp, const double *x, int32_t *strategies);
 
 /* Orders of the blocks placed in one slot. */
 enum weft_ilp_order {
@@ -163,15 +163,15 @@ enum weft_ilp_order {
     WEFT_ILP_ORDER_COUNT
 };
 /* The moves of a point with all_counts. False when its counts, rounded, are no placement. */
-bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
+bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const int32_t *strategies,
                     enum weft_ilp_order order, struct weft_move *moves, int32_t *n_moves);
 
-/* What a point of the relaxation says of when to launch, for list scheduling of the policies (see
+/* What a point of the relaxation says of when to launch, for list scheduling of the strategies (see
  * weft_list_rule): launch [n_blocks], a gather's block not before `part` (in 0 to 1) of it is;
  * order [n_blocks], reductions by the slot in which that part of them has moved; and late_bytes
  * [n_slots], what reductions released before the slot hold in it. first_block is
  * weft_list_first_blocks. */
-void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
+void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const int32_t *strategies,
                     double part, const int32_t *first_block, int32_t *launch, int32_t *order,
                     int64_t *late_bytes);
 

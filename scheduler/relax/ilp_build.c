@@ -117,11 +117,11 @@ void weft_ilp_add_item(struct weft_ilp_build *build, const struct weft_ilp_class
                        double factor)
 {
     const struct weft_ilp *ilp = build->ilp;
-    int32_t unit = ilp->table->problem->items[item].item.unit;
-    uint32_t mask = weft_ilp_policy_mask(ilp, item);
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+    int32_t decision = ilp->table->problem->items[item].item.decision;
+    uint64_t mask = weft_ilp_strategy_mask(ilp, item);
+    for (int32_t p = 0; p < weft_digest_count(ilp->table, decision); p++) {
         if (mask >> p & 1u)
-            weft_ilp_add_entry(build, ilp->z[unit * WEFT_POLICY_COUNT + p],
+            weft_ilp_add_entry(build, ilp->z[weft_digest_at(ilp->table, decision, p)],
                                factor * weft_ilp_work(ilp, of, item));
     }
 }

@@ -26,7 +26,7 @@ int32_t weft_ilp_add_column(struct weft_ilp_build *build, double cost, double lo
 void weft_ilp_add_entry(struct weft_ilp_build *build, int32_t column, double value);
 void weft_ilp_end_row(struct weft_ilp_build *build, double lower, double upper);
 
-/* Adds to the open row factor * (work of an item times its policies). */
+/* Adds to the open row factor * (work of an item times its strategies). */
 void weft_ilp_add_item(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t item,
                        double factor);
 
@@ -41,7 +41,7 @@ void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_cla
 void weft_ilp_add_held(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
                        double factor);
 
-/* Times and bytes in units of the program. */
+/* Times and bytes in decisions of the program. */
 double weft_ilp_time_units(const struct weft_ilp *ilp, int64_t ns);
 double weft_ilp_bytes_units(const struct weft_ilp *ilp, int64_t bytes);
 

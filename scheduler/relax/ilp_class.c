@@ -20,13 +20,13 @@ static const struct weft_problem_item *item_of(const struct weft_ilp *ilp, int32
     return &ilp->table->problem->items[item];
 }
 
-uint32_t weft_ilp_policy_mask(const struct weft_ilp *ilp, int32_t item)
+uint64_t weft_ilp_strategy_mask(const struct weft_ilp *ilp, int32_t item)
 {
     const struct weft_item *it = &item_of(ilp, item)->item;
-    uint32_t mask = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if (it->policies >> p & 1u && ilp->z[it->unit * WEFT_POLICY_COUNT + p] >= 0)
-            mask |= 1u << p;
+    uint64_t mask = 0;
+    for (int32_t p = 0; p < weft_digest_count(ilp->table, it->decision); p++) {
+        if (it->strategies >> p & 1u && ilp->z[weft_digest_at(ilp->table, it->decision, p)] >= 0)
+            mask |= UINT64_C(1) << p;
     }
     return mask;
 }
@@ -70,7 +70,7 @@ static int32_t group(const struct weft_ilp *ilp, bool alone, int32_t *class_of, 
     *n_columns = 0;
     for (int32_t i = 0; i < n_items; i++) {
         class_of[i] = -1;
-        if (weft_ilp_policy_mask(ilp, i) == 0) continue;
+        if (weft_ilp_strategy_mask(ilp, i) == 0) continue;
         int32_t c = alone ? n_classes : 0;
         while (c < n_classes && !alike(item_of(ilp, leader[c]), item_of(ilp, i)))
             c++;
@@ -192,7 +192,7 @@ double weft_ilp_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of
     return ldexp((double)(it->item.n_blocks * it->block_ns), -ilp->time_shift);
 }
 
-/* Bytes a unit of channel time, rounded down: holding less is a relaxation. */
+/* Bytes a decision of channel time, rounded down: holding less is a relaxation. */
 static double least_ratio(const struct weft_ilp *ilp, const struct weft_ilp_class *of)
 {
     double least = INFINITY;

@@ -4,15 +4,15 @@
 
 #include "scheduler/relax/ilp.h"
 
-/* Puts all items that exist under a policy with a column in ilp->z into classes, as fine as
+/* Puts all items that exist under a strategy with a column in ilp->z into classes, as fine as
  * most_columns allows, and fills all of them but their columns. */
 WEFT_MUST_USE enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t most_columns,
                                                  struct weft_error *err);
 
-/* Work of an item in units of its class's A. */
+/* Work of an item in decisions of its class's A. */
 double weft_ilp_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of, int32_t item);
 
-/* Of the policies under which the item exists, those that have a column. */
-uint32_t weft_ilp_policy_mask(const struct weft_ilp *ilp, int32_t item);
+/* Of the strategies under which the item exists, those that have a column. */
+uint64_t weft_ilp_strategy_mask(const struct weft_ilp *ilp, int32_t item);
 
 #endif

@@ -89,48 +89,49 @@ static void build_class(struct weft_ilp_build *build, struct weft_ilp_class *of)
     }
 }
 
-static void build_policies(struct weft_ilp_build *build)
+static void build_strategies(struct weft_ilp_build *build)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_digest *table = ilp->table;
-    for (int32_t u = 0; u < table->n_units; u++) {
-        const struct weft_problem_unit *unit = &table->problem->units[u];
-        int32_t n = 0;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            int32_t *z = &ilp->z[u * WEFT_POLICY_COUNT + p];
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        const struct weft_problem_decision *decision = &table->problem->decisions[u];
+        int32_t *own = &ilp->z[weft_digest_at(table, u, 0)], n = 0;
+        for (int32_t p = 0; p < decision->n_strategies; p++) {
+            int32_t *z = &own[p];
             *z = -1;
             if (!weft_ilp_worth_a_column(table, u, p)) continue;
-            double cost = unit->update_slot < 0 ? 0 : weft_ilp_time_units(ilp, unit->update_ns[p]);
+            const struct weft_problem_strategy *strategy = &decision->strategies[p];
+            double cost = 0;
+            for (int32_t i = 0; i < strategy->n_times; i++)
+                cost += weft_ilp_time_units(ilp, strategy->times[i].ns);
             bool fits = weft_ilp_full_slot(table, u, p) < 0;
             *z = weft_ilp_add_column(build, cost, 0, fits ? 1 : 0, true, 1);
             n++;
         }
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (ilp->z[u * WEFT_POLICY_COUNT + p] < 0) continue;
-            weft_ilp_add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p], 1);
+        for (int32_t p = 0; p < decision->n_strategies; p++) {
+            if (own[p] < 0) continue;
+            weft_ilp_add_entry(build, own[p], 1);
             if (n == 1 && !build->failed) {
-                ilp->mip.lower[ilp->z[u * WEFT_POLICY_COUNT + p]] = 1;
-                ilp->mip.upper[ilp->z[u * WEFT_POLICY_COUNT + p]] = 1;
+                ilp->mip.lower[own[p]] = 1;
+                ilp->mip.upper[own[p]] = 1;
             }
         }
         weft_ilp_end_row(build, 1, 1);
     }
 }
 
-/* Adds -factor * (compute time of the slot) as far as policies choose it; returns the rest. */
+/* Adds -factor * (compute time of the slot) as far as strategies choose it; returns the rest. */
 static double add_compute(struct weft_ilp_build *build, int32_t slot, double factor)
 {
     const struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
-    if (problem->slots[slot].kind != WEFT_SLOT_UPDATE)
-        return factor * weft_ilp_time_units(ilp, problem->slot_ns[slot]);
-    int32_t u = problem->slots[slot].index;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if (ilp->z[u * WEFT_POLICY_COUNT + p] >= 0)
-            weft_ilp_add_entry(build, ilp->z[u * WEFT_POLICY_COUNT + p],
-                               -factor * weft_ilp_time_units(ilp, problem->units[u].update_ns[p]));
+    int32_t u = problem->slot_decisions[slot];
+    for (int32_t p = 0; u >= 0 && p < weft_digest_count(ilp->table, u); p++) {
+        int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
+        int64_t ns = weft_strategy_ns(&problem->decisions[u].strategies[p], slot);
+        if (z >= 0) weft_ilp_add_entry(build, z, -factor * weft_ilp_time_units(ilp, ns));
     }
-    return 0;
+    return factor * weft_ilp_time_units(ilp, problem->slot_ns[slot]);
 }
 
 /* The time beside communication: in it the slot computes at its rate, and no more than there is to
@@ -213,9 +214,9 @@ static void build_memory(struct weft_ilp_build *build)
         ilp->hold[s] = weft_ilp_add_column(build, 0, 0, room, false, 0);
         weft_ilp_add_entry(build, ilp->hold[s], 1);
         if (s > 0) weft_ilp_add_entry(build, ilp->hold[s - 1], -1);
-        for (int32_t u = 0; u < table->n_units; u++) {
-            for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-                int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+        for (int32_t u = 0; u < table->n_decisions; u++) {
+            for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
+                int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
                 const int64_t *row = &table->fixed[weft_digest_row(table, u, p)];
                 int64_t change = s > 0 ? row[s] - row[s - 1] : row[s];
                 if (z >= 0 && change != 0)
@@ -261,9 +262,9 @@ static enum weft_status build_all(struct weft_ilp *ilp, int32_t most_columns,
     enum weft_status status = WEFT_OK;
     int64_t fixed_ns = weft_problem_agreements_ns(problem);
     for (int32_t s = 0; s < problem->n_slots; s++)
-        fixed_ns += problem->slots[s].kind == WEFT_SLOT_UPDATE ? 0 : problem->slot_ns[s];
+        fixed_ns += problem->slot_ns[s];
     ilp->fixed = weft_ilp_add_column(&build, weft_ilp_time_units(ilp, fixed_ns), 1, 1, false, 0);
-    build_policies(&build);
+    build_strategies(&build);
     if (!build.failed) status = weft_ilp_classify(ilp, most_columns, err);
     for (int32_t c = 0; status == WEFT_OK && c < ilp->n_classes; c++)
         build_class(&build, &ilp->classes[c]);
@@ -298,8 +299,7 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
     ilp->limit_bytes = limit_bytes;
     choose_units(ilp);
     size_t n_slots = (size_t)table->n_slots;
-    ilp->z =
-        weft_pool_array(&ilp->pool, (size_t)table->n_units * WEFT_POLICY_COUNT, sizeof *ilp->z);
+    ilp->z = weft_pool_array(&ilp->pool, (size_t)table->problem->n_strategies, sizeof *ilp->z);
     ilp->wait = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->wait);
     ilp->beside = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->beside);
     ilp->hold = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->hold);

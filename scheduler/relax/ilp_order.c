@@ -31,12 +31,12 @@ static double moved(const struct orders *o, const struct weft_ilp_class *of, int
     if (slot < of->last) return o->x[of->column + slot - of->first];
     if (of->may_block) return o->x[of->due.columns[0]];
     const struct weft_item *item = &o->box->problem->items[of->items[0]].item;
-    double units = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        int32_t z = o->ilp->z[item->unit * WEFT_POLICY_COUNT + p];
-        if (item->policies >> p & 1u && z >= 0) units += o->x[z];
+    double decisions = 0;
+    for (int32_t p = 0; p < weft_digest_count(o->ilp->table, item->decision); p++) {
+        int32_t z = o->ilp->z[weft_digest_at(o->ilp->table, item->decision, p)];
+        if (item->strategies >> p & 1u && z >= 0) decisions += o->x[z];
     }
-    return units * item->n_blocks;
+    return decisions * item->n_blocks;
 }
 
 static double part_of(double blocks)

@@ -22,7 +22,7 @@ static double work_in(const struct weft_ilp *ilp, const struct weft_ilp_class *o
 }
 
 static void fill_prefix(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
-                        const struct weft_ilp_prefix *prefix, const enum weft_policy *policies,
+                        const struct weft_ilp_prefix *prefix, const int32_t *strategies,
                         const int32_t *blocks, double *x)
 {
     double blocked = 0;
@@ -32,7 +32,7 @@ static void fill_prefix(const struct weft_ilp *ilp, const struct weft_ilp_class 
         for (int32_t i = 0; i < of->n_items; i++) {
             const struct weft_item *item = &ilp->table->problem->items[of->items[i]].item;
             int32_t slot = prefix == &of->due ? item->last : item->first;
-            if (slot <= prefix->slots[k] && weft_item_active(item, policies))
+            if (slot <= prefix->slots[k] && weft_item_active(item, strategies))
                 sum += weft_ilp_work(ilp, of, of->items[i]);
             if (slot == prefix->slots[k] && prefix->blocking[k] >= 0)
                 blocked_here += work_in(ilp, of, of->items[i], blocks, slot + 1);
@@ -88,13 +88,13 @@ static void fill_times(const struct weft_ilp *ilp, const struct loads *loads, in
     x[ilp->wait[s]] = load > rate * beside ? load - rate * beside : 0;
 }
 
-bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies,
+bool weft_ilp_point(const struct weft_ilp *ilp, const int32_t *strategies,
                     const struct weft_move *moves, int32_t n_moves, double *x)
 {
     const struct weft_digest *table = ilp->table;
     size_t n_slots = (size_t)table->n_slots;
-    for (int32_t u = 0; u < table->n_units; u++)
-        if (ilp->z[u * WEFT_POLICY_COUNT + (int32_t)policies[u]] < 0) return false;
+    for (int32_t u = 0; u < table->n_decisions; u++)
+        if (ilp->z[weft_digest_at(ilp->table, u, strategies[u])] < 0) return false;
     int32_t *blocks = calloc((size_t)table->n_items * n_slots + 1, sizeof *blocks);
     double *sums = calloc((WEFT_CHANNELS + 1) * n_slots, sizeof *sums);
     int64_t *rows = calloc(n_slots, sizeof *rows);
@@ -103,18 +103,18 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies
         struct loads loads = {{sums, sums + n_slots}, sums + WEFT_CHANNELS * n_slots};
         memset(x, 0, (size_t)ilp->mip.n_columns * sizeof *x);
         x[ilp->fixed] = 1;
-        for (int32_t u = 0; u < table->n_units; u++)
-            x[ilp->z[u * WEFT_POLICY_COUNT + (int32_t)policies[u]]] = 1;
+        for (int32_t u = 0; u < table->n_decisions; u++)
+            x[ilp->z[weft_digest_at(ilp->table, u, strategies[u])]] = 1;
         for (int32_t k = 0; k < n_moves; k++)
             blocks[(size_t)moves[k].item * n_slots + (size_t)moves[k].slot]++;
         for (int32_t c = 0; c < ilp->n_classes; c++) {
-            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].released, policies, blocks, x);
-            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].due, policies, blocks, x);
+            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].released, strategies, blocks, x);
+            fill_prefix(ilp, &ilp->classes[c], &ilp->classes[c].due, strategies, blocks, x);
             fill_class(ilp, &ilp->classes[c], blocks, x, &loads);
         }
-        weft_digest_fixed_rows(table, policies, rows);
+        weft_digest_fixed_rows(table, strategies, rows);
         for (int32_t s = 0; s < table->n_slots; s++) {
-            fill_times(ilp, &loads, s, weft_digest_slot_ns(table, policies, s), x);
+            fill_times(ilp, &loads, s, weft_problem_slot_ns(table->problem, strategies, s), x);
             if (ilp->hold[s] >= 0)
                 x[ilp->hold[s]] = ldexp((double)(rows[s] - table->common[s]), -ilp->bytes_shift);
         }
@@ -125,15 +125,15 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const enum weft_policy *policies
     return ok;
 }
 
-void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_policy *policies)
+void weft_ilp_strategies(const struct weft_ilp *ilp, const double *x, int32_t *strategies)
 {
-    for (int32_t u = 0; u < ilp->table->n_units; u++) {
+    for (int32_t u = 0; u < ilp->table->n_decisions; u++) {
         double most = -1;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+        for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
+            int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
             if (z < 0 || x[z] <= most) continue;
             most = x[z];
-            policies[u] = (enum weft_policy)p;
+            strategies[u] = p;
         }
     }
 }
@@ -141,17 +141,17 @@ void weft_ilp_policies(const struct weft_ilp *ilp, const double *x, enum weft_po
 /* How many blocks of an item of the class are left when those that block are taken from the last of
  * the items that are due with it. */
 static int32_t staged(const struct weft_ilp *ilp, const struct weft_ilp_class *of, const double *x,
-                      const enum weft_policy *policies, int32_t i)
+                      const int32_t *strategies, int32_t i)
 {
     const struct weft_problem *problem = ilp->table->problem;
     const struct weft_item *item = &problem->items[of->items[i]].item;
     double blocking = 0, behind = 0;
-    if (!weft_item_active(item, policies)) return 0;
+    if (!weft_item_active(item, strategies)) return 0;
     for (int32_t k = 0; of->may_block && k < of->due.n; k++)
         if (of->due.slots[k] == item->last) blocking = x[of->due.blocking[k]];
     for (int32_t j = i + 1; j < of->n_items; j++) {
         const struct weft_item *other = &problem->items[of->items[j]].item;
-        if (other->last == item->last && weft_item_active(other, policies))
+        if (other->last == item->last && weft_item_active(other, strategies))
             behind += weft_ilp_work(ilp, of, of->items[j]);
     }
     double block = weft_ilp_work(ilp, of, of->items[i]) / item->n_blocks;
@@ -161,16 +161,16 @@ static int32_t staged(const struct weft_ilp *ilp, const struct weft_ilp_class *o
 
 /* Deals the class's counts out to its items, in their order; false when they do not come out. */
 static bool deal(const struct weft_ilp *ilp, const struct weft_ilp_class *of, const double *x,
-                 const enum weft_policy *policies, struct weft_move *moves, int32_t *n_moves)
+                 const int32_t *strategies, struct weft_move *moves, int32_t *n_moves)
 {
     const struct weft_problem *problem = ilp->table->problem;
     int64_t placed = 0, total = 0;
     int32_t at = 0, left = 0;
     for (int32_t i = 0; i < of->n_items; i++) {
         const struct weft_item *item = &problem->items[of->items[i]].item;
-        int32_t n = staged(ilp, of, x, policies, i);
+        int32_t n = staged(ilp, of, x, strategies, i);
         total += n;
-        for (int32_t b = n; weft_item_active(item, policies) && b < item->n_blocks; b++)
+        for (int32_t b = n; weft_item_active(item, strategies) && b < item->n_blocks; b++)
             moves[(*n_moves)++] = (struct weft_move){.item = of->items[i], .slot = item->last + 1};
     }
     for (int32_t s = of->first; s <= of->last; s++) {
@@ -179,7 +179,7 @@ static bool deal(const struct weft_ilp *ilp, const struct weft_ilp_class *of, co
         for (; placed < upto; placed++) {
             while (left == 0) {
                 if (at == of->n_items) return false;
-                left = staged(ilp, of, x, policies, at++);
+                left = staged(ilp, of, x, strategies, at++);
             }
             const struct weft_item *item = &problem->items[of->items[at - 1]].item;
             if (s < item->first || s > item->last) return false;
@@ -222,13 +222,13 @@ static int compare_keyed(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
+bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const int32_t *strategies,
                     enum weft_ilp_order order, struct weft_move *moves, int32_t *n_moves)
 {
     *n_moves = 0;
     if (!ilp->all_counts) return false;
     for (int32_t c = 0; c < ilp->n_classes; c++)
-        if (!deal(ilp, &ilp->classes[c], x, policies, moves, n_moves)) return false;
+        if (!deal(ilp, &ilp->classes[c], x, strategies, moves, n_moves)) return false;
     struct keyed *keyed = calloc((size_t)*n_moves + 1, sizeof *keyed);
     if (!keyed) return false;
     for (int32_t k = 0; k < *n_moves; k++) {
@@ -258,12 +258,12 @@ static double placed_at(const struct weft_ilp_class *of, const double *x, double
 
 /* Work of the class's items up to each slot: of gathers those due, of reductions those released. */
 static double total_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
-                         const enum weft_policy *policies, int32_t slot)
+                         const int32_t *strategies, int32_t slot)
 {
     double sum = 0;
     for (int32_t i = 0; i < of->n_items; i++) {
         const struct weft_item *item = &ilp->table->problem->items[of->items[i]].item;
-        if (weft_item_active(item, policies) && (of->gathers ? item->last : item->first) <= slot)
+        if (weft_item_active(item, strategies) && (of->gathers ? item->last : item->first) <= slot)
             sum += weft_ilp_work(ilp, of, of->items[i]);
     }
     return sum;
@@ -271,11 +271,11 @@ static double total_work(const struct weft_ilp *ilp, const struct weft_ilp_class
 
 /* A class's gathers go in order of deadline; those that block come last of them. */
 static void guide_gathers(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
-                          const double *x, const enum weft_policy *policies, double part,
+                          const double *x, const int32_t *strategies, double part,
                           const int32_t *first_block, int32_t *launch)
 {
     const struct weft_problem *problem = ilp->table->problem;
-    double work = 0, total = total_work(ilp, of, policies, INT32_MAX);
+    double work = 0, total = total_work(ilp, of, strategies, INT32_MAX);
     for (int32_t k = 0; of->may_block && k < of->due.n; k++)
         total -= x[of->due.blocking[k]];
     int32_t slot = of->first;
@@ -283,12 +283,12 @@ static void guide_gathers(const struct weft_ilp *ilp, const struct weft_ilp_clas
         const struct weft_item *item = &problem->items[of->items[i]].item;
         int32_t *of_item = launch + first_block[of->items[i]];
         if (item->stair_bytes == 0) continue;
-        if (!weft_item_active(item, policies)) {
+        if (!weft_item_active(item, strategies)) {
             for (int32_t b = 0; b < item->n_blocks; b++)
                 of_item[b] = slot < item->first ? item->first : slot;
             continue;
         }
-        int32_t n = staged(ilp, of, x, policies, i);
+        int32_t n = staged(ilp, of, x, strategies, i);
         double block = weft_ilp_work(ilp, of, of->items[i]) / item->n_blocks;
         for (int32_t b = 0; b < item->n_blocks; b++) {
             if (b >= n) {
@@ -306,7 +306,7 @@ static void guide_gathers(const struct weft_ilp *ilp, const struct weft_ilp_clas
 
 /* A class's reductions go in order of release. */
 static void guide_reductions(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
-                             const double *x, const enum weft_policy *policies, double part,
+                             const double *x, const int32_t *strategies, double part,
                              const int32_t *first_block, int32_t *order)
 {
     double work = 0;
@@ -315,7 +315,7 @@ static void guide_reductions(const struct weft_ilp *ilp, const struct weft_ilp_c
         const struct weft_item *item = &ilp->table->problem->items[of->items[i]].item;
         double block = weft_ilp_work(ilp, of, of->items[i]) / item->n_blocks;
         for (int32_t b = 0; b < item->n_blocks; b++) {
-            if (weft_item_active(item, policies)) {
+            if (weft_item_active(item, strategies)) {
                 while (slot < of->last &&
                        placed_at(of, x, INFINITY, slot) < (work + part * block) * (1 - 1e-9))
                     slot++;
@@ -326,7 +326,7 @@ static void guide_reductions(const struct weft_ilp *ilp, const struct weft_ilp_c
     }
 }
 
-void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const enum weft_policy *policies,
+void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const int32_t *strategies,
                     double part, const int32_t *first_block, int32_t *launch, int32_t *order,
                     int64_t *late_bytes)
 {
@@ -336,18 +336,18 @@ void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const enum weft
     for (int32_t c = 0; c < ilp->n_classes; c++) {
         const struct weft_ilp_class *of = &ilp->classes[c];
         if (of->gathers)
-            guide_gathers(ilp, of, x, policies, part, first_block, launch);
+            guide_gathers(ilp, of, x, strategies, part, first_block, launch);
         else
-            guide_reductions(ilp, of, x, policies, part, first_block, order);
+            guide_reductions(ilp, of, x, strategies, part, first_block, order);
     }
     for (int32_t s = 0; s < table->n_slots; s++) {
-        double units = 0;
+        double decisions = 0;
         for (int32_t c = 0; c < ilp->n_classes; c++) {
             const struct weft_ilp_class *of = &ilp->classes[c];
             if (of->gathers || of->unit_bytes == 0 || s <= of->first || s > of->last) continue;
-            units += of->unit_bytes *
-                     (total_work(ilp, of, policies, s - 1) - placed_at(of, x, 0, s - 1));
+            decisions += of->unit_bytes *
+                         (total_work(ilp, of, strategies, s - 1) - placed_at(of, x, 0, s - 1));
         }
-        late_bytes[s] = units > 0 ? llround(ldexp(units, ilp->bytes_shift)) : 0;
+        late_bytes[s] = decisions > 0 ? llround(ldexp(decisions, ilp->bytes_shift)) : 0;
     }
 }

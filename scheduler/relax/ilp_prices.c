@@ -3,7 +3,7 @@
 
 #include "scheduler/relax/ilp_build.h"
 
-/* What one unit of a column's bound is worth: its cost less the multipliers of its rows. */
+/* What one decision of a column's bound is worth: its cost less the multipliers of its rows. */
 static void subtract_rows(const struct weft_mip *mip, const double *row_duals, double *reduced)
 {
     for (int32_t j = 0; j < mip->n_columns; j++)
@@ -47,7 +47,7 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
         dual->pi[g] = isfinite(y) ? ldexp(-y, ilp->time_shift) : 0;
         /* Counts that go without saying have no price, or what a smaller box makes of it would
          * be another. */
-        bool most = ilp->mip.row_upper[ilp->group_row + g] >= ilp->groups[g].n_units;
+        bool most = ilp->mip.row_upper[ilp->group_row + g] >= ilp->groups[g].n_decisions;
         if (dual->pi[g] > 0 ? most : ilp->mip.row_lower[ilp->group_row + g] <= 0) dual->pi[g] = 0;
     }
     for (int32_t k = 0; k < ilp->n_whole; k++) {
@@ -73,7 +73,7 @@ static struct progress progress_by(const struct weft_box *box, const struct weft
 {
     int32_t i = of->items[0];
     const struct weft_item *item = &box->problem->items[i].item;
-    bool always = (box->allowed[item->unit] & ~item->policies) == 0;
+    bool always = (box->allowed[item->decision] & ~item->strategies) == 0;
     struct progress by = {0};
     for (int32_t k = box->span_start[i]; k < box->span_start[i] + box->n_spans[i]; k++) {
         const struct weft_span *span = &box->spans[k];
@@ -133,9 +133,9 @@ void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct 
 {
     weft_dual_know(dual, box);
     restrict_whole(ilp, dual);
-    for (int32_t u = 0; u < ilp->table->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+    for (int32_t u = 0; u < ilp->table->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
+            int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
             if (z < 0) continue;
             ilp->mip.lower[z] = 0;
             ilp->mip.upper[z] = (double)(box->allowed[u] >> p & 1u);
@@ -154,7 +154,7 @@ int64_t weft_ilp_pressed_ns(const struct weft_ilp *ilp, int32_t channel, int32_t
 {
     const struct weft_problem *problem = ilp->table->problem;
     bool presses = ilp->load_row[channel * problem->n_slots + slot] >= 0 && ilp->beside[slot] < 0 &&
-                   problem->slots[slot].kind != WEFT_SLOT_UPDATE;
+                   problem->slot_decisions[slot] < 0;
     return presses ? problem->slot_ns[slot] : 0;
 }
 
@@ -189,7 +189,8 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, co
             sum += x[mip->column[k]];
             parts += undecided(x[mip->column[k]]);
         }
-        /* A whole count is still worth knowing where units change places: whole rows rely on it. */
+        /* A whole count is still worth knowing where decisions change places: whole rows rely on
+         * it. */
         double value = undecided(sum);
         bool whole = value <= 1e-3, known = dual->known[g] >= 0;
         if (whole) value = parts > 1e-3 && !known ? 1e-3 : 0;
@@ -197,7 +198,7 @@ bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, co
         int32_t n = whole ? (int32_t)lround(sum) : (int32_t)floor(sum) + 1;
         if (whole && n <= mip->row_lower[row]) n++;
         best = value;
-        *out = (struct weft_count){.group = g, .n_units = n};
+        *out = (struct weft_count){.group = g, .n_decisions = n};
     }
     return best > 0;
 }

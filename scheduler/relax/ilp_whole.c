@@ -15,16 +15,16 @@ struct separation {
     struct weft_ilp_build build; /* of one row at a time */
     const struct weft_dual *dual;
     const double *x;
-    const uint8_t *reference; /* [n_units] */
+    const uint8_t *reference; /* [n_decisions] */
     const int32_t *relies;    /* [n_groups]: counts that rows of the reference rely on, or -1 */
     const uint8_t *uses;      /* [n_groups]: on which */
-    struct weft_usual *usual; /* [n_units]: what units are compared with in the slot */
-    int64_t *steps;           /* [n_items + n_units * WEFT_POLICY_COUNT]: that a slot suggests */
+    struct weft_usual *usual; /* [n_decisions]: what decisions are compared with in the slot */
+    int64_t *steps;           /* [n_items + n_strategies]: that a slot suggests */
     int32_t n_added;
 };
 
-/* What a unit of the class's A counts: of a class whose items share channel time, no more than that
- * of any of them. */
+/* What a decision of the class's A counts: of a class whose items share channel time, no more than
+ * that of any of them. */
 static double unit_count(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
                          const struct weft_whole_row *row)
 {
@@ -39,12 +39,13 @@ static double unit_count(const struct weft_ilp *ilp, const struct weft_ilp_class
     return least;
 }
 
-/* What a policy of a unit holds in the slot more than is usual. */
-static int64_t more_bytes(const struct separation *of, int32_t unit, int policy, int32_t slot)
+/* What a strategy of a decision holds in the slot more than is usual. */
+static int64_t more_bytes(const struct separation *of, int32_t decision, int32_t strategy,
+                          int32_t slot)
 {
     const struct weft_digest *table = of->build.ilp->table;
-    return table->fixed[weft_digest_row(table, unit, policy) + (size_t)slot] -
-           weft_usual_bytes(&of->usual[unit], policy);
+    return table->fixed[weft_digest_row(table, decision, strategy) + (size_t)slot] -
+           weft_usual_bytes(&of->usual[decision], strategy);
 }
 
 /* Sums the row up in `build`: what is held in its slot, as it counts. */
@@ -53,9 +54,9 @@ static void sum_row(struct separation *of, const struct weft_whole_row *row)
     struct weft_ilp_build *build = &of->build;
     const struct weft_ilp *ilp = build->ilp;
     int32_t s = row->slot;
-    for (int32_t u = 0; u < ilp->table->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
+    for (int32_t u = 0; u < ilp->table->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
+            int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
             if (z < 0) continue;
             int64_t count = weft_whole_count(row, more_bytes(of, u, p, s));
             if (count != 0) weft_ilp_add_entry(build, z, weft_ilp_bytes_units(ilp, count));
@@ -117,9 +118,9 @@ static int32_t list_steps(struct separation *of, int32_t slot)
         if (slot >= item->first && slot <= item->last && item->stair_bytes > 0)
             n = add_step(of->steps, n, item->stair_bytes);
     }
-    for (int32_t u = 0; u < table->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (ilp->z[u * WEFT_POLICY_COUNT + p] < 0) continue;
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
+            if (ilp->z[weft_digest_at(ilp->table, u, p)] < 0) continue;
             int64_t bytes = more_bytes(of, u, p, slot);
             if (bytes != 0) n = add_step(of->steps, n, bytes > 0 ? bytes : -bytes);
         }
@@ -128,7 +129,7 @@ static int32_t list_steps(struct separation *of, int32_t slot)
     return n < MOST_STEPS ? n : MOST_STEPS;
 }
 
-/* The whole row of the slot that x exceeds most, in units of its length; false when it exceeds
+/* The whole row of the slot that x exceeds most, in decisions of its length; false when it exceeds
  * none. What is held as it is tells at once which steps it can exceed: those that it fills more
  * wholes of than there are. */
 static bool find_row(struct separation *of, int32_t slot, struct weft_whole_row *out)
@@ -160,21 +161,22 @@ static bool has_row(const struct separation *of, const struct weft_whole_row *ro
     const struct weft_ilp *ilp = of->build.ilp;
     for (int32_t k = 0; k < ilp->n_whole; k++)
         if (ilp->whole[k].slot == row->slot && ilp->whole[k].step_bytes == row->step_bytes &&
-            memcmp(ilp->references[k], of->reference, (size_t)ilp->table->n_units) == 0 &&
+            memcmp(ilp->references[k], of->reference, (size_t)ilp->table->n_decisions) == 0 &&
             memcmp(ilp->uses[k], of->uses, (size_t)ilp->n_groups) == 0)
             return true;
     return false;
 }
 
-/* What x gives of a unit to the policies, and the one of them that has most; -1: none may be. */
-static double share_of(const struct weft_ilp *ilp, const double *x, int32_t unit, uint32_t policies,
-                       int *most)
+/* What x gives of a decision to the strategies, and the one of them that has most; -1: none may be.
+ */
+static double share_of(const struct weft_ilp *ilp, const double *x, int32_t decision,
+                       uint64_t strategies, int *most)
 {
     double sum = 0, best = -1;
     *most = -1;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        int32_t z = ilp->z[unit * WEFT_POLICY_COUNT + p];
-        if (z < 0 || ilp->mip.upper[z] == 0 || !(policies >> p & 1u)) continue;
+    for (int32_t p = 0; p < weft_digest_count(ilp->table, decision); p++) {
+        int32_t z = ilp->z[weft_digest_at(ilp->table, decision, p)];
+        if (z < 0 || ilp->mip.upper[z] == 0 || !(strategies >> p & 1u)) continue;
         sum += x[z];
         if (x[z] <= best) continue;
         best = x[z];
@@ -183,23 +185,23 @@ static double share_of(const struct weft_ilp *ilp, const double *x, int32_t unit
     return sum;
 }
 
-/* Gives a group's policies to as many of its units as are known to have them: those of which x
- * gives most to them. */
+/* Gives a group's strategies to as many of its decisions as are known to have them: those of which
+ * x gives most to them. */
 static void keep_count(const struct weft_ilp *ilp, const double *x, const struct weft_group *group,
                        int32_t n, uint8_t *reference)
 {
-    for (int32_t k = 0; k < group->n_units; k++) {
+    for (int32_t k = 0; k < group->n_decisions; k++) {
         int in, out;
-        double share = share_of(ilp, x, group->units[k], group->policies, &in);
+        double share = share_of(ilp, x, group->decisions[k], group->strategies, &in);
         int32_t ahead = 0;
-        (void)share_of(ilp, x, group->units[k], ~group->policies, &out);
-        for (int32_t j = 0; j < group->n_units; j++) {
+        (void)share_of(ilp, x, group->decisions[k], ~group->strategies, &out);
+        for (int32_t j = 0; j < group->n_decisions; j++) {
             int other;
-            double of = share_of(ilp, x, group->units[j], group->policies, &other);
+            double of = share_of(ilp, x, group->decisions[j], group->strategies, &other);
             ahead += of > share || (of == share && j < k);
         }
-        int policy = ahead < n ? in : out;
-        if (policy >= 0) reference[group->units[k]] = (uint8_t)policy;
+        int32_t strategy = ahead < n ? in : out;
+        if (strategy >= 0) reference[group->decisions[k]] = (uint8_t)strategy;
     }
 }
 
@@ -259,12 +261,12 @@ enum weft_status weft_ilp_set_groups(struct weft_ilp *ilp, const struct weft_gro
     ilp->n_groups = n_groups;
     ilp->group_row = ilp->mip.n_rows;
     for (int32_t g = 0; g < n_groups && !build.failed; g++) {
-        for (int32_t k = 0; k < groups[g].n_units; k++)
-            for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-                int32_t z = ilp->z[groups[g].units[k] * WEFT_POLICY_COUNT + p];
-                if (z >= 0 && groups[g].policies >> p & 1u) weft_ilp_add_entry(&build, z, 1);
+        for (int32_t k = 0; k < groups[g].n_decisions; k++)
+            for (int32_t p = 0; p < weft_digest_count(ilp->table, groups[g].decisions[k]); p++) {
+                int32_t z = ilp->z[weft_digest_at(ilp->table, groups[g].decisions[k], p)];
+                if (z >= 0 && groups[g].strategies >> p & 1u) weft_ilp_add_entry(&build, z, 1);
             }
-        weft_ilp_end_row(&build, 0, groups[g].n_units);
+        weft_ilp_end_row(&build, 0, groups[g].n_decisions);
     }
     ilp->mip.n_rows = build.n_rows;
     ilp->mip.n_entries = build.n_entries;
@@ -276,29 +278,30 @@ enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp, const struct weft_dual
                                     const double *x, int32_t *n_added, struct weft_error *err)
 {
     struct weft_pool pool = {0};
-    size_t n_units = (size_t)ilp->table->n_units;
+    size_t n_decisions = (size_t)ilp->table->n_decisions;
     struct separation of = {.dual = dual, .x = x};
     of.build = open_program(ilp, &pool);
-    of.steps = weft_pool_array(&pool, (size_t)ilp->table->n_items + n_units * WEFT_POLICY_COUNT,
-                               sizeof *of.steps);
-    of.usual = weft_pool_array(&pool, n_units, sizeof *of.usual);
-    enum weft_policy *own = weft_pool_array(&pool, n_units, sizeof *own);
+    of.steps = weft_pool_array(
+        &pool, (size_t)ilp->table->n_items + (size_t)ilp->table->problem->n_strategies,
+        sizeof *of.steps);
+    of.usual = weft_pool_array(&pool, n_decisions, sizeof *of.usual);
+    int32_t *own = weft_pool_array(&pool, n_decisions, sizeof *own);
     int32_t *relies = weft_pool_array(&pool, (size_t)ilp->n_groups + 1, sizeof *relies);
     uint8_t *uses = weft_pool_array(&ilp->pool, 2 * (size_t)ilp->n_groups + 1, sizeof *uses);
-    uint8_t *references = weft_pool_array(&ilp->pool, 2 * n_units, sizeof *references);
+    uint8_t *references = weft_pool_array(&ilp->pool, 2 * n_decisions, sizeof *references);
     of.build.failed =
         of.build.failed || !of.steps || !of.usual || !own || !references || !relies || !uses;
-    if (!of.build.failed) weft_ilp_policies(ilp, x, own);
-    for (size_t u = 0; !of.build.failed && u < n_units; u++) {
+    if (!of.build.failed) weft_ilp_strategies(ilp, x, own);
+    for (size_t u = 0; !of.build.failed && u < n_decisions; u++) {
         references[u] = (uint8_t)ilp->table->leanest[u];
-        references[n_units + u] = (uint8_t)own[u];
+        references[n_decisions + u] = (uint8_t)own[u];
     }
     for (int32_t g = 0; g < ilp->n_groups && !of.build.failed; g++)
         if (dual->known[g] >= 0)
-            keep_count(ilp, x, &ilp->groups[g], dual->known[g], references + n_units);
+            keep_count(ilp, x, &ilp->groups[g], dual->known[g], references + n_decisions);
     if (!of.build.failed) separate(&of, references, relies, uses);
-    if (!of.build.failed && memcmp(references, references + n_units, n_units) != 0)
-        separate(&of, references + n_units, relies, uses + ilp->n_groups);
+    if (!of.build.failed && memcmp(references, references + n_decisions, n_decisions) != 0)
+        separate(&of, references + n_decisions, relies, uses + ilp->n_groups);
     *n_added = of.n_added;
     weft_pool_finish(&pool);
     return of.build.failed ? weft_fail_memory(err, "whole rows") : WEFT_OK;

@@ -31,7 +31,7 @@ static enum weft_status keep_if_no_slower(const struct weft_packed *run,
                                           struct weft_plan **relaxed, struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
-    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, candidate->policies,
+    WEFT_TRY(weft_plan_create(run->problem, run->options->planner, candidate->strategies,
                               candidate->moves, candidate->n_moves, &plan, err));
     enum weft_status status = weft_plan_predict(plan, err);
     if (status == WEFT_OK && plan->prediction.step_ns < (*relaxed)->prediction.step_ns) {
@@ -51,7 +51,7 @@ enum weft_status weft_packed_measure(const struct weft_packed *run,
     struct weft_plan *plan = NULL;
     enum weft_status status;
     weft_work_spend(run->budget.work, 5 * (int64_t)candidate->n_moves * rows->n_slots / 2);
-    WEFT_TRY(weft_plan_create(rows, run->options->planner, candidate->policies, candidate->moves,
+    WEFT_TRY(weft_plan_create(rows, run->options->planner, candidate->strategies, candidate->moves,
                               candidate->n_moves, &plan, err));
     if (relax) WEFT_TRY_GOTO(fail, weft_plan_relax(plan, rows->memory_limit_bytes, err));
     plan->problem = run->problem;
@@ -211,7 +211,8 @@ enum weft_status weft_packed_start(struct weft_packed *run, const struct weft_pl
     struct weft_candidate *to = &run->candidate;
     weft_packed_keep(run, NULL, NULL);
     if (!run->inputs || !weft_search_moves_of(run->problem, start, to->moves)) return WEFT_OK;
-    memcpy(to->policies, start->policies, (size_t)run->table->n_units * sizeof *to->policies);
+    memcpy(to->strategies, start->strategies,
+           (size_t)run->table->n_decisions * sizeof *to->strategies);
     to->n_moves = start->n_placements;
     WEFT_TRY(take_addresses(run, start, err));
     return run->plan ? WEFT_OK : weft_packed_pack(run, run->problem, true, true, err);
@@ -242,11 +243,12 @@ enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
     struct weft_candidate *out = &run->candidate;
     int64_t *rows = calloc((size_t)run->table->n_slots, sizeof *rows);
     if (!rows) return weft_fail_memory(err, "memory rows");
-    memcpy(out->policies, run->table->leanest, (size_t)run->table->n_units * sizeof *out->policies);
-    weft_digest_lean_rows(run->table, out->policies, rows, NULL);
+    memcpy(out->strategies, run->table->leanest,
+           (size_t)run->table->n_decisions * sizeof *out->strategies);
+    weft_digest_lean_rows(run->table, out->strategies, rows, NULL);
     out->n_moves = 0;
     for (int32_t i = 0; i < problem->n_items; i++)
-        if (weft_item_active(&problem->items[i].item, out->policies))
+        if (weft_item_active(&problem->items[i].item, out->strategies))
             move_late(run, i, rows, limit_bytes);
     free(rows);
     weft_moves_sort(problem, out->moves, out->n_moves);

@@ -85,7 +85,7 @@ WEFT_MUST_USE enum weft_status weft_packed_start(struct weft_packed *run,
                                                  const struct weft_plan *start,
                                                  struct weft_error *err);
 
-/* The leanest policies, gathers as late as they can be, and blocking where rows would exceed
+/* The leanest strategies, gathers as late as they can be, and blocking where rows would exceed
  * `limit_bytes`: 0 makes all of them block, and the plan the leanest there is. */
 WEFT_MUST_USE enum weft_status weft_packed_lean(struct weft_packed *run, int64_t limit_bytes,
                                                 struct weft_error *err);

@@ -25,11 +25,12 @@ static enum weft_status add(struct weft_rivals *rivals, const struct weft_digest
 {
     const struct weft_candidate *from = &rival->candidate;
     struct weft_candidate to = {
-        .policies = weft_pool_array(&rivals->pool, (size_t)table->n_units + 1, sizeof *to.policies),
+        .strategies =
+            weft_pool_array(&rivals->pool, (size_t)table->n_decisions + 1, sizeof *to.strategies),
         .moves = weft_pool_array(&rivals->pool, (size_t)from->n_moves + 1, sizeof *to.moves),
         .n_moves = from->n_moves};
-    if (!to.policies || !to.moves) return weft_fail_memory(err, "what rules decide");
-    memcpy(to.policies, from->policies, (size_t)table->n_units * sizeof *to.policies);
+    if (!to.strategies || !to.moves) return weft_fail_memory(err, "what rules decide");
+    memcpy(to.strategies, from->strategies, (size_t)table->n_decisions * sizeof *to.strategies);
     memcpy(to.moves, from->moves, (size_t)from->n_moves * sizeof *to.moves);
     rivals->rivals[rivals->n] = *rival;
     rivals->rivals[rivals->n].candidate = to;
@@ -80,20 +81,20 @@ static bool same_moves(const struct weft_candidate *a, const struct weft_candida
     return true;
 }
 
-static bool same(const struct weft_rival *a, const struct weft_rival *b, int32_t n_units)
+static bool same(const struct weft_rival *a, const struct weft_rival *b, int32_t n_decisions)
 {
     const struct weft_candidate *x = &a->candidate, *y = &b->candidate;
     return a->step_ns == b->step_ns && x->n_moves == y->n_moves &&
-           memcmp(x->policies, y->policies, (size_t)n_units * sizeof *x->policies) == 0 &&
+           memcmp(x->strategies, y->strategies, (size_t)n_decisions * sizeof *x->strategies) == 0 &&
            same_moves(x, y);
 }
 
-static void sort(struct weft_rivals *rivals, int32_t n_units)
+static void sort(struct weft_rivals *rivals, int32_t n_decisions)
 {
     int32_t n = 0;
     qsort(rivals->rivals, (size_t)rivals->n, sizeof *rivals->rivals, compare);
     for (int32_t i = 0; i < rivals->n; i++)
-        if (n == 0 || !same(&rivals->rivals[n - 1], &rivals->rivals[i], n_units))
+        if (n == 0 || !same(&rivals->rivals[n - 1], &rivals->rivals[i], n_decisions))
             rivals->rivals[n++] = rivals->rivals[i];
     rivals->n = n;
 }
@@ -104,11 +105,11 @@ enum weft_status weft_rivals_create(const struct weft_packed *run, const struct 
     const struct weft_digest *table = run->table;
     *out = (struct weft_rivals){0};
     struct weft_candidate scratch = {
-        .policies =
-            weft_pool_array(&out->pool, (size_t)table->n_units + 1, sizeof *scratch.policies),
+        .strategies =
+            weft_pool_array(&out->pool, (size_t)table->n_decisions + 1, sizeof *scratch.strategies),
         .moves = weft_pool_array(&out->pool, (size_t)table->n_blocks + 1, sizeof *scratch.moves)};
     out->rivals = weft_pool_array(&out->pool, (size_t)count(), sizeof *out->rivals);
-    if (!scratch.policies || !scratch.moves || !out->rivals)
+    if (!scratch.strategies || !scratch.moves || !out->rivals)
         return weft_fail_memory(err, "what rules decide");
     for (const struct weft_planner *planner = weft_planners(); planner->name; planner++) {
         const struct weft_setting *setting = weft_planner_settings(planner);
@@ -118,7 +119,7 @@ enum weft_status weft_rivals_create(const struct weft_packed *run, const struct 
             WEFT_TRY(decide(run, rows, planner, setting, &scratch, out, err));
         while (!weft_packed_is_spent(run) && setting && (++setting)->name);
     }
-    sort(out, table->n_units);
+    sort(out, table->n_decisions);
     return WEFT_OK;
 }
 

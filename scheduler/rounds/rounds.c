@@ -114,7 +114,7 @@ static void take_plan(struct weft_packed *run)
 static void copy_candidate(const struct weft_digest *table, const struct weft_candidate *from,
                            struct weft_candidate *to)
 {
-    memcpy(to->policies, from->policies, (size_t)table->n_units * sizeof *to->policies);
+    memcpy(to->strategies, from->strategies, (size_t)table->n_decisions * sizeof *to->strategies);
     memcpy(to->moves, from->moves, (size_t)from->n_moves * sizeof *to->moves);
     to->n_moves = from->n_moves;
 }
@@ -307,7 +307,7 @@ static enum weft_status plan_by_rules(struct weft_packed *run, struct weft_error
     return status;
 }
 
-/* Lean policies waste time but pack well, and may be faster than what is left of better ones in
+/* Lean strategies waste time but pack well, and may be faster than what is left of better ones in
  * rows that leave a layout room: ever fewer gathers ahead of their use, until it fits. */
 static enum weft_status plan_lean_too(struct weft_packed *run, struct weft_error *err)
 {
@@ -449,7 +449,7 @@ enum weft_status weft_plan_in_rounds(struct weft_packed *run, struct weft_error 
     if (status != WEFT_OK || run->plan) return status;
     if (weft_may_retreat(run->planner)) {
         snprintf(run->outcome.solver_stop, sizeof run->outcome.solver_stop,
-                 "packing: only a plan of the leanest policies has a layout within the limit");
+                 "packing: only a plan of the leanest strategies has a layout within the limit");
         return weft_packed_leanest(run, err);
     }
     return weft_fail(err, WEFT_E_INFEASIBLE,

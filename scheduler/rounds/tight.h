@@ -11,7 +11,7 @@ struct weft_tight {
     struct weft_hold *common;    /* owned */
 };
 
-/* room_bytes[n_slots]: what the leanest policies, all gathers blocking, leave of the limit; the
+/* room_bytes[n_slots]: what the leanest strategies, all gathers blocking, leave of the limit; the
  * most of them. */
 int64_t weft_tight_room(const struct weft_digest *table, int64_t *room_bytes);
 

@@ -1,6 +1,6 @@
-/* Choices are sets of changes from the cheapest policies. A heap gives sets by their cost: behind a
- * set whose dearest change is the k-th come the one with the k + 1st instead, and the one with the
- * k + 1st as well (Lawler, 1972). Sets with two changes of one unit are passed over. */
+/* Choices are sets of changes from the cheapest strategies. A heap gives sets by their cost: behind
+ * a set whose dearest change is the k-th come the one with the k + 1st instead, and the one with
+ * the k + 1st as well (Lawler, 1972). Sets with two changes of one decision are passed over. */
 #include "scheduler/search/near.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ enum { SETS_A_TRY = 20, MET = 1 << 14 };
 
 struct change {
     double cost;
-    int32_t unit, policy;
+    int32_t decision, strategy;
 };
 
 struct set {
@@ -29,7 +29,7 @@ struct near {
     int32_t n_sets, most_sets;
     int32_t *heap; /* of sets */
     int32_t n_heap;
-    struct change *all; /* every policy, the cheapest too */
+    struct change *all; /* every strategy, the cheapest too */
     int32_t n_all;
     const double *cost;    /* the dual's */
     struct weft_hash *met; /* [MET] */
@@ -39,17 +39,17 @@ static int compare_changes(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
     if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
-    if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
-    return x->policy < y->policy ? -1 : x->policy > y->policy;
+    if (x->decision != y->decision) return x->decision < y->decision ? -1 : 1;
+    return x->strategy < y->strategy ? -1 : x->strategy > y->strategy;
 }
 
-/* What every policy costs, and those that are not the cheapest more than that. */
-static void list_changes(struct near *near, const struct weft_dual *dual, const uint32_t *allowed)
+/* What every strategy costs, and those that are not the cheapest more than that. */
+static void list_changes(struct near *near, const struct weft_dual *dual, const uint64_t *allowed)
 {
-    for (int32_t u = 0; u < dual->table->n_units; u++) {
-        const double *cost = dual->cost + u * WEFT_POLICY_COUNT;
-        int best = (int)dual->policies[u];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+    for (int32_t u = 0; u < dual->table->n_decisions; u++) {
+        const double *cost = dual->cost + weft_digest_at(dual->table, u, 0);
+        int32_t best = dual->strategies[u];
+        for (int32_t p = 0; p < weft_digest_count(dual->table, u); p++) {
             if (!(allowed[u] >> p & 1u)) continue;
             near->all[near->n_all++] = (struct change){cost[p], u, p};
             if (p != best)
@@ -103,21 +103,21 @@ static int32_t pop(struct near *near)
     return set;
 }
 
-/* Makes the set's changes; false when two are of one unit. */
-static bool apply(const struct near *near, int32_t set, const enum weft_policy *cheapest,
-                  enum weft_policy *policies)
+/* Makes the set's changes; false when two are of one decision. */
+static bool apply(const struct near *near, int32_t set, const int32_t *cheapest,
+                  int32_t *strategies)
 {
     for (; set >= 0; set = near->sets[set].parent) {
         const struct change *change = &near->changes[near->sets[set].change];
-        if (policies[change->unit] != cheapest[change->unit]) return false;
-        policies[change->unit] = (enum weft_policy)change->policy;
+        if (strategies[change->decision] != cheapest[change->decision]) return false;
+        strategies[change->decision] = change->strategy;
     }
     return true;
 }
 
 /* The change that frees bytes in the slot at the least cost a byte of those that are too many. */
 static int32_t best_retreat(const struct near *near, const struct weft_search *search, int32_t slot,
-                            const enum weft_policy *policies)
+                            const int32_t *strategies)
 {
     const struct weft_digest *table = search->table;
     double least = INFINITY;
@@ -126,37 +126,38 @@ static int32_t best_retreat(const struct near *near, const struct weft_search *s
     weft_work_spend(search->budget.work, 4 * (int64_t)near->n_all);
     for (int32_t k = 0; k < near->n_all; k++) {
         const struct change *to = &near->all[k];
-        int now = (int)policies[to->unit];
+        int32_t now = strategies[to->decision];
         double freed =
-            (double)(table->lean[weft_digest_row(table, to->unit, now) + (size_t)slot] -
-                     table->lean[weft_digest_row(table, to->unit, to->policy) + (size_t)slot]);
+            (double)(table->lean[weft_digest_row(table, to->decision, now) + (size_t)slot] -
+                     table
+                         ->lean[weft_digest_row(table, to->decision, to->strategy) + (size_t)slot]);
         if (freed <= 0) continue;
-        double cost = to->cost - near->cost[to->unit * WEFT_POLICY_COUNT + now];
+        double cost = to->cost - near->cost[weft_digest_at(table, to->decision, now)];
         double value = cost / (freed < excess ? freed : excess);
         if (value < least) least = value, best = k;
     }
     return best;
 }
 
-/* Makes the policies fit, from the fullest slot on. False when that fails. */
-static bool retreat(const struct near *near, struct weft_search *search, enum weft_policy *policies)
+/* Makes the strategies fit, from the fullest slot on. False when that fails. */
+static bool retreat(const struct near *near, struct weft_search *search, int32_t *strategies)
 {
-    for (int32_t left = 2 * search->table->n_units; left > 0; left--) {
-        if (weft_search_fits(search, policies)) return true;
+    for (int32_t left = 2 * search->table->n_decisions; left > 0; left--) {
+        if (weft_search_fits(search, strategies)) return true;
         int32_t slot = 0;
         for (int32_t s = 1; s < search->table->n_slots; s++)
             if (search->rows[s] > search->rows[slot]) slot = s;
-        int32_t k = best_retreat(near, search, slot, policies);
+        int32_t k = best_retreat(near, search, slot, strategies);
         if (k < 0) return false;
-        policies[near->all[k].unit] = (enum weft_policy)near->all[k].policy;
+        strategies[near->all[k].decision] = near->all[k].strategy;
     }
     return false;
 }
 
-/* True when the policies were met before, as far as is remembered. */
-static bool was_met(struct near *near, const enum weft_policy *policies, size_t n_units)
+/* True when the strategies were met before, as far as is remembered. */
+static bool was_met(struct near *near, const int32_t *strategies, size_t n_decisions)
 {
-    struct weft_hash hash = weft_hash_bytes(policies, n_units * sizeof *policies);
+    struct weft_hash hash = weft_hash_bytes(strategies, n_decisions * sizeof *strategies);
     struct weft_hash *met = &near->met[hash.low % MET];
     if (weft_hash_equal(*met, hash)) return true;
     *met = hash;
@@ -166,7 +167,7 @@ static bool was_met(struct near *near, const enum weft_policy *policies, size_t 
 static bool create(struct near *near, struct weft_pool *pool, const struct weft_digest *table,
                    int32_t most_tries)
 {
-    size_t n_changes = (size_t)table->n_units * WEFT_POLICY_COUNT + 1;
+    size_t n_changes = (size_t)table->problem->n_strategies + 1;
     near->most_sets = 2 * SETS_A_TRY * most_tries + 2;
     near->changes = weft_pool_array(pool, n_changes, sizeof *near->changes);
     near->sets = weft_pool_array(pool, (size_t)near->most_sets, sizeof *near->sets);
@@ -177,16 +178,16 @@ static bool create(struct near *near, struct weft_pool *pool, const struct weft_
 }
 
 enum weft_status weft_near_each(struct weft_search *search, const struct weft_dual *dual,
-                                const uint32_t *allowed, int64_t enough_ns, int32_t most_tries,
+                                const uint64_t *allowed, int64_t enough_ns, int32_t most_tries,
                                 weft_near_fn *try, void *context, struct weft_error *err)
 {
     struct weft_pool pool = {0};
     struct near near = {0};
-    size_t n_units = (size_t)search->table->n_units;
-    const enum weft_policy *cheapest = dual->policies;
+    size_t n_decisions = (size_t)search->table->n_decisions;
+    const int32_t *cheapest = dual->strategies;
     if (!create(&near, &pool, search->table, most_tries)) {
         weft_pool_finish(&pool);
-        return weft_fail_memory(err, "policies near a bound");
+        return weft_fail_memory(err, "strategies near a bound");
     }
     near.cost = dual->cost;
     list_changes(&near, dual, allowed);
@@ -198,9 +199,9 @@ enum weft_status weft_near_each(struct weft_search *search, const struct weft_du
         if (dual->value_ns + cost >= (double)search->step_ns || search->step_ns <= enough_ns ||
             weft_search_is_spent(search))
             break;
-        memcpy(search->trial, cheapest, n_units * sizeof *cheapest);
+        memcpy(search->trial, cheapest, n_decisions * sizeof *cheapest);
         if (apply(&near, set, cheapest, search->trial) && retreat(&near, search, search->trial) &&
-            !was_met(&near, search->trial, n_units)) {
+            !was_met(&near, search->trial, n_decisions)) {
             enum weft_near_answer answer = try(context, search->trial);
             if (answer == WEFT_NEAR_STOP) break;
             most_tries -= answer == WEFT_NEAR_TRIED;
@@ -212,14 +213,14 @@ enum weft_status weft_near_each(struct weft_search *search, const struct weft_du
     return WEFT_OK;
 }
 
-static enum weft_near_answer try_by_list(void *context, const enum weft_policy *policies)
+static enum weft_near_answer try_by_list(void *context, const int32_t *strategies)
 {
-    weft_search_try(context, policies);
+    weft_search_try(context, strategies);
     return WEFT_NEAR_TRIED;
 }
 
 enum weft_status weft_near_try(struct weft_search *search, const struct weft_dual *dual,
-                               const uint32_t *allowed, int64_t enough_ns, int32_t most_tries,
+                               const uint64_t *allowed, int64_t enough_ns, int32_t most_tries,
                                struct weft_error *err)
 {
     return weft_near_each(search, dual, allowed, enough_ns, most_tries, try_by_list, search, err);

@@ -6,8 +6,8 @@
 #include "program/trace.h"
 
 struct weft_search_choice {
-    int32_t unit;
-    enum weft_policy policy;
+    int32_t decision;
+    int32_t strategy;
     double value;
 };
 
@@ -16,21 +16,23 @@ enum weft_status weft_search_create(const struct weft_digest *table, struct weft
 {
     struct weft_search *search = calloc(1, sizeof *search);
     if (!search) return weft_fail_memory(err, "a search");
-    size_t n_units = (size_t)table->n_units + 1, n_blocks = (size_t)table->n_blocks + 1;
+    size_t n_decisions = (size_t)table->n_decisions + 1, n_blocks = (size_t)table->n_blocks + 1;
     size_t n_slots = (size_t)table->n_slots;
     search->table = table;
     search->step_ns = -1;
-    search->policies = calloc(3 * n_units, sizeof *search->policies);
+    search->strategies = calloc(3 * n_decisions, sizeof *search->strategies);
     search->moves = calloc(2 * n_blocks, sizeof *search->moves);
     search->rows = calloc(n_slots, sizeof *search->rows);
     search->simulation = calloc(3 * n_slots + n_blocks, sizeof *search->simulation);
-    search->choices = calloc(n_units * WEFT_POLICY_COUNT, sizeof *search->choices);
+    search->choices = calloc((size_t)table->problem->n_strategies + 1, sizeof *search->choices);
+    search->owed = calloc((size_t)table->problem->n_kinds + 1, sizeof *search->owed);
     search->launch = calloc(2 * n_blocks, sizeof *search->launch);
     search->clear = calloc(n_slots, sizeof *search->clear);
     search->late_bytes = calloc(n_slots, sizeof *search->late_bytes);
     enum weft_status status = WEFT_OK;
-    if (!search->policies || !search->moves || !search->rows || !search->simulation ||
-        !search->choices || !search->launch || !search->clear || !search->late_bytes)
+    if (!search->strategies || !search->moves || !search->rows || !search->simulation ||
+        !search->choices || !search->owed || !search->launch || !search->clear ||
+        !search->late_bytes)
         status = weft_fail_memory(err, "a search");
     if (status == WEFT_OK) status = weft_list_create(table, &search->list, err);
     if (status == WEFT_OK) status = weft_repair_create(table, &search->repair, err);
@@ -38,8 +40,8 @@ enum weft_status weft_search_create(const struct weft_digest *table, struct weft
         weft_search_destroy(search);
         return status;
     }
-    search->trial = search->policies + n_units;
-    search->other = search->trial + n_units;
+    search->trial = search->strategies + n_decisions;
+    search->other = search->trial + n_decisions;
     search->trial_moves = search->moves + n_blocks;
     search->order = search->launch + n_blocks;
     *out = search;
@@ -51,11 +53,12 @@ void weft_search_destroy(struct weft_search *search)
     if (!search) return;
     weft_list_destroy(search->list);
     weft_repair_destroy(search->repair);
-    free(search->policies);
+    free(search->strategies);
     free(search->moves);
     free(search->rows);
     free(search->simulation);
     free(search->choices);
+    free(search->owed);
     free(search->launch);
     free(search->clear);
     free(search->late_bytes);
@@ -75,40 +78,42 @@ bool weft_search_is_spent(const struct weft_search *search)
     return weft_budget_is_over(search->budget);
 }
 
-static void spend(const struct weft_search *search, int64_t units)
+static void spend(const struct weft_search *search, int64_t decisions)
 {
-    weft_work_spend(search->budget.work, units);
+    weft_work_spend(search->budget.work, decisions);
 }
 
-bool weft_search_fits(struct weft_search *search, const enum weft_policy *policies)
+bool weft_search_fits(struct weft_search *search, const int32_t *strategies)
 {
-    spend(search, 100 + 3 * (int64_t)search->table->n_slots + 5 * (int64_t)search->table->n_units);
-    return weft_digest_lean_rows(search->table, policies, search->rows, NULL) <=
+    spend(search,
+          100 + 3 * (int64_t)search->table->n_slots + 5 * (int64_t)search->table->n_decisions);
+    return weft_digest_lean_rows(search->table, strategies, search->rows, NULL) <=
            weft_digest_limit_bytes(search->table);
 }
 
-static int64_t peak_of_moves(struct weft_search *search, const enum weft_policy *policies,
+static int64_t peak_of_moves(struct weft_search *search, const int32_t *strategies,
                              const struct weft_move *moves, int32_t n_moves)
 {
     int64_t peak = 0;
     spend(search, 3 * (int64_t)search->table->n_slots + 5 * (int64_t)n_moves);
-    weft_digest_move_rows(search->table, policies, moves, n_moves, search->rows);
+    weft_digest_move_rows(search->table, strategies, moves, n_moves, search->rows);
     for (int32_t s = 0; s < search->table->n_slots; s++)
         if (search->rows[s] > peak) peak = search->rows[s];
     return peak;
 }
 
-static bool offer(struct weft_search *search, const enum weft_policy *policies,
+static bool offer(struct weft_search *search, const int32_t *strategies,
                   const struct weft_move *moves, int32_t n_moves, int64_t step_ns)
 {
-    int64_t peak = peak_of_moves(search, policies, moves, n_moves);
+    int64_t peak = peak_of_moves(search, strategies, moves, n_moves);
     if (peak > weft_digest_limit_bytes(search->table)) return false;
     if (search->step_ns >= 0 &&
         (step_ns > search->step_ns || (step_ns == search->step_ns && peak >= search->peak_bytes)))
         return false;
     if (search->step_ns < 0 && search->budget.work)
         search->first_work = search->budget.work->spent - search->begun;
-    memmove(search->policies, policies, (size_t)search->table->n_units * sizeof *policies);
+    memmove(search->strategies, strategies,
+            (size_t)search->table->n_decisions * sizeof *strategies);
     memmove(search->moves, moves, (size_t)n_moves * sizeof *moves);
     search->n_moves = n_moves;
     search->step_ns = step_ns;
@@ -135,26 +140,26 @@ static void keep_rule(struct weft_search *search)
     search->has_rule = true;
 }
 
-/* Placements that repairs of one choice of policies may take, by the size of one. */
+/* Placements that repairs of one choice of strategies may take, by the size of one. */
 static int32_t repair_tries(const struct weft_search *search)
 {
     int32_t n = 20000 / (search->table->n_slots + search->table->n_blocks + 1);
     return n < 4 ? 4 : n > 32 ? 32 : n;
 }
 
-int64_t weft_search_try_rule(struct weft_search *search, const enum weft_policy *policies,
+int64_t weft_search_try_rule(struct weft_search *search, const int32_t *strategies,
                              struct weft_list_rule rule)
 {
     int32_t n_moves = 0;
-    int64_t ns = weft_repair_place(search->repair, search->list, policies, rule,
+    int64_t ns = weft_repair_place(search->repair, search->list, strategies, rule,
                                    repair_tries(search), search->trial_moves, &n_moves);
     if (ns >= 0 && (search->step_ns < 0 || ns <= search->step_ns) &&
-        offer(search, policies, search->trial_moves, n_moves, ns))
+        offer(search, strategies, search->trial_moves, n_moves, ns))
         keep_rule(search);
     return ns;
 }
 
-int64_t weft_search_try(struct weft_search *search, const enum weft_policy *policies)
+int64_t weft_search_try(struct weft_search *search, const int32_t *strategies)
 {
     int64_t best_ns = -1;
     int32_t best_rule = 0;
@@ -166,11 +171,11 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
             weft_digest_limit_bytes(search->table) >= search->table->most_bytes)
             break;
         if (best_ns >= 0 && weft_search_is_spent(search)) break;
-        int64_t ns = weft_list_place(search->list, policies, weft_list_rules[i],
+        int64_t ns = weft_list_place(search->list, strategies, weft_list_rules[i],
                                      search->trial_moves, &n_moves);
         if (ns < 0) return -1;
         if (search->step_ns < 0 || ns <= search->step_ns)
-            offer(search, policies, search->trial_moves, n_moves, ns);
+            offer(search, strategies, search->trial_moves, n_moves, ns);
         if (best_ns < 0 || ns < best_ns) {
             best_ns = ns;
             best_rule = i;
@@ -179,26 +184,27 @@ int64_t weft_search_try(struct weft_search *search, const enum weft_policy *poli
     if (best_ns < 0 || (double)best_ns > 1.1 * (double)search->step_ns) return best_ns;
     struct weft_list_rule rule = weft_list_rules[best_rule];
     if (search->has_rule) {
-        int64_t ns = weft_list_place(search->list, policies, search->rule, NULL, NULL);
+        int64_t ns = weft_list_place(search->list, strategies, search->rule, NULL, NULL);
         if (ns >= 0 && ns < best_ns) rule = search->rule;
     }
-    return weft_search_try_rule(search, policies, rule);
+    return weft_search_try_rule(search, strategies, rule);
 }
 
-enum weft_status weft_search_try_moves(struct weft_search *search, const enum weft_policy *policies,
+enum weft_status weft_search_try_moves(struct weft_search *search, const int32_t *strategies,
                                        const struct weft_move *moves, int32_t n_moves,
                                        struct weft_error *err)
 {
     struct weft_plan *plan = NULL;
     struct weft_prediction prediction = {0};
-    if (peak_of_moves(search, policies, moves, n_moves) > weft_digest_limit_bytes(search->table))
+    if (peak_of_moves(search, strategies, moves, n_moves) > weft_digest_limit_bytes(search->table))
         return WEFT_OK;
     spend(search, 40 * (int64_t)search->table->n_slots + 25 * (int64_t)n_moves);
-    WEFT_TRY(weft_plan_create(search->table->problem, "ilp", policies, moves, n_moves, &plan, err));
+    WEFT_TRY(
+        weft_plan_create(search->table->problem, "ilp", strategies, moves, n_moves, &plan, err));
     weft_simulate_plan(plan, search->simulation, &prediction);
     weft_plan_destroy(plan);
     search->n_tried++;
-    offer(search, policies, moves, n_moves, prediction.step_ns);
+    offer(search, strategies, moves, n_moves, prediction.step_ns);
     return WEFT_OK;
 }
 
@@ -210,27 +216,44 @@ static struct weft_move move_of(const struct weft_problem *problem, const struct
         .item = at->item, .slot = gathers ? at->launch : at->deadline - 1, .launch = at->launch};
 }
 
-static bool has_policies(const struct weft_problem *problem, const struct weft_plan *plan)
+static bool same_decisions(const struct weft_problem *a, const struct weft_problem *b)
 {
-    if (plan->problem->n_units != problem->n_units) return false;
-    for (int32_t u = 0; u < problem->n_units; u++)
-        if (!(problem->units[u].policies >> plan->policies[u] & 1u)) return false;
+    if (a->n_decisions != b->n_decisions) return false;
+    for (int32_t u = 0; u < a->n_decisions; u++) {
+        const struct weft_problem_decision *x = &a->decisions[u], *y = &b->decisions[u];
+        if (x->n_strategies != y->n_strategies) return false;
+        for (int32_t p = 0; p < x->n_strategies; p++)
+            if (strcmp(x->strategies[p].name, y->strategies[p].name) != 0) return false;
+    }
+    return true;
+}
+
+/* The strategies of a plan from elsewhere, by name. False when the problem has not got them. */
+static bool take_strategies(const struct weft_problem *problem, const struct weft_plan *plan,
+                            int32_t *strategies)
+{
+    if (plan->problem->n_decisions != problem->n_decisions) return false;
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const char *name = weft_problem_chosen(plan->problem, plan->strategies, u)->name;
+        strategies[u] = weft_decision_of_name(&problem->decisions[u], name);
+        if (strategies[u] < 0) return false;
+    }
     return true;
 }
 
 bool weft_search_moves_of(const struct weft_problem *problem, const struct weft_plan *plan,
                           struct weft_move *moves)
 {
-    if (!has_policies(problem, plan) || plan->problem->n_slots != problem->n_slots ||
+    if (!same_decisions(problem, plan->problem) || plan->problem->n_slots != problem->n_slots ||
         plan->problem->n_items != problem->n_items)
         return false;
     int64_t n_blocks = 0;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *a = &problem->items[i].item, *b = &plan->problem->items[i].item;
         if (a->n_blocks != b->n_blocks || a->first != b->first || a->last != b->last ||
-            a->kind != b->kind || a->unit != b->unit || a->policies != b->policies)
+            a->kind != b->kind || a->decision != b->decision || a->strategies != b->strategies)
             return false;
-        if (weft_item_active(a, plan->policies)) n_blocks += a->n_blocks;
+        if (weft_item_active(a, plan->strategies)) n_blocks += a->n_blocks;
     }
     if (n_blocks != plan->n_placements) return false;
     for (int32_t k = 0; k < plan->n_placements; k++)
@@ -242,68 +265,71 @@ enum weft_status weft_search_start(struct weft_search *search, const struct weft
                                    struct weft_error *err)
 {
     const struct weft_problem *problem = search->table->problem;
-    if (!has_policies(problem, plan)) return WEFT_OK;
-    weft_search_try(search, plan->policies);
+    if (!take_strategies(problem, plan, search->trial)) return WEFT_OK;
+    weft_search_try(search, search->trial);
     if (!weft_search_moves_of(problem, plan, search->trial_moves)) return WEFT_OK;
-    return weft_search_try_moves(search, plan->policies, search->trial_moves, plan->n_placements,
+    return weft_search_try_moves(search, plan->strategies, search->trial_moves, plan->n_placements,
                                  err);
 }
 
-static bool allowed(const struct weft_search *search, int32_t unit, int policy)
+static int32_t kind_of(const struct weft_search *search, int32_t decision, int32_t strategy)
 {
-    return (search->table->problem->units[unit].policies >> policy & 1u) != 0;
+    return search->table->problem->decisions[decision].strategies[strategy].kind;
 }
 
-static void copy_policies(const struct weft_search *search, enum weft_policy *to,
-                          const enum weft_policy *from)
+/* The decision's strategy of a kind; -1: none. */
+static int32_t of_kind(const struct weft_search *search, int32_t decision, int32_t kind)
 {
-    memcpy(to, from, (size_t)search->table->n_units * sizeof *to);
+    return weft_decision_of_kind(&search->table->problem->decisions[decision], kind);
 }
 
-/* Largest value first; equal ones in order of unit, then policy. */
+static void copy_strategies(const struct weft_search *search, int32_t *to, const int32_t *from)
+{
+    memcpy(to, from, (size_t)search->table->n_decisions * sizeof *to);
+}
+
+/* Largest value first; equal ones in order of decision, then strategy. */
 static int compare_choices(const void *a, const void *b)
 {
     const struct weft_search_choice *x = a, *y = b;
     if (x->value != y->value) return x->value > y->value ? -1 : 1;
-    if (x->unit != y->unit) return x->unit < y->unit ? -1 : 1;
-    return x->policy < y->policy ? -1 : x->policy > y->policy;
+    if (x->decision != y->decision) return x->decision < y->decision ? -1 : 1;
+    return x->strategy < y->strategy ? -1 : x->strategy > y->strategy;
 }
 
 /* Placements of one pass of greedy changes, by the size of what one costs. */
 enum { PASS_WORK = 30000000, MOST_BULK_TRIES = 200 };
 
-/* One unit of how many is timed, so that a pass stays within its work: about an eighth of a pass
- * that tries each change goes into timing them all. */
+/* One decision of how many is timed, so that a pass stays within its work: about an eighth of a
+ * pass that tries each change goes into timing them all. */
 static int32_t greedy_stride(const struct weft_search *search)
 {
     const struct weft_digest *table = search->table;
-    int64_t cost = (int64_t)table->n_slots + table->n_blocks + 1, n = 0;
-    for (int32_t u = 0; u < table->n_units; u++)
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            n += allowed(search, u, p);
+    int64_t cost = (int64_t)table->n_slots + table->n_blocks + 1, n = table->problem->n_strategies;
     int64_t stride = n * (1 + WEFT_LIST_RULES) * cost / PASS_WORK + 1;
-    return stride < table->n_units ? (int32_t)stride : table->n_units;
+    return stride < table->n_decisions ? (int32_t)stride : table->n_decisions;
 }
 
-/* What each single change of every stride-th unit from `other` gains, and counts as gained by the
- * units up to the next; sorted. How many changes they are. */
+/* What each single change of every stride-th decision from `other` gains, and counts as gained by
+ * the decisions up to the next; sorted. How many changes they are. */
 static int32_t list_gains(struct weft_search *search, int32_t stride, int64_t now_ns)
 {
     const struct weft_digest *table = search->table;
     int32_t n = 0;
-    for (int32_t u = 0; u < table->n_units; u += stride) {
-        enum weft_policy before = search->other[u];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (p == (int)before || !allowed(search, u, p)) continue;
+    for (int32_t u = 0; u < table->n_decisions; u += stride) {
+        int32_t before = search->other[u];
+        for (int32_t p = 0; p < weft_digest_count(search->table, u); p++) {
+            if (p == before) continue;
             if (weft_search_is_spent(search)) break;
-            search->other[u] = (enum weft_policy)p;
+            search->other[u] = p;
             int64_t ns =
                 weft_list_place(search->list, search->other, weft_list_rules[0], NULL, NULL);
             if (ns < 0 || ns > now_ns) continue;
-            for (int32_t v = u; v < table->n_units && v < u + stride; v++) {
-                if (!allowed(search, v, p)) continue;
+            for (int32_t v = u; v < table->n_decisions && v < u + stride; v++) {
+                int32_t alike = of_kind(search, v, kind_of(search, u, p));
+                if (alike < 0) continue;
                 search->choices[n++] = (struct weft_search_choice){
-                    .unit = v, .policy = (enum weft_policy)p, .value = (double)(now_ns - ns)};
+                    .decision = v, .strategy = alike, .value = (double)(now_ns - ns)};
             }
         }
         search->other[u] = before;
@@ -313,16 +339,16 @@ static int32_t list_gains(struct weft_search *search, int32_t stride, int64_t no
 }
 
 /* Takes changes first .. first + n - 1 of the list, all together, and leaves in the list what was
- * there before. Backwards, so that of two changes of one unit the better one stands. */
+ * there before. Backwards, so that of two changes of one decision the better one stands. */
 static int32_t swap_choices(struct weft_search *search, int32_t first, int32_t n)
 {
     int32_t n_changed = 0;
     for (int32_t k = first + n - 1; k >= first; k--) {
         struct weft_search_choice *choice = &search->choices[k];
-        enum weft_policy was = search->other[choice->unit];
-        n_changed += was != choice->policy;
-        search->other[choice->unit] = choice->policy;
-        choice->policy = was;
+        int32_t was = search->other[choice->decision];
+        n_changed += was != choice->strategy;
+        search->other[choice->decision] = choice->strategy;
+        choice->strategy = was;
     }
     return n_changed;
 }
@@ -332,9 +358,9 @@ static void swap_back(struct weft_search *search, int32_t first, int32_t n)
 {
     for (int32_t k = first; k < first + n; k++) {
         struct weft_search_choice *choice = &search->choices[k];
-        enum weft_policy was = search->other[choice->unit];
-        search->other[choice->unit] = choice->policy;
-        choice->policy = was;
+        int32_t was = search->other[choice->decision];
+        search->other[choice->decision] = choice->strategy;
+        choice->strategy = was;
     }
 }
 
@@ -368,19 +394,19 @@ static bool take_gains(struct weft_search *search, int32_t n, int32_t most, int6
 void weft_search_greedy(struct weft_search *search)
 {
     enum { MOST_PASSES = 4 };
-    copy_policies(search, search->other, search->table->leanest);
+    copy_strategies(search, search->other, search->table->leanest);
     int64_t now_ns = weft_search_try(search, search->other);
     if (now_ns < 0) return;
     int32_t stride = greedy_stride(search);
     for (int pass = 0; pass < MOST_PASSES; pass++) {
         int32_t n = list_gains(search, stride, now_ns);
-        if (!take_gains(search, n, stride > 1 ? search->table->n_units : 1, &now_ns)) return;
+        if (!take_gains(search, n, stride > 1 ? search->table->n_decisions : 1, &now_ns)) return;
     }
 }
 
 enum pattern { PATTERN_FIRST, PATTERN_LAST, PATTERN_EVEN, PATTERN_COUNT };
 
-/* The i-th of n units is one of the k of the pattern. */
+/* The i-th of n decisions is one of the k of the pattern. */
 static bool in_pattern(enum pattern pattern, int32_t i, int32_t k, int32_t n)
 {
     switch (pattern) {
@@ -396,20 +422,21 @@ static bool in_pattern(enum pattern pattern, int32_t i, int32_t k, int32_t n)
     return false;
 }
 
-static void make_pattern(struct weft_search *search, enum pattern pattern, int policy, int32_t k,
+static void make_pattern(struct weft_search *search, enum pattern pattern, int32_t kind, int32_t k,
                          int32_t n)
 {
     int32_t i = 0;
-    copy_policies(search, search->trial, search->table->leanest);
-    for (int32_t u = 0; u < search->table->n_units; u++) {
-        if (!allowed(search, u, policy) || (int)search->table->leanest[u] == policy) continue;
-        if (in_pattern(pattern, i++, k, n)) search->trial[u] = (enum weft_policy)policy;
+    copy_strategies(search, search->trial, search->table->leanest);
+    for (int32_t u = 0; u < search->table->n_decisions; u++) {
+        int32_t strategy = of_kind(search, u, kind);
+        if (strategy < 0 || search->table->leanest[u] == strategy) continue;
+        if (in_pattern(pattern, i++, k, n)) search->trial[u] = strategy;
     }
 }
 
-/* The most units of n, at the policy in the pattern, that fit: of all numbers, or found by halving
- * where they are many. */
-static int32_t most_that_fit(struct weft_search *search, enum pattern pattern, int policy,
+/* The most decisions of n, at the kind of strategy in the pattern, that fit: of all numbers, or
+ * found by halving where they are many. */
+static int32_t most_that_fit(struct weft_search *search, enum pattern pattern, int32_t kind,
                              int32_t n)
 {
     enum { MOST_STEPS = 256 };
@@ -417,7 +444,7 @@ static int32_t most_that_fit(struct weft_search *search, enum pattern pattern, i
     while (fails - fits > 1) {
         int32_t k = fails - 1;
         if (n > MOST_STEPS && fails <= n) k = fits + (fails - fits) / 2;
-        make_pattern(search, pattern, policy, k, n);
+        make_pattern(search, pattern, kind, k, n);
         if (weft_search_fits(search, search->trial))
             fits = k;
         else
@@ -430,31 +457,33 @@ void weft_search_patterns(struct weft_search *search)
 {
     const struct weft_digest *table = search->table;
     weft_search_try(search, table->leanest);
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+    for (int32_t kind = 0; kind < table->problem->n_kinds; kind++) {
         int32_t n = 0;
-        for (int32_t u = 0; u < table->n_units; u++)
-            n += allowed(search, u, p) && (int)table->leanest[u] != p;
+        for (int32_t u = 0; u < table->n_decisions; u++) {
+            int32_t p = of_kind(search, u, kind);
+            n += p >= 0 && p != table->leanest[u];
+        }
         for (int pattern = 0; pattern < PATTERN_COUNT && n > 0; pattern++) {
             /* The most that fits, then fewer at growing distance. */
-            int32_t most = most_that_fit(search, (enum pattern)pattern, p, n);
+            int32_t most = most_that_fit(search, (enum pattern)pattern, kind, n);
             for (int32_t less = 0; less < most; less = less < 4 ? less + 1 : 2 * less) {
                 if (weft_search_is_spent(search)) return;
-                make_pattern(search, (enum pattern)pattern, p, most - less, n);
+                make_pattern(search, (enum pattern)pattern, kind, most - less, n);
                 weft_search_try(search, search->trial);
             }
         }
     }
 }
 
-/* Makes `trial` fit: units whose policy the solution likes least go back to their leanest. */
+/* Makes `trial` fit: decisions whose strategy the solution likes least go back to their leanest. */
 static void retreat(struct weft_search *search, const double *share)
 {
     const struct weft_digest *table = search->table;
     while (!weft_search_is_spent(search) && !weft_search_fits(search, search->trial)) {
         int32_t worst = -1;
         double least = 2;
-        for (int32_t u = 0; u < table->n_units; u++) {
-            double value = share[u * WEFT_POLICY_COUNT + (int)search->trial[u]];
+        for (int32_t u = 0; u < table->n_decisions; u++) {
+            double value = share[weft_digest_at(table, u, search->trial[u])];
             if (search->trial[u] == table->leanest[u] || value >= least) continue;
             least = value;
             worst = u;
@@ -464,34 +493,39 @@ static void retreat(struct weft_search *search, const double *share)
     }
 }
 
-/* Goes through the units and takes for each the policy that the solution's shares so far have been
- * cheated of most. */
+/* Goes through the decisions and takes for each the strategy that the solution's shares so far have
+ * been cheated of most. */
 static void diffuse(struct weft_search *search, const double *share, bool backwards)
 {
     const struct weft_digest *table = search->table;
-    double owed[WEFT_POLICY_COUNT] = {0};
-    for (int32_t i = 0; i < table->n_units; i++) {
-        int32_t u = backwards ? table->n_units - 1 - i : i;
-        int best = -1;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            owed[p] += share[u * WEFT_POLICY_COUNT + p];
-            bool can = allowed(search, u, p) && share[u * WEFT_POLICY_COUNT + p] > 1e-6;
-            if (can && (best < 0 || owed[p] > owed[best])) best = p;
+    double *owed = search->owed; /* [n_kinds] */
+    memset(owed, 0, (size_t)table->problem->n_kinds * sizeof *owed);
+    for (int32_t i = 0; i < table->n_decisions; i++) {
+        int32_t u = backwards ? table->n_decisions - 1 - i : i;
+        int32_t best = -1;
+        double most = 0;
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++) {
+            double own = share[weft_digest_at(table, u, p)];
+            double now = owed[kind_of(search, u, p)] += own;
+            if (own <= 1e-6 || (best >= 0 && now <= most)) continue;
+            best = p;
+            most = now;
         }
-        if (best < 0) best = (int)table->leanest[u];
-        owed[best] -= 1;
-        search->trial[u] = (enum weft_policy)best;
+        if (best < 0) best = table->leanest[u];
+        owed[kind_of(search, u, best)] -= 1;
+        search->trial[u] = best;
     }
 }
 
 void weft_search_round(struct weft_search *search, const double *share)
 {
     const struct weft_digest *table = search->table;
-    for (int32_t u = 0; u < table->n_units; u++) {
-        int best = (int)table->leanest[u];
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (share[u * WEFT_POLICY_COUNT + p] > share[u * WEFT_POLICY_COUNT + best]) best = p;
-        search->trial[u] = (enum weft_policy)best;
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        const double *own = &share[weft_digest_at(table, u, 0)];
+        int32_t best = table->leanest[u];
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++)
+            if (own[p] > own[best]) best = p;
+        search->trial[u] = best;
     }
     retreat(search, share);
     weft_search_try(search, search->trial);
@@ -501,22 +535,21 @@ void weft_search_round(struct weft_search *search, const double *share)
         weft_search_try(search, search->trial);
     }
     int32_t n = 0;
-    for (int32_t u = 0; u < table->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (p == (int)table->leanest[u] || share[u * WEFT_POLICY_COUNT + p] < 1e-6) continue;
+    for (int32_t u = 0; u < table->n_decisions; u++) {
+        const double *own = &share[weft_digest_at(table, u, 0)];
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++) {
+            if (p == table->leanest[u] || own[p] < 1e-6) continue;
             search->choices[n++] =
-                (struct weft_search_choice){.unit = u,
-                                            .policy = (enum weft_policy)p,
-                                            .value = share[u * WEFT_POLICY_COUNT + p]};
+                (struct weft_search_choice){.decision = u, .strategy = p, .value = own[p]};
         }
     }
     qsort(search->choices, (size_t)n, sizeof *search->choices, compare_choices);
-    copy_policies(search, search->trial, table->leanest);
+    copy_strategies(search, search->trial, table->leanest);
     for (int32_t k = 0; k < n && !weft_search_is_spent(search); k++) {
-        int32_t u = search->choices[k].unit;
-        enum weft_policy before = search->trial[u];
+        int32_t u = search->choices[k].decision;
+        int32_t before = search->trial[u];
         if (before != table->leanest[u]) continue;
-        search->trial[u] = search->choices[k].policy;
+        search->trial[u] = search->choices[k].strategy;
         if (!weft_search_fits(search, search->trial)) search->trial[u] = before;
     }
     weft_search_try(search, search->trial);
@@ -533,12 +566,12 @@ static bool improves(struct weft_search *search)
 
 static bool improve_by_change(struct weft_search *search, int64_t most_tries)
 {
-    for (int32_t u = 0; u < search->table->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            if (p == (int)search->policies[u] || !allowed(search, u, p)) continue;
+    for (int32_t u = 0; u < search->table->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(search->table, u); p++) {
+            if (p == search->strategies[u]) continue;
             if (search->n_tried >= most_tries || weft_search_is_spent(search)) return false;
-            copy_policies(search, search->trial, search->policies);
-            search->trial[u] = (enum weft_policy)p;
+            copy_strategies(search, search->trial, search->strategies);
+            search->trial[u] = p;
             if (improves(search)) return true;
         }
     }
@@ -548,17 +581,18 @@ static bool improve_by_change(struct weft_search *search, int64_t most_tries)
 /* Neighbours first. */
 static bool improve_by_exchange(struct weft_search *search, int64_t most_tries)
 {
-    int32_t n = search->table->n_units;
+    int32_t n = search->table->n_decisions;
     for (int32_t distance = 1; distance < n; distance++) {
         for (int32_t u = 0; u + distance < n; u++) {
             int32_t v = u + distance;
-            enum weft_policy of_u = search->policies[u], of_v = search->policies[v];
-            if (of_u == of_v || !allowed(search, u, (int)of_v) || !allowed(search, v, (int)of_u))
-                continue;
+            int32_t kind_u = kind_of(search, u, search->strategies[u]);
+            int32_t kind_v = kind_of(search, v, search->strategies[v]);
+            int32_t for_u = of_kind(search, u, kind_v), for_v = of_kind(search, v, kind_u);
+            if (kind_u == kind_v || for_u < 0 || for_v < 0) continue;
             if (search->n_tried >= most_tries || weft_search_is_spent(search)) return false;
-            copy_policies(search, search->trial, search->policies);
-            search->trial[u] = of_v;
-            search->trial[v] = of_u;
+            copy_strategies(search, search->trial, search->strategies);
+            search->trial[u] = for_u;
+            search->trial[v] = for_v;
             if (improves(search)) return true;
         }
     }
@@ -576,7 +610,7 @@ void weft_search_improve(struct weft_search *search, int64_t most_tries, int64_t
 
 void weft_search_result(const struct weft_search *search, struct weft_candidate *out)
 {
-    copy_policies(search, out->policies, search->policies);
+    copy_strategies(search, out->strategies, search->strategies);
     memcpy(out->moves, search->moves, (size_t)search->n_moves * sizeof *out->moves);
     out->n_moves = search->n_moves;
 }

@@ -13,7 +13,7 @@ enum { MOST_COLUMNS = 3000 };
 enum { NODE_WORK = 400000, MOST_NODES = 10000, RELAX_WORK = 60, MOST_MILESTONES = 64 };
 /* Of the tree for each node that is solved: facts make nodes too. */
 enum { NODES_PER_NODE = 8 };
-/* Steps of exact placement: all together, and for one choice of policies. */
+/* Steps of exact placement: all together, and for one choice of strategies. */
 enum { EXACT_STEPS = 1000000, LEAF_STEPS = 50000 };
 
 int32_t weft_branch_effort(const struct weft_search *search)
@@ -27,11 +27,11 @@ static enum weft_status set_groups(struct weft_branch *branch, struct weft_error
     WEFT_TRY(weft_groups_make(branch->table, branch->keeper, &branch->pool, &branch->groups,
                               &branch->n_groups, err));
     branch->grouped =
-        weft_pool_array(&branch->pool, (size_t)branch->table->n_units, sizeof *branch->grouped);
+        weft_pool_array(&branch->pool, (size_t)branch->table->n_decisions, sizeof *branch->grouped);
     if (!branch->grouped) return weft_fail_memory(err, "a search tree");
     for (int32_t g = 0; g < branch->n_groups; g++)
-        for (int32_t k = 0; k < branch->groups[g].n_units; k++)
-            branch->grouped[branch->groups[g].units[k]] = true;
+        for (int32_t k = 0; k < branch->groups[g].n_decisions; k++)
+            branch->grouped[branch->groups[g].decisions[k]] = true;
     WEFT_TRY(weft_proof_set_groups(branch->proof, branch->groups, branch->n_groups, err));
     WEFT_TRY(weft_dual_set_groups(branch->dual, branch->groups, branch->n_groups, err));
     if (!branch->ilp) return WEFT_OK;
@@ -45,15 +45,16 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
 {
     struct weft_branch *branch = calloc(1, sizeof *branch);
     if (!branch) return weft_fail_memory(err, "a search tree");
-    size_t n_units = (size_t)table->n_units;
-    int32_t size = table->n_slots * 4 + table->n_units;
+    size_t n_decisions = (size_t)table->n_decisions;
+    int32_t size = table->n_slots * 4 + table->n_decisions;
     branch->table = table;
     branch->options = options;
     branch->search = search;
     int32_t effort = weft_branch_effort(search);
     branch->nodes_left = effort * (NODE_WORK / size + 1);
     if (branch->nodes_left > MOST_NODES) branch->nodes_left = MOST_NODES;
-    /* Below each the policies are branched on again, which pays only where the budget is large. */
+    /* Below each the strategies are branched on again, which pays only where the budget is large.
+     */
     int32_t milestones = (effort * effort * effort - 1) * 4;
     branch->milestones_left =
         milestones < effort * MOST_MILESTONES ? milestones : effort * MOST_MILESTONES;
@@ -64,12 +65,12 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     branch->exhausted = true;
     branch->bound_by = "nothing";
     branch->share =
-        weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->share);
-    branch->weight = weft_pool_array(&branch->pool, n_units, sizeof *branch->weight);
-    size_t most_nodes = NODES_PER_NODE * 2 * ((size_t)branch->nodes_left + n_units) + 3;
+        weft_pool_array(&branch->pool, (size_t)table->problem->n_strategies, sizeof *branch->share);
+    branch->weight = weft_pool_array(&branch->pool, n_decisions, sizeof *branch->weight);
+    size_t most_nodes = NODES_PER_NODE * 2 * ((size_t)branch->nodes_left + n_decisions) + 3;
     branch->splits = weft_pool_array(&branch->pool, most_nodes, sizeof *branch->splits);
-    branch->keeper =
-        weft_pool_array(&branch->pool, n_units * WEFT_POLICY_COUNT, sizeof *branch->keeper);
+    branch->keeper = weft_pool_array(&branch->pool, (size_t)table->problem->n_strategies,
+                                     sizeof *branch->keeper);
     enum weft_status status = WEFT_OK;
     size_t n_worth = (size_t)table->n_items + (size_t)table->n_slots;
     branch->worth = weft_pool_array(&branch->pool, n_worth, sizeof *branch->worth);
@@ -91,11 +92,12 @@ enum weft_status weft_branch_create(const struct weft_digest *table,
     }
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_problem_item *item = &table->problem->items[i];
-        branch->weight[item->item.unit] += (double)item->item.n_blocks * (double)item->block_ns + 1;
+        branch->weight[item->item.decision] +=
+            (double)item->item.n_blocks * (double)item->block_ns + 1;
     }
-    for (int32_t u = 0; u < table->n_units; u++)
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            branch->keeper[u * WEFT_POLICY_COUNT + p] = (uint8_t)weft_ilp_keeper(table, u, p);
+    for (int32_t u = 0; u < table->n_decisions; u++)
+        for (int32_t p = 0; p < weft_digest_count(table, u); p++)
+            branch->keeper[weft_digest_at(table, u, p)] = (uint8_t)weft_ilp_keeper(table, u, p);
     status = set_groups(branch, err);
     if (status != WEFT_OK) {
         weft_branch_destroy(branch);
@@ -168,8 +170,8 @@ bool weft_branch_ask(struct weft_branch *branch, int64_t most_iterations, int64_
     const struct weft_solver *solver = &branch->options->solver;
     const struct weft_mip *mip = &branch->ilp->mip;
     struct weft_budget budget = branch->search->budget;
-    int64_t units = solver_part(branch, weft_budget_left(budget));
-    int64_t iterations = units / weft_mip_iteration_units(mip) + 1;
+    int64_t decisions = solver_part(branch, weft_budget_left(budget));
+    int64_t iterations = decisions / weft_mip_iteration_units(mip) + 1;
     struct weft_mip_limits limits = {
         .iterations = iterations < most_iterations ? iterations : most_iterations,
         .nodes = most_nodes,

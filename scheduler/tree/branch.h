@@ -7,24 +7,24 @@
 #include "scheduler/tree/exact.h"
 #include "scheduler/tree/proof.h"
 
-/* Units whose policy a node could be divided at. */
+/* Decisions whose strategy a node could be divided at. */
 enum { WEFT_BRANCH_CHOICES = 6 };
 /* Nodes that pressure may help nothing with, one after another (scheduler/tree/press.h). */
 enum { WEFT_BRANCH_PRESSES = 8 };
 
-/* How a node could be divided, as its relaxation suggests: by a count, at a milestone, at a unit's
- * policy. */
+/* How a node could be divided, as its relaxation suggests: by a count, at a milestone, at a
+ * decision's strategy. */
 struct weft_branch_split {
     bool chosen;     /* else the node has no relaxation of its own yet */
-    bool decided;    /* the relaxation gives every unit one policy */
+    bool decided;    /* the relaxation gives every decision one strategy */
     double pressure; /* scheduler/tree/press.h; 0: not known */
     int32_t n_choices;
     struct {
-        int32_t unit, policy;
+        int32_t decision, strategy;
         double value;
     } choices[WEFT_BRANCH_CHOICES];  /* the most undecided first */
     struct weft_milestone milestone; /* n_blocks 0: none */
-    struct weft_count count;         /* n_units 0: none */
+    struct weft_count count;         /* n_decisions 0: none */
 };
 
 struct weft_branch {
@@ -35,25 +35,25 @@ struct weft_branch {
     struct weft_ilp *ilp; /* NULL without a solver */
     struct weft_exact *exact;
     int64_t exact_left; /* steps of it */
-    int64_t leaf_steps; /* for one choice of policies */
+    int64_t leaf_steps; /* for one choice of strategies */
     bool exhausted;     /* so far no placement of any leaf that was closed is left out */
     struct weft_dual *dual;
     struct weft_proof *proof;
-    int32_t nodes_left;      /* that may still be solved */
-    int32_t milestones_left; /* that may still be branched on */
-    int32_t presses_left;    /* that may still be in vain */
-    double *share;           /* [n_units * WEFT_POLICY_COUNT]: policies of the node's relaxation */
+    int32_t nodes_left;              /* that may still be solved */
+    int32_t milestones_left;         /* that may still be branched on */
+    int32_t presses_left;            /* that may still be in vain */
+    double *share;                   /* [n_strategies]: strategies of the node's relaxation */
     struct weft_milestone milestone; /* that it is most undecided about; n_blocks 0: none */
-    struct weft_count count;         /* that it is undecided about; n_units 0: none */
+    struct weft_count count;         /* that it is undecided about; n_decisions 0: none */
     int32_t n_groups;
-    struct weft_group *groups; /* alike units by their policy */
-    bool *grouped;             /* [n_units]: it is in one */
-    double *weight;            /* [n_units]: channel time at stake in it */
+    struct weft_group *groups; /* alike decisions by their strategy */
+    bool *grouped;             /* [n_decisions]: it is in one */
+    double *weight;            /* [n_decisions]: channel time at stake in it */
     /* Of milestones that bytes are placed by, and of those of the channel's order: halved for each
      * that raised no bound. */
     double *worth, *order_worth;      /* [n_items], [n_slots] */
     struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
-    uint8_t *keeper; /* [n_units * WEFT_POLICY_COUNT]: the policy that is nowhere worse */
+    uint8_t *keeper;                  /* [n_strategies]: the strategy that is nowhere worse */
     const char *bound_by, *stop;
     bool answered;     /* the solver has, once */
     char failure[160]; /* of the solver; "" = none */
@@ -66,7 +66,7 @@ WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *tabl
                                                   struct weft_branch **out, struct weft_error *err);
 void weft_branch_destroy(struct weft_branch *branch); /* accepts NULL */
 
-/* How often limits of work are taken, by the search's budget: once for every 2.5e9 units of it
+/* How often limits of work are taken, by the search's budget: once for every 2.5e9 decisions of it
  * (base/work.h), 1 to 16 times; once without one. */
 int32_t weft_branch_effort(const struct weft_search *search);
 

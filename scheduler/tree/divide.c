@@ -5,7 +5,7 @@
 #include "scheduler/tree/groups.h"
 #include "scheduler/tree/press.h"
 
-/* What a unit that is like no other counts more than one that others can stand in for. */
+/* What a decision that is like no other counts more than one that others can stand in for. */
 static const double ALONE_FIRST = 100;
 /* A share that is this near to a whole one is decided. */
 static const double DECIDED = 1e-6;
@@ -20,14 +20,14 @@ static const double LEAST_GAIN = 1e-3;
  * a tenth. From the second on no other is looked for under pressure. */
 static const double POOR_SCORE = 1e-4, GOOD_SCORE = 0.1;
 
-/* How undecided the node's relaxation is on a unit: 0 when one policy has all. */
-static double indecision(const struct weft_branch *branch, int32_t unit, int *best)
+/* How undecided the node's relaxation is on a decision: 0 when one strategy has all. */
+static double indecision(const struct weft_branch *branch, int32_t decision, int *best)
 {
     double most = -1, sum = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        bool kept = branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
-        if (!(branch->proof->box->allowed[unit] >> p & 1u) || !kept) continue;
-        double share = branch->share[unit * WEFT_POLICY_COUNT + p];
+    for (int32_t p = 0; p < weft_digest_count(branch->table, decision); p++) {
+        bool kept = branch->keeper[weft_digest_at(branch->table, decision, p)] == p;
+        if (!(branch->proof->box->allowed[decision] >> p & 1u) || !kept) continue;
+        double share = branch->share[weft_digest_at(branch->table, decision, p)];
         sum += share;
         if (share > most) {
             most = share;
@@ -37,17 +37,18 @@ static double indecision(const struct weft_branch *branch, int32_t unit, int *be
     return sum > 0 ? 1 - most / sum : 0;
 }
 
-int weft_divide_policies_left(const struct weft_branch *branch, int32_t unit)
+int weft_divide_strategies_left(const struct weft_branch *branch, int32_t decision)
 {
-    uint32_t allowed = branch->proof->box->allowed[unit];
+    uint64_t allowed = branch->proof->box->allowed[decision];
     int n = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        n += allowed >> p & 1u && branch->keeper[unit * WEFT_POLICY_COUNT + p] == p;
+    for (int32_t p = 0; p < weft_digest_count(branch->table, decision); p++)
+        n += allowed >> p & 1u && branch->keeper[weft_digest_at(branch->table, decision, p)] == p;
     return n;
 }
 
 /* Keeps the choice among the best of them. */
-static void add_choice(struct weft_branch_split *split, int32_t unit, int policy, double value)
+static void add_choice(struct weft_branch_split *split, int32_t decision, int32_t strategy,
+                       double value)
 {
     int32_t at = split->n_choices;
     if (at == WEFT_BRANCH_CHOICES) {
@@ -57,8 +58,8 @@ static void add_choice(struct weft_branch_split *split, int32_t unit, int policy
     }
     for (; at > 0 && split->choices[at - 1].value < value; at--)
         split->choices[at] = split->choices[at - 1];
-    split->choices[at].unit = unit;
-    split->choices[at].policy = policy;
+    split->choices[at].decision = decision;
+    split->choices[at].strategy = strategy;
     split->choices[at].value = value;
 }
 
@@ -67,9 +68,9 @@ void weft_divide_suggest(struct weft_branch *branch, int32_t node)
     struct weft_branch_split *split = &branch->splits[node];
     *split = (struct weft_branch_split){
         .chosen = true, .milestone = branch->milestone, .count = branch->count};
-    for (int32_t u = 0; u < branch->table->n_units; u++) {
+    for (int32_t u = 0; u < branch->table->n_decisions; u++) {
         int p = -1;
-        if (weft_divide_policies_left(branch, u) < 2) continue;
+        if (weft_divide_strategies_left(branch, u) < 2) continue;
         double value = indecision(branch, u, &p) * branch->weight[u];
         if (!branch->grouped[u]) value *= ALONE_FIRST;
         if (p >= 0) add_choice(split, u, p, value);
@@ -77,7 +78,7 @@ void weft_divide_suggest(struct weft_branch *branch, int32_t node)
     split->decided = split->n_choices == 0 || split->choices[0].value <= DECIDED;
 }
 
-/* A way to divide a node: two kinds of child, of which the first has `policies`, or reaches. That
+/* A way to divide a node: two kinds of child, of which the first has `strategies`, or reaches. That
  * one is asked `next` then, when it is of some blocks. */
 struct way {
     struct weft_proof_node child;
@@ -87,7 +88,7 @@ struct way {
 enum { MOST_WAYS = WEFT_BRANCH_CHOICES + 2 };
 
 /* All ways, in the order in which they are taken when none raises anything: counts first, then
- * policies, but milestones where these are decided. */
+ * strategies, but milestones where these are decided. */
 static int list_ways(const struct weft_branch *branch, int32_t node, struct way *ways)
 {
     const struct weft_branch_split *split = &branch->splits[node];
@@ -95,16 +96,18 @@ static int list_ways(const struct weft_branch *branch, int32_t node, struct way 
     struct weft_proof_node at_milestone = {.kind = WEFT_NODE_MILESTONE,
                                            .milestone = split->milestone};
     int n = 0;
-    if (split->count.n_units > 0)
+    if (split->count.n_decisions > 0)
         ways[n++].child = (struct weft_proof_node){.kind = WEFT_NODE_COUNT, .count = split->count};
     if (milestone && split->decided) ways[n++].child = at_milestone;
     for (int32_t k = 0; k < split->n_choices; k++) {
-        int32_t unit = split->choices[k].unit;
+        int32_t decision = split->choices[k].decision;
         ways[n++].child = (struct weft_proof_node){
-            .kind = WEFT_NODE_POLICIES,
-            .unit = unit,
-            .policies = weft_kept_by(&branch->keeper[unit * WEFT_POLICY_COUNT], UINT32_MAX,
-                                     split->choices[k].policy)};
+            .kind = WEFT_NODE_STRATEGIES,
+            .decision = decision,
+            .strategies =
+                weft_kept_by(&branch->keeper[weft_digest_at(branch->table, decision, 0)],
+                             weft_decision_all(&branch->table->problem->decisions[decision]),
+                             split->choices[k].strategy)};
     }
     if (milestone && !split->decided) ways[n++].child = at_milestone;
     return n;
@@ -170,7 +173,7 @@ static double score_way(struct weft_branch *branch, int32_t node, const struct t
         if (side == 0 && gain < 1 && way->next.n_blocks > 0)
             gain = fmax(gain, gain_of_next(branch, node, trial, path));
         score *= at_least(gain);
-        path[0].policies = ~path[0].policies;
+        path[0].strategies = ~path[0].strategies;
     }
     return score;
 }
@@ -238,8 +241,8 @@ bool weft_divide(struct weft_branch *branch, int32_t node)
     struct weft_proof_node child;
     if (!choose_way(branch, node, &child)) return false;
     if (child.kind == WEFT_NODE_COUNT) return weft_proof_branch_count(proof, node, &child.count);
-    if (child.kind == WEFT_NODE_POLICIES)
-        return weft_proof_branch(proof, node, child.unit, child.policies);
+    if (child.kind == WEFT_NODE_STRATEGIES)
+        return weft_proof_branch(proof, node, child.decision, child.strategies);
     branch->milestones_left--;
     return weft_proof_branch_at(proof, node, &child.milestone);
 }

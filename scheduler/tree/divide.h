@@ -1,8 +1,8 @@
 /* How a node of the tree is divided. Its relaxation suggests some ways; each is tried by the
  * relaxations of the two children that it would make, and what raises both most is taken (strong
- * branching: Applegate, Bixby, Chvatal and Cook, Finding cuts in the TSP, 1995). Units are alike
- * and relaxations undecided about many of them at once, so most ways raise nothing, and a tree that
- * goes them has to go the others below each. */
+ * branching: Applegate, Bixby, Chvatal and Cook, Finding cuts in the TSP, 1995). Decisions are
+ * alike and relaxations undecided about many of them at once, so most ways raise nothing, and a
+ * tree that goes them has to go the others below each. */
 #ifndef WEFT_SCHEDULER_TREE_DIVIDE_H
 #define WEFT_SCHEDULER_TREE_DIVIDE_H
 
@@ -15,7 +15,7 @@ void weft_divide_suggest(struct weft_branch *branch, int32_t node);
  * entered. */
 bool weft_divide(struct weft_branch *branch, int32_t node);
 
-/* Of the entered box: the unit's policies, but for those that are nowhere better. */
-int weft_divide_policies_left(const struct weft_branch *branch, int32_t unit);
+/* Of the entered box: the decision's strategies, but for those that are nowhere better. */
+int weft_divide_strategies_left(const struct weft_branch *branch, int32_t decision);
 
 #endif

@@ -31,7 +31,7 @@ struct met {
 struct weft_exact {
     struct weft_search *search;
     const struct weft_problem *problem;
-    int64_t *rows;    /* [n_slots]: policies, gathers put, and what reductions must hold */
+    int64_t *rows;    /* [n_slots]: strategies, gathers put, and what reductions must hold */
     int64_t *fixed;   /* [n_slots] */
     int64_t *rest_ns; /* [n_slots + 1]: compute from the start of a slot to the end */
     int64_t *key;     /* scratch of one state's key */
@@ -40,7 +40,7 @@ struct weft_exact {
     struct weft_move *moves;
     struct met *met;
     int64_t channel_ns[WEFT_LANES]; /* of blocks not put, by lane */
-    const enum weft_policy *policies;
+    const int32_t *strategies;
     int32_t n_moves;
     int64_t steps, steps_left;
     struct weft_error *err;
@@ -98,7 +98,7 @@ static int lane_of(const struct weft_exact *exact, int32_t item)
 
 static int64_t slot_ns(const struct weft_exact *exact, int32_t slot)
 {
-    return weft_digest_slot_ns(exact->search->table, exact->policies, slot);
+    return weft_problem_slot_ns(exact->search->table->problem, exact->strategies, slot);
 }
 
 /* What reductions hold in the slot at hand beyond what `rows` has: those that could have been
@@ -160,7 +160,7 @@ static void explore(struct weft_exact *exact, struct state at);
 
 static void offer(struct weft_exact *exact)
 {
-    enum weft_status status = weft_search_try_moves(exact->search, exact->policies, exact->moves,
+    enum weft_status status = weft_search_try_moves(exact->search, exact->strategies, exact->moves,
                                                     exact->n_moves, exact->err);
     if (status != WEFT_OK && exact->status == WEFT_OK) exact->status = status;
 }
@@ -303,25 +303,25 @@ static bool begin(struct weft_exact *exact)
     const struct weft_digest *table = exact->search->table;
     memset(exact->channel_ns, 0, sizeof exact->channel_ns);
     memset(exact->met, 0, MEMORY_SLOTS * sizeof *exact->met);
-    weft_digest_lean_rows(table, exact->policies, exact->rows, NULL);
+    weft_digest_lean_rows(table, exact->strategies, exact->rows, NULL);
     exact->rest_ns[table->n_slots] = 0;
     for (int32_t s = table->n_slots - 1; s >= 0; s--) {
         exact->rest_ns[s] = exact->rest_ns[s + 1] + slot_ns(exact, s);
         if (exact->rows[s] > weft_digest_limit_bytes(exact->search->table)) return false;
     }
     for (int32_t i = 0; i < table->n_items; i++) {
-        bool active = weft_item_active(item_of(exact, i), exact->policies);
+        bool active = weft_item_active(item_of(exact, i), exact->strategies);
         exact->left[i] = exact->undone[i] = active ? item_of(exact, i)->n_blocks : 0;
         exact->channel_ns[lane_of(exact, i)] += exact->left[i] * exact->problem->items[i].block_ns;
     }
     return true;
 }
 
-enum weft_status weft_exact_try(struct weft_exact *exact, const enum weft_policy *policies,
+enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strategies,
                                 int64_t most_steps, bool *complete, struct weft_error *err)
 {
     struct state at = {.slot = 0};
-    exact->policies = policies;
+    exact->strategies = strategies;
     exact->steps = exact->steps_left = most_steps;
     exact->n_moves = 0;
     exact->err = err;

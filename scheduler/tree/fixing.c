@@ -5,12 +5,12 @@
 
 #include "scheduler/tree/groups.h"
 
-/* Plans that the prices make needless: of a unit with these policies, or on one side of a
+/* Plans that the prices make needless: of a decision with these strategies, or on one side of a
  * milestone. */
 struct fact {
     enum weft_node_kind kind;
-    int32_t unit;
-    uint32_t policies;
+    int32_t decision;
+    uint64_t strategies;
     struct weft_milestone milestone;
 };
 
@@ -31,30 +31,33 @@ static void add_fact(struct fixing *f, struct fact fact)
     if (f->n_facts < f->most_facts) f->facts[f->n_facts++] = fact;
 }
 
-/* The least that a unit pays with one of these policies; infinite when it may have none. */
-static double least_cost(const struct fixing *f, int32_t unit, uint32_t policies)
+/* The least that a decision pays with one of these strategies; infinite when it may have none. */
+static double least_cost(const struct fixing *f, int32_t decision, uint64_t strategies)
 {
-    const double *cost = f->dual->cost + unit * WEFT_POLICY_COUNT;
+    const double *cost = f->dual->cost + weft_strategy_at(f->box->problem, decision, 0);
     double least = INFINITY;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        if (policies & f->box->allowed[unit] & 1u << p && cost[p] < least) least = cost[p];
+    for (int32_t p = 0; p < f->box->problem->decisions[decision].n_strategies; p++)
+        if (strategies & f->box->allowed[decision] & UINT64_C(1) << p && cost[p] < least)
+            least = cost[p];
     return least;
 }
 
-/* What more the plans of a unit with these policies would have to pay to be needless. */
-static double slack(const struct fixing *f, int32_t unit, uint32_t policies)
+/* What more the plans of a decision with these strategies would have to pay to be needless. */
+static double slack(const struct fixing *f, int32_t decision, uint64_t strategies)
 {
-    double now = least_cost(f, unit, UINT32_MAX);
-    return f->enough_ns - (f->dual->value_ns - now + least_cost(f, unit, policies));
+    double now = least_cost(f, decision, UINT64_MAX);
+    return f->enough_ns - (f->dual->value_ns - now + least_cost(f, decision, strategies));
 }
 
-static void find_policies(struct fixing *f, int32_t unit)
+static void find_strategies(struct fixing *f, int32_t decision)
 {
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        uint32_t side =
-            weft_kept_by(&f->keeper[unit * WEFT_POLICY_COUNT], f->box->allowed[unit], p);
-        if (side == 0 || side == f->box->allowed[unit] || slack(f, unit, side) > 0) continue;
-        add_fact(f, (struct fact){.kind = WEFT_NODE_POLICIES, .unit = unit, .policies = side});
+    for (int32_t p = 0; p < f->box->problem->decisions[decision].n_strategies; p++) {
+        uint64_t side = weft_kept_by(&f->keeper[weft_strategy_at(f->box->problem, decision, 0)],
+                                     f->box->allowed[decision], p);
+        if (side == 0 || side == f->box->allowed[decision] || slack(f, decision, side) > 0)
+            continue;
+        add_fact(f, (struct fact){
+                        .kind = WEFT_NODE_STRATEGIES, .decision = decision, .strategies = side});
     }
 }
 
@@ -183,10 +186,10 @@ static void find_milestones(struct fixing *f, int32_t i)
 {
     enum { MARGIN_NS = 1 }; /* the certificate rounds prices down */
     const struct weft_item *item = &f->dual->table->problem->items[i].item;
-    double needed = slack(f, item->unit, item->policies);
-    if (!(needed > 0) || isinf(needed)) return; /* no policy with it is left, or worth having */
+    double needed = slack(f, item->decision, item->strategies);
+    if (!(needed > 0) || isinf(needed)) return; /* no strategy with it is left, or worth having */
     find_not_by(f, i, needed + MARGIN_NS);
-    if (slack(f, item->unit, ~item->policies) <= 0) find_by(f, i, needed + MARGIN_NS);
+    if (slack(f, item->decision, ~item->strategies) <= 0) find_by(f, i, needed + MARGIN_NS);
 }
 
 static enum weft_status find_facts(struct fixing *f, struct weft_pool *pool, struct weft_error *err)
@@ -199,8 +202,8 @@ static enum weft_status find_facts(struct fixing *f, struct weft_pool *pool, str
     f->behind = f->by + n_slots;
     f->more = f->behind + n_slots;
     f->least = f->more + n_slots;
-    for (int32_t u = 0; u < table->n_units; u++)
-        find_policies(f, u);
+    for (int32_t u = 0; u < table->n_decisions; u++)
+        find_strategies(f, u);
     for (int32_t i = 0; i < table->n_items; i++)
         find_milestones(f, i);
     return WEFT_OK;
@@ -213,7 +216,7 @@ enum weft_status weft_fixing_divide(struct weft_proof *proof, struct weft_dual *
 {
     struct weft_pool pool = {0};
     struct fixing f = {.dual = dual, .box = proof->box, .keeper = keeper};
-    int32_t most = proof->problem->n_units * WEFT_POLICY_COUNT + 2 * dual->table->n_blocks;
+    int32_t most = proof->problem->n_strategies + 2 * dual->table->n_blocks;
     enum weft_status status = WEFT_OK;
     *rest = node;
     f.enough_ns = (double)enough_ns;
@@ -227,7 +230,7 @@ enum weft_status weft_fixing_divide(struct weft_proof *proof, struct weft_dual *
         const struct fact *fact = &f.facts[k];
         bool milestone = fact->kind == WEFT_NODE_MILESTONE;
         if (milestone ? !weft_proof_branch_at(proof, *rest, &fact->milestone)
-                      : !weft_proof_branch(proof, *rest, fact->unit, fact->policies))
+                      : !weft_proof_branch(proof, *rest, fact->decision, fact->strategies))
             continue;
         int32_t first = proof->nodes[*rest].children;
         bool second = milestone && !fact->milestone.reached;

@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_holds(const struct weft_problem_unit *a, const struct weft_problem_unit *b, int p)
+/* The same but for the slots. */
+static bool same_strategy(const struct weft_problem_strategy *a,
+                          const struct weft_problem_strategy *b)
 {
-    if (a->n_holds[p] != b->n_holds[p]) return false;
-    for (int32_t i = 0; i < a->n_holds[p]; i++)
-        if (a->holds[p][i].category != b->holds[p][i].category ||
-            a->holds[p][i].bytes != b->holds[p][i].bytes)
+    if (a->kind != b->kind || a->n_holds != b->n_holds || a->n_times != b->n_times) return false;
+    for (int32_t i = 0; i < a->n_times; i++)
+        if (a->times[i].ns != b->times[i].ns) return false;
+    for (int32_t i = 0; i < a->n_holds; i++)
+        if (a->holds[i].category != b->holds[i].category || a->holds[i].bytes != b->holds[i].bytes)
             return false;
     return true;
 }
@@ -16,11 +19,11 @@ static bool same_holds(const struct weft_problem_unit *a, const struct weft_prob
 static bool same_blocks(const struct weft_problem_item *a, const struct weft_problem_item *b)
 {
     return a->item.kind == b->item.kind && a->item.gather == b->item.gather &&
-           a->item.policies == b->item.policies && a->item.n_blocks == b->item.n_blocks &&
+           a->item.strategies == b->item.strategies && a->item.n_blocks == b->item.n_blocks &&
            a->item.stair_bytes == b->item.stair_bytes && a->block_ns == b->block_ns;
 }
 
-/* Items stand in order of unit, so those of alike units stand in the same order. */
+/* Items stand in order of decision, so those of alike decisions stand in the same order. */
 static bool same_items(const struct weft_digest *table, const int32_t *first_item, int32_t u,
                        int32_t v)
 {
@@ -36,27 +39,27 @@ static bool same_items(const struct weft_digest *table, const int32_t *first_ite
 static bool alike(const struct weft_digest *table, const int32_t *first_item, const uint8_t *keeper,
                   int32_t u, int32_t v)
 {
-    const struct weft_problem_unit *a = &table->problem->units[u], *b = &table->problem->units[v];
-    if (a->policies != b->policies ||
-        memcmp(&keeper[u * WEFT_POLICY_COUNT], &keeper[v * WEFT_POLICY_COUNT], WEFT_POLICY_COUNT) !=
-            0)
+    const struct weft_problem_decision *a = &table->problem->decisions[u],
+                                       *b = &table->problem->decisions[v];
+    size_t at_u = weft_digest_at(table, u, 0), at_v = weft_digest_at(table, v, 0);
+    if (a->n_strategies != b->n_strategies ||
+        memcmp(&keeper[at_u], &keeper[at_v], (size_t)a->n_strategies) != 0)
         return false;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        if (a->policies >> p & 1u && (a->update_ns[p] != b->update_ns[p] || !same_holds(a, b, p)))
-            return false;
+    for (int32_t p = 0; p < a->n_strategies; p++)
+        if (!same_strategy(&a->strategies[p], &b->strategies[p])) return false;
     return same_items(table, first_item, u, v);
 }
 
-/* The class of each unit: the first unit that it is alike. */
+/* The class of each decision: the first decision that it is alike. */
 static bool classify(const struct weft_digest *table, const uint8_t *keeper, int32_t *class_of)
 {
-    int32_t *first_item = calloc((size_t)table->n_units + 1, sizeof *first_item);
+    int32_t *first_item = calloc((size_t)table->n_decisions + 1, sizeof *first_item);
     if (!first_item) return false;
     for (int32_t i = 0; i < table->n_items; i++)
-        first_item[table->problem->items[i].item.unit + 1]++;
-    for (int32_t u = 0; u < table->n_units; u++)
+        first_item[table->problem->items[i].item.decision + 1]++;
+    for (int32_t u = 0; u < table->n_decisions; u++)
         first_item[u + 1] += first_item[u];
-    for (int32_t u = 0; u < table->n_units; u++) {
+    for (int32_t u = 0; u < table->n_decisions; u++) {
         class_of[u] = u;
         for (int32_t v = 0; v < u && class_of[u] == u; v++)
             if (class_of[v] == v && alike(table, first_item, keeper, u, v)) class_of[u] = v;
@@ -65,11 +68,11 @@ static bool classify(const struct weft_digest *table, const uint8_t *keeper, int
     return true;
 }
 
-uint32_t weft_kept_by(const uint8_t *keeper, uint32_t policies, int policy)
+uint64_t weft_kept_by(const uint8_t *keeper, uint64_t strategies, int32_t strategy)
 {
-    uint32_t kept = 0;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        if (policies >> p & 1u && keeper[p] == policy) kept |= 1u << p;
+    uint64_t kept = 0;
+    for (int32_t p = 0; p < WEFT_MOST_STRATEGIES && strategies >> p != 0; p++)
+        if (strategies >> p & 1u && keeper[p] == strategy) kept |= UINT64_C(1) << p;
     return kept;
 }
 
@@ -77,15 +80,16 @@ static bool add_class(const struct weft_digest *table, const uint8_t *keeper,
                       const int32_t *class_of, int32_t leader, struct weft_pool *pool,
                       struct weft_group *out, int32_t *n_out)
 {
-    uint32_t allowed = table->problem->units[leader].policies;
-    int32_t n = 0, *units = weft_pool_array(pool, (size_t)table->n_units, sizeof *units);
-    if (!units) return false;
-    for (int32_t u = leader; u < table->n_units; u++)
-        if (class_of[u] == leader) units[n++] = u;
-    for (int p = 0; p < WEFT_POLICY_COUNT && n > 1; p++) {
-        uint32_t policies = weft_kept_by(&keeper[leader * WEFT_POLICY_COUNT], allowed, p);
-        if (policies != 0 && policies != allowed)
-            out[(*n_out)++] = (struct weft_group){policies, n, units};
+    uint64_t allowed = weft_decision_all(&table->problem->decisions[leader]);
+    int32_t n = 0,
+            *decisions = weft_pool_array(pool, (size_t)table->n_decisions, sizeof *decisions);
+    if (!decisions) return false;
+    for (int32_t u = leader; u < table->n_decisions; u++)
+        if (class_of[u] == leader) decisions[n++] = u;
+    for (int32_t p = 0; p < weft_digest_count(table, leader) && n > 1; p++) {
+        uint64_t strategies = weft_kept_by(&keeper[weft_digest_at(table, leader, 0)], allowed, p);
+        if (strategies != 0 && strategies != allowed)
+            out[(*n_out)++] = (struct weft_group){strategies, n, decisions};
     }
     return true;
 }
@@ -94,14 +98,15 @@ enum weft_status weft_groups_make(const struct weft_digest *table, const uint8_t
                                   struct weft_pool *pool, struct weft_group **out, int32_t *n_out,
                                   struct weft_error *err)
 {
-    size_t n_units = (size_t)table->n_units;
-    int32_t *class_of = calloc(n_units + 1, sizeof *class_of);
-    struct weft_group *groups = weft_pool_array(pool, n_units * WEFT_POLICY_COUNT, sizeof *groups);
+    size_t n_decisions = (size_t)table->n_decisions;
+    int32_t *class_of = calloc(n_decisions + 1, sizeof *class_of);
+    struct weft_group *groups =
+        weft_pool_array(pool, (size_t)table->problem->n_strategies, sizeof *groups);
     bool ok = class_of && groups && classify(table, keeper, class_of);
     *n_out = 0;
-    for (int32_t u = 0; ok && u < table->n_units; u++)
+    for (int32_t u = 0; ok && u < table->n_decisions; u++)
         if (class_of[u] == u) ok = add_class(table, keeper, class_of, u, pool, groups, n_out);
     free(class_of);
     *out = groups;
-    return ok ? WEFT_OK : weft_fail_memory(err, "groups of units");
+    return ok ? WEFT_OK : weft_fail_memory(err, "groups of decisions");
 }

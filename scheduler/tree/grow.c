@@ -69,12 +69,12 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
     *solved = false;
     if (weft_branch_relax(branch, branch->proof->box, 0, &pool, &result)) {
         status = weft_ilp_prices(ilp, result.row_duals, branch->dual, err);
-        for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
+        for (int32_t k = 0; k < branch->table->problem->n_strategies; k++)
             branch->share[k] = ilp->z[k] < 0 ? 0 : result.lp_x[ilp->z[k]];
         *solved = status == WEFT_OK;
         if (*solved) find_milestones(branch, result.lp_x);
         if (!*solved || !weft_ilp_count(ilp, branch->dual, result.lp_x, &branch->count))
-            branch->count.n_units = 0;
+            branch->count.n_decisions = 0;
         if (*solved && n_added)
             status = weft_ilp_add_whole(ilp, branch->dual, result.lp_x, n_added, err);
     }
@@ -84,7 +84,7 @@ static enum weft_status relax(struct weft_branch *branch, bool *solved, int32_t 
 
 static void take_shares(struct weft_branch *branch)
 {
-    for (int32_t k = 0; k < branch->table->n_units * WEFT_POLICY_COUNT; k++)
+    for (int32_t k = 0; k < branch->table->problem->n_strategies; k++)
         branch->share[k] = branch->dual->share[k];
 }
 
@@ -125,7 +125,7 @@ static enum weft_status bound_node(struct weft_branch *branch, int32_t node, int
     const struct weft_proof *proof = branch->proof;
     const struct weft_box *box = proof->box;
     bool solved = false;
-    branch->milestone.n_blocks = branch->count.n_units = 0;
+    branch->milestone.n_blocks = branch->count.n_decisions = 0;
     weft_proof_enter(branch->proof, node);
     if (box->empty) return offer(branch, node, "whole blocks", err);
     if (branch->ilp && !branch->failure[0]) WEFT_TRY(relax_in_rounds(branch, node, &solved, err));
@@ -197,7 +197,7 @@ enum weft_status weft_branch_try_near(struct weft_branch *branch, struct weft_er
                          weft_branch_enough_ns(branch), tries, err);
 }
 
-static enum weft_status place_exactly(struct weft_branch *branch, const enum weft_policy *policies,
+static enum weft_status place_exactly(struct weft_branch *branch, const int32_t *strategies,
                                       struct weft_error *err)
 {
     bool complete = false;
@@ -207,7 +207,7 @@ static enum weft_status place_exactly(struct weft_branch *branch, const enum wef
         branch->exhausted = false;
         return WEFT_OK;
     }
-    WEFT_TRY(weft_exact_try(branch->exact, policies, steps, &complete, err));
+    WEFT_TRY(weft_exact_try(branch->exact, strategies, steps, &complete, err));
     branch->exact_left -= weft_exact_steps(branch->exact);
     branch->exhausted = branch->exhausted && complete;
     return WEFT_OK;
@@ -215,33 +215,34 @@ static enum weft_status place_exactly(struct weft_branch *branch, const enum wef
 
 enum weft_status weft_branch_polish(struct weft_branch *branch, struct weft_error *err)
 {
-    enum weft_policy *policies = branch->search->other;
+    int32_t *strategies = branch->search->other;
     bool exhausted = branch->exhausted;
-    memcpy(policies, branch->search->policies, (size_t)branch->table->n_units * sizeof *policies);
-    enum weft_status status = place_exactly(branch, policies, err);
+    memcpy(strategies, branch->search->strategies,
+           (size_t)branch->table->n_decisions * sizeof *strategies);
+    enum weft_status status = place_exactly(branch, strategies, err);
     branch->exhausted = exhausted; /* which is about leaves */
     return status;
 }
 
-/* A box with one choice of policies: every placement of it. */
+/* A box with one choice of strategies: every placement of it. */
 static enum weft_status close_leaf(struct weft_branch *branch, int32_t node, struct weft_error *err)
 {
-    enum weft_policy *policies = branch->search->other;
-    const uint32_t *allowed = branch->proof->box->allowed;
-    for (int32_t u = 0; u < branch->table->n_units; u++)
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            if (allowed[u] >> p & 1u && branch->keeper[u * WEFT_POLICY_COUNT + p] == p)
-                policies[u] = (enum weft_policy)p;
-    weft_search_try(branch->search, policies);
+    int32_t *strategies = branch->search->other;
+    const uint64_t *allowed = branch->proof->box->allowed;
+    for (int32_t u = 0; u < branch->table->n_decisions; u++)
+        for (int32_t p = 0; p < weft_digest_count(branch->table, u); p++)
+            if (allowed[u] >> p & 1u && branch->keeper[weft_digest_at(branch->table, u, p)] == p)
+                strategies[u] = p;
+    weft_search_try(branch->search, strategies);
     branch->proof->nodes[node].closed = true;
-    return place_exactly(branch, policies, err);
+    return place_exactly(branch, strategies, err);
 }
 
-/* Every unit has one policy left, but for those that are nowhere better. */
+/* Every decision has one strategy left, but for those that are nowhere better. */
 static bool is_leaf(const struct weft_branch *branch)
 {
-    for (int32_t u = 0; u < branch->table->n_units; u++)
-        if (weft_divide_policies_left(branch, u) > 1) return false;
+    for (int32_t u = 0; u < branch->table->n_decisions; u++)
+        if (weft_divide_strategies_left(branch, u) > 1) return false;
     return true;
 }
 
@@ -314,7 +315,7 @@ enum weft_status weft_branch_grow(struct weft_branch *branch, int32_t n_nodes,
             branch->stop = branch->search->budget.work->rang ? "time limit" : "work limit";
         } else if (node < 0 || branch->proof->nodes[node].bound_ns >= branch->search->step_ns) {
             branch->stop = branch->exhausted && node < 0 ? "exhausted: the best there is"
-                                                         : "policies exhausted";
+                                                         : "strategies exhausted";
         } else if (branch->nodes_left <= least_left) {
             branch->stop = "node limit";
         } else {

@@ -9,7 +9,7 @@
 #include "scheduler/search/near.h"
 
 /* Relaxations near the bound by their size and at most, how many of them may bring nothing, and how
- * many choices of policies are remembered. */
+ * many choices of strategies are remembered. */
 enum { NEAR_WORK = 140000, MOST_NEAR = 100, MET = 1 << 10 };
 
 /* What is made of a relaxation: a gather's block waits until that part of it has moved there, less
@@ -24,8 +24,8 @@ struct weft_guide {
     struct weft_branch *branch;       /* borrowed */
     const struct weft_digest *table;  /* borrowed */
     bool idle;                        /* there is nothing to try */
-    enum weft_policy *policies;       /* [n_units] */
-    uint32_t *allowed;                /* [n_units] */
+    int32_t *strategies;              /* [n_decisions] */
+    uint64_t *allowed;                /* [n_decisions] */
     struct weft_box *box;             /* of these */
     int32_t *order;                   /* [n_blocks] */
     int32_t *launch, *earlier;        /* [n_blocks], as the relaxation has it, and to be tried */
@@ -38,7 +38,7 @@ enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide
                                    struct weft_error *err)
 {
     const struct weft_digest *table = branch->table;
-    size_t n_units = (size_t)table->n_units + 1, n_blocks = (size_t)table->n_blocks + 1;
+    size_t n_decisions = (size_t)table->n_decisions + 1, n_blocks = (size_t)table->n_blocks + 1;
     size_t n_slots = (size_t)table->n_slots;
     struct weft_guide *guide = calloc(1, sizeof *guide);
     if (!guide) return weft_fail_memory(err, "a guide");
@@ -47,16 +47,16 @@ enum weft_status weft_guide_create(struct weft_branch *branch, struct weft_guide
     guide->table = table;
     guide->idle =
         !branch->ilp || weft_digest_limit_bytes(branch->search->table) >= table->most_bytes;
-    guide->policies = weft_pool_array(pool, n_units, sizeof *guide->policies);
-    guide->allowed = weft_pool_array(pool, n_units, sizeof *guide->allowed);
+    guide->strategies = weft_pool_array(pool, n_decisions, sizeof *guide->strategies);
+    guide->allowed = weft_pool_array(pool, n_decisions, sizeof *guide->allowed);
     guide->launch = weft_pool_array(pool, n_blocks, sizeof *guide->launch);
     guide->order = weft_pool_array(pool, n_blocks, sizeof *guide->order);
     guide->earlier = weft_pool_array(pool, n_blocks, sizeof *guide->earlier);
     guide->late_bytes = weft_pool_array(pool, n_slots, sizeof *guide->late_bytes);
     guide->most_bytes = weft_pool_array(pool, n_slots, sizeof *guide->most_bytes);
     guide->met = weft_pool_array(pool, MET, sizeof *guide->met);
-    if (!guide->policies || !guide->allowed || !guide->launch || !guide->order || !guide->earlier ||
-        !guide->late_bytes || !guide->most_bytes || !guide->met) {
+    if (!guide->strategies || !guide->allowed || !guide->launch || !guide->order ||
+        !guide->earlier || !guide->late_bytes || !guide->most_bytes || !guide->met) {
         weft_guide_destroy(guide);
         return weft_fail_memory(err, "a guide");
     }
@@ -84,20 +84,20 @@ static bool is_over(const struct weft_guide *guide)
     return guide->idle || guide->branch->failure[0] || weft_branch_is_over(guide->branch);
 }
 
-/* What the largest block of the policies holds. */
+/* What the largest block of the strategies holds. */
 static int64_t largest_block(const struct weft_guide *guide)
 {
     const struct weft_problem *problem = guide->table->problem;
     int64_t most = 0;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (weft_item_active(item, guide->policies) && item->stair_bytes > most)
+        if (weft_item_active(item, guide->strategies) && item->stair_bytes > most)
             most = item->stair_bytes;
     }
     return most;
 }
 
-/* Places the policies after the relaxation, that many slots earlier, with that slack. */
+/* Places the strategies after the relaxation, that many slots earlier, with that slack. */
 static void place(struct weft_guide *guide, int32_t slots, enum slack slack, int64_t block_bytes)
 {
     struct weft_list_rule rule = weft_list_rules[0];
@@ -108,7 +108,7 @@ static void place(struct weft_guide *guide, int32_t slots, enum slack slack, int
     rule.launch = guide->earlier;
     rule.order = guide->order;
     rule.late_bytes = slack == SLACK_ANY ? NULL : guide->most_bytes;
-    weft_search_try_rule(guide->branch->search, guide->policies, rule);
+    weft_search_try_rule(guide->branch->search, guide->strategies, rule);
 }
 
 static void place_all(struct weft_guide *guide, const double *x)
@@ -116,7 +116,7 @@ static void place_all(struct weft_guide *guide, const double *x)
     struct weft_search *search = guide->branch->search;
     int64_t block_bytes = largest_block(guide);
     for (int part = 0; part < N_PARTS; part++) {
-        weft_ilp_guide(guide->branch->ilp, x, guide->policies, PARTS[part],
+        weft_ilp_guide(guide->branch->ilp, x, guide->strategies, PARTS[part],
                        weft_list_first_blocks(search->list), guide->launch, guide->order,
                        guide->late_bytes);
         for (int k = 0; k < N_EARLIER; k++)
@@ -125,8 +125,8 @@ static void place_all(struct weft_guide *guide, const double *x)
     }
 }
 
-/* The relaxation's solution with the policies in `allowed`; NULL when it is not below the search's
- * best, or there is none. */
+/* The relaxation's solution with the strategies in `allowed`; NULL when it is not below the
+ * search's best, or there is none. */
 static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
 {
     struct weft_branch *branch = guide->branch;
@@ -137,85 +137,90 @@ static const double *relax(struct weft_guide *guide, struct weft_pool *pool)
     return result.lp_value < most ? result.lp_x : NULL;
 }
 
-/* Takes the policies, each as the one that is nowhere worse and has a column. False when they do
+/* Takes the strategies, each as the one that is nowhere worse and has a column. False when they do
  * not fit or were met before. */
-static bool take(struct weft_guide *guide, const enum weft_policy *policies)
+static bool take(struct weft_guide *guide, const int32_t *strategies)
 {
-    size_t n_units = (size_t)guide->table->n_units;
-    for (size_t u = 0; u < n_units; u++) {
-        int policy = guide->branch->keeper[u * WEFT_POLICY_COUNT + (size_t)policies[u]];
-        guide->policies[u] = (enum weft_policy)policy;
-        guide->allowed[u] = 1u << policy;
+    size_t n_decisions = (size_t)guide->table->n_decisions;
+    for (int32_t u = 0; u < guide->table->n_decisions; u++) {
+        int32_t strategy =
+            guide->branch->keeper[weft_digest_at(guide->branch->table, u, strategies[u])];
+        guide->strategies[u] = strategy;
+        guide->allowed[u] = UINT64_C(1) << strategy;
     }
-    struct weft_hash hash = weft_hash_bytes(guide->policies, n_units * sizeof *guide->policies);
+    struct weft_hash hash =
+        weft_hash_bytes(guide->strategies, n_decisions * sizeof *guide->strategies);
     struct weft_hash *met = &guide->met[hash.low % MET];
     if (weft_hash_equal(*met, hash)) return false;
     *met = hash;
-    return weft_search_fits(guide->branch->search, guide->policies);
+    return weft_search_fits(guide->branch->search, guide->strategies);
 }
 
-bool weft_guide_try(struct weft_guide *guide, const enum weft_policy *policies)
+bool weft_guide_try(struct weft_guide *guide, const int32_t *strategies)
 {
     struct weft_pool pool = {0};
-    if (is_over(guide) || !take(guide, policies)) return false;
+    if (is_over(guide) || !take(guide, strategies)) return false;
     const double *x = relax(guide, &pool);
     if (x) place_all(guide, x);
     weft_pool_finish(&pool);
     return true;
 }
 
-/* Every policy of the root that has a column. */
+/* Every strategy of the root that has a column. */
 static void allow_all(struct weft_guide *guide)
 {
     struct weft_proof *proof = guide->branch->proof;
     weft_proof_enter(proof, 0);
-    for (int32_t u = 0; u < guide->table->n_units; u++) {
+    for (int32_t u = 0; u < guide->table->n_decisions; u++) {
         guide->allowed[u] = 0;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            bool has_column = guide->branch->ilp->z[u * WEFT_POLICY_COUNT + p] >= 0;
+        for (int32_t p = 0; p < weft_digest_count(guide->branch->table, u); p++) {
+            bool has_column =
+                guide->branch->ilp->z[weft_digest_at(guide->branch->table, u, p)] >= 0;
             if (!(proof->box->allowed[u] >> p & 1u) || !has_column) continue;
-            guide->allowed[u] |= 1u << p;
-            guide->policies[u] = (enum weft_policy)p;
+            guide->allowed[u] |= UINT64_C(1) << p;
+            guide->strategies[u] = p;
         }
     }
 }
 
-static bool is_decided(const struct weft_guide *guide, int32_t unit)
+static bool is_decided(const struct weft_guide *guide, int32_t decision)
 {
-    return (guide->allowed[unit] & (guide->allowed[unit] - 1)) == 0;
+    return (guide->allowed[decision] & (guide->allowed[decision] - 1)) == 0;
 }
 
-/* Of the units that are not decided, the policy of the greatest share; its unit, -1 when all are.
+/* Of the decisions that are not decided, the strategy of the greatest share; its decision, -1 when
+ * all are.
  */
-static int32_t surest(const struct weft_guide *guide, const double *x, int *policy, double *share)
+static int32_t surest(const struct weft_guide *guide, const double *x, int *strategy, double *share)
 {
-    int32_t unit = -1;
+    int32_t decision = -1;
     *share = -1;
-    for (int32_t u = 0; u < guide->table->n_units; u++) {
-        for (int p = 0; p < WEFT_POLICY_COUNT && !is_decided(guide, u); p++) {
-            int32_t z = guide->branch->ilp->z[u * WEFT_POLICY_COUNT + p];
+    for (int32_t u = 0; u < guide->table->n_decisions; u++) {
+        for (int32_t p = 0; p < weft_digest_count(guide->branch->table, u) && !is_decided(guide, u);
+             p++) {
+            int32_t z = guide->branch->ilp->z[weft_digest_at(guide->branch->table, u, p)];
             if (!(guide->allowed[u] >> p & 1u) || x[z] <= *share) continue;
             *share = x[z];
-            *policy = p;
-            unit = u;
+            *strategy = p;
+            decision = u;
         }
     }
-    return unit;
+    return decision;
 }
 
-/* Decides the units of which one policy has nearly all, and a quarter of those left at least. True
- * when none is left. */
+/* Decides the decisions of which one strategy has nearly all, and a quarter of those left at least.
+ * True when none is left. */
 static bool decide_some(struct weft_guide *guide, const double *x)
 {
     double share;
-    int policy = 0;
-    int32_t n = 0, unit;
-    for (int32_t u = 0; u < guide->table->n_units; u++)
+    int32_t strategy = 0;
+    int32_t n = 0, decision;
+    for (int32_t u = 0; u < guide->table->n_decisions; u++)
         n += !is_decided(guide, u);
-    for (int32_t left = n; (unit = surest(guide, x, &policy, &share)) >= 0; left--) {
+    for (int32_t left = n; (decision = surest(guide, x, &strategy, &share)) >= 0; left--) {
         if (share < 0.99 && 4 * left <= 3 * n) return false;
-        guide->allowed[unit] = 1u << policy;
-        guide->policies[unit] = (enum weft_policy)policy;
+        guide->allowed[decision] = UINT64_C(1) << strategy;
+        guide->strategies[decision] = strategy;
     }
     return true;
 }
@@ -231,7 +236,7 @@ void weft_guide_dive(struct weft_guide *guide)
         more = x && !decided;
         if (more)
             decided = decide_some(guide, x);
-        else if (x && weft_search_fits(guide->branch->search, guide->policies))
+        else if (x && weft_search_fits(guide->branch->search, guide->strategies))
             place_all(guide, x);
         weft_pool_finish(&pool);
     }
@@ -239,11 +244,11 @@ void weft_guide_dive(struct weft_guide *guide)
 
 /* Stops at the first that brings something, and after some that do not: then the time is better
  * spent elsewhere. */
-static enum weft_near_answer try_near(void *context, const enum weft_policy *policies)
+static enum weft_near_answer try_near(void *context, const int32_t *strategies)
 {
     struct weft_guide *guide = context;
     int64_t before_ns = guide->branch->search->step_ns;
-    if (!weft_guide_try(guide, policies)) return WEFT_NEAR_SKIPPED;
+    if (!weft_guide_try(guide, strategies)) return WEFT_NEAR_SKIPPED;
     bool brings = guide->branch->search->step_ns < before_ns;
     return brings || --guide->in_vain_left == 0 ? WEFT_NEAR_STOP : WEFT_NEAR_TRIED;
 }

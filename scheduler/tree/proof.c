@@ -25,7 +25,7 @@ enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t m
     proof->made_for =
         weft_pool_array(&proof->pool, (size_t)proof->most_prices, sizeof *proof->made_for);
     proof->allowed =
-        weft_pool_array(&proof->pool, (size_t)problem->n_units, sizeof *proof->allowed);
+        weft_pool_array(&proof->pool, (size_t)problem->n_decisions, sizeof *proof->allowed);
     proof->milestones =
         weft_pool_array(&proof->pool, (size_t)proof->most_nodes, sizeof *proof->milestones);
     proof->counts = weft_pool_array(&proof->pool, (size_t)proof->most_nodes, sizeof *proof->counts);
@@ -68,7 +68,7 @@ void weft_proof_destroy(struct weft_proof *proof)
 static void spend_box(const struct weft_proof *proof)
 {
     const struct weft_problem *problem = proof->problem;
-    weft_work_spend(proof->work, 6 * (int64_t)problem->n_units * problem->n_slots +
+    weft_work_spend(proof->work, 6 * (int64_t)problem->n_decisions * problem->n_slots +
                                      250 * (int64_t)problem->n_items);
 }
 
@@ -76,13 +76,13 @@ static void spend_prices(const struct weft_proof *proof, int32_t n_whole)
 {
     const struct weft_problem *problem = proof->problem;
     weft_work_spend(proof->work, (150 + 2 * (int64_t)problem->n_slots) * problem->n_items +
-                                     40 * (int64_t)problem->n_units * n_whole);
+                                     40 * (int64_t)problem->n_decisions * n_whole);
 }
 
 /* What is known of a child's plans beyond its parent's. */
 static void add_fact(struct weft_proof *proof, const struct weft_proof_node *child)
 {
-    if (child->kind == WEFT_NODE_POLICIES) proof->allowed[child->unit] &= child->policies;
+    if (child->kind == WEFT_NODE_STRATEGIES) proof->allowed[child->decision] &= child->strategies;
     if (child->kind == WEFT_NODE_MILESTONE)
         proof->milestones[proof->n_milestones++] = child->milestone;
     if (child->kind == WEFT_NODE_COUNT) proof->counts[proof->n_counts++] = child->count;
@@ -91,15 +91,15 @@ static void add_fact(struct weft_proof *proof, const struct weft_proof_node *chi
 /* What is known of a node's plans by its branches alone. */
 static void find_allowed(struct weft_proof *proof, int32_t node)
 {
-    for (int32_t u = 0; u < proof->problem->n_units; u++)
-        proof->allowed[u] = proof->problem->units[u].policies;
+    for (int32_t u = 0; u < proof->problem->n_decisions; u++)
+        proof->allowed[u] = weft_decision_all(&proof->problem->decisions[u]);
     proof->n_milestones = proof->n_counts = 0;
     for (int32_t at = node; proof->nodes[at].parent >= 0; at = proof->nodes[at].parent) {
         const struct weft_proof_node *first =
             &proof->nodes[proof->nodes[proof->nodes[at].parent].children];
         if (proof->nodes[at].whole) continue;
-        if (first->kind == WEFT_NODE_POLICIES && first != &proof->nodes[at])
-            proof->allowed[first->unit] &= ~first->policies; /* all that the first has not */
+        if (first->kind == WEFT_NODE_STRATEGIES && first != &proof->nodes[at])
+            proof->allowed[first->decision] &= ~first->strategies; /* all that the first has not */
         else
             add_fact(proof, &proof->nodes[at]);
     }
@@ -135,7 +135,7 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
                                     struct weft_priced *common, struct weft_error *err)
 {
     size_t n_lambda = (size_t)dual->n_channels * (size_t)dual->n_slots;
-    size_t n_costs = (size_t)proof->problem->n_units * WEFT_POLICY_COUNT;
+    size_t n_costs = (size_t)proof->problem->n_strategies;
     prices->lambda = weft_pool_array(&proof->pool, n_lambda, sizeof *prices->lambda);
     prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_slots, sizeof *prices->mu);
     priced->cost = weft_pool_array(&proof->pool, 2 * n_costs, sizeof *priced->cost);
@@ -191,7 +191,7 @@ static int32_t best_known(const struct weft_proof *proof, const struct weft_proo
     int64_t most_ns = leaf->bound_ns;
     int32_t best = -1;
     weft_work_spend(proof->work,
-                    6 * (int64_t)(proof->n_prices - leaf->n_known) * proof->problem->n_units);
+                    6 * (int64_t)(proof->n_prices - leaf->n_known) * proof->problem->n_decisions);
     for (int32_t k = leaf->n_known; k < proof->n_prices; k++) {
         if (k == leaf->prices) continue;
         int64_t ns = weft_priced_bound_ns(proof->problem, &proof->common[k], proof->box->allowed);
@@ -206,7 +206,7 @@ static int32_t best_known(const struct weft_proof *proof, const struct weft_proo
 static enum weft_status bound_by(struct weft_proof *proof, int32_t prices, int64_t *bound_ns,
                                  struct weft_error *err)
 {
-    size_t n_costs = (size_t)proof->problem->n_units * WEFT_POLICY_COUNT;
+    size_t n_costs = (size_t)proof->problem->n_strategies;
     struct weft_priced priced = {.cost = calloc(n_costs, sizeof *priced.cost)};
     if (!priced.cost) return weft_fail_memory(err, "prices");
     spend_prices(proof, proof->prices[prices].n_whole);
@@ -228,7 +228,7 @@ static bool rely_on(const struct weft_prices *prices, int32_t g)
 /* The entered box has been told of a count what the group's price is of. */
 static bool is_priced(const struct weft_proof *proof, const struct weft_prices *prices, int32_t g)
 {
-    if (prices->pi[g] > 0) return proof->box->most_count[g] < proof->box->groups[g].n_units;
+    if (prices->pi[g] > 0) return proof->box->most_count[g] < proof->box->groups[g].n_decisions;
     return prices->pi[g] == 0 || proof->box->least_count[g] > 0;
 }
 
@@ -300,8 +300,8 @@ enum weft_status weft_proof_offer_trivial(struct weft_proof *proof, struct weft_
     return WEFT_OK;
 }
 
-/* What a node's prices prove of plans with the policies `allowed`, which are some of its own. */
-static int64_t bound_part(const struct weft_proof *proof, int32_t node, const uint32_t *allowed)
+/* What a node's prices prove of plans with the strategies `allowed`, which are some of its own. */
+static int64_t bound_part(const struct weft_proof *proof, int32_t node, const uint64_t *allowed)
 {
     int32_t prices = proof->nodes[node].prices, at = node;
     while (at >= 0 && at != proof->made_for[prices])
@@ -320,20 +320,21 @@ static void add_child(struct weft_proof *proof, int32_t parent, struct weft_proo
     proof->nodes[proof->n_nodes++] = child;
 }
 
-bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies)
+bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t decision,
+                       uint64_t strategies)
 {
     if (proof->n_nodes + 2 > proof->most_nodes || proof->nodes[node].children != 0) return false;
     find_allowed(proof, node);
-    uint32_t now = proof->allowed[unit], parts[2] = {now & policies, now & ~policies};
+    uint64_t now = proof->allowed[decision], parts[2] = {now & strategies, now & ~strategies};
     if (parts[0] == 0 || parts[1] == 0) return false;
     proof->nodes[node].children = proof->n_nodes;
     for (int i = 0; i < 2; i++) {
-        proof->allowed[unit] = parts[i];
+        proof->allowed[decision] = parts[i];
         int64_t bound_ns = bound_part(proof, node, proof->allowed);
         add_child(proof, node,
-                  (struct weft_proof_node){.kind = WEFT_NODE_POLICIES,
-                                           .unit = unit,
-                                           .policies = parts[i],
+                  (struct weft_proof_node){.kind = WEFT_NODE_STRATEGIES,
+                                           .decision = decision,
+                                           .strategies = parts[i],
                                            .bound_ns = bound_ns});
     }
     return true;
@@ -407,8 +408,8 @@ static int32_t number_prices(const struct weft_proof *proof, int32_t prices, int
 static struct weft_certificate_node split_of(const struct weft_proof_node *first)
 {
     return (struct weft_certificate_node){.kind = first->kind,
-                                          .unit = first->unit,
-                                          .policies = first->policies,
+                                          .decision = first->decision,
+                                          .strategies = first->strategies,
                                           .milestone = first->milestone,
                                           .count = first->count};
 }
@@ -458,8 +459,8 @@ enum weft_status weft_proof_certificate(const struct weft_proof *proof, struct w
     return status;
 }
 
-/* A plan that is too large in one slot under some policies and in another under others: the root's
- * box does not see it, so units are divided until every leaf's box is empty. */
+/* A plan that is too large in one slot under some strategies and in another under others: the
+ * root's box does not see it, so decisions are divided until every leaf's box is empty. */
 static enum weft_status prove_nothing_fits(struct weft_proof *proof, struct weft_dual *dual,
                                            struct weft_error *err)
 {
@@ -472,10 +473,10 @@ static enum weft_status prove_nothing_fits(struct weft_proof *proof, struct weft
             WEFT_TRY(weft_proof_offer(proof, node, dual, err));
             continue;
         }
-        int32_t unit = proof->box->lean ? weft_lean_tree_unit(proof->box) : -1;
-        if (unit < 0) return WEFT_OK;
-        uint32_t left = proof->box->allowed[unit];
-        if (!weft_proof_branch(proof, node, unit, left & (0u - left))) return WEFT_OK;
+        int32_t decision = proof->box->lean ? weft_lean_tree_decision(proof->box) : -1;
+        if (decision < 0) return WEFT_OK;
+        uint64_t left = proof->box->allowed[decision];
+        if (!weft_proof_branch(proof, node, decision, left & (0u - left))) return WEFT_OK;
     }
 }
 

@@ -1,4 +1,4 @@
-/* A proof is a certificate under construction: a tree over policies, counts and milestones that
+/* A proof is a certificate under construction: a tree over strategies, counts and milestones that
  * grows at its weakest leaf, each leaf with the best prices found for it. Bounds are the exact ones
  * of proof/prices.h from the start, so what a search prunes by is what a checker finds. */
 #ifndef WEFT_SCHEDULER_TREE_PROOF_H
@@ -10,8 +10,8 @@
 struct weft_proof_node {
     int32_t parent;           /* -1: the root */
     enum weft_node_kind kind; /* by what the parent was divided; LEAF at the root */
-    int32_t unit;
-    uint32_t policies; /* that are left to the unit here */
+    int32_t decision;
+    uint64_t strategies; /* that are left to the decision here */
     struct weft_milestone milestone;
     struct weft_count count;
     int32_t children;        /* the first; the second is behind it; 0: a leaf */
@@ -32,7 +32,7 @@ struct weft_proof {
     int32_t *made_for;          /* by prices: that node */
     int32_t n_nodes, most_nodes;
     struct weft_proof_node *nodes;     /* [0] is the root */
-    uint32_t *allowed;                 /* [n_units], scratch; and: */
+    uint64_t *allowed;                 /* [n_decisions], scratch; and: */
     struct weft_milestone *milestones; /* [most_nodes] */
     struct weft_count *counts;         /* [most_nodes] */
     int32_t n_milestones, n_counts;
@@ -57,7 +57,7 @@ WEFT_MUST_USE enum weft_status weft_proof_set_groups(struct weft_proof *proof,
 void weft_proof_enter(struct weft_proof *proof, int32_t node);
 
 /* Makes it that of a descendant which the node would have by way of the `path`: of each, kind, and
- * unit and policies, milestone or count. Of units' policies one must be left. */
+ * decision and strategies, milestone or count. Of decisions' strategies one must be left. */
 void weft_proof_enter_below(struct weft_proof *proof, int32_t node,
                             const struct weft_proof_node *path, int32_t n_path);
 
@@ -105,9 +105,11 @@ WEFT_MUST_USE enum weft_status weft_proof_trivial(const struct weft_digest *tabl
                                                   struct weft_outcome *outcome,
                                                   struct weft_error *err);
 
-/* Divides a leaf: `policies` of the unit, and the others that it has. The children start with their
- * parent's prices. False when there is no room for them, or one of them would have nothing. */
-bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t unit, uint32_t policies);
+/* Divides a leaf: `strategies` of the decision, and the others that it has. The children start with
+ * their parent's prices. False when there is no room for them, or one of them would have nothing.
+ */
+bool weft_proof_branch(struct weft_proof *proof, int32_t node, int32_t decision,
+                       uint64_t strategies);
 
 /* Divides a leaf: plans that reach the milestone, or the count, and those that do not. False when
  * there is no room for them. */

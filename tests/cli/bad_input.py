@@ -246,7 +246,9 @@ def change_a_time(plan):
 
 
 def change_bytes(plan):
-    plan["problem"]["units"][1]["holds"]["sdp"][0]["bytes"] += 256
+    strategies = plan["problem"]["decisions"][1]["strategies"]
+    sdp = [strategy for strategy in strategies if strategy["name"] == "sdp"]
+    sdp[0]["holds"][0]["bytes"] += 256
 
 
 def change_a_placement(plan):
@@ -256,7 +258,7 @@ def change_a_placement(plan):
 
 def remove_a_leaf(plan):
     tree = plan["certificate"]["tree"]
-    tree[:] = [{"unit": 0, "policies": 1}] + tree
+    tree[:] = [{"decision": 0, "strategies": ["dp"]}] + tree
 
 
 def remove_the_certificate(plan):

@@ -87,10 +87,19 @@ static int64_t sum(const struct weft_hold *holds, int32_t n, enum weft_category 
     return bytes;
 }
 
+static const struct weft_weighed_strategy *strategy_of(const struct weft_weighed_unit *unit,
+                                                       enum weft_policy policy)
+{
+    for (int32_t k = 0; k < unit->n_strategies; k++)
+        if (unit->strategies[k].policy == policy) return &unit->strategies[k];
+    return NULL;
+}
+
 static int64_t unit_bytes(const struct weft_weights *weights, int32_t unit, enum weft_policy policy,
                           enum weft_category category, int32_t slot)
 {
-    return sum(weights->units[unit].holds[policy], weights->units[unit].n[policy], category, slot);
+    const struct weft_weighed_strategy *of = strategy_of(&weights->units[unit], policy);
+    return of == NULL ? 0 : sum(of->holds, of->n_holds, category, slot);
 }
 
 /* Of one unit under one policy: KiB of each category in each slot. */
@@ -101,7 +110,7 @@ struct rows {
 static void check_unit(const struct weft_weights *weights, int32_t unit, enum weft_policy policy,
                        const struct rows *expected)
 {
-    cr_assert(weights->units[unit].policies >> policy & 1);
+    cr_assert_not_null(strategy_of(&weights->units[unit], policy));
     for (int32_t s = 0; s < WEIGH_N_SLOTS; s++) {
         int64_t kib[WEFT_CATEGORY_COUNT] = {
             [WEFT_CATEGORY_SHARDED_PARAMETERS] = expected->shard,
@@ -157,7 +166,7 @@ Test(weigh, every_policy_in_every_slot)
                               .gradient = {0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0},
                               .reduced = {1, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1},
                               .state = 2});
-    cr_assert_not(stage.weights->units[2].policies >> WEFT_POLICY_FSDP & 1);
+    cr_assert_null(strategy_of(&stage.weights->units[2], WEFT_POLICY_FSDP));
     finish(&stage);
 }
 
@@ -181,13 +190,16 @@ Test(weigh, what_every_plan_holds)
     finish(&stage);
 }
 
-static void check_item(const struct weft_item *item, enum weft_collective kind, int32_t gather,
-                       uint32_t policies, int32_t first, int32_t last, int64_t stair_bytes)
+static void check_item(const struct weft_weights *weights, int32_t index, enum weft_collective kind,
+                       int32_t gather, uint32_t policies, int32_t first, int32_t last,
+                       int64_t stair_bytes)
 {
-    cr_assert_eq(item->unit, 1);
+    const struct weft_item *item = &weights->items[index];
+    cr_assert_eq(item->decision, 1);
     cr_assert_eq(item->kind, (int32_t)kind);
     cr_assert_eq(item->gather, gather);
-    cr_assert_eq(item->policies, policies);
+    cr_assert_eq(item->strategies,
+                 weft_weighed_strategies(&weights->units[item->decision], policies));
     cr_assert_eq(item->n_blocks, 1);
     cr_assert_eq(item->first, first);
     cr_assert_eq(item->last, last);
@@ -208,14 +220,14 @@ Test(weigh, items_of_a_unit)
     struct stage stage = three_layers(&single, false);
     const struct weft_item *items = stage.weights->items;
     int32_t n = 0;
-    while (items[n].unit != 1)
+    while (items[n].decision != 1)
         n++;
-    check_item(&items[n++], WEFT_ALL_GATHER, 0, SDP | FSDP, 2, 4, 8 * KIB);
-    check_item(&items[n++], WEFT_ALL_GATHER, 0, ZERO1, 2, 4, 0);
-    check_item(&items[n++], WEFT_ALL_GATHER, 1, FSDP, 6, 7, 8 * KIB);
-    check_item(&items[n++], WEFT_REDUCE_SCATTER, 0, ZERO1 | SDP | FSDP, 9, 10, 8 * KIB);
-    check_item(&items[n++], WEFT_ALL_REDUCE, 0, DP, 9, 10, 0);
-    cr_assert_eq(items[n].unit, 2);
+    check_item(stage.weights, n++, WEFT_ALL_GATHER, 0, SDP | FSDP, 2, 4, 8 * KIB);
+    check_item(stage.weights, n++, WEFT_ALL_GATHER, 0, ZERO1, 2, 4, 0);
+    check_item(stage.weights, n++, WEFT_ALL_GATHER, 1, FSDP, 6, 7, 8 * KIB);
+    check_item(stage.weights, n++, WEFT_REDUCE_SCATTER, 0, ZERO1 | SDP | FSDP, 9, 10, 8 * KIB);
+    check_item(stage.weights, n++, WEFT_ALL_REDUCE, 0, DP, 9, 10, 0);
+    cr_assert_eq(items[n].decision, 2);
     cr_assert_eq(stage.weights->n_items, 5 + 5 + 4);
     finish(&stage);
 }
@@ -225,8 +237,8 @@ Test(weigh, frozen_units_have_parameters_alone)
     struct stage stage = three_layers(&single, true);
     /* With no update of b there is one U slot less: Fb is 4 and Bb is 7. */
     const struct weft_weights *w = stage.weights;
-    cr_assert_eq(w->units[1].policies,
-                 1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP);
+    cr_assert_eq(w->units[1].n_strategies, 3);
+    cr_assert_null(strategy_of(&w->units[1], WEFT_POLICY_ZERO1));
     for (int32_t s = 0; s < w->n_slots; s++) {
         enum weft_category gathered = WEFT_CATEGORY_GATHERED_PARAMETERS;
         cr_assert_eq(unit_bytes(w, 1, WEFT_POLICY_DP, gathered, s), 8 * KIB);
@@ -240,7 +252,7 @@ Test(weigh, frozen_units_have_parameters_alone)
     }
     int32_t n_items = 0;
     for (int32_t i = 0; i < w->n_items; i++) {
-        if (w->items[i].unit != 1) continue;
+        if (w->items[i].decision != 1) continue;
         cr_assert_eq(w->items[i].kind, WEFT_ALL_GATHER);
         cr_assert_eq(w->items[i].first, n_items == 0 ? 0 : 5, "nothing has to be updated before");
         cr_assert_eq(w->items[i].last, n_items == 0 ? 3 : 6);
@@ -305,13 +317,13 @@ Test(weigh, a_tied_unit_is_released_once)
     int32_t n_gathers = 0;
     for (int32_t i = 0; i < w->n_items; i++) {
         const struct weft_item *item = &w->items[i];
-        if (item->unit != 0 || item->gather != 1) continue;
+        if (item->decision != 0 || item->gather != 1) continue;
         n_gathers++;
         cr_assert_eq(item->first, 6);
         cr_assert_eq(item->last, 7);
     }
     cr_assert_eq(n_gathers, 1);
-    cr_assert_not(w->units[1].policies >> WEFT_POLICY_FSDP & 1, "one use, nothing to release");
+    cr_assert_null(strategy_of(&w->units[1], WEFT_POLICY_FSDP), "one use, nothing to release");
     finish(&stage);
 }
 
@@ -388,7 +400,7 @@ Test(weigh, blocks_make_up_the_unit)
     weigh(&stage, &single);
     for (int32_t i = 0; i < stage.weights->n_items; i++) {
         const struct weft_item *item = &stage.weights->items[i];
-        const struct weft_unit *unit = &stage.shards->units[item->unit];
+        const struct weft_unit *unit = &stage.shards->units[item->decision];
         cr_assert_eq(item->n_blocks, 5);
         cr_assert_eq(item->n_blocks * item->block_bytes, unit->padded_elements * 4);
         cr_assert_eq(item->block_bytes % WEFT_ARENA_ALIGN_BYTES, 0);

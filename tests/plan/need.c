@@ -33,8 +33,8 @@ Test(need, no_unit_is_named_where_none_holds_anything_that_passes)
     struct weft_plan *plan = small_plan(&problem);
     struct weft_need need = {0};
     struct weft_error err = {0};
-    for (int32_t u = 0; u < problem.n_units; u++)
-        problem.units[u].n_holds[WEFT_POLICY_SDP] = 0;
+    for (int32_t u = 0; u < problem.n_decisions; u++)
+        problem.decisions[u].strategies[IS_SDP].n_holds = 0;
     plan->n_placements = 0;
     cr_assert_eq(weft_need_of_plan(plan, &need, &err), WEFT_OK);
     cr_assert_eq(need.unit, -1);

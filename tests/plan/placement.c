@@ -12,7 +12,7 @@ Test(placement, normal_form_is_a_fixed_point)
         struct weft_error err = {0};
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 0);
-        cr_assert_eq(weft_placements_check(plan->problem, plan->policies, plan->placements,
+        cr_assert_eq(weft_placements_check(plan->problem, plan->strategies, plan->placements,
                                            plan->n_placements, "plan", &err),
                      WEFT_OK, "%s", err.text);
         cr_assert_eq(weft_placements_stuck(plan->problem, plan->placements, plan->n_placements),
@@ -34,7 +34,7 @@ Test(placement, changes_are_found)
             bool gathers = plan->problem->items[at->item].item.kind == WEFT_ALL_GATHER;
             struct weft_error err = {0};
             at->block++;
-            cr_assert_eq(weft_placements_check(plan->problem, plan->policies, plan->placements,
+            cr_assert_eq(weft_placements_check(plan->problem, plan->strategies, plan->placements,
                                                plan->n_placements, "here", &err),
                          WEFT_E_DATA);
             cr_assert(strncmp(err.text, "here: placements[", 17) == 0, "%s", err.text);
@@ -44,7 +44,7 @@ Test(placement, changes_are_found)
             } else {
                 at->launch = at->deadline;
             }
-            cr_assert_eq(weft_placements_check(plan->problem, plan->policies, plan->placements,
+            cr_assert_eq(weft_placements_check(plan->problem, plan->strategies, plan->placements,
                                                plan->n_placements, "here", NULL),
                          WEFT_E_DATA);
             *at = good;

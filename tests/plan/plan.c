@@ -8,14 +8,14 @@
 #include "tests/problem/small_problem.h"
 #include "tests/program/random_model.h"
 
-static const enum weft_policy all_sdp[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+static const int32_t all_sdp[] = {IS_SDP, IS_SDP};
 
-static enum weft_status create(const struct weft_problem *problem, const enum weft_policy *policies,
+static enum weft_status create(const struct weft_problem *problem, const int32_t *strategies,
                                const struct weft_move *moves, int32_t n, struct weft_plan **out,
                                struct weft_error *err)
 {
     *err = (struct weft_error){0};
-    return weft_plan_create(problem, "test", policies, moves, n, out, err);
+    return weft_plan_create(problem, "test", strategies, moves, n, out, err);
 }
 
 static void expect_plan(const struct weft_plan *plan, int32_t at, int32_t item, int32_t block,
@@ -110,13 +110,13 @@ Test(plan, reduction_ahead_of_a_blocking_gather)
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = NULL;
     struct weft_error err;
-    const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_SDP};
+    const int32_t strategies[] = {IS_DP, IS_SDP};
     problem.items[A_ALL_REDUCE].item.first = 1;
     for (int blocks = 0; blocks < 2; blocks++) {
         const struct weft_move moves[] = {{A_ALL_REDUCE, 6, 0}, {B_GATHER, 3 + blocks, 0},
                                           {A_ALL_REDUCE, 6, 0}, {B_GATHER, 4, 0},
                                           {B_REDUCE, 7, 0},     {B_REDUCE, 7, 0}};
-        cr_assert_eq(create(&problem, policies, moves, 6, &plan, &err), WEFT_OK, "%s", err.text);
+        cr_assert_eq(create(&problem, strategies, moves, 6, &plan, &err), WEFT_OK, "%s", err.text);
         expect_plan(plan, 0, A_ALL_REDUCE, 0, 1, blocks ? 5 : 4);
         expect_plan(plan, 2, A_ALL_REDUCE, 1, 1, 5);
         weft_plan_destroy(plan);
@@ -129,22 +129,22 @@ Test(plan, dp_needs_other_items)
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = NULL;
     struct weft_error err;
-    const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_DP};
+    const int32_t strategies[] = {IS_DP, IS_DP};
     const struct weft_move moves[] = {
         {B_ALL_REDUCE, 7, 0}, {B_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}};
-    cr_assert_eq(create(&problem, policies, moves, 4, &plan, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(create(&problem, strategies, moves, 4, &plan, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_slot_ns(plan, 0), 400);
     cr_assert_eq(weft_plan_slot_ns(plan, 3), 1000);
     weft_plan_destroy(plan);
 }
 
-static void refused_plan(const enum weft_policy *policies, const struct weft_move *moves, int32_t n,
+static void refused_plan(const int32_t *strategies, const struct weft_move *moves, int32_t n,
                          const char *word)
 {
     struct weft_problem problem = small_problem();
     struct weft_plan *plan = NULL;
     struct weft_error err;
-    cr_assert_eq(create(&problem, policies, moves, n, &plan, &err), WEFT_E_INTERNAL, "%s", word);
+    cr_assert_eq(create(&problem, strategies, moves, n, &plan, &err), WEFT_E_INTERNAL, "%s", word);
     cr_assert(strstr(err.text, word) != NULL, "\"%s\" lacks \"%s\"", err.text, word);
     cr_assert_null(plan);
 }
@@ -176,10 +176,10 @@ Test(plan, wrong_moves_are_refused)
     memcpy(bad, good, sizeof good);
     bad[0] = (struct weft_move){B_GATHER, 2, 0};
     refused_plan(all_sdp, bad, 8, "moves of item");
-    const enum weft_policy policies[] = {WEFT_POLICY_FSDP, WEFT_POLICY_SDP};
-    refused_plan(policies, good, 8, "cannot have policy fsdp");
-    const enum weft_policy unknown[] = {WEFT_POLICY_COUNT, WEFT_POLICY_SDP};
-    refused_plan(unknown, good, 8, "out of range");
+    const int32_t beyond[] = {N_SMALL_STRATEGIES, IS_SDP};
+    refused_plan(beyond, good, 8, "decision a has no strategy 2");
+    const int32_t none[] = {IS_SDP, -1};
+    refused_plan(none, good, 8, "decision b has no strategy -1");
 }
 
 Test(plan, order_that_cannot_be_in_time_is_refused)

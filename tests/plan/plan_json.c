@@ -27,8 +27,8 @@ static void expect_equal(const struct weft_plan *a, const struct weft_plan *b)
     cr_assert_eq(a->n_placements, b->n_placements);
     cr_assert_eq(
         memcmp(a->placements, b->placements, (size_t)a->n_placements * sizeof *a->placements), 0);
-    cr_assert_eq(
-        memcmp(a->policies, b->policies, (size_t)a->problem->n_units * sizeof *a->policies), 0);
+    cr_assert_arr_eq(a->strategies, b->strategies,
+                     (size_t)a->problem->n_decisions * sizeof *a->strategies);
     cr_assert_eq(a->prediction.step_ns, b->prediction.step_ns);
     cr_assert_eq(a->prediction.exposed_ns, b->prediction.exposed_ns);
     cr_assert_eq(a->prediction.compute_ns, b->prediction.compute_ns);
@@ -107,7 +107,7 @@ static char *plan_text(struct random_case *random, struct weft_plan **plan)
             gathers |= kind == WEFT_ALL_GATHER;
             reduces |= kind == WEFT_REDUCE_SCATTER;
         }
-        fits = gathers && reduces && (*plan)->problem->n_units >= 3;
+        fits = gathers && reduces && (*plan)->problem->n_decisions >= 3;
         if (fits) break;
         weft_plan_destroy(*plan);
         random_case_finish(random);
@@ -176,9 +176,12 @@ static const struct {
     {"stop", "3", "stop"},
     {"other_periods", "{}", "other_periods"},
     {"other_periods", "[{}]", "other_periods[0]"},
-    {"other_periods", "[1, 2, 3, 4, 5, 6, 7, 8]", "at most 7"},
-    {"policies", "[\"fsdp\"]", "policies"},
-    {"policies", "[7, 7, 7]", "polic"},
+    {"other_periods",
+     "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, "
+     "26, 27, 28, 29, 30, 31, 32]",
+     "at most 31"},
+    {"strategies", "[\"fsdp\"]", "strategies"},
+    {"strategies", "[7, 7, 7, 7]", "strategies[0]"},
     {"placements", "[]", "placements"},
     {"item", "100000", "item"},
     {"item", "-1", "item"},
@@ -196,26 +199,29 @@ static const struct {
     {"compute_rate", "0", "compute_rate"},
     {"channel_rate", "1025", "channel_rate"},
     {"channels", "3", "channels"},
-    {"slots", "[]", "slots"},
+    {"slots", "[]", "is not in the period"},
     {"slots", "{}", "slots"},
     {"kind", "\"lunch\"", "lunch"},
     {"index", "-2", "index"},
     {"index", "77", "slots"},
     {"time_ns", "9007199254740991", "2^53"},
-    {"units", "[]", "expected"},
+    {"kinds", "[\"gold\"]", "there is no kind of strategy \"gold\""},
+    {"kinds", "[]", "decisions[0].strategies[0]: there is no kind of strategy"},
+    {"decisions", "[]", "there is no decision 0"},
     {"update_slot", "-2", "update_slot"},
     {"update_slot", "-1", "slots"},
-    {"update_ns", "{}", "dp"},
-    {"holds", "{}", "dp"},
+    {"times", "{}", "decisions[0].strategies[0]: "},
+    {"slot", "100000", "is not in the period"},
+    {"holds", "{}", "decisions[0].strategies[0]: "},
     {"first", "1000", "slots"},
-    {"first", "-1", "units[0].holds.dp[0]: the member \"first\""},
+    {"first", "-1", "decisions[0].strategies[0].holds[0]: the member \"first\""},
     {"last", "1000", "slots"},
     {"bytes", "-1", "bytes"},
     {"bytes", "9007199254740991", "2^53"},
-    {"category", "\"gold\"", "units[0].holds.dp[0]: there is no category \"gold\""},
+    {"category", "\"gold\"", "decisions[0].strategies[0].holds[0]: there is no category \"gold\""},
     {"common", "7", "common"},
     {"items", "[]", "placements"},
-    {"unit", "99", "unit"},
+    {"decision", "99", "there is no decision 99"},
     {"gather", "-1", "gather"},
     {"gather", "5", "items"},
     {"blocks", "0", "blocks"},
@@ -258,7 +264,7 @@ Test(plan_json, changed_decision_is_told)
     cr_assert_eq(parse(text, strlen(text), &out, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_check_prediction(out, &err), WEFT_OK, "%s", err.text);
     int32_t *parts[] = {&out->placements[0].launch, &out->placements[0].deadline,
-                        (int32_t *)&out->policies[0]};
+                        &out->strategies[0]};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         struct weft_hash before = weft_plan_decision_hash(out);
         ++*parts[i];
@@ -308,7 +314,7 @@ Test(plan_json, unknown_field_is_refused)
     struct weft_error err;
     char *text = plan_text(&random, &plan);
     static const char *const places[] = {"format", "step_ns", "bound_ns", "gap",  "item",
-                                         "ranks",  "index",   "unit",     "bytes"};
+                                         "ranks",  "index",   "decision", "bytes"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         char value[64], quoted[64];
         snprintf(quoted, sizeof quoted, "\"%s\": ", places[i]);

@@ -11,13 +11,13 @@ enum { ROWS_CASES = 100 };
 
 static struct weft_plan *plan_of_rows(const struct weft_problem *problem)
 {
-    static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    static const int32_t strategies[] = {IS_SDP, IS_SDP};
     static const struct weft_move moves[] = {{A_GATHER, 2, 0}, {A_GATHER, 2, 0}, {B_GATHER, 3, 0},
                                              {B_GATHER, 3, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 6, 0},
                                              {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    enum weft_status status = weft_plan_create(problem, "test", policies, moves, 8, &plan, &err);
+    enum weft_status status = weft_plan_create(problem, "test", strategies, moves, 8, &plan, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     return plan;
 }
@@ -129,7 +129,7 @@ Test(rows, relax_of_random_plans)
         weft_plan_rows(plan, before);
         int64_t limit_bytes = weft_plan_peak(plan, NULL) * (90 + (int64_t)seed % 15) / 100;
         cr_assert_eq(weft_plan_relax(plan, limit_bytes, &err), WEFT_OK);
-        cr_assert_eq(weft_placements_check(plan->problem, plan->policies, plan->placements,
+        cr_assert_eq(weft_placements_check(plan->problem, plan->strategies, plan->placements,
                                            plan->n_placements, "relaxed", &err),
                      WEFT_OK, "%s", err.text);
         check_slots(plan, before, limit_bytes);

@@ -72,30 +72,95 @@ Test(problem, slots_make_a_period)
     refused_problem(&problem, "2^53");
 }
 
-Test(problem, units)
+Test(problem, decisions)
 {
     struct weft_problem problem = small_problem();
-    problem.units[1].policies = 0;
-    refused_problem(&problem, "units[1] (b) has no policies");
-    problem.units[1].policies = 1u << WEFT_POLICY_COUNT;
-    refused_problem(&problem, "units[1] (b) has no policies");
-    problem.units[1].policies = 1;
-    problem.units[1].holds[WEFT_POLICY_SDP][0].last = N_SMALL_SLOTS;
+    struct weft_problem_strategy *strategy = &problem.decisions[1].strategies[IS_SDP];
+    strategy->kind = N_SMALL_STRATEGIES;
+    refused_problem(&problem, "decisions[1] (b): strategy 1 is of no kind");
+    strategy->kind = IS_DP;
+    refused_problem(&problem, "decisions[1] (b): strategy 1 is there already");
+    strategy->kind = IS_SDP;
+    strategy->times[0].ns = -1;
+    refused_problem(&problem, "decisions[1] (b): time of slot 1 is -1 ns");
+    strategy->times[0].ns = 200;
+    strategy->holds[0].last = N_SMALL_SLOTS;
     refused_problem(&problem, "hold 0 is in slots 4 to 9");
-    problem.units[1].holds[WEFT_POLICY_SDP][0].last = 5;
-    problem.units[1].holds[WEFT_POLICY_SDP][0].category = WEFT_CATEGORY_COUNT;
+    strategy->holds[0].last = 5;
+    strategy->holds[0].category = WEFT_CATEGORY_COUNT;
     refused_problem(&problem, "category");
-    problem.units[1].holds[WEFT_POLICY_SDP][0].category = WEFT_CATEGORY_BASE;
+    strategy->holds[0].category = WEFT_CATEGORY_BASE;
     problem.common[0].bytes = WEFT_PROBLEM_MOST;
     refused_problem(&problem, "sum of all bytes");
+}
+
+static void refused_link(struct weft_problem *problem, const char *word)
+{
+    struct weft_error err = {0};
+    cr_assert_eq(weft_problem_link(problem, "by hand", &err), WEFT_E_DATA, "%s", word);
+    cr_assert_not_null(strstr(err.text, word), "%s: %s", word, err.text);
+    weft_pool_finish(&problem->pool);
+}
+
+/* A slot's time is what it takes under every strategy and what the chosen one adds. */
+Test(problem, links_slots_to_the_decisions_that_add_to_them)
+{
+    struct weft_problem problem = small_problem();
+    int32_t before[N_SMALL_SLOTS];
+    memcpy(before, problem.slot_decisions, sizeof before);
+    problem.slot_decisions = NULL;
+    problem.n_strategies = 0;
+    cr_assert_eq(weft_problem_link(&problem, "by hand", NULL), WEFT_OK);
+    cr_assert_arr_eq(problem.slot_decisions, before, sizeof before);
+    cr_assert_eq(problem.n_strategies, 2 * N_SMALL_STRATEGIES);
+    cr_assert_eq(weft_strategy_at(&problem, 1, IS_SDP), 3);
+    const int32_t strategies[] = {IS_DP, IS_SDP};
+    cr_assert_eq(weft_problem_slot_ns(&problem, strategies, 0), 400);
+    cr_assert_eq(weft_problem_slot_ns(&problem, strategies, 1), 200);
+    cr_assert_eq(weft_problem_slot_ns(&problem, strategies, 3), 1000);
+    problem.slot_ns[1] = 7;
+    cr_assert_eq(weft_problem_slot_ns(&problem, strategies, 1), 207);
+    weft_pool_finish(&problem.pool);
+}
+
+Test(problem, links_refuse_what_is_not_one_decision_s)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_problem_strategy *strategy = &problem.decisions[1].strategies[IS_DP];
+    strategy->times[0].slot = 0;
+    refused_link(&problem,
+                 "decisions[1] (b): dp: a time of slot 0, which another decision adds to");
+    strategy->times[0].slot = N_SMALL_SLOTS;
+    refused_link(&problem, "a time of slot 9, which is not in the period");
+    struct weft_slot_time twice[] = {{1, 400}, {1, 1}};
+    strategy->times = twice;
+    strategy->n_times = 2;
+    refused_link(&problem, "which is not behind the one before it");
+    strategy->n_times = 1;
+    problem.decisions[1].n_strategies = 0;
+    refused_link(&problem, "decisions[1] (b) has 0 strategies");
+    problem.decisions[1].n_strategies = WEFT_MOST_STRATEGIES + 1;
+    refused_link(&problem, "has 65 strategies; there are 1 to 64: leave some out of plan.policies");
+}
+
+/* 64 strategies are 64 bits. */
+Test(problem, a_decision_has_as_many_strategies_as_a_mask_has_bits)
+{
+    struct weft_problem_strategy strategies[WEFT_MOST_STRATEGIES] = {{0}};
+    struct weft_problem_decision decision = {.n_strategies = 1, .strategies = strategies};
+    cr_assert_eq(weft_decision_all(&decision), 1);
+    decision.n_strategies = WEFT_MOST_STRATEGIES;
+    cr_assert_eq(weft_decision_all(&decision), UINT64_MAX);
+    strategies[63].policy = WEFT_POLICY_FSDP;
+    cr_assert_eq(weft_decision_policies(&decision, 1u << WEFT_POLICY_FSDP), UINT64_C(1) << 63);
 }
 
 Test(problem, items)
 {
     struct weft_problem problem = small_problem();
     struct weft_item *item = &problem.items[B_GATHER].item, good = *item;
-    item->unit = 2;
-    refused_problem(&problem, "items[3]: unit");
+    item->decision = 2;
+    refused_problem(&problem, "items[3]: decision");
     *item = good;
     item->kind = WEFT_COLLECTIVE_COUNT;
     refused_problem(&problem, "items[3]: kind");
@@ -115,8 +180,10 @@ Test(problem, items)
     item->n_blocks = WEFT_PROBLEM_MOST_BLOCKS;
     refused_problem(&problem, "there are more than 16777216; make blocks larger");
     *item = good;
-    item->policies = 0;
-    refused_problem(&problem, "no policies");
+    item->strategies = 0;
+    refused_problem(&problem, "no strategies");
+    item->strategies = 1u << N_SMALL_STRATEGIES;
+    refused_problem(&problem, "no strategies");
     *item = good;
     item->gather = -1;
     refused_problem(&problem, "gather");
@@ -124,7 +191,7 @@ Test(problem, items)
     item->stair_bytes = WEFT_PROBLEM_MOST;
     refused_problem(&problem, "sum is out of range");
     *item = good;
-    item->unit = 0;
+    item->decision = 0;
     refused_problem(&problem, "not behind items[2]");
     *item = good;
     problem.items[B_REDUCE].item.gather = 1;
@@ -133,18 +200,18 @@ Test(problem, items)
     struct weft_item *items[] = {&problem.items[0].item, &problem.items[1].item,
                                  &problem.items[2].item};
     *items[1] = *items[2] = *items[0];
-    items[1]->policies = 1u << WEFT_POLICY_DP;
+    items[1]->strategies = DP;
     refused_problem(&problem, "items[2] is not behind items[1]");
 }
 
 Test(problem, needs)
 {
     struct weft_problem problem = small_problem();
-    const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_DP};
-    cr_assert(weft_problem_needs(&problem, policies, A_GATHER));
-    cr_assert_not(weft_problem_needs(&problem, policies, A_ALL_REDUCE));
-    cr_assert_not(weft_problem_needs(&problem, policies, B_GATHER));
-    cr_assert(weft_problem_needs(&problem, policies, B_ALL_REDUCE));
+    const int32_t strategies[] = {IS_SDP, IS_DP};
+    cr_assert(weft_problem_needs(&problem, strategies, A_GATHER));
+    cr_assert_not(weft_problem_needs(&problem, strategies, A_ALL_REDUCE));
+    cr_assert_not(weft_problem_needs(&problem, strategies, B_GATHER));
+    cr_assert(weft_problem_needs(&problem, strategies, B_ALL_REDUCE));
 }
 
 /* Hashes are told where nothing else differs, and numbers that look alike in full. */

@@ -6,6 +6,9 @@
 
 /* Slots: 0 U:a, 1 U:b, 2 fill, 3 F:a, 4 F:b, 5 B:b, 6 B:a, 7 drain, 8 norm. */
 enum { N_SMALL_SLOTS = 9 };
+/* Strategies of both units, and sets of one. */
+enum { IS_DP, IS_SDP, N_SMALL_STRATEGIES };
+enum { DP = 1 << IS_DP, SDP = 1 << IS_SDP };
 enum { A_GATHER, A_REDUCE, A_ALL_REDUCE, B_GATHER, B_REDUCE, B_ALL_REDUCE, N_SMALL_ITEMS };
 
 /* A block takes 600 ns and 100 bytes; U 200 (dp: 400), F 1000, B 2000, norm 100, agree 50. Under
@@ -27,38 +30,33 @@ static inline struct weft_problem small_problem(void)
                                          {WEFT_CATEGORY_FULL_GRADIENTS, 5, 5, 200},
                                          {WEFT_CATEGORY_SHARDED_GRADIENTS, 6, 1, 100}};
     static struct weft_hold common[] = {{WEFT_CATEGORY_BASE, 0, N_SMALL_SLOTS - 1, 1000}};
-    static struct weft_problem_unit units[2] = {
-        {.name = "a",
-         .policies = 1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_SDP,
-         .update_slot = 0,
-         .elements = 50,
-         .update_ns = {400, 200, 200, 200},
-         .n_holds = {[WEFT_POLICY_SDP] = 3},
-         .holds = {[WEFT_POLICY_SDP] = a_holds}},
-        {.name = "b",
-         .policies = 1u << WEFT_POLICY_DP | 1u << WEFT_POLICY_SDP,
-         .update_slot = 1,
-         .elements = 50,
-         .update_ns = {400, 200, 200, 200},
-         .n_holds = {[WEFT_POLICY_SDP] = 3},
-         .holds = {[WEFT_POLICY_SDP] = b_holds}},
-    };
-    const uint32_t sdp = 1u << WEFT_POLICY_SDP, dp = 1u << WEFT_POLICY_DP;
+    static const char *kinds[N_SMALL_STRATEGIES] = {"dp", "sdp"};
+    static struct weft_slot_time a_times[] = {{0, 400}, {0, 200}}, b_times[] = {{1, 400}, {1, 200}};
+    static struct weft_problem_strategy a_strategies[N_SMALL_STRATEGIES] = {
+        {"dp", IS_DP, WEFT_POLICY_DP, 1, 0, &a_times[IS_DP], NULL},
+        {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &a_times[IS_SDP], a_holds}};
+    static struct weft_problem_strategy b_strategies[N_SMALL_STRATEGIES] = {
+        {"dp", IS_DP, WEFT_POLICY_DP, 1, 0, &b_times[IS_DP], NULL},
+        {"sdp", IS_SDP, WEFT_POLICY_SDP, 1, 3, &b_times[IS_SDP], b_holds}};
+    static struct weft_problem_decision decisions[2] = {
+        {"a", 0, N_SMALL_STRATEGIES, a_strategies, 0, 50},
+        {"b", N_SMALL_STRATEGIES, N_SMALL_STRATEGIES, b_strategies, 1, 50}};
+    static int32_t slot_decisions[N_SMALL_SLOTS] = {0, 1, -1, -1, -1, -1, -1, -1, -1};
     static struct weft_problem_item items[N_SMALL_ITEMS];
     const enum weft_category parameters = WEFT_CATEGORY_GATHERED_PARAMETERS,
                              gradients = WEFT_CATEGORY_FULL_GRADIENTS;
     items[A_GATHER].item =
-        (struct weft_item){0, WEFT_ALL_GATHER, 0, sdp, 2, 1, 2, 100, 100, parameters};
+        (struct weft_item){0, WEFT_ALL_GATHER, 0, SDP, 2, 1, 2, 100, 100, parameters};
     items[A_REDUCE].item =
-        (struct weft_item){0, WEFT_REDUCE_SCATTER, 0, sdp, 2, 7, 7, 100, 100, gradients};
+        (struct weft_item){0, WEFT_REDUCE_SCATTER, 0, SDP, 2, 7, 7, 100, 100, gradients};
     items[A_ALL_REDUCE].item =
-        (struct weft_item){0, WEFT_ALL_REDUCE, 0, dp, 2, 7, 7, 100, 0, gradients};
+        (struct weft_item){0, WEFT_ALL_REDUCE, 0, DP, 2, 7, 7, 100, 0, gradients};
     items[B_GATHER].item =
-        (struct weft_item){1, WEFT_ALL_GATHER, 0, sdp, 2, 2, 3, 100, 100, parameters};
+        (struct weft_item){1, WEFT_ALL_GATHER, 0, SDP, 2, 2, 3, 100, 100, parameters};
     items[B_REDUCE].item =
-        (struct weft_item){1, WEFT_REDUCE_SCATTER, 0, sdp, 2, 6, 7, 100, 100, gradients};
+        (struct weft_item){1, WEFT_REDUCE_SCATTER, 0, SDP, 2, 6, 7, 100, 100, gradients};
     items[B_ALL_REDUCE].item =
-        (struct weft_item){1, WEFT_ALL_REDUCE, 0, dp, 2, 6, 7, 100, 0, gradients};
+        (struct weft_item){1, WEFT_ALL_REDUCE, 0, DP, 2, 6, 7, 100, 0, gradients};
     for (int i = 0; i < N_SMALL_ITEMS; i++)
         items[i].block_ns = 600;
     return (struct weft_problem){
@@ -74,8 +72,12 @@ static inline struct weft_problem small_problem(void)
         .channel_rate = WEFT_RATE_ONE,
         .n_channels = 1,
         .agree_ns = 50,
-        .n_units = 2,
-        .units = units,
+        .slot_decisions = slot_decisions,
+        .n_kinds = N_SMALL_STRATEGIES,
+        .kinds = kinds,
+        .n_decisions = 2,
+        .decisions = decisions,
+        .n_strategies = 2 * N_SMALL_STRATEGIES,
         .n_common = 1,
         .common = common,
         .n_items = N_SMALL_ITEMS,

@@ -14,16 +14,20 @@ Test(stages, times_are_the_profiles)
         const struct weft_shards *shards = random.stages.shards;
         const struct weft_profile *profile = random.profile;
         int64_t owned = 0;
-        for (int32_t u = 0; u < problem->n_units; u++) {
+        for (int32_t u = 0; u < problem->n_decisions; u++) {
             const struct weft_unit *unit = &shards->units[u];
             int64_t slice = unit->padded_elements / shards->ranks;
-            const int64_t *update_ns = problem->units[u].update_ns;
+            const struct weft_problem_decision *decision = &problem->decisions[u];
             owned += unit->trainable ? slice : 0;
-            cr_assert_eq(update_ns[WEFT_POLICY_FSDP],
-                         unit->trainable ? weft_curve_at(&profile->update, slice) : 0);
-            cr_assert_eq(update_ns[WEFT_POLICY_DP],
-                         unit->trainable ? weft_curve_at(&profile->update, unit->padded_elements)
-                                         : 0);
+            for (int32_t k = 0; k < decision->n_strategies; k++) {
+                const struct weft_problem_strategy *of = &decision->strategies[k];
+                int64_t elements = of->policy == WEFT_POLICY_DP ? unit->padded_elements : slice;
+                cr_assert_str_eq(of->name, weft_policy_name(of->policy));
+                cr_assert_eq(of->n_times, unit->trainable ? 1 : 0);
+                if (!unit->trainable) continue;
+                cr_assert_eq(of->times[0].slot, decision->update_slot);
+                cr_assert_eq(of->times[0].ns, weft_curve_at(&profile->update, elements));
+            }
         }
         cr_assert_eq(problem->slot_ns[random.stages.period->norm],
                      problem->period.rotated ? 0 : weft_curve_at(&profile->norm, owned));
@@ -48,7 +52,7 @@ Test(stages, slots_are_named)
     cr_assert_str_eq(problem->slot_names[period->forward[0]], "F:wte");
     cr_assert_str_eq(problem->slot_names[period->backward[0]], "B:wte");
     cr_assert(strncmp(problem->slot_names[0], "U:", 2) == 0);
-    cr_assert_str_eq(problem->slot_names[0] + 2, problem->units[problem->slots[0].index].name);
+    cr_assert_str_eq(problem->slot_names[0] + 2, problem->decisions[problem->slots[0].index].name);
     random_case_finish(&random);
 }
 

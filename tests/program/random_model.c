@@ -124,8 +124,8 @@ static int by_moment(const void *a, const void *b)
     return (x->tie > y->tie) - (x->tie < y->tie);
 }
 
-struct weft_plan *random_placements(const struct random_case *random,
-                                    const enum weft_policy *policies, uint64_t seed)
+struct weft_plan *random_placements(const struct random_case *random, const int32_t *strategies,
+                                    uint64_t seed)
 {
     const struct weft_problem *problem = random->stages.problem;
     struct dice dice = {random->seed, weft_hash_string("placements") + seed, 0};
@@ -138,7 +138,7 @@ struct weft_plan *random_placements(const struct random_case *random,
     cr_assert(draws != NULL && moves != NULL);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (!weft_problem_needs(problem, policies, i)) continue;
+        if (!weft_problem_needs(problem, strategies, i)) continue;
         for (int32_t k = 0; k < item->n_blocks; k++) {
             bool gathers = item->kind == WEFT_ALL_GATHER;
             int32_t end = gathers ? item->last + 1 : item->last; /* a gather may block */
@@ -155,7 +155,8 @@ struct weft_plan *random_placements(const struct random_case *random,
         moves[i] = draws[i].move;
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    enum weft_status status = weft_plan_create(problem, "random", policies, moves, n, &plan, &err);
+    enum weft_status status =
+        weft_plan_create(problem, "random", strategies, moves, n, &plan, &err);
     cr_assert_eq(status, WEFT_OK, "seed %d: %s", (int)random->seed, err.text);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
     free(draws);
@@ -167,15 +168,16 @@ struct weft_plan *random_plan(const struct random_case *random, uint64_t seed)
 {
     const struct weft_problem *problem = random->stages.problem;
     struct dice dice = {random->seed, weft_hash_string("policies") + seed, 0};
-    enum weft_policy *policies = calloc((size_t)problem->n_units + 1, sizeof *policies);
-    cr_assert(policies != NULL);
-    for (int32_t u = 0; u < problem->n_units; u++) {
+    int32_t *strategies = calloc((size_t)problem->n_decisions + 1, sizeof *strategies);
+    cr_assert(strategies != NULL);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
         do
-            policies[u] = (enum weft_policy)roll(&dice, 0, WEFT_POLICY_COUNT - 1);
-        while ((problem->units[u].policies >> policies[u] & 1u) == 0);
+            strategies[u] = weft_decision_of_policy(
+                &problem->decisions[u], (enum weft_policy)roll(&dice, 0, WEFT_POLICY_COUNT - 1));
+        while (strategies[u] < 0);
     }
-    struct weft_plan *plan = random_placements(random, policies, seed);
-    free(policies);
+    struct weft_plan *plan = random_placements(random, strategies, seed);
+    free(strategies);
     return plan;
 }
 

@@ -27,13 +27,13 @@ void random_case_init_plain(struct random_case *random, uint64_t seed);
 void random_case_read(struct random_case *random, const char *path);
 void random_case_finish(struct random_case *random);
 
-/* A plan of random policies and a random legal order of its blocks, predicted. The caller destroys
- * it before the case. */
+/* A plan of random strategies and a random legal order of its blocks, predicted. The caller
+ * destroys it before the case. */
 struct weft_plan *random_plan(const struct random_case *random, uint64_t seed);
 
-/* The same with given policies. */
-struct weft_plan *random_placements(const struct random_case *random,
-                                    const enum weft_policy *policies, uint64_t seed);
+/* The same with given strategies. */
+struct weft_plan *random_placements(const struct random_case *random, const int32_t *strategies,
+                                    uint64_t seed);
 
 /* The program of a plan of the case. The caller destroys it. */
 struct weft_program *random_program(const struct random_case *random, const struct weft_plan *plan);

@@ -298,7 +298,7 @@ static int launch_early(struct subject *subject)
         if (!moves_block(at)) continue;
         const struct weft_problem *problem = subject->plan->problem;
         bool gathers = at->op == WEFT_OP_ALL_GATHER;
-        int32_t update = problem->units[at->unit].update_slot;
+        int32_t update = problem->decisions[at->unit].update_slot;
         int32_t early = gathers ? update : problem->items[at->item].item.first - 1;
         int32_t last = program->dependencies[at->first_dependency + at->n_dependencies - 1];
         /* What is gathered once more in a rotated period stands before the update anyway. */
@@ -568,18 +568,19 @@ static void subject_init_policy(struct subject *subject, uint64_t seed, enum wef
                                 void (*spoiler)(struct subject *subject))
 {
     enum { MOST_UNITS = 64 };
-    enum weft_policy policies[MOST_UNITS];
+    int32_t strategies[MOST_UNITS];
     *subject = (struct subject){0};
     random_case_init_plain(&subject->random, seed);
     const struct weft_problem *problem = subject->random.stages.problem;
-    cr_assert_leq(problem->n_units, MOST_UNITS);
-    for (int32_t u = 0; u < problem->n_units; u++) {
-        policies[u] = wanted;
-        while ((problem->units[u].policies >> policies[u] & 1u) == 0)
-            policies[u] = (policies[u] + 1) % WEFT_POLICY_COUNT;
+    cr_assert_leq(problem->n_decisions, MOST_UNITS);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        int p = (int)wanted;
+        while ((strategies[u] =
+                    weft_decision_of_policy(&problem->decisions[u], (enum weft_policy)p)) < 0)
+            p = (p + 1) % WEFT_POLICY_COUNT;
     }
     spoiler(subject);
-    subject->plan = random_placements(&subject->random, policies, 0);
+    subject->plan = random_placements(&subject->random, strategies, 0);
     subject->program = random_program(&subject->random, subject->plan);
 }
 
@@ -595,7 +596,7 @@ static void refuse_lowered(enum weft_policy policy, void (*spoiler)(struct subje
         bool updates = false, any = false;
         for (int32_t u = 0; u < subject.program->n_units; u++) {
             any |= subject.program->policies[u] == policy;
-            updates |= subject.random.stages.problem->units[u].update_slot > 0;
+            updates |= subject.random.stages.problem->decisions[u].update_slot > 0;
         }
         if (any && updates) {
             refuse(&subject, word);
@@ -613,8 +614,9 @@ static void move_gathers(struct subject *subject, enum weft_policy policy, int32
     for (int32_t i = 0; i < problem->n_items; i++) {
         struct weft_item *item = &problem->items[i].item;
         bool gathers = item->kind == WEFT_ALL_GATHER && item->gather == 0;
-        if (gathers && (item->policies >> policy & 1u) != 0 &&
-            problem->units[item->unit].update_slot > 0) {
+        const struct weft_problem_decision *unit = &problem->decisions[item->decision];
+        uint64_t of = weft_decision_policies(unit, 1u << policy);
+        if (gathers && (item->strategies & of) != 0 && unit->update_slot > 0) {
             item->first = item->last = slot;
         }
     }
@@ -772,7 +774,7 @@ Test(verify, nothing_is_gathered_before_the_last_agreed_update)
         struct weft_problem *problem = random.stages.problem;
         for (int32_t i = 0; problem->period.agreed_updates && i < problem->n_items; i++) {
             struct weft_item *item = &problem->items[i].item;
-            int32_t update = problem->units[item->unit].update_slot;
+            int32_t update = problem->decisions[item->decision].update_slot;
             struct weft_error err = {0};
             if (item->kind != WEFT_ALL_GATHER || item->gather > 0) continue;
             cr_assert_eq(item->first, random.stages.period->fill);

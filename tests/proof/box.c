@@ -1,5 +1,4 @@
 #include "proof/box.h"
-#include "tests/policies.h"
 
 #include <criterion/criterion.h>
 
@@ -8,7 +7,7 @@
 static struct weft_box *box_of(const struct weft_problem *problem, uint32_t a, uint32_t b)
 {
     struct weft_box *box = NULL;
-    uint32_t allowed[2] = {a, b};
+    uint64_t allowed[2] = {a, b};
     cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
     weft_box_restrict(box, &(struct weft_facts){.allowed = allowed});
     return box;
@@ -17,7 +16,7 @@ static struct weft_box *box_of(const struct weft_problem *problem, uint32_t a, u
 static void say(struct weft_box *box, uint32_t a, uint32_t b, int32_t n,
                 const struct weft_milestone *milestones)
 {
-    uint32_t allowed[2] = {a, b};
+    uint64_t allowed[2] = {a, b};
     for (int32_t k = 0; k < n; k++)
         cr_assert(weft_milestone_is_of(&milestones[k], box->problem));
     weft_box_restrict(
@@ -184,7 +183,7 @@ Test(box, counts_settle_units)
     const int32_t units[2] = {0, 1};
     const struct weft_group groups[2] = {{DP, 2, units}, {SDP, 2, units}};
     cr_assert_eq(weft_box_set_groups(box, groups, 2, NULL), WEFT_OK);
-    uint32_t allowed[2] = {SDP | DP, SDP | DP};
+    uint64_t allowed[2] = {SDP | DP, SDP | DP};
     struct weft_count counts[2] = {{0, 1, true}, {1, 2, false}};
     struct weft_facts facts = {.allowed = allowed, .counts = counts, .n_counts = 2};
     weft_box_restrict(box, &facts);
@@ -197,7 +196,7 @@ Test(box, counts_settle_units)
     weft_box_restrict(box, &facts);
     cr_assert_eq(box->allowed[1], DP, "it has to be the one");
     allowed[0] = SDP | DP;
-    counts[0].n_units = 2;
+    counts[0].n_decisions = 2;
     weft_box_restrict(box, &facts);
     cr_assert(box->allowed[0] == DP && box->allowed[1] == DP);
     counts[0] = (struct weft_count){0, 1, false};

@@ -17,11 +17,11 @@ Test(certificate, a_tree_proves_the_least_of_its_leaves)
     struct weft_error err;
     int64_t proven_ns = 0;
     init(&f);
-    f.nodes[0] =
-        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 0, .policies = DP};
+    f.nodes[0] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_STRATEGIES, .decision = 0, .strategies = DP};
     f.nodes[1] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF};
-    f.nodes[2] =
-        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 1, .policies = SDP};
+    f.nodes[2] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_STRATEGIES, .decision = 1, .strategies = SDP};
     f.nodes[3] = f.nodes[4] = f.nodes[1];
     f.certificate.n_nodes = 5;
     cr_assert_eq(weft_certificate_check(&f.certificate, &f.problem, 6550, &proven_ns, &err),
@@ -37,7 +37,7 @@ Test(certificate, a_tree_proves_the_least_of_its_leaves)
     cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "behind its last leaf"), "%s", err.text);
     f.certificate.n_nodes = 5;
-    f.nodes[2].unit = 0;
+    f.nodes[2].decision = 0;
     cr_assert_eq(check(&f, 6550, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "does not divide"), "%s", err.text);
 }
@@ -72,10 +72,10 @@ Test(certificate, what_is_wrong_is_refused)
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "step of slot 2"), "%s", err.text);
     price_whole(&f, 0, 2, 1, 1);
-    f.reference[1] = WEFT_POLICY_FSDP;
+    f.reference[1] = N_SMALL_STRATEGIES;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
-    cr_assert_not_null(strstr(err.text, "that unit 1 may not have"), "%s", err.text);
-    f.reference[1] = WEFT_POLICY_DP;
+    cr_assert_not_null(strstr(err.text, "that decision 1 may not have"), "%s", err.text);
+    f.reference[1] = IS_DP;
     price_whole(&f, 0, 2, 1, -1);
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     f.whole[0].nu = WEFT_PRICE_MOST_SUM;
@@ -125,10 +125,10 @@ Test(certificate, a_branch_is_left_as_it_was_found)
     struct weft_error err;
     int64_t proven_ns = 0;
     init(&f);
-    f.nodes[0] =
-        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 0, .policies = DP};
-    f.nodes[1] = f.nodes[4] =
-        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 1, .policies = SDP};
+    f.nodes[0] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_STRATEGIES, .decision = 0, .strategies = DP};
+    f.nodes[1] = f.nodes[4] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_STRATEGIES, .decision = 1, .strategies = SDP};
     f.nodes[2] = f.nodes[3] = f.nodes[5] = f.nodes[6] =
         (struct weft_certificate_node){.kind = WEFT_NODE_LEAF};
     f.certificate.n_nodes = 7;
@@ -141,7 +141,13 @@ Test(certificate, a_branch_is_left_as_it_was_found)
     int64_t none[N_SMALL_SLOTS] = {0};
     both[1].mu = none;
     f.problem.memory_limit_bytes = 1700;
-    f.problem.units[0].policies = SDP; /* dp would hold nothing, and take as much */
+    /* a has sdp alone: dp would hold nothing, and take as much. */
+    struct weft_problem_decision decisions[2] = {f.problem.decisions[0], f.problem.decisions[1]};
+    decisions[0].strategies += IS_SDP;
+    decisions[0].n_strategies = 1;
+    f.problem.decisions = decisions;
+    for (int i = A_GATHER; i <= A_ALL_REDUCE; i++)
+        f.problem.items[i].item.strategies >>= IS_SDP;
     f.mu[2] = WEFT_PRICE_ONE;
     f.nodes[0] = (struct weft_certificate_node){
         .kind = WEFT_NODE_MILESTONE, .milestone = {.item = B_REDUCE, .n_blocks = 1, .slot = 6}};
@@ -175,7 +181,7 @@ Test(certificate, a_tree_divides_by_counts)
     prices[0].pi = &none;
     prices[1] = with;
     f.nodes[0] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,
-                                                .count = {.group = 0, .n_units = 1}};
+                                                .count = {.group = 0, .n_decisions = 1}};
     f.nodes[1] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
     f.nodes[2] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 0};
     f.certificate = (struct weft_certificate){.n_groups = 1,
@@ -189,26 +195,26 @@ Test(certificate, a_tree_divides_by_counts)
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(proven_ns, 6550, "without dp");
     /* The second subtree, of fewer than one, split off once more leaves what has exactly one. */
-    f.nodes[0].count.n_units = 2;
+    f.nodes[0].count.n_decisions = 2;
     f.nodes[1].prices = 0;
     f.nodes[2] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,
-                                                .count = {.group = 0, .n_units = 1}};
+                                                .count = {.group = 0, .n_decisions = 1}};
     f.nodes[3] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
     f.nodes[4] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
     f.certificate.n_nodes = 5;
     cr_assert_eq(check(&f, 6550, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(check(&f, 6551, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "(leaf 4)"), "%s", err.text);
-    f.nodes[0].count.n_units = 3;
+    f.nodes[0].count.n_decisions = 3;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
-    cr_assert_not_null(strstr(err.text, "asks for 3 units of group 0"), "%s", err.text);
-    f.nodes[0].count = (struct weft_count){.group = 1, .n_units = 1};
+    cr_assert_not_null(strstr(err.text, "asks for 3 decisions of group 0"), "%s", err.text);
+    f.nodes[0].count = (struct weft_count){.group = 1, .n_decisions = 1};
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     f.nodes[0].count.group = 0;
-    group.units = twice;
+    group.decisions = twice;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "increasing order"), "%s", err.text);
-    group.units = units;
+    group.decisions = units;
     pi = WEFT_PRICE_MOST_PI + 1;
     cr_assert_eq(check(&f, 1, &err), WEFT_E_DATA);
     cr_assert_not_null(strstr(err.text, "pi of group 0"), "%s", err.text);

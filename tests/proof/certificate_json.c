@@ -32,10 +32,10 @@ static enum weft_status read(const char *text, const struct weft_problem *proble
 static void make(const struct weft_problem *problem, struct weft_pool *pool,
                  struct weft_certificate *out)
 {
-    static const uint8_t reference[2] = {WEFT_POLICY_DP, WEFT_POLICY_SDP};
+    static const uint8_t reference[2] = {IS_DP, IS_SDP};
     static const uint8_t relies[1] = {1};
     static const int32_t units[2] = {0, 1};
-    static const struct weft_group group = {1u << WEFT_POLICY_SDP, 2, units};
+    static const struct weft_group group = {SDP, 2, units};
     *out = (struct weft_certificate){.n_prices = 2, .n_nodes = 7};
     out->prices = weft_pool_array(pool, 2, sizeof *out->prices);
     out->nodes = weft_pool_array(pool, 7, sizeof *out->nodes);
@@ -59,15 +59,15 @@ static void make(const struct weft_problem *problem, struct weft_pool *pool,
         out->prices[i].whole[0] =
             (struct weft_whole_price){3, 1000, WEFT_PROBLEM_MOST, reference, relies};
     }
-    out->nodes[0] =
-        (struct weft_certificate_node){.kind = WEFT_NODE_POLICIES, .unit = 1, .policies = 1};
+    out->nodes[0] = (struct weft_certificate_node){
+        .kind = WEFT_NODE_STRATEGIES, .decision = 1, .strategies = DP};
     out->nodes[1] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 1};
     out->nodes[2] = (struct weft_certificate_node){
         .kind = WEFT_NODE_MILESTONE,
         .milestone = {.item = A_GATHER, .n_blocks = 2, .slot = 1, .moment = WEFT_ENDED}};
     out->nodes[3] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF, .prices = 0};
     out->nodes[4] = (struct weft_certificate_node){.kind = WEFT_NODE_COUNT,
-                                                   .count = {.group = 0, .n_units = 2}};
+                                                   .count = {.group = 0, .n_decisions = 2}};
     out->nodes[5] = out->nodes[6] = out->nodes[1];
     out->problem = weft_problem_hash(problem);
 }
@@ -94,17 +94,17 @@ Test(certificate_json, round_trip)
         cr_assert_eq(back.nodes[i].milestone.n_blocks, made.nodes[i].milestone.n_blocks);
         cr_assert_eq(back.nodes[i].milestone.slot, made.nodes[i].milestone.slot);
         cr_assert_eq(back.nodes[i].count.group, made.nodes[i].count.group);
-        cr_assert_eq(back.nodes[i].count.n_units, made.nodes[i].count.n_units);
-        cr_assert_eq(back.nodes[i].unit, made.nodes[i].unit);
-        cr_assert_eq(back.nodes[i].policies, made.nodes[i].policies);
+        cr_assert_eq(back.nodes[i].count.n_decisions, made.nodes[i].count.n_decisions);
+        cr_assert_eq(back.nodes[i].decision, made.nodes[i].decision);
+        cr_assert_eq(back.nodes[i].strategies, made.nodes[i].strategies);
         cr_assert_eq(back.nodes[i].prices, made.nodes[i].prices);
     }
     for (int s = 0; s < N_SMALL_SLOTS; s++)
         cr_assert_eq(back.prices[1].mu[s], made.prices[1].mu[s]);
     cr_assert_eq(back.n_groups, 1);
-    cr_assert_eq(back.groups[0].policies, made.groups[0].policies);
-    cr_assert_eq(back.groups[0].n_units, 2);
-    cr_assert_arr_eq(back.groups[0].units, made.groups[0].units, 2 * sizeof(int32_t));
+    cr_assert_eq(back.groups[0].strategies, made.groups[0].strategies);
+    cr_assert_eq(back.groups[0].n_decisions, 2);
+    cr_assert_arr_eq(back.groups[0].decisions, made.groups[0].decisions, 2 * sizeof(int32_t));
     cr_assert_eq(back.prices[0].pi[0], 12345);
     cr_assert_eq(back.prices[1].pi[0], -WEFT_PRICE_MOST_PI);
     cr_assert_eq(back.prices[0].n_whole, 0);
@@ -135,13 +135,14 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"whole\": [{\"slot\": 3", "\"whole\": [{\"slot\": 9", "whole[0]"},
         {"\"step_bytes\": 1000", "\"step_bytes\": 0", "step_bytes"},
         {"\"nu\": 9", "\"nu\": -9", "nu"},
-        {"\"reference\": [0, 2]", "\"reference\": [0, 4]", "reference[1] is no policy"},
-        {"\"reference\": [0, 2]", "\"reference\": [0]", "reference has 1"},
+        {"\"reference\": [0, 1]", "\"reference\": [0, 64]", "reference[1] is no strategy"},
+        {"\"reference\": [0, 1]", "\"reference\": [0]", "reference has 1"},
         {"\"relies\": [1]", "\"relies\": [2]", "relies[0] is no yes or no (1 or 0)"},
         {"\"relies\": [1]", "\"relies\": []", "relies has 0"},
         {"\"whole\":", "\"holes\":", "holes"},
-        {"\"unit\": 1", "\"unit\": 2", "tree[0]"},
-        {"\"policies\": 1", "\"policies\": 0", "tree[0]"},
+        {"\"decision\": 1", "\"decision\": 2", "tree[0]"},
+        {"\"strategies\": [\"dp\"]", "\"strategies\": []", "strategies names none of b"},
+        {"\"strategies\": [\"dp\"]", "\"strategies\": [\"fsdp\"]", "\"fsdp\" is no strategy of b"},
         {"\"prices\": 1}", "\"prices\": 2}", "tree[1]"},
         {"\"prices\": 1}", "\"prices\": -1}", "tree[1]"},
         {"\"blocks\": 2", "\"blocks\": 3", "tree[2]: 3 blocks by slot 1"},
@@ -151,12 +152,14 @@ Test(certificate_json, hostile_ones_are_refused)
         {"\"item\": ", "\"reached\": 1, \"item\": ", "reached"},
         {"\"pi\": [12345]", "\"pi\": []", "pi has 0"},
         {"\"pi\": [12345]", "\"pi\": [0.5]", "pi[0] is no whole number"},
-        {"\"units\": [0, 1]", "\"units\": [0, 2]", "groups[0]: units[1] is no unit"},
-        {"\"units\": [0, 1]", "\"units\": [0, 1, 1]", "groups[0]: more units"},
-        {"{\"policies\": 4, ", "{\"policies\": 16, ", "groups[0]"},
+        {"\"decisions\": [0, 1]", "\"decisions\": [0, 2]",
+         "groups[0]: decisions[1] is no decision"},
+        {"\"decisions\": [0, 1]", "\"decisions\": [0, 1, 1]", "groups[0]: 3 decisions of 2"},
+        {"{\"strategies\": [\"sdp\"], ", "{\"strategies\": [4], ", "groups[0]"},
+        {"\"decisions\": [0, 1]", "\"decisions\": []", "groups[0]"},
         {"\"group\": 0", "\"group\": 1", "tree[4]"},
-        {"\"units\": 2}", "\"units\": 3}", "tree[4]"},
-        {"\"units\": 2}", "\"units\": 0}", "tree[4]"},
+        {"\"decisions\": 2}", "\"decisions\": 3}", "tree[4]"},
+        {"\"decisions\": 2}", "\"decisions\": 0}", "tree[4]"},
         {"\"groups\":", "\"group\":", "group"},
         {"\"tree\":", "\"trees\":", "trees"},
     };

@@ -8,20 +8,20 @@
 #include "tests/program/random_model.h"
 #include "tests/proof/small_prices.h"
 
-/* Of the policies, where the box is as the facts make it. */
+/* Of the strategies, where the box is as the facts make it. */
 static int64_t bound_in(struct fixture *f, struct weft_box *box, struct weft_facts facts,
-                        const uint32_t *policies)
+                        const uint64_t *strategies)
 {
     struct weft_error err = {0};
     weft_box_restrict(box, &facts);
     cr_assert_eq(weft_prices_apply(box, &f->prices, &f->priced, &err), WEFT_OK, "%s", err.text);
-    return weft_priced_bound_ns(&f->problem, &f->priced, policies ? policies : box->allowed);
+    return weft_priced_bound_ns(&f->problem, &f->priced, strategies ? strategies : box->allowed);
 }
 
 static int64_t bound(struct fixture *f, uint32_t a, uint32_t b)
 {
     struct weft_error err = {0};
-    uint32_t allowed[2] = {a, b};
+    uint64_t allowed[2] = {a, b};
     struct weft_box *box = NULL;
     cr_assert_eq(weft_box_create(&f->problem, &box, &err), WEFT_OK, "%s", err.text);
     int64_t bound_ns = bound_in(f, box, (struct weft_facts){.allowed = allowed}, NULL);
@@ -105,7 +105,7 @@ Test(prices, channels_share_the_price_of_time)
     struct weft_error err = {0};
     struct weft_box *box = NULL;
     int64_t lambda[2 * N_SMALL_SLOTS] = {0};
-    const uint32_t allowed[2] = {SDP, SDP};
+    const uint64_t allowed[2] = {SDP, SDP};
     const struct weft_milestone blocks = {A_GATHER, 1, 2, false, WEFT_PLACED};
     const struct weft_facts facts = {.allowed = allowed, .milestones = &blocks, .n_milestones = 1};
     init(&f);
@@ -218,7 +218,7 @@ Test(prices, policies_count_what_they_hold_together)
     cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 + 3 * (100 - 200));
     /* With sdp for reference a's 200 are taken off the room, and dp counts less than nothing: of
      * 500 a rest of 50, b counts 250, and 300 may. */
-    f.reference[0] = WEFT_POLICY_SDP;
+    f.reference[0] = IS_SDP;
     cr_assert_eq(bound(&f, SDP, SDP), 6550 + 3 * (250 - 300));
     cr_assert_eq(bound(&f, DP, SDP), 6550 + 200 + 3 * (-150 + 250 - 300));
 }
@@ -279,18 +279,18 @@ static int32_t draw_milestones(const struct weft_plan *plan, const struct weft_p
 static int32_t draw_counts(const struct weft_plan *plan, uint64_t seed, struct weft_pool *pool,
                            struct weft_group groups[2], struct weft_count out[4])
 {
-    int32_t n = 0, n_units = plan->problem->n_units;
+    int32_t n = 0, n_units = plan->problem->n_decisions;
     for (uint64_t g = 0; g < 2; g++) {
         int32_t *units = weft_pool_array(pool, (size_t)n_units, sizeof *units), count = 0;
         cr_assert_not_null(units);
         groups[g] = (struct weft_group){1 + (uint32_t)weft_rng_below(seed, g, 20, 14), 0, units};
         for (int32_t u = 0; u < n_units; u++) {
             if (u > 0 && weft_rng_uniform(seed, g, 21 + (uint64_t)u) < 0.3) continue;
-            units[groups[g].n_units++] = u;
-            count += (int32_t)(groups[g].policies >> plan->policies[u] & 1u);
+            units[groups[g].n_decisions++] = u;
+            count += (int32_t)(groups[g].strategies >> plan->strategies[u] & 1u);
         }
         for (uint64_t k = 0; k < 2; k++) {
-            uint64_t asked = weft_rng_below(seed, g, 60 + k, (uint64_t)groups[g].n_units);
+            uint64_t asked = weft_rng_below(seed, g, 60 + k, (uint64_t)groups[g].n_decisions);
             out[n++] =
                 (struct weft_count){(int32_t)g, 1 + (int32_t)asked, count >= 1 + (int32_t)asked};
         }
@@ -309,7 +309,7 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
     prices.mu = weft_pool_array(pool, n_slots, sizeof *prices.mu);
     prices.whole = weft_pool_array(pool, 1, sizeof *prices.whole);
     prices.pi = weft_pool_array(pool, 2, sizeof *prices.pi);
-    uint8_t *reference = weft_pool_array(pool, (size_t)problem->n_units, 1);
+    uint8_t *reference = weft_pool_array(pool, (size_t)problem->n_decisions, 1);
     cr_assert(prices.lambda && prices.mu && prices.whole && prices.pi && reference);
     for (uint64_t g = 0; g < 2; g++)
         prices.pi[g] = (int64_t)weft_rng_below(seed, g, 7, 4000000) - 2000000;
@@ -322,8 +322,8 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
             prices.mu[s] =
                 (int64_t)weft_rng_below(seed, s, 3, UINT64_C(1) << (20 + 3 * (seed % 8)));
     }
-    for (int32_t u = 0; u < problem->n_units; u++)
-        reference[u] = (uint8_t)plan->policies[u];
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        reference[u] = (uint8_t)plan->strategies[u];
     prices.whole[0] = (struct weft_whole_price){
         .slot = (int32_t)weft_rng_below(seed, 0, 4, n_slots),
         .step_bytes = 1 + (int64_t)weft_rng_below(seed, 0, 5, 100000),
@@ -358,12 +358,14 @@ Test(prices, facts_of_a_plan_prove_no_more_than_it_takes, .timeout = 120)
             struct weft_group groups[2];
             struct weft_count counts[4];
             int32_t n_counts = draw_counts(plan, 100 * seed + trial, &pool, groups, counts);
-            size_t n_costs = (size_t)problem->n_units * WEFT_POLICY_COUNT;
+            size_t n_costs = (size_t)problem->n_strategies;
             priced.cost = weft_pool_array(&pool, n_costs, sizeof *priced.cost);
-            uint32_t *allowed = weft_pool_array(&pool, (size_t)problem->n_units, sizeof *allowed);
+            uint64_t *allowed =
+                weft_pool_array(&pool, (size_t)problem->n_decisions, sizeof *allowed);
             cr_assert(priced.cost && allowed);
-            for (int32_t u = 0; u < problem->n_units; u++)
-                allowed[u] = trial % 2 ? 1u << plan->policies[u] : problem->units[u].policies;
+            for (int32_t u = 0; u < problem->n_decisions; u++)
+                allowed[u] = trial % 2 ? UINT64_C(1) << plan->strategies[u]
+                                       : weft_decision_all(&problem->decisions[u]);
             cr_assert_eq(weft_box_create(problem, &box, &err), WEFT_OK);
             cr_assert_eq(weft_box_set_groups(box, groups, 2, &err), WEFT_OK);
             for (int32_t k = 0; k <= n; k += n > 0 ? n : 1) {
@@ -401,7 +403,7 @@ Test(prices, what_milestones_say_is_held_is_paid_for)
     struct weft_error err = {0};
     const struct weft_milestone held = {A_GATHER, 1, 2, true, WEFT_PLACED},
                                 blocks = {A_GATHER, 1, 2, false, WEFT_PLACED};
-    const uint32_t allowed[2] = {SDP, SDP};
+    const uint64_t allowed[2] = {SDP, SDP};
     init(&f);
     f.problem.memory_limit_bytes = 1700;
     f.mu[2] = WEFT_PRICE_ONE;
@@ -427,7 +429,7 @@ Test(prices, counts_are_paid_for)
     struct fixture f;
     struct weft_box *box = NULL;
     struct weft_error err = {0};
-    const uint32_t allowed[2] = {SDP | DP, SDP | DP};
+    const uint64_t allowed[2] = {SDP | DP, SDP | DP};
     const int32_t units[2] = {0, 1};
     const struct weft_group groups[2] = {{DP, 2, units}, {SDP, 2, units}};
     int64_t pi[2];
@@ -472,7 +474,7 @@ Test(prices, units_of_a_group_may_change_places)
     struct fixture f;
     struct weft_box *box = NULL;
     struct weft_error err = {0};
-    const uint32_t both[2] = {SDP | DP, SDP | DP};
+    const uint64_t both[2] = {SDP | DP, SDP | DP};
     const int32_t units[2] = {0, 1};
     const struct weft_group group = {SDP, 2, units};
     const struct weft_count counts[2] = {{0, 1, true}, {0, 2, false}};
@@ -480,14 +482,14 @@ Test(prices, units_of_a_group_may_change_places)
     init(&f);
     f.problem.memory_limit_bytes = 1700;
     f.prices.pi = &pi;
-    f.reference[0] = WEFT_POLICY_SDP;
-    f.reference[1] = WEFT_POLICY_DP;
+    f.reference[0] = IS_SDP;
+    f.reference[1] = IS_DP;
     cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_box_set_groups(box, &group, 1, &err), WEFT_OK);
     static const struct {
         int32_t n_counts;
         uint8_t relies;
-        uint32_t policies[2];
+        uint64_t strategies[2];
         int64_t counts; /* less what may */
     } cases[] = {
         {2, 1, {SDP, DP}, 0 - 300},          {2, 1, {DP, SDP}, 100 - 300},
@@ -503,7 +505,7 @@ Test(prices, units_of_a_group_may_change_places)
             f.whole[0].relies = &cases[k].relies;
             const struct weft_facts facts = {
                 .allowed = both, .counts = counts, .n_counts = cases[k].n_counts};
-            ns[n_whole] = bound_in(&f, box, facts, cases[k].policies);
+            ns[n_whole] = bound_in(&f, box, facts, cases[k].strategies);
         }
         cr_assert_eq(ns[1] - ns[0], 3 * cases[k].counts, "case %zu: %lld", k,
                      (long long)(ns[1] - ns[0]));

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "proof/certificate.h"
-#include "tests/policies.h"
 #include "tests/problem/small_problem.h"
 
 struct fixture {
@@ -14,7 +13,7 @@ struct fixture {
     uint8_t reference[2];
     struct weft_whole_price whole[2];
     struct weft_prices prices;
-    weft_int128 cost[2 * WEFT_POLICY_COUNT];
+    weft_int128 cost[2 * N_SMALL_STRATEGIES];
     struct weft_priced priced;
     struct weft_certificate_node nodes[8];
     struct weft_certificate certificate;
@@ -26,7 +25,7 @@ static inline void init(struct fixture *f)
     f->problem = small_problem();
     f->prices = (struct weft_prices){.lambda = f->lambda, .mu = f->mu, .whole = f->whole};
     f->priced.cost = f->cost;
-    f->reference[0] = f->reference[1] = WEFT_POLICY_DP; /* which holds nothing here */
+    f->reference[0] = f->reference[1] = IS_DP; /* which holds nothing here */
     f->whole[0].reference = f->whole[1].reference = f->reference;
     f->nodes[0] = (struct weft_certificate_node){.kind = WEFT_NODE_LEAF};
     f->certificate = (struct weft_certificate){.n_prices = 1,

@@ -83,12 +83,12 @@ Test(explain, memory_does_not_hold_what_holds_none)
 {
     struct weft_problem problem = small_problem();
     problem.memory_limit_bytes = 500;
-    static const enum weft_policy policies[] = {WEFT_POLICY_DP, WEFT_POLICY_DP};
+    static const int32_t strategies[] = {IS_DP, IS_DP};
     static const struct weft_move moves[] = {
         {B_ALL_REDUCE, 6, 0}, {B_ALL_REDUCE, 6, 0}, {A_ALL_REDUCE, 7, 0}, {A_ALL_REDUCE, 7, 0}};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(weft_plan_create(&problem, "test", policies, moves, 4, &plan, &err), WEFT_OK);
+    cr_assert_eq(weft_plan_create(&problem, "test", strategies, moves, 4, &plan, &err), WEFT_OK);
     int64_t rows[N_SMALL_SLOTS * WEFT_CATEGORY_COUNT];
     weft_plan_rows(plan, rows);
     cr_assert_eq(weft_explain_placement(plan, rows, times_of(plan), 0).by, WEFT_HELD_BY_ORDER);
@@ -293,14 +293,14 @@ Test(explain, units_show_what_their_policy_moves)
     struct weft_problem problem = small_problem();
     problem.items[A_ALL_REDUCE].item.block_bytes = 5000;
     problem.items[B_GATHER].item.block_bytes = 300;
-    problem.items[A_GATHER].item.policies = 0;
-    problem.items[A_REDUCE].item.policies = 0;
-    static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    problem.items[A_GATHER].item.strategies = 0;
+    problem.items[A_REDUCE].item.strategies = 0;
+    static const int32_t strategies[] = {IS_SDP, IS_SDP};
     static const struct weft_move moves[] = {
         {B_GATHER, 2, 0}, {B_GATHER, 2, 0}, {B_REDUCE, 7, 0}, {B_REDUCE, 7, 0}};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    enum weft_status status = weft_plan_create(&problem, "test", policies, moves, 4, &plan, &err);
+    enum weft_status status = weft_plan_create(&problem, "test", strategies, moves, 4, &plan, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     struct weft_text out;
     weft_text_init(&out);
@@ -316,8 +316,8 @@ Test(explain, long_names_stay_whole)
     static char name[1001];
     memset(name, 'n', sizeof name - 1);
     struct weft_problem problem = small_problem();
-    const char *was = problem.units[0].name;
-    problem.units[0].name = name;
+    const char *was = problem.decisions[0].name;
+    problem.decisions[0].name = name;
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     weft_text_init(&out);
@@ -328,7 +328,7 @@ Test(explain, long_names_stay_whole)
     cr_assert_eq(times, 4, "once in the units' table, three times in the channel's");
     weft_text_finish(&out);
     weft_plan_destroy(plan);
-    problem.units[0].name = was;
+    problem.decisions[0].name = was;
 }
 
 static void check_holder(const struct weft_json_value *holder, const char *unit, int64_t block)
@@ -361,7 +361,7 @@ Test(explain, json_has_an_object_a_block)
 {
     struct weft_problem problem = small_problem();
     problem.memory_limit_bytes = 1250;
-    problem.units[0].name = "a \"\xC3\xA9\"\n";
+    problem.decisions[0].name = "a \"\xC3\xA9\"\n";
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;
     struct weft_json_writer writer;
@@ -386,7 +386,7 @@ Test(explain, json_has_an_object_a_block)
         int64_t missing_bytes = -1;
         cr_assert(weft_json_string(weft_json_member(block, "unit"), &unit));
         cr_assert(weft_json_string(weft_json_member(block, "held_by"), &by));
-        cr_assert_str_eq(unit, problem.units[i >= 2 && i < 6].name);
+        cr_assert_str_eq(unit, problem.decisions[i >= 2 && i < 6].name);
         cr_assert_str_eq(by, held_by[i]);
         bool memory = i >= 2 && i < 6;
         cr_assert_eq(weft_json_string(weft_json_member(block, "full_slot"), &slot), memory);
@@ -394,7 +394,7 @@ Test(explain, json_has_an_object_a_block)
                      memory);
         const struct weft_json_value *holder = weft_json_member(block, "holder");
         cr_assert_eq(holder != NULL, strcmp(by, "channel order") == 0);
-        if (holder) check_holder(holder, problem.units[0].name, i - 1);
+        if (holder) check_holder(holder, problem.decisions[0].name, i - 1);
         if (!memory) continue;
         cr_assert_str_eq(slot, i < 4 ? "fill" : "drain");
         cr_assert_eq(missing_bytes, i < 4 ? 50 : 250);

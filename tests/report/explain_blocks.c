@@ -46,7 +46,7 @@ Test(explain_blocks, knows_fused_units_by_their_names)
 {
     struct weft_problem problem = small_problem();
     problem.blocks = (struct weft_problem_blocks){.least_bytes = 1, .fused = 1};
-    problem.units[0].name = "a+b";
+    problem.decisions[0].name = "a+b";
     problem.items[A_GATHER].item.n_blocks = problem.items[A_REDUCE].item.n_blocks = 2;
     struct weft_plan *plan = small_plan(&problem);
     struct weft_text out;

@@ -121,13 +121,16 @@ Test(plan_report, leaves_out_what_is_not_known)
 static void expect_policies(const enum weft_policy *policies, int32_t n, const char *text)
 {
     static const char *const names[] = {"a", "b+c", "h.0", "h.1", "\xC3\xA9"};
-    struct weft_problem_unit units[5] = {{0}};
-    for (int i = 0; i < 5; i++)
-        units[i].name = names[i];
-    enum weft_policy copy[5];
-    memcpy(copy, policies, (size_t)n * sizeof *copy);
-    struct weft_problem problem = {.n_units = n, .units = units};
-    struct weft_plan plan = {.problem = &problem, .policies = copy};
+    struct weft_problem_decision decisions[5] = {{0}};
+    struct weft_problem_strategy own[5] = {{0}};
+    for (int i = 0; i < n; i++) {
+        own[i] = (struct weft_problem_strategy){
+            weft_policy_name(policies[i]), (int32_t)policies[i], policies[i], 0, 0, NULL, NULL};
+        decisions[i] = (struct weft_problem_decision){names[i], i, 1, &own[i], -1, 0};
+    }
+    int32_t first_of_each[5] = {0};
+    struct weft_problem problem = {.n_decisions = n, .decisions = decisions};
+    struct weft_plan plan = {.problem = &problem, .strategies = first_of_each};
     struct weft_text out;
     weft_text_init(&out);
     weft_report_policies(&plan, &out);
@@ -151,17 +154,20 @@ Test(plan_report, policies_wrap)
 {
     enum { UNITS = 60 };
     struct weft_problem problem = small_problem();
-    struct weft_problem_unit units[UNITS] = {{0}};
-    enum weft_policy policies[UNITS];
+    struct weft_problem_decision decisions[UNITS] = {{0}};
+    struct weft_problem_strategy own[2] = {{"sdp", 0, WEFT_POLICY_SDP, 0, 0, NULL, NULL},
+                                           {"fsdp", 1, WEFT_POLICY_FSDP, 0, 0, NULL, NULL}};
+    int32_t strategies[UNITS];
     char names[UNITS][16];
     for (int u = 0; u < UNITS; u++) {
         snprintf(names[u], sizeof names[u], "layers.%d", u);
-        units[u].name = names[u];
-        policies[u] = u % 2 ? WEFT_POLICY_FSDP : WEFT_POLICY_SDP;
+        decisions[u] = (struct weft_problem_decision){names[u], 2 * u, 2, own, -1, 0};
+        strategies[u] = u % 2;
     }
-    problem.n_units = UNITS;
-    problem.units = units;
-    const struct weft_plan wide = {.problem = &problem, .planner = "test", .policies = policies};
+    problem.n_decisions = UNITS;
+    problem.decisions = decisions;
+    const struct weft_plan wide = {
+        .problem = &problem, .planner = "test", .strategies = strategies};
     struct weft_text list, unwrapped;
     weft_text_init(&list);
     weft_text_init(&unwrapped);
@@ -235,7 +241,7 @@ static void expect_string(const struct weft_json_value *object, const char *name
 Test(plan_report, json_leaves_out_what_is_not_known)
 {
     struct weft_problem problem = small_problem();
-    problem.units[0].name = "a \"quoted\" \xC3\xA9";
+    problem.decisions[0].name = "a \"quoted\" \xC3\xA9";
     struct weft_plan *plan = small_plan(&problem);
     struct weft_json *document = json_of(plan);
     const struct weft_json_value *root = weft_json_root(document);
@@ -245,7 +251,7 @@ Test(plan_report, json_leaves_out_what_is_not_known)
     for (size_t i = 0; i < sizeof of_bound / sizeof of_bound[0]; i++)
         cr_assert_null(weft_json_member(root, of_bound[i]), "%s", of_bound[i]);
     expect_string(root, "peak_slot", "B:a");
-    expect_string(weft_json_member(root, "policies"), problem.units[0].name, "sdp");
+    expect_string(weft_json_member(root, "policies"), problem.decisions[0].name, "sdp");
     weft_json_destroy(document);
     problem.memory_limit_bytes = 2048;
     plan->certificate.n_nodes = 1;
@@ -282,10 +288,10 @@ Test(plan_report, json_agrees_with_the_plan)
         cr_assert_eq(integer(root, "step_ns"), plan->prediction.step_ns);
         cr_assert_eq(integer(root, "exposed_ns"), plan->prediction.exposed_ns);
         const struct weft_json_value *policies = weft_json_member(root, "policies");
-        cr_assert_eq(weft_json_count(policies), (size_t)plan->problem->n_units);
-        for (int32_t u = 0; u < plan->problem->n_units; u++)
-            expect_string(policies, plan->problem->units[u].name,
-                          weft_policy_name(plan->policies[u]));
+        cr_assert_eq(weft_json_count(policies), (size_t)plan->problem->n_decisions);
+        for (int32_t u = 0; u < plan->problem->n_decisions; u++)
+            expect_string(policies, plan->problem->decisions[u].name,
+                          weft_plan_chosen(plan, u)->name);
         weft_json_destroy(document);
         weft_plan_destroy(plan);
         random_case_finish(&random);

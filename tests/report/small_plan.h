@@ -13,13 +13,13 @@
 /* Predicted, not lowered. The caller destroys it before the problem. */
 static inline struct weft_plan *small_plan(const struct weft_problem *problem)
 {
-    static const enum weft_policy policies[] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    static const int32_t strategies[] = {IS_SDP, IS_SDP};
     static const struct weft_move moves[] = {{A_GATHER, 2, 0}, {A_GATHER, 2, 0}, {B_GATHER, 3, 0},
                                              {B_GATHER, 3, 0}, {B_REDUCE, 6, 0}, {B_REDUCE, 6, 0},
                                              {A_REDUCE, 7, 0}, {A_REDUCE, 7, 0}};
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    enum weft_status status = weft_plan_create(problem, "test", policies, moves, 8, &plan, &err);
+    enum weft_status status = weft_plan_create(problem, "test", strategies, moves, 8, &plan, &err);
     cr_assert_eq(status, WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK, "%s", err.text);
     return plan;

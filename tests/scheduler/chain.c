@@ -1,6 +1,7 @@
 #include "tests/scheduler/chain.h"
 #include "program/predict.h"
 #include "scheduler/planners/table.h"
+#include "tests/problem/by_policy.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -53,36 +54,40 @@ static void add_slots_chain(struct chain_builder *b)
     }
 }
 
-static void hold_chain(struct chain_builder *b, int32_t unit, int policy,
-                       enum weft_category category, int32_t first, int32_t last, int64_t bytes)
+static void hold_chain(struct weft_problem_strategy *to, enum weft_category category, int32_t first,
+                       int32_t last, int64_t bytes)
 {
-    struct weft_problem_unit *to = &b->problem->units[unit];
-    to->holds[policy][to->n_holds[policy]++] =
+    to->holds[to->n_holds++] =
         (struct weft_hold){.category = category, .first = first, .last = last, .bytes = bytes};
 }
 
-static void add_holds(struct chain_builder *b, int32_t u, int policy, int64_t bytes)
+static void add_strategy(struct chain_builder *b, int32_t u, enum weft_policy policy, int64_t bytes)
 {
     int32_t n = b->chain->n_layers, end = b->problem->n_slots - 1;
     int32_t forward = n + 1 + u, backward = 3 * n - u;
     bool dp = policy == WEFT_POLICY_DP, whole = dp || policy == WEFT_POLICY_ZERO1;
-    b->problem->units[u].holds[policy] = array_chain(b, 8, sizeof(struct weft_hold));
-    hold_chain(b, u, policy, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, dp ? 2 * bytes : bytes);
-    hold_chain(b, u, policy,
-               whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS, 0, end,
-               whole ? bytes : bytes / 2);
-    hold_chain(b, u, policy, WEFT_CATEGORY_FULL_GRADIENTS, backward, dp ? u : backward, bytes);
-    if (!dp) hold_chain(b, u, policy, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, bytes / 2);
+    struct weft_problem_strategy *to =
+        by_policy_add(b->problem, &b->problem->decisions[u], policy, dp ? 20 : 10, 8);
+    hold_chain(to, WEFT_CATEGORY_OPTIMIZER_STATE, 0, end, dp ? 2 * bytes : bytes);
+    hold_chain(to, whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS, 0,
+               end, whole ? bytes : bytes / 2);
+    hold_chain(to, WEFT_CATEGORY_FULL_GRADIENTS, backward, dp ? u : backward, bytes);
+    if (!dp) hold_chain(to, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, bytes / 2);
     if (policy == WEFT_POLICY_SDP)
-        hold_chain(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
+        hold_chain(to, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
     if (policy == WEFT_POLICY_FSDP) {
-        hold_chain(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
-        hold_chain(b, u, policy, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
+        hold_chain(to, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
+        hold_chain(to, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
     }
 }
 
-static void item_chain(struct chain_builder *b, struct weft_item item_chain, int64_t block_ns)
+/* Of a unit's strategies with these policies, where it has any. */
+static void item_chain(struct chain_builder *b, struct weft_item item_chain, uint32_t policies,
+                       int64_t block_ns)
 {
+    item_chain.strategies =
+        weft_decision_policies(&b->problem->decisions[item_chain.decision], policies);
+    if (item_chain.strategies == 0) return;
     b->problem->items[b->problem->n_items++] =
         (struct weft_problem_item){.item = item_chain, .block_ns = block_ns};
 }
@@ -93,51 +98,44 @@ static void add_items(struct chain_builder *b, int32_t u)
                    fsdp = 1u << WEFT_POLICY_FSDP, sdp_like = 1u << WEFT_POLICY_SDP | fsdp;
     int32_t n = b->chain->n_layers, forward = n + 1 + u, backward = 3 * n - u;
     int64_t ns = b->chain->gather_ns[u];
-    struct weft_item gather = {.unit = u,
+    struct weft_item gather = {.decision = u,
                                .kind = WEFT_ALL_GATHER,
-                               .policies = sdp_like,
                                .n_blocks = b->chain->n_blocks[u],
                                .first = u + 1,
                                .last = forward - 1,
                                .block_bytes = b->chain->block_bytes[u],
                                .stair_bytes = b->chain->block_bytes[u],
                                .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS};
-    item_chain(b, gather, ns);
+    item_chain(b, gather, sdp_like, ns);
     struct weft_item resident = gather, again = gather, reduction = gather;
-    resident.policies = zero1;
     resident.stair_bytes = 0;
-    item_chain(b, resident, ns);
+    item_chain(b, resident, zero1, ns);
     again.gather = 1;
-    again.policies = fsdp;
     again.first = forward + 1;
     again.last = backward - 1;
-    if (u < n - 1) item_chain(b, again, ns);
+    if (u < n - 1) item_chain(b, again, fsdp, ns);
     reduction.kind = WEFT_REDUCE_SCATTER;
-    reduction.policies = sdp_like | zero1;
     reduction.first = backward + 1;
     reduction.last = 3 * n + 1;
     reduction.stair_category = WEFT_CATEGORY_FULL_GRADIENTS;
-    item_chain(b, reduction, ns);
+    item_chain(b, reduction, sdp_like | zero1, ns);
     reduction.kind = WEFT_ALL_REDUCE;
-    reduction.policies = dp;
     reduction.stair_bytes = 0;
-    item_chain(b, reduction, 2 * ns);
+    item_chain(b, reduction, dp, 2 * ns);
 }
 
 static void add_unit_chain(struct chain_builder *b, int32_t u)
 {
-    struct weft_problem_unit *unit = &b->problem->units[u];
+    struct weft_problem_decision *unit = &b->problem->decisions[u];
     int64_t bytes = b->chain->n_blocks[u] * b->chain->block_bytes[u];
     uint32_t all = b->chain->policies ? b->chain->policies : 15;
     unit->name = weft_pool_format(&b->problem->pool, "unit%d", u);
     cr_assert_not_null(unit->name);
-    unit->policies = u == b->chain->n_layers - 1 ? all & ~(1u << WEFT_POLICY_FSDP) : all;
+    if (u == b->chain->n_layers - 1) all &= ~(1u << WEFT_POLICY_FSDP);
     unit->update_slot = u;
     unit->elements = bytes / 4;
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        unit->update_ns[p] = p == WEFT_POLICY_DP ? 20 : 10;
-        if (p != WEFT_POLICY_FSDP || u < b->chain->n_layers - 1) add_holds(b, u, p, bytes);
-    }
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
+        if (all >> p & 1u) add_strategy(b, u, (enum weft_policy)p, bytes);
     add_items(b, u);
 }
 
@@ -158,10 +156,11 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->slots = array_chain(&b, problem->n_slots, sizeof *problem->slots);
     problem->slot_names = array_chain(&b, problem->n_slots, sizeof *problem->slot_names);
     problem->slot_ns = array_chain(&b, problem->n_slots, sizeof *problem->slot_ns);
-    problem->n_units = n;
-    problem->units = array_chain(&b, n, sizeof *problem->units);
+    problem->n_decisions = n;
+    problem->decisions = array_chain(&b, n, sizeof *problem->decisions);
     problem->items = array_chain(&b, 5 * n, sizeof *problem->items);
     problem->common = array_chain(&b, n, sizeof *problem->common);
+    by_policy_kinds(problem);
     add_slots_chain(&b);
     for (int32_t u = 0; u < n; u++) {
         add_unit_chain(&b, u);
@@ -172,6 +171,7 @@ struct weft_problem *chain_problem(const struct chain *chain)
                                .bytes = chain->activation_bytes};
     }
     struct weft_error err = {0};
+    cr_assert_eq(weft_problem_link(problem, "chain", &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_problem_check(problem, "chain", &err), WEFT_OK, "%s", err.text);
     return problem;
 }
@@ -195,7 +195,7 @@ static void show_moves(const struct weft_problem *problem, const struct weft_can
             n++;
         if (n > 1) snprintf(count, sizeof count, "x%d", n);
         if (!gathers) snprintf(end, sizeof end, ">%s", problem->slot_names[move.slot]);
-        snprintf(text, sizeof text, "%c%d%s@%s%s", gathers ? 'g' : 'r', it->unit, count,
+        snprintf(text, sizeof text, "%c%d%s@%s%s", gathers ? 'g' : 'r', it->decision, count,
                  problem->slot_names[gathers ? move.slot : move.launch],
                  gathers && move.slot > it->last ? "!" : end);
         add_text(out->moves, sizeof out->moves, text);
@@ -207,7 +207,7 @@ static void judge(const struct weft_problem *problem, const char *planner,
 {
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(weft_plan_create(problem, planner, candidate->policies, candidate->moves,
+    cr_assert_eq(weft_plan_create(problem, planner, candidate->strategies, candidate->moves,
                                   candidate->n_moves, &plan, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK, "%s", err.text);
@@ -219,9 +219,9 @@ static void judge(const struct weft_problem *problem, const char *planner,
 struct chain_plan chain_plan(const struct weft_problem *problem, const char *planner,
                              int64_t limit_bytes)
 {
-    enum weft_policy policies[CHAIN_MOST_LAYERS];
+    int32_t strategies[CHAIN_MOST_LAYERS];
     struct weft_move moves[512];
-    struct weft_candidate candidate = {.policies = policies, .moves = moves};
+    struct weft_candidate candidate = {.strategies = strategies, .moves = moves};
     struct weft_schedule_options options = {.planner = planner};
     struct weft_outcome outcome = {0};
     struct chain_plan out = {0};
@@ -231,8 +231,9 @@ struct chain_plan chain_plan(const struct weft_problem *problem, const char *pla
     limited.memory_limit_bytes = limit_bytes;
     out.status = found->decide(&limited, &options, &candidate, &outcome, &out.err);
     if (out.status != WEFT_OK) return out;
-    for (int32_t u = 0; u < problem->n_units; u++)
-        add_text(out.policies, sizeof out.policies, weft_policy_name(policies[u]));
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        add_text(out.policies, sizeof out.policies,
+                 weft_problem_chosen(problem, strategies, u)->name);
     show_moves(problem, &candidate, &out);
     judge(problem, planner, &candidate, &out);
     cr_assert_leq(out.peak_bytes, limit_bytes);

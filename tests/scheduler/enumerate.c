@@ -10,7 +10,7 @@ struct placed {
 struct state {
     const struct weft_problem *problem;
     int64_t limit_bytes, best_ns, best_peak;
-    enum weft_policy policies[ENUMERATE_MOST_UNITS], best_policies[ENUMERATE_MOST_UNITS];
+    int32_t strategies[ENUMERATE_MOST_UNITS], best_policies[ENUMERATE_MOST_UNITS];
     struct placed placed[ENUMERATE_MOST_MOVES];
     int32_t n_placed;
     int32_t left[5 * ENUMERATE_MOST_UNITS], n_left;
@@ -29,9 +29,11 @@ static void add_hold(struct state *state, const struct weft_hold *hold)
 
 static int64_t slot_time(const struct state *state, int32_t slot)
 {
-    const struct weft_slot *at = &state->problem->slots[slot];
-    if (at->kind != WEFT_SLOT_UPDATE) return state->problem->slot_ns[slot];
-    return state->problem->units[at->index].update_ns[state->policies[at->index]];
+    const struct weft_problem *problem = state->problem;
+    int64_t ns = problem->slot_ns[slot];
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        ns += weft_strategy_ns(weft_problem_chosen(problem, state->strategies, u), slot);
+    return ns;
 }
 
 /* The clock of one candidate. What is left of the slot's compute and of the block at the head of
@@ -132,7 +134,7 @@ static void leaf(struct state *state)
     int64_t ns = step_time(state);
     if (state->best_ns >= 0 && ns >= state->best_ns) return;
     state->best_ns = ns;
-    memcpy(state->best_policies, state->policies, sizeof state->policies);
+    memcpy(state->best_policies, state->strategies, sizeof state->strategies);
 }
 
 static void add_stair(struct state *state, int32_t first, int32_t last, int64_t bytes)
@@ -196,19 +198,21 @@ static void extend(struct state *state, int32_t channel, int32_t launch, int32_t
     }
 }
 
-static void with_policies(struct state *state)
+static void with_strategies(struct state *state)
 {
     const struct weft_problem *problem = state->problem;
     memset(state->rows, 0, sizeof state->rows);
     state->n_left = 0;
     for (int32_t i = 0; i < problem->n_common; i++)
         add_hold(state, &problem->common[i]);
-    for (int32_t u = 0; u < problem->n_units; u++)
-        for (int32_t i = 0; i < problem->units[u].n_holds[state->policies[u]]; i++)
-            add_hold(state, &problem->units[u].holds[state->policies[u]][i]);
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
+        const struct weft_problem_strategy *of = weft_problem_chosen(problem, state->strategies, u);
+        for (int32_t i = 0; i < of->n_holds; i++)
+            add_hold(state, &of->holds[i]);
+    }
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        bool active = item->policies >> state->policies[item->unit] & 1u;
+        bool active = item->strategies >> state->strategies[item->decision] & 1u;
         state->left[i] = active ? item->n_blocks : 0;
         state->n_left += state->left[i];
     }
@@ -219,13 +223,12 @@ static void with_policies(struct state *state)
 static void choose(struct state *state, int32_t unit)
 {
     /* Never more units than there is room for, which a compiler that unrolls this cannot know. */
-    if (unit == state->problem->n_units || unit == ENUMERATE_MOST_UNITS) {
-        with_policies(state);
+    if (unit == state->problem->n_decisions || unit == ENUMERATE_MOST_UNITS) {
+        with_strategies(state);
         return;
     }
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        if (!(state->problem->units[unit].policies >> p & 1u)) continue;
-        state->policies[unit] = (enum weft_policy)p;
+    for (int32_t p = 0; p < state->problem->decisions[unit].n_strategies; p++) {
+        state->strategies[unit] = p;
         choose(state, unit + 1);
     }
 }
@@ -235,17 +238,16 @@ static struct state run(const struct weft_problem *problem, int64_t limit_bytes)
     struct state state = {
         .problem = problem, .limit_bytes = limit_bytes, .best_ns = -1, .best_peak = -1};
     cr_assert_leq(problem->n_slots, ENUMERATE_MOST_SLOTS);
-    cr_assert_leq(problem->n_units, ENUMERATE_MOST_UNITS);
+    cr_assert_leq(problem->n_decisions, ENUMERATE_MOST_UNITS);
     choose(&state, 0);
     return state;
 }
 
-int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes,
-                       enum weft_policy *policies)
+int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes, int32_t *strategies)
 {
     struct state state = run(problem, limit_bytes);
-    if (policies)
-        memcpy(policies, state.best_policies, (size_t)problem->n_units * sizeof *policies);
+    if (strategies)
+        memcpy(strategies, state.best_policies, (size_t)problem->n_decisions * sizeof *strategies);
     return state.best_ns;
 }
 

@@ -8,10 +8,10 @@
 
 enum { ENUMERATE_MOST_MOVES = 10, ENUMERATE_MOST_SLOTS = 20, ENUMERATE_MOST_UNITS = 4 };
 
-/* Step time of the fastest plan within the limit, -1 when there is none. Writes its policies when
- * `policies` is not NULL. */
+/* Step time of the fastest plan within the limit, -1 when there is none. Writes its strategies when
+ * `strategies` is not NULL. */
 int64_t enumerate_best(const struct weft_problem *problem, int64_t limit_bytes,
-                       enum weft_policy *policies);
+                       int32_t *strategies);
 
 /* The least limit of any plan: the same, over the largest row. */
 int64_t enumerate_least_limit(const struct weft_problem *problem);

@@ -141,10 +141,11 @@ Test(estimate, a_policy_that_cannot_be_has_no_rows)
     struct random_case random;
     struct weft_need rows[WEFT_ESTIMATE_ROWS];
     random_case_init_plain(&random, 3);
-    struct weft_problem *problem = random.stages.problem;
-    for (int32_t u = 0; u < problem->n_units; u++)
-        problem->units[u].policies = 1u << WEFT_POLICY_FSDP | 1u << WEFT_POLICY_SDP;
-    fill_needs(problem, true, rows);
+    random.config->plan.policies = "fsdp,sdp";
+    struct weft_stages stages;
+    cr_assert_eq(weft_stages_create(random.config, random.profile, &stages, NULL), WEFT_OK);
+    fill_needs(stages.problem, true, rows);
+    weft_stages_finish(&stages);
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
         bool may_be = p != WEFT_POLICY_DP;
         cr_assert_eq(need_row_of(rows, p, WEFT_NEED_JUST_IN_TIME)->applies, may_be, "%d", p);

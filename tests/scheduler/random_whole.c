@@ -6,10 +6,12 @@
 double fsdp_ratio(const struct weft_problem *problem)
 {
     double channel_ns = 0, compute_ns = 0;
-    for (int32_t i = 0; i < problem->n_items; i++)
-        if ((problem->items[i].item.policies >> WEFT_POLICY_FSDP & 1u) != 0)
-            channel_ns +=
-                (double)problem->items[i].block_ns * (double)problem->items[i].item.n_blocks;
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_problem_item *of = &problem->items[i];
+        const struct weft_problem_decision *unit = &problem->decisions[of->item.decision];
+        if ((of->item.strategies & weft_decision_policies(unit, 1u << WEFT_POLICY_FSDP)) != 0)
+            channel_ns += (double)of->block_ns * (double)of->item.n_blocks;
+    }
     for (int32_t s = 0; s < problem->n_slots; s++)
         compute_ns += (double)problem->slot_ns[s];
     return compute_ns > 0 ? channel_ns / compute_ns : 0;

@@ -102,7 +102,7 @@ Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 170)
         weft_problem_destroy(problem);
     }
     if (!test_solver_exists()) return;
-    cr_assert_gt(n_nodes[WEFT_NODE_POLICIES], 5, "%d", n_nodes[WEFT_NODE_POLICIES]);
+    cr_assert_gt(n_nodes[WEFT_NODE_STRATEGIES], 5, "%d", n_nodes[WEFT_NODE_STRATEGIES]);
     if (TEST_CASES(false, true)) return; /* too few cases: most milestones are trimmed */
     cr_assert_gt(n_nodes[WEFT_NODE_MILESTONE], 0, "%d", n_nodes[WEFT_NODE_MILESTONE]);
 }
@@ -187,8 +187,8 @@ Test(schedule, a_draft_proves_nothing)
         cr_assert_eq(draft->certificate.n_nodes, 0);
         if (!enough) cr_assert_lt(draft->prediction.step_ns, rule->prediction.step_ns);
         if (enough)
-            for (int32_t u = 0; u < problem->n_units; u++)
-                cr_assert_eq(draft->policies[u], rule->policies[u]);
+            for (int32_t u = 0; u < problem->n_decisions; u++)
+                cr_assert_eq(draft->strategies[u], rule->strategies[u]);
         weft_plan_destroy(draft);
     }
     weft_plan_destroy(rule);

@@ -5,6 +5,7 @@
 
 #include "base/rng.h"
 #include "scheduler/digest/digest.h"
+#include "tests/problem/by_policy.h"
 
 struct tiny_builder {
     struct weft_problem *problem;
@@ -24,16 +25,20 @@ static void *array_tiny(struct tiny_builder *b, int64_t n, size_t size)
     return made;
 }
 
-static void hold_tiny(struct tiny_builder *b, int32_t unit, int policy, enum weft_category category,
-                      int32_t first, int32_t last, int64_t bytes)
+static void hold_tiny(struct weft_problem_strategy *to, enum weft_category category, int32_t first,
+                      int32_t last, int64_t bytes)
 {
-    struct weft_problem_unit *to = &b->problem->units[unit];
-    to->holds[policy][to->n_holds[policy]++] =
+    to->holds[to->n_holds++] =
         (struct weft_hold){.category = category, .first = first, .last = last, .bytes = bytes};
 }
 
-static void item_tiny(struct tiny_builder *b, struct weft_item item_tiny, int64_t block_ns)
+/* Of a unit's strategies with these policies, where it has any. */
+static void item_tiny(struct tiny_builder *b, struct weft_item item_tiny, uint32_t policies,
+                      int64_t block_ns)
 {
+    item_tiny.strategies =
+        weft_decision_policies(&b->problem->decisions[item_tiny.decision], policies);
+    if (item_tiny.strategies == 0) return;
     b->problem->items[b->problem->n_items++] =
         (struct weft_problem_item){.item = item_tiny,
                                    .channel = weft_problem_channel(b->problem, item_tiny.kind),
@@ -46,7 +51,7 @@ static void add_unit_tiny(struct tiny_builder *b, int32_t u)
 {
     struct weft_problem *problem = b->problem;
     int32_t n = b->shape->n_units, forward = n + 1 + u, backward = 3 * n - u, drain = 3 * n + 1;
-    struct weft_problem_unit *unit = &problem->units[u];
+    struct weft_problem_decision *unit = &problem->decisions[u];
     int32_t n_blocks = (int32_t)draw(b, 1, b->shape->most_blocks);
     int64_t block_bytes = 256 * draw(b, 2, 40), bytes = n_blocks * block_bytes;
     int64_t slice = bytes / 2;
@@ -54,63 +59,58 @@ static void add_unit_tiny(struct tiny_builder *b, int32_t u)
         (int64_t)(b->shape->load * (double)draw(b, 300, 1700)) / n_blocks + draw(b, 1, 9);
     uint32_t every = b->shape->policies;
     unit->name = weft_pool_format(&problem->pool, "unit%d", u);
-    unit->policies = u == n - 1 ? every & ~(1u << WEFT_POLICY_FSDP) : every;
+    if (u == n - 1) every &= ~(1u << WEFT_POLICY_FSDP);
     unit->update_slot = u;
     unit->elements = bytes / 4;
     for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-        unit->update_ns[p] = p == WEFT_POLICY_DP ? 80 : 40;
-        unit->holds[p] = array_tiny(b, 8, sizeof(struct weft_hold));
+        if (!(every >> p & 1u)) continue;
+        struct weft_problem_strategy *to =
+            by_policy_add(problem, unit, (enum weft_policy)p, p == WEFT_POLICY_DP ? 80 : 40, 8);
         bool whole = p == WEFT_POLICY_DP || p == WEFT_POLICY_ZERO1;
-        hold_tiny(b, u, p, WEFT_CATEGORY_OPTIMIZER_STATE, 0, problem->n_slots - 1,
+        hold_tiny(to, WEFT_CATEGORY_OPTIMIZER_STATE, 0, problem->n_slots - 1,
                   p == WEFT_POLICY_DP ? 2 * bytes : 2 * slice);
-        hold_tiny(b, u, p,
-                  whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS, 0,
-                  problem->n_slots - 1, whole ? bytes : slice);
-        hold_tiny(b, u, p, WEFT_CATEGORY_FULL_GRADIENTS, backward,
-                  p == WEFT_POLICY_DP ? u : backward, bytes); /* dp: around the end to the update */
+        hold_tiny(to, whole ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_SHARDED_PARAMETERS,
+                  0, problem->n_slots - 1, whole ? bytes : slice);
+        hold_tiny(to, WEFT_CATEGORY_FULL_GRADIENTS, backward, p == WEFT_POLICY_DP ? u : backward,
+                  bytes); /* dp: around the end to the update */
         if (p != WEFT_POLICY_DP)
-            hold_tiny(b, u, p, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, slice);
+            hold_tiny(to, WEFT_CATEGORY_SHARDED_GRADIENTS, backward + 1, u, slice);
         if (p == WEFT_POLICY_SDP)
-            hold_tiny(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
+            hold_tiny(to, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, backward, bytes);
         if (p == WEFT_POLICY_FSDP) {
-            hold_tiny(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
-            hold_tiny(b, u, p, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
+            hold_tiny(to, WEFT_CATEGORY_GATHERED_PARAMETERS, forward, forward, bytes);
+            hold_tiny(to, WEFT_CATEGORY_GATHERED_PARAMETERS, backward, backward, bytes);
         }
     }
-    struct weft_item gather = {.unit = u,
+    struct weft_item gather = {.decision = u,
                                .kind = WEFT_ALL_GATHER,
-                               .policies = SDP_LIKE,
                                .n_blocks = n_blocks,
                                .first = u + 1,
                                .last = forward - 1,
                                .block_bytes = block_bytes,
                                .stair_bytes = block_bytes,
                                .stair_category = WEFT_CATEGORY_GATHERED_PARAMETERS};
-    item_tiny(b, gather, gather_ns);
-    gather.policies = 1 << WEFT_POLICY_ZERO1;
+    struct weft_item again = gather;
+    item_tiny(b, gather, SDP_LIKE, gather_ns);
     gather.stair_bytes = 0;
-    item_tiny(b, gather, gather_ns);
+    item_tiny(b, gather, 1u << WEFT_POLICY_ZERO1, gather_ns);
     if (u < n - 1) {
-        gather = problem->items[problem->n_items - 2].item;
-        gather.gather = 1;
-        gather.policies = 1 << WEFT_POLICY_FSDP;
-        gather.first = forward + 1;
-        gather.last = backward - 1;
-        item_tiny(b, gather, gather_ns);
+        again.gather = 1;
+        again.first = forward + 1;
+        again.last = backward - 1;
+        item_tiny(b, again, 1u << WEFT_POLICY_FSDP, gather_ns);
     }
     struct weft_item reduction = gather;
     reduction.kind = WEFT_REDUCE_SCATTER;
     reduction.gather = 0;
-    reduction.policies = SDP_LIKE | 1 << WEFT_POLICY_ZERO1;
     reduction.first = backward + 1;
     reduction.last = drain;
     reduction.stair_bytes = block_bytes;
     reduction.stair_category = WEFT_CATEGORY_FULL_GRADIENTS;
-    item_tiny(b, reduction, gather_ns + draw(b, 0, 20));
+    item_tiny(b, reduction, SDP_LIKE | 1u << WEFT_POLICY_ZERO1, gather_ns + draw(b, 0, 20));
     reduction.kind = WEFT_ALL_REDUCE;
-    reduction.policies = 1 << WEFT_POLICY_DP;
     reduction.stair_bytes = 0;
-    item_tiny(b, reduction, 2 * gather_ns);
+    item_tiny(b, reduction, 1u << WEFT_POLICY_DP, 2 * gather_ns);
 }
 
 static void add_slots_tiny(struct tiny_builder *b)
@@ -149,7 +149,7 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     problem->period = (struct weft_period_rule){.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
     problem->profile_source = "analytic";
     problem->n_slots = 3 * shape->n_units + 3;
-    problem->n_units = shape->n_units;
+    problem->n_decisions = shape->n_units;
     problem->compute_rate = problem->channel_rate = WEFT_RATE_ONE;
     if (shape->contends) {
         problem->compute_rate = (int32_t)draw(&b, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
@@ -161,9 +161,10 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     problem->slots = array_tiny(&b, problem->n_slots, sizeof *problem->slots);
     problem->slot_names = array_tiny(&b, problem->n_slots, sizeof *problem->slot_names);
     problem->slot_ns = array_tiny(&b, problem->n_slots, sizeof *problem->slot_ns);
-    problem->units = array_tiny(&b, problem->n_units, sizeof *problem->units);
-    problem->items = array_tiny(&b, 5 * problem->n_units, sizeof *problem->items);
-    problem->common = array_tiny(&b, problem->n_units + 1, sizeof *problem->common);
+    problem->decisions = array_tiny(&b, problem->n_decisions, sizeof *problem->decisions);
+    problem->items = array_tiny(&b, 5 * problem->n_decisions, sizeof *problem->items);
+    problem->common = array_tiny(&b, problem->n_decisions + 1, sizeof *problem->common);
+    by_policy_kinds(problem);
     add_slots_tiny(&b);
     for (int32_t u = 0; u < shape->n_units; u++) {
         add_unit_tiny(&b, u);
@@ -176,6 +177,7 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     }
     problem->common[problem->n_common++] =
         (struct weft_hold){WEFT_CATEGORY_BASE, 0, problem->n_slots - 1, 1000};
+    cr_assert_eq(weft_problem_link(problem, "tiny", NULL), WEFT_OK);
     return problem;
 }
 
@@ -202,13 +204,14 @@ struct weft_problem *tiny_problem_of(uint64_t seed, int32_t most_blocks)
     return problem;
 }
 
-void tiny_draw_policies(const struct weft_problem *problem, unsigned seed,
-                        enum weft_policy *policies)
+void tiny_draw_strategies(const struct weft_problem *problem, unsigned seed, int32_t *strategies)
 {
     srand(seed);
-    for (int32_t u = 0; u < problem->n_units; u++) {
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
         do {
-            policies[u] = (enum weft_policy)(rand() % WEFT_POLICY_COUNT);
-        } while (!(problem->units[u].policies >> policies[u] & 1u));
+            int policy = rand() % WEFT_POLICY_COUNT;
+            strategies[u] =
+                weft_decision_of_policy(&problem->decisions[u], (enum weft_policy)policy);
+        } while (strategies[u] < 0);
     }
 }

@@ -25,8 +25,7 @@ void tiny_set_limit(struct weft_problem *problem, double share);
  * channels; and limits of which some are tight. */
 struct weft_problem *tiny_problem_of(uint64_t seed, int32_t most_blocks);
 
-/* For every unit a policy that it may have, of any problem; by the seed alone. */
-void tiny_draw_policies(const struct weft_problem *problem, unsigned seed,
-                        enum weft_policy *policies);
+/* For every decision one of its strategies, of any problem; by the seed alone. */
+void tiny_draw_strategies(const struct weft_problem *problem, unsigned seed, int32_t *strategies);
 
 #endif

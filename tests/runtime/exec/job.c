@@ -49,9 +49,11 @@ void job_close(struct job *job)
     weft_config_destroy(job->config);
 }
 
-static enum weft_policy allowed(const struct weft_problem_unit *unit, enum weft_policy policy)
+/* The unit's strategy of the policy, or where it has none of sdp. */
+static int32_t strategy_of(const struct weft_problem_decision *unit, enum weft_policy policy)
 {
-    return (unit->policies >> policy & 1u) != 0 ? policy : WEFT_POLICY_SDP;
+    int32_t strategy = weft_decision_of_policy(unit, policy);
+    return strategy >= 0 ? strategy : weft_decision_of_policy(unit, WEFT_POLICY_SDP);
 }
 
 /* A block, the slot that it is assigned, and the slot at which it stands in the channel. */
@@ -70,8 +72,7 @@ static int compare(const void *a, const void *b)
  * behind it, so that every order by place can be met. */
 typedef struct block choose_fn(const struct weft_item *item, int32_t index, void *context);
 
-static void make_plan(struct job *job, const enum weft_policy *policies, choose_fn *choose,
-                      void *context)
+static void make_plan(struct job *job, const int32_t *strategies, choose_fn *choose, void *context)
 {
     const struct weft_problem *problem = job->stages.problem;
     int32_t n = 0, most = 0;
@@ -81,7 +82,7 @@ static void make_plan(struct job *job, const enum weft_policy *policies, choose_
     struct weft_move *moves = calloc((size_t)most + 1, sizeof *moves);
     CHECK(blocks != NULL && moves != NULL, "out of memory");
     for (int32_t i = 0; i < problem->n_items; i++) {
-        if (!weft_problem_needs(problem, policies, i)) continue;
+        if (!weft_problem_needs(problem, strategies, i)) continue;
         for (int32_t b = 0; b < problem->items[i].item.n_blocks; b++, n++) {
             blocks[n] = choose(&problem->items[i].item, n, context);
             blocks[n].order = n;
@@ -92,7 +93,7 @@ static void make_plan(struct job *job, const enum weft_policy *policies, choose_
     for (int32_t i = 0; i < n; i++)
         moves[i] = blocks[i].move;
     drop_plan(job);
-    OK(weft_plan_create(problem, "by hand", policies, moves, n, &job->plan, &err));
+    OK(weft_plan_create(problem, "by hand", strategies, moves, n, &job->plan, &err));
     OK(weft_plan_predict(job->plan, &err));
     OK(weft_program_lower(job->plan, &job->inputs, 1, &job->program, &err));
     OK(weft_program_verify(job->program, INT64_MAX, &err));
@@ -112,12 +113,12 @@ static struct block choose_end(const struct weft_item *item, int32_t index, void
 void job_plan_policy(struct job *job, enum weft_policy policy, bool lean)
 {
     const struct weft_problem *problem = job->stages.problem;
-    enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
-    CHECK(policies != NULL, "out of memory");
-    for (int32_t u = 0; u < problem->n_units; u++)
-        policies[u] = allowed(&problem->units[u], policy);
-    make_plan(job, policies, choose_end, &lean);
-    free(policies);
+    int32_t *strategies = calloc((size_t)problem->n_decisions, sizeof *strategies);
+    CHECK(strategies != NULL, "out of memory");
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        strategies[u] = strategy_of(&problem->decisions[u], policy);
+    make_plan(job, strategies, choose_end, &lean);
+    free(strategies);
 }
 
 static int32_t draw(uint64_t seed, uint64_t counter, int32_t first, int32_t last)
@@ -141,15 +142,15 @@ static struct block choose_random(const struct weft_item *item, int32_t index, v
 void job_plan_random(struct job *job, uint64_t seed)
 {
     const struct weft_problem *problem = job->stages.problem;
-    enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
-    CHECK(policies != NULL, "out of memory");
-    for (int32_t u = 0; u < problem->n_units; u++) {
+    int32_t *strategies = calloc((size_t)problem->n_decisions, sizeof *strategies);
+    CHECK(strategies != NULL, "out of memory");
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
         enum weft_policy policy =
             (enum weft_policy)weft_rng_below(seed, 8, (uint64_t)u, WEFT_POLICY_COUNT);
-        policies[u] = allowed(&problem->units[u], policy);
+        strategies[u] = strategy_of(&problem->decisions[u], policy);
     }
-    make_plan(job, policies, choose_random, &seed);
-    free(policies);
+    make_plan(job, strategies, choose_random, &seed);
+    free(strategies);
 }
 
 bool job_plan_planner(struct job *job, const char *planner)

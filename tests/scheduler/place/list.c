@@ -61,9 +61,9 @@ static int32_t check_blocking(const struct weft_problem *problem)
     return n_blocking;
 }
 
-/* Places random policies at `limit` by every rule, as it is and with changes, and holds the result
- * to plan/. */
-static void check_all_rules(const struct weft_problem *problem, const enum weft_policy *policies,
+/* Places random strategies at `limit` by every rule, as it is and with changes, and holds the
+ * result to plan/. */
+static void check_all_rules(const struct weft_problem *problem, const int32_t *strategies,
                             int64_t limit_bytes, bool must_fit)
 {
     struct weft_digest *table = NULL;
@@ -86,25 +86,25 @@ static void check_all_rules(const struct weft_problem *problem, const enum weft_
             rule.launch = launch, rule.order = order;
             rule.clear = clear, rule.late_bytes = late_bytes;
         }
-        int64_t ns = weft_list_place(list, policies, rule, moves, &n_moves);
-        int64_t lean = weft_digest_lean_rows(table, policies, rows, NULL);
+        int64_t ns = weft_list_place(list, strategies, rule, moves, &n_moves);
+        int64_t lean = weft_digest_lean_rows(table, strategies, rows, NULL);
         cr_assert_eq(ns >= 0, lean <= limit_bytes, "placed exactly when the leanest rows fit");
         cr_assert(!must_fit || ns >= 0);
         if (ns < 0) continue;
         if (plain && (best_ns < 0 || ns < best_ns)) best_ns = ns;
         struct weft_plan *plan = NULL;
         struct weft_error err = {0};
-        cr_assert_eq(weft_plan_create(problem, "list", policies, moves, n_moves, &plan, &err),
+        cr_assert_eq(weft_plan_create(problem, "list", strategies, moves, n_moves, &plan, &err),
                      WEFT_OK, "%s", err.text);
         cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
         cr_assert_eq(plan->prediction.step_ns, ns, "event-exact");
         cr_assert_leq(plan->prediction.peak_bytes, limit_bytes);
-        weft_digest_move_rows(table, policies, moves, n_moves, rows);
+        weft_digest_move_rows(table, strategies, moves, n_moves, rows);
         for (int32_t s = 0; s < problem->n_slots; s++)
             cr_assert_leq(rows[s], limit_bytes);
         weft_plan_destroy(plan);
     }
-    cr_assert_eq(weft_list_best(list, policies, NULL), best_ns);
+    cr_assert_eq(weft_list_best(list, strategies, NULL), best_ns);
     free(launch);
     free(order);
     free(late_bytes);
@@ -121,19 +121,19 @@ Test(list, is_event_exact_and_within_the_limit_on_models)
         struct random_case random;
         random_case_init(&random, seed);
         const struct weft_problem *problem = random.stages.problem;
-        enum weft_policy *policies = calloc((size_t)problem->n_units, sizeof *policies);
+        int32_t *strategies = calloc((size_t)problem->n_decisions, sizeof *strategies);
         struct weft_digest *table = NULL;
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         for (int step = 0; step <= 8; step++) {
             int64_t limit =
                 table->least_bytes + (table->most_bytes - table->least_bytes) * step / 8;
-            tiny_draw_policies(problem, (unsigned)(seed * 31 + (uint64_t)step), policies);
-            check_all_rules(problem, policies, limit, false);
+            tiny_draw_strategies(problem, (unsigned)(seed * 31 + (uint64_t)step), strategies);
+            check_all_rules(problem, strategies, limit, false);
         }
         check_all_rules(problem, table->leanest, table->least_bytes, true);
         check_all_rules(problem, table->leanest, table->least_bytes - 1, false);
         weft_digest_destroy(table);
-        free(policies);
+        free(strategies);
         random_case_finish(&random);
     }
 }
@@ -148,10 +148,10 @@ Test(list, is_event_exact_and_within_the_limit_on_tiny_problems)
                                    .contends = seed % 3 == 1,
                                    .two_channels = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
-        enum weft_policy policies[8];
+        int32_t strategies[8];
         tiny_set_limit(problem, (double)(seed % 10) * 0.1);
-        tiny_draw_policies(problem, (unsigned)seed, policies);
-        check_all_rules(problem, policies, problem->memory_limit_bytes, false);
+        tiny_draw_strategies(problem, (unsigned)seed, strategies);
+        check_all_rules(problem, strategies, problem->memory_limit_bytes, false);
         weft_problem_destroy(problem);
     }
 }
@@ -198,14 +198,14 @@ Test(list, overlaps_what_it_can)
     struct tiny_shape shape = {
         .n_units = 2, .most_blocks = 1, .policies = 1 << WEFT_POLICY_SDP, .load = 0};
     struct weft_problem *problem = tiny_problem(&shape, 3);
-    enum weft_policy policies[2] = {WEFT_POLICY_SDP, WEFT_POLICY_SDP};
+    int32_t strategies[2] = {0, 0};
     const int64_t ns[] = {0, 0, 0, 100, 200, 400, 300, 0, 7};
     for (int s = 0; s < 9; s++)
         problem->slot_ns[s] = ns[s];
     for (int i = 0; i < problem->n_items; i++)
         problem->items[i].block_ns = 150;
-    problem->units[0].update_ns[WEFT_POLICY_SDP] = 10;
-    problem->units[1].update_ns[WEFT_POLICY_SDP] = 20;
+    problem->decisions[0].strategies[0].times[0].ns = 10;
+    problem->decisions[1].strategies[0].times[0].ns = 20;
     problem->agree_ns = 5;
     struct weft_digest *table = NULL;
     struct weft_list *list = NULL;
@@ -213,7 +213,7 @@ Test(list, overlaps_what_it_can)
     cr_assert_eq(weft_list_create(with_limit(table, table->most_bytes), &list, NULL), WEFT_OK);
     /* U0 0-10, gather 0 at 10-160, gather 1 at 160-310; U1 to 30; F0 waits to 160, to 260; F1 waits
      * to 310, to 510; B1 to 910; reduce 1 at 910-1060; B0 to 1210; reduce 0 to 1360; norm 1367. */
-    cr_assert_eq(weft_list_best(list, policies, NULL), 1372);
+    cr_assert_eq(weft_list_best(list, strategies, NULL), 1372);
     weft_list_destroy(list);
     weft_digest_destroy(table);
     weft_problem_destroy(problem);

@@ -9,7 +9,7 @@
 
 struct decision {
     struct weft_problem *problem;
-    enum weft_policy policies[8];
+    int32_t strategies[8];
     struct weft_move moves[200];
     struct weft_candidate candidate;
 };
@@ -22,9 +22,14 @@ static enum weft_status decide(struct decision *d, const char *planner, uint32_t
     struct weft_schedule_options options = {0};
     d->problem = tiny_problem(&shape, 9);
     d->problem->memory_limit_bytes = limit_bytes;
-    d->candidate = (struct weft_candidate){.policies = d->policies, .moves = d->moves};
+    d->candidate = (struct weft_candidate){.strategies = d->strategies, .moves = d->moves};
     return weft_planner_find(planner, NULL)
         ->decide(d->problem, &options, &d->candidate, &outcome, err);
+}
+
+static enum weft_policy policy_of(const struct decision *d, int32_t unit)
+{
+    return weft_problem_chosen(d->problem, d->strategies, unit)->policy;
 }
 
 /* Every block that the policies need once, and launches in channel order. */
@@ -40,7 +45,7 @@ static void check_moves(const struct decision *d)
     }
     for (int32_t i = 0; i < d->problem->n_items; i++) {
         const struct weft_item *item = &d->problem->items[i].item;
-        cr_assert_eq(n[i], weft_item_active(item, d->policies) ? item->n_blocks : 0);
+        cr_assert_eq(n[i], weft_item_active(item, d->strategies) ? item->n_blocks : 0);
     }
 }
 
@@ -50,8 +55,8 @@ Test(fixed, all_fsdp_gathers_one_use_ahead_and_reduces_at_once)
     cr_assert_eq(decide(&d, "all-fsdp", 15, INT64_MAX, NULL), WEFT_OK);
     check_moves(&d);
     for (int u = 0; u < 3; u++)
-        cr_assert_eq(d.policies[u], WEFT_POLICY_FSDP);
-    cr_assert_eq(d.policies[3], WEFT_POLICY_SDP, "the last unit is never released");
+        cr_assert_eq(policy_of(&d, u), WEFT_POLICY_FSDP);
+    cr_assert_eq(policy_of(&d, 3), WEFT_POLICY_SDP, "the last unit is never released");
     for (int32_t k = 0; k < d.candidate.n_moves; k++) {
         const struct weft_item *item = &d.problem->items[d.moves[k].item].item;
         bool gathers = item->kind == WEFT_ALL_GATHER;
@@ -67,7 +72,7 @@ Test(fixed, all_sdp_gathers_after_the_update)
     check_moves(&d);
     for (int32_t k = 0; k < d.candidate.n_moves; k++) {
         const struct weft_item *item = &d.problem->items[d.moves[k].item].item;
-        cr_assert_eq(d.policies[item->unit], WEFT_POLICY_SDP);
+        cr_assert_eq(policy_of(&d, item->decision), WEFT_POLICY_SDP);
         cr_assert_eq(d.moves[k].slot, item->first);
     }
     weft_problem_destroy(d.problem);
@@ -98,7 +103,7 @@ Test(fixed, refuses_one_byte_below_what_it_needs)
     struct decision d = {0};
     cr_assert_eq(decide(&d, "all-sdp", 15, INT64_MAX, NULL), WEFT_OK);
     struct weft_plan *plan = NULL;
-    cr_assert_eq(weft_plan_create(d.problem, "all-sdp", d.policies, d.moves, d.candidate.n_moves,
+    cr_assert_eq(weft_plan_create(d.problem, "all-sdp", d.strategies, d.moves, d.candidate.n_moves,
                                   &plan, NULL),
                  WEFT_OK);
     int32_t slot = 0;
@@ -123,10 +128,10 @@ Test(fixed, blocking_gathers_hold_the_least)
     cr_assert_eq(weft_digest_create(d.problem, &table, NULL), WEFT_OK);
     int64_t lean[100], rows[100];
     cr_assert_leq(table->n_slots, 100);
-    (void)weft_digest_lean_rows(table, d.policies, lean, NULL);
+    (void)weft_digest_lean_rows(table, d.strategies, lean, NULL);
     weft_fixed_place(d.problem, WEFT_GATHER_BLOCKING, &d.candidate);
     check_moves(&d);
-    weft_digest_move_rows(table, d.policies, d.moves, d.candidate.n_moves, rows);
+    weft_digest_move_rows(table, d.strategies, d.moves, d.candidate.n_moves, rows);
     for (int32_t s = 0; s < table->n_slots; s++)
         cr_assert_eq(rows[s], lean[s], "slot %d", (int)s);
     weft_digest_destroy(table);

@@ -32,7 +32,7 @@ Test(fsdp2, waits_when_a_reduction_outlasts_a_backward)
     struct weft_problem *problem = chain_problem(&fsdp2_chain);
     for (int32_t i = 0; i < problem->n_items; i++) {
         struct weft_problem_item *item = &problem->items[i];
-        bool root = item->item.unit == 0 || item->item.unit == 4;
+        bool root = item->item.decision == 0 || item->item.decision == 4;
         if (item->item.kind == WEFT_REDUCE_SCATTER && !root) item->block_ns = 500;
     }
     struct chain_plan plan = chain_plan(problem, "fsdp2", INT64_MAX);

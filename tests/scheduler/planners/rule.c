@@ -41,8 +41,8 @@ static struct weft_plan *waiting_for_nothing(const struct weft_plan *plan)
         bool gathers = item->kind == WEFT_ALL_GATHER;
         moves[i] = (struct weft_move){at->item, gathers ? at->launch : end, at->launch};
     }
-    cr_assert_eq(weft_plan_create(problem, plan->planner, plan->policies, moves, plan->n_placements,
-                                  &late, &err),
+    cr_assert_eq(weft_plan_create(problem, plan->planner, plan->strategies, moves,
+                                  plan->n_placements, &late, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_predict(late, &err), WEFT_OK);
     free(moves);
@@ -55,8 +55,9 @@ static void forget_times(struct weft_problem *problem)
     memset(problem->slot_ns, 0, (size_t)problem->n_slots * sizeof *problem->slot_ns);
     for (int32_t i = 0; i < problem->n_items; i++)
         problem->items[i].block_ns = 0;
-    for (int32_t u = 0; u < problem->n_units; u++)
-        memset(problem->units[u].update_ns, 0, sizeof problem->units[u].update_ns);
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        for (int32_t k = 0; k < problem->decisions[u].n_strategies; k++)
+            problem->decisions[u].strategies[k].n_times = 0;
 }
 
 /* A deadline is where the product would have been done anyway: no step is longer for it, and memory

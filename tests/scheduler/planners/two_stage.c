@@ -25,14 +25,14 @@ Test(two_stage, chooses_policies_by_their_times_within_the_limit)
     weft_problem_destroy(problem);
 }
 
-static int64_t time_of(const struct weft_problem *problem, const enum weft_policy *policies)
+static int64_t time_of(const struct weft_problem *problem, const int32_t *strategies)
 {
     int64_t ns = 0;
-    for (int32_t u = 0; u < problem->n_units; u++)
-        ns += problem->units[u].update_ns[policies[u]];
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        ns += weft_strategy_ns(weft_problem_chosen(problem, strategies, u), u);
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_problem_item *item = &problem->items[i];
-        if (weft_item_active(&item->item, policies)) ns += item->item.n_blocks * item->block_ns;
+        if (weft_item_active(&item->item, strategies)) ns += item->item.n_blocks * item->block_ns;
     }
     return ns;
 }
@@ -43,14 +43,15 @@ static int64_t enumerate_two_stage(const struct weft_problem *problem,
 {
     int64_t best_ns = INT64_MAX, rows[64];
     for (int32_t n = 0; n < 256; n++) {
-        enum weft_policy policies[4];
+        int32_t strategies[4];
         bool allowed = true;
         for (int32_t u = 0; u < 4; u++) {
-            policies[u] = (enum weft_policy)(n >> 2 * u & 3);
-            allowed &= (problem->units[u].policies >> policies[u] & 1u) != 0;
+            strategies[u] = n >> 2 * u & 3;
+            allowed &= strategies[u] < problem->decisions[u].n_strategies;
         }
-        if (!allowed || weft_digest_lean_rows(table, policies, rows, NULL) > limit_bytes) continue;
-        int64_t ns = time_of(problem, policies);
+        if (!allowed || weft_digest_lean_rows(table, strategies, rows, NULL) > limit_bytes)
+            continue;
+        int64_t ns = time_of(problem, strategies);
         if (ns < best_ns) best_ns = ns;
     }
     return best_ns;
@@ -65,9 +66,9 @@ Test(two_stage, chooses_as_enumeration_does)
         struct weft_problem *problem = tiny_problem(&shape, seed);
         struct weft_digest *table = NULL;
         struct weft_outcome outcome = {0};
-        enum weft_policy policies[4];
+        int32_t strategies[4];
         struct weft_move moves[64];
-        struct weft_candidate candidate = {.policies = policies, .moves = moves};
+        struct weft_candidate candidate = {.strategies = strategies, .moves = moves};
         tiny_set_limit(problem, 0.5);
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
         int64_t own = table->least_bytes +
@@ -76,7 +77,8 @@ Test(two_stage, chooses_as_enumeration_does)
         cr_assert_eq(weft_planner_find("two-stage", NULL)
                          ->decide(problem, &options, &candidate, &outcome, NULL),
                      WEFT_OK);
-        int64_t ns = time_of(problem, policies), best_ns = enumerate_two_stage(problem, table, own);
+        int64_t ns = time_of(problem, strategies),
+                best_ns = enumerate_two_stage(problem, table, own);
         cr_assert_geq(ns, best_ns);
         n++;
         n_equal += ns == best_ns;

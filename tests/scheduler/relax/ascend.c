@@ -1,7 +1,6 @@
 #include <criterion/criterion.h>
 
 #include "scheduler/relax/dual.h"
-#include "tests/policies.h"
 #include "tests/problem/small_problem.h"
 
 /* Climbs from zero prices within a box of the small problem, without a limit; the steps it took. */
@@ -12,7 +11,7 @@ static int32_t climb_ascend(uint32_t a, uint32_t b, double target_ns, double eno
     struct weft_digest *table = NULL;
     struct weft_dual *dual = NULL;
     struct weft_box *box = NULL;
-    uint32_t allowed[2] = {a, b};
+    uint64_t allowed[2] = {a, b};
     cr_assert_eq(weft_digest_create(&problem, &table, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_create(table, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_box_create(&problem, &box, NULL), WEFT_OK);
@@ -45,7 +44,7 @@ Test(ascend, climbs_to_the_bound_known_by_hand)
     }
 }
 
-/* With both policies open a relaxation mixes them: 5/6 of b's gathers fit beside a's forward, and
+/* With both strategies open a relaxation mixes them: 5/6 of b's gathers fit beside a's forward, and
  * 233 1/3 of a's beside the update of b: 6550 + 200 x (1 - 7/36) + 200 / 6 + 1200. */
 Test(ascend, a_mixture_is_worth_less_than_any_plan)
 {

@@ -2,7 +2,6 @@
 
 #include <criterion/criterion.h>
 
-#include "tests/policies.h"
 #include "tests/problem/small_problem.h"
 #include "tests/scheduler/limit.h"
 
@@ -15,7 +14,7 @@ struct dual_fixture {
 
 static void init_dual(struct dual_fixture *f, int64_t limit_bytes, uint32_t a, uint32_t b)
 {
-    uint32_t allowed[2] = {a, b};
+    uint64_t allowed[2] = {a, b};
     f->problem.memory_limit_bytes = limit_bytes;
     cr_assert_eq(weft_digest_create(&f->problem, &f->table, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_create(with_limit(f->table, limit_bytes), &f->dual, NULL), WEFT_OK);
@@ -57,12 +56,12 @@ Test(dual, chooses_the_cheapest_policy_of_the_box)
     struct dual_fixture f = {.problem = small_problem()};
     init_dual(&f, 2000, DP | SDP, DP | SDP);
     weft_dual_evaluate(f.dual, f.box);
-    cr_assert_eq(f.dual->policies[0], WEFT_POLICY_SDP);
+    cr_assert_eq(f.dual->strategies[0], IS_SDP);
     cr_assert_eq(f.dual->value_ns, 6550);
     weft_dual_reset(f.dual, 0);
     weft_dual_evaluate(f.dual, f.box);
-    cr_assert_eq(f.dual->policies[0], WEFT_POLICY_DP);
-    cr_assert_eq(f.dual->policies[1], WEFT_POLICY_DP);
+    cr_assert_eq(f.dual->strategies[0], IS_DP);
+    cr_assert_eq(f.dual->strategies[1], IS_DP);
     cr_assert_eq(f.dual->value_ns, 50 + 4 * 600);
     finish_dual(&f);
 }
@@ -72,7 +71,7 @@ Test(dual, chooses_the_cheapest_policy_of_the_box)
  * falls behind it by the 200 of room. */
 Test(dual, prices_of_whole_rows_have_their_slope)
 {
-    static const uint8_t reference[2] = {WEFT_POLICY_DP, WEFT_POLICY_DP};
+    static const uint8_t reference[2] = {IS_DP, IS_DP};
     struct dual_fixture f = {.problem = small_problem()};
     f.problem.items[A_GATHER].item.stair_bytes = 300;
     f.problem.items[B_GATHER].item.stair_bytes = 300;
@@ -96,8 +95,7 @@ Test(dual, prices_of_whole_rows_have_their_slope)
 
 Test(dual, rows_are_kept_once_and_come_back_from_integer_prices)
 {
-    static const uint8_t dp[2] = {WEFT_POLICY_DP, WEFT_POLICY_DP},
-                         sdp[2] = {WEFT_POLICY_SDP, WEFT_POLICY_DP};
+    static const uint8_t dp[2] = {IS_DP, IS_DP}, sdp[2] = {IS_SDP, IS_DP};
     struct dual_fixture f = {.problem = small_problem()};
     int64_t lambda[N_SMALL_SLOTS], mu[N_SMALL_SLOTS];
     struct weft_whole_price whole[3];
@@ -110,7 +108,7 @@ Test(dual, rows_are_kept_once_and_come_back_from_integer_prices)
     cr_assert_eq(f.dual->n_rows, 3);
     struct weft_usual usual[2];
     cr_assert_eq(weft_dual_compare(f.dual, 5, sdp, NULL, usual), 800 - 200);
-    cr_assert_eq(weft_usual_bytes(&usual[0], WEFT_POLICY_DP), 200);
+    cr_assert_eq(weft_usual_bytes(&usual[0], IS_DP), 200);
     f.dual->nu[1] = 0.5;
     f.dual->mu[3] = 0.25;
     weft_dual_round(f.dual, &prices);

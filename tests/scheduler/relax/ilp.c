@@ -83,13 +83,13 @@ static int32_t moved_by(const struct weft_move *moves, int32_t n_moves, int32_t 
 
 /* Facts of a plan do not cut it off: those of every item at the middle of its window, and how many
  * units have the policy of the first. */
-static void check_restricted(struct weft_ilp *ilp, const enum weft_policy *policies,
+static void check_restricted(struct weft_ilp *ilp, const int32_t *strategies,
                              const struct weft_move *moves, int32_t n_moves, const double *x)
 {
     const struct weft_problem *problem = ilp->table->problem;
-    size_t n_units = (size_t)problem->n_units;
+    size_t n_units = (size_t)problem->n_decisions;
     struct weft_milestone *milestones = calloc((size_t)problem->n_items + 1, sizeof *milestones);
-    uint32_t *allowed = calloc(n_units, sizeof *allowed);
+    uint64_t *allowed = calloc(n_units, sizeof *allowed);
     struct weft_box *box = NULL;
     struct weft_dual *dual = NULL;
     struct weft_count counts[2] = {{0}};
@@ -101,12 +101,12 @@ static void check_restricted(struct weft_ilp *ilp, const enum weft_policy *polic
     cr_assert_eq(weft_dual_create(ilp->table, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_set_groups(dual, ilp->groups, ilp->n_groups, NULL), WEFT_OK);
     for (size_t u = 0; u < n_units; u++) {
-        allowed[u] = problem->units[u].policies;
-        n_like += policies[u] == policies[0];
+        allowed[u] = weft_decision_all(&problem->decisions[u]);
+        n_like += strategies[u] == strategies[0];
     }
     counts[0] = (struct weft_count){0, n_like, true};
     counts[1] = (struct weft_count){0, n_like + 1, false};
-    facts.n_counts = n_like < problem->n_units ? 2 : 1;
+    facts.n_counts = n_like < problem->n_decisions ? 2 : 1;
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         struct weft_milestone at = {.item = i,
@@ -143,12 +143,12 @@ static void check_points(const struct weft_problem *problem, int64_t limit_bytes
         struct weft_error err = {0};
         cr_assert_eq(weft_ilp_create(with_limit(table, limit_bytes), sizes[k], &ilp, &err), WEFT_OK,
                      "%s", err.text);
-        const int32_t *units = all_units(table->n_units);
-        struct weft_group group = {1u << table->leanest[0], table->n_units, units};
+        const int32_t *units = all_units(table->n_decisions);
+        struct weft_group group = {1u << table->leanest[0], table->n_decisions, units};
         cr_assert_eq(weft_ilp_set_groups(ilp, &group, 1, NULL), WEFT_OK);
         cr_assert_eq(columns_repeat(&ilp->mip), 0);
         double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
-        enum weft_policy *back = calloc((size_t)table->n_units, sizeof *back);
+        int32_t *back = calloc((size_t)table->n_decisions, sizeof *back);
         for (int rule = 0; rule < WEFT_LIST_RULES; rule++) {
             int32_t n_moves = 0;
             int64_t ns =
@@ -157,8 +157,9 @@ static void check_points(const struct weft_problem *problem, int64_t limit_bytes
             if (!weft_ilp_point(ilp, table->leanest, moves, n_moves, x)) continue;
             check_feasible(&ilp->mip, x);
             check_restricted(ilp, table->leanest, moves, n_moves, x);
-            weft_ilp_policies(ilp, x, back);
-            cr_assert_eq(memcmp(back, table->leanest, (size_t)table->n_units * sizeof *back), 0);
+            weft_ilp_strategies(ilp, x, back);
+            cr_assert_eq(memcmp(back, table->leanest, (size_t)table->n_decisions * sizeof *back),
+                         0);
         }
         free(back);
         free(x);
@@ -272,7 +273,7 @@ Test(ilp, guides_to_the_plan_that_the_point_is)
     }
 }
 
-/* The exact bound of a relaxation's multipliers, over the policies that it has columns for. */
+/* The exact bound of a relaxation's multipliers, over the strategies that it has columns for. */
 static int64_t bound_of(const struct weft_ilp *ilp, const double *row_duals)
 {
     struct weft_dual *dual = NULL;
@@ -282,11 +283,11 @@ static int64_t bound_of(const struct weft_ilp *ilp, const double *row_duals)
     cr_assert_eq(weft_proof_create(problem, 1, &proof, NULL), WEFT_OK);
     cr_assert_eq(weft_ilp_prices(ilp, row_duals, dual, NULL), WEFT_OK);
     cr_assert_eq(weft_proof_offer(proof, 0, dual, NULL), WEFT_OK);
-    for (int32_t u = 0; u < problem->n_units; u++) {
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
         proof->allowed[u] = 0;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
-            int32_t z = ilp->z[u * WEFT_POLICY_COUNT + p];
-            if (z >= 0 && ilp->mip.upper[z] > 0) proof->allowed[u] |= 1u << p;
+        for (int32_t p = 0; p < weft_digest_count(ilp->table, u); p++) {
+            int32_t z = ilp->z[weft_digest_at(ilp->table, u, p)];
+            if (z >= 0 && ilp->mip.upper[z] > 0) proof->allowed[u] |= UINT64_C(1) << p;
         }
     }
     int64_t bound_ns = weft_priced_bound_ns(problem, &proof->priced[0], proof->allowed);
@@ -430,16 +431,16 @@ Test(ilp, solutions_become_plans)
         cr_assert_eq(solver.solve(NULL, &ilp->mip, &limits, &pool, &result, &err), WEFT_OK, "%s",
                      err.text);
         struct weft_move *moves = calloc((size_t)table->n_blocks, sizeof *moves);
-        enum weft_policy policies[4];
+        int32_t strategies[4];
         if (result.x) {
-            weft_ilp_policies(ilp, result.x, policies);
+            weft_ilp_strategies(ilp, result.x, strategies);
             for (int order = 0; order < WEFT_ILP_ORDER_COUNT; order++) {
                 int32_t n_moves = 0;
                 struct weft_plan *plan = NULL;
-                cr_assert(weft_ilp_moves(ilp, result.x, policies, (enum weft_ilp_order)order, moves,
-                                         &n_moves));
+                cr_assert(weft_ilp_moves(ilp, result.x, strategies, (enum weft_ilp_order)order,
+                                         moves, &n_moves));
                 cr_assert_eq(
-                    weft_plan_create(problem, "ilp", policies, moves, n_moves, &plan, &err),
+                    weft_plan_create(problem, "ilp", strategies, moves, n_moves, &plan, &err),
                     WEFT_OK, "%s", err.text);
                 cr_assert_leq(weft_plan_peak(plan, NULL), problem->memory_limit_bytes);
                 weft_plan_destroy(plan);
@@ -447,8 +448,9 @@ Test(ilp, solutions_become_plans)
             }
             double *x = calloc((size_t)ilp->mip.n_columns, sizeof *x);
             int32_t n_moves = 0;
-            cr_assert(weft_ilp_moves(ilp, result.x, policies, WEFT_ILP_DUE_FIRST, moves, &n_moves));
-            cr_assert(weft_ilp_point(ilp, policies, moves, n_moves, x));
+            cr_assert(
+                weft_ilp_moves(ilp, result.x, strategies, WEFT_ILP_DUE_FIRST, moves, &n_moves));
+            cr_assert(weft_ilp_point(ilp, strategies, moves, n_moves, x));
             cr_assert_lt(objective(&ilp->mip, x), result.objective * (1 + 1e-6));
             free(x);
         }
@@ -476,11 +478,12 @@ Test(ilp, leaves_out_what_is_nowhere_better)
     }
     weft_digest_destroy(table);
     for (int32_t u = 0; u < 3; u++) {
-        struct weft_problem_unit *unit = &problem->units[u];
-        for (int32_t i = 0; i < unit->n_holds[WEFT_POLICY_SDP]; i++) {
-            struct weft_hold hold = unit->holds[WEFT_POLICY_SDP][i];
-            if (hold.category == WEFT_CATEGORY_SHARDED_PARAMETERS)
-                unit->holds[WEFT_POLICY_ZERO1][unit->n_holds[WEFT_POLICY_ZERO1]++] = hold;
+        struct weft_problem_strategy *zero1 = &problem->decisions[u].strategies[WEFT_POLICY_ZERO1];
+        const struct weft_problem_strategy *sdp =
+            &problem->decisions[u].strategies[WEFT_POLICY_SDP];
+        for (int32_t i = 0; i < sdp->n_holds; i++) {
+            if (sdp->holds[i].category == WEFT_CATEGORY_SHARDED_PARAMETERS)
+                zero1->holds[zero1->n_holds++] = sdp->holds[i];
         }
     }
     cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
@@ -489,8 +492,8 @@ Test(ilp, leaves_out_what_is_nowhere_better)
     for (int32_t u = 0; u < 3; u++) {
         cr_assert(weft_ilp_dominated(table, u, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP));
         cr_assert_not(weft_ilp_dominated(table, u, WEFT_POLICY_SDP, WEFT_POLICY_ZERO1));
-        cr_assert_eq(ilp->z[u * WEFT_POLICY_COUNT + WEFT_POLICY_ZERO1], -1);
-        cr_assert_geq(ilp->z[u * WEFT_POLICY_COUNT + WEFT_POLICY_SDP], 0);
+        cr_assert_eq(ilp->z[weft_digest_at(table, u, WEFT_POLICY_ZERO1)], -1);
+        cr_assert_geq(ilp->z[weft_digest_at(table, u, WEFT_POLICY_SDP)], 0);
     }
     weft_ilp_destroy(ilp);
     weft_digest_destroy(table);
@@ -505,7 +508,8 @@ Test(ilp, leaves_out_nothing_that_is_better_where_windows_meet)
                                .policies = 1 << WEFT_POLICY_ZERO1 | 1 << WEFT_POLICY_SDP,
                                .load = 0.5};
     struct weft_problem *problem = tiny_problem(&shape, 3);
-    struct weft_problem_unit *unit = &problem->units[0];
+    enum { ZERO1, SDP }; /* the two that there are */
+    struct weft_problem_strategy *zero1 = &problem->decisions[0].strategies[ZERO1];
     struct weft_digest *table = NULL;
     int32_t n = problem->n_items;
     for (int32_t i = 0; i < n; i++) {
@@ -513,19 +517,19 @@ Test(ilp, leaves_out_nothing_that_is_better_where_windows_meet)
         if (item->kind != WEFT_REDUCE_SCATTER) continue;
         item->first = item->last = 1;
         problem->items[problem->n_items] = problem->items[i];
-        item->policies = 1 << WEFT_POLICY_SDP;
-        problem->items[problem->n_items].item.policies = 1 << WEFT_POLICY_ZERO1;
+        item->strategies = 1 << SDP;
+        problem->items[problem->n_items].item.strategies = 1 << ZERO1;
         problem->items[problem->n_items++].item.stair_bytes = 0;
     }
     const struct weft_item *gather = &problem->items[0].item;
     cr_assert(gather->first == 1 && gather->last == 1 && problem->n_items == n + 1);
     int64_t bytes = gather->n_blocks * gather->block_bytes;
-    struct weft_hold *hold = &unit->holds[WEFT_POLICY_ZERO1][unit->n_holds[WEFT_POLICY_ZERO1]++];
+    struct weft_hold *hold = &zero1->holds[zero1->n_holds++];
     *hold = (struct weft_hold){.category = WEFT_CATEGORY_TEMPORARY, .last = problem->n_slots - 1};
     for (int enough = 0; enough < 2; enough++) {
         hold->bytes = bytes / 2 + (enough ? bytes : 0);
         cr_assert_eq(weft_digest_create(problem, &table, NULL), WEFT_OK);
-        cr_assert_eq(weft_ilp_dominated(table, 0, WEFT_POLICY_ZERO1, WEFT_POLICY_SDP), enough);
+        cr_assert_eq(weft_ilp_dominated(table, 0, ZERO1, SDP), enough);
         weft_digest_destroy(table);
     }
     weft_problem_destroy(problem);

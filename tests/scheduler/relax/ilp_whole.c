@@ -59,7 +59,7 @@ static int32_t rows_kept(const struct ilp_whole_fixture *f)
     double *x = calloc((size_t)mip->n_columns, sizeof *x);
     cr_assert_not_null(x);
     bool known =
-        weft_ilp_point(f->ilp, f->search->policies, f->search->moves, f->search->n_moves, x);
+        weft_ilp_point(f->ilp, f->search->strategies, f->search->moves, f->search->n_moves, x);
     for (int32_t i = mip->n_rows - f->ilp->n_whole; known && i < mip->n_rows; i++)
         cr_assert_leq(row_value(mip, i, x), mip->row_upper[i] + 1e-6 * fabs(mip->row_upper[i]),
                       "row %d", i);
@@ -67,8 +67,9 @@ static int32_t rows_kept(const struct ilp_whole_fixture *f)
     return known ? f->ilp->n_whole : 0;
 }
 
-/* Rows that the relaxation's solution exceeds, again and again, and no plan does: plans of policies
- * at random, placed under the limit. The relaxation never falls, and somewhere it rises. */
+/* Rows that the relaxation's solution exceeds, again and again, and no plan does: plans of
+ * strategies at random, placed under the limit. The relaxation never falls, and somewhere it rises.
+ */
 Test(ilp_whole, rows_cut_the_relaxation_and_no_plan, .timeout = 120)
 {
     int32_t n_rows = 0, n_kept = 0, n_raised = 0;
@@ -94,14 +95,14 @@ Test(ilp_whole, rows_cut_the_relaxation_and_no_plan, .timeout = 120)
             if (n_added == 0) break;
         }
         for (uint64_t trial = 0; trial < 60; trial++) {
-            enum weft_policy policies[3];
+            int32_t strategies[3];
             for (int32_t u = 0; u < 3; u++) {
-                uint64_t p = weft_rng_below(seed, trial, (uint64_t)u, WEFT_POLICY_COUNT);
-                bool may = (f.problem->units[u].policies >> p & 1u) != 0;
-                policies[u] = may ? (enum weft_policy)p : f.table->leanest[u];
+                int32_t p = (int32_t)weft_rng_below(seed, trial, (uint64_t)u, WEFT_POLICY_COUNT);
+                bool may = p < weft_digest_count(f.table, u);
+                strategies[u] = may ? p : f.table->leanest[u];
             }
             f.search->step_ns = -1; /* so that whatever fits is kept */
-            if (weft_search_try(f.search, policies) >= 0) n_kept += rows_kept(&f);
+            if (weft_search_try(f.search, strategies) >= 0) n_kept += rows_kept(&f);
         }
         weft_pool_finish(&pool);
         finish_ilp_whole(&f);

@@ -17,9 +17,9 @@ static struct weft_candidate candidate_of(const struct weft_problem *problem)
     struct weft_error err = {0};
     size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
     struct weft_candidate candidate = {
-        .policies = calloc((size_t)problem->n_units + 1, sizeof *candidate.policies),
+        .strategies = calloc((size_t)problem->n_decisions + 1, sizeof *candidate.strategies),
         .moves = calloc(n_blocks, sizeof *candidate.moves)};
-    cr_assert(candidate.policies != NULL && candidate.moves != NULL);
+    cr_assert(candidate.strategies != NULL && candidate.moves != NULL);
     cr_assert_eq(
         weft_planner_find("random", NULL)->decide(problem, &options, &candidate, &outcome, &err),
         WEFT_OK, "%s", err.text);
@@ -32,7 +32,7 @@ static void decide(const struct weft_problem *problem, int64_t *step_ns, int64_t
     struct weft_candidate candidate = candidate_of(problem);
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(weft_plan_create(problem, "random", candidate.policies, candidate.moves,
+    cr_assert_eq(weft_plan_create(problem, "random", candidate.strategies, candidate.moves,
                                   candidate.n_moves, &plan, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
@@ -41,7 +41,7 @@ static void decide(const struct weft_problem *problem, int64_t *step_ns, int64_t
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
     *relaxed_ns = plan->prediction.step_ns;
     weft_plan_destroy(plan);
-    free(candidate.policies);
+    free(candidate.strategies);
     free(candidate.moves);
 }
 
@@ -78,7 +78,7 @@ static int n_moved(const struct weft_plan *plan, const struct weft_candidate *ca
     struct weft_plan *as_it_is = NULL;
     struct weft_error err = {0};
     int n = 0;
-    cr_assert_eq(weft_plan_create(plan->problem, "random", candidate->policies, candidate->moves,
+    cr_assert_eq(weft_plan_create(plan->problem, "random", candidate->strategies, candidate->moves,
                                   candidate->n_moves, &as_it_is, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(plan->n_placements, as_it_is->n_placements);
@@ -110,7 +110,7 @@ Test(packed, a_literal_candidate_stays_as_it_is)
         cr_assert_eq(weft_packed_pack(&run, problem, false, false, &err), WEFT_OK);
         n_relaxed += n_moved(run.plan, &run.candidate) > 0;
         weft_packed_keep(&run, NULL, NULL);
-        free(run.candidate.policies);
+        free(run.candidate.strategies);
         free(run.candidate.moves);
         random_case_finish(&random);
     }
@@ -162,7 +162,7 @@ Test(packed, late_searches_are_short_and_have_no_limit)
                      (long long)weft_packed_total_bytes(&run), (long long)least);
         cr_assert_eq(run.limited.budget.until, 1, "it is the next search's");
         weft_packed_keep(&run, NULL, NULL);
-        free(run.candidate.policies);
+        free(run.candidate.strategies);
         free(run.candidate.moves);
         random_case_finish(&random);
     }

@@ -41,7 +41,7 @@ static int64_t peak_of(const struct rig *rig, const struct weft_candidate *candi
 {
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
-    cr_assert_eq(weft_plan_create(rows, "ilp", candidate->policies, candidate->moves,
+    cr_assert_eq(weft_plan_create(rows, "ilp", candidate->strategies, candidate->moves,
                                   candidate->n_moves, &plan, &err),
                  WEFT_OK, "%s", err.text);
     int64_t peak = weft_plan_peak(plan, NULL);
@@ -61,7 +61,7 @@ static bool same(const struct weft_rival *a, const struct weft_rival *b, int32_t
 {
     const struct weft_candidate *x = &a->candidate, *y = &b->candidate;
     return a->step_ns == b->step_ns && x->n_moves == y->n_moves &&
-           memcmp(x->policies, y->policies, (size_t)n_units * sizeof *x->policies) == 0 &&
+           memcmp(x->strategies, y->strategies, (size_t)n_units * sizeof *x->strategies) == 0 &&
            memcmp(x->moves, y->moves, (size_t)x->n_moves * sizeof *x->moves) == 0;
 }
 
@@ -89,7 +89,7 @@ static void check_rivals(struct rig *rig, int64_t tight_bytes, int64_t *fastest_
         weft_plan_destroy(plan);
         if (i == 0) continue;
         cr_assert_leq(rivals.rivals[i - 1].step_ns, rival->step_ns);
-        cr_assert(!same(&rivals.rivals[i - 1], rival, rig->run.table->n_units), "twice");
+        cr_assert(!same(&rivals.rivals[i - 1], rival, rig->run.table->n_decisions), "twice");
     }
     *fastest_ns = rivals.rivals[0].step_ns;
     weft_rivals_finish(&rivals);

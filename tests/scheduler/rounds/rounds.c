@@ -151,11 +151,11 @@ static struct weft_outcome first_round(const struct weft_problem *problem, int64
     struct weft_error err = {0};
     size_t n_blocks = (size_t)weft_problem_count_blocks(problem) + 1;
     struct weft_candidate candidate = {
-        .policies = calloc((size_t)problem->n_units + 1, sizeof *candidate.policies),
+        .strategies = calloc((size_t)problem->n_decisions + 1, sizeof *candidate.strategies),
         .moves = calloc(n_blocks, sizeof *candidate.moves)};
     cr_assert_eq(weft_planner_ilp(problem, &options, &candidate, &outcome, &err), WEFT_OK, "%s",
                  err.text);
-    free(candidate.policies);
+    free(candidate.strategies);
     free(candidate.moves);
     return outcome;
 }

@@ -7,21 +7,21 @@
 #include "tests/scheduler/limit.h"
 #include "tests/scheduler/tiny.h"
 
-/* The best step time of all choices of policies, each tried on its own. */
+/* The best step time of all choices of strategies, each tried on its own. */
 static int64_t try_all(const struct weft_digest *table, int64_t limit_bytes, int32_t *n_fit)
 {
     struct weft_search *search = NULL;
-    enum weft_policy policies[4];
+    int32_t strategies[4];
     cr_assert_eq(weft_search_create(with_limit(table, limit_bytes), &search, NULL), WEFT_OK);
     *n_fit = 0;
-    for (int code = 0; code < 1 << 2 * table->n_units; code++) {
+    for (int code = 0; code < 1 << 2 * table->n_decisions; code++) {
         bool allowed = true;
-        for (int32_t u = 0; u < table->n_units; u++) {
-            policies[u] = (enum weft_policy)(code >> 2 * u & 3);
-            allowed = allowed && table->problem->units[u].policies >> (code >> 2 * u & 3) & 1u;
+        for (int32_t u = 0; u < table->n_decisions; u++) {
+            strategies[u] = code >> 2 * u & 3;
+            allowed = allowed && strategies[u] < weft_digest_count(table, u);
         }
-        if (!allowed || !weft_search_fits(search, policies)) continue;
-        weft_search_try(search, policies);
+        if (!allowed || !weft_search_fits(search, strategies)) continue;
+        weft_search_try(search, strategies);
         ++*n_fit;
     }
     int64_t ns = search->step_ns;

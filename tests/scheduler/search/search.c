@@ -37,7 +37,7 @@ static void check_best_search(const struct search_fixture *f)
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     cr_assert_geq(search->step_ns, 0);
-    cr_assert_eq(weft_plan_create(f->problem, "search", search->policies, search->moves,
+    cr_assert_eq(weft_plan_create(f->problem, "search", search->strategies, search->moves,
                                   search->n_moves, &plan, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_predict(plan, NULL), WEFT_OK);
@@ -98,15 +98,15 @@ Test(search, moves_above_the_limit_are_not_taken)
     struct weft_search *tight = NULL;
     int64_t peak = f.search->peak_bytes;
     cr_assert_eq(weft_search_create(with_limit(f.table, peak - 1), &tight, NULL), WEFT_OK);
-    cr_assert_eq(
-        weft_search_try_moves(tight, f.search->policies, f.search->moves, f.search->n_moves, NULL),
-        WEFT_OK);
+    cr_assert_eq(weft_search_try_moves(tight, f.search->strategies, f.search->moves,
+                                       f.search->n_moves, NULL),
+                 WEFT_OK);
     cr_assert_eq(tight->step_ns, -1);
     weft_search_destroy(tight);
     cr_assert_eq(weft_search_create(with_limit(f.table, peak), &tight, NULL), WEFT_OK);
-    cr_assert_eq(
-        weft_search_try_moves(tight, f.search->policies, f.search->moves, f.search->n_moves, NULL),
-        WEFT_OK);
+    cr_assert_eq(weft_search_try_moves(tight, f.search->strategies, f.search->moves,
+                                       f.search->n_moves, NULL),
+                 WEFT_OK);
     cr_assert_eq(tight->step_ns, f.search->step_ns);
     weft_search_destroy(tight);
     finish_search(&f);
@@ -115,13 +115,13 @@ Test(search, moves_above_the_limit_are_not_taken)
 Test(search, policies_that_do_not_fit_are_not_taken)
 {
     struct search_fixture f;
-    enum weft_policy dp[6] = {0};
+    int32_t dp[6] = {0};
     init_search(&f, 2, 0);
     cr_assert_not(weft_search_fits(f.search, dp));
     cr_assert_eq(weft_search_try(f.search, dp), -1);
     cr_assert_eq(f.search->step_ns, -1);
     cr_assert_geq(weft_search_try(f.search, f.table->leanest), 0);
-    cr_assert_eq(memcmp(f.search->policies, f.table->leanest, sizeof dp), 0);
+    cr_assert_eq(memcmp(f.search->strategies, f.table->leanest, sizeof dp), 0);
     finish_search(&f);
 }
 
@@ -139,7 +139,7 @@ Test(search, a_budget_that_is_used_up_leaves_the_leanest_plan)
     weft_search_improve(f.search, 1000, 0);
     check_best_search(&f);
     cr_assert_eq(f.search->n_tried, 2, "the leanest, by the patterns and by the greedy changes");
-    cr_assert_arr_eq(f.search->policies, f.table->leanest, 6 * sizeof *f.search->policies);
+    cr_assert_arr_eq(f.search->strategies, f.table->leanest, 6 * sizeof *f.search->strategies);
     finish_search(&f);
 }
 

@@ -42,7 +42,7 @@ static void grow_branch(struct branch_fixture *f)
     weft_pool_finish(&pool);
 }
 
-/* The root's relaxation mixes policies and stays at 7944: it takes branches to prove the best. */
+/* The root's relaxation mixes strategies and stays at 7944: it takes branches to prove the best. */
 Test(branch, proves_the_best_plan)
 {
     struct branch_fixture f;

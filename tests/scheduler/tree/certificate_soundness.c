@@ -33,16 +33,16 @@ struct drawn {
     int32_t units[ENUMERATE_MOST_UNITS];
 };
 
-/* Some of the units, and some of the policies. */
+/* Some of the units, and some of the strategies. */
 static void draw_group(struct drawn *drawn, struct draws *draws)
 {
     struct weft_group *group = &drawn->group;
-    group->units = drawn->units;
-    group->n_units = 0;
-    for (int32_t u = 0; u < drawn->problem->n_units; u++)
-        if (draw(draws, 3) > 0) drawn->units[group->n_units++] = u;
-    if (group->n_units == 0) drawn->units[group->n_units++] = 0;
-    group->policies = 1u + (uint32_t)draw(draws, 14);
+    group->decisions = drawn->units;
+    group->n_decisions = 0;
+    for (int32_t u = 0; u < drawn->problem->n_decisions; u++)
+        if (draw(draws, 3) > 0) drawn->units[group->n_decisions++] = u;
+    if (group->n_decisions == 0) drawn->units[group->n_decisions++] = 0;
+    group->strategies = 1u + (uint64_t)draw(draws, 14);
     drawn->certificate.groups = group;
     drawn->certificate.n_groups = 1;
 }
@@ -65,12 +65,10 @@ static void disturb(struct draws *draws, int64_t *price)
     if (kind == 2) *price += *price / 4;
 }
 
-static uint8_t draw_policy(const struct weft_problem *problem, struct draws *draws, int32_t unit)
+static uint8_t draw_strategy(const struct weft_problem *problem, struct draws *draws,
+                             int32_t decision)
 {
-    for (;;) {
-        int64_t policy = draw(draws, WEFT_POLICY_COUNT);
-        if (problem->units[unit].policies >> policy & 1u) return (uint8_t)policy;
-    }
+    return (uint8_t)draw(draws, problem->decisions[decision].n_strategies);
 }
 
 /* Up to two whole rows, in steps of what some block holds, which take over what a byte costs there.
@@ -84,12 +82,12 @@ static void draw_whole(struct drawn *drawn, struct draws *draws, struct weft_pri
     for (int32_t k = 0; k < prices->n_whole; k++) {
         int64_t bytes = problem->items[draw(draws, problem->n_items)].item.stair_bytes;
         uint8_t *reference =
-            weft_pool_array(&drawn->pool, (size_t)problem->n_units, sizeof *reference);
+            weft_pool_array(&drawn->pool, (size_t)problem->n_decisions, sizeof *reference);
         uint8_t *relies = weft_pool_array(&drawn->pool, 1, sizeof *relies);
         cr_assert(reference && relies);
         relies[0] = draw(draws, 4) > 0;
-        for (int32_t u = 0; u < problem->n_units; u++)
-            reference[u] = draw_policy(problem, draws, u);
+        for (int32_t u = 0; u < problem->n_decisions; u++)
+            reference[u] = draw_strategy(problem, draws, u);
         int32_t slot = (int32_t)draw(draws, problem->n_slots);
         for (int32_t n = 0; n < problem->n_slots && prices->mu[slot] == 0; n++)
             slot = slot + 1 == problem->n_slots ? 0 : slot + 1;
@@ -141,13 +139,14 @@ static bool draw_inner(struct drawn *drawn, struct draws *draws, struct weft_cer
     *node = (struct weft_certificate_node){.kind = WEFT_NODE_MILESTONE};
     switch (draw(draws, 4)) {
     case 0:
-        node->kind = WEFT_NODE_POLICIES;
-        node->unit = (int32_t)draw(draws, problem->n_units);
-        node->policies = problem->units[node->unit].policies & (uint32_t)(1 + draw(draws, 14));
-        return node->policies != 0 && node->policies != problem->units[node->unit].policies;
+        node->kind = WEFT_NODE_STRATEGIES;
+        node->decision = (int32_t)draw(draws, problem->n_decisions);
+        uint64_t all = weft_decision_all(&problem->decisions[node->decision]);
+        node->strategies = all & (uint64_t)(1 + draw(draws, 14));
+        return node->strategies != 0 && node->strategies != all;
     case 1:
         node->kind = WEFT_NODE_COUNT;
-        node->count.n_units = 1 + (int32_t)draw(draws, drawn->group.n_units);
+        node->count.n_decisions = 1 + (int32_t)draw(draws, drawn->group.n_decisions);
         return true;
     default:
         return draw_milestone(problem, draws, &node->milestone);

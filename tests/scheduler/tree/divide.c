@@ -36,14 +36,16 @@ static double value_of(struct branch_rig *f, const struct weft_proof_node *child
 static struct weft_proof_node first_way(const struct branch_rig *f)
 {
     const struct weft_branch_split *split = &f->branch->splits[0];
-    struct weft_proof_node way = {.kind = WEFT_NODE_POLICIES, .unit = split->choices[0].unit};
-    if (split->count.n_units > 0)
+    struct weft_proof_node way = {.kind = WEFT_NODE_STRATEGIES,
+                                  .decision = split->choices[0].decision};
+    if (split->count.n_decisions > 0)
         return (struct weft_proof_node){.kind = WEFT_NODE_COUNT, .count = split->count};
     if (split->decided && split->milestone.n_blocks > 0 && f->branch->milestones_left > 0)
         return (struct weft_proof_node){.kind = WEFT_NODE_MILESTONE, .milestone = split->milestone};
-    for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-        if (f->branch->keeper[way.unit * WEFT_POLICY_COUNT + p] == split->choices[0].policy)
-            way.policies |= 1u << p;
+    const struct weft_digest *table = f->branch->table;
+    for (int32_t p = 0; p < weft_digest_count(table, way.decision); p++)
+        if (f->branch->keeper[weft_digest_at(table, way.decision, p)] == split->choices[0].strategy)
+            way.strategies |= UINT64_C(1) << p;
     return way;
 }
 
@@ -55,7 +57,7 @@ static double score(struct branch_rig *f, struct weft_proof_node way)
         way.milestone.reached = way.count.reached = side == 0;
         double gain = ldexp(value_of(f, &way), f->branch->ilp->time_shift) - from;
         product *= fmax(gain / missing, 1e-3);
-        way.policies = ~way.policies;
+        way.strategies = ~way.strategies;
     }
     return product;
 }
@@ -69,7 +71,7 @@ Test(divide, what_it_takes_raises_both_sides_no_less_than_the_first_way, .timeou
         init_divide(&f, seed, test_solver());
         struct weft_proof *proof = f.branch->proof;
         const struct weft_branch_split *split = &f.branch->splits[0];
-        if (!weft_branch_is_over(f.branch) && split->n_choices + split->count.n_units > 0) {
+        if (!weft_branch_is_over(f.branch) && split->n_choices + split->count.n_decisions > 0) {
             struct weft_proof_node first = first_way(&f);
             double before = score(&f, first);
             cr_assert(weft_divide(f.branch, 0));
@@ -94,12 +96,12 @@ Test(divide, a_child_has_the_box_that_it_was_tried_in)
         init_divide(&f, seed, (struct weft_solver){0});
         struct weft_proof *proof = f.branch->proof;
         if (!weft_branch_is_over(f.branch) && f.branch->splits[0].n_choices > 0) {
-            uint32_t tried[8];
-            cr_assert_leq(f.problem->n_units, 8);
+            uint64_t tried[8];
+            cr_assert_leq(f.problem->n_decisions, 8);
             cr_assert(weft_divide(f.branch, 0));
             for (int side = 0; side < 2; side++) {
                 int32_t child = proof->nodes[0].children + side;
-                size_t size = (size_t)f.problem->n_units * sizeof *tried;
+                size_t size = (size_t)f.problem->n_decisions * sizeof *tried;
                 weft_proof_enter_below(proof, 0, &proof->nodes[child], 1);
                 memcpy(tried, proof->box->allowed, size);
                 weft_proof_enter(proof, child);

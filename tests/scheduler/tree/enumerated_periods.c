@@ -18,18 +18,17 @@ struct seen {
     int n, n_closed, several, every, rotated, agreed, two_channels, slowed;
 };
 
-/* The most blocks that move, each unit with the policy that moves most. */
+/* The most blocks that move, each unit with the strategy that moves most. */
 static int32_t most_moves(const struct weft_problem *problem)
 {
     int32_t sum = 0;
-    for (int32_t u = 0; u < problem->n_units; u++) {
+    for (int32_t u = 0; u < problem->n_decisions; u++) {
         int32_t most = 0;
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        for (int32_t p = 0; p < problem->decisions[u].n_strategies; p++) {
             int32_t n = 0;
             for (int32_t i = 0; i < problem->n_items; i++) {
                 const struct weft_item *item = &problem->items[i].item;
-                bool has = (item->policies & problem->units[u].policies) >> p & 1u;
-                if (item->unit == u && has) n += item->n_blocks;
+                if (item->decision == u && item->strategies >> p & 1u) n += item->n_blocks;
             }
             most = n > most ? n : most;
         }
@@ -42,7 +41,7 @@ static int32_t most_moves(const struct weft_problem *problem)
 static bool is_wanted(const struct weft_problem *problem)
 {
     const struct weft_period_rule *period = &problem->period;
-    return problem->n_units > 0 && problem->n_units <= ENUMERATE_MOST_UNITS &&
+    return problem->n_decisions > 0 && problem->n_decisions <= ENUMERATE_MOST_UNITS &&
            problem->n_items <= 5 * ENUMERATE_MOST_UNITS &&
            problem->n_slots <= ENUMERATE_MOST_SLOTS && most_moves(problem) <= MOST_MOVES &&
            (period->n_micro > 1 || period->rotated || period->agreed_updates);

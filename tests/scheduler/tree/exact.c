@@ -7,7 +7,8 @@
 #include "tests/scheduler/limit.h"
 #include "tests/scheduler/tiny.h"
 
-/* For the policies of the best plan of all, the search finds its time, in all of its placements. */
+/* For the strategies of the best plan of all, the search finds its time, in all of its placements.
+ */
 Test(exact, finds_the_best_placement, .timeout = 120)
 {
     for (uint64_t seed = 1; seed <= 150; seed++) {
@@ -17,7 +18,7 @@ Test(exact, finds_the_best_placement, .timeout = 120)
                                    .load = 0.1 * (double)(seed % 25)};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.03 * (double)(seed % 13));
-        enum weft_policy best[ENUMERATE_MOST_UNITS];
+        int32_t best[ENUMERATE_MOST_UNITS];
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, best);
         struct weft_digest *table = NULL;
         struct weft_search *search = NULL;

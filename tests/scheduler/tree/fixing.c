@@ -25,8 +25,10 @@ static void init_fixing(struct fixing_fixture *f, const struct tiny_shape *shape
     tiny_set_limit(f->rig.problem, share);
     if (share >= 1) f->rig.problem->memory_limit_bytes *= 10;
     proof_rig_begin(&f->rig, FIXING_MOST_NODES);
-    for (int32_t k = 0; k < f->rig.problem->n_units * WEFT_POLICY_COUNT; k++)
-        f->keeper[k] = (uint8_t)(k % WEFT_POLICY_COUNT);
+    const struct weft_problem *problem = f->rig.problem;
+    for (int32_t u = 0; u < problem->n_decisions; u++)
+        for (int32_t p = 0; p < problem->decisions[u].n_strategies; p++)
+            f->keeper[weft_strategy_at(problem, u, p)] = (uint8_t)p;
 }
 
 static int32_t divide_fixing(struct fixing_fixture *f, int64_t enough_ns)
@@ -129,7 +131,7 @@ static bool is_known(struct fixing_fixture *f, int32_t rest, const struct weft_m
     struct weft_told told = weft_box_tell(box, milestone);
     weft_box_make(box, f->rig.proof->allowed);
     weft_box_take_back(&told);
-    return box->empty || (milestone->reached && !(box->allowed[item->unit] & item->policies));
+    return box->empty || (milestone->reached && !(box->allowed[item->decision] & item->strategies));
 }
 
 /* Without a limit nothing follows for others from what is known of one item, so that the exact
@@ -137,7 +139,7 @@ static bool is_known(struct fixing_fixture *f, int32_t rest, const struct weft_m
 Test(fixing, finds_all_that_one_item_shows, .timeout = 120)
 {
     int n_found = 0, n_open = 0;
-    for (uint64_t seed = 1; seed <= 200; seed++) {
+    for (uint64_t seed = 1; seed <= 800; seed++) {
         struct tiny_shape shape = {.n_units = 2,
                                    .most_blocks = 3,
                                    .policies = seed % 2 ? 12 : 15,
@@ -150,7 +152,7 @@ Test(fixing, finds_all_that_one_item_shows, .timeout = 120)
         draw_prices_fixing(&asked, seed);
         cr_assert_eq(weft_proof_offer(f.rig.proof, 0, f.rig.dual, NULL), WEFT_OK);
         cr_assert_eq(weft_proof_offer(asked.rig.proof, 0, asked.rig.dual, NULL), WEFT_OK);
-        int64_t enough_ns = f.rig.proof->nodes[0].bound_ns + 100 + (int64_t)(seed % 7) * 1000;
+        int64_t enough_ns = f.rig.proof->nodes[0].bound_ns + 20 + (int64_t)(seed % 7) * 100;
         int32_t rest = divide_fixing(&f, enough_ns);
         for (int32_t i = 0; i < f.rig.problem->n_items; i++) {
             const struct weft_item *item = &f.rig.problem->items[i].item;

@@ -4,13 +4,12 @@
 
 #include "scheduler/relax/ilp.h"
 #include "scheduler/relax/ilp_keeper.h"
-#include "tests/policies.h"
 #include "tests/problem/small_problem.h"
 
 struct made {
     struct weft_pool pool;
     struct weft_digest *table;
-    uint8_t keeper[2 * WEFT_POLICY_COUNT];
+    uint8_t keeper[2 * N_SMALL_STRATEGIES];
     struct weft_group *groups;
     int32_t n_groups;
 };
@@ -20,8 +19,9 @@ static void make(const struct weft_problem *problem, struct made *out)
     *out = (struct made){0};
     cr_assert_eq(weft_digest_create(problem, &out->table, NULL), WEFT_OK);
     for (int32_t u = 0; u < 2; u++)
-        for (int p = 0; p < WEFT_POLICY_COUNT; p++)
-            out->keeper[u * WEFT_POLICY_COUNT + p] = (uint8_t)weft_ilp_keeper(out->table, u, p);
+        for (int32_t p = 0; p < N_SMALL_STRATEGIES; p++)
+            out->keeper[weft_digest_at(out->table, u, p)] =
+                (uint8_t)weft_ilp_keeper(out->table, u, p);
     cr_assert_eq(
         weft_groups_make(out->table, out->keeper, &out->pool, &out->groups, &out->n_groups, NULL),
         WEFT_OK);
@@ -40,11 +40,11 @@ Test(groups, alike_units_are_one_group_a_policy)
     struct made made;
     make(&problem, &made);
     cr_assert_eq(made.n_groups, 2);
-    cr_assert_eq(made.groups[0].policies, DP);
-    cr_assert_eq(made.groups[1].policies, SDP);
+    cr_assert_eq(made.groups[0].strategies, DP);
+    cr_assert_eq(made.groups[1].strategies, SDP);
     for (int g = 0; g < 2; g++) {
-        cr_assert_eq(made.groups[g].n_units, 2);
-        cr_assert(made.groups[g].units[0] == 0 && made.groups[g].units[1] == 1);
+        cr_assert_eq(made.groups[g].n_decisions, 2);
+        cr_assert(made.groups[g].decisions[0] == 0 && made.groups[g].decisions[1] == 1);
     }
     finish_groups(&made);
 }
@@ -63,14 +63,15 @@ Test(groups, what_differs_is_in_none)
     cr_assert_eq(made.n_groups, 0, "b has fewer blocks");
     finish_groups(&made);
     problem = small_problem();
-    problem.units[1].update_ns[WEFT_POLICY_SDP]++;
+    struct weft_problem_strategy *sdp = &problem.decisions[1].strategies[IS_SDP];
+    sdp->times[0].ns++;
     make(&problem, &made);
     cr_assert_eq(made.n_groups, 0, "b's updates take longer");
     finish_groups(&made);
-    problem.units[1].update_ns[WEFT_POLICY_SDP]--;
-    problem.units[1].holds[WEFT_POLICY_SDP][0].bytes++;
+    sdp->times[0].ns--;
+    sdp->holds[0].bytes++;
     make(&problem, &made);
     cr_assert_eq(made.n_groups, 0, "b holds more");
-    problem.units[1].holds[WEFT_POLICY_SDP][0].bytes--;
+    sdp->holds[0].bytes--;
     finish_groups(&made);
 }

@@ -17,7 +17,7 @@ struct guide_fixture {
     struct weft_guide *guide;
 };
 
-/* The leanest policies by list scheduling, and the root's relaxation. */
+/* The leanest strategies by list scheduling, and the root's relaxation. */
 static void init_guide(struct guide_fixture *f, const struct weft_problem *problem,
                        int64_t limit_bytes, struct weft_solver solver)
 {
@@ -39,7 +39,7 @@ static void check_best_guide(const struct guide_fixture *f)
     struct weft_plan *plan = NULL;
     struct weft_error err = {0};
     const struct weft_search *search = f->rig.search;
-    cr_assert_eq(weft_plan_create(f->rig.table->problem, "ilp", search->policies, search->moves,
+    cr_assert_eq(weft_plan_create(f->rig.table->problem, "ilp", search->strategies, search->moves,
                                   search->n_moves, &plan, &err),
                  WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_plan_predict(plan, &err), WEFT_OK);
@@ -48,18 +48,18 @@ static void check_best_guide(const struct guide_fixture *f)
     weft_plan_destroy(plan);
 }
 
-/* Guides the best plan's policies, then dives, then those near the bound; true when the guide found
- * a faster plan than list scheduling of the same policies. */
+/* Guides the best plan's strategies, then dives, then those near the bound; true when the guide
+ * found a faster plan than list scheduling of the same strategies. */
 static bool improves(const struct weft_problem *problem, int64_t limit_bytes)
 {
     struct guide_fixture f;
     init_guide(&f, problem, limit_bytes, test_solver());
     int64_t listed_ns = f.rig.search->step_ns;
     bool over = weft_branch_is_over(f.rig.branch) || limit_bytes >= f.rig.table->most_bytes;
-    cr_assert_eq(weft_guide_try(f.guide, f.rig.search->policies), !over);
+    cr_assert_eq(weft_guide_try(f.guide, f.rig.search->strategies), !over);
     bool better = f.rig.search->step_ns < listed_ns;
     check_best_guide(&f);
-    if (!better) cr_assert_not(weft_guide_try(f.guide, f.rig.search->policies), "known already");
+    if (!better) cr_assert_not(weft_guide_try(f.guide, f.rig.search->strategies), "known already");
     weft_guide_dive(f.guide);
     check_best_guide(&f);
     cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
@@ -113,7 +113,7 @@ Test(guide, has_nothing_to_try_without_a_solver)
     tiny_set_limit(problem, 0.2);
     init_guide(&f, problem, problem->memory_limit_bytes, (struct weft_solver){0});
     int64_t before_ns = f.rig.search->step_ns;
-    cr_assert_not(weft_guide_try(f.guide, f.rig.search->policies));
+    cr_assert_not(weft_guide_try(f.guide, f.rig.search->strategies));
     weft_guide_dive(f.guide);
     cr_assert_eq(weft_guide_try_near(f.guide, 0, 8, NULL), WEFT_OK);
     cr_assert_eq(f.rig.search->step_ns, before_ns);

@@ -39,9 +39,9 @@ static void draw_prices_proof(struct proof_rig *f, uint64_t seed, uint64_t trial
         int64_t step = 1 + (int64_t)weft_rng_below(seed + k, trial, 4, UINT64_C(256) << trial % 8);
         if (trial % 3 == 0) step = f->problem->items[0].item.stair_bytes;
         uint8_t reference[ENUMERATE_MOST_UNITS] = {0};
-        for (int32_t u = 0; u < f->problem->n_units; u++) {
+        for (int32_t u = 0; u < f->problem->n_decisions; u++) {
             uint64_t drawn = weft_rng_below(seed + k, trial, 6 + (uint64_t)u, WEFT_POLICY_COUNT);
-            bool may = (f->problem->units[u].policies >> drawn & 1u) != 0;
+            bool may = drawn < (uint64_t)f->problem->decisions[u].n_strategies;
             reference[u] = may ? (uint8_t)drawn : (uint8_t)f->table->leanest[u];
         }
         int32_t row = weft_dual_add_row(f->dual, slot, step, reference, NULL);
@@ -50,7 +50,7 @@ static void draw_prices_proof(struct proof_rig *f, uint64_t seed, uint64_t trial
     }
 }
 
-/* The bound of any prices is below the best plan of all, in every box of policies below the best
+/* The bound of any prices is below the best plan of all, in every box of strategies below the best
  * of that box; and the value in doubles is the exact one. */
 Test(proof, no_prices_prove_too_much, .timeout = 120)
 {
@@ -64,9 +64,9 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
                                    .two_channels = seed % 4 == 1};
         struct proof_rig f;
         init_proof(&f, &shape, seed, 0.05 * (double)(seed % 9));
-        enum weft_policy best[ENUMERATE_MOST_UNITS];
+        int32_t best[ENUMERATE_MOST_UNITS];
         int64_t best_ns = enumerate_best(f.problem, f.problem->memory_limit_bytes, best);
-        uint32_t box[2] = {1u << best[0], 1u << best[1]};
+        uint64_t box[2] = {UINT64_C(1) << best[0], UINT64_C(1) << best[1]};
         cr_assert_geq(best_ns, 0);
         for (uint64_t trial = 0; trial < 200; trial++) {
             struct weft_proof *proof = NULL;
@@ -184,8 +184,8 @@ Test(proof, offers_prices_of_other_nodes, .timeout = 120)
         double step_ns = (double)search->step_ns;
         draw_prices_proof(&f, seed, 40);
         cr_assert_eq(weft_proof_offer(proof, 0, f.dual, NULL), WEFT_OK);
-        cr_assert(weft_proof_branch(proof, 0, 0, proof->problem->units[0].policies & 5));
-        cr_assert(weft_proof_branch(proof, 1, 1, proof->problem->units[1].policies & 6));
+        cr_assert(weft_proof_branch(proof, 0, 0, weft_decision_all(&f.problem->decisions[0]) & 5));
+        cr_assert(weft_proof_branch(proof, 1, 1, weft_decision_all(&f.problem->decisions[1]) & 6));
         weft_proof_enter(proof, 2);
         if (!proof->box->empty) weft_dual_ascend(f.dual, proof->box, step_ns, INFINITY, 100);
         cr_assert_eq(weft_proof_offer(proof, 2, f.dual, NULL), WEFT_OK);
@@ -200,7 +200,7 @@ Test(proof, offers_prices_of_other_nodes, .timeout = 120)
             cr_assert_eq(proof->nodes[leaf].bound_ns, before_ns);
         }
         /* A branch below prices that were made elsewhere. */
-        if (weft_proof_branch(proof, 3, 2, proof->problem->units[2].policies & 9)) {
+        if (weft_proof_branch(proof, 3, 2, weft_decision_all(&f.problem->decisions[2]) & 9)) {
             cr_assert_geq(proof->nodes[5].bound_ns, proof->nodes[3].bound_ns);
             cr_assert_geq(proof->nodes[6].bound_ns, proof->nodes[3].bound_ns);
         }
@@ -216,27 +216,27 @@ Test(proof, offers_prices_of_other_nodes, .timeout = 120)
     cr_assert_gt(n_better, 10);
 }
 
-/* No plan holds less than its policies' lean rows, and blocking gathers hold no more. */
+/* No plan holds less than its strategies' lean rows, and blocking gathers hold no more. */
 static int64_t least_by_policies(const struct proof_rig *f)
 {
-    enum weft_policy policies[ENUMERATE_MOST_UNITS] = {0};
+    int32_t strategies[ENUMERATE_MOST_UNITS] = {0};
     int64_t rows[ENUMERATE_MOST_SLOTS], least = INT64_MAX;
-    int32_t n_choices = 1, n_units = f->problem->n_units;
+    int32_t n_choices = 1, n_units = f->problem->n_decisions;
     for (int32_t u = 0; u < n_units; u++)
         n_choices *= WEFT_POLICY_COUNT;
     for (int32_t choice = 0; choice < n_choices; choice++) {
         bool may = true;
         for (int32_t u = 0, left = choice; u < n_units; u++, left /= WEFT_POLICY_COUNT) {
-            policies[u] = (enum weft_policy)(left % WEFT_POLICY_COUNT);
-            may = may && (f->problem->units[u].policies >> policies[u] & 1u) != 0;
+            strategies[u] = left % WEFT_POLICY_COUNT;
+            may = may && strategies[u] < f->problem->decisions[u].n_strategies;
         }
-        int64_t peak = may ? weft_digest_lean_rows(f->table, policies, rows, NULL) : INT64_MAX;
+        int64_t peak = may ? weft_digest_lean_rows(f->table, strategies, rows, NULL) : INT64_MAX;
         if (peak < least) least = peak;
     }
     return least;
 }
 
-/* The least limit is the least of all policies, and one byte below it weft_prove proves that
+/* The least limit is the least of all strategies, and one byte below it weft_prove proves that
  * nothing fits, by a certificate that its checker accepts. The last three seeds are the rare ones
  * of 7,000 where it takes a tree, or where changing two units at a time does not lead to the least.
  */

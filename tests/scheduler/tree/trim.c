@@ -14,7 +14,7 @@ enum { TRIM_MOST_NODES = 61 };
 struct trim_fixture {
     struct proof_rig rig;
     int32_t units[4];
-    struct weft_group group; /* of all units; n_units 0: none */
+    struct weft_group group; /* of all units; n_decisions 0: none */
 };
 
 static void init_trim(struct trim_fixture *f, uint64_t seed)
@@ -29,10 +29,11 @@ static void init_trim(struct trim_fixture *f, uint64_t seed)
     tiny_set_limit(f->rig.problem, 0.08 * (double)(seed % 9));
     proof_rig_begin(&f->rig, TRIM_MOST_NODES);
     weft_search_greedy(f->rig.search);
-    f->group = (struct weft_group){.policies = 1u << (seed % WEFT_POLICY_COUNT), .units = f->units};
+    f->group = (struct weft_group){.strategies = UINT64_C(1) << (seed % WEFT_POLICY_COUNT),
+                                   .decisions = f->units};
     if (seed % 3 != 0) return;
-    for (int32_t u = 0; u < f->rig.problem->n_units; u++)
-        f->units[f->group.n_units++] = u;
+    for (int32_t u = 0; u < f->rig.problem->n_decisions; u++)
+        f->units[f->group.n_decisions++] = u;
     cr_assert_eq(weft_proof_set_groups(f->rig.proof, &f->group, 1, NULL), WEFT_OK);
     cr_assert_eq(weft_dual_set_groups(f->rig.dual, &f->group, 1, NULL), WEFT_OK);
 }
@@ -48,20 +49,21 @@ static void climb_trim(struct trim_fixture *f, int32_t node)
     cr_assert_eq(weft_proof_offer(f->rig.proof, node, f->rig.dual, NULL), WEFT_OK);
 }
 
-/* Divides a leaf at some milestone, some unit's policies or some count; false when what was drawn
+/* Divides a leaf at some milestone, some unit's strategies or some count; false when what was drawn
  * does not. */
 static bool divide_trim(struct trim_fixture *f, int32_t node, uint64_t seed, uint64_t turn)
 {
     struct weft_milestone at = {.reached = true};
     const struct weft_problem *problem = f->rig.problem;
-    int32_t unit = (int32_t)weft_rng_below(seed, turn, 1, (uint64_t)problem->n_units);
-    uint32_t policies = 1u + (uint32_t)weft_rng_below(seed, turn, 2, 14);
-    if (turn % 3 == 1 && f->group.n_units > 0) {
+    int32_t unit = (int32_t)weft_rng_below(seed, turn, 1, (uint64_t)problem->n_decisions);
+    uint64_t strategies = 1 + weft_rng_below(seed, turn, 2, 14);
+    if (turn % 3 == 1 && f->group.n_decisions > 0) {
         struct weft_count count = {.reached = true};
-        count.n_units = 1 + (int32_t)weft_rng_below(seed, turn, 7, (uint64_t)f->group.n_units);
+        count.n_decisions =
+            1 + (int32_t)weft_rng_below(seed, turn, 7, (uint64_t)f->group.n_decisions);
         return weft_proof_branch_count(f->rig.proof, node, &count);
     }
-    if (turn % 3 == 0) return weft_proof_branch(f->rig.proof, node, unit, policies);
+    if (turn % 3 == 0) return weft_proof_branch(f->rig.proof, node, unit, strategies);
     at.item = (int32_t)weft_rng_below(seed, turn, 3, (uint64_t)problem->n_items);
     const struct weft_item *item = &problem->items[at.item].item;
     uint64_t width = (uint64_t)(item->last - item->first + 1);

@@ -129,7 +129,7 @@ enum weft_status weft_dual_set_groups(struct weft_dual *dual, const struct weft_
     return WEFT_OK;
 }
 
-/* f(T, L) of proof/prices.h; *slope is what a decision more of L changes. */
+/* f(T, L) of proof/prices.h; *slope is what a unit more of L changes. */
 static double compute_cost(const struct weft_problem *problem, int64_t ns, double total,
                            double *slope)
 {

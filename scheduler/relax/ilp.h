@@ -17,7 +17,7 @@
  * bytes that are no longer seen. Every coarser model is a relaxation of the finer one (its rows are
  * sums of theirs), so its LP bound is as valid, and much faster.
  *
- * Times are in decisions of 2^time_shift ns and sizes in decisions of 2^bytes_shift bytes: every
+ * Times are in units of 2^time_shift ns and sizes in units of 2^bytes_shift bytes: every
  * coefficient is the problem's integer exactly, or rounded to the side that keeps the bound
  * valid. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_H
@@ -45,8 +45,8 @@ struct weft_ilp_class {
     int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
     int32_t column;      /* of A[first] */
     int32_t held;        /* of M[first]; that of A where M is A */
-    double unit_time;    /* channel time of one decision of A */
-    double unit_bytes;   /* held by one decision of A */
+    double unit_time;    /* channel time of one unit of A */
+    double unit_bytes;   /* held by one unit of A */
     double most;         /* no plan has more */
     struct weft_ilp_prefix released, due;
 };

@@ -41,7 +41,7 @@ void weft_ilp_add_placed(struct weft_ilp_build *build, const struct weft_ilp_cla
 void weft_ilp_add_held(struct weft_ilp_build *build, const struct weft_ilp_class *of, int32_t slot,
                        double factor);
 
-/* Times and bytes in decisions of the program. */
+/* Times and bytes in units of the program. */
 double weft_ilp_time_units(const struct weft_ilp *ilp, int64_t ns);
 double weft_ilp_bytes_units(const struct weft_ilp *ilp, int64_t bytes);
 

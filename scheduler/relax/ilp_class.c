@@ -192,7 +192,7 @@ double weft_ilp_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of
     return ldexp((double)(it->item.n_blocks * it->block_ns), -ilp->time_shift);
 }
 
-/* Bytes a decision of channel time, rounded down: holding less is a relaxation. */
+/* Bytes a unit of channel time, rounded down: holding less is a relaxation. */
 static double least_ratio(const struct weft_ilp *ilp, const struct weft_ilp_class *of)
 {
     double least = INFINITY;

@@ -9,7 +9,7 @@
 WEFT_MUST_USE enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t most_columns,
                                                  struct weft_error *err);
 
-/* Work of an item in decisions of its class's A. */
+/* Work of an item in units of its class's A. */
 double weft_ilp_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of, int32_t item);
 
 /* Of the strategies under which the item exists, those that have a column. */

@@ -341,13 +341,13 @@ void weft_ilp_guide(const struct weft_ilp *ilp, const double *x, const int32_t *
             guide_reductions(ilp, of, x, strategies, part, first_block, order);
     }
     for (int32_t s = 0; s < table->n_slots; s++) {
-        double decisions = 0;
+        double units = 0;
         for (int32_t c = 0; c < ilp->n_classes; c++) {
             const struct weft_ilp_class *of = &ilp->classes[c];
             if (of->gathers || of->unit_bytes == 0 || s <= of->first || s > of->last) continue;
-            decisions += of->unit_bytes *
-                         (total_work(ilp, of, strategies, s - 1) - placed_at(of, x, 0, s - 1));
+            units += of->unit_bytes *
+                     (total_work(ilp, of, strategies, s - 1) - placed_at(of, x, 0, s - 1));
         }
-        late_bytes[s] = decisions > 0 ? llround(ldexp(decisions, ilp->bytes_shift)) : 0;
+        late_bytes[s] = units > 0 ? llround(ldexp(units, ilp->bytes_shift)) : 0;
     }
 }

@@ -3,7 +3,7 @@
 
 #include "scheduler/relax/ilp_build.h"
 
-/* What one decision of a column's bound is worth: its cost less the multipliers of its rows. */
+/* What one unit of a column's bound is worth: its cost less the multipliers of its rows. */
 static void subtract_rows(const struct weft_mip *mip, const double *row_duals, double *reduced)
 {
     for (int32_t j = 0; j < mip->n_columns; j++)

@@ -23,7 +23,7 @@ struct separation {
     int32_t n_added;
 };
 
-/* What a decision of the class's A counts: of a class whose items share channel time, no more than
+/* What a unit of the class's A counts: of a class whose items share channel time, no more than
  * that of any of them. */
 static double unit_count(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
                          const struct weft_whole_row *row)
@@ -129,7 +129,7 @@ static int32_t list_steps(struct separation *of, int32_t slot)
     return n < MOST_STEPS ? n : MOST_STEPS;
 }
 
-/* The whole row of the slot that x exceeds most, in decisions of its length; false when it exceeds
+/* The whole row of the slot that x exceeds most, in units of its length; false when it exceeds
  * none. What is held as it is tells at once which steps it can exceed: those that it fills more
  * wholes of than there are. */
 static bool find_row(struct separation *of, int32_t slot, struct weft_whole_row *out)

@@ -78,9 +78,9 @@ bool weft_search_is_spent(const struct weft_search *search)
     return weft_budget_is_over(search->budget);
 }
 
-static void spend(const struct weft_search *search, int64_t decisions)
+static void spend(const struct weft_search *search, int64_t units)
 {
-    weft_work_spend(search->budget.work, decisions);
+    weft_work_spend(search->budget.work, units);
 }
 
 bool weft_search_fits(struct weft_search *search, const int32_t *strategies)

@@ -25,7 +25,7 @@ struct weft_search {
     int64_t *late_bytes;     /* [n_slots] */
     int64_t n_tried;
     struct weft_budget budget;
-    int64_t begun, whole; /* what was spent when it began, and the budget's decisions then */
+    int64_t begun, whole; /* what was spent when it began, and the budget's units then */
     int64_t first_work;   /* after which there was a plan that fits */
     bool is_shown;        /* the best is told to who watches the work */
     /* Scratch: */

@@ -170,8 +170,8 @@ bool weft_branch_ask(struct weft_branch *branch, int64_t most_iterations, int64_
     const struct weft_solver *solver = &branch->options->solver;
     const struct weft_mip *mip = &branch->ilp->mip;
     struct weft_budget budget = branch->search->budget;
-    int64_t decisions = solver_part(branch, weft_budget_left(budget));
-    int64_t iterations = decisions / weft_mip_iteration_units(mip) + 1;
+    int64_t units = solver_part(branch, weft_budget_left(budget));
+    int64_t iterations = units / weft_mip_iteration_units(mip) + 1;
     struct weft_mip_limits limits = {
         .iterations = iterations < most_iterations ? iterations : most_iterations,
         .nodes = most_nodes,

@@ -66,7 +66,7 @@ WEFT_MUST_USE enum weft_status weft_branch_create(const struct weft_digest *tabl
                                                   struct weft_branch **out, struct weft_error *err);
 void weft_branch_destroy(struct weft_branch *branch); /* accepts NULL */
 
-/* How often limits of work are taken, by the search's budget: once for every 2.5e9 decisions of it
+/* How often limits of work are taken, by the search's budget: once for every 2.5e9 units of it
  * (base/work.h), 1 to 16 times; once without one. */
 int32_t weft_branch_effort(const struct weft_search *search);
 

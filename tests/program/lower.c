@@ -45,6 +45,47 @@ Test(lower, rows_are_lives)
     }
 }
 
+/* A strategy depends on no other decision: what is live is what the chosen ones hold, whatever two
+ * neighbours have, with the others at any of theirs. */
+static int32_t check_neighbours(const struct random_case *random, int32_t u, int32_t *strategies)
+{
+    const struct weft_problem *problem = random->stages.problem;
+    const struct weft_problem_decision *a = &problem->decisions[u], *b = a + 1;
+    int32_t kept[2] = {strategies[u], strategies[u + 1]};
+    for (int32_t i = 0; i < a->n_strategies * b->n_strategies; i++) {
+        strategies[u] = i / b->n_strategies;
+        strategies[u + 1] = i % b->n_strategies;
+        struct weft_plan *plan = random_placements(random, strategies, (uint64_t)i);
+        struct weft_program *program = random_program(random, plan);
+        check_rows_lower(random, plan, program);
+        weft_program_destroy(program);
+        weft_plan_destroy(plan);
+    }
+    strategies[u] = kept[0];
+    strategies[u + 1] = kept[1];
+    return a->n_strategies * b->n_strategies;
+}
+
+Test(lower, rows_are_lives_for_every_pair_of_neighbours_strategies)
+{
+    int32_t n_pairs = 0;
+    for (uint64_t seed = 0; seed < LOWER_CASES / 3; seed++) {
+        struct random_case random;
+        random_case_init(&random, seed);
+        struct weft_plan *plan = random_plan(&random, 0);
+        size_t n = (size_t)plan->problem->n_decisions;
+        int32_t *strategies = calloc(n + 1, sizeof *strategies);
+        cr_assert_not_null(strategies);
+        memcpy(strategies, plan->strategies, n * sizeof *strategies);
+        weft_plan_destroy(plan);
+        for (int32_t u = 0; u + 1 < random.stages.problem->n_decisions; u++)
+            n_pairs += check_neighbours(&random, u, strategies);
+        free(strategies);
+        random_case_finish(&random);
+    }
+    cr_assert_gt(n_pairs, 1000, "%d pairs", n_pairs);
+}
+
 Test(lower, rows_are_lives_when_relaxed)
 {
     for (uint64_t seed = 0; seed < LOWER_CASES; seed++) {

@@ -208,7 +208,7 @@ static int32_t surest(const struct weft_guide *guide, const double *x, int *stra
     return decision;
 }
 
-/* Decides the decisions of which one strategy has nearly all, and a quarter of those left at least.
+/* Takes the decisions of which one strategy has nearly all, and a quarter of those left at least.
  * True when none is left. */
 static bool decide_some(struct weft_guide *guide, const double *x)
 {

@@ -55,7 +55,7 @@ static enum weft_status moe_block_needs(struct weft_subject *subject, struct wef
     int64_t f3 = weft_times(sizes, 3, f), h2 = weft_times(sizes, 2, layer->hidden);
     double h = subject->h, kv = (double)weft_block_kv_width(layer);
     double outer = h * (2 * h + 2 * kv + (double)experts), expert = 3 * h * (double)f;
-    /* Of each expert that sees the row: its copy of it, gate, up, their product, its answer. */
+    /* Each expert that sees the row saves its copy of it, gate, up, their product, its answer. */
     int64_t saved = weft_plus(sizes, weft_block_saved_attention(subject),
                               weft_times(sizes, active, weft_plus(sizes, f3, h2)));
     int64_t inner =

@@ -12,8 +12,8 @@
 #include "base/status.h"
 #include "problem/problem.h"
 
-/* Of one block; the array of a plan is in channel order: of two channels, each has its own order,
- * and how they are mixed means nothing. */
+/* The placement of one block. A plan's array is in channel order: each of two channels has its own
+ * order, and how they are mixed means nothing. */
 struct weft_placement {
     int32_t item;     /* in the problem */
     int32_t block;    /* in the decision; in index order within an item */

@@ -112,8 +112,8 @@ int64_t weft_plan_slot_ns(const struct weft_plan *plan, int32_t slot);
 WEFT_MUST_USE enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                                struct weft_error *err);
 
-/* Of strategies, placements and offsets: a file whose decision was changed by something other than
- * weft is told even where what it became is a plan too, as fast and within the limit. */
+/* Hashes strategies, placements and offsets: a file that something other than weft changed is told
+ * even where it became another plan, as fast and within the limit. */
 struct weft_hash weft_plan_decision_hash(const struct weft_plan *plan);
 
 /* The least bound of the plan's period and of all others: no plan of any is faster; 0 = none. */

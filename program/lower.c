@@ -336,7 +336,8 @@ static void emit_collective(struct emitter *e, int32_t placement)
     }
     if (item->kind == WEFT_REDUCE_SCATTER) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, item->gather, at->block, READ);
-        /* Of the slice too: it is added to what the micro-steps before have left there. */
+        /* The slice is read too: the sum is added to what the micro-steps before have left there.
+         */
         touch(e, WEFT_BUFFER_REDUCED, item->decision, item->gather > 0 ? READ | WRITE : WRITE);
     } else if (item->kind == WEFT_ALL_REDUCE) {
         touch_piece(e, WEFT_BUFFER_GRADIENT, item->decision, 0, at->block, READ | WRITE);

@@ -16,8 +16,9 @@
 
 enum weft_node_kind { WEFT_NODE_LEAF, WEFT_NODE_STRATEGIES, WEFT_NODE_MILESTONE, WEFT_NODE_COUNT };
 
-/* Of a tree in preorder: an inner node is followed by the subtree of plans in which `decision` has
- * one of `strategies`, or which reach the milestone or the count, then by that of all others. */
+/* A node of a tree in preorder: an inner node is followed by the subtree of plans in which
+ * `decision` has one of `strategies`, or which reach the milestone or the count, then by that of
+ * all others. */
 struct weft_certificate_node {
     enum weft_node_kind kind;
     int32_t prices;                  /* of a leaf */
@@ -37,7 +38,7 @@ struct weft_certificate {
     struct weft_hash problem; /* that it was made for */
 };
 
-/* Of all that a plan's problem is, in its JSON form; {0} when memory runs out. */
+/* Hashes all that a plan's problem is, in its JSON form; {0} when memory runs out. */
 struct weft_hash weft_problem_hash(const struct weft_problem *problem);
 
 /* A copy in the pool. WEFT_E_SYSTEM. */

@@ -12,7 +12,7 @@ struct pricing {
     int64_t *total;     /* [n_slots]: lambda summed over channels */
     int64_t *before;    /* [n_slots + 1]: sum of mu of the slots before */
     weft_int128 *stair; /* [n_slots]: of a block held between a slot and its window's far end */
-    /* Of the whole rows; NULL when none has a price: */
+    /* The whole rows; NULL when none has a price: */
     struct weft_whole_row *rows; /* [n_whole] */
     int32_t *first_row;          /* [n_slots]; -1: none */
     int32_t *next_row;           /* [n_whole]: of the same slot */

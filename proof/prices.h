@@ -25,7 +25,7 @@
  * that move in a slot are a solution of the slot form's relaxation.
  *
  * A whole row is a memory row that knows that blocks and strategies are held whole or not at all.
- * Of the bytes that its slot has for blocks where every decision has its strategy of reference,
+ * A slot has so many bytes for blocks where every decision has its strategy of reference,
  *
  *     room = limit - common_s - sum over decisions of what the reference holds there
  *          = k step + rest,   k whole, 0 <= rest < step
@@ -107,7 +107,7 @@ struct weft_whole_row {
     int64_t room_bytes; /* that all counts together have */
 };
 
-/* Of a slot with `room_bytes`, which may be negative. */
+/* The whole row of a slot with `room_bytes`, which may be negative. */
 struct weft_whole_row weft_whole_row(int32_t slot, int64_t step_bytes, int64_t room_bytes);
 
 /* What bytes that are held together, or are no longer, count in the row. */

@@ -99,7 +99,7 @@ static int64_t enough_memory(struct run *run, const int32_t *strategies, int64_t
     return high;
 }
 
-/* Of the policy's two readings the faster. */
+/* Places the faster of the policy's two readings. */
 static enum weft_status place_fastest(struct run *run, struct weft_error *err)
 {
     struct weft_candidate *out = &run->candidate;
@@ -162,7 +162,7 @@ static enum weft_status fill(struct run *run, struct weft_need *need, bool *same
     if (need->way == WEFT_NEED_FASTEST && !run->timed) need->way = WEFT_NEED_EARLIEST;
     WEFT_TRY(predict(run, need, err));
     if (need->way != WEFT_NEED_JUST_IN_TIME || has_reading(run, 1)) return WEFT_OK;
-    /* Of two readings the leaner: zero1 of a frozen unit is dp, or sdp. */
+    /* The leaner of two readings counts: zero1 of a frozen unit is dp, or sdp. */
     struct weft_need other = *need;
     take_policies(run, 1);
     weft_fixed_place(&run->problem, WEFT_GATHER_BLOCKING, &run->candidate);

@@ -25,10 +25,10 @@ struct weft_curve {
 /* Nanoseconds at x >= 0, at least 0; 0 for an empty curve. Rounded to nearest. */
 int64_t weft_curve_at(const struct weft_curve *curve, int64_t x);
 
-/* Of the record that ranks sum at the step's end (norm bins, loss, flags), which agree_ns is the
- * time of. runtime/exec fits its record in it. */
+/* Bytes of the record that ranks sum at the step's end (norm bins, loss, flags); agree_ns is its
+ * time. runtime/exec fits its record in it. */
 enum { WEFT_AGREE_BYTES = 8192 };
-/* Of what ranks sum for each tensor of a unit while lamb updates it: the squared lengths of its
+/* Bytes that ranks sum for each tensor of a unit while lamb updates it: the squared lengths of its
  * parameters and of its step, exactly. agree_ns stands for the time of that too. */
 enum { WEFT_TENSOR_NORMS_BYTES = 320 };
 
@@ -58,8 +58,8 @@ struct weft_profile {
     const char *kernels;    /* way of products of those layers; NULL: not said, or analytic */
     const char *updates;    /* that were timed: weft_config_updates; NULL: not said, or analytic */
     struct weft_curve norm; /* by elements that one rank owns */
-    /* Of compute and a channel while both run. 0: it has not got them, and measured times of layers
-     * hold what communication beside them costs. */
+    /* Rates of compute and a channel while both run. 0: it has not got them, and measured times of
+     * layers hold what communication beside them costs. */
     struct weft_rates rates;
     int64_t agree_ns;      /* sum of norm, loss and flags over ranks */
     int64_t base_bytes;    /* of a rank, outside the arena */

@@ -99,7 +99,7 @@ static double peak_flops(const struct weft_config *config, const char **figure)
     return 0;
 }
 
-/* Of a layer with its key: flops / (peak x efficiency), and no less than moved bytes / memory
+/* Times of a layer with its key: flops / (peak x efficiency), and no less than moved bytes / memory
  * bandwidth (clusters.md). */
 static enum weft_status layer_times(struct figures *figures, const struct weft_layer *layer,
                                     struct weft_layer_times *out, struct weft_error *err)

@@ -55,7 +55,7 @@ struct weft_packing {
     int64_t work;                        /* tenants looked at, all passes together */
     int64_t counted;                     /* of `work`, in the budget */
     struct weft_budget budget;
-    /* Of all passes together. */
+    /* All passes together: */
     int64_t least_bytes;   /* the largest live sum: no pass can end lower */
     int64_t best_bytes;    /* lowest end of a whole pass, with */
     int64_t *best_offsets; /* by body */

@@ -225,7 +225,7 @@ static void step(struct repair *repair)
     put(repair, body, offset);
 }
 
-/* Of two bodies in the way the smaller and shorter goes: it finds another place sooner. */
+/* The smaller and shorter of two bodies in the way goes: it finds another place sooner. */
 static void set_weights(struct repair *repair)
 {
     const struct weft_packing *packing = repair->packing;

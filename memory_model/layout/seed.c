@@ -20,11 +20,11 @@ enum order {
     BY_START,
     BY_CROWD,
     WHOLE_ORDER_COUNT,
-    /* Of what stands on the floor: the further from the turn it reaches, the earlier. */
+    /* Orders of bodies on the floor: the further from the turn one reaches, the earlier. */
     BY_DEPTH = WHOLE_ORDER_COUNT, /* on the nearer side */
     BY_DEATH,
     BY_BIRTH,
-    /* Of what hangs from the ceiling. */
+    /* Orders of bodies that hang from the ceiling. */
     OUTWARD,
     BY_BYTES_OUTWARD,
     BY_MAGNITUDE_OUTWARD,

@@ -76,7 +76,7 @@ static enum weft_status fill_most(struct weft_digest *table, struct weft_error *
 {
     const struct weft_problem *problem = table->problem;
     size_t n_rows = (size_t)table->problem->n_strategies;
-    /* Of a decision's items under a strategy: */
+    /* For a decision's items under a strategy: */
     int64_t *stairs = calloc(2 * n_rows + 1, sizeof *stairs), *channel_ns = stairs + n_rows;
     if (!stairs) return weft_fail_memory(err, "a scheduler's table");
     for (int32_t i = 0; i < table->n_items; i++) {

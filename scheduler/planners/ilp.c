@@ -345,7 +345,7 @@ static enum weft_status decide(struct run *run, struct weft_error *err)
     return conclude(run, err);
 }
 
-/* Of another period, say. */
+/* What was shown was another period's, say. */
 static void show_nothing(struct weft_work *work)
 {
     weft_work_show_best(work, 0);

@@ -320,7 +320,7 @@ static void choose(struct weft_dual *dual, const struct weft_box *box)
     }
 }
 
-/* Of an evaluation, and of the step to the next in an ascent. */
+/* Work of an evaluation, and of the step to the next in an ascent. */
 static int64_t evaluation_units(const struct weft_dual *dual)
 {
     const struct weft_digest *table = dual->table;

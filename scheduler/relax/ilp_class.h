@@ -12,7 +12,7 @@ WEFT_MUST_USE enum weft_status weft_ilp_classify(struct weft_ilp *ilp, int32_t m
 /* Work of an item in units of its class's A. */
 double weft_ilp_work(const struct weft_ilp *ilp, const struct weft_ilp_class *of, int32_t item);
 
-/* Of the strategies under which the item exists, those that have a column. */
+/* The strategies under which the item exists and that have a column. */
 uint64_t weft_ilp_strategy_mask(const struct weft_ilp *ilp, int32_t item);
 
 #endif

@@ -109,7 +109,7 @@ static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slo
     keep(o, slot, &doubt);
 }
 
-/* Of two classes, at the end of a slot in which the first is under way. */
+/* Compares two classes at the end of a slot in which the first is under way. */
 static void compare(struct orders *o, const struct weft_ilp_class *a,
                     const struct weft_ilp_class *b, int32_t slot)
 {

@@ -30,7 +30,7 @@ struct weft_packed {
     struct weft_outcome outcome;
     struct weft_pool pool; /* of certificates */
     struct weft_budget budget;
-    /* Of the candidate: the layout that takes least. */
+    /* The candidate's layout that takes least. */
     struct weft_plan *plan;
     struct weft_program *program;
     struct weft_plan *best; /* the fastest that fits, of those put aside, or NULL */
@@ -47,7 +47,7 @@ bool weft_packed_is_spent(const struct weft_packed *run);
 void weft_packed_keep(struct weft_packed *run, struct weft_plan *plan,
                       struct weft_program *program);
 
-/* Of the candidate's plan, which there must be. */
+/* Bytes of the candidate's plan, which there must be. */
 int64_t weft_packed_total_bytes(const struct weft_packed *run);
 
 /* The candidate's plan with its prediction, without a layout; the caller destroys it. Relaxed

@@ -6,7 +6,7 @@
 #include "scheduler/planners/planners.h"
 #include "scheduler/planners/table.h"
 
-/* Of each planner and each of its settings. */
+/* Counts each planner's settings. */
 static int32_t count(void)
 {
     int32_t n = 0;

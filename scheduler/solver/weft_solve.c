@@ -255,7 +255,7 @@ static void offer_incumbents(struct solver *solver, glp_tree *tree)
     }
 }
 
-/* Of the columns with the highest priority that can be branched on, the most fractional one. */
+/* Branches on the most fractional of the columns with the highest priority. */
 static void branch_by_priority(struct solver *solver, glp_tree *tree)
 {
     const struct weft_mip *mip = &solver->mip;
@@ -361,7 +361,7 @@ static void drop_problem(struct solver *solver)
     solver->problem = NULL;
 }
 
-/* Of the changes, or, when there are none, of the program in `mip`. */
+/* Solves the changed program, or, when there are no changes, the one in `mip`. */
 static void solve(struct solver *solver, const struct weft_mip_changes *changes)
 {
     if (setjmp(solver->broken)) {

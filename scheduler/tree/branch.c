@@ -11,7 +11,7 @@
 enum { MOST_COLUMNS = 3000 };
 /* Nodes and steps of ascent are these divided by the size of what one costs. */
 enum { NODE_WORK = 400000, MOST_NODES = 10000, RELAX_WORK = 60, MOST_MILESTONES = 64 };
-/* Of the tree for each node that is solved: facts make nodes too. */
+/* Nodes of the tree for each node that is solved: facts make nodes too. */
 enum { NODES_PER_NODE = 8 };
 /* Steps of exact placement: all together, and for one choice of strategies. */
 enum { EXACT_STEPS = 1000000, LEAF_STEPS = 50000 };
@@ -148,7 +148,7 @@ bool weft_branch_is_over(const struct weft_branch *branch)
     return weft_branch_has_enough(branch) || is_spent(branch);
 }
 
-/* Of what is left, for a solver that may never answer. */
+/* The part of what is left for a solver that may never answer. */
 static int64_t solver_part(const struct weft_branch *branch, int64_t left)
 {
     return branch->answered ? left : left - left / 4;

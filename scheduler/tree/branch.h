@@ -49,8 +49,8 @@ struct weft_branch {
     struct weft_group *groups; /* alike decisions by their strategy */
     bool *grouped;             /* [n_decisions]: it is in one */
     double *weight;            /* [n_decisions]: channel time at stake in it */
-    /* Of milestones that bytes are placed by, and of those of the channel's order: halved for each
-     * that raised no bound. */
+    /* The worth of milestones that bytes are placed by, and of those of the channel's order: halved
+     * for each that raised no bound. */
     double *worth, *order_worth;      /* [n_items], [n_slots] */
     struct weft_branch_split *splits; /* by node: how its relaxation would be divided */
     uint8_t *keeper;                  /* [n_strategies]: the strategy that is nowhere worse */

@@ -148,7 +148,7 @@ static double at_least(double gain)
     return gain > LEAST_GAIN ? gain : LEAST_GAIN;
 }
 
-/* Of the child that reaches a milestone, when it is divided by the next one: the geometric mean. */
+/* The gain of the child that reaches a milestone, divided by the next one: the geometric mean. */
 static double gain_of_next(struct weft_branch *branch, int32_t node, const struct trial *trial,
                            struct weft_proof_node path[2])
 {

@@ -15,7 +15,7 @@ void weft_divide_suggest(struct weft_branch *branch, int32_t node);
  * entered. */
 bool weft_divide(struct weft_branch *branch, int32_t node);
 
-/* Of the entered box: the decision's strategies, but for those that are nowhere better. */
+/* The decision's strategies in the entered box, but for those that are nowhere better. */
 int weft_divide_strategies_left(const struct weft_branch *branch, int32_t decision);
 
 #endif

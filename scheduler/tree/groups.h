@@ -6,7 +6,7 @@
 
 #include "scheduler/digest/digest.h"
 
-/* Of a decision's strategies those that go with one that is kept: for which it is nowhere worse
+/* The strategies of a decision that go with one that is kept: it is nowhere worse than they are
  * (`keeper` of the decision, see below). */
 uint64_t weft_kept_by(const uint8_t *keeper, uint64_t strategies, int32_t strategy);
 

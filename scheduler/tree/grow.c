@@ -43,7 +43,7 @@ static int64_t goal_of(const struct weft_branch *branch, int32_t node)
     return branch->proof->nodes[node].bound_ns < goal ? goal : step_ns;
 }
 
-/* Of memory, or of the channel's order: what the point owes more to. */
+/* Finds milestones of memory or of the channel's order, whichever the point owes more to. */
 static void find_milestones(struct weft_branch *branch, const double *x)
 {
     struct weft_doubt order = {0};

@@ -188,9 +188,8 @@ static bool is_decided(const struct weft_guide *guide, int32_t decision)
     return (guide->allowed[decision] & (guide->allowed[decision] - 1)) == 0;
 }
 
-/* Of the decisions that are not decided, the strategy of the greatest share; its decision, -1 when
- * all are.
- */
+/* The undecided decision one of whose strategies has the greatest share, and that strategy; -1 when
+ * all are decided. */
 static int32_t surest(const struct weft_guide *guide, const double *x, int *strategy, double *share)
 {
     int32_t decision = -1;

@@ -10,8 +10,8 @@
 
 struct weft_guide;
 
-/* Of the branch's relaxation, for its search; both are borrowed. Without a relaxation, and where
- * every plan fits, there is nothing to try. */
+/* A guide by the branch's relaxation, for its search; both are borrowed. Without a relaxation, and
+ * where every plan fits, there is nothing to try. */
 WEFT_MUST_USE enum weft_status weft_guide_create(struct weft_branch *branch,
                                                  struct weft_guide **out, struct weft_error *err);
 void weft_guide_destroy(struct weft_guide *guide); /* accepts NULL */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a tree that proves that nothing fits. */
+/* The most nodes of a tree that proves that nothing fits. */
 enum { MOST_EMPTY_NODES = 1023 };
 
 enum weft_status weft_proof_create(const struct weft_problem *problem, int32_t most_nodes,
@@ -184,7 +184,7 @@ enum weft_status weft_proof_offer(struct weft_proof *proof, int32_t node,
     return WEFT_OK;
 }
 
-/* Of the prices that the entered leaf was not offered, those that bound it best in the box of all;
+/* The prices that bound the entered leaf best in the box of all, of those that it was not offered;
  * -1: none proves more than it has. */
 static int32_t best_known(const struct weft_proof *proof, const struct weft_proof_node *leaf)
 {

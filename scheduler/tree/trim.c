@@ -116,7 +116,7 @@ static enum weft_status drop(struct trim *trim, int32_t from, int32_t to, int32_
     return drop(trim, middle, to, node);
 }
 
-/* Of the splits above the link those that a node below needs are kept. */
+/* Keeps those splits above the link that a node below needs. */
 static enum weft_status keep_needed(struct trim *trim, int32_t link, int32_t node)
 {
     set_whole(trim, 0, link, false);

@@ -52,7 +52,7 @@ Test(session, plans_by_ascent_and_takes_its_own_plan)
     weft_session_close(&other);
 }
 
-/* Of the periods that a config leaves open all but the plan's own are proven beside it. */
+/* All periods that a config leaves open are proven beside the plan's own. */
 Test(session, proves_the_other_periods_too)
 {
     struct weft_session session = open_session("train.clip_norm=0");

@@ -102,7 +102,7 @@ static int64_t unit_bytes(const struct weft_weights *weights, int32_t unit, enum
     return of == NULL ? 0 : sum(of->holds, of->n_holds, category, slot);
 }
 
-/* Of one unit under one policy: KiB of each category in each slot. */
+/* One unit under one policy: KiB of each category in each slot. */
 struct rows {
     int64_t shard, gathered[WEIGH_N_SLOTS], reduced[WEIGH_N_SLOTS], gradient[WEIGH_N_SLOTS], state;
 };

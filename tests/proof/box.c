@@ -72,8 +72,8 @@ Test(box, what_cannot_fit_is_ruled_out)
     weft_box_destroy(box);
 }
 
-/* Of a gather of 300 bytes a block there is room for one in slot 3 (500 left) and for both in slot
- * 2 (700); of 600 for none in slot 3, and one in slot 2 does not help it. */
+/* Slot 3 (500 left) has room for one block of 300 bytes and slot 2 (700) for both; a block of 600
+ * has none in slot 3, and one in slot 2 does not help it. */
 Test(box, gathers_are_launched_when_all_their_slots_have_room)
 {
     struct weft_problem problem = small_problem();
@@ -158,7 +158,7 @@ Test(box, milestones_that_contradict_each_other_leave_nothing)
     weft_box_destroy(box);
 }
 
-/* Of 1700 bytes slot 2 has 700 left: with a's blocks of 350 held there, b's gather of 100 a block
+/* Slot 2 has 700 of 1700 bytes left: with a's blocks of 350 held there, b's gather of 100 a block
  * has no room beside them, nor in slot 1, but in slot 3 it has. */
 Test(box, milestones_take_room)
 {
@@ -175,7 +175,7 @@ Test(box, milestones_take_room)
     weft_box_destroy(box);
 }
 
-/* Of two units at least one has dp, then both, then fewer than one. */
+/* At least one of two units has dp, then both, then fewer than one. */
 Test(box, counts_settle_units)
 {
     struct weft_problem problem = small_problem();

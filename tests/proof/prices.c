@@ -8,7 +8,7 @@
 #include "tests/program/random_model.h"
 #include "tests/proof/small_prices.h"
 
-/* Of the strategies, where the box is as the facts make it. */
+/* The bound of the strategies, where the box is as the facts make it. */
 static int64_t bound_in(struct fixture *f, struct weft_box *box, struct weft_facts facts,
                         const uint64_t *strategies)
 {
@@ -138,7 +138,7 @@ Test(prices, a_block_is_held_whole)
     cr_assert_eq(apart - bound(&f, SDP, SDP), 600);
 }
 
-/* Of 150 bytes in steps of 100 one whole step is of use, and above a rest of 50 all counts. */
+/* One whole step of 100 fits into 150 bytes, and above a rest of 50 all counts. */
 Test(prices, whole_steps_count)
 {
     struct weft_whole_row row = weft_whole_row(3, 100, 150);

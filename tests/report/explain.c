@@ -147,7 +147,7 @@ static bool holder_is_further(const struct weft_plan *plan, int32_t index)
     return all[index + 1].deadline > all[index].deadline;
 }
 
-/* Of a block that neither window, memory nor order holds: launched a slot earlier, or due a slot
+/* A block that neither window, memory nor order holds: launched a slot earlier, or due a slot
  * later, it starts when it did if the channel is said to be busy, right behind the other one; else
  * it starts with its slot. */
 static void check_busy(struct weft_plan *plan, int32_t index, const struct weft_hold_reason *said)

@@ -81,7 +81,7 @@ static void add_strategy(struct chain_builder *b, int32_t u, enum weft_policy po
     }
 }
 
-/* Of a unit's strategies with these policies, where it has any. */
+/* Adds the item for a unit's strategies with these policies, where it has any. */
 static void item_chain(struct chain_builder *b, struct weft_item item_chain, uint32_t policies,
                        int64_t block_ns)
 {

@@ -32,7 +32,7 @@ static void hold_tiny(struct weft_problem_strategy *to, enum weft_category categ
         (struct weft_hold){.category = category, .first = first, .last = last, .bytes = bytes};
 }
 
-/* Of a unit's strategies with these policies, where it has any. */
+/* Adds the item for a unit's strategies with these policies, where it has any. */
 static void item_tiny(struct tiny_builder *b, struct weft_item item_tiny, uint32_t policies,
                       int64_t block_ns)
 {

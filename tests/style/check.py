@@ -52,6 +52,7 @@ FOREIGN = {"glpk.h", "nccl.h", "mpi.h", "dnnl.h", "cblas.h", "cublasLt.h", "cuda
 NOT_A_LIBRARY_S = re.compile(r"v?fork|_Fork|clone3?|f?exec[vl][a-z]*|posix_spawnp?|system|popen|"
                              r"sigaction|signal|sigset|signalfd|sigwait[a-z]*")
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|not implemented")
+SUBJECT_LAST = re.compile(r"^\s*(?:/\*|//|#|\*)\s+Of \w+")
 LOCAL = re.compile(r"/(?:home|root)/\w|/tmp/(?:b-|brief)")
 LIMITS = {"header": 200, "public": 300, "file": 800, "function": 100, "folder": 20}
 # What is left: folders whose modules go in circles, folders that do so together, full folders. The
@@ -222,7 +223,7 @@ def check_words(root):
         if str(relative) == "tests/style/check.py":
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            for pattern in (UNFINISHED, LOCAL):
+            for pattern in (UNFINISHED, LOCAL, SUBJECT_LAST):
                 found = pattern.search(line)
                 if found:
                     bad.append(f"{relative}:{number}: {found.group(0)}")

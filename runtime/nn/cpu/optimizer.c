@@ -140,7 +140,7 @@ void weft_lamb_apply(const struct weft_optimizer *optimizer, bool matrix, float 
     }
 }
 
-/* Of elements that are a whole tensor. */
+/* Updates elements that are a whole tensor. */
 static void update_lamb(const struct weft_optimizer *optimizer, bool matrix,
                         const struct weft_update *u)
 {

@@ -159,7 +159,7 @@ static void mutate(struct buffer *buffer, uint64_t round, uint64_t step)
 
 static bool try_exact(const struct buffer *buffer)
 {
-    /* Of the exact size, so that AddressSanitizer sees a read past the end. */
+    /* Exactly as large, so that AddressSanitizer sees a read past the end. */
     char *exact = malloc(buffer->length + (buffer->length == 0));
     if (exact == NULL) abort();
     memcpy(exact, buffer->bytes, buffer->length);

@@ -37,8 +37,8 @@ static enum weft_status save(struct weft_saver *saver, int64_t step,
     return weft_saver_catch_up(saver, true, err);
 }
 
-/* Of rank 0 the sync behind the rename that commits step 2, and that before what is left of it
- * would go, of the others one in steps 4 and 6. */
+/* Rank 0 fails at the sync behind the rename that commits step 2 and at that before what is left of
+ * it would go, each other rank at one in steps 4 and 6. */
 static const struct journal_faults faults[RANKS] = {{0, 7, 1}, {7, 0, 0}, {11, 0, 0}};
 
 static int save_all(int32_t rank, const struct ranks *ranks, void *argument)

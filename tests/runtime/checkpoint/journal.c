@@ -27,7 +27,7 @@ struct journal {
     unsigned char data[JOURNAL_DATA_BYTES];
 };
 
-/* Of one rank. */
+/* One rank's. */
 struct recorder {
     struct journal *journal;
     int32_t nodes[MOST_FDS];            /* by descriptor */

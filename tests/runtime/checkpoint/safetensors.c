@@ -30,7 +30,7 @@ static void put_data(struct weft_text *file, int64_t bytes)
 static enum weft_status parse_text(const struct weft_text *file, struct weft_safetensors **out,
                                    struct weft_error *err)
 {
-    /* Of the exact size, so that AddressSanitizer sees a read past the end. */
+    /* Exactly as large, so that AddressSanitizer sees a read past the end. */
     char *exact = malloc(file->length + (file->length == 0));
     cr_assert_not_null(exact);
     memcpy(exact, weft_text_chars(file), file->length);

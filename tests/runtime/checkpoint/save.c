@@ -209,7 +209,7 @@ static void test_renamed(struct scene *scene)
     weft_checkpoint_remove(&weft_sink_system, from);
 }
 
-/* Of several ranks that fail the first is named, on all. */
+/* The first of several ranks that fail is named, on all. */
 static void test_failures(struct scene *scene)
 {
     scene->wanted = WEFT_E_IO;
@@ -228,7 +228,7 @@ static void flip(const char *path, int64_t byte)
     fclose(file);
 }
 
-/* Of all parts exactly the one that has the chunk finds it damaged. */
+/* Only the part that has the chunk finds it damaged. */
 static void look_for(const struct weft_checkpoint *checkpoint, int32_t f, int64_t chunk)
 {
     char name[64];

@@ -53,7 +53,7 @@ static double loss_at(struct subject *s, const struct weft_state_piece *piece, i
     return loss;
 }
 
-/* Of a tensor: its values before a step, and what a step of sgd took from them, over its rate. */
+/* A tensor: its values before a step, and what a step of sgd took from them, over its rate. */
 struct tensor {
     float *values, *gradient;
 };

@@ -60,7 +60,7 @@ static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)
     return 0;
 }
 
-/* Of two that differ nobody can say which is wrong. */
+/* Nobody can say which of two that differ is wrong. */
 static int flip_of_two(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct job *job = argument;

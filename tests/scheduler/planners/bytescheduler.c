@@ -23,7 +23,7 @@ Test(bytescheduler, sends_the_first_layer_first_as_credit_allows)
     weft_problem_destroy(problem);
 }
 
-/* Of 64e6 eight blocks may be on their way: all of 2, then all of 1, then 0, as they get ready. */
+/* Eight blocks of 64e6 may be on their way: all of 2, then all of 1, then 0, as they get ready. */
 Test(bytescheduler, overtakes_nothing_with_credit_for_all)
 {
     struct weft_problem *problem = chain_problem(&bytescheduler_chain);

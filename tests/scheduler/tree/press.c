@@ -23,7 +23,7 @@ static void init_press(struct branch_rig *f, uint64_t seed)
     cr_assert_eq(weft_branch_root(f->branch, NULL), WEFT_OK);
 }
 
-/* Of the root's relaxation, in ns. */
+/* The value of the root's relaxation, in ns. */
 static double value_under(struct branch_rig *f, double pressure)
 {
     struct weft_pool pool = {0};
@@ -64,8 +64,9 @@ Test(press, brings_the_relaxation_to_the_goal, .timeout = 120)
     cr_assert_gt(n_found, TEST_CASES(10, 4), "%d found", n_found);
 }
 
-/* Of the blocks that its solution interrupts, one a slot, the most valuable first: reductions that
- * gathers go through, or gathers that reductions do. What comes next is the end of such a block. */
+/* The most valuable of the blocks that its solution interrupts come first, one a slot: reductions
+ * that gathers go through, or gathers that reductions do. What comes next is the end of such a
+ * block. */
 Test(press, asks_of_each_slot_what_is_under_way, .timeout = 120)
 {
     int n_order = 0, n_next = 0;

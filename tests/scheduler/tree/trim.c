@@ -73,7 +73,7 @@ static bool divide_trim(struct trim_fixture *f, int32_t node, uint64_t seed, uin
     return weft_milestone_is_of(&at, problem) && weft_proof_branch_at(f->rig.proof, node, &at);
 }
 
-/* Of every second division only one child gets prices of its own, so that there are chains. */
+/* Only one child of every second division gets prices of its own, so that there are chains. */
 static void grow_trim(struct trim_fixture *f, uint64_t seed)
 {
     const char *by;

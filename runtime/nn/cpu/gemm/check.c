@@ -50,10 +50,10 @@ static void convert(enum weft_dtype dtype, int64_t n, float *exact, void *given)
     }
 }
 
-/* Of formulas of GELU in fp32. */
+/* The error of formulas of GELU in fp32. */
 static const double most_gelu_error = 0x1p-19;
 
-/* Of rounding to the dtype, twice: once with and once without what is added. */
+/* The error of rounding to the dtype, twice: once with and once without what is added. */
 static double rounding(enum weft_dtype dtype)
 {
     static const double roundings[WEFT_DTYPE_COUNT] = {
@@ -181,7 +181,7 @@ static enum weft_status compare(const char *title, const struct weft_product *p,
     return compare_column_sums(title, p, x, err);
 }
 
-/* Of a triangle nothing is read beyond a row's end, so there is NaN; up to there it has zeros. */
+/* Nothing is read of a triangle beyond a row's end, so there is NaN; up to there it has zeros. */
 static void cut_triangle(const struct weft_product *p, struct matrices *x)
 {
     const int64_t rows = p->transpose_a ? p->k : p->m;
@@ -193,7 +193,7 @@ static void cut_triangle(const struct weft_product *p, struct matrices *x)
     }
 }
 
-/* What is written is in fp32 then. */
+/* The copy is in fp32. */
 static void widen(enum weft_dtype dtype, int64_t n, const void *from, float *to)
 {
     if (dtype == WEFT_F32)

@@ -273,8 +273,8 @@ static enum weft_status run_sgemm(const struct weft_product *p, struct weft_erro
     return status == dnnl_success ? WEFT_OK : fail(p, status, err);
 }
 
-/* Of a product whose a and b are both stored by k, at most m rows and n columns of c from [i, j] on
- * and so much of k. */
+/* A piece of a product whose a and b are both stored by k: at most m rows and n columns of c from
+ * [i, j] on and so much of k. */
 static struct weft_product piece_of(const struct weft_product *p, int64_t i, int64_t j, int64_t k,
                                     int64_t m, int64_t n, int64_t depth)
 {

@@ -101,7 +101,7 @@ struct weft_kernels {
     void (*sgd)(const struct weft_sgd *sgd, int64_t n, float *parameters, const float *gradients,
                 float *momentum);
 
-    /* Of at most WEFT_SQUARES_MOST numbers, finite or not. */
+    /* Adds the squares of at most WEFT_SQUARES_MOST numbers, finite or not. */
     void (*add_squares)(int64_t n, const float *x, struct weft_squares *squares);
 
     /* y[j][i] = x[i][j] for all of x [rows, columns]. NULL at a level that has no instructions to
@@ -109,7 +109,7 @@ struct weft_kernels {
     void (*turn)(int64_t rows, int64_t columns, const float *x, int64_t x_stride, float *y,
                  int64_t y_stride);
 
-    /* Of a whole head in f32: the output, and probabilities [seq_len, seq_len] in an order of the
+    /* A whole head in f32: the output, and probabilities [seq_len, seq_len] in an order of the
      * kernels' own, which backward reads. Both NULL at a level that has no instructions to do it
      * faster than products one by one. */
     void (*attend)(const struct weft_head *head, float *probabilities, float *output);

@@ -2,8 +2,8 @@
 
 #include "runtime/nn/cpu/cpu.h"
 
-/* Of a head's score matrix that causality leaves half of, stripes of rows are in hand at a time, of
- * about this many elements: from the scores to what they weigh they stay in the second cache. */
+/* A head's score matrix, of which causality leaves half, is worked on in stripes of rows of about
+ * this many elements: from the scores to what they weigh they stay in the second cache. */
 enum { STRIPE = 128 << 10 };
 
 /* One head of one sample: where its rows begin and their strides. */
@@ -34,7 +34,7 @@ static struct head head_of(const struct weft_nn_attention *attention, int64_t in
                          .scores = index * s * s};
 }
 
-/* What is read of one. */
+/* The address of an element that is read. */
 static const void *at(const struct head *head, const void *array, int64_t index)
 {
     return weft_nn_at(head->dtype, array, index);

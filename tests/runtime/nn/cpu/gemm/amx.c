@@ -93,7 +93,7 @@ struct gemm_amx_errors {
     double most, rms; /* of c - ab, in units of 2^-24 times_gemm_amx the sum of |a||b| */
 };
 
-/* Of every element of some rows. */
+/* Errors of every element of some rows. */
 static struct gemm_amx_errors errors_of_gemm_amx(const struct weft_gemm *gemm,
                                                  const struct gemm_amx_matrices *x)
 {

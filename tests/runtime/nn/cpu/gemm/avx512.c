@@ -72,7 +72,7 @@ struct gemm_avx512_errors {
     double most, rms; /* of c - ab, in units of 2^-24 times_gemm_avx512 the sum of |a||b| */
 };
 
-/* Of every element of some rows, with the first and the last. */
+/* Errors of every element of some rows, with the first and the last. */
 static struct gemm_avx512_errors errors_of_gemm_avx512(const struct weft_gemm *gemm,
                                                        const struct gemm_avx512_matrices *x)
 {
@@ -102,8 +102,8 @@ static struct gemm_avx512_errors errors_of_gemm_avx512(const struct weft_gemm *g
     return errors;
 }
 
-/* Of every edge one: rows of a tile, columns of a tile and of a vector, groups of rows, passes
- * along k, and blocks of columns, for which packed rows are kept or not. */
+/* One size beyond every edge: rows of a tile, columns of a tile and of a vector, groups of rows,
+ * passes along k, and blocks of columns, for which packed rows are kept or not. */
 Test(gemm_avx512, is_the_formula_at_every_edge_and_reads_nothing_beyond)
 {
     static const int64_t sizes[][3] = {
@@ -222,7 +222,7 @@ Test(gemm_avx512, bits_of_an_element_depend_on_its_row_and_column_alone)
     weft_gemm_close(gemm);
 }
 
-/* Whoever has rows, or columns, and where some have none. */
+/* Threads that have rows or columns, and some that have none. */
 Test(gemm_avx512, threads_give_the_bits_of_one)
 {
     static const int64_t sizes[][3] = {{GEMM_AVX512_M, GEMM_AVX512_N, GEMM_AVX512_K},

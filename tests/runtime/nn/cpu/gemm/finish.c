@@ -144,7 +144,7 @@ static void check_finish(struct weft_gemm *gemm, enum weft_dtype dtype, int with
                   weft_gemm_describe(gemm), with, ta, tb, (long long)m, (long long)n, (long long)k,
                   (long long)i, (double)c.wide[i], value);
     }
-    /* Of what is stored, so to the last bit. */
+    /* GELU of what is stored, so to the last bit. */
     const struct weft_layer_kernels *kernels = weft_kernels_best()->layers[dtype];
     if (with & GELU) {
         kernels->gelu(m * n, c.x, expected.x);

@@ -170,7 +170,7 @@ static void spoil_stack(void)
     cr_assert(isnan(fill(3)));
 }
 
-/* Of a tile of the diagonal half is not multiplied, and what the stack held there is to have no
+/* Half of a tile of the diagonal is not multiplied, and what the stack held there is to have no
  * part in anything. */
 Test(kernels_attention, what_causality_forbids_is_zero)
 {

@@ -12,7 +12,9 @@
  *
  * A box may also be told how far items have got: milestones. Of blocks that are known to be held in
  * a slot the others' room is less. And it may be told how many decisions of a group have some
- * strategies; where all that still may have to, or none may any more, it is known of each. */
+ * strategies; where all that still may have to, or none may any more, it is known of each.
+ *
+ * RESULTS.md: planner-ideas/milestones-and-counts. */
 #ifndef WEFT_PROOF_BOX_H
 #define WEFT_PROOF_BOX_H
 

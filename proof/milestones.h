@@ -8,7 +8,8 @@
  *
  * A channel moves one block at a time, without preemption. A block that has begun by a slot and has
  * not ended by it is under way at its end, alone; others of the channel have ended or begin later.
- */
+ *
+ * RESULTS.md: planner-ideas/milestones-and-counts. */
 #ifndef WEFT_PROOF_MILESTONES_H
 #define WEFT_PROOF_MILESTONES_H
 

@@ -44,7 +44,8 @@
  * decisions of what is usual for their strategies, whoever has which, and each decision counts what
  * it holds more than that. So alike decisions may change places. Of groups that share decisions the
  * first counts.
- */
+ *
+ * RESULTS.md: planner-ideas/whole-rows. */
 #ifndef WEFT_PROOF_PRICES_H
 #define WEFT_PROOF_PRICES_H
 

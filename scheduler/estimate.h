@@ -1,6 +1,8 @@
 /* An estimate says what each policy needs when every unit has it, in one period, whatever the
  * limit: just in time, as published rules issue, and the fastest. It makes no layout and proves
- * nothing, so it takes milliseconds. */
+ * nothing, so it takes milliseconds.
+ *
+ * RESULTS.md: estimate/estimate. */
 #ifndef WEFT_SCHEDULER_ESTIMATE_H
 #define WEFT_SCHEDULER_ESTIMATE_H
 

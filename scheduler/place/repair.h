@@ -1,7 +1,9 @@
 /* Repairs of a list schedule. A rule decides at every moment by what it sees then; looking back, a
  * wait of compute often has a cause that can be put off: gathers held where a reduction then had
  * to complete at once, or a block on the channel ahead of one that was needed. So: place, look for
- * the longest waits, put off their causes, and place again, as long as that helps. */
+ * the longest waits, put off their causes, and place again, as long as that helps.
+ *
+ * RESULTS.md: planner-ideas/repairs. */
 #ifndef WEFT_SCHEDULER_PLACE_REPAIR_H
 #define WEFT_SCHEDULER_PLACE_REPAIR_H
 

@@ -5,7 +5,9 @@
  *
  * A product frees a gradient when its reduction happens to be complete. Here that is a deadline: of
  * a reduction that its rule does not wait for the slot in which it is complete, and later where
- * that raises no peak; where memory is less than that needs, the latest that it allows. */
+ * that raises no peak; where memory is less than that needs, the latest that it allows.
+ *
+ * RESULTS.md: rivals/grid. */
 #ifndef WEFT_SCHEDULER_PLANNERS_RULE_H
 #define WEFT_SCHEDULER_PLANNERS_RULE_H
 

@@ -1,4 +1,6 @@
-/* Classes of the integer program: which items share their columns. Internal to relax/. */
+/* Classes of the integer program: which items share their columns. Internal to relax/.
+ *
+ * RESULTS.md: planner-ideas/merged-classes. */
 #ifndef WEFT_SCHEDULER_RELAX_ILP_CLASS_H
 #define WEFT_SCHEDULER_RELAX_ILP_CLASS_H
 

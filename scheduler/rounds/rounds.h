@@ -1,6 +1,8 @@
 /* Rounds of planning until a layout fits: the planner within the limit, and where the layout of its
  * plan ends above it, again with tighter rows; ilp by other planners' rules too, whose plans may
- * pack better. Where the first layout fits and the clock cut ilp short, it goes on from there. */
+ * pack better. Where the first layout fits and the clock cut ilp short, it goes on from there.
+ *
+ * RESULTS.md: planner-gap/random-layouts. */
 #ifndef WEFT_SCHEDULER_ROUNDS_ROUNDS_H
 #define WEFT_SCHEDULER_ROUNDS_ROUNDS_H
 

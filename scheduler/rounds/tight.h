@@ -1,6 +1,8 @@
 /* A tight problem is a problem that leaves a layout room: in every slot it holds something more
  * than it does, as far as the leanest plan still fits there. A limit that is lowered alike for all
- * slots cannot go below the fullest slot of the leanest plan; most slots have far more room. */
+ * slots cannot go below the fullest slot of the leanest plan; most slots have far more room.
+ *
+ * RESULTS.md: memory/tight-rows. */
 #ifndef WEFT_SCHEDULER_ROUNDS_TIGHT_H
 #define WEFT_SCHEDULER_ROUNDS_TIGHT_H
 

@@ -1,6 +1,8 @@
 /* Strategies near a bound: at prices, every choice of strategies has a cost that its step time
  * cannot be below (proof/prices.h). In order of that cost they are worth a try, and those whose
- * cost is the best known step time or more are not. */
+ * cost is the best known step time or more are not.
+ *
+ * RESULTS.md: planner-ideas/guide-steps. */
 #ifndef WEFT_SCHEDULER_SEARCH_NEAR_H
 #define WEFT_SCHEDULER_SEARCH_NEAR_H
 

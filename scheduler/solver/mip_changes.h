@@ -1,5 +1,7 @@
 /* What a program differs in from the one that was solved before it: bounds, and rows at its end. A
- * solver that still has that one's basis needs only these, and few steps. */
+ * solver that still has that one's basis needs only these, and few steps.
+ *
+ * RESULTS.md: planner-ideas/kept-basis. */
 #ifndef WEFT_SCHEDULER_SOLVER_MIP_CHANGES_H
 #define WEFT_SCHEDULER_SOLVER_MIP_CHANGES_H
 

@@ -2,7 +2,9 @@
  * relaxations of the two children that it would make, and what raises both most is taken (strong
  * branching: Applegate, Bixby, Chvatal and Cook, Finding cuts in the TSP, 1995). Decisions are
  * alike and relaxations undecided about many of them at once, so most ways raise nothing, and a
- * tree that goes them has to go the others below each. */
+ * tree that goes them has to go the others below each.
+ *
+ * RESULTS.md: planner-ideas/last-eight. */
 #ifndef WEFT_SCHEDULER_TREE_DIVIDE_H
 #define WEFT_SCHEDULER_TREE_DIVIDE_H
 

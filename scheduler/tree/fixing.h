@@ -3,7 +3,9 @@
  * an item had launched or completed k blocks by a slot, or fewer. Where that is as much as anybody
  * asks for, such plans need no more work, and in all others the contrary is a fact: the strategy is
  * taken away, the milestone is kept. In the tree such a fact divides a node into a leaf, which the
- * same prices bound, and the rest, whose box is smaller. */
+ * same prices bound, and the rest, whose box is smaller.
+ *
+ * RESULTS.md: planner-ideas/last-eight. */
 #ifndef WEFT_SCHEDULER_TREE_FIXING_H
 #define WEFT_SCHEDULER_TREE_FIXING_H
 

@@ -1,6 +1,8 @@
 /* Decisions that are alike are not told apart by a branch on one of them: what one may not have
  * another takes. How many of them have a strategy is what matters, and what a tree branches on
- * first. */
+ * first.
+ *
+ * RESULTS.md: planner-ideas/milestones-and-counts. */
 #ifndef WEFT_SCHEDULER_TREE_GROUPS_H
 #define WEFT_SCHEDULER_TREE_GROUPS_H
 

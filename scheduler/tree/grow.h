@@ -1,7 +1,9 @@
 /* Branch and bound on counts, on the decisions' strategies and on milestones, best bound first.
  * Nodes are bounded by prices: from the multipliers of the relaxation within the node's box when
  * there is a solver, improved by dual ascent, or by that alone. What they round to becomes
- * incumbents of the search; the tree is the proof. What ends it is the search's budget. */
+ * incumbents of the search; the tree is the proof. What ends it is the search's budget.
+ *
+ * RESULTS.md: planner-gap/gap. */
 #ifndef WEFT_SCHEDULER_TREE_GROW_H
 #define WEFT_SCHEDULER_TREE_GROW_H
 

@@ -2,7 +2,9 @@
  * the strategies fixed sees the whole step: which gathers are worth the memory that they hold where
  * it is short, and where compute should wait for reductions because what they free is worth more
  * later. It moves parts of blocks, so it is no plan; as a guide of when to launch what, it lets
- * list scheduling make one that comes near it. */
+ * list scheduling make one that comes near it.
+ *
+ * RESULTS.md: planner-ideas/guide. */
 #ifndef WEFT_SCHEDULER_TREE_GUIDE_H
 #define WEFT_SCHEDULER_TREE_GUIDE_H
 

@@ -3,7 +3,9 @@
  * spare time is used up, and has no price. So the relaxation is asked once more, with a part of the
  * time that slots compute taken from the channels: as much as brings its value just to what plans
  * have to beat. Now whatever is lost is missing, its solution interrupts blocks only where that is
- * of use, and each child's value tells how much nearer it is to having none. */
+ * of use, and each child's value tells how much nearer it is to having none.
+ *
+ * RESULTS.md: planner-ideas/pressure. */
 #ifndef WEFT_SCHEDULER_TREE_PRESS_H
 #define WEFT_SCHEDULER_TREE_PRESS_H
 

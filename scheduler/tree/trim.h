@@ -2,7 +2,9 @@
  * divided, and of the plans that are put aside as needless many would not hurt. What is proven at
  * last is the least of all leaves, for which a smaller tree may do. Trimming makes nodes leaves
  * again whose own prices reach that bound, and of the splits that put leaves aside keeps those that
- * the rest needs, so that the certificate is short and cheap to check. */
+ * the rest needs, so that the certificate is short and cheap to check.
+ *
+ * RESULTS.md: certificate/trimmed. */
 #ifndef WEFT_SCHEDULER_TREE_TRIM_H
 #define WEFT_SCHEDULER_TREE_TRIM_H
 

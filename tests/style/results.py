@@ -3,6 +3,7 @@
 results.py RESULTS_PY."""
 import copy
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -38,6 +39,17 @@ def the_page_is_what_the_figures_make(_):
 def files_are_written_as_a_bench_writes_them(_):
     for path in (ROOT / "bench/results").glob("*.json"):
         assert path.read_text() == results.text_of(results.read(ROOT)[path.stem]) + "\n", path
+
+
+@case
+def a_header_names_an_entry_that_is_there(_):
+    entries = {f"{subject}/{table['name']}" for subject, whole in results.read(ROOT).items()
+               for table in whole["tables"]}
+    named = {(path.relative_to(ROOT), entry) for folder in ("proof", "scheduler")
+             for path in (ROOT / folder).rglob("*.h")
+             for entry in re.findall(r"RESULTS\.md: ([\w/-]+)", path.read_text())}
+    assert len(named) >= 10, named
+    assert {entry for _, entry in named} <= entries, named
 
 
 @case

@@ -110,6 +110,9 @@ def wrong_figures(root, where, table):
     bad += [] if table["rows"] else [f"{where}: no figures"]
     bad += [f"{where}: a row of {len(row)} cells, {len(table['columns'])} columns" for row in table["rows"]
             if len(row) != len(table["columns"])]
+    told = " ".join([table["title"], table.get("note", "")] + [str(cell) for row in table["rows"] for cell in row])
+    bad += [f"{where}: there is no {path}" for path in re.findall(r"`([\w/]+/\w+\.\w+)`", told)
+            if not (root / path).exists()]
     commands = [table["command"]] + [asked["command"] for asked in table["asked"] if "command" in asked]
     return bad + [f"{where}: there is no {name}" for command in commands for name in missing(root, command)]
 

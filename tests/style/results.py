@@ -75,6 +75,12 @@ def what_a_command_starts_is_in_the_tree(_):
 
 
 @case
+def a_source_that_is_named_is_in_the_tree(_):
+    bad = mistakes_with(lambda table: table.update(title="Cost by `runtime/exec/fast.h`"))
+    assert bad == ["executor/executor: there is no runtime/exec/fast.h"], bad
+
+
+@case
 def a_row_has_a_cell_a_column(_):
     bad = mistakes_with(lambda table: table["rows"][0].pop())
     assert bad == ["executor/executor: a row of 1 cells, 2 columns"], bad

@@ -32,7 +32,8 @@ static int compare_integers(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Whatever the policies, uses begin where the gathers of some policy end. */
+/* Whatever is chosen, uses begin where the gathers of some strategy end. Where plan.policies leaves
+ * fsdp out, no strategy gathers for backward, and its uses are not known. */
 static void list_uses(struct weft_draft *draft)
 {
     int32_t n = 0;

@@ -2,6 +2,18 @@
 
 #include "problem/decision.h"
 
+bool weft_strategy_policy(const char *name, enum weft_policy *out)
+{
+    size_t length = strcspn(name, "+");
+    for (int p = 0; p < WEFT_POLICY_COUNT; p++) {
+        const char *policy = weft_policy_name((enum weft_policy)p);
+        if (strlen(policy) != length || strncmp(policy, name, length) != 0) continue;
+        *out = (enum weft_policy)p;
+        return name[length] == '\0' || name[length + 1] != '\0';
+    }
+    return false;
+}
+
 int32_t weft_decision_of_kind(const struct weft_problem_decision *decision, int32_t kind)
 {
     for (int32_t k = 0; k < decision->n_strategies; k++)

@@ -51,6 +51,10 @@ int32_t weft_decision_of_name(const struct weft_problem_decision *decision, cons
 /* Those of a decision's strategies that have one of the policies (bit p). */
 uint64_t weft_decision_policies(const struct weft_problem_decision *decision, uint32_t policies);
 
+/* What a strategy of that name shards: the name is a policy's, or goes on behind it with a "+" and
+ * what else the strategy does. False when it is neither. */
+bool weft_strategy_policy(const char *name, enum weft_policy *out);
+
 /* Compute time that a strategy adds to a slot. */
 static inline int64_t weft_strategy_ns(const struct weft_problem_strategy *strategy, int32_t slot)
 {

@@ -375,9 +375,10 @@ static enum weft_status read_kinds(struct reader *reader, const struct weft_json
     for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
         const char *name = "";
         enum weft_policy policy;
-        if (!weft_json_string(it, &name) || !weft_policy_read(name, &policy))
+        if (!weft_json_string(it, &name) || !weft_strategy_policy(name, &policy))
             return unknown(reader, "kind of strategy", name);
-        problem->kinds[i] = weft_policy_name(policy);
+        problem->kinds[i] = weft_pool_format(&problem->pool, "%s", name);
+        if (problem->kinds[i] == NULL) return weft_fail_memory(reader->err, "a problem");
     }
     return WEFT_OK;
 }
@@ -394,7 +395,7 @@ static enum weft_status read_strategy(struct reader *reader, const struct weft_j
     WEFT_TRY(weft_json_need_string(object, reader->place, "name", &name, reader->err));
     for (to->kind = 0; to->kind < problem->n_kinds; to->kind++)
         if (strcmp(problem->kinds[to->kind], name) == 0) break;
-    if (to->kind == problem->n_kinds || !weft_policy_read(name, &to->policy))
+    if (to->kind == problem->n_kinds || !weft_strategy_policy(name, &to->policy))
         return unknown(reader, "kind of strategy", name);
     to->name = problem->kinds[to->kind];
     WEFT_TRY(need_array(reader, object, "times", sizeof *to->times, &it, &room, &to->n_times));

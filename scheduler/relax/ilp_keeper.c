@@ -67,7 +67,7 @@ bool weft_ilp_dominated(const struct weft_digest *table, int32_t decision, int32
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         if (item->decision != decision) continue;
-        n_theirs += item->strategies >> other & 1u;
+        n_theirs += (item->strategies >> other & 1u) != 0;
         if (!(item->strategies >> strategy & 1u)) continue;
         n_ours++;
         if (counterpart(problem, i, other) < 0) return false;

@@ -49,12 +49,17 @@ static void show(char text[WEFT_ERROR_TEXT_BYTES])
     weft_shown_into(written, length, WEFT_SHOWN_LINES, text, WEFT_ERROR_TEXT_BYTES);
 }
 
-static void write_text(struct weft_error *err, const char *format, va_list arguments)
+static void fill_error(struct weft_error *err, enum weft_status status, int of_rank,
+                       const char *format, va_list arguments)
 {
     static const char ellipsis[] = "...";
+    if (err == NULL || err->status != WEFT_OK) return;
+    err->status = status;
+    err->exit_code = weft_status_exit_code(status);
+    err->of_rank = of_rank;
     int length = vsnprintf(err->text, sizeof err->text, format, arguments);
     if (length < 0) {
-        snprintf(err->text, sizeof err->text, "%s", weft_status_text(err->status));
+        snprintf(err->text, sizeof err->text, "%s", weft_status_text(status));
     } else if ((size_t)length >= sizeof err->text) {
         memcpy(err->text + sizeof err->text - sizeof ellipsis, ellipsis, sizeof ellipsis);
     }
@@ -63,12 +68,9 @@ static void write_text(struct weft_error *err, const char *format, va_list argum
 
 enum weft_status weft_fail(struct weft_error *err, enum weft_status status, const char *format, ...)
 {
-    if (err == NULL || err->status != WEFT_OK) return status;
-    err->status = status;
-    err->exit_code = weft_status_exit_code(status);
     va_list arguments;
     va_start(arguments, format);
-    write_text(err, format, arguments);
+    fill_error(err, status, 0, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -76,13 +78,9 @@ enum weft_status weft_fail(struct weft_error *err, enum weft_status status, cons
 enum weft_status weft_fail_again(struct weft_error *err, const struct weft_error *why,
                                  const char *format, ...)
 {
-    if (err == NULL || err->status != WEFT_OK) return why->status;
-    err->status = why->status;
-    err->exit_code = weft_status_exit_code(why->status);
-    err->of_rank = why->of_rank;
     va_list arguments;
     va_start(arguments, format);
-    write_text(err, format, arguments);
+    fill_error(err, why->status, why->of_rank, format, arguments);
     va_end(arguments);
     return why->status;
 }

@@ -151,11 +151,16 @@ static inline int64_t weft_problem_slot_ns(const struct weft_problem *problem,
 }
 
 /* True when the item exists under the strategies chosen. */
+static inline bool weft_item_active(const struct weft_item *item, const int32_t *strategies)
+{
+    return (item->strategies >> strategies[item->decision] & 1u) != 0;
+}
+
+/* The same for an item by its index. */
 static inline bool weft_problem_needs(const struct weft_problem *problem, const int32_t *strategies,
                                       int32_t item)
 {
-    const struct weft_item *it = &problem->items[item].item;
-    return (it->strategies >> strategies[it->decision] & 1u) != 0;
+    return weft_item_active(&problem->items[item].item, strategies);
 }
 
 /* JSON object in integers (times _ns, sizes _bytes), and back. Reading checks every index, window

@@ -93,9 +93,9 @@ static enum weft_status compare_part(const struct identity *all, int32_t n, int 
         weft_text_addf(&ranks, "%s%d", ranks.length > 0 ? ", " : "", r);
     }
     if (ranks.length > 0) {
-        status = weft_fail(err, WEFT_E_DISAGREE, "rank %s: %s than rank 0. %s",
-                           weft_text_chars(&ranks), texts[part].what, texts[part].fix);
-        err->of_rank = first + 1;
+        const struct weft_error why = {.status = WEFT_E_DISAGREE, .of_rank = first + 1};
+        status = weft_fail_again(err, &why, "rank %s: %s than rank 0. %s", weft_text_chars(&ranks),
+                                 texts[part].what, texts[part].fix);
     }
     weft_text_finish(&ranks);
     return status;

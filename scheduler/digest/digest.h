@@ -74,12 +74,6 @@ static inline size_t weft_digest_row(const struct weft_digest *table, int32_t de
     return weft_digest_at(table, decision, strategy) * (size_t)table->n_slots;
 }
 
-/* True when the item exists under these strategies. */
-static inline bool weft_item_active(const struct weft_item *item, const int32_t *strategies)
-{
-    return (item->strategies >> strategies[item->decision] & 1u) != 0;
-}
-
 /* Sums common and lean (or fixed) rows into rows[n_slots]; the largest, and its slot when
  * `peak_slot` is not NULL. */
 int64_t weft_digest_lean_rows(const struct weft_digest *table, const int32_t *strategies,

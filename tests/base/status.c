@@ -61,6 +61,7 @@ Test(status, an_error_of_one_rank_keeps_its_rank_when_another_text_quotes_it)
     cr_assert_str_eq(told.text, "step 4: rank 2: no space");
     cr_assert_eq(told.of_rank, 3);
     cr_assert_eq(told.exit_code, weft_status_exit_code(WEFT_E_IO));
+    cr_assert_eq(weft_fail_again(NULL, &met, "nobody listens"), WEFT_E_IO);
     cr_assert_eq(weft_fail_of_rank(&own, WEFT_E_IO, 1, "later"), WEFT_E_IO);
     cr_assert_eq(own.of_rank, 0, "the first fact wins");
 }

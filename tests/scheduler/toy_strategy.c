@@ -1,6 +1,6 @@
 /* A strategy that no policy is: a unit's layer keeps no activations for its backward and computes
  * them again there. It is put into tiny problems by hand, and planner, proof and files take it as
- * they take any other: nothing in problem/, proof/ or scheduler/ was changed for it. */
+ * they take any other. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -126,5 +126,6 @@ Test(toy_strategy, is_planned_proven_and_written_as_any_other, .timeout = 170)
         weft_problem_destroy(problem);
     }
     cr_assert_gt(n_chosen, TEST_CASES(5, 0), "chosen %d times", n_chosen);
-    cr_assert_geq(n_faster, TEST_CASES(3, 0), "faster %d times", n_faster);
+    /* It seldom is: too few cases do not show it. */
+    if (!TEST_SANITIZED) cr_assert_geq(n_faster, 3, "faster %d times", n_faster);
 }

@@ -9,9 +9,7 @@
 
 #include <cstdint>
 #include <cstring>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
 /* For a compiler other than nvcc these words of host_defines.h mean nothing. */
 #include <cuda_runtime_api.h>
@@ -139,39 +137,6 @@ void emu_start_copy(void *shared, const void *from, bool there, EMU_SITE);
 void emu_commit_copies(void);
 void emu_wait_for_copies(int left);
 
-/* Launches. */
-typedef void emu_call(const void *kernel, const void *parameters);
-struct emu_kernel {
-    const void *code;
-    emu_call *call;
-    const void *parameters;
-    size_t parameter_bytes;
-};
-cudaError_t emu_launch(const struct emu_kernel *kernel, dim3 grid, dim3 block, size_t shared_bytes,
-                       cudaStream_t stream);
-
-template <typename... P> struct emu_parameters {
-    std::tuple<P...> values;
-    template <size_t... I>
-    emu_parameters(void **from, std::index_sequence<I...>) : values(*(P *)from[I]...)
-    {
-    }
-};
-
-/* As CUDA's own template of this name: parameters are copied when it is called. */
-template <typename... P>
-static inline cudaError_t cudaLaunchKernel(void (*kernel)(P...), dim3 grid, dim3 block,
-                                           void **arguments, size_t shared_bytes,
-                                           cudaStream_t stream)
-{
-    const emu_parameters<P...> parameters(arguments, std::index_sequence_for<P...>());
-    const struct emu_kernel what = {(const void *)kernel,
-                                    [](const void *code, const void *values) {
-                                        std::apply((void (*)(P...))code,
-                                                   ((const emu_parameters<P...> *)values)->values);
-                                    },
-                                    &parameters, sizeof(parameters)};
-    return emu_launch(&what, grid, block, shared_bytes, stream);
-}
+#include "tests/emulation/calls.h"
 
 #endif

@@ -104,6 +104,8 @@ struct emu_hooks {
     /* What a function like ldmatrix does for lane `lane` of the running warp. `site` tells calls
      * apart. */
     void (*access)(const void *address, size_t bytes, bool write, const void *site, uint32_t lane);
+    /* The emulated kernel that another program's name of it stands for. */
+    const void *(*code_of)(const void *code);
 };
 extern struct emu_hooks emu_hooks;
 

@@ -335,7 +335,7 @@ static void run_block(uint32_t number)
     }
 }
 
-static bool refuse_launch(const void *code, dim3 grid, dim3 block, size_t shared_bytes)
+bool emu_run_refuses(const void *code, dim3 grid, dim3 block, size_t shared_bytes)
 {
     const uint64_t n_threads = (uint64_t)block.x * block.y * block.z;
     const uint64_t n_blocks = (uint64_t)grid.x * grid.y * grid.z;
@@ -372,7 +372,7 @@ cudaError_t emu_launch(const struct emu_kernel *kernel, dim3 grid, dim3 block, s
                        cudaStream_t stream)
 {
     counts.launches++;
-    if (refuse_launch(kernel->code, grid, block, shared_bytes)) return cudaErrorInvalidValue;
+    if (emu_run_refuses(kernel->code, grid, block, shared_bytes)) return cudaErrorInvalidValue;
     emu_now = emu_place();
     struct emu_launched *entry = launched_kernel(kernel->code);
     entry->threads = std::max(entry->threads, block.x * block.y * block.z);
@@ -407,6 +407,7 @@ extern "C" cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttri
                                             int value)
 {
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaErrorInvalidValue;
+    if (emu_hooks.code_of != NULL) code = emu_hooks.code_of(code);
     if (value < 0 || value > target->shared_bytes_of_block) {
         emu_find(EMU_LIMITS, "%s: asks for %d bytes of shared memory a block, and %s has %d",
                  launched_kernel(code)->name.c_str(), value, target->name,
@@ -416,6 +417,24 @@ extern "C" cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttri
     if (shared_allowed == NULL) shared_allowed = new std::map<const void *, int>();
     (*shared_allowed)[code] = value;
     return cudaSuccess;
+}
+
+/* Filled before main, in no order that is known. */
+static std::vector<const struct emu_signature *> &signatures(void)
+{
+    static std::vector<const struct emu_signature *> all;
+    return all;
+}
+
+bool emu_signature_add(const struct emu_signature *signature)
+{
+    signatures().push_back(signature);
+    return true;
+}
+
+const std::vector<const struct emu_signature *> &emu_run_signatures(void)
+{
+    return signatures();
 }
 
 void *emu_shared_memory(void)

@@ -1,0 +1,91 @@
+/* A double of CUDA's runtime and driver: libraries with their names and functions, so that a module
+ * that nvcc built runs unchanged. A stream is a thread that waits at random, by WEFT_DOUBLE_SEED;
+ * kernels are the emulated ones, found by the names that the module registers. Every operation has
+ * a vector clock from when it was issued, so a use that nothing orders is found whatever the timing
+ * was. What a program does wrong is a finding; a program with one ends with exit code 86.
+ *
+ * WEFT_DOUBLE_FAIL=FUNCTION:N:CODE makes the Nth call of a function return a code. */
+#ifndef WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H
+#define WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include "tests/emulation/doubles/findings.h"
+
+/* How many operations of each stream, by its index, come before. */
+typedef std::vector<uint32_t> double_clock;
+
+/* One record of an event. */
+struct double_mark {
+    bool reached;
+    int64_t ns; /* when */
+    double_clock clock;
+};
+struct double_event {
+    bool timed;
+    std::shared_ptr<double_mark> last; /* NULL: never recorded */
+};
+
+struct double_operation {
+    uint32_t id; /* of its clock */
+    std::function<void(uint32_t id)> run;
+    std::shared_ptr<double_mark> awaited; /* or NULL */
+};
+struct double_stream {
+    uint32_t index;
+    std::thread worker;
+    std::deque<struct double_operation> queue;
+    uint32_t issued, done;
+    double_clock clock; /* of the last operation that was issued */
+    uint64_t random;
+    bool ends;
+};
+
+/* Held by every call while it looks at or changes anything; `double_moved` when something has. */
+extern std::mutex double_door;
+extern std::condition_variable double_moved;
+
+/* The code that this call of `function` is to return, cudaSuccess if it goes on: one that somebody
+ * asked for, or that of an operation that failed before. */
+cudaError_t double_enter(const char *function);
+/* An operation failed: every later call returns this. */
+void double_break(cudaError_t code);
+
+/* streams.cc; with the door */
+struct double_stream *double_stream_open(void);
+void double_stream_close(struct double_stream *stream, std::unique_lock<std::mutex> &door);
+bool double_stream_is_idle(const struct double_stream *stream);
+void double_issue(struct double_stream *stream, const char *what,
+                  std::function<void(uint32_t id)> run,
+                  std::shared_ptr<double_mark> awaited = NULL);
+/* False: a stream has work that the host has not seen done. */
+bool double_host_knows_all(void);
+void double_host_learns(const double_clock &clock);
+
+/* uses.cc. The clock of an operation: its id, from 1 on. With the door. */
+uint32_t double_order_add(uint32_t stream, const double_clock &clock, const char *what);
+/* Looks for earlier uses of these bytes that nothing orders. */
+void double_use(uint32_t id, const void *at, size_t bytes, bool write);
+/* From now on uses by kernels, which are watched, are the operation's; 0: nobody's. */
+void double_watch(uint32_t id);
+
+/* Memory that operations may use. */
+enum double_memory { DOUBLE_OF_DEVICE, DOUBLE_PINNED, DOUBLE_MAPPED };
+void double_memory_add(const void *at, size_t bytes, enum double_memory kind);
+/* A finding when there is none that begins there, or operations may still use it. */
+bool double_memory_remove(const void *at, enum double_memory kind);
+/* True: all of it lies in one piece of that kind. */
+bool double_memory_has(const void *at, size_t bytes, enum double_memory kind);
+bool double_memory_is_device(const void *at, size_t bytes);
+size_t double_memory_count(void);
+size_t double_memory_device_bytes(void);
+
+#endif

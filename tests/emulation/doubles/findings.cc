@@ -1,0 +1,109 @@
+#include "tests/emulation/doubles/double.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <unistd.h>
+
+static const char *const check_names[DOUBLE_CHECK_COUNT] = {
+    "default-stream", "unpinned", "never-recorded", "freed-twice", "freed-early", "leak",
+    "geometry",       "kernel",   "blocking",       "bounds",      "order",
+};
+
+enum { EXIT_OF_FINDINGS = 86 };
+
+/* Never freed: the end of the program comes to it. */
+struct found {
+    std::mutex lock;
+    uint32_t enabled = UINT32_MAX;
+    int counts[DOUBLE_CHECK_COUNT] = {};
+    std::string first[DOUBLE_CHECK_COUNT];
+    std::map<std::string, int> calls;
+    cudaError_t broken = cudaSuccess;
+};
+
+static struct found *found(void)
+{
+    static struct found *const all = new struct found();
+    return all;
+}
+
+const char *weft_double_check_name(enum double_check check)
+{
+    return check_names[check];
+}
+
+void weft_double_enable(uint32_t checks)
+{
+    found()->enabled = checks;
+}
+
+void weft_double_find(enum double_check check, const char *format, ...)
+{
+    struct found *all = found();
+    char text[512];
+    va_list arguments;
+    if ((all->enabled >> check & 1) == 0) return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    const std::lock_guard<std::mutex> guard(all->lock);
+    if (all->counts[check]++ == 0) all->first[check] = text;
+}
+
+int weft_double_take(enum double_check check, char *text, size_t text_bytes)
+{
+    struct found *all = found();
+    const std::lock_guard<std::mutex> guard(all->lock);
+    const int count = all->counts[check];
+    snprintf(text, text_bytes, "%s", all->first[check].c_str());
+    all->counts[check] = 0;
+    all->first[check].clear();
+    return count;
+}
+
+/* FUNCTION:N:CODE */
+static bool is_to_fail(const char *function, int call, cudaError_t *code)
+{
+    const char *asked = getenv("WEFT_DOUBLE_FAIL");
+    char name[64];
+    int number, value;
+    if (asked == NULL || sscanf(asked, "%63[^:]:%d:%d", name, &number, &value) != 3) return false;
+    *code = (cudaError_t)value;
+    return strcmp(name, function) == 0 && number == call;
+}
+
+cudaError_t double_enter(const char *function)
+{
+    struct found *all = found();
+    const std::lock_guard<std::mutex> guard(all->lock);
+    cudaError_t code;
+    if (is_to_fail(function, ++all->calls[function], &code)) return code;
+    return all->broken;
+}
+
+void double_break(cudaError_t code)
+{
+    struct found *all = found();
+    const std::lock_guard<std::mutex> guard(all->lock);
+    if (all->broken == cudaSuccess) all->broken = code;
+}
+
+__attribute__((destructor)) static void tell_findings(void)
+{
+    struct found *all = found();
+    bool any = false;
+    weft_double_look_for_leaks();
+    for (int i = 0; i < DOUBLE_CHECK_COUNT; i++) {
+        if (all->counts[i] == 0) continue;
+        any = true;
+        fprintf(stderr, "double: %s: %s (%d in all)\n", check_names[i], all->first[i].c_str(),
+                all->counts[i]);
+    }
+    if (!any) return;
+    fflush(NULL);
+    _exit(EXIT_OF_FINDINGS);
+}

@@ -1,0 +1,42 @@
+/* What the doubles find, for tests that plant mistakes: functions of libcudart's double. */
+#ifndef WEFT_TESTS_EMULATION_DOUBLES_FINDINGS_H
+#define WEFT_TESTS_EMULATION_DOUBLES_FINDINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum double_check {
+    DOUBLE_DEFAULT_STREAM, /* work on the stream that orders itself with all others */
+    DOUBLE_UNPINNED,       /* an asynchronous copy of memory that the system may move */
+    DOUBLE_NEVER_RECORDED, /* a wait for an event that nobody has recorded: it waits for nothing */
+    DOUBLE_FREED_TWICE,    /* freed, unmapped or destroyed again, or never there */
+    DOUBLE_FREED_EARLY,    /* memory, while the host has not seen all streams done */
+    DOUBLE_LEAK,           /* at the end of the program */
+    DOUBLE_GEOMETRY,       /* a launch that this GPU would refuse */
+    DOUBLE_KERNEL,         /* what the emulator finds in a kernel, or a kernel that is not there */
+    DOUBLE_BLOCKING,       /* a call that waits */
+    DOUBLE_BOUNDS,         /* memory that was never given out */
+    DOUBLE_ORDER,          /* two uses of memory that nothing orders */
+    DOUBLE_CHECK_COUNT
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+const char *weft_double_check_name(enum double_check check);
+/* Only checks whose bit is set are looked at; all, to begin with. */
+void weft_double_enable(uint32_t checks);
+/* How many there were since they were last taken, and the first of them. */
+int weft_double_take(enum double_check check, char *text, size_t text_bytes);
+/* Says what was found. */
+void weft_double_find(enum double_check check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Looks for leaks as the end of the program does. */
+void weft_double_look_for_leaks(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -107,9 +107,9 @@ static enum weft_status run_rank(const struct weft_rendezvous *me, char **argv,
     WEFT_TRY(weft_comm_open("local", &s.options, &s.comm, err));
     enum weft_status status = weft_device_open("cpu", WEFT_CLOCK_WALL, &device, err);
     if (status == WEFT_OK) status = weft_stream_create(device, "channel", 0, &s.channel, err);
-    if (status == WEFT_OK) status = weft_comm_map_arena(s.comm, arena_bytes, &arena, err);
+    const struct weft_arena_shape whole = weft_arena_whole(arena_bytes);
+    if (status == WEFT_OK) status = weft_comm_map_arena(s.comm, &whole, NULL, &arena, err);
     if (status == WEFT_OK) {
-        memset(arena, 0, (size_t)arena_bytes);
         status = measure_all(&s, err);
     }
     weft_stream_destroy(s.channel);

@@ -1,7 +1,9 @@
 #include "runtime/arena/arena.h"
 
 #include <string.h>
+#include <unistd.h>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "runtime/arena/backend.h"
 #include "runtime/device/backends.h"
@@ -33,9 +35,43 @@ void weft_arena_close(struct weft_arena *arena)
     if (arena != NULL) arena->ops->close(arena);
 }
 
-enum weft_status weft_arena_map(struct weft_arena *arena, int64_t bytes, struct weft_error *err)
+struct weft_arena_shape weft_arena_whole(int64_t bytes)
 {
-    return arena->ops->map(arena, bytes, err);
+    const int64_t page_bytes = (int64_t)sysconf(_SC_PAGESIZE);
+    int64_t span_bytes;
+    if (bytes <= 0 || !weft_checked_round_up(bytes, page_bytes, &span_bytes))
+        return (struct weft_arena_shape){0};
+    return (struct weft_arena_shape){span_bytes, page_bytes, span_bytes / page_bytes, NULL, 0};
+}
+
+/* Sizes, and where every mapping lies. */
+static bool is_sound(const struct weft_arena_shape *shape)
+{
+    int64_t bytes, end = 0;
+    const int64_t page_bytes = shape->page_bytes;
+    if (page_bytes <= 0 || page_bytes % sysconf(_SC_PAGESIZE) != 0) return false;
+    if (shape->n_pages <= 0 || !weft_checked_mul(shape->n_pages, page_bytes, &bytes)) return false;
+    if (shape->span_bytes <= 0 || shape->span_bytes % page_bytes != 0) return false;
+    if (shape->n_mappings == 0) return shape->span_bytes == bytes;
+    for (int64_t i = 0; i < shape->n_mappings; i++) {
+        const struct weft_arena_mapping *at = &shape->mappings[i];
+        bool of_memory = at->first_page >= 0 && at->n_pages > 0 && at->n_pages <= shape->n_pages &&
+                         at->first_page <= shape->n_pages - at->n_pages;
+        if (!of_memory || at->at < end || at->at % page_bytes != 0) return false;
+        if (!weft_checked_add(at->at, at->n_pages * page_bytes, &end)) return false;
+    }
+    return shape->n_mappings > 0 && end <= shape->span_bytes;
+}
+
+enum weft_status weft_arena_map(struct weft_arena *arena, const struct weft_arena_shape *shape,
+                                struct weft_error *err)
+{
+    if (is_sound(shape)) return arena->ops->map(arena, shape, err);
+    return weft_fail(err, WEFT_E_INTERNAL,
+                     "an arena of %lld pages of %lld bytes cannot be mapped to %lld bytes of "
+                     "addresses by %lld stretches",
+                     (long long)shape->n_pages, (long long)shape->page_bytes,
+                     (long long)shape->span_bytes, (long long)shape->n_mappings);
 }
 
 void weft_arena_unmap(struct weft_arena *arena, bool give_back)
@@ -56,6 +92,11 @@ unsigned char *weft_arena_memory(const struct weft_arena *arena)
 int64_t weft_arena_resident_bytes(const struct weft_arena *arena)
 {
     return arena->ops->resident_bytes(arena);
+}
+
+int64_t weft_arena_mappings(const struct weft_arena *arena)
+{
+    return arena->ops->mappings(arena);
 }
 
 void weft_arena_fill(struct weft_arena *arena, struct weft_stream *stream, void *at,

@@ -1,8 +1,10 @@
-/* An arena is the memory of one tier that a rank trains with: taken at once, between pages that
- * nobody may touch, and handed out by offset. What happens in it is work on a stream, at addresses
- * that the device alone reads and writes through: whoever issues work computes with them and never
- * looks there. A back end is a const table of functions found by name; "cpu" is always built: a
- * file of shared memory, which other ranks of the machine may map too. */
+/* An arena is the memory of one tier that a rank trains with: pages, taken at once, and addresses
+ * that its shape maps to them. Several addresses may be of one page, and what nothing maps is a
+ * guard that nobody may touch, as are the pages on both sides of the arena. What happens in it is
+ * work on a stream, at addresses that the device alone reads and writes through: whoever issues
+ * work computes with them and never looks there. A back end is a const table of functions found by
+ * name; "cpu" is always built: a file of shared memory, which other ranks of the machine may map
+ * too. */
 #ifndef WEFT_RUNTIME_ARENA_ARENA_H
 #define WEFT_RUNTIME_ARENA_ARENA_H
 
@@ -19,15 +21,44 @@ struct weft_range {
     int64_t begin, end;
 };
 
+/* By place, none over another. */
+struct weft_ranges {
+    const struct weft_range *ranges;
+    int32_t n;
+};
+
+/* A stretch of pages, [first_page, first_page + n_pages), is seen at bytes `at` and on. */
+struct weft_arena_mapping {
+    int64_t at;
+    int64_t first_page, n_pages;
+};
+
+/* Which addresses are of which pages. */
+struct weft_arena_shape {
+    int64_t span_bytes; /* of addresses, whole pages */
+    int64_t page_bytes; /* a multiple of the system's page */
+    int64_t n_pages;    /* of memory */
+    /* By `at`, which is whole pages, and none over another. Pages that nothing maps are taken all
+     * the same. */
+    const struct weft_arena_mapping *mappings;
+    int64_t n_mappings; /* 0: page after page, all of them */
+};
+
+/* The shape of `bytes` one behind the other, in the system's pages; no shape, which is refused, if
+ * there are none, or more than can be counted. */
+struct weft_arena_shape weft_arena_whole(int64_t bytes);
+
 /* `name` as weft_device_open takes it. fd: an empty file of shared memory that others have too, and
  * that outlives the arena; -1: it makes its own. WEFT_E_ENVIRONMENT, WEFT_E_SYSTEM. */
 WEFT_MUST_USE enum weft_status weft_arena_open(const char *name, int fd, struct weft_arena **out,
                                                struct weft_error *err);
 void weft_arena_close(struct weft_arena *arena); /* unmaps; accepts NULL */
 
-/* `bytes` of zeroed memory, of which every page is there. At most once before weft_arena_unmap.
+/* Zeroed memory, of which every page is there. At most once before weft_arena_unmap. A stretch of
+ * large pages' size keeps them if `at` and its place in memory are equal modulo their size.
  * WEFT_E_SYSTEM names the limit that is in the way; then nothing is mapped. */
-WEFT_MUST_USE enum weft_status weft_arena_map(struct weft_arena *arena, int64_t bytes,
+WEFT_MUST_USE enum weft_status weft_arena_map(struct weft_arena *arena,
+                                              const struct weft_arena_shape *shape,
                                               struct weft_error *err);
 /* give_back false: the file keeps its pages until it is closed, for a peer may still read them. */
 void weft_arena_unmap(struct weft_arena *arena, bool give_back);
@@ -39,6 +70,8 @@ void *weft_arena_address(const struct weft_arena *arena);
 unsigned char *weft_arena_memory(const struct weft_arena *arena);
 /* That the system has allocated; 0 while nothing is mapped. */
 int64_t weft_arena_resident_bytes(const struct weft_arena *arena);
+/* That the system keeps for the arena's addresses, guards included; 0 while nothing is mapped. */
+int64_t weft_arena_mappings(const struct weft_arena *arena);
 
 /* Work. Host memory and ranges must stay as they are until the stream has been synchronised. */
 

@@ -11,11 +11,14 @@ struct weft_arena_ops {
     const char *name;
     enum weft_status (*open)(int fd, struct weft_arena **out, struct weft_error *err);
     void (*close)(struct weft_arena *arena);
-    enum weft_status (*map)(struct weft_arena *arena, int64_t bytes, struct weft_error *err);
+    /* The shape is sound. Memory may be taken in parts: only stretches are ever mapped. */
+    enum weft_status (*map)(struct weft_arena *arena, const struct weft_arena_shape *shape,
+                            struct weft_error *err);
     void (*unmap)(struct weft_arena *arena, bool give_back);
     void *(*address)(const struct weft_arena *arena);
     unsigned char *(*memory)(const struct weft_arena *arena);
     int64_t (*resident_bytes)(const struct weft_arena *arena);
+    int64_t (*mappings)(const struct weft_arena *arena);
     void (*fill)(struct weft_arena *arena, struct weft_stream *stream, void *at,
                  const struct weft_range *ranges, int32_t n_ranges, unsigned char byte);
     void (*write)(struct weft_arena *arena, struct weft_stream *stream, void *to, const void *host,

@@ -1,20 +1,19 @@
-/* The CPU's arena: a file of shared memory, mapped between guard pages. This header is shared by
- * the back ends whose memory is the processor's, and by the communicator that maps their files. */
+/* The CPU's arena: a file of shared memory, and a view of it to write. This header is shared by the
+ * back ends whose memory is the processor's. */
 #ifndef WEFT_RUNTIME_ARENA_CPU_H
 #define WEFT_RUNTIME_ARENA_CPU_H
 
 #include <stddef.h>
 
 #include "runtime/arena/backend.h"
+#include "runtime/arena/view.h"
 
 struct weft_arena_of_cpu {
     struct weft_arena arena; /* first */
     int fd;
     bool owns_fd;
-    void *reservation; /* NULL: nothing is mapped */
-    size_t reservation_bytes;
-    unsigned char *memory;
-    int64_t mapped_bytes;
+    struct weft_arena_view view;
+    int64_t span_bytes;    /* of addresses; 0: nothing is mapped */
     int64_t shift_bytes;   /* from an address that work is given to the memory that it is of */
     int64_t touched_bytes; /* the end of the last byte that was found not to hold the pattern */
 };
@@ -28,16 +27,14 @@ static inline struct weft_arena_of_cpu *weft_arena_of_cpu(const struct weft_aren
 WEFT_MUST_USE enum weft_status weft_arena_cpu_open(const struct weft_arena_ops *ops,
                                                    int64_t shift_bytes, int fd,
                                                    struct weft_arena **out, struct weft_error *err);
-/* WEFT_E_SYSTEM: what mmap of so many bytes failed with, from errno, and the limit behind it. */
-enum weft_status weft_arena_cpu_fail_map(int64_t bytes, struct weft_error *err);
-
 void weft_arena_cpu_close(struct weft_arena *arena);
-enum weft_status weft_arena_cpu_map(struct weft_arena *arena, int64_t bytes,
+enum weft_status weft_arena_cpu_map(struct weft_arena *arena, const struct weft_arena_shape *shape,
                                     struct weft_error *err);
 void weft_arena_cpu_unmap(struct weft_arena *arena, bool give_back);
 void *weft_arena_cpu_address(const struct weft_arena *arena);
 unsigned char *weft_arena_cpu_memory(const struct weft_arena *arena);
 int64_t weft_arena_cpu_resident_bytes(const struct weft_arena *arena);
+int64_t weft_arena_cpu_mappings(const struct weft_arena *arena);
 
 /* cpu_work.c */
 void weft_arena_cpu_fill(struct weft_arena *arena, struct weft_stream *stream, void *at,
@@ -55,9 +52,9 @@ void weft_arena_cpu_touched(struct weft_arena *arena, struct weft_stream *stream
 #define WEFT_ARENA_CPU_FUNCTIONS                                                                   \
     .close = weft_arena_cpu_close, .map = weft_arena_cpu_map, .unmap = weft_arena_cpu_unmap,       \
     .address = weft_arena_cpu_address, .memory = weft_arena_cpu_memory,                            \
-    .resident_bytes = weft_arena_cpu_resident_bytes, .fill = weft_arena_cpu_fill,                  \
-    .write = weft_arena_cpu_write, .read = weft_arena_cpu_read, .renew = weft_arena_cpu_renew,     \
-    .touched = weft_arena_cpu_touched
+    .resident_bytes = weft_arena_cpu_resident_bytes, .mappings = weft_arena_cpu_mappings,          \
+    .fill = weft_arena_cpu_fill, .write = weft_arena_cpu_write, .read = weft_arena_cpu_read,       \
+    .renew = weft_arena_cpu_renew, .touched = weft_arena_cpu_touched
 
 /* Opens all of it, at once. */
 void weft_arena_cpu_open_all(struct weft_arena_of_cpu *arena);

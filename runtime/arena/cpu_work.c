@@ -103,7 +103,7 @@ ARENA_UNCHECKED static void look_through(struct weft_arena_of_cpu *a, struct wef
 {
     int64_t least = range.begin > a->touched_bytes ? range.begin : a->touched_bytes;
     int64_t at = range.end;
-    while (at > least && a->memory[at - 1] == WEFT_ARENA_PATTERN)
+    while (at > least && a->view.at[at - 1] == WEFT_ARENA_PATTERN)
         at--;
     if (at > least) a->touched_bytes = at;
 }
@@ -120,7 +120,7 @@ static enum weft_status run_renew(struct weft_stream *stream, const void *argume
     (void)stream;
     (void)err;
     const struct renew_argument *r = argument;
-    unsigned char *memory = r->arena->memory;
+    unsigned char *memory = r->arena->view.at;
     for (int32_t i = 0; i < r->n_dead; i++) {
         const struct weft_range range = r->dead[i];
         const int64_t bytes = range.end - range.begin;
@@ -168,5 +168,5 @@ void weft_arena_cpu_touched(struct weft_arena *arena, struct weft_stream *stream
 
 void weft_arena_cpu_open_all(struct weft_arena_of_cpu *arena)
 {
-    if (arena->memory != NULL) open_bytes(arena->memory, arena->mapped_bytes);
+    if (arena->view.at != NULL) open_bytes(arena->view.at, arena->span_bytes);
 }

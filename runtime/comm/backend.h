@@ -11,7 +11,8 @@ struct weft_comm_ops {
     enum weft_status (*open)(const struct weft_comm_options *options, struct weft_comm **out,
                              struct weft_error *err);
     void (*close)(struct weft_comm *comm);
-    enum weft_status (*map_arena)(struct weft_comm *comm, int64_t bytes, struct weft_arena **out,
+    enum weft_status (*map_arena)(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                  const struct weft_ranges *reads, struct weft_arena **out,
                                   struct weft_error *err);
     void (*unmap_arena)(struct weft_comm *comm);
     void (*all_gather)(struct weft_comm *comm, struct weft_stream *channel,

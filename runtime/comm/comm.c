@@ -72,10 +72,11 @@ const char *weft_comm_describe(const struct weft_comm *comm)
     return comm->description;
 }
 
-enum weft_status weft_comm_map_arena(struct weft_comm *comm, int64_t bytes, struct weft_arena **out,
+enum weft_status weft_comm_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                     const struct weft_ranges *reads, struct weft_arena **out,
                                      struct weft_error *err)
 {
-    return comm->ops->map_arena(comm, bytes, out, err);
+    return comm->ops->map_arena(comm, shape, reads, out, err);
 }
 
 void weft_comm_unmap_arena(struct weft_comm *comm)

@@ -50,10 +50,13 @@ int32_t weft_comm_ranks(const struct weft_comm *comm);
 const char *weft_comm_describe(
     const struct weft_comm *comm); /* "local, emulated link 20 us + ..." */
 
-/* Collective: this rank's arena of `bytes` (equal on all ranks), mapped so that every peer can
- * reach it, on all ranks or on none. It is the communicator's: at most one at a time. WEFT_E_SYSTEM
- * naming the limit when memory is exhausted (found out here, not by a signal later). */
-WEFT_MUST_USE enum weft_status weft_comm_map_arena(struct weft_comm *comm, int64_t bytes,
+/* Collective: this rank's arena, of one shape on all ranks, on all ranks or on none. `reads`: bytes
+ * of it that collectives read of peers, copied; all that a peer can reach. NULL: it reaches all. It
+ * is the communicator's: at most one at a time. WEFT_E_SYSTEM naming the limit when memory is
+ * exhausted (found out here, not by a signal later). */
+WEFT_MUST_USE enum weft_status weft_comm_map_arena(struct weft_comm *comm,
+                                                   const struct weft_arena_shape *shape,
+                                                   const struct weft_ranges *reads,
                                                    struct weft_arena **out, struct weft_error *err);
 void weft_comm_unmap_arena(struct weft_comm *comm);
 

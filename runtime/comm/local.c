@@ -28,6 +28,7 @@ static void local_close(struct weft_comm *comm)
     weft_arena_close(c->arena);
     free(c->arena_fds);
     free(c->arenas);
+    free(c->peers);
     free(c->peer_fds);
     free(c);
 }
@@ -64,7 +65,8 @@ static enum weft_status set_up(struct weft_local_comm *c, const struct weft_comm
     c->peer_fds = malloc(ranks * sizeof *c->peer_fds);
     c->arena_fds = malloc(ranks * sizeof *c->arena_fds);
     c->arenas = calloc(ranks, sizeof *c->arenas);
-    if (c->peer_fds == NULL || c->arena_fds == NULL || c->arenas == NULL)
+    c->peers = calloc(ranks, sizeof *c->peers);
+    if (c->peer_fds == NULL || c->arena_fds == NULL || c->arenas == NULL || c->peers == NULL)
         return weft_fail_memory(err, "a communicator");
     for (size_t i = 0; i < ranks; i++)
         c->peer_fds[i] = -1;

@@ -1,6 +1,6 @@
-/* The local communicator: ranks are processes of one machine, their arenas are shared memory that
- * each maps, and a collective is: come together, copy or add what the peers hold, come together.
- * This header is shared by the local_*.c files alone.
+/* The local communicator: ranks are processes of one machine, their arenas are shared memory of
+ * which each maps what it reads, and a collective is: come together, copy or add what the peers
+ * hold, come together. This header is shared by the local_*.c files alone.
  *
  * The control mapping holds what ranks tell each other. A rank writes only its own part of it; the
  * barrier's words are everybody's. A rank posts before it comes to a barrier and reads the peers'
@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/cgroup.h"
+#include "runtime/arena/view.h"
 #include "runtime/comm/backend.h"
 
 /* X(enumerator, name): what ranks come together for. */
@@ -96,11 +97,13 @@ struct weft_local_comm {
     atomic_bool cancelled;
     struct weft_error broken; /* the first failure; ranks are out of step after it */
 
-    struct weft_arena *arena; /* this rank's */
-    int *arena_fds;           /* [ranks], or NULL with 1 rank */
-    unsigned char **arenas;   /* [ranks]: this rank's memory, and mappings of the peers' */
-    int64_t arena_bytes;      /* as asked for; 0: none mapped */
-    int64_t mapped_bytes;     /* in whole pages */
+    struct weft_arena *arena;      /* this rank's */
+    int *arena_fds;                /* [ranks], or NULL with 1 rank */
+    struct weft_arena_view *peers; /* [ranks], that of this rank unused */
+    unsigned char **arenas;        /* [ranks]: where byte 0 of this rank's is, and of the peers' */
+    int64_t span_bytes;            /* of addresses; 0: none mapped */
+    struct weft_range *reads;      /* that collectives may read of peers; NULL: all */
+    int32_t n_reads;
 
     int64_t flag_offset;  /* of the flag that collectives carry along; negative: none */
     int64_t link_free_ns; /* end of the last collective: virtual clock or emulated link */
@@ -140,8 +143,9 @@ const struct weft_local_post *weft_local_posted(const struct weft_local_comm *c,
 
 /* local_arena.c */
 
-enum weft_status weft_local_map_arena(struct weft_comm *comm, int64_t bytes,
-                                      struct weft_arena **out, struct weft_error *err);
+enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                      const struct weft_ranges *reads, struct weft_arena **out,
+                                      struct weft_error *err);
 void weft_local_unmap_arena(struct weft_comm *comm);
 
 /* local_memory.c */

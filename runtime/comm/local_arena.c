@@ -1,12 +1,10 @@
-#define _GNU_SOURCE /* sysconf's page size */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "base/units.h"
-#include "runtime/arena/cpu.h"
 #include "runtime/comm/local.h"
 
 enum { LIMIT_BYTES = 512, REASON_BYTES = 1024 };
@@ -14,7 +12,8 @@ enum { LIMIT_BYTES = 512, REASON_BYTES = 1024 };
 /* What ranks tell each other before any of them takes memory, and after all have tried. */
 struct offer {
     int64_t available_bytes;
-    int64_t bytes;
+    int64_t bytes; /* of memory */
+    struct weft_hash shape;
     char limit[LIMIT_BYTES];
 };
 
@@ -26,44 +25,42 @@ struct outcome {
 _Static_assert(sizeof(struct offer) <= WEFT_LOCAL_POST_BYTES, "an offer is one exchange");
 _Static_assert(sizeof(struct outcome) <= WEFT_LOCAL_POST_BYTES, "an outcome is one exchange");
 
-static int64_t page_bytes(void)
-{
-    return (int64_t)sysconf(_SC_PAGESIZE);
-}
-
 static void unmap_all(struct weft_local_comm *c)
 {
-    int32_t rank = c->comm.rank;
     for (int32_t i = 0; i < c->comm.ranks; i++) {
-        if (i != rank && c->arenas[i] != NULL) munmap(c->arenas[i], (size_t)c->mapped_bytes);
+        weft_arena_view_unmap(&c->peers[i]);
         c->arenas[i] = NULL;
     }
     /* After a failure a peer may still be reading the pages: it would die of it and be taken for
      * the cause. */
     weft_arena_unmap(c->arena, c->broken.status == WEFT_OK);
-    c->mapped_bytes = 0;
-    c->arena_bytes = 0;
+    free(c->reads);
+    c->reads = NULL;
+    c->n_reads = 0;
+    c->span_bytes = 0;
     c->flag_offset = -1;
 }
 
 /* The peers', to read only: no rank can damage another's memory. */
-static enum weft_status map_peers(struct weft_local_comm *c, struct weft_error *err)
+static enum weft_status map_peers(struct weft_local_comm *c, const struct weft_arena_shape *shape,
+                                  const struct weft_ranges *reads, struct weft_error *err)
 {
+    struct weft_arena_view_options options = {.shape = shape, .reads = reads};
     for (int32_t i = 0; i < c->comm.ranks; i++) {
         if (i == c->comm.rank) continue;
-        void *theirs =
-            mmap(NULL, (size_t)c->mapped_bytes, PROT_READ, MAP_SHARED, c->arena_fds[i], 0);
-        if (theirs == MAP_FAILED) return weft_arena_cpu_fail_map(c->mapped_bytes, err);
-        c->arenas[i] = theirs;
+        options.fd = c->arena_fds[i];
+        WEFT_TRY(weft_arena_view_map(&c->peers[i], &options, err));
+        c->arenas[i] = c->peers[i].at;
     }
     return WEFT_OK;
 }
 
 /* Whether all arenas together fit what every rank saw available before any took memory. Without
  * this the system would end a process of its own choice instead of refusing. */
-static enum weft_status check_offers(struct weft_local_comm *c, int64_t bytes,
+static enum weft_status check_offers(struct weft_local_comm *c, const struct offer *mine,
                                      struct weft_error *err)
 {
+    const int64_t bytes = mine->bytes;
     int64_t all_bytes;
     struct offer least = {.available_bytes = INT64_MAX};
     for (int32_t i = 0; i < c->comm.ranks; i++) {
@@ -74,6 +71,12 @@ static enum weft_status check_offers(struct weft_local_comm *c, int64_t bytes,
                              "rank %d asks for an arena of %lld bytes and rank %d for %lld: all "
                              "ranks must run the same plan",
                              c->comm.rank, (long long)bytes, i, (long long)offer.bytes);
+        }
+        if (!weft_hash_equal(offer.shape, mine->shape)) {
+            return weft_fail(err, WEFT_E_DISAGREE,
+                             "rank %d maps its arena otherwise than rank %d: all ranks must run "
+                             "the same plan",
+                             c->comm.rank, i);
         }
         if (offer.available_bytes < least.available_bytes) least = offer;
     }
@@ -105,39 +108,59 @@ static enum weft_status share_outcome(struct weft_local_comm *c, enum weft_statu
     return WEFT_OK;
 }
 
-static enum weft_status take(struct weft_local_comm *c, int64_t bytes, struct weft_error *err)
+static enum weft_status keep_reads(struct weft_local_comm *c, const struct weft_ranges *reads,
+                                   struct weft_error *err)
 {
-    WEFT_TRY(weft_arena_map(c->arena, bytes, err));
-    c->arenas[c->comm.rank] = weft_arena_memory(c->arena);
-    return map_peers(c, err);
+    c->n_reads = reads->n;
+    c->reads = calloc((size_t)reads->n + 1, sizeof *c->reads);
+    if (c->reads == NULL) return weft_fail_memory(err, "what peers read");
+    if (reads->n > 0) memcpy(c->reads, reads->ranges, (size_t)reads->n * sizeof *c->reads);
+    return WEFT_OK;
 }
 
-enum weft_status weft_local_map_arena(struct weft_comm *comm, int64_t bytes,
-                                      struct weft_arena **out, struct weft_error *err)
+static enum weft_status take(struct weft_local_comm *c, const struct weft_arena_shape *shape,
+                             const struct weft_ranges *reads, struct weft_error *err)
+{
+    if (reads != NULL) WEFT_TRY(keep_reads(c, reads, err));
+    WEFT_TRY(weft_arena_map(c->arena, shape, err));
+    WEFT_TRY(map_peers(c, shape, reads, err));
+    c->arenas[c->comm.rank] = weft_arena_memory(c->arena);
+    return WEFT_OK;
+}
+
+/* Names what must be the same on all ranks, so that offsets are. */
+static struct weft_hash hash_of(const struct weft_arena_shape *shape)
+{
+    const size_t bytes = (size_t)shape->n_mappings * sizeof *shape->mappings;
+    const struct weft_hash mappings = weft_hash_bytes(shape->mappings, bytes);
+    const uint64_t all[] = {(uint64_t)shape->span_bytes, (uint64_t)shape->page_bytes,
+                            (uint64_t)shape->n_pages, mappings.high, mappings.low};
+    return weft_hash_bytes(all, sizeof all);
+}
+
+enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                      const struct weft_ranges *reads, struct weft_arena **out,
+                                      struct weft_error *err)
 {
     struct weft_local_comm *c = weft_local_comm_of(comm);
-    int64_t mapped_bytes;
-    if (c->arena_bytes > 0)
+    if (c->span_bytes > 0)
         return weft_fail(err, WEFT_E_INTERNAL, "an arena is mapped already: unmap it first");
-    if (bytes <= 0 || !weft_checked_round_up(bytes, page_bytes(), &mapped_bytes)) {
-        return weft_fail(err, WEFT_E_INTERNAL, "an arena of %lld bytes cannot be mapped",
-                         (long long)bytes);
-    }
-    struct offer offer = {.bytes = bytes};
+    struct offer offer = {.shape = hash_of(shape)};
+    if (!weft_checked_mul(shape->n_pages, shape->page_bytes, &offer.bytes) || offer.bytes == 0)
+        return weft_fail(err, WEFT_E_INTERNAL, "an arena of so many bytes cannot be mapped");
     offer.available_bytes = weft_local_memory_available(offer.limit, sizeof offer.limit);
     const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = sizeof offer};
     int64_t latest_ns;
     WEFT_TRY(weft_local_enter(c, &call, 0, &offer, sizeof offer, &latest_ns, err));
-    WEFT_TRY(check_offers(c, bytes, err));
+    WEFT_TRY(check_offers(c, &offer, err));
 
-    c->mapped_bytes = mapped_bytes;
     struct weft_error own = {.status = WEFT_OK};
-    enum weft_status status = share_outcome(c, take(c, bytes, &own), &own, err);
+    enum weft_status status = share_outcome(c, take(c, shape, reads, &own), &own, err);
     if (status != WEFT_OK) {
         unmap_all(c);
         return status;
     }
-    c->arena_bytes = bytes;
+    c->span_bytes = shape->span_bytes;
     *out = c->arena;
     return WEFT_OK;
 }

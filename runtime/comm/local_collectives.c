@@ -51,8 +51,21 @@ static enum weft_status enter(const struct job *job, struct weft_stream *channel
 
 static bool is_inside(const struct weft_local_comm *c, int64_t offset, int64_t bytes)
 {
-    return offset >= 0 && bytes >= 0 && bytes <= c->arena_bytes &&
-           offset <= c->arena_bytes - bytes && offset % ALIGN_BYTES == 0;
+    return offset >= 0 && bytes >= 0 && bytes <= c->span_bytes && offset <= c->span_bytes - bytes &&
+           offset % ALIGN_BYTES == 0;
+}
+
+/* Whether peers may read this: in one of the ranges that the arena was mapped with. */
+static bool is_read(const struct weft_local_comm *c, int64_t offset, int64_t bytes)
+{
+    int32_t low = 0, high = c->n_reads;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (c->reads[middle].end <= offset) low = middle + 1;
+        if (c->reads[middle].end > offset) high = middle;
+    }
+    return c->reads == NULL || (low < c->n_reads && c->reads[low].begin <= offset &&
+                                offset + bytes <= c->reads[low].end);
 }
 
 static bool overlap(int64_t a, int64_t a_bytes, int64_t b, int64_t b_bytes)
@@ -65,13 +78,14 @@ static enum weft_status fail_block(const struct job *job, const char *why, struc
     return weft_fail(err, WEFT_E_INTERNAL,
                      "a collective of %lld from offset %lld to %lld %s (arena of %lld bytes)",
                      (long long)job->call.count, (long long)job->call.from, (long long)job->call.to,
-                     why, (long long)job->c->arena_bytes);
+                     why, (long long)job->c->span_bytes);
 }
 
 /* The full block lies in the arena, and so does the slice; they may be the same memory (negative
- * offset: in place) but not half so, because peers read one while this rank writes the other. */
+ * offset: in place) but not half so, because peers read one, the slice if it `gathers`, while this
+ * rank writes the other. */
 static enum weft_status check_block(const struct job *job, int64_t full, int64_t slice,
-                                    struct weft_error *err)
+                                    bool gathers, struct weft_error *err)
 {
     const struct weft_local_comm *c = job->c;
     int64_t bytes, part_bytes, full_bytes;
@@ -80,6 +94,9 @@ static enum weft_status check_block(const struct job *job, int64_t full, int64_t
         !weft_checked_mul(part_bytes, c->comm.ranks, &full_bytes) ||
         !is_inside(c, full, full_bytes) || (slice >= 0 && !is_inside(c, slice, bytes)))
         return fail_block(job, "leaves the arena", err);
+    const bool reads_slice = gathers && slice >= 0;
+    if (!is_read(c, reads_slice ? slice : full, reads_slice ? bytes : full_bytes))
+        return fail_block(job, "reads of peers what they were not mapped for", err);
     if (job->adds && job->dtype != WEFT_F32)
         return fail_block(job, "would be added up in less than f32", err);
     if (job->slice_dtype != job->dtype && (slice < 0 || job->slice_dtype != WEFT_F32))
@@ -212,7 +229,7 @@ static enum weft_status run_all_gather(struct weft_stream *channel, const void *
 {
     const struct job *job = argument;
     int64_t full = job->call.to, slice = job->call.from, latest_ns;
-    WEFT_TRY(check_block(job, full, slice, err));
+    WEFT_TRY(check_block(job, full, slice, true, err));
     int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     gather(job->c, full, slice, slice_bytes);
@@ -227,7 +244,7 @@ static enum weft_status run_reduce_scatter(struct weft_stream *channel, const vo
     const struct job *job = argument;
     struct weft_local_comm *c = job->c;
     int64_t full = job->call.from, slice = job->call.to, latest_ns;
-    WEFT_TRY(check_block(job, full, slice, err));
+    WEFT_TRY(check_block(job, full, slice, false, err));
     int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     int64_t to = slice_at(full, slice, c->comm.rank, slice_bytes);
@@ -243,7 +260,7 @@ static enum weft_status run_all_reduce(struct weft_stream *channel, const void *
     const struct job *job = argument;
     struct weft_local_comm *c = job->c;
     int64_t full = job->call.from, latest_ns;
-    WEFT_TRY(check_block(job, full, -1, err));
+    WEFT_TRY(check_block(job, full, -1, false, err));
     int64_t slice_bytes = job->slice_elements * weft_dtype_bytes(job->dtype);
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     /* Rank r alone reads slot r of all full blocks and writes its own, so this is safe in place. */
@@ -266,6 +283,8 @@ static enum weft_status run_agree(struct weft_stream *channel, const void *argum
         !is_inside(c, to, bytes))
         return fail_block(job, "leaves the arena", err);
     if (overlap(from, bytes, to, bytes)) return fail_block(job, "overlaps itself", err);
+    if (!is_read(c, from, bytes))
+        return fail_block(job, "reads of peers what they were not mapped for", err);
     WEFT_TRY(enter(job, channel, &latest_ns, err));
     uint64_t sum[WORD_CHUNK];
     for (int64_t at = 0; at < words; at += WORD_CHUNK) {

@@ -117,10 +117,12 @@ static enum weft_status unruly_exchange(struct weft_comm *comm, const void *mine
     return weft_comm_exchange(unruly_of(comm)->behind, mine, bytes, all, err);
 }
 
-static enum weft_status unruly_map_arena(struct weft_comm *comm, int64_t bytes,
-                                         struct weft_arena **out, struct weft_error *err)
+static enum weft_status unruly_map_arena(struct weft_comm *comm,
+                                         const struct weft_arena_shape *shape,
+                                         const struct weft_ranges *reads, struct weft_arena **out,
+                                         struct weft_error *err)
 {
-    return weft_comm_map_arena(unruly_of(comm)->behind, bytes, out, err);
+    return weft_comm_map_arena(unruly_of(comm)->behind, shape, reads, out, err);
 }
 
 static void unruly_unmap_arena(struct weft_comm *comm)

@@ -245,8 +245,8 @@ enum weft_status weft_measure_run_benches(const struct weft_measure_options *opt
                                       MOST_COLLECTIVE_BYTES);
     bench->walk_bytes = pass_bytes > block_bytes ? pass_bytes : block_bytes;
     if (bench->walk_bytes < WALK_BYTES) bench->walk_bytes = WALK_BYTES;
-    enum weft_status status =
-        weft_comm_map_arena(options->comm, HEAD_BYTES + bench->walk_bytes, &bench->arena, err);
+    const struct weft_arena_shape whole = weft_arena_whole(HEAD_BYTES + bench->walk_bytes);
+    enum weft_status status = weft_comm_map_arena(options->comm, &whole, NULL, &bench->arena, err);
     if (status == WEFT_OK) bench->base = weft_arena_address(bench->arena);
     if (status == WEFT_OK)
         status = weft_stream_create(options->device, "measure", 0, &bench->stream, err);

@@ -11,13 +11,19 @@ static struct weft_device *device;
 static struct weft_stream *stream;
 static struct weft_arena *arena;
 
+static enum weft_status map_whole(int64_t bytes, struct weft_error *err)
+{
+    const struct weft_arena_shape whole = weft_arena_whole(bytes);
+    return weft_arena_map(arena, &whole, err);
+}
+
 static void set_up(void)
 {
     struct weft_error err = {0};
     cr_assert_eq(weft_device_open("cpu", WEFT_CLOCK_WALL, &device, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_stream_create(device, "work", 0, &stream, &err), WEFT_OK, "%s", err.text);
     cr_assert_eq(weft_arena_open("cpu", -1, &arena, &err), WEFT_OK, "%s", err.text);
-    cr_assert_eq(weft_arena_map(arena, BYTES, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(map_whole(BYTES, &err), WEFT_OK, "%s", err.text);
 }
 
 static void tear_down(void)
@@ -67,7 +73,7 @@ Test(arena, is_zero_whenever_it_is_mapped)
     weft_arena_unmap(arena, true);
     cr_assert_eq(weft_arena_resident_bytes(arena), 0);
     cr_assert_null(weft_arena_address(arena));
-    cr_assert_eq(weft_arena_map(arena, BYTES, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(map_whole(BYTES, &err), WEFT_OK, "%s", err.text);
     weft_arena_read(arena, stream, at(0), BYTES, read);
     synchronise();
     for (int64_t i = 0; i < BYTES; i++)
@@ -77,10 +83,10 @@ Test(arena, is_zero_whenever_it_is_mapped)
 Test(arena, is_mapped_once)
 {
     struct weft_error err = {0};
-    cr_assert_eq(weft_arena_map(arena, PAGE, &err), WEFT_E_INTERNAL);
+    cr_assert_eq(map_whole(PAGE, &err), WEFT_E_INTERNAL);
     err.status = WEFT_OK;
     weft_arena_unmap(arena, true);
-    cr_assert_eq(weft_arena_map(arena, 0, &err), WEFT_E_INTERNAL);
+    cr_assert_eq(map_whole(0, &err), WEFT_E_INTERNAL);
 }
 
 Test(arena, is_of_a_device_that_there_is)

@@ -14,7 +14,8 @@ void site_open(struct site *site, const struct weft_comm_options *options, enum 
     CHECK(weft_device_open("cpu", clock, &site->device, &err) == WEFT_OK, "%s", err.text);
     CHECK(weft_stream_create(site->device, "channel", 0, &site->channel, &err) == WEFT_OK, "%s",
           err.text);
-    CHECK(weft_comm_map_arena(site->comm, arena_bytes, &arena, &err) == WEFT_OK, "%s", err.text);
+    const struct weft_arena_shape whole = weft_arena_whole(arena_bytes);
+    CHECK(weft_comm_map_arena(site->comm, &whole, NULL, &arena, &err) == WEFT_OK, "%s", err.text);
     site->arena = weft_arena_memory(arena);
 }
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_SHARED = MOST_RANKS + 1 };
+enum { MOST_SHARED = MOST_RANKS + 1, MAPPED_BYTES = 1 << 28 };
 
 /* What is mapped once for all; an arena stays where it is when a rank unmaps it. */
 static struct {
@@ -14,12 +14,11 @@ static struct {
     int n;
     int fds[MOST_SHARED];
     void *addresses[MOST_SHARED];
-    size_t bytes[MOST_SHARED];
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void *__real_mmap(void *address, size_t bytes, int access, int flags, int fd, off_t offset);
+void *__real_mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t offset);
 int __real_munmap(void *address, size_t bytes);
-void *__wrap_mmap(void *address, size_t bytes, int access, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t offset);
 int __wrap_munmap(void *address, size_t bytes);
 
 static int find_fd(int fd)
@@ -30,23 +29,23 @@ static int find_fd(int fd)
     return i < shared.n ? i : -1;
 }
 
-void *__wrap_mmap(void *address, size_t bytes, int access, int flags, int fd, off_t offset)
+/* A file is mapped once, with room behind its end, so that each of its bytes has one address. */
+void *__wrap_mmap64(void *address, size_t bytes, int access, int flags, int fd, off_t offset)
 {
     pthread_mutex_lock(&shared.lock);
     int i = fd < 0 ? -1 : find_fd(fd);
     if (i < 0) {
         pthread_mutex_unlock(&shared.lock);
-        return __real_mmap(address, bytes, access, flags, fd, offset);
+        return __real_mmap64(address, bytes, access, flags, fd, offset);
     }
     if (shared.addresses[i] == NULL) {
-        void *mapped = __real_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+        void *mapped = __real_mmap64(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         CHECK(mapped != MAP_FAILED, "mmap of descriptor %d", fd);
         shared.addresses[i] = mapped;
-        shared.bytes[i] = bytes;
     }
-    CHECK(shared.bytes[i] == bytes, "descriptor %d is mapped in two sizes", fd);
+    CHECK((size_t)offset + bytes <= MAPPED_BYTES, "descriptor %d is too large", fd);
     pthread_mutex_unlock(&shared.lock);
-    return shared.addresses[i];
+    return (unsigned char *)shared.addresses[i] + offset;
 }
 
 int __wrap_munmap(void *address, size_t bytes)
@@ -69,7 +68,7 @@ static void share(int fd)
 static void unshare_all(void)
 {
     for (int i = 0; i < shared.n; i++) {
-        if (shared.addresses[i] != NULL) __real_munmap(shared.addresses[i], shared.bytes[i]);
+        if (shared.addresses[i] != NULL) __real_munmap(shared.addresses[i], MAPPED_BYTES);
     }
     shared.n = 0;
 }

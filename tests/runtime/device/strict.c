@@ -97,12 +97,18 @@ Test(strict, events_and_clocks_are_the_cpus)
     weft_event_destroy(event);
 }
 
+static enum weft_status map_whole(struct weft_arena *arena, int64_t bytes, struct weft_error *err)
+{
+    const struct weft_arena_shape whole = weft_arena_whole(bytes);
+    return weft_arena_map(arena, &whole, err);
+}
+
 static struct weft_arena *map_arena(void)
 {
     struct weft_error err = {0};
     struct weft_arena *arena = NULL;
     cr_assert_eq(weft_arena_open("strict", -1, &arena, &err), WEFT_OK, "%s", err.text);
-    cr_assert_eq(weft_arena_map(arena, BYTES, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(map_whole(arena, BYTES, &err), WEFT_OK, "%s", err.text);
     return arena;
 }
 
@@ -143,6 +149,6 @@ Test(strict, an_arena_has_room_below_its_memory)
     struct weft_error err = {0};
     struct weft_arena *arena = NULL;
     cr_assert_eq(weft_arena_open("strict", -1, &arena, &err), WEFT_OK, "%s", err.text);
-    cr_assert_eq(weft_arena_map(arena, WEFT_STRICT_SHIFT_BYTES, &err), WEFT_E_INTERNAL);
+    cr_assert_eq(map_whole(arena, WEFT_STRICT_SHIFT_BYTES, &err), WEFT_E_INTERNAL);
     weft_arena_close(arena);
 }

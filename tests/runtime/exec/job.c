@@ -195,7 +195,8 @@ void job_open_kernels(const struct job *job, struct weft_nn **nn)
 void job_rank_load(struct job_rank *r)
 {
     const struct job *job = r->job;
-    OK(weft_comm_map_arena(r->comm, job->program->arena_bytes, &r->arena, &err));
+    const struct weft_arena_shape whole = weft_arena_whole(job->program->arena_bytes);
+    OK(weft_comm_map_arena(r->comm, &whole, NULL, &r->arena, &err));
     struct weft_exec_options exec = {
         .config = job->config,
         .shards = job->stages.shards,

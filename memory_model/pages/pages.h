@@ -3,7 +3,8 @@
  * A buffer has two tables, each with a range and pages of its own: a piece that comes and goes is
  * in the table of the period in which it began (0: even, 1: odd, counted from the executor's
  * first), and stays there until it dies, be it in the next period. Lives are arcs of a circle, so
- * physical pages are given out over the circle of two periods.
+ * physical pages are given out over the circle of two periods. A page that several pieces of a
+ * range lie on lives from the first birth to the last death of those that began in one period.
  *
  * Ranges follow one another: the residents' first, from virtual offset 0, one resident behind the
  * other; then one for each buffer that comes and goes, but small ones that share pages, which are
@@ -28,8 +29,8 @@ enum { WEFT_PAGE_TABLES = 2 };
 
 /* A buffer as paging sees it. */
 struct weft_paged_buffer {
-    int64_t bytes;                 /* a multiple of WEFT_ARENA_ALIGN_BYTES, in n_pieces equal parts */
-    int32_t n_pieces;              /* blocks of a unit's full buffers that come and go; else 1 */
+    int64_t bytes;    /* a multiple of WEFT_ARENA_ALIGN_BYTES, in n_pieces equal parts */
+    int32_t n_pieces; /* blocks of a unit's full buffers that come and go; else 1 */
     const struct weft_life *lives; /* [n_pieces], slots of one period */
     bool is_resident;              /* holds something in every slot, and lives are not looked at */
     int32_t shares;                /* buffers of one number lie in one range; -1: its own */
@@ -42,8 +43,8 @@ struct weft_page_stretch {
 
 /* Where a range lies, and its pages, in order of address. */
 struct weft_page_range {
-    int64_t offsets[WEFT_PAGE_TABLES]; /* virtual, of each table; equal where there is one table, and
-                                          of the residents, which are the first range, if any */
+    int64_t offsets[WEFT_PAGE_TABLES]; /* virtual, of each table; equal where there is one table,
+                                          and of the residents, which are the first range, if any */
     int32_t n_pages;                   /* of either table */
     int32_t first_stretch[WEFT_PAGE_TABLES]; /* in paging->stretches */
     int32_t n_stretches[WEFT_PAGE_TABLES];

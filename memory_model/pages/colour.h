@@ -1,0 +1,50 @@
+/* To colour is to give arcs of a circle of slots as many pages as each needs, so that no page is
+ * given to two arcs that share a slot. Private to memory_model/pages/. */
+#ifndef WEFT_MEMORY_MODEL_PAGES_COLOUR_H
+#define WEFT_MEMORY_MODEL_PAGES_COLOUR_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/work.h"
+#include "memory_model/pages/pages.h"
+
+/* Pages that live and die together: n_slots slots from `first` on, round the end; all slots of the
+ * circle for those that never die. */
+struct weft_page_arc {
+    int32_t first, length;
+    int32_t n_pages;
+};
+
+struct weft_page_grant {
+    int32_t arc;
+    struct weft_page_stretch pages;
+};
+
+struct weft_colouring {
+    int32_t n_pages;                /* numbered from 0 */
+    struct weft_page_grant *grants; /* by arc and page, what adjoins in one */
+    int32_t n_grants;
+};
+
+struct weft_circle {
+    const struct weft_page_arc *arcs;
+    int32_t n_arcs;
+    int32_t n_slots;
+    int32_t n_seams; /* slots that may be the seam: the others repeat these */
+};
+
+/* Pages that the fullest slot needs, a lower limit of any colouring; -1 when they are too many to
+ * be numbered. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_circle_row(const struct weft_circle *circle, int32_t *row,
+                                               struct weft_error *err);
+
+/* Colours from the slot of least load on; where that takes more than `least` pages, from every
+ * other one, and keeps the fewest pages. The caller frees with weft_colouring_finish. What it takes
+ * is spent of `work`. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_colour(const struct weft_circle *circle, int32_t least,
+                                           struct weft_work *work, struct weft_colouring *out,
+                                           struct weft_error *err);
+void weft_colouring_finish(struct weft_colouring *colouring); /* accepts {0} */
+
+#endif

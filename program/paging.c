@@ -1,0 +1,94 @@
+#include "program/paging.h"
+
+#include "memory_model/pages/share.h"
+#include "program/lifetime.h"
+
+/* True for what lives alike whatever the placements: it is no unit's, or agreed on in an update. */
+static bool lives_alike(const struct weft_buffer *buffer)
+{
+    switch (buffer->kind) {
+    case WEFT_BUFFER_INPUT:
+    case WEFT_BUFFER_TARGETS:
+    case WEFT_BUFFER_OUTPUT:
+    case WEFT_BUFFER_OUTPUT_GRADIENT:
+    case WEFT_BUFFER_SAVED:
+    case WEFT_BUFFER_FORWARD_TEMPORARY:
+    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+        return true;
+    case WEFT_BUFFER_SHARD:
+    case WEFT_BUFFER_FULL:
+    case WEFT_BUFFER_MASTER:
+    case WEFT_BUFFER_MOMENT1:
+    case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_TENSOR_NORMS:
+    case WEFT_BUFFER_TENSOR_NORMS_SUM:
+    case WEFT_BUFFER_RECORD:
+    case WEFT_BUFFER_RECORD_SUM:
+    case WEFT_BUFFER_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+static bool may_share(const struct weft_buffer *buffer, int64_t page_bytes)
+{
+    return buffer->bytes < page_bytes && lives_alike(buffer);
+}
+
+static enum weft_status share_pages(const struct weft_program *program, int64_t page_bytes,
+                                    struct weft_pool *pool, struct weft_paged_buffer *paged,
+                                    struct weft_error *err)
+{
+    struct weft_small_buffer *small =
+        weft_pool_array(pool, (size_t)program->n_buffers, sizeof *small);
+    int32_t n_small = 0, n_pages;
+    if (small == NULL) return weft_fail_memory(err, "paging");
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        if (may_share(buffer, page_bytes))
+            small[n_small++] = (struct weft_small_buffer){buffer->bytes, buffer->lives[0], -1};
+    }
+    WEFT_TRY(weft_share_pages(small, n_small, program->n_slots, page_bytes, &n_pages, err));
+    n_small = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        if (may_share(&program->buffers[b], page_bytes)) paged[b].shares = small[n_small++].shares;
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_program_page(const struct weft_program *program, int64_t page_bytes,
+                                   struct weft_work *work, struct weft_paging **out,
+                                   struct weft_error *err)
+{
+    enum weft_status status;
+    struct weft_pool pool = {0};
+    struct weft_paged_buffer *paged =
+        weft_pool_array(&pool, (size_t)program->n_buffers, sizeof *paged);
+    if (paged == NULL) {
+        status = weft_fail_memory(err, "paging");
+        goto done;
+    }
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        paged[b] = (struct weft_paged_buffer){
+            .bytes = buffer->bytes,
+            .n_pieces = buffer->n_pieces,
+            .lives = buffer->lives,
+            .is_resident = weft_buffer_persists(program, buffer),
+            .shares = -1,
+        };
+    }
+    WEFT_TRY_GOTO(done, share_pages(program, page_bytes, &pool, paged, err));
+    struct weft_paging_inputs inputs = {
+        .buffers = paged,
+        .n_buffers = program->n_buffers,
+        .n_slots = program->n_slots,
+        .page_bytes = page_bytes,
+    };
+    status = weft_paging_create(&inputs, work, out, err);
+done:
+    weft_pool_finish(&pool);
+    return status;
+}

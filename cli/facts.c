@@ -10,7 +10,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/cgroup.h"
+#include "base/machine/cgroup.h"
+#include "base/machine/memory.h"
 #include "base/process.h"
 #include "base/units.h"
 #include "cli/build.h"
@@ -90,7 +91,7 @@ static void tell_memory(struct weft_text *out)
 {
     char all[WEFT_UNITS_TEXT_BYTES], left[WEFT_UNITS_TEXT_BYTES], limit[512];
     int64_t bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    int64_t left_bytes = weft_local_memory_available(limit, sizeof limit);
+    int64_t left_bytes = weft_memory_available(limit, sizeof limit);
     weft_text_addf(out, "%s", weft_units_show_bytes(bytes, all));
     if (left_bytes < INT64_MAX)
         weft_text_addf(out, ", of which %s can be had (%s)",

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/function.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/json/json.h"
 #include "base/json/json_compare.h"
-#include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/function.h"
 
 static const char format_name[] = "weft checkpoint";

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/file.h"
-#include "runtime/checkpoint/crc32c.h"
 #include "runtime/checkpoint/directory.h"
 #include "runtime/checkpoint/save_parts.h"
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/checkpoint/crc32c.h"
+#include "base/crc32c.h"
 #include "runtime/checkpoint/save_parts.h"
 
 enum weft_status weft_save_fail(const struct weft_saver *saver, const char *what, const char *name,

@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/cgroup.h"
 #include "runtime/arena/view.h"
 #include "runtime/comm/backend.h"
 
@@ -147,17 +146,6 @@ enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_
                                       const struct weft_ranges *reads, struct weft_arena **out,
                                       struct weft_error *err);
 void weft_local_unmap_arena(struct weft_comm *comm);
-
-/* local_memory.c */
-
-/* Bytes of memory that this process may still get from the system, as far as it says: the least of
- * what is available on the machine and in the memory cgroups above. Writes the name of the limit
- * that says so. INT64_MAX when nothing does. */
-int64_t weft_local_memory_available(char *limit, size_t limit_bytes);
-
-/* The same out of these files: `meminfo` is as /proc/meminfo. */
-int64_t weft_local_memory_look(const char *meminfo, const struct weft_cgroup_files *groups,
-                               char *limit, size_t limit_bytes);
 
 /* local_collectives.c */
 

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/hash.h"
+#include "base/machine/memory.h"
 #include "base/units.h"
 #include "runtime/comm/local.h"
 
@@ -148,7 +149,7 @@ enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_
     struct offer offer = {.shape = hash_of(shape)};
     if (!weft_checked_mul(shape->n_pages, shape->page_bytes, &offer.bytes) || offer.bytes == 0)
         return weft_fail(err, WEFT_E_INTERNAL, "an arena of so many bytes cannot be mapped");
-    offer.available_bytes = weft_local_memory_available(offer.limit, sizeof offer.limit);
+    offer.available_bytes = weft_memory_available(offer.limit, sizeof offer.limit);
     const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = sizeof offer};
     int64_t latest_ns;
     WEFT_TRY(weft_local_enter(c, &call, 0, &offer, sizeof offer, &latest_ns, err));

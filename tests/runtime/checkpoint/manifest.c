@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/checkpoint/crc32c.h"
+#include "base/crc32c.h"
 #include "runtime/checkpoint/manifest.h"
 
 static const char settings[] = "{\"steps\": 8, \"optimizer\": {\"lr\": 0.5, \"type\": \"adamw\"}}";

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/machine/memory.h"
 #include "runtime/comm/local.h"
 #include "tests/effort.h"
 #include "tests/runtime/comm/ranks.h"
@@ -101,11 +102,11 @@ static int run_refused(int32_t rank, const struct ranks *ranks, void *argument)
 /* What ranks see available, where it is not what there is. */
 static int64_t said_bytes;
 
-int64_t __real_weft_local_memory_available(char *limit, size_t limit_bytes);
-int64_t __wrap_weft_local_memory_available(char *limit, size_t limit_bytes);
-int64_t __wrap_weft_local_memory_available(char *limit, size_t limit_bytes)
+int64_t __real_weft_memory_available(char *limit, size_t limit_bytes);
+int64_t __wrap_weft_memory_available(char *limit, size_t limit_bytes);
+int64_t __wrap_weft_memory_available(char *limit, size_t limit_bytes)
 {
-    int64_t bytes = __real_weft_local_memory_available(limit, limit_bytes);
+    int64_t bytes = __real_weft_memory_available(limit, limit_bytes);
     return said_bytes > 0 ? said_bytes : bytes;
 }
 
@@ -280,7 +281,7 @@ static void test_options(void)
 static void test_available(void)
 {
     char name[512] = "";
-    int64_t bytes = weft_local_memory_available(name, sizeof name);
+    int64_t bytes = weft_memory_available(name, sizeof name);
     CHECK(bytes > 0 && bytes < INT64_C(1) << 50, "%lld bytes (%s)", (long long)bytes, name);
     CHECK(strlen(name) > 0, "no name");
 }

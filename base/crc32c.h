@@ -1,8 +1,8 @@
 /* CRC32C (Castagnoli, reflected 0x82F63B78) as in iSCSI (RFC 3720) and ext4: finds every burst of
  * up to 32 bits and all but 2^-32 of other accidents. A CRC is linear over XOR, so ranks that each
  * hold some bytes of a chunk compute shares of its CRC and XOR them. */
-#ifndef WEFT_RUNTIME_CHECKPOINT_CRC32C_H
-#define WEFT_RUNTIME_CHECKPOINT_CRC32C_H
+#ifndef WEFT_BASE_CRC32C_H
+#define WEFT_BASE_CRC32C_H
 
 #include <stddef.h>
 #include <stdint.h>

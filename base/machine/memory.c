@@ -1,8 +1,9 @@
+#include "base/machine/memory.h"
+
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "runtime/comm/local.h"
 
 enum { LINE_BYTES = 512, PATH_BYTES = 1024 };
 
@@ -70,8 +71,8 @@ static void look_at_group(void *context, int which, const char *directory)
     take_least(most - current + droppable, name, look);
 }
 
-int64_t weft_local_memory_look(const char *meminfo, const struct weft_cgroup_files *groups,
-                               char *limit, size_t limit_bytes)
+int64_t weft_memory_look(const char *meminfo, const struct weft_cgroup_files *groups, char *limit,
+                         size_t limit_bytes)
 {
     struct look look = {.least = INT64_MAX, .limit = limit, .limit_bytes = limit_bytes};
     int64_t machine;
@@ -82,7 +83,7 @@ int64_t weft_local_memory_look(const char *meminfo, const struct weft_cgroup_fil
     return look.least;
 }
 
-int64_t weft_local_memory_available(char *limit, size_t limit_bytes)
+int64_t weft_memory_available(char *limit, size_t limit_bytes)
 {
-    return weft_local_memory_look("/proc/meminfo", &weft_cgroup_files, limit, limit_bytes);
+    return weft_memory_look("/proc/meminfo", &weft_cgroup_files, limit, limit_bytes);
 }

@@ -1,4 +1,4 @@
-#include "base/cgroup.h"
+#include "base/machine/cgroup.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "base/rng.h"
-#include "runtime/checkpoint/crc32c.h"
 
 enum { BYTES = 70000 };
 

@@ -32,6 +32,7 @@ MAY = {
     "program": PLANNING[:7],
     "scheduler": PLANNING[:8],
     "report": PLANNING[:8],
+    "offload": ["base"],
     "runtime/device": ["base"],
     "runtime/arena": ["base", "runtime/device"],
     "runtime/comm": ["base", "runtime/device", "runtime/arena"],

@@ -1,0 +1,26 @@
+/* A span is memory in one piece, a stretch consecutive pages of a tier (tier.h makes spans of
+ * stretches). What is in several pieces is a list of spans, taken one behind the other. */
+#ifndef WEFT_OFFLOAD_SPAN_H
+#define WEFT_OFFLOAD_SPAN_H
+
+#include <stdint.h>
+
+struct weft_span {
+    unsigned char *at;
+    int64_t bytes;
+};
+
+struct weft_stretch {
+    int64_t first, count; /* pages */
+};
+
+/* Bytes of all spans together. */
+static inline int64_t weft_span_bytes(const struct weft_span *spans, int32_t n)
+{
+    int64_t bytes = 0;
+    for (int32_t i = 0; i < n; i++)
+        bytes += spans[i].bytes;
+    return bytes;
+}
+
+#endif

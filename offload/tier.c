@@ -1,0 +1,322 @@
+#define _GNU_SOURCE /* madvise, MAP_NORESERVE */
+#include "offload/tier.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/machine/memory.h"
+#include "base/units.h"
+#include "offload/node.h"
+
+enum { LARGE_PAGE_BYTES = 2 << 20, LINE_BYTES = 512, WORD_BITS = 64 };
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+struct weft_tier {
+    const char *name;
+    int64_t page_bytes, pages, free_pages;
+    int64_t bytes;
+    void *reservation; /* guards and what alignment costs included */
+    size_t reservation_bytes;
+    unsigned char *memory;
+    uint64_t *taken; /* a bit a page */
+};
+
+static int64_t system_page_bytes(void)
+{
+    return (int64_t)sysconf(_SC_PAGESIZE);
+}
+
+static enum weft_status fail_reserve(const struct weft_tier *tier, int reason,
+                                     struct weft_error *err)
+{
+    char want[WEFT_UNITS_TEXT_BYTES], most[WEFT_UNITS_TEXT_BYTES];
+    struct rlimit limit;
+    weft_units_show_bytes(tier->bytes, want);
+    if (reason == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return weft_fail(err, WEFT_E_SYSTEM,
+                         "cannot reserve %s for the tier \"%s\": the address space is limited to "
+                         "%s (RLIMIT_AS): raise it (ulimit -v) or lower the tier's limit",
+                         want, tier->name, weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+    if (reason == ENOMEM && getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return weft_fail(err, WEFT_E_SYSTEM,
+                         "cannot reserve %s for the tier \"%s\": memory of a process is limited to "
+                         "%s (RLIMIT_DATA): raise it (ulimit -d) or lower the tier's limit",
+                         want, tier->name, weft_units_show_bytes((int64_t)limit.rlim_cur, most));
+    return weft_fail(err, WEFT_E_SYSTEM, "cannot reserve %s for the tier \"%s\": %s", want,
+                     tier->name, strerror(reason));
+}
+
+/* Looked at before a page is touched: a page too many ends the process by a signal. */
+static enum weft_status check_memory(const struct weft_tier *tier, struct weft_error *err)
+{
+    char limit[LINE_BYTES], want[WEFT_UNITS_TEXT_BYTES], left[WEFT_UNITS_TEXT_BYTES];
+    const int64_t available = weft_memory_available(limit, sizeof limit);
+    if (tier->bytes <= available) return WEFT_OK;
+    return weft_fail(err, WEFT_E_SYSTEM,
+                     "the tier \"%s\" takes %s, and %s can be had (%s): lower its limit, start "
+                     "fewer ranks, or give this job more memory",
+                     tier->name, weft_units_show_bytes(tier->bytes, want),
+                     weft_units_show_bytes(available, left), limit);
+}
+
+/* Reserves addresses, a page that nobody may touch on both sides. */
+static enum weft_status reserve_addresses(struct weft_tier *tier, struct weft_error *err)
+{
+    const int64_t page = system_page_bytes();
+    int64_t alignment = tier->bytes >= LARGE_PAGE_BYTES ? LARGE_PAGE_BYTES : page;
+    if (alignment < tier->page_bytes) alignment = tier->page_bytes;
+    tier->reservation_bytes = (size_t)(tier->bytes + 2 * page + alignment);
+    void *reservation = mmap(NULL, tier->reservation_bytes, PROT_NONE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (reservation == MAP_FAILED) return fail_reserve(tier, errno, err);
+    tier->reservation = reservation;
+    const uintptr_t least = (uintptr_t)reservation + (uintptr_t)page;
+    const uintptr_t unit = (uintptr_t)alignment;
+    tier->memory =
+        (unsigned char *)reservation + ((least + unit - 1) / unit * unit - (uintptr_t)reservation);
+    return WEFT_OK;
+}
+
+/* Every page is there behind this. */
+static enum weft_status touch_pages(const struct weft_tier *tier, struct weft_error *err)
+{
+    for (;;) {
+        if (madvise(tier->memory, (size_t)tier->bytes, MADV_POPULATE_WRITE) == 0) return WEFT_OK;
+        if (errno == EINVAL) break; /* a kernel that does not know it */
+        if (errno != EINTR && errno != EAGAIN) return fail_reserve(tier, errno, err);
+    }
+    volatile unsigned char *memory = tier->memory;
+    for (int64_t at = 0; at < tier->bytes; at += system_page_bytes())
+        memory[at] = 0;
+    return WEFT_OK;
+}
+
+static enum weft_status map_tier(struct weft_tier *tier, const struct weft_tier_options *o,
+                                 struct weft_error *err)
+{
+    WEFT_TRY(reserve_addresses(tier, err));
+    WEFT_TRY(check_memory(tier, err));
+    void *memory = mmap(tier->memory, (size_t)tier->bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (memory == MAP_FAILED) return fail_reserve(tier, errno, err);
+    if (o->cores != NULL)
+        weft_node_prefer(weft_node_of_cores("/sys/devices/system/node", o->cores, o->n_cores),
+                         memory, (size_t)tier->bytes);
+    /* A kernel without large pages goes on with small ones. */
+    (void)madvise(memory, (size_t)tier->bytes, MADV_HUGEPAGE);
+    return touch_pages(tier, err);
+}
+
+enum weft_status weft_tier_create(const struct weft_tier_options *options, struct weft_tier **out,
+                                  struct weft_error *err)
+{
+    const struct weft_tier_options *o = options;
+    int64_t bytes, most;
+    if (o->page_bytes < system_page_bytes() || (o->page_bytes & (o->page_bytes - 1)) != 0 ||
+        o->pages <= 0 || !weft_checked_mul(o->page_bytes, o->pages, &bytes) ||
+        !weft_checked_add(bytes, o->page_bytes + 2 * LARGE_PAGE_BYTES, &most))
+        return weft_fail(err, WEFT_E_INTERNAL, "a tier of %lld pages of %lld bytes",
+                         (long long)o->pages, (long long)o->page_bytes);
+    struct weft_tier *tier = calloc(1, sizeof *tier);
+    if (tier == NULL) return weft_fail_memory(err, "a tier");
+    *tier = (struct weft_tier){.name = o->name,
+                               .page_bytes = o->page_bytes,
+                               .pages = o->pages,
+                               .free_pages = o->pages,
+                               .bytes = bytes};
+    enum weft_status status = map_tier(tier, o, err);
+    if (status == WEFT_OK) {
+        tier->taken = calloc((size_t)(o->pages / WORD_BITS + 1), sizeof *tier->taken);
+        if (tier->taken == NULL) status = weft_fail_memory(err, "the pages of a tier");
+    }
+    if (status != WEFT_OK) {
+        weft_tier_destroy(tier);
+        return status;
+    }
+    *out = tier;
+    return WEFT_OK;
+}
+
+void weft_tier_destroy(struct weft_tier *tier)
+{
+    if (tier == NULL) return;
+    if (tier->reservation != NULL) munmap(tier->reservation, tier->reservation_bytes);
+    free(tier->taken);
+    free(tier);
+}
+
+int64_t weft_tier_page_bytes(const struct weft_tier *tier)
+{
+    return tier->page_bytes;
+}
+
+int64_t weft_tier_free_pages(const struct weft_tier *tier)
+{
+    return tier->free_pages;
+}
+
+static bool is_taken(const struct weft_tier *tier, int64_t page)
+{
+    return (tier->taken[page / WORD_BITS] >> (page % WORD_BITS) & 1) != 0;
+}
+
+static void mark_stretch(struct weft_tier *tier, struct weft_stretch stretch, bool taken)
+{
+    for (int64_t page = stretch.first; page < stretch.first + stretch.count; page++) {
+        const uint64_t bit = UINT64_C(1) << (page % WORD_BITS);
+        if (taken)
+            tier->taken[page / WORD_BITS] |= bit;
+        else
+            tier->taken[page / WORD_BITS] &= ~bit;
+    }
+    tier->free_pages += taken ? -stretch.count : stretch.count;
+}
+
+/* The first free page from `page` on, which there is. */
+static int64_t next_free(const struct weft_tier *tier, int64_t page)
+{
+    while (page % WORD_BITS != 0 && is_taken(tier, page))
+        page++;
+    if (page % WORD_BITS != 0) return page;
+    while (tier->taken[page / WORD_BITS] == UINT64_MAX)
+        page += WORD_BITS;
+    while (is_taken(tier, page))
+        page++;
+    return page;
+}
+
+enum weft_status weft_tier_take(struct weft_tier *tier, int64_t pages, struct weft_stretch *out,
+                                int32_t most, int32_t *n, struct weft_error *err)
+{
+    int32_t count = 0;
+    int64_t left = pages, page = 0;
+    if (pages <= 0 || pages > tier->free_pages)
+        return weft_fail(err, WEFT_E_INTERNAL, "the tier \"%s\" has %lld free pages, not %lld",
+                         tier->name, (long long)tier->free_pages, (long long)pages);
+    for (; left > 0 && count < most; count++) {
+        const int64_t first = page = next_free(tier, page);
+        while (page < tier->pages && left > 0 && !is_taken(tier, page)) {
+            page++;
+            left--;
+        }
+        out[count] = (struct weft_stretch){first, page - first};
+    }
+    if (left > 0)
+        return weft_fail(err, WEFT_E_INTERNAL,
+                         "%lld pages of the tier \"%s\" are in more than %d stretches",
+                         (long long)pages, tier->name, (int)most);
+    for (int32_t i = 0; i < count; i++)
+        mark_stretch(tier, out[i], true);
+    *n = count;
+    return WEFT_OK;
+}
+
+static bool is_of_tier(const struct weft_tier *tier, struct weft_stretch s)
+{
+    return s.first >= 0 && s.count > 0 && s.count <= tier->pages &&
+           s.first <= tier->pages - s.count;
+}
+
+static enum weft_status fail_stretch(const struct weft_tier *tier, struct weft_stretch s,
+                                     const char *what, struct weft_error *err)
+{
+    return weft_fail(err, WEFT_E_INTERNAL, "%lld pages from %lld on of the tier \"%s\" %s",
+                     (long long)s.count, (long long)s.first, tier->name, what);
+}
+
+enum weft_status weft_tier_give(struct weft_tier *tier, const struct weft_stretch *stretches,
+                                int32_t n, struct weft_error *err)
+{
+    int32_t given = 0;
+    enum weft_status status = WEFT_OK;
+    for (; given < n && status == WEFT_OK; given++) {
+        const struct weft_stretch s = stretches[given];
+        bool taken = is_of_tier(tier, s);
+        for (int64_t page = s.first; taken && page < s.first + s.count; page++)
+            taken = is_taken(tier, page);
+        if (!taken) {
+            status = fail_stretch(tier, s, "are given back, and are not taken", err);
+            break;
+        }
+        /* At once, so that a page twice in the list is seen. */
+        mark_stretch(tier, s, false);
+    }
+    for (int32_t i = 0; i < given && status != WEFT_OK; i++)
+        mark_stretch(tier, stretches[i], true);
+    return status;
+}
+
+enum weft_status weft_tier_spans(const struct weft_tier *tier, const struct weft_stretch *stretches,
+                                 int32_t n_stretches, int64_t from, int64_t bytes,
+                                 struct weft_span *out, int32_t most, int32_t *n,
+                                 struct weft_error *err)
+{
+    int32_t count = 0;
+    int64_t skipped = from, left = bytes;
+    if (from < 0 || bytes < 0)
+        return weft_fail(err, WEFT_E_INTERNAL, "bytes %lld from %lld on of a buffer",
+                         (long long)bytes, (long long)from);
+    for (int32_t i = 0; i < n_stretches && left > 0; i++) {
+        if (!is_of_tier(tier, stretches[i]))
+            return fail_stretch(tier, stretches[i], "are none of it", err);
+        const int64_t length = stretches[i].count * tier->page_bytes;
+        if (skipped >= length) {
+            skipped -= length;
+            continue;
+        }
+        const int64_t part = left < length - skipped ? left : length - skipped;
+        if (count == most)
+            return weft_fail(err, WEFT_E_INTERNAL,
+                             "%lld bytes of the tier \"%s\" are in more than "
+                             "%d spans",
+                             (long long)bytes, tier->name, (int)most);
+        out[count++] = (struct weft_span){
+            tier->memory + stretches[i].first * tier->page_bytes + skipped, part};
+        skipped = 0;
+        left -= part;
+    }
+    if (left > 0)
+        return weft_fail(err, WEFT_E_INTERNAL, "a buffer of the tier \"%s\" ends %lld bytes early",
+                         tier->name, (long long)left);
+    *n = count;
+    return WEFT_OK;
+}
+
+bool weft_tier_look(const struct weft_tier *tier, int64_t *resident_bytes, int64_t *swapped_bytes)
+{
+    FILE *file = fopen("/proc/self/smaps", "re");
+    if (file == NULL) return false;
+    char line[LINE_BYTES];
+    const uintptr_t begin = (uintptr_t)tier->memory, end = begin + (uintptr_t)tier->bytes;
+    uintptr_t first = 0, behind = 0;
+    int64_t kib, resident = 0, swapped = 0;
+    bool found = false;
+    while (fgets(line, sizeof line, file) != NULL) {
+        uintptr_t a, b;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &a, &b) == 2) {
+            first = a;
+            behind = b;
+        }
+        if (first < begin || behind > end) continue;
+        if (sscanf(line, "Rss: %" SCNd64, &kib) == 1) {
+            resident += kib * 1024;
+            found = true;
+        }
+        if (sscanf(line, "Swap: %" SCNd64, &kib) == 1) swapped += kib * 1024;
+    }
+    fclose(file);
+    if (!found) return false;
+    *resident_bytes = resident;
+    *swapped_bytes = swapped;
+    return true;
+}

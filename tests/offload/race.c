@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "offload/copy.h"
 #include "offload/store.h"
 #include "tests/offload/fake_disk.h"
 
@@ -107,8 +108,42 @@ static void test_ends(void)
     }
 }
 
+/* Blocks go down and up again, each copy behind the one whose bytes it reads. */
+static void test_copies(void)
+{
+    enum { SEATS = 3, COPIES = 300 };
+    static unsigned char away[SEATS][PAGE], here[SEATS][PAGE];
+    struct weft_error err = {.status = WEFT_OK};
+    struct weft_copier *copier = NULL;
+    const struct weft_copier_options options = {
+        .links = {[WEFT_COPY_UP] = {true, 1000, 1e12}}, .requests = 2, .spans = 1};
+    CHECK(weft_copier_create(&options, &copier, &err) == WEFT_OK, "%s", err.text);
+    int64_t down[SEATS], up[SEATS];
+    for (int i = 0; i < COPIES + SEATS; i++) {
+        const int seat = i % SEATS;
+        const struct weft_span near = {here[seat], PAGE}, far = {away[seat], PAGE};
+        if (i >= SEATS) {
+            CHECK(weft_copier_wait(copier, WEFT_COPY_UP, up[seat], &err) == WEFT_OK, "%s",
+                  err.text);
+            CHECK(here[seat][PAGE - 1] == (unsigned char)(i - SEATS), "copy %d is another", i);
+        }
+        memset(here[seat], i, PAGE);
+        CHECK(weft_copier_submit(copier, WEFT_COPY_DOWN, &far, 1, &near, 1, &down[seat], &err) ==
+                  WEFT_OK,
+              "%s", err.text);
+        CHECK(weft_copier_wait(copier, WEFT_COPY_DOWN, down[seat], &err) == WEFT_OK, "%s",
+              err.text);
+        memset(here[seat], 0, PAGE);
+        CHECK(weft_copier_submit(copier, WEFT_COPY_UP, &near, 1, &far, 1, &up[seat], &err) ==
+                  WEFT_OK,
+              "%s", err.text);
+    }
+    weft_copier_destroy(copier);
+}
+
 int main(void)
 {
+    test_copies();
     test_users(0);
     test_users(7);
     test_ends();

@@ -11,7 +11,7 @@
 #include "tests/effort.h"
 #include "tests/offload/fake_disk.h"
 
-enum { FAULT_PAGE = 4096, FAULT_BLOCKS = 4, FAULT_STEPS = 3 };
+enum { FAULT_PAGE = 4096, FAULT_BLOCKS = 4, FAULT_STEPS = 2 };
 
 struct rig {
     struct fake_disk disk;
@@ -65,7 +65,7 @@ static enum weft_status run_steps(struct rig *rig, struct weft_store *store, str
 static enum weft_status run_rig(struct rig *rig, struct weft_error *err)
 {
     const struct weft_store_options options = {.directory = "/the/disk",
-                                               .threads = 2,
+                                               .threads = 1,
                                                .requests = 3,
                                                .spans = 1,
                                                .timeout_ns = INT64_C(3600) * 1000000000,

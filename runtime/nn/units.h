@@ -7,6 +7,7 @@
 
 #include "runtime/nn/nn.h"
 #include "runtime/nn/optimizer.h"
+#include "runtime/nn/record.h"
 
 /* Elements of one tensor, side by side in a unit. */
 struct weft_nn_piece {
@@ -84,12 +85,7 @@ void weft_nn_apply(struct weft_nn *nn, struct weft_stream *stream, const struct 
 void weft_nn_add_norm(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_unit *unit, void *bins, void *bad);
 
-/* A loss as words that ranks may add up in any order: split at the binary point, the integer part
- * in one word, the fraction in units of 2^-32 in the next; both are exact below WEFT_NN_LOSS_MOST,
- * and 2^16 ranks fit. A loss that is not finite, or is too large, is 1 in the third word. */
-enum { WEFT_NN_LOSS_WHOLE, WEFT_NN_LOSS_FRACTION, WEFT_NN_LOSS_BAD, WEFT_NN_LOSS_WORDS };
-#define WEFT_NN_LOSS_MOST 0x1p46
-/* From the double at `loss`, to words that were 0. */
+/* From the double at `loss`, to WEFT_NN_LOSS_WORDS words that were 0 (record.h). */
 void weft_nn_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
                          void *words);
 

@@ -1,6 +1,4 @@
 /* A rank's part of the record of a step, which ranks add up. */
-#include <math.h>
-
 #include "runtime/nn/cpu/units.h"
 
 struct norm_argument {
@@ -65,22 +63,14 @@ struct loss_argument {
     void *words;
 };
 
-/* A cross-entropy is at least 0 but for rounding; floor makes the fraction positive anyway. */
-static enum weft_status record_loss(struct weft_stream *stream, const void *argument,
-                                    struct weft_error *err)
+static enum weft_status record_loss_words(struct weft_stream *stream, const void *argument,
+                                          struct weft_error *err)
 {
     (void)stream;
     (void)err;
     const struct loss_argument *a = argument;
     const double *loss = weft_nn_cpu_reach(a->cpu, a->loss);
-    uint64_t *words = weft_nn_cpu_reach(a->cpu, a->words);
-    if (!(fabs(*loss) < WEFT_NN_LOSS_MOST)) {
-        words[WEFT_NN_LOSS_BAD] = 1;
-        return WEFT_OK;
-    }
-    const double whole = floor(*loss);
-    words[WEFT_NN_LOSS_WHOLE] = (uint64_t)(int64_t)whole;
-    words[WEFT_NN_LOSS_FRACTION] = (uint64_t)((*loss - whole) * 0x1p32);
+    record_loss(*loss, weft_nn_cpu_reach(a->cpu, a->words));
     return WEFT_OK;
 }
 
@@ -88,5 +78,5 @@ void weft_nn_cpu_record_loss(struct weft_nn *nn, struct weft_stream *stream, con
                              void *words)
 {
     const struct loss_argument argument = {weft_nn_cpu_of(nn), loss, words};
-    weft_stream_push(stream, record_loss, &argument, sizeof(argument));
+    weft_stream_push(stream, record_loss_words, &argument, sizeof(argument));
 }

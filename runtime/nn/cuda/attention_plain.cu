@@ -64,7 +64,7 @@ static int multiply_heads(const struct weft_cuda_attention *attention,
         batch.b[i] = h->b.by[i];
         batch.c[i] = h->c.by[i];
     }
-    return weft_cuda_product(&p, &batch, stream);
+    return weft_cuda_product(&p, &batch, NULL, stream);
 }
 
 static float scale_of(const struct weft_cuda_attention *a)

@@ -81,6 +81,30 @@ __global__ void __launch_bounds__(COLUMNS_THREADS)
     sums[i] = sum;
 }
 
+/* In the order of rows, a thread a column. */
+template <typename Source>
+__global__ void __launch_bounds__(COLUMNS_THREADS)
+    column_chain(Source source, int64_t rows, int64_t width, float *to)
+{
+    const int64_t column = (int64_t)blockIdx.x * COLUMNS_THREADS + threadIdx.x;
+    float sums[Source::SUMS][1] = {};
+    if (column >= width) return;
+#pragma unroll 4
+    for (int64_t row = 0; row < rows; row++) {
+        float values[Source::SUMS][1];
+        source.template values<1>(row, column, values);
+#pragma unroll
+        for (int s = 0; s < Source::SUMS; s++) {
+            sums[s][0] += values[s][0];
+        }
+    }
+#pragma unroll
+    for (int s = 0; s < Source::SUMS; s++) {
+        to[s * width + column] = sums[s][0];
+    }
+}
+
+/* partial NULL: in the order of rows. */
 template <typename Source>
 static inline int launch_columns(Source source, int64_t rows, int64_t width, float *sums,
                                  float *partial, cudaStream_t stream)
@@ -94,7 +118,12 @@ static inline int launch_columns(Source source, int64_t rows, int64_t width, flo
                                    Source::SUMS * COLUMNS_THREADS * (size_t)group * sizeof(float)};
     const struct weft_grid flat = {dim3((unsigned)divide_up(elements, COLUMNS_THREADS)),
                                    dim3(COLUMNS_THREADS), 0};
+    const struct weft_grid threads = {dim3((unsigned)divide_up(width, COLUMNS_THREADS)),
+                                      dim3(COLUMNS_THREADS), 0};
     int error = 0;
+    if (partial == NULL) {
+        return launch(column_chain<Source>, threads, stream, source, rows, width, sums);
+    }
     if (rows > 0 && group == COLUMNS_GROUP) {
         error = launch(column_stripe<Source, COLUMNS_GROUP>, grid, stream, source, rows, width,
                        partial);

@@ -62,17 +62,19 @@ template <typename T, typename U> struct convert_op {
 template <typename T, bool ACCUMULATE> struct add_op {
     enum { GROUP = 4 };
     float alpha;
+    const float *times; /* another factor, or NULL */
     const float *x;
     T *y;
 
     template <int N> GPU void at(int64_t i) const
     {
+        const float by = times != NULL ? alpha * *times : alpha;
         float from[N], to[N];
         load<N>(x + i, from);
         if constexpr (ACCUMULATE) load<N>(y + i, to);
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            to[j] = ACCUMULATE ? to[j] + alpha * from[j] : alpha * from[j];
+            to[j] = ACCUMULATE ? to[j] + by * from[j] : by * from[j];
         }
         store<N>(to, y + i);
     }
@@ -156,18 +158,18 @@ int weft_cuda_narrow(enum weft_dtype dtype, int64_t n, const float *x, void *y,
 }
 
 template <typename T>
-static int add_in(int64_t n, float alpha, const float *x, bool accumulate, void *y,
-                  cudaStream_t stream)
+static int add_in(int64_t n, float alpha, const float *times, const float *x, bool accumulate,
+                  void *y, cudaStream_t stream)
 {
-    if (accumulate) return launch_each(add_op<T, true>{alpha, x, (T *)y}, n, stream);
-    return launch_each(add_op<T, false>{alpha, x, (T *)y}, n, stream);
+    if (accumulate) return launch_each(add_op<T, true>{alpha, times, x, (T *)y}, n, stream);
+    return launch_each(add_op<T, false>{alpha, times, x, (T *)y}, n, stream);
 }
 
-int weft_cuda_add(enum weft_dtype dtype, int64_t n, float alpha, const float *x, bool accumulate,
-                  void *y, struct CUstream_st *stream)
+int weft_cuda_add(enum weft_dtype dtype, int64_t n, float alpha, const float *times, const float *x,
+                  bool accumulate, void *y, struct CUstream_st *stream)
 {
     return with_dtype(dtype, [&](auto type) {
-        return add_in<decltype(type)>(n, alpha, x, accumulate, y, stream);
+        return add_in<decltype(type)>(n, alpha, times, x, accumulate, y, stream);
     });
 }
 

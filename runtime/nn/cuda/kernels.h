@@ -29,9 +29,10 @@ int weft_cuda_widen(enum weft_dtype dtype, int64_t n, const void *x, float *y,
                     struct CUstream_st *stream);
 int weft_cuda_narrow(enum weft_dtype dtype, int64_t n, const float *x, void *y,
                      struct CUstream_st *stream);
-/* y = alpha x, or y += alpha x, rounded once to y's dtype; the CPU's bits (add_to). */
-int weft_cuda_add(enum weft_dtype dtype, int64_t n, float alpha, const float *x, bool accumulate,
-                  void *y, struct CUstream_st *stream);
+/* y = alpha x, or y += alpha x, rounded once to y's dtype; the CPU's bits (add_to). *times is
+ * another factor of alpha, of the GPU's memory; NULL: 1. */
+int weft_cuda_add(enum weft_dtype dtype, int64_t n, float alpha, const float *times, const float *x,
+                  bool accumulate, void *y, struct CUstream_st *stream);
 /* Sets *flag to 1 when any x is not finite, or so large that `terms` of them may not add up to a
  * finite number; otherwise leaves it as it is. */
 int weft_cuda_look(enum weft_dtype dtype, int64_t n, const void *x, int64_t terms, uint32_t *flag,
@@ -87,7 +88,8 @@ struct weft_cuda_sum {
 int weft_cuda_sum_ranks(const struct weft_cuda_sum *sum, struct CUstream_st *stream);
 
 /* sums[j] = sum over rows of x[i][j], in an order that depends on the number of rows alone. The
- * workspace has weft_cuda_column_bytes(rows, width). */
+ * workspace has weft_cuda_column_bytes(rows, width). Without one rows are added in their order, a
+ * thread a column: slow, and the CPU's bits. */
 int64_t weft_cuda_column_bytes(int64_t rows, int64_t width);
 int weft_cuda_column_sums(enum weft_dtype dtype, int64_t rows, int64_t width, const void *x,
                           float *sums, void *workspace, struct CUstream_st *stream);

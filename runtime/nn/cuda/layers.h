@@ -26,7 +26,8 @@ int weft_cuda_layer_norm(enum weft_dtype dtype, int64_t rows, int64_t width, con
                          struct CUstream_st *stream);
 /* dx = residual + gradient by x (either may be NULL), the CPU's bits; sums [2, width], unless NULL:
  * gradients of weight and bias, in an order that depends on the number of rows alone. The workspace
- * has weft_cuda_layer_norm_bytes(rows, width). */
+ * has weft_cuda_layer_norm_bytes(rows, width); without one the order is that of the rows, and bits
+ * are the CPU's. */
 struct weft_cuda_norm {
     int64_t rows, width;
     const void *x, *weight;
@@ -68,19 +69,31 @@ int weft_cuda_embed_positions(enum weft_dtype dtype, const struct weft_cuda_embe
 int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
                             const int32_t *targets, void *logits, double *losses, uint32_t *bad,
                             struct CUstream_st *stream);
-/* Their sum, in an order that depends on n alone. */
-int weft_cuda_loss_total(int64_t n, const double *losses, double *total,
+/* The same with the CPU's bits, but for log's. */
+int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
+                                  const int32_t *targets, void *logits, double *losses,
+                                  uint32_t *bad, struct CUstream_st *stream);
+/* Their sum, in their order; `adds`: it is added to *total. */
+int weft_cuda_loss_total(int64_t n, const double *losses, bool adds, double *total,
                          struct CUstream_st *stream);
 
 /* c = alpha op(a) op(b) (+ c), finished, as weft_gemm_run has it but for triangles and column sums,
  * which are refused; every element is a chain of fmaf in the order of k from 0 on. A batch is
  * count[0] x count[1] products, whose operands begin so many elements apart; NULL: one product.
- * What finishes a product does not move with the batch. */
+ * What finishes a product does not move with the batch. *times is another factor of alpha, of the
+ * GPU's memory; NULL: 1. */
 struct weft_cuda_batch {
     int64_t count[2], a[2], b[2], c[2];
 };
 int weft_cuda_product(const struct weft_product *product, const struct weft_cuda_batch *batch,
-                      struct CUstream_st *stream);
+                      const float *times, struct CUstream_st *stream);
+
+/* Means over the sequence: y [samples, width] of x [samples, seq_len, width]; and their gradient,
+ * dy / seq_len in every row of dx. The CPU's bits. */
+int weft_cuda_pool(enum weft_dtype dtype, int64_t samples, int64_t seq_len, int64_t width,
+                   const void *x, void *y, struct CUstream_st *stream);
+int weft_cuda_spread(enum weft_dtype dtype, int64_t samples, int64_t seq_len, int64_t width,
+                     const void *dy, void *dx, struct CUstream_st *stream);
 
 /* In place, causal matrices [width, width], one behind the other: row i becomes softmax over its
  * columns 0 to i, and 0 beyond. The CPU's bits, of numbers. */

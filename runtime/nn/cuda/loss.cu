@@ -113,21 +113,22 @@ __global__ void __launch_bounds__(LOSS_THREADS, LOSS_BLOCKS)
     losses[row] = good ? log((double)p.sum) - ((double)wanted - (double)p.greatest) : 0.0;
 }
 
-/* In an order that depends on n alone. */
+/* Threads fetch, and one adds up what they have fetched, in order. */
 __global__ void __launch_bounds__(LOSS_THREADS)
-    loss_total(const double *losses, int64_t n, double *total)
+    loss_total(const double *losses, int64_t n, bool adds, double *total)
 {
-    double *sums = shared_memory<double>();
+    double *fetched = shared_memory<double>();
     double sum = 0;
-    for (int64_t i = threadIdx.x; i < n; i += LOSS_THREADS) {
-        sum += losses[i];
-    }
-    sums[threadIdx.x] = sum;
-    for (unsigned width = LOSS_THREADS / 2; width > 0; width /= 2) {
+    for (int64_t begin = 0; begin < n; begin += LOSS_THREADS) {
+        const int64_t i = begin + threadIdx.x;
+        if (i < n) fetched[threadIdx.x] = losses[i];
         __syncthreads();
-        if (threadIdx.x < width) sums[threadIdx.x] += sums[threadIdx.x + width];
+        for (int64_t j = begin; threadIdx.x == 0 && j < n && j < begin + LOSS_THREADS; j++) {
+            sum += fetched[j - begin];
+        }
+        __syncthreads();
     }
-    if (threadIdx.x == 0) *total = sums[0];
+    if (threadIdx.x == 0) *total = adds ? *total + sum : sum;
 }
 
 int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
@@ -143,8 +144,9 @@ int weft_cuda_cross_entropy(enum weft_dtype dtype, int64_t rows, int64_t width,
     });
 }
 
-int weft_cuda_loss_total(int64_t n, const double *losses, double *total, struct CUstream_st *stream)
+int weft_cuda_loss_total(int64_t n, const double *losses, bool adds, double *total,
+                         struct CUstream_st *stream)
 {
     const struct weft_grid grid = {dim3(1), dim3(LOSS_THREADS), LOSS_THREADS * sizeof(double)};
-    return launch(loss_total, grid, stream, losses, n, total);
+    return launch(loss_total, grid, stream, losses, n, adds, total);
 }

@@ -31,6 +31,7 @@ template <typename T, typename U> struct product {
     operand<T> a, b;
     int64_t k;
     float alpha;
+    const float *times; /* another factor, or NULL */
     bool accumulate, wide;
     U *c;
     int64_t c_stride;
@@ -97,10 +98,11 @@ template <int N, typename T, typename U>
 GPU void finish_row(const product<T, U> &p, int64_t row, int64_t column, float (&x)[N])
 {
     const int64_t at = row * p.c_stride + column;
+    const float alpha = p.times != NULL ? p.alpha * *p.times : p.alpha;
     float bias[N], other[N];
 #pragma unroll
     for (int j = 0; j < N; j++) {
-        x[j] = p.alpha * x[j];
+        x[j] = alpha * x[j];
     }
     if (p.accumulate) {
         load<N>(p.c + at, other);
@@ -196,7 +198,7 @@ static operand<T> operand_of(const void *from, int64_t lines, int64_t stride, bo
 
 template <typename T, typename U>
 static int run_product(const struct weft_product *w, const struct weft_cuda_batch *batch,
-                       cudaStream_t stream)
+                       const float *times, cudaStream_t stream)
 {
     const struct weft_product_finish *f = &w->finish;
     product<T, U> p = {};
@@ -204,6 +206,7 @@ static int run_product(const struct weft_product *w, const struct weft_cuda_batc
     p.b = operand_of<T>(w->b, w->n, w->b_stride, !w->transpose_b, batch->b);
     p.k = w->k;
     p.alpha = w->alpha;
+    p.times = times;
     p.accumulate = w->accumulate;
     p.c = (U *)w->c;
     p.c_stride = w->c_stride;
@@ -229,7 +232,7 @@ static int run_product(const struct weft_product *w, const struct weft_cuda_batc
 }
 
 int weft_cuda_product(const struct weft_product *product, const struct weft_cuda_batch *batch,
-                      struct CUstream_st *stream)
+                      const float *times, struct CUstream_st *stream)
 {
     static const struct weft_cuda_batch one = {{1, 1}, {0, 0}, {0, 0}, {0, 0}};
     const bool narrow = product->c_dtype == product->dtype;
@@ -241,7 +244,7 @@ int weft_cuda_product(const struct weft_product *product, const struct weft_cuda
     if (product->m <= 0 || product->n <= 0 || batch->count[0] * batch->count[1] <= 0) return 0;
     return with_dtype(product->dtype, [&](auto type) {
         typedef decltype(type) T;
-        if (narrow) return run_product<T, T>(product, batch, stream);
-        return run_product<T, float>(product, batch, stream);
+        if (narrow) return run_product<T, T>(product, batch, times, stream);
+        return run_product<T, float>(product, batch, times, stream);
     });
 }

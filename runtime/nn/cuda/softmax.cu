@@ -1,5 +1,5 @@
-/* Softmax of causal score matrices, row by row with the CPU's bits: what plain attention is made
- * of, beside products. */
+/* Softmax, row by row with the CPU's bits: of causal score matrices, which plain attention is made
+ * of beside products, and of logits for their loss. */
 #include "runtime/nn/cuda/layers.h"
 #include "runtime/nn/cuda/rows.h"
 
@@ -60,6 +60,63 @@ __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     });
 }
 
+/* Logits become the gradient of the row's loss. Not from the rounded probability: near 1 it would
+ * lose what is left to learn. */
+template <typename T>
+__global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
+    cross_entropy_plain(int64_t rows, int64_t width, const int32_t *targets, T *logits,
+                        double *losses, uint32_t *bad, bool wide)
+{
+    enum { EACH = team<T>::EACH };
+    const int64_t row = row_of_team<T>(), n = row < rows ? width : 0;
+    const int64_t target = row < rows ? targets[row] : -1;
+    const bool good = target >= 0 && target < n;
+    T *x = logits + (n > 0 ? row * width : 0);
+    int32_t most = INT32_MIN;
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const int32_t key = key_of(values[j]);
+            most = key > most ? key : most;
+        }
+    });
+    const float greatest = of_key(maximum_of_team<T>(most));
+    float lanes[EACH] = {};
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            values[j] = exponential(values[j] - greatest);
+        }
+        add_to_lanes<T>(i, values, lanes);
+    });
+    const float sum = sum_of_team<T>(lanes), by = 1.0f / sum;
+    for_elements<T>(n, wide, [&](int64_t i, auto count) {
+        constexpr int N = decltype(count)::value;
+        float values[N];
+        load<N>(x + i, values);
+#pragma unroll
+        for (int j = 0; j < N; j++) {
+            const float probability = exponential(values[j] - greatest) * by;
+            if (good && i + j == target) {
+                losses[row] = log((double)sum) - ((double)values[j] - (double)greatest);
+                values[j] = probability - 1.0f;
+            } else {
+                values[j] = probability;
+            }
+        }
+        store<N>(values, x + i);
+    });
+    if (row >= rows || good || threadIdx.x % team<T>::SIZE != 0) return;
+    atomicMin(bad, (uint32_t)row);
+    losses[row] = 0.0;
+}
+
 template <typename T>
 __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
     softmax_backward(int64_t rows, int64_t width, const T *p, T *d, bool wide)
@@ -102,6 +159,18 @@ int weft_cuda_causal_softmax(enum weft_dtype dtype, int64_t matrices, int64_t wi
         typedef decltype(type) T;
         return launch(causal_softmax<T>, grid_of_rows<T>(rows), stream, rows, width, (T *)x,
                       rows_are_wide((const T *)x, width, width));
+    });
+}
+
+int weft_cuda_cross_entropy_plain(enum weft_dtype dtype, int64_t rows, int64_t width,
+                                  const int32_t *targets, void *logits, double *losses,
+                                  uint32_t *bad, struct CUstream_st *stream)
+{
+    if (rows <= 0) return 0;
+    return with_dtype(dtype, [&](auto type) {
+        typedef decltype(type) T;
+        return launch(cross_entropy_plain<T>, grid_of_rows<T>(rows), stream, rows, width, targets,
+                      (T *)logits, losses, bad, rows_are_wide((const T *)logits, width, width));
     });
 }
 

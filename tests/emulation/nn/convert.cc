@@ -97,8 +97,13 @@ static void adds_like_the_cpu(void)
                     fill_normal(x, 3);
                     if (accumulate) y.fill_normal(2);
                     std::vector<unsigned char> wanted(y.data, y.data + y.n);
-                    cpu()->layers[dtype]->add_to(n, 0.37f, x.data, accumulate, wanted.data());
-                    weft_cuda_add(dtype, n, 0.37f, x.data, accumulate, y.data, NULL);
+                    emu_buffer<float> times("times", EMU_READ, 1);
+                    const bool scaled = shift > 0;
+                    times[0] = 1.3f;
+                    cpu()->layers[dtype]->add_to(n, scaled ? 0.37f * 1.3f : 0.37f, x.data,
+                                                 accumulate, wanted.data());
+                    weft_cuda_add(dtype, n, 0.37f, scaled ? times.data : NULL, x.data, accumulate,
+                                  y.data, NULL);
                     same_bytes("add", y.data, wanted.data(), y.n);
                 }
             }

@@ -58,7 +58,7 @@ static void gradient_and_loss(struct shape s, enum weft_dtype dtype)
     emu_expect(weft_cuda_cross_entropy(dtype, s.rows, s.width, targets.data, logits.data,
                                        losses.data, bad.data, NULL) == 0,
                "launched");
-    weft_cuda_loss_total(s.rows, losses.data, total.data, NULL);
+    weft_cuda_loss_total(s.rows, losses.data, false, total.data, NULL);
     double sum = 0;
     for (int64_t i = 0; i < s.rows; i++) {
         expect_row(dtype, s.width, before[(size_t)i], targets[i], logits, i, losses[i]);
@@ -80,14 +80,17 @@ static void gradients_and_losses_are_near(void)
 static void many_losses_are_added_up(void)
 {
     for (int64_t n : {1, 255, 256, 257, 3000}) {
-        emu_buffer<double> losses("losses", EMU_READ, n), total("total", EMU_WRITE, 1);
+        emu_buffer<double> losses("losses", EMU_READ, n), total("total", EMU_BOTH, 1);
         double sum = 0;
+        total[0] = 7;
         for (int64_t i = 0; i < n; i++) {
             losses[i] = emu_uniform();
             sum += losses[i];
         }
-        weft_cuda_loss_total(n, losses.data, total.data, NULL);
-        emu_expect(fabs(total[0] - sum) <= 1e-12 * sum, "%g, not %g", total[0], sum);
+        weft_cuda_loss_total(n, losses.data, true, total.data, NULL);
+        emu_expect(total[0] == 7 + sum, "%g, not %g", total[0], 7 + sum);
+        weft_cuda_loss_total(n, losses.data, false, total.data, NULL);
+        emu_expect(total[0] == sum, "%g, not %g", total[0], sum);
     }
 }
 

@@ -97,6 +97,9 @@ static void backward(struct shape s, enum weft_dtype dtype, bool with_residual)
                                               cpu_sums.data());
     same_bytes("dx", dx.data, of_cpu.data(), dx.n);
     expect_sums(&l, dy, sums.data);
+    emu_buffer<float> in_order("sums", EMU_WRITE, 2 * s.width);
+    weft_cuda_layer_norm_backward(dtype, &norm, NULL, in_order.data, NULL, NULL);
+    emu_same_bits("sums in the order of rows", in_order.n, in_order.data, cpu_sums.data());
 }
 
 static void backward_is_the_cpus_by_rows_and_near_by_columns(void)
@@ -142,5 +145,5 @@ int main(int argc, char **argv)
     emu_case("asks for whole sectors", asks_for_whole_sectors);
     return emu_end({"layer_norm<bf16>", "layer_norm<float>", "layer_norm_dx<f16>",
                     "layer_norm_dx<float>", "column_stripe<norm_columns<bf16>, 4>",
-                    "column_stripe<norm_columns<float>, 1>"});
+                    "column_stripe<norm_columns<float>, 1>", "column_chain<norm_columns<f16>"});
 }

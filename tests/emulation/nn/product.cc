@@ -97,7 +97,11 @@ static void multiply(struct shape s, enum weft_dtype dtype, enum weft_dtype c_dt
     if (finish == RESIDUAL || finish == BOTH) p.finish.residual = other.data;
     if (finish == SLOPE) p.finish.gelu_input = other.data;
     if (finish == BIAS_AND_GELU) p.finish.gelu = gelu.data;
-    emu_expect(weft_cuda_product(&p, NULL, NULL) == 0, "launched");
+    emu_buffer<float> times("times", EMU_READ, 1);
+    times[0] = 1.7f;
+    const bool scaled = kind % 3 == 1;
+    emu_expect(weft_cuda_product(&p, NULL, scaled ? times.data : NULL, NULL) == 0, "launched");
+    if (scaled) p.alpha *= times[0];
     expect_product(&p, before.data(), c_elements);
 }
 
@@ -139,7 +143,7 @@ static void batches_take_their_parts(void)
                                           {SEQ * 3 * HIDDEN, SIZE},
                                           {SEQ * 3 * HIDDEN, SIZE},
                                           {HEADS * SEQ * SEQ, SEQ * SEQ}};
-    emu_expect(weft_cuda_product(&p, &batch, NULL) == 0, "launched");
+    emu_expect(weft_cuda_product(&p, &batch, NULL, NULL) == 0, "launched");
     for (int z = 0; z < SAMPLES * HEADS; z++) {
         for (int i = 0; i < SEQ; i++) {
             for (int j = 0; j < SEQ; j++) {
@@ -163,14 +167,14 @@ static void what_it_cannot_do_is_refused(void)
     p.m = p.n = p.k = p.a_stride = p.b_stride = p.c_stride = 4;
     p.a = p.b = p.c = x.data;
     p.triangle = WEFT_C_IS_LOWER;
-    emu_expect(weft_cuda_product(&p, NULL, NULL) != 0, "a triangle");
+    emu_expect(weft_cuda_product(&p, NULL, NULL, NULL) != 0, "a triangle");
     p.triangle = WEFT_NO_TRIANGLE;
     p.finish.column_sums = x.data;
-    emu_expect(weft_cuda_product(&p, NULL, NULL) != 0, "column sums");
+    emu_expect(weft_cuda_product(&p, NULL, NULL, NULL) != 0, "column sums");
     p.finish.column_sums = NULL;
     p.dtype = WEFT_F16;
     p.c_dtype = WEFT_BF16;
-    emu_expect(weft_cuda_product(&p, NULL, NULL) != 0, "bf16 of f16");
+    emu_expect(weft_cuda_product(&p, NULL, NULL, NULL) != 0, "bf16 of f16");
 }
 
 int main(int argc, char **argv)

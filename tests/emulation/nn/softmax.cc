@@ -70,12 +70,64 @@ static void backward_is_the_cpus(void)
     }
 }
 
+static void the_loss_is_the_cpus(void)
+{
+    for (struct shape s : shapes()) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const int64_t rows = 3 * s.matrices;
+            elements x("x", EMU_BOTH, dtype, rows * s.width, s.shift);
+            emu_buffer<int32_t> targets("targets", EMU_READ, rows);
+            emu_buffer<double> losses("losses", EMU_WRITE, rows);
+            emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+            x.fill_normal(3);
+            bad[0] = UINT32_MAX;
+            for (int64_t i = 0; i < rows; i++) {
+                targets[i] = (int32_t)emu_below(s.width);
+            }
+            std::vector<unsigned char> wanted(x.data, x.data + x.n);
+            const double loss =
+                cpu()->layers[dtype]->cross_entropy(rows, s.width, targets.data, wanted.data());
+            weft_cuda_cross_entropy_plain(dtype, rows, s.width, targets.data, x.data, losses.data,
+                                          bad.data, NULL);
+            double total = 0;
+            for (int64_t i = 0; i < rows; i++) {
+                total += losses[i];
+            }
+            same_bytes("gradient", x.data, wanted.data(), x.n);
+            emu_expect(total == loss, "loss %.17g, not %.17g", total, loss);
+            emu_expect(bad[0] == UINT32_MAX, "all targets are good");
+        }
+    }
+}
+
+static void a_target_outside_is_told(void)
+{
+    enum { ROWS = 9, WIDTH = 37 };
+    emu_buffer<float> logits("logits", EMU_BOTH, ROWS * WIDTH);
+    emu_buffer<int32_t> targets("targets", EMU_READ, ROWS);
+    emu_buffer<double> losses("losses", EMU_WRITE, ROWS);
+    emu_buffer<uint32_t> bad("bad", EMU_BOTH, 1);
+    fill_normal(logits, 1);
+    for (int i = 0; i < ROWS; i++) {
+        targets[i] = i == 4 ? WIDTH : i == 7 ? -1 : i;
+    }
+    bad[0] = UINT32_MAX;
+    weft_cuda_cross_entropy_plain(WEFT_F32, ROWS, WIDTH, targets.data, logits.data, losses.data,
+                                  bad.data, NULL);
+    emu_expect(bad[0] == 4, "row %u, not 4", bad[0]);
+    emu_expect(losses[4] == 0 && losses[7] == 0 && losses[5] > 0, "their losses are 0");
+}
+
 int main(int argc, char **argv)
 {
     emu_begin(argc, argv);
     emu_case("forward: the CPU's bits", forward_is_the_cpus);
     emu_case("what is forbidden has no part", what_is_forbidden_has_no_part);
     emu_case("backward: the CPU's bits", backward_is_the_cpus);
+    emu_case("loss: the CPU's bits", the_loss_is_the_cpus);
+    emu_case("a target outside is told", a_target_outside_is_told);
     return emu_end({"causal_softmax<float>", "causal_softmax<bf16>", "causal_softmax<f16>",
-                    "softmax_backward<float>", "softmax_backward<bf16>", "softmax_backward<f16>"});
+                    "softmax_backward<float>", "softmax_backward<bf16>", "softmax_backward<f16>",
+                    "cross_entropy_plain<float>", "cross_entropy_plain<bf16>",
+                    "cross_entropy_plain<f16>"});
 }

@@ -207,6 +207,22 @@ static void columns_are_added_up(void)
     column_sums_are_near(WEFT_F32, 0, 5, 0);
 }
 
+static void without_a_workspace_columns_are_the_cpus(void)
+{
+    for (int64_t rows : {0, 1, 5, 300}) {
+        for (enum weft_dtype dtype : all_dtypes) {
+            const int64_t width = 37;
+            elements x("x", EMU_READ, dtype, rows * width);
+            emu_buffer<float> sums("sums", EMU_WRITE, width);
+            std::vector<float> wanted((size_t)width);
+            x.fill_normal(1);
+            weft_cuda_column_sums(dtype, rows, width, x.data, sums.data, NULL, NULL);
+            cpu()->layers[dtype]->column_sums(rows, width, x.data, wanted.data());
+            emu_same_bits("columns", width, sums.data, wanted.data());
+        }
+    }
+}
+
 /* A column's bits do not depend on its neighbours, nor on how wide accesses are. */
 static void a_column_has_the_same_bits_beside_others(void)
 {
@@ -249,9 +265,12 @@ int main(int argc, char **argv)
     emu_case("norm: equal numbers do not overflow", the_norm_of_equal_numbers_does_not_overflow);
     emu_case("hash: the fingerprint's", hashes_are_the_fingerprints);
     emu_case("columns are added up", columns_are_added_up);
+    emu_case("columns without a workspace: the CPU's bits",
+             without_a_workspace_columns_are_the_cpus);
     emu_case("a column has the same bits beside others", a_column_has_the_same_bits_beside_others);
     emu_case("no byte too many", moves_no_byte_too_many);
     return emu_end({"each<sum_op<bf16, bf16", "each<sum_op<f16, float", "squares<numbers>",
                     "norm_pack", "hash_sum", "column_stripe<matrix<f16>, 4>",
-                    "column_stripe<matrix<float>, 1>", "column_total"});
+                    "column_stripe<matrix<float>, 1>", "column_total",
+                    "column_chain<matrix<bf16>"});
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "runtime/nn/nn.h"
+#include "runtime/nn/cpu/gemm/gemm.h"
 
 struct shape {
     bool transpose_a, transpose_b;
@@ -20,15 +20,18 @@ static const struct shape shapes[] = {
     {false, true, 1536, 1536, 1536}, {false, true, 2048, 2048, 2048},
 };
 
-static double best_rate(struct weft_nn *nn, const struct shape *shape, const float *a,
+static double best_rate(const struct weft_gemm *gemm, const struct shape *shape, const float *a,
                         const float *b, float *c, struct weft_error *err)
 {
+    struct weft_product product = weft_product_dense(shape->transpose_a, shape->transpose_b,
+                                                     shape->m, shape->n, shape->k, WEFT_F32);
+    product.a = a;
+    product.b = b;
+    product.c = c;
     double best = 0.0;
     for (int round = 0; round < 5; round++) {
         int64_t start = weft_clock_now_ns();
-        if (weft_nn_gemm(nn, shape->transpose_a, shape->transpose_b, shape->m, shape->n, shape->k,
-                         a, b, false, c, err) != WEFT_OK)
-            return 0.0;
+        if (weft_gemm_run(gemm, &product, err) != WEFT_OK) return 0.0;
         double seconds = (double)(weft_clock_now_ns() - start) * 1e-9;
         double rate = 2.0 * (double)shape->m * (double)shape->n * (double)shape->k / seconds;
         if (rate > best) best = rate;
@@ -40,11 +43,10 @@ int main(void)
 {
     enum { MOST = 2048 * 2048 };
     static struct weft_error err;
-    struct weft_nn_options options = {.threads = 1, .gemm = "auto"};
-    struct weft_nn *nn = NULL;
+    struct weft_gemm *gemm = NULL;
     float *a = malloc(MOST * sizeof *a), *b = malloc(MOST * sizeof *b),
           *c = calloc(MOST, sizeof *c);
-    if (!a || !b || !c || weft_nn_open("cpu", &options, &nn, &err) != WEFT_OK) {
+    if (!a || !b || !c || weft_gemm_open("auto", 1, WEFT_F32, &gemm, &err) != WEFT_OK) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
@@ -52,15 +54,15 @@ int main(void)
         a[i] = b[i] = (float)(i % 17) * 0.1f - 0.8f;
     double best = 0.0;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        double rate = best_rate(nn, &shapes[i], a, b, c, &err);
+        double rate = best_rate(gemm, &shapes[i], a, b, c, &err);
         if (rate > best) best = rate;
     }
     if (best == 0.0) {
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    printf("{\"best_flops_per_s\": %.0f, \"with\": \"%s\"}\n", best, weft_nn_describe(nn));
-    weft_nn_close(nn);
+    printf("{\"best_flops_per_s\": %.0f, \"with\": \"%s\"}\n", best, weft_gemm_describe(gemm));
+    weft_gemm_close(gemm);
     free(a);
     free(b);
     free(c);

@@ -6,7 +6,6 @@
 
 #include "runtime/device/backends.h"
 #include "runtime/nn/nn.h"
-#include "runtime/nn/product.h"
 #include "runtime/nn/units.h"
 
 typedef void weft_nn_update_fn(struct weft_nn *nn, struct weft_stream *stream,
@@ -39,8 +38,6 @@ struct weft_nn_backend {
                      const struct weft_nn_unit *unit, void *sum);
     void (*mix_hash)(struct weft_nn *nn, struct weft_stream *stream, const void *from,
                      int64_t bytes, void *word);
-    enum weft_status (*gemm)(struct weft_nn *nn, const struct weft_product *product,
-                             struct weft_error *err);
 };
 
 #define WEFT_NN_DECLARE(name) extern const struct weft_nn_backend weft_nn_backend_##name;

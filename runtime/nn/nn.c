@@ -120,15 +120,3 @@ void weft_nn_mix_hash(struct weft_nn *nn, struct weft_stream *stream, const void
 {
     nn->backend->mix_hash(nn, stream, from, bytes, word);
 }
-
-enum weft_status weft_nn_gemm(struct weft_nn *nn, bool transpose_a, bool transpose_b, int64_t m,
-                              int64_t n, int64_t k, const float *a, const float *b, bool accumulate,
-                              float *c, struct weft_error *err)
-{
-    struct weft_product product = weft_product_dense(transpose_a, transpose_b, m, n, k, WEFT_F32);
-    product.a = a;
-    product.b = b;
-    product.c = c;
-    product.accumulate = accumulate;
-    return nn->backend->gemm(nn, &product, err);
-}

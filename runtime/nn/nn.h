@@ -73,10 +73,4 @@ void weft_nn_forward(struct weft_nn *nn, struct weft_stream *stream,
 void weft_nn_backward(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_call *call);
 
-/* c[m,n] = op(a) op(b) (+ c when accumulate), row-major, synchronous, on the calling thread: for
- * measuring the rate that the layers' products can reach. WEFT_E_SYSTEM when the library fails. */
-enum weft_status weft_nn_gemm(struct weft_nn *nn, bool transpose_a, bool transpose_b, int64_t m,
-                              int64_t n, int64_t k, const float *a, const float *b, bool accumulate,
-                              float *c, struct weft_error *err);
-
 #endif

@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/nn/cpu/units.h"
 
@@ -31,6 +32,8 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
         weft_nn_cpu_close(&cpu->base);
         return status;
     }
+    /* For proofs attention is by products too. */
+    if (strcmp(weft_gemm_name(cpu->gemm), "plain") == 0) cpu->whole_heads = false;
     snprintf(cpu->description, sizeof(cpu->description), "%s, %s kernels",
              weft_gemm_describe(cpu->gemm), cpu->kernels->level);
     *out = &cpu->base;
@@ -105,12 +108,6 @@ void weft_nn_cpu_push_backward(struct weft_nn *nn, struct weft_stream *stream,
 {
     const struct call_argument argument = {nn, *call};
     weft_stream_push(stream, backward, &argument, sizeof(argument));
-}
-
-enum weft_status weft_nn_cpu_gemm(struct weft_nn *nn, const struct weft_product *product,
-                                  struct weft_error *err)
-{
-    return weft_gemm_run(weft_nn_cpu_of(nn)->gemm, product, err);
 }
 
 static enum weft_status cpu_open(const struct weft_nn_options *options, struct weft_nn **out,

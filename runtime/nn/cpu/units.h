@@ -17,8 +17,7 @@ enum weft_status weft_nn_cpu_open(const struct weft_nn_backend *backend, int64_t
     .initialise = weft_nn_cpu_initialise, .round = weft_nn_cpu_round,                              \
     .update = weft_nn_cpu_update, .moments = weft_nn_cpu_moments, .apply = weft_nn_cpu_apply,      \
     .add_norm = weft_nn_cpu_add_norm, .record_loss = weft_nn_cpu_record_loss,                      \
-    .look = weft_nn_cpu_look, .add_hash = weft_nn_cpu_add_hash, .mix_hash = weft_nn_cpu_mix_hash,  \
-    .gemm = weft_nn_cpu_gemm
+    .look = weft_nn_cpu_look, .add_hash = weft_nn_cpu_add_hash, .mix_hash = weft_nn_cpu_mix_hash
 void weft_nn_cpu_close(struct weft_nn *nn);
 const char *weft_nn_cpu_describe(const struct weft_nn *nn);
 const char *weft_nn_cpu_gemm_name(const struct weft_nn *nn);
@@ -26,8 +25,6 @@ void weft_nn_cpu_push_forward(struct weft_nn *nn, struct weft_stream *stream,
                               const struct weft_nn_call *call);
 void weft_nn_cpu_push_backward(struct weft_nn *nn, struct weft_stream *stream,
                                const struct weft_nn_call *call);
-enum weft_status weft_nn_cpu_gemm(struct weft_nn *nn, const struct weft_product *product,
-                                  struct weft_error *err);
 
 /* units.c */
 void weft_nn_cpu_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype,

@@ -30,21 +30,6 @@ Test(nn, says_what_multiplies)
     weft_nn_close(nn);
 }
 
-Test(nn, multiplies)
-{
-    struct weft_nn *nn = subject_open("auto");
-    struct weft_error err = {0};
-    const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 2, 0, 1, 3};
-    float c[4] = {100, 100, 100, 100};
-    cr_assert_eq(weft_nn_gemm(nn, false, true, 2, 2, 3, a, b, false, c, &err), WEFT_OK);
-    const float expected[4] = {7, 11, 16, 23};
-    cr_assert_eq(memcmp(c, expected, sizeof(c)), 0);
-    cr_assert_eq(weft_nn_gemm(nn, true, false, 2, 2, 3, a, b, true, c, &err), WEFT_OK);
-    const float added[4] = {7 + 12, 11 + 15, 16 + 16, 23 + 18};
-    cr_assert_eq(memcmp(c, added, sizeof(c)), 0);
-    weft_nn_close(nn);
-}
-
 Test(nn, refuses_layers_that_only_plan)
 {
     struct weft_nn *nn = subject_open("auto");

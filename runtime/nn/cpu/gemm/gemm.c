@@ -67,6 +67,7 @@ static const struct way ways[] = {
 #if WEFT_HAVE_OPENBLAS
     {"openblas", "OpenBLAS", EMULATED_IF_NEEDED, {TRIANGLE, FINISH, &weft_multiplier_openblas}},
 #endif
+    {"plain", "plain products", NOT_EMULATED, {TRIANGLE, FINISH, &weft_multiplier_plain}},
 };
 enum { N_WAYS = sizeof(ways) / sizeof(ways[0]) };
 
@@ -183,11 +184,12 @@ static uint32_t dtypes_of(const struct way *way)
     return dtypes;
 }
 
-/* To emulate is a way of its own for 16 bits alone, unless it is asked for. */
+/* In what "auto" tries. To emulate is a way of its own for 16 bits alone. */
 static bool is_for(const struct way *way, enum weft_dtype dtype)
 {
     const bool narrow = way->emulation == EMULATED;
-    return (dtypes_of(way) >> dtype & 1u) != 0 && !(narrow && dtype == WEFT_F32);
+    return way->list[2] != &weft_multiplier_plain && (dtypes_of(way) >> dtype & 1u) != 0 &&
+           !(narrow && dtype == WEFT_F32);
 }
 
 static enum weft_status add_link(const struct weft_multiplier *multiplier, int32_t threads,

@@ -21,11 +21,11 @@
 struct weft_gemm;
 
 /* For products of f32 and of `dtype`, in which "auto" measures. `name` "onednn", "openblas",
- * "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16), "amx-bf16x3" and "avx512" (f32)
- * or "auto" (about 50 ms, in 16 bits 150). WEFT_E_USAGE for another name or threads < 1,
- * WEFT_E_ENVIRONMENT for a library that this build or machine does not have, or whose products are
- * wrong here (check.h); "auto" warns of that and takes another one. Freed by weft_gemm_close,
- * which accepts NULL. */
+ * "onednn-emulated" (16 bits by its fp32 products), "amx" (bf16), "amx-bf16x3" and "avx512" (f32),
+ * "plain" (chains of fmaf in order, slow, for proofs) or "auto" (about 50 ms, in 16 bits 150; never
+ * "plain"). WEFT_E_USAGE for another name or threads < 1, WEFT_E_ENVIRONMENT for a library that
+ * this build or machine does not have, or whose products are wrong here (check.h); "auto" warns of
+ * that and takes another one. Freed by weft_gemm_close, which accepts NULL. */
 WEFT_MUST_USE enum weft_status weft_gemm_open(const char *name, int32_t threads,
                                               enum weft_dtype dtype, struct weft_gemm **out,
                                               struct weft_error *err);

@@ -42,6 +42,8 @@ extern const struct weft_multiplier weft_multiplier_avx512;       /* avx512.c: f
 extern const struct weft_multiplier weft_multiplier_onednn;       /* neither triangle nor finish */
 extern const struct weft_multiplier weft_multiplier_openblas;     /* the same, of f32 */
 
+extern const struct weft_multiplier weft_multiplier_plain; /* neither of them */
+
 /* Triangles, as a product a group of rows of c. */
 extern const struct weft_multiplier weft_multiplier_triangle;
 /* Products that are finished: what is added lies in c before the product is, the rest is done in a

@@ -12,9 +12,9 @@
 #include "base/rng.h"
 #include "runtime/nn/cpu/kernels/kernels.h"
 
-static const char *const names[] = {"onednn", "openblas", "amx-bf16x3", "avx512"};
+static const char *const names[] = {"onednn", "openblas", "amx-bf16x3", "avx512", "plain"};
 enum { N_NAMES = sizeof(names) / sizeof(names[0]) };
-static const char *const narrow_names[] = {"onednn", "openblas", "onednn-emulated", "amx"};
+static const char *const narrow_names[] = {"onednn", "openblas", "onednn-emulated", "amx", "plain"};
 
 struct gemm_matrices {
     float *a, *b, *c;
@@ -110,9 +110,9 @@ static void check_product(const struct weft_gemm *gemm, bool ta, bool tb, int64_
 /* One that is wrong is not opened, and tests of it are skipped as where there is none. */
 Test(gemm, no_way_that_there_is_is_wrong)
 {
-    static const char *const all[] = {"onednn", "openblas",   "onednn-emulated",
-                                      "amx",    "amx-bf16x3", "avx512"};
-    for (int i = 0; i < 6; i++) {
+    static const char *const all[] = {"onednn", "openblas", "onednn-emulated", "amx", "amx-bf16x3",
+                                      "avx512", "plain"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         for (int dtype = 0; dtype < WEFT_DTYPE_COUNT; dtype++) {
             for (int32_t threads = 1; threads <= 2; threads++) {
                 struct weft_gemm *gemm = NULL;

@@ -22,6 +22,13 @@ static void check_cluster(const struct weft_section *section, struct weft_config
         weft_findings_add(findings, section->source, path,
                           "there is no link to emulate; give link.intra.bandwidth");
     }
+    if (cluster->emulate_link && cluster->device.type == WEFT_DEVICE_CUDA) {
+        char path[32];
+        snprintf(path, sizeof path, "%s.emulate", section->path);
+        weft_findings_add(findings, section->source, path,
+                          "a GPU has no emulated link, which is the CPU's: leave it out, or take "
+                          "device.type \"cpu\"");
+    }
     if (cluster->contention.compute + cluster->contention.channel > 1) {
         char path[32];
         snprintf(path, sizeof path, "%s.contention", section->path);

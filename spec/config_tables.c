@@ -16,7 +16,7 @@
 #define MOST_RATE  1e18
 
 static const char *const dtypes[] = {"f32=fp32=float32", "bf16=bfloat16", "f16=fp16=float16", NULL};
-static const char *const devices[] = {"cpu", "strict", NULL};
+static const char *const devices[] = {"cpu", "strict", "cuda", NULL};
 static const char *const optimizers[] = {"adamw", "sgd", "lamb", NULL};
 static const char *const schedules[] = {"constant", "cosine", "linear", "wsd=warmup-stable-decay",
                                         NULL};
@@ -75,7 +75,7 @@ static const struct weft_field device_fields[] = {
      "share of the peak that layers reach"},
     {"type", WEFT_FIELD_CHOICE, AT(weft_device_spec, type), "\"cpu\"", 0, 0, devices, NULL,
      "what ranks train on; `strict` is a CPU for tests of Weft itself, which works as late as may "
-     "be"},
+     "be; `cuda` is a GPU: it needs the module weft_cuda.so, and has never run on one yet"},
 };
 static const struct weft_field_table device_table = {
     "device",

@@ -6,9 +6,10 @@
 enum weft_device_type {
     WEFT_DEVICE_CPU,
     WEFT_DEVICE_STRICT, /* for tests of Weft: runtime/device/strict.h */
+    WEFT_DEVICE_CUDA,   /* a module: runtime/device/module.h */
     WEFT_DEVICE_COUNT
 };
-/* What runtime/device calls it: "cpu", "strict". */
+/* What runtime/device calls it: "cpu", "strict", "cuda". */
 const char *weft_device_name(enum weft_device_type type);
 
 struct weft_device_spec {

@@ -9,6 +9,7 @@
 #include "cli/process/solver.h"
 #include "cli/terminal.h"
 #include "report/table.h"
+#include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
 
 struct checkup {
@@ -76,6 +77,20 @@ static void look_at_kernels(struct checkup *checkup)
     weft_nn_close(nn);
 }
 
+/* Nobody needs one, so what is missing for one is no fault. */
+static void look_at_gpu(struct checkup *checkup)
+{
+    struct weft_device *device = NULL;
+    struct weft_error err = {0};
+    struct weft_text text;
+    weft_text_init(&text);
+    const bool open = weft_device_open("cuda", WEFT_CLOCK_WALL, &device, &err) == WEFT_OK;
+    if (open) weft_device_describe(device, &text);
+    note(checkup, "cuda", open ? HAS : OFF, open ? weft_text_chars(&text) : err.text);
+    weft_device_close(device);
+    weft_text_finish(&text);
+}
+
 static void look_at_shared_memory(struct checkup *checkup)
 {
     enum { PROBE_BYTES = 1 << 20 };
@@ -115,7 +130,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     look_at_kernels(&checkup);
     look_at_shared_memory(&checkup);
     look_at_text(&checkup);
-    note(&checkup, "cuda", OFF, "this build has no CUDA device");
+    look_at_gpu(&checkup);
     note(&checkup, "mpi", OFF, "this build has no MPI communicator");
     weft_json_end_object(&checkup.writer);
     weft_text_add(&json, "\n");
@@ -138,6 +153,7 @@ const struct weft_command weft_command_doctor = {
         "What to paste into a bug report: the program's version, commit, compiler and libraries;\n"
         "the machine's cores, load, memory, limits, cgroup and /dev/shm; the launcher and the\n"
         "variables around this process. Then looks for the solver, the matrix products, shared\n"
-        "memory and the demo's text, and says what each missing one would cost.",
+        "memory and the demo's text, and says what each missing one would cost. Last a GPU: what\n"
+        "of driver, toolkit and module is missing for one, or what there is.",
     .run = run,
 };

@@ -4,6 +4,7 @@
 #ifndef WEFT_RUNTIME_DEVICE_BACKEND_H
 #define WEFT_RUNTIME_DEVICE_BACKEND_H
 
+#include "base/text.h"
 #include "runtime/device/backends.h"
 #include "runtime/device/device.h"
 #include "runtime/device/timeline.h"
@@ -13,6 +14,7 @@ struct weft_device_ops {
     enum weft_status (*open)(enum weft_clock clock, struct weft_device **out,
                              struct weft_error *err);
     void (*close)(struct weft_device *device);
+    void (*describe)(const struct weft_device *device, struct weft_text *out); /* or NULL */
     enum weft_status (*stream_create)(struct weft_device *device, const char *name, int32_t queue,
                                       struct weft_stream **out, struct weft_error *err);
     void (*stream_destroy)(struct weft_stream *stream);

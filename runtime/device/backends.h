@@ -5,5 +5,7 @@
 #define WEFT_RUNTIME_DEVICE_BACKENDS_H
 
 #define WEFT_DEVICES(X) X(cpu) X(strict)
+/* Devices whose three tables are in a module of that name (module.h). */
+#define WEFT_MODULES(X) X(cuda)
 
 #endif

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "runtime/device/backend.h"
-#include "runtime/device/backends.h"
+#include "runtime/device/module.h"
 
 #define ROW(name) &weft_device_##name,
 static const struct weft_device_ops *const backends[] = {WEFT_DEVICES(ROW)};
@@ -17,11 +16,14 @@ enum weft_status weft_device_open(const char *name, enum weft_clock clock, struc
     for (int i = 0; i < BACKENDS; i++) {
         if (strcmp(backends[i]->name, name) == 0) return backends[i]->open(clock, out, err);
     }
+    if (weft_module_has(name)) {
+        const void *ops = NULL;
+        WEFT_TRY(weft_module_find("device", name, &ops, err));
+        return ((const struct weft_device_ops *)ops)->open(clock, out, err);
+    }
     struct weft_text known;
     weft_text_init(&known);
-    for (int i = 0; i < BACKENDS; i++) {
-        weft_text_addf(&known, "%s\"%s\"", i > 0 ? ", " : "", backends[i]->name);
-    }
+    weft_module_add_names(&known);
     weft_fail(err, WEFT_E_ENVIRONMENT, "no device \"%s\" in this build: it has %s", name,
               weft_text_chars(&known));
     weft_text_finish(&known);
@@ -31,6 +33,11 @@ enum weft_status weft_device_open(const char *name, enum weft_clock clock, struc
 void weft_device_close(struct weft_device *device)
 {
     if (device != NULL) device->ops->close(device);
+}
+
+void weft_device_describe(const struct weft_device *device, struct weft_text *out)
+{
+    if (device->ops->describe != NULL) device->ops->describe(device, out);
 }
 
 enum weft_clock weft_device_clock(const struct weft_device *device)

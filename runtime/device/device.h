@@ -14,6 +14,7 @@
 
 #include "base/lanes.h"
 #include "base/status.h"
+#include "base/text.h"
 
 enum weft_clock { WEFT_CLOCK_WALL, WEFT_CLOCK_VIRTUAL, WEFT_CLOCK_COUNT };
 
@@ -21,12 +22,15 @@ struct weft_device;
 struct weft_stream;
 struct weft_event;
 
-/* `name` of runtime/device/backends.h: "cpu", "strict". WEFT_E_ENVIRONMENT when there is no such
- * device, naming those that there are. */
+/* `name` of runtime/device/backends.h: "cpu", "strict", "cuda". WEFT_E_ENVIRONMENT when there is no
+ * such device, naming those that there are, or when what it needs is not there. WEFT_E_USAGE when
+ * it has no such clock. */
 WEFT_MUST_USE enum weft_status weft_device_open(const char *name, enum weft_clock clock,
                                                 struct weft_device **out, struct weft_error *err);
 /* All streams and events must be destroyed before. Accepts NULL. */
 void weft_device_close(struct weft_device *device);
+/* Adds what there is to say of the device and its libraries: nothing of a CPU. */
+void weft_device_describe(const struct weft_device *device, struct weft_text *out);
 enum weft_clock weft_device_clock(const struct weft_device *device);
 enum weft_clock weft_stream_clock(const struct weft_stream *stream);
 

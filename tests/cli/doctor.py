@@ -38,6 +38,14 @@ def a_bug_report_has_what_it_needs(weft):
 
 
 @case
+def a_gpu_that_is_missing_is_no_fault(weft):
+    told = weft.run("doctor", "--json", env=os.environ | {"WEFT_CUDA_MODULE": "/nonexistent.so"})[1]
+    entry = json.loads(told)["cuda"]
+    assert entry["state"] == "off", entry
+    assert "/nonexistent.so" in entry["text"] and "docs/gpu.md" in entry["text"], entry
+
+
+@case
 def the_commit_is_one_of_this_repository(weft):
     if not (SOURCE / ".git").exists() or not shutil.which("git"):
         raise Skip("the sources are no checkout, or git is not installed")

@@ -53,7 +53,7 @@ def a_run_says_its_device_and_has_the_same_bits_on_a_strict_one(weft):
     assert prints["cpu"] == prints["strict"], prints
     assert plans["cpu"] != plans["strict"], "a plan does not know its device"
     weft.expect(65, "train", weft.path("run.json"), "--run", "no", "--set",
-                "cluster.device.type=abacus", says=["abacus", '"cpu" or "strict"'])
+                "cluster.device.type=abacus", says=["abacus", '"cpu", "strict" or "cuda"'])
 
 
 @case

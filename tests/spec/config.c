@@ -329,6 +329,13 @@ Test(config, refuses_a_link_that_is_not_there)
     cr_assert_str_eq(
         finding(CONFIG(GPT_MODEL, "{\"ranks\":2,\"emulate\":true}", SMALL_TRAIN)),
         "run.json: $.cluster.emulate: there is no link to emulate; give link.intra.bandwidth");
+    cr_assert_str_eq(
+        finding(CONFIG(GPT_MODEL,
+                       "{\"ranks\":2,\"emulate\":true,\"device\":{\"type\":\"cuda\"},"
+                       "\"link\":{\"intra\":{\"bandwidth\":\"1GB/s\"}}}",
+                       SMALL_TRAIN)),
+        "run.json: $.cluster.emulate: a GPU has no emulated link, which is the CPU's: leave it "
+        "out, or take device.type \"cpu\"");
 }
 
 Test(config, refuses_contention_that_is_worse_than_turns)

@@ -2,7 +2,8 @@
  * that nvcc built runs unchanged. A stream is a thread that waits at random, by WEFT_DOUBLE_SEED;
  * kernels are the emulated ones, found by the names that the module registers. Every operation has
  * a vector clock from when it was issued, so a use that nothing orders is found whatever the timing
- * was. What a program does wrong is a finding; a program with one ends with exit code 86.
+ * was. What a program does wrong is a finding; a program with one ends with exit code 86, or at
+ * once by SIGABRT where WEFT_DOUBLE_STOP is set: for programs that end without their destructors.
  *
  * WEFT_DOUBLE_FAIL=FUNCTION:N:CODE makes the Nth call of a function return a code. */
 #ifndef WEFT_TESTS_EMULATION_DOUBLES_DOUBLE_H

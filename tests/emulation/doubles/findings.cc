@@ -3,7 +3,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <string>
 #include <unistd.h>
@@ -23,6 +22,10 @@ struct found {
     std::string first[DOUBLE_CHECK_COUNT];
     std::map<std::string, int> calls;
     cudaError_t broken = cudaSuccess;
+    struct {
+        std::string function; /* empty: none */
+        int n, code;
+    } fails;
 };
 
 static struct found *found(void)
@@ -52,6 +55,9 @@ void weft_double_find(enum double_check check, const char *format, ...)
     va_end(arguments);
     const std::lock_guard<std::mutex> guard(all->lock);
     if (all->counts[check]++ == 0) all->first[check] = text;
+    if (getenv("WEFT_DOUBLE_STOP") == NULL) return;
+    fprintf(stderr, "double: %s: %s\n", check_names[check], text);
+    abort();
 }
 
 int weft_double_take(enum double_check check, char *text, size_t text_bytes)
@@ -65,24 +71,30 @@ int weft_double_take(enum double_check check, char *text, size_t text_bytes)
     return count;
 }
 
+void weft_double_fail(const char *function, int n, int code)
+{
+    struct found *all = found();
+    const std::lock_guard<std::mutex> guard(all->lock);
+    all->calls.clear();
+    all->fails = {function != NULL ? function : "", n, code};
+}
+
 /* FUNCTION:N:CODE */
-static bool is_to_fail(const char *function, int call, cudaError_t *code)
+__attribute__((constructor)) static void ask_environment(void)
 {
     const char *asked = getenv("WEFT_DOUBLE_FAIL");
-    char name[64];
-    int number, value;
-    if (asked == NULL || sscanf(asked, "%63[^:]:%d:%d", name, &number, &value) != 3) return false;
-    *code = (cudaError_t)value;
-    return strcmp(name, function) == 0 && number == call;
+    char function[64];
+    int n, code;
+    if (asked != NULL && sscanf(asked, "%63[^:]:%d:%d", function, &n, &code) == 3)
+        weft_double_fail(function, n, code);
 }
 
 cudaError_t double_enter(const char *function)
 {
     struct found *all = found();
     const std::lock_guard<std::mutex> guard(all->lock);
-    cudaError_t code;
-    if (is_to_fail(function, ++all->calls[function], &code)) return code;
-    return all->broken;
+    const bool fails = ++all->calls[function] == all->fails.n && all->fails.function == function;
+    return fails ? (cudaError_t)all->fails.code : all->broken;
 }
 
 void double_break(cudaError_t code)

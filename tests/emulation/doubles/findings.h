@@ -29,6 +29,8 @@ const char *weft_double_check_name(enum double_check check);
 void weft_double_enable(uint32_t checks);
 /* How many there were since they were last taken, and the first of them. */
 int weft_double_take(enum double_check check, char *text, size_t text_bytes);
+/* The nth call of `function` from now on returns `code`; NULL: none does. */
+void weft_double_fail(const char *function, int n, int code);
 /* Says what was found. */
 void weft_double_find(enum double_check check, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,190 @@
+/* The device "cuda": the GPU of this process, its streams and its events. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "runtime/device/cuda/doctor.h"
+#include "runtime/device/cuda/stream.h"
+
+enum { LEAST_CAPABILITY = 8 };
+
+WEFT_API extern const struct weft_device_ops weft_device_cuda;
+/* module.h asks for it before it takes anything else. */
+WEFT_API extern const char *const weft_module_version;
+const char *const weft_module_version = WEFT_MODULE_VERSION;
+
+struct cuda_event {
+    struct weft_event event; /* first */
+    cudaEvent_t cuda;
+    bool recorded; /* CUDA lets a wait for an event of no record wait for nothing; we do not ask */
+};
+
+static struct weft_cuda_gpu *gpu_of(const struct weft_device *device)
+{
+    return (struct weft_cuda_gpu *)device;
+}
+
+static void cuda_record(struct weft_stream *stream, struct weft_event *event)
+{
+    struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
+    struct cuda_event *e = (struct cuda_event *)event;
+    cudaError_t code = weft_cuda_enter(s->gpu);
+    if (code == cudaSuccess) code = cudaEventRecord(e->cuda, s->cuda);
+    e->recorded = e->recorded || code == cudaSuccess;
+    weft_cuda_stream_worked(stream, code, "record an event");
+}
+
+static void cuda_wait(struct weft_stream *stream, struct weft_event *event)
+{
+    struct weft_cuda_stream *s = weft_cuda_stream_of(stream);
+    const struct cuda_event *e = (const struct cuda_event *)event;
+    if (!e->recorded) return;
+    cudaError_t code = weft_cuda_enter(s->gpu);
+    if (code == cudaSuccess) code = cudaStreamWaitEvent(s->cuda, e->cuda, 0);
+    weft_cuda_stream_worked(stream, code, "wait for an event");
+}
+
+static enum weft_status cuda_event_create(struct weft_device *device, struct weft_event **out,
+                                          struct weft_error *err)
+{
+    struct cuda_event *e = calloc(1, sizeof *e);
+    if (e == NULL) return weft_fail_memory(err, "an event");
+    e->event.device = device;
+    cudaError_t code = weft_cuda_enter(gpu_of(device));
+    if (code == cudaSuccess) code = cudaEventCreateWithFlags(&e->cuda, cudaEventDisableTiming);
+    if (code != cudaSuccess) {
+        free(e);
+        return weft_cuda_fail(code, "make an event", err);
+    }
+    *out = &e->event;
+    return WEFT_OK;
+}
+
+static void cuda_event_destroy(struct weft_event *event)
+{
+    cudaEventDestroy(((struct cuda_event *)event)->cuda);
+    free(event);
+}
+
+/* There is one clock, and it is the wall's: what belongs to the virtual one does nothing. */
+static void cuda_advance(struct weft_stream *stream, int64_t ns)
+{
+    (void)stream;
+    (void)ns;
+}
+
+static void cuda_run(struct weft_stream *stream, int64_t start_ns, int64_t ns)
+{
+    (void)stream;
+    (void)start_ns;
+    (void)ns;
+}
+
+static int64_t cuda_now(const struct weft_stream *stream)
+{
+    (void)stream;
+    return weft_clock_now_ns();
+}
+
+static enum weft_status cuda_contend(struct weft_stream *stream, int lane, struct weft_rates rates,
+                                     struct weft_error *err)
+{
+    (void)stream;
+    (void)lane;
+    (void)rates;
+    return weft_fail(err, WEFT_E_INTERNAL, "device \"cuda\" has no virtual clock");
+}
+
+static void cuda_close(struct weft_device *device)
+{
+    struct weft_cuda_gpu *gpu = gpu_of(device);
+    if (gpu->anchor != NULL) cudaEventDestroy(gpu->anchor);
+    if (gpu->clock != NULL) cudaStreamDestroy(gpu->clock);
+    pthread_mutex_destroy(&gpu->lock);
+    free(gpu);
+}
+
+/* A process that sees one GPU takes it; of several, local rank r takes the r-th. */
+static enum weft_status choose_gpu(struct weft_cuda_gpu *gpu, struct weft_error *err)
+{
+    int n = 0;
+    const char *text = getenv("LOCAL_RANK");
+    const long local = text != NULL ? strtol(text, NULL, 10) : 0;
+    const cudaError_t code = cudaGetDeviceCount(&n);
+    if (code != cudaSuccess) return weft_cuda_fail(code, "look for GPUs", err);
+    if (n > 1 && local >= n) {
+        return weft_fail(err, WEFT_E_ENVIRONMENT,
+                         "local rank %ld has no GPU: %d are visible. Start at most %d ranks on "
+                         "this node, or let each see one (CUDA_VISIBLE_DEVICES)",
+                         local, n, n);
+    }
+    gpu->ordinal = n > 1 ? (int)local : 0;
+    return WEFT_OK;
+}
+
+static enum weft_status open_gpu(struct weft_cuda_gpu *gpu, struct weft_error *err)
+{
+    struct cudaDeviceProp properties;
+    WEFT_TRY(choose_gpu(gpu, err));
+    cudaError_t code = weft_cuda_enter(gpu);
+    if (code == cudaSuccess) code = cudaGetDeviceProperties(&properties, gpu->ordinal);
+    if (code != cudaSuccess) return weft_cuda_fail(code, "open the GPU", err);
+    snprintf(gpu->name, sizeof gpu->name, "%s", properties.name);
+    if (properties.major >= LEAST_CAPABILITY) return WEFT_OK;
+    return weft_fail(err, WEFT_E_ENVIRONMENT,
+                     "GPU %d, %s, has compute capability %d.%d, and Weft's kernels need %d.0 "
+                     "(A100, RTX 30 and newer)",
+                     gpu->ordinal, gpu->name, properties.major, properties.minor, LEAST_CAPABILITY);
+}
+
+static enum weft_status cuda_open(enum weft_clock clock, struct weft_device **out,
+                                  struct weft_error *err)
+{
+    if (clock != WEFT_CLOCK_WALL) {
+        return weft_fail(err, WEFT_E_USAGE,
+                         "device \"cuda\" has no virtual clock, which is the CPU's: leave it out, "
+                         "or train with cluster.device.type \"cpu\"");
+    }
+    struct weft_cuda_gpu *gpu = calloc(1, sizeof *gpu);
+    if (gpu == NULL) return weft_fail_memory(err, "a device");
+    gpu->device.ops = &weft_device_cuda;
+    gpu->device.clock = clock;
+    pthread_mutex_init(&gpu->lock, NULL);
+    const enum weft_status status = open_gpu(gpu, err);
+    if (status != WEFT_OK) {
+        cuda_close(&gpu->device);
+        return status;
+    }
+    *out = &gpu->device;
+    return WEFT_OK;
+}
+
+static void cuda_set_now(struct weft_stream *stream, int64_t ns)
+{
+    (void)stream;
+    (void)ns;
+}
+
+const struct weft_device_ops weft_device_cuda = {
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .describe = weft_cuda_describe,
+    .stream_create = weft_cuda_stream_create,
+    .stream_destroy = weft_cuda_stream_destroy,
+    .event_create = cuda_event_create,
+    .event_destroy = cuda_event_destroy,
+    .push = weft_cuda_stream_push,
+    .on_failure = weft_cuda_stream_on_failure,
+    .stop = weft_cuda_stream_stop,
+    .record = cuda_record,
+    .wait = cuda_wait,
+    .stamp = weft_cuda_stream_stamp,
+    .advance = cuda_advance,
+    .synchronise = weft_cuda_stream_synchronise,
+    .now = cuda_now,
+    .set_now = cuda_set_now,
+    .run = cuda_run,
+    .contend = cuda_contend,
+};

@@ -1,0 +1,8 @@
+/* CUDA's own headers, for runtime/device/cuda and runtime/arena/cuda: nobody else includes them. */
+#ifndef WEFT_RUNTIME_DEVICE_CUDA_TOOLKIT_H
+#define WEFT_RUNTIME_DEVICE_CUDA_TOOLKIT_H
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#endif

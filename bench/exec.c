@@ -57,7 +57,8 @@ static enum weft_status make_program(struct bench *b, struct weft_error *err)
                                        .shards = b->stages.shards,
                                        .period = b->stages.period,
                                        .weigh = {.batch = weft_config_batch(b->config),
-                                                 .n_moments = weft_config_moments(b->config)}};
+                                                 .n_moments = weft_config_moments(b->config)},
+                                       .page_bytes = WEFT_PAGE_LEAST_BYTES};
     struct weft_schedule_options options = {.planner = "all-dp"};
     return weft_schedule(b->stages.problem, &inputs, &options, &b->plan, &b->program, err);
 }

@@ -156,6 +156,68 @@ enum weft_status weft_program_lives(const struct weft_program *program, struct w
     return status;
 }
 
+/* Whether the pieces of an operand have been made in this period; -1 where some have. */
+static int are_made(const struct weft_buffer *buffer, const struct weft_operand *operand,
+                    const bool *made)
+{
+    int32_t from = operand->piece < 0 ? 0 : operand->piece;
+    int32_t to = operand->piece < 0 ? buffer->n_pieces : operand->piece + 1;
+    for (int32_t p = from + 1; p < to; p++)
+        if (made[p] != made[from]) return -1;
+    return made[from];
+}
+
+static void set_made(const struct weft_buffer *buffer, const struct weft_operand *operand,
+                     bool *made)
+{
+    int32_t from = operand->piece < 0 ? 0 : operand->piece;
+    int32_t to = operand->piece < 0 ? buffer->n_pieces : operand->piece + 1;
+    for (int32_t p = from; p < to; p++)
+        made[p] = true;
+}
+
+static enum weft_status mark_begun(struct weft_program *program, const int32_t *first_piece,
+                                   bool *made, struct weft_error *err)
+{
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const struct weft_instruction *at = &program->instructions[i];
+        for (int32_t o = 0; o < at->n_operands; o++) {
+            struct weft_operand *operand = &program->operands[at->first_operand + o];
+            const struct weft_buffer *buffer = &program->buffers[operand->buffer];
+            bool *of_buffer = &made[first_piece[operand->buffer]];
+            if (weft_buffer_persists(program, buffer)) continue;
+            if (weft_operand_makes(program, at, o)) set_made(buffer, operand, of_buffer);
+            int are = are_made(buffer, operand, of_buffer);
+            if (are < 0) {
+                return weft_fail(err, WEFT_E_INTERNAL,
+                                 "program: instruction %d uses pieces of %s %d.%d that began in "
+                                 "different periods",
+                                 i, weft_buffer_kind_name(buffer->kind), buffer->index,
+                                 buffer->instance);
+            }
+            operand->began_before = are == 0;
+        }
+    }
+    return WEFT_OK;
+}
+
+enum weft_status weft_program_mark_begun(struct weft_program *program, struct weft_error *err)
+{
+    bool *made = calloc((size_t)weft_program_pieces(program) + 1, sizeof *made);
+    int32_t *first_piece = calloc((size_t)program->n_buffers + 1, sizeof *first_piece);
+    enum weft_status status = WEFT_OK;
+    if (made == NULL || first_piece == NULL) {
+        status = weft_fail_memory(err, "lifetimes");
+    } else {
+        for (int32_t b = 0; b < program->n_buffers; b++)
+            first_piece[b + 1] = first_piece[b] + program->buffers[b].n_pieces;
+        status = mark_begun(program, first_piece, made, err);
+    }
+    free(made);
+    free(first_piece);
+    return status;
+}
+
 void weft_program_live(const struct weft_program *program, int64_t *rows)
 {
     for (int32_t s = 0; s < program->n_slots; s++) {

@@ -23,6 +23,11 @@ int32_t weft_program_pieces(const struct weft_program *program);
 WEFT_MUST_USE enum weft_status weft_program_lives(const struct weft_program *program,
                                                   struct weft_life *lives, struct weft_error *err);
 
+/* Fills began_before of all operands. WEFT_E_INTERNAL where pieces that an operand names together
+ * began in different periods. */
+WEFT_MUST_USE enum weft_status weft_program_mark_begun(struct weft_program *program,
+                                                       struct weft_error *err);
+
 /* Bytes live in each slot by category, from the buffers' lives, base included:
  * rows[n_slots * WEFT_CATEGORY_COUNT], as weft_plan_rows. */
 void weft_program_live(const struct weft_program *program, int64_t *rows);

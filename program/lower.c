@@ -7,6 +7,7 @@
 #include "memory_model/period.h"
 #include "plan/placement.h"
 #include "program/lifetime.h"
+#include "program/paging.h"
 
 enum access { READ = 1, WRITE = 2 };
 
@@ -611,6 +612,7 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
         .shards = stages->shards,
         .period = stages->period,
         .weigh = weft_stages_weigh_options(config, profile),
+        .page_bytes = WEFT_PAGE_LEAST_BYTES,
     };
 }
 
@@ -625,6 +627,9 @@ enum weft_status weft_program_lower(const struct weft_plan *plan,
     WEFT_TRY_GOTO(done, prepare(&lowering, err));
     WEFT_TRY_GOTO(done, emit_all(&lowering, err));
     WEFT_TRY_GOTO(done, find_lives(&lowering, err));
+    WEFT_TRY_GOTO(done, weft_program_mark_begun(lowering.program, err));
+    WEFT_TRY_GOTO(done, weft_program_page(lowering.program, inputs->page_bytes, inputs->budget.work,
+                                          &lowering.program->paging, err));
     WEFT_TRY_GOTO(done, plan->n_offsets > 0 ? take_layout(&lowering, err)
                                             : find_layout(&lowering, effort, err));
     *out = lowering.program;

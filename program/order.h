@@ -1,7 +1,7 @@
-/* Happens-before among the instructions of two periods of a program, one after the other. With few
- * lanes that each run in order, what is known to be over before an instruction starts is a number
- * a lane: how many of its instructions. So the order is exact and linear to find.
- * Internal to program/. */
+/* Happens-before among the instructions of three periods of a program, one after the other. With
+ * few lanes that each run in order, what is known to be over before an instruction starts is a
+ * number a lane: how many of its instructions. So the order is exact and linear to find. Internal
+ * to program/. */
 #ifndef WEFT_PROGRAM_ORDER_H
 #define WEFT_PROGRAM_ORDER_H
 
@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "program/program.h"
 
-enum { WEFT_ORDER_PERIODS = 2 };
+enum { WEFT_ORDER_PERIODS = 3 };
 
 /* An instruction of one of the periods: index + period * n_instructions. */
 struct weft_known {
@@ -23,7 +23,7 @@ struct weft_order {
     int32_t on_lane[WEFT_LANES]; /* of one period */
     int32_t *positions;          /* by instruction, of one period: place on its lane */
     int *lanes;                  /* by instruction, of one period */
-    struct weft_known *known;    /* by instruction of both periods */
+    struct weft_known *known;    /* by instruction of all periods */
 };
 
 /* Dependencies must be on earlier instructions. The caller frees with weft_order_finish. */
@@ -32,7 +32,7 @@ WEFT_MUST_USE enum weft_status weft_order_init(struct weft_order *order,
                                                struct weft_error *err);
 void weft_order_finish(struct weft_order *order); /* accepts {0} */
 
-/* Place of an instruction of both periods on its lane. */
+/* Place of an instruction of any period on its lane. */
 static inline int32_t weft_order_position(const struct weft_order *order, int32_t at)
 {
     int32_t period = at / order->n_instructions, i = at % order->n_instructions;

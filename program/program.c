@@ -36,6 +36,7 @@ const char *weft_buffer_kind_name(enum weft_buffer_kind kind)
 void weft_program_destroy(struct weft_program *program)
 {
     if (program == NULL) return;
+    weft_paging_destroy(program->paging);
     weft_pool_finish(&program->pool);
     free(program);
 }

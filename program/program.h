@@ -13,9 +13,10 @@
 #include "base/pool.h"
 #include "base/status.h"
 #include "base/work.h"
-#include "memory_model/life.h"
+#include "memory_model/pages/pages.h"
 #include "plan/plan.h"
 #include "problem/stages.h"
+#include "program/buffer.h"
 
 enum weft_stream_kind { WEFT_STREAM_COMPUTE, WEFT_STREAM_CHANNEL, WEFT_STREAM_COUNT };
 
@@ -47,53 +48,14 @@ enum weft_op {
 const char *weft_op_name(enum weft_op op);
 enum weft_stream_kind weft_op_stream(enum weft_op op);
 
-/* What a buffer is; index is a unit or a layer. */
-#define WEFT_BUFFER_MAP(X)                                                                         \
-    X(SHARD, "shard")     /* unit: this rank's parameters (sdp, fsdp); persistent */               \
-    X(FULL, "full")       /* unit: gathered parameters, one buffer for each residency;             \
-                             under dp and zero1 the one resident buffer, persistent */             \
-    X(MASTER, "master")   /* unit: fp32 master of what this rank owns, if compute is not */        \
-    X(MOMENT1, "moment1") /* unit: fp32, of what this rank owns */                                 \
-    X(MOMENT2, "moment2")                                                                          \
-    X(GRADIENT, "gradient") /* unit: full gradient, one buffer for each reduction */               \
-    X(REDUCED, "reduced")   /* unit: this rank's reduced gradient (not dp) */                      \
-    X(INPUT, "input")       /* a micro-batch; what follows but the records has one a micro-step */ \
-    X(TARGETS, "targets")                                                                          \
-    X(OUTPUT, "output")                   /* layer: what flows to the next layer */                \
-    X(OUTPUT_GRADIENT, "output_gradient") /* layer: gradient of its output */                      \
-    X(SAVED, "saved")                     /* layer */                                              \
-    X(FORWARD_TEMPORARY, "forward_temporary")                                                      \
-    X(BACKWARD_TEMPORARY, "backward_temporary")                                                    \
-    X(TENSOR_NORMS, "tensor_norms") /* unit: of parameters and steps of its tensors, to send */    \
-    X(TENSOR_NORMS_SUM, "tensor_norms_sum") /* the same, summed over ranks */                      \
-    X(RECORD, "record")                     /* norm bins, loss, flags: to send */                  \
-    X(RECORD_SUM, "record_sum")             /* the same, summed over ranks */
-
-enum weft_buffer_kind {
-#define WEFT_BUFFER_ENUMERATOR(name, text) WEFT_BUFFER_##name,
-    WEFT_BUFFER_MAP(WEFT_BUFFER_ENUMERATOR)
-#undef WEFT_BUFFER_ENUMERATOR
-        WEFT_BUFFER_KIND_COUNT
-};
-const char *weft_buffer_kind_name(enum weft_buffer_kind kind);
-
-struct weft_buffer {
-    enum weft_buffer_kind kind;
-    enum weft_category category;
-    int32_t index;                 /* unit, layer, or -1 */
-    int32_t instance;              /* FULL: number of the residency; GRADIENT: of the reduction;
-                                      INPUT to BACKWARD_TEMPORARY: of the micro-step; else 0 */
-    int64_t bytes;                 /* rounded to the arena's alignment */
-    int64_t offset;                /* in the arena */
-    int32_t n_pieces;              /* blocks of a unit's full buffers that come and go; else 1 */
-    const struct weft_life *lives; /* [n_pieces], slots */
-};
-
-/* An instruction that reads a piece and writes it too has one operand for each. */
+/* An instruction that reads a piece and writes it too has one operand for each. A piece that comes
+ * and goes begins with the instruction that makes it (weft_operand_makes); what stands before that
+ * one in the period uses what began in the period before, and finds it in that period's table. */
 struct weft_operand {
     int32_t buffer;
-    int32_t piece; /* -1: all */
-    bool writes;   /* else reads only */
+    int32_t piece;     /* -1: all */
+    bool writes;       /* else reads only */
+    bool began_before; /* in the period before the instruction's; never of buffers that persist */
 };
 
 struct weft_instruction {
@@ -126,6 +88,7 @@ struct weft_program {
     int64_t arena_bytes;
     int64_t live_bytes; /* largest live sum over slots */
     int64_t base_bytes;
+    struct weft_paging *paging; /* of the buffers; owned */
     enum weft_policy *policies; /* by unit */
     int32_t n_units;
     struct weft_period_rule period;
@@ -140,6 +103,7 @@ struct weft_lower_inputs {
     const struct weft_period *period;
     struct weft_weigh_options weigh;
     struct weft_budget budget; /* for the search of a layout; {0}: none */
+    int64_t page_bytes;
 };
 /* The inputs of the stages that a config and a profile made. They refer to stages and model. */
 struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
@@ -176,6 +140,14 @@ static inline bool weft_operand_makes(const struct weft_program *program,
     return it[-1].writes || it[-1].buffer != it->buffer || it[-1].piece != it->piece;
 }
 
+/* Where a buffer begins in a table, from the arena's first address. A piece of an operand is in
+ * table (period - began_before) % 2. */
+static inline int64_t weft_program_offset(const struct weft_program *program, int32_t buffer,
+                                          int32_t table)
+{
+    return program->paging->places[buffer].offsets[table];
+}
+
 /* The lane on which an instruction runs. */
 int weft_program_lane(const struct weft_program *program, int32_t instruction);
 
@@ -187,7 +159,9 @@ int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer
  * dependencies, channel order; the period repeats): every read after the write that made it, no
  * piece overwritten or handed to another buffer before its last reader, no cycle, same collectives
  * whatever the rank, live bytes within `limit_bytes`, no two pieces that are live together overlap,
- * everything inside the arena. WEFT_E_DATA names the first violation. */
+ * everything inside the arena; and of the paging that every range is mapped once, and no page is
+ * handed to a second piece before the last reader of the first, in either table. WEFT_E_DATA names
+ * the first violation. */
 WEFT_MUST_USE enum weft_status weft_program_verify(const struct weft_program *program,
                                                    int64_t limit_bytes, struct weft_error *err);
 

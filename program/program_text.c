@@ -111,6 +111,11 @@ void weft_program_dump(const struct weft_program *program, const struct weft_pla
                    weft_units_show_bytes(program->arena_bytes, arena),
                    weft_units_show_bytes(program->live_bytes, live),
                    weft_units_show_bytes(program->base_bytes, base));
+    const struct weft_paging *paging = program->paging;
+    weft_text_addf(out, "%d pages of %s, %d table%s, %d mappings, %s of addresses\n",
+                   paging->n_pages, weft_units_show_bytes(paging->page_bytes, arena),
+                   paging->n_tables, paging->n_tables == 1 ? "" : "s", paging->n_mappings,
+                   weft_units_show_bytes(paging->span_bytes, live));
     for (int32_t b = 0; b < program->n_buffers; b++) {
         const struct weft_buffer *buffer = &program->buffers[b];
         char name[NAME_BYTES];
@@ -125,8 +130,10 @@ void weft_program_dump(const struct weft_program *program, const struct weft_pla
         dump_instruction(program, plan, i, out);
 }
 
-static void write_buffer(const struct weft_buffer *buffer, struct weft_json_writer *writer)
+static void write_buffer(const struct weft_program *program, int32_t b,
+                         struct weft_json_writer *writer)
 {
+    const struct weft_buffer *buffer = &program->buffers[b];
     weft_json_begin_object(writer);
     weft_json_flat(writer);
     weft_json_put_string(writer, "kind", weft_buffer_kind_name(buffer->kind));
@@ -135,6 +142,11 @@ static void write_buffer(const struct weft_buffer *buffer, struct weft_json_writ
     weft_json_put_integer(writer, "instance", buffer->instance);
     weft_json_put_integer(writer, "size_bytes", buffer->bytes);
     weft_json_put_integer(writer, "offset_bytes", buffer->offset);
+    weft_json_key(writer, "addresses");
+    weft_json_begin_array(writer);
+    for (int32_t t = 0; t < program->paging->n_tables; t++)
+        weft_json_add_integer(writer, weft_program_offset(program, b, t));
+    weft_json_end_array(writer);
     weft_json_key(writer, "lives");
     weft_json_begin_array(writer);
     for (int32_t p = 0; p < buffer->n_pieces; p++) {
@@ -174,6 +186,7 @@ static void write_instruction(const struct weft_program *program, const struct w
         weft_json_put_integer(writer, "buffer", operand->buffer);
         weft_json_put_integer(writer, "piece", operand->piece);
         weft_json_put_bool(writer, "writes", operand->writes);
+        if (operand->began_before) weft_json_put_bool(writer, "began_before", true);
         weft_json_end_object(writer);
     }
     weft_json_end_array(writer);
@@ -192,6 +205,8 @@ void weft_program_write(const struct weft_program *program, struct weft_text *ou
     weft_json_put_integer(&writer, "arena_bytes", program->arena_bytes);
     weft_json_put_integer(&writer, "live_bytes", program->live_bytes);
     weft_json_put_integer(&writer, "base_bytes", program->base_bytes);
+    weft_json_put_integer(&writer, "page_bytes", program->paging->page_bytes);
+    weft_json_put_integer(&writer, "pages", program->paging->n_pages);
     weft_json_key(&writer, "policies");
     weft_json_begin_array(&writer);
     for (int32_t u = 0; u < program->n_units; u++)
@@ -200,7 +215,7 @@ void weft_program_write(const struct weft_program *program, struct weft_text *ou
     weft_json_key(&writer, "buffers");
     weft_json_begin_array(&writer);
     for (int32_t b = 0; b < program->n_buffers; b++)
-        write_buffer(&program->buffers[b], &writer);
+        write_buffer(program, b, &writer);
     weft_json_end_array(&writer);
     weft_json_key(&writer, "instructions");
     weft_json_begin_array(&writer);

@@ -25,4 +25,26 @@ WEFT_MUST_USE enum weft_status weft_verify_memory(const struct weft_program *pro
                                                   const struct weft_order *order,
                                                   struct weft_error *err);
 
+/* A piece and its turn: from the write that makes it to all accesses of what that made, which for a
+ * gradient end in the next period's update, and in a rotated period for more. Instructions count
+ * from the beginning of the period in which the turn begins on (order.h). */
+struct weft_turn {
+    int32_t buffer, piece;
+    bool persists;            /* it never ends */
+    int32_t first;            /* instruction that begins it */
+    int32_t over[WEFT_LANES]; /* instructions of each lane until it is over */
+};
+
+/* True when a's turn is over before b's turn begins that begins `periods` later, whatever the
+ * timing. */
+bool weft_turn_before(const struct weft_order *order, const struct weft_turn *a,
+                      const struct weft_turn *b, int32_t periods);
+
+/* 4. Ranges lie apart, behind each a guard; each is mapped once, buffers lie in theirs, apart; and
+ * who shares a page takes turns, over two periods and their two tables. */
+WEFT_MUST_USE enum weft_status weft_verify_pages(const struct weft_program *program,
+                                                 const struct weft_order *order,
+                                                 const struct weft_turn *turns, int32_t n_turns,
+                                                 struct weft_error *err);
+
 #endif

@@ -5,22 +5,19 @@
 #include "program/verify.h"
 
 enum access_kind { READS = 1, WRITES = 2 };
+enum access_began { NOW = 1, BEFORE = 2 };
 
 struct access {
     int32_t instruction;
-    int kind; /* READS | WRITES */
+    int kind;  /* READS | WRITES */
+    int began; /* NOW or BEFORE, as operands say; both where they differ */
 };
 
-/* A piece and its turn: from the first write to all accesses of what it made, which for a gradient
- * end in the next period's update, and in a rotated period for more. Instructions count through
- * both periods (see order.h). */
 struct piece {
     int32_t buffer, index;
     int64_t begin_bytes, end_bytes;   /* in the arena */
     int32_t first_access, n_accesses; /* in issue order of one period */
-    bool persists;                    /* its turn never ends */
-    int32_t first;                    /* instruction that begins its turn */
-    int32_t over[WEFT_LANES];         /* instructions of each lane until its turn is over */
+    struct weft_turn turn;
 };
 
 struct checker {
@@ -47,8 +44,8 @@ static void collect(struct checker *checker, bool fill)
             for (int32_t p = from; p < to; p++) {
                 struct piece *piece = &checker->pieces[checker->first_piece[operand->buffer] + p];
                 if (fill) {
-                    checker->accesses[piece->first_access + piece->n_accesses] =
-                        (struct access){i, operand->writes ? WRITES : READS};
+                    checker->accesses[piece->first_access + piece->n_accesses] = (struct access){
+                        i, operand->writes ? WRITES : READS, operand->began_before ? BEFORE : NOW};
                 }
                 piece->n_accesses++;
             }
@@ -64,6 +61,7 @@ static void merge(struct checker *checker, struct piece *piece)
     for (int32_t i = 0; i < piece->n_accesses; i++) {
         if (n > 0 && accesses[n - 1].instruction == accesses[i].instruction) {
             accesses[n - 1].kind |= accesses[i].kind;
+            accesses[n - 1].began |= accesses[i].began;
         } else {
             accesses[n++] = accesses[i];
         }
@@ -168,6 +166,19 @@ static bool may_wrap(const struct checker *checker, const struct piece *piece, s
     return updates || at->carried;
 }
 
+/* The period in which a piece began is that of the last write that made it. */
+static enum weft_status check_begun(const struct checker *checker, const struct piece *piece,
+                                    int32_t first)
+{
+    const struct access *accesses = &checker->accesses[piece->first_access];
+    for (int32_t i = 0; i < piece->n_accesses; i++) {
+        if (accesses[i].began == (i < first ? BEFORE : NOW)) continue;
+        return refuse(checker, piece, accesses[i].instruction,
+                      "is said to use what began in another period of");
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status never_made(const struct checker *checker, const struct piece *piece)
 {
     char name[WEFT_PROGRAM_NAME_BYTES];
@@ -179,9 +190,11 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
 {
     const struct access *accesses = &checker->accesses[piece->first_access];
     int32_t n = piece->n_accesses, first = 0;
-    piece->persists =
+    struct weft_turn *turn = &piece->turn;
+    *turn = (struct weft_turn){.buffer = piece->buffer, .piece = piece->index};
+    turn->persists =
         weft_buffer_persists(checker->program, &checker->program->buffers[piece->buffer]);
-    if (!piece->persists) {
+    if (!turn->persists) {
         while (first < n && !makes(accesses[first]) && may_wrap(checker, piece, accesses[first]))
             first++;
         if (first == n) return never_made(checker, piece);
@@ -189,13 +202,14 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
             return refuse(checker, piece, accesses[first].instruction,
                           "uses, before anything writes it,");
         }
-        piece->first = accesses[first].instruction;
+        turn->first = accesses[first].instruction;
     }
+    WEFT_TRY(check_begun(checker, piece, first));
     struct recent recent;
     for (int s = 0; s < WEFT_LANES; s++)
         recent.reads[s] = recent.writes[s] = -1;
     /* One turn, then the first access of the next one; all of it where it has no end. */
-    int32_t end = piece->persists ? 2 * n : first + n + 1;
+    int32_t end = turn->persists ? 2 * n : first + n + 1;
     for (int32_t i = first; i < end; i++) {
         int32_t period = i / n;
         struct access access = accesses[i % n];
@@ -203,26 +217,21 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
         if (i >= first + n) continue;
         int32_t at = access.instruction + period * checker->program->n_instructions;
         int lane = checker->order->lanes[access.instruction];
-        piece->over[lane] = weft_order_position(checker->order, at) + 1;
+        turn->over[lane] = weft_order_position(checker->order, at) + 1;
     }
     return WEFT_OK;
 }
 
-/* True when a's turn is over before b's turn of `period` begins. */
 static bool takes_turn(const struct checker *checker, const struct piece *a, const struct piece *b,
                        int32_t period)
 {
-    int32_t begin = b->first + period * checker->program->n_instructions;
-    for (int s = 0; s < WEFT_LANES; s++) {
-        if (a->over[s] > checker->order->known[begin].over[s]) return false;
-    }
-    return true;
+    return weft_turn_before(checker->order, &a->turn, &b->turn, period);
 }
 
 static enum weft_status check_overlap(const struct checker *checker, const struct piece *a,
                                       const struct piece *b)
 {
-    if (!a->persists && !b->persists) {
+    if (!a->turn.persists && !b->turn.persists) {
         if (takes_turn(checker, a, b, 0) && takes_turn(checker, b, a, 1)) return WEFT_OK;
         if (takes_turn(checker, b, a, 0) && takes_turn(checker, a, b, 1)) return WEFT_OK;
     }
@@ -239,11 +248,24 @@ static int by_begin(const void *a, const void *b)
     return (x->begin_bytes > y->begin_bytes) - (x->begin_bytes < y->begin_bytes);
 }
 
+static enum weft_status check_pages(const struct checker *checker)
+{
+    struct weft_turn *turns = calloc((size_t)checker->n_pieces + 1, sizeof *turns);
+    if (turns == NULL) return weft_fail_memory(checker->err, "verification");
+    for (int32_t p = 0; p < checker->n_pieces; p++)
+        turns[p] = checker->pieces[p].turn;
+    enum weft_status status =
+        weft_verify_pages(checker->program, checker->order, turns, checker->n_pieces, checker->err);
+    free(turns);
+    return status;
+}
+
 static enum weft_status check_all(struct checker *checker)
 {
     WEFT_TRY(prepare(checker));
     for (int32_t p = 0; p < checker->n_pieces; p++)
         WEFT_TRY(check_turn(checker, &checker->pieces[p]));
+    WEFT_TRY(check_pages(checker));
     qsort(checker->pieces, (size_t)checker->n_pieces, sizeof *checker->pieces, by_begin);
     for (int32_t i = 0; i < checker->n_pieces; i++) {
         const struct piece *a = &checker->pieces[i];

@@ -61,6 +61,7 @@ static enum weft_status lower_plan(struct rehearsal *r, struct weft_error *err)
                   .reduce = (enum weft_dtype)config->train.precision.reduce,
                   .accumulate = (enum weft_dtype)config->train.precision.accumulate,
                   .n_moments = weft_config_moments(config)},
+        .page_bytes = WEFT_PAGE_LEAST_BYTES,
     };
     return weft_program_lower(r->plan, &inputs, 0, &r->program, err);
 }

@@ -23,8 +23,8 @@ static struct weft_instruction instructions_lifetime[] = {
     {.op = WEFT_OP_MARK, .slot = 3, .first_dependency = 3, .n_dependencies = 1},
 };
 static const struct weft_operand operands[] = {
-    {REDUCED, -1, false}, {FULL, -1, true},     {FULL, -1, false},
-    {GRADIENT, -1, true}, {GRADIENT, 0, false}, {REDUCED, -1, true},
+    {REDUCED, -1, false, true},  {FULL, -1, true, false},     {FULL, -1, false, false},
+    {GRADIENT, -1, true, false}, {GRADIENT, 0, false, false}, {REDUCED, -1, true, false},
 };
 static const int32_t dependencies_lifetime[] = {0, 2, 5, 6};
 static enum weft_policy policies[] = {WEFT_POLICY_SDP};

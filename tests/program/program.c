@@ -47,7 +47,7 @@ Test(program, dump_has_a_line_for_each)
     int lines = 0;
     for (const char *at = weft_text_chars(&text); *at != '\0'; at++)
         lines += *at == '\n';
-    cr_assert_eq(lines, 1 + program->n_buffers + program->n_instructions);
+    cr_assert_eq(lines, 2 + program->n_buffers + program->n_instructions);
     cr_assert(strstr(weft_text_chars(&text), "slot 0 U:") != NULL);
     cr_assert(strstr(weft_text_chars(&text), "reads record_sum") != NULL);
     weft_text_finish(&text);

@@ -30,6 +30,7 @@ void job_open(struct job *job, const char *path, const char *const *overrides)
                   .accumulate = (enum weft_dtype)job->config->train.precision.accumulate,
                   .n_moments = weft_config_moments(job->config),
                   .base_bytes = job->profile->base_bytes},
+        .page_bytes = WEFT_PAGE_LEAST_BYTES,
     };
 }
 

@@ -48,6 +48,8 @@ const struct weft_flag weft_flags[] = {
     {"--resume", NULL, WEFT_FLAG_OPTIONAL, false, AT(resume), NULL, "if-any|CHECKPOINT",
      "go on from the latest checkpoint of --run, or from this one; if-any: begin anew when there "
      "is none"},
+    {"--disk", NULL, WEFT_FLAG_TEXT, false, AT(disk), NULL, "DIR",
+     "what the disk under this directory is, and whether blocks may be kept on it"},
     {"--clock", NULL, WEFT_FLAG_TEXT, false, AT(clock), NULL, "wall|virtual",
      "virtual: predicted durations instead of measured ones"},
     {"--sweep", NULL, WEFT_FLAG_SWEEP, false, 0, NULL, "KEY=A,B,C",

@@ -8,6 +8,7 @@
 #include "cli/facts.h"
 #include "cli/process/solver.h"
 #include "cli/terminal.h"
+#include "offload/disk.h"
 #include "report/table.h"
 #include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
@@ -116,6 +117,22 @@ static void look_at_text(struct checkup *checkup)
                  "use `weft train` with your own train.data");
 }
 
+/* Makes a file there, which is gone at once. */
+static void look_at_disk(struct checkup *checkup, const char *directory)
+{
+    char text[512], line[WEFT_ERROR_TEXT_BYTES + sizeof text];
+    struct weft_error err = {0};
+    struct weft_disk disk;
+    if (weft_disk_open(&weft_disk_calls, directory, true, &disk, &err) != WEFT_OK) {
+        note(checkup, "disk", LACKS, err.text);
+        return;
+    }
+    weft_disk_close(&disk);
+    weft_disk_describe(&disk.facts, text, sizeof text);
+    snprintf(line, sizeof line, "%.4000s: %s", directory, text);
+    note(checkup, "disk", HAS, line);
+}
+
 static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
 {
     struct checkup checkup = {0};
@@ -130,6 +147,7 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     look_at_kernels(&checkup);
     look_at_shared_memory(&checkup);
     look_at_text(&checkup);
+    if (cli->disk) look_at_disk(&checkup, cli->disk);
     look_at_gpu(&checkup);
     note(&checkup, "mpi", OFF, "this build has no MPI communicator");
     weft_json_end_object(&checkup.writer);
@@ -154,6 +172,8 @@ const struct weft_command weft_command_doctor = {
         "the machine's cores, load, memory, limits, cgroup and /dev/shm; the launcher and the\n"
         "variables around this process. Then looks for the solver, the matrix products, shared\n"
         "memory and the demo's text, and says what each missing one would cost. Last a GPU: what\n"
-        "of driver, toolkit and module is missing for one, or what there is.",
+        "of driver, toolkit and module is missing for one, or what there is. With --disk DIR the\n"
+        "file system there, direct input and output (O_DIRECT), alignment and free space.",
+    .flags = "--disk",
     .run = run,
 };

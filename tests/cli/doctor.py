@@ -114,6 +114,43 @@ def variables_that_change_a_run_are_shown(weft):
     assert "\033" not in shown and "WEFT_OF_A_TEST=red\\u001b[31m" in shown, shown
 
 
+def disk_of(weft, code, directory, **options):
+    _, out, _ = weft.run("doctor", "--json", "--disk", directory, **options)
+    told = json.loads(out)["disk"]
+    assert told["state"] == ("missing" if code else "ok"), told
+    return told["text"]
+
+
+@case
+def the_disk_of_a_directory_is_named(weft):
+    assert "disk" not in facts(weft)
+    Path(weft.path("scratch")).mkdir()
+    told = disk_of(weft, 0, "scratch")
+    name, free = re.match(r"scratch: (\S+).*, aligned to [\d.]+ KiB, ([\d.]+ \w+) free$", told).groups()
+    assert ("direct (O_DIRECT)" in told) != ("through the page cache (" in told), told
+    number = subprocess.run(["stat", "-f", "-c", "%t", weft.path("scratch")], check=True,
+                            capture_output=True, text=True).stdout.strip()
+    named = {"ef53": "ext4", "58465342": "xfs", "9123683e": "btrfs", "794c7630": "overlay"}
+    assert name.rstrip(",") == named.get(number, name.rstrip(",")), (told, number)
+    size = float(free.split()[0]) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+                                     "TiB": 1 << 40}[free.split()[1]]
+    there = os.statvfs(weft.path("scratch"))
+    assert abs(size - there.f_bavail * there.f_frsize) < 0.3 * size, (told, there)
+    assert os.listdir(weft.path("scratch")) == []
+
+
+@case
+def what_is_no_disk_is_missing(weft):
+    assert "no such directory" in disk_of(weft, 1, "nowhere")
+    weft.write("file", "text")
+    assert "is not a directory" in disk_of(weft, 1, "file")
+    weft.expect(1, "doctor", "--disk", "nowhere", says="is missing")
+    if os.path.isdir("/dev/shm") and subprocess.run(
+            ["stat", "-f", "-c", "%T", "/dev/shm"], check=True, capture_output=True,
+            text=True).stdout.strip() == "tmpfs":
+        assert "keeps everything in memory" in disk_of(weft, 1, "/dev/shm")
+
+
 @case
 def a_solver_that_is_none_is_missing(weft):
     told = facts(weft, code=1, env={"WEFT_SOLVE": shutil.which("true")})

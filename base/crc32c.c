@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #endif
 
-enum { SLICES = 8, TABLE_LEAST_BYTES = 16384 };
+enum { SLICES = 8, TABLE_LEAST_BYTES = 16384, THREE_ROWS_LEAST_BYTES = 65536 };
 static const uint32_t polynomial = 0x82F63B78u;
 
 /* nibbles[b]: the remainder of half a byte. */
@@ -59,10 +59,31 @@ static uint32_t by_slices(uint32_t state, const unsigned char *at, size_t length
     return by_nibbles(state, at, length);
 }
 
+/* Product of two polynomials modulo the CRC's, in its reflected order: bit 31 is x^0. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (; b != 0; b <<= 1) {
+        if ((b & 0x80000000u) != 0) product ^= a;
+        a = a >> 1 ^ (polynomial & (0u - (a & 1)));
+    }
+    return product;
+}
+
+/* The remainder with `zeros` zero bytes behind it: times x^(8 zeros), by squaring. */
+static uint32_t shift(uint32_t state, int64_t zeros)
+{
+    uint32_t power = 0x00800000u; /* x^8 */
+    for (; zeros > 0; zeros >>= 1) {
+        if ((zeros & 1) != 0) state = multiply(state, power);
+        power = multiply(power, power);
+    }
+    return state;
+}
+
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state,
-                                                                 const unsigned char *at,
-                                                                 size_t length)
+__attribute__((target("sse4.2"))) static uint32_t in_one_row(uint32_t state,
+                                                             const unsigned char *at, size_t length)
 {
     uint64_t wide = state;
     for (; length >= 8; at += 8, length -= 8) {
@@ -74,6 +95,29 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state,
     for (; length > 0; at++, length--)
         narrow = _mm_crc32_u8(narrow, *at);
     return narrow;
+}
+
+/* An instruction waits for the one before it and could begin three times as often: three parts of
+ * the bytes are gone through side by side, and their remainders put together. */
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t state,
+                                                                 const unsigned char *at,
+                                                                 size_t length)
+{
+    if (length < THREE_ROWS_LEAST_BYTES) return in_one_row(state, at, length);
+    const size_t part = length / 24 * 8;
+    uint64_t first = state, second = 0, third = 0;
+    for (size_t i = 0; i < part; i += 8) {
+        uint64_t words[3];
+        memcpy(&words[0], at + i, 8);
+        memcpy(&words[1], at + part + i, 8);
+        memcpy(&words[2], at + 2 * part + i, 8);
+        first = _mm_crc32_u64(first, words[0]);
+        second = _mm_crc32_u64(second, words[1]);
+        third = _mm_crc32_u64(third, words[2]);
+    }
+    const uint32_t two = shift((uint32_t)first, (int64_t)part) ^ (uint32_t)second;
+    const uint32_t three = shift(two, (int64_t)part) ^ (uint32_t)third;
+    return in_one_row(three, at + 3 * part, length - 3 * part);
 }
 
 static bool has_instruction(void)
@@ -106,28 +150,6 @@ uint32_t weft_crc32c(uint32_t crc, const void *bytes, size_t length)
 uint32_t weft_crc32c_table(uint32_t crc, const void *bytes, size_t length)
 {
     return ~by_slices(~crc, bytes, length);
-}
-
-/* Product of two polynomials modulo the CRC's, in its reflected order: bit 31 is x^0. */
-static uint32_t multiply(uint32_t a, uint32_t b)
-{
-    uint32_t product = 0;
-    for (; b != 0; b <<= 1) {
-        if ((b & 0x80000000u) != 0) product ^= a;
-        a = a >> 1 ^ (polynomial & (0u - (a & 1)));
-    }
-    return product;
-}
-
-/* The remainder with `zeros` zero bytes behind it: times x^(8 zeros), by squaring. */
-static uint32_t shift(uint32_t state, int64_t zeros)
-{
-    uint32_t power = 0x00800000u; /* x^8 */
-    for (; zeros > 0; zeros >>= 1) {
-        if ((zeros & 1) != 0) state = multiply(state, power);
-        power = multiply(power, power);
-    }
-    return state;
 }
 
 uint32_t weft_crc32c_share(const void *bytes, size_t length, int64_t behind)

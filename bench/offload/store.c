@@ -10,14 +10,16 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "offload/store.h"
+#include "offload/tier.h"
 
-enum { ALIGNMENT = 4096, MOST_SEATS = 64 };
+enum { PAGE_BYTES = 2 << 20, MOST_SEATS = 64 };
 
 /* Blocks [first, first + n) in order, by seats that are used in turn. */
 struct flow {
     enum weft_store_direction direction;
     int64_t first, n;
-    unsigned char *memory;
+    struct weft_tier *tier;
+    unsigned char *memory; /* of the tier */
     int32_t seats;
     int64_t tickets[MOST_SEATS];
     int64_t submitted;
@@ -58,8 +60,15 @@ static enum weft_status open_flow(const struct bench *b, enum weft_store_directi
     const int32_t seats = 2 * b->depth;
     const int64_t bytes = seats * b->block_bytes;
     *out = (struct flow){.direction = direction, .first = first, .n = n, .seats = seats};
-    out->memory = aligned_alloc(ALIGNMENT, (size_t)bytes);
-    if (out->memory == NULL) return weft_fail_memory(err, "blocks");
+    const struct weft_tier_options options = {
+        .name = "bench", .page_bytes = PAGE_BYTES, .pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES};
+    struct weft_stretch all;
+    struct weft_span span;
+    int32_t count;
+    WEFT_TRY(weft_tier_create(&options, &out->tier, err));
+    WEFT_TRY(weft_tier_take(out->tier, options.pages, &all, 1, &count, err));
+    WEFT_TRY(weft_tier_spans(out->tier, &all, 1, 0, bytes, &span, 1, &count, err));
+    out->memory = span.at;
     for (int64_t i = 0; i < bytes; i += 8) {
         const uint64_t word = weft_rng_u64(1, (uint64_t)direction, (uint64_t)i);
         memcpy(out->memory + i, &word, 8);
@@ -70,13 +79,12 @@ static enum weft_status open_flow(const struct bench *b, enum weft_store_directi
 /* Every block once. */
 static enum weft_status fill_file(const struct bench *b, struct weft_error *err)
 {
-    struct flow flow;
-    WEFT_TRY(open_flow(b, WEFT_STORE_WRITE, 0, b->blocks, &flow, err));
-    enum weft_status status = WEFT_OK;
+    struct flow flow = {0};
+    enum weft_status status = open_flow(b, WEFT_STORE_WRITE, 0, b->blocks, &flow, err);
     while (flow.submitted < b->blocks && status == WEFT_OK)
         status = submit_next(b, &flow, err);
     if (status == WEFT_OK) status = drain(b, &flow, err);
-    free(flow.memory);
+    weft_tier_destroy(flow.tier);
     return status;
 }
 
@@ -140,8 +148,8 @@ static enum weft_status run_bench(struct bench *b, const char *what, double seco
     if (status == WEFT_OK && both)
         status = open_flow(b, WEFT_STORE_WRITE, half, b->blocks - half, &flows[1], err);
     if (status == WEFT_OK) status = measure_flows(b, flows, both ? 2 : 1, seconds, err);
-    free(flows[0].memory);
-    free(flows[1].memory);
+    weft_tier_destroy(flows[0].tier);
+    weft_tier_destroy(flows[1].tier);
     return status;
 }
 

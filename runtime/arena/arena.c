@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "runtime/arena/backend.h"
-#include "runtime/device/backends.h"
+#include "runtime/device/module.h"
 
 #define ROW(name) &weft_arena_##name,
 static const struct weft_arena_ops *const backends[] = {WEFT_DEVICES(ROW)};
@@ -19,11 +19,14 @@ enum weft_status weft_arena_open(const char *name, int fd, struct weft_arena **o
     for (int i = 0; i < BACKENDS; i++) {
         if (strcmp(backends[i]->name, name) == 0) return backends[i]->open(fd, out, err);
     }
+    if (weft_module_has(name)) {
+        const void *ops = NULL;
+        WEFT_TRY(weft_module_find("arena", name, &ops, err));
+        return ((const struct weft_arena_ops *)ops)->open(fd, out, err);
+    }
     struct weft_text known;
     weft_text_init(&known);
-    for (int i = 0; i < BACKENDS; i++) {
-        weft_text_addf(&known, "%s\"%s\"", i > 0 ? ", " : "", backends[i]->name);
-    }
+    weft_module_add_names(&known);
     weft_fail(err, WEFT_E_ENVIRONMENT, "no arena of device \"%s\" in this build: it has %s", name,
               weft_text_chars(&known));
     weft_text_finish(&known);

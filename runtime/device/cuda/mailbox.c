@@ -23,7 +23,8 @@ static void end_letter(void *argument)
 {
     const struct weft_cuda_letter *letter = argument;
     struct weft_cuda_mailbox *mailbox = letter->mailbox;
-    if (letter->from != NULL) memcpy(letter->host, letter->from, (size_t)letter->bytes);
+    if (letter->take != NULL)
+        letter->take(letter->context, letter->from, letter->piece, letter->bytes);
     atomic_fetch_add(&mailbox->over_bytes, letter->whole_bytes);
     atomic_fetch_add(&mailbox->over, 1);
 }
@@ -102,20 +103,43 @@ cudaError_t weft_cuda_send(struct weft_cuda_mailbox *mailbox, void *to, const vo
     return weft_cuda_send_made(mailbox, to, bytes, make_copy, host);
 }
 
+static cudaError_t receive_piece(struct weft_cuda_mailbox *mailbox, const void *from, int64_t bytes,
+                                 weft_cuda_take_fn *take, void *context)
+{
+    struct weft_cuda_letter *letter = NULL;
+    unsigned char *piece = NULL;
+    cudaError_t code = open_letter(mailbox, bytes, &letter, &piece);
+    if (code != cudaSuccess) return code;
+    letter->take = take;
+    letter->context = context;
+    letter->from = from;
+    letter->piece = piece;
+    code = cudaMemcpyAsync(piece, from, (size_t)bytes, cudaMemcpyDeviceToHost, mailbox->stream);
+    return code == cudaSuccess ? close_letter(mailbox, letter) : code;
+}
+
+cudaError_t weft_cuda_receive_pieces(struct weft_cuda_mailbox *mailbox, const void *from,
+                                     int64_t bytes, weft_cuda_take_fn *take, void *context)
+{
+    cudaError_t code = cudaSuccess;
+    for (int64_t at = 0; at < bytes && code == cudaSuccess; at += WEFT_CUDA_PIECE_BYTES)
+        code = receive_piece(mailbox, (const unsigned char *)from + at, piece_of(bytes - at), take,
+                             context);
+    return code;
+}
+
+static void take_copy(void *context, const void *from, const void *piece, int64_t bytes)
+{
+    (void)from;
+    memcpy(context, piece, (size_t)bytes);
+}
+
 cudaError_t weft_cuda_receive(struct weft_cuda_mailbox *mailbox, const void *from, int64_t bytes,
                               void *host)
 {
     cudaError_t code = cudaSuccess;
-    for (int64_t at = 0; at < bytes && code == cudaSuccess; at += WEFT_CUDA_PIECE_BYTES) {
-        struct weft_cuda_letter *letter = NULL;
-        unsigned char *piece = NULL;
-        code = open_letter(mailbox, piece_of(bytes - at), &letter, &piece);
-        if (code != cudaSuccess) return code;
-        letter->from = piece;
-        letter->host = (unsigned char *)host + at;
-        code = cudaMemcpyAsync(piece, (const unsigned char *)from + at, (size_t)letter->bytes,
-                               cudaMemcpyDeviceToHost, mailbox->stream);
-        if (code == cudaSuccess) code = close_letter(mailbox, letter);
-    }
+    for (int64_t at = 0; at < bytes && code == cudaSuccess; at += WEFT_CUDA_PIECE_BYTES)
+        code = receive_piece(mailbox, (const unsigned char *)from + at, piece_of(bytes - at),
+                             take_copy, (unsigned char *)host + at);
     return code;
 }

@@ -13,11 +13,17 @@ enum { WEFT_CUDA_LETTERS = 64 };
 
 struct weft_cuda_mailbox;
 
+/* Takes bytes of the GPU's memory at `from`, which lie at `piece` for as long as it takes. By the
+ * stream: it may not call CUDA. */
+typedef void weft_cuda_take_fn(void *context, const void *from, const void *piece, int64_t bytes);
+
 struct weft_cuda_letter {
     struct weft_cuda_mailbox *mailbox;
-    const unsigned char *from; /* pinned; NULL: nothing is for the host */
-    void *host;
-    int64_t bytes, whole_bytes; /* with those that were skipped at the ring's end */
+    weft_cuda_take_fn *take; /* NULL: it brings the host nothing */
+    void *context;
+    const void *from, *piece; /* of the GPU, and pinned */
+    int64_t bytes;
+    int64_t whole_bytes; /* of the ring, with those that were skipped at its end */
 };
 
 struct weft_cuda_mailbox {
@@ -40,6 +46,9 @@ cudaError_t weft_cuda_send(struct weft_cuda_mailbox *mailbox, void *to, const vo
                            int64_t bytes);
 cudaError_t weft_cuda_receive(struct weft_cuda_mailbox *mailbox, const void *from, int64_t bytes,
                               void *host);
+/* The same of bytes that somebody takes, piece by piece, when the stream gets there. */
+cudaError_t weft_cuda_receive_pieces(struct weft_cuda_mailbox *mailbox, const void *from,
+                                     int64_t bytes, weft_cuda_take_fn *take, void *context);
 /* The same of bytes that the host makes, piece by piece: `make` writes those from `at_bytes` on. */
 enum { WEFT_CUDA_PIECE_BYTES = 1 << 20 };
 typedef void weft_cuda_make_fn(const void *context, int64_t at_bytes, void *piece, int64_t bytes);

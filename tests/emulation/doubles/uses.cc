@@ -11,8 +11,10 @@ enum { PAGE_BYTES = 4096, READERS = 3 };
 struct cell {
     uint32_t writer, readers[READERS]; /* operations; 0: none */
 };
+/* While all of its bytes are used together, one cell is all of theirs. */
 struct page {
-    struct cell cells[PAGE_BYTES];
+    struct cell all;
+    std::unique_ptr<struct cell[]> cells; /* [PAGE_BYTES], or NULL */
 };
 struct ordered {
     uint32_t stream, number;
@@ -77,11 +79,9 @@ static void keep_reader(const struct uses *all, struct cell *cell, uint32_t id)
     }
 }
 
-static void use_byte(struct uses *all, uint32_t id, uintptr_t at, bool write)
+static void use_cell(const struct uses *all, struct cell *cell, uint32_t id, uintptr_t at,
+                     bool write)
 {
-    struct page *&page = all->pages[at / PAGE_BYTES];
-    if (page == NULL) page = new struct page();
-    struct cell *cell = &page->cells[at % PAGE_BYTES];
     compare_uses(all, id, cell->writer, at, write);
     if (!write) {
         keep_reader(all, cell, id);
@@ -94,13 +94,55 @@ static void use_byte(struct uses *all, uint32_t id, uintptr_t at, bool write)
     cell->writer = id;
 }
 
+static struct page *page_of(struct uses *all, uintptr_t at)
+{
+    struct page *&page = all->pages[at / PAGE_BYTES];
+    if (page == NULL) page = new struct page();
+    return page;
+}
+
+static void split_page(struct page *page)
+{
+    page->cells.reset(new struct cell[PAGE_BYTES]);
+    for (int i = 0; i < PAGE_BYTES; i++) {
+        page->cells[i] = page->all;
+    }
+}
+
+/* Bytes of one page. */
+static void use_part(struct uses *all, uint32_t id, uintptr_t at, size_t bytes, bool write)
+{
+    struct page *page = page_of(all, at);
+    if (page->cells == NULL) {
+        if (bytes == PAGE_BYTES) {
+            use_cell(all, &page->all, id, at, write);
+            return;
+        }
+        split_page(page);
+    }
+    for (size_t i = 0; i < bytes; i++) {
+        use_cell(all, &page->cells[(at + i) % PAGE_BYTES], id, at + i, write);
+    }
+    if (bytes < PAGE_BYTES || !write) return;
+    page->all = page->cells[0];
+    page->cells.reset();
+}
+
+static void use_bytes(struct uses *all, uint32_t id, uintptr_t at, size_t bytes, bool write)
+{
+    while (bytes > 0) {
+        const size_t left = PAGE_BYTES - at % PAGE_BYTES, part = bytes < left ? bytes : left;
+        use_part(all, id, at, part, write);
+        at += part;
+        bytes -= part;
+    }
+}
+
 void double_use(uint32_t id, const void *at, size_t bytes, bool write)
 {
     struct uses *all = uses();
     const std::lock_guard<std::mutex> guard(all->lock);
-    for (size_t i = 0; i < bytes; i++) {
-        use_byte(all, id, (uintptr_t)at + i, write);
-    }
+    use_bytes(all, id, (uintptr_t)at, bytes, write);
 }
 
 void double_watch(uint32_t id)
@@ -205,9 +247,7 @@ static void watch_access(const void *at, size_t bytes, bool write)
     if (all->watched == 0 || emu_now.kernel == NULL) return;
     const std::lock_guard<std::mutex> guard(all->lock);
     if (piece_at(all, at, 1) == NULL) return; /* its own: shared memory, stack, parameters */
-    for (size_t i = 0; i < bytes; i++) {
-        use_byte(all, all->watched, (uintptr_t)at + i, write);
-    }
+    use_bytes(all, all->watched, (uintptr_t)at, bytes, write);
 }
 
 #define ACCESSES(bytes)                                                                            \

@@ -1,0 +1,29 @@
+/* The functions of CUDA's driver that map memory, opened on demand: libcuda.so.1 comes with the
+ * driver and not with the toolkit. */
+#ifndef WEFT_RUNTIME_ARENA_CUDA_DRIVER_H
+#define WEFT_RUNTIME_ARENA_CUDA_DRIVER_H
+
+#include "runtime/device/cuda/gpu.h"
+
+struct weft_cuda_driver {
+    void *library;
+    CUresult (*granularity)(size_t *bytes, const CUmemAllocationProp *what,
+                            CUmemAllocationGranularity_flags option);
+    CUresult (*reserve)(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr wanted,
+                        unsigned long long flags);
+    CUresult (*give_back)(CUdeviceptr at, size_t bytes);
+    CUresult (*create)(CUmemGenericAllocationHandle *cell, size_t bytes,
+                       const CUmemAllocationProp *what, unsigned long long flags);
+    CUresult (*release)(CUmemGenericAllocationHandle cell);
+    CUresult (*map)(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle cell,
+                    unsigned long long flags);
+    CUresult (*unmap)(CUdeviceptr at, size_t bytes);
+    CUresult (*set_access)(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t n);
+};
+
+/* WEFT_E_ENVIRONMENT: there is no such library, or it is too old. */
+WEFT_MUST_USE enum weft_status weft_cuda_driver_open(struct weft_cuda_driver *out,
+                                                     struct weft_error *err);
+void weft_cuda_driver_close(struct weft_cuda_driver *driver); /* accepts zeros */
+
+#endif

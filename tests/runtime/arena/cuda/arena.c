@@ -1,0 +1,183 @@
+/* Shapes on a GPU: pages that several addresses are of, guards, cells, and what is refused. */
+#include "tests/runtime/device/cuda/site.h"
+
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "runtime/arena/backend.h"
+
+extern const struct weft_arena_ops weft_arena_cuda;
+
+enum { SHAPES = 12, MOST_PAGES = 6, MOST_MAPPINGS = 8 };
+#define PAGE (INT64_C(2) << 20)
+
+static struct weft_device *device;
+static struct weft_stream *stream;
+static struct weft_arena *arena;
+static struct weft_error err;
+
+static void set_up(void)
+{
+    device = open_gpu();
+    stream = open_stream(device, 0);
+    cr_assert_eq(weft_arena_cuda.open(-1, &arena, &err), WEFT_OK, "%s", err.text);
+}
+
+static void tear_down(void)
+{
+    weft_stream_destroy(stream);
+    weft_arena_close(arena);
+    weft_device_close(device);
+    expect_no_findings();
+}
+
+TestSuite(cuda_arena, .init = set_up, .fini = tear_down);
+
+static unsigned char *at(int64_t offset)
+{
+    return (unsigned char *)weft_arena_address(arena) + offset;
+}
+
+/* A system call that reads the byte says whether it can be read, without a signal: addresses of the
+ * double are the process's. */
+static bool can_read(const unsigned char *byte)
+{
+    int ends[2];
+    cr_assert_eq(pipe(ends), 0);
+    const bool can = write(ends[1], byte, 1) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    return can;
+}
+
+static void write_word(int64_t offset, uint64_t word)
+{
+    weft_arena_write(arena, stream, at(offset), &word, sizeof word);
+    await_stream(stream);
+}
+
+static uint64_t read_word(int64_t offset)
+{
+    uint64_t word = 0;
+    weft_arena_read(arena, stream, at(offset), sizeof word, &word);
+    await_stream(stream);
+    return word;
+}
+
+Test(cuda_arena, is_whole_large_pages_between_guards)
+{
+    const struct weft_arena_shape whole = weft_arena_whole(3 << 20);
+    cr_assert_eq(weft_arena_map(arena, &whole, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_arena_resident_bytes(arena), 2 * PAGE);
+    cr_assert_eq(weft_arena_mappings(arena), 1);
+    cr_assert_null(weft_arena_memory(arena));
+    cr_assert(can_read(at(0)) && can_read(at(2 * PAGE - 1)));
+    cr_assert(!can_read(at(-1)) && !can_read(at(2 * PAGE)));
+}
+
+Test(cuda_arena, sees_a_page_at_each_of_its_addresses)
+{
+    const struct weft_arena_mapping mappings[] = {
+        {0, 0, 3}, {4 * PAGE, 1, 3}, {8 * PAGE, 2, 1}, {10 * PAGE, 0, 4}};
+    const struct weft_arena_shape shape = {14 * PAGE, PAGE, 5, mappings, 4};
+    cr_assert_eq(weft_arena_map(arena, &shape, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_arena_resident_bytes(arena), 5 * PAGE);
+    write_word(4 * PAGE + PAGE + 16, 77); /* page 2 */
+    cr_assert_eq(read_word(2 * PAGE + 16), 77);
+    cr_assert_eq(read_word(8 * PAGE + 16), 77);
+    cr_assert_eq(read_word(12 * PAGE + 16), 77);
+    cr_assert_eq(read_word(PAGE + 16), 0);
+    cr_assert(!can_read(at(3 * PAGE)) && !can_read(at(9 * PAGE)) && !can_read(at(14 * PAGE)));
+}
+
+static int64_t draw(uint64_t seed, uint64_t *counter, int64_t first, int64_t last)
+{
+    return first + (int64_t)weft_rng_below(seed, 1, (*counter)++, (uint64_t)(last - first) + 1);
+}
+
+/* Every mapped page gets its number by its first address, and has it at all. */
+static void map_at_random(uint64_t seed)
+{
+    struct weft_arena_mapping mappings[MOST_MAPPINGS];
+    struct weft_arena_shape shape = {.page_bytes = PAGE, .mappings = mappings};
+    uint64_t counter = 0;
+    int64_t next = 0;
+    shape.n_pages = draw(seed, &counter, 1, MOST_PAGES);
+    shape.n_mappings = draw(seed, &counter, 1, MOST_MAPPINGS);
+    for (int64_t i = 0; i < shape.n_mappings; i++) {
+        const int64_t first = draw(seed, &counter, 0, shape.n_pages - 1);
+        next += draw(seed, &counter, 0, 1) * PAGE;
+        mappings[i] = (struct weft_arena_mapping){next, first,
+                                                  draw(seed, &counter, 1, shape.n_pages - first)};
+        next += mappings[i].n_pages * PAGE;
+    }
+    shape.span_bytes = next;
+    cr_assert_eq(weft_arena_map(arena, &shape, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_arena_resident_bytes(arena), shape.n_pages * PAGE);
+    for (int64_t i = 0; i < shape.n_mappings; i++)
+        for (int64_t page = 0; page < mappings[i].n_pages; page++)
+            write_word(mappings[i].at + page * PAGE, (uint64_t)(mappings[i].first_page + page + 1));
+    for (int64_t i = 0; i < shape.n_mappings; i++)
+        for (int64_t page = 0; page < mappings[i].n_pages; page++)
+            cr_assert_eq(read_word(mappings[i].at + page * PAGE),
+                         (uint64_t)(mappings[i].first_page + page + 1));
+    weft_arena_unmap(arena, true);
+}
+
+Test(cuda_arena, has_the_pages_of_any_shape)
+{
+    for (uint64_t seed = 0; seed < SHAPES; seed++)
+        map_at_random(seed);
+}
+
+Test(cuda_arena, refuses_pages_that_the_gpu_does_not_have)
+{
+    const struct weft_arena_mapping mapping = {0, 0, 1};
+    const struct weft_arena_shape shape = {4096, 4096, 1, &mapping, 1};
+    cr_assert_eq(weft_arena_map(arena, &shape, &err), WEFT_E_INTERNAL);
+    cr_assert_not_null(strstr(err.text, "pages of 2097152"), "%s", err.text);
+}
+
+Test(cuda_arena, says_how_much_is_free_where_there_is_no_room)
+{
+    const struct weft_arena_shape whole = weft_arena_whole(PAGE);
+    weft_double_fail("cuMemCreate", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    cr_assert_eq(weft_arena_map(arena, &whole, &err), WEFT_E_SYSTEM);
+    cr_assert_not_null(strstr(err.text, "no room for an arena of 2.00 MiB"), "%s", err.text);
+    cr_assert_not_null(strstr(err.text, "4.00 GiB are free"), "%s", err.text);
+}
+
+/* Every call fails once: the arena is as it was before, and nothing is left. */
+Test(cuda_arena, that_cannot_be_mapped_leaves_nothing)
+{
+    static const char *const functions[] = {"cuMemGetAllocationGranularity",
+                                            "cuMemAddressReserve",
+                                            "cuMemCreate",
+                                            "cuMemMap",
+                                            "cuMemSetAccess",
+                                            "cudaStreamCreateWithPriority",
+                                            "cudaMemsetAsync",
+                                            "cudaStreamQuery"};
+    const struct weft_arena_mapping mappings[] = {{0, 0, 2}, {3 * PAGE, 1, 2}};
+    const struct weft_arena_shape shape = {5 * PAGE, PAGE, 3, mappings, 2};
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        int n = 1;
+        enum weft_status status = WEFT_E_SYSTEM;
+        /* That a stream was asked in vain is no reason to free what it works on, but the GPU is
+         * lost then. */
+        weft_double_enable(strcmp(functions[i], "cudaStreamQuery") == 0
+                               ? ~(1u << DOUBLE_FREED_EARLY)
+                               : UINT32_MAX);
+        for (; status != WEFT_OK && n < 50; n++) {
+            struct weft_error why = {0};
+            weft_double_fail(functions[i], n, cudaErrorLaunchFailure);
+            status = weft_arena_map(arena, &shape, &why);
+            weft_double_fail(NULL, 0, 0);
+            if (status != WEFT_OK) cr_assert_null(weft_arena_address(arena));
+            if (strcmp(functions[i], "cudaStreamQuery") == 0) break;
+        }
+        cr_assert(n > 1 || strcmp(functions[i], "cudaStreamQuery") == 0, "%s", functions[i]);
+        weft_arena_unmap(arena, true);
+    }
+    weft_double_enable(UINT32_MAX);
+}

@@ -272,7 +272,7 @@ static enum weft_status print(struct bench *b, const struct weft_profile *profil
                (long long)weft_measure_median(at->exposed_ns, b->rounds));
     }
     printf("{\"rounds\": %d, \"compute_rate\": %d, \"channel_rate\": %d}\n", b->rounds,
-           profile->rates.compute, profile->rates.channel);
+           profile->rates.compute, profile->rates.own);
     return WEFT_OK;
 }
 

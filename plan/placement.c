@@ -11,21 +11,21 @@ bool weft_placements_normalise(const struct weft_problem *problem,
                                struct weft_placement *placements, int32_t n_placements)
 {
     bool changed = false;
-    int32_t launched[WEFT_CHANNELS] = {0}, due[WEFT_CHANNELS];
+    int32_t launched[WEFT_MOST_LANES] = {0}, due[WEFT_MOST_LANES];
     for (int32_t i = 0; i < n_placements; i++) {
         struct weft_placement *at = &placements[i];
-        int32_t *ahead = &launched[problem->items[at->item].channel];
+        int32_t *ahead = &launched[problem->items[at->item].lane];
         if (at->launch < *ahead && is_gather(problem, at)) {
             at->launch = *ahead;
             changed = true;
         }
         if (at->launch > *ahead) *ahead = at->launch;
     }
-    for (int c = 0; c < WEFT_CHANNELS; c++)
-        due[c] = problem->n_slots;
+    for (int32_t lane = 0; lane < problem->n_lanes; lane++)
+        due[lane] = problem->n_slots;
     for (int32_t i = n_placements - 1; i >= 0; i--) {
         struct weft_placement *at = &placements[i];
-        int32_t *behind = &due[problem->items[at->item].channel];
+        int32_t *behind = &due[problem->items[at->item].lane];
         if (at->deadline > *behind && !is_gather(problem, at)) {
             at->deadline = *behind;
             changed = true;
@@ -39,9 +39,9 @@ bool weft_placements_normalise(const struct weft_problem *problem,
 int32_t weft_placements_stuck(const struct weft_problem *problem,
                               const struct weft_placement *placements, int32_t n_placements)
 {
-    int32_t ahead[WEFT_CHANNELS] = {0};
+    int32_t ahead[WEFT_MOST_LANES] = {0};
     for (int32_t i = 0; i < n_placements; i++) {
-        int32_t *launched = &ahead[problem->items[placements[i].item].channel];
+        int32_t *launched = &ahead[problem->items[placements[i].item].lane];
         if (placements[i].launch > *launched) *launched = placements[i].launch;
         bool gathers = is_gather(problem, &placements[i]);
         if (gathers ? *launched > placements[i].deadline : *launched >= placements[i].deadline)
@@ -97,15 +97,15 @@ enum weft_status weft_placements_check(const struct weft_problem *problem,
         for (size_t i = 0; fault == NULL && i < n; i++) {
             at = (int32_t)i;
             if (normal[i].launch != placements[i].launch) {
-                fault = "its launch is before one ahead of it in the channel";
+                fault = "its launch is before one ahead of it on its lane";
             } else if (normal[i].deadline != placements[i].deadline) {
-                fault = "its deadline is behind one behind it in the channel";
+                fault = "its deadline is behind one behind it on its lane";
             }
         }
     }
     if (fault == NULL) {
         at = weft_placements_stuck(problem, placements, n_placements);
-        if (at >= 0) fault = "it is due before something ahead of it in the channel is launched";
+        if (at >= 0) fault = "it is due before something ahead of it on its lane is launched";
     }
     free(blocks);
     free(normal);

@@ -1,5 +1,5 @@
-/* A placement says of one block when it is launched and when it is due. A channel runs its blocks
- * in order, so no block starts before one ahead of it was launched and a block is complete when one
+/* A placement says of one block when it is launched and when it is due. A lane runs its blocks in
+ * order, so no block starts before one ahead of it was launched and a block is complete when one
  * behind it is; in normal form gathers' launches and reductions' deadlines say so themselves. What
  * stands ahead of a blocking gather is complete before the slot computes, not before it starts, and
  * so is due a slot later than the gather. */
@@ -12,8 +12,8 @@
 #include "base/status.h"
 #include "problem/problem.h"
 
-/* The placement of one block. A plan's array is in channel order: each of two channels has its own
- * order, and how they are mixed means nothing. */
+/* The placement of one block. A plan's array is in the order of every lane; how lanes are mixed in
+ * it means nothing. */
 struct weft_placement {
     int32_t item;     /* in the problem */
     int32_t block;    /* in the decision; in index order within an item */
@@ -34,7 +34,7 @@ bool weft_placements_normalise(const struct weft_problem *problem,
                                struct weft_placement *placements, int32_t n_placements);
 
 /* The first placement that can never be in time, because something launched behind its deadline
- * (for a reduction: or at it) stands ahead of it in the channel; -1 when all can. */
+ * (for a reduction: or at it) stands ahead of it on its lane; -1 when all can. */
 int32_t weft_placements_stuck(const struct weft_problem *problem,
                               const struct weft_placement *placements, int32_t n_placements);
 

@@ -82,16 +82,16 @@ int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot)
     return peak;
 }
 
-/* From the end of the channel to its start, so that what is behind has moved already. */
+/* From the end of every lane to its start, so that what is behind has moved already. */
 static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
 {
-    int32_t behind[WEFT_CHANNELS];
-    for (int c = 0; c < WEFT_CHANNELS; c++)
-        behind[c] = plan->problem->n_slots;
+    int32_t behind[WEFT_MOST_LANES];
+    for (int32_t lane = 0; lane < plan->problem->n_lanes; lane++)
+        behind[lane] = plan->problem->n_slots;
     for (int32_t i = plan->n_placements - 1; i >= 0; i--) {
         struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
-        int32_t *due = &behind[plan->problem->items[at->item].channel];
+        int32_t *due = &behind[plan->problem->items[at->item].lane];
         if (!is_gather(plan, at)) {
             int32_t latest = item->last + 1 < *due ? item->last + 1 : *due;
             while (at->deadline < latest &&
@@ -106,11 +106,11 @@ static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limi
 
 static void pull_launches(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
 {
-    int32_t ahead[WEFT_CHANNELS] = {0};
+    int32_t ahead[WEFT_MOST_LANES] = {0};
     for (int32_t i = 0; i < plan->n_placements; i++) {
         struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
-        int32_t *launched = &ahead[plan->problem->items[at->item].channel];
+        int32_t *launched = &ahead[plan->problem->items[at->item].lane];
         if (is_gather(plan, at)) {
             int32_t earliest = item->first > *launched ? item->first : *launched;
             while (at->launch > earliest &&

@@ -75,6 +75,53 @@ int32_t weft_problem_most_strategies(const struct weft_problem *problem)
     return most;
 }
 
+enum weft_status weft_problem_networks(struct weft_problem *problem, int32_t n,
+                                       struct weft_rates rates, struct weft_error *err)
+{
+    static const char *const names[] = {"compute", "network", "network 2"};
+    problem->n_lanes = WEFT_LANE_FIRST + n;
+    problem->lanes =
+        weft_pool_array(&problem->pool, (size_t)problem->n_lanes, sizeof *problem->lanes);
+    if (problem->lanes == NULL) return weft_fail_memory(err, "problem");
+    for (int32_t lane = 0; lane < problem->n_lanes; lane++)
+        problem->lanes[lane] = (struct weft_lane){names[lane], WEFT_LANE_KIND_NETWORK, rates};
+    problem->lanes[WEFT_LANE_COMPUTE].kind = WEFT_LANE_KIND_COMPUTE;
+    problem->lanes[WEFT_LANE_COMPUTE].rates = (struct weft_rates){WEFT_RATE_ONE, WEFT_RATE_ONE};
+    return WEFT_OK;
+}
+
+int32_t weft_problem_agree_lane(const struct weft_problem *problem)
+{
+    int32_t lane = problem->n_lanes - 1;
+    while (problem->lanes[lane].kind != WEFT_LANE_KIND_NETWORK)
+        lane--;
+    return lane;
+}
+
+void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes)
+{
+    for (int32_t s = 0; s < problem->n_slots; s++)
+        n_lanes[s] = 0; /* of lanes, a bit each */
+    for (int32_t i = 0; i < problem->n_items; i++) {
+        const struct weft_problem_item *of = &problem->items[i];
+        if (of->item.kind == WEFT_ALL_GATHER) n_lanes[of->item.last + 1] |= 1 << of->lane;
+    }
+    for (int32_t s = 0; s < problem->n_slots; s++) {
+        int32_t n = 0;
+        for (int32_t left = n_lanes[s]; left != 0; left &= left - 1)
+            n++;
+        n_lanes[s] = n;
+    }
+}
+
+bool weft_problem_contends(const struct weft_problem *problem)
+{
+    bool contends = false;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++)
+        contends = contends || weft_rates_contend(problem->lanes[lane].rates);
+    return contends;
+}
+
 int64_t weft_problem_agreements_ns(const struct weft_problem *problem)
 {
     int64_t n = 1;
@@ -165,6 +212,20 @@ static void compare_holds(struct comparison *comparison, const char *what,
     }
 }
 
+static void compare_lanes(struct comparison *comparison, const struct weft_problem *a,
+                          const struct weft_problem *b)
+{
+    compare_integer(comparison, "lanes", "", a->n_lanes, b->n_lanes);
+    for (int32_t i = 0; i < a->n_lanes && i < b->n_lanes; i++) {
+        const struct weft_lane *x = &a->lanes[i], *y = &b->lanes[i];
+        compare_string(comparison, "lane", x->name, y->name);
+        compare_string(comparison, x->name, weft_lane_kind_name(x->kind),
+                       weft_lane_kind_name(y->kind));
+        compare_integer(comparison, x->name, "rate of compute", x->rates.compute, y->rates.compute);
+        compare_integer(comparison, x->name, "rate", x->rates.own, y->rates.own);
+    }
+}
+
 static void compare_slots(struct comparison *comparison, const struct weft_problem *a,
                           const struct weft_problem *b)
 {
@@ -223,6 +284,7 @@ static void compare_items(struct comparison *comparison, const struct weft_probl
         compare_integer(comparison, what, "gather", x->gather, y->gather);
         compare_integer(comparison, what, "strategies", (int64_t)x->strategies,
                         (int64_t)y->strategies);
+        compare_integer(comparison, what, "lane", a->items[i].lane, b->items[i].lane);
         compare_integer(comparison, what, "blocks", x->n_blocks, y->n_blocks);
         compare_integer(comparison, what, "first slot", x->first, y->first);
         compare_integer(comparison, what, "last slot", x->last, y->last);
@@ -245,9 +307,7 @@ void weft_problem_compare(const struct weft_problem *a, const struct weft_proble
     compare_integer(&comparison, "block efficiency", "", a->blocks.efficiency_ppm,
                     b->blocks.efficiency_ppm);
     compare_integer(&comparison, "fused units", "", a->blocks.fused, b->blocks.fused);
-    compare_integer(&comparison, "compute rate", "", a->compute_rate, b->compute_rate);
-    compare_integer(&comparison, "channel rate", "", a->channel_rate, b->channel_rate);
-    compare_integer(&comparison, "channels", "", a->n_channels, b->n_channels);
+    compare_lanes(&comparison, a, b);
     compare_ns(&comparison, "agreement", "", a->agree_ns, b->agree_ns);
     compare_integer(&comparison, "micro-steps", "", a->period.n_micro, b->period.n_micro);
     compare_string(&comparison, "reduce every", weft_cadence_name(a->period.cadence),

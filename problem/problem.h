@@ -15,12 +15,10 @@
 #include "memory_model/weigh.h"
 #include "problem/decision.h"
 
-enum { WEFT_CHANNELS = WEFT_LANES - WEFT_LANE_CHANNEL }; /* the most that a problem has */
-
 struct weft_problem_item {
     struct weft_item item;
-    int32_t channel;  /* that its blocks move on, 0 to n_channels - 1 */
-    int64_t block_ns; /* channel time of one block */
+    int32_t lane;     /* that its blocks move on, WEFT_LANE_FIRST to n_lanes - 1 */
+    int64_t block_ns; /* lane time of one block */
 };
 
 /* How units were cut into blocks: told to people, and no part of what is planned. All zero where it
@@ -47,11 +45,11 @@ struct weft_problem {
     int64_t *slot_ns;        /* compute time under every strategy; 0 for fill and drain */
     int32_t *slot_decisions; /* whose strategies add to the slot's time; -1: none. Made by
                                 weft_problem_link */
-    /* Progress of compute and of a channel while both run, of WEFT_RATE_ONE (base/lanes.h); the two
-     * add up to at least that, as what shares a machine does. */
-    int32_t compute_rate, channel_rate;
-    int32_t n_channels; /* 1, or 2: gathers on the first, reductions on the other */
-    int64_t agree_ns;   /* channel time of one agreement: see weft_problem_agreements_ns */
+    /* Compute first. The two rates of a lane add up to at least WEFT_RATE_ONE, as what shares a
+     * machine does. */
+    int32_t n_lanes; /* 2 to WEFT_MOST_LANES */
+    struct weft_lane *lanes;
+    int64_t agree_ns; /* lane time of one agreement: see weft_problem_agreements_ns */
     int32_t n_kinds;
     const char **kinds; /* names of strategies, which several decisions may have */
     int32_t n_decisions;
@@ -94,30 +92,48 @@ static inline int32_t weft_problem_count_blocks(const struct weft_problem *probl
     return n_blocks;
 }
 
-/* The channel of a problem's items of a kind. */
-static inline int32_t weft_problem_channel(const struct weft_problem *problem, int32_t kind)
+/* Lanes but compute, and where a lane's slots are in arrays [n_moving][n_slots] of them. */
+static inline int32_t weft_problem_n_moving(const struct weft_problem *problem)
 {
-    return kind == WEFT_ALL_GATHER ? 0 : problem->n_channels - 1;
+    return problem->n_lanes - WEFT_LANE_FIRST;
 }
 
-/* Channel time of a step's agreements: the sum at the end of the norm slot, and one in every update
+static inline size_t weft_problem_lane_at(const struct weft_problem *problem, int32_t lane)
+{
+    return (size_t)(lane - WEFT_LANE_FIRST) * (size_t)problem->n_slots;
+}
+
+/* Makes the lanes: compute, and 1 or 2 of the network. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_problem_networks(struct weft_problem *problem, int32_t n,
+                                                     struct weft_rates rates,
+                                                     struct weft_error *err);
+
+/* The last lane of the network, on which ranks agree. */
+int32_t weft_problem_agree_lane(const struct weft_problem *problem);
+
+/* On how many lanes items may block a slot, into n_lanes [n_slots]. */
+void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes);
+
+/* True when compute and some lane slow each other. */
+bool weft_problem_contends(const struct weft_problem *problem);
+
+/* Lane time of a step's agreements: the sum at the end of the norm slot, and one in every update
  * of a period that has those. None is hidden, as nothing else runs then. */
 int64_t weft_problem_agreements_ns(const struct weft_problem *problem);
 
 /* True where a plan whose gathers are launched earlier may take longer: where compute slows beside
- * communication, what overlaps more slows more; and with two channels, what waits for a gather
- * before a slot's start, and not in the slot, also holds up what that slot launches on the other.
+ * communication, what overlaps more slows more; and with several lanes, what waits for a gather
+ * before a slot's start, and not in the slot, also holds up what that slot launches on another.
  */
 static inline bool weft_problem_relaxing_may_slow(const struct weft_problem *problem)
 {
-    return problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE ||
-           problem->n_channels > 1;
+    return weft_problem_contends(problem) || weft_problem_n_moving(problem) > 1;
 }
 
-/* Lanes at rest, at time 0, with the problem's rates. */
+/* Lanes at rest, at time 0, of the problem, which must outlive them. */
 static inline struct weft_lanes weft_problem_lanes(const struct weft_problem *problem)
 {
-    return (struct weft_lanes){.rates = {problem->compute_rate, problem->channel_rate}};
+    return (struct weft_lanes){.lanes = problem->lanes, .n_lanes = problem->n_lanes};
 }
 
 /* True when its times are those of an emulated link, as its profile's source says. */

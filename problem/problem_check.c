@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "problem/problem.h"
@@ -16,6 +17,43 @@ static bool add_within(int64_t *sum, int64_t value)
     return weft_checked_add(*sum, value, sum) && *sum <= WEFT_PROBLEM_MOST;
 }
 
+static const char *lane_fault(const struct weft_problem *problem, int32_t lane)
+{
+    const struct weft_lane *at = &problem->lanes[lane];
+    if (at->kind < 0 || at->kind >= WEFT_LANE_KIND_COUNT) return "its kind is out of range";
+    if ((lane == WEFT_LANE_COMPUTE) != (at->kind == WEFT_LANE_KIND_COMPUTE))
+        return "the first lane computes, and no other";
+    for (int32_t i = 0; i < lane; i++)
+        if (strcmp(problem->lanes[i].name, at->name) == 0) return "another has its name";
+    if (lane == WEFT_LANE_COMPUTE) return NULL;
+    const int32_t rates[] = {at->rates.compute, at->rates.own};
+    for (int i = 0; i < 2; i++)
+        if (rates[i] < WEFT_RATE_LEAST || rates[i] > WEFT_RATE_ONE)
+            return "a rate of it is not in 64 to 1024";
+    if (rates[0] + rates[1] < WEFT_RATE_ONE)
+        return "its two rates add up to less than 1024: one after the other would be faster";
+    return NULL;
+}
+
+static enum weft_status check_lanes(const struct checker *checker)
+{
+    const struct weft_problem *problem = checker->problem;
+    bool agrees = false;
+    if (problem->n_lanes < 2 || problem->n_lanes > WEFT_MOST_LANES)
+        return weft_fail(checker->err, WEFT_E_DATA, "%s: there are %d lanes; expected 2 to %d",
+                         checker->where, problem->n_lanes, WEFT_MOST_LANES);
+    for (int32_t lane = 0; lane < problem->n_lanes; lane++) {
+        const char *fault = lane_fault(problem, lane);
+        agrees = agrees || problem->lanes[lane].kind == WEFT_LANE_KIND_NETWORK;
+        if (fault != NULL)
+            return weft_fail(checker->err, WEFT_E_DATA, "%s: lanes[%d] (%.64s): %s", checker->where,
+                             lane, problem->lanes[lane].name, fault);
+    }
+    if (agrees) return WEFT_OK;
+    return weft_fail(checker->err, WEFT_E_DATA, "%s: no lane is of kind network: ranks agree on it",
+                     checker->where);
+}
+
 static enum weft_status check_scalars(struct checker *checker)
 {
     const struct weft_problem *problem = checker->problem;
@@ -28,24 +66,6 @@ static enum weft_status check_scalars(struct checker *checker)
         return weft_fail(checker->err, WEFT_E_DATA,
                          "%s: memory_limit_bytes is %" PRId64 "; expected 1 to 2^53 - 1, or none",
                          checker->where, problem->memory_limit_bytes);
-    }
-    const int32_t rates[] = {problem->compute_rate, problem->channel_rate};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
-        if (rates[i] >= WEFT_RATE_LEAST && rates[i] <= WEFT_RATE_ONE) continue;
-        return weft_fail(checker->err, WEFT_E_DATA, "%s: %s_rate is %d; expected %d to %d",
-                         checker->where, i == 0 ? "compute" : "channel", rates[i], WEFT_RATE_LEAST,
-                         WEFT_RATE_ONE);
-    }
-    if (problem->compute_rate + problem->channel_rate < WEFT_RATE_ONE) {
-        return weft_fail(checker->err, WEFT_E_DATA,
-                         "%s: compute_rate %d and channel_rate %d add up to less than %d: one "
-                         "after the other would be faster",
-                         checker->where, problem->compute_rate, problem->channel_rate,
-                         WEFT_RATE_ONE);
-    }
-    if (problem->n_channels < 1 || problem->n_channels > WEFT_CHANNELS) {
-        return weft_fail(checker->err, WEFT_E_DATA, "%s: channels is %d; expected 1 to %d",
-                         checker->where, problem->n_channels, WEFT_CHANNELS);
     }
     int64_t agreements_ns;
     bool fits =
@@ -264,8 +284,9 @@ static enum weft_status check_items(struct checker *checker)
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
         const char *fault = item_fault(problem, item);
-        if (fault == NULL && problem->items[i].channel != weft_problem_channel(problem, item->kind))
-            fault = "it is on the other channel";
+        int32_t lane = problem->items[i].lane;
+        if (fault == NULL && (lane < WEFT_LANE_FIRST || lane >= problem->n_lanes))
+            fault = "it is on no lane that moves anything";
         if (fault != NULL) {
             return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
                              fault);
@@ -308,6 +329,7 @@ enum weft_status weft_problem_check(const struct weft_problem *problem, const ch
                                     struct weft_error *err)
 {
     struct checker checker = {.problem = problem, .where = where, .err = err};
+    WEFT_TRY(check_lanes(&checker));
     WEFT_TRY(check_scalars(&checker));
     WEFT_TRY(check_period(&checker));
     WEFT_TRY(check_slots(&checker));

@@ -7,176 +7,7 @@
 
 enum { PLACE_BYTES = 256, MOST_SLOTS = 1 << 20 };
 
-/* Writing: one array element a line. */
-
-static void write_hash(struct weft_json_writer *writer, const char *name, struct weft_hash hash)
-{
-    char text[WEFT_HASH_TEXT_BYTES];
-    weft_json_put_string(writer, name, weft_hash_show(hash, text));
-}
-
-static void write_times(struct weft_json_writer *writer, const struct weft_problem_strategy *of)
-{
-    weft_json_key(writer, "times");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < of->n_times; i++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_integer(writer, "slot", of->times[i].slot);
-        weft_json_put_integer(writer, "time_ns", of->times[i].ns);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
-static void write_holds(struct weft_json_writer *writer, const char *name,
-                        const struct weft_hold *holds, int32_t n_holds)
-{
-    weft_json_key(writer, name);
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < n_holds; i++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_string(writer, "category", weft_category_key(holds[i].category));
-        weft_json_put_integer(writer, "first", holds[i].first);
-        weft_json_put_integer(writer, "last", holds[i].last);
-        weft_json_put_integer(writer, "bytes", holds[i].bytes);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
-static void write_period(const struct weft_period_rule *period, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "period");
-    weft_json_begin_object(writer);
-    weft_json_flat(writer);
-    weft_json_put_integer(writer, "micro_steps", period->n_micro);
-    weft_json_put_string(writer, "reduce", weft_cadence_name(period->cadence));
-    weft_json_put_bool(writer, "rotated", period->rotated);
-    weft_json_put_integer(writer, "update_ahead", period->update_ahead);
-    if (period->agreed_updates) weft_json_put_bool(writer, "agreed_updates", true);
-    weft_json_end_object(writer);
-}
-
-static void write_slots(const struct weft_problem *problem, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "slots");
-    weft_json_begin_array(writer);
-    for (int32_t s = 0; s < problem->n_slots; s++) {
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_string(writer, "name", problem->slot_names[s]);
-        weft_json_put_string(writer, "kind", weft_slot_kind_name(problem->slots[s].kind));
-        weft_json_put_integer(writer, "index", problem->slots[s].index);
-        weft_json_put_integer(writer, "micro", problem->slots[s].micro);
-        weft_json_put_integer(writer, "time_ns", problem->slot_ns[s]);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
-static void write_kinds(const struct weft_problem *problem, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "kinds");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < problem->n_kinds; i++)
-        weft_json_add_string(writer, problem->kinds[i]);
-    weft_json_end_array(writer);
-}
-
-static void write_decisions(const struct weft_problem *problem, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "decisions");
-    weft_json_begin_array(writer);
-    for (int32_t u = 0; u < problem->n_decisions; u++) {
-        const struct weft_problem_decision *decision = &problem->decisions[u];
-        weft_json_begin_object(writer);
-        weft_json_put_string(writer, "name", decision->name);
-        weft_json_put_integer(writer, "update_slot", decision->update_slot);
-        weft_json_put_integer(writer, "elements", decision->elements);
-        weft_json_key(writer, "strategies");
-        weft_json_begin_array(writer);
-        for (int32_t k = 0; k < decision->n_strategies; k++) {
-            const struct weft_problem_strategy *strategy = &decision->strategies[k];
-            weft_json_begin_object(writer);
-            weft_json_put_string(writer, "name", strategy->name);
-            write_times(writer, strategy);
-            write_holds(writer, "holds", strategy->holds, strategy->n_holds);
-            weft_json_end_object(writer);
-        }
-        weft_json_end_array(writer);
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
-static void write_items(const struct weft_problem *problem, struct weft_json_writer *writer)
-{
-    weft_json_key(writer, "items");
-    weft_json_begin_array(writer);
-    for (int32_t i = 0; i < problem->n_items; i++) {
-        const struct weft_item *item = &problem->items[i].item;
-        weft_json_begin_object(writer);
-        weft_json_flat(writer);
-        weft_json_put_integer(writer, "decision", item->decision);
-        weft_json_put_string(writer, "kind",
-                             weft_collective_name((enum weft_collective)item->kind));
-        weft_json_put_integer(writer, "gather", item->gather);
-        weft_strategies_write(&problem->decisions[item->decision], item->strategies, writer);
-        weft_json_put_integer(writer, "blocks", item->n_blocks);
-        weft_json_put_integer(writer, "first", item->first);
-        weft_json_put_integer(writer, "last", item->last);
-        weft_json_put_integer(writer, "block_bytes", item->block_bytes);
-        weft_json_put_integer(writer, "block_ns", problem->items[i].block_ns);
-        weft_json_put_integer(writer, "held_bytes", item->stair_bytes);
-        weft_json_put_string(writer, "category", weft_category_key(item->stair_category));
-        weft_json_end_object(writer);
-    }
-    weft_json_end_array(writer);
-}
-
 static const char *const blocks_names[] = {"least_bytes", "count", "efficiency_ppm", "fused", NULL};
-
-static void write_blocks(const struct weft_problem_blocks *blocks, struct weft_json_writer *writer)
-{
-    if (blocks->least_bytes == 0 && blocks->count == 0) return;
-    weft_json_key(writer, "blocks");
-    weft_json_begin_object(writer);
-    weft_json_flat(writer);
-    weft_json_put_integer(writer, blocks_names[0], blocks->least_bytes);
-    weft_json_put_integer(writer, blocks_names[1], blocks->count);
-    weft_json_put_integer(writer, blocks_names[2], blocks->efficiency_ppm);
-    weft_json_put_integer(writer, blocks_names[3], blocks->fused);
-    weft_json_end_object(writer);
-}
-
-void weft_problem_write(const struct weft_problem *problem, struct weft_json_writer *writer)
-{
-    weft_json_begin_object(writer);
-    write_hash(writer, "config_hash", problem->config_hash);
-    write_hash(writer, "profile_hash", problem->profile_hash);
-    weft_json_put_string(writer, "profile_source", problem->profile_source);
-    weft_json_put_integer(writer, "ranks", problem->ranks);
-    write_blocks(&problem->blocks, writer);
-    weft_json_key(writer, "memory_limit_bytes");
-    if (problem->memory_limit_bytes == INT64_MAX) {
-        weft_json_add_null(writer);
-    } else {
-        weft_json_add_integer(writer, problem->memory_limit_bytes);
-    }
-    weft_json_put_integer(writer, "compute_rate", problem->compute_rate);
-    weft_json_put_integer(writer, "channel_rate", problem->channel_rate);
-    weft_json_put_integer(writer, "channels", problem->n_channels);
-    weft_json_put_integer(writer, "agree_ns", problem->agree_ns);
-    write_period(&problem->period, writer);
-    write_slots(problem, writer);
-    write_kinds(problem, writer);
-    write_decisions(problem, writer);
-    write_holds(writer, "common", problem->common, problem->n_common);
-    write_items(problem, writer);
-    weft_json_end_object(writer);
-}
 
 /* Reading: types and names here, indices and sums in weft_problem_check. */
 
@@ -187,12 +18,11 @@ static const char *const period_names[] = {"micro_steps",  "reduce",         "ro
 static const char *const decision_names[] = {"name", "update_slot", "elements", "strategies", NULL};
 static const char *const strategy_names[] = {"name", "times", "holds", NULL};
 static const char *const time_names[] = {"slot", "time_ns", NULL};
-static const char *const item_names[] = {"decision", "kind",       "gather",   "strategies",
-                                         "blocks",   "first",      "last",     "block_bytes",
-                                         "block_ns", "held_bytes", "category", NULL};
-static const char *const problem_names[] = {"compute_rate",
-                                            "channel_rate",
-                                            "channels",
+static const char *const lane_names[] = {"name", "kind", "compute_rate", "rate", NULL};
+static const char *const item_names[] = {
+    "decision", "kind",        "gather",   "strategies", "lane",     "blocks", "first",
+    "last",     "block_bytes", "block_ns", "held_bytes", "category", NULL};
+static const char *const problem_names[] = {"lanes",
                                             "blocks",
                                             "config_hash",
                                             "profile_hash",
@@ -313,6 +143,40 @@ static enum weft_status read_slot_kind(struct reader *reader, const struct weft_
         }
     }
     return unknown(reader, "kind of slot", name);
+}
+
+static enum weft_status read_lane_kind(struct reader *reader, const struct weft_json_value *object,
+                                       enum weft_lane_kind *out)
+{
+    const char *name;
+    WEFT_TRY(weft_json_need_string(object, reader->place, "kind", &name, reader->err));
+    for (int32_t k = 0; k < WEFT_LANE_KIND_COUNT; k++) {
+        *out = (enum weft_lane_kind)k;
+        if (strcmp(name, weft_lane_kind_name(*out)) == 0) return WEFT_OK;
+    }
+    return unknown(reader, "kind of lane", name);
+}
+
+static enum weft_status read_lanes(struct reader *reader, const struct weft_json_value *object,
+                                   const char *where)
+{
+    struct weft_problem *problem = reader->problem;
+    const struct weft_json_value *it;
+    void *room;
+    WEFT_TRY(
+        need_array(reader, object, "lanes", sizeof *problem->lanes, &it, &room, &problem->n_lanes));
+    problem->lanes = room;
+    for (int32_t i = 0; it != NULL; it = weft_json_next(it), i++) {
+        struct weft_lane *lane = &problem->lanes[i];
+        snprintf(reader->place, sizeof reader->place, "%s.lanes[%d]", where, i);
+        WEFT_TRY(known(reader, it, lane_names));
+        WEFT_TRY(need_name(reader, it, "name", &lane->name));
+        WEFT_TRY(read_lane_kind(reader, it, &lane->kind));
+        WEFT_TRY(need_int32(reader, it, "compute_rate", 0, &lane->rates.compute));
+        WEFT_TRY(need_int32(reader, it, "rate", 0, &lane->rates.own));
+    }
+    snprintf(reader->place, sizeof reader->place, "%s", where);
+    return WEFT_OK;
 }
 
 static enum weft_status read_period(struct reader *reader, const struct weft_json_value *object,
@@ -465,7 +329,7 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
         WEFT_TRY(known(reader, it, item_names));
         WEFT_TRY(need_int32(reader, it, "decision", 0, &item->decision));
         WEFT_TRY(read_collective(reader, it, &item->kind));
-        problem->items[i].channel = weft_problem_channel(problem, item->kind);
+        WEFT_TRY(need_int32(reader, it, "lane", WEFT_LANE_FIRST, &problem->items[i].lane));
         WEFT_TRY(need_int32(reader, it, "gather", 0, &item->gather));
         if (item->decision >= problem->n_decisions)
             return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no decision %d", reader->place,
@@ -521,9 +385,7 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(need_size(reader, value, "ranks", &problem->ranks));
     WEFT_TRY(read_blocks(reader, value));
     WEFT_TRY(read_limit(reader, value));
-    WEFT_TRY(need_int32(reader, value, "compute_rate", 0, &problem->compute_rate));
-    WEFT_TRY(need_int32(reader, value, "channel_rate", 0, &problem->channel_rate));
-    WEFT_TRY(need_int32(reader, value, "channels", 1, &problem->n_channels));
+    WEFT_TRY(read_lanes(reader, value, where));
     WEFT_TRY(need_size(reader, value, "agree_ns", &problem->agree_ns));
     WEFT_TRY(read_period(reader, value, where));
     WEFT_TRY(read_slots(reader, value, where));

@@ -267,7 +267,8 @@ static enum weft_status fill_items(struct builder *b)
         if (item.strategies == 0) continue; /* no policy with it is allowed */
         problem->items[problem->n_items++] = (struct weft_problem_item){
             .item = item,
-            .channel = weft_problem_channel(problem, item.kind),
+            /* With two networks gathers are on the first, reductions on the other. */
+            .lane = item.kind == WEFT_ALL_GATHER ? WEFT_LANE_FIRST : problem->n_lanes - 1,
             .block_ns = weft_curve_at(&b->profile->collectives[item.kind], item.block_bytes),
         };
     }
@@ -285,10 +286,10 @@ static enum weft_status fill_problem(struct builder *b)
     problem->profile_hash = b->profile->hash;
     problem->agree_ns = b->profile->agree_ns;
     /* A profile that has no rates was made without contention. */
-    bool has_rates = b->profile->rates.compute > 0;
-    problem->compute_rate = has_rates ? b->profile->rates.compute : WEFT_RATE_ONE;
-    problem->channel_rate = has_rates ? b->profile->rates.channel : WEFT_RATE_ONE;
-    problem->n_channels = (int32_t)config->cluster.channels;
+    const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
+    WEFT_TRY(weft_problem_networks(problem, (int32_t)config->cluster.channels,
+                                   b->profile->rates.compute > 0 ? b->profile->rates : full,
+                                   b->err));
     problem->period = b->stages->period->rule;
     problem->profile_source = weft_pool_string(&problem->pool, b->profile->source);
     if (problem->profile_source == NULL) return weft_fail_memory(b->err, "problem");

@@ -52,26 +52,38 @@ struct extent {
     int32_t first, last;
 };
 
-/* Fills extents. No instruction begins before the MARK of its slot. A collective is over for
- * certain before the first compute instruction that waits for it or for one behind it; a MARK
- * stands at its slot's start, so that its slot is clear. */
+/* Makes the slot in which an instruction is over for certain no later than `last`. */
+static void end_by(struct extent *extent, int32_t last)
+{
+    if (extent->last > last) extent->last = last;
+}
+
+/* Fills extents. No instruction begins before the MARK of its slot. What a lane moves is over for
+ * certain before the first compute instruction that waits for it, for what stands behind it on its
+ * lane, or for what comes after it on another; a MARK stands at its slot's start, so that its slot
+ * is clear. From the last instruction to the first, as all depend on earlier ones. */
 static void find_extents(const struct weft_program *program, struct extent *extents)
 {
-    int32_t open[WEFT_LANES] = {0}; /* instructions of the lane before this are awaited */
-    for (int32_t i = 0; i < program->n_instructions; i++) {
+    int32_t behind[WEFT_MOST_LANES]; /* what is next on the lane is over by then */
+    for (int32_t lane = 0; lane < program->n_lanes; lane++)
+        behind[lane] = program->n_slots - 1;
+    for (int32_t i = 0; i < program->n_instructions; i++)
+        extents[i].last = program->n_slots - 1;
+    for (int32_t i = program->n_instructions - 1; i >= 0; i--) {
         const struct weft_instruction *at = &program->instructions[i];
-        bool computes = weft_op_stream(at->op) == WEFT_STREAM_COMPUTE;
+        bool computes = at->lane == WEFT_LANE_COMPUTE;
         extents[i].first = at->slot;
-        extents[i].last = computes ? at->slot : program->n_slots - 1;
-        for (int32_t d = 0; computes && d < at->n_dependencies; d++) {
-            int32_t awaited = program->dependencies[at->first_dependency + d];
-            bool channel = weft_op_stream(program->instructions[awaited].op) == WEFT_STREAM_CHANNEL;
-            if (!channel) continue;
-            int lane = weft_program_lane(program, awaited);
-            for (; open[lane] <= awaited; open[lane]++) {
-                if (weft_program_lane(program, open[lane]) != lane) continue;
-                extents[open[lane]].last = at->op == WEFT_OP_MARK ? at->slot - 1 : at->slot;
-            }
+        if (computes) {
+            extents[i].last = at->slot;
+        } else {
+            end_by(&extents[i], behind[at->lane]);
+            behind[at->lane] = extents[i].last;
+        }
+        int32_t last = at->op == WEFT_OP_MARK ? at->slot - 1 : extents[i].last;
+        for (int32_t d = 0; d < at->n_dependencies; d++) {
+            int32_t before = program->dependencies[at->first_dependency + d];
+            if (program->instructions[before].lane != WEFT_LANE_COMPUTE)
+                end_by(&extents[before], last);
         }
     }
 }

@@ -16,11 +16,11 @@ struct emitter {
     struct weft_lowering *lowering;
     bool counting;
     int32_t n_instructions, n_dependencies, n_operands;
-    int32_t *marks;              /* by slot: its MARK */
-    int32_t *due[WEFT_CHANNELS]; /* by slot: last placement due by then, or -1 */
-    int32_t *blocking;           /* by slot: last blocking gather launched in it, or -1 */
-    int32_t blocked;             /* instruction that this slot's layer waits for, or -1 */
-    int32_t *issued;             /* by placement: its instruction */
+    int32_t *marks; /* by slot: its MARK */
+    /* By lane and slot: last placement due by then, last that blocks the slot; or -1. */
+    int32_t *due, *blocking;
+    int32_t blocked[WEFT_MOST_LANES]; /* instructions that this slot's layer waits for, or -1 */
+    int32_t *issued;                  /* by placement: its instruction */
 };
 
 /* Begins an instruction; what follows is added to it. Returns its index. */
@@ -48,6 +48,19 @@ static struct weft_instruction *current(struct emitter *e)
     return &e->lowering->program->instructions[e->n_instructions - 1];
 }
 
+static void put_on(struct emitter *e, int32_t lane)
+{
+    if (!e->counting) current(e)->lane = lane;
+}
+
+static int32_t begin_agree(struct emitter *e, int32_t slot, int32_t unit)
+{
+    const struct weft_problem *problem = e->lowering->plan->problem;
+    int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, unit, problem->agree_ns);
+    put_on(e, weft_problem_agree_lane(problem));
+    return agree;
+}
+
 static void wait_for(struct emitter *e, int32_t instruction)
 {
     if (!e->counting) {
@@ -55,6 +68,12 @@ static void wait_for(struct emitter *e, int32_t instruction)
         current(e)->n_dependencies++;
     }
     e->n_dependencies++;
+}
+
+static void wait_for_blocked(struct emitter *e)
+{
+    for (int32_t lane = WEFT_LANE_FIRST; lane < e->lowering->program->n_lanes; lane++)
+        if (e->blocked[lane] >= 0) wait_for(e, e->blocked[lane]);
 }
 
 static void add_operand(struct emitter *e, int32_t buffer, int32_t piece, bool writes)
@@ -188,7 +207,7 @@ static int32_t emit_moments(struct emitter *e, int32_t slot, int32_t unit, int64
     touch(e, WEFT_BUFFER_MOMENT1, unit, READ | WRITE);
     touch(e, WEFT_BUFFER_MOMENT2, unit, READ | WRITE);
     touch(e, WEFT_BUFFER_TENSOR_NORMS, unit, WRITE);
-    int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, unit, e->lowering->plan->problem->agree_ns);
+    int32_t agree = begin_agree(e, slot, unit);
     wait_for(e, moments);
     touch(e, WEFT_BUFFER_TENSOR_NORMS, unit, READ);
     touch(e, WEFT_BUFFER_TENSOR_NORMS_SUM, unit, WRITE);
@@ -233,7 +252,7 @@ static void emit_forward(struct emitter *e, int32_t slot, int32_t layer, int32_t
     }
     begin(e, WEFT_OP_FORWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
     belong(e, micro, false);
-    if (e->blocked >= 0) wait_for(e, e->blocked);
+    wait_for_blocked(e);
     read_parameters(e, layer, slot, false);
     read_input(e, layer, micro);
     if (layer + 1 == lowering->inputs->model->n_layers)
@@ -277,7 +296,7 @@ static void emit_backward(struct emitter *e, int32_t slot, int32_t layer, int32_
     const struct weft_layer_work *work = &lowering->works[layer];
     begin(e, WEFT_OP_BACKWARD, slot, layer, -1, weft_plan_slot_ns(lowering->plan, slot));
     belong(e, micro, carried);
-    if (e->blocked >= 0) wait_for(e, e->blocked);
+    wait_for_blocked(e);
     read_parameters(e, layer, slot, true);
     /* The batch is held until the first layer's backward whatever that reads. */
     if (layer == 0 || work->backward_reads_input) read_input(e, layer, micro);
@@ -298,7 +317,7 @@ static void emit_norm(struct emitter *e, int32_t slot)
     for (int32_t u = 0; !plan->problem->period.rotated && u < plan->problem->n_decisions; u++)
         read_gradient(e, u);
     touch(e, WEFT_BUFFER_RECORD, -1, WRITE);
-    int32_t agree = begin(e, WEFT_OP_AGREE, slot, -1, -1, plan->problem->agree_ns);
+    int32_t agree = begin_agree(e, slot, -1);
     wait_for(e, norm);
     touch(e, WEFT_BUFFER_RECORD, -1, READ);
     touch(e, WEFT_BUFFER_RECORD_SUM, -1, WRITE);
@@ -321,6 +340,7 @@ static void emit_collective(struct emitter *e, int32_t placement)
     int32_t held = item->kind == WEFT_ALL_GATHER ? at->launch : item->first;
     e->issued[placement] = begin(e, ops[item->kind], held, -1, item->decision,
                                  plan->problem->items[at->item].block_ns);
+    put_on(e, plan->problem->items[at->item].lane);
     if (!e->counting) {
         current(e)->item = at->item;
         current(e)->block = at->block;
@@ -374,11 +394,11 @@ static void emit_compute(struct emitter *e, int32_t slot)
     }
 }
 
-/* The first placement from `from` on that is on the channel; n_placements when none is. */
-static int32_t next_on_channel(const struct weft_plan *plan, int32_t channel, int32_t from)
+/* The first placement from `from` on that is on the lane; n_placements when none is. */
+static int32_t next_on_lane(const struct weft_plan *plan, int32_t lane, int32_t from)
 {
     while (from < plan->n_placements &&
-           plan->problem->items[plan->placements[from].item].channel != channel)
+           plan->problem->items[plan->placements[from].item].lane != lane)
         from++;
     return from;
 }
@@ -386,27 +406,32 @@ static int32_t next_on_channel(const struct weft_plan *plan, int32_t channel, in
 static void emit(struct emitter *e)
 {
     const struct weft_plan *plan = e->lowering->plan;
-    int32_t next[WEFT_CHANNELS];    /* placement to be issued */
-    int32_t awaited[WEFT_CHANNELS]; /* last placement that compute has waited for */
-    for (int32_t c = 0; c < plan->problem->n_channels; c++) {
-        next[c] = next_on_channel(plan, c, 0);
-        awaited[c] = -1;
+    const struct weft_problem *problem = plan->problem;
+    int32_t next[WEFT_MOST_LANES];    /* placement to be issued */
+    int32_t awaited[WEFT_MOST_LANES]; /* last placement that compute has waited for */
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+        next[lane] = next_on_lane(plan, lane, 0);
+        awaited[lane] = -1;
     }
-    for (int32_t s = 0; s < plan->problem->n_slots; s++) {
+    for (int32_t s = 0; s < problem->n_slots; s++) {
         e->marks[s] = begin(e, WEFT_OP_MARK, s, -1, -1, 0);
-        for (int32_t c = 0; c < plan->problem->n_channels; c++) {
-            if (e->due[c][s] <= awaited[c]) continue;
-            awaited[c] = e->due[c][s];
-            wait_for(e, e->issued[awaited[c]]);
+        for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+            int32_t due = e->due[weft_problem_lane_at(problem, lane) + (size_t)s];
+            if (due <= awaited[lane]) continue;
+            awaited[lane] = due;
+            wait_for(e, e->issued[due]);
         }
-        /* A channel runs in issue order, so a block waits here for all ahead of it. */
-        for (int32_t c = 0; c < plan->problem->n_channels; c++) {
-            for (; next[c] < plan->n_placements && plan->placements[next[c]].launch <= s;
-                 next[c] = next_on_channel(plan, c, next[c] + 1))
-                emit_collective(e, next[c]);
+        /* A lane runs in issue order, so a block waits here for all ahead of it. */
+        for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+            for (; next[lane] < plan->n_placements && plan->placements[next[lane]].launch <= s;
+                 next[lane] = next_on_lane(plan, lane, next[lane] + 1))
+                emit_collective(e, next[lane]);
         }
-        e->blocked = e->blocking[s] < 0 ? -1 : e->issued[e->blocking[s]];
-        if (e->blocking[s] > awaited[0]) awaited[0] = e->blocking[s];
+        for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+            int32_t blocking = e->blocking[weft_problem_lane_at(problem, lane) + (size_t)s];
+            e->blocked[lane] = blocking < 0 ? -1 : e->issued[blocking];
+            if (blocking > awaited[lane]) awaited[lane] = blocking;
+        }
         emit_compute(e, s);
     }
 }
@@ -463,6 +488,21 @@ static bool belongs(const struct weft_problem *problem, const struct weft_lower_
     return true;
 }
 
+static enum weft_status copy_lanes(const struct weft_problem *problem, struct weft_program *program,
+                                   struct weft_error *err)
+{
+    program->n_lanes = problem->n_lanes;
+    program->lanes =
+        weft_pool_array(&program->pool, (size_t)problem->n_lanes, sizeof *program->lanes);
+    if (program->lanes == NULL) return weft_fail_memory(err, "program");
+    for (int32_t lane = 0; lane < problem->n_lanes; lane++) {
+        program->lanes[lane] = problem->lanes[lane];
+        program->lanes[lane].name = weft_pool_string(&program->pool, problem->lanes[lane].name);
+        if (program->lanes[lane].name == NULL) return weft_fail_memory(err, "program");
+    }
+    return WEFT_OK;
+}
+
 static enum weft_status prepare(struct weft_lowering *lowering, struct weft_error *err)
 {
     const struct weft_lower_inputs *inputs = lowering->inputs;
@@ -478,8 +518,7 @@ static enum weft_status prepare(struct weft_lowering *lowering, struct weft_erro
     int32_t n_layers = inputs->model->n_layers;
     lowering->works = weft_pool_array(&lowering->pool, (size_t)n_layers, sizeof *lowering->works);
     program->n_slots = plan->problem->n_slots;
-    program->n_channels = plan->problem->n_channels;
-    program->rates = weft_problem_lanes(plan->problem).rates;
+    WEFT_TRY(copy_lanes(plan->problem, program, err));
     program->n_units = plan->problem->n_decisions;
     program->period = plan->problem->period;
     program->base_bytes = inputs->weigh.base_bytes;
@@ -505,21 +544,21 @@ static enum weft_status emit_all(struct weft_lowering *lowering, struct weft_err
     size_t n_slots = (size_t)plan->problem->n_slots;
     struct emitter counter = {.lowering = lowering, .counting = true};
     counter.marks = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
-    for (int c = 0; c < WEFT_CHANNELS; c++) {
-        counter.due[c] = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
-        if (counter.due[c] == NULL) return weft_fail_memory(err, "program");
-    }
-    counter.blocking = weft_pool_array(&lowering->pool, n_slots, sizeof(int32_t));
+    size_t n_due = weft_problem_lane_at(plan->problem, plan->problem->n_lanes);
+    counter.due = weft_pool_array(&lowering->pool, n_due, sizeof(int32_t));
+    counter.blocking = weft_pool_array(&lowering->pool, n_due, sizeof(int32_t));
     counter.issued = weft_pool_array(&lowering->pool, (size_t)plan->n_placements, sizeof(int32_t));
-    if (counter.marks == NULL || counter.blocking == NULL || counter.issued == NULL) {
+    if (counter.marks == NULL || counter.due == NULL || counter.blocking == NULL ||
+        counter.issued == NULL) {
         return weft_fail_memory(err, "program");
     }
-    for (size_t s = 0; s < n_slots; s++)
-        counter.due[0][s] = counter.due[1][s] = counter.blocking[s] = -1;
+    for (size_t i = 0; i < n_due; i++)
+        counter.due[i] = counter.blocking[i] = -1;
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
-        int32_t channel = plan->problem->items[at->item].channel;
-        (weft_placement_blocks(at) ? counter.blocking : counter.due[channel])[at->deadline] = i;
+        size_t lane = weft_problem_lane_at(plan->problem, plan->problem->items[at->item].lane);
+        (weft_placement_blocks(at) ? counter.blocking : counter.due)[lane + (size_t)at->deadline] =
+            i;
     }
     struct emitter emitter = counter;
     emit(&counter);

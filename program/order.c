@@ -6,42 +6,38 @@ void weft_order_finish(struct weft_order *order)
 {
     free(order->positions);
     free(order->lanes);
-    free(order->known);
+    free(order->over);
     *order = (struct weft_order){0};
 }
 
-/* What is over before `before` starts, and `before` itself, is over before `known` starts. */
-static void join(const struct weft_order *order, int32_t before, struct weft_known *known)
+/* What is over before `before` starts, and `before` itself, is over before what `over` is of. */
+static void join(const struct weft_order *order, int32_t before, int32_t *over)
 {
-    for (int s = 0; s < WEFT_LANES; s++) {
-        if (order->known[before].over[s] > known->over[s])
-            known->over[s] = order->known[before].over[s];
-    }
-    int lane = order->lanes[before % order->n_instructions];
-    int32_t over = weft_order_position(order, before) + 1;
-    if (over > known->over[lane]) known->over[lane] = over;
+    const int32_t *earlier = weft_order_over(order, before);
+    for (int32_t lane = 0; lane < order->n_lanes; lane++)
+        if (earlier[lane] > over[lane]) over[lane] = earlier[lane];
+    int32_t lane = order->lanes[before % order->n_instructions];
+    int32_t position = weft_order_position(order, before) + 1;
+    if (position > over[lane]) over[lane] = position;
 }
 
 static void find(struct weft_order *order, const struct weft_program *program)
 {
-    int32_t last[WEFT_LANES];
-    for (int s = 0; s < WEFT_LANES; s++)
-        last[s] = -1;
+    int32_t last[WEFT_MOST_LANES];
+    for (int32_t lane = 0; lane < order->n_lanes; lane++)
+        last[lane] = -1;
     for (int32_t i = 0; i < program->n_instructions; i++) {
-        order->lanes[i] = weft_program_lane(program, i);
+        order->lanes[i] = program->instructions[i].lane;
         order->positions[i] = order->on_lane[order->lanes[i]]++;
     }
     for (int32_t period = 0; period < WEFT_ORDER_PERIODS; period++) {
         int32_t base = period * program->n_instructions;
         for (int32_t i = 0; i < program->n_instructions; i++) {
             const struct weft_instruction *at = &program->instructions[i];
-            struct weft_known known = {{0}};
-            int32_t ahead = last[order->lanes[i]];
-            if (ahead >= 0) join(order, ahead, &known);
-            for (int32_t d = 0; d < at->n_dependencies; d++) {
-                join(order, base + program->dependencies[at->first_dependency + d], &known);
-            }
-            order->known[base + i] = known;
+            int32_t *over = weft_order_over(order, base + i), ahead = last[order->lanes[i]];
+            if (ahead >= 0) join(order, ahead, over);
+            for (int32_t d = 0; d < at->n_dependencies; d++)
+                join(order, base + program->dependencies[at->first_dependency + d], over);
             last[order->lanes[i]] = base + i;
         }
     }
@@ -55,9 +51,10 @@ enum weft_status weft_order_init(struct weft_order *order, const struct weft_pro
         .n_instructions = program->n_instructions,
         .positions = calloc(n, sizeof *order->positions),
         .lanes = calloc(n, sizeof *order->lanes),
-        .known = calloc(WEFT_ORDER_PERIODS * n, sizeof *order->known),
+        .n_lanes = program->n_lanes,
+        .over = calloc(WEFT_ORDER_PERIODS * n * (size_t)program->n_lanes, sizeof *order->over),
     };
-    if (order->positions == NULL || order->lanes == NULL || order->known == NULL) {
+    if (order->positions == NULL || order->lanes == NULL || order->over == NULL) {
         weft_order_finish(order);
         return weft_fail_memory(err, "happens-before order");
     }

@@ -13,17 +13,14 @@
 
 enum { WEFT_ORDER_PERIODS = 3 };
 
-/* An instruction of one of the periods: index + period * n_instructions. */
-struct weft_known {
-    int32_t over[WEFT_LANES]; /* instructions of each lane over before it starts */
-};
-
+/* Instructions are of one of the periods: index + period * n_instructions. */
 struct weft_order {
-    int32_t n_instructions;      /* of one period */
-    int32_t on_lane[WEFT_LANES]; /* of one period */
-    int32_t *positions;          /* by instruction, of one period: place on its lane */
-    int *lanes;                  /* by instruction, of one period */
-    struct weft_known *known;    /* by instruction of all periods */
+    int32_t n_instructions; /* of one period */
+    int32_t n_lanes;
+    int32_t on_lane[WEFT_MOST_LANES]; /* of one period */
+    int32_t *positions;               /* by instruction, of one period: place on its lane */
+    int32_t *lanes;                   /* by instruction, of one period */
+    int32_t *over; /* by instruction of all periods: instructions of each lane over before it */
 };
 
 /* Dependencies must be on earlier instructions. The caller frees with weft_order_finish. */
@@ -31,6 +28,12 @@ WEFT_MUST_USE enum weft_status weft_order_init(struct weft_order *order,
                                                const struct weft_program *program,
                                                struct weft_error *err);
 void weft_order_finish(struct weft_order *order); /* accepts {0} */
+
+/* [n_lanes]: how many instructions of each are over before an instruction of any period. */
+static inline int32_t *weft_order_over(const struct weft_order *order, int32_t at)
+{
+    return order->over + (size_t)at * (size_t)order->n_lanes;
+}
 
 /* Place of an instruction of any period on its lane. */
 static inline int32_t weft_order_position(const struct weft_order *order, int32_t at)
@@ -42,8 +45,8 @@ static inline int32_t weft_order_position(const struct weft_order *order, int32_
 /* True when `a` is over before `b` starts, whatever the timing. */
 static inline bool weft_order_before(const struct weft_order *order, int32_t a, int32_t b)
 {
-    int lane = order->lanes[a % order->n_instructions];
-    return weft_order_position(order, a) < order->known[b].over[lane];
+    int32_t lane = order->lanes[a % order->n_instructions];
+    return weft_order_position(order, a) < weft_order_over(order, b)[lane];
 }
 
 #endif

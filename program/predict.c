@@ -9,8 +9,7 @@
 static enum weft_status predict(const struct weft_plan *plan, struct weft_prediction *out,
                                 struct weft_error *err)
 {
-    size_t words = 3 * (size_t)plan->problem->n_slots + (size_t)plan->n_placements;
-    int64_t *scratch = calloc(words, sizeof *scratch);
+    int64_t *scratch = calloc(weft_simulate_words(plan->problem), sizeof *scratch);
     if (scratch == NULL) return weft_fail_memory(err, "prediction");
     weft_simulate_plan(plan, scratch, out);
     free(scratch);

@@ -46,14 +46,6 @@ static int32_t compare(int32_t a, int32_t b)
     return (a > b) - (a < b);
 }
 
-int weft_program_lane(const struct weft_program *program, int32_t instruction)
-{
-    enum weft_op op = program->instructions[instruction].op;
-    if (weft_op_stream(op) == WEFT_STREAM_COMPUTE) return WEFT_LANE_COMPUTE;
-    bool second = program->n_channels > 1 && op != WEFT_OP_ALL_GATHER;
-    return WEFT_LANE_CHANNEL + (second ? 1 : 0);
-}
-
 bool weft_program_waits(const struct weft_program *program, int32_t instruction)
 {
     const struct weft_instruction *at = &program->instructions[instruction];

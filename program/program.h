@@ -1,6 +1,6 @@
 /* A program is one plan as instructions, dependencies and addresses; no decision is left in it.
  * All ranks run the same one (offsets are equal on all; only which slice is "mine" differs).
- * Instructions stand in issue order; each runs on one lane (compute, or a channel: base/lanes.h),
+ * Instructions stand in issue order; each runs on one lane (base/lanes.h),
  * in order on its lane, after its dependencies. Every slot begins with a MARK on the compute stream
  * that waits for the communication due by then; what is launched in the slot depends on the MARK,
  * and what computes in it waits for the blocking gathers launched in it. */
@@ -60,6 +60,7 @@ struct weft_operand {
 
 struct weft_instruction {
     enum weft_op op;
+    int32_t lane; /* compute, or that of its item; of AGREE: weft_problem_agree_lane */
     int32_t slot; /* of compute: in which it runs; of a collective: at whose MARK its bytes begin to
                      be held, which for a reduction may be before its launch */
     int32_t layer; /* FORWARD, BACKWARD */
@@ -77,8 +78,8 @@ struct weft_instruction {
 struct weft_program {
     struct weft_pool pool;
     int32_t n_slots;
-    int32_t n_channels; /* 2: reductions and AGREE are on the other one */
-    struct weft_rates rates;
+    int32_t n_lanes;
+    struct weft_lane *lanes; /* [n_lanes], the problem's */
     int32_t n_instructions;
     struct weft_instruction *instructions;
     int32_t *dependencies;
@@ -128,7 +129,7 @@ WEFT_MUST_USE enum weft_status weft_program_check_prediction(const struct weft_p
                                                              struct weft_error *err);
 
 /* True for a compute instruction at which time that passes since the one before it is a wait for
- * the channel: every MARK, FINISH, and whatever depends on a collective. */
+ * a lane: every MARK, FINISH, and whatever depends on a collective. */
 bool weft_program_waits(const struct weft_program *program, int32_t instruction);
 /* True when an operand writes a piece that its instruction does not read, and so makes it. An
  * instruction that reads and writes names the piece twice, first to read it. */
@@ -147,9 +148,6 @@ static inline int64_t weft_program_offset(const struct weft_program *program, in
 {
     return program->paging->places[buffer].offsets[table];
 }
-
-/* The lane on which an instruction runs. */
-int weft_program_lane(const struct weft_program *program, int32_t instruction);
 
 /* Index of the buffer, or -1. */
 int32_t weft_program_buffer(const struct weft_program *program, enum weft_buffer_kind kind,

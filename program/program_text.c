@@ -80,7 +80,7 @@ static void dump_instruction(const struct weft_program *program, const struct we
                              int32_t i, struct weft_text *out)
 {
     const struct weft_instruction *at = &program->instructions[i];
-    bool computes = weft_op_stream(at->op) == WEFT_STREAM_COMPUTE;
+    bool computes = at->lane == WEFT_LANE_COMPUTE;
     if (at->op == WEFT_OP_MARK) {
         weft_text_addf(out, "%5d  slot %d %s", i, at->slot, plan->problem->slot_names[at->slot]);
     } else {

@@ -9,14 +9,14 @@ struct run {
     const struct weft_program *program;
     struct weft_trace *trace;
     struct weft_lanes lanes;
-    int32_t head[WEFT_LANES];
-    bool begun[WEFT_LANES]; /* the head is under way */
-    bool *over;             /* by instruction */
+    int32_t head[WEFT_MOST_LANES];
+    bool begun[WEFT_MOST_LANES]; /* the head is under way */
+    bool *over;                  /* by instruction */
 };
 
 static int32_t next_on_lane(const struct weft_program *program, int lane, int32_t from)
 {
-    while (from < program->n_instructions && weft_program_lane(program, from) != lane)
+    while (from < program->n_instructions && program->instructions[from].lane != lane)
         from++;
     return from;
 }
@@ -50,12 +50,12 @@ static bool turn(struct run *run, int lane)
 
 static void run_program(struct run *run)
 {
-    for (int lane = 0; lane < WEFT_LANES; lane++)
+    for (int32_t lane = 0; lane < run->program->n_lanes; lane++)
         run->head[lane] = next_on_lane(run->program, lane, 0);
     for (;;) {
         for (bool changed = true; changed;) {
             changed = false;
-            for (int lane = 0; lane < WEFT_LANES; lane++)
+            for (int32_t lane = 0; lane < run->program->n_lanes; lane++)
                 changed = turn(run, lane) || changed;
         }
         int64_t next_ns = weft_lanes_next(&run->lanes);
@@ -67,7 +67,8 @@ static void run_program(struct run *run)
 enum weft_status weft_simulate(const struct weft_program *program, struct weft_trace **out,
                                struct weft_error *err)
 {
-    struct run run = {.program = program, .lanes = {.rates = program->rates}};
+    struct run run = {.program = program,
+                      .lanes = {.lanes = program->lanes, .n_lanes = program->n_lanes}};
     WEFT_TRY(weft_trace_create(program, "simulated", &run.trace, err));
     run.over = calloc((size_t)program->n_instructions + 1, sizeof *run.over);
     if (run.over == NULL) {
@@ -85,27 +86,26 @@ enum weft_status weft_simulate(const struct weft_program *program, struct weft_t
 struct replay {
     const struct weft_plan *plan;
     struct weft_lanes lanes;
-    int64_t *due[WEFT_CHANNELS]; /* by slot: last placement that its start waits for, or -1 */
-    int64_t *blocking;           /* by slot: last that its compute waits for, or -1 */
-    int32_t slot;                /* that has started */
-    int32_t next[WEFT_CHANNELS]; /* placement at the head of the channel */
-    int32_t over[WEFT_CHANNELS]; /* last placement that is over */
-    bool begun[WEFT_CHANNELS];
-    int64_t channel_ns;
+    /* By lane and slot: last placement that its start waits for, and its compute; or -1. */
+    int64_t *due, *blocking;
+    int32_t slot;                  /* that has started */
+    int32_t next[WEFT_MOST_LANES]; /* placement at the head of the lane */
+    int32_t over[WEFT_MOST_LANES]; /* last placement that is over; -1: none */
+    bool begun[WEFT_MOST_LANES];
+    int64_t channel_ns;            /* of all lanes */
     struct weft_plan_times *times; /* or NULL */
 };
 
-/* Ends and begins blocks of a channel at the present time. */
-static void serve(struct replay *replay, int32_t channel)
+/* Ends and begins blocks of a lane at the present time. */
+static void serve(struct replay *replay, int32_t lane)
 {
     const struct weft_plan *plan = replay->plan;
-    int lane = WEFT_LANE_CHANNEL + channel;
-    int32_t *next = &replay->next[channel];
+    int32_t *next = &replay->next[lane];
     while (*next < plan->n_placements) {
         const struct weft_placement *at = &plan->placements[*next];
         const struct weft_problem_item *item = &plan->problem->items[at->item];
-        bool begun = replay->begun[channel];
-        if (item->channel != channel) {
+        bool begun = replay->begun[lane];
+        if (item->lane != lane) {
             ++*next;
             continue;
         }
@@ -115,17 +115,17 @@ static void serve(struct replay *replay, int32_t channel)
             replay->channel_ns += item->block_ns;
             if (replay->times) replay->times->start_ns[*next] = replay->lanes.now_ns;
         }
-        replay->begun[channel] = weft_lanes_busy(&replay->lanes, lane);
-        if (replay->begun[channel]) return;
+        replay->begun[lane] = weft_lanes_busy(&replay->lanes, lane);
+        if (replay->begun[lane]) return;
         if (replay->times) replay->times->end_ns[*next] = replay->lanes.now_ns;
-        replay->over[channel] = (*next)++;
+        replay->over[lane] = (*next)++;
     }
 }
 
 static void serve_all(struct replay *replay)
 {
-    for (int32_t c = 0; c < replay->plan->problem->n_channels; c++)
-        serve(replay, c);
+    for (int32_t lane = WEFT_LANE_FIRST; lane < replay->lanes.n_lanes; lane++)
+        serve(replay, lane);
 }
 
 static void pass(struct replay *replay)
@@ -135,21 +135,31 @@ static void pass(struct replay *replay)
 }
 
 /* Until the placement is over: what it stands behind was launched, so that time goes on. */
-static void wait_for(struct replay *replay, int32_t channel, int64_t placement)
+static void wait_for(struct replay *replay, int32_t lane, int64_t placement)
 {
-    while (replay->over[channel] < placement)
+    while (replay->over[lane] < placement)
         pass(replay);
+}
+
+/* The same for every lane, of which each has a row. */
+static void wait_for_all(struct replay *replay, const int64_t *placements)
+{
+    const struct weft_problem *problem = replay->plan->problem;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++)
+        wait_for(replay, lane, placements[weft_problem_lane_at(problem, lane)]);
 }
 
 static void index_placements(struct replay *replay)
 {
     const struct weft_plan *plan = replay->plan;
-    for (int32_t s = 0; s < plan->problem->n_slots; s++)
-        replay->due[0][s] = replay->due[1][s] = replay->blocking[s] = -1;
+    int32_t n_slots = plan->problem->n_slots, n = weft_problem_n_moving(plan->problem) * n_slots;
+    for (int32_t i = 0; i < n; i++)
+        replay->due[i] = replay->blocking[i] = -1;
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
-        int32_t channel = plan->problem->items[at->item].channel;
-        (weft_placement_blocks(at) ? replay->blocking : replay->due[channel])[at->deadline] = i;
+        size_t lane = weft_problem_lane_at(plan->problem, plan->problem->items[at->item].lane);
+        (weft_placement_blocks(at) ? replay->blocking : replay->due)[lane + (size_t)at->deadline] =
+            i;
     }
 }
 
@@ -161,21 +171,21 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
     struct replay replay = {
         .plan = plan,
         .lanes = weft_problem_lanes(problem),
-        .due = {scratch, scratch + n_slots},
-        .blocking = scratch + 2 * (size_t)n_slots,
-        .over = {-1, -1},
+        .due = scratch,
+        .blocking = scratch + weft_problem_lane_at(problem, problem->n_lanes),
         .times = times,
     };
+    for (int32_t lane = 0; lane < problem->n_lanes; lane++)
+        replay.over[lane] = -1;
     index_placements(&replay);
     int64_t compute_ns = 0, exposed_ns = 0, slowdown_ns = 0;
     for (int32_t s = 0; s < n_slots; s++) {
         int64_t idle_ns = replay.lanes.now_ns;
-        for (int32_t c = 0; c < problem->n_channels; c++)
-            wait_for(&replay, c, replay.due[c][s]);
+        wait_for_all(&replay, replay.due + s);
         replay.slot = s;
         if (times) times->slot_start_ns[s] = replay.lanes.now_ns;
         serve_all(&replay);
-        wait_for(&replay, 0, replay.blocking[s]);
+        wait_for_all(&replay, replay.blocking + s);
         int64_t start_ns = replay.lanes.now_ns, slot_ns = weft_plan_slot_ns(plan, s);
         weft_lanes_start(&replay.lanes, WEFT_LANE_COMPUTE, slot_ns);
         while (weft_lanes_busy(&replay.lanes, WEFT_LANE_COMPUTE))
@@ -184,8 +194,8 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
         compute_ns += slot_ns;
         slowdown_ns += replay.lanes.now_ns - start_ns - slot_ns;
     }
-    /* The sum over ranks at the end of the norm slot is behind everything on the channel; what
-     * updates agree on has the channel for itself. */
+    /* The sum over ranks at the end of the norm slot is behind everything on its lane; what
+     * updates agree on has the lane for itself. */
     int64_t computed_ns = replay.lanes.now_ns;
     while (weft_lanes_next(&replay.lanes) != INT64_MAX)
         pass(&replay);
@@ -196,6 +206,11 @@ static void replay_plan(const struct weft_plan *plan, int64_t *scratch,
     out->compute_ns = compute_ns;
     out->slowdown_ns = slowdown_ns;
     out->channel_ns = replay.channel_ns + agreements_ns;
+}
+
+size_t weft_simulate_words(const struct weft_problem *problem)
+{
+    return 2 * weft_problem_lane_at(problem, problem->n_lanes);
 }
 
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch, struct weft_prediction *out)

@@ -31,14 +31,14 @@ void weft_trace_destroy(struct weft_trace *trace)
     free(trace);
 }
 
-/* Time that compute and a channel, each in order and without overlap in itself, run both. */
+/* Time that compute and a lane, each in order and without overlap in itself, run both. */
 static int64_t overlap_ns(const struct weft_program *program, const struct weft_trace *trace,
-                          int lane)
+                          int32_t lane)
 {
     int64_t overlapped = 0;
     int32_t compute = 0; /* first compute instruction that may still overlap */
     for (int32_t i = 0; i < program->n_instructions; i++) {
-        if (weft_program_lane(program, i) != lane) continue;
+        if (program->instructions[i].lane != lane) continue;
         struct weft_record channel = trace->records[i];
         for (int32_t c = compute; c < program->n_instructions; c++) {
             if (weft_op_stream(program->instructions[c].op) == WEFT_STREAM_CHANNEL) continue;
@@ -87,7 +87,7 @@ void weft_trace_summarise(const struct weft_program *program, const struct weft_
         computed_ns = record.end_ns;
     }
     if (program->n_instructions > 0) out->step_ns = last_ns - first_ns;
-    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++)
+    for (int32_t lane = WEFT_LANE_FIRST; lane < program->n_lanes; lane++)
         out->overlapped_ns += overlap_ns(program, trace, lane);
     find_peak(trace, out);
 }

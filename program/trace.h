@@ -51,7 +51,8 @@ WEFT_MUST_USE enum weft_status weft_simulate(const struct weft_program *program,
 
 /* The same times for a plan whose config is not at hand or that is one of thousands of candidates:
  * step time and exposed time from problem and placements alone. Equal to simulating the program
- * (a test holds it to that). Allocates only from `scratch`: 3 * n_slots + n_placements int64. */
+ * (a test holds it to that). Allocates only from `scratch`: weft_simulate_words int64. */
+size_t weft_simulate_words(const struct weft_problem *problem);
 void weft_simulate_plan(const struct weft_plan *plan, int64_t *scratch,
                         struct weft_prediction *out);
 

@@ -90,17 +90,17 @@ void weft_trace_write_chrome(const struct weft_program *program, const struct we
     weft_json_put_string(&writer, "source", trace->source);
     weft_json_key(&writer, "traceEvents");
     weft_json_begin_array(&writer);
-    write_thread(&writer, WEFT_STREAM_COMPUTE, "compute");
-    write_thread(&writer, WEFT_STREAM_CHANNEL, "channel");
+    for (int32_t lane = 0; lane < program->n_lanes; lane++)
+        write_thread(&writer, lane, program->lanes[lane].name);
     if (trace->data_wait_ns > 0) {
-        write_event(&writer, "wait for data", WEFT_STREAM_COMPUTE, -trace->data_wait_ns, 0, 0);
+        write_event(&writer, "wait for data", WEFT_LANE_COMPUTE, -trace->data_wait_ns, 0, 0);
     }
     for (int32_t i = 0; i < program->n_instructions; i++) {
         const struct weft_instruction *at = &program->instructions[i];
         struct weft_record record = trace->records[i];
         char name[NAME_BYTES];
-        int thread = (int)weft_op_stream(at->op);
-        if (thread == WEFT_STREAM_CHANNEL) {
+        int32_t thread = at->lane;
+        if (thread != WEFT_LANE_COMPUTE) {
             write_event(&writer, event_name(plan, at, name), thread, record.start_ns, record.end_ns,
                         at->slot);
             continue;

@@ -30,9 +30,9 @@ WEFT_MUST_USE enum weft_status weft_verify_memory(const struct weft_program *pro
  * from the beginning of the period in which the turn begins on (order.h). */
 struct weft_turn {
     int32_t buffer, piece;
-    bool persists;            /* it never ends */
-    int32_t first;            /* instruction that begins it */
-    int32_t over[WEFT_LANES]; /* instructions of each lane until it is over */
+    bool persists;                 /* it never ends */
+    int32_t first;                 /* instruction that begins it */
+    int32_t over[WEFT_MOST_LANES]; /* instructions of each lane until it is over */
 };
 
 /* True when a's turn is over before b's turn begins that begins `periods` later, whatever the

@@ -119,6 +119,9 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
     const struct weft_instruction *at = &program->instructions[index];
     if ((unsigned)at->op >= WEFT_OP_COUNT) return "its op is out of range";
     if (at->ns < 0) return "its time is negative";
+    bool computes = weft_op_stream(at->op) == WEFT_STREAM_COMPUTE;
+    if (at->lane < 0 || at->lane >= program->n_lanes || computes != (at->lane == WEFT_LANE_COMPUTE))
+        return "it is on a lane that does not do it";
     if (at->n_dependencies < 0 || at->first_dependency != walk->n_dependencies) {
         return "its dependencies are not behind those of the instruction before it";
     }
@@ -153,7 +156,8 @@ static const char *instruction_fault(const struct weft_program *program, int32_t
 
 enum weft_status weft_verify_form(const struct weft_program *program, struct weft_error *err)
 {
-    if (program->n_slots < 1 || program->n_instructions < 1 || program->n_buffers < 1 ||
+    if (program->n_slots < 1 || program->n_lanes < 2 || program->n_lanes > WEFT_MOST_LANES ||
+        program->n_instructions < 1 || program->n_buffers < 1 ||
         program->n_instructions > INT32_MAX / WEFT_ORDER_PERIODS - 1 ||
         program->period.n_micro < 1) {
         return weft_fail(err, WEFT_E_DATA,

@@ -118,7 +118,7 @@ static enum weft_status refuse(const struct checker *checker, const struct piece
 
 /* The last accesses so far, by lane; -1 = none. */
 struct recent {
-    int32_t reads[WEFT_LANES], writes[WEFT_LANES];
+    int32_t reads[WEFT_MOST_LANES], writes[WEFT_MOST_LANES];
 };
 
 /* Whatever writes is ordered with all that touched the piece before it, and whatever reads with
@@ -128,7 +128,7 @@ static enum weft_status follow(const struct checker *checker, const struct piece
 {
     int32_t n = checker->program->n_instructions;
     int32_t now = access.instruction + period * n;
-    for (int s = 0; s < WEFT_LANES; s++) {
+    for (int32_t s = 0; s < checker->order->n_lanes; s++) {
         int32_t before = recent->writes[s];
         bool ordered = before < 0 || weft_order_before(checker->order, before, now);
         if (ordered && (access.kind & WRITES) != 0) {
@@ -144,7 +144,7 @@ static enum weft_status follow(const struct checker *checker, const struct piece
             weft_program_instruction_name(checker->program, before % n, other),
             weft_program_piece_name(checker->program, piece->buffer, piece->index, name));
     }
-    int lane = checker->order->lanes[access.instruction];
+    int32_t lane = checker->order->lanes[access.instruction];
     if ((access.kind & READS) != 0) recent->reads[lane] = now;
     if ((access.kind & WRITES) != 0) recent->writes[lane] = now;
     return WEFT_OK;
@@ -206,7 +206,7 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
     }
     WEFT_TRY(check_begun(checker, piece, first));
     struct recent recent;
-    for (int s = 0; s < WEFT_LANES; s++)
+    for (int32_t s = 0; s < checker->order->n_lanes; s++)
         recent.reads[s] = recent.writes[s] = -1;
     /* One turn, then the first access of the next one; all of it where it has no end. */
     int32_t end = turn->persists ? 2 * n : first + n + 1;
@@ -216,7 +216,7 @@ static enum weft_status check_turn(struct checker *checker, struct piece *piece)
         WEFT_TRY(follow(checker, piece, &recent, access, period));
         if (i >= first + n) continue;
         int32_t at = access.instruction + period * checker->program->n_instructions;
-        int lane = checker->order->lanes[access.instruction];
+        int32_t lane = checker->order->lanes[access.instruction];
         turn->over[lane] = weft_order_position(checker->order, at) + 1;
     }
     return WEFT_OK;

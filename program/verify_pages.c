@@ -319,9 +319,9 @@ static enum weft_status check_paging(struct page_checker *checker)
 bool weft_turn_before(const struct weft_order *order, const struct weft_turn *a,
                       const struct weft_turn *b, int32_t periods)
 {
-    const struct weft_known *known = &order->known[b->first + periods * order->n_instructions];
-    for (int s = 0; s < WEFT_LANES; s++)
-        if (a->over[s] > known->over[s]) return false;
+    const int32_t *over = weft_order_over(order, b->first + periods * order->n_instructions);
+    for (int32_t s = 0; s < order->n_lanes; s++)
+        if (a->over[s] > over[s]) return false;
     return true;
 }
 

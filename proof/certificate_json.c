@@ -9,7 +9,7 @@ enum { PLACE_BYTES = 256 };
 
 static size_t n_lambda(const struct weft_problem *problem)
 {
-    return (size_t)problem->n_channels * (size_t)problem->n_slots;
+    return weft_problem_lane_at(problem, problem->n_lanes);
 }
 
 static void write_array(struct weft_json_writer *writer, const char *name, const int64_t *values,

@@ -32,7 +32,7 @@ bool weft_milestones_init(struct weft_milestones *all, const struct weft_problem
                           struct weft_pool *pool)
 {
     size_t n_items = (size_t)problem->n_items;
-    size_t n_ends = (size_t)problem->n_channels * (size_t)problem->n_slots;
+    size_t n_ends = weft_problem_lane_at(problem, problem->n_lanes);
     all->problem = problem;
     all->start = weft_pool_array(pool, n_items + 1, sizeof *all->start);
     all->n_told = weft_pool_array(pool, n_items + 1, sizeof *all->n_told);
@@ -124,8 +124,8 @@ static void settle_behind(struct weft_milestones *all, int32_t i)
 /* Notes where blocks of the item are under way; false when others are there. */
 static bool settle_under_way(struct weft_milestones *all, int32_t i)
 {
-    int32_t n_slots = all->problem->n_slots;
-    int32_t *under_way = all->under_way + all->problem->items[i].channel * n_slots;
+    int32_t *under_way =
+        all->under_way + weft_problem_lane_at(all->problem, all->problem->items[i].lane);
     for (int32_t b = all->start[i]; b < all->start[i + 1]; b++) {
         for (int32_t s = all->by[WEFT_BEGUN][b]; s <= all->behind[WEFT_ENDED][b]; s++) {
             if (under_way[s] >= 0) return false;
@@ -138,9 +138,9 @@ static bool settle_under_way(struct weft_milestones *all, int32_t i)
 
 bool weft_milestones_settle(struct weft_milestones *all)
 {
-    int32_t n_ends = all->problem->n_channels * all->problem->n_slots;
+    size_t n_ends = weft_problem_lane_at(all->problem, all->problem->n_lanes);
     bool alone = true;
-    for (int32_t k = 0; k < n_ends; k++)
+    for (size_t k = 0; k < n_ends; k++)
         all->under_way[k] = -1;
     all->any_under_way = false;
     for (int32_t i = 0; i < all->problem->n_items && alone; i++) {
@@ -155,8 +155,9 @@ bool weft_milestones_settle(struct weft_milestones *all)
 void weft_milestones_narrow(const struct weft_milestones *all, int32_t item, int32_t block,
                             int32_t *first, int32_t *last)
 {
-    int32_t n_slots = all->problem->n_slots, self = all->start[item] + block;
-    const int32_t *under_way = all->under_way + all->problem->items[item].channel * n_slots;
+    int32_t self = all->start[item] + block;
+    const int32_t *under_way =
+        all->under_way + weft_problem_lane_at(all->problem, all->problem->items[item].lane);
     if (!all->any_under_way) return;
     int32_t begun = weft_milestones_by(all, WEFT_BEGUN, item, block);
     int32_t ended = weft_milestones_behind(all, WEFT_ENDED, item, block);

@@ -1,13 +1,13 @@
 /* Milestones say how far an item's blocks have got by a slot: whether they are placed, whether
- * their way over the channel has begun, whether it has ended. As blocks go in index order, what is
+ * their way over the lane has begun, whether it has ended. As blocks go in index order, what is
  * known of an item comes down to two slots a block for each of these: by which it has come to it,
  * and behind which it does. These do not decrease from block to block, and follow from each other:
  *
  *     what has ended has begun; the next block begins behind the end of this one
  *     a gather that has begun was launched; a reduction that is complete has ended
  *
- * A channel moves one block at a time, without preemption. A block that has begun by a slot and has
- * not ended by it is under way at its end, alone; others of the channel have ended or begin later.
+ * A lane moves one block at a time, without preemption. A block that has begun by a slot and has
+ * not ended by it is under way at its end, alone; others of the lane have ended or begin later.
  *
  * RESULTS.md: planner-ideas/milestones-and-counts. */
 #ifndef WEFT_PROOF_MILESTONES_H
@@ -18,7 +18,7 @@
 enum weft_moment {
     WEFT_PLACED, /* gathers are launched in the slot or before, reductions are complete at its end
                   */
-    WEFT_BEGUN,  /* before the slot's end, which is the next one's start, on the channel */
+    WEFT_BEGUN,  /* before the slot's end, which is the next one's start, on the lane */
     WEFT_ENDED,  /* at the slot's end at the latest */
     WEFT_MOMENT_COUNT
 };
@@ -47,8 +47,8 @@ struct weft_milestones {
      * something was told of. */
     int32_t *told_by[WEFT_MOMENT_COUNT], *told_behind[WEFT_MOMENT_COUNT];
     int32_t *by[WEFT_MOMENT_COUNT], *behind[WEFT_MOMENT_COUNT];
-    /* The block that is under way at the end of each slot of a channel, -1: of none it is known. */
-    int32_t *under_way; /* [n_channels][n_slots] */
+    /* The block that is under way at the end of each slot of a lane, -1: of none it is known. */
+    int32_t *under_way; /* [n_moving][n_slots] */
     bool any_under_way;
 };
 
@@ -68,7 +68,7 @@ struct weft_told weft_milestones_tell(struct weft_milestones *milestones,
 void weft_milestones_take_back(const struct weft_told *told);
 void weft_milestones_forget(struct weft_milestones *milestones); /* all of them */
 
-/* Makes the rest of what was told. False when two blocks are under way on one channel. */
+/* Makes the rest of what was told. False when two blocks are under way on one lane. */
 bool weft_milestones_settle(struct weft_milestones *milestones);
 
 /* How many blocks of an item are placed by a slot, at least and at most, as settled. */

@@ -9,9 +9,10 @@ struct pricing {
     const struct weft_prices *prices;
     int32_t n_slots;
     struct weft_pool pool;
-    int64_t *total;     /* [n_slots]: lambda summed over channels */
-    int64_t *before;    /* [n_slots + 1]: sum of mu of the slots before */
-    weft_int128 *stair; /* [n_slots]: of a block held between a slot and its window's far end */
+    int64_t *total;      /* [n_slots]: lambda summed over lanes */
+    int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
+    int64_t *before;     /* [n_slots + 1]: sum of mu of the slots before */
+    weft_int128 *stair;  /* [n_slots]: of a block held between a slot and its window's far end */
     /* The whole rows; NULL when none has a price: */
     struct weft_whole_row *rows; /* [n_whole] */
     int32_t *first_row;          /* [n_slots]; -1: none */
@@ -26,16 +27,21 @@ static enum weft_status fail_price(const char *name, int32_t slot, const char *w
     return weft_fail(err, WEFT_E_DATA, "certificate: %s of slot %d is %s", name, slot, why);
 }
 
+static const int64_t *lambda_of(const struct pricing *p, int32_t lane)
+{
+    return p->prices->lambda + weft_problem_lane_at(p->problem, lane);
+}
+
 static enum weft_status sum_prices(struct pricing *p, struct weft_error *err)
 {
     int64_t room = WEFT_PRICE_MOST_SUM;
     for (int32_t s = 0; s < p->n_slots; s++) {
         p->total[s] = 0;
-        for (int32_t c = 0; c < p->problem->n_channels; c++) {
-            int64_t lambda = p->prices->lambda[(size_t)c * (size_t)p->n_slots + (size_t)s];
+        for (int32_t lane = WEFT_LANE_FIRST; lane < p->problem->n_lanes; lane++) {
+            int64_t lambda = lambda_of(p, lane)[s];
             if (lambda < 0) return fail_price("lambda", s, "negative", err);
             if (lambda > WEFT_PRICE_ONE - p->total[s])
-                return fail_price("lambda", s, "above 1 in sum over channels", err);
+                return fail_price("lambda", s, "above 1 in sum over lanes", err);
             p->total[s] += lambda;
         }
         int64_t mu = p->prices->mu[s];
@@ -198,14 +204,21 @@ static weft_int128 strategy_cost(const struct pricing *p, int32_t row, int32_t d
     return (weft_int128)whole->nu * weft_whole_count(&p->rows[row], more);
 }
 
-/* f(T, L) of the header in 2^-40 ns, rounded down. */
-static weft_int128 compute_cost(const struct weft_problem *problem, int64_t ns, int64_t total)
+/* f(T) of the header in 2^-40 ns, rounded down. */
+static weft_int128 compute_cost(const struct pricing *p, int64_t ns, int32_t slot)
 {
-    weft_int128 gain = ((weft_int128)(WEFT_RATE_ONE - problem->compute_rate) << WEFT_PRICE_SHIFT) -
-                       (weft_int128)problem->channel_rate * total;
-    weft_int128 whole = (weft_int128)ns << WEFT_PRICE_SHIFT;
-    if (gain >= 0) return whole;
-    return whole - (-gain * ns + problem->compute_rate - 1) / problem->compute_rate;
+    weft_int128 whole = (weft_int128)ns << WEFT_PRICE_SHIFT, paid = whole;
+    for (int32_t k = WEFT_LANE_FIRST; k < p->problem->n_lanes; k++) {
+        int32_t rate = p->problem->lanes[k].rates.compute;
+        weft_int128 gain = (weft_int128)(WEFT_RATE_ONE - rate) << WEFT_PRICE_SHIFT;
+        for (int32_t j = WEFT_LANE_FIRST; j < p->problem->n_lanes; j++)
+            if (p->problem->lanes[j].rates.compute >= rate)
+                gain -= (weft_int128)p->problem->lanes[j].rates.own * lambda_of(p, j)[slot];
+        if (gain >= 0) continue;
+        weft_int128 cost = whole - (-gain * ns + rate - 1) / rate;
+        if (cost < paid) paid = cost;
+    }
+    return paid;
 }
 
 /* Sum of mu over the slots of a hold. */
@@ -233,8 +246,8 @@ static void price_stair(const struct pricing *p, const struct weft_item *item)
 static weft_int128 blocking_cost(const struct pricing *p, const struct weft_problem_item *of)
 {
     int32_t use = of->item.last + 1;
-    int64_t own = p->prices->lambda[(size_t)of->channel * (size_t)p->n_slots + (size_t)use];
-    return (weft_int128)(WEFT_PRICE_ONE - (p->total[use] - own)) * of->block_ns;
+    int64_t rest = (WEFT_PRICE_ONE - p->total[use]) / p->n_blocking[use];
+    return (weft_int128)(lambda_of(p, of->lane)[use] + rest) * of->block_ns;
 }
 
 /* The least that all blocks of an item can pay. Spans that are held alike widen away from the end
@@ -243,7 +256,7 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
 {
     const struct weft_problem_item *of = &p->problem->items[i];
     const struct weft_item *item = &of->item;
-    const int64_t *lambda = p->prices->lambda + (size_t)of->channel * (size_t)p->n_slots;
+    const int64_t *lambda = lambda_of(p, of->lane);
     const struct weft_span *spans = p->box->spans + p->box->span_start[i];
     bool gathers = item->kind == WEFT_ALL_GATHER;
     int32_t at = 0, step = gathers ? -1 : 1;
@@ -290,7 +303,7 @@ static void apply(const struct pricing *p, struct weft_priced *out)
     out->rest = (weft_int128)weft_problem_agreements_ns(problem) << WEFT_PRICE_SHIFT;
     out->rest -= (weft_int128)p->before[p->n_slots] * problem->memory_limit_bytes;
     for (int32_t s = 0; s < p->n_slots; s++)
-        out->rest += compute_cost(problem, problem->slot_ns[s], p->total[s]);
+        out->rest += compute_cost(p, problem->slot_ns[s], s);
     for (int32_t k = 0; k < p->prices->n_whole; k++)
         out->rest -= (weft_int128)p->prices->whole[k].nu * p->rows[k].room_bytes;
     for (int32_t i = 0; i < problem->n_common; i++)
@@ -309,8 +322,7 @@ static void apply(const struct pricing *p, struct weft_priced *out)
             for (int32_t k = 0; k < p->prices->n_whole; k++)
                 cost[q] += strategy_cost(p, k, u, q);
             for (int32_t i = 0; i < strategy->n_times; i++)
-                cost[q] +=
-                    compute_cost(problem, strategy->times[i].ns, p->total[strategy->times[i].slot]);
+                cost[q] += compute_cost(p, strategy->times[i].ns, strategy->times[i].slot);
         }
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
@@ -334,11 +346,13 @@ enum weft_status weft_prices_apply(const struct weft_box *box, const struct weft
         .box = box, .problem = problem, .prices = prices, .n_slots = problem->n_slots};
     p.total = weft_pool_array(&p.pool, 2 * (size_t)problem->n_slots + 1, sizeof *p.total);
     p.stair = weft_pool_array(&p.pool, (size_t)problem->n_slots, sizeof *p.stair);
-    if (p.total == NULL || p.stair == NULL) {
+    p.n_blocking = weft_pool_array(&p.pool, (size_t)problem->n_slots, sizeof *p.n_blocking);
+    if (p.total == NULL || p.stair == NULL || p.n_blocking == NULL) {
         weft_pool_finish(&p.pool);
         return weft_fail_memory(err, "prices");
     }
     p.before = p.total + problem->n_slots;
+    weft_problem_blocking(problem, p.n_blocking);
     enum weft_status status = sum_prices(&p, err);
     if (status == WEFT_OK) status = make_rows(&p, err);
     if (status == WEFT_OK) apply(&p, out);

@@ -1,17 +1,17 @@
-/* Prices prove a bound: what a share of the channels' time and what a byte costs in every slot. At
+/* Prices prove a bound: what a share of the lanes' time and what a byte costs in every slot. At
  * any prices the least total of a plan's time and of what it uses, less what there is, cannot
  * exceed the least step time (weak duality), so whoever found the prices is not trusted.
  *
  * They bound the plans of a box, in which blocks, being whole, have narrower windows (proof/box.h).
- * At prices lambda[channel][slot] >= 0 (of channel time; over channels at most 1 in sum),
+ * At prices lambda[lane][slot] >= 0 (of lane time; over lanes at most 1 in sum),
  * mu[slot] >= 0 (ns a byte) and nu[row] >= 0 (of whole rows, below) the bound is
  *
- *     sum over slots s but updates of f(T_s, L_s)  +  agree  -  sum_s mu_s (limit - common_s)
+ *     sum over slots s but updates of f_s(T_s)  +  agree  -  sum_s mu_s (limit - common_s)
  *   + sum over decisions of the least, over the strategies that the box allows, of
- *         f(update time, L)  +  sum over holds of bytes x mu over its slots
+ *         f_s(time that it adds to slot s)  +  sum over holds of bytes x mu over its slots
  *       + sum over blocks of its items of the least of
  *             over slots s of its window: lambda_s block_ns + stair_bytes x mu over the slots held
- *             for a gather also, being waited for: block_ns (1 - lambda of the other channels)
+ *             for a gather also, being waited for: block_ns (lambda of its lane + (1 - L) / n)
  *             where milestones leave it that, and where they say that a block is held in a slot,
  *             it is paid for wherever the block moves
  *
@@ -19,10 +19,18 @@
  * such a strategy: as much for each decision beyond the most that there are (pi > 0), or for each
  * that there are fewer than the least (pi < 0). Without such knowledge, pi is 0.
  *
- * where L is the sum of lambda over channels and f(T, L) = T + (T / rc) min(0, 1 - rc - rk L), with
- * rc and rk the rates of compute and of a channel while both run: T - T L when neither slows. That
- * any schedule pays this follows from cutting it at the starts of its slots: the parts of blocks
- * that move in a slot are a solution of the slot form's relaxation.
+ * where L is the sum of lambda over lanes, n how many lanes have items that may block in the slot,
+ * and, with c and r the rates of compute and of a lane while both run,
+ *
+ *     f(T) = T min(1, least over lanes k of (1 - sum over lanes j with c_j >= c_k of r_j lambda_j)
+ *                                           / c_k)
+ *
+ * That any schedule pays this follows from cutting it at the starts of its slots. While the slot
+ * computes beside some busy lanes, compute goes at the least of their rates, c_k, and none with a
+ * lower one is busy: for each ns of compute 1 / c_k pass, in which lane j moves r_j / c_k at most.
+ * While it waits, I ns, a lane moves I at most, and I is at least what blocks it on any one lane,
+ * so also the mean of that over the n lanes: what blocks need not be paid by the slot's time, and
+ * I (1 - L) + sum of lambda_j (what blocks on j) is no less than what blocks pay above.
  *
  * A whole row is a memory row that knows that blocks and strategies are held whole or not at all.
  * A slot has so many bytes for blocks where every decision has its strategy of reference,
@@ -73,7 +81,7 @@ struct weft_whole_price {
 };
 
 struct weft_prices {
-    int64_t *lambda; /* [n_channels][n_slots] */
+    int64_t *lambda; /* [n_moving][n_slots] */
     int64_t *mu;     /* [n_slots] */
     int64_t *pi;     /* [n_groups]: whole ns, see above */
     int32_t n_whole;

@@ -38,7 +38,7 @@ static int32_t find_holder_in_order(const struct weft_plan *plan, int32_t index)
     int32_t step = gathers ? -1 : 1;
     const struct weft_problem_item *items = plan->problem->items;
     for (int32_t i = index + step; i >= 0 && i < plan->n_placements; i += step) {
-        if (items[all[i].item].channel != items[all[index].item].channel) continue;
+        if (items[all[i].item].lane != items[all[index].item].lane) continue;
         /* A reduction ahead of a blocking gather is due with it, a slot later than its deadline. */
         int32_t complete = all[i].deadline + (all[i].launch == all[i].deadline ? 1 : 0);
         if (gathers ? all[i].launch >= all[index].launch : complete <= all[index].deadline)
@@ -56,7 +56,7 @@ static int32_t find_holder_in_time(const struct weft_plan *plan,
     const struct weft_problem_item *items = plan->problem->items;
     if (times->start_ns[index] <= times->slot_start_ns[all[index].launch]) return -1;
     int32_t i = index - 1;
-    while (i >= 0 && items[all[i].item].channel != items[all[index].item].channel)
+    while (i >= 0 && items[all[i].item].lane != items[all[index].item].lane)
         i--;
     return i;
 }
@@ -259,7 +259,7 @@ static bool find_facts(const struct weft_plan *plan, struct facts *facts)
     size_t n_slots = (size_t)plan->problem->n_slots, n = (size_t)plan->n_placements;
     *facts = (struct facts){
         .rows = calloc(n_slots * WEFT_CATEGORY_COUNT, sizeof(int64_t)),
-        .scratch = calloc(3 * n_slots + n + 1, sizeof(int64_t)),
+        .scratch = calloc(weft_simulate_words(plan->problem), sizeof(int64_t)),
         .times = {.slot_start_ns = calloc(n_slots, sizeof(int64_t)),
                   .start_ns = calloc(n + 1, sizeof(int64_t)),
                   .end_ns = calloc(n + 1, sizeof(int64_t))},

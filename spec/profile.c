@@ -159,7 +159,7 @@ static void write_profile(const struct weft_profile *profile, const char *progra
         weft_json_begin_object(&writer);
         weft_json_flat(&writer);
         weft_json_put_integer(&writer, "compute_rate", profile->rates.compute);
-        weft_json_put_integer(&writer, "channel_rate", profile->rates.channel);
+        weft_json_put_integer(&writer, "channel_rate", profile->rates.own);
         weft_json_end_object(&writer);
     }
     if (profile->agree_ns >= 0) weft_json_put_integer(&writer, "agree_ns", profile->agree_ns);

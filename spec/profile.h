@@ -58,8 +58,8 @@ struct weft_profile {
     const char *kernels;    /* way of products of those layers; NULL: not said, or analytic */
     const char *updates;    /* that were timed: weft_config_updates; NULL: not said, or analytic */
     struct weft_curve norm; /* by elements that one rank owns */
-    /* Rates of compute and a channel while both run. 0: it has not got them, and measured times of
-     * layers hold what communication beside them costs. */
+    /* Rates of compute and of a lane of the network while both run. 0: it has not got them, and
+     * measured times of layers hold what communication beside them costs. */
     struct weft_rates rates;
     int64_t agree_ns;      /* sum of norm, loss and flags over ranks */
     int64_t base_bytes;    /* of a rank, outside the arena */

@@ -334,7 +334,7 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
                        "time of the norm", &profile->pool, &profile->norm, &origins.norm, err));
     profile->rates = (struct weft_rates){
         .compute = (int32_t)ceil(WEFT_RATE_ONE * (1 - cluster->contention.compute)),
-        .channel = (int32_t)ceil(WEFT_RATE_ONE * (1 - cluster->contention.channel)),
+        .own = (int32_t)ceil(WEFT_RATE_ONE * (1 - cluster->contention.channel)),
     };
     if (measured != NULL && measured->rates.compute > 0) profile->rates = measured->rates;
     origins.base = measured == NULL || measured->base_bytes < 0;

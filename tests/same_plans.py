@@ -5,8 +5,8 @@
 OLD and NEW are programs (BUILD/cli/weft), each with its weft-solve beside it. Every run that Weft
 ships, and N random configs (`PROGRAM NUMBER` prints one, by default NEW's bench/planner/random_config),
 are planned by both: plans with their predictions, bounds and certificates, the instructions that they
-are lowered to, and refusals must be the same to the byte, but for the version of weft and hashes. A plan of version 5 is compared as what it is in
-version 6: a unit is a decision, and the policies that it may have are its strategies. What limits
+are lowered to, and refusals must be the same to the byte, but for the version of weft and hashes. A plan of version 6 is compared as what it is in
+version 7: its channels are lanes of the network. What limits
 planning is a count of work, so neither load nor --jobs changes a plan; an alarm that rings would, and
 is set to a day. Says each config that differs and where; exit 1 when one does."""
 import argparse
@@ -36,65 +36,16 @@ def arguments():
     return parser.parse_args()
 
 
-POLICIES = ["dp", "zero1", "sdp", "fsdp"]
-
-
-class Translation:
-    """A problem of version 5 and what refers to it, in the words of version 6."""
-
-    def __init__(self, problem):
-        self.names = [[p for p in POLICIES if p in unit["policies"]] for unit in problem["units"]]
-        kept = [i for i, item in enumerate(problem["items"]) if self.of_item(item)]
-        self.items = {before: now for now, before in enumerate(kept)}
-        self.problem = {key: problem[key] for key in problem if key not in ("units", "items")}
-        self.problem["kinds"] = [p for p in POLICIES if any(p in names for names in self.names)]
-        self.problem["decisions"] = [self.decision(*pair) for pair in zip(problem["units"], self.names)]
-        self.problem["items"] = [self.item(problem["items"][i]) for i in kept]
-
-    def of_item(self, item):
-        return [p for p in self.names[item["unit"]] if p in item["policies"]]
-
-    @staticmethod
-    def decision(unit, names):
-        trains = unit["update_slot"] >= 0
-        return {"name": unit["name"], "update_slot": unit["update_slot"],
-                "elements": unit["elements"],
-                "strategies": [{"name": p, "holds": unit["holds"][p],
-                                "times": [{"slot": unit["update_slot"],
-                                           "time_ns": unit["update_ns"][p]}] if trains else []}
-                               for p in names]}
-
-    def item(self, item):
-        left = {key: value for key, value in item.items() if key not in ("unit", "policies")}
-        return {**left, "decision": item["unit"], "strategies": self.of_item(item)}
-
-    def some(self, unit, mask):
-        return [p for p in self.names[unit] if mask >> POLICIES.index(p) & 1]
-
-    def node(self, node):
-        node = dict(node)
-        if "policies" in node:
-            unit = node.pop("unit")
-            return {"decision": unit, "strategies": self.some(unit, node["policies"])}
-        if "group" in node:
-            node["decisions"] = node.pop("units")
-        if "item" in node:
-            node["item"] = self.items[node["item"]]
-        return node
-
-    def whole(self, row):
-        reference = [names.index(POLICIES[p]) for names, p in zip(self.names, row["reference"])]
-        return {**row, "reference": reference}
-
-    def certificate(self, certificate):
-        if certificate is None:
-            return None
-        return {"groups": [{"decisions": group["units"],
-                            "strategies": self.some(group["units"][0], group["policies"])}
-                           for group in certificate["groups"]],
-                "prices": [{**prices, "whole": [self.whole(row) for row in prices["whole"]]}
-                           for prices in certificate["prices"]],
-                "tree": [self.node(node) for node in certificate["tree"]]}
+def lanes(problem):
+    """A problem of version 6, which knows channels of a network, in the words of version 7."""
+    problem = dict(problem)
+    rates = {"compute_rate": problem.pop("compute_rate"), "rate": problem.pop("channel_rate")}
+    names = ["network", "network 2"][:problem.pop("channels")]
+    problem["lanes"] = [{"name": "compute", "kind": "compute", "compute_rate": 1024, "rate": 1024}]
+    problem["lanes"] += [{"name": name, "kind": "network", **rates} for name in names]
+    problem["items"] = [{**item, "lane": 1 if item["kind"] == "all_gather" else len(names)}
+                        for item in problem["items"]]
+    return problem
 
 
 def comparable(plan):
@@ -102,17 +53,12 @@ def comparable(plan):
     for key in ("weft", "decision_hash"):
         del plan[key]
     for part in [plan, *plan["other_periods"]]:
-        if plan["version"] == 5:
-            words = Translation(part["problem"])
-            part["problem"] = words.problem
-            part["certificate"] = words.certificate(part["certificate"])
-            for placement in part.get("placements", []):
-                placement["item"] = words.items[placement["item"]]
+        if plan["version"] == 6:
+            part["problem"] = lanes(part["problem"])
         if part["certificate"]:
             part["certificate"].pop("problem", None)
-    if plan["version"] == 5:
-        plan["strategies"] = plan.pop("policies")
-        plan["version"] = 6
+    if plan["version"] == 6:
+        plan["version"] = 7
     return plan
 
 

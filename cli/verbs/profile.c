@@ -55,7 +55,7 @@ static void show(const struct weft_profile *profile, struct weft_text *out)
                        "alone; beside each other compute goes on at %.3f and communication at %.3f "
                        "of its speed\n",
                        (double)profile->rates.compute / WEFT_RATE_ONE,
-                       (double)profile->rates.channel / WEFT_RATE_ONE);
+                       (double)profile->rates.own / WEFT_RATE_ONE);
     }
 }
 

@@ -386,9 +386,9 @@ static enum weft_status cpu_contend(struct weft_stream *stream, int lane, struct
 {
     struct cpu_stream *s = cpu_stream_of(stream);
     struct weft_device *device = stream->device;
-    if (device->timeline == NULL) WEFT_TRY(weft_timeline_create(rates, &device->timeline, err));
+    if (device->timeline == NULL) WEFT_TRY(weft_timeline_create(&device->timeline, err));
     s->lane = lane;
-    weft_timeline_attach(device->timeline, lane, &s->pushed, &s->done);
+    weft_timeline_attach(device->timeline, lane, rates, &s->pushed, &s->done);
     atomic_store(&s->contends, true);
     return WEFT_OK;
 }

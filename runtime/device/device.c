@@ -133,8 +133,7 @@ void weft_stream_advance(struct weft_stream *stream, int64_t ns)
 enum weft_status weft_stream_contend(struct weft_stream *stream, int lane, struct weft_rates rates,
                                      struct weft_error *err)
 {
-    bool slow = rates.compute < WEFT_RATE_ONE || rates.channel < WEFT_RATE_ONE;
-    if (stream->device->clock != WEFT_CLOCK_VIRTUAL || !slow) return WEFT_OK;
+    if (stream->device->clock != WEFT_CLOCK_VIRTUAL || !weft_rates_contend(rates)) return WEFT_OK;
     return stream->device->ops->contend(stream, lane, rates, err);
 }
 

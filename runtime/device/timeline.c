@@ -17,18 +17,18 @@ struct weft_timeline {
     pthread_mutex_t mutex;
     pthread_cond_t over; /* some work */
     bool issuer_waits;
-    struct weft_lanes lanes;
-    struct member members[WEFT_LANES];
+    struct weft_lane rates[WEFT_MOST_LANES];
+    struct weft_lanes lanes; /* as many as were attached */
+    struct member members[WEFT_MOST_LANES];
 };
 
-enum weft_status weft_timeline_create(struct weft_rates rates, struct weft_timeline **out,
-                                      struct weft_error *err)
+enum weft_status weft_timeline_create(struct weft_timeline **out, struct weft_error *err)
 {
     struct weft_timeline *timeline = calloc(1, sizeof *timeline);
     if (timeline == NULL) return weft_fail_memory(err, "a timeline");
     pthread_mutex_init(&timeline->mutex, NULL);
     pthread_cond_init(&timeline->over, NULL);
-    timeline->lanes.rates = rates;
+    timeline->lanes.lanes = timeline->rates;
     *out = timeline;
     return WEFT_OK;
 }
@@ -61,7 +61,7 @@ static bool quiet(const struct member *member)
 
 static void begin_pending(struct weft_timeline *timeline)
 {
-    for (int lane = 0; lane < WEFT_LANES; lane++) {
+    for (int lane = 0; lane < timeline->lanes.n_lanes; lane++) {
         struct member *member = &timeline->members[lane];
         if (member->state != PENDING || member->start_ns > timeline->lanes.now_ns) continue;
         member->state = WORKING;
@@ -73,7 +73,7 @@ static void begin_pending(struct weft_timeline *timeline)
 static int64_t next_ns(const struct weft_timeline *timeline)
 {
     int64_t next = weft_lanes_next(&timeline->lanes);
-    for (int lane = 0; lane < WEFT_LANES; lane++) {
+    for (int lane = 0; lane < timeline->lanes.n_lanes; lane++) {
         const struct member *member = &timeline->members[lane];
         if (member->state == PENDING && member->start_ns < next) next = member->start_ns;
     }
@@ -84,7 +84,7 @@ static int64_t next_ns(const struct weft_timeline *timeline)
 static bool end_works(struct weft_timeline *timeline)
 {
     bool any = false;
-    for (int lane = 0; lane < WEFT_LANES; lane++) {
+    for (int lane = 0; lane < timeline->lanes.n_lanes; lane++) {
         struct member *member = &timeline->members[lane];
         if (member->state != WORKING || weft_lanes_busy(&timeline->lanes, lane)) continue;
         member->state = GOING;
@@ -98,7 +98,7 @@ static bool end_works(struct weft_timeline *timeline)
 static void move_on(struct weft_timeline *timeline)
 {
     if (!timeline->issuer_waits) return;
-    for (int lane = 0; lane < WEFT_LANES; lane++)
+    for (int lane = 0; lane < timeline->lanes.n_lanes; lane++)
         if (!quiet(&timeline->members[lane])) return;
     for (;;) {
         begin_pending(timeline);
@@ -116,10 +116,12 @@ static void change(struct weft_timeline *timeline, int lane, enum state state)
     move_on(timeline);
 }
 
-void weft_timeline_attach(struct weft_timeline *timeline, int lane, const _Atomic uint32_t *pushed,
-                          const _Atomic uint32_t *done)
+void weft_timeline_attach(struct weft_timeline *timeline, int lane, struct weft_rates rates,
+                          const _Atomic uint32_t *pushed, const _Atomic uint32_t *done)
 {
     pthread_mutex_lock(&timeline->mutex);
+    timeline->rates[lane].rates = rates;
+    if (lane >= timeline->lanes.n_lanes) timeline->lanes.n_lanes = lane + 1;
     timeline->members[lane] = (struct member){.state = IDLE, .pushed = pushed, .done = done};
     pthread_mutex_unlock(&timeline->mutex);
 }

@@ -14,14 +14,14 @@
 
 struct weft_timeline;
 
-WEFT_MUST_USE enum weft_status weft_timeline_create(struct weft_rates rates,
-                                                    struct weft_timeline **out,
+WEFT_MUST_USE enum weft_status weft_timeline_create(struct weft_timeline **out,
                                                     struct weft_error *err);
 void weft_timeline_destroy(struct weft_timeline *timeline); /* accepts NULL */
 
-/* Makes a stream a lane's, idle. `pushed` and `done` count its items as long as it is there. */
-void weft_timeline_attach(struct weft_timeline *timeline, int lane, const _Atomic uint32_t *pushed,
-                          const _Atomic uint32_t *done);
+/* Makes a stream a lane's, with its rates, idle. `pushed` and `done` count its items as long as it
+ * is there. */
+void weft_timeline_attach(struct weft_timeline *timeline, int lane, struct weft_rates rates,
+                          const _Atomic uint32_t *pushed, const _Atomic uint32_t *done);
 
 /* By the issuing thread: nothing will be pushed, or something may again. */
 void weft_timeline_issuer_waits(struct weft_timeline *timeline, bool waits);

@@ -37,7 +37,8 @@ static enum weft_status create_streams(struct weft_exec *exec, struct weft_error
         if (queue > WEFT_STREAM_MOST_QUEUE) queue = WEFT_STREAM_MOST_QUEUE;
         WEFT_TRY(weft_stream_create(exec->options.device, names[s], (int32_t)queue,
                                     &exec->streams[s], err));
-        WEFT_TRY(weft_stream_contend(exec->streams[s], WEFT_LANE_COMPUTE + s, program->rates, err));
+        WEFT_TRY(weft_stream_contend(exec->streams[s], WEFT_LANE_COMPUTE + s,
+                                     program->lanes[WEFT_LANE_FIRST].rates, err));
     }
     return WEFT_OK;
 }
@@ -74,11 +75,11 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
     const struct weft_program *program = exec->options.program;
     WEFT_TRY(weft_precision_check(exec->options.config, err));
     exec->scale = weft_loss_scale_first(&exec->options.config->train);
-    if (program->n_channels > 1) {
+    if (program->n_lanes > WEFT_STREAM_COUNT) {
         return weft_fail(err, WEFT_E_DATA,
                          "the plan is for %d channels of the network and the executor has one: "
                          "plan again with cluster.channels=1",
-                         program->n_channels);
+                         program->n_lanes - WEFT_LANE_FIRST);
     }
     if (exec->ranks != exec->options.shards->ranks) {
         return weft_fail(err, WEFT_E_DATA,

@@ -14,7 +14,7 @@ struct serial {
     struct weft_program *program;
     int32_t *dependencies;
     int32_t n;
-    int32_t last[WEFT_LANES]; /* instruction issued on the lane; -1 = none */
+    int32_t last[WEFT_MOST_LANES]; /* instruction issued on the lane; -1 = none */
 };
 
 static void append(struct serial *serial, int32_t first, int32_t instruction)
@@ -29,10 +29,10 @@ static void append(struct serial *serial, int32_t first, int32_t instruction)
 static void serialise(struct serial *serial, int32_t i)
 {
     struct weft_instruction *at = &serial->program->instructions[i];
-    int32_t first = serial->n, own = weft_program_lane(serial->program, i);
+    int32_t first = serial->n, own = serial->program->instructions[i].lane;
     for (int32_t d = 0; d < at->n_dependencies; d++)
         append(serial, first, serial->program->dependencies[at->first_dependency + d]);
-    for (int32_t lane = 0; lane < WEFT_LANES && at->op != WEFT_OP_MARK; lane++) {
+    for (int32_t lane = 0; lane < serial->program->n_lanes && at->op != WEFT_OP_MARK; lane++) {
         bool contends = (lane == WEFT_LANE_COMPUTE) != (own == WEFT_LANE_COMPUTE);
         if (contends) append(serial, first, serial->last[lane]);
     }
@@ -43,10 +43,14 @@ static void serialise(struct serial *serial, int32_t i)
 
 enum weft_status weft_measure_serialise(struct weft_program *program, struct weft_error *err)
 {
-    struct serial serial = {.program = program, .last = {-1, -1, -1}};
+    struct serial serial = {
+        .program = program,
+    };
+    for (int32_t lane = 0; lane < program->n_lanes; lane++)
+        serial.last[lane] = -1;
     size_t most = 0;
     for (int32_t i = 0; i < program->n_instructions; i++)
-        most += (size_t)program->instructions[i].n_dependencies + WEFT_LANES;
+        most += (size_t)program->instructions[i].n_dependencies + (size_t)program->n_lanes;
     serial.dependencies = weft_pool_array(&program->pool, most, sizeof *serial.dependencies);
     if (serial.dependencies == NULL) return weft_fail_memory(err, "a program's dependencies");
     for (int32_t i = 0; i < program->n_instructions; i++)

@@ -70,14 +70,14 @@ static void fill_rows(struct weft_digest *table)
     weft_problem_add_lean(problem, table->lean);
 }
 
-/* Upper limits of memory and of channel time: the sum over decisions of the worst of their
+/* Upper limits of memory and of lane time: the sum over decisions of the worst of their
  * strategies. */
 static enum weft_status fill_most(struct weft_digest *table, struct weft_error *err)
 {
     const struct weft_problem *problem = table->problem;
     size_t n_rows = (size_t)table->problem->n_strategies;
     /* For a decision's items under a strategy: */
-    int64_t *stairs = calloc(2 * n_rows + 1, sizeof *stairs), *channel_ns = stairs + n_rows;
+    int64_t *stairs = calloc(2 * n_rows + 1, sizeof *stairs), *lane_ns = stairs + n_rows;
     if (!stairs) return weft_fail_memory(err, "a scheduler's table");
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_problem_item *item = &problem->items[i];
@@ -85,7 +85,7 @@ static enum weft_status fill_most(struct weft_digest *table, struct weft_error *
             size_t row = weft_digest_at(table, item->item.decision, p);
             if (!(item->item.strategies >> p & 1u)) continue;
             stairs[row] += item->item.n_blocks * item->item.stair_bytes;
-            channel_ns[row] += item->item.n_blocks * item->block_ns;
+            lane_ns[row] += item->item.n_blocks * item->block_ns;
         }
     }
     for (int32_t s = 0; s < table->n_slots; s++)
@@ -99,10 +99,10 @@ static enum weft_status fill_most(struct weft_digest *table, struct weft_error *
             for (int32_t s = 0; s < table->n_slots; s++)
                 if (row[s] > bytes) bytes = row[s];
             if (bytes + stairs[at] > most_bytes) most_bytes = bytes + stairs[at];
-            if (channel_ns[at] > most_ns) most_ns = channel_ns[at];
+            if (lane_ns[at] > most_ns) most_ns = lane_ns[at];
         }
         table->most_bytes += most_bytes;
-        table->most_channel_ns += most_ns;
+        table->most_lane_ns += most_ns;
     }
     free(stairs);
     return WEFT_OK;

@@ -38,7 +38,7 @@ struct weft_digest {
     int32_t n_reductions;
     int32_t n_blocks;        /* of all items: the most moves of any plan */
     int64_t most_bytes;      /* no plan holds more in any slot */
-    int64_t most_channel_ns; /* no plan moves more, agreements apart */
+    int64_t most_lane_ns;    /* no plan moves more, agreements apart */
     int32_t *leanest;        /* [n_decisions]: strategies with the least limit found */
     int64_t least_bytes;     /* largest row of their lean placement */
     int32_t least_slot;      /* where it is */

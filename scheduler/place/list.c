@@ -15,18 +15,18 @@ const struct weft_list_rule weft_list_rules[WEFT_LIST_RULES] = {
     {.gather_within = INT32_MAX, .stages = false},
 };
 
-static struct weft_list_channel *channel_of(struct weft_list *list, int32_t item)
+static struct weft_list_lane *lane_of(struct weft_list *list, int32_t item)
 {
-    return &list->channels[weft_list_item(list, item)->channel];
+    return &list->moving[weft_list_item(list, item)->lane];
 }
 
-/* Puts a block of the item on its channel; returns the index of its move, -1 when moves are not
+/* Puts a block of the item on its lane; returns the index of its move, -1 when moves are not
  * wanted. */
 static int32_t put(struct weft_list *list, int32_t item)
 {
-    struct weft_list_channel *channel = channel_of(list, item);
-    channel->item[channel->n_put++] = item;
-    channel->upto[weft_list_item(list, item)->item.last] = channel->n_put;
+    struct weft_list_lane *lane = lane_of(list, item);
+    lane->item[lane->n_put++] = item;
+    lane->upto[weft_list_item(list, item)->item.last] = lane->n_put;
     list->left[item]--;
     if (!list->moves) return -1;
     list->moves[list->n_moves] = (struct weft_move){.item = item, .slot = list->slot};
@@ -62,19 +62,18 @@ static void put_gather(struct weft_list *list, int32_t item)
 
 static void put_reduction(struct weft_list *list, int32_t item)
 {
+    struct weft_list_lane *lane = lane_of(list, item);
     int32_t move = put(list, item);
-    list->flights[list->flight_end++] =
-        (struct weft_list_flight){.move = move,
-                                  .put = channel_of(list, item)->n_put,
-                                  .bytes = weft_list_item(list, item)->item.stair_bytes};
+    lane->flights[lane->flight_end++] = (struct weft_list_flight){
+        .move = move, .put = lane->n_put, .bytes = weft_list_item(list, item)->item.stair_bytes};
 }
 
-/* Reductions that are complete leave: they are held in this slot and not in the next. */
-static void land(struct weft_list *list)
+/* Reductions of a lane that are complete leave: they are held in this slot and not in the next. */
+static void land(struct weft_list *list, struct weft_list_lane *lane)
 {
-    int32_t done = list->channels[list->n_channels - 1].n_done;
-    while (list->flight_begin < list->flight_end && list->flights[list->flight_begin].put <= done) {
-        const struct weft_list_flight *flight = &list->flights[list->flight_begin++];
+    while (lane->flight_begin < lane->flight_end &&
+           lane->flights[lane->flight_begin].put <= lane->n_done) {
+        const struct weft_list_flight *flight = &lane->flights[lane->flight_begin++];
         list->next_row -= flight->bytes;
         list->pending -= flight->bytes;
         if (flight->move >= 0) list->moves[flight->move].slot = list->slot;
@@ -111,10 +110,11 @@ static bool is_to_block(const struct weft_list *list, int32_t item)
 }
 
 /* The rule lets the reduction be put now. Nothing puts off one that is due in the slot, because it
- * would be put at its end and begin before; nor those that have a channel of their own. */
-static bool may_reduce(const struct weft_list *list, int32_t item)
+ * would be put at its end and begin before; nor those of a lane that is never idle. */
+static bool may_reduce(struct weft_list *list, int32_t item)
 {
-    if (list->n_channels > 1 || weft_list_item(list, item)->item.last == list->slot) return true;
+    if (lane_of(list, item)->is_eager || weft_list_item(list, item)->item.last == list->slot)
+        return true;
     return !is_put_off(list, item);
 }
 
@@ -124,8 +124,8 @@ static int32_t order_of(const struct weft_list *list, int32_t item)
     return list->order[next_block(list, item)];
 }
 
-/* The next reduction to put; when one must be, those that the rule puts off count too. */
-static int32_t ready_reduction(struct weft_list *list, bool must)
+/* The next reduction to put on a lane; when one must be, those that the rule puts off count too. */
+static int32_t ready_reduction(struct weft_list *list, int32_t lane, bool must)
 {
     const struct weft_digest *table = list->table;
     int32_t best = -1, least = 0;
@@ -135,7 +135,8 @@ static int32_t ready_reduction(struct weft_list *list, bool must)
     for (int32_t i = list->reduction_at; i < table->n_reductions; i++) {
         int32_t item = table->reductions[i];
         if (weft_list_item(list, item)->item.first > list->slot) break;
-        if (list->left[item] == 0 || !(must || may_reduce(list, item))) continue;
+        if (list->left[item] == 0 || weft_list_item(list, item)->lane != lane) continue;
+        if (!(must || may_reduce(list, item))) continue;
         if (!list->order) return item;
         int32_t order = order_of(list, item);
         if (best >= 0 && order >= least) continue;
@@ -145,33 +146,35 @@ static int32_t ready_reduction(struct weft_list *list, bool must)
     return best;
 }
 
-/* Begins and ends blocks of a channel at the present time. */
-static void serve_channel(struct weft_list *list, int32_t c)
+/* Begins and ends blocks of a lane at the present time. */
+static void serve_lane(struct weft_list *list, int32_t k)
 {
-    struct weft_list_channel *channel = &list->channels[c];
-    int lane = WEFT_LANE_CHANNEL + c;
-    for (; channel->n_done < channel->n_put; channel->n_done++) {
-        if (!channel->begun)
-            weft_lanes_start(&list->lanes, lane,
-                             weft_list_item(list, channel->item[channel->n_done])->block_ns);
-        channel->begun = weft_lanes_busy(&list->lanes, lane);
-        if (channel->begun) return;
+    struct weft_list_lane *lane = &list->moving[k];
+    for (; lane->n_done < lane->n_put; lane->n_done++) {
+        if (!lane->begun)
+            weft_lanes_start(&list->lanes, k,
+                             weft_list_item(list, lane->item[lane->n_done])->block_ns);
+        lane->begun = weft_lanes_busy(&list->lanes, k);
+        if (lane->begun) return;
     }
 }
 
-/* A channel of reductions alone is never idle while one is ready: they are launched as soon as they
- * can be, also while the slot waits for something else. */
+/* The same for all. Reductions of an eager lane are launched as soon as they can be, also while the
+ * slot waits for something else. */
 static void serve(struct weft_list *list)
 {
-    int32_t item, last = list->n_channels - 1;
-    for (int32_t c = 0; c <= last; c++)
-        serve_channel(list, c);
-    while (last > 0 && list->channels[last].n_done == list->channels[last].n_put &&
-           (item = ready_reduction(list, false)) >= 0) {
-        put_reduction(list, item);
-        serve_channel(list, last);
+    int32_t item;
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+        serve_lane(list, k);
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
+        struct weft_list_lane *lane = &list->moving[k];
+        while (lane->is_eager && lane->n_done == lane->n_put &&
+               (item = ready_reduction(list, k, false)) >= 0) {
+            put_reduction(list, item);
+            serve_lane(list, k);
+        }
+        land(list, lane);
     }
-    land(list);
 }
 
 /* On to the next end of a slot's compute or of a block. */
@@ -181,9 +184,9 @@ static void pass(struct weft_list *list)
     serve(list);
 }
 
-static void wait_for(struct weft_list *list, int32_t channel, int32_t n_done)
+static void wait_for(struct weft_list *list, int32_t lane, int32_t n_done)
 {
-    while (list->channels[channel].n_done < n_done)
+    while (list->moving[lane].n_done < n_done)
         pass(list);
 }
 
@@ -220,20 +223,21 @@ static bool gather_fits(struct weft_list *list, int32_t item)
     return (it->last == list->slot + 1 && reserved) || list->next_row <= most;
 }
 
-/* The gather of the earliest deadline that may start now. Behind one that does not fit only those
- * are tried that hold nothing by themselves. */
-static int32_t early_gather(struct weft_list *list)
+/* The gather of the earliest deadline that may start on a lane now. Behind one that does not fit
+ * only those are tried that hold nothing by themselves. */
+static int32_t early_gather(struct weft_list *list, int32_t lane)
 {
     const struct weft_digest *table = list->table;
     bool free_only = false;
-    list->is_full = false;
+    list->moving[lane].is_full = false;
     for (int32_t i = list->gather_at; i < table->n_gathers; i++) {
         int32_t item = table->gathers[i];
         const struct weft_item *it = &weft_list_item(list, item)->item;
-        if (list->left[item] == 0 || it->first > list->slot || is_put_off(list, item)) continue;
+        if (list->left[item] == 0 || weft_list_item(list, item)->lane != lane) continue;
+        if (it->first > list->slot || is_put_off(list, item)) continue;
         if (free_only && it->stair_bytes > 0) continue;
         if (gather_fits(list, item)) return item;
-        list->is_full = true;
+        list->moving[lane].is_full = true;
         if (it->last == list->slot) continue; /* it will block, and others need not */
         if (!list->has_free_gathers) break;
         free_only = true;
@@ -250,18 +254,24 @@ static bool may_begin_next(const struct weft_list *list)
            list->pending <= list->late_bytes[next];
 }
 
-/* What goes on the first channel, idle while the slot computes. False when nothing does. */
-static bool put_next(struct weft_list *list, int32_t gather_within)
+/* What goes on a lane, idle while the slot computes. False when nothing does. */
+static bool put_next(struct weft_list *list, int32_t lane, int32_t gather_within)
 {
     int32_t due = due_gather(list, list->slot);
-    if (due >= 0 && !is_to_block(list, due) && gather_fits(list, due)) {
+    if (due >= 0 && weft_list_item(list, due)->lane == lane && !is_to_block(list, due) &&
+        gather_fits(list, due)) {
         put_gather(list, due);
         return true;
     }
-    int32_t reduction = list->n_channels == 1 ? ready_reduction(list, false) : -1;
-    bool must_reduce = !may_begin_next(list) && list->n_channels == 1 &&
-                       (reduction = ready_reduction(list, true)) >= 0;
-    int32_t gather = must_reduce ? -1 : early_gather(list);
+    int32_t reduction = ready_reduction(list, lane, false);
+    if (!may_begin_next(list)) {
+        int32_t any = ready_reduction(list, lane, true);
+        if (any >= 0) {
+            put_reduction(list, any);
+            return true;
+        }
+    }
+    int32_t gather = early_gather(list, lane);
     if (gather >= 0 && reduction >= 0 &&
         weft_list_item(list, gather)->item.last - list->slot > gather_within)
         gather = -1;
@@ -275,30 +285,42 @@ static bool put_next(struct weft_list *list, int32_t gather_within)
     return true;
 }
 
-/* Lets the slot compute, and gives the first channel work whenever it is done with what it has.
- * Once it has been idle, what is put later in the slot would begin with that. */
+/* Gives a lane that is not eager work whenever it is done with what it has, while the slot
+ * computes. Once it has been idle, what is put later in the slot would begin with that. */
+static void feed(struct weft_list *list, int32_t k, int32_t gather_within)
+{
+    struct weft_list_lane *lane = &list->moving[k];
+    while (lane->n_done == lane->n_put && !lane->idle) {
+        lane->idle = !put_next(list, k, gather_within);
+        lane->idle_ns = list->lanes.now_ns;
+        serve(list);
+    }
+}
+
+/* Lets the slot compute, and gives lanes work. */
 static void compute(struct weft_list *list, int64_t slot_ns, int32_t gather_within)
 {
-    const struct weft_list_channel *channel = &list->channels[0];
-    int64_t late_bytes = list->pending - list->release_bytes[list->slot], from_ns = 0;
-    bool idle = false;
+    int64_t late_bytes = list->pending - list->release_bytes[list->slot];
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+        list->moving[k].idle = list->moving[k].is_eager;
     weft_lanes_start(&list->lanes, WEFT_LANE_COMPUTE, slot_ns);
     while (weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE)) {
-        while (channel->n_done == channel->n_put && !idle) {
-            idle = !put_next(list, gather_within);
-            from_ns = list->lanes.now_ns;
-            serve(list);
-        }
+        for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+            feed(list, k, gather_within);
         pass(list);
     }
-    if (idle && list->is_full) weft_list_note_full(list, late_bytes, from_ns);
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
+        const struct weft_list_lane *lane = &list->moving[k];
+        if (!lane->is_eager && lane->idle && lane->is_full)
+            weft_list_note_full(list, late_bytes, lane->idle_ns);
+    }
 }
 
 static void begin_slot(struct weft_list *list)
 {
     int32_t s = list->slot;
-    for (int32_t c = 0; c < list->n_channels; c++)
-        list->channels[c].n_before = list->channels[c].n_put;
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+        list->moving[k].n_before = list->moving[k].n_put;
     list->pending += list->release_bytes[s];
     list->row = list->fixed[s] + list->held + list->reserved_bytes[s] + list->pending;
     list->next_row = list->fixed[s + 1] + list->held - list->launched_bytes[s] +
@@ -308,18 +330,18 @@ static void begin_slot(struct weft_list *list)
 /* Puts what was not launched before the slot that uses it, and waits for it. */
 static void put_blocking(struct weft_list *list)
 {
-    int32_t item, n_before = list->channels[0].n_put;
-    int64_t from_ns = list->lanes.now_ns;
-    bool any = false;
-    while ((item = due_gather(list, list->slot - 1)) >= 0) {
+    int32_t item;
+    while ((item = due_gather(list, list->slot - 1)) >= 0)
         put(list, item);
-        any = true;
-    }
     serve(list);
-    if (!any) return;
-    wait_for(list, 0, n_before);
-    weft_list_note_blocking(list, n_before, from_ns);
-    wait_for(list, 0, list->channels[0].n_put);
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
+        const struct weft_list_lane *lane = &list->moving[k];
+        int64_t from_ns = list->lanes.now_ns;
+        if (lane->is_eager || lane->n_put == lane->n_before) continue;
+        wait_for(list, k, lane->n_before);
+        weft_list_note_blocking(list, lane, lane->n_before, from_ns);
+        wait_for(list, k, lane->n_put);
+    }
 }
 
 static void put_due_reductions(struct weft_list *list)
@@ -337,11 +359,34 @@ static void put_due_reductions(struct weft_list *list)
 /* Waits until what is due in the slot is complete. */
 static void wait_for_due(struct weft_list *list)
 {
-    for (int32_t c = 0; c < list->n_channels; c++) {
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         int64_t from_ns = list->lanes.now_ns;
-        wait_for(list, c, list->channels[c].upto[list->slot]);
-        weft_list_note_due(list, &list->channels[c], from_ns);
+        wait_for(list, k, list->moving[k].upto[list->slot]);
+        weft_list_note_due(list, &list->moving[k], from_ns);
     }
+}
+
+/* Puts reductions on lanes that have none under way, though the rule puts them off; false when
+ * there are none and none is under way either. */
+static bool put_late(struct weft_list *list)
+{
+    bool any = false, under_way = false;
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
+        const struct weft_list_lane *lane = &list->moving[k];
+        int32_t item;
+        if (lane->flight_begin < lane->flight_end) {
+            under_way = true;
+        } else if ((item = ready_reduction(list, k, true)) >= 0) {
+            put_reduction(list, item);
+            any = true;
+        }
+    }
+    if (any) {
+        serve(list);
+    } else if (under_way) {
+        pass(list);
+    }
+    return any || under_way;
 }
 
 /* Puts what must be complete before the next slot starts and has room, and waits for it. False when
@@ -357,15 +402,9 @@ static bool end_slot(struct weft_list *list)
     wait_for_due(list);
     int64_t from_ns = list->lanes.now_ns, short_bytes = list->next_row - list->limit;
     while (!may_begin_next(list)) {
-        if (list->flight_begin == list->flight_end) {
-            item = ready_reduction(list, true);
-            if (item < 0 && list->next_row > list->limit) return false;
-            if (item < 0) break;
-            put_reduction(list, item);
-            serve(list);
-        } else {
-            pass(list);
-        }
+        if (put_late(list)) continue;
+        if (list->next_row > list->limit) return false;
+        break;
     }
     weft_list_note_short(list, short_bytes, from_ns);
     list->held -= list->launched_bytes[list->slot];

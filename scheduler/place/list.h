@@ -1,5 +1,5 @@
 /* List scheduling: for fixed strategies, place every block by walking the slots in time and putting
- * on the channel, whenever it is free, what a rule says is next, without ever holding more than the
+ * on every lane, whenever it is free, what a rule says is next, without ever holding more than the
  * limit in any slot. Event-exact: the time that it returns is the simulator's. */
 #ifndef WEFT_SCHEDULER_PLACE_LIST_H
 #define WEFT_SCHEDULER_PLACE_LIST_H
@@ -27,7 +27,7 @@ const int32_t *weft_list_first_blocks(const struct weft_list *list);
 const struct weft_list_wait *weft_list_waits(const struct weft_list *list);
 
 /* Step time in ns (agreements included), or -1 when the strategies' lean rows exceed the problem's
- * limit. Fills moves (room for table->n_blocks) in channel order when it is not NULL. */
+ * limit. Fills moves (room for table->n_blocks) in the order of lanes when it is not NULL. */
 int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
                         struct weft_list_rule rule, struct weft_move *moves, int32_t *n_moves);
 

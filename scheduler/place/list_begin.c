@@ -4,6 +4,14 @@
 #include "scheduler/place/list.h"
 #include "scheduler/place/list_run.h"
 
+static void find_eager(struct weft_list *list)
+{
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+        list->moving[k].is_eager = list->n_lanes > WEFT_LANE_FIRST + 1;
+    for (int32_t i = 0; i < list->table->n_gathers; i++)
+        list->moving[weft_list_item(list, list->table->gathers[i])->lane].is_eager = false;
+}
+
 enum weft_status weft_list_create(const struct weft_digest *table, struct weft_list **out,
                                   struct weft_error *err)
 {
@@ -13,20 +21,20 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->table = table;
     list->fixed = calloc(6 * n_slots, sizeof *list->fixed);
     list->left = calloc(3 * n_items, sizeof *list->left);
-    list->flights = calloc((size_t)table->n_blocks + 1, sizeof *list->flights);
     list->waits = calloc(n_slots * WEFT_WAIT_KINDS, sizeof *list->waits);
-    bool ok = list->fixed && list->left && list->flights && list->waits;
-    for (int c = 0; c < WEFT_CHANNELS; c++) {
-        struct weft_list_channel *channel = &list->channels[c];
-        channel->item = calloc((size_t)table->n_blocks + 1, sizeof *channel->item);
-        channel->upto = calloc(n_slots, sizeof *channel->upto);
-        ok = ok && channel->item && channel->upto;
+    bool ok = list->fixed && list->left && list->waits;
+    list->n_lanes = table->problem->n_lanes;
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
+        struct weft_list_lane *lane = &list->moving[k];
+        lane->item = calloc((size_t)table->n_blocks + 1, sizeof *lane->item);
+        lane->upto = calloc(n_slots, sizeof *lane->upto);
+        lane->flights = calloc((size_t)table->n_blocks + 1, sizeof *lane->flights);
+        ok = ok && lane->item && lane->upto && lane->flights;
     }
     if (!ok) {
         weft_list_destroy(list);
         return weft_fail_memory(err, "a list scheduler");
     }
-    list->n_channels = table->problem->n_channels;
     list->least = list->fixed + n_slots;
     list->reserved_bytes = list->least + n_slots;
     list->launched_bytes = list->reserved_bytes + n_slots;
@@ -34,6 +42,7 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->clear_ns = list->release_bytes + n_slots;
     list->blocked = list->left + n_items;
     list->first_block = list->blocked + n_items;
+    find_eager(list);
     for (int32_t i = 0; i < table->n_items; i++)
         list->first_block[i + 1] = list->first_block[i] + weft_list_item(list, i)->item.n_blocks;
     *out = list;
@@ -43,13 +52,13 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
 void weft_list_destroy(struct weft_list *list)
 {
     if (!list) return;
-    for (int c = 0; c < WEFT_CHANNELS; c++) {
-        free(list->channels[c].item);
-        free(list->channels[c].upto);
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
+        free(list->moving[k].item);
+        free(list->moving[k].upto);
+        free(list->moving[k].flights);
     }
     free(list->fixed);
     free(list->left);
-    free(list->flights);
     free(list->waits);
     free(list);
 }
@@ -129,17 +138,16 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
     list->order = rule.order;
     list->late_bytes = rule.late_bytes;
     list->puts_off = rule.launch || rule.clear || rule.order || rule.late_bytes;
-    for (int c = 0; c < WEFT_CHANNELS; c++) {
-        struct weft_list_channel *channel = &list->channels[c];
-        memset(channel->upto, 0, n_slots * sizeof *channel->upto);
-        channel->n_put = channel->n_done = 0;
-        channel->begun = false;
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
+        struct weft_list_lane *lane = &list->moving[k];
+        memset(lane->upto, 0, n_slots * sizeof *lane->upto);
+        lane->n_put = lane->n_done = lane->flight_begin = lane->flight_end = 0;
+        lane->begun = false;
     }
     list->lanes = weft_problem_lanes(list->table->problem);
     list->held = list->pending = 0;
     list->n_moves = 0;
     list->gather_at = list->reduction_at = 0;
-    list->flight_begin = list->flight_end = 0;
     begin_rows(list, rule.stages);
     begin_clear(list, rule.clear);
 }

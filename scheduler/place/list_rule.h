@@ -28,7 +28,7 @@ enum weft_list_wait_kind {
     WEFT_WAIT_DUE,      /* behind it, for gathers due in it */
     WEFT_WAIT_ROOM,     /* as long, for those of them that were launched in it, of short_bytes */
     WEFT_WAIT_SHORT,    /* behind it, for reductions without which the next does not fit */
-    WEFT_WAIT_FULL,     /* no wait of compute: of the first channel, idle in the slot for want of
+    WEFT_WAIT_FULL,     /* no wait of compute: of a lane, idle in the slot for want of
                            room, of which reductions released before the slot held short_bytes */
     WEFT_WAIT_KINDS
 };
@@ -36,7 +36,7 @@ enum weft_list_wait_kind {
 struct weft_list_wait {
     int64_t ns;
     int64_t short_bytes;
-    int32_t ahead, nth; /* item whose nth block was ahead of them on the channel, or -1 */
+    int32_t ahead, nth; /* item whose nth block was ahead of them on the lane, or -1 */
     bool straddles;     /* it was put before the slot */
 };
 

@@ -6,19 +6,26 @@
 #include "scheduler/digest/digest.h"
 #include "scheduler/place/list_rule.h"
 
-/* A reduction on its channel that may not have completed yet. */
+/* A reduction on its lane that may not have completed yet. */
 struct weft_list_flight {
     int32_t move; /* its index; -1 when moves are not wanted */
-    int32_t put;  /* blocks put on the channel with it */
+    int32_t put;  /* blocks put on the lane with it */
     int64_t bytes;
 };
 
-/* Blocks put on a channel, in order; of those that are not done the first is under way. */
-struct weft_list_channel {
+/* Blocks put on a lane, in order; of those that are not done the first is under way. */
+struct weft_list_lane {
     int32_t *item; /* [n_blocks] */
     int32_t *upto; /* [n_slots + 1]: put, with the last whose window ends in the slot */
-    int32_t n_put, n_done, n_before; /* n_before: put before the slot */
-    bool begun;                      /* the first that is not done */
+    int32_t n_put, n_done, n_before;  /* n_before: put before the slot */
+    bool begun;                       /* the first that is not done */
+    struct weft_list_flight *flights; /* [n_blocks] */
+    int32_t flight_begin, flight_end; /* in flights */
+    /* One of several, of reductions alone: it is never idle while one is ready. */
+    bool is_eager;
+    bool is_full;    /* a gather did not fit when one was last looked for */
+    bool idle;       /* nothing more is put on it in the slot */
+    int64_t idle_ns; /* since when */
 };
 
 struct weft_list {
@@ -31,23 +38,20 @@ struct weft_list {
     int32_t *left;                            /* [n_items]: blocks not yet placed */
     int32_t *blocked;                         /* [n_items]: first slot of another try */
     int32_t *first_block;                     /* [n_items + 1] */
-    struct weft_list_flight *flights;         /* [n_blocks] */
     /* One run: */
     const int32_t *strategies;
     struct weft_move *moves; /* or NULL */
     int64_t limit;
     struct weft_lanes lanes;
-    struct weft_list_channel channels[WEFT_CHANNELS];
-    int32_t n_channels;
+    struct weft_list_lane moving[WEFT_MOST_LANES]; /* but compute */
+    int32_t n_lanes;
     int64_t held;          /* by gathers launched whose window is not over */
     int64_t pending;       /* by reductions not yet complete */
     int64_t row, next_row; /* held in this slot; in the next, if nothing more happens */
     int32_t slot, n_moves;
-    int32_t gather_at, reduction_at;  /* positions in the table's orders */
-    int32_t flight_begin, flight_end; /* in flights */
-    bool has_free_gathers;            /* of no bytes of their own */
-    bool is_full;                     /* a gather did not fit when one was last looked for */
-    bool puts_off;                    /* the rule has any of these: */
+    int32_t gather_at, reduction_at; /* positions in the table's orders */
+    bool has_free_gathers;           /* of no bytes of their own */
+    bool puts_off;                   /* the rule has any of these: */
     const int32_t *launch, *order;
     const int64_t *late_bytes;
     int64_t *clear_ns; /* [n_slots]: compute from the end of the slot to the next that is clear */
@@ -65,13 +69,13 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
                      struct weft_move *moves);
 
 /* Begins the waits of a slot; what made its compute wait since from_ns: blocks ahead of its gathers
- * that block, put before the n_before-th of the channel; those due in it, of one channel; and
- * reductions without which the next does not fit. And since when the first channel is idle in it
- * though a gather is left. Each while the time is still that of the end of the wait. */
+ * that block, put before the n_before-th of the lane; those due in it, of one lane; and reductions
+ * without which the next does not fit. And since when a lane is idle in it though a gather is left.
+ * Each while the time is still that of the end of the wait. */
 void weft_list_begin_waits(struct weft_list *list);
-void weft_list_note_blocking(struct weft_list *list, int32_t n_before, int64_t from_ns);
-void weft_list_note_due(struct weft_list *list, const struct weft_list_channel *channel,
-                        int64_t from_ns);
+void weft_list_note_blocking(struct weft_list *list, const struct weft_list_lane *lane,
+                             int32_t n_before, int64_t from_ns);
+void weft_list_note_due(struct weft_list *list, const struct weft_list_lane *lane, int64_t from_ns);
 void weft_list_note_short(struct weft_list *list, int64_t short_bytes, int64_t from_ns);
 void weft_list_note_full(struct weft_list *list, int64_t late_bytes, int64_t from_ns);
 

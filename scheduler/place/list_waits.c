@@ -13,51 +13,50 @@ void weft_list_begin_waits(struct weft_list *list)
         *wait_of(list, (enum weft_list_wait_kind)kind) = (struct weft_list_wait){.ahead = -1};
 }
 
-/* Names the block that is at that place on the channel. */
-static void note_ahead(struct weft_list_wait *wait, const struct weft_list_channel *channel,
-                       int32_t at)
+/* Names the block that is at that place on the lane. */
+static void note_ahead(struct weft_list_wait *wait, const struct weft_list_lane *lane, int32_t at)
 {
-    wait->ahead = channel->item[at];
-    wait->straddles = at < channel->n_before;
+    wait->ahead = lane->item[at];
+    wait->straddles = at < lane->n_before;
     wait->nth = 0;
     for (int32_t k = 0; k < at; k++)
-        wait->nth += channel->item[k] == wait->ahead;
+        wait->nth += lane->item[k] == wait->ahead;
 }
 
-void weft_list_note_blocking(struct weft_list *list, int32_t n_before, int64_t from_ns)
+void weft_list_note_blocking(struct weft_list *list, const struct weft_list_lane *lane,
+                             int32_t n_before, int64_t from_ns)
 {
     struct weft_list_wait *wait = wait_of(list, WEFT_WAIT_BLOCKING);
     if (list->lanes.now_ns == from_ns) return;
-    wait->ns = list->lanes.now_ns - from_ns;
-    note_ahead(wait, &list->channels[0], n_before - 1);
+    wait->ns += list->lanes.now_ns - from_ns;
+    note_ahead(wait, lane, n_before - 1);
 }
 
 /* What gathers hold that were launched in the slot, the last of their window, though they might
  * have been before. */
-static int64_t launched_late(const struct weft_list *list, const struct weft_list_channel *channel)
+static int64_t launched_late(const struct weft_list *list, const struct weft_list_lane *lane)
 {
     int64_t bytes = 0;
-    for (int32_t k = channel->n_before; k < channel->n_put; k++) {
-        const struct weft_item *it = &weft_list_item(list, channel->item[k])->item;
+    for (int32_t k = lane->n_before; k < lane->n_put; k++) {
+        const struct weft_item *it = &weft_list_item(list, lane->item[k])->item;
         if (it->kind == WEFT_ALL_GATHER && it->last == list->slot && it->first < list->slot)
             bytes += it->stair_bytes;
     }
     return bytes;
 }
 
-void weft_list_note_due(struct weft_list *list, const struct weft_list_channel *channel,
-                        int64_t from_ns)
+void weft_list_note_due(struct weft_list *list, const struct weft_list_lane *lane, int64_t from_ns)
 {
     struct weft_list_wait *wait = wait_of(list, WEFT_WAIT_DUE);
     struct weft_list_wait *room = wait_of(list, WEFT_WAIT_ROOM);
-    int32_t at = channel->upto[list->slot];
+    int32_t at = lane->upto[list->slot];
     if (list->lanes.now_ns == from_ns) return;
     wait->ns += list->lanes.now_ns - from_ns;
-    room->short_bytes += launched_late(list, channel);
+    room->short_bytes += launched_late(list, lane);
     if (room->short_bytes > 0) room->ns = wait->ns;
-    while (--at >= 0 && weft_list_item(list, channel->item[at])->item.last <= list->slot)
+    while (--at >= 0 && weft_list_item(list, lane->item[at])->item.last <= list->slot)
         continue;
-    if (at >= 0) note_ahead(wait, channel, at);
+    if (at >= 0) note_ahead(wait, lane, at);
 }
 
 void weft_list_note_short(struct weft_list *list, int64_t short_bytes, int64_t from_ns)

@@ -400,9 +400,11 @@ static enum weft_status end_when_complete(struct weft_draft *draft, struct weft_
     const struct weft_problem *problem = draft->problem;
     size_t n_slots = (size_t)problem->n_slots, n_moves = (size_t)draft->n_moves;
     struct weft_plan *plan = NULL;
-    int64_t *scratch = weft_pool_array(&draft->pool, 4 * n_slots + 3 * n_moves, sizeof *scratch);
+    size_t n_words = weft_simulate_words(draft->problem);
+    int64_t *scratch =
+        weft_pool_array(&draft->pool, n_words + n_slots + 2 * n_moves, sizeof *scratch);
     if (!scratch) return weft_fail_memory(err, "a rule's draft");
-    int64_t *own = scratch + 3 * n_slots + n_moves;
+    int64_t *own = scratch + n_words;
     struct weft_plan_times times = {own, own + n_slots, own + n_slots + n_moves};
     defer(draft, INT64_MAX);
     write_moves(draft);
@@ -449,16 +451,16 @@ static int compare_moves(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* No reduction is due later than what stands behind it in its channel, as the plan will have it
+/* No reduction is due later than what stands behind it on its lane, as the plan will have it
  * (plan/placement.h). */
 static void clamp_reductions(struct weft_draft *draft)
 {
-    int32_t due[WEFT_CHANNELS];
-    for (int c = 0; c < WEFT_CHANNELS; c++)
-        due[c] = draft->problem->n_slots;
+    int32_t due[WEFT_MOST_LANES];
+    for (int32_t lane = 0; lane < draft->problem->n_lanes; lane++)
+        due[lane] = draft->problem->n_slots;
     for (int32_t k = draft->n_moves - 1; k >= 0; k--) {
         struct weft_move *move = &draft->moves[k].move;
-        int32_t *behind = &due[draft->problem->items[move->item].channel];
+        int32_t *behind = &due[draft->problem->items[move->item].lane];
         int32_t last = weft_draft_item(draft, move->item)->last, complete;
         if (draft->moves[k].is_gather) {
             complete = last + (move->slot > last ? 2 : 1);

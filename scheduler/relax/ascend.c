@@ -34,7 +34,7 @@ static bool is_stuck(const struct ascent *a, int32_t i)
 {
     double x = a->dual->lambda[i], g = a->dual->load[i];
     if (x <= 0 && g < 0) return true;
-    return i < a->n_lambda && a->dual->n_channels == 1 && x >= 1 && g > 0;
+    return i < a->n_lambda && a->dual->n_moving == 1 && x >= 1 && g > 0;
 }
 
 /* Turns the last direction towards the slope; the square of its length. */
@@ -64,10 +64,10 @@ static void move(struct ascent *a, double step)
     }
     for (int32_t s = 0; s < dual->n_slots; s++) {
         double total = 0;
-        for (int32_t c = 0; c < dual->n_channels; c++)
-            total += dual->lambda[c * dual->n_slots + s];
-        for (int32_t c = 0; total > 1 && c < dual->n_channels; c++)
-            dual->lambda[c * dual->n_slots + s] /= total;
+        for (int32_t k = 0; k < dual->n_moving; k++)
+            total += dual->lambda[k * dual->n_slots + s];
+        for (int32_t k = 0; total > 1 && k < dual->n_moving; k++)
+            dual->lambda[k * dual->n_slots + s] /= total;
     }
 }
 
@@ -85,7 +85,7 @@ int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, dou
                          double enough_ns, int32_t most_steps)
 {
     enum { PATIENCE = 30 };
-    struct ascent a = {.dual = dual, .n_lambda = dual->n_channels * dual->n_slots};
+    struct ascent a = {.dual = dual, .n_lambda = dual->n_moving * dual->n_slots};
     a.n = a.n_lambda + dual->n_slots + dual->n_rows;
     a.best = calloc(2 * (size_t)a.n, sizeof *a.best);
     weft_dual_evaluate(dual, box);

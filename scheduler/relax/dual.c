@@ -70,9 +70,9 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     struct weft_pool *pool = &dual->pool;
     dual->table = table;
     dual->n_slots = table->n_slots;
-    dual->n_channels = table->problem->n_channels;
+    dual->n_moving = weft_problem_n_moving(table->problem);
     dual->bytes_per_ns = bytes_per_ns(table->problem);
-    size_t n_lambda = (size_t)dual->n_channels * n_slots;
+    size_t n_lambda = (size_t)dual->n_moving * n_slots;
     dual->most_rows = table->n_slots + MORE_ROWS;
     /* nu follows mu follows lambda, and over, excess and load alike, so that each is one vector. */
     size_t n_vector = n_lambda + n_slots + (size_t)dual->most_rows;
@@ -88,13 +88,17 @@ enum weft_status weft_dual_create(const struct weft_digest *table, struct weft_d
     dual->choice = weft_pool_array(pool, weft_box_most_spans(table->problem), sizeof *dual->choice);
     dual->item_cost = weft_pool_array(pool, n_items, sizeof *dual->item_cost);
     dual->before = weft_pool_array(pool, n_slots + 1, sizeof *dual->before);
-    dual->total = weft_pool_array(pool, n_slots, sizeof *dual->total);
+    dual->total = weft_pool_array(pool, 2 * n_slots, sizeof *dual->total);
+    dual->slowest = weft_pool_array(pool, 2 * n_slots, sizeof *dual->slowest);
     if (!dual->lambda || !dual->load || !dual->cost || !dual->share || !dual->strategies ||
         !dual->usual || !dual->taken || !dual->choice || !dual->item_cost || !dual->before ||
-        !dual->total) {
+        !dual->total || !dual->slowest) {
         weft_dual_destroy(dual);
         return weft_fail_memory(err, "a dual function");
     }
+    dual->factor = dual->total + n_slots;
+    dual->n_blocking = dual->slowest + n_slots;
+    weft_problem_blocking(table->problem, dual->n_blocking);
     dual->mu = dual->lambda + n_lambda;
     dual->nu = dual->mu + n_slots;
     dual->excess = dual->load + n_lambda;
@@ -129,17 +133,52 @@ enum weft_status weft_dual_set_groups(struct weft_dual *dual, const struct weft_
     return WEFT_OK;
 }
 
-/* f(T, L) of proof/prices.h; *slope is what a unit more of L changes. */
-static double compute_cost(const struct weft_problem *problem, int64_t ns, double total,
-                           double *slope)
+static double rate(int32_t rate)
 {
-    double compute = (double)problem->compute_rate / WEFT_RATE_ONE;
-    double channel = (double)problem->channel_rate / WEFT_RATE_ONE;
-    double gain = 1 - compute - channel * total;
-    *slope = 0;
-    if (gain > 0) return (double)ns;
-    *slope = -(double)ns * channel / compute;
-    return (double)ns * (1 + gain / compute);
+    return (double)rate / WEFT_RATE_ONE;
+}
+
+/* What lanes that leave compute a rate are worth in a slot, beside it. */
+static double worth_beside(const struct weft_dual *dual, int32_t compute_rate, int32_t slot)
+{
+    const struct weft_problem *problem = dual->table->problem;
+    double worth = 0, alike = 0; /* lanes of one rate in sum, so that it is multiplied once */
+    int32_t own = 0;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+        struct weft_rates rates = problem->lanes[lane].rates;
+        if (rates.compute < compute_rate) continue;
+        if (rates.own != own) {
+            worth += rate(own) * alike;
+            alike = 0;
+            own = rates.own;
+        }
+        alike += dual->lambda[weft_problem_lane_at(problem, lane) + (size_t)slot];
+    }
+    return worth + rate(own) * alike;
+}
+
+/* Fills factor and slowest of a slot. */
+static void price_compute(struct weft_dual *dual, int32_t slot)
+{
+    const struct weft_problem *problem = dual->table->problem;
+    dual->factor[slot] = 1;
+    dual->slowest[slot] = WEFT_LANE_COMPUTE;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+        int32_t compute_rate = problem->lanes[lane].rates.compute;
+        double compute = rate(compute_rate);
+        double gain = 1 - compute - worth_beside(dual, compute_rate, slot);
+        if (gain > 0) continue;
+        double factor = 1 + gain / compute;
+        if (dual->slowest[slot] != WEFT_LANE_COMPUTE && factor >= dual->factor[slot]) continue;
+        dual->factor[slot] = factor;
+        dual->slowest[slot] = lane;
+    }
+}
+
+/* f(T) of proof/prices.h. */
+static double compute_cost(const struct weft_dual *dual, int64_t ns, int32_t slot)
+{
+    return (double)ns * dual->factor[slot];
 }
 
 static double hold_mu(const struct weft_dual *dual, const struct weft_hold *hold)
@@ -181,6 +220,13 @@ static double slot_cost(const struct weft_problem_item *of, const struct weft_sp
            (is_gather(item) ? held[item->last + 1] - held[at] : held[at + 1] - held[item->first]);
 }
 
+/* What being waited for costs in a slot, of a block's time. */
+static double blocking_cost(const struct weft_dual *dual, const double *lambda, int32_t slot)
+{
+    double total = dual->total[slot], shared = 1 - 1.0 / dual->n_blocking[slot];
+    return 1 - (total - lambda[slot]) - shared * (1 - total);
+}
+
 static void price_item(struct weft_dual *dual, const struct weft_box *box, int32_t i)
 {
     const struct weft_problem_item *of = &dual->table->problem->items[i];
@@ -198,7 +244,7 @@ static void price_item(struct weft_dual *dual, const struct weft_box *box, int32
             least = INFINITY;
             choice = item->last + 1;
             if (gathers && span->hold == choice)
-                least = (1 - (dual->total[choice] - lambda[choice])) * (double)of->block_ns;
+                least = blocking_cost(dual, lambda, choice) * (double)of->block_ns;
         }
         for (; at >= span->first && at <= span->last; at += step) {
             double cost = slot_cost(of, span, lambda, held, at);
@@ -227,7 +273,6 @@ static void price_groups(struct weft_dual *dual, const struct weft_box *box)
 static void price_decisions(struct weft_dual *dual, const struct weft_box *box)
 {
     const struct weft_problem *problem = dual->table->problem;
-    double slope;
     for (int32_t u = 0; u < problem->n_decisions; u++) {
         const struct weft_problem_decision *decision = &problem->decisions[u];
         double *cost = dual->cost + weft_digest_at(dual->table, u, 0);
@@ -237,8 +282,7 @@ static void price_decisions(struct weft_dual *dual, const struct weft_box *box)
             for (int32_t i = 0; i < of->n_holds; i++)
                 cost[p] += hold_mu(dual, &of->holds[i]) * (double)of->holds[i].bytes;
             for (int32_t i = 0; i < of->n_times; i++)
-                cost[p] +=
-                    compute_cost(problem, of->times[i].ns, dual->total[of->times[i].slot], &slope);
+                cost[p] += compute_cost(dual, of->times[i].ns, of->times[i].slot);
         }
     }
     for (int32_t k = 0; k < dual->n_rows; k++) {
@@ -266,25 +310,34 @@ static void add_bytes(struct weft_dual *dual, int32_t first, int32_t last, doubl
 
 static void add_compute(struct weft_dual *dual, int32_t slot, int64_t ns)
 {
-    double slope;
-    compute_cost(dual->table->problem, ns, dual->total[slot], &slope);
-    for (int32_t c = 0; c < dual->n_channels; c++)
-        dual->load[c * dual->n_slots + slot] += slope;
+    const struct weft_problem *problem = dual->table->problem;
+    int32_t slowest = dual->slowest[slot];
+    if (slowest == WEFT_LANE_COMPUTE) return;
+    int32_t compute_rate = problem->lanes[slowest].rates.compute;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+        struct weft_rates rates = problem->lanes[lane].rates;
+        if (rates.compute < compute_rate) continue;
+        dual->load[weft_problem_lane_at(problem, lane) + (size_t)slot] +=
+            -(double)ns * rate(rates.own) / rate(compute_rate);
+    }
 }
 
 static void add_blocks(struct weft_dual *dual, int32_t i, const struct weft_span *span, int32_t s)
 {
     const struct weft_problem_item *of = &dual->table->problem->items[i];
     const struct weft_item *item = &of->item;
-    int32_t channel = of->channel;
+    double *load = dual->load + weft_problem_lane_at(dual->table->problem, of->lane);
     double ns = (double)of->block_ns * span->n_blocks;
     double bytes = (double)item->stair_bytes * span->n_blocks;
     if (is_gather(item) && s > item->last) {
-        for (int32_t c = 0; c < dual->n_channels; c++)
-            if (c != channel) dual->load[c * dual->n_slots + s] -= ns;
+        double mean_ns = ns / dual->n_blocking[s];
+        for (int32_t k = 0; k < dual->n_moving; k++) {
+            double *other = dual->load + k * dual->n_slots;
+            other[s] -= other == load ? mean_ns - ns : mean_ns;
+        }
         return;
     }
-    dual->load[channel * dual->n_slots + s] += ns;
+    load[s] += ns;
     if (bytes == 0) return;
     int32_t at = held_at(item, span, s);
     int32_t from = is_gather(item) ? at : item->first, to = is_gather(item) ? item->last : at;
@@ -333,11 +386,10 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     weft_work_spend(dual->work, evaluation_units(dual));
     weft_dual_know(dual, box);
     const struct weft_problem *problem = dual->table->problem;
-    double slope;
     dual->before[0] = 0;
     dual->value_ns = (double)weft_problem_agreements_ns(problem);
     memset(dual->load, 0,
-           (size_t)(dual->n_channels + 1) * (size_t)dual->n_slots * sizeof *dual->load);
+           (size_t)(dual->n_moving + 1) * (size_t)dual->n_slots * sizeof *dual->load);
     for (int32_t k = 0; k < dual->n_rows; k++) {
         dual->over[k] = -(double)dual->rows[k].room_bytes;
         dual->value_ns -= dual->nu[k] * (double)dual->rows[k].room_bytes;
@@ -345,9 +397,10 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     for (int32_t s = 0; s < dual->n_slots; s++) {
         dual->before[s + 1] = dual->before[s] + dual->mu[s];
         dual->total[s] = 0;
-        for (int32_t c = 0; c < dual->n_channels; c++)
-            dual->total[s] += dual->lambda[c * dual->n_slots + s];
-        dual->value_ns += compute_cost(problem, problem->slot_ns[s], dual->total[s], &slope);
+        for (int32_t k = 0; k < dual->n_moving; k++)
+            dual->total[s] += dual->lambda[k * dual->n_slots + s];
+        price_compute(dual, s);
+        dual->value_ns += compute_cost(dual, problem->slot_ns[s], s);
         add_compute(dual, s, problem->slot_ns[s]);
     }
     price_sizes(dual);
@@ -364,15 +417,15 @@ void weft_dual_evaluate(struct weft_dual *dual, const struct weft_box *box)
     }
 }
 
-void weft_dual_reset(struct weft_dual *dual, int32_t channel)
+void weft_dual_reset(struct weft_dual *dual, int32_t lane)
 {
     memset(dual->lambda, 0,
-           (size_t)(dual->n_channels + 1) * (size_t)dual->n_slots * sizeof *dual->lambda);
+           (size_t)(dual->n_moving + 1) * (size_t)dual->n_slots * sizeof *dual->lambda);
     memset(dual->nu, 0, (size_t)dual->n_rows * sizeof *dual->nu);
     for (int32_t g = 0; g < dual->n_groups; g++)
         dual->pi[g] = 0;
-    for (int32_t s = 0; channel >= 0 && s < dual->n_slots; s++)
-        dual->lambda[channel * dual->n_slots + s] = 1;
+    for (int32_t s = 0; lane != WEFT_LANE_COMPUTE && s < dual->n_slots; s++)
+        dual->lambda[weft_problem_lane_at(dual->table->problem, lane) + (size_t)s] = 1;
 }
 
 static int64_t to_price(double value, double most)
@@ -391,8 +444,8 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
     if (most > most_json) most = most_json;
     for (int32_t s = 0; s < dual->n_slots; s++) {
         int64_t room = WEFT_PRICE_ONE;
-        for (int32_t c = 0; c < dual->n_channels; c++) {
-            int32_t at = c * dual->n_slots + s;
+        for (int32_t k = 0; k < dual->n_moving; k++) {
+            int32_t at = k * dual->n_slots + s;
             int64_t lambda = to_price(dual->lambda[at], 1);
             prices->lambda[at] = lambda < room ? lambda : room;
             room -= prices->lambda[at];
@@ -418,7 +471,7 @@ void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices)
 
 void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices)
 {
-    for (int32_t i = 0; i < dual->n_channels * dual->n_slots; i++)
+    for (int32_t i = 0; i < dual->n_moving * dual->n_slots; i++)
         dual->lambda[i] = ldexp((double)prices->lambda[i], -WEFT_PRICE_SHIFT);
     for (int32_t s = 0; s < dual->n_slots; s++)
         dual->mu[s] = ldexp((double)prices->mu[s], -WEFT_PRICE_SHIFT);

@@ -12,10 +12,10 @@ struct weft_dual {
     struct weft_pool pool;
     const struct weft_digest *table; /* borrowed */
     struct weft_work *work;          /* borrowed; NULL: nothing is counted */
-    int32_t n_slots, n_channels;
+    int32_t n_slots, n_moving;       /* lanes but compute */
     double bytes_per_ns; /* of blocks that hold bytes: makes mu comparable with lambda */
     /* The point: */
-    double *lambda; /* [n_channels][n_slots] */
+    double *lambda; /* [n_moving][n_slots] */
     double *mu;     /* [n_slots], ns a byte */
     double *nu;     /* [n_rows], ns a byte that counts */
     double *pi;     /* [n_groups], ns a decision; ascent leaves them alone */
@@ -36,13 +36,16 @@ struct weft_dual {
     double *cost;        /* [n_strategies] */
     int32_t *strategies; /* [n_decisions]: the cheapest */
     double *share;       /* [n_strategies]: of `strategies`, over an ascent */
-    double *load;        /* by lambda: channel time asked for, less what there is, ns */
+    double *load;        /* by lambda: lane time asked for, less what there is, ns */
     double *excess;      /* by mu: bytes held above the limit */
     double *over;        /* by nu: bytes that count above the room */
     /* Scratch: */
-    int32_t *choice; /* by span of the box: slot of its blocks; last + 1: blocking */
-    double *before;  /* [n_slots + 1]: sum of mu */
-    double *total;   /* [n_slots]: sum of lambda over channels */
+    int32_t *choice;     /* by span of the box: slot of its blocks; last + 1: blocking */
+    double *before;      /* [n_slots + 1]: sum of mu */
+    double *total;       /* [n_slots]: sum of lambda over lanes */
+    double *factor;      /* [n_slots]: f(1) of proof/prices.h */
+    int32_t *slowest;    /* [n_slots]: lane k of its least; 0: it is 1 */
+    int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
     double *item_cost;
     int32_t *first_row, *next_row; /* [n_slots], [most_rows]: rows of a slot; -1: none */
     /* Blocks that hold the same bytes cost the same to hold: */
@@ -82,10 +85,11 @@ void weft_dual_rely(const struct weft_dual *dual, const uint8_t *reference, cons
 int64_t weft_dual_compare(const struct weft_dual *dual, int32_t slot, const uint8_t *reference,
                           const int32_t *relies, struct weft_usual *usual);
 
-/* [n_slots] of an item's channel. */
+/* [n_slots] of an item's lane. */
 static inline const double *weft_dual_lambda(const struct weft_dual *dual, int32_t item)
 {
-    return dual->lambda + dual->table->problem->items[item].channel * dual->n_slots;
+    const struct weft_problem *problem = dual->table->problem;
+    return dual->lambda + weft_problem_lane_at(problem, problem->items[item].lane);
 }
 
 /* [n_slots + 1]: what a block of the item pays for being held over the slots before each, as
@@ -109,8 +113,8 @@ int32_t weft_dual_ascend(struct weft_dual *dual, const struct weft_box *box, dou
 void weft_dual_round(const struct weft_dual *dual, struct weft_prices *prices);
 void weft_dual_take(struct weft_dual *dual, const struct weft_prices *prices);
 
-/* Every lambda of one channel (-1: none) is 1, all else 0: what compute or a channel needs alone.
- */
-void weft_dual_reset(struct weft_dual *dual, int32_t channel);
+/* Every lambda of one lane (WEFT_LANE_COMPUTE: of none) is 1, all else 0: what that lane needs
+ * alone. */
+void weft_dual_reset(struct weft_dual *dual, int32_t lane);
 
 #endif

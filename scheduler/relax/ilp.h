@@ -1,4 +1,4 @@
-/* The planning problem as an integer program, in the slot form of the channel: which strategy each
+/* The planning problem as an integer program, in the slot form of the lanes: which strategy each
  * decision has, and how many blocks have been placed by every slot.
  *
  *     z[u,p]   decision u has strategy p; binary, sum over p = 1
@@ -6,14 +6,14 @@
  *     M[c,s]   blocks that are launched (gathers: at least A) or complete (reductions: at most A)
  *              by slot s, whole: what memory is held for. Of items with a class of their own
  *     q[c,s]   blocks of a class of gathers that block in slot s + 1: they hold nothing and cost
- *              their channel time
+ *              their lane time
  *     w[s]     time that the compute stream waits at the end of slot s
- *     x[s]     time in which slot s computes beside communication, where the two contend
+ *     x[c,s]   time in which slot s computes at rate c, beside lanes that leave it that
  *     H[s]     bytes that the strategies hold in slot s, chained so that rows stay sparse
  *
  * A class is a set of items whose blocks are interchangeable: alone in it every item has counts of
  * its own; items with equal blocks share counts and go in order of deadline; items whose blocks
- * hold about the same bytes a nanosecond share channel time, where that saves most columns for the
+ * hold about the same bytes a nanosecond share lane time, where that saves most columns for the
  * bytes that are no longer seen. Every coarser model is a relaxation of the finer one (its rows are
  * sums of theirs), so its LP bound is as valid, and much faster.
  *
@@ -39,13 +39,13 @@ struct weft_ilp_class {
     int32_t n_items;
     int32_t *items;      /* in the problem; gathers by last, reductions by first slot */
     bool gathers;        /* else reductions */
-    int32_t channel;     /* of all its items */
-    bool counts;         /* A counts blocks; else channel time */
+    int32_t lane;        /* of all its items */
+    bool counts;         /* A counts blocks; else lane time */
     bool may_block;      /* it has q: only where memory may be short is it of use */
     int32_t first, last; /* A exists for slots first .. last - 1; at last it is the total */
     int32_t column;      /* of A[first] */
     int32_t held;        /* of M[first]; that of A where M is A */
-    double unit_time;    /* channel time of one unit of A */
+    double unit_time;    /* lane time of one unit of A */
     double unit_bytes;   /* held by one unit of A */
     double most;         /* no plan has more */
     struct weft_ilp_prefix released, due;
@@ -59,10 +59,13 @@ struct weft_ilp {
     int32_t *z; /* [n_strategies]; -1: not a choice */
     int32_t n_classes;
     struct weft_ilp_class *classes;
-    int32_t *wait;   /* [n_slots]; -1: nothing can be on the channel */
-    int32_t *beside; /* [n_slots] of x; -1 without contention, where it is the slot's time */
-    int32_t *hold;   /* [n_slots]; -1 when every plan fits */
-    int32_t *load_row, *memory_row; /* [n_channels][n_slots], [n_slots]; -1: none */
+    int32_t *n_blocking; /* [n_slots]: lanes on which items may block it */
+    int32_t *wait;       /* [n_slots]; -1: nothing can be on a lane */
+    int32_t n_rates;     /* of compute beside lanes, least first; 0 without contention */
+    int32_t rates[WEFT_MOST_LANES];
+    int32_t *beside;                /* [n_rates][n_slots] of x; -1 as wait */
+    int32_t *hold;                  /* [n_slots]; -1 when every plan fits */
+    int32_t *load_row, *memory_row; /* [n_moving][n_slots], [n_slots]; -1: none */
     /* Whole rows (proof/prices.h), the last of the program, and their references. */
     int32_t n_whole, most_whole;
     struct weft_whole_row *whole;
@@ -102,7 +105,7 @@ WEFT_MUST_USE enum weft_status weft_ilp_add_whole(struct weft_ilp *ilp,
                                                   const struct weft_dual *dual, const double *x,
                                                   int32_t *n_added, struct weft_error *err);
 
-/* The prices that multipliers of the rows are: of channel time, those of its rows; of bytes, those
+/* The prices that multipliers of the rows are: of lane time, those of its rows; of bytes, those
  * of the memory rows and of the holds' upper bounds; of whole rows, theirs. */
 WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_duals,
                                                struct weft_dual *dual, struct weft_error *err);
@@ -112,12 +115,12 @@ WEFT_MUST_USE enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const
  * which the dual is told. */
 void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct weft_dual *dual);
 
-/* Takes a part of the time that slots compute from the channels, whose rows then have less room; 0
+/* Takes a part of the time that slots compute from the lanes, whose rows then have less room; 0
  * gives it back. Where compute contends, or strategies choose its time, all is left to them. */
 void weft_ilp_press(struct weft_ilp *ilp, double part);
 
-/* The time of which a channel is taken a part in the slot. */
-int64_t weft_ilp_pressed_ns(const struct weft_ilp *ilp, int32_t channel, int32_t slot);
+/* The time of which a lane is taken a part in the slot. */
+int64_t weft_ilp_pressed_ns(const struct weft_ilp *ilp, int32_t lane, int32_t slot);
 
 /* The count that a point x of the relaxation is most undecided about; false when it is of none. */
 bool weft_ilp_count(const struct weft_ilp *ilp, const struct weft_dual *dual, const double *x,
@@ -143,7 +146,7 @@ enum weft_ilp_gain {
     WEFT_ILP_SPARE_TIME
 };
 
-/* Where a point of the relaxation within a box takes most for granted that a channel may interrupt
+/* Where a point of the relaxation within a box takes most for granted that a lane may interrupt
  * a block, or move two at once: milestones of blocks that have begun or ended, of which the box
  * does not know, at most one a slot and `most`, the most valuable first. Their value is what that
  * gains at the dual's prices, times `worth` [n_slots] of its slot, and more than 1. Returns how

@@ -208,7 +208,7 @@ static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
 {
     const struct weft_problem_item *leader = item_of(ilp, of->items[0]);
     of->gathers = leader->item.kind == WEFT_ALL_GATHER;
-    of->channel = leader->channel;
+    of->lane = leader->lane;
     of->counts = true;
     of->first = INT32_MAX;
     for (int32_t k = 0; k < of->n_items; k++) {

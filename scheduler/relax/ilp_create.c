@@ -28,8 +28,8 @@ static void chain_prefix(struct weft_ilp_build *build, struct weft_ilp_class *of
         int32_t column = weft_ilp_add_column(build, 0, 0, of->most, false, 0);
         weft_ilp_add_entry(build, column, 1);
         if (may_block) {
-            prefix->blocking[k] =
-                weft_ilp_add_column(build, of->unit_time, 0, of->most, of->counts, 0);
+            double mean = of->unit_time / build->ilp->n_blocking[prefix->slots[k] + 1];
+            prefix->blocking[k] = weft_ilp_add_column(build, mean, 0, of->most, of->counts, 0);
             weft_ilp_add_entry(build, prefix->blocking[k], 1);
         }
         if (k > 0) weft_ilp_add_entry(build, prefix->columns[k - 1], -1);
@@ -134,70 +134,112 @@ static double add_compute(struct weft_ilp_build *build, int32_t slot, double fac
     return factor * weft_ilp_time_units(ilp, problem->slot_ns[slot]);
 }
 
-/* The time beside communication: in it the slot computes at its rate, and no more than there is to
- * compute. What is lost to that is its cost. */
-static int32_t build_beside(struct weft_ilp_build *build, int32_t slot, double most)
+/* The times beside lanes: in each the slot computes at its rate, together no more than there is to
+ * compute. What is lost to that is their cost. */
+static void build_beside(struct weft_ilp_build *build, int32_t slot, double most)
 {
-    const struct weft_problem *problem = build->ilp->table->problem;
-    double rate = (double)problem->compute_rate / WEFT_RATE_ONE;
-    int32_t column = weft_ilp_add_column(build, 1 - rate, 0, most, false, 0);
-    weft_ilp_add_entry(build, column, rate);
+    struct weft_ilp *ilp = build->ilp;
+    int32_t n_slots = ilp->table->n_slots;
+    if (ilp->n_rates == 0) return;
+    for (int32_t k = 0; k < ilp->n_rates; k++) {
+        double rate = (double)ilp->rates[k] / WEFT_RATE_ONE;
+        ilp->beside[k * n_slots + slot] = weft_ilp_add_column(build, 1 - rate, 0, most, false, 0);
+    }
+    for (int32_t k = 0; k < ilp->n_rates; k++)
+        weft_ilp_add_entry(build, ilp->beside[k * n_slots + slot],
+                           (double)ilp->rates[k] / WEFT_RATE_ONE);
     weft_ilp_end_row(build, -INFINITY, add_compute(build, slot, 1));
-    return column;
 }
 
-/* What a channel is given in a slot fits into the time that it has: beside compute at its rate, and
- * the wait; of two channels the second also has the time for which the slot waits for gathers that
- * block. */
-static void build_load(struct weft_ilp_build *build, int32_t slot, int32_t channel)
+/* What the class's blocks that the slot waits for leave a lane of the time for which it waits,
+ * which is at least the mean over lanes that have such blocks; its own are not in what it is given.
+ */
+static void add_blocking(struct weft_ilp_build *build, const struct weft_ilp_class *of,
+                         int32_t slot, int32_t lane)
+{
+    for (int32_t k = 0; of->may_block && k < of->due.n; k++) {
+        if (of->due.slots[k] + 1 != slot) continue;
+        double mean = of->unit_time / build->ilp->n_blocking[slot];
+        double more = of->lane == lane ? mean - of->unit_time : mean;
+        if (more != 0) weft_ilp_add_entry(build, of->due.blocking[k], -more);
+    }
+}
+
+/* What a lane is given in a slot fits into the time that it has: beside compute, at its rate, where
+ * compute is no faster than the lane leaves it; while the slot waits; and while it waits for what
+ * blocks it. */
+static void build_load(struct weft_ilp_build *build, int32_t slot, int32_t lane)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
-    double rate = (double)problem->channel_rate / WEFT_RATE_ONE, room = 0;
+    struct weft_rates rates = problem->lanes[lane].rates;
+    double room = 0;
     for (int32_t c = 0; c < ilp->n_classes; c++) {
         const struct weft_ilp_class *of = &ilp->classes[c];
-        for (int32_t k = 0; of->may_block && channel != of->channel && k < of->due.n; k++)
-            if (of->due.slots[k] + 1 == slot)
-                weft_ilp_add_entry(build, of->due.blocking[k], -of->unit_time);
-        if (of->channel != channel || slot < of->first || slot > of->last) continue;
+        add_blocking(build, of, slot, lane);
+        if (of->lane != lane || slot < of->first || slot > of->last) continue;
         weft_ilp_add_placed(build, of, slot, of->unit_time);
         weft_ilp_add_placed(build, of, slot - 1, -of->unit_time);
     }
     weft_ilp_add_entry(build, ilp->wait[slot], -1);
-    if (ilp->beside[slot] >= 0) {
-        weft_ilp_add_entry(build, ilp->beside[slot], -rate);
-    } else {
-        room = add_compute(build, slot, 1);
-    }
+    if (ilp->n_rates == 0) room = add_compute(build, slot, 1);
+    for (int32_t k = 0; k < ilp->n_rates && ilp->rates[k] <= rates.compute; k++)
+        weft_ilp_add_entry(build, ilp->beside[k * problem->n_slots + slot],
+                           -(double)rates.own / WEFT_RATE_ONE);
     weft_ilp_end_row(build, -INFINITY, room);
+}
+
+/* The rates of compute beside some lane, the least first. */
+static void find_rates(struct weft_ilp *ilp)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    if (!weft_problem_contends(problem)) return;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+        int32_t rate = problem->lanes[lane].rates.compute, at = ilp->n_rates;
+        while (at > 0 && ilp->rates[at - 1] >= rate)
+            at--;
+        if (at < ilp->n_rates && ilp->rates[at] == rate) continue;
+        for (int32_t k = ilp->n_rates++; k > at; k--)
+            ilp->rates[k] = ilp->rates[k - 1];
+        ilp->rates[at] = rate;
+    }
+}
+
+/* The most that a slot may compute beside lanes: while one is busy, at its rate. */
+static double most_beside(const struct weft_ilp *ilp, double most_wait)
+{
+    const struct weft_problem *problem = ilp->table->problem;
+    int32_t least = WEFT_RATE_ONE;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++)
+        if (problem->lanes[lane].rates.own < least) least = problem->lanes[lane].rates.own;
+    return most_wait * WEFT_RATE_ONE / least * (1 + 1e-9);
 }
 
 static void build_loads(struct weft_ilp_build *build)
 {
     struct weft_ilp *ilp = build->ilp;
     const struct weft_problem *problem = ilp->table->problem;
-    bool contend = problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE;
-    /* A wait of the compute stream is for a channel, which is busy in it. */
-    double most_wait = weft_ilp_time_units(ilp, ilp->table->most_channel_ns);
-    for (int32_t s = 0; s < problem->n_slots; s++) {
-        bool used[WEFT_CHANNELS] = {false}, any = false;
+    int32_t n_moving = weft_problem_n_moving(problem), n_slots = problem->n_slots;
+    /* A wait of the compute stream is for a lane, which is busy in it. */
+    double most_wait = weft_ilp_time_units(ilp, ilp->table->most_lane_ns);
+    find_rates(ilp);
+    for (int32_t i = 0; i < n_moving * n_slots; i++)
+        ilp->load_row[i] = ilp->beside[i] = -1;
+    for (int32_t s = 0; s < n_slots; s++) {
+        bool used[WEFT_MOST_LANES] = {false}, any = false;
         for (int32_t c = 0; c < ilp->n_classes; c++) {
             const struct weft_ilp_class *of = &ilp->classes[c];
             if (s < of->first || s > of->last) continue;
-            used[of->channel] = any = true;
+            used[of->lane] = any = true;
         }
-        ilp->wait[s] = ilp->beside[s] = -1;
-        for (int32_t c = 0; c < problem->n_channels; c++)
-            ilp->load_row[c * problem->n_slots + s] = -1;
+        ilp->wait[s] = -1;
         if (!any) continue;
         ilp->wait[s] = weft_ilp_add_column(build, 1, 0, most_wait, false, 0);
-        /* A channel that is busy beside compute moves at its rate. */
-        double most_beside = most_wait * WEFT_RATE_ONE / problem->channel_rate * (1 + 1e-9);
-        if (contend) ilp->beside[s] = build_beside(build, s, most_beside);
-        for (int32_t c = 0; c < problem->n_channels; c++) {
-            if (!used[c]) continue;
-            ilp->load_row[c * problem->n_slots + s] = build->n_rows;
-            build_load(build, s, c);
+        build_beside(build, s, most_beside(ilp, most_wait));
+        for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
+            if (!used[lane]) continue;
+            ilp->load_row[weft_problem_lane_at(problem, lane) + (size_t)s] = build->n_rows;
+            build_load(build, s, lane);
         }
     }
 }
@@ -247,7 +289,7 @@ static void build_memory(struct weft_ilp_build *build)
 static void choose_units(struct weft_ilp *ilp)
 {
     const struct weft_problem *problem = ilp->table->problem;
-    int64_t total_ns = ilp->table->most_channel_ns + weft_problem_agreements_ns(problem);
+    int64_t total_ns = ilp->table->most_lane_ns + weft_problem_agreements_ns(problem);
     for (int32_t s = 0; s < problem->n_slots; s++)
         total_ns += problem->slot_ns[s];
     ilp->time_shift = shift_to(total_ns, 14);
@@ -300,19 +342,22 @@ enum weft_status weft_ilp_create(const struct weft_digest *table, int32_t most_c
     choose_units(ilp);
     size_t n_slots = (size_t)table->n_slots;
     ilp->z = weft_pool_array(&ilp->pool, (size_t)table->problem->n_strategies, sizeof *ilp->z);
+    ilp->n_blocking = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->n_blocking);
     ilp->wait = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->wait);
-    ilp->beside = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->beside);
+    size_t n_loads = weft_problem_lane_at(table->problem, table->problem->n_lanes);
+    ilp->beside = weft_pool_array(&ilp->pool, n_loads, sizeof *ilp->beside);
     ilp->hold = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->hold);
-    ilp->load_row = weft_pool_array(&ilp->pool, WEFT_CHANNELS * n_slots, sizeof *ilp->load_row);
+    ilp->load_row = weft_pool_array(&ilp->pool, n_loads, sizeof *ilp->load_row);
     ilp->memory_row = weft_pool_array(&ilp->pool, n_slots, sizeof *ilp->memory_row);
     ilp->most_whole = table->n_slots + MORE_ROWS;
     ilp->whole = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->whole);
     ilp->references = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->references);
     ilp->uses = weft_pool_array(&ilp->pool, (size_t)ilp->most_whole, sizeof *ilp->uses);
     enum weft_status status = WEFT_OK;
-    if (!ilp->z || !ilp->wait || !ilp->beside || !ilp->hold || !ilp->load_row || !ilp->memory_row ||
-        !ilp->whole || !ilp->references || !ilp->uses)
+    if (!ilp->z || !ilp->n_blocking || !ilp->wait || !ilp->beside || !ilp->hold || !ilp->load_row ||
+        !ilp->memory_row || !ilp->whole || !ilp->references || !ilp->uses)
         status = weft_fail_memory(err, "an integer program");
+    if (status == WEFT_OK) weft_problem_blocking(table->problem, ilp->n_blocking);
     if (status == WEFT_OK) status = build_all(ilp, most_columns, err);
     if (status != WEFT_OK) {
         weft_ilp_destroy(ilp);

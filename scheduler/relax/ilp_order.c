@@ -1,4 +1,4 @@
-/* Where a point of the relaxation moves blocks as no serial channel does: two under way at once, or
+/* Where a point of the relaxation moves blocks as no lane does: two under way at once, or
  * others through a slot in which one is under way. */
 #include <math.h>
 
@@ -82,8 +82,7 @@ static void keep(struct orders *o, int32_t slot, const struct weft_doubt *doubt)
 static void offer(struct orders *o, const struct weft_ilp_class *of, int32_t slot, int32_t until,
                   const struct weft_ilp_class *other, double ns)
 {
-    int32_t channel = of->channel * o->dual->n_slots;
-    const double *lambda = o->dual->lambda + channel;
+    const double *lambda = o->dual->lambda + weft_problem_lane_at(o->box->problem, of->lane);
     double price = o->gain == WEFT_ILP_SPARE_TIME ? fmax(lambda[slot], lambda[slot + 1])
                                                   : fabs(lambda[slot + 1] - lambda[slot]);
     double value = ns * price * o->worth[slot];
@@ -130,7 +129,7 @@ static void compare(struct orders *o, const struct weft_ilp_class *a,
 static bool is_compared(const struct orders *o, const struct weft_ilp_class *a,
                         const struct weft_ilp_class *b)
 {
-    if (a == b || !is_counted(a) || !is_counted(b) || a->channel != b->channel) return false;
+    if (a == b || !is_counted(a) || !is_counted(b) || a->lane != b->lane) return false;
     return o->gain != WEFT_ILP_SPARE_TIME || a->gathers != b->gathers;
 }
 

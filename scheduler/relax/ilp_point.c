@@ -43,18 +43,21 @@ static void fill_prefix(const struct weft_ilp *ilp, const struct weft_ilp_class 
     }
 }
 
-/* By slot: what each channel is given, and for how long gathers block. */
+/* What each lane is given in every slot, and for how long blocks of it block: [n_moving][n_slots].
+ */
 struct loads {
-    double *channels[WEFT_CHANNELS], *blocked;
+    double *given, *blocked;
 };
 
 /* Adds the moves of the class to its cumulative columns, and to the slots' loads. */
 static void fill_class(const struct weft_ilp *ilp, const struct weft_ilp_class *of,
                        const int32_t *blocks, double *x, struct loads *loads)
 {
+    size_t lane = weft_problem_lane_at(ilp->table->problem, of->lane);
+    double *given = loads->given + lane, *blocked = loads->blocked + lane;
     for (int32_t i = 0; of->may_block && i < of->n_items; i++) {
         int32_t use = ilp->table->problem->items[of->items[i]].item.last + 1;
-        loads->blocked[use] += of->unit_time * work_in(ilp, of, of->items[i], blocks, use);
+        blocked[use] += of->unit_time * work_in(ilp, of, of->items[i], blocks, use);
     }
     double placed = 0;
     for (int32_t s = of->first; s <= of->last; s++) {
@@ -64,28 +67,52 @@ static void fill_class(const struct weft_ilp *ilp, const struct weft_ilp_class *
                 work += work_in(ilp, of, of->items[i], blocks, s);
         }
         placed += work;
-        loads->channels[of->channel][s] += work * of->unit_time;
+        given[s] += work * of->unit_time;
         if (s < of->last) x[of->column + s - of->first] = x[of->held + s - of->first] = placed;
     }
 }
 
-/* The slot's wait, and its time beside communication, that make room for the loads. */
+static double own_rate(const struct weft_problem *problem, int32_t k)
+{
+    return (double)problem->lanes[WEFT_LANE_FIRST + k].rates.own / WEFT_RATE_ONE;
+}
+
+/* What a lane is given in a slot beyond the time that is waited for blocks in any case. */
+static double load_of(const struct weft_problem *problem, const struct loads *loads, int32_t k,
+                      int32_t s, double waited)
+{
+    size_t at = (size_t)k * (size_t)problem->n_slots + (size_t)s;
+    return loads->given[at] + (loads->blocked[at] - waited);
+}
+
+/* The slot's wait, and its time beside lanes, that make room for the loads. */
 static void fill_times(const struct weft_ilp *ilp, const struct loads *loads, int32_t s,
                        int64_t slot_ns, double *x)
 {
     const struct weft_problem *problem = ilp->table->problem;
-    double slot = ldexp((double)slot_ns, -ilp->time_shift), beside = slot, rate = 1;
-    double load = loads->channels[0][s], other = loads->channels[1][s] - loads->blocked[s];
-    if (other > load) load = other;
+    double slot = ldexp((double)slot_ns, -ilp->time_shift), beside = slot, least_rate = 1;
+    double waited = 0, need = 0, wait = 0;
     if (ilp->wait[s] < 0) return;
-    if (ilp->beside[s] >= 0) {
-        double compute_rate = (double)problem->compute_rate / WEFT_RATE_ONE;
-        rate = (double)problem->channel_rate / WEFT_RATE_ONE;
-        beside = slot / compute_rate < load / rate ? slot / compute_rate : load / rate;
-        if (1 - compute_rate > rate || beside < 0) beside = 0; /* waiting costs less */
+    for (int32_t k = 0; k < problem->n_lanes - WEFT_LANE_FIRST; k++)
+        waited += loads->blocked[k * problem->n_slots + s];
+    if (ilp->n_blocking[s] > 1) waited /= ilp->n_blocking[s];
+    for (int32_t k = 0; k < problem->n_lanes - WEFT_LANE_FIRST; k++) {
+        double rate = own_rate(problem, k), load = load_of(problem, loads, k, s, waited);
+        if (load / rate > need) need = load / rate;
+        if (rate < least_rate) least_rate = rate;
+    }
+    if (ilp->n_rates > 0) {
+        /* At the least rate of compute, beside which every lane may be busy. */
+        double compute_rate = (double)ilp->rates[0] / WEFT_RATE_ONE;
+        beside = slot / compute_rate < need ? slot / compute_rate : need;
+        if (1 - compute_rate > least_rate || beside < 0) beside = 0; /* waiting costs less */
         x[ilp->beside[s]] = beside;
     }
-    x[ilp->wait[s]] = load > rate * beside ? load - rate * beside : 0;
+    for (int32_t k = 0; k < problem->n_lanes - WEFT_LANE_FIRST; k++) {
+        double left = load_of(problem, loads, k, s, waited) - own_rate(problem, k) * beside;
+        if (left > wait) wait = left;
+    }
+    x[ilp->wait[s]] = wait;
 }
 
 bool weft_ilp_point(const struct weft_ilp *ilp, const int32_t *strategies,
@@ -96,11 +123,12 @@ bool weft_ilp_point(const struct weft_ilp *ilp, const int32_t *strategies,
     for (int32_t u = 0; u < table->n_decisions; u++)
         if (ilp->z[weft_digest_at(ilp->table, u, strategies[u])] < 0) return false;
     int32_t *blocks = calloc((size_t)table->n_items * n_slots + 1, sizeof *blocks);
-    double *sums = calloc((WEFT_CHANNELS + 1) * n_slots, sizeof *sums);
+    size_t n_loads = weft_problem_lane_at(table->problem, table->problem->n_lanes);
+    double *sums = calloc(2 * n_loads, sizeof *sums);
     int64_t *rows = calloc(n_slots, sizeof *rows);
     bool ok = blocks && sums && rows;
     if (ok) {
-        struct loads loads = {{sums, sums + n_slots}, sums + WEFT_CHANNELS * n_slots};
+        struct loads loads = {sums, sums + n_loads};
         memset(x, 0, (size_t)ilp->mip.n_columns * sizeof *x);
         x[ilp->fixed] = 1;
         for (int32_t u = 0; u < table->n_decisions; u++)

@@ -27,16 +27,16 @@ enum weft_status weft_ilp_prices(const struct weft_ilp *ilp, const double *row_d
     double *reduced = weft_pool_array(&pool, (size_t)ilp->mip.n_columns, sizeof *reduced);
     if (!reduced) return weft_fail_memory(err, "reduced costs");
     subtract_rows(&ilp->mip, row_duals, reduced);
-    weft_dual_reset(dual, -1);
+    weft_dual_reset(dual, WEFT_LANE_COMPUTE);
     int32_t n_slots = ilp->table->n_slots;
     for (int32_t s = 0; s < n_slots; s++) {
         int32_t memory = ilp->memory_row[s], hold = ilp->hold[s];
-        double room = 1, mu = 0; /* a share of all channels' time cannot cost more than the time */
-        for (int32_t c = 0; c < ilp->table->problem->n_channels; c++) {
-            int32_t load = ilp->load_row[c * n_slots + s];
+        double room = 1, mu = 0; /* a share of all lanes' time cannot cost more than the time */
+        for (int32_t k = 0; k < dual->n_moving; k++) {
+            int32_t load = ilp->load_row[k * n_slots + s];
             double lambda = load < 0 ? 0 : positive(-row_duals[load]);
-            dual->lambda[c * n_slots + s] = lambda < room ? lambda : room;
-            room -= dual->lambda[c * n_slots + s];
+            dual->lambda[k * n_slots + s] = lambda < room ? lambda : room;
+            room -= dual->lambda[k * n_slots + s];
         }
         if (memory >= 0) mu += positive(-row_duals[memory]);
         if (hold >= 0) mu += positive(-reduced[hold]);
@@ -150,22 +150,22 @@ void weft_ilp_restrict(struct weft_ilp *ilp, const struct weft_box *box, struct 
             restrict_class(ilp, box, &ilp->classes[c]);
 }
 
-int64_t weft_ilp_pressed_ns(const struct weft_ilp *ilp, int32_t channel, int32_t slot)
+int64_t weft_ilp_pressed_ns(const struct weft_ilp *ilp, int32_t lane, int32_t slot)
 {
     const struct weft_problem *problem = ilp->table->problem;
-    bool presses = ilp->load_row[channel * problem->n_slots + slot] >= 0 && ilp->beside[slot] < 0 &&
-                   problem->slot_decisions[slot] < 0;
+    bool presses = ilp->load_row[weft_problem_lane_at(problem, lane) + (size_t)slot] >= 0 &&
+                   ilp->n_rates == 0 && problem->slot_decisions[slot] < 0;
     return presses ? problem->slot_ns[slot] : 0;
 }
 
 void weft_ilp_press(struct weft_ilp *ilp, double part)
 {
     const struct weft_problem *problem = ilp->table->problem;
-    for (int32_t c = 0; c < problem->n_channels; c++) {
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
         for (int32_t s = 0; s < problem->n_slots; s++) {
-            int64_t ns = weft_ilp_pressed_ns(ilp, c, s);
+            int64_t ns = weft_ilp_pressed_ns(ilp, lane, s);
             if (ns == 0) continue;
-            ilp->mip.row_upper[ilp->load_row[c * problem->n_slots + s]] =
+            ilp->mip.row_upper[ilp->load_row[weft_problem_lane_at(problem, lane) + (size_t)s]] =
                 ldexp((double)ns, -ilp->time_shift) * (1 - part);
         }
     }

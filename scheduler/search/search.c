@@ -23,7 +23,7 @@ enum weft_status weft_search_create(const struct weft_digest *table, struct weft
     search->strategies = calloc(3 * n_decisions, sizeof *search->strategies);
     search->moves = calloc(2 * n_blocks, sizeof *search->moves);
     search->rows = calloc(n_slots, sizeof *search->rows);
-    search->simulation = calloc(3 * n_slots + n_blocks, sizeof *search->simulation);
+    search->simulation = calloc(weft_simulate_words(table->problem), sizeof *search->simulation);
     search->choices = calloc((size_t)table->problem->n_strategies + 1, sizeof *search->choices);
     search->owed = calloc((size_t)table->problem->n_kinds + 1, sizeof *search->owed);
     search->launch = calloc(2 * n_blocks, sizeof *search->launch);

@@ -6,19 +6,20 @@
 #include "base/hash.h"
 #include "base/lanes.h"
 
-enum { MEMORY_SLOTS = 1 << 16 }; /* of states met; a power of 2 */
-enum { STEPS_A_LOOK = 4096 };    /* at the budget */
-enum { MOST_EVENTS = 1000 };     /* slots and blocks: what a stack has room for */
+enum { MEMORY_SLOTS = 1 << 16 };              /* of states met; a power of 2 */
+enum { STEPS_A_LOOK = 4096 };                 /* at the budget */
+enum { KEY_WORDS = 8 + 2 * WEFT_MOST_LANES }; /* of a state, beside its items */
+enum { MOST_EVENTS = 1000 };                  /* slots and blocks: what a stack has room for */
 
 /* Where a schedule stands. What gathers hold from now on follows from how many were put. */
 struct state {
     struct weft_lanes lanes;
     int32_t slot;
-    bool computes;          /* compute of the slot has begun */
-    int32_t on[WEFT_LANES]; /* item on a channel's lane; -1: none */
-    int32_t move[WEFT_LANES];
-    bool rests[WEFT_LANES]; /* nothing more in this slot */
-    bool waits;             /* compute is over, and the next slot is put off */
+    bool computes;               /* compute of the slot has begun */
+    int32_t on[WEFT_MOST_LANES]; /* item on a lane; -1: none */
+    int32_t move[WEFT_MOST_LANES];
+    bool rests[WEFT_MOST_LANES]; /* nothing more in this slot */
+    bool waits;                  /* compute is over, and the next slot is put off */
     bool stays; /* what it waited for is not due: only a plan that waits for more waits here */
     int64_t late_bytes; /* held in the slot by reductions released before it */
 };
@@ -39,7 +40,7 @@ struct weft_exact {
     int32_t *undone;  /* [n_items]: blocks not complete */
     struct weft_move *moves;
     struct met *met;
-    int64_t channel_ns[WEFT_LANES]; /* of blocks not put, by lane */
+    int64_t left_ns[WEFT_MOST_LANES]; /* of blocks not put, by lane */
     const int32_t *strategies;
     int32_t n_moves;
     int64_t steps, steps_left;
@@ -55,7 +56,7 @@ enum weft_status weft_exact_create(struct weft_search *search, struct weft_exact
     size_t n_slots = (size_t)search->table->n_slots, n_items = (size_t)search->table->n_items;
     exact->search = search;
     exact->problem = search->table->problem;
-    exact->rows = calloc(4 * n_slots + 2 + n_items + 16, sizeof *exact->rows);
+    exact->rows = calloc(4 * n_slots + 2 + n_items + KEY_WORDS, sizeof *exact->rows);
     exact->left = calloc(2 * n_items + 1, sizeof *exact->left);
     exact->moves = calloc((size_t)search->table->n_blocks + 1, sizeof *exact->moves);
     exact->met = calloc(MEMORY_SLOTS, sizeof *exact->met);
@@ -91,9 +92,9 @@ static bool is_gather(const struct weft_item *item)
     return item->kind == WEFT_ALL_GATHER;
 }
 
-static int lane_of(const struct weft_exact *exact, int32_t item)
+static int32_t lane_of(const struct weft_exact *exact, int32_t item)
 {
-    return WEFT_LANE_CHANNEL + exact->problem->items[item].channel;
+    return exact->problem->items[item].lane;
 }
 
 static int64_t slot_ns(const struct weft_exact *exact, int32_t slot)
@@ -123,8 +124,8 @@ static bool is_hopeless(const struct weft_exact *exact, const struct state *at)
     int64_t compute_ns = (at->lanes.left[WEFT_LANE_COMPUTE] + one - 1) / one +
                          exact->rest_ns[at->computes ? at->slot + 1 : at->slot];
     if (at->lanes.now_ns + compute_ns >= best_ns) return true;
-    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
-        int64_t ns = exact->channel_ns[lane] + (at->lanes.left[lane] + one - 1) / one;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++) {
+        int64_t ns = exact->left_ns[lane] + (at->lanes.left[lane] + one - 1) / one;
         if (ns > 0 && at->lanes.now_ns + ns + norm_ns >= best_ns) return true;
     }
     return false;
@@ -135,7 +136,7 @@ static bool was_met(struct weft_exact *exact, const struct state *at)
 {
     size_t n = 0;
     exact->key[n++] = at->slot * 8 + at->stays * 4 + at->computes * 2 + at->waits;
-    for (int lane = 0; lane < WEFT_LANES; lane++) {
+    for (int32_t lane = 0; lane < exact->problem->n_lanes; lane++) {
         exact->key[n++] = at->lanes.left[lane];
         exact->key[n++] = (int64_t)at->on[lane] * 2 + at->rests[lane];
     }
@@ -169,7 +170,7 @@ static void offer(struct weft_exact *exact)
 static void enter_next(struct weft_exact *exact, struct state at)
 {
     int32_t next = at.slot + 1;
-    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++)
+    for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++)
         if (at.on[lane] >= 0 && item_of(exact, at.on[lane])->last == at.slot) return;
     for (int32_t i = 0; i < exact->search->table->n_reductions; i++) {
         int32_t item = exact->search->table->reductions[i];
@@ -219,7 +220,7 @@ static void add_rows(struct weft_exact *exact, int32_t item, int32_t slot, int64
 
 static void put(struct weft_exact *exact, struct state at, int32_t item)
 {
-    int lane = lane_of(exact, item);
+    int32_t lane = lane_of(exact, item);
     int64_t ns = exact->problem->items[item].block_ns;
     exact->moves[exact->n_moves] =
         (struct weft_move){.item = item, .slot = at.slot, .launch = at.slot};
@@ -227,17 +228,17 @@ static void put(struct weft_exact *exact, struct state at, int32_t item)
     at.on[lane] = item;
     weft_lanes_start(&at.lanes, lane, ns);
     exact->left[item]--;
-    exact->channel_ns[lane] -= ns;
+    exact->left_ns[lane] -= ns;
     add_rows(exact, item, at.slot, 1);
     explore(exact, at);
     add_rows(exact, item, at.slot, -1);
-    exact->channel_ns[lane] += ns;
+    exact->left_ns[lane] += ns;
     exact->left[item]++;
     exact->n_moves--;
 }
 
-/* An idle channel: every block that it may carry, or rest until the next slot. */
-static void choose(struct weft_exact *exact, struct state at, int lane)
+/* An idle lane: every block that it may carry, or rest until the next slot. */
+static void choose(struct weft_exact *exact, struct state at, int32_t lane)
 {
     for (int32_t i = 0; i < exact->search->table->n_items; i++)
         if (lane_of(exact, i) == lane && may_put(exact, &at, i)) put(exact, at, i);
@@ -248,11 +249,11 @@ static void choose(struct weft_exact *exact, struct state at, int lane)
 /* On to `next_ns`, by when a lane is done. */
 static void advance(struct weft_exact *exact, struct state at, int64_t next_ns)
 {
-    int32_t done[WEFT_LANES];
+    int32_t done[WEFT_MOST_LANES];
     int64_t before_ns = at.lanes.now_ns;
     bool over = at.computes && !weft_lanes_busy(&at.lanes, WEFT_LANE_COMPUTE), ends_wait = false;
     weft_lanes_advance(&at.lanes, next_ns);
-    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
+    for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++) {
         done[lane] = weft_lanes_busy(&at.lanes, lane) ? -1 : at.on[lane];
         if (done[lane] < 0) continue;
         exact->undone[done[lane]]--;
@@ -264,7 +265,7 @@ static void advance(struct weft_exact *exact, struct state at, int64_t next_ns)
     }
     if (over && next_ns > before_ns) at.stays = !ends_wait;
     explore(exact, at);
-    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++)
+    for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++)
         if (done[lane] >= 0) exact->undone[done[lane]]++;
 }
 
@@ -275,7 +276,7 @@ static void explore(struct weft_exact *exact, struct state at)
         if (weft_search_is_spent(exact->search)) exact->steps_left = 0;
     }
     if (exact->steps_left-- <= 0 || is_hopeless(exact, &at) || was_met(exact, &at)) return;
-    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
+    for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++) {
         if (at.on[lane] < 0 || weft_lanes_busy(&at.lanes, lane)) continue;
         advance(exact, at, at.lanes.now_ns);
         return;
@@ -284,8 +285,8 @@ static void explore(struct weft_exact *exact, struct state at)
         at.computes = true;
         weft_lanes_start(&at.lanes, WEFT_LANE_COMPUTE, slot_ns(exact, at.slot));
     }
-    for (int lane = WEFT_LANE_CHANNEL; lane < WEFT_LANES; lane++) {
-        if (at.on[lane] >= 0 || at.rests[lane] || exact->channel_ns[lane] == 0) continue;
+    for (int32_t lane = WEFT_LANE_FIRST; lane < exact->problem->n_lanes; lane++) {
+        if (at.on[lane] >= 0 || at.rests[lane] || exact->left_ns[lane] == 0) continue;
         choose(exact, at, lane);
         return;
     }
@@ -301,7 +302,7 @@ static void explore(struct weft_exact *exact, struct state at)
 static bool begin(struct weft_exact *exact)
 {
     const struct weft_digest *table = exact->search->table;
-    memset(exact->channel_ns, 0, sizeof exact->channel_ns);
+    memset(exact->left_ns, 0, sizeof exact->left_ns);
     memset(exact->met, 0, MEMORY_SLOTS * sizeof *exact->met);
     weft_digest_lean_rows(table, exact->strategies, exact->rows, NULL);
     exact->rest_ns[table->n_slots] = 0;
@@ -312,7 +313,7 @@ static bool begin(struct weft_exact *exact)
     for (int32_t i = 0; i < table->n_items; i++) {
         bool active = weft_item_active(item_of(exact, i), exact->strategies);
         exact->left[i] = exact->undone[i] = active ? item_of(exact, i)->n_blocks : 0;
-        exact->channel_ns[lane_of(exact, i)] += exact->left[i] * exact->problem->items[i].block_ns;
+        exact->left_ns[lane_of(exact, i)] += exact->left[i] * exact->problem->items[i].block_ns;
     }
     return true;
 }
@@ -333,9 +334,8 @@ enum weft_status weft_exact_try(struct weft_exact *exact, const int32_t *strateg
     }
     *complete = true;
     if (!begin(exact)) return WEFT_OK;
-    at.lanes.rates =
-        (struct weft_rates){exact->problem->compute_rate, exact->problem->channel_rate};
-    for (int lane = 0; lane < WEFT_LANES; lane++)
+    at.lanes = weft_problem_lanes(exact->problem);
+    for (int32_t lane = 0; lane < exact->problem->n_lanes; lane++)
         at.on[lane] = -1;
     explore(exact, at);
     *complete = exact->steps_left > 0;

@@ -10,15 +10,15 @@ static const double FIRST_PRESSURE = 0.5;
  */
 static const double LAST_STEP = 0.01, LEAST_PRESSURE = 1e-5;
 
-/* What the channels' time that slots compute is worth at the dual's prices. */
+/* What the lanes' time that slots compute is worth at the dual's prices. */
 static double worth_of_time(const struct weft_branch *branch)
 {
     const struct weft_problem *problem = branch->table->problem;
     double worth_ns = 0;
-    for (int32_t c = 0; c < problem->n_channels; c++)
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++)
         for (int32_t s = 0; s < problem->n_slots; s++)
-            worth_ns += branch->dual->lambda[c * problem->n_slots + s] *
-                        (double)weft_ilp_pressed_ns(branch->ilp, c, s);
+            worth_ns += branch->dual->lambda[weft_problem_lane_at(problem, lane) + (size_t)s] *
+                        (double)weft_ilp_pressed_ns(branch->ilp, lane, s);
     return worth_ns;
 }
 
@@ -61,9 +61,9 @@ static bool step(struct weft_branch *branch, int64_t goal_ns, struct weft_press 
 static bool may_press(const struct weft_branch *branch)
 {
     const struct weft_problem *problem = branch->table->problem;
-    for (int32_t c = 0; c < problem->n_channels; c++)
+    for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++)
         for (int32_t s = 0; s < problem->n_slots; s++)
-            if (weft_ilp_pressed_ns(branch->ilp, c, s) > 0) return true;
+            if (weft_ilp_pressed_ns(branch->ilp, lane, s) > 0) return true;
     return false;
 }
 

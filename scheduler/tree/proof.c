@@ -134,7 +134,7 @@ static enum weft_status make_prices(struct weft_proof *proof, const struct weft_
                                     struct weft_prices *prices, struct weft_priced *priced,
                                     struct weft_priced *common, struct weft_error *err)
 {
-    size_t n_lambda = (size_t)dual->n_channels * (size_t)dual->n_slots;
+    size_t n_lambda = (size_t)dual->n_moving * (size_t)dual->n_slots;
     size_t n_costs = (size_t)proof->problem->n_strategies;
     prices->lambda = weft_pool_array(&proof->pool, n_lambda, sizeof *prices->lambda);
     prices->mu = weft_pool_array(&proof->pool, (size_t)dual->n_slots, sizeof *prices->mu);
@@ -289,11 +289,11 @@ enum weft_status weft_proof_reprice(struct weft_proof *proof, int32_t node, stru
 enum weft_status weft_proof_offer_trivial(struct weft_proof *proof, struct weft_dual *dual,
                                           const char **by, struct weft_error *err)
 {
-    weft_dual_reset(dual, -1);
+    weft_dual_reset(dual, WEFT_LANE_COMPUTE);
     WEFT_TRY(weft_proof_offer(proof, 0, dual, err));
     int64_t compute_ns = proof->nodes[0].bound_ns;
-    for (int32_t c = 0; c < dual->n_channels; c++) {
-        weft_dual_reset(dual, c);
+    for (int32_t lane = WEFT_LANE_FIRST; lane < proof->problem->n_lanes; lane++) {
+        weft_dual_reset(dual, lane);
         WEFT_TRY(weft_proof_offer(proof, 0, dual, err));
     }
     *by = proof->nodes[0].bound_ns > compute_ns ? "channel" : "compute";
@@ -469,7 +469,7 @@ static enum weft_status prove_nothing_fits(struct weft_proof *proof, struct weft
         if (node < 0 || proof->nodes[node].bound_ns >= WEFT_PROBLEM_MOST) return WEFT_OK;
         weft_proof_enter(proof, node);
         if (proof->box->empty) {
-            weft_dual_reset(dual, -1);
+            weft_dual_reset(dual, WEFT_LANE_COMPUTE);
             WEFT_TRY(weft_proof_offer(proof, node, dual, err));
             continue;
         }

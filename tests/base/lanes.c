@@ -2,6 +2,14 @@
 
 #include <criterion/criterion.h>
 
+#define RATES(compute, own)                                                                        \
+    {                                                                                              \
+        "", WEFT_LANE_KIND_NETWORK,                                                                \
+        {                                                                                          \
+            compute, own                                                                           \
+        }                                                                                          \
+    }
+
 /* Ends of all works under way, in order. */
 static void expect_ends(struct weft_lanes *lanes, const int64_t *ends, int n)
 {
@@ -15,7 +23,8 @@ static void expect_ends(struct weft_lanes *lanes, const int64_t *ends, int n)
 
 Test(lanes, without_contention_lanes_are_alone)
 {
-    struct weft_lanes lanes = {.rates = {WEFT_RATE_ONE, WEFT_RATE_ONE}, .now_ns = 7};
+    const struct weft_lane rates[3] = {{0}, RATES(1024, 1024), RATES(1024, 1024)};
+    struct weft_lanes lanes = {.lanes = rates, .n_lanes = 3, .now_ns = 7};
     weft_lanes_start(&lanes, 0, 100);
     weft_lanes_start(&lanes, 1, 30);
     weft_lanes_start(&lanes, 2, 250);
@@ -27,7 +36,8 @@ Test(lanes, without_contention_lanes_are_alone)
  * its 200 ns; the rest is at full speed. */
 Test(lanes, both_slow_down_while_both_run)
 {
-    struct weft_lanes lanes = {.rates = {768, 512}};
+    const struct weft_lane rates[2] = {{0}, RATES(768, 512)};
+    struct weft_lanes lanes = {.lanes = rates, .n_lanes = 2};
     weft_lanes_start(&lanes, 0, 200);
     weft_lanes_start(&lanes, 1, 100);
     const int64_t ends[] = {200, 250};
@@ -36,9 +46,10 @@ Test(lanes, both_slow_down_while_both_run)
 }
 
 /* Two channels slow compute no more than one, and not each other. */
-Test(lanes, two_channels)
+Test(lanes, two_networks)
 {
-    struct weft_lanes lanes = {.rates = {512, 1024}};
+    const struct weft_lane rates[3] = {{0}, RATES(512, 1024), RATES(512, 1024)};
+    struct weft_lanes lanes = {.lanes = rates, .n_lanes = 3};
     weft_lanes_start(&lanes, 0, 100);
     weft_lanes_start(&lanes, 1, 60);
     weft_lanes_start(&lanes, 2, 100);
@@ -51,9 +62,28 @@ Test(lanes, two_channels)
 }
 
 /* A work is over at a whole ns; what it has progressed until then is kept exactly. */
+/* Lane 1 leaves compute 3/4 and lane 2 a half, and both go at their own rates beside it: 100 ns of
+ * lane 2 take 200, in which compute does 100 of its 250 ns and lane 1 its 150 at full speed; then
+ * compute is alone. Lane 3 is idle and slows nobody. */
+Test(lanes, compute_goes_at_the_least_rate_of_busy_lanes)
+{
+    const struct weft_lane rates[4] = {{0}, RATES(768, 1024), RATES(512, 512), RATES(64, 1024)};
+    struct weft_lanes lanes = {.lanes = rates, .n_lanes = 4};
+    weft_lanes_start(&lanes, 0, 250);
+    weft_lanes_start(&lanes, 1, 150);
+    weft_lanes_start(&lanes, 2, 100);
+    const int64_t ends[] = {150, 200, 350};
+    expect_ends(&lanes, ends, 3);
+    weft_lanes_start(&lanes, 0, 75);
+    weft_lanes_start(&lanes, 1, 40);
+    const int64_t first_alone[] = {390, 435};
+    expect_ends(&lanes, first_alone, 2);
+}
+
 Test(lanes, ends_are_rounded_up)
 {
-    struct weft_lanes lanes = {.rates = {700, 900}};
+    const struct weft_lane rates[2] = {{0}, RATES(700, 900)};
+    struct weft_lanes lanes = {.lanes = rates, .n_lanes = 2};
     weft_lanes_start(&lanes, 0, 1);
     weft_lanes_start(&lanes, 1, 1);
     cr_assert_eq(weft_lanes_next(&lanes), 2);
@@ -67,7 +97,8 @@ Test(lanes, ends_are_rounded_up)
 Test(lanes, the_longest_work)
 {
     const int64_t most_ns = (INT64_C(1) << 53) - 1;
-    struct weft_lanes lanes = {.rates = {WEFT_RATE_LEAST, WEFT_RATE_LEAST}};
+    const struct weft_lane rates[2] = {{0}, RATES(WEFT_RATE_LEAST, WEFT_RATE_LEAST)};
+    struct weft_lanes lanes = {.lanes = rates, .n_lanes = 2};
     weft_lanes_start(&lanes, 0, most_ns);
     weft_lanes_start(&lanes, 1, most_ns);
     const int64_t ends[] = {most_ns * 16};

@@ -34,18 +34,38 @@ Test(problem, scalars)
     problem.agree_ns = -1;
     refused_problem(&problem, "agree_ns");
     problem = small_problem();
-    problem.compute_rate = WEFT_RATE_LEAST - 1;
-    refused_problem(&problem, "compute_rate is 63");
-    problem.compute_rate = WEFT_RATE_ONE / 2;
-    problem.channel_rate = WEFT_RATE_ONE / 2 - 1;
+}
+
+Test(problem, lanes)
+{
+    struct weft_problem problem = small_problem();
+    problem.lanes[1].rates.compute = WEFT_RATE_LEAST - 1;
+    refused_problem(&problem, "lanes[1] (network): a rate of it is not in 64 to 1024");
+    problem.lanes[1].rates = (struct weft_rates){WEFT_RATE_ONE / 2, WEFT_RATE_ONE / 2 - 1};
     refused_problem(&problem, "one after the other");
-    problem.channel_rate = WEFT_RATE_ONE + 1;
-    refused_problem(&problem, "channel_rate is 1025");
+    problem.lanes[1].rates.own = WEFT_RATE_ONE + 1;
+    refused_problem(&problem, "a rate of it is not in 64 to 1024");
     problem = small_problem();
-    problem.n_channels = 0;
-    refused_problem(&problem, "channels is 0");
-    problem.n_channels = 2;
-    refused_problem(&problem, "on the other channel");
+    problem.n_lanes = 1;
+    refused_problem(&problem, "there are 1 lanes; expected 2 to 16");
+    problem.n_lanes = WEFT_MOST_LANES + 1;
+    refused_problem(&problem, "there are 17 lanes; expected 2 to 16");
+    problem = small_problem();
+    problem.items[A_GATHER].lane = 2;
+    refused_problem(&problem, "items[0]: it is on no lane that moves anything");
+    problem.items[A_GATHER].lane = WEFT_LANE_COMPUTE;
+    refused_problem(&problem, "it is on no lane that moves anything");
+    problem = small_problem();
+    problem.n_lanes = 3;
+    problem.lanes[2].name = "network";
+    refused_problem(&problem, "lanes[2] (network): another has its name");
+    problem = small_problem();
+    problem.lanes[1].kind = WEFT_LANE_KIND_COMPUTE;
+    refused_problem(&problem, "the first lane computes, and no other");
+    problem.lanes[1].kind = WEFT_LANE_KIND_READ;
+    refused_problem(&problem, "no lane is of kind network");
+    problem.lanes[1].kind = WEFT_LANE_KIND_COUNT;
+    refused_problem(&problem, "its kind is out of range");
 }
 
 Test(problem, slots_make_a_period)

@@ -43,6 +43,7 @@ static inline struct weft_problem small_problem(void)
         {"b", N_SMALL_STRATEGIES, N_SMALL_STRATEGIES, b_strategies, 1, 50}};
     static int32_t slot_decisions[N_SMALL_SLOTS] = {0, 1, -1, -1, -1, -1, -1, -1, -1};
     static struct weft_problem_item items[N_SMALL_ITEMS];
+    static struct weft_lane lanes[3];
     const enum weft_category parameters = WEFT_CATEGORY_GATHERED_PARAMETERS,
                              gradients = WEFT_CATEGORY_FULL_GRADIENTS;
     items[A_GATHER].item =
@@ -57,8 +58,14 @@ static inline struct weft_problem small_problem(void)
         (struct weft_item){1, WEFT_REDUCE_SCATTER, 0, SDP, 2, 6, 7, 100, 100, gradients};
     items[B_ALL_REDUCE].item =
         (struct weft_item){1, WEFT_ALL_REDUCE, 0, DP, 2, 6, 7, 100, 0, gradients};
-    for (int i = 0; i < N_SMALL_ITEMS; i++)
+    for (int i = 0; i < N_SMALL_ITEMS; i++) {
         items[i].block_ns = 600;
+        items[i].lane = WEFT_LANE_FIRST;
+    }
+    const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
+    lanes[0] = (struct weft_lane){"compute", WEFT_LANE_KIND_COMPUTE, full};
+    lanes[1] = (struct weft_lane){"network", WEFT_LANE_KIND_NETWORK, full};
+    lanes[2] = (struct weft_lane){"network 2", WEFT_LANE_KIND_NETWORK, full};
     return (struct weft_problem){
         .ranks = 2,
         .period = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP},
@@ -68,9 +75,8 @@ static inline struct weft_problem small_problem(void)
         .slots = slots,
         .slot_names = names,
         .slot_ns = slot_ns,
-        .compute_rate = WEFT_RATE_ONE,
-        .channel_rate = WEFT_RATE_ONE,
-        .n_channels = 1,
+        .n_lanes = 2,
+        .lanes = lanes,
         .agree_ns = 50,
         .slot_decisions = slot_decisions,
         .n_kinds = N_SMALL_STRATEGIES,

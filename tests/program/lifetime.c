@@ -10,11 +10,17 @@ enum { FULL, GRADIENT, REDUCED, N_BUFFERS };
 static struct weft_instruction instructions_lifetime[] = {
     {.op = WEFT_OP_MARK, .slot = 0},
     {.op = WEFT_OP_UPDATE, .slot = 0, .n_operands = 1},
-    {.op = WEFT_OP_ALL_GATHER, .slot = 0, .n_dependencies = 1, .first_operand = 1, .n_operands = 1},
+    {.op = WEFT_OP_ALL_GATHER,
+     .lane = 1,
+     .slot = 0,
+     .n_dependencies = 1,
+     .first_operand = 1,
+     .n_operands = 1},
     {.op = WEFT_OP_MARK, .slot = 1, .first_dependency = 1, .n_dependencies = 1},
     {.op = WEFT_OP_BACKWARD, .slot = 1, .first_operand = 2, .n_operands = 2},
     {.op = WEFT_OP_MARK, .slot = 2},
     {.op = WEFT_OP_REDUCE_SCATTER,
+     .lane = 1,
      .slot = 2,
      .first_dependency = 2,
      .n_dependencies = 1,
@@ -36,6 +42,7 @@ static struct weft_program hand_program_lifetime(struct weft_buffer *buffers)
     for (int b = 0; b < N_BUFFERS; b++)
         buffers[b] = (struct weft_buffer){.kind = kinds[b], .bytes = 256, .n_pieces = 1};
     return (struct weft_program){.n_slots = 4,
+                                 .n_lanes = 2,
                                  .n_instructions = 8,
                                  .instructions = instructions_lifetime,
                                  .dependencies = (int32_t *)dependencies_lifetime,

@@ -103,22 +103,21 @@ Test(lower, rows_are_lives_when_relaxed)
     }
 }
 
-/* The channel's instructions are the placements, in order. */
-Test(lower, channel_order_is_placement_order)
+/* A lane's instructions are the placements, in order. */
+Test(lower, order_of_a_lane_is_placement_order)
 {
     for (uint64_t seed = 0; seed < LOWER_CASES; seed++) {
         struct random_case random;
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 7);
         struct weft_program *program = random_program(&random, plan);
-        int32_t next[WEFT_CHANNELS] = {0}, n = 0;
+        int32_t next[WEFT_MOST_LANES] = {0}, n = 0;
         for (int32_t i = 0; i < program->n_instructions; i++) {
             const struct weft_instruction *at = &program->instructions[i];
             if (weft_op_stream(at->op) == WEFT_STREAM_COMPUTE || at->op == WEFT_OP_AGREE) continue;
-            int32_t channel = weft_program_lane(program, i) - WEFT_LANE_CHANNEL;
-            const struct weft_placement *placement = &plan->placements[next[channel]++];
-            while (plan->problem->items[placement->item].channel != channel)
-                placement = &plan->placements[next[channel]++];
+            const struct weft_placement *placement = &plan->placements[next[at->lane]++];
+            while (plan->problem->items[placement->item].lane != at->lane)
+                placement = &plan->placements[next[at->lane]++];
             n++;
             cr_assert_eq(at->item, placement->item);
             cr_assert_eq(at->block, placement->block);

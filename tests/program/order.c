@@ -11,10 +11,12 @@ static bool *reach(const struct weft_program *program)
 {
     int32_t one = program->n_instructions, n = WEFT_ORDER_PERIODS * one;
     bool *before = calloc((size_t)n * (size_t)n, sizeof *before);
-    int32_t last[WEFT_LANES] = {-1, -1, -1};
+    int32_t last[WEFT_MOST_LANES];
+    for (int32_t lane = 0; lane < program->n_lanes; lane++)
+        last[lane] = -1;
     for (int32_t b = 0; b < n; b++) {
         const struct weft_instruction *at = &program->instructions[b % one];
-        int lane = weft_program_lane(program, b % one);
+        int lane = program->instructions[b % one].lane;
         for (int32_t d = -1; d < at->n_dependencies; d++) {
             int32_t a = d < 0 ? last[lane]
                               : program->dependencies[at->first_dependency + d] + b / one * one;

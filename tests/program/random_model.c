@@ -49,7 +49,7 @@ struct weft_profile *random_profile(const struct weft_config *config, uint64_t s
     profile->rates = (struct weft_rates){WEFT_RATE_ONE, WEFT_RATE_ONE};
     if (contend) {
         profile->rates.compute = (int32_t)roll(&dice, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
-        profile->rates.channel = (int32_t)roll(&dice, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+        profile->rates.own = (int32_t)roll(&dice, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
     }
     profile->agree_ns = roll(&dice, 0, 5000);
     profile->base_bytes = roll(&dice, 0, 100) * WEFT_ARENA_ALIGN_BYTES;

@@ -24,9 +24,7 @@ Test(simulate, plan_and_program_take_the_same_time)
         cr_assert_eq(summary.exposed_ns, plan->prediction.exposed_ns);
         cr_assert_eq(summary.compute_ns,
                      plan->prediction.compute_ns + plan->prediction.slowdown_ns);
-        bool contends =
-            program->rates.compute < WEFT_RATE_ONE || program->rates.channel < WEFT_RATE_ONE;
-        if (contends) {
+        if (weft_problem_contends(plan->problem)) {
             cr_assert_geq(summary.channel_ns, plan->prediction.channel_ns);
         } else {
             cr_assert_eq(summary.channel_ns, plan->prediction.channel_ns);
@@ -35,7 +33,7 @@ Test(simulate, plan_and_program_take_the_same_time)
         cr_assert_eq(summary.peak_bytes, plan->prediction.peak_bytes);
         cr_assert_eq(summary.step_ns, summary.compute_ns + summary.exposed_ns);
         cr_assert_leq(summary.overlapped_ns, summary.channel_ns);
-        if (program->n_channels == 1)
+        if (program->n_lanes == 2)
             cr_assert_geq(summary.exposed_ns, summary.channel_ns - summary.overlapped_ns);
         weft_trace_destroy(trace);
         weft_program_destroy(program);
@@ -149,8 +147,7 @@ Test(simulate, differs_from_the_interval_model_by_what_is_out_of_turn)
         random_case_init(&random, seed);
         struct weft_plan *plan = random_plan(&random, 3);
         const struct weft_problem *problem = plan->problem;
-        bool plain = problem->n_channels == 1 && problem->compute_rate == WEFT_RATE_ONE &&
-                     problem->channel_rate == WEFT_RATE_ONE;
+        bool plain = problem->n_lanes == 2 && !weft_problem_contends(problem);
         if (plain) {
             int64_t path_ns = 0, model_ns = interval_ns(plan);
             int64_t extra_ns = out_of_turn_ns(plan, &path_ns), step_ns = plan->prediction.step_ns;

@@ -11,7 +11,7 @@
  */
 static struct weft_instruction instructions_trace[] = {
     {.op = WEFT_OP_MARK, .slot = 0, .layer = -1, .unit = -1, .block = -1, .item = -1},
-    {.op = WEFT_OP_ALL_GATHER, .slot = 0, .layer = -1, .ns = 25, .n_dependencies = 1},
+    {.op = WEFT_OP_ALL_GATHER, .lane = 1, .slot = 0, .layer = -1, .ns = 25, .n_dependencies = 1},
     {.op = WEFT_OP_FORWARD, .slot = 0, .unit = -1, .block = -1, .ns = 10, .first_dependency = 1},
     {.op = WEFT_OP_MARK,
      .slot = 1,
@@ -24,11 +24,15 @@ static struct weft_instruction instructions_trace[] = {
 };
 static int32_t dependencies_trace[] = {0, 1};
 
+static struct weft_lane lanes_trace[] = {
+    {"compute", WEFT_LANE_KIND_COMPUTE, {WEFT_RATE_ONE, WEFT_RATE_ONE}},
+    {"network", WEFT_LANE_KIND_NETWORK, {WEFT_RATE_ONE, WEFT_RATE_ONE}}};
+
 static struct weft_program hand_program_trace(void)
 {
     return (struct weft_program){.n_slots = 2,
-                                 .n_channels = 1,
-                                 .rates = {WEFT_RATE_ONE, WEFT_RATE_ONE},
+                                 .n_lanes = 2,
+                                 .lanes = lanes_trace,
                                  .n_instructions = 5,
                                  .instructions = instructions_trace,
                                  .dependencies = dependencies_trace,
@@ -86,10 +90,11 @@ Test(trace, written_forms_are_json)
         expect_parses(&text, "instructions", (size_t)program->n_instructions);
         weft_text_finish(&text);
         weft_trace_write_chrome(program, plan, trace, &text);
-        /* Two names, a counter a slot, and every collective. */
+        /* A name a lane, a counter a slot, and every collective. */
         expect_parses(&text, "traceEvents",
-                      2 + (size_t)program->n_slots + (size_t)plan->n_placements);
-        cr_assert(strstr(weft_text_chars(&text), "\"channel\"") != NULL);
+                      (size_t)program->n_lanes + (size_t)program->n_slots +
+                          (size_t)plan->n_placements);
+        cr_assert(strstr(weft_text_chars(&text), "\"network\"") != NULL);
         weft_text_finish(&text);
         weft_program_write(program, &text);
         expect_parses(&text, "instructions", (size_t)program->n_instructions);

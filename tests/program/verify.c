@@ -672,6 +672,7 @@ static int forget_block(struct subject *subject)
         if (!alone || at->item != subject->plan->placements[subject->plan->n_placements - 1].item)
             continue;
         at->op = WEFT_OP_LOAD;
+        at->lane = WEFT_LANE_COMPUTE;
         at->unit = at->block = -1;
         refuse(subject, "blocks of gradient");
         *at = old;

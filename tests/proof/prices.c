@@ -98,8 +98,8 @@ Test(prices, what_wraps_is_paid_for)
     cr_assert_eq(bound(&f, SDP, SDP), 6550 - 700 + 2 * 100);
 }
 
-/* On two channels, gathers on the first, reductions on the second. */
-Test(prices, channels_share_the_price_of_time)
+/* On two lanes, gathers on the first, reductions on the second. */
+Test(prices, lanes_share_the_price_of_time)
 {
     struct fixture f;
     struct weft_error err = {0};
@@ -109,12 +109,12 @@ Test(prices, channels_share_the_price_of_time)
     const struct weft_milestone blocks = {A_GATHER, 1, 2, false, WEFT_PLACED};
     const struct weft_facts facts = {.allowed = allowed, .milestones = &blocks, .n_milestones = 1};
     init(&f);
-    f.problem.n_channels = 2;
+    f.problem.n_lanes = 3;
     for (int32_t i = 0; i < N_SMALL_ITEMS; i++)
-        f.problem.items[i].channel = f.problem.items[i].item.kind != WEFT_ALL_GATHER;
+        f.problem.items[i].lane = f.problem.items[i].item.kind == WEFT_ALL_GATHER ? 1 : 2;
     f.prices.lambda = lambda;
     cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
-    /* a's gather is waited for in slot 3, where the second channel could move for half of it. */
+    /* a's gather is waited for in slot 3, where the second lane could move for half of it. */
     lambda[N_SMALL_SLOTS + 3] = WEFT_PRICE_ONE / 2;
     cr_assert_eq(bound_in(&f, box, facts, NULL), 6550 - 500 + 2 * 300);
     lambda[3] = WEFT_PRICE_ONE / 2 + 1;
@@ -243,7 +243,7 @@ static struct weft_plan_times simulate(const struct weft_plan *plan, struct weft
 {
     size_t n_slots = (size_t)plan->problem->n_slots, n = (size_t)plan->n_placements;
     struct weft_plan_times times;
-    int64_t *scratch = weft_pool_array(pool, 3 * n_slots + n + 1, sizeof *scratch);
+    int64_t *scratch = weft_pool_array(pool, weft_simulate_words(plan->problem), sizeof *scratch);
     times.slot_start_ns = weft_pool_array(pool, n_slots, sizeof *times.slot_start_ns);
     times.start_ns = weft_pool_array(pool, n + 1, sizeof *times.start_ns);
     times.end_ns = weft_pool_array(pool, n + 1, sizeof *times.end_ns);
@@ -303,9 +303,9 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
                                       struct weft_pool *pool)
 {
     const struct weft_problem *problem = plan->problem;
-    size_t n_slots = (size_t)problem->n_slots, n_channels = (size_t)problem->n_channels;
+    size_t n_slots = (size_t)problem->n_slots, n_moving = (size_t)weft_problem_n_moving(problem);
     struct weft_prices prices = {.n_whole = 1};
-    prices.lambda = weft_pool_array(pool, n_channels * n_slots, sizeof *prices.lambda);
+    prices.lambda = weft_pool_array(pool, n_moving * n_slots, sizeof *prices.lambda);
     prices.mu = weft_pool_array(pool, n_slots, sizeof *prices.mu);
     prices.whole = weft_pool_array(pool, 1, sizeof *prices.whole);
     prices.pi = weft_pool_array(pool, 2, sizeof *prices.pi);
@@ -315,9 +315,9 @@ static struct weft_prices draw_random(const struct weft_plan *plan, uint64_t see
         prices.pi[g] = (int64_t)weft_rng_below(seed, g, 7, 4000000) - 2000000;
     for (size_t s = 0; s < n_slots; s++) {
         double room = weft_rng_uniform(seed, s, 0) < 0.5 ? 1 : weft_rng_uniform(seed, s, 1);
-        for (size_t c = 0; c < n_channels; c++)
+        for (size_t c = 0; c < n_moving; c++)
             prices.lambda[c * n_slots + s] =
-                (int64_t)(room / (double)n_channels * (double)WEFT_PRICE_ONE);
+                (int64_t)(room / (double)n_moving * (double)WEFT_PRICE_ONE);
         if (weft_rng_uniform(seed, s, 2) < 0.2)
             prices.mu[s] =
                 (int64_t)weft_rng_below(seed, s, 3, UINT64_C(1) << (20 + 3 * (seed % 8)));

@@ -89,7 +89,7 @@ static void item_chain(struct chain_builder *b, struct weft_item item_chain, uin
         weft_decision_policies(&b->problem->decisions[item_chain.decision], policies);
     if (item_chain.strategies == 0) return;
     b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){.item = item_chain, .block_ns = block_ns};
+        (struct weft_problem_item){item_chain, WEFT_LANE_FIRST, block_ns};
 }
 
 static void add_items(struct chain_builder *b, int32_t u)
@@ -150,8 +150,8 @@ struct weft_problem *chain_problem(const struct chain *chain)
     problem->period = (struct weft_period_rule){.n_micro = 1, .cadence = WEFT_CADENCE_STEP};
     problem->memory_limit_bytes = INT64_MAX;
     problem->agree_ns = chain->agree_ns;
-    problem->compute_rate = problem->channel_rate = WEFT_RATE_ONE;
-    problem->n_channels = 1;
+    const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
+    cr_assert_eq(weft_problem_networks(problem, 1, full, NULL), WEFT_OK);
     problem->n_slots = 3 * n + 3;
     problem->slots = array_chain(&b, problem->n_slots, sizeof *problem->slots);
     problem->slot_names = array_chain(&b, problem->n_slots, sizeof *problem->slot_names);

@@ -37,53 +37,60 @@ static int64_t slot_time(const struct state *state, int32_t slot)
 }
 
 /* The clock of one candidate. What is left of the slot's compute and of the block at the head of
- * each channel is in 1/1024 ns. */
+ * each lane is in 1/1024 ns; compute has lane 0. */
+enum { LANES = 4 };
 struct clock {
-    int64_t now, compute, block[2];
-    int32_t head[2]; /* first placement of the channel that is not over */
-    int32_t slot;    /* started */
-    bool under_way[2];
+    int64_t now, left[LANES];
+    int32_t head[LANES]; /* first placement of the lane that is not over */
+    int32_t slot;        /* started */
+    bool under_way[LANES];
 };
 
-static int32_t next_of(const struct state *state, int32_t channel, int32_t from)
+static int32_t next_of(const struct state *state, int32_t lane, int32_t from)
 {
-    while (from < state->n_placed &&
-           state->problem->items[state->placed[from].item].channel != channel)
+    while (from < state->n_placed && state->problem->items[state->placed[from].item].lane != lane)
         from++;
     return from;
+}
+
+static int64_t rate_in(const struct state *state, const struct clock *clock, int32_t lane)
+{
+    int64_t least = 1024;
+    for (int32_t k = 1; k < state->problem->n_lanes && lane == 0; k++)
+        if (clock->under_way[k] && state->problem->lanes[k].rates.compute < least)
+            least = state->problem->lanes[k].rates.compute;
+    if (lane == 0) return least;
+    return clock->left[0] > 0 ? state->problem->lanes[lane].rates.own : 1024;
 }
 
 /* Begins what can begin, and goes on to the first end. */
 static void tick(const struct state *state, struct clock *clock)
 {
-    bool busy = false;
-    for (int c = 0; c < 2; c++) {
-        int32_t at = clock->head[c] = next_of(state, c, clock->head[c]);
-        while (!clock->under_way[c] && at < state->n_placed &&
+    int64_t ns = INT64_MAX, rates[LANES];
+    int32_t n_lanes = state->problem->n_lanes;
+    for (int32_t k = 1; k < n_lanes; k++) {
+        int32_t at = clock->head[k] = next_of(state, k, clock->head[k]);
+        while (!clock->under_way[k] && at < state->n_placed &&
                state->placed[at].launch <= clock->slot) {
-            clock->block[c] = 1024 * state->problem->items[state->placed[at].item].block_ns;
-            clock->under_way[c] = clock->block[c] > 0;
-            if (!clock->under_way[c]) at = clock->head[c] = next_of(state, c, at + 1);
+            clock->left[k] = 1024 * state->problem->items[state->placed[at].item].block_ns;
+            clock->under_way[k] = clock->left[k] > 0;
+            if (!clock->under_way[k]) at = clock->head[k] = next_of(state, k, at + 1);
         }
-        busy = busy || clock->under_way[c];
     }
-    bool both = busy && clock->compute > 0;
-    int64_t rates[] = {both ? state->problem->channel_rate : 1024,
-                       both ? state->problem->compute_rate : 1024};
-    int64_t ns = clock->compute > 0 ? (clock->compute + rates[1] - 1) / rates[1] : INT64_MAX;
-    for (int c = 0; c < 2; c++) {
-        int64_t until = (clock->block[c] + rates[0] - 1) / rates[0];
-        if (clock->under_way[c] && until < ns) ns = until;
+    clock->under_way[0] = clock->left[0] > 0;
+    for (int32_t k = 0; k < n_lanes; k++) {
+        rates[k] = rate_in(state, clock, k);
+        int64_t until = (clock->left[k] + rates[k] - 1) / rates[k];
+        if (clock->under_way[k] && until < ns) ns = until;
     }
     if (ns == INT64_MAX) return;
     clock->now += ns;
-    clock->compute -= ns * rates[1];
-    if (clock->compute < 0) clock->compute = 0;
-    for (int c = 0; c < 2; c++) {
-        clock->block[c] -= ns * rates[0];
-        if (!clock->under_way[c] || clock->block[c] > 0) continue;
-        clock->under_way[c] = false;
-        clock->head[c]++;
+    for (int32_t k = 0; k < n_lanes; k++) {
+        clock->left[k] -= ns * rates[k];
+        if (clock->left[k] < 0) clock->left[k] = 0;
+        if (!clock->under_way[k] || clock->left[k] > 0) continue;
+        clock->under_way[k] = false;
+        clock->head[k]++;
     }
 }
 
@@ -91,7 +98,7 @@ static bool waits(const struct state *state, const struct clock *clock, int32_t 
 {
     for (int32_t k = 0; k < state->n_placed; k++) {
         const struct placed *at = &state->placed[k];
-        bool over = k < clock->head[state->problem->items[at->item].channel];
+        bool over = k < clock->head[state->problem->items[at->item].lane];
         if (!over && (at->launch == at->deadline) == blocking && at->deadline <= slot) return true;
     }
     return false;
@@ -107,7 +114,7 @@ static int64_t n_agreements(const struct weft_problem *problem)
     return n;
 }
 
-/* Event by event: a collective starts when its channel is free and its launch slot has begun. */
+/* Event by event: a collective starts when its lane is free and its launch slot has begun. */
 static int64_t step_time(const struct state *state)
 {
     struct clock clock = {.slot = -1};
@@ -117,8 +124,8 @@ static int64_t step_time(const struct state *state)
         clock.slot = s;
         while (waits(state, &clock, s, true))
             tick(state, &clock);
-        clock.compute = 1024 * slot_time(state, s);
-        while (clock.compute > 0)
+        clock.left[0] = 1024 * slot_time(state, s);
+        while (clock.left[0] > 0)
             tick(state, &clock);
     }
     return clock.now + n_agreements(state->problem) * state->problem->agree_ns;
@@ -143,7 +150,7 @@ static void add_stair(struct state *state, int32_t first, int32_t last, int64_t 
         state->rows[s] += bytes;
 }
 
-static void extend(struct state *state, int32_t channel, int32_t launch, int32_t deadline);
+static void extend(struct state *state, int32_t lane, int32_t launch, int32_t deadline);
 
 /* Places a block behind the others, and all that are left behind it. */
 static void place(struct state *state, struct placed placed, int32_t due)
@@ -157,7 +164,7 @@ static void place(struct state *state, struct placed placed, int32_t due)
     state->left[placed.item]--;
     state->n_left--;
     /* A gather's deadline binds only those before it that are reductions. */
-    extend(state, of->channel, placed.launch, gathers ? due : placed.deadline);
+    extend(state, of->lane, placed.launch, gathers ? due : placed.deadline);
     state->n_left++;
     state->left[placed.item]++;
     state->n_placed--;
@@ -167,19 +174,19 @@ static void place(struct state *state, struct placed placed, int32_t due)
 /* Every block next, at every slot that keeps the normal form (plan.h), so that nothing else is
  * another plan. A reduction launched later than it could be is no faster where nothing slows beside
  * communication. */
-static void extend(struct state *state, int32_t channel, int32_t launch, int32_t deadline)
+static void extend(struct state *state, int32_t lane, int32_t launch, int32_t deadline)
 {
     const struct weft_problem *problem = state->problem;
-    bool slows = problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE;
+    bool slows = weft_problem_contends(problem);
     if (state->n_left == 0) {
         leaf(state);
         return;
     }
     for (int32_t i = 0; i < problem->n_items; i++) {
-        /* Channels one after the other: how they are mixed means nothing. */
-        int32_t on = problem->items[i].channel;
-        if (state->left[i] == 0 || on < channel) continue;
-        int32_t ahead = on > channel ? 0 : launch, due = on > channel ? 0 : deadline;
+        /* Lanes one after the other: how they are mixed means nothing. */
+        int32_t on = problem->items[i].lane;
+        if (state->left[i] == 0 || on < lane) continue;
+        int32_t ahead = on > lane ? 0 : launch, due = on > lane ? 0 : deadline;
         const struct weft_item *item = &problem->items[i].item;
         bool gathers = item->kind == WEFT_ALL_GATHER;
         for (int32_t s = item->first; s <= item->last + (gathers ? 1 : 0); s++) {

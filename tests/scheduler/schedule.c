@@ -95,7 +95,7 @@ Test(schedule, ilp_beats_every_planner_on_tiny_problems, .timeout = 170)
                                    .policies = 15,
                                    .load = 0.1 * (double)(seed % 20),
                                    .contends = seed % 3 == 1,
-                                   .two_channels = seed % 4 == 1};
+                                   .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.1 * (double)(seed % 9));
         check_planners(problem);

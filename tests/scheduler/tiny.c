@@ -39,10 +39,10 @@ static void item_tiny(struct tiny_builder *b, struct weft_item item_tiny, uint32
     item_tiny.strategies =
         weft_decision_policies(&b->problem->decisions[item_tiny.decision], policies);
     if (item_tiny.strategies == 0) return;
-    b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){.item = item_tiny,
-                                   .channel = weft_problem_channel(b->problem, item_tiny.kind),
-                                   .block_ns = block_ns};
+    b->problem->items[b->problem->n_items++] = (struct weft_problem_item){
+        .item = item_tiny,
+        .lane = item_tiny.kind == WEFT_ALL_GATHER ? WEFT_LANE_FIRST : b->problem->n_lanes - 1,
+        .block_ns = block_ns};
 }
 
 enum { SDP_LIKE = 1 << WEFT_POLICY_SDP | 1 << WEFT_POLICY_FSDP };
@@ -150,12 +150,12 @@ struct weft_problem *tiny_problem(const struct tiny_shape *shape, uint64_t seed)
     problem->profile_source = "analytic";
     problem->n_slots = 3 * shape->n_units + 3;
     problem->n_decisions = shape->n_units;
-    problem->compute_rate = problem->channel_rate = WEFT_RATE_ONE;
-    if (shape->contends) {
-        problem->compute_rate = (int32_t)draw(&b, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
-        problem->channel_rate = (int32_t)draw(&b, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+    const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
+    cr_assert_eq(weft_problem_networks(problem, shape->two_networks ? 2 : 1, full, NULL), WEFT_OK);
+    for (int32_t lane = WEFT_LANE_FIRST; shape->contends && lane < problem->n_lanes; lane++) {
+        problem->lanes[lane].rates.compute = (int32_t)draw(&b, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
+        problem->lanes[lane].rates.own = (int32_t)draw(&b, WEFT_RATE_ONE / 2, WEFT_RATE_ONE);
     }
-    problem->n_channels = shape->two_channels ? 2 : 1;
     problem->agree_ns = 11;
     problem->memory_limit_bytes = INT64_MAX;
     problem->slots = array_tiny(&b, problem->n_slots, sizeof *problem->slots);
@@ -198,7 +198,7 @@ struct weft_problem *tiny_problem_of(uint64_t seed, int32_t most_blocks)
                                .policies = three ? 12 : 15,
                                .load = 0.1 * (double)(seed % 25),
                                .contends = seed % 7 == 1,
-                               .two_channels = seed % 5 == 1};
+                               .two_networks = seed % 5 == 1};
     struct weft_problem *problem = tiny_problem(&shape, seed);
     tiny_set_limit(problem, 0.04 * (double)(seed % 13));
     return problem;

@@ -10,8 +10,8 @@ struct tiny_shape {
     int32_t most_blocks; /* of a unit: 1 to this, drawn */
     uint32_t policies;   /* allowed, but fsdp for the last unit */
     double load;         /* channel time of a full gather over compute of a forward, about */
-    bool contends;       /* compute and channels slow each other, by drawn rates */
-    bool two_channels;
+    bool contends;       /* compute and lanes slow each other, by drawn rates */
+    bool two_networks;
 };
 
 /* The caller destroys it. Fails the test that runs when memory runs out. */

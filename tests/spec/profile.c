@@ -102,7 +102,7 @@ Test(profile, reads_every_part)
     cr_assert_null(profile->updates);
     cr_assert_eq(profile->agree_ns, 11);
     cr_assert_eq(profile->rates.compute, 800);
-    cr_assert_eq(profile->rates.channel, 1000);
+    cr_assert_eq(profile->rates.own, 1000);
     cr_assert_eq(profile->base_bytes, 12);
     weft_profile_destroy(profile);
 }

@@ -310,7 +310,7 @@ Test(profile_resolve, counts_contention_once)
         MEASURED("4", SOME ",\"contention\":{\"compute_rate\":900,\"channel_rate\":1000}"));
     struct weft_profile *profile = resolve(config);
     cr_assert_eq(profile->rates.compute, 900);
-    cr_assert_eq(profile->rates.channel, 1000);
+    cr_assert_eq(profile->rates.own, 1000);
     weft_profile_destroy(profile);
     drop(config);
 

@@ -257,7 +257,7 @@ Test(device, streams_that_contend_slow_each_other)
     struct weft_event *event = open_event(device);
     struct log log = {0};
     cr_assert_eq(weft_stream_contend(a, WEFT_LANE_COMPUTE, rates, &error), WEFT_OK);
-    cr_assert_eq(weft_stream_contend(b, WEFT_LANE_CHANNEL, rates, &error), WEFT_OK);
+    cr_assert_eq(weft_stream_contend(b, WEFT_LANE_FIRST, rates, &error), WEFT_OK);
     for (int64_t step = 0; step < 3; step++) {
         int64_t start, first, over, second;
         weft_stream_stamp(a, &start);

@@ -73,7 +73,7 @@ static void check_rates(const char *path, const char *compute, const char *chann
     job_open(&job, path, overrides);
     /* As the rehearsal: what can overlap does. */
     job_plan_policy(&job, WEFT_POLICY_FSDP, false);
-    struct weft_rates known = job.program->rates;
+    struct weft_rates known = job.program->lanes[WEFT_LANE_FIRST].rates;
     struct measure_times beside = run(&job, &together_ns);
     CHECK(together_ns > 0, "%s: nothing overlaps", path);
     OK(weft_measure_serialise(job.program, &err));
@@ -82,7 +82,7 @@ static void check_rates(const char *path, const char *compute, const char *chann
     weft_measure_add_times(job.program, &alone, &beside, &total);
     struct weft_rates found = weft_measure_rates(&total);
     near("compute", path, found.compute, known.compute);
-    near("channel", path, found.channel, known.channel);
+    near("channel", path, found.own, known.own);
     job_close(&job);
 }
 
@@ -100,21 +100,20 @@ static struct weft_rates rates(int64_t compute_longer, int64_t channel_longer, i
 static void check_range(void)
 {
     struct weft_rates none = rates(0, 0, 0), faster = rates(-50, -1, 100);
-    CHECK(none.compute == WEFT_RATE_ONE && none.channel == WEFT_RATE_ONE, "nothing overlapped");
-    CHECK(faster.compute == WEFT_RATE_ONE && faster.channel == WEFT_RATE_ONE, "noise");
+    CHECK(none.compute == WEFT_RATE_ONE && none.own == WEFT_RATE_ONE, "nothing overlapped");
+    CHECK(faster.compute == WEFT_RATE_ONE && faster.own == WEFT_RATE_ONE, "noise");
     struct weft_rates some = rates(25, 50, 100);
-    CHECK(some.compute == 768 && some.channel == 512, "%d %d", some.compute, some.channel);
+    CHECK(some.compute == 768 && some.own == 512, "%d %d", some.compute, some.own);
     for (int64_t a = -10; a <= 210; a += 3) {
         for (int64_t b = -10; b <= 210; b += 3) {
             struct weft_rates found = rates(a, b, 100);
             CHECK(found.compute >= WEFT_RATE_LEAST && found.compute <= WEFT_RATE_ONE &&
-                      found.channel >= WEFT_RATE_LEAST && found.channel <= WEFT_RATE_ONE &&
-                      found.compute + found.channel >= WEFT_RATE_ONE,
+                      found.own >= WEFT_RATE_LEAST && found.own <= WEFT_RATE_ONE &&
+                      found.compute + found.own >= WEFT_RATE_ONE,
                   "%lld and %lld of 100 longer: %d and %d", (long long)a, (long long)b,
-                  found.compute, found.channel);
-            CHECK((a <= b) == (found.compute >= found.channel) || found.compute == found.channel,
-                  "%lld and %lld: %d and %d", (long long)a, (long long)b, found.compute,
-                  found.channel);
+                  found.compute, found.own);
+            CHECK((a <= b) == (found.compute >= found.own) || found.compute == found.own,
+                  "%lld and %lld: %d and %d", (long long)a, (long long)b, found.compute, found.own);
         }
     }
 }

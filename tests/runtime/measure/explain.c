@@ -49,7 +49,7 @@ static void check(int64_t step_ns, struct weft_rates rates, int64_t layers_ns, i
     CHECK(llabs(found_ns - layers_ns) <= 12000 / 64 + 4,
           "a step of %lld: layers take %lld, not %lld", (long long)step_ns, (long long)found_ns,
           (long long)layers_ns);
-    CHECK(abs(profile.rates.compute - rate) <= 3 && profile.rates.channel == rates.channel,
+    CHECK(abs(profile.rates.compute - rate) <= 3 && profile.rates.own == rates.own,
           "a step of %lld: rate %d, not %d", (long long)step_ns, profile.rates.compute, rate);
 }
 

@@ -96,8 +96,9 @@ static int measure(int32_t rank, const struct ranks *ranks, void *argument)
     check_profile(options.config, profile);
     task->shared->contended[rank] = profile->hash;
     OK(weft_stages_create(options.config, profile, &stages, &err)); /* which checks the rates */
-    CHECK(stages.problem->compute_rate == profile->rates.compute &&
-              stages.problem->channel_rate == profile->rates.channel && profile->rates.compute > 0,
+    struct weft_rates rates = stages.problem->lanes[WEFT_LANE_FIRST].rates;
+    CHECK(rates.compute == profile->rates.compute && rates.own == profile->rates.own &&
+              profile->rates.compute > 0,
           "rates of the problem");
     weft_stages_finish(&stages);
     weft_profile_destroy(profile);

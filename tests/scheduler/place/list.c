@@ -146,7 +146,7 @@ Test(list, is_event_exact_and_within_the_limit_on_tiny_problems)
                                    .policies = 15,
                                    .load = 0.1 * (double)(seed % 23),
                                    .contends = seed % 3 == 1,
-                                   .two_channels = seed % 4 == 1};
+                                   .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         int32_t strategies[8];
         tiny_set_limit(problem, (double)(seed % 10) * 0.1);

@@ -16,7 +16,7 @@ static int32_t climb_ascend(uint32_t a, uint32_t b, double target_ns, double eno
     cr_assert_eq(weft_dual_create(table, &dual, NULL), WEFT_OK);
     cr_assert_eq(weft_box_create(&problem, &box, NULL), WEFT_OK);
     weft_box_restrict(box, &(struct weft_facts){.allowed = allowed});
-    weft_dual_reset(dual, -1);
+    weft_dual_reset(dual, WEFT_LANE_COMPUTE);
     int32_t steps = weft_dual_ascend(dual, box, target_ns, enough_ns, most_steps);
     *value_ns = dual->value_ns;
     weft_box_destroy(box);

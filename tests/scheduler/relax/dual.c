@@ -58,7 +58,7 @@ Test(dual, chooses_the_cheapest_policy_of_the_box)
     weft_dual_evaluate(f.dual, f.box);
     cr_assert_eq(f.dual->strategies[0], IS_SDP);
     cr_assert_eq(f.dual->value_ns, 6550);
-    weft_dual_reset(f.dual, 0);
+    weft_dual_reset(f.dual, WEFT_LANE_FIRST);
     weft_dual_evaluate(f.dual, f.box);
     cr_assert_eq(f.dual->strategies[0], IS_DP);
     cr_assert_eq(f.dual->strategies[1], IS_DP);
@@ -117,7 +117,7 @@ Test(dual, rows_are_kept_once_and_come_back_from_integer_prices)
     cr_assert_eq(whole[0].step_bytes, 100);
     cr_assert_eq(whole[0].nu, WEFT_PRICE_ONE / 2);
     cr_assert_arr_eq(whole[0].reference, sdp, 2);
-    weft_dual_reset(f.dual, -1);
+    weft_dual_reset(f.dual, WEFT_LANE_COMPUTE);
     cr_assert_eq(f.dual->nu[1], 0);
     weft_dual_take(f.dual, &prices);
     cr_assert_eq(f.dual->nu[1], 0.5);

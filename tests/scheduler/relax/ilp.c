@@ -178,7 +178,7 @@ Test(ilp, plans_are_points_of_the_program)
                                    .policies = 15,
                                    .load = 0.1 * (double)(seed % 20),
                                    .contends = seed % 3 == 1,
-                                   .two_channels = seed % 4 == 1};
+                                   .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.1 * (double)(seed % 11));
         check_points(problem, problem->memory_limit_bytes);
@@ -265,7 +265,7 @@ Test(ilp, guides_to_the_plan_that_the_point_is)
                                    .most_blocks = 3,
                                    .policies = 15,
                                    .load = 0.1 * (double)(seed % 20),
-                                   .two_channels = seed % 4 == 1};
+                                   .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.1 * (double)(seed % 10));
         check_guide(problem, problem->memory_limit_bytes);
@@ -310,7 +310,7 @@ Test(ilp, every_coarseness_bounds_all_plans, .timeout = 120)
                                    .policies = seed % 2 ? 12 : 15,
                                    .load = 0.2 + 0.1 * (double)(seed % 15),
                                    .contends = seed % 3 == 1,
-                                   .two_channels = seed % 4 == 1};
+                                   .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.04 * (double)(seed % 13));
         int64_t best_ns = enumerate_best(problem, problem->memory_limit_bytes, NULL);

@@ -58,7 +58,7 @@ Test(packed, a_plan_is_relaxed_where_that_costs_nothing)
         int64_t step_ns, relaxed_ns;
         random_case_init(&random, seed);
         struct weft_problem *problem = random.stages.problem;
-        bool slows = problem->compute_rate < WEFT_RATE_ONE || problem->channel_rate < WEFT_RATE_ONE;
+        bool slows = weft_problem_contends(problem);
         problem->memory_limit_bytes = weft_least_limit(problem, NULL) * 6 / 5;
         decide(problem, &step_ns, &relaxed_ns);
         if (!weft_problem_relaxing_may_slow(problem)) cr_assert_leq(relaxed_ns, step_ns);

@@ -53,7 +53,7 @@ Test(near, finds_the_best_of_all_policies)
         cr_assert_eq(weft_search_create(with_limit(table, limit_bytes), &search, NULL), WEFT_OK);
         int64_t best_ns = try_all(table, limit_bytes, &n_fit);
         weft_search_try(search, table->leanest);
-        weft_dual_reset(dual, -1);
+        weft_dual_reset(dual, WEFT_LANE_COMPUTE);
         weft_dual_ascend(dual, box, (double)search->step_ns, INFINITY, seed % 2 ? 200 : 1);
         int64_t before = search->n_tried;
         cr_assert_eq(weft_near_try(search, dual, box->allowed, 0, 1000, NULL), WEFT_OK);
@@ -84,7 +84,7 @@ Test(near, stops_after_the_tries_that_it_may_take)
     cr_assert_eq(weft_box_create(problem, &box, NULL), WEFT_OK);
     cr_assert_eq(weft_search_create(table, &search, NULL), WEFT_OK);
     weft_search_try(search, table->leanest);
-    weft_dual_reset(dual, -1);
+    weft_dual_reset(dual, WEFT_LANE_COMPUTE);
     weft_dual_evaluate(dual, box);
     int64_t before = search->n_tried;
     cr_assert_eq(weft_near_try(search, dual, box->allowed, 0, 3, NULL), WEFT_OK);

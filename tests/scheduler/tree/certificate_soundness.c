@@ -106,7 +106,7 @@ static struct weft_prices draw_sound_prices(struct drawn *drawn, struct draws *d
 {
     const struct weft_prices *of = &from->prices[draw(draws, from->n_prices)];
     size_t n_slots = (size_t)drawn->problem->n_slots;
-    size_t n_lambda = n_slots * (size_t)drawn->problem->n_channels;
+    size_t n_lambda = n_slots * (size_t)weft_problem_n_moving(drawn->problem);
     struct weft_prices prices = *of;
     int64_t pi = (draw(draws, 3) - 1) * draw(draws, 100000);
     prices.lambda = copy(drawn, of->lambda, n_lambda);

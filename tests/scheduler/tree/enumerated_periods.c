@@ -15,7 +15,7 @@ enum { MOST_MOVES = 5 };
 
 /* Problems seen so far. */
 struct seen {
-    int n, n_closed, several, every, rotated, agreed, two_channels, slowed;
+    int n, n_closed, several, every, rotated, agreed, two_networks, slowed;
 };
 
 /* The most blocks that move, each unit with the strategy that moves most. */
@@ -54,8 +54,8 @@ static void count(const struct weft_problem *problem, struct seen *seen)
     seen->every += period->n_micro > 1 && period->cadence == WEFT_CADENCE_MICRO_STEP;
     seen->rotated += period->rotated;
     seen->agreed += period->agreed_updates;
-    seen->two_channels += problem->n_channels > 1;
-    seen->slowed += problem->compute_rate < WEFT_RATE_ONE;
+    seen->two_networks += problem->n_lanes > 2;
+    seen->slowed += problem->lanes[1].rates.compute < WEFT_RATE_ONE;
 }
 
 static void check_limit(struct weft_problem *problem, int64_t limit_bytes, uint64_t seed,
@@ -110,10 +110,10 @@ Test(enumerated_periods, the_plan_is_the_best_of_all, .timeout = 170)
     cr_log_info("%d plans, %d proven the best; several micro-steps %d, reduced in each %d, rotated "
                 "%d, agreed %d, two channels %d, slowed %d",
                 seen.n, seen.n_closed, seen.several, seen.every, seen.rotated, seen.agreed,
-                seen.two_channels, seen.slowed);
+                seen.two_networks, seen.slowed);
     cr_assert_geq(seen.n, TEST_CASES(500, 100));
     cr_assert_gt(seen.n_closed, seen.n / 2);
     int some = TEST_CASES(20, 3);
     cr_assert(seen.several > some && seen.every > some / 3 && seen.rotated > some);
-    cr_assert(seen.agreed > some && seen.two_channels > some && seen.slowed > some);
+    cr_assert(seen.agreed > some && seen.two_networks > some && seen.slowed > some);
 }

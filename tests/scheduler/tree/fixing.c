@@ -63,7 +63,7 @@ Test(fixing, never_cuts_off_the_best_plan, .timeout = 120)
                                    .policies = seed % 4 < 2 ? 12 : 15,
                                    .load = 0.2 + 0.1 * (double)(seed % 15),
                                    .contends = seed % 5 == 1,
-                                   .two_channels = seed % 7 == 1};
+                                   .two_networks = seed % 7 == 1};
         int64_t best_ns = -1;
         for (int over = -1; over <= 1; over++) {
             struct fixing_fixture f;
@@ -109,10 +109,10 @@ Test(fixing, never_cuts_off_the_best_plan, .timeout = 120)
 static void draw_prices_fixing(struct fixing_fixture *f, uint64_t seed)
 {
     double size = pow(10, (double)(seed % 5) - 4);
-    weft_dual_reset(f->rig.dual, -1);
+    weft_dual_reset(f->rig.dual, WEFT_LANE_COMPUTE);
     for (int32_t s = 0; s < f->rig.dual->n_slots; s++) {
         double room = 1;
-        for (int32_t c = 0; c < f->rig.dual->n_channels; c++) {
+        for (int32_t c = 0; c < f->rig.dual->n_moving; c++) {
             double draw = weft_rng_uniform(seed, (uint64_t)s, (uint64_t)c);
             f->rig.dual->lambda[c * f->rig.dual->n_slots + s] = room * draw;
             room -= room * draw;
@@ -144,7 +144,7 @@ Test(fixing, finds_all_that_one_item_shows, .timeout = 120)
                                    .most_blocks = 3,
                                    .policies = seed % 2 ? 12 : 15,
                                    .load = 0.5 + 0.1 * (double)(seed % 10),
-                                   .two_channels = seed % 3 == 1};
+                                   .two_networks = seed % 3 == 1};
         struct fixing_fixture f, asked;
         init_fixing(&f, &shape, seed, 1);
         init_fixing(&asked, &shape, seed, 1);

@@ -96,7 +96,7 @@ Test(guide, is_valid_on_tiny_problems)
                                    .policies = 15,
                                    .load = 0.2 + 0.1 * (double)(seed % 13),
                                    .contends = seed % 3 == 1,
-                                   .two_channels = seed % 4 == 1};
+                                   .two_networks = seed % 4 == 1};
         struct weft_problem *problem = tiny_problem(&shape, seed);
         tiny_set_limit(problem, 0.1 * (double)(seed % 8));
         n_better += improves(problem, problem->memory_limit_bytes);

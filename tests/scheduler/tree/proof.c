@@ -21,11 +21,11 @@ static void init_proof(struct proof_rig *f, const struct tiny_shape *shape, uint
 static void draw_prices_proof(struct proof_rig *f, uint64_t seed, uint64_t trial)
 {
     double size = pow(10, (double)(trial % 9) - 7), limit = (double)(trial % 4) / 3;
-    for (int32_t i = 0; i < f->dual->n_channels * f->dual->n_slots; i++) {
+    for (int32_t i = 0; i < f->dual->n_moving * f->dual->n_slots; i++) {
         double draw = weft_rng_uniform(seed, 2 * trial, (uint64_t)i);
         f->dual->lambda[i] = draw < limit ? 1 : draw * (double)(trial % 2);
     }
-    for (int32_t i = f->dual->n_slots; i < f->dual->n_channels * f->dual->n_slots; i++) {
+    for (int32_t i = f->dual->n_slots; i < f->dual->n_moving * f->dual->n_slots; i++) {
         double room = 1 - f->dual->lambda[i - f->dual->n_slots]; /* at most 1 in sum */
         if (f->dual->lambda[i] > room) f->dual->lambda[i] = room;
     }
@@ -61,7 +61,7 @@ Test(proof, no_prices_prove_too_much, .timeout = 120)
                                    .policies = 15,
                                    .load = 0.2 * (double)(seed % 9),
                                    .contends = seed % 3 == 1,
-                                   .two_channels = seed % 4 == 1};
+                                   .two_networks = seed % 4 == 1};
         struct proof_rig f;
         init_proof(&f, &shape, seed, 0.05 * (double)(seed % 9));
         int32_t best[ENUMERATE_MOST_UNITS];
@@ -133,7 +133,7 @@ Test(proof, a_tree_becomes_a_certificate)
     struct weft_error err = {0};
     int64_t proven_ns = 0;
     init_proof(&f, &shape, 5, 0.2);
-    weft_dual_reset(f.dual, -1);
+    weft_dual_reset(f.dual, WEFT_LANE_COMPUTE);
     cr_assert_eq(weft_proof_offer(f.proof, 0, f.dual, NULL), WEFT_OK);
     cr_assert(!weft_proof_branch(f.proof, 0, 1, 15), "the other part would have no policy");
     cr_assert(weft_proof_branch(f.proof, 0, 1, 1));
@@ -143,7 +143,7 @@ Test(proof, a_tree_becomes_a_certificate)
         if (f.proof->nodes[node].children != 0) continue;
         weft_proof_enter(f.proof, node);
         cr_assert(!f.proof->box->empty);
-        weft_dual_reset(f.dual, -1);
+        weft_dual_reset(f.dual, WEFT_LANE_COMPUTE);
         weft_dual_ascend(f.dual, f.proof->box, 2 * (double)f.proof->nodes[node].bound_ns, INFINITY,
                          100 * node);
         cr_assert_eq(weft_proof_offer(f.proof, node, f.dual, NULL), WEFT_OK);
@@ -251,7 +251,7 @@ Test(proof, refuses_one_byte_below_the_least, .timeout = 120)
                                    .policies = (uint32_t)(seed / 7 % 15 + 1) | (seed % 2 ? 4u : 1u),
                                    .load = 0.3 * (double)(seed % 7),
                                    .contends = seed % 3 == 1,
-                                   .two_channels = seed % 4 == 1};
+                                   .two_networks = seed % 4 == 1};
         struct proof_rig f;
         init_proof(&f, &shape, seed, 0);
         int64_t least = f.table->least_bytes;

@@ -24,7 +24,7 @@ static void init_trim(struct trim_fixture *f, uint64_t seed)
                                .policies = seed % 4 < 2 ? 12 : 15,
                                .load = 0.2 + 0.1 * (double)(seed % 15),
                                .contends = seed % 5 == 1,
-                               .two_channels = seed % 7 == 1};
+                               .two_networks = seed % 7 == 1};
     f->rig.problem = tiny_problem(&shape, seed);
     tiny_set_limit(f->rig.problem, 0.08 * (double)(seed % 9));
     proof_rig_begin(&f->rig, TRIM_MOST_NODES);

@@ -214,7 +214,8 @@ enum weft_status weft_exec_synchronise(struct weft_exec *exec, struct weft_error
     enum weft_status compute = weft_stream_synchronise(exec->streams[WEFT_STREAM_COMPUTE], err);
     enum weft_status channel = weft_stream_synchronise(exec->streams[WEFT_STREAM_CHANNEL],
                                                        compute == WEFT_OK ? err : &other);
-    return compute == WEFT_OK ? channel : compute;
+    if (compute != WEFT_OK || channel != WEFT_OK) return compute != WEFT_OK ? compute : channel;
+    return weft_nn_verdict(exec->options.nn, err);
 }
 
 static void fill_trace(const struct weft_exec *exec, struct weft_trace *trace)

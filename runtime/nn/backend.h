@@ -19,6 +19,13 @@ struct weft_nn_backend {
     void (*close)(struct weft_nn *nn);
     const char *(*describe)(const struct weft_nn *nn);
     const char *(*gemm_name)(const struct weft_nn *nn);
+    /* NULL: no work wants any. */
+    struct weft_nn_needs (*needs)(const struct weft_nn *nn, const struct weft_layer *layer,
+                                  const struct weft_batch *batch);
+    int64_t (*unit_needs)(const struct weft_nn *nn);
+    int64_t (*receive_needs)(int32_t ranks, int64_t slice_bytes);
+    /* NULL: streams fail of all that there is. */
+    enum weft_status (*verdict)(struct weft_nn *nn, struct weft_error *err);
     void (*forward)(struct weft_nn *nn, struct weft_stream *stream,
                     const struct weft_nn_call *call);
     void (*backward)(struct weft_nn *nn, struct weft_stream *stream,

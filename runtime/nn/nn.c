@@ -44,6 +44,28 @@ const char *weft_nn_gemm_name(const struct weft_nn *nn)
     return nn->backend->gemm_name(nn);
 }
 
+struct weft_nn_needs weft_nn_layer_needs(const struct weft_nn *nn, const struct weft_layer *layer,
+                                         const struct weft_batch *batch)
+{
+    if (nn->backend->needs == NULL) return (struct weft_nn_needs){0};
+    return nn->backend->needs(nn, layer, batch);
+}
+
+int64_t weft_nn_unit_needs(const struct weft_nn *nn)
+{
+    return nn->backend->unit_needs == NULL ? 0 : nn->backend->unit_needs(nn);
+}
+
+int64_t weft_nn_receive_needs(const struct weft_nn *nn, int32_t ranks, int64_t slice_bytes)
+{
+    return nn->backend->receive_needs == NULL ? 0 : nn->backend->receive_needs(ranks, slice_bytes);
+}
+
+enum weft_status weft_nn_verdict(struct weft_nn *nn, struct weft_error *err)
+{
+    return nn->backend->verdict == NULL ? WEFT_OK : nn->backend->verdict(nn, err);
+}
+
 void weft_nn_forward(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_call *call)
 {

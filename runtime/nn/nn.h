@@ -35,6 +35,23 @@ const char *weft_nn_describe(const struct weft_nn *nn);
  * compares runs, or starts several ranks, decides once and asks for it by this name. */
 const char *weft_nn_gemm_name(const struct weft_nn *nn);
 
+/* Bytes of the device's memory that work wants beside the buffers that it is given. A back end that
+ * wants any has them of its own so far: they are not yet buffers of the plan. The CPU wants none.
+ */
+struct weft_nn_needs {
+    int64_t forward_bytes, backward_bytes;
+};
+struct weft_nn_needs weft_nn_layer_needs(const struct weft_nn *nn, const struct weft_layer *layer,
+                                         const struct weft_batch *batch);
+/* Work on units (units.h), whatever the unit. */
+int64_t weft_nn_unit_needs(const struct weft_nn *nn);
+/* Where slices of all ranks lie until they are added up, of a rank's that is so large. */
+int64_t weft_nn_receive_needs(const struct weft_nn *nn, int32_t ranks, int64_t slice_bytes);
+
+/* Behind a synchronise of the streams: WEFT_E_DATA when work has met what its stream could not fail
+ * of, because the device found it and not the host. It stays so. */
+WEFT_MUST_USE enum weft_status weft_nn_verdict(struct weft_nn *nn, struct weft_error *err);
+
 /* What a transformer_block's attention keeps of a sequence that comes in pieces, so that only the
  * new rows are computed: forward alone, of 1 sample, without saved probabilities. */
 struct weft_nn_cache {
@@ -66,8 +83,9 @@ struct weft_nn_call {
     bool adds_loss; /* it is added to what is there */
 };
 
-/* Push the call, copied, on the stream. The stream fails with WEFT_E_DATA when a token or target is
- * out of range or the layer does not train, WEFT_E_SYSTEM when the GEMM library fails. */
+/* Push the call, copied, on the stream. The stream fails, or the verdict is, WEFT_E_DATA when a
+ * token or target is out of range; the stream fails with WEFT_E_DATA when the layer does not train
+ * there, WEFT_E_SYSTEM when the GEMM library or the device does. */
 void weft_nn_forward(struct weft_nn *nn, struct weft_stream *stream,
                      const struct weft_nn_call *call);
 void weft_nn_backward(struct weft_nn *nn, struct weft_stream *stream,

@@ -110,7 +110,8 @@ void weft_nn_look(struct weft_nn *nn, struct weft_stream *stream, const struct w
  * that the sum over ranks does not depend on who owns what. */
 void weft_nn_add_hash(struct weft_nn *nn, struct weft_stream *stream,
                       const struct weft_nn_unit *unit, void *sum);
-/* Mixes weft_hash_bytes of so many bytes into a word. */
+/* Mixes a hash of so many bytes into a word. Which hash, is the back end's: ranks that compare have
+ * the same one. */
 void weft_nn_mix_hash(struct weft_nn *nn, struct weft_stream *stream, const void *from,
                       int64_t bytes, void *word);
 

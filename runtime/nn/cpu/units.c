@@ -1,8 +1,6 @@
 #include "runtime/nn/cpu/units.h"
 
-#include <string.h>
-
-#include "base/rng.h"
+#include "runtime/nn/initial.h"
 
 struct load_argument {
     const struct weft_nn_cpu *cpu;
@@ -34,35 +32,13 @@ struct initial_argument {
     struct weft_nn_initial initial;
 };
 
-static void initialise_values(const struct weft_nn_initial *initial, float *out)
-{
-    switch (initial->init) {
-    case WEFT_INIT_ZERO:
-        memset(out, 0, (size_t)initial->n * sizeof(*out));
-        return;
-    case WEFT_INIT_ONE:
-        for (int64_t i = 0; i < initial->n; i++) {
-            out[i] = 1.0f;
-        }
-        return;
-    case WEFT_INIT_NORMAL:
-        for (int64_t i = 0; i < initial->n; i++) {
-            const uint64_t element = (uint64_t)(initial->first + i);
-            out[i] = (float)(weft_rng_normal(initial->seed, initial->name, element) * initial->std);
-        }
-        return;
-    case WEFT_INIT_COUNT:
-        return;
-    }
-}
-
 static enum weft_status initialise(struct weft_stream *stream, const void *argument,
                                    struct weft_error *err)
 {
     (void)stream;
     (void)err;
     const struct initial_argument *a = argument;
-    initialise_values(&a->initial, weft_nn_cpu_reach(a->cpu, a->initial.to));
+    weft_nn_initial_values(&a->initial, weft_nn_cpu_reach(a->cpu, a->initial.to));
     return WEFT_OK;
 }
 

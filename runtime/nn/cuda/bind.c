@@ -1,0 +1,279 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/nn/cuda/kinds.h"
+#include "spec/kind.h"
+
+/* Life and death */
+
+static int allocate_shared(struct weft_nn_cuda *cuda)
+{
+    void *found = NULL;
+    const int code = cuda->machine->share(WEFT_CUDA_CHECKS * (int64_t)sizeof(uint32_t), &found);
+    if (code != 0) return code;
+    cuda->found = found;
+    memset(cuda->found, 0xff, WEFT_CUDA_CHECKS * sizeof(uint32_t));
+    return 0;
+}
+
+enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
+                                   const struct weft_cuda_machine *machine,
+                                   const struct weft_nn_options *options, struct weft_nn **out,
+                                   struct weft_error *err)
+{
+    const bool plain = strcmp(options->gemm, "plain") == 0;
+    if (!plain && strcmp(options->gemm, "own") != 0 && strcmp(options->gemm, "auto") != 0) {
+        return weft_fail(err, WEFT_E_USAGE,
+                         "there is no way \"%s\" to multiply on a GPU; there are \"auto\", "
+                         "\"own\", \"plain\"",
+                         options->gemm);
+    }
+    struct weft_nn_cuda *cuda = calloc(1, sizeof *cuda);
+    if (cuda == NULL) return weft_fail_memory(err, "the GPU's layer kernels");
+    cuda->base.backend = backend;
+    cuda->machine = machine;
+    cuda->plain = plain;
+    const enum weft_status status =
+        weft_nn_cuda_status(cuda, allocate_shared(cuda), "memory that host and GPU share", err);
+    if (status != WEFT_OK) {
+        weft_nn_cuda_close(&cuda->base);
+        return status;
+    }
+    snprintf(cuda->description, sizeof cuda->description,
+             "%s kernels of a GPU (%s), never run on a GPU yet", plain ? "plain" : "own",
+             machine->name);
+    *out = &cuda->base;
+    return WEFT_OK;
+}
+
+void weft_nn_cuda_close(struct weft_nn *nn)
+{
+    struct weft_nn_cuda *cuda = weft_nn_cuda_of(nn);
+    for (int32_t i = 0; i < cuda->n_outgrown; i++) {
+        cuda->machine->release(cuda->outgrown[i]);
+    }
+    if (cuda->workspace != NULL) cuda->machine->release(cuda->workspace);
+    if (cuda->found != NULL) cuda->machine->unshare(cuda->found);
+    free(cuda->outgrown);
+    free(cuda);
+}
+
+const char *weft_nn_cuda_describe(const struct weft_nn *nn)
+{
+    return ((const struct weft_nn_cuda *)(const void *)nn)->description;
+}
+
+const char *weft_nn_cuda_gemm_name(const struct weft_nn *nn)
+{
+    return ((const struct weft_nn_cuda *)(const void *)nn)->plain ? "plain" : "own";
+}
+
+enum weft_status weft_nn_cuda_status(const struct weft_nn_cuda *cuda, int code, const char *what,
+                                     struct weft_error *err)
+{
+    if (code == 0) return WEFT_OK;
+    return weft_fail(err, WEFT_E_SYSTEM, "%s: the GPU cannot: %s (CUDA's error %d)", what,
+                     cuda->machine->explain(code), code);
+}
+
+/* Workspace */
+
+static enum weft_status keep_outgrown(struct weft_nn_cuda *cuda, struct weft_error *err)
+{
+    if (cuda->workspace == NULL) return WEFT_OK;
+    void **all = realloc(cuda->outgrown, ((size_t)cuda->n_outgrown + 1) * sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "a list of workspaces");
+    cuda->outgrown = all;
+    all[cuda->n_outgrown++] = cuda->workspace;
+    cuda->workspace = NULL;
+    cuda->workspace_bytes = 0;
+    return WEFT_OK;
+}
+
+enum weft_status weft_nn_cuda_reserve(struct weft_nn_cuda *cuda, int64_t bytes,
+                                      struct weft_error *err)
+{
+    void *grown = NULL;
+    if (bytes <= cuda->workspace_bytes) return WEFT_OK;
+    WEFT_TRY(keep_outgrown(cuda, err));
+    WEFT_TRY(weft_nn_cuda_status(cuda, cuda->machine->allocate(bytes, &grown), "a workspace", err));
+    cuda->workspace = grown;
+    cuda->workspace_bytes = bytes;
+    return WEFT_OK;
+}
+
+/* Kinds of layers */
+
+struct cuda_kind {
+    const struct weft_kind *kind;
+    weft_cuda_kind_fn *forward, *backward;
+    weft_cuda_needs_fn *needs; /* NULL: nothing */
+};
+
+/* Kinds that are not here do not train on a GPU. */
+static const struct cuda_kind kinds[] = {
+#define ROW(kind, name, needs)                                                                     \
+    {                                                                                              \
+        &weft_kind_##kind, weft_cuda_##name##_forward, weft_cuda_##name##_backward, needs          \
+    }
+    ROW(embedding, embedding, NULL),
+    ROW(transformer_block, block, weft_cuda_block_needs),
+    ROW(layer_norm, norm, weft_cuda_norm_needs),
+    ROW(linear, linear, weft_cuda_linear_needs),
+    ROW(relu, relu_layer, NULL),
+    ROW(gelu, gelu_layer, NULL),
+    ROW(lm_head, lm_head, weft_cuda_lm_head_needs),
+    ROW(classifier, classifier, weft_cuda_classifier_needs),
+#undef ROW
+};
+
+static const struct cuda_kind *find_kind(const struct weft_layer *layer)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i].kind == layer->kind) return &kinds[i];
+    }
+    return NULL;
+}
+
+static struct weft_nn_needs needs_of(const struct weft_nn_cuda *cuda,
+                                     const struct weft_layer *layer, const struct weft_batch *batch)
+{
+    const struct cuda_kind *kind = find_kind(layer);
+    if (kind == NULL || kind->needs == NULL) return (struct weft_nn_needs){0};
+    return kind->needs(cuda->plain, layer, batch);
+}
+
+struct weft_nn_needs weft_nn_cuda_needs(const struct weft_nn *nn, const struct weft_layer *layer,
+                                        const struct weft_batch *batch)
+{
+    return needs_of((const struct weft_nn_cuda *)(const void *)nn, layer, batch);
+}
+
+int64_t weft_nn_cuda_unit_needs(const struct weft_nn *nn)
+{
+    (void)nn;
+    return WEFT_CUDA_UNIT_BYTES;
+}
+
+/* Sums are taken in the order of ranks, of slices that all have come (weft_cuda_sum_ranks); a
+ * rank's own is read where it is. */
+int64_t weft_nn_cuda_receive_needs(int32_t ranks, int64_t slice_bytes)
+{
+    return (ranks - 1) * slice_bytes;
+}
+
+static enum weft_status refuse_call(const struct weft_nn_call *call, struct weft_error *err)
+{
+    const struct weft_layer *layer = call->layer;
+    if (layer->kind->supplied != NULL) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "layer %s: the functions of its kind are the CPU's, and a GPU has none of "
+                         "them: train it with cluster.device.type cpu",
+                         layer->name);
+    }
+    if (find_kind(layer) == NULL) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "layer %s: the GPU's kernels train no %s; weft_model_trains names the "
+                         "layers that train",
+                         layer->name, weft_layer_type_of(layer));
+    }
+    if (call->cache != NULL) {
+        return weft_fail(err, WEFT_E_DATA,
+                         "layer %s: a GPU computes whole sequences; text is generated on the CPU",
+                         layer->name);
+    }
+    return WEFT_OK;
+}
+
+/* What a layer reads of its input's words: whose findings have a place. */
+static bool reads_words(const struct weft_nn_call *call, bool of_targets)
+{
+    const struct weft_kind *kind = call->layer->kind;
+    return of_targets ? kind == &weft_kind_lm_head || kind == &weft_kind_classifier
+                      : kind == &weft_kind_embedding;
+}
+
+/* Layers without a place of their own share the last. */
+static uint32_t *place_of_finding(struct weft_nn_cuda *cuda, const struct weft_nn_call *call)
+{
+    const bool of_targets = reads_words(call, true);
+    if (!of_targets && !reads_words(call, false)) return NULL;
+    int i = 0;
+    while (i < WEFT_CUDA_CHECKS - 1 && cuda->checks[i].layer != NULL &&
+           cuda->checks[i].layer != call->layer) {
+        i++;
+    }
+    cuda->checks[i] = (struct weft_cuda_check){call->layer, call->batch, of_targets};
+    return &cuda->found[i];
+}
+
+enum weft_status weft_nn_cuda_verdict(struct weft_nn *nn, struct weft_error *err)
+{
+    const struct weft_nn_cuda *cuda = weft_nn_cuda_of(nn);
+    for (int i = 0; i < WEFT_CUDA_CHECKS; i++) {
+        const struct weft_cuda_check *check = &cuda->checks[i];
+        const int64_t row = cuda->found[i];
+        if (cuda->found[i] == UINT32_MAX) continue;
+        if (check->of_targets) {
+            return weft_fail(
+                err, WEFT_E_DATA, "layer %s: the target of row %lld is outside 0 to %lld",
+                check->layer->name, (long long)row, (long long)check->layer->outputs - 1);
+        }
+        return weft_fail(err, WEFT_E_DATA,
+                         "layer %s: the token at position %lld of sample %lld is outside the "
+                         "vocabulary 0 to %lld",
+                         check->layer->name, (long long)(row % check->batch.seq_len),
+                         (long long)(row / check->batch.seq_len),
+                         (long long)check->layer->vocab - 1);
+    }
+    return WEFT_OK;
+}
+
+struct call_argument {
+    struct weft_nn_cuda *cuda;
+    struct weft_nn_call call;
+};
+_Static_assert(sizeof(struct call_argument) <= WEFT_TASK_BYTES, "a stream copies a call at once");
+
+static enum weft_status run_kind(const struct call_argument *a, struct CUstream_st *on,
+                                 bool backward, struct weft_error *err)
+{
+    WEFT_TRY(refuse_call(&a->call, err));
+    const struct cuda_kind *kind = find_kind(a->call.layer);
+    const struct weft_nn_needs needs = needs_of(a->cuda, a->call.layer, &a->call.batch);
+    WEFT_TRY(
+        weft_nn_cuda_reserve(a->cuda, backward ? needs.backward_bytes : needs.forward_bytes, err));
+    const struct weft_cuda_call c = {a->cuda, on, &a->call, a->cuda->workspace,
+                                     place_of_finding(a->cuda, &a->call)};
+    return weft_nn_cuda_status(a->cuda, (backward ? kind->backward : kind->forward)(&c),
+                               a->call.layer->name, err);
+}
+
+static enum weft_status issue_forward(struct weft_stream *stream, struct CUstream_st *on,
+                                      const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    return run_kind(argument, on, false, err);
+}
+
+static enum weft_status issue_backward(struct weft_stream *stream, struct CUstream_st *on,
+                                       const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    return run_kind(argument, on, true, err);
+}
+
+void weft_nn_cuda_forward(struct weft_nn *nn, struct weft_stream *stream,
+                          const struct weft_nn_call *call)
+{
+    const struct call_argument argument = {weft_nn_cuda_of(nn), *call};
+    argument.cuda->machine->issue(stream, issue_forward, &argument, sizeof argument);
+}
+
+void weft_nn_cuda_backward(struct weft_nn *nn, struct weft_stream *stream,
+                           const struct weft_nn_call *call)
+{
+    const struct call_argument argument = {weft_nn_cuda_of(nn), *call};
+    argument.cuda->machine->issue(stream, issue_backward, &argument, sizeof argument);
+}

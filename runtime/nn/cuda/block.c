@@ -1,0 +1,230 @@
+/* A transformer block: layer norms, products with what finishes them, attention. */
+#include "layers/shared/block.h"
+#include "layers/shared/layout.h"
+#include "runtime/nn/cuda/kinds.h"
+
+enum tensor {
+    LN1_WEIGHT,
+    LN1_BIAS,
+    QKV_WEIGHT,
+    QKV_BIAS,
+    PROJ_WEIGHT,
+    PROJ_BIAS,
+    LN2_WEIGHT,
+    LN2_BIAS,
+    FC_WEIGHT,
+    FC_BIAS,
+    MLP_PROJ_WEIGHT,
+    MLP_PROJ_BIAS
+};
+
+/* Where everything of one call lies; shapes as in layers/shared/layout.h. */
+struct block {
+    int64_t rows, hidden, ffn;
+    enum weft_dtype dtype;
+    float *ln1_mean, *ln1_rstd, *ln2_mean, *ln2_rstd;
+    void *ln1_out, *qkv, *attended, *residual, *ln2_out, *fc, *gelu;
+    void *kept; /* by attention: probabilities, or statistics of rows */
+    void *d_fc, *d_qkv, *d_ln2, *d_attention, *d_ln1, *d_residual;
+    float *sums;
+    struct weft_cuda_attention attention;
+    struct weft_cuda_linear to_qkv, to_residual, to_fc, to_output;
+};
+
+static struct weft_cuda_attention attention_of(const struct weft_layer *layer,
+                                               const struct weft_batch *batch, const void *qkv)
+{
+    return (struct weft_cuda_attention){.dtype = batch->compute,
+                                        .samples = batch->samples,
+                                        .seq_len = batch->seq_len,
+                                        .heads = weft_block_key(layer, WEFT_BLOCK_HEADS),
+                                        .hidden = layer->hidden,
+                                        .qkv = qkv};
+}
+
+/* Statistics lie where probabilities would, of which a row has at least as many bytes. Matrices
+ * begin at multiples of 64 bytes in every buffer, as at address 0. */
+static bool by_tensor_cores(bool plain, const struct weft_cuda_attention *attention)
+{
+    struct weft_cuda_attention somewhere = *attention;
+    somewhere.qkv = NULL;
+    return !plain && attention->seq_len > 1 && weft_cuda_attends(&somewhere);
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* One part of backward after the other has all of the workspace: partial sums of columns, and
+ * attention's gradients of scores, or its dots of rows. */
+struct weft_nn_needs weft_cuda_block_needs(bool plain, const struct weft_layer *layer,
+                                           const struct weft_batch *batch)
+{
+    const int64_t rows = batch->samples * batch->seq_len, h = layer->hidden;
+    const int64_t width = most(weft_block_key(layer, WEFT_BLOCK_FFN), 3 * h);
+    const struct weft_cuda_attention attention = attention_of(layer, batch, NULL);
+    const int64_t of_heads =
+        by_tensor_cores(plain, &attention)
+            ? attention.heads * rows * (int64_t)sizeof(float)
+            : attention.heads * rows * batch->seq_len * weft_dtype_bytes(batch->compute);
+    const int64_t of_columns =
+        most(weft_cuda_column_bytes(rows, width), weft_cuda_layer_norm_bytes(rows, h));
+    return (struct weft_nn_needs){.backward_bytes = plain ? of_heads : most(of_heads, of_columns)};
+}
+
+static struct weft_cuda_linear linear_of(const struct weft_nn_call *call, int weight,
+                                         int64_t inputs, int64_t outputs, const void *x)
+{
+    return (struct weft_cuda_linear){.dtype = call->batch.compute,
+                                     .rows = weft_cuda_rows(call),
+                                     .inputs = inputs,
+                                     .outputs = outputs,
+                                     .x = x,
+                                     .weight = call->tensors[weight]};
+}
+
+static struct block block_of(const struct weft_nn_call *call)
+{
+    const struct weft_transformer_block_layout at =
+        weft_layout_transformer_block(call->layer, &call->batch);
+    const int64_t h = call->layer->hidden, f = weft_block_key(call->layer, WEFT_BLOCK_FFN);
+    const void *saved = call->saved, *temporary = call->temporary;
+    struct block block = {.rows = weft_cuda_rows(call),
+                          .hidden = h,
+                          .ffn = f,
+                          .dtype = call->batch.compute,
+                          .ln1_mean = weft_cuda_part(saved, at.saved.ln1_mean),
+                          .ln1_rstd = weft_cuda_part(saved, at.saved.ln1_rstd),
+                          .ln1_out = weft_cuda_part(saved, at.saved.ln1_out),
+                          .qkv = weft_cuda_part(saved, at.saved.qkv),
+                          .kept = weft_cuda_part(saved, at.saved.probabilities),
+                          .attended = weft_cuda_part(saved, at.saved.attention),
+                          .residual = weft_cuda_part(saved, at.saved.residual),
+                          .ln2_mean = weft_cuda_part(saved, at.saved.ln2_mean),
+                          .ln2_rstd = weft_cuda_part(saved, at.saved.ln2_rstd),
+                          .ln2_out = weft_cuda_part(saved, at.saved.ln2_out),
+                          .fc = weft_cuda_part(saved, at.saved.fc),
+                          .gelu = weft_cuda_part(saved, at.saved.gelu),
+                          .d_fc = weft_cuda_part(temporary, at.backward.d_fc),
+                          .d_qkv = weft_cuda_part(temporary, at.backward.d_qkv),
+                          .d_ln2 = weft_cuda_part(temporary, at.backward.d_ln2),
+                          .d_attention = weft_cuda_part(temporary, at.backward.d_attention),
+                          .d_ln1 = weft_cuda_part(temporary, at.backward.d_ln1),
+                          .d_residual = weft_cuda_part(temporary, at.backward.d_residual),
+                          .sums = weft_cuda_part(temporary, at.backward.sums)};
+    block.attention = attention_of(call->layer, &call->batch, block.qkv);
+    block.to_qkv = linear_of(call, QKV_WEIGHT, h, 3 * h, block.ln1_out);
+    block.to_residual = linear_of(call, PROJ_WEIGHT, h, h, block.attended);
+    block.to_fc = linear_of(call, FC_WEIGHT, h, f, block.ln2_out);
+    block.to_output = linear_of(call, MLP_PROJ_WEIGHT, f, h, block.gelu);
+    return block;
+}
+
+static int attend(const struct weft_cuda_call *c, const struct block *b)
+{
+    if (by_tensor_cores(c->cuda->plain, &b->attention))
+        return weft_cuda_attend(&b->attention, b->attended, b->kept, c->on);
+    return weft_cuda_attend_plain(&b->attention, b->kept, b->attended, c->on);
+}
+
+static int attend_backward(const struct weft_cuda_call *c, const struct block *b)
+{
+    if (by_tensor_cores(c->cuda->plain, &b->attention)) {
+        return weft_cuda_attend_backward(&b->attention, b->attended, b->kept, b->d_attention,
+                                         (float *)(void *)c->workspace, b->d_qkv, c->on);
+    }
+    return weft_cuda_attend_plain_backward(&b->attention, b->kept, b->d_attention, c->workspace,
+                                           b->d_qkv, c->on);
+}
+
+int weft_cuda_block_forward(const struct weft_cuda_call *c)
+{
+    const struct weft_nn_call *call = c->call;
+    const void *const *w = call->tensors;
+    const struct block b = block_of(call);
+    const struct weft_product_finish to_qkv = {.bias = w[QKV_BIAS]},
+                                     to_residual = {.bias = w[PROJ_BIAS], .residual = call->input},
+                                     to_fc = {.bias = w[FC_BIAS], .gelu = b.gelu},
+                                     to_output = {.bias = w[MLP_PROJ_BIAS], .residual = b.residual};
+    int code = weft_cuda_layer_norm(b.dtype, b.rows, b.hidden, call->input, w[LN1_WEIGHT],
+                                    w[LN1_BIAS], b.ln1_out, b.ln1_mean, b.ln1_rstd, c->on);
+    if (code == 0) code = weft_cuda_map(c, &b.to_qkv, &to_qkv, b.qkv);
+    if (code == 0) code = attend(c, &b);
+    if (code == 0) code = weft_cuda_map(c, &b.to_residual, &to_residual, b.residual);
+    if (code == 0) {
+        code = weft_cuda_layer_norm(b.dtype, b.rows, b.hidden, b.residual, w[LN2_WEIGHT],
+                                    w[LN2_BIAS], b.ln2_out, b.ln2_mean, b.ln2_rstd, c->on);
+    }
+    if (code == 0) code = weft_cuda_map(c, &b.to_fc, &to_fc, b.fc);
+    return code != 0 ? code : weft_cuda_map(c, &b.to_output, &to_output, call->output);
+}
+
+/* Gradients of the weight and of the bias of a map. */
+static int map_backward(const struct weft_cuda_call *c, const struct block *b,
+                        const struct weft_cuda_linear *linear, const void *dy, int weight, int bias)
+{
+    const int code = weft_cuda_map_bias(c, linear, NULL, dy, bias, b->sums, c->workspace);
+    return code != 0 ? code : weft_cuda_map_weight(c, linear, NULL, dy, weight);
+}
+
+static int norm_backward(const struct weft_cuda_call *c, const struct block *b,
+                         const struct weft_cuda_norm *norm, void *dx, int weight, int bias)
+{
+    int code = weft_cuda_layer_norm_backward(b->dtype, norm, dx, b->sums,
+                                             c->cuda->plain ? NULL : c->workspace, c->on);
+    if (code == 0) code = weft_cuda_give(c, weight, b->hidden, NULL, b->sums);
+    return code != 0 ? code : weft_cuda_give(c, bias, b->hidden, NULL, b->sums + b->hidden);
+}
+
+/* From the output's gradient to that of the residual between attention and MLP. */
+static int mlp_backward(const struct weft_cuda_call *c, const struct block *b)
+{
+    const struct weft_nn_call *call = c->call;
+    const struct weft_product_finish to_fc = {.gelu_input = b->fc}, to_ln2 = {0};
+    const struct weft_cuda_norm norm = {.rows = b->rows,
+                                        .width = b->hidden,
+                                        .x = b->residual,
+                                        .weight = call->tensors[LN2_WEIGHT],
+                                        .mean = b->ln2_mean,
+                                        .rstd = b->ln2_rstd,
+                                        .dy = b->d_ln2,
+                                        .residual = call->output_gradient};
+    const void *dy = call->output_gradient;
+    int code = map_backward(c, b, &b->to_output, dy, MLP_PROJ_WEIGHT, MLP_PROJ_BIAS);
+    if (code == 0) code = weft_cuda_map_input(c, &b->to_output, NULL, &to_fc, dy, b->d_fc);
+    if (code == 0) code = map_backward(c, b, &b->to_fc, b->d_fc, FC_WEIGHT, FC_BIAS);
+    if (code == 0) code = weft_cuda_map_input(c, &b->to_fc, NULL, &to_ln2, b->d_fc, b->d_ln2);
+    return code != 0 ? code : norm_backward(c, b, &norm, b->d_residual, LN2_WEIGHT, LN2_BIAS);
+}
+
+static int attention_backward(const struct weft_cuda_call *c, const struct block *b)
+{
+    const struct weft_nn_call *call = c->call;
+    const struct weft_product_finish finish = {0};
+    const struct weft_cuda_norm norm = {.rows = b->rows,
+                                        .width = b->hidden,
+                                        .x = call->input,
+                                        .weight = call->tensors[LN1_WEIGHT],
+                                        .mean = b->ln1_mean,
+                                        .rstd = b->ln1_rstd,
+                                        .dy = b->d_ln1,
+                                        .residual = b->d_residual};
+    int code = map_backward(c, b, &b->to_residual, b->d_residual, PROJ_WEIGHT, PROJ_BIAS);
+    if (code == 0) {
+        code =
+            weft_cuda_map_input(c, &b->to_residual, NULL, &finish, b->d_residual, b->d_attention);
+    }
+    if (code == 0) code = attend_backward(c, b);
+    if (code == 0) code = map_backward(c, b, &b->to_qkv, b->d_qkv, QKV_WEIGHT, QKV_BIAS);
+    if (code == 0) code = weft_cuda_map_input(c, &b->to_qkv, NULL, &finish, b->d_qkv, b->d_ln1);
+    return code != 0 ? code
+                     : norm_backward(c, b, &norm, call->input_gradient, LN1_WEIGHT, LN1_BIAS);
+}
+
+int weft_cuda_block_backward(const struct weft_cuda_call *c)
+{
+    const struct block block = block_of(c->call);
+    const int code = mlp_backward(c, &block);
+    return code != 0 ? code : attention_backward(c, &block);
+}

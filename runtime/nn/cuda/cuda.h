@@ -1,0 +1,119 @@
+/* The back end for GPUs: kernels of this folder put on the stream that a call is given, over the
+ * machine that it is opened with. Never run on a GPU yet; tests run it on an emulated one
+ * (tests/emulation).
+ *
+ * "own" multiplies by tiles of our own and attends by tensor cores; "plain" computes everything in
+ * the CPU's order, so that in f32 a run has the bits of a CPU's with plain products.
+ *
+ * Workspaces are allocations of the back end's own, of exactly the bytes that its needs say (nn.h);
+ * they are no buffers of the plan yet. So the work of one object belongs on one stream. */
+#ifndef WEFT_RUNTIME_NN_CUDA_CUDA_H
+#define WEFT_RUNTIME_NN_CUDA_CUDA_H
+
+#include "runtime/nn/backend.h"
+#include "runtime/nn/cuda/layers.h"
+#include "runtime/nn/cuda/machine.h"
+#include "runtime/nn/product.h"
+
+/* What kernels found in the input of a layer, in memory that the host has too: the least row that
+ * is out of range, or UINT32_MAX. */
+enum { WEFT_CUDA_CHECKS = 32 };
+struct weft_cuda_check {
+    const struct weft_layer *layer; /* NULL: free */
+    struct weft_batch batch;
+    bool of_targets;
+};
+
+struct weft_nn_cuda {
+    struct weft_nn base;
+    const struct weft_cuda_machine *machine;
+    bool plain;
+    char *workspace; /* of the GPU */
+    int64_t workspace_bytes;
+    void **outgrown; /* [n_outgrown] workspaces that work may still use */
+    int32_t n_outgrown;
+    uint32_t *found; /* [WEFT_CUDA_CHECKS], shared */
+    struct weft_cuda_check checks[WEFT_CUDA_CHECKS];
+    char description[128];
+};
+
+static inline struct weft_nn_cuda *weft_nn_cuda_of(struct weft_nn *nn)
+{
+    return (struct weft_nn_cuda *)(void *)nn;
+}
+
+/* bind.c. A back end over a machine; options->gemm: "own", "plain", or "auto", which is "own".
+ * WEFT_E_USAGE for another name. */
+WEFT_MUST_USE enum weft_status weft_nn_cuda_open(const struct weft_nn_backend *backend,
+                                                 const struct weft_cuda_machine *machine,
+                                                 const struct weft_nn_options *options,
+                                                 struct weft_nn **out, struct weft_error *err);
+#define WEFT_NN_CUDA_FUNCTIONS                                                                     \
+    .close = weft_nn_cuda_close, .describe = weft_nn_cuda_describe,                                \
+    .gemm_name = weft_nn_cuda_gemm_name, .needs = weft_nn_cuda_needs,                              \
+    .unit_needs = weft_nn_cuda_unit_needs, .receive_needs = weft_nn_cuda_receive_needs,            \
+    .verdict = weft_nn_cuda_verdict, .forward = weft_nn_cuda_forward,                              \
+    .backward = weft_nn_cuda_backward, .load = weft_nn_cuda_load,                                  \
+    .initialise = weft_nn_cuda_initialise, .round = weft_nn_cuda_round,                            \
+    .update = weft_nn_cuda_update, .moments = weft_nn_cuda_moments, .apply = weft_nn_cuda_apply,   \
+    .add_norm = weft_nn_cuda_add_norm, .record_loss = weft_nn_cuda_record_loss,                    \
+    .look = weft_nn_cuda_look, .add_hash = weft_nn_cuda_add_hash,                                  \
+    .mix_hash = weft_nn_cuda_mix_hash
+void weft_nn_cuda_close(struct weft_nn *nn);
+const char *weft_nn_cuda_describe(const struct weft_nn *nn);
+const char *weft_nn_cuda_gemm_name(const struct weft_nn *nn);
+struct weft_nn_needs weft_nn_cuda_needs(const struct weft_nn *nn, const struct weft_layer *layer,
+                                        const struct weft_batch *batch);
+int64_t weft_nn_cuda_unit_needs(const struct weft_nn *nn);
+int64_t weft_nn_cuda_receive_needs(int32_t ranks, int64_t slice_bytes);
+enum weft_status weft_nn_cuda_verdict(struct weft_nn *nn, struct weft_error *err);
+void weft_nn_cuda_forward(struct weft_nn *nn, struct weft_stream *stream,
+                          const struct weft_nn_call *call);
+void weft_nn_cuda_backward(struct weft_nn *nn, struct weft_stream *stream,
+                           const struct weft_nn_call *call);
+
+/* At least so many bytes of workspace, which work that was issued before may still use. */
+WEFT_MUST_USE enum weft_status weft_nn_cuda_reserve(struct weft_nn_cuda *cuda, int64_t bytes,
+                                                    struct weft_error *err);
+/* WEFT_OK for code 0, else what CUDA says, where `what` was to be done. */
+enum weft_status weft_nn_cuda_status(const struct weft_nn_cuda *cuda, int code, const char *what,
+                                     struct weft_error *err);
+
+/* units.c */
+void weft_nn_cuda_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype,
+                       int64_t n, const float *host, void *to);
+void weft_nn_cuda_initialise(struct weft_nn *nn, struct weft_stream *stream,
+                             const struct weft_nn_initial *initial);
+void weft_nn_cuda_round(struct weft_nn *nn, struct weft_stream *stream,
+                        const struct weft_nn_unit *unit);
+void weft_nn_cuda_add_hash(struct weft_nn *nn, struct weft_stream *stream,
+                           const struct weft_nn_unit *unit, void *sum);
+void weft_nn_cuda_mix_hash(struct weft_nn *nn, struct weft_stream *stream, const void *from,
+                           int64_t bytes, void *word);
+/* Element `at` of what has `size` bytes an element; the fp32 parameters of a piece, of the master
+ * where there is one. */
+static inline void *weft_nn_cuda_element(const void *address, int64_t at, int64_t size)
+{
+    return (char *)(uintptr_t)address + at * size;
+}
+static inline float *weft_nn_cuda_values(const struct weft_nn_unit *unit,
+                                         const struct weft_nn_piece *piece)
+{
+    if (unit->master != NULL)
+        return weft_nn_cuda_element(unit->master, piece->state_at, sizeof(float));
+    return weft_nn_cuda_element(unit->parameters, piece->parameter_at, sizeof(float));
+}
+
+/* update.c */
+weft_nn_update_fn weft_nn_cuda_update, weft_nn_cuda_moments, weft_nn_cuda_apply;
+
+/* step.c. Work on units takes at most this of the workspace. */
+enum { WEFT_CUDA_WIDE_PIECE = 1 << 18, WEFT_CUDA_UNIT_BYTES = 64 + 4 * WEFT_CUDA_WIDE_PIECE };
+void weft_nn_cuda_add_norm(struct weft_nn *nn, struct weft_stream *stream,
+                           const struct weft_nn_unit *unit, void *bins, void *bad);
+void weft_nn_cuda_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
+                              void *words);
+void weft_nn_cuda_look(struct weft_nn *nn, struct weft_stream *stream,
+                       const struct weft_nn_look *look);
+
+#endif

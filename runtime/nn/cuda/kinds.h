@@ -1,0 +1,69 @@
+/* Forward and backward of the kinds of layers that a GPU trains: what each of them puts on a
+ * stream. One file a family; they touch exactly the buffers of their call, at the offsets of
+ * layers/shared/layout.h, and the workspace. */
+#ifndef WEFT_RUNTIME_NN_CUDA_KINDS_H
+#define WEFT_RUNTIME_NN_CUDA_KINDS_H
+
+#include "runtime/nn/cuda/cuda.h"
+
+struct weft_cuda_call {
+    const struct weft_nn_cuda *cuda;
+    struct CUstream_st *on;
+    const struct weft_nn_call *call;
+    char *workspace; /* of the bytes that needs say */
+    uint32_t *found; /* of a layer that reads tokens or targets */
+};
+
+/* CUDA's code. */
+typedef int weft_cuda_kind_fn(const struct weft_cuda_call *c);
+/* Bytes of workspace, forward and backward. */
+typedef struct weft_nn_needs weft_cuda_needs_fn(bool plain, const struct weft_layer *layer,
+                                                const struct weft_batch *batch);
+
+weft_cuda_kind_fn weft_cuda_embedding_forward, weft_cuda_embedding_backward;
+weft_cuda_kind_fn weft_cuda_block_forward, weft_cuda_block_backward;
+weft_cuda_kind_fn weft_cuda_norm_forward, weft_cuda_norm_backward;
+weft_cuda_kind_fn weft_cuda_linear_forward, weft_cuda_linear_backward;
+weft_cuda_kind_fn weft_cuda_relu_layer_forward, weft_cuda_relu_layer_backward;
+weft_cuda_kind_fn weft_cuda_gelu_layer_forward, weft_cuda_gelu_layer_backward;
+weft_cuda_kind_fn weft_cuda_lm_head_forward, weft_cuda_lm_head_backward;
+weft_cuda_kind_fn weft_cuda_classifier_forward, weft_cuda_classifier_backward;
+weft_cuda_needs_fn weft_cuda_block_needs, weft_cuda_norm_needs, weft_cuda_linear_needs;
+weft_cuda_needs_fn weft_cuda_lm_head_needs, weft_cuda_classifier_needs;
+
+/* The part of a buffer that begins so many bytes behind its address. */
+static inline void *weft_cuda_part(const void *buffer, int64_t offset_bytes)
+{
+    return (char *)(uintptr_t)buffer + offset_bytes;
+}
+
+static inline int64_t weft_cuda_rows(const struct weft_nn_call *call)
+{
+    return call->batch.samples * call->batch.seq_len;
+}
+
+/* A linear map y = x W^T + bias on `rows` dense rows; W is [outputs, inputs]. */
+struct weft_cuda_linear {
+    enum weft_dtype dtype;
+    int64_t rows, inputs, outputs;
+    const void *x, *weight;
+};
+
+/* y = x W^T, finished. */
+int weft_cuda_map(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
+                  const struct weft_product_finish *finish, void *y);
+/* With *times, a factor of the GPU's memory, or 1 if it is NULL: dx = dy W, finished; the gradient
+ * of tensor `tensor` of the call, unless it is frozen, dy^T x; that of a bias, column sums of dy by
+ * `sums` and the workspace; n finished sums to a gradient. */
+int weft_cuda_map_input(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
+                        const float *times, const struct weft_product_finish *finish,
+                        const void *dy, void *dx);
+int weft_cuda_map_weight(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
+                         const float *times, const void *dy, int tensor);
+int weft_cuda_map_bias(const struct weft_cuda_call *c, const struct weft_cuda_linear *linear,
+                       const float *times, const void *dy, int tensor, float *sums,
+                       void *workspace);
+int weft_cuda_give(const struct weft_cuda_call *c, int tensor, int64_t n, const float *times,
+                   const float *sums);
+
+#endif

@@ -1,0 +1,109 @@
+/* What a rank tells of a step: squares of gradients, the loss, what is not finite. */
+#include "runtime/nn/cuda/cuda.h"
+#include "runtime/nn/cuda/record.h"
+
+struct norm_argument {
+    struct weft_nn_cuda *cuda;
+    const struct weft_nn_unit *unit;
+    uint64_t *bins, *bad;
+};
+
+/* The workspace: what the bins had of what is not finite, then numbers of 16 bits that are widened,
+ * so many at a time. */
+enum { BEFORE_BYTES = 16, PIECE = WEFT_CUDA_WIDE_PIECE };
+
+static int add_squares(const struct norm_argument *a, const void *gradient, int64_t n, float *wide,
+                       struct CUstream_st *on)
+{
+    const enum weft_dtype dtype = a->unit->gradient_dtype;
+    if (dtype == WEFT_F32) return weft_cuda_norm_add(a->bins, (const float *)gradient, n, on);
+    int code = 0;
+    for (int64_t at = 0; at < n && code == 0; at += PIECE) {
+        const int64_t count = n - at < PIECE ? n - at : PIECE;
+        const void *from = weft_nn_cuda_element(gradient, at, weft_dtype_bytes(dtype));
+        code = weft_cuda_widen(dtype, count, from, wide, on);
+        if (code == 0) code = weft_cuda_norm_add(a->bins, wide, count, on);
+    }
+    return code;
+}
+
+static enum weft_status issue_norm(struct weft_stream *stream, struct CUstream_st *on,
+                                   const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    const struct norm_argument *a = argument;
+    const struct weft_nn_unit *unit = a->unit;
+    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, WEFT_CUDA_UNIT_BYTES, err));
+    uint64_t *before = (uint64_t *)(void *)a->cuda->workspace;
+    float *wide = (float *)(void *)(a->cuda->workspace + BEFORE_BYTES);
+    int code = weft_cuda_copy(before, a->bins + WEFT_NORM_WORDS - 2, BEFORE_BYTES, on);
+    for (int64_t i = 0; i < unit->n_own && code == 0; i++) {
+        const struct weft_nn_piece *piece = &unit->own[i];
+        code = add_squares(a,
+                           weft_nn_cuda_element(unit->gradient, piece->state_at,
+                                                weft_dtype_bytes(unit->gradient_dtype)),
+                           piece->count, wide, on);
+    }
+    if (code == 0) code = weft_cuda_norm_bad(a->bins, before, a->bad, on);
+    return weft_nn_cuda_status(a->cuda, code, "the norm", err);
+}
+
+void weft_nn_cuda_add_norm(struct weft_nn *nn, struct weft_stream *stream,
+                           const struct weft_nn_unit *unit, void *bins, void *bad)
+{
+    const struct norm_argument argument = {weft_nn_cuda_of(nn), unit, bins, bad};
+    argument.cuda->machine->issue(stream, issue_norm, &argument, sizeof argument);
+}
+
+struct loss_argument {
+    struct weft_nn_cuda *cuda;
+    const double *loss;
+    uint64_t *words;
+};
+
+static enum weft_status issue_loss(struct weft_stream *stream, struct CUstream_st *on,
+                                   const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    const struct loss_argument *a = argument;
+    return weft_nn_cuda_status(a->cuda, weft_cuda_record_loss(a->loss, a->words, on), "the loss",
+                               err);
+}
+
+void weft_nn_cuda_record_loss(struct weft_nn *nn, struct weft_stream *stream, const void *loss,
+                              void *words)
+{
+    const struct loss_argument argument = {weft_nn_cuda_of(nn), loss, words};
+    argument.cuda->machine->issue(stream, issue_loss, &argument, sizeof argument);
+}
+
+struct look_argument {
+    struct weft_nn_cuda *cuda;
+    struct weft_nn_look look;
+};
+
+static enum weft_status issue_look(struct weft_stream *stream, struct CUstream_st *on,
+                                   const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    const struct look_argument *a = argument;
+    const struct weft_nn_look *look = &a->look;
+    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, WEFT_CUDA_UNIT_BYTES, err));
+    uint32_t *flag = (uint32_t *)(void *)a->cuda->workspace;
+    const struct weft_cuda_finding finding = {flag, look->loss, look->place, look->first,
+                                              look->stop};
+    int code = weft_cuda_fill(flag, 0, sizeof *flag, on);
+    for (int32_t i = 0; i < look->n_numbers && code == 0; i++) {
+        const struct weft_nn_numbers *numbers = &look->numbers[i];
+        code = weft_cuda_look(numbers->dtype, numbers->n, numbers->at, look->terms, flag, on);
+    }
+    if (code == 0) code = weft_cuda_find(&finding, on);
+    return weft_nn_cuda_status(a->cuda, code, "a look for what is not finite", err);
+}
+
+void weft_nn_cuda_look(struct weft_nn *nn, struct weft_stream *stream,
+                       const struct weft_nn_look *look)
+{
+    const struct look_argument argument = {weft_nn_cuda_of(nn), *look};
+    argument.cuda->machine->issue(stream, issue_look, &argument, sizeof argument);
+}

@@ -1,0 +1,151 @@
+/* Parameters of units: from the host, their first values, rounded ones, their hashes. */
+#include "runtime/nn/cuda/cuda.h"
+#include "runtime/nn/cuda/record.h"
+#include "runtime/nn/initial.h"
+
+struct load_argument {
+    struct weft_nn_cuda *cuda;
+    enum weft_dtype dtype;
+    int64_t n;
+    const float *host;
+    void *to;
+};
+
+/* Through the workspace, a part of it at a time. */
+static enum weft_status issue_load(struct weft_stream *stream, struct CUstream_st *on,
+                                   const void *argument, struct weft_error *err)
+{
+    enum { PIECE = WEFT_CUDA_WIDE_PIECE };
+    const struct load_argument *a = argument;
+    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, WEFT_CUDA_UNIT_BYTES, err));
+    float *wide = (float *)(void *)a->cuda->workspace;
+    int code = 0;
+    for (int64_t at = 0; at < a->n && code == 0; at += PIECE) {
+        const int64_t n = a->n - at < PIECE ? a->n - at : PIECE;
+        void *to = weft_nn_cuda_element(a->to, at, weft_dtype_bytes(a->dtype));
+        code = a->cuda->machine->send(stream, on, wide, a->host + at, n * (int64_t)sizeof *wide);
+        if (code == 0) code = weft_cuda_narrow(a->dtype, n, wide, to, on);
+    }
+    return weft_nn_cuda_status(a->cuda, code, "numbers of the host", err);
+}
+
+void weft_nn_cuda_load(struct weft_nn *nn, struct weft_stream *stream, enum weft_dtype dtype,
+                       int64_t n, const float *host, void *to)
+{
+    const struct load_argument argument = {weft_nn_cuda_of(nn), dtype, n, host, to};
+    argument.cuda->machine->issue(stream, issue_load, &argument, sizeof argument);
+}
+
+struct initial_argument {
+    struct weft_nn_cuda *cuda;
+    struct weft_nn_initial initial;
+};
+
+/* Logarithms and cosines have the host's bits on the host alone, so there numbers are made, in
+ * pieces that the stack holds. */
+static enum weft_status issue_initialise(struct weft_stream *stream, struct CUstream_st *on,
+                                         const void *argument, struct weft_error *err)
+{
+    enum { PIECE = 4096 };
+    const struct initial_argument *a = argument;
+    struct weft_nn_initial piece = a->initial;
+    float host[PIECE];
+    int code = 0;
+    for (int64_t at = 0; at < a->initial.n && code == 0; at += PIECE) {
+        piece.first = a->initial.first + at;
+        piece.n = a->initial.n - at < PIECE ? a->initial.n - at : PIECE;
+        weft_nn_initial_values(&piece, host);
+        code = a->cuda->machine->send(stream, on,
+                                      weft_nn_cuda_element(a->initial.to, at, sizeof *host), host,
+                                      piece.n * (int64_t)sizeof *host);
+    }
+    return weft_nn_cuda_status(a->cuda, code, "initial values", err);
+}
+
+void weft_nn_cuda_initialise(struct weft_nn *nn, struct weft_stream *stream,
+                             const struct weft_nn_initial *initial)
+{
+    const struct initial_argument argument = {weft_nn_cuda_of(nn), *initial};
+    argument.cuda->machine->issue(stream, issue_initialise, &argument, sizeof argument);
+}
+
+struct unit_argument {
+    struct weft_nn_cuda *cuda;
+    const struct weft_nn_unit *unit;
+    uint64_t *sum;
+};
+
+static enum weft_status issue_round(struct weft_stream *stream, struct CUstream_st *on,
+                                    const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    const struct unit_argument *a = argument;
+    const struct weft_nn_unit *unit = a->unit;
+    int code = 0;
+    for (int64_t i = 0; i < unit->n_renew && code == 0; i++) {
+        const struct weft_nn_piece *piece = &unit->renew[i];
+        code = weft_cuda_narrow(unit->dtype, piece->count, weft_nn_cuda_values(unit, piece),
+                                weft_nn_cuda_element(unit->parameters, piece->parameter_at,
+                                                     weft_dtype_bytes(unit->dtype)),
+                                on);
+    }
+    return weft_nn_cuda_status(a->cuda, code, "parameters of masters", err);
+}
+
+void weft_nn_cuda_round(struct weft_nn *nn, struct weft_stream *stream,
+                        const struct weft_nn_unit *unit)
+{
+    const struct unit_argument argument = {weft_nn_cuda_of(nn), unit, NULL};
+    argument.cuda->machine->issue(stream, issue_round, &argument, sizeof argument);
+}
+
+static enum weft_status issue_hash(struct weft_stream *stream, struct CUstream_st *on,
+                                   const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    const struct unit_argument *a = argument;
+    int code = 0;
+    for (int64_t i = 0; i < a->unit->n_own && code == 0; i++) {
+        const struct weft_nn_piece *piece = &a->unit->own[i];
+        code = weft_cuda_hash_add(a->sum, piece->name, piece->first,
+                                  weft_nn_cuda_values(a->unit, piece), piece->count, on);
+    }
+    return weft_nn_cuda_status(a->cuda, code, "hashes of parameters", err);
+}
+
+void weft_nn_cuda_add_hash(struct weft_nn *nn, struct weft_stream *stream,
+                           const struct weft_nn_unit *unit, void *sum)
+{
+    const struct unit_argument argument = {weft_nn_cuda_of(nn), unit, sum};
+    argument.cuda->machine->issue(stream, issue_hash, &argument, sizeof argument);
+}
+
+struct mix_argument {
+    struct weft_nn_cuda *cuda;
+    const void *from;
+    int64_t bytes;
+    uint64_t *word;
+};
+
+static enum weft_status issue_mix(struct weft_stream *stream, struct CUstream_st *on,
+                                  const void *argument, struct weft_error *err)
+{
+    (void)stream;
+    const struct mix_argument *a = argument;
+    const int64_t sums_bytes = 2 * (int64_t)sizeof(uint64_t);
+    WEFT_TRY(weft_nn_cuda_reserve(a->cuda, WEFT_CUDA_UNIT_BYTES, err));
+    uint64_t *sums = (uint64_t *)(void *)a->cuda->workspace;
+    int code = weft_cuda_fill(sums, 0, sums_bytes, on);
+    if (code == 0)
+        code = weft_cuda_hash_add(sums, 0, 0, (const float *)a->from,
+                                  a->bytes / (int64_t)sizeof(float), on);
+    if (code == 0) code = weft_cuda_mix(sums, a->from, a->bytes, a->word, on);
+    return weft_nn_cuda_status(a->cuda, code, "a hash of bytes", err);
+}
+
+void weft_nn_cuda_mix_hash(struct weft_nn *nn, struct weft_stream *stream, const void *from,
+                           int64_t bytes, void *word)
+{
+    const struct mix_argument argument = {weft_nn_cuda_of(nn), from, bytes, word};
+    argument.cuda->machine->issue(stream, issue_mix, &argument, sizeof argument);
+}

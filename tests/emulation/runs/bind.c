@@ -1,0 +1,111 @@
+/* What the back end for GPUs says and refuses, on an emulated one. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/embedding.h"
+#include "layers/shared/block.h"
+#include "runtime/device/device.h"
+#include "runtime/nn/nn.h"
+#include "spec/kind.h"
+
+static struct weft_device *device;
+static struct weft_stream *stream;
+static struct weft_error err;
+
+static struct weft_nn *opened(const char *way)
+{
+    const struct weft_nn_options options = {.threads = 1, .compute = WEFT_F32, .gemm = way};
+    struct weft_nn *nn = NULL;
+    err = (struct weft_error){0};
+    cr_assert_eq(weft_device_open("cpu", WEFT_CLOCK_WALL, &device, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_stream_create(device, "compute", 0, &stream, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_nn_open("cpu", &options, &nn, &err), WEFT_OK, "%s", err.text);
+    return nn;
+}
+
+static void closed(struct weft_nn *nn)
+{
+    weft_stream_destroy(stream);
+    weft_device_close(device);
+    weft_nn_close(nn);
+}
+
+Test(bind, says_that_it_was_never_run_on_a_gpu)
+{
+    struct weft_nn *nn = opened("plain");
+    cr_expect_str_eq(weft_nn_describe(nn),
+                     "plain kernels of a GPU (emulated), never run on a GPU yet");
+    cr_expect_str_eq(weft_nn_gemm_name(nn), "plain");
+    closed(nn);
+}
+
+/* The kernel sees it, and the host behind the synchronise: as a GPU has it. */
+Test(bind, a_token_outside_the_vocabulary_is_the_verdict)
+{
+    enum { VOCAB = 5, WIDTH = 4, ROWS = 6 };
+    static const struct weft_layer layer = {
+        .name = "wte", .kind = &weft_kind_embedding, .hidden = WIDTH, .vocab = VOCAB};
+    const float table[VOCAB * WIDTH] = {1};
+    const int32_t good[ROWS] = {0, 1, 2, 3, 4, 0}, bad[ROWS] = {0, 1, 2, 3, 5, -1};
+    float output[ROWS * WIDTH];
+    struct weft_nn_call call = {
+        .layer = &layer, .batch = {2, 3, WEFT_F32}, .tensors = {table}, .output = output};
+    struct weft_nn *nn = opened("own");
+    call.input = good;
+    weft_nn_forward(nn, stream, &call);
+    cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_nn_verdict(nn, &err), WEFT_OK, "%s", err.text);
+    call.input = bad;
+    weft_nn_forward(nn, stream, &call);
+    cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_nn_verdict(nn, &err), WEFT_E_DATA);
+    cr_expect_str_eq(err.text, "layer wte: the token at position 1 of sample 1 is outside the "
+                               "vocabulary 0 to 4");
+    closed(nn);
+}
+
+static void expect_refused(const struct weft_layer *layer, const char *says)
+{
+    const struct weft_nn_call call = {.layer = layer, .batch = {1, 1, WEFT_F32}};
+    struct weft_nn *nn = opened("own");
+    weft_nn_forward(nn, stream, &call);
+    cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_E_DATA);
+    cr_expect(strstr(err.text, says) != NULL, "%s", err.text);
+    closed(nn);
+}
+
+Test(bind, a_layer_that_only_plans_is_refused)
+{
+    const struct weft_layer layer = {.name = "h.7", .kind = &weft_kind_llama_block};
+    expect_refused(&layer, "layer h.7: the GPU's kernels train no llama_block");
+}
+
+Test(bind, a_supplied_layer_is_refused_with_the_reason)
+{
+    const struct weft_layer_kind supplied = {0};
+    const struct weft_kind kind = {.supplied = &supplied};
+    const struct weft_layer layer = {.name = "mine", .kind = &kind};
+    expect_refused(&layer, "layer mine: the functions of its kind are the CPU's");
+}
+
+/* Partial sums, gradients of whole score matrices, or dots of rows. */
+Test(bind, needs_are_those_of_its_way)
+{
+    enum { SAMPLES = 2, SEQ = 16, HEADS = 2 };
+    struct weft_layer layer = {.name = "h.0", .kind = &weft_kind_transformer_block, .hidden = 32};
+    const struct weft_batch f32 = {SAMPLES, SEQ, WEFT_F32}, bf16 = {SAMPLES, SEQ, WEFT_BF16};
+    layer.keys[WEFT_BLOCK_HEADS].integer = HEADS;
+    layer.keys[WEFT_BLOCK_FFN].integer = 128;
+    struct weft_nn *nn = opened("plain");
+    cr_expect_eq(weft_nn_layer_needs(nn, &layer, &f32).forward_bytes, 0);
+    cr_expect_eq(weft_nn_layer_needs(nn, &layer, &f32).backward_bytes,
+                 SAMPLES * HEADS * SEQ * SEQ * 4);
+    closed(nn);
+    nn = opened("own");
+    cr_expect_eq(weft_nn_layer_needs(nn, &layer, &f32).backward_bytes,
+                 SAMPLES * HEADS * SEQ * SEQ * 4);
+    cr_expect_eq(weft_nn_layer_needs(nn, &layer, &bf16).backward_bytes, 128 * 4);
+    cr_expect_eq(weft_nn_receive_needs(nn, 4, 1000), 3000);
+    closed(nn);
+}

@@ -10,7 +10,7 @@ struct tenancy {
     int32_t first_page, end_page; /* physical */
     int32_t turn;
     int32_t table;  /* the turn begins in the even period, or in the odd one behind it */
-    int32_t tenant; /* range, and table where it has two: its own pieces lie apart on a page */
+    int32_t tenant; /* stretch: pieces whose bytes it maps lie apart on its pages */
 };
 
 struct page_checker {
@@ -172,7 +172,6 @@ static void add_tenancies(struct page_checker *checker, int32_t turn, int32_t ta
     int64_t begin = place_in_range(paging, b, table) + checker->turns[turn].piece * bytes;
     int64_t from = begin / paging->page_bytes, to = (begin + bytes - 1) / paging->page_bytes + 1;
     int64_t before = 0;
-    bool two = range->offsets[0] != range->offsets[1];
     for (int32_t s = 0; s < range->n_stretches[table] && before < to; s++) {
         struct weft_page_stretch stretch = paging->stretches[range->first_stretch[table] + s];
         int64_t low = from > before ? from - before : 0;
@@ -185,7 +184,7 @@ static void add_tenancies(struct page_checker *checker, int32_t turn, int32_t ta
                 .end_page = stretch.first + (int32_t)high,
                 .turn = turn,
                 .table = table,
-                .tenant = paging->places[b].range * WEFT_PAGE_TABLES + (two ? table : 0),
+                .tenant = range->first_stretch[table] + s,
             };
         }
         checker->n_tenancies++;

@@ -156,6 +156,28 @@ Test(verify_pages, neighbours_in_time_on_one_page)
     spoil_paged(PAGED_PROGRAMS / 4, onto_a_neighbour);
 }
 
+/* Two stretches of one range on the same pages. */
+static int onto_itself(struct paged_subject *subject)
+{
+    for (int32_t r = 0; r < subject->paging->n_ranges; r++) {
+        int32_t s = subject->ranges[r].first_stretch[0];
+        if (subject->ranges[r].n_stretches[0] < 2) continue;
+        struct weft_page_stretch before = subject->stretches[s + 1];
+        struct weft_page_stretch to = {subject->stretches[s].first, before.count};
+        if (to.first + to.count > subject->paging->n_pages) continue;
+        set_stretch(subject, s + 1, to);
+        paged_refuse(subject, "share page");
+        set_stretch(subject, s + 1, before);
+        return 1;
+    }
+    return 0;
+}
+
+Test(verify_pages, a_range_is_not_twice_on_one_page)
+{
+    spoil_paged(PAGED_PROGRAMS / 8, onto_itself);
+}
+
 static int out_of_the_file(struct paged_subject *subject)
 {
     int32_t s = subject->paging->n_stretches - 1;

@@ -125,7 +125,7 @@ def policies_planners_blocks_seeds_and_gpus_change_no_bit(weft):
     some += [({"planner": "all-fsdp", "blocks": n}, {"WEFT_EMULATION_SEED": str(n)})
              for n in ((1, 2, 3, 5, 7) if ALL else (3,))]
     some += [({}, {"WEFT_EMULATION_SEED": str(seed), "WEFT_EMULATION_GPU": gpu})
-             for seed, gpu in (itertools.product(range(10), ("sm_80", "sm_90")) if ALL else [(9, "sm_89")])]
+             for seed, gpu in (enumerate(("sm_80", "sm_86", "sm_89", "sm_90", "sm_120")) if ALL else [(9, "sm_89")])]
     for dtype, ranks in itertools.product(("f32", "bf16", "f16"), (1, 2, 3, 4) if ALL else (3,)):
         all_the_same(weft, "own", some, dtype=dtype, ranks=ranks)
 

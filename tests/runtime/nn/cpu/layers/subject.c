@@ -373,9 +373,7 @@ bool subject_same_bits(const struct subject *a, const struct subject *b)
     return equal;
 }
 
-/* Accumulated gradients are the old ones plus the same sums; frozen tensors get none and leave the
- * rest as it was. */
-static void check_switches(struct weft_nn *nn, const struct subject *plain)
+void subject_check_switches(struct weft_nn *nn, const struct subject *plain)
 {
     struct subject other;
     const enum weft_dtype flow = plain->call.batch.compute, dtype = plain->call.gradient_dtype;
@@ -459,7 +457,7 @@ static void check_layer(struct weft_layer layer, int64_t samples, int64_t seq_le
         subject_init_as(&subject, layer, samples, seq_len, 0, compute,
                         dtypes[i / N_LIBRARIES].gradient);
         subject_check(nn, &subject, compute == WEFT_F32 ? probes : probes / 4 + 1);
-        check_switches(nn, &subject);
+        subject_check_switches(nn, &subject);
         check_bits(nn, &subject);
         subject_finish(&subject);
         weft_nn_close(nn);

@@ -51,6 +51,9 @@ void subject_backward(struct weft_nn *nn, struct subject *subject);
 /* Forward against the reference; backward against central differences of the reference at up to
  * `probes` elements of the input and of each tensor. Errors relative to the largest magnitude. */
 void subject_check(struct weft_nn *nn, struct subject *subject, int64_t probes);
+/* After subject_check: accumulated gradients are the old ones plus the same sums; frozen tensors
+ * get none and leave the rest as it was. */
+void subject_check_switches(struct weft_nn *nn, const struct subject *plain);
 /* Output (or loss), gradients and input gradient of two subjects of one shape, bit by bit. */
 bool subject_same_bits(const struct subject *a, const struct subject *b);
 

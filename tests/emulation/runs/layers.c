@@ -1,0 +1,128 @@
+/* Forward and backward of every kind of layer on an emulated GPU, against the reference in fp64;
+ * and with plain products in f32 against the CPU's bits. What a subject runs is not the CPU's
+ * functions but the two here. */
+#include <criterion/criterion.h>
+
+#include "runtime/device/device.h"
+#include "tests/runtime/nn/cpu/layers/subject.h"
+
+enum weft_status emulated_forward(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                  struct weft_error *err);
+enum weft_status emulated_backward(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                   struct weft_error *err);
+
+typedef void push_fn(struct weft_nn *nn, struct weft_stream *stream,
+                     const struct weft_nn_call *call);
+
+static enum weft_status run_on_stream(push_fn *push, const struct weft_nn *nn,
+                                      const struct weft_nn_call *call, struct weft_error *err)
+{
+    struct weft_nn *mine = (struct weft_nn *)(uintptr_t)nn;
+    struct weft_device *device = NULL;
+    struct weft_stream *stream = NULL;
+    WEFT_TRY(weft_device_open("cpu", WEFT_CLOCK_WALL, &device, err));
+    WEFT_TRY(weft_stream_create(device, "compute", 0, &stream, err));
+    push(mine, stream, call);
+    enum weft_status status = weft_stream_synchronise(stream, err);
+    if (status == WEFT_OK) status = weft_nn_verdict(mine, err);
+    weft_stream_destroy(stream);
+    weft_device_close(device);
+    return status;
+}
+
+enum weft_status emulated_forward(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                  struct weft_error *err)
+{
+    return run_on_stream(weft_nn_forward, nn, call, err);
+}
+
+enum weft_status emulated_backward(const struct weft_nn *nn, const struct weft_nn_call *call,
+                                   struct weft_error *err)
+{
+    return run_on_stream(weft_nn_backward, nn, call, err);
+}
+
+static void check_in(struct weft_layer layer, int64_t samples, int64_t seq_len, const char *way,
+                     enum weft_dtype compute, enum weft_dtype gradient)
+{
+    struct weft_nn *nn = subject_open(way);
+    struct subject subject, moved;
+    cr_assert_str_eq(weft_nn_gemm_name(nn), way);
+    subject_init_as(&subject, layer, samples, seq_len, 0, compute, gradient);
+    subject_check(nn, &subject, 40);
+    subject_check_switches(nn, &subject);
+    subject_init_as(&moved, layer, samples, seq_len, 64, compute, gradient);
+    subject_forward(nn, &moved);
+    subject_backward(nn, &moved);
+    cr_expect(subject_same_bits(&subject, &moved), "%s: other bits elsewhere", layer.name);
+    subject_finish(&moved);
+    subject_finish(&subject);
+    weft_nn_close(nn);
+}
+
+/* The CPU's, whose table is not the one that is found by its name here. */
+static void expect_bits_of_cpu(struct weft_layer layer, int64_t samples, int64_t seq_len)
+{
+    const struct weft_nn_options options = {.threads = 1, .compute = WEFT_F32, .gemm = "plain"};
+    struct weft_nn *emulated = subject_open("plain"), *cpu = NULL;
+    struct weft_error err = {0};
+    struct subject here, there;
+    cr_assert_eq(weft_nn_backend_cpu.open(&options, &cpu, &err), WEFT_OK, "%s", err.text);
+    subject_init(&here, layer, samples, seq_len, 0);
+    subject_init(&there, layer, samples, seq_len, 0);
+    subject_forward(emulated, &here);
+    subject_backward(emulated, &here);
+    there.call.layer = &there.layer;
+    there.call.loss = &there.loss;
+    cr_assert_eq(weft_nn_cpu_forward(cpu, &there.call, &err), WEFT_OK, "%s", err.text);
+    cr_assert_eq(weft_nn_cpu_backward(cpu, &there.call, &err), WEFT_OK, "%s", err.text);
+    cr_expect(subject_same_bits(&here, &there), "%s: other bits than the CPU's", layer.name);
+    subject_finish(&here);
+    subject_finish(&there);
+    weft_nn_close(emulated);
+    weft_nn_close(cpu);
+}
+
+static void check_everywhere(struct weft_layer layer, int64_t samples, int64_t seq_len)
+{
+    expect_bits_of_cpu(layer, samples, seq_len);
+    check_in(layer, samples, seq_len, "plain", WEFT_F32, WEFT_F32);
+    check_in(layer, samples, seq_len, "own", WEFT_F32, WEFT_F32);
+    check_in(layer, samples, seq_len, "own", WEFT_BF16, WEFT_F32);
+    check_in(layer, samples, seq_len, "own", WEFT_BF16, WEFT_BF16);
+    check_in(layer, samples, seq_len, "own", WEFT_F16, WEFT_F32);
+    check_in(layer, samples, seq_len, "own", WEFT_F16, WEFT_F16);
+}
+
+Test(emulated_layers, embeddings)
+{
+    check_everywhere(subject_embedding(7, 6, 5), 2, 6);
+    check_everywhere(subject_embedding(7, 0, 8), 2, 6);
+}
+
+Test(emulated_layers, maps_and_activations)
+{
+    check_everywhere(subject_linear(7, 5, true), 2, 4);
+    check_everywhere(subject_linear(16, 24, false), 2, 4);
+    check_everywhere(subject_same(&weft_kind_relu, 9), 2, 5);
+    check_everywhere(subject_same(&weft_kind_gelu, 16), 2, 5);
+}
+
+Test(emulated_layers, norms)
+{
+    check_everywhere(subject_same(&weft_kind_layer_norm, 20), 3, 7);
+}
+
+Test(emulated_layers, blocks)
+{
+    check_everywhere(subject_block(12, 3, 20), 2, 5);
+    check_everywhere(subject_block(16, 2, 24), 1, 17);
+    check_everywhere(subject_block(8, 1, 8), 2, 1);
+}
+
+Test(emulated_layers, heads_and_classifiers)
+{
+    check_everywhere(subject_head(&weft_kind_lm_head, 6, 11, true), 2, 5);
+    check_everywhere(subject_head(&weft_kind_classifier, 21, 10, true), 4, 3);
+    check_everywhere(subject_head(&weft_kind_classifier, 6, 4, false), 3, 5);
+}

@@ -6,7 +6,9 @@
 #include "layers/embedding.h"
 #include "layers/shared/block.h"
 #include "runtime/device/device.h"
+#include "runtime/nn/initial.h"
 #include "runtime/nn/nn.h"
+#include "runtime/nn/units.h"
 #include "spec/kind.h"
 
 static struct weft_device *device;
@@ -108,4 +110,54 @@ Test(bind, needs_are_those_of_its_way)
     cr_expect_eq(weft_nn_layer_needs(nn, &layer, &bf16).backward_bytes, 128 * 4);
     cr_expect_eq(weft_nn_receive_needs(nn, 4, 1000), 3000);
     closed(nn);
+}
+
+/* What goes through pieces of a fixed size has the same numbers beyond the first. */
+Test(bind, initial_values_go_on_behind_a_piece)
+{
+    enum { N = 10000 };
+    float *got = calloc(N, sizeof *got), *wanted = calloc(N, sizeof *wanted);
+    struct weft_nn *nn = opened("own");
+    struct weft_nn_initial initial = {.init = WEFT_INIT_NORMAL,
+                                      .std = 0.02,
+                                      .seed = 3,
+                                      .name = 9,
+                                      .first = 77,
+                                      .n = N,
+                                      .to = got};
+    weft_nn_initialise(nn, stream, &initial);
+    cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
+    weft_nn_initial_values(&initial, wanted);
+    cr_expect_eq(memcmp(got, wanted, N * sizeof *got), 0);
+    closed(nn);
+    free(got);
+    free(wanted);
+}
+
+Test(bind, loads_and_norms_go_on_behind_a_piece)
+{
+    enum { N = 300000 };
+    float *host = calloc(N, sizeof *host);
+    uint16_t *halves = calloc(N, sizeof *halves);
+    uint64_t bins[WEFT_NORM_WORDS] = {0}, wanted[WEFT_NORM_WORDS] = {0}, bad = 0;
+    int finite = 0;
+    for (int i = 0; i < N; i++) {
+        host[i] = weft_bf16_widen(weft_bf16_narrow((float)(i % 1001) * 0.25f - 100));
+    }
+    const struct weft_nn_piece piece = {.count = N};
+    const struct weft_nn_unit unit = {
+        .gradient = halves, .gradient_dtype = WEFT_BF16, .own = &piece, .n_own = 1};
+    struct weft_nn *nn = opened("own");
+    weft_nn_load(nn, stream, WEFT_BF16, N, host, halves);
+    weft_nn_add_norm(nn, stream, &unit, bins, &bad);
+    cr_assert_eq(weft_stream_synchronise(stream, &err), WEFT_OK, "%s", err.text);
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(weft_bf16_widen(halves[i]), host[i], "element %d", i);
+    }
+    weft_norm_add(wanted, host, N);
+    cr_expect_eq(weft_norm_result(bins, &finite), weft_norm_result(wanted, &finite));
+    cr_expect_eq(bad, 0);
+    closed(nn);
+    free(host);
+    free(halves);
 }

@@ -115,6 +115,18 @@ Test(recorder, first_rank_that_differs_from_most_is_named)
                   "128 and rank 1 all_gather of 4096 bytes from offset 64 to 128");
 }
 
+Test(recorder, of_equal_halves_the_first_is_taken_for_right)
+{
+    begin_rings();
+    for (int r = 0; r < RANKS; r++) {
+        const struct weft_nccl_call call = {WEFT_NCCL_AGREE, r < 2 ? 8 : 16, 0, 64};
+        weft_nccl_record(&rings.of[r], &call, 50);
+    }
+    check_finding(WEFT_NCCL_DIFFERS, 1, 2,
+                  "operation 1 differs: rank 2 issued agree of 16 bytes from offset 0 to 64 and "
+                  "rank 0 agree of 8 bytes from offset 0 to 64");
+}
+
 Test(recorder, rank_without_an_operation_that_others_have_is_named)
 {
     begin_rings();

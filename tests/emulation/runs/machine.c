@@ -1,5 +1,6 @@
 #include "tests/emulation/runs/machine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,14 +30,33 @@ static void issue(struct weft_stream *stream, weft_cuda_work_fn *work, const voi
     weft_stream_push(stream, run_issued, &issued, sizeof issued);
 }
 
-/* All bits set is a NaN of every type. */
+/* Memory begins as NaN of every type. Before it is its size, behind it a guard. */
+enum { PLACE_BYTES = 256, GUARD_BYTES = 256, GUARD = 0xa5 };
+
 static int allocate(int64_t bytes, void **out)
 {
-    const size_t whole = ((size_t)bytes + 255) / 256 * 256;
-    *out = aligned_alloc(256, whole);
-    if (*out == NULL) return 2; /* cudaErrorMemoryAllocation */
-    memset(*out, 0xff, whole);
+    const size_t whole = PLACE_BYTES + ((size_t)bytes + 255) / 256 * 256 + GUARD_BYTES;
+    unsigned char *memory = aligned_alloc(PLACE_BYTES, whole);
+    if (memory == NULL) return 2; /* cudaErrorMemoryAllocation */
+    memcpy(memory, &bytes, sizeof bytes);
+    memset(memory + PLACE_BYTES, 0xff, (size_t)bytes);
+    memset(memory + PLACE_BYTES + bytes, GUARD, GUARD_BYTES);
+    *out = memory + PLACE_BYTES;
     return 0;
+}
+
+static void release(void *memory)
+{
+    unsigned char *from = (unsigned char *)memory - PLACE_BYTES;
+    int64_t bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    for (int i = 0; i < GUARD_BYTES; i++) {
+        if (from[PLACE_BYTES + bytes + i] == GUARD) continue;
+        fprintf(stderr, "emulation: byte %d behind a workspace of %lld was written\n", i,
+                (long long)bytes);
+        abort();
+    }
+    free(from);
 }
 
 static int send(struct weft_stream *stream, struct CUstream_st *on, void *to, const void *host,
@@ -57,9 +77,9 @@ static const struct weft_cuda_machine emulated = {
     .name = "emulated",
     .issue = issue,
     .allocate = allocate,
-    .release = free,
+    .release = release,
     .share = allocate,
-    .unshare = free,
+    .unshare = release,
     .send = send,
     .explain = explain,
 };

@@ -49,14 +49,34 @@ static enum weft_status stage_first_period(struct weft_session *session, struct 
     return weft_session_stage_period(session, &variants[0], err);
 }
 
+/* A tier that no plan would use is never passed over in silence. */
+enum weft_status weft_session_check_tiers(const struct weft_config *config, struct weft_error *err)
+{
+    const bool state = weft_config_moves_state(config);
+    const bool activations = weft_config_moves_activations(config);
+    if (!state && !activations) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: %s may be moved to %s, and moving is not planned yet: leave $.cluster.%s "
+                     "out, or keep everything on the device by $.plan.offload: {\"state\": "
+                     "[\"device\"], \"activations\": [\"device\"]}",
+                     config->source, state ? "state" : "activations",
+                     config->cluster.host.given ? "the host's memory" : "a disk",
+                     config->cluster.host.given ? "host" : "disk");
+}
+
 enum weft_status weft_session_stage(struct weft_session *session, struct weft_profile *profile,
                                     struct weft_error *err)
 {
     drop_stages(session);
+    enum weft_status status = weft_session_check_tiers(session->config, err);
+    if (status != WEFT_OK) {
+        weft_profile_destroy(profile);
+        return status;
+    }
     /* Resolved as its file would be, so that a plan is for the one as for the other. */
-    enum weft_status status =
-        profile ? weft_profile_resolve_measured(session->config, profile, &session->profile, err)
-                : weft_profile_resolve(session->config, &session->profile, err);
+    status = profile
+                 ? weft_profile_resolve_measured(session->config, profile, &session->profile, err)
+                 : weft_profile_resolve(session->config, &session->profile, err);
     weft_profile_destroy(profile);
     return status == WEFT_OK ? stage_first_period(session, err) : status;
 }
@@ -65,6 +85,7 @@ enum weft_status weft_session_stage_for_memory(struct weft_session *session,
                                                struct weft_text *missing, struct weft_error *err)
 {
     drop_stages(session);
+    WEFT_TRY(weft_session_check_tiers(session->config, err));
     WEFT_TRY(weft_profile_resolve_for_memory(session->config, &session->profile, missing, err));
     return stage_first_period(session, err);
 }

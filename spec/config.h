@@ -13,14 +13,10 @@
 #include "spec/device.h"
 #include "spec/layer.h"
 #include "spec/model.h"
+#include "spec/tiers.h"
 
 struct weft_json_writer;
 struct weft_kinds; /* spec/kind.h */
-
-struct weft_link {
-    int64_t alpha_ns;
-    double bytes_per_s; /* that a rank sends; 0 = not given */
-};
 
 struct weft_cluster {
     int64_t ranks;
@@ -41,6 +37,8 @@ struct weft_cluster {
     bool bind;           /* each local rank keeps to its share of the cores */
     int64_t timeout_ns;  /* of waiting for a rank in a collective */
     const char *profile; /* path, relative to the config's directory resolved; NULL = analytic */
+    struct weft_host_spec host;
+    struct weft_disk_spec disk;
 };
 
 enum weft_optimizer_type { WEFT_ADAMW, WEFT_SGD, WEFT_LAMB, WEFT_OPTIMIZER_COUNT };
@@ -115,6 +113,7 @@ struct weft_plan_options {
     const char *policies;       /* that units may have, separated by commas */
     int64_t update_ahead;       /* without clipping: layers between a unit's update and its first
                                    use, at least; 0 = what is fastest */
+    struct weft_offload_spec offload;
 };
 
 struct weft_config {

@@ -29,6 +29,10 @@ WEFT_MUST_USE enum weft_status weft_sections_load(const struct weft_config_input
                                                   struct weft_error *err);
 void weft_sections_finish(struct weft_sections *sections);
 
+/* What the keys of tiers say that does not go together (config_tiers.c). */
+void weft_config_check_tiers(const struct weft_section *run, const struct weft_section *cluster,
+                             const struct weft_config *config, struct weft_findings *findings);
+
 /* `path` as seen from `directory` ("" or "." is the working directory). NULL when memory runs
  * out; owned by the pool. */
 WEFT_MUST_USE char *weft_path_join(struct weft_pool *pool, const char *directory, const char *path);

@@ -196,7 +196,9 @@ static enum weft_status decode(const struct weft_sections *sections,
         weft_layers_decode(&sections->model, input->kinds, &config->pool, &layers, &n_layers,
                            &findings);
     }
+    weft_config_check_tiers(&sections->run, &sections->cluster, config, &findings);
     resolve_path(config, directory, &config->cluster.profile, &findings);
+    resolve_path(config, directory, &config->cluster.disk.path, &findings);
     resolve_path(config, directory, &config->train.data, &findings);
     resolve_path(config, directory, &config->train.validation.data, &findings);
     if (findings.count == 0) {

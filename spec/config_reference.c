@@ -10,6 +10,9 @@
 static void add_value(struct weft_text *out, const struct weft_field *field, const char *tick)
 {
     switch (field->kind) {
+    case WEFT_FIELD_CHOICES:
+        weft_text_addf(out, "%s, of ", weft_field_kind_text(field->kind));
+        /* fall through */
     case WEFT_FIELD_CHOICE:
         for (int i = 0; field->choices[i] != NULL; i++) {
             weft_text_addf(out, "%s%s\"", i > 0 ? ", " : "", tick);

@@ -25,6 +25,7 @@ static const char *pattern(enum weft_field_kind kind)
     case WEFT_FIELD_BOOL:
     case WEFT_FIELD_STRING:
     case WEFT_FIELD_CHOICE:
+    case WEFT_FIELD_CHOICES:
     case WEFT_FIELD_NUMBERS:
     case WEFT_FIELD_OBJECT:
     case WEFT_FIELD_SHORT:
@@ -93,6 +94,15 @@ static void write_type(struct weft_json_writer *writer, const struct weft_field 
         return;
     case WEFT_FIELD_CHOICE:
         write_choices(writer, field);
+        return;
+    case WEFT_FIELD_CHOICES:
+        weft_json_put_string(writer, "type", "array");
+        weft_json_put_integer(writer, "minItems", 1);
+        weft_json_put_bool(writer, "uniqueItems", true);
+        weft_json_key(writer, "items");
+        weft_json_begin_object(writer);
+        write_choices(writer, field);
+        weft_json_end_object(writer);
         return;
     case WEFT_FIELD_NUMBERS:
         weft_json_put_string(writer, "type", "array");

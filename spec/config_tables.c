@@ -146,6 +146,10 @@ static const struct weft_field cluster_fields[] = {
      "it, is taken to hang"},
     {"profile", WEFT_FIELD_STRING, AT(weft_cluster, profile), "null", 0, 0, NULL, NULL,
      "path of a measured profile; each part that it has replaces the analytic one"},
+    {"host", WEFT_FIELD_OBJECT, AT(weft_cluster, host), "null", 0, 0, NULL, &weft_host_table,
+     "memory of the host as a tier; left out: there is none"},
+    {"disk", WEFT_FIELD_OBJECT, AT(weft_cluster, disk), "null", 0, 0, NULL, &weft_disk_table,
+     "a disk as a tier; left out: there is none"},
 };
 const struct weft_field_table weft_cluster_table = {
     "cluster", "Where it is trained. In the config, or in a file of its own.",
@@ -334,6 +338,8 @@ static const struct weft_field plan_fields[] = {
      "many; more leave its gathers more time and its reductions less; 0: the fastest of 1, 2, 4 "
      "and as "
      "many as there are"},
+    {"offload", WEFT_FIELD_OBJECT, AT(weft_plan_options, offload), "null", 0, 0, NULL,
+     &weft_offload_table, "tiers that a plan may use; left out: all of the cluster's"},
 };
 const struct weft_field_table weft_plan_table = {"plan", "How it is planned.", ROWS(plan_fields)};
 

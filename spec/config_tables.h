@@ -22,5 +22,7 @@ extern const struct weft_field_table weft_layer_table;
 extern const struct weft_field_table weft_cluster_table;
 extern const struct weft_field_table weft_train_table;
 extern const struct weft_field_table weft_plan_table;
+/* config_tiers.c */
+extern const struct weft_field_table weft_host_table, weft_disk_table, weft_offload_table;
 
 #endif

@@ -130,6 +130,8 @@ const char *weft_field_kind_text(enum weft_field_kind kind)
         return "a count with a unit, such as \"312T\"";
     case WEFT_FIELD_CHOICE:
         return "one of the names";
+    case WEFT_FIELD_CHOICES:
+        return "an array of names";
     case WEFT_FIELD_NUMBERS:
         return "an array of 2 numbers";
     case WEFT_FIELD_OBJECT:
@@ -354,6 +356,33 @@ static void decode_choice(const struct place *place, const struct weft_field *fi
     unknown_choice(place, field, string);
 }
 
+static void decode_choices(const struct place *place, const struct weft_field *field,
+                           const struct weft_json_value *value, int *target)
+{
+    int chosen = 0, index = 0;
+    if (weft_json_kind(value) != WEFT_JSON_ARRAY) {
+        wrong_kind(place, field, value);
+        return;
+    }
+    if (weft_json_count(value) == 0) add(place, "is empty; leave the key out or name one at least");
+    for (const struct weft_json_value *item = weft_json_first(value); item != NULL;
+         item = weft_json_next(item), index++) {
+        struct weft_text path;
+        weft_text_init(&path);
+        weft_text_addf(&path, "%s[%d]", place->path, index);
+        const struct place inner = {place->source, weft_text_chars(&path), place->pool,
+                                    place->findings};
+        int choice = -1;
+        const struct weft_field one = {
+            .kind = WEFT_FIELD_CHOICE, .choices = field->choices, .text = field->text};
+        decode_choice(&inner, &one, item, &choice);
+        if (choice >= 0 && (chosen & 1 << choice) != 0) add(&inner, "is named twice");
+        if (choice >= 0) chosen |= 1 << choice;
+        weft_text_finish(&path);
+    }
+    *target = chosen;
+}
+
 static void decode_string(const struct place *place, const struct weft_field *field,
                           const struct weft_json_value *value, const char **target)
 {
@@ -417,10 +446,14 @@ static void decode_value(const struct place *place, const struct weft_field *fie
     case WEFT_FIELD_CHOICE:
         decode_choice(place, field, value, target);
         return;
+    case WEFT_FIELD_CHOICES:
+        decode_choices(place, field, value, target);
+        return;
     case WEFT_FIELD_NUMBERS:
         decode_pair(place, field, value, target);
         return;
     case WEFT_FIELD_OBJECT:
+        if (field->fallback != NULL && strcmp(field->fallback, "null") == 0) *(bool *)target = true;
         weft_field_decode(field->table, value, place->source, place->path, place->pool, target,
                           place->findings);
         return;

@@ -23,8 +23,11 @@ enum weft_field_kind {
     WEFT_FIELD_TIME,       /* int64_t ns, "8us" */
     WEFT_FIELD_COUNT_UNIT, /* double, "312T" */
     WEFT_FIELD_CHOICE,     /* int, one of `choices` (aliases after '=': "fsdp=FULL_SHARD=zero3") */
+    WEFT_FIELD_CHOICES,    /* int, a bit for each of `choices` that an array names: at least one; 0
+                              where it is not given */
     WEFT_FIELD_NUMBERS,    /* double[2], a pair like betas */
-    WEFT_FIELD_OBJECT,     /* a nested struct at `offset`, described by `table` */
+    WEFT_FIELD_OBJECT,     /* a nested struct at `offset`, described by `table`; if its default is
+                              "null", it begins with a bool: whether it was given */
     WEFT_FIELD_SHORT,      /* the same, or the value of the table's first key, a string, alone */
     WEFT_FIELD_SECTION,    /* an object described by `table`, or the path of a file that holds one;
                               the caller decodes it */

@@ -79,6 +79,7 @@ void weft_field_show(const struct weft_field *field, double number, struct weft_
     case WEFT_FIELD_BOOL:
     case WEFT_FIELD_STRING:
     case WEFT_FIELD_CHOICE:
+    case WEFT_FIELD_CHOICES:
     case WEFT_FIELD_NUMBERS:
     case WEFT_FIELD_OBJECT:
     case WEFT_FIELD_SHORT:
@@ -109,10 +110,13 @@ static bool is_absent(const struct weft_field *field, const void *value)
         return *(const char *const *)value == NULL;
     case WEFT_FIELD_SHORT:
         return *(const char *const *)((const char *)value + field->table->fields[0].offset) == NULL;
+    case WEFT_FIELD_CHOICES:
+        return *(const int *)value == 0;
+    case WEFT_FIELD_OBJECT:
+        return !*(const bool *)value;
     case WEFT_FIELD_BOOL:
     case WEFT_FIELD_CHOICE:
     case WEFT_FIELD_NUMBERS:
-    case WEFT_FIELD_OBJECT:
     case WEFT_FIELD_SECTION:
     case WEFT_FIELD_LIST:
     case WEFT_FIELD_REFUSED:
@@ -206,6 +210,12 @@ void weft_field_encode_key(const struct weft_field *field, const void *target,
         return;
     case WEFT_FIELD_CHOICE:
         add_choice(field, *(const int *)value, writer);
+        return;
+    case WEFT_FIELD_CHOICES:
+        weft_json_begin_array(writer);
+        for (int i = 0; field->choices[i] != NULL; i++)
+            if ((*(const int *)value & 1 << i) != 0) add_choice(field, i, writer);
+        weft_json_end_array(writer);
         return;
     case WEFT_FIELD_NUMBERS:
         weft_json_begin_array(writer);

@@ -11,6 +11,7 @@
 #include "cli/process/rank_watch.h"
 #include "cli/progress.h"
 #include "library/machine.h"
+#include "offload/disk.h"
 #include "runtime/comm/comm.h"
 #include "runtime/launch/launch.h"
 
@@ -167,6 +168,16 @@ static enum weft_status watch_launch(const struct weft_job *job, const int fds[N
     return status;
 }
 
+/* Ranks would keep blocks there: a file can be made, on a disk. */
+static enum weft_status check_disk(const struct weft_disk_spec *spec, struct weft_error *err)
+{
+    struct weft_disk disk;
+    if (!spec->given) return WEFT_OK;
+    WEFT_TRY(weft_disk_open(&weft_disk_calls, spec->path, true, &disk, err));
+    weft_disk_close(&disk);
+    return WEFT_OK;
+}
+
 enum weft_status weft_job_check(const struct weft_config *config, struct weft_error *err)
 {
     const struct weft_cluster *cluster = &config->cluster;
@@ -175,6 +186,7 @@ enum weft_status weft_job_check(const struct weft_config *config, struct weft_er
                          "%lld local ranks are more than the %d that one machine can be asked for; "
                          "give -n",
                          (long long)cluster->ranks, WEFT_LAUNCH_MOST_RANKS);
+    WEFT_TRY(check_disk(&cluster->disk, err));
     return cluster->bind ? weft_bind_check((int32_t)cluster->ranks, cluster->threads, err)
                          : WEFT_OK;
 }

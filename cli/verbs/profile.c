@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job/job.h"
@@ -67,6 +68,10 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_text_init(&file);
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
+    if (status == WEFT_OK &&
+        (weft_config_moves_state(session.config) || weft_config_moves_activations(session.config)))
+        weft_log(WEFT_LOG_WARNING, "what moves between tiers (cluster.host, cluster.disk) is not "
+                                   "measured yet");
     if (status == WEFT_OK)
         status = weft_job_profile(session.config, cli->contention, cli->watch, &profile, err);
     if (status == WEFT_OK) {

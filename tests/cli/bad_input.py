@@ -49,6 +49,56 @@ def bare_24G_shows_both_readings(weft):
     weft.expect(65, "check", path, says=["24GiB", "24GB", "$.cluster.memory_limit"])
 
 
+HOST = {"memory_limit": "1GiB"}
+
+
+@case
+def tiers_that_no_plan_uses_are_refused(weft):
+    path = weft.write("run.json", tiny(cluster__host=HOST))
+    for verb in (["plan", "-o", "plan.json"], ["train"], ["estimate"], ["check"], ["sweep"]):
+        weft.expect(65, *verb, path, says=["state may be moved to the host's memory", "not planned yet",
+                                           "$.cluster.host"])
+    assert not os.path.exists(weft.path("plan.json"))
+    path = weft.write("run.json", tiny(cluster__host=HOST, plan__offload={"state": ["device"]}))
+    weft.expect(65, "plan", path, says=["activations may be moved"])
+    kept = {"state": ["device"], "activations": ["device"]}
+    weft.expect(0, "plan", weft.write("run.json", tiny(cluster__host=HOST, plan__offload=kept)),
+                "-o", "kept.json")
+    weft.expect(0, "plan", weft.write("run.json", TINY), "-o", "plain.json")
+    with open(weft.path("kept.json"), "rb") as one, open(weft.path("plain.json"), "rb") as other:
+        assert one.read() == other.read()
+
+
+@case
+def a_disk_that_is_none_is_refused(weft):
+    kept = {"state": ["device"], "activations": ["device"]}
+    os.mkdir(weft.path("scratch"))
+    weft.write("file", "text")
+    for name, says in (("nowhere", "there is no such directory"), ("file", "is not a directory"),
+                       ("/dev/shm", "which keeps everything in memory")):
+        if name == "/dev/shm" and subprocess.run(
+                ["stat", "-f", "-c", "%T", name], capture_output=True, text=True,
+                check=False).stdout.strip() != "tmpfs":
+            continue
+        path = weft.write("run.json", tiny(cluster__disk={"path": name}, plan__offload=kept))
+        weft.expect(65, "train", path, "--run", "run", says=[name, says])
+    path = weft.write("run.json", tiny(cluster__disk={"path": "scratch"}, plan__offload=kept))
+    weft.expect(0, "train", path, "--run", "run", timeout=300)
+    assert os.listdir(weft.path("scratch")) == []
+
+
+@case
+def keys_of_tiers_that_do_not_go_together(weft):
+    def says(text, **changes):
+        weft.expect(65, "check", weft.write("run.json", tiny(**changes)), says=text)
+    says("names \"host\", and the cluster has none", plan__offload={"state": ["host"]})
+    says("is empty; leave the key out", plan__offload={"state": []})
+    says("it has no limit: give \"limit\"", cluster__disk={"path": "scratch"})
+    says("0B/s is out of range", cluster__host={**HOST, "update": "0GB/s"})
+    says("did you mean \"host\"?", cluster__host=HOST, plan__offload={"state": ["hots"]})
+    says("lamb scales a tensor's step", cluster__host=HOST, train__optimizer={"type": "lamb"})
+
+
 @case
 def sizes_that_overflow(weft):
     huge = tiny(model__layers__0__vocab=2**40, model__layers__3__vocab=2**40,

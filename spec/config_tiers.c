@@ -1,0 +1,154 @@
+/* The keys of tiers: cluster.host, cluster.disk and plan.offload. */
+#include <stdio.h>
+
+#include "spec/config_parts.h"
+#include "spec/config_tables.h"
+
+#define AT(type, member) offsetof(struct type, member)
+#define ROWS(array)      (array), sizeof(array) / sizeof *(array)
+
+#define LARGE      9007199254740992.0 /* 2^53: every integer up to it is a double */
+#define HOUR_NS    3600e9
+#define LEAST_RATE 1.0
+#define MOST_RATE  1e18
+
+enum { PATH_BYTES = 64 };
+
+static const char *const duplexes[] = {"half", "full", NULL};
+static const char *const state_homes[] = {"device", "host", "disk", NULL};
+static const char *const activation_homes[] = {"device", "host", NULL};
+
+static const struct weft_field lane_fields[] = {
+    {"alpha", WEFT_FIELD_TIME, AT(weft_link, alpha_ns), "\"0s\"", 0, HOUR_NS, NULL, NULL,
+     "time of a block that moves nothing"},
+    {"bandwidth", WEFT_FIELD_RATE, AT(weft_link, bytes_per_s), "null", LEAST_RATE, MOST_RATE, NULL,
+     NULL, "bytes of a rank in a second; left out: from a measured profile"},
+};
+static const struct weft_field_table lane_table = {
+    "down, up, read, write", "A block of B bytes takes alpha + B / bandwidth.", ROWS(lane_fields)};
+
+static const struct weft_field host_fields[] = {
+    {"memory_limit", WEFT_FIELD_BYTES, AT(weft_host_spec, memory_limit_bytes), NULL, 1, LARGE, NULL,
+     NULL, "of one rank there, what passes through to a disk included"},
+    {"down", WEFT_FIELD_OBJECT, AT(weft_host_spec, down), "{}", 0, 0, NULL, &lane_table,
+     "copies from the device to the host"},
+    {"up", WEFT_FIELD_OBJECT, AT(weft_host_spec, up), "{}", 0, 0, NULL, &lane_table,
+     "copies from the host to the device"},
+    {"update", WEFT_FIELD_RATE, AT(weft_host_spec, update_bytes_per_s), "null", LEAST_RATE,
+     MOST_RATE, NULL, NULL, "bytes that updates on the host's cores read and write in a second"},
+    {"threads", WEFT_FIELD_INTEGER, AT(weft_host_spec, threads), "0", 0, 1024, NULL, NULL,
+     "of updates there; 0: the rank's cores less those of compute and copies"},
+};
+const struct weft_field_table weft_host_table = {
+    "host",
+    "Memory of the host as a tier that state and activations may be moved to. Limits and rates are "
+    "of one rank with all ranks of its node at work. Not planned yet: `plan` and `train` refuse it "
+    "unless `plan.offload` keeps everything on the device.",
+    ROWS(host_fields)};
+
+static const struct weft_field disk_fields[] = {
+    {"path", WEFT_FIELD_STRING, AT(weft_disk_spec, path), NULL, 0, 0, NULL, NULL,
+     "of a directory on a local disk"},
+    {"limit", WEFT_FIELD_BYTES, AT(weft_disk_spec, limit_bytes), "null", 1, LARGE, NULL, NULL,
+     "of one rank there; needed where state may be on the disk"},
+    {"read", WEFT_FIELD_OBJECT, AT(weft_disk_spec, read), "{}", 0, 0, NULL, &lane_table,
+     "reads alone"},
+    {"write", WEFT_FIELD_OBJECT, AT(weft_disk_spec, write), "{}", 0, 0, NULL, &lane_table,
+     "writes alone"},
+    {"duplex", WEFT_FIELD_CHOICE, AT(weft_disk_spec, duplex), "\"half\"", 0, 0, duplexes, NULL,
+     "half: reads and writes take turns; full: each goes on beside the other as if alone"},
+    {"verify", WEFT_FIELD_BOOL, AT(weft_disk_spec, verify), "true", 0, 0, NULL, NULL,
+     "a checksum of every block, kept in memory"},
+    {"endurance", WEFT_FIELD_BYTES, AT(weft_disk_spec, endurance_bytes), "null", 1, LARGE, NULL,
+     NULL, "bytes that may be written in the disk's life, such as \"600TB\""},
+};
+const struct weft_field_table weft_disk_table = {
+    "disk",
+    "A disk as a tier that state may be moved to, in a file without a name. Not planned yet, as "
+    "`host`.",
+    ROWS(disk_fields)};
+
+static const struct weft_field offload_fields[] = {
+    {"state", WEFT_FIELD_CHOICES, AT(weft_offload_spec, state), "null", 0, 0, state_homes, NULL,
+     "tiers that optimizer state and master parameters may be in; left out: all that there are"},
+    {"activations", WEFT_FIELD_CHOICES, AT(weft_offload_spec, activations), "null", 0, 0,
+     activation_homes, NULL, "tiers that activations may be in; left out: all that there are"},
+};
+const struct weft_field_table weft_offload_table = {
+    "offload", "Which tiers of the cluster a plan may use.", ROWS(offload_fields)};
+
+/* A bit for each tier that there is. */
+static int homes_of(const struct weft_cluster *cluster)
+{
+    return 1 << WEFT_HOME_DEVICE | (cluster->host.given ? 1 << WEFT_HOME_HOST : 0) |
+           (cluster->disk.given ? 1 << WEFT_HOME_DISK : 0);
+}
+
+static int state_homes_of(const struct weft_config *config)
+{
+    const int homes = homes_of(&config->cluster);
+    return config->plan.offload.state == 0 ? homes : config->plan.offload.state & homes;
+}
+
+bool weft_config_moves_state(const struct weft_config *config)
+{
+    return (state_homes_of(config) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+}
+
+bool weft_config_moves_activations(const struct weft_config *config)
+{
+    const int homes = homes_of(&config->cluster) & (1 << WEFT_HOME_HOST | 1 << WEFT_HOME_DEVICE);
+    const int allowed = config->plan.offload.activations;
+    return ((allowed == 0 ? homes : allowed & homes) & ~(1 << WEFT_HOME_DEVICE)) != 0;
+}
+
+static void check_homes(const struct weft_config *config, const char *source, const char *key,
+                        int homes, struct weft_findings *findings)
+{
+    const int missing = homes & ~homes_of(&config->cluster);
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "$.plan.offload.%s", key);
+    for (int home = 0; home < WEFT_HOME_COUNT; home++) {
+        if ((missing & 1 << home) == 0) continue;
+        weft_findings_add(findings, source, path,
+                          "names \"%s\", and the cluster has none: give cluster.%s, or leave it "
+                          "out here",
+                          state_homes[home], state_homes[home]);
+    }
+}
+
+static void check_emulated(const struct weft_section *section, const struct weft_link *link,
+                           const char *key, struct weft_findings *findings)
+{
+    char path[PATH_BYTES];
+    if (link->bytes_per_s > 0) return;
+    snprintf(path, sizeof path, "%s.host.%s", section->path, key);
+    weft_findings_add(findings, section->source, path,
+                      "there is no link to emulate; give bandwidth, or leave cluster.emulate out");
+}
+
+void weft_config_check_tiers(const struct weft_section *run, const struct weft_section *cluster,
+                             const struct weft_config *config, struct weft_findings *findings)
+{
+    const struct weft_cluster *c = &config->cluster;
+    const struct weft_offload_spec *offload = &config->plan.offload;
+    char path[PATH_BYTES];
+    check_homes(config, run->source, "state", offload->state, findings);
+    check_homes(config, run->source, "activations", offload->activations, findings);
+    if (c->host.given && c->emulate_link) {
+        check_emulated(cluster, &c->host.down, "down", findings);
+        check_emulated(cluster, &c->host.up, "up", findings);
+    }
+    if (c->disk.given && c->disk.limit_bytes == 0 &&
+        (state_homes_of(config) & 1 << WEFT_HOME_DISK) != 0) {
+        snprintf(path, sizeof path, "%s.disk", cluster->path);
+        weft_findings_add(findings, cluster->source, path,
+                          "state may be on the disk, and it has no limit: give \"limit\", such as "
+                          "\"2TB\", or leave \"disk\" out of plan.offload.state");
+    }
+    if (config->train.optimizer.type == WEFT_LAMB && weft_config_moves_state(config))
+        weft_findings_add(findings, run->source, "$.train.optimizer.type",
+                          "lamb scales a tensor's step by lengths of all of it, which ranks agree "
+                          "on between two parts of an update, so its state stays on the device: "
+                          "set plan.offload.state to [\"device\"]");
+}

@@ -1,0 +1,49 @@
+/* What a config says of memory beside the device's: the tiers of the cluster, and what may be kept
+ * in which. */
+#ifndef WEFT_SPEC_TIERS_H
+#define WEFT_SPEC_TIERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct weft_link {
+    int64_t alpha_ns;
+    double bytes_per_s; /* that a rank sends; 0 = not given */
+};
+
+enum weft_home { WEFT_HOME_DEVICE, WEFT_HOME_HOST, WEFT_HOME_DISK, WEFT_HOME_COUNT };
+
+/* Limits and rates are of one rank, with all ranks of its node at work at once. */
+struct weft_host_spec {
+    bool given; /* first: without it there is no such tier */
+    int64_t memory_limit_bytes;
+    struct weft_link down, up;
+    double update_bytes_per_s; /* 0 = not given */
+    int64_t threads;           /* 0 = the rank's cores less those of compute and copies */
+};
+
+enum weft_duplex { WEFT_DUPLEX_HALF, WEFT_DUPLEX_FULL, WEFT_DUPLEX_COUNT };
+
+struct weft_disk_spec {
+    bool given;          /* first */
+    const char *path;    /* of a directory, relative to the config's resolved */
+    int64_t limit_bytes; /* 0 = not given */
+    struct weft_link read, write;
+    int duplex;              /* enum weft_duplex */
+    bool verify;             /* checksums */
+    int64_t endurance_bytes; /* that may be written in its life; 0 = not given */
+};
+
+/* A bit for each enum weft_home; 0 = not given: every tier of the cluster. */
+struct weft_offload_spec {
+    bool given; /* first */
+    int state, activations;
+};
+
+struct weft_config;
+
+/* Whether state, or activations, may be kept elsewhere than on the device. */
+bool weft_config_moves_state(const struct weft_config *config);
+bool weft_config_moves_activations(const struct weft_config *config);
+
+#endif

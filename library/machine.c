@@ -146,7 +146,9 @@ enum weft_status weft_machine_open(const struct weft_rendezvous *meeting,
     if (cluster->bind)
         WEFT_TRY(weft_bind(meeting->rank, meeting->ranks, cluster->threads, &out->binding, err));
     WEFT_TRY(weft_device_open(device_of(config), clock, &out->device, err));
-    WEFT_TRY(weft_comm_open("local", &comm, &out->comm, err));
+    /* Local ranks read one another's memory, which a GPU's is not. */
+    const bool of_gpu = cluster->device.type == WEFT_DEVICE_CUDA;
+    WEFT_TRY(weft_comm_open(of_gpu ? "cuda" : "local", &comm, &out->comm, err));
     return open_kernels(meeting, config, out, err);
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/comm/backend.h"
 #include "runtime/comm/local.h"
 #include "runtime/comm/unruly.h"
+#include "runtime/device/module.h"
 
 static const struct weft_comm_ops *const backends[] = {&weft_comm_local, &weft_comm_unruly};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
@@ -40,6 +41,11 @@ enum weft_status weft_comm_open(const char *name, const struct weft_comm_options
     WEFT_TRY(check_options(options, err));
     for (int i = 0; i < BACKENDS; i++) {
         if (strcmp(backends[i]->name, name) == 0) return backends[i]->open(options, out, err);
+    }
+    if (weft_module_has(name)) {
+        const void *ops = NULL;
+        WEFT_TRY(weft_module_find("comm", name, &ops, err));
+        return ((const struct weft_comm_ops *)ops)->open(options, out, err);
     }
     struct weft_text known;
     weft_text_init(&known);

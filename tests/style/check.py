@@ -35,7 +35,7 @@ MAY = {
     "offload": ["base"],
     "runtime/device": ["base"],
     "runtime/arena": ["base", "runtime/device"],
-    "runtime/comm": ["base", "runtime/device", "runtime/arena"],
+    "runtime/comm": ["base", "runtime/device", "runtime/arena", "runtime/nn"],
     "runtime/nn": ["base", "spec", "layers", "runtime/device"],
     "runtime/exec": PLANNING[:8] + ["runtime/device", "runtime/arena", "runtime/comm",
                                       "runtime/nn"],

@@ -26,6 +26,11 @@ static bool goes_on(const struct weft_cuda_stream *s)
     return !atomic_load(&s->failed) && !atomic_load(&s->stopped);
 }
 
+void weft_cuda_stream_fail(struct weft_stream *stream, const struct weft_error *err)
+{
+    fail_stream(weft_cuda_stream_of(stream), err);
+}
+
 cudaStream_t weft_cuda_stream_open_for_work(struct weft_stream *stream)
 {
     struct weft_cuda_stream *s = weft_cuda_stream_of(stream);

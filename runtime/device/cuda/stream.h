@@ -50,6 +50,8 @@ static inline struct weft_cuda_stream *weft_cuda_stream_of(const struct weft_str
 /* For back ends that put work on the stream by themselves. NULL: the stream has failed or was
  * stopped, and nothing is to be put there. */
 cudaStream_t weft_cuda_stream_open_for_work(struct weft_stream *stream);
+/* The stream fails with *err, unless it has failed before. */
+void weft_cuda_stream_fail(struct weft_stream *stream, const struct weft_error *err);
 /* What CUDA said of it: the first that is no success makes the stream fail. */
 void weft_cuda_stream_worked(struct weft_stream *stream, cudaError_t code, const char *what);
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "runtime/device/backends.h"
+#include "runtime/device/module.h"
 #include "runtime/nn/backend.h"
 
 #define ROW(name) &weft_nn_backend_##name,
@@ -17,11 +17,14 @@ enum weft_status weft_nn_open(const char *name, const struct weft_nn_options *op
     for (size_t i = 0; i < N_BACKENDS; i++) {
         if (strcmp(backends[i]->name, name) == 0) return backends[i]->open(options, out, err);
     }
+    if (weft_module_has(name)) {
+        const void *backend = NULL;
+        WEFT_TRY(weft_module_find("nn_backend", name, &backend, err));
+        return ((const struct weft_nn_backend *)backend)->open(options, out, err);
+    }
     struct weft_text known;
     weft_text_init(&known);
-    for (size_t i = 0; i < N_BACKENDS; i++) {
-        weft_text_addf(&known, "%s\"%s\"", i > 0 ? ", " : "", backends[i]->name);
-    }
+    weft_module_add_names(&known);
     weft_fail(err, WEFT_E_ENVIRONMENT,
               "no layer kernels for device \"%s\" in this build: it has %s", name,
               weft_text_chars(&known));

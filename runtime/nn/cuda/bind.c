@@ -105,8 +105,9 @@ enum weft_status weft_nn_cuda_reserve(struct weft_nn_cuda *cuda, int64_t bytes,
 
 /* Kinds of layers */
 
+/* By name: in a module, the program's kinds are other objects than our own. */
 struct cuda_kind {
-    const struct weft_kind *kind;
+    const char *type;
     weft_cuda_kind_fn *forward, *backward;
     weft_cuda_needs_fn *needs; /* NULL: nothing */
 };
@@ -115,7 +116,7 @@ struct cuda_kind {
 static const struct cuda_kind kinds[] = {
 #define ROW(kind, name, needs)                                                                     \
     {                                                                                              \
-        &weft_kind_##kind, weft_cuda_##name##_forward, weft_cuda_##name##_backward, needs          \
+#kind, weft_cuda_##name##_forward, weft_cuda_##name##_backward, needs                      \
     }
     ROW(embedding, embedding, NULL),
     ROW(transformer_block, block, weft_cuda_block_needs),
@@ -131,7 +132,7 @@ static const struct cuda_kind kinds[] = {
 static const struct cuda_kind *find_kind(const struct weft_layer *layer)
 {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (kinds[i].kind == layer->kind) return &kinds[i];
+        if (strcmp(kinds[i].type, layer->kind->type) == 0) return &kinds[i];
     }
     return NULL;
 }
@@ -189,9 +190,9 @@ static enum weft_status refuse_call(const struct weft_nn_call *call, struct weft
 /* What a layer reads of its input's words: whose findings have a place. */
 static bool reads_words(const struct weft_nn_call *call, bool of_targets)
 {
-    const struct weft_kind *kind = call->layer->kind;
-    return of_targets ? kind == &weft_kind_lm_head || kind == &weft_kind_classifier
-                      : kind == &weft_kind_embedding;
+    const char *type = call->layer->kind->type;
+    return of_targets ? strcmp(type, "lm_head") == 0 || strcmp(type, "classifier") == 0
+                      : strcmp(type, "embedding") == 0;
 }
 
 /* Layers without a place of their own share the last. */

@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 static const char *const check_names[DOUBLE_CHECK_COUNT] = {
-    "default-stream", "unpinned", "never-recorded", "freed-twice", "freed-early", "leak",
-    "geometry",       "kernel",   "blocking",       "bounds",      "order",
+    "default-stream", "unpinned", "never-recorded", "freed-twice", "freed-early",
+    "leak",           "geometry", "kernel",         "blocking",    "bounds",
+    "order",          "behind",   "collective",     "destroyed",
 };
 
 enum { EXIT_OF_FINDINGS = 86 };

@@ -17,6 +17,11 @@ enum double_check {
     DOUBLE_BLOCKING,       /* a call that waits */
     DOUBLE_BOUNDS,         /* memory that was never given out */
     DOUBLE_ORDER,          /* two uses of memory that nothing orders */
+    /* From here on those of NCCL's double: links.c plants for them. */
+    DOUBLE_OF_NCCL,
+    DOUBLE_BEHIND = DOUBLE_OF_NCCL, /* work put behind a group that is not on the stream yet */
+    DOUBLE_COLLECTIVE,              /* collectives that differ between ranks */
+    DOUBLE_DESTROYED,               /* a communicator, before it was finalized until success */
     DOUBLE_CHECK_COUNT
 };
 

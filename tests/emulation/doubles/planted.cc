@@ -259,7 +259,7 @@ int main(void)
             found[p->check] = found[p->check] || (good && mistake != 0);
         }
     }
-    for (int i = 0; i < DOUBLE_CHECK_COUNT; i++) {
+    for (int i = 0; i < DOUBLE_OF_NCCL; i++) {
         printf("%sok %d - %s has found something\n", found[i] ? "" : "not ", ++n,
                weft_double_check_name((enum double_check)i));
         failed += !found[i];

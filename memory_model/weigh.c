@@ -287,6 +287,8 @@ static void item_gathers(struct weigher *w, int32_t u)
     struct weft_item item = {
         .decision = u,
         .kind = WEFT_ALL_GATHER,
+        .acquires = true,
+        .may_block = true,
         .strategies =
             weft_weighed_strategies(weighed, 1u << WEFT_POLICY_SDP | 1u << WEFT_POLICY_FSDP),
         .n_blocks = unit->n_blocks,

@@ -52,15 +52,18 @@ enum { WEFT_ARENA_ALIGN_BYTES = 256 };
 /* All blocks of one kind that one unit moves once: its `gather`-th AllGather of a step, its
  * `gather`-th ReduceScatter (there is one a micro-step, or one) or its AllReduce. A block is
  * assigned a slot s in [first, last]:
- *   AllGather: launched at the start of s, used from the start of last + 1 on, and its bytes are
- *     held from s to `last` (from last + 1 on they are part of the strategy's holds). A gather may
- *     also wait for slot last + 1 itself (plan/plan.h): then only the holds count.
- *   ReduceScatter, AllReduce: launched at the start of `first` (after the last backward slot that
- *     adds to it) or of a slot behind it, complete by the end of s, and its bytes are held from
- *     `first` to s. */
+ *   An item that acquires (AllGather): launched at the start of s, used from the start of last + 1
+ *     on, and its bytes are held from s to `last` (from last + 1 on they are part of the strategy's
+ *     holds). If it may block, it may also wait for slot last + 1 itself (plan/plan.h): then only
+ *     the holds count.
+ *   One that releases (ReduceScatter, AllReduce): launched at the start of `first` (after the last
+ *     backward slot that adds to it) or of a slot behind it, complete by the end of s, and its
+ *     bytes are held from `first` to s. */
 struct weft_item {
     int32_t decision;    /* the unit's */
-    int32_t kind;        /* enum weft_collective */
+    int32_t kind;        /* enum weft_collective: what lowering makes of it */
+    bool acquires;       /* else releases */
+    bool may_block;      /* acquires: the slot that uses it may launch it and wait */
     int32_t gather;      /* 0, 1, ... in order of time within a step */
     uint64_t strategies; /* bit k: the item exists under strategy k of its decision */
     int32_t n_blocks;

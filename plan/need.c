@@ -17,7 +17,7 @@ static void add_blocks(const struct weft_plan *plan, int32_t slot, int64_t *byte
     for (int32_t i = 0; i < plan->n_placements; i++) {
         const struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
-        int32_t first = item->kind == WEFT_ALL_GATHER ? at->launch : item->first;
+        int32_t first = item->acquires ? at->launch : item->first;
         if (weft_placement_blocks(at) || !is_transient(item->stair_category)) continue;
         if (first <= slot && slot < at->deadline) bytes[item->decision] += item->stair_bytes;
     }

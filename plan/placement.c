@@ -2,50 +2,82 @@
 
 #include <stdlib.h>
 
-static bool is_gather(const struct weft_problem *problem, const struct weft_placement *at)
+static const struct weft_problem_item *item_of(const struct weft_problem *problem,
+                                               const struct weft_placement *at)
 {
-    return problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+    return &problem->items[at->item];
 }
 
-bool weft_placements_normalise(const struct weft_problem *problem,
-                               struct weft_placement *placements, int32_t n_placements)
+/* Raises `slot` to what the placement that `at` comes after begins behind. */
+static void follow(const struct weft_placement *at, const int32_t *begins, int32_t *slot)
+{
+    if (at->after >= 0 && begins[at->after] > *slot) *slot = begins[at->after];
+}
+
+static bool raise_launches(const struct weft_problem *problem, struct weft_placement *placements,
+                           int32_t n_placements, int32_t *begins)
 {
     bool changed = false;
-    int32_t launched[WEFT_MOST_LANES] = {0}, due[WEFT_MOST_LANES];
+    int32_t launched[WEFT_MOST_LANES] = {0};
     for (int32_t i = 0; i < n_placements; i++) {
         struct weft_placement *at = &placements[i];
-        int32_t *ahead = &launched[problem->items[at->item].lane];
-        if (at->launch < *ahead && is_gather(problem, at)) {
+        int32_t *ahead = &launched[item_of(problem, at)->lane];
+        follow(at, begins, ahead);
+        if (at->launch < *ahead && item_of(problem, at)->item.acquires) {
             at->launch = *ahead;
             changed = true;
         }
         if (at->launch > *ahead) *ahead = at->launch;
+        begins[i] = *ahead;
     }
+    return changed;
+}
+
+static bool lower_deadlines(const struct weft_problem *problem, struct weft_placement *placements,
+                            int32_t n_placements, int32_t *due_after)
+{
+    bool changed = false;
+    int32_t due[WEFT_MOST_LANES];
     for (int32_t lane = 0; lane < problem->n_lanes; lane++)
         due[lane] = problem->n_slots;
+    for (int32_t i = 0; i < n_placements; i++)
+        due_after[i] = problem->n_slots;
     for (int32_t i = n_placements - 1; i >= 0; i--) {
         struct weft_placement *at = &placements[i];
-        int32_t *behind = &due[problem->items[at->item].lane];
-        if (at->deadline > *behind && !is_gather(problem, at)) {
+        int32_t *behind = &due[item_of(problem, at)->lane];
+        if (due_after[i] < *behind) *behind = due_after[i];
+        if (at->deadline > *behind && !item_of(problem, at)->item.acquires) {
             at->deadline = *behind;
             changed = true;
         }
         int32_t complete = at->deadline + (weft_placement_blocks(at) ? 1 : 0);
         if (complete < *behind) *behind = complete;
+        if (at->after >= 0 && *behind < due_after[at->after]) due_after[at->after] = *behind;
     }
     return changed;
 }
 
+bool weft_placements_normalise(const struct weft_problem *problem,
+                               struct weft_placement *placements, int32_t n_placements,
+                               int32_t *scratch)
+{
+    bool raised = raise_launches(problem, placements, n_placements, scratch);
+    return lower_deadlines(problem, placements, n_placements, scratch) || raised;
+}
+
 int32_t weft_placements_stuck(const struct weft_problem *problem,
-                              const struct weft_placement *placements, int32_t n_placements)
+                              const struct weft_placement *placements, int32_t n_placements,
+                              int32_t *scratch)
 {
     int32_t ahead[WEFT_MOST_LANES] = {0};
     for (int32_t i = 0; i < n_placements; i++) {
-        int32_t *launched = &ahead[problem->items[placements[i].item].lane];
-        if (placements[i].launch > *launched) *launched = placements[i].launch;
-        bool gathers = is_gather(problem, &placements[i]);
-        if (gathers ? *launched > placements[i].deadline : *launched >= placements[i].deadline)
-            return i;
+        const struct weft_placement *at = &placements[i];
+        const struct weft_problem_item *of = item_of(problem, at);
+        int32_t *launched = &ahead[of->lane];
+        follow(at, scratch, launched);
+        if (at->launch > *launched) *launched = at->launch;
+        scratch[i] = *launched;
+        if (of->item.may_block ? *launched > at->deadline : *launched >= at->deadline) return i;
     }
     return -1;
 }
@@ -60,12 +92,11 @@ static const char *placement_fault(const struct weft_problem *problem, const int
         return "the strategies do not need this item";
     }
     if (at->block != blocks[at->item]++) return "blocks of an item are not in index order";
-    bool gathers = item->kind == WEFT_ALL_GATHER;
-    if (at->launch < item->first || at->launch > item->last + (gathers ? 1 : 0)) {
+    if (at->launch < item->first || at->launch > item->last + (item->may_block ? 1 : 0)) {
         return "launch is outside the item's window";
     }
-    if (gathers ? at->deadline != item->last + 1
-                : at->deadline <= at->launch || at->deadline > item->last + 1) {
+    if (item->acquires ? at->deadline != item->last + 1
+                       : at->deadline <= at->launch || at->deadline > item->last + 1) {
         return "deadline is outside the item's window";
     }
     return NULL;
@@ -80,11 +111,13 @@ enum weft_status weft_placements_check(const struct weft_problem *problem,
     size_t n = (size_t)n_placements;
     int32_t *blocks = calloc((size_t)problem->n_items + 1, sizeof *blocks);
     struct weft_placement *normal = calloc(n + 1, sizeof *normal);
+    int32_t *scratch = calloc(n + 1, sizeof *scratch);
     const char *fault = NULL;
     int32_t at = 0;
-    if (blocks == NULL || normal == NULL) {
+    if (blocks == NULL || normal == NULL || scratch == NULL) {
         free(blocks);
         free(normal);
+        free(scratch);
         return weft_fail_memory(err, "plan");
     }
     for (; fault == NULL && at < n_placements; at++) {
@@ -93,22 +126,25 @@ enum weft_status weft_placements_check(const struct weft_problem *problem,
     }
     at--;
     if (fault == NULL) {
-        weft_placements_normalise(problem, normal, n_placements);
+        weft_placements_normalise(problem, normal, n_placements, scratch);
         for (size_t i = 0; fault == NULL && i < n; i++) {
             at = (int32_t)i;
             if (normal[i].launch != placements[i].launch) {
-                fault = "its launch is before one ahead of it on its lane";
+                fault = "its launch is before one ahead of it on its lane or in its chain";
             } else if (normal[i].deadline != placements[i].deadline) {
-                fault = "its deadline is behind one behind it on its lane";
+                fault = "its deadline is behind one behind it on its lane or in its chain";
             }
         }
     }
     if (fault == NULL) {
-        at = weft_placements_stuck(problem, placements, n_placements);
-        if (at >= 0) fault = "it is due before something ahead of it on its lane is launched";
+        at = weft_placements_stuck(problem, placements, n_placements, scratch);
+        if (at >= 0)
+            fault =
+                "it is due before something ahead of it on its lane or in its chain is launched";
     }
     free(blocks);
     free(normal);
+    free(scratch);
     if (fault == NULL) return WEFT_OK;
     return weft_fail(err, WEFT_E_DATA, "%s: placements[%d]: %s", where, at, fault);
 }

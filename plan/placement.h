@@ -20,6 +20,8 @@ struct weft_placement {
     int32_t launch;   /* slot at whose start it is launched */
     int32_t deadline; /* slot before whose start it must be complete; where that is its launch, the
                          block is a blocking gather: complete before the slot computes */
+    int32_t after;    /* placement that it comes after (plan/chain.h), which stands before it in the
+                         array; -1: none */
 };
 
 /* True for a gather that the slot of its deadline launches itself and waits for. */
@@ -28,15 +30,20 @@ static inline bool weft_placement_blocks(const struct weft_placement *at)
     return at->launch == at->deadline;
 }
 
-/* Moves gathers' launches up to the largest launch ahead and reductions' deadlines down to the
- * least deadline behind. Placements hold valid items. True when it changed something. */
+/* Moves launches of what acquires up to the largest launch ahead on its lane or before it in its
+ * chain, whatever they in turn stand behind, and deadlines of what releases down to the least
+ * deadline behind it or after it. Placements hold valid items; `scratch` is [n_placements]. True
+ * when it changed something. */
 bool weft_placements_normalise(const struct weft_problem *problem,
-                               struct weft_placement *placements, int32_t n_placements);
+                               struct weft_placement *placements, int32_t n_placements,
+                               int32_t *scratch);
 
 /* The first placement that can never be in time, because something launched behind its deadline
- * (for a reduction: or at it) stands ahead of it on its lane; -1 when all can. */
+ * (for a reduction: or at it) stands ahead of it on its lane, or before it in its chain; -1 when
+ * all can. `scratch` is [n_placements]. */
 int32_t weft_placements_stuck(const struct weft_problem *problem,
-                              const struct weft_placement *placements, int32_t n_placements);
+                              const struct weft_placement *placements, int32_t n_placements,
+                              int32_t *scratch);
 
 /* WEFT_OK when placements, whose items and slots are in range and of which there are as many as the
  * strategies need, are those of the items, in their windows, in index order and in normal form, and

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/chain.h"
 #include "plan/placement.h"
 
 void weft_plan_destroy(struct weft_plan *plan)
@@ -45,8 +46,12 @@ static enum weft_status place(struct weft_plan *plan, const struct weft_move *mo
                              plan->planner, i, move.item);
         }
         const struct weft_item *item = &problem->items[move.item].item;
-        bool gathers = item->kind == WEFT_ALL_GATHER;
-        int32_t last = gathers ? item->last + 1 : item->last;
+        bool gathers = item->acquires;
+        int32_t last = item->may_block ? item->last + 1 : item->last;
+        /* A rule that has everything acquired block has no plan for what cannot. */
+        if (gathers && !item->may_block && move.slot == last + 1)
+            return weft_fail(err, WEFT_E_INFEASIBLE, "planner %s: items[%d] cannot block",
+                             plan->planner, move.item);
         if (move.slot < item->first || move.slot > last || (!gathers && move.launch > move.slot)) {
             return weft_fail(err, WEFT_E_INTERNAL,
                              "planner %s: move %d puts item %d into slot %d, launched in %d, "
@@ -94,10 +99,15 @@ static enum weft_status build(struct weft_plan *plan, const char *planner,
     enum weft_status status = place(plan, moves, blocks, err);
     free(blocks);
     if (status != WEFT_OK) return status;
-    weft_placements_normalise(problem, plan->placements, n_moves);
-    int32_t stuck = weft_placements_stuck(problem, plan->placements, n_moves);
+    WEFT_TRY(
+        weft_placements_chain(problem, plan->placements, n_moves, planner, WEFT_E_INFEASIBLE, err));
+    int32_t *scratch = calloc((size_t)n_moves + 1, sizeof *scratch);
+    if (scratch == NULL) return weft_fail_memory(err, "plan");
+    weft_placements_normalise(problem, plan->placements, n_moves, scratch);
+    int32_t stuck = weft_placements_stuck(problem, plan->placements, n_moves, scratch);
+    free(scratch);
     if (stuck < 0) return WEFT_OK;
-    return weft_fail(err, WEFT_E_INTERNAL,
+    return weft_fail(err, weft_problem_chains(problem) ? WEFT_E_INFEASIBLE : WEFT_E_INTERNAL,
                      "planner %s: move %d (item %d) is due by slot %d and stands behind a block "
                      "that is launched too late for it",
                      plan->planner, stuck, plan->placements[stuck].item,

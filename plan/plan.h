@@ -80,8 +80,10 @@ struct weft_move {
  * anything behind it must be complete, which is what happens-before makes of them anyway. The
  * problem is referred to, not copied: it must outlive the plan unless the caller sets owns_problem.
  * WEFT_E_INTERNAL when the moves are not exactly what the strategies need, a slot or launch is
- * outside its window, or a block is due before something ahead of it is launched. The prediction is
- * not filled (see weft_plan_predict). */
+ * outside its window, or a block is due before something ahead of it is launched. WEFT_E_INFEASIBLE
+ * where items come after others and moves wait for one another, or one is due before what it comes
+ * after can be over, or where what cannot block would: of that planners may know nothing. The
+ * prediction is not filled (see weft_plan_predict). */
 WEFT_MUST_USE enum weft_status weft_plan_create(const struct weft_problem *problem,
                                                 const char *planner, const int32_t *strategies,
                                                 const struct weft_move *moves, int32_t n_moves,

@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/chain.h"
 #include "plan/placement.h"
 #include "plan/plan.h"
 #include "problem/decode.h"
 
 static const char format_name[] = "weft-plan";
-enum { FORMAT_VERSION = 7, PLACE_BYTES = 256 };
+enum { FORMAT_VERSION = 8, PLACE_BYTES = 256 };
 
 static void write_prediction(const struct weft_plan *plan, struct weft_json_writer *writer)
 {
@@ -314,8 +315,8 @@ static enum weft_status read_placement(struct reader *reader, const struct weft_
     WEFT_TRY(weft_json_need_integer(value, where, "launch", 0, last_slot, &launch, reader->err));
     WEFT_TRY(
         weft_json_need_integer(value, where, "deadline", 0, last_slot, &deadline, reader->err));
-    plan->placements[index] =
-        (struct weft_placement){(int32_t)item, (int32_t)block, (int32_t)launch, (int32_t)deadline};
+    plan->placements[index] = (struct weft_placement){(int32_t)item, (int32_t)block,
+                                                      (int32_t)launch, (int32_t)deadline, -1};
     return WEFT_OK;
 }
 
@@ -403,6 +404,8 @@ static enum weft_status read_all(struct reader *reader, const struct weft_json_v
     WEFT_TRY(read_placements(reader, root));
     WEFT_TRY(read_offsets(reader, root));
     WEFT_TRY(read_others(reader, root));
+    WEFT_TRY(weft_placements_chain(plan->problem, plan->placements, plan->n_placements,
+                                   reader->source, WEFT_E_DATA, reader->err));
     return weft_placements_check(plan->problem, plan->strategies, plan->placements,
                                  plan->n_placements, reader->source, reader->err);
 }

@@ -5,7 +5,7 @@
 
 static bool is_gather(const struct weft_plan *plan, const struct weft_placement *at)
 {
-    return plan->problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+    return plan->problem->items[at->item].item.acquires;
 }
 
 /* Adds to the slots of a hold; `stride` is the distance between slots in the array. */
@@ -83,15 +83,19 @@ int64_t weft_plan_peak(const struct weft_plan *plan, int32_t *slot)
 }
 
 /* From the end of every lane to its start, so that what is behind has moved already. */
-static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
+static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes,
+                           int32_t *due_after)
 {
     int32_t behind[WEFT_MOST_LANES];
     for (int32_t lane = 0; lane < plan->problem->n_lanes; lane++)
         behind[lane] = plan->problem->n_slots;
+    for (int32_t i = 0; i < plan->n_placements; i++)
+        due_after[i] = plan->problem->n_slots;
     for (int32_t i = plan->n_placements - 1; i >= 0; i--) {
         struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
         int32_t *due = &behind[plan->problem->items[at->item].lane];
+        if (due_after[i] < *due) *due = due_after[i];
         if (!is_gather(plan, at)) {
             int32_t latest = item->last + 1 < *due ? item->last + 1 : *due;
             while (at->deadline < latest &&
@@ -101,16 +105,19 @@ static void push_deadlines(struct weft_plan *plan, int64_t *totals, int64_t limi
         }
         int32_t complete = at->deadline + (weft_placement_blocks(at) ? 1 : 0);
         if (complete < *due) *due = complete;
+        if (at->after >= 0 && *due < due_after[at->after]) due_after[at->after] = *due;
     }
 }
 
-static void pull_launches(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes)
+static void pull_launches(struct weft_plan *plan, int64_t *totals, int64_t limit_bytes,
+                          int32_t *begins)
 {
     int32_t ahead[WEFT_MOST_LANES] = {0};
     for (int32_t i = 0; i < plan->n_placements; i++) {
         struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at->item].item;
         int32_t *launched = &ahead[plan->problem->items[at->item].lane];
+        if (at->after >= 0 && begins[at->after] > *launched) *launched = begins[at->after];
         if (is_gather(plan, at)) {
             int32_t earliest = item->first > *launched ? item->first : *launched;
             while (at->launch > earliest &&
@@ -119,6 +126,7 @@ static void pull_launches(struct weft_plan *plan, int64_t *totals, int64_t limit
             }
         }
         if (at->launch > *launched) *launched = at->launch;
+        begins[i] = *launched;
     }
 }
 
@@ -126,15 +134,22 @@ enum weft_status weft_plan_relax(struct weft_plan *plan, int64_t limit_bytes,
                                  struct weft_error *err)
 {
     bool changed;
+    int32_t *scratch = calloc((size_t)plan->n_placements + 1, sizeof *scratch);
+    if (scratch == NULL) return weft_fail_memory(err, "memory rows");
     do {
         int64_t *totals = slot_totals(plan);
-        if (totals == NULL) return weft_fail_memory(err, "memory rows");
-        push_deadlines(plan, totals, limit_bytes);
-        pull_launches(plan, totals, limit_bytes);
+        if (totals == NULL) {
+            free(scratch);
+            return weft_fail_memory(err, "memory rows");
+        }
+        push_deadlines(plan, totals, limit_bytes, scratch);
+        pull_launches(plan, totals, limit_bytes, scratch);
         free(totals);
         /* A gather that no longer blocks makes reductions ahead of it due a slot earlier, and their
          * bytes are free for others. Each gather can do so once. */
-        changed = weft_placements_normalise(plan->problem, plan->placements, plan->n_placements);
+        changed =
+            weft_placements_normalise(plan->problem, plan->placements, plan->n_placements, scratch);
     } while (changed);
+    free(scratch);
     return WEFT_OK;
 }

@@ -98,13 +98,29 @@ int32_t weft_problem_agree_lane(const struct weft_problem *problem)
     return lane;
 }
 
+bool weft_problem_chains(const struct weft_problem *problem)
+{
+    bool any = false;
+    for (int32_t i = 0; i < problem->n_items; i++)
+        any = any || problem->items[i].after >= 0;
+    return any;
+}
+
+int32_t weft_problem_depth(const struct weft_problem *problem, int32_t item)
+{
+    int32_t depth = 0;
+    while ((item = problem->items[item].after) >= 0)
+        depth++;
+    return depth;
+}
+
 void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes)
 {
     for (int32_t s = 0; s < problem->n_slots; s++)
         n_lanes[s] = 0; /* of lanes, a bit each */
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_problem_item *of = &problem->items[i];
-        if (of->item.kind == WEFT_ALL_GATHER) n_lanes[of->item.last + 1] |= 1 << of->lane;
+        if (of->item.may_block) n_lanes[of->item.last + 1] |= 1 << of->lane;
     }
     for (int32_t s = 0; s < problem->n_slots; s++) {
         int32_t n = 0;
@@ -284,6 +300,9 @@ static void compare_items(struct comparison *comparison, const struct weft_probl
         compare_integer(comparison, what, "gather", x->gather, y->gather);
         compare_integer(comparison, what, "strategies", (int64_t)x->strategies,
                         (int64_t)y->strategies);
+        compare_integer(comparison, what, "acquires", x->acquires, y->acquires);
+        compare_integer(comparison, what, "may block", x->may_block, y->may_block);
+        compare_integer(comparison, what, "after", a->items[i].after, b->items[i].after);
         compare_integer(comparison, what, "lane", a->items[i].lane, b->items[i].lane);
         compare_integer(comparison, what, "blocks", x->n_blocks, y->n_blocks);
         compare_integer(comparison, what, "first slot", x->first, y->first);

@@ -19,6 +19,7 @@ struct weft_problem_item {
     struct weft_item item;
     int32_t lane;     /* that its blocks move on, WEFT_LANE_FIRST to n_lanes - 1 */
     int64_t block_ns; /* lane time of one block */
+    int32_t after;    /* another item of its decision: block b begins when that one's is over; -1 */
 };
 
 /* How units were cut into blocks: told to people, and no part of what is planned. All zero where it
@@ -110,6 +111,12 @@ WEFT_MUST_USE enum weft_status weft_problem_networks(struct weft_problem *proble
 
 /* The last lane of the network, on which ranks agree. */
 int32_t weft_problem_agree_lane(const struct weft_problem *problem);
+
+/* True when some item comes after another. */
+bool weft_problem_chains(const struct weft_problem *problem);
+
+/* How many items come before it in its chain. */
+int32_t weft_problem_depth(const struct weft_problem *problem, int32_t item);
 
 /* On how many lanes items may block a slot, into n_lanes [n_slots]. */
 void weft_problem_blocking(const struct weft_problem *problem, int32_t *n_lanes);

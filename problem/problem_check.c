@@ -240,7 +240,7 @@ static int64_t compare_items(const struct weft_item *a, const struct weft_item *
  * backward, and reductions. */
 static const char *window_fault(const struct weft_problem *problem, const struct weft_item *item)
 {
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int32_t update = problem->decisions[item->decision].update_slot;
     /* Even the last slot of a window has one behind it: the norm slot waits for everything. */
     if (item->first < 0 || item->last < item->first || item->last >= problem->n_slots - 1) {
@@ -265,9 +265,10 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
     if (item->decision < 0 || item->decision >= problem->n_decisions)
         return "decision is out of range";
     if (item->kind < 0 || item->kind >= WEFT_COLLECTIVE_COUNT) return "kind is out of range";
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int32_t reductions =
         item->kind == WEFT_ALL_REDUCE ? 1 : weft_period_reductions(&problem->period);
+    if (item->may_block && !item->acquires) return "what releases cannot block";
     if (item->gather < 0 || (!gathers && item->gather >= reductions))
         return "gather is out of range";
     uint64_t all = weft_decision_all(&problem->decisions[item->decision]);
@@ -275,6 +276,31 @@ static const char *item_fault(const struct weft_problem *problem, const struct w
     if (item->n_blocks < 1) return "n_blocks is below 1";
     if ((unsigned)item->stair_category >= WEFT_CATEGORY_COUNT) return "category is out of range";
     return window_fault(problem, item);
+}
+
+/* An item's blocks can always be in time after those of another: where the other ones are when they
+ * have to be, at the latest, nothing keeps its own from being so too. */
+static const char *after_fault(const struct weft_problem *problem, int32_t i)
+{
+    const struct weft_item *item = &problem->items[i].item, *before;
+    int32_t after = problem->items[i].after, at = after;
+    if (after == -1) return NULL;
+    if (after < 0 || after >= problem->n_items) return "there is no item that it comes after";
+    for (int32_t steps = 0; at >= 0 && at < problem->n_items; at = problem->items[at].after)
+        if (at == i || ++steps > problem->n_items) return "it comes after itself, round a circle";
+    before = &problem->items[after].item;
+    if (before->decision != item->decision || (item->strategies & ~before->strategies) != 0)
+        return "what it comes after is not there under all of its strategies";
+    if (before->n_blocks != item->n_blocks) return "what it comes after has other blocks";
+    if (before->acquires && !item->acquires && item->first <= before->last)
+        return "it releases before the use of what it comes after";
+    if (before->first > item->first ||
+        (before->acquires || !item->acquires ? before->last > item->last
+                                             : before->last >= item->last))
+        return "its window begins or ends before that of what it comes after";
+    if (before->may_block && item->acquires && !item->may_block && before->last == item->last)
+        return "it cannot wait for what may block";
+    return NULL;
 }
 
 static enum weft_status check_items(struct checker *checker)
@@ -287,6 +313,7 @@ static enum weft_status check_items(struct checker *checker)
         int32_t lane = problem->items[i].lane;
         if (fault == NULL && (lane < WEFT_LANE_FIRST || lane >= problem->n_lanes))
             fault = "it is on no lane that moves anything";
+        if (fault == NULL) fault = after_fault(problem, i);
         if (fault != NULL) {
             return weft_fail(checker->err, WEFT_E_DATA, "%s: items[%d]: %s", checker->where, i,
                              fault);

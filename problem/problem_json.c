@@ -20,8 +20,8 @@ static const char *const strategy_names[] = {"name", "times", "holds", NULL};
 static const char *const time_names[] = {"slot", "time_ns", NULL};
 static const char *const lane_names[] = {"name", "kind", "compute_rate", "rate", NULL};
 static const char *const item_names[] = {
-    "decision", "kind",        "gather",   "strategies", "lane",     "blocks", "first",
-    "last",     "block_bytes", "block_ns", "held_bytes", "category", NULL};
+    "decision", "kind",  "gather", "strategies",  "acquires", "may_block",  "lane",     "after",
+    "blocks",   "first", "last",   "block_bytes", "block_ns", "held_bytes", "category", NULL};
 static const char *const problem_names[] = {"lanes",
                                             "blocks",
                                             "config_hash",
@@ -314,6 +314,13 @@ static enum weft_status read_collective(struct reader *reader, const struct weft
     return unknown(reader, "collective", name);
 }
 
+static enum weft_status need_bool(struct reader *reader, const struct weft_json_value *object,
+                                  const char *name, bool *out)
+{
+    if (weft_json_bool(weft_json_member(object, name), out)) return WEFT_OK;
+    return weft_fail(reader->err, WEFT_E_DATA, "%s: %s is not true or false", reader->place, name);
+}
+
 static enum weft_status read_items(struct reader *reader, const struct weft_json_value *object,
                                    const char *where)
 {
@@ -329,7 +336,10 @@ static enum weft_status read_items(struct reader *reader, const struct weft_json
         WEFT_TRY(known(reader, it, item_names));
         WEFT_TRY(need_int32(reader, it, "decision", 0, &item->decision));
         WEFT_TRY(read_collective(reader, it, &item->kind));
+        WEFT_TRY(need_bool(reader, it, "acquires", &item->acquires));
+        WEFT_TRY(need_bool(reader, it, "may_block", &item->may_block));
         WEFT_TRY(need_int32(reader, it, "lane", WEFT_LANE_FIRST, &problem->items[i].lane));
+        WEFT_TRY(need_int32(reader, it, "after", -1, &problem->items[i].after));
         WEFT_TRY(need_int32(reader, it, "gather", 0, &item->gather));
         if (item->decision >= problem->n_decisions)
             return weft_fail(reader->err, WEFT_E_DATA, "%s: there is no decision %d", reader->place,

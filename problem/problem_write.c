@@ -134,7 +134,10 @@ static void write_items(const struct weft_problem *problem, struct weft_json_wri
                              weft_collective_name((enum weft_collective)item->kind));
         weft_json_put_integer(writer, "gather", item->gather);
         weft_strategies_write(&problem->decisions[item->decision], item->strategies, writer);
+        weft_json_put_bool(writer, "acquires", item->acquires);
+        weft_json_put_bool(writer, "may_block", item->may_block);
         weft_json_put_integer(writer, "lane", problem->items[i].lane);
+        weft_json_put_integer(writer, "after", problem->items[i].after);
         weft_json_put_integer(writer, "blocks", item->n_blocks);
         weft_json_put_integer(writer, "first", item->first);
         weft_json_put_integer(writer, "last", item->last);

@@ -269,6 +269,7 @@ static enum weft_status fill_items(struct builder *b)
             .item = item,
             /* With two networks gathers are on the first, reductions on the other. */
             .lane = item.kind == WEFT_ALL_GATHER ? WEFT_LANE_FIRST : problem->n_lanes - 1,
+            .after = -1,
             .block_ns = weft_curve_at(&b->profile->collectives[item.kind], item.block_bytes),
         };
     }

@@ -337,13 +337,17 @@ static void emit_collective(struct emitter *e, int32_t placement)
     const struct weft_placement *at = &plan->placements[placement];
     const struct weft_item *item = &plan->problem->items[at->item].item;
     /* A reduction's operands are held from the start of its window, whenever it is launched. */
-    int32_t held = item->kind == WEFT_ALL_GATHER ? at->launch : item->first;
+    int32_t held = item->acquires ? at->launch : item->first;
     e->issued[placement] = begin(e, ops[item->kind], held, -1, item->decision,
                                  plan->problem->items[at->item].block_ns);
     put_on(e, plan->problem->items[at->item].lane);
     if (!e->counting) {
         current(e)->item = at->item;
         current(e)->block = at->block;
+    }
+    if (at->after >= 0) {
+        wait_for(e, e->issued[at->after]);
+        if (!e->counting) current(e)->after = e->issued[at->after];
     }
     wait_for(e, e->marks[held]);
     if (at->launch > held) wait_for(e, e->marks[at->launch]);
@@ -403,6 +407,22 @@ static int32_t next_on_lane(const struct weft_plan *plan, int32_t lane, int32_t 
     return from;
 }
 
+/* Emits what a lane launches in the slot, as far as what it comes after was emitted. A lane runs in
+ * issue order, so a block waits here for all ahead of it. True when there was any. */
+static bool emit_launched(struct emitter *e, int32_t lane, int32_t slot, int32_t *next)
+{
+    const struct weft_plan *plan = e->lowering->plan;
+    int32_t first = next[lane];
+    while (next[lane] < plan->n_placements && plan->placements[next[lane]].launch <= slot) {
+        int32_t after = plan->placements[next[lane]].after;
+        if (after >= 0 && next[plan->problem->items[plan->placements[after].item].lane] <= after)
+            break;
+        emit_collective(e, next[lane]);
+        next[lane] = next_on_lane(plan, lane, next[lane] + 1);
+    }
+    return next[lane] > first;
+}
+
 static void emit(struct emitter *e)
 {
     const struct weft_plan *plan = e->lowering->plan;
@@ -421,11 +441,10 @@ static void emit(struct emitter *e)
             awaited[lane] = due;
             wait_for(e, e->issued[due]);
         }
-        /* A lane runs in issue order, so a block waits here for all ahead of it. */
-        for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
-            for (; next[lane] < plan->n_placements && plan->placements[next[lane]].launch <= s;
-                 next[lane] = next_on_lane(plan, lane, next[lane] + 1))
-                emit_collective(e, next[lane]);
+        for (bool any = true; any;) {
+            any = false;
+            for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++)
+                any = emit_launched(e, lane, s, next) || any;
         }
         for (int32_t lane = WEFT_LANE_FIRST; lane < problem->n_lanes; lane++) {
             int32_t blocking = e->blocking[weft_problem_lane_at(problem, lane) + (size_t)s];

@@ -70,6 +70,7 @@ struct weft_instruction {
     int32_t unit;  /* MOMENTS, UPDATE, ZERO, collectives; AGREE: -1 at the step's end */
     int32_t block; /* collectives */
     int32_t item;  /* collectives, in the problem; -1 for AGREE */
+    int32_t after; /* of its item's chain: the instruction that it comes after; 0: none */
     int64_t ns;    /* predicted */
     int32_t first_dependency, n_dependencies; /* in program->dependencies: earlier instructions */
     int32_t first_operand, n_operands;        /* in program->operands */

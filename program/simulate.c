@@ -96,11 +96,19 @@ struct replay {
     struct weft_plan_times *times; /* or NULL */
 };
 
-/* Ends and begins blocks of a lane at the present time. */
-static void serve(struct replay *replay, int32_t lane)
+/* What the placement comes after is over. */
+static bool may_follow(const struct replay *replay, const struct weft_placement *at)
 {
     const struct weft_plan *plan = replay->plan;
-    int32_t *next = &replay->next[lane];
+    if (at->after < 0) return true;
+    return replay->over[plan->problem->items[plan->placements[at->after].item].lane] >= at->after;
+}
+
+/* Ends and begins blocks of a lane at the present time; true when some are over now. */
+static bool serve(struct replay *replay, int32_t lane)
+{
+    const struct weft_plan *plan = replay->plan;
+    int32_t *next = &replay->next[lane], before = replay->over[lane];
     while (*next < plan->n_placements) {
         const struct weft_placement *at = &plan->placements[*next];
         const struct weft_problem_item *item = &plan->problem->items[at->item];
@@ -109,23 +117,27 @@ static void serve(struct replay *replay, int32_t lane)
             ++*next;
             continue;
         }
-        if (!begun && at->launch > replay->slot) return;
+        if (!begun && (at->launch > replay->slot || !may_follow(replay, at))) break;
         if (!begun) {
             weft_lanes_start(&replay->lanes, lane, item->block_ns);
             replay->channel_ns += item->block_ns;
             if (replay->times) replay->times->start_ns[*next] = replay->lanes.now_ns;
         }
         replay->begun[lane] = weft_lanes_busy(&replay->lanes, lane);
-        if (replay->begun[lane]) return;
+        if (replay->begun[lane]) break;
         if (replay->times) replay->times->end_ns[*next] = replay->lanes.now_ns;
         replay->over[lane] = (*next)++;
     }
+    return replay->over[lane] > before;
 }
 
 static void serve_all(struct replay *replay)
 {
-    for (int32_t lane = WEFT_LANE_FIRST; lane < replay->lanes.n_lanes; lane++)
-        serve(replay, lane);
+    for (bool any = true; any;) {
+        any = false;
+        for (int32_t lane = WEFT_LANE_FIRST; lane < replay->lanes.n_lanes; lane++)
+            any = serve(replay, lane) || any;
+    }
 }
 
 static void pass(struct replay *replay)

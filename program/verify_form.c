@@ -103,13 +103,15 @@ static bool moves_block(enum weft_op op)
 static const char *dependency_fault(const struct weft_program *program, int32_t index)
 {
     const struct weft_instruction *at = &program->instructions[index];
-    bool marked = !moves_block(at->op);
+    bool marked = !moves_block(at->op), follows = at->after == 0;
     for (int32_t d = 0; d < at->n_dependencies; d++) {
         int32_t before = program->dependencies[at->first_dependency + d];
         if (before < 0 || before >= index) return "it depends on itself or on what is behind it";
         const struct weft_instruction *other = &program->instructions[before];
         marked |= other->op == WEFT_OP_MARK && other->slot == at->slot;
+        follows |= before == at->after;
     }
+    if (!follows) return "it does not wait for the block that it comes after";
     return marked ? NULL : "it does not wait for the mark of the slot that it is launched in";
 }
 

@@ -8,7 +8,7 @@ enum { MOST_ROWS = 1 << 24 };
 
 static bool is_gather(const struct weft_item *item)
 {
-    return item->kind == WEFT_ALL_GATHER;
+    return item->acquires;
 }
 
 static size_t row_of(const struct weft_problem *problem, int32_t decision, int32_t strategy)
@@ -40,10 +40,11 @@ void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows)
 {
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        if (is_gather(item)) continue;
+        if (item->may_block) continue;
+        int32_t slot = item->acquires ? item->last : item->first;
         for (int32_t p = 0; p < problem->decisions[item->decision].n_strategies; p++)
             if (item->strategies >> p & 1u)
-                rows[row_of(problem, item->decision, p) + (size_t)item->first] +=
+                rows[row_of(problem, item->decision, p) + (size_t)slot] +=
                     item->n_blocks * item->stair_bytes;
     }
 }
@@ -175,7 +176,8 @@ static bool rule_out(struct weft_box *box)
 }
 
 /* How many blocks of the item are held in every slot of its window by the milestones, into `held`;
- * a reduction's are all held in the first without them. */
+ * in the first slot of one that releases, and the last of one that cannot block, all are held
+ * without them. */
 static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
 {
     const struct weft_item *item = &box->problem->items[i].item;
@@ -189,7 +191,7 @@ static void find_held(const struct weft_box *box, int32_t i, int32_t *held)
         if (is_gather(item)) {
             while (placed < n && weft_milestones_by(moved, WEFT_PLACED, i, placed) <= s)
                 placed++;
-            held[s] = placed;
+            held[s] = s == item->last && !item->may_block ? 0 : placed;
         } else {
             while (placed < n && weft_milestones_behind(moved, WEFT_PLACED, i, placed) < s - 1)
                 placed++;
@@ -261,6 +263,7 @@ static bool add_gather(struct weft_box *box, int32_t i, int32_t block, int32_t f
     int32_t not_by = weft_milestones_behind(moved, WEFT_PLACED, i, block);
     int32_t begun = weft_milestones_behind(moved, WEFT_BEGUN, i, block) + 1;
     int32_t ended = weft_milestones_by(moved, WEFT_ENDED, i, block);
+    if (!item->may_block && by > item->last) by = item->last;
     bool may_block = by > item->last;
     struct weft_span span = {1, first > not_by ? first : not_by + 1,
                              ended < item->last ? ended : item->last,
@@ -296,7 +299,9 @@ static bool narrow_gather(struct weft_box *box, int32_t i)
 {
     const struct weft_item *item = &box->problem->items[i].item;
     int32_t left = item->n_blocks;
-    for (int32_t s = item->last; s >= item->first && left > 0; s--) {
+    /* In the last slot there is room for those that cannot block. */
+    int32_t from = item->may_block ? item->last : item->last - 1;
+    for (int32_t s = from; s >= item->first && left > 0; s--) {
         int32_t most = box->held[s];
         for (; left > most; left--)
             if (!add_gather(box, i, left - 1, s + 1)) return false;

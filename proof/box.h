@@ -103,8 +103,8 @@ int32_t weft_box_count(const struct weft_box *box, int32_t group);
 void weft_hold_add(const struct weft_hold *hold, int32_t n_slots, int64_t *rows);
 
 /* What a decision holds in every slot under a strategy, whatever its blocks do, into rows[n_slots];
- * `lean` adds the least that they must: reductions in the first slot of their window, nothing for
- * gathers, which may block. Rows are [n_strategies][n_slots], of zeros before. */
+ * `lean` adds the least that they must: what releases in the first slot of its window, what
+ * acquires and cannot block in the last. Rows are [n_strategies][n_slots], of zeros before. */
 void weft_problem_fixed_rows(const struct weft_problem *problem, int64_t *rows);
 void weft_problem_add_lean(const struct weft_problem *problem, int64_t *rows);
 

@@ -2,7 +2,7 @@
 
 static bool is_gather(const struct weft_milestones *all, int32_t i)
 {
-    return all->problem->items[i].item.kind == WEFT_ALL_GATHER;
+    return all->problem->items[i].item.acquires;
 }
 
 bool weft_milestone_is_of(const struct weft_milestone *milestone,
@@ -10,7 +10,7 @@ bool weft_milestone_is_of(const struct weft_milestone *milestone,
 {
     if (milestone->item < 0 || milestone->item >= problem->n_items) return false;
     const struct weft_item *item = &problem->items[milestone->item].item;
-    int32_t last = item->kind == WEFT_ALL_GATHER ? item->last : item->last - 1;
+    int32_t last = item->acquires ? item->last : item->last - 1;
     if (milestone->moment != WEFT_PLACED && problem->items[milestone->item].block_ns == 0)
         return false;
     return milestone->n_blocks >= 1 && milestone->n_blocks <= item->n_blocks &&

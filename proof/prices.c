@@ -232,7 +232,7 @@ static int64_t hold_mu(const struct pricing *p, const struct weft_hold *hold)
  * gather), or from the first (a reduction), into `stair`. */
 static void price_stair(const struct pricing *p, const struct weft_item *item)
 {
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int32_t at = gathers ? item->last : item->first, step = gathers ? -1 : 1;
     weft_int128 sum = 0;
     for (; at >= item->first && at <= item->last; at += step) {
@@ -258,7 +258,7 @@ static weft_int128 item_cost(const struct pricing *p, int32_t i)
     const struct weft_item *item = &of->item;
     const int64_t *lambda = lambda_of(p, of->lane);
     const struct weft_span *spans = p->box->spans + p->box->span_start[i];
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int32_t at = 0, step = gathers ? -1 : 1;
     weft_int128 least = 0, sum = 0;
     price_stair(p, item);

@@ -16,7 +16,7 @@ static int64_t row_sum(const int64_t *rows, int32_t slot)
 
 static bool is_gather(const struct weft_plan *plan, int32_t index)
 {
-    return plan->problem->items[plan->placements[index].item].item.kind == WEFT_ALL_GATHER;
+    return plan->problem->items[plan->placements[index].item].item.acquires;
 }
 
 /* The slot that one step further would add to the placement's life, or -1 at the window's end. */

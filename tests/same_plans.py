@@ -6,7 +6,7 @@ OLD and NEW are programs (BUILD/cli/weft), each with its weft-solve beside it. E
 ships, and N random configs (`PROGRAM NUMBER` prints one, by default NEW's bench/planner/random_config),
 are planned by both: plans with their predictions, bounds and certificates, the instructions that they
 are lowered to, and refusals must be the same to the byte, but for the version of weft and hashes. A plan of version 6 is compared as what it is in
-version 7: its channels are lanes of the network. What limits
+version 8: its channels are lanes of the network. What limits
 planning is a count of work, so neither load nor --jobs changes a plan; an alarm that rings would, and
 is set to a day. Says each config that differs and where; exit 1 when one does."""
 import argparse
@@ -37,14 +37,16 @@ def arguments():
 
 
 def lanes(problem):
-    """A problem of version 6, which knows channels of a network, in the words of version 7."""
+    """A problem of version 6, which knows channels of a network, in the words of version 8."""
     problem = dict(problem)
     rates = {"compute_rate": problem.pop("compute_rate"), "rate": problem.pop("channel_rate")}
     names = ["network", "network 2"][:problem.pop("channels")]
     problem["lanes"] = [{"name": "compute", "kind": "compute", "compute_rate": 1024, "rate": 1024}]
     problem["lanes"] += [{"name": name, "kind": "network", **rates} for name in names]
-    problem["items"] = [{**item, "lane": 1 if item["kind"] == "all_gather" else len(names)}
-                        for item in problem["items"]]
+    for item in problem["items"]:
+        acquires = item["kind"] == "all_gather"
+        item.update({"lane": 1 if acquires else len(names), "after": -1, "acquires": acquires,
+                     "may_block": acquires})
     return problem
 
 
@@ -58,7 +60,7 @@ def comparable(plan):
         if part["certificate"]:
             part["certificate"].pop("problem", None)
     if plan["version"] == 6:
-        plan["version"] = 7
+        plan["version"] = 8
     return plan
 
 

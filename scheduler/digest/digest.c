@@ -5,7 +5,7 @@
 
 static bool is_gather(const struct weft_item *item)
 {
-    return item->kind == WEFT_ALL_GATHER;
+    return item->acquires;
 }
 
 /* Insertion sorts: a few hundred items, once. */
@@ -18,6 +18,9 @@ static void sort_items(const struct weft_problem *problem, int32_t *items, int32
             const struct weft_item *before = &problem->items[items[at - 1]].item;
             int32_t order = by_last ? before->last - item->last : 0;
             if (order == 0) order = before->first - item->first;
+            if (order == 0)
+                order = weft_problem_depth(problem, items[at - 1]) -
+                        weft_problem_depth(problem, moving);
             if (order <= 0) break;
             items[at] = items[at - 1];
             at--;

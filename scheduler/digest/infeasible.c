@@ -34,7 +34,7 @@ static void lean_categories(const struct weft_digest *table, int32_t slot,
     }
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &problem->items[i].item;
-        bool held = item->kind != WEFT_ALL_GATHER && item->first == slot;
+        bool held = !item->may_block && (item->acquires ? item->last : item->first) == slot;
         if (held && weft_item_active(item, table->leanest))
             bytes[item->stair_category] += item->n_blocks * item->stair_bytes;
     }

@@ -31,13 +31,14 @@ static int32_t put(struct weft_list *list, int32_t item)
     if (!list->moves) return -1;
     list->moves[list->n_moves] = (struct weft_move){.item = item, .slot = list->slot};
     /* What was put off must not begin as soon as it can. */
-    if (list->puts_off) list->moves[list->n_moves].launch = list->slot;
+    if (list->puts_off || list->has_chains) list->moves[list->n_moves].launch = list->slot;
     return list->n_moves++;
 }
 
 static bool is_reserved(const struct weft_list *list, const struct weft_item *it)
 {
-    return list->reserved_bytes[it->last] >= it->stair_bytes;
+    int64_t kept = it->may_block ? list->kept_bytes[it->last] : 0; /* for others */
+    return list->reserved_bytes[it->last] - kept >= it->stair_bytes;
 }
 
 /* What it holds in the last slot of its window it takes from what is reserved there, if it can. */
@@ -49,6 +50,7 @@ static void put_gather(struct weft_list *list, int32_t item)
         list->least[r] += it->stair_bytes;
     if (reserved) {
         list->reserved_bytes[it->last] -= it->stair_bytes;
+        if (!it->may_block) list->kept_bytes[it->last] -= it->stair_bytes;
     } else {
         list->least[it->last] += it->stair_bytes;
     }
@@ -97,7 +99,9 @@ static int32_t next_block(const struct weft_list *list, int32_t item)
 /* The rule puts the next block of the item off, unless it must be put. */
 static bool is_put_off(const struct weft_list *list, int32_t item)
 {
+    const struct weft_item *it = &weft_list_item(list, item)->item;
     if (!list->puts_off) return false;
+    if (it->acquires && !it->may_block && it->last == list->slot) return false;
     if (list->launch && list->slot < list->launch[next_block(list, item)]) return true;
     return !is_clear(list, item);
 }
@@ -105,8 +109,24 @@ static bool is_put_off(const struct weft_list *list, int32_t item)
 /* The rule has the next block of the gather block compute of the slot that uses it. */
 static bool is_to_block(const struct weft_list *list, int32_t item)
 {
-    int32_t last = weft_list_item(list, item)->item.last;
-    return list->launch && list->launch[next_block(list, item)] > last;
+    const struct weft_item *it = &weft_list_item(list, item)->item;
+    return it->may_block && list->launch && list->launch[next_block(list, item)] > it->last;
+}
+
+/* How many blocks are over of what the item comes after beyond those that its next one waits for; 0
+ * when that is not over. */
+static int32_t blocks_ahead(const struct weft_list *list, int32_t item)
+{
+    const struct weft_problem_item *of = weft_list_item(list, item);
+    if (of->after < 0) return INT32_MAX;
+    return list->done[of->after] - (of->item.n_blocks - list->left[item]);
+}
+
+/* What the item's next block comes after is over, and was not before now. */
+static bool is_fresh(const struct weft_list *list, int32_t item)
+{
+    return blocks_ahead(list, item) == 1 &&
+           list->done_ns[weft_list_item(list, item)->after] == list->lanes.now_ns;
 }
 
 /* The rule lets the reduction be put now. Nothing puts off one that is due in the slot, because it
@@ -136,7 +156,7 @@ static int32_t ready_reduction(struct weft_list *list, int32_t lane, bool must)
         int32_t item = table->reductions[i];
         if (weft_list_item(list, item)->item.first > list->slot) break;
         if (list->left[item] == 0 || weft_list_item(list, item)->lane != lane) continue;
-        if (!(must || may_reduce(list, item))) continue;
+        if (!(must || may_reduce(list, item)) || blocks_ahead(list, item) <= 0) continue;
         if (!list->order) return item;
         int32_t order = order_of(list, item);
         if (best >= 0 && order >= least) continue;
@@ -146,35 +166,60 @@ static int32_t ready_reduction(struct weft_list *list, int32_t lane, bool must)
     return best;
 }
 
-/* Begins and ends blocks of a lane at the present time. */
-static void serve_lane(struct weft_list *list, int32_t k)
+/* Begins and ends blocks of a lane at the present time; true when some are over now. */
+static bool serve_lane(struct weft_list *list, int32_t k)
 {
     struct weft_list_lane *lane = &list->moving[k];
+    int32_t before = lane->n_done;
     for (; lane->n_done < lane->n_put; lane->n_done++) {
-        if (!lane->begun)
-            weft_lanes_start(&list->lanes, k,
-                             weft_list_item(list, lane->item[lane->n_done])->block_ns);
+        int32_t item = lane->item[lane->n_done], after = weft_list_item(list, item)->after;
+        if (!lane->begun && after >= 0 && list->done[after] <= list->done[item]) break;
+        if (!lane->begun) weft_lanes_start(&list->lanes, k, weft_list_item(list, item)->block_ns);
         lane->begun = weft_lanes_busy(&list->lanes, k);
-        if (lane->begun) return;
+        if (lane->begun) break;
+        list->done[item]++;
+        list->done_ns[item] = list->lanes.now_ns;
+    }
+    return lane->n_done > before;
+}
+
+/* The same for all; what ends on one may let another begin. */
+static void serve_lanes(struct weft_list *list)
+{
+    for (bool any = true; any;) {
+        any = false;
+        for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+            any = serve_lane(list, k) || any;
+        if (!list->has_chains) return;
     }
 }
 
-/* The same for all. Reductions of an eager lane are launched as soon as they can be, also while the
- * slot waits for something else. */
-static void serve(struct weft_list *list)
+/* Puts what is ready on eager lanes; true when there was any. */
+static bool put_eagerly(struct weft_list *list)
 {
+    bool any = false;
     int32_t item;
-    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
-        serve_lane(list, k);
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         struct weft_list_lane *lane = &list->moving[k];
         while (lane->is_eager && lane->n_done == lane->n_put &&
                (item = ready_reduction(list, k, false)) >= 0) {
             put_reduction(list, item);
             serve_lane(list, k);
+            any = true;
         }
-        land(list, lane);
     }
+    return any;
+}
+
+/* Serves all lanes. Reductions of an eager lane are launched as soon as they can be, also while the
+ * slot waits for something else. */
+static void serve(struct weft_list *list)
+{
+    do {
+        serve_lanes(list);
+    } while (put_eagerly(list) && list->has_chains);
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+        land(list, &list->moving[k]);
 }
 
 /* On to the next end of a slot's compute or of a block. */
@@ -182,12 +227,6 @@ static void pass(struct weft_list *list)
 {
     weft_lanes_advance(&list->lanes, weft_lanes_next(&list->lanes));
     serve(list);
-}
-
-static void wait_for(struct weft_list *list, int32_t lane, int32_t n_done)
-{
-    while (list->moving[lane].n_done < n_done)
-        pass(list);
 }
 
 /* The next gather that is due after `slot`, -1 when none is; skips those already done. */
@@ -235,6 +274,7 @@ static int32_t early_gather(struct weft_list *list, int32_t lane)
         const struct weft_item *it = &weft_list_item(list, item)->item;
         if (list->left[item] == 0 || weft_list_item(list, item)->lane != lane) continue;
         if (it->first > list->slot || is_put_off(list, item)) continue;
+        if (blocks_ahead(list, item) <= 0) continue;
         if (free_only && it->stair_bytes > 0) continue;
         if (gather_fits(list, item)) return item;
         list->moving[lane].is_full = true;
@@ -254,11 +294,24 @@ static bool may_begin_next(const struct weft_list *list)
            list->pending <= list->late_bytes[next];
 }
 
-/* What goes on a lane, idle while the slot computes. False when nothing does. */
-static bool put_next(struct weft_list *list, int32_t lane, int32_t gather_within)
+/* The first gather on a lane that is due after the slot; -1: none. */
+static int32_t due_on(const struct weft_list *list, int32_t lane)
 {
-    int32_t due = due_gather(list, list->slot);
-    if (due >= 0 && weft_list_item(list, due)->lane == lane && !is_to_block(list, due) &&
+    const struct weft_digest *table = list->table;
+    for (int32_t i = list->gather_at; i < table->n_gathers; i++) {
+        int32_t item = table->gathers[i];
+        const struct weft_problem_item *of = weft_list_item(list, item);
+        if (of->item.last > list->slot) return -1;
+        if (of->lane == lane && list->left[item] > 0) return item;
+    }
+    return -1;
+}
+
+/* What goes on a lane, idle while the slot computes. False when nothing does. */
+static bool put_next(struct weft_list *list, int32_t lane)
+{
+    int32_t due = due_on(list, lane);
+    if (due >= 0 && !is_to_block(list, due) && blocks_ahead(list, due) > 0 &&
         gather_fits(list, due)) {
         put_gather(list, due);
         return true;
@@ -273,7 +326,7 @@ static bool put_next(struct weft_list *list, int32_t lane, int32_t gather_within
     }
     int32_t gather = early_gather(list, lane);
     if (gather >= 0 && reduction >= 0 &&
-        weft_list_item(list, gather)->item.last - list->slot > gather_within)
+        weft_list_item(list, gather)->item.last - list->slot > list->gather_within)
         gather = -1;
     if (gather >= 0) {
         put_gather(list, gather);
@@ -285,28 +338,69 @@ static bool put_next(struct weft_list *list, int32_t lane, int32_t gather_within
     return true;
 }
 
+/* Puts on a lane that has been idle what comes after something that is over since now, and begins
+ * with that. False when nothing does. */
+static bool put_fresh(struct weft_list *list, int32_t lane)
+{
+    const struct weft_digest *table = list->table;
+    bool must = !may_begin_next(list);
+    for (int32_t i = list->gather_at; i < table->n_gathers && list->has_chains; i++) {
+        int32_t item = table->gathers[i];
+        if (list->left[item] == 0 || weft_list_item(list, item)->lane != lane) continue;
+        if (weft_list_item(list, item)->item.first > list->slot || !is_fresh(list, item)) continue;
+        bool due = weft_list_item(list, item)->item.last == list->slot;
+        if ((!due && is_put_off(list, item)) || !gather_fits(list, item)) continue;
+        put_gather(list, item);
+        return true;
+    }
+    for (int32_t i = list->reduction_at; i < table->n_reductions && list->has_chains; i++) {
+        int32_t item = table->reductions[i];
+        if (weft_list_item(list, item)->item.first > list->slot) break;
+        if (list->left[item] == 0 || weft_list_item(list, item)->lane != lane) continue;
+        if (!is_fresh(list, item) || !(must || may_reduce(list, item))) continue;
+        put_reduction(list, item);
+        return true;
+    }
+    return false;
+}
+
 /* Gives a lane that is not eager work whenever it is done with what it has, while the slot
  * computes. Once it has been idle, what is put later in the slot would begin with that. */
-static void feed(struct weft_list *list, int32_t k, int32_t gather_within)
+static void feed(struct weft_list *list, int32_t k)
 {
     struct weft_list_lane *lane = &list->moving[k];
-    while (lane->n_done == lane->n_put && !lane->idle) {
-        lane->idle = !put_next(list, k, gather_within);
-        lane->idle_ns = list->lanes.now_ns;
+    while (!lane->is_eager && lane->n_done == lane->n_put) {
+        bool was_idle = lane->idle;
+        lane->idle = was_idle ? !put_fresh(list, k) : !put_next(list, k);
+        if (!was_idle) lane->idle_ns = list->lanes.now_ns;
+        if (was_idle && lane->idle) return;
         serve(list);
     }
 }
 
+static void feed_all(struct weft_list *list)
+{
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+        feed(list, k);
+}
+
+/* Until so many blocks of a lane are over. Other lanes are given work meanwhile: what is put on
+ * them later in the slot would begin as soon as they are idle. */
+static void wait_for(struct weft_list *list, int32_t lane, int32_t n_done, bool feeds)
+{
+    while (list->moving[lane].n_done < n_done) {
+        pass(list);
+        if (feeds) feed_all(list);
+    }
+}
+
 /* Lets the slot compute, and gives lanes work. */
-static void compute(struct weft_list *list, int64_t slot_ns, int32_t gather_within)
+static void compute(struct weft_list *list, int64_t slot_ns)
 {
     int64_t late_bytes = list->pending - list->release_bytes[list->slot];
-    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
-        list->moving[k].idle = list->moving[k].is_eager;
     weft_lanes_start(&list->lanes, WEFT_LANE_COMPUTE, slot_ns);
     while (weft_lanes_busy(&list->lanes, WEFT_LANE_COMPUTE)) {
-        for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
-            feed(list, k, gather_within);
+        feed_all(list);
         pass(list);
     }
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
@@ -319,8 +413,10 @@ static void compute(struct weft_list *list, int64_t slot_ns, int32_t gather_with
 static void begin_slot(struct weft_list *list)
 {
     int32_t s = list->slot;
-    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         list->moving[k].n_before = list->moving[k].n_put;
+        list->moving[k].idle = false;
+    }
     list->pending += list->release_bytes[s];
     list->row = list->fixed[s] + list->held + list->reserved_bytes[s] + list->pending;
     list->next_row = list->fixed[s + 1] + list->held - list->launched_bytes[s] +
@@ -333,14 +429,31 @@ static void put_blocking(struct weft_list *list)
     int32_t item;
     while ((item = due_gather(list, list->slot - 1)) >= 0)
         put(list, item);
+    int32_t upto[WEFT_MOST_LANES];
+    bool several = list->n_lanes > WEFT_LANE_FIRST + 1;
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+        upto[k] = list->moving[k].is_eager ? list->moving[k].n_before : list->moving[k].n_put;
     serve(list);
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         const struct weft_list_lane *lane = &list->moving[k];
         int64_t from_ns = list->lanes.now_ns;
-        if (lane->is_eager || lane->n_put == lane->n_before) continue;
-        wait_for(list, k, lane->n_before);
+        if (upto[k] == lane->n_before) continue;
+        if (several) feed_all(list);
+        wait_for(list, k, lane->n_before, several);
         weft_list_note_blocking(list, lane, lane->n_before, from_ns);
-        wait_for(list, k, lane->n_put);
+        wait_for(list, k, upto[k], several);
+    }
+}
+
+/* Puts what is due and cannot block, for which there is room. */
+static void put_kept(struct weft_list *list)
+{
+    const struct weft_digest *table = list->table;
+    for (int32_t i = list->gather_at; i < table->n_gathers; i++) {
+        const struct weft_item *it = &weft_list_item(list, table->gathers[i])->item;
+        if (it->last > list->slot) return;
+        while (!it->may_block && list->left[table->gathers[i]] > 0)
+            put_gather(list, table->gathers[i]);
     }
 }
 
@@ -356,37 +469,46 @@ static void put_due_reductions(struct weft_list *list)
     }
 }
 
-/* Waits until what is due in the slot is complete. */
-static void wait_for_due(struct weft_list *list)
+/* Puts on lanes that are idle, or have no reduction under way, what the next slot must have
+ * complete, though the rule puts it off; and what comes after something that is over now. */
+static bool put_late(struct weft_list *list, bool only_idle)
 {
-    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
-        int64_t from_ns = list->lanes.now_ns;
-        wait_for(list, k, list->moving[k].upto[list->slot]);
-        weft_list_note_due(list, &list->moving[k], from_ns);
-    }
-}
-
-/* Puts reductions on lanes that have none under way, though the rule puts them off; false when
- * there are none and none is under way either. */
-static bool put_late(struct weft_list *list)
-{
-    bool any = false, under_way = false;
+    bool any = false;
+    int32_t item;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         const struct weft_list_lane *lane = &list->moving[k];
-        int32_t item;
-        if (lane->flight_begin < lane->flight_end) {
-            under_way = true;
-        } else if ((item = ready_reduction(list, k, true)) >= 0) {
-            put_reduction(list, item);
-            any = true;
+        if (only_idle ? lane->n_done < lane->n_put : lane->flight_begin < lane->flight_end)
+            continue;
+        if (may_begin_next(list) || (item = ready_reduction(list, k, true)) < 0) continue;
+        put_reduction(list, item);
+        any = true;
+    }
+    if (any) serve(list);
+    return any;
+}
+
+static bool has_flights(const struct weft_list *list)
+{
+    bool any = false;
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++)
+        any = any || list->moving[k].flight_begin < list->moving[k].flight_end;
+    return any || (list->has_chains && weft_lanes_next(&list->lanes) < INT64_MAX);
+}
+
+/* Waits until what is due in the slot is complete. Of several lanes one that gets free meanwhile is
+ * given what the next slot must have complete: put later, it would begin then all the same. */
+static void wait_for_due(struct weft_list *list)
+{
+    bool several = list->n_lanes > WEFT_LANE_FIRST + 1;
+    if (several) put_late(list, true);
+    for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
+        int64_t from_ns = list->lanes.now_ns;
+        while (list->moving[k].n_done < list->moving[k].upto[list->slot]) {
+            pass(list);
+            if (several) put_late(list, true);
         }
+        weft_list_note_due(list, &list->moving[k], from_ns);
     }
-    if (any) {
-        serve(list);
-    } else if (under_way) {
-        pass(list);
-    }
-    return any || under_way;
 }
 
 /* Puts what must be complete before the next slot starts and has room, and waits for it. False when
@@ -397,15 +519,17 @@ static bool end_slot(struct weft_list *list)
     while ((item = due_gather(list, list->slot)) >= 0 && !is_to_block(list, item) &&
            is_reserved(list, &weft_list_item(list, item)->item))
         put_gather(list, item);
+    put_kept(list);
     put_due_reductions(list);
     serve(list);
     wait_for_due(list);
     int64_t from_ns = list->lanes.now_ns, short_bytes = list->next_row - list->limit;
     while (!may_begin_next(list)) {
-        if (put_late(list)) continue;
-        if (list->next_row > list->limit) return false;
-        break;
+        if (put_late(list, false)) continue;
+        if (!has_flights(list)) break;
+        pass(list);
     }
+    if (list->next_row > list->limit) return false;
     weft_list_note_short(list, short_bytes, from_ns);
     list->held -= list->launched_bytes[list->slot];
     return true;
@@ -423,8 +547,7 @@ int64_t weft_list_place(struct weft_list *list, const int32_t *strategies,
         weft_list_begin_waits(list);
         begin_slot(list);
         put_blocking(list);
-        compute(list, weft_problem_slot_ns(table->problem, strategies, list->slot),
-                rule.gather_within);
+        compute(list, weft_problem_slot_ns(table->problem, strategies, list->slot));
         if (!end_slot(list)) return -1;
     }
     if (n_moves) *n_moves = list->n_moves;

@@ -19,10 +19,11 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     if (!list) return weft_fail_memory(err, "a list scheduler");
     size_t n_slots = (size_t)table->n_slots + 1, n_items = (size_t)table->n_items + 1;
     list->table = table;
-    list->fixed = calloc(6 * n_slots, sizeof *list->fixed);
-    list->left = calloc(3 * n_items, sizeof *list->left);
+    list->fixed = calloc(7 * n_slots, sizeof *list->fixed);
+    list->left = calloc(4 * n_items, sizeof *list->left);
+    list->done_ns = calloc(n_items, sizeof *list->done_ns);
     list->waits = calloc(n_slots * WEFT_WAIT_KINDS, sizeof *list->waits);
-    bool ok = list->fixed && list->left && list->waits;
+    bool ok = list->fixed && list->left && list->done_ns && list->waits;
     list->n_lanes = table->problem->n_lanes;
     for (int32_t k = WEFT_LANE_FIRST; k < list->n_lanes; k++) {
         struct weft_list_lane *lane = &list->moving[k];
@@ -39,9 +40,12 @@ enum weft_status weft_list_create(const struct weft_digest *table, struct weft_l
     list->reserved_bytes = list->least + n_slots;
     list->launched_bytes = list->reserved_bytes + n_slots;
     list->release_bytes = list->launched_bytes + n_slots;
-    list->clear_ns = list->release_bytes + n_slots;
+    list->kept_bytes = list->release_bytes + n_slots;
+    list->clear_ns = list->kept_bytes + n_slots;
     list->blocked = list->left + n_items;
     list->first_block = list->blocked + n_items;
+    list->done = list->first_block + n_items;
+    list->has_chains = weft_problem_chains(table->problem);
     find_eager(list);
     for (int32_t i = 0; i < table->n_items; i++)
         list->first_block[i + 1] = list->first_block[i] + weft_list_item(list, i)->item.n_blocks;
@@ -59,6 +63,7 @@ void weft_list_destroy(struct weft_list *list)
     }
     free(list->fixed);
     free(list->left);
+    free(list->done_ns);
     free(list->waits);
     free(list);
 }
@@ -73,12 +78,13 @@ const int32_t *weft_list_first_blocks(const struct weft_list *list)
     return list->first_block;
 }
 
-/* Reserves room for the blocks of a gather, as many as there is room for. */
+/* Reserves room for the blocks of a gather, as many as there is room for. What cannot block has it
+ * already. */
 static void reserve(struct weft_list *list, int32_t item)
 {
     const struct weft_item *it = &weft_list_item(list, item)->item;
     int64_t room = list->limit - list->least[it->last], n = it->n_blocks;
-    if (it->stair_bytes == 0) return;
+    if (it->stair_bytes == 0 || !it->may_block) return;
     while (list->launch && n > 0 && list->launch[list->first_block[item] + n - 1] > it->last)
         n--;
     if (n > room / it->stair_bytes) n = room / it->stair_bytes;
@@ -91,23 +97,27 @@ static void begin_rows(struct weft_list *list, bool stages)
 {
     const struct weft_digest *table = list->table;
     size_t n_slots = (size_t)table->n_slots + 1;
-    memset(list->fixed, 0, 5 * n_slots * sizeof *list->fixed);
+    memset(list->fixed, 0, 6 * n_slots * sizeof *list->fixed);
     weft_digest_fixed_rows(table, list->strategies, list->fixed);
     list->has_free_gathers = false;
     for (int32_t i = 0; i < table->n_items; i++) {
         const struct weft_item *item = &weft_list_item(list, i)->item;
         bool active = weft_item_active(item, list->strategies);
         list->left[i] = active ? item->n_blocks : 0;
-        list->blocked[i] = 0;
+        list->blocked[i] = list->done[i] = 0;
         if (!active) continue;
-        if (item->kind != WEFT_ALL_GATHER) {
+        if (!item->acquires) {
             list->release_bytes[item->first] += item->n_blocks * item->stair_bytes;
         } else if (item->stair_bytes == 0) {
             list->has_free_gathers = true;
+        } else if (!item->may_block) {
+            list->kept_bytes[item->last] += item->n_blocks * item->stair_bytes;
         }
     }
-    for (int32_t s = 0; s < table->n_slots; s++)
-        list->least[s] = list->fixed[s] + list->release_bytes[s];
+    for (int32_t s = 0; s < table->n_slots; s++) {
+        list->reserved_bytes[s] = list->kept_bytes[s];
+        list->least[s] = list->fixed[s] + list->release_bytes[s] + list->kept_bytes[s];
+    }
     for (int32_t i = 0; stages && i < table->n_gathers; i++)
         if (list->left[table->gathers[i]] > 0) reserve(list, table->gathers[i]);
 }
@@ -134,6 +144,7 @@ void weft_list_begin(struct weft_list *list, const int32_t *strategies, struct w
     list->strategies = strategies;
     list->moves = moves;
     list->limit = weft_digest_limit_bytes(list->table);
+    list->gather_within = rule.gather_within;
     list->launch = rule.launch;
     list->order = rule.order;
     list->late_bytes = rule.late_bytes;

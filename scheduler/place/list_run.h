@@ -34,6 +34,7 @@ struct weft_list {
     /* [n_slots + 1], the last of them an empty slot after the period: */
     int64_t *fixed, *least;
     int64_t *reserved_bytes, *launched_bytes; /* of gathers, by the last slot of their window */
+    int64_t *kept_bytes;                      /* of reserved_bytes: for blocks that cannot block */
     int64_t *release_bytes;                   /* of reductions, by the first */
     int32_t *left;                            /* [n_items]: blocks not yet placed */
     int32_t *blocked;                         /* [n_items]: first slot of another try */
@@ -45,12 +46,18 @@ struct weft_list {
     struct weft_lanes lanes;
     struct weft_list_lane moving[WEFT_MOST_LANES]; /* but compute */
     int32_t n_lanes;
+    /* Where items come after others: how many blocks of an item are over, and since when the last
+     * of them is. [n_items] */
+    bool has_chains;
+    int32_t *done;
+    int64_t *done_ns;
     int64_t held;          /* by gathers launched whose window is not over */
     int64_t pending;       /* by reductions not yet complete */
     int64_t row, next_row; /* held in this slot; in the next, if nothing more happens */
     int32_t slot, n_moves;
     int32_t gather_at, reduction_at; /* positions in the table's orders */
     bool has_free_gathers;           /* of no bytes of their own */
+    int32_t gather_within;           /* of the rule */
     bool puts_off;                   /* the rule has any of these: */
     const int32_t *launch, *order;
     const int64_t *late_bytes;

@@ -39,7 +39,7 @@ static int64_t launched_late(const struct weft_list *list, const struct weft_lis
     int64_t bytes = 0;
     for (int32_t k = lane->n_before; k < lane->n_put; k++) {
         const struct weft_item *it = &weft_list_item(list, lane->item[k])->item;
-        if (it->kind == WEFT_ALL_GATHER && it->last == list->slot && it->first < list->slot)
+        if (it->acquires && it->last == list->slot && it->first < list->slot)
             bytes += it->stair_bytes;
     }
     return bytes;

@@ -54,7 +54,7 @@ static void trace(struct run *run)
             const struct weft_item *item = &problem->items[i].item;
             enum weft_policy policy = pass == 0 ? WEFT_POLICY_FSDP : WEFT_POLICY_SDP;
             uint64_t of = weft_decision_policies(&problem->decisions[item->decision], 1u << policy);
-            bool counts = item->kind == WEFT_ALL_GATHER && (item->strategies & of) != 0;
+            bool counts = item->acquires && (item->strategies & of) != 0;
             for (int32_t k = 0; counts && pass == 1 && k < n; k++)
                 counts = run->uses[k].unit != item->decision;
             if (counts) run->uses[run->n_uses++] = (struct use){item->last + 1, item->decision};

@@ -41,7 +41,7 @@ void weft_moves_sort(const struct weft_problem *problem, struct weft_move *moves
     if (!keyed) return;
     for (int32_t k = 0; k < n_moves; k++) {
         const struct weft_item *item = &problem->items[moves[k].item].item;
-        bool gathers = item->kind == WEFT_ALL_GATHER;
+        bool gathers = item->acquires;
         bool blocks = gathers && moves[k].slot > item->last;
         int32_t launch = moves[k].launch > item->first ? moves[k].launch : item->first;
         keyed[k] = (struct keyed){.launch = gathers ? moves[k].slot : launch,
@@ -111,7 +111,7 @@ void weft_fixed_place(const struct weft_problem *problem, enum weft_fixed_gather
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_item_active(item, out->strategies)) continue;
         int32_t slot = item->first;
-        if (item->kind == WEFT_ALL_GATHER && gather != WEFT_GATHER_EARLY)
+        if (item->acquires && gather != WEFT_GATHER_EARLY)
             slot = gather == WEFT_GATHER_BLOCKING ? item->last + 1 : item->last;
         for (int32_t b = 0; b < item->n_blocks; b++)
             out->moves[out->n_moves++] = (struct weft_move){.item = i, .slot = slot};

@@ -70,7 +70,7 @@ static int64_t moved_bytes(const struct weft_draft *draft, int32_t unit, bool ga
     const struct weft_problem_decision *it = &draft->problem->decisions[unit];
     for (int32_t i = 0; i < draft->problem->n_items; i++) {
         const struct weft_item *item = weft_draft_item(draft, i);
-        if (item->decision == unit && (item->kind == WEFT_ALL_GATHER) == gathers &&
+        if (item->decision == unit && item->acquires == gathers &&
             (item->strategies & weft_decision_policies(it, sharded)) != 0)
             return item->n_blocks * item->block_bytes;
     }

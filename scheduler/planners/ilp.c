@@ -165,8 +165,10 @@ static enum weft_status start_from_rule(struct run *run, const struct weft_plann
     enum weft_status status = rule->decide(problem, &options, &candidate, &outcome, &refusal);
     if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
     if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
-    WEFT_TRY(weft_plan_create(problem, rule->name, candidate.strategies, candidate.moves,
-                              candidate.n_moves, &plan, err));
+    status = weft_plan_create(problem, rule->name, candidate.strategies, candidate.moves,
+                              candidate.n_moves, &plan, &refusal);
+    if (status == WEFT_E_INFEASIBLE) return WEFT_OK; /* it knows nothing of chains */
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", refusal.text);
     if (weft_problem_relaxing_may_slow(problem)) status = weft_search_start(search, plan, err);
     if (status == WEFT_OK) status = weft_plan_relax(plan, problem->memory_limit_bytes, err);
     if (status == WEFT_OK) status = weft_search_start(search, plan, err);

@@ -33,7 +33,7 @@ static void draw_strategies(struct draw *draw, const struct weft_digest *table, 
 /* Where the block would hold more than its least: [*first, *last], empty for the least. */
 static void extra(const struct weft_item *item, int32_t slot, int32_t *first, int32_t *last)
 {
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     *first = gathers ? slot : item->first + 1;
     *last = gathers ? item->last : slot;
 }
@@ -41,7 +41,7 @@ static void extra(const struct weft_item *item, int32_t slot, int32_t *first, in
 static int32_t draw_slot(struct draw *draw, const struct weft_item *item, int64_t limit_bytes,
                          int64_t *rows)
 {
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int32_t end = gathers ? item->last + 1 : item->last; /* a gather may block */
     int32_t slot = item->first + below(draw, end - item->first + 1), first, last;
     extra(item, slot, &first, &last);
@@ -78,7 +78,7 @@ static void draw_moves(struct draw *draw, const struct weft_digest *table,
         for (int32_t b = 0; b < item->n_blocks; b++) {
             int32_t slot = draw_slot(draw, item, weft_digest_limit_bytes(table), rows),
                     issue = slot, launch = 0;
-            if (item->kind != WEFT_ALL_GATHER) {
+            if (!item->acquires) {
                 issue = item->first + below(draw, slot - item->first + 1);
                 launch = item->first + below(draw, issue - item->first + 1);
             }

@@ -23,7 +23,7 @@ const struct weft_item *weft_draft_item(const struct weft_draft *draft, int32_t 
 
 static bool is_gather(const struct weft_item *item)
 {
-    return item->kind == WEFT_ALL_GATHER;
+    return item->acquires;
 }
 
 static int compare_integers(const void *a, const void *b)

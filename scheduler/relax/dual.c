@@ -9,7 +9,7 @@ enum { MORE_ROWS = 256 };
 
 static bool is_gather(const struct weft_item *item)
 {
-    return item->kind == WEFT_ALL_GATHER;
+    return item->acquires;
 }
 
 static double bytes_per_ns(const struct weft_problem *problem)

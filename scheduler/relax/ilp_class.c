@@ -38,7 +38,9 @@ static bool equal_blocks(const struct weft_problem_item *a, const struct weft_pr
 
 static bool alike(const struct weft_problem_item *a, const struct weft_problem_item *b)
 {
-    return a->item.kind == b->item.kind && a->item.gather == b->item.gather && equal_blocks(a, b);
+    return a->item.kind == b->item.kind && a->item.gather == b->item.gather && a->lane == b->lane &&
+           a->item.acquires == b->item.acquires && a->item.may_block == b->item.may_block &&
+           equal_blocks(a, b);
 }
 
 static double ratio_of(const struct weft_problem_item *item)
@@ -92,6 +94,9 @@ static int compare_kinds(const struct weft_problem_item *a, const struct weft_pr
     bool held_a = a->item.stair_bytes > 0, held_b = b->item.stair_bytes > 0;
     if (a->item.kind != b->item.kind) return a->item.kind < b->item.kind ? -1 : 1;
     if (a->item.gather != b->item.gather) return a->item.gather < b->item.gather ? -1 : 1;
+    if (a->lane != b->lane) return a->lane < b->lane ? -1 : 1;
+    if (a->item.acquires != b->item.acquires) return a->item.acquires ? -1 : 1;
+    if (a->item.may_block != b->item.may_block) return a->item.may_block ? -1 : 1;
     return held_a - held_b;
 }
 
@@ -207,7 +212,7 @@ static double least_ratio(const struct weft_ilp *ilp, const struct weft_ilp_clas
 static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
 {
     const struct weft_problem_item *leader = item_of(ilp, of->items[0]);
-    of->gathers = leader->item.kind == WEFT_ALL_GATHER;
+    of->gathers = leader->item.acquires;
     of->lane = leader->lane;
     of->counts = true;
     of->first = INT32_MAX;
@@ -228,7 +233,7 @@ static bool fill_class(struct weft_ilp *ilp, struct weft_ilp_class *of)
         of->most *= 1 + 1e-12; /* a sum of rounded terms, and an upper bound */
     }
     bool short_of_memory = ilp->limit_bytes < ilp->table->most_bytes;
-    of->may_block = of->gathers && of->unit_bytes > 0 && short_of_memory;
+    of->may_block = leader->item.may_block && of->unit_bytes > 0 && short_of_memory;
     return fill_prefix(ilp, of, false, &of->released) && fill_prefix(ilp, of, true, &of->due);
 }
 

@@ -11,7 +11,7 @@ static int32_t counterpart(const struct weft_problem *problem, int32_t i, int32_
         if (b->decision != a->decision || !(b->strategies >> other & 1u) || b->kind != a->kind ||
             b->gather != a->gather)
             continue;
-        bool same_end = a->kind == WEFT_ALL_GATHER ? b->last == a->last : b->first == a->first;
+        bool same_end = a->acquires ? b->last == a->last : b->first == a->first;
         bool wider = b->first <= a->first && b->last >= a->last;
         bool faster = problem->items[k].block_ns <= problem->items[i].block_ns;
         return b->n_blocks == a->n_blocks && same_end && wider && faster ? k : -1;

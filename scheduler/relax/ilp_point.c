@@ -221,7 +221,7 @@ static bool deal(const struct weft_ilp *ilp, const struct weft_ilp_class *of, co
 /* Sort key within a slot: lower goes first. */
 static int32_t rank_of(const struct weft_item *item, int32_t slot, enum weft_ilp_order order)
 {
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     if (gathers && slot > item->last) return -1; /* compute waits for it */
     switch (order) {
     case WEFT_ILP_REDUCE_FIRST:
@@ -264,7 +264,7 @@ bool weft_ilp_moves(const struct weft_ilp *ilp, const double *x, const int32_t *
         keyed[k] = (struct keyed){
             .slot = moves[k].slot,
             .rank = rank_of(item, moves[k].slot, order),
-            .deadline = item->kind == WEFT_ALL_GATHER ? item->last : item->first,
+            .deadline = item->acquires ? item->last : item->first,
             .index = k,
             .move = moves[k],
         };

@@ -224,7 +224,7 @@ static void move_late(struct weft_packed *run, int32_t index, int64_t *rows, int
 {
     struct weft_candidate *out = &run->candidate;
     const struct weft_item *item = &run->problem->items[index].item;
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int64_t bytes = gathers ? item->n_blocks * item->stair_bytes : 0;
     bool fits = rows[item->last] + bytes <= limit_bytes;
     if (gathers && fits) rows[item->last] += bytes;

@@ -199,8 +199,11 @@ enum weft_status weft_search_try_moves(struct weft_search *search, const int32_t
     if (peak_of_moves(search, strategies, moves, n_moves) > weft_digest_limit_bytes(search->table))
         return WEFT_OK;
     spend(search, 40 * (int64_t)search->table->n_slots + 25 * (int64_t)n_moves);
-    WEFT_TRY(
-        weft_plan_create(search->table->problem, "ilp", strategies, moves, n_moves, &plan, err));
+    struct weft_error why = {0};
+    enum weft_status status =
+        weft_plan_create(search->table->problem, "ilp", strategies, moves, n_moves, &plan, &why);
+    if (status == WEFT_E_INFEASIBLE) return WEFT_OK;
+    if (status != WEFT_OK) return weft_fail(err, status, "%s", why.text);
     weft_simulate_plan(plan, search->simulation, &prediction);
     weft_plan_destroy(plan);
     search->n_tried++;
@@ -211,7 +214,7 @@ enum weft_status weft_search_try_moves(struct weft_search *search, const int32_t
 /* The move that a placement came from. */
 static struct weft_move move_of(const struct weft_problem *problem, const struct weft_placement *at)
 {
-    bool gathers = problem->items[at->item].item.kind == WEFT_ALL_GATHER;
+    bool gathers = problem->items[at->item].item.acquires;
     return (struct weft_move){
         .item = at->item, .slot = gathers ? at->launch : at->deadline - 1, .launch = at->launch};
 }
@@ -251,7 +254,10 @@ bool weft_search_moves_of(const struct weft_problem *problem, const struct weft_
     for (int32_t i = 0; i < problem->n_items; i++) {
         const struct weft_item *a = &problem->items[i].item, *b = &plan->problem->items[i].item;
         if (a->n_blocks != b->n_blocks || a->first != b->first || a->last != b->last ||
-            a->kind != b->kind || a->decision != b->decision || a->strategies != b->strategies)
+            a->kind != b->kind || a->acquires != b->acquires || a->may_block != b->may_block ||
+            plan->problem->items[i].lane != problem->items[i].lane ||
+            plan->problem->items[i].after != problem->items[i].after ||
+            a->decision != b->decision || a->strategies != b->strategies)
             return false;
         if (weft_item_active(a, plan->strategies)) n_blocks += a->n_blocks;
     }

@@ -89,7 +89,7 @@ static const struct weft_item *item_of(const struct weft_exact *exact, int32_t i
 
 static bool is_gather(const struct weft_item *item)
 {
-    return item->kind == WEFT_ALL_GATHER;
+    return item->acquires;
 }
 
 static int32_t lane_of(const struct weft_exact *exact, int32_t item)
@@ -166,6 +166,30 @@ static void offer(struct weft_exact *exact)
     if (status != WEFT_OK && exact->status == WEFT_OK) exact->status = status;
 }
 
+/* A block that cannot block was not put before the slot that uses it. */
+static bool lacks_kept(const struct weft_exact *exact, const struct state *at)
+{
+    for (int32_t i = 0; i < exact->search->table->n_gathers; i++) {
+        int32_t item = exact->search->table->gathers[i];
+        const struct weft_item *it = item_of(exact, item);
+        if (!it->may_block && it->last == at->slot && exact->left[item] > 0) return true;
+    }
+    return false;
+}
+
+/* What the item's next block comes after is over. */
+static bool may_follow(const struct weft_exact *exact, int32_t item)
+{
+    int32_t after = exact->problem->items[item].after;
+    return after < 0 || exact->undone[after] < exact->left[item];
+}
+
+/* The last slot in which a block takes room that its rows do not have in any case. */
+static int32_t last_of(const struct weft_item *it)
+{
+    return it->may_block ? it->last : it->last - 1;
+}
+
 /* Into the next slot, if its rows allow it and nothing that is due before it is missing. */
 static void enter_next(struct weft_exact *exact, struct state at)
 {
@@ -176,6 +200,7 @@ static void enter_next(struct weft_exact *exact, struct state at)
         int32_t item = exact->search->table->reductions[i];
         if (exact->undone[item] > 0 && item_of(exact, item)->last == at.slot) return;
     }
+    if (lacks_kept(exact, &at)) return;
     if (next == exact->problem->n_slots) {
         offer(exact);
         return;
@@ -201,10 +226,10 @@ static bool must_block(const struct weft_exact *exact, const struct state *at)
 static bool may_put(const struct weft_exact *exact, const struct state *at, int32_t item)
 {
     const struct weft_item *it = item_of(exact, item);
-    if (exact->left[item] == 0 || it->first > at->slot) return false;
+    if (exact->left[item] == 0 || it->first > at->slot || !may_follow(exact, item)) return false;
     if (!is_gather(it)) return true;
     if (it->last == at->slot - 1) return !at->computes;
-    for (int32_t s = at->slot; s <= it->last && it->stair_bytes > 0; s++) {
+    for (int32_t s = at->slot; s <= last_of(it) && it->stair_bytes > 0; s++) {
         int64_t held = exact->rows[s] + (s == at->slot ? at->late_bytes : 0);
         if (held + it->stair_bytes > weft_digest_limit_bytes(exact->search->table)) return false;
     }
@@ -214,7 +239,7 @@ static bool may_put(const struct weft_exact *exact, const struct state *at, int3
 static void add_rows(struct weft_exact *exact, int32_t item, int32_t slot, int64_t sign)
 {
     const struct weft_item *it = item_of(exact, item);
-    for (int32_t s = slot; is_gather(it) && s <= it->last; s++)
+    for (int32_t s = slot; is_gather(it) && s <= last_of(it); s++)
         exact->rows[s] += sign * it->stair_bytes;
 }
 

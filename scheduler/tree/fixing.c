@@ -122,7 +122,7 @@ static double price_span(struct fixing *f, int32_t i, const struct weft_span *sp
 {
     const struct weft_problem_item *of = &f->dual->table->problem->items[i];
     const double *lambda = weft_dual_lambda(f->dual, i), *held = weft_dual_held(f->dual, i);
-    bool gathers = of->item.kind == WEFT_ALL_GATHER;
+    bool gathers = of->item.acquires;
     return gathers ? price_gather(f, of, span, lambda, held)
                    : price_reduction(f, of, span, lambda, held);
 }
@@ -132,7 +132,7 @@ static double price_span(struct fixing *f, int32_t i, const struct weft_span *sp
 static void find_not_by(struct fixing *f, int32_t i, double needed)
 {
     const struct weft_item *item = &f->dual->table->problem->items[i].item;
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int32_t n_spans = f->box->n_spans[i], last = gathers ? item->last : item->last - 1;
     int32_t found = -1, k = 1;
     for (int32_t s = item->first; s <= last; s++)
@@ -159,7 +159,7 @@ static void find_not_by(struct fixing *f, int32_t i, double needed)
 static void find_by(struct fixing *f, int32_t i, double needed)
 {
     const struct weft_item *item = &f->dual->table->problem->items[i].item;
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int32_t n_spans = f->box->n_spans[i], last = gathers ? item->last : item->last - 1;
     int32_t found = last + 1, k = item->n_blocks;
     for (int32_t s = item->first; s <= last; s++)

@@ -106,7 +106,7 @@ static void check_maximal(const struct weft_plan *plan, int64_t limit_bytes)
     for (int32_t i = 0; i < plan->n_placements; i++) {
         struct weft_placement at = plan->placements[i];
         const struct weft_item *item = &plan->problem->items[at.item].item;
-        if (item->kind == WEFT_ALL_GATHER && at.launch > item->first && at.launch > launched) {
+        if (item->acquires && at.launch > item->first && at.launch > launched) {
             int64_t total = item->stair_bytes;
             for (int32_t c = 0; c < WEFT_CATEGORY_COUNT; c++)
                 total += rows[(at.launch - 1) * WEFT_CATEGORY_COUNT + c];

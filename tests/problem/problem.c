@@ -68,6 +68,35 @@ Test(problem, lanes)
     refused_problem(&problem, "its kind is out of range");
 }
 
+/* a's reduction may come after a's gather, which its backward uses. */
+Test(problem, what_comes_after_another)
+{
+    struct weft_problem problem = small_problem();
+    struct weft_error err = {0};
+    problem.items[A_REDUCE].after = A_GATHER;
+    cr_assert_eq(weft_problem_check(&problem, "here", &err), WEFT_OK, "%s", err.text);
+    cr_assert(weft_problem_chains(&problem));
+    cr_assert_eq(weft_problem_depth(&problem, A_REDUCE), 1);
+    problem.items[A_GATHER].after = A_REDUCE;
+    refused_problem(&problem, "items[0]: it comes after itself, round a circle");
+    problem.items[A_GATHER].after = -1;
+    problem.items[A_REDUCE].after = N_SMALL_ITEMS;
+    refused_problem(&problem, "there is no item that it comes after");
+    problem.items[A_REDUCE].after = B_GATHER;
+    refused_problem(&problem, "what it comes after is not there under all of its strategies");
+    problem.items[A_REDUCE].after = A_ALL_REDUCE;
+    refused_problem(&problem, "what it comes after is not there under all of its strategies");
+    problem.items[A_REDUCE].after = A_GATHER;
+    problem.items[A_REDUCE].item.n_blocks = 1;
+    refused_problem(&problem, "what it comes after has other blocks");
+    problem = small_problem();
+    problem.items[A_GATHER].after = A_REDUCE;
+    refused_problem(&problem, "its window begins or ends before that of what it comes after");
+    problem = small_problem();
+    problem.items[A_REDUCE].item.may_block = true;
+    refused_problem(&problem, "what releases cannot block");
+}
+
 Test(problem, slots_make_a_period)
 {
     struct weft_problem problem = small_problem();

@@ -11,6 +11,30 @@ enum { IS_DP, IS_SDP, N_SMALL_STRATEGIES };
 enum { DP = 1 << IS_DP, SDP = 1 << IS_SDP };
 enum { A_GATHER, A_REDUCE, A_ALL_REDUCE, B_GATHER, B_REDUCE, B_ALL_REDUCE, N_SMALL_ITEMS };
 
+/* Two blocks of it, in slots `first` to `last`. */
+static inline struct weft_problem_item small_item(int32_t decision, int32_t kind,
+                                                  uint64_t strategies, int32_t first, int32_t last,
+                                                  int64_t held_bytes)
+{
+    bool gathers = kind == WEFT_ALL_GATHER;
+    return (struct weft_problem_item){
+        .item = {.decision = decision,
+                 .kind = kind,
+                 .acquires = gathers,
+                 .may_block = gathers,
+                 .strategies = strategies,
+                 .n_blocks = 2,
+                 .first = first,
+                 .last = last,
+                 .block_bytes = 100,
+                 .stair_bytes = held_bytes,
+                 .stair_category =
+                     gathers ? WEFT_CATEGORY_GATHERED_PARAMETERS : WEFT_CATEGORY_FULL_GRADIENTS},
+        .lane = WEFT_LANE_FIRST,
+        .block_ns = 600,
+        .after = -1};
+}
+
 /* A block takes 600 ns and 100 bytes; U 200 (dp: 400), F 1000, B 2000, norm 100, agree 50. Under
  * sdp a unit's full parameters are 200 bytes from its first use to its last, its full gradient 200
  * bytes in its backward slot; 1000 bytes are always held. The arrays are static: copy to change. */
@@ -44,24 +68,12 @@ static inline struct weft_problem small_problem(void)
     static int32_t slot_decisions[N_SMALL_SLOTS] = {0, 1, -1, -1, -1, -1, -1, -1, -1};
     static struct weft_problem_item items[N_SMALL_ITEMS];
     static struct weft_lane lanes[3];
-    const enum weft_category parameters = WEFT_CATEGORY_GATHERED_PARAMETERS,
-                             gradients = WEFT_CATEGORY_FULL_GRADIENTS;
-    items[A_GATHER].item =
-        (struct weft_item){0, WEFT_ALL_GATHER, 0, SDP, 2, 1, 2, 100, 100, parameters};
-    items[A_REDUCE].item =
-        (struct weft_item){0, WEFT_REDUCE_SCATTER, 0, SDP, 2, 7, 7, 100, 100, gradients};
-    items[A_ALL_REDUCE].item =
-        (struct weft_item){0, WEFT_ALL_REDUCE, 0, DP, 2, 7, 7, 100, 0, gradients};
-    items[B_GATHER].item =
-        (struct weft_item){1, WEFT_ALL_GATHER, 0, SDP, 2, 2, 3, 100, 100, parameters};
-    items[B_REDUCE].item =
-        (struct weft_item){1, WEFT_REDUCE_SCATTER, 0, SDP, 2, 6, 7, 100, 100, gradients};
-    items[B_ALL_REDUCE].item =
-        (struct weft_item){1, WEFT_ALL_REDUCE, 0, DP, 2, 6, 7, 100, 0, gradients};
-    for (int i = 0; i < N_SMALL_ITEMS; i++) {
-        items[i].block_ns = 600;
-        items[i].lane = WEFT_LANE_FIRST;
-    }
+    items[A_GATHER] = small_item(0, WEFT_ALL_GATHER, SDP, 1, 2, 100);
+    items[A_REDUCE] = small_item(0, WEFT_REDUCE_SCATTER, SDP, 7, 7, 100);
+    items[A_ALL_REDUCE] = small_item(0, WEFT_ALL_REDUCE, DP, 7, 7, 0);
+    items[B_GATHER] = small_item(1, WEFT_ALL_GATHER, SDP, 2, 3, 100);
+    items[B_REDUCE] = small_item(1, WEFT_REDUCE_SCATTER, SDP, 6, 7, 100);
+    items[B_ALL_REDUCE] = small_item(1, WEFT_ALL_REDUCE, DP, 6, 7, 0);
     const struct weft_rates full = {WEFT_RATE_ONE, WEFT_RATE_ONE};
     lanes[0] = (struct weft_lane){"compute", WEFT_LANE_KIND_COMPUTE, full};
     lanes[1] = (struct weft_lane){"network", WEFT_LANE_KIND_NETWORK, full};

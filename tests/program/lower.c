@@ -122,7 +122,7 @@ Test(lower, order_of_a_lane_is_placement_order)
             cr_assert_eq(at->item, placement->item);
             cr_assert_eq(at->block, placement->block);
             const struct weft_item *item = &plan->problem->items[placement->item].item;
-            bool gathers = item->kind == WEFT_ALL_GATHER;
+            bool gathers = item->acquires;
             cr_assert_eq(at->slot, gathers ? placement->launch : item->first);
             int32_t last = program->dependencies[at->first_dependency + at->n_dependencies - 1];
             cr_assert_eq(program->instructions[last].op, WEFT_OP_MARK);

@@ -140,7 +140,7 @@ struct weft_plan *random_placements(const struct random_case *random, const int3
         const struct weft_item *item = &problem->items[i].item;
         if (!weft_problem_needs(problem, strategies, i)) continue;
         for (int32_t k = 0; k < item->n_blocks; k++) {
-            bool gathers = item->kind == WEFT_ALL_GATHER;
+            bool gathers = item->acquires;
             int32_t end = gathers ? item->last + 1 : item->last; /* a gather may block */
             int32_t slot = (int32_t)roll(&dice, item->first, end);
             int32_t moment = gathers ? (int32_t)roll(&dice, slot, slot > item->last ? end : end - 1)

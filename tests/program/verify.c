@@ -613,7 +613,7 @@ static void move_gathers(struct subject *subject, enum weft_policy policy, int32
     struct weft_problem *problem = subject->random.stages.problem;
     for (int32_t i = 0; i < problem->n_items; i++) {
         struct weft_item *item = &problem->items[i].item;
-        bool gathers = item->kind == WEFT_ALL_GATHER && item->gather == 0;
+        bool gathers = item->acquires && item->gather == 0;
         const struct weft_problem_decision *unit = &problem->decisions[item->decision];
         uint64_t of = weft_decision_policies(unit, 1u << policy);
         if (gathers && (item->strategies & of) != 0 && unit->update_slot > 0) {
@@ -777,7 +777,7 @@ Test(verify, nothing_is_gathered_before_the_last_agreed_update)
             struct weft_item *item = &problem->items[i].item;
             int32_t update = problem->decisions[item->decision].update_slot;
             struct weft_error err = {0};
-            if (item->kind != WEFT_ALL_GATHER || item->gather > 0) continue;
+            if (!item->acquires || item->gather > 0) continue;
             cr_assert_eq(item->first, random.stages.period->fill);
             if (update + 1 == item->first) continue;
             item->first = update + 1;

@@ -111,7 +111,7 @@ Test(prices, lanes_share_the_price_of_time)
     init(&f);
     f.problem.n_lanes = 3;
     for (int32_t i = 0; i < N_SMALL_ITEMS; i++)
-        f.problem.items[i].lane = f.problem.items[i].item.kind == WEFT_ALL_GATHER ? 1 : 2;
+        f.problem.items[i].lane = f.problem.items[i].item.acquires ? 1 : 2;
     f.prices.lambda = lambda;
     cr_assert_eq(weft_box_create(&f.problem, &box, &err), WEFT_OK, "%s", err.text);
     /* a's gather is waited for in slot 3, where the second lane could move for half of it. */
@@ -227,7 +227,7 @@ Test(prices, policies_count_what_they_hold_together)
 static int32_t moved_by(const struct weft_plan *plan, const struct weft_plan_times *times,
                         const struct weft_milestone *of)
 {
-    bool gathers = plan->problem->items[of->item].item.kind == WEFT_ALL_GATHER;
+    bool gathers = plan->problem->items[of->item].item.acquires;
     int64_t end_ns = times->slot_start_ns[of->slot + 1];
     int32_t n = 0;
     for (int32_t i = 0; i < plan->n_placements; i++) {

@@ -112,7 +112,7 @@ static struct weft_hold_reason move_it(struct weft_plan *plan, int32_t index, in
     struct weft_placement *at = &plan->placements[index], was = *at;
     const struct weft_item *item = &plan->problem->items[at->item].item;
     struct weft_hold_reason reason = {.by = WEFT_HELD_BY_CHOICE, .slot = -1};
-    bool gathers = item->kind == WEFT_ALL_GATHER;
+    bool gathers = item->acquires;
     int32_t slot = gathers ? at->launch - 1 : at->deadline;
     if (slot < item->first || slot > item->last) {
         reason.by = WEFT_HELD_BY_WINDOW;
@@ -127,7 +127,9 @@ static struct weft_hold_reason move_it(struct weft_plan *plan, int32_t index, in
     weft_plan_rows(plan, rows);
     int64_t over = row_total(rows, slot) - plan->problem->memory_limit_bytes;
     memcpy(normal, plan->placements, (size_t)plan->n_placements * sizeof *normal);
-    weft_placements_normalise(plan->problem, normal, plan->n_placements);
+    int32_t *scratch = calloc((size_t)plan->n_placements + 1, sizeof *scratch);
+    weft_placements_normalise(plan->problem, normal, plan->n_placements, scratch);
+    free(scratch);
     if (over > 0 && item->stair_bytes > 0) {
         reason.by = WEFT_HELD_BY_MEMORY;
         reason.missing_bytes = over;
@@ -142,7 +144,7 @@ static struct weft_hold_reason move_it(struct weft_plan *plan, int32_t index, in
 static bool holder_is_further(const struct weft_plan *plan, int32_t index)
 {
     const struct weft_placement *all = plan->placements;
-    if (plan->problem->items[all[index].item].item.kind == WEFT_ALL_GATHER)
+    if (plan->problem->items[all[index].item].item.acquires)
         return all[index - 1].launch < all[index].launch;
     return all[index + 1].deadline > all[index].deadline;
 }
@@ -162,7 +164,7 @@ static void check_busy(struct weft_plan *plan, int32_t index, const struct weft_
     cr_assert_lt(said->holder, index);
     cr_assert_eq(times_of(plan)->end_ns[said->holder], start_ns);
     cr_assert_gt(start_ns, times_of(plan)->slot_start_ns[at->launch]);
-    if (plan->problem->items[at->item].item.kind == WEFT_ALL_GATHER) {
+    if (plan->problem->items[at->item].item.acquires) {
         at->launch--;
     } else {
         at->deadline++;

@@ -88,8 +88,9 @@ static void item_chain(struct chain_builder *b, struct weft_item item_chain, uin
     item_chain.strategies =
         weft_decision_policies(&b->problem->decisions[item_chain.decision], policies);
     if (item_chain.strategies == 0) return;
+    item_chain.acquires = item_chain.may_block = item_chain.kind == WEFT_ALL_GATHER;
     b->problem->items[b->problem->n_items++] =
-        (struct weft_problem_item){item_chain, WEFT_LANE_FIRST, block_ns};
+        (struct weft_problem_item){item_chain, WEFT_LANE_FIRST, block_ns, -1};
 }
 
 static void add_items(struct chain_builder *b, int32_t u)
@@ -188,7 +189,7 @@ static void show_moves(const struct weft_problem *problem, const struct weft_can
     for (int32_t k = 0, n; k < candidate->n_moves; k += n) {
         struct weft_move move = candidate->moves[k];
         const struct weft_item *it = &problem->items[move.item].item;
-        bool gathers = it->kind == WEFT_ALL_GATHER;
+        bool gathers = it->acquires;
         char count[16] = "", end[64] = "", text[128];
         for (n = 1; k + n < candidate->n_moves &&
                     memcmp(&candidate->moves[k + n], &move, sizeof move) == 0;)

@@ -156,7 +156,7 @@ static void extend(struct state *state, int32_t lane, int32_t launch, int32_t de
 static void place(struct state *state, struct placed placed, int32_t due)
 {
     const struct weft_problem_item *of = &state->problem->items[placed.item];
-    bool gathers = of->item.kind == WEFT_ALL_GATHER;
+    bool gathers = of->item.acquires;
     int32_t first = gathers ? placed.launch : of->item.first;
     int32_t last = gathers ? of->item.last : placed.deadline - 1;
     add_stair(state, first, last, of->item.stair_bytes);
@@ -188,7 +188,7 @@ static void extend(struct state *state, int32_t lane, int32_t launch, int32_t de
         if (state->left[i] == 0 || on < lane) continue;
         int32_t ahead = on > lane ? 0 : launch, due = on > lane ? 0 : deadline;
         const struct weft_item *item = &problem->items[i].item;
-        bool gathers = item->kind == WEFT_ALL_GATHER;
+        bool gathers = item->acquires;
         for (int32_t s = item->first; s <= item->last + (gathers ? 1 : 0); s++) {
             struct placed placed = {.item = i,
                                     .launch = gathers ? s : item->first,

@@ -39,10 +39,12 @@ static void item_tiny(struct tiny_builder *b, struct weft_item item_tiny, uint32
     item_tiny.strategies =
         weft_decision_policies(&b->problem->decisions[item_tiny.decision], policies);
     if (item_tiny.strategies == 0) return;
+    item_tiny.acquires = item_tiny.may_block = item_tiny.kind == WEFT_ALL_GATHER;
     b->problem->items[b->problem->n_items++] = (struct weft_problem_item){
         .item = item_tiny,
-        .lane = item_tiny.kind == WEFT_ALL_GATHER ? WEFT_LANE_FIRST : b->problem->n_lanes - 1,
-        .block_ns = block_ns};
+        .lane = item_tiny.acquires ? WEFT_LANE_FIRST : b->problem->n_lanes - 1,
+        .block_ns = block_ns,
+        .after = -1};
 }
 
 enum { SDP_LIKE = 1 << WEFT_POLICY_SDP | 1 << WEFT_POLICY_FSDP };

@@ -104,7 +104,7 @@ static void make_plan(struct job *job, const int32_t *strategies, choose_fn *cho
 
 static struct block choose_end(const struct weft_item *item, int32_t index, void *context)
 {
-    bool lean = *(bool *)context, gathers = item->kind == WEFT_ALL_GATHER;
+    bool lean = *(bool *)context, gathers = item->acquires;
     (void)index;
     int32_t early = gathers ? item->last : item->first;
     int32_t late = gathers ? item->first : item->last;
@@ -130,7 +130,7 @@ static int32_t draw(uint64_t seed, uint64_t counter, int32_t first, int32_t last
 static struct block choose_random(const struct weft_item *item, int32_t index, void *context)
 {
     uint64_t seed = *(uint64_t *)context, counter = 2 * (uint64_t)index;
-    if (item->kind == WEFT_ALL_GATHER) {
+    if (item->acquires) {
         int32_t at = draw(seed, counter, item->first, item->last + 1); /* behind it: blocking */
         int32_t slot = at > item->last ? at : draw(seed, counter + 1, item->first, at);
         return (struct block){.at = at, .move = {.slot = slot}};

@@ -49,7 +49,7 @@ static int32_t check_blocking(const struct weft_problem *problem)
         cr_assert_geq(weft_list_place(list, table->leanest, rule, moves, &n_moves), 0);
         for (int32_t k = 0; k < n_moves; k++) {
             const struct weft_item *item = &problem->items[moves[k].item].item;
-            if (item->kind != WEFT_ALL_GATHER || item->stair_bytes == 0) continue;
+            if (!item->acquires || item->stair_bytes == 0) continue;
             cr_assert_eq(moves[k].slot, item->last + 1);
             n_blocking++;
         }
@@ -180,7 +180,7 @@ Test(list, waits_for_reductions_before_a_slot)
         n_waits += ns > plain_ns;
         for (int32_t k = 0; k < n_moves; k++) {
             const struct weft_item *item = &problem->items[moves[k].item].item;
-            bool before = item->kind != WEFT_ALL_GATHER && item->first < slot;
+            bool before = !item->acquires && item->first < slot;
             cr_assert(!before || moves[k].slot < slot);
         }
         free(late_bytes);

@@ -38,7 +38,7 @@ static void check_moves(const struct decision *d)
     int32_t n[20] = {0}, launched = 0;
     for (int32_t k = 0; k < d->candidate.n_moves; k++) {
         const struct weft_item *item = &d->problem->items[d->moves[k].item].item;
-        int32_t launch = item->kind == WEFT_ALL_GATHER ? d->moves[k].slot : item->first;
+        int32_t launch = item->acquires ? d->moves[k].slot : item->first;
         cr_assert_geq(launch, launched);
         launched = launch;
         n[d->moves[k].item]++;
@@ -59,7 +59,7 @@ Test(fixed, all_fsdp_gathers_one_use_ahead_and_reduces_at_once)
     cr_assert_eq(policy_of(&d, 3), WEFT_POLICY_SDP, "the last unit is never released");
     for (int32_t k = 0; k < d.candidate.n_moves; k++) {
         const struct weft_item *item = &d.problem->items[d.moves[k].item].item;
-        bool gathers = item->kind == WEFT_ALL_GATHER;
+        bool gathers = item->acquires;
         cr_assert_eq(d.moves[k].slot, gathers ? item->last : item->first);
     }
     weft_problem_destroy(d.problem);

@@ -38,7 +38,7 @@ static struct weft_plan *waiting_for_nothing(const struct weft_plan *plan)
         const struct weft_placement *at = &plan->placements[i];
         const struct weft_item *item = &problem->items[at->item].item;
         int32_t end = item->first <= drain && drain < item->last ? drain : item->last;
-        bool gathers = item->kind == WEFT_ALL_GATHER;
+        bool gathers = item->acquires;
         moves[i] = (struct weft_move){at->item, gathers ? at->launch : end, at->launch};
     }
     cr_assert_eq(weft_plan_create(problem, plan->planner, plan->strategies, moves,

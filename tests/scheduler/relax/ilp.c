@@ -211,8 +211,7 @@ static int64_t late_bytes_of(const struct weft_problem *problem, const struct we
     int64_t bytes = 0;
     for (int32_t k = 0; k < n_moves; k++) {
         const struct weft_item *it = &problem->items[moves[k].item].item;
-        if (it->kind != WEFT_ALL_GATHER && it->first < slot && moves[k].slot >= slot)
-            bytes += it->stair_bytes;
+        if (!it->acquires && it->first < slot && moves[k].slot >= slot) bytes += it->stair_bytes;
     }
     return bytes;
 }
@@ -240,7 +239,7 @@ static void check_guide(const struct weft_problem *problem, int64_t limit_bytes)
         for (int32_t i = 0; i < table->n_items; i++) {
             const struct weft_item *it = &problem->items[i].item;
             if (!weft_item_active(it, table->leanest)) continue;
-            if (it->kind != WEFT_ALL_GATHER)
+            if (!it->acquires)
                 check_launches(problem, i, moves, n_moves, order + first_block[i]);
             else if (it->stair_bytes > 0)
                 check_launches(problem, i, moves, n_moves, launch + first_block[i]);

@@ -141,8 +141,7 @@ static enum weft_status open_subject(struct bench *b, struct subject *at, struct
 {
     const struct weft_session *session = &at->session;
     WEFT_TRY(open_comm(b, &at->shared, &at->comm, err));
-    const struct weft_arena_shape whole = weft_arena_whole(session->program->arena_bytes);
-    WEFT_TRY(weft_comm_map_arena(at->comm, &whole, NULL, &at->arena, err));
+    WEFT_TRY(weft_exec_map_arena(at->comm, session->program, NULL, false, &at->arena, err));
     const struct weft_exec_options options = {
         .config = session->config,
         .shards = session->stages.shards,

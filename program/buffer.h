@@ -44,7 +44,8 @@ struct weft_buffer {
     int32_t index;                 /* unit, layer, or -1 */
     int32_t instance;              /* FULL: number of the residency; GRADIENT: of the reduction;
                                       INPUT to BACKWARD_TEMPORARY: of the micro-step; else 0 */
-    int64_t bytes;                 /* rounded to the arena's alignment */
+    int64_t used_bytes;            /* that work on it may touch */
+    int64_t bytes;                 /* the same, rounded to the arena's alignment */
     int64_t offset;                /* in the arena */
     int32_t n_pieces;              /* blocks of a unit's full buffers that come and go; else 1 */
     const struct weft_life *lives; /* [n_pieces], slots */

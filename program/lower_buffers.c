@@ -17,6 +17,7 @@ static void make(struct maker *maker, enum weft_buffer_kind kind, enum weft_cate
             .category = category,
             .index = index,
             .instance = instance,
+            .used_bytes = bytes,
             .bytes = weft_arena_round(bytes),
             .n_pieces = n_pieces,
         };

@@ -120,15 +120,25 @@ void weft_arena_read(struct weft_arena *arena, struct weft_stream *stream, const
     arena->ops->read(arena, stream, from, bytes, host);
 }
 
-void weft_arena_renew(struct weft_arena *arena, struct weft_stream *stream,
-                      const struct weft_range *dead, int32_t n_dead, const struct weft_range *born,
-                      int32_t n_born)
+enum weft_status weft_arena_watch(struct weft_arena *arena, struct weft_stream *stream,
+                                  struct weft_error *err)
 {
-    if (n_dead + n_born > 0) arena->ops->renew(arena, stream, dead, n_dead, born, n_born);
+    return arena->ops->watch(arena, stream, err);
 }
 
-void weft_arena_touched(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
-                        int64_t *end)
+void weft_arena_renew(struct weft_arena *arena, struct weft_stream *stream,
+                      const struct weft_arena_turn *turn, int32_t *margin)
 {
-    arena->ops->touched(arena, stream, bytes, end);
+    if (turn->dead.n + turn->born.n > 0) arena->ops->renew(arena, stream, turn, margin);
+}
+
+void weft_arena_open_all(struct weft_arena *arena, struct weft_stream *stream)
+{
+    arena->ops->open_all(arena, stream);
+}
+
+void weft_arena_touched(struct weft_arena *arena, struct weft_stream *stream,
+                        const struct weft_ranges *ranges, int64_t *bytes)
+{
+    arena->ops->touched(arena, stream, ranges, bytes);
 }

@@ -84,19 +84,34 @@ void weft_arena_write(struct weft_arena *arena, struct weft_stream *stream, void
 void weft_arena_read(struct weft_arena *arena, struct weft_stream *stream, const void *from,
                      int64_t bytes, void *host);
 
-/* Finding uses of what is not live. A closed byte holds a pattern that is NaN in every dtype, and
- * in a build with AddressSanitizer it may not be touched by the processor; an open one is as any
- * other. Ranges are of the arena. */
+/* Finding uses of what is not live, in an arena that is watched. What nobody holds has a pattern
+ * that is NaN in every dtype. In a build with AddressSanitizer a closed byte may not be touched by
+ * the processor, and in any build a closed page may not. Ranges are of the arena's addresses. */
 enum { WEFT_ARENA_PATTERN = 0xFF };
 
-/* First those of `dead` are looked through for the last byte that does not hold the pattern, and
- * closed; then those of `born` are opened. */
+/* Work: every page gets the pattern. Once, before the rest. WEFT_E_SYSTEM. */
+WEFT_MUST_USE enum weft_status weft_arena_watch(struct weft_arena *arena,
+                                                struct weft_stream *stream, struct weft_error *err);
+
+/* Who holds the memory changes. Pages in whole. */
+struct weft_arena_turn {
+    /* Bytes beside what dies, that should hold the pattern still. */
+    const struct weft_range *margins;
+    struct weft_ranges dead;         /* bytes: looked through, filled with the pattern, closed */
+    struct weft_ranges dead_pages;   /* of all of them, whoever else is there */
+    struct weft_ranges closed_pages; /* where nobody is any more */
+    struct weft_ranges born, born_pages; /* opened */
+    int32_t n_margins;
+};
+/* *margin becomes the index of the first margin that does not hold the pattern, if one does not;
+ * and gets it again. */
 void weft_arena_renew(struct weft_arena *arena, struct weft_stream *stream,
-                      const struct weft_range *dead, int32_t n_dead, const struct weft_range *born,
-                      int32_t n_born);
-/* Looks through [0, bytes), and writes to *end, the end of the last byte that was ever found not to
- * hold the pattern. */
-void weft_arena_touched(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
-                        int64_t *end);
+                      const struct weft_arena_turn *turn, int32_t *margin);
+/* Opens the whole arena again. */
+void weft_arena_open_all(struct weft_arena *arena, struct weft_stream *stream);
+/* Looks through the ranges, which are open, and writes to *bytes how large the pages are together
+ * in which anything was ever found but the pattern. */
+void weft_arena_touched(struct weft_arena *arena, struct weft_stream *stream,
+                        const struct weft_ranges *ranges, int64_t *bytes);
 
 #endif

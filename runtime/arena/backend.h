@@ -25,11 +25,13 @@ struct weft_arena_ops {
                   int64_t bytes);
     void (*read)(struct weft_arena *arena, struct weft_stream *stream, const void *from,
                  int64_t bytes, void *host);
+    enum weft_status (*watch)(struct weft_arena *arena, struct weft_stream *stream,
+                              struct weft_error *err);
     void (*renew)(struct weft_arena *arena, struct weft_stream *stream,
-                  const struct weft_range *dead, int32_t n_dead, const struct weft_range *born,
-                  int32_t n_born);
-    void (*touched)(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
-                    int64_t *end);
+                  const struct weft_arena_turn *turn, int32_t *margin);
+    void (*open_all)(struct weft_arena *arena, struct weft_stream *stream);
+    void (*touched)(struct weft_arena *arena, struct weft_stream *stream,
+                    const struct weft_ranges *ranges, int64_t *bytes);
 };
 
 #define WEFT_ARENA_DECLARE(name) extern const struct weft_arena_ops weft_arena_##name;

@@ -91,13 +91,30 @@ static enum weft_status map_memory(struct weft_arena_of_cpu *a,
     return weft_arena_view_map(&a->view, &options, err);
 }
 
+static enum weft_status keep_shape(struct weft_arena_of_cpu *a,
+                                   const struct weft_arena_shape *shape, struct weft_error *err)
+{
+    const size_t n = (size_t)shape->n_mappings;
+    struct weft_arena_mapping *mappings = calloc(n + 1, sizeof *mappings);
+    if (mappings == NULL) return weft_fail_memory(err, "an arena's shape");
+    if (n > 0) memcpy(mappings, shape->mappings, n * sizeof *mappings);
+    a->shape = *shape;
+    a->shape.mappings = mappings;
+    if (n > 0) return WEFT_OK;
+    a->shape.n_mappings = 1;
+    mappings[0].n_pages = shape->n_pages;
+    return WEFT_OK;
+}
+
 void weft_arena_cpu_unmap(struct weft_arena *arena, bool give_back)
 {
     struct weft_arena_of_cpu *a = weft_arena_of_cpu(arena);
-    weft_arena_cpu_open_all(a);
+    weft_arena_cpu_forget(a);
     weft_arena_view_unmap(&a->view);
     /* The descriptor outlives the mapping. If this fails, the pages go with it. */
     if (give_back && a->span_bytes > 0 && ftruncate(a->fd, 0) != 0) errno = 0;
+    free((void *)a->shape.mappings);
+    a->shape = (struct weft_arena_shape){0};
     a->span_bytes = 0;
 }
 
@@ -116,8 +133,8 @@ enum weft_status weft_arena_cpu_map(struct weft_arena *arena, const struct weft_
                          (long long)shape->span_bytes);
     }
     a->span_bytes = shape->span_bytes;
-    a->touched_bytes = 0;
-    enum weft_status status = map_memory(a, shape, err);
+    enum weft_status status = keep_shape(a, shape, err);
+    if (status == WEFT_OK) status = map_memory(a, shape, err);
     if (status != WEFT_OK) weft_arena_cpu_unmap(arena, true);
     return status;
 }

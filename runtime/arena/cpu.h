@@ -13,9 +13,12 @@ struct weft_arena_of_cpu {
     int fd;
     bool owns_fd;
     struct weft_arena_view view;
-    int64_t span_bytes;    /* of addresses; 0: nothing is mapped */
-    int64_t shift_bytes;   /* from an address that work is given to the memory that it is of */
-    int64_t touched_bytes; /* the end of the last byte that was found not to hold the pattern */
+    int64_t span_bytes;  /* of addresses; 0: nothing is mapped */
+    int64_t shift_bytes; /* from an address that work is given to the memory that it is of */
+    /* While it is watched: the shape, whose mappings are copied, and of each page whether anything
+     * but the pattern was found there. */
+    struct weft_arena_shape shape;
+    bool *touched; /* NULL: not watched */
 };
 
 static inline struct weft_arena_of_cpu *weft_arena_of_cpu(const struct weft_arena *arena)
@@ -43,20 +46,24 @@ void weft_arena_cpu_write(struct weft_arena *arena, struct weft_stream *stream, 
                           const void *host, int64_t bytes);
 void weft_arena_cpu_read(struct weft_arena *arena, struct weft_stream *stream, const void *from,
                          int64_t bytes, void *host);
+/* cpu_watch.c */
+enum weft_status weft_arena_cpu_watch(struct weft_arena *arena, struct weft_stream *stream,
+                                      struct weft_error *err);
 void weft_arena_cpu_renew(struct weft_arena *arena, struct weft_stream *stream,
-                          const struct weft_range *dead, int32_t n_dead,
-                          const struct weft_range *born, int32_t n_born);
-void weft_arena_cpu_touched(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
-                            int64_t *end);
+                          const struct weft_arena_turn *turn, int32_t *margin);
+void weft_arena_cpu_open_all(struct weft_arena *arena, struct weft_stream *stream);
+void weft_arena_cpu_touched(struct weft_arena *arena, struct weft_stream *stream,
+                            const struct weft_ranges *ranges, int64_t *bytes);
+/* Nothing is watched any more; before the view is unmapped. */
+void weft_arena_cpu_forget(struct weft_arena_of_cpu *arena);
+
 /* The functions of a table whose arenas weft_arena_cpu_open opens. */
 #define WEFT_ARENA_CPU_FUNCTIONS                                                                   \
     .close = weft_arena_cpu_close, .map = weft_arena_cpu_map, .unmap = weft_arena_cpu_unmap,       \
     .address = weft_arena_cpu_address, .memory = weft_arena_cpu_memory,                            \
     .resident_bytes = weft_arena_cpu_resident_bytes, .mappings = weft_arena_cpu_mappings,          \
     .fill = weft_arena_cpu_fill, .write = weft_arena_cpu_write, .read = weft_arena_cpu_read,       \
-    .renew = weft_arena_cpu_renew, .touched = weft_arena_cpu_touched
-
-/* Opens all of it, at once. */
-void weft_arena_cpu_open_all(struct weft_arena_of_cpu *arena);
+    .watch = weft_arena_cpu_watch, .renew = weft_arena_cpu_renew,                                  \
+    .open_all = weft_arena_cpu_open_all, .touched = weft_arena_cpu_touched
 
 #endif

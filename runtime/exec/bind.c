@@ -1,33 +1,48 @@
 #include "runtime/exec/parts.h"
 
-/* The buffer that the instruction touches, by kind and index; NULL when it touches none. Only what
- * an instruction declares is bound, so that a kernel can never use what the plan did not count. */
-static const struct weft_buffer *touched(const struct weft_exec *exec,
-                                         const struct weft_instruction *at,
-                                         enum weft_buffer_kind kind, int32_t index)
+/* The instruction that is bound, in a period of which parity. */
+struct binding {
+    struct weft_exec *exec;
+    const struct weft_instruction *at;
+    int parity;
+};
+
+/* What an instruction touches: a buffer, and where it is. */
+struct touched {
+    int32_t buffer; /* -1: none */
+    int64_t offset;
+};
+
+/* The buffer that the instruction touches, by kind and index. Only what an instruction declares is
+ * bound, so that a kernel can never use what the plan did not count. */
+static struct touched find_touched(const struct binding *binding, enum weft_buffer_kind kind,
+                                   int32_t index)
 {
+    const struct weft_exec *exec = binding->exec;
     const struct weft_program *program = exec->options.program;
-    for (int32_t i = 0; i < at->n_operands; i++) {
-        int32_t b = program->operands[at->first_operand + i].buffer;
-        const struct weft_buffer *buffer = &program->buffers[b];
-        if (buffer->kind == kind && buffer->index == index) return buffer;
+    for (int32_t i = 0; i < binding->at->n_operands; i++) {
+        const int32_t operand = binding->at->first_operand + i;
+        const int32_t b = program->operands[operand].buffer;
+        if (program->buffers[b].kind != kind || program->buffers[b].index != index) continue;
+        const int table = weft_exec_table_of(&exec->places, operand, binding->parity);
+        return (struct touched){b, exec->places.offsets[table][b]};
     }
-    return NULL;
+    return (struct touched){.buffer = -1};
 }
 
-static void *address(const struct weft_exec *exec, const struct weft_instruction *at,
-                     enum weft_buffer_kind kind, int32_t index)
+static void *address(const struct binding *binding, enum weft_buffer_kind kind, int32_t index)
 {
-    const struct weft_buffer *buffer = touched(exec, at, kind, index);
-    return buffer == NULL ? NULL : exec->base + buffer->offset;
+    const struct touched touched = find_touched(binding, kind, index);
+    return touched.buffer < 0 ? NULL : binding->exec->base + touched.offset;
 }
 
 /* Element 0 of a tensor in the unit's buffer of that kind. */
-static void *tensor_address(const struct weft_exec *exec, const struct weft_instruction *at,
-                            enum weft_buffer_kind kind, int32_t tensor)
+static void *tensor_address(const struct binding *binding, enum weft_buffer_kind kind,
+                            int32_t tensor)
 {
+    const struct weft_exec *exec = binding->exec;
     const struct weft_shards *shards = exec->options.shards;
-    unsigned char *unit = address(exec, at, kind, shards->tensor_unit[tensor]);
+    unsigned char *unit = address(binding, kind, shards->tensor_unit[tensor]);
     enum weft_dtype dtype = kind == WEFT_BUFFER_FULL ? exec_compute(exec) : exec_reduce(exec);
     return unit == NULL ? NULL : unit + shards->tensor_offset[tensor] * weft_dtype_bytes(dtype);
 }
@@ -41,10 +56,11 @@ static int64_t loss_rows(const struct weft_config *config)
 /* `written` has of every tensor the last micro-step (from 1 on) whose backward wrote its gradient.
  * Where micro-steps share a gradient only the first may begin it, whichever stands first in the
  * program. */
-static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_instruction *at,
-                                   int32_t *written, struct exec_bound *bound,
-                                   struct weft_error *err)
+static enum weft_status bind_layer(const struct binding *binding, int32_t *written,
+                                   struct exec_bound *bound, struct weft_error *err)
 {
+    struct weft_exec *exec = binding->exec;
+    const struct weft_instruction *at = binding->at;
     const struct weft_model *model = exec->options.config->model;
     const struct weft_layer *layer = &model->layers[at->layer];
     bool last = at->layer + 1 == model->n_layers;
@@ -57,25 +73,25 @@ static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_ins
     call->scale = EXEC_OWN(exec, step.loss_scale);
     call->loss = last ? EXEC_OWN(exec, loss) : NULL;
     call->adds_loss = at->micro > 0;
-    call->input = at->layer == 0 ? address(exec, at, WEFT_BUFFER_INPUT, -1)
-                                 : address(exec, at, WEFT_BUFFER_OUTPUT, at->layer - 1);
-    call->targets = address(exec, at, WEFT_BUFFER_TARGETS, -1);
-    call->output = address(exec, at, WEFT_BUFFER_OUTPUT, at->layer);
-    call->saved = address(exec, at, WEFT_BUFFER_SAVED, at->layer);
+    call->input = at->layer == 0 ? address(binding, WEFT_BUFFER_INPUT, -1)
+                                 : address(binding, WEFT_BUFFER_OUTPUT, at->layer - 1);
+    call->targets = address(binding, WEFT_BUFFER_TARGETS, -1);
+    call->output = address(binding, WEFT_BUFFER_OUTPUT, at->layer);
+    call->saved = address(binding, WEFT_BUFFER_SAVED, at->layer);
     bool backward = at->op == WEFT_OP_BACKWARD;
     bool shared = weft_period_reductions(&exec->options.program->period) == 1 && at->micro > 0;
     call->temporary =
-        address(exec, at, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
+        address(binding, backward ? WEFT_BUFFER_BACKWARD_TEMPORARY : WEFT_BUFFER_FORWARD_TEMPORARY,
                 at->layer);
     for (int32_t i = 0; i < layer->n_tensors; i++)
-        call->tensors[i] = tensor_address(exec, at, WEFT_BUFFER_FULL, layer->tensors[i]);
+        call->tensors[i] = tensor_address(binding, WEFT_BUFFER_FULL, layer->tensors[i]);
     if (backward) {
-        call->output_gradient = address(exec, at, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer);
-        call->input_gradient = address(exec, at, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer - 1);
+        call->output_gradient = address(binding, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer);
+        call->input_gradient = address(binding, WEFT_BUFFER_OUTPUT_GRADIENT, at->layer - 1);
         for (int32_t i = 0; i < layer->n_tensors; i++) {
             int32_t tensor = layer->tensors[i];
             if (!model->tensors[tensor].trainable) continue;
-            call->gradients[i] = tensor_address(exec, at, WEFT_BUFFER_GRADIENT, tensor);
+            call->gradients[i] = tensor_address(binding, WEFT_BUFFER_GRADIENT, tensor);
             call->accumulate[i] = shared || written[tensor] == at->micro + 1;
             written[tensor] = at->micro + 1;
         }
@@ -85,28 +101,29 @@ static enum weft_status bind_layer(struct weft_exec *exec, const struct weft_ins
     return bound->with.layer.look == NULL ? weft_fail_memory(err, "a look") : WEFT_OK;
 }
 
-static bool reads(const struct weft_exec *exec, const struct weft_instruction *at,
-                  const struct weft_buffer *buffer)
+static bool reads_buffer(const struct weft_program *program, const struct weft_instruction *at,
+                         int32_t buffer)
 {
-    const struct weft_program *program = exec->options.program;
     for (int32_t i = 0; i < at->n_operands; i++) {
         const struct weft_operand *operand = &program->operands[at->first_operand + i];
-        if (&program->buffers[operand->buffer] == buffer && !operand->writes) return true;
+        if (operand->buffer == buffer && !operand->writes) return true;
     }
     return false;
 }
 
-static enum weft_status bind_collective(struct weft_exec *exec, const struct weft_instruction *at,
+static enum weft_status bind_collective(const struct binding *binding,
                                         struct weft_comm_block *block, struct weft_error *err)
 {
+    struct weft_exec *exec = binding->exec;
+    const struct weft_instruction *at = binding->at;
     const struct weft_unit *unit = &exec->options.shards->units[at->unit];
     bool gathers = at->op == WEFT_OP_ALL_GATHER;
-    const struct weft_buffer *full =
-        touched(exec, at, gathers ? WEFT_BUFFER_FULL : WEFT_BUFFER_GRADIENT, at->unit);
-    const struct weft_buffer *slice =
-        touched(exec, at, gathers ? WEFT_BUFFER_SHARD : WEFT_BUFFER_REDUCED, at->unit);
+    const struct touched full =
+        find_touched(binding, gathers ? WEFT_BUFFER_FULL : WEFT_BUFFER_GRADIENT, at->unit);
+    const struct touched slice =
+        find_touched(binding, gathers ? WEFT_BUFFER_SHARD : WEFT_BUFFER_REDUCED, at->unit);
     bool sliced = at->op == WEFT_OP_REDUCE_SCATTER || (gathers && !exec->units[at->unit].resident);
-    if (full == NULL || (sliced && slice == NULL)) {
+    if (full.buffer < 0 || (sliced && slice.buffer < 0)) {
         return weft_fail(err, WEFT_E_INTERNAL, "%s of unit %s, block %d, has no buffer to move",
                          weft_op_name(at->op), unit->name, at->block);
     }
@@ -115,32 +132,35 @@ static enum weft_status bind_collective(struct weft_exec *exec, const struct wef
     if (at->op == WEFT_OP_REDUCE_SCATTER) slice_dtype = exec->units[at->unit].nn.gradient_dtype;
     int64_t before = at->block * unit->slice_elements; /* elements of the shard */
     *block = (struct weft_comm_block){
-        .full_offset = full->offset + before * exec->ranks * weft_dtype_bytes(dtype),
-        .slice_offset = sliced ? slice->offset + before * weft_dtype_bytes(slice_dtype) : -1,
+        .full_offset = full.offset + before * exec->ranks * weft_dtype_bytes(dtype),
+        .slice_offset = sliced ? slice.offset + before * weft_dtype_bytes(slice_dtype) : -1,
         .slice_elements = unit->slice_elements,
         .dtype = dtype,
         .slice_dtype = slice_dtype,
         .ns = at->ns,
-        .adds = at->op == WEFT_OP_REDUCE_SCATTER && reads(exec, at, slice),
+        .adds = at->op == WEFT_OP_REDUCE_SCATTER &&
+                reads_buffer(exec->options.program, at, slice.buffer),
     };
     return WEFT_OK;
 }
 
 /* The record of the step, or of a unit the norms of its tensors. */
-static enum weft_status bind_agreement(struct weft_exec *exec, const struct weft_instruction *at,
+static enum weft_status bind_agreement(const struct binding *binding,
                                        struct exec_agreement *agreement, struct weft_error *err)
 {
-    bool of_unit = at->unit >= 0;
-    const struct weft_buffer *from =
-        touched(exec, at, of_unit ? WEFT_BUFFER_TENSOR_NORMS : WEFT_BUFFER_RECORD, at->unit);
-    const struct weft_buffer *to = touched(
-        exec, at, of_unit ? WEFT_BUFFER_TENSOR_NORMS_SUM : WEFT_BUFFER_RECORD_SUM, at->unit);
-    if (from == NULL || to == NULL)
+    const struct weft_exec *exec = binding->exec;
+    const int32_t unit = binding->at->unit;
+    bool of_unit = unit >= 0;
+    const struct touched from =
+        find_touched(binding, of_unit ? WEFT_BUFFER_TENSOR_NORMS : WEFT_BUFFER_RECORD, unit);
+    const struct touched to = find_touched(
+        binding, of_unit ? WEFT_BUFFER_TENSOR_NORMS_SUM : WEFT_BUFFER_RECORD_SUM, unit);
+    if (from.buffer < 0 || to.buffer < 0)
         return weft_fail(err, WEFT_E_INTERNAL, "an agreement has no buffer to sum");
     *agreement = (struct exec_agreement){
-        .from_offset = from->offset,
-        .to_offset = to->offset,
-        .words = of_unit ? exec->units[at->unit].norms_bytes.end / (int64_t)sizeof(uint64_t)
+        .from_offset = from.offset,
+        .to_offset = to.offset,
+        .words = of_unit ? exec->units[unit].norms_bytes.end / (int64_t)sizeof(uint64_t)
                          : EXEC_SENT_WORDS,
     };
     return WEFT_OK;
@@ -162,11 +182,71 @@ static enum weft_status bind_waits(struct weft_exec *exec, const struct weft_ins
     return WEFT_OK;
 }
 
-static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int32_t *written,
-                                         struct weft_error *err)
+/* The unit with what comes and goes of it where the instruction finds it. */
+static void bind_unit(const struct binding *binding, int32_t u, struct exec_unit *out)
+{
+    const struct exec_unit *unit = &binding->exec->units[u];
+    *out = *unit;
+    out->nn.gradient =
+        address(binding, unit->whole ? WEFT_BUFFER_GRADIENT : WEFT_BUFFER_REDUCED, u);
+    out->nn.norms = address(binding, WEFT_BUFFER_TENSOR_NORMS, u);
+    out->nn.norms_sum = address(binding, WEFT_BUFFER_TENSOR_NORMS_SUM, u);
+}
+
+/* `n` units from `first` on. */
+static enum weft_status bind_units(const struct binding *binding, int32_t first, int32_t n,
+                                   struct exec_bound *bound, struct weft_error *err)
+{
+    struct exec_unit *units = weft_pool_array(&binding->exec->pool, (size_t)n, sizeof *units);
+    if (units == NULL) return weft_fail_memory(err, "an instruction's units");
+    for (int32_t u = 0; u < n; u++)
+        bind_unit(binding, first + u, &units[u]);
+    bound->with.unit.unit = units;
+    return WEFT_OK;
+}
+
+static enum weft_status bind_work(const struct binding *binding, int32_t *written,
+                                  struct exec_bound *bound, struct weft_error *err)
+{
+    const struct weft_instruction *at = binding->at;
+    switch (at->op) {
+    case WEFT_OP_FORWARD:
+    case WEFT_OP_BACKWARD:
+        return bind_layer(binding, written, bound, err);
+    case WEFT_OP_AGREE:
+        return bind_agreement(binding, &bound->with.agreement, err);
+    case WEFT_OP_MOMENTS:
+    case WEFT_OP_UPDATE:
+        return bind_units(binding, at->unit, 1, bound, err);
+    case WEFT_OP_ZERO:
+        bound->with.unit.unit = &binding->exec->units[at->unit];
+        bound->with.unit.gradient = address(binding, WEFT_BUFFER_GRADIENT, at->unit);
+        return WEFT_OK;
+    case WEFT_OP_NORM:
+        return bind_units(binding, 0, binding->exec->options.program->n_units, bound, err);
+    case WEFT_OP_LOAD:
+        bound->with.batch =
+            (struct exec_batch){.input = address(binding, WEFT_BUFFER_INPUT, -1),
+                                .targets = address(binding, WEFT_BUFFER_TARGETS, -1),
+                                .micro = at->micro};
+        return WEFT_OK;
+    case WEFT_OP_ALL_GATHER:
+    case WEFT_OP_REDUCE_SCATTER:
+    case WEFT_OP_ALL_REDUCE:
+        return bind_collective(binding, &bound->with.block, err);
+    case WEFT_OP_MARK:
+    case WEFT_OP_FINISH:
+    case WEFT_OP_COUNT:
+        break;
+    }
+    return WEFT_OK;
+}
+
+static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int parity,
+                                         int32_t *written, struct weft_error *err)
 {
     const struct weft_instruction *at = &exec->options.program->instructions[i];
-    struct exec_bound *bound = &exec->bound[i];
+    struct exec_bound *bound = &exec->tables[parity][i];
     bound->op = at->op;
     bound->slot = at->slot;
     bound->ns = at->ns;
@@ -176,35 +256,8 @@ static enum weft_status bind_instruction(struct weft_exec *exec, int32_t i, int3
     bound->updates = at->op == WEFT_OP_MOMENTS || at->op == WEFT_OP_UPDATE ||
                      (at->op == WEFT_OP_AGREE && at->unit >= 0);
     WEFT_TRY(bind_waits(exec, at, bound, err));
-    switch (at->op) {
-    case WEFT_OP_FORWARD:
-    case WEFT_OP_BACKWARD:
-        return bind_layer(exec, at, written, bound, err);
-    case WEFT_OP_AGREE:
-        return bind_agreement(exec, at, &bound->with.agreement, err);
-    case WEFT_OP_MOMENTS:
-    case WEFT_OP_UPDATE:
-    case WEFT_OP_ZERO:
-        bound->with.unit.unit = &exec->units[at->unit];
-        bound->with.unit.gradient = address(exec, at, WEFT_BUFFER_GRADIENT, at->unit);
-        return WEFT_OK;
-    case WEFT_OP_LOAD:
-        bound->with.batch =
-            (struct exec_batch){.input = address(exec, at, WEFT_BUFFER_INPUT, -1),
-                                .targets = address(exec, at, WEFT_BUFFER_TARGETS, -1),
-                                .micro = at->micro};
-        return WEFT_OK;
-    case WEFT_OP_ALL_GATHER:
-    case WEFT_OP_REDUCE_SCATTER:
-    case WEFT_OP_ALL_REDUCE:
-        return bind_collective(exec, at, &bound->with.block, err);
-    case WEFT_OP_MARK:
-    case WEFT_OP_NORM:
-    case WEFT_OP_FINISH:
-    case WEFT_OP_COUNT:
-        break;
-    }
-    return WEFT_OK;
+    const struct binding binding = {exec, at, parity};
+    return bind_work(&binding, written, bound, err);
 }
 
 /* The buffers that belong to no unit or layer. */
@@ -223,23 +276,33 @@ static enum weft_status bind_singles(struct weft_exec *exec, struct weft_error *
     }
     exec->input_bytes = weft_model_input_bytes(config->model, &batch);
     exec->target_bytes = weft_model_target_bytes(config->model, &batch);
-    exec->record = exec->base + program->buffers[record].offset;
-    exec->record_sum = exec->base + program->buffers[sum].offset;
+    exec->record = exec->base + exec->places.offsets[0][record];
+    exec->record_sum = exec->base + exec->places.offsets[0][sum];
     exec->own = exec->record + EXEC_SENT_WORDS * sizeof(uint64_t);
     exec->all_rows = loss_rows(config) * exec->ranks * program->period.n_micro;
     return WEFT_OK;
 }
 
-enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err)
+static enum weft_status bind_table(struct weft_exec *exec, int parity, struct weft_error *err)
 {
     const struct weft_program *program = exec->options.program;
     size_t n_tensors = (size_t)exec->options.config->model->n_tensors;
     int32_t *written = weft_pool_array(&exec->pool, n_tensors, sizeof *written);
-    exec->bound =
+    exec->tables[parity] =
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->bound);
-    if (written == NULL || exec->bound == NULL) return weft_fail_memory(err, "bound instructions");
-    WEFT_TRY(bind_singles(exec, err));
+    if (written == NULL || exec->tables[parity] == NULL)
+        return weft_fail_memory(err, "bound instructions");
     for (int32_t i = 0; i < program->n_instructions; i++)
-        WEFT_TRY(bind_instruction(exec, i, written, err));
+        WEFT_TRY(bind_instruction(exec, i, parity, written, err));
+    return WEFT_OK;
+}
+
+enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err)
+{
+    WEFT_TRY(bind_singles(exec, err));
+    for (int parity = 0; parity < exec->places.n_tables; parity++)
+        WEFT_TRY(bind_table(exec, parity, err));
+    if (exec->places.n_tables == 1) exec->tables[1] = exec->tables[0];
+    exec->bound = exec->tables[0];
     return WEFT_OK;
 }

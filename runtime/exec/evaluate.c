@@ -29,6 +29,7 @@ enum weft_status weft_exec_evaluate(struct weft_exec *exec, const void *input,
     const struct weft_step_inputs inputs = {.input = input, .targets = targets};
     int32_t end = end_of_forward(program);
     bool looks = exec->looks;
+    weft_exec_turn(exec);
     exec->inputs = &inputs;
     exec->looks = false; /* no step is to blame for what is seen here */
     for (int32_t i = 0; i < end; i++) {

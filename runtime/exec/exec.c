@@ -95,6 +95,8 @@ static enum weft_status fill(struct weft_exec *exec, struct weft_error *err)
         weft_pool_array(&exec->pool, (size_t)program->n_instructions, sizeof *exec->records);
     if (exec->records == NULL) return weft_fail_memory(err, "records");
     WEFT_TRY(create_events(exec, err));
+    WEFT_TRY(weft_exec_places_fill(program, exec->options.paging, exec->options.poison, &exec->pool,
+                                   &exec->places, err));
     WEFT_TRY(weft_exec_units_fill(exec, err));
     WEFT_TRY(weft_exec_bind(exec, err));
     WEFT_TRY(weft_exec_live_create(program, &exec->live, err));
@@ -112,7 +114,6 @@ enum weft_status weft_exec_create(const struct weft_exec_options *options, struc
     exec->ranks = weft_comm_ranks(options->comm);
     exec->arena = options->arena;
     exec->base = weft_arena_address(options->arena);
-    exec->whole.end = options->program->arena_bytes;
     exec->looks = options->program->period.rotated;
     exec->mailbox.first_bad = INT64_MAX;
     enum weft_status status = fill(exec, err);
@@ -164,7 +165,7 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
         weft_nn_backward(exec->options.nn, bound->stream, bound->with.layer.call);
         return;
     case WEFT_OP_NORM:
-        weft_exec_push_norm(exec);
+        weft_exec_push_norm(exec, bound->with.unit.unit);
         return;
     case WEFT_OP_FINISH:
         weft_exec_push_finish(exec);
@@ -185,6 +186,13 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
     case WEFT_OP_COUNT:
         return;
     }
+}
+
+void weft_exec_turn(struct weft_exec *exec)
+{
+    exec->parity = (int)(exec->periods % EXEC_TABLES);
+    exec->bound = exec->tables[exec->parity];
+    weft_exec_poison_begin(exec);
 }
 
 /* Time of collectives passes in the communicator, where ranks meet. */
@@ -260,6 +268,7 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
                                 struct weft_error *err)
 {
     int64_t *rows = trace == NULL ? NULL : trace->live_bytes;
+    weft_exec_turn(exec);
     exec->inputs = inputs;
     exec->last_step = inputs->step;
     exec->periods++;
@@ -274,7 +283,9 @@ enum weft_status weft_exec_step(struct weft_exec *exec, const struct weft_step_i
     weft_exec_live_end(exec->live, rows);
     exec->inputs = NULL;
     exec->pending.valid = false;
+    if (status == WEFT_OK) status = weft_exec_poison_check(exec, err);
     if (status != WEFT_OK) return status;
+    exec->follows = true;
     if (trace != NULL) fill_trace(exec, trace);
     *result = weft_exec_finish(exec);
     prepare_update(exec, inputs, result);
@@ -316,6 +327,7 @@ static bool is_of_update(const struct weft_exec *exec, const struct exec_bound *
 enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err)
 {
     bool rotated = exec->options.program->period.rotated;
+    weft_exec_turn(exec);
     weft_exec_push_step(exec);
     for (int32_t i = 0; i < exec->options.program->n_instructions; i++) {
         const struct exec_bound *bound = &exec->bound[i];
@@ -325,6 +337,7 @@ enum weft_status weft_exec_settle(struct weft_exec *exec, struct weft_error *err
     }
     exec->pending.valid = false;
     WEFT_TRY(weft_exec_synchronise(exec, err));
+    WEFT_TRY(weft_exec_poison_check(exec, err));
     weft_exec_push_own(exec); /* behind all collectives */
     WEFT_TRY(weft_exec_synchronise(exec, err));
     return weft_exec_is_bad(exec, exec->mailbox.stop) ? fail_settling(exec, err) : WEFT_OK;

@@ -19,6 +19,7 @@
 #include "spec/config.h"
 
 struct weft_exec;
+struct weft_paging; /* memory_model/pages/pages.h */
 
 struct weft_exec_options {
     /* All must outlive the executor. */
@@ -26,8 +27,9 @@ struct weft_exec_options {
     const struct weft_shards *shards;
     const struct weft_plan *plan;
     const struct weft_program *program;
+    const struct weft_paging *paging; /* where its buffers are; NULL: at the program's offsets */
     struct weft_device *device;
-    struct weft_comm *comm; /* that mapped `arena`, program->arena_bytes long */
+    struct weft_comm *comm; /* that mapped `arena`, by weft_exec_map_arena */
     struct weft_nn *nn;
     struct weft_arena *arena;
     bool poison; /* fill what is dead with a pattern (0xFF bytes: NaN) between lives, so that a
@@ -35,6 +37,14 @@ struct weft_exec_options {
     const struct weft_failpoint *failpoint; /* its places are ops and "replica"; or NULL */
 };
 
+/* Collective: the arena of a program, and of peers' what collectives read. `paging` and `poison` as
+ * the executor's. Errors as weft_comm_map_arena's; weft_comm_unmap_arena unmaps. */
+WEFT_MUST_USE enum weft_status weft_exec_map_arena(struct weft_comm *comm,
+                                                   const struct weft_program *program,
+                                                   const struct weft_paging *paging, bool poison,
+                                                   struct weft_arena **out, struct weft_error *err);
+
+/* Periods are counted from here: the first one is even. */
 WEFT_MUST_USE enum weft_status weft_exec_create(const struct weft_exec_options *options,
                                                 struct weft_exec **out, struct weft_error *err);
 void weft_exec_destroy(struct weft_exec *exec);
@@ -122,8 +132,8 @@ void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_
 WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
                                                           struct weft_error *err);
 
-/* Highest arena byte that was ever touched plus one (found by pattern), with poison on; else the
- * planned end. */
+/* How large the pages are together that were ever touched (found by pattern), with poison on; else
+ * those that are planned. Behind a settle. */
 WEFT_MUST_USE enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
                                                        struct weft_error *err);
 

@@ -6,6 +6,7 @@
 
 #include "base/pool.h"
 #include "runtime/exec/exec.h"
+#include "runtime/exec/place.h"
 #include "runtime/exec/record.h"
 #include "runtime/exec/units.h"
 
@@ -39,16 +40,17 @@ struct exec_bound {
         struct exec_agreement agreement; /* AGREE */
         struct exec_batch batch;         /* LOAD */
         struct {
-            const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO */
+            const struct exec_unit *unit; /* MOMENTS, UPDATE, ZERO; NORM: of all units */
             void *gradient;               /* ZERO: the full one */
         } unit;
     } with;
 };
 
-/* What to poison at the start of a slot, and (ASan) what to open again. */
+/* Who holds the memory from the start of a slot on. */
 struct exec_deaths {
-    struct weft_range *dead, *born;
-    int32_t n_dead, n_born;
+    struct weft_arena_turn turn;
+    int32_t *owners; /* by margin: the buffer beside which it lies */
+    int32_t margin;  /* that somebody wrote to; -1: none */
 };
 
 struct exec_live; /* live.c */
@@ -68,9 +70,12 @@ struct weft_exec {
         *base; /* the arena's address: of the device's memory, as all that is made of it */
     struct weft_stream *streams[WEFT_STREAM_COUNT];
     struct weft_event **events; /* [n_instructions], NULL where there is none */
-    struct exec_bound *bound;   /* [n_instructions] */
+    struct exec_places places;
+    struct exec_bound *tables[EXEC_TABLES]; /* [n_instructions], for even and for odd periods */
+    struct exec_bound *bound;               /* that of the period under way */
+    int parity;                             /* its */
     struct weft_record *records;
-    struct exec_unit *units; /* [n_units] */
+    struct exec_unit *units; /* [n_units], as in the first period */
 
     int64_t input_bytes, target_bytes;
     int64_t all_rows; /* of all micro-steps and ranks */
@@ -79,8 +84,11 @@ struct weft_exec {
     struct exec_mailbox mailbox;
 
     struct exec_live *live;
-    struct exec_deaths *deaths; /* [n_slots]; NULL without poison */
-    struct weft_range whole;    /* of the arena: what the program uses */
+    /* [n_slots + 1], for even and for odd periods: before a period that follows no other, and by
+     * slot. NULL without poison. */
+    struct exec_deaths *deaths[EXEC_TABLES];
+    struct weft_ranges residents;
+    bool follows; /* what is issued next, the period that was issued last */
 
     const struct weft_step_inputs *inputs; /* of the step under way */
     struct exec_pending pending;
@@ -108,7 +116,7 @@ static inline enum weft_dtype exec_reduce(const struct weft_exec *exec)
 /* units.c: pieces, pointers and gaps of every unit. */
 WEFT_MUST_USE enum weft_status weft_exec_units_fill(struct weft_exec *exec, struct weft_error *err);
 
-/* bind.c: fills exec->bound; events must exist. */
+/* bind.c: fills exec->tables; events must exist. */
 WEFT_MUST_USE enum weft_status weft_exec_bind(struct weft_exec *exec, struct weft_error *err);
 
 /* work.c: what is done beside layers and collectives, as work of the compute stream. */
@@ -116,7 +124,7 @@ void weft_exec_push_load(struct weft_exec *exec, const struct exec_batch *batch)
 void weft_exec_push_zero(struct weft_exec *exec, const struct exec_unit *unit, void *gradient);
 void weft_exec_push_moments(struct weft_exec *exec, const struct exec_unit *unit);
 void weft_exec_push_update(struct weft_exec *exec, const struct exec_unit *unit);
-void weft_exec_push_norm(struct weft_exec *exec);
+void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units);
 void weft_exec_push_finish(struct weft_exec *exec);
 /* Scalars of the update to come, and of backward, to the arena. */
 void weft_exec_push_step(struct weft_exec *exec);
@@ -142,8 +150,19 @@ void weft_exec_live_end(struct exec_live *live, int64_t *rows);
 WEFT_MUST_USE enum weft_status weft_exec_poison_create(struct weft_exec *exec,
                                                        struct weft_error *err);
 void weft_exec_poison_push(struct weft_exec *exec, int32_t slot);
+/* Before the first slot of what is issued: where it follows no period, nothing lives but what
+ * stays. */
+void weft_exec_poison_begin(struct weft_exec *exec);
+/* Behind a synchronise: WEFT_E_INTERNAL naming a buffer beside which somebody wrote. */
+WEFT_MUST_USE enum weft_status weft_exec_poison_check(struct weft_exec *exec,
+                                                      struct weft_error *err);
+/* "saved of layer h.2" */
+void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out);
 /* Opens the whole arena again; before the streams are destroyed. */
 void weft_exec_poison_destroy(struct weft_exec *exec);
+/* exec.c: what is issued next is of the period that comes next, whether it will count as one or
+ * not. */
+void weft_exec_turn(struct weft_exec *exec);
 /* exec.c: puts instruction i on its stream; waits for both streams. One that does not `work` keeps
  * its place in the order all the same: others may wait for it because of what is ahead of it. */
 void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works);

@@ -1,35 +1,47 @@
+/* What nobody holds is poisoned: at the start of every slot what died with the one before gets the
+ * pattern, and pages on which nobody is are closed. Margins are the bytes beside a buffer that its
+ * pages have too; whoever wrote there has left its buffer. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "program/lifetime.h"
 #include "runtime/exec/parts.h"
 
-/* The range of a piece. */
-static struct weft_range piece_range(const struct weft_buffer *buffer, int32_t piece)
+/* Whether a piece lives in a slot of a period of this parity, and in which table. */
+static bool lives_in(const struct exec_places *places, int32_t b, int32_t p, int parity,
+                     int32_t slot, int *table)
 {
-    int64_t bytes = buffer->bytes / buffer->n_pieces;
-    int64_t begin = buffer->offset + piece * bytes;
+    const struct weft_life life = places->program->buffers[b].lives[p];
+    const bool began_before = life.first > life.last && slot <= life.last;
+    *table = places->n_tables == 1 ? 0 : parity ^ (int)began_before;
+    if (!weft_buffer_persists(places->program, &places->program->buffers[b]))
+        return weft_life_has(life, slot);
+    *table = 0;
+    return true;
+}
+
+static struct weft_range piece_range(const struct exec_places *places, int32_t b, int32_t p,
+                                     int table)
+{
+    const struct weft_buffer *buffer = &places->program->buffers[b];
+    const int64_t bytes = buffer->bytes / buffer->n_pieces;
+    const int64_t begin = places->offsets[table][b] + p * bytes;
     return (struct weft_range){begin, begin + bytes};
 }
 
-static int compare_ranges(const void *a, const void *b)
+static int64_t page_bytes_of(const struct exec_places *places)
 {
-    const struct weft_range *x = a, *y = b;
-    return (x->begin > y->begin) - (x->begin < y->begin);
+    return places->paging != NULL ? places->paging->page_bytes : weft_arena_whole(1).page_bytes;
 }
 
-/* Sorts, and joins what touches. Returns how many are left. */
-static int32_t join(struct weft_range *ranges, int32_t n)
+/* Makes of bytes the pages that they lie on, and joins them. Returns how many ranges are left. */
+static int32_t widen_to_pages(struct weft_range *ranges, int32_t n, int64_t page_bytes)
 {
-    qsort(ranges, (size_t)n, sizeof *ranges, compare_ranges);
-    int32_t kept = 0;
     for (int32_t i = 0; i < n; i++) {
-        if (kept > 0 && ranges[i].begin <= ranges[kept - 1].end) {
-            if (ranges[i].end > ranges[kept - 1].end) ranges[kept - 1].end = ranges[i].end;
-        } else {
-            ranges[kept++] = ranges[i];
-        }
+        ranges[i].begin = ranges[i].begin / page_bytes * page_bytes;
+        ranges[i].end = (ranges[i].end + page_bytes - 1) / page_bytes * page_bytes;
     }
-    return kept;
+    return weft_exec_join_ranges(ranges, n);
 }
 
 /* Bytes of `from` that are not in `taken`, both sorted and joined. Room for n_from + n_taken. */
@@ -50,104 +62,271 @@ static int32_t subtract(const struct weft_range *from, int32_t n_from,
     return n;
 }
 
-/* Scratch: ranges of pieces that have just died, and of those that live, in one slot. */
+/* Ranges of pieces while a turn is made, with room for all in all tables, and for what is
+ * subtracted. */
 struct scratch {
-    struct weft_range *dead, *live, *difference;
+    struct weft_exec *exec;
+    struct weft_range *dead, *born, *live, *left, *margins;
+    int32_t *owners; /* of margins */
+    int32_t n_dead, n_born, n_live, n_margins;
 };
 
-static enum weft_status keep(struct weft_exec *exec, const struct weft_range *ranges, int32_t n,
-                             struct weft_range **out, int32_t *n_out, struct weft_error *err)
+/* Bytes that belong to a buffer, or to nobody, behind its last piece and before its first. */
+static void add_margins(struct scratch *scratch, int32_t b, int32_t p, int table)
 {
-    *out = weft_pool_array(&exec->pool, (size_t)n, sizeof **out);
-    if (*out == NULL) return weft_fail_memory(err, "ranges to poison");
-    if (n > 0) memcpy(*out, ranges, (size_t)n * sizeof *ranges);
-    *n_out = n;
+    const struct exec_places *places = &scratch->exec->places;
+    const struct weft_buffer *buffer = &places->program->buffers[b];
+    const int64_t at = places->offsets[table][b];
+    struct weft_range before = {at, at}, behind = {at + buffer->used_bytes, at + buffer->bytes};
+    if (places->sole[b]) {
+        const struct weft_page_range *range =
+            &places->paging->ranges[places->paging->places[b].range];
+        before.begin = range->offsets[table];
+        behind.end = range->offsets[table] + range->n_pages * places->paging->page_bytes;
+    }
+    if (p == 0 && before.begin < before.end) {
+        scratch->owners[scratch->n_margins] = b;
+        scratch->margins[scratch->n_margins++] = before;
+    }
+    if (p + 1 == buffer->n_pieces && behind.begin < behind.end) {
+        scratch->owners[scratch->n_margins] = b;
+        scratch->margins[scratch->n_margins++] = behind;
+    }
+}
+
+static void add_dead(struct scratch *scratch, int32_t b, int32_t p, int table, bool looks)
+{
+    scratch->dead[scratch->n_dead++] = piece_range(&scratch->exec->places, b, p, table);
+    if (looks) add_margins(scratch, b, p, table);
+}
+
+static void add_live(struct scratch *scratch, int32_t b, int32_t p, int table, bool born)
+{
+    const struct weft_range range = piece_range(&scratch->exec->places, b, p, table);
+    scratch->live[scratch->n_live++] = range;
+    if (born) scratch->born[scratch->n_born++] = range;
+}
+
+/* A piece at the start of a slot: what lived in the one before and does not live now is dead; what
+ * lives now and did not is born. */
+static void place_piece(struct scratch *scratch, int32_t b, int32_t p, int parity, int32_t slot)
+{
+    const struct exec_places *places = &scratch->exec->places;
+    const int32_t before = slot == 0 ? places->program->n_slots - 1 : slot - 1;
+    int now_table, before_table;
+    const bool lived =
+        lives_in(places, b, p, slot == 0 ? 1 - parity : parity, before, &before_table);
+    const bool lives = lives_in(places, b, p, parity, slot, &now_table);
+    const bool same = lived && lives && before_table == now_table;
+    if (lived && !same) add_dead(scratch, b, p, before_table, true);
+    if (lives) add_live(scratch, b, p, now_table, !same);
+}
+
+/* A piece before a period that follows no other: what comes and goes is dead, in all tables, but
+ * for what would live at the last one's end. */
+static void bury_piece(struct scratch *scratch, int32_t b, int32_t p, int parity)
+{
+    const struct exec_places *places = &scratch->exec->places;
+    const bool persists = weft_buffer_persists(places->program, &places->program->buffers[b]);
+    int table;
+    for (int t = 0; t < places->n_tables && !persists; t++)
+        add_dead(scratch, b, p, t, false);
+    if (lives_in(places, b, p, 1 - parity, places->program->n_slots - 1, &table))
+        add_live(scratch, b, p, table, true);
+}
+
+static enum weft_status keep_ranges(struct weft_exec *exec, const struct weft_range *ranges,
+                                    int32_t n, struct weft_ranges *out, struct weft_error *err)
+{
+    struct weft_range *kept = weft_pool_array(&exec->pool, (size_t)n, sizeof *kept);
+    if (kept == NULL) return weft_fail_memory(err, "ranges to poison");
+    if (n > 0) memcpy(kept, ranges, (size_t)n * sizeof *ranges);
+    *out = (struct weft_ranges){kept, n};
     return WEFT_OK;
 }
 
-/* At the start of a slot: what lived in the one before and does not live now is dead; what lives
- * now and did not is born. */
-static enum weft_status list_slot(struct weft_exec *exec, int32_t slot, struct scratch *scratch,
+static enum weft_status keep_turn(struct scratch *scratch, struct exec_deaths *out,
                                   struct weft_error *err)
 {
-    const struct weft_program *program = exec->options.program;
-    struct exec_deaths *deaths = &exec->deaths[slot];
-    int32_t before = slot == 0 ? program->n_slots - 1 : slot - 1, n_before = 0, n_now = 0;
-    for (int32_t b = 0; b < program->n_buffers; b++) {
-        const struct weft_buffer *buffer = &program->buffers[b];
-        for (int32_t p = 0; p < buffer->n_pieces; p++) {
-            struct weft_range range = piece_range(buffer, p);
-            if (weft_life_has(buffer->lives[p], before)) scratch->dead[n_before++] = range;
-            if (weft_life_has(buffer->lives[p], slot)) scratch->live[n_now++] = range;
-        }
-    }
-    n_before = join(scratch->dead, n_before);
-    n_now = join(scratch->live, n_now);
-    int32_t n = subtract(scratch->dead, n_before, scratch->live, n_now, scratch->difference);
-    WEFT_TRY(keep(exec, scratch->difference, n, &deaths->dead, &deaths->n_dead, err));
-    n = subtract(scratch->live, n_now, scratch->dead, n_before, scratch->difference);
-    return keep(exec, scratch->difference, n, &deaths->born, &deaths->n_born, err);
+    struct weft_exec *exec = scratch->exec;
+    struct weft_arena_turn *turn = &out->turn;
+    struct weft_ranges margins = {0};
+    const int64_t page_bytes = page_bytes_of(&exec->places);
+    out->margin = -1;
+    out->owners = weft_pool_array(&exec->pool, (size_t)scratch->n_margins, sizeof *out->owners);
+    if (out->owners == NULL) return weft_fail_memory(err, "ranges to poison");
+    if (scratch->n_margins > 0)
+        memcpy(out->owners, scratch->owners, (size_t)scratch->n_margins * sizeof *out->owners);
+    WEFT_TRY(keep_ranges(exec, scratch->margins, scratch->n_margins, &margins, err));
+    turn->margins = margins.ranges;
+    turn->n_margins = margins.n;
+    int32_t n = weft_exec_join_ranges(scratch->born, scratch->n_born);
+    WEFT_TRY(keep_ranges(exec, scratch->born, n, &turn->born, err));
+    n = widen_to_pages(scratch->born, n, page_bytes);
+    WEFT_TRY(keep_ranges(exec, scratch->born, n, &turn->born_pages, err));
+    n = weft_exec_join_ranges(scratch->dead, scratch->n_dead);
+    WEFT_TRY(keep_ranges(exec, scratch->dead, n, &turn->dead, err));
+    const int32_t n_pages = widen_to_pages(scratch->dead, n, page_bytes);
+    WEFT_TRY(keep_ranges(exec, scratch->dead, n_pages, &turn->dead_pages, err));
+    n = widen_to_pages(scratch->live, scratch->n_live, page_bytes);
+    n = subtract(scratch->dead, n_pages, scratch->live, n, scratch->left);
+    return keep_ranges(exec, scratch->left, n, &turn->closed_pages, err);
 }
 
-/* Before the first slot the arena is as at a period's end: `living` has room for all pieces. */
-static enum weft_status bury_arena(struct weft_exec *exec, struct weft_range *living,
-                                   struct weft_error *err)
+/* A slot of a period, or with slot -1 what comes before its first. */
+static enum weft_status make_turn(struct scratch *scratch, int parity, int32_t slot,
+                                  struct exec_deaths *out, struct weft_error *err)
 {
-    const struct weft_program *program = exec->options.program;
-    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
-    int32_t n = 0;
+    const struct weft_program *program = scratch->exec->options.program;
+    scratch->n_dead = scratch->n_born = scratch->n_live = scratch->n_margins = 0;
     for (int32_t b = 0; b < program->n_buffers; b++) {
-        const struct weft_buffer *buffer = &program->buffers[b];
-        for (int32_t p = 0; p < buffer->n_pieces; p++) {
-            if (weft_life_has(buffer->lives[p], program->n_slots - 1))
-                living[n++] = piece_range(buffer, p);
+        for (int32_t p = 0; p < program->buffers[b].n_pieces; p++) {
+            if (slot < 0) bury_piece(scratch, b, p, parity);
+            if (slot >= 0) place_piece(scratch, b, p, parity, slot);
         }
     }
-    weft_arena_fill(exec->arena, stream, exec->base, &exec->whole, 1, WEFT_ARENA_PATTERN);
-    weft_arena_renew(exec->arena, stream, &exec->whole, 1, living, n);
-    return weft_stream_synchronise(stream, err);
+    return keep_turn(scratch, out, err);
+}
+
+static enum weft_status make_turns(struct scratch *scratch, struct weft_error *err)
+{
+    struct weft_exec *exec = scratch->exec;
+    const int32_t n_slots = exec->options.program->n_slots;
+    for (int t = 0; t < exec->places.n_tables; t++) {
+        exec->deaths[t] =
+            weft_pool_array(&exec->pool, (size_t)n_slots + 1, sizeof *exec->deaths[t]);
+        if (exec->deaths[t] == NULL) return weft_fail_memory(err, "ranges to poison");
+        for (int32_t s = 0; s <= n_slots; s++)
+            WEFT_TRY(make_turn(scratch, t, s - 1, &exec->deaths[t][s], err));
+    }
+    if (exec->places.n_tables == 1) exec->deaths[1] = exec->deaths[0];
+    return WEFT_OK;
+}
+
+/* What stays: looked through for pages that were touched. */
+static enum weft_status list_residents(struct scratch *scratch, struct weft_error *err)
+{
+    const struct weft_program *program = scratch->exec->options.program;
+    scratch->n_live = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        if (weft_buffer_persists(program, &program->buffers[b])) add_live(scratch, b, 0, 0, false);
+    }
+    return keep_ranges(scratch->exec, scratch->live,
+                       weft_exec_join_ranges(scratch->live, scratch->n_live),
+                       &scratch->exec->residents, err);
 }
 
 enum weft_status weft_exec_poison_create(struct weft_exec *exec, struct weft_error *err)
 {
-    const struct weft_program *program = exec->options.program;
-    size_t n_pieces = 0;
-    for (int32_t b = 0; b < program->n_buffers; b++)
-        n_pieces += (size_t)program->buffers[b].n_pieces;
-    exec->deaths = weft_pool_array(&exec->pool, (size_t)program->n_slots, sizeof *exec->deaths);
-    struct weft_range *ranges = calloc(4 * n_pieces + 1, sizeof *ranges);
+    enum { LISTS = 5 };
+    struct weft_stream *stream = exec->streams[WEFT_STREAM_COMPUTE];
+    const size_t n = EXEC_TABLES * (size_t)weft_program_pieces(exec->options.program);
+    struct weft_range *ranges = calloc(2 * LISTS * n + 1, sizeof *ranges);
+    struct scratch scratch = {.exec = exec, .owners = calloc(2 * n + 1, sizeof(int32_t))};
     enum weft_status status = WEFT_OK;
-    if (exec->deaths == NULL || ranges == NULL) {
+    if (ranges == NULL || scratch.owners == NULL) {
         status = weft_fail_memory(err, "ranges to poison");
     } else {
-        struct scratch scratch = {ranges, ranges + n_pieces, ranges + 2 * n_pieces};
-        for (int32_t s = 0; s < program->n_slots && status == WEFT_OK; s++)
-            status = list_slot(exec, s, &scratch, err);
+        struct weft_range **lists[LISTS] = {&scratch.dead, &scratch.born, &scratch.live,
+                                            &scratch.left, &scratch.margins};
+        for (size_t i = 0; i < LISTS; i++)
+            *lists[i] = ranges + 2 * i * n;
+        status = make_turns(&scratch, err);
+        if (status == WEFT_OK) status = list_residents(&scratch, err);
     }
-    if (status == WEFT_OK) status = bury_arena(exec, ranges, err);
     free(ranges);
-    return status;
+    free(scratch.owners);
+    if (status == WEFT_OK) status = weft_arena_watch(exec->arena, stream, err);
+    exec->follows = false;
+    return status == WEFT_OK ? weft_stream_synchronise(stream, err) : status;
+}
+
+static void push_turn(struct weft_exec *exec, int32_t place)
+{
+    struct exec_deaths *deaths = &exec->deaths[exec->parity][place];
+    weft_arena_renew(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], &deaths->turn,
+                     &deaths->margin);
 }
 
 void weft_exec_poison_push(struct weft_exec *exec, int32_t slot)
 {
-    if (exec->deaths == NULL) return;
-    const struct exec_deaths *deaths = &exec->deaths[slot];
-    weft_arena_renew(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], deaths->dead, deaths->n_dead,
-                     deaths->born, deaths->n_born);
+    if (exec->deaths[0] != NULL) push_turn(exec, slot + 1);
+}
+
+void weft_exec_poison_begin(struct weft_exec *exec)
+{
+    if (exec->deaths[0] != NULL && !exec->follows) push_turn(exec, 0);
+    exec->follows = false;
 }
 
 void weft_exec_poison_destroy(struct weft_exec *exec)
 {
-    if (exec->deaths == NULL) return;
-    weft_arena_renew(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], NULL, 0, &exec->whole, 1);
+    if (exec->deaths[0] == NULL) return;
+    weft_arena_open_all(exec->arena, exec->streams[WEFT_STREAM_COMPUTE]);
+}
+
+void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out)
+{
+    const struct weft_buffer *buffer = &exec->options.program->buffers[b];
+    weft_text_add(out, weft_buffer_kind_name(buffer->kind));
+    switch (buffer->kind) {
+    case WEFT_BUFFER_OUTPUT:
+    case WEFT_BUFFER_OUTPUT_GRADIENT:
+    case WEFT_BUFFER_SAVED:
+    case WEFT_BUFFER_FORWARD_TEMPORARY:
+    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+        weft_text_addf(out, " of layer %s",
+                       exec->options.config->model->layers[buffer->index].name);
+        return;
+    case WEFT_BUFFER_SHARD:
+    case WEFT_BUFFER_FULL:
+    case WEFT_BUFFER_MASTER:
+    case WEFT_BUFFER_MOMENT1:
+    case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_TENSOR_NORMS:
+    case WEFT_BUFFER_TENSOR_NORMS_SUM:
+        weft_text_addf(out, " of unit %s", exec->options.shards->units[buffer->index].name);
+        return;
+    case WEFT_BUFFER_INPUT:
+    case WEFT_BUFFER_TARGETS:
+    case WEFT_BUFFER_RECORD:
+    case WEFT_BUFFER_RECORD_SUM:
+    case WEFT_BUFFER_KIND_COUNT:
+        return;
+    }
+}
+
+enum weft_status weft_exec_poison_check(struct weft_exec *exec, struct weft_error *err)
+{
+    const int32_t n_slots = exec->options.program->n_slots;
+    for (int32_t place = 0; exec->deaths[0] != NULL && place <= n_slots; place++) {
+        struct exec_deaths *deaths = &exec->deaths[exec->parity][place];
+        if (deaths->margin < 0) continue;
+        struct weft_text what;
+        weft_text_init(&what);
+        weft_exec_describe_buffer(exec, deaths->owners[deaths->margin], &what);
+        deaths->margin = -1;
+        enum weft_status status =
+            weft_fail(err, WEFT_E_INTERNAL,
+                      "step %lld: bytes beside the %s were written, by whoever works on it: the "
+                      "kernel of a layer leaves its buffer",
+                      (long long)exec->last_step, weft_text_chars(&what));
+        weft_text_finish(&what);
+        return status;
+    }
+    return WEFT_OK;
 }
 
 enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,
                                          struct weft_error *err)
 {
-    *bytes = exec->options.program->arena_bytes;
-    if (exec->deaths == NULL) return WEFT_OK;
-    weft_arena_touched(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], *bytes, bytes);
+    const struct weft_paging *paging = exec->options.paging;
+    *bytes = paging != NULL ? paging->n_pages * paging->page_bytes
+                            : weft_arena_whole(exec->options.program->arena_bytes).span_bytes;
+    if (exec->deaths[0] == NULL) return WEFT_OK;
+    weft_exec_poison_begin(exec);
+    weft_arena_touched(exec->arena, exec->streams[WEFT_STREAM_COMPUTE], &exec->residents, bytes);
     return weft_exec_synchronise(exec, err);
 }

@@ -14,8 +14,8 @@ static void push_buffer(const struct weft_exec *exec, enum weft_buffer_kind kind
     int32_t buffer = weft_program_buffer(program, kind, unit, 0);
     if (buffer < 0) return;
     const struct weft_buffer *at = &program->buffers[buffer];
-    weft_nn_mix_hash(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE], exec->base + at->offset,
-                     at->bytes, EXEC_OWN(exec, hash));
+    weft_nn_mix_hash(exec->options.nn, exec->streams[WEFT_STREAM_COMPUTE],
+                     exec->base + exec->places.offsets[0][buffer], at->bytes, EXEC_OWN(exec, hash));
 }
 
 static int32_t slot_of(int32_t unit)

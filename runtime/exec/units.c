@@ -3,7 +3,7 @@
 static void *buffer_of(const struct weft_exec *exec, enum weft_buffer_kind kind, int32_t unit)
 {
     int32_t buffer = weft_program_buffer(exec->options.program, kind, unit, 0);
-    return buffer < 0 ? NULL : exec->base + exec->options.program->buffers[buffer].offset;
+    return buffer < 0 ? NULL : exec->base + exec->places.offsets[0][buffer];
 }
 
 static struct weft_nn_piece piece_of(const struct weft_exec *exec, const struct exec_unit *unit,

@@ -61,16 +61,16 @@ static int32_t unit_word(int32_t unit)
 }
 
 /* Every element counts on the one rank that owns its slice, whatever the policy. */
-void weft_exec_push_norm(struct weft_exec *exec)
+void weft_exec_push_norm(struct weft_exec *exec, const struct exec_unit *units)
 {
     static const struct weft_range sent = {0, EXEC_SENT_WORDS * sizeof(uint64_t)};
     const struct weft_program *program = exec->options.program;
     struct weft_nn *nn = exec->options.nn;
     weft_arena_fill(exec->arena, compute_of(exec), exec->record, &sent, 1, 0);
     for (int32_t u = 0; u < program->n_units && !program->period.rotated; u++) {
-        if (exec->units[u].trainable)
-            weft_nn_add_norm(nn, compute_of(exec), &exec->units[u].nn,
-                             word_of(exec, EXEC_WORD_NORM), word_of(exec, unit_word(u)));
+        if (units[u].trainable)
+            weft_nn_add_norm(nn, compute_of(exec), &units[u].nn, word_of(exec, EXEC_WORD_NORM),
+                             word_of(exec, unit_word(u)));
     }
     weft_nn_record_loss(nn, compute_of(exec), EXEC_OWN(exec, loss), word_of(exec, EXEC_WORD_LOSS));
     exec->told_to_stop = exec->inputs->stop;

@@ -126,10 +126,8 @@ static enum weft_status take_arena(struct rehearsal *r, const struct rehearsal *
                                    struct weft_error *err)
 {
     r->owns_arena = other == NULL;
-    if (r->owns_arena) {
-        const struct weft_arena_shape whole = weft_arena_whole(r->program->arena_bytes);
-        return weft_comm_map_arena(r->options->comm, &whole, NULL, &r->arena, err);
-    }
+    if (r->owns_arena)
+        return weft_exec_map_arena(r->options->comm, r->program, NULL, false, &r->arena, err);
     if (r->program->arena_bytes != other->program->arena_bytes)
         return weft_fail(err, WEFT_E_INTERNAL, "one plan has two layouts");
     r->arena = other->arena;

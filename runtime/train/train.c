@@ -143,8 +143,7 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
     WEFT_TRY(weft_identity_compare(o, err));
     if (weft_data_has_held_out(o->config))
         WEFT_TRY(weft_evaluation_create(o->config, o->comm, &run->evaluation, err));
-    const struct weft_arena_shape whole = weft_arena_whole(o->program->arena_bytes);
-    WEFT_TRY(weft_comm_map_arena(o->comm, &whole, NULL, &run->arena, err));
+    WEFT_TRY(weft_exec_map_arena(o->comm, o->program, NULL, o->poison, &run->arena, err));
     struct weft_exec_options options = {
         .config = o->config,
         .shards = o->shards,

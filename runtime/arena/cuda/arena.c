@@ -1,6 +1,7 @@
 /* The arena of the device "cuda": cells of the GPU's memory. What the host has in it goes by the
  * mailbox of the stream. Never run on a GPU yet: tests run it over doubles. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/arena/backend.h"
 #include "runtime/arena/cuda/cells.h"
@@ -11,7 +12,10 @@ WEFT_API extern const struct weft_arena_ops weft_arena_cuda;
 struct cuda_arena {
     struct weft_arena arena; /* first */
     struct weft_cuda_cells cells;
-    int64_t touched_bytes; /* the end of the last byte that was found not to hold the pattern */
+    /* While it is watched: the shape, whose mappings are copied, and of each page whether anything
+     * but the pattern was found there. */
+    struct weft_arena_shape shape;
+    bool *touched;
 };
 
 static struct cuda_arena *cuda_arena_of(const struct weft_arena *arena)
@@ -63,15 +67,40 @@ static void cuda_read(struct weft_arena *arena, struct weft_stream *stream, cons
 
 /* Finding uses of what is not live: a check, for which bytes come to the host. */
 
+static int64_t page_of(const struct weft_arena_shape *shape, int64_t at)
+{
+    int64_t i = shape->n_mappings - 1;
+    if (i < 0) return at / shape->page_bytes;
+    while (i > 0 && shape->mappings[i].at > at)
+        i--;
+    return shape->mappings[i].first_page + (at - shape->mappings[i].at) / shape->page_bytes;
+}
+
 static void look_through_piece(void *context, const void *from, const void *piece, int64_t bytes)
 {
     struct cuda_arena *a = context;
     const unsigned char *at = piece;
     const int64_t begin = (int64_t)((uintptr_t)from - a->cells.at);
-    int64_t n = bytes;
-    while (n > 0 && at[n - 1] == WEFT_ARENA_PATTERN)
-        n--;
-    if (n > 0 && begin + n > a->touched_bytes) a->touched_bytes = begin + n;
+    for (int64_t i = 0; i < bytes; i++) {
+        if (at[i] != WEFT_ARENA_PATTERN) a->touched[page_of(&a->shape, begin + i)] = true;
+    }
+}
+
+/* One margin that is looked at. */
+struct margin_look {
+    int32_t index;
+    int32_t *margin;
+};
+
+static void look_at_margin(void *context, const void *from, const void *piece, int64_t bytes)
+{
+    const struct margin_look *look = context;
+    const unsigned char *at = piece;
+    (void)from;
+    for (int64_t i = 0; i < bytes; i++) {
+        if (at[i] == WEFT_ARENA_PATTERN) continue;
+        if (*look->margin < 0 || look->index < *look->margin) *look->margin = look->index;
+    }
 }
 
 /* What of the range is mapped; NULL: nothing from `seen` on. */
@@ -108,22 +137,77 @@ static cudaError_t look_through(struct cuda_arena *a, struct weft_cuda_mailbox *
     return code;
 }
 
-static void cuda_renew(struct weft_arena *arena, struct weft_stream *stream,
-                       const struct weft_range *dead, int32_t n_dead, const struct weft_range *born,
-                       int32_t n_born)
+static enum weft_status forget_looks(struct weft_stream *stream, const void *argument,
+                                     struct weft_error *err)
 {
-    (void)born;
-    (void)n_born;
+    struct margin_look *looks;
+    (void)stream;
+    (void)err;
+    memcpy(&looks, argument, sizeof looks);
+    free(looks);
+    return WEFT_OK;
+}
+
+static cudaError_t look_at_margins(struct cuda_arena *a, struct weft_cuda_mailbox *mailbox,
+                                   const struct weft_arena_turn *turn, struct margin_look *looks)
+{
+    cudaError_t code = cudaSuccess;
+    for (int32_t i = 0; i < turn->n_margins && code == cudaSuccess; i++) {
+        const int64_t bytes = turn->margins[i].end - turn->margins[i].begin;
+        void *at = address_of(a, turn->margins[i].begin);
+        code = weft_cuda_receive_pieces(mailbox, at, bytes, look_at_margin, &looks[i]);
+        if (code == cudaSuccess)
+            code = cudaMemsetAsync(at, WEFT_ARENA_PATTERN, (size_t)bytes, mailbox->stream);
+    }
+    return code;
+}
+
+/* A GPU cannot close a page while work is under way: nothing is closed. */
+static void cuda_renew(struct weft_arena *arena, struct weft_stream *stream,
+                       const struct weft_arena_turn *turn, int32_t *margin)
+{
+    struct weft_cuda_mailbox *mailbox = mailbox_of(stream);
+    struct margin_look *looks = calloc((size_t)turn->n_margins + 1, sizeof *looks);
+    cudaError_t code;
+    if (mailbox == NULL || looks == NULL) {
+        free(looks);
+        return;
+    }
+    for (int32_t i = 0; i < turn->n_margins; i++)
+        looks[i] = (struct margin_look){i, margin};
+    code = look_at_margins(cuda_arena_of(arena), mailbox, turn, looks);
+    for (int32_t i = 0; i < turn->dead.n && code == cudaSuccess; i++)
+        code = look_through(cuda_arena_of(arena), mailbox, turn->dead.ranges[i], true);
+    weft_cuda_stream_worked(stream, code, "look for uses of what is not live");
+    weft_stream_push(stream, forget_looks, &looks, sizeof looks);
+}
+
+static void cuda_open_all(struct weft_arena *arena, struct weft_stream *stream)
+{
+    (void)arena; /* nothing was closed */
+    (void)stream;
+}
+
+static enum weft_status cuda_watch(struct weft_arena *arena, struct weft_stream *stream,
+                                   struct weft_error *err)
+{
+    struct cuda_arena *a = cuda_arena_of(arena);
     struct weft_cuda_mailbox *mailbox = mailbox_of(stream);
     cudaError_t code = cudaSuccess;
-    for (int32_t i = 0; i < n_dead && mailbox != NULL && code == cudaSuccess; i++)
-        code = look_through(cuda_arena_of(arena), mailbox, dead[i], true);
-    weft_cuda_stream_worked(stream, code, "look for uses of what is not live");
+    free(a->touched);
+    a->touched = calloc((size_t)a->shape.n_pages, sizeof *a->touched);
+    if (a->touched == NULL) return weft_fail_memory(err, "an arena's touched pages");
+    for (int64_t i = 0; i < a->cells.n_seen && mailbox != NULL && code == cudaSuccess; i++) {
+        code = cudaMemsetAsync(address_of(a, a->cells.seen[i].at), WEFT_ARENA_PATTERN,
+                               (size_t)a->cells.seen[i].bytes, mailbox->stream);
+    }
+    weft_cuda_stream_worked(stream, code, "fill the GPU's memory");
+    return WEFT_OK;
 }
 
 struct touched_argument {
     const struct cuda_arena *arena;
-    int64_t *end;
+    int64_t *bytes;
 };
 
 static enum weft_status tell_touched(struct weft_stream *stream, const void *argument,
@@ -131,20 +215,24 @@ static enum weft_status tell_touched(struct weft_stream *stream, const void *arg
 {
     (void)stream;
     (void)err;
-    const struct touched_argument *a = argument;
-    *a->end = a->arena->touched_bytes;
+    const struct touched_argument *t = argument;
+    *t->bytes = 0;
+    for (int64_t page = 0; page < t->arena->shape.n_pages; page++)
+        *t->bytes += t->arena->touched[page] ? t->arena->shape.page_bytes : 0;
     return WEFT_OK;
 }
 
-static void cuda_touched(struct weft_arena *arena, struct weft_stream *stream, int64_t bytes,
-                         int64_t *end)
+static void cuda_touched(struct weft_arena *arena, struct weft_stream *stream,
+                         const struct weft_ranges *ranges, int64_t *bytes)
 {
     struct cuda_arena *a = cuda_arena_of(arena);
     struct weft_cuda_mailbox *mailbox = mailbox_of(stream);
+    cudaError_t code = cudaSuccess;
     if (mailbox == NULL) return;
-    const cudaError_t code = look_through(a, mailbox, (struct weft_range){0, bytes}, false);
+    for (int32_t i = 0; i < ranges->n && code == cudaSuccess; i++)
+        code = look_through(a, mailbox, ranges->ranges[i], false);
     weft_cuda_stream_worked(stream, code, "look through the GPU's memory");
-    const struct touched_argument argument = {a, end};
+    const struct touched_argument argument = {a, bytes};
     weft_stream_push(stream, tell_touched, &argument, sizeof argument);
 }
 
@@ -166,8 +254,25 @@ static cudaError_t zero_cells(const struct weft_cuda_cells *cells)
 
 static void cuda_unmap(struct weft_arena *arena, bool give_back)
 {
+    struct cuda_arena *a = cuda_arena_of(arena);
     (void)give_back; /* no peer maps it */
-    weft_cuda_cells_unmap(&cuda_arena_of(arena)->cells);
+    weft_cuda_cells_unmap(&a->cells);
+    free((void *)a->shape.mappings);
+    free(a->touched);
+    a->touched = NULL;
+    a->shape = (struct weft_arena_shape){0};
+}
+
+static enum weft_status keep_shape(struct cuda_arena *a, const struct weft_arena_shape *shape,
+                                   struct weft_error *err)
+{
+    const size_t n = (size_t)shape->n_mappings;
+    struct weft_arena_mapping *mappings = calloc(n + 1, sizeof *mappings);
+    if (mappings == NULL) return weft_fail_memory(err, "an arena's shape");
+    if (n > 0) memcpy(mappings, shape->mappings, n * sizeof *mappings);
+    a->shape = *shape;
+    a->shape.mappings = mappings;
+    return WEFT_OK;
 }
 
 static enum weft_status cuda_map(struct weft_arena *arena, const struct weft_arena_shape *shape,
@@ -176,8 +281,11 @@ static enum weft_status cuda_map(struct weft_arena *arena, const struct weft_are
     struct cuda_arena *a = cuda_arena_of(arena);
     if (a->cells.reserved != 0)
         return weft_fail(err, WEFT_E_INTERNAL, "an arena is mapped already: unmap it first");
-    a->touched_bytes = 0;
     WEFT_TRY(weft_cuda_cells_map(&a->cells, shape, err));
+    if (keep_shape(a, shape, err) != WEFT_OK) {
+        cuda_unmap(arena, true);
+        return err->status;
+    }
     const cudaError_t code = zero_cells(&a->cells);
     if (code == cudaSuccess) return WEFT_OK;
     cuda_unmap(arena, true);
@@ -241,6 +349,8 @@ const struct weft_arena_ops weft_arena_cuda = {
     .fill = cuda_fill,
     .write = cuda_write,
     .read = cuda_read,
+    .watch = cuda_watch,
     .renew = cuda_renew,
+    .open_all = cuda_open_all,
     .touched = cuda_touched,
 };

@@ -48,11 +48,7 @@ static struct outcome run(const struct job *job, int64_t steps, struct outcome *
 {
     struct task task = {job, steps, shared};
     CHECK(ranks_run((int32_t)job->config->cluster.ranks, train, &task) == 0, "a rank failed");
-    /* The layout's grain is what a buffer may leave unused at its end. */
-    int64_t untouched = job->program->arena_bytes - shared->touched_bytes;
-    CHECK(untouched >= 0 && untouched < WEFT_ARENA_ALIGN_BYTES,
-          "%lld bytes of an arena of %lld were touched", (long long)shared->touched_bytes,
-          (long long)job->program->arena_bytes);
+    job_check_touched(job, shared->touched_bytes, "a run");
     return *shared;
 }
 
@@ -113,7 +109,7 @@ static void check_ranks(const char *path, int32_t ranks, const char *override,
     snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
     const char *overrides[] = {set_ranks, "plan.blocks=2", "cluster.emulate=false", override, NULL};
     struct job job;
-    struct outcome first;
+    struct outcome first = {0};
     job_open(&job, path, overrides);
     for (int32_t plan = 0; plan < WEFT_POLICY_COUNT + 2; plan++) {
         if (plan < WEFT_POLICY_COUNT) {

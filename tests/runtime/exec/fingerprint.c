@@ -18,7 +18,7 @@ static float *parameters(const struct job_rank *r, int32_t unit, int64_t *elemen
     int32_t buffer = weft_program_buffer(program, WEFT_BUFFER_SHARD, unit, 0);
     if (buffer < 0) buffer = weft_program_buffer(program, WEFT_BUFFER_FULL, unit, 0);
     *elements = program->buffers[buffer].bytes / (int64_t)sizeof(float);
-    return (float *)(void *)(weft_arena_memory(r->arena) + program->buffers[buffer].offset);
+    return (float *)(void *)job_rank_buffer(r, buffer);
 }
 
 static void flip(float *value)

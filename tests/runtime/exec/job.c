@@ -8,9 +8,11 @@
 #include "base/rng.h"
 #include "problem/stages.h"
 #include "program/predict.h"
+#include "runtime/exec/parts.h"
 #include "runtime/train/data.h"
 #include "runtime/train/train.h"
 #include "scheduler/schedule.h"
+#include "tests/runtime/exec/pages.h"
 
 void job_open(struct job *job, const char *path, const char *const *overrides)
 {
@@ -34,8 +36,15 @@ void job_open(struct job *job, const char *path, const char *const *overrides)
     };
 }
 
+static void drop_paging(struct job *job)
+{
+    if (job->program != NULL && job->paging != job->program->paging) pages_destroy(job->paging);
+    job->paging = NULL;
+}
+
 static void drop_plan(struct job *job)
 {
+    drop_paging(job);
     weft_program_destroy(job->program);
     weft_plan_destroy(job->plan);
     job->program = NULL;
@@ -48,6 +57,29 @@ void job_close(struct job *job)
     weft_stages_finish(&job->stages);
     weft_profile_destroy(job->profile);
     weft_config_destroy(job->config);
+}
+
+void job_page(struct job *job, int64_t page_bytes, int tables, bool shared)
+{
+    const uint64_t seed = (uint64_t)page_bytes + 7 * (uint64_t)job->program->arena_bytes;
+    drop_paging(job);
+    if (page_bytes > 0) job->paging = pages_make(job->program, page_bytes, tables, shared, seed);
+}
+
+void job_page_as_planned(struct job *job)
+{
+    drop_paging(job);
+    job->paging = job->program->paging;
+}
+
+static void page_as_told(struct job *job)
+{
+    const char *bytes = getenv("WEFT_TEST_PAGE");
+    if (bytes != NULL && strcmp(bytes, "planned") == 0) {
+        job_page_as_planned(job);
+    } else if (bytes != NULL) {
+        job_page(job, strtoll(bytes, NULL, 10), WEFT_PAGE_TABLES, true);
+    }
 }
 
 /* The unit's strategy of the policy, or where it has none of sdp. */
@@ -98,6 +130,7 @@ static void make_plan(struct job *job, const int32_t *strategies, choose_fn *cho
     OK(weft_plan_predict(job->plan, &err));
     OK(weft_program_lower(job->plan, &job->inputs, 1, &job->program, &err));
     OK(weft_program_verify(job->program, INT64_MAX, &err));
+    page_as_told(job);
     free(moves);
     free(blocks);
 }
@@ -165,6 +198,7 @@ bool job_plan_planner(struct job *job, const char *planner)
         weft_schedule(job->stages.problem, &job->inputs, &options, &job->plan, &job->program, &err);
     CHECK(status == WEFT_OK || status == WEFT_E_INFEASIBLE || status == WEFT_E_DATA, "%s: %s",
           planner, err.text);
+    if (status == WEFT_OK) page_as_told(job);
     return status == WEFT_OK;
 }
 
@@ -196,13 +230,13 @@ void job_open_kernels(const struct job *job, struct weft_nn **nn)
 void job_rank_load(struct job_rank *r)
 {
     const struct job *job = r->job;
-    const struct weft_arena_shape whole = weft_arena_whole(job->program->arena_bytes);
-    OK(weft_comm_map_arena(r->comm, &whole, NULL, &r->arena, &err));
+    OK(weft_exec_map_arena(r->comm, job->program, job->paging, r->poison, &r->arena, &err));
     struct weft_exec_options exec = {
         .config = job->config,
         .shards = job->stages.shards,
         .plan = job->plan,
         .program = job->program,
+        .paging = job->paging,
         .device = r->device,
         .comm = r->comm,
         .nn = r->nn,
@@ -264,6 +298,21 @@ void job_rank_close(struct job_rank *r)
     weft_data_close(r->data);
     free(r->input);
     free(r->targets);
+}
+
+unsigned char *job_rank_buffer(const struct job_rank *r, int32_t buffer)
+{
+    return weft_arena_memory(r->arena) + r->exec->places.offsets[0][buffer];
+}
+
+void job_check_touched(const struct job *job, int64_t touched_bytes, const char *what)
+{
+    const struct weft_paging *paging = job->paging;
+    const struct weft_arena_shape whole = weft_arena_whole(job->program->arena_bytes);
+    const int64_t bytes = paging != NULL ? paging->n_pages * paging->page_bytes : whole.span_bytes;
+    const int64_t least = paging != NULL ? bytes : job->program->live_bytes;
+    CHECK(touched_bytes >= least && touched_bytes <= bytes, "%s: %lld bytes of %lld were touched",
+          what, (long long)touched_bytes, (long long)bytes);
 }
 
 void *job_shared(size_t bytes)

@@ -1,22 +1,10 @@
-/* Poison works: when a buffer is said to die before its last reader, training shows it, with NaN,
- * or, in a build with AddressSanitizer, by dying of it. Without poison the same goes unnoticed. */
+/* Poison works: when a buffer is said to die before its last reader, whoever reads its pages dies
+ * of it. Without poison the same goes unnoticed. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/runtime/exec/job.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-enum { FOUND_BY_SANITIZER = 1 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-enum { FOUND_BY_SANITIZER = 1 };
-#else
-enum { FOUND_BY_SANITIZER = 0 };
-#endif
-#else
-enum { FOUND_BY_SANITIZER = 0 };
-#endif
 
 struct task {
     const struct job *job;
@@ -58,10 +46,7 @@ RANKS_TEST(poison)
     task.poison = false;
     CHECK(ranks_run(1, step, &task) == 0 && *finite, "nothing overwrites it without poison");
     task.poison = true;
-    *finite = true;
-    int failed = ranks_run(1, step, &task);
-    CHECK(FOUND_BY_SANITIZER ? failed == 1 : failed == 0 && !*finite,
-          "a read of dead bytes went unnoticed");
+    CHECK(ranks_run(1, step, &task) == 1, "a read of dead bytes went unnoticed");
     job_close(&job);
     return 0;
 }

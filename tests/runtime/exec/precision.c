@@ -116,14 +116,13 @@ struct start_task {
 static int64_t check_rounded(const struct job_rank *r)
 {
     const struct weft_program *program = r->job->program;
-    const unsigned char *arena = weft_arena_memory(r->arena);
     int64_t n = 0;
     for (int32_t u = 0; u < program->n_units; u++) {
         int32_t from = weft_program_buffer(program, WEFT_BUFFER_MASTER, u, 0);
         int32_t to = weft_program_buffer(program, WEFT_BUFFER_FULL, u, 0);
         if (from < 0 || program->policies[u] != WEFT_POLICY_DP) continue;
-        const float *master = (const void *)(arena + program->buffers[from].offset);
-        const uint16_t *rounded = (const void *)(arena + program->buffers[to].offset);
+        const float *master = (const void *)job_rank_buffer(r, from);
+        const uint16_t *rounded = (const void *)job_rank_buffer(r, to);
         int64_t elements = r->job->stages.shards->units[u].padded_elements;
         for (int64_t i = 0; i < elements; i++)
             CHECK(rounded[i] == weft_bf16_narrow(master[i]), "unit %d, element %lld: %04x of %a", u,

@@ -32,7 +32,8 @@ static void compare(struct job_rank *r, const char *unit, const char *kind)
 
 static void flip(const struct job_rank *r, const struct weft_buffer *buffer)
 {
-    if (r->rank == BAD_RANK) weft_arena_memory(r->arena)[buffer->offset] ^= 1;
+    const int32_t b = (int32_t)(buffer - r->job->program->buffers);
+    if (r->rank == BAD_RANK) job_rank_buffer(r, b)[0] ^= 1;
 }
 
 static int flip_each(int32_t rank, const struct ranks *ranks, void *argument)

@@ -1,0 +1,145 @@
+#include "runtime/exec/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/lifetime.h"
+#include "runtime/exec/exec.h"
+
+static enum weft_status fill_offsets(const struct weft_program *program,
+                                     const struct weft_paging *paging, bool at_end,
+                                     struct exec_places *out, struct weft_error *err)
+{
+    int32_t *tenants = calloc(paging == NULL ? 1 : (size_t)paging->n_ranges, sizeof *tenants);
+    if (tenants == NULL) return weft_fail_memory(err, "places of buffers");
+    for (int32_t b = 0; paging != NULL && b < program->n_buffers; b++)
+        tenants[paging->places[b].range]++;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        const struct weft_page_place *place = paging == NULL ? NULL : &paging->places[b];
+        int64_t up = 0;
+        out->sole[b] = place != NULL && tenants[place->range] == 1;
+        if (at_end && out->sole[b] && buffer->n_pieces == 1)
+            up = paging->ranges[place->range].n_pages * paging->page_bytes - buffer->bytes;
+        for (int t = 0; t < EXEC_TABLES; t++)
+            out->offsets[t][b] = place == NULL ? buffer->offset : place->offsets[t] + up;
+    }
+    free(tenants);
+    return WEFT_OK;
+}
+
+enum weft_status weft_exec_places_fill(const struct weft_program *program,
+                                       const struct weft_paging *paging, bool at_end,
+                                       struct weft_pool *pool, struct exec_places *out,
+                                       struct weft_error *err)
+{
+    const size_t n_buffers = (size_t)program->n_buffers;
+    *out = (struct exec_places){.program = program, .paging = paging};
+    out->n_tables = paging == NULL ? 1 : paging->n_tables;
+    for (int t = 0; t < EXEC_TABLES; t++)
+        out->offsets[t] = weft_pool_array(pool, n_buffers, sizeof *out->offsets[t]);
+    out->sole = weft_pool_array(pool, n_buffers, sizeof *out->sole);
+    if (out->offsets[0] == NULL || out->offsets[1] == NULL || out->sole == NULL)
+        return weft_fail_memory(err, "places of buffers");
+    return fill_offsets(program, paging, at_end, out, err);
+}
+
+/* Peers read what a reduction adds up, and the slices that are gathered: shards, or in place. */
+static bool is_read_of_peers(const struct weft_program *program, const struct weft_buffer *buffer)
+{
+    switch (buffer->kind) {
+    case WEFT_BUFFER_SHARD:
+    case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_TENSOR_NORMS:
+    case WEFT_BUFFER_RECORD:
+        return true;
+    case WEFT_BUFFER_FULL:
+        return weft_buffer_persists(program, buffer);
+    case WEFT_BUFFER_MASTER:
+    case WEFT_BUFFER_MOMENT1:
+    case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_INPUT:
+    case WEFT_BUFFER_TARGETS:
+    case WEFT_BUFFER_OUTPUT:
+    case WEFT_BUFFER_OUTPUT_GRADIENT:
+    case WEFT_BUFFER_SAVED:
+    case WEFT_BUFFER_FORWARD_TEMPORARY:
+    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+    case WEFT_BUFFER_TENSOR_NORMS_SUM:
+    case WEFT_BUFFER_RECORD_SUM:
+    case WEFT_BUFFER_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const struct weft_range *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+int32_t weft_exec_join_ranges(struct weft_range *ranges, int32_t n)
+{
+    qsort(ranges, (size_t)n, sizeof *ranges, compare_ranges);
+    int32_t kept = 0;
+    for (int32_t i = 0; i < n; i++) {
+        if (kept > 0 && ranges[i].begin <= ranges[kept - 1].end) {
+            if (ranges[i].end > ranges[kept - 1].end) ranges[kept - 1].end = ranges[i].end;
+        } else {
+            ranges[kept++] = ranges[i];
+        }
+    }
+    return kept;
+}
+
+static enum weft_status list_reads(const struct exec_places *places, struct weft_pool *pool,
+                                   struct weft_ranges *out, struct weft_error *err)
+{
+    const struct weft_program *program = places->program;
+    struct weft_range *ranges =
+        weft_pool_array(pool, EXEC_TABLES * (size_t)program->n_buffers, sizeof *ranges);
+    if (ranges == NULL) return weft_fail_memory(err, "what ranks read of one another");
+    int32_t n = 0;
+    for (int t = 0; t < places->n_tables; t++) {
+        for (int32_t b = 0; b < program->n_buffers; b++) {
+            const int64_t begin = places->offsets[t][b];
+            if (is_read_of_peers(program, &program->buffers[b]))
+                ranges[n++] = (struct weft_range){begin, begin + program->buffers[b].bytes};
+        }
+    }
+    *out = (struct weft_ranges){ranges, weft_exec_join_ranges(ranges, n)};
+    return WEFT_OK;
+}
+
+static enum weft_status list_mappings(const struct weft_paging *paging, struct weft_pool *pool,
+                                      struct weft_arena_shape *out, struct weft_error *err)
+{
+    struct weft_arena_mapping *mappings =
+        weft_pool_array(pool, (size_t)paging->n_mappings, sizeof *mappings);
+    if (mappings == NULL) return weft_fail_memory(err, "the arena's shape");
+    for (int32_t i = 0; i < paging->n_mappings; i++) {
+        const struct weft_page_mapping *from = &paging->mappings[i];
+        mappings[i] = (struct weft_arena_mapping){from->at, from->pages.first, from->pages.count};
+    }
+    *out = (struct weft_arena_shape){paging->span_bytes, paging->page_bytes, paging->n_pages,
+                                     mappings, paging->n_mappings};
+    return WEFT_OK;
+}
+
+enum weft_status weft_exec_map_arena(struct weft_comm *comm, const struct weft_program *program,
+                                     const struct weft_paging *paging, bool poison,
+                                     struct weft_arena **out, struct weft_error *err)
+{
+    struct weft_pool pool = {0};
+    struct exec_places places;
+    struct weft_arena_shape shape = weft_arena_whole(program->arena_bytes);
+    struct weft_ranges reads = {0};
+    enum weft_status status = weft_exec_places_fill(program, paging, poison, &pool, &places, err);
+    if (status == WEFT_OK) status = list_reads(&places, &pool, &reads, err);
+    if (status == WEFT_OK && paging != NULL) status = list_mappings(paging, &pool, &shape, err);
+    if (status == WEFT_OK) status = weft_comm_map_arena(comm, &shape, &reads, out, err);
+    weft_pool_finish(&pool);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* A paging made for tests, as unlike a planned one as may be: every page at random among those that
+ * nobody holds at the same time, in each table others, so that no two pages lie as they are seen.
+ */
+#ifndef WEFT_TESTS_RUNTIME_EXEC_PAGES_H
+#define WEFT_TESTS_RUNTIME_EXEC_PAGES_H
+
+#include "memory_model/pages/pages.h"
+#include "program/program.h"
+
+/* `tables` is 1 or 2. With `shared` false every page of addresses has memory of its own. Freed with
+ * pages_destroy; failures end the process. */
+struct weft_paging *pages_make(const struct weft_program *program, int64_t page_bytes, int tables,
+                               bool shared, uint64_t seed);
+void pages_destroy(struct weft_paging *paging); /* accepts NULL */
+
+#endif

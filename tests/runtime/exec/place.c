@@ -1,0 +1,178 @@
+/* Where buffers lie changes no bit: on pages at random, whose every page is another's in the other
+ * table, parameters are those of a run in which no page is shared, whatever the policy, the number
+ * of ranks, the size of pages; and whether it settled, evaluated or began anew on the way, after an
+ * odd or an even number of periods. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/exec/parts.h"
+#include "runtime/exec/state.h"
+#include "tests/effort.h"
+#include "tests/runtime/exec/job.h"
+#include "tests/runtime/exec/pages.h"
+
+enum { STEPS = 5, PLANS = WEFT_POLICY_COUNT + 1 };
+
+/* What a run does behind which steps, a bit each. */
+struct way {
+    const char *name;
+    unsigned settles, evaluates, resumes;
+    bool poison;
+};
+static const struct way ways[] = {
+    {"straight", 0, 0, 0, false},
+    {"poisoned", 0, 0, 0, true},
+    {"evaluated", 1 << 1 | 1 << 4, 1 << 1 | 1 << 4, 0, true},
+    {"settled", 1 << 2 | 1 << 3, 0, 0, true},
+    {"resumed", 1 << 1 | 1 << 3, 0, 1 << 1 | 1 << 3, false},
+    {"resumed, behind an even one", 1 << 2, 1 << 2, 1 << 2, true},
+};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+struct task {
+    const struct job *job;
+    const struct way *way;
+    struct weft_hash *fingerprint; /* shared: of rank 0 */
+};
+
+/* All that is held, in the order of the walk: read, or put back. */
+static float *copy_state(struct job_rank *r, float *held)
+{
+    struct weft_state_cursor cursor = {.held = true};
+    struct weft_state_access *access;
+    struct weft_state_piece piece;
+    const bool reads = held == NULL;
+    int64_t n = 0, at = 0;
+    while (weft_exec_state_next(r->exec, &cursor, &piece))
+        n += piece.count;
+    if (reads) held = calloc((size_t)n, sizeof *held);
+    CHECK(held != NULL, "out of memory");
+    OK(weft_exec_state_open(r->exec, &access, &err));
+    cursor = (struct weft_state_cursor){.held = true};
+    while (weft_exec_state_next(r->exec, &cursor, &piece)) {
+        if (reads) OK(weft_exec_state_read(access, &piece, 0, piece.count, held + at, &err));
+        if (!reads) OK(weft_exec_state_write(access, &piece, 0, piece.count, held + at, &err));
+        at += piece.count;
+    }
+    weft_exec_state_close(access);
+    return held;
+}
+
+/* Another executor goes on from this one's state. */
+static void resume(struct job_rank *r)
+{
+    const struct weft_loss_scale scale = weft_exec_loss_scale(r->exec);
+    float *held = copy_state(r, NULL);
+    job_rank_unload(r);
+    job_rank_load(r);
+    OK(weft_exec_state_clear(r->exec, &err));
+    copy_state(r, held);
+    OK(weft_exec_state_filled(r->exec, &err));
+    weft_exec_set_loss_scale(r->exec, scale);
+    free(held);
+}
+
+static int train(int32_t rank, const struct ranks *ranks, void *argument)
+{
+    const struct task *task = argument;
+    const struct way *way = task->way;
+    struct weft_hash fingerprint;
+    struct job_rank r;
+    double loss;
+    job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, way->poison);
+    for (int64_t step = 1; step <= STEPS; step++) {
+        const struct weft_step_result result = job_rank_step(&r, step);
+        CHECK(result.finite, "step %lld: loss %g", (long long)step, result.loss);
+        if (way->settles >> step & 1) OK(weft_exec_settle(r.exec, &err));
+        if (way->evaluates >> step & 1)
+            OK(weft_exec_evaluate(r.exec, r.input, r.targets, &loss, &err));
+        if (way->resumes >> step & 1) resume(&r);
+    }
+    OK(weft_exec_settle(r.exec, &err));
+    OK(weft_exec_fingerprint(r.exec, &fingerprint, &err));
+    if (rank == 0) *task->fingerprint = fingerprint;
+    job_rank_close(&r);
+    return 0;
+}
+
+static struct weft_hash run(const struct job *job, const struct way *way, const char *what,
+                            struct weft_hash *shared)
+{
+    struct task task = {job, way, shared};
+    CHECK(ranks_run((int32_t)job->config->cluster.ranks, train, &task) == 0, "%s, %s", what,
+          way->name);
+    return *shared;
+}
+
+struct config {
+    const char *path, *override;
+};
+static const struct config configs[] = {
+    {"gpt-tiny", NULL},
+    {"gpt-odd", "train.clip_norm=0.5"},
+    {"gpt-frozen", "train.optimizer.type=lamb"},
+    {"gpt-classifier", NULL},
+    {"mlp-tiny", "train.precision={\"compute\":\"bf16\"}"},
+    {"gpt-accumulate", "train.reduce=step"},
+    {"gpt-accumulate", "train.reduce=micro_step"},
+    {"gpt-no-clip", "plan.update_ahead=1"},
+    {"gpt-no-clip", "train={\"steps\":8,\"micro_batch\":2,\"seq_len\":24,\"grad_accum\":2,"
+                    "\"clip_norm\":0,\"data\":\"/usr/share/common-licenses/GPL-3\"}"},
+    {"gpt-odd", "train={\"steps\":8,\"micro_batch\":2,\"seq_len\":24,\"clip_norm\":0,"
+                "\"data\":\"/usr/share/common-licenses/GPL-3\",\"optimizer\":{\"type\":"
+                "\"lamb\"}}"},
+};
+enum { CONFIGS = sizeof configs / sizeof configs[0] };
+
+/* Sizes of pages and ways take turns. */
+static int check_config(int c, int32_t ranks, struct weft_hash *shared)
+{
+    static const int64_t pages[] = {4096, 65536, 2 << 20};
+    char path[64], set_ranks[64], what[160];
+    struct weft_hash first = {0};
+    struct job job;
+    int turn = 5 * c + ranks, two_tables = 0;
+    snprintf(path, sizeof path, "configs/runs/%s.json", configs[c].path);
+    snprintf(set_ranks, sizeof set_ranks, "cluster.ranks=%d", ranks);
+    const char *overrides[] = {set_ranks, "cluster.emulate=false", "plan.blocks=2",
+                               configs[c].override, NULL};
+    job_open(&job, path, overrides);
+    for (int plan = 0; plan < PLANS; plan++) {
+        if (plan < WEFT_POLICY_COUNT) {
+            job_plan_policy(&job, (enum weft_policy)plan, plan % 2 == 0);
+        } else {
+            job_plan_random(&job, (uint64_t)(10 * c + ranks));
+        }
+        if (plan == 0) {
+            job_page(&job, 4096, 1, false);
+            first = run(&job, &ways[0], path, shared);
+        }
+        const struct way *way = &ways[turn % WAYS];
+        const int64_t page_bytes = pages[turn / 2 % 3];
+        job_page(&job, page_bytes, turn % 7 == 6 ? 1 : WEFT_PAGE_TABLES, true);
+        if (turn % 4 == 3) job_page_as_planned(&job);
+        two_tables += job.paging->n_tables == 2;
+        snprintf(what, sizeof what, "%s, %s, %d ranks, plan %d, pages of %lld", path,
+                 configs[c].override != NULL ? configs[c].override : "", ranks, plan,
+                 (long long)job.paging->page_bytes);
+        const struct weft_hash hash = run(&job, way, what, shared);
+        CHECK(weft_hash_equal(hash, first), "%s, %s: other parameters", what, way->name);
+        turn++;
+    }
+    job_close(&job);
+    return two_tables;
+}
+
+RANKS_TEST(place)
+{
+    struct weft_hash *shared = job_shared(sizeof *shared);
+    int two_tables = 0;
+    for (int c = 0; c < CONFIGS; c++) {
+        for (int32_t ranks = 1; ranks <= MOST_RANKS; ranks++) {
+            if (ranks == 1 + c % MOST_RANKS || TEST_CASES(ranks == 1 + (c + 2) % MOST_RANKS, false))
+                two_tables += check_config(c, ranks, shared);
+        }
+    }
+    printf("%d configs: the same bits, %d times in two tables of pages\n", CONFIGS, two_tables);
+    return 0;
+}

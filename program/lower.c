@@ -674,11 +674,24 @@ struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,
     };
 }
 
+/* The page that is asked for, or where its numbers would not reach (programs above a TiB) the least
+ * larger one. */
+static int64_t page_that_is_numbered(const struct weft_program *program, int64_t page_bytes)
+{
+    int64_t bytes = 0;
+    for (int32_t b = 0; b < program->n_buffers; b++)
+        bytes += program->buffers[b].bytes;
+    while (page_bytes < WEFT_PAGE_LARGE_BYTES && bytes / page_bytes > INT32_MAX / 8)
+        page_bytes *= 2;
+    return page_bytes;
+}
+
 enum weft_status weft_program_lower(const struct weft_plan *plan,
                                     const struct weft_lower_inputs *inputs, int32_t effort,
                                     struct weft_program **out, struct weft_error *err)
 {
     enum weft_status status;
+    int64_t page_bytes;
     struct weft_lowering lowering = {.plan = plan, .inputs = inputs};
     lowering.program = calloc(1, sizeof *lowering.program);
     if (lowering.program == NULL) return weft_fail_memory(err, "program");
@@ -686,7 +699,8 @@ enum weft_status weft_program_lower(const struct weft_plan *plan,
     WEFT_TRY_GOTO(done, emit_all(&lowering, err));
     WEFT_TRY_GOTO(done, find_lives(&lowering, err));
     WEFT_TRY_GOTO(done, weft_program_mark_begun(lowering.program, err));
-    WEFT_TRY_GOTO(done, weft_program_page(lowering.program, inputs->page_bytes, inputs->budget.work,
+    page_bytes = page_that_is_numbered(lowering.program, inputs->page_bytes);
+    WEFT_TRY_GOTO(done, weft_program_page(lowering.program, page_bytes, inputs->budget.work,
                                           &lowering.program->paging, err));
     WEFT_TRY_GOTO(done, plan->n_offsets > 0 ? take_layout(&lowering, err)
                                             : find_layout(&lowering, effort, err));

@@ -105,7 +105,7 @@ struct weft_lower_inputs {
     const struct weft_period *period;
     struct weft_weigh_options weigh;
     struct weft_budget budget; /* for the search of a layout; {0}: none */
-    int64_t page_bytes;
+    int64_t page_bytes;        /* or the least larger page whose numbers reach */
 };
 /* The inputs of the stages that a config and a profile made. They refer to stages and model. */
 struct weft_lower_inputs weft_lower_inputs_of(const struct weft_config *config,

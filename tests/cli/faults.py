@@ -131,7 +131,7 @@ def run_directory_that_cannot_be_made(weft):
 def every_fault_that_is_listed_has_its_test(_):
     tests = Path(__file__).resolve().parent.parent
     rows = [line for line in (tests.parent / "docs/faults.md").read_text().splitlines()
-            if line.startswith("| ")][2:]
+            if line.startswith("| ") and not line.startswith(("| fault |", "| --- "))]
     assert len(rows) > 25, rows
     for row in rows:
         names = re.findall("`([^`]+)`", row.split("|")[4])

@@ -52,8 +52,8 @@ VERBS = (
 
 def long_words(text, columns):
     """Lines that are long for a single word, which is a path or a name that nothing breaks."""
-    return [line for line in text.splitlines()
-            if len(line) > columns and max(map(len, line.split())) > columns - 4]
+    return [line for line in text.splitlines() if len(line) > columns and
+            (max(map(len, line.split())) > columns - 4 or len(line.split()) == 1)]
 
 
 def names_of(weft):

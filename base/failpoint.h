@@ -9,14 +9,17 @@
 #include "base/status.h"
 
 /* X(enumerator, name): kill and stop send SIGKILL and SIGSTOP to the rank itself, error makes the
- * work fail, nan writes one into its result, flip changes a bit. */
+ * work fail, nan writes one into its result, flip changes a bit, overrun writes one byte behind
+ * it, stale reads what is dead. */
 #define WEFT_FAILURE_MAP(X)                                                                        \
     X(NONE, "none")                                                                                \
     X(KILL, "kill")                                                                                \
     X(STOP, "stop")                                                                                \
     X(ERROR, "error")                                                                              \
     X(NAN, "nan")                                                                                  \
-    X(FLIP, "flip")
+    X(FLIP, "flip")                                                                                \
+    X(OVERRUN, "overrun")                                                                          \
+    X(STALE, "stale")
 
 enum weft_failure {
 #define WEFT_FAILURE_ENUMERATOR(name, text) WEFT_FAILURE_##name,

@@ -12,6 +12,7 @@
 #include "base/wrap.h"
 #include "cli/command.h"
 #include "cli/job/job.h"
+#include "cli/job/trap.h"
 #include "cli/process/rank_watch.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -233,6 +234,12 @@ static enum weft_status on_step(void *context, const struct weft_step_line *line
     return status;
 }
 
+static void on_exec(void *context, const struct weft_exec *exec)
+{
+    (void)context;
+    weft_trap_watch(exec);
+}
+
 static enum weft_status take_plan(struct rank *rank, struct weft_error *err)
 {
     const char *profile_text = NULL, *plan_text = NULL;
@@ -252,6 +259,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
     WEFT_TRY(weft_machine_go_on(&rank->meeting, session->config, session->profile, rank->job.resume,
                                 &rank->machine, err));
     watch_signals();
+    weft_trap_set(rank->meeting.rank, inherited_fd("WEFT_ERROR_FD"));
     bool tells = rank->meeting.rank == 0;
     if (tells && rank->job.metrics)
         WEFT_TRY(weft_metrics_open(rank->job.metrics, &rank->metrics, err));
@@ -265,6 +273,7 @@ static enum weft_status do_train(struct rank *rank, struct weft_error *err)
         .nn = rank->machine.nn,
         .poison = rank->job.poison,
         .failpoint = &rank->failpoint,
+        .on_exec = on_exec,
         .on_step = tells ? on_step : NULL,
         .on_evaluation = tells ? on_evaluation : NULL,
         .on_save = tells ? on_save : NULL,

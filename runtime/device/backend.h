@@ -36,6 +36,7 @@ struct weft_device_ops {
     int64_t (*now)(const struct weft_stream *stream);
     void (*set_now)(struct weft_stream *stream, int64_t ns);
     void (*run)(struct weft_stream *stream, int64_t start_ns, int64_t ns);
+    bool (*is_here)(const struct weft_stream *stream); /* NULL: no thread works for streams */
 };
 
 #define WEFT_DEVICE_DECLARE(name) extern const struct weft_device_ops weft_device_##name;

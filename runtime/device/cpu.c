@@ -381,6 +381,11 @@ static void cpu_run(struct weft_stream *stream, int64_t start_ns, int64_t ns)
     if (is_virtual(s)) work_for(s, start_ns, ns);
 }
 
+static bool cpu_is_here(const struct weft_stream *stream)
+{
+    return pthread_equal(cpu_stream_of(stream)->worker, pthread_self()) != 0;
+}
+
 static enum weft_status cpu_contend(struct weft_stream *stream, int lane, struct weft_rates rates,
                                     struct weft_error *err)
 {
@@ -412,12 +417,14 @@ static void cpu_close(struct weft_device *device)
     free(device);
 }
 
-/* Starts the worker with every signal blocked: handlers belong to the thread that installed them.
- */
+/* Starts the worker with signals blocked: handlers belong to the thread that installed them. Those
+ * that its own work may cause go to whoever handles them; blocked, they would end the process. */
 static int start_worker(struct cpu_stream *s)
 {
     sigset_t all, before;
     sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&s->worker, NULL, work, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -510,4 +517,5 @@ const struct weft_device_ops weft_device_cpu = {
     .set_now = cpu_set_now,
     .run = cpu_run,
     .contend = cpu_contend,
+    .is_here = cpu_is_here,
 };

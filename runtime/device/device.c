@@ -147,6 +147,12 @@ enum weft_status weft_stream_synchronise(struct weft_stream *stream, struct weft
     return stream->device->ops->synchronise(stream, err);
 }
 
+bool weft_stream_is_here(const struct weft_stream *stream)
+{
+    const struct weft_device_ops *ops = stream->device->ops;
+    return ops->is_here != NULL && ops->is_here(stream);
+}
+
 int64_t weft_stream_now(const struct weft_stream *stream)
 {
     return stream->device->ops->now(stream);

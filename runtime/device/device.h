@@ -9,6 +9,7 @@
 #ifndef WEFT_RUNTIME_DEVICE_DEVICE_H
 #define WEFT_RUNTIME_DEVICE_DEVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -88,6 +89,8 @@ WEFT_MUST_USE enum weft_status weft_stream_synchronise(struct weft_stream *strea
 /* For tasks, inside their stream: the stream's time; setting it (virtual clock); work of ns from
  * start_ns on (virtual clock; a collective that begins when the last rank arrives). */
 int64_t weft_stream_now(const struct weft_stream *stream);
+/* Whether the thread that asks is the one that does the stream's work. For signal handlers too. */
+bool weft_stream_is_here(const struct weft_stream *stream);
 void weft_stream_set_now(struct weft_stream *stream, int64_t ns);
 void weft_stream_run(struct weft_stream *stream, int64_t start_ns, int64_t ns);
 

@@ -164,6 +164,11 @@ static enum weft_status strict_contend(struct weft_stream *stream, int lane,
     return weft_stream_contend(stream_of(stream)->behind, lane, rates, err);
 }
 
+static bool strict_is_here(const struct weft_stream *stream)
+{
+    return weft_stream_is_here(stream_of(stream)->behind);
+}
+
 /* Tasks are given the stream behind, so these are for who asks about an idle one. */
 static int64_t strict_now(const struct weft_stream *stream)
 {
@@ -288,4 +293,5 @@ const struct weft_device_ops weft_device_strict = {
     .set_now = strict_set_now,
     .run = strict_run,
     .contend = strict_contend,
+    .is_here = strict_is_here,
 };

@@ -190,6 +190,7 @@ static void issue_work(struct weft_exec *exec, const struct exec_bound *bound)
 
 void weft_exec_turn(struct weft_exec *exec)
 {
+    weft_exec_forget_stamps(exec);
     exec->parity = (int)(exec->periods % EXEC_TABLES);
     exec->bound = exec->tables[exec->parity];
     weft_exec_poison_begin(exec);

@@ -132,6 +132,13 @@ void weft_exec_describe_culprit(const struct weft_exec *exec, const struct weft_
 WEFT_MUST_USE enum weft_status weft_exec_compare_replicas(struct weft_exec *exec, int64_t step,
                                                           struct weft_error *err);
 
+/* For handlers of SIGSEGV (`is_mapped` false) and SIGBUS (true), in the thread that met it at the
+ * address: true where that is one of the arena's. Then *out is the error that the process ends
+ * with: it names step, instruction and layer, and the buffer with the byte behind its end, or of
+ * what is dead. Takes no memory and no lock. */
+bool weft_exec_tell_trespass(const struct weft_exec *exec, const void *address, bool is_mapped,
+                             struct weft_error *out);
+
 /* How large the pages are together that were ever touched (found by pattern), with poison on; else
  * those that are planned. Behind a settle. */
 WEFT_MUST_USE enum weft_status weft_exec_touched_bytes(struct weft_exec *exec, int64_t *bytes,

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "program/lifetime.h"
 #include "runtime/exec/parts.h"
 
 static enum weft_status strike(struct weft_stream *stream, const void *argument,
@@ -29,6 +30,46 @@ static void push_nan(struct weft_exec *exec, const struct exec_bound *bound)
                     at != NULL ? &element : &loss, 1, 0xff);
 }
 
+/* One byte behind the first buffer that the instruction writes. */
+static void push_overrun(struct weft_exec *exec, int32_t i)
+{
+    static const struct weft_range one = {0, 1};
+    const struct weft_program *program = exec->options.program;
+    const struct weft_instruction *at = &program->instructions[i];
+    for (int32_t o = at->first_operand; o < at->first_operand + at->n_operands; o++) {
+        const int32_t b = program->operands[o].buffer;
+        if (!program->operands[o].writes) continue;
+        const int table = weft_exec_table_of(&exec->places, o, exec->parity);
+        weft_arena_fill(exec->arena, exec->bound[i].stream,
+                        exec->base + exec->places.offsets[table][b] +
+                            program->buffers[b].used_bytes,
+                        &one, 1, 0);
+        return;
+    }
+}
+
+static bool lives_at(const struct weft_buffer *buffer, int32_t slot)
+{
+    for (int32_t p = 0; p < buffer->n_pieces; p++) {
+        if (weft_life_has(buffer->lives[p], slot)) return true;
+    }
+    return false;
+}
+
+/* A byte of the first buffer that has pages of its own and is dead. */
+static void push_stale(struct weft_exec *exec, int32_t i)
+{
+    const struct weft_program *program = exec->options.program;
+    for (int32_t b = 0; b < program->n_buffers; b++) {
+        const struct weft_buffer *buffer = &program->buffers[b];
+        const bool persists = weft_buffer_persists(program, buffer);
+        if (persists || !exec->places.sole[b] || lives_at(buffer, exec->bound[i].slot)) continue;
+        weft_arena_read(exec->arena, exec->bound[i].stream, exec->base + exec->places.offsets[0][b],
+                        1, &exec->stale);
+        return;
+    }
+}
+
 /* Before (`behind` false) or behind instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
 {
@@ -43,7 +84,11 @@ void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind)
     bool other = point->at >= 0 ? point->at != index : exec->failed_step == step;
     if (failure == WEFT_FAILURE_NONE || behind != (failure == WEFT_FAILURE_NAN) || other) return;
     exec->failed_step = step;
-    if (failure != WEFT_FAILURE_NAN) {
+    if (failure == WEFT_FAILURE_OVERRUN) {
+        push_overrun(exec, i);
+    } else if (failure == WEFT_FAILURE_STALE) {
+        push_stale(exec, i);
+    } else if (failure != WEFT_FAILURE_NAN) {
         weft_stream_push(bound->stream, strike, &failure, sizeof failure);
     } else if (at->op == WEFT_OP_FORWARD || at->op == WEFT_OP_BACKWARD) {
         push_nan(exec, bound);

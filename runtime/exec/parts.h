@@ -101,6 +101,7 @@ struct weft_exec {
     int64_t periods;     /* begun */
     int64_t last_step;   /* that was begun */
     int64_t failed_step; /* in which the failpoint struck last */
+    unsigned char stale; /* that it read of what is dead */
 };
 
 static inline enum weft_dtype exec_compute(const struct weft_exec *exec)
@@ -156,7 +157,11 @@ void weft_exec_poison_begin(struct weft_exec *exec);
 /* Behind a synchronise: WEFT_E_INTERNAL naming a buffer beside which somebody wrote. */
 WEFT_MUST_USE enum weft_status weft_exec_poison_check(struct weft_exec *exec,
                                                       struct weft_error *err);
-/* "saved of layer h.2" */
+/* "saved of layer h.2", also in parts, for signal handlers. */
+struct weft_buffer_name {
+    const char *kind, *of, *owner; /* owner is NULL of what is no layer's and no unit's */
+};
+struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int32_t b);
 void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out);
 /* Opens the whole arena again; before the streams are destroyed. */
 void weft_exec_poison_destroy(struct weft_exec *exec);
@@ -169,6 +174,8 @@ void weft_exec_issue(struct weft_exec *exec, int32_t i, bool works);
 WEFT_MUST_USE enum weft_status weft_exec_synchronise(struct weft_exec *exec,
                                                      struct weft_error *err);
 
+/* trespass.c: no instruction has begun; while no stream works. */
+void weft_exec_forget_stamps(struct weft_exec *exec);
 /* failure.c: what a failpoint asks for, before or behind instruction i. */
 void weft_exec_push_failure(struct weft_exec *exec, int32_t i, bool behind);
 /* culprit.c. In a rotated period, of what the mailbox says: some rank has seen a gradient of the

@@ -35,7 +35,10 @@ enum weft_status weft_exec_places_fill(const struct weft_program *program,
 {
     const size_t n_buffers = (size_t)program->n_buffers;
     *out = (struct exec_places){.program = program, .paging = paging};
+    const struct weft_arena_shape whole = weft_arena_whole(program->arena_bytes);
     out->n_tables = paging == NULL ? 1 : paging->n_tables;
+    out->page_bytes = paging == NULL ? whole.page_bytes : paging->page_bytes;
+    out->span_bytes = paging == NULL ? whole.span_bytes : paging->span_bytes;
     for (int t = 0; t < EXEC_TABLES; t++)
         out->offsets[t] = weft_pool_array(pool, n_buffers, sizeof *out->offsets[t]);
     out->sole = weft_pool_array(pool, n_buffers, sizeof *out->sole);

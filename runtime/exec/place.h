@@ -18,6 +18,7 @@ enum { EXEC_TABLES = WEFT_PAGE_TABLES };
 struct exec_places {
     const struct weft_program *program;
     const struct weft_paging *paging; /* NULL: the program's offsets, one table */
+    int64_t page_bytes, span_bytes;
     int n_tables;
     int64_t *offsets[EXEC_TABLES]; /* by buffer; of one table twice */
     bool *sole;                    /* by buffer: nothing else lies in its range */

@@ -29,11 +29,6 @@ static struct weft_range piece_range(const struct exec_places *places, int32_t b
     return (struct weft_range){begin, begin + bytes};
 }
 
-static int64_t page_bytes_of(const struct exec_places *places)
-{
-    return places->paging != NULL ? places->paging->page_bytes : weft_arena_whole(1).page_bytes;
-}
-
 /* Makes of bytes the pages that they lie on, and joins them. Returns how many ranges are left. */
 static int32_t widen_to_pages(struct weft_range *ranges, int32_t n, int64_t page_bytes)
 {
@@ -151,7 +146,7 @@ static enum weft_status keep_turn(struct scratch *scratch, struct exec_deaths *o
     struct weft_exec *exec = scratch->exec;
     struct weft_arena_turn *turn = &out->turn;
     struct weft_ranges margins = {0};
-    const int64_t page_bytes = page_bytes_of(&exec->places);
+    const int64_t page_bytes = exec->places.page_bytes;
     out->margin = -1;
     out->owners = weft_pool_array(&exec->pool, (size_t)scratch->n_margins, sizeof *out->owners);
     if (out->owners == NULL) return weft_fail_memory(err, "ranges to poison");
@@ -267,35 +262,9 @@ void weft_exec_poison_destroy(struct weft_exec *exec)
 
 void weft_exec_describe_buffer(const struct weft_exec *exec, int32_t b, struct weft_text *out)
 {
-    const struct weft_buffer *buffer = &exec->options.program->buffers[b];
-    weft_text_add(out, weft_buffer_kind_name(buffer->kind));
-    switch (buffer->kind) {
-    case WEFT_BUFFER_OUTPUT:
-    case WEFT_BUFFER_OUTPUT_GRADIENT:
-    case WEFT_BUFFER_SAVED:
-    case WEFT_BUFFER_FORWARD_TEMPORARY:
-    case WEFT_BUFFER_BACKWARD_TEMPORARY:
-        weft_text_addf(out, " of layer %s",
-                       exec->options.config->model->layers[buffer->index].name);
-        return;
-    case WEFT_BUFFER_SHARD:
-    case WEFT_BUFFER_FULL:
-    case WEFT_BUFFER_MASTER:
-    case WEFT_BUFFER_MOMENT1:
-    case WEFT_BUFFER_MOMENT2:
-    case WEFT_BUFFER_GRADIENT:
-    case WEFT_BUFFER_REDUCED:
-    case WEFT_BUFFER_TENSOR_NORMS:
-    case WEFT_BUFFER_TENSOR_NORMS_SUM:
-        weft_text_addf(out, " of unit %s", exec->options.shards->units[buffer->index].name);
-        return;
-    case WEFT_BUFFER_INPUT:
-    case WEFT_BUFFER_TARGETS:
-    case WEFT_BUFFER_RECORD:
-    case WEFT_BUFFER_RECORD_SUM:
-    case WEFT_BUFFER_KIND_COUNT:
-        return;
-    }
+    const struct weft_buffer_name name = weft_exec_name_buffer(exec, b);
+    weft_text_add(out, name.kind);
+    if (name.owner != NULL) weft_text_addf(out, "%s%s", name.of, name.owner);
 }
 
 enum weft_status weft_exec_poison_check(struct weft_exec *exec, struct weft_error *err)

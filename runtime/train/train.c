@@ -157,13 +157,16 @@ static enum weft_status open_run(struct run *run, struct weft_error *err)
         .failpoint = o->failpoint,
     };
     WEFT_TRY(weft_exec_create(&options, &run->exec, err));
+    if (o->on_exec != NULL) o->on_exec(o->context, run->exec);
     return weft_saving_begin(run->saving, run->exec, err);
 }
 
 /* A save in the background reads the executor's state until it is closed. */
 static void close_run(struct run *run)
 {
+    const struct weft_train_options *o = run->options;
     weft_saving_close(run->saving);
+    if (run->exec != NULL && o->on_exec != NULL) o->on_exec(o->context, NULL);
     weft_exec_destroy(run->exec);
     if (run->arena != NULL) weft_comm_unmap_arena(run->options->comm);
     weft_trace_destroy(run->trace);

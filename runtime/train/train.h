@@ -17,6 +17,8 @@
 #include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
 
+struct weft_exec; /* runtime/exec/exec.h */
+
 struct weft_run_facts {        /* as of the latest step; every line has them */
     double tokens_per_s;       /* 0 before the first step */
     int64_t held_bytes;        /* of memory on this rank, when it was last looked at */
@@ -62,6 +64,9 @@ struct weft_train_options {
     struct weft_nn *nn;
     bool poison;
     const struct weft_failpoint *failpoint; /* of tests; may be NULL */
+    /* Called with the executor when it is there, and with NULL before it goes, for whoever handles
+     * its faults (weft_exec_tell_trespass); may be NULL. */
+    void (*on_exec)(void *context, const struct weft_exec *exec);
     /* Called after every step on every rank; may be NULL. A failure ends the run. */
     enum weft_status (*on_step)(void *context, const struct weft_step_line *line,
                                 const struct weft_trace *trace, struct weft_error *err);

@@ -16,11 +16,16 @@
 
 void job_open(struct job *job, const char *path, const char *const *overrides)
 {
-    int32_t n = 0;
-    while (overrides != NULL && overrides[n] != NULL)
-        n++;
+    struct weft_config_input input = {.source = path, .overrides = overrides};
+    while (overrides != NULL && overrides[input.n_overrides] != NULL)
+        input.n_overrides++;
+    job_open_input(job, &input);
+}
+
+void job_open_input(struct job *job, const struct weft_config_input *input)
+{
     *job = (struct job){0};
-    OK(weft_config_read(path, overrides, n, &job->config, &err));
+    OK(weft_config_load(input, &job->config, &err));
     OK(weft_profile_analytic(job->config, &job->profile, &err));
     OK(weft_stages_create(job->config, job->profile, &job->stages, &err));
     job->inputs = (struct weft_lower_inputs){

@@ -27,6 +27,8 @@ struct job {
 /* `path` from the source root, which tests are run in; overrides end with NULL. Analytic profile.
  */
 void job_open(struct job *job, const char *path, const char *const *overrides);
+/* The same of what may have supplied layers. */
+void job_open_input(struct job *job, const struct weft_config_input *input);
 void job_close(struct job *job);
 
 /* Every unit under the policy, or, where it has none of it, sdp. Gathers as late and reductions as

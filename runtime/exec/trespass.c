@@ -1,0 +1,212 @@
+/* A trespass is a touch of the arena where nobody may: behind a buffer's end, or where nothing
+ * lives. It is told from a signal handler, so nothing here takes memory or a lock. */
+#include <string.h>
+
+#include "program/lifetime.h"
+#include "runtime/exec/parts.h"
+
+enum { NOT_YET_NS = -1, NUMBER_CHARS = 20 };
+
+void weft_exec_forget_stamps(struct weft_exec *exec)
+{
+    for (int32_t i = 0; i < exec->options.program->n_instructions; i++)
+        exec->records[i] = (struct weft_record){NOT_YET_NS, NOT_YET_NS};
+}
+
+static void add_word(struct weft_error *to, const char *word)
+{
+    const size_t length = strlen(to->text), room = sizeof to->text - 1 - length;
+    const size_t n = strlen(word) < room ? strlen(word) : room;
+    memcpy(to->text + length, word, n);
+    to->text[length + n] = '\0';
+}
+
+static void add_number(struct weft_error *to, int64_t number)
+{
+    char digits[NUMBER_CHARS + 1];
+    int at = NUMBER_CHARS;
+    digits[at] = '\0';
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0 && at > 0);
+    add_word(to, digits + at);
+}
+
+static void add_owner(struct weft_error *to, const char *what, const char *name)
+{
+    if (name == NULL) return;
+    add_word(to, what);
+    add_word(to, name);
+}
+
+static const char *layer_name(const struct weft_exec *exec, int32_t layer)
+{
+    return layer >= 0 ? exec->options.config->model->layers[layer].name : NULL;
+}
+
+static const char *unit_name(const struct weft_exec *exec, int32_t unit)
+{
+    return unit >= 0 ? exec->options.shards->units[unit].name : NULL;
+}
+
+struct weft_buffer_name weft_exec_name_buffer(const struct weft_exec *exec, int32_t b)
+{
+    const struct weft_buffer *buffer = &exec->options.program->buffers[b];
+    struct weft_buffer_name name = {weft_buffer_kind_name(buffer->kind), NULL, NULL};
+    switch (buffer->kind) {
+    case WEFT_BUFFER_OUTPUT:
+    case WEFT_BUFFER_OUTPUT_GRADIENT:
+    case WEFT_BUFFER_SAVED:
+    case WEFT_BUFFER_FORWARD_TEMPORARY:
+    case WEFT_BUFFER_BACKWARD_TEMPORARY:
+        name.of = " of layer ";
+        name.owner = layer_name(exec, buffer->index);
+        break;
+    case WEFT_BUFFER_SHARD:
+    case WEFT_BUFFER_FULL:
+    case WEFT_BUFFER_MASTER:
+    case WEFT_BUFFER_MOMENT1:
+    case WEFT_BUFFER_MOMENT2:
+    case WEFT_BUFFER_GRADIENT:
+    case WEFT_BUFFER_REDUCED:
+    case WEFT_BUFFER_TENSOR_NORMS:
+    case WEFT_BUFFER_TENSOR_NORMS_SUM:
+        name.of = " of unit ";
+        name.owner = unit_name(exec, buffer->index);
+        break;
+    case WEFT_BUFFER_INPUT:
+    case WEFT_BUFFER_TARGETS:
+    case WEFT_BUFFER_RECORD:
+    case WEFT_BUFFER_RECORD_SUM:
+    case WEFT_BUFFER_KIND_COUNT:
+        break;
+    }
+    return name;
+}
+
+/* The instruction that a stream is at, or -1: it has begun and has not ended. */
+static int32_t find_under_way(const struct weft_exec *exec, enum weft_stream_kind stream)
+{
+    const struct weft_program *program = exec->options.program;
+    int32_t found = -1;
+    for (int32_t i = 0; i < program->n_instructions; i++) {
+        const volatile struct weft_record *record = &exec->records[i];
+        if (weft_op_stream(program->instructions[i].op) != stream) continue;
+        if (record->start_ns != NOT_YET_NS && record->end_ns == NOT_YET_NS) found = i;
+    }
+    return found;
+}
+
+/* A buffer, and how far from it an address is: 0 inside. */
+struct nearest {
+    int32_t buffer; /* -1: none */
+    int64_t begin;
+    int64_t distance;
+};
+
+static void look_at_buffer(const struct weft_exec *exec, int32_t b, int table, int64_t at,
+                           struct nearest *nearest)
+{
+    const int64_t begin = exec->places.offsets[table][b];
+    const int64_t end = begin + exec->options.program->buffers[b].used_bytes;
+    int64_t distance = at < begin ? begin - at : at - end + 1;
+    if (at >= begin && at < end) distance = 0;
+    if (nearest->buffer < 0 || distance < nearest->distance)
+        *nearest = (struct nearest){b, begin, distance};
+}
+
+static struct nearest find_nearest(const struct weft_exec *exec, int64_t at)
+{
+    struct nearest nearest = {.buffer = -1};
+    for (int table = 0; table < exec->places.n_tables; table++) {
+        for (int32_t b = 0; b < exec->options.program->n_buffers; b++)
+            look_at_buffer(exec, b, table, at, &nearest);
+    }
+    return nearest;
+}
+
+/* Among the buffers that the instruction was given. */
+static struct nearest find_given(const struct weft_exec *exec, int32_t i, int64_t at)
+{
+    const struct weft_instruction *instruction = &exec->options.program->instructions[i];
+    struct nearest nearest = {.buffer = -1};
+    for (int32_t o = 0; o < instruction->n_operands; o++) {
+        const int32_t operand = instruction->first_operand + o;
+        const int table = weft_exec_table_of(&exec->places, operand, exec->parity);
+        look_at_buffer(exec, exec->options.program->operands[operand].buffer, table, at, &nearest);
+    }
+    return nearest;
+}
+
+/* Who runs off a buffer's end gets to its last page's, and then to a guard of a page: what is so
+ * near to a buffer of the instruction's is taken for that one's. */
+static struct nearest find_buffer(const struct weft_exec *exec, int32_t i, int64_t at)
+{
+    const struct nearest any = find_nearest(exec, at);
+    if (any.distance == 0 || i < 0) return any;
+    const struct nearest given = find_given(exec, i, at);
+    const bool near = given.buffer >= 0 && given.distance <= 2 * exec->places.page_bytes;
+    return near ? given : any;
+}
+
+/* "forward of layer h.2" */
+static void add_instruction(const struct weft_exec *exec, int32_t i, struct weft_error *to)
+{
+    if (i < 0) {
+        add_word(to, "work between steps");
+        return;
+    }
+    const struct weft_instruction *at = &exec->options.program->instructions[i];
+    add_word(to, weft_op_name(at->op));
+    add_owner(to, " of layer ", layer_name(exec, at->layer));
+    add_owner(to, " of unit ", at->layer >= 0 ? NULL : unit_name(exec, at->unit));
+    if (at->item < 0) return;
+    add_word(to, ", block ");
+    add_number(to, at->block);
+}
+
+/* "byte 1 behind the output of layer h.2" */
+static void add_place(const struct weft_exec *exec, struct nearest nearest, int64_t at,
+                      struct weft_error *to)
+{
+    const struct weft_buffer_name name = weft_exec_name_buffer(exec, nearest.buffer);
+    add_word(to, "byte ");
+    add_number(to, nearest.distance == 0 ? at - nearest.begin : nearest.distance);
+    add_word(to, nearest.distance == 0 ? " of the "
+                 : at < nearest.begin  ? " in front of the "
+                                       : " behind the ");
+    add_word(to, name.kind);
+    add_owner(to, name.of, name.owner);
+}
+
+bool weft_exec_tell_trespass(const struct weft_exec *exec, const void *address, bool is_mapped,
+                             struct weft_error *out)
+{
+    const unsigned char *memory = weft_arena_memory(exec->arena);
+    const uintptr_t first = (uintptr_t)memory - (uintptr_t)WEFT_PAGE_LEAST_BYTES;
+    const uintptr_t here = (uintptr_t)address;
+    const uintptr_t span = (uintptr_t)(exec->places.span_bytes + 2 * WEFT_PAGE_LEAST_BYTES);
+    if (memory == NULL || here < first || here - first >= span) return false;
+    const bool sends = weft_stream_is_here(exec->streams[WEFT_STREAM_CHANNEL]);
+    const int32_t i = find_under_way(exec, sends ? WEFT_STREAM_CHANNEL : WEFT_STREAM_COMPUTE);
+    const int64_t at = (int64_t)(here - (uintptr_t)memory);
+    const struct nearest nearest = find_buffer(exec, i, at);
+    const enum weft_status status = is_mapped ? WEFT_E_SYSTEM : WEFT_E_INTERNAL;
+    out->status = status;
+    out->exit_code = weft_status_exit_code(status);
+    out->of_rank = 0;
+    out->text[0] = '\0';
+    add_word(out, "step ");
+    add_number(out, exec->last_step);
+    add_word(out, ": ");
+    add_instruction(exec, i, out);
+    add_word(out, " touched ");
+    add_place(exec, nearest, at, out);
+    add_word(out,
+             is_mapped ? ", and the system has lost that page of memory"
+             : nearest.distance == 0
+                 ? ", which was dead: its kernel reads or writes what it was not given in this step"
+                 : ", where nothing is: its kernel leaves its buffer");
+    return true;
+}

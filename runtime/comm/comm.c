@@ -117,6 +117,10 @@ void weft_comm_agree(struct weft_comm *comm, struct weft_stream *channel, int64_
 enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
                                     void *all, struct weft_error *err)
 {
+    if (bytes > WEFT_COMM_EXCHANGE_BYTES) {
+        return weft_fail(err, WEFT_E_INTERNAL, "an exchange of %zu bytes: at most %d a rank", bytes,
+                         WEFT_COMM_EXCHANGE_BYTES);
+    }
     return comm->ops->exchange(comm, mine, bytes, all, err);
 }
 

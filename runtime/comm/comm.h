@@ -86,13 +86,15 @@ void weft_comm_agree(struct weft_comm *comm, struct weft_stream *channel, int64_
                      int64_t to_offset, int64_t words, int64_t ns);
 
 /* A flag that collectives carry along: the uint32_t at this offset of the arena (negative: none, as
- * at first), the same on all ranks. Behind a collective or an exchange it is 1 on every rank if it
- * was not 0 on any rank that came to it, for no message more. Work may set it meanwhile. Forgotten
- * when the arena is unmapped. */
+ * at first), the same on all ranks. Behind a sum over ranks it is 1 on every rank if it was not 0
+ * on any rank that came to it, for no message more; a back end may carry it with other collectives
+ * and exchanges too. Work may set it meanwhile. Forgotten when the arena is unmapped. */
 void weft_comm_carry(struct weft_comm *comm, int64_t flag_offset);
 
-/* Blocking, from the host, outside the step: each rank gives `bytes` (at most 4096, equal on all)
- * and gets everybody's, in rank order. A barrier is an exchange of nothing. */
+/* Blocking, from the host, outside the step: each rank gives `bytes` (at most
+ * WEFT_COMM_EXCHANGE_BYTES, equal on all) and gets everybody's, in rank order. A barrier is an
+ * exchange of nothing. */
+enum { WEFT_COMM_EXCHANGE_BYTES = 4096 };
 WEFT_MUST_USE enum weft_status weft_comm_exchange(struct weft_comm *comm, const void *mine,
                                                   size_t bytes, void *all, struct weft_error *err);
 

@@ -99,10 +99,6 @@ enum weft_status weft_local_exchange(struct weft_comm *comm, const void *mine, s
                                      void *all, struct weft_error *err)
 {
     struct weft_local_comm *c = weft_local_comm_of(comm);
-    if (bytes > WEFT_LOCAL_POST_BYTES) {
-        return weft_fail(err, WEFT_E_INTERNAL, "an exchange of %zu bytes: at most %d a rank", bytes,
-                         WEFT_LOCAL_POST_BYTES);
-    }
     const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = (int64_t)bytes};
     int64_t latest_ns;
     WEFT_TRY(weft_local_enter(c, &call, 0, mine, bytes, &latest_ns, err));

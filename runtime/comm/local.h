@@ -36,7 +36,7 @@ enum weft_local_call_kind {
 };
 
 enum {
-    WEFT_LOCAL_POST_BYTES = 4096,
+    WEFT_LOCAL_POST_BYTES = WEFT_COMM_EXCHANGE_BYTES,
     WEFT_LOCAL_LINE_BYTES = 64,
     WEFT_LOCAL_POSTS = 2,
     WEFT_LOCAL_RECENT = 4 /* calls that messages tell */

@@ -1,16 +1,15 @@
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/hash.h"
 #include "base/machine/memory.h"
 #include "base/units.h"
 #include "runtime/comm/local.h"
+#include "runtime/comm/outcome.h"
 
-enum { LIMIT_BYTES = 512, REASON_BYTES = 1024 };
+enum { LIMIT_BYTES = 512 };
 
-/* What ranks tell each other before any of them takes memory, and after all have tried. */
+/* What ranks tell each other before any of them takes memory. */
 struct offer {
     int64_t available_bytes;
     int64_t bytes; /* of memory */
@@ -18,13 +17,7 @@ struct offer {
     char limit[LIMIT_BYTES];
 };
 
-struct outcome {
-    int32_t status;
-    char reason[REASON_BYTES];
-};
-
 _Static_assert(sizeof(struct offer) <= WEFT_LOCAL_POST_BYTES, "an offer is one exchange");
-_Static_assert(sizeof(struct outcome) <= WEFT_LOCAL_POST_BYTES, "an outcome is one exchange");
 
 static void unmap_all(struct weft_local_comm *c)
 {
@@ -92,23 +85,6 @@ static enum weft_status check_offers(struct weft_local_comm *c, const struct off
                      weft_units_show_bytes(least.available_bytes, most), least.limit);
 }
 
-/* Tells all ranks how it went here; the first rank's failure is everybody's. */
-static enum weft_status share_outcome(struct weft_local_comm *c, enum weft_status status,
-                                      struct weft_error *own, struct weft_error *err)
-{
-    struct outcome outcome = {.status = (int32_t)status};
-    snprintf(outcome.reason, sizeof outcome.reason, "%.*s", REASON_BYTES - 1, own->text);
-    const struct weft_local_call call = {.kind = WEFT_LOCAL_CALL_EXCHANGE, .count = sizeof outcome};
-    int64_t latest_ns;
-    WEFT_TRY(weft_local_enter(c, &call, 0, &outcome, sizeof outcome, &latest_ns, err));
-    for (int32_t i = 0; i < c->comm.ranks; i++) {
-        memcpy(&outcome, weft_local_posted(c, i)->bytes, sizeof outcome);
-        if (outcome.status == WEFT_OK) continue;
-        return weft_fail_of_rank(err, (enum weft_status)outcome.status, i, outcome.reason);
-    }
-    return WEFT_OK;
-}
-
 static enum weft_status keep_reads(struct weft_local_comm *c, const struct weft_ranges *reads,
                                    struct weft_error *err)
 {
@@ -129,16 +105,6 @@ static enum weft_status take(struct weft_local_comm *c, const struct weft_arena_
     return WEFT_OK;
 }
 
-/* Names what must be the same on all ranks, so that offsets are. */
-static struct weft_hash hash_of(const struct weft_arena_shape *shape)
-{
-    const size_t bytes = (size_t)shape->n_mappings * sizeof *shape->mappings;
-    const struct weft_hash mappings = weft_hash_bytes(shape->mappings, bytes);
-    const uint64_t all[] = {(uint64_t)shape->span_bytes, (uint64_t)shape->page_bytes,
-                            (uint64_t)shape->n_pages, mappings.high, mappings.low};
-    return weft_hash_bytes(all, sizeof all);
-}
-
 enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
                                       const struct weft_ranges *reads, struct weft_arena **out,
                                       struct weft_error *err)
@@ -146,7 +112,7 @@ enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_
     struct weft_local_comm *c = weft_local_comm_of(comm);
     if (c->span_bytes > 0)
         return weft_fail(err, WEFT_E_INTERNAL, "an arena is mapped already: unmap it first");
-    struct offer offer = {.shape = hash_of(shape)};
+    struct offer offer = {.shape = weft_comm_hash_shape(shape)};
     if (!weft_checked_mul(shape->n_pages, shape->page_bytes, &offer.bytes) || offer.bytes == 0)
         return weft_fail(err, WEFT_E_INTERNAL, "an arena of so many bytes cannot be mapped");
     offer.available_bytes = weft_memory_available(offer.limit, sizeof offer.limit);
@@ -156,7 +122,8 @@ enum weft_status weft_local_map_arena(struct weft_comm *comm, const struct weft_
     WEFT_TRY(check_offers(c, &offer, err));
 
     struct weft_error own = {.status = WEFT_OK};
-    enum weft_status status = share_outcome(c, take(c, shape, reads, &own), &own, err);
+    const enum weft_status taken = take(c, shape, reads, &own);
+    const enum weft_status status = weft_comm_share_outcome(comm, taken, &own, err);
     if (status != WEFT_OK) {
         unmap_all(c);
         return status;

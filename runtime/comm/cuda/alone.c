@@ -4,17 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "runtime/comm/backend.h"
-#include "runtime/device/cuda/stream.h"
+#include "runtime/comm/cuda/work.h"
 #include "runtime/nn/cuda/kernels.h"
 
 WEFT_API extern const struct weft_comm_ops weft_comm_cuda;
 
 struct alone_comm {
     struct weft_comm comm; /* first */
-    struct weft_arena *arena;
-    int64_t span_bytes; /* 0: nothing is mapped */
+    struct weft_cuda_span span;
     atomic_bool cancelled;
 };
 
@@ -26,33 +23,28 @@ static struct alone_comm *alone_of(const struct weft_comm *comm)
 static void alone_unmap_arena(struct weft_comm *comm)
 {
     struct alone_comm *c = alone_of(comm);
-    if (c->span_bytes > 0) weft_arena_unmap(c->arena, true);
-    c->span_bytes = 0;
+    if (c->span.bytes > 0) weft_arena_unmap(c->span.arena, true);
+    c->span.bytes = 0;
 }
 
 static void alone_close(struct weft_comm *comm)
 {
     struct alone_comm *c = alone_of(comm);
     alone_unmap_arena(comm);
-    weft_arena_close(c->arena);
+    weft_arena_close(c->span.arena);
     free(c);
 }
 
 static enum weft_status alone_open(const struct weft_comm_options *options, struct weft_comm **out,
                                    struct weft_error *err)
 {
-    if (options->ranks != 1) {
-        return weft_fail(err, WEFT_E_ENVIRONMENT,
-                         "%d ranks on GPUs need NCCL, which this build has no communicator for "
-                         "yet: one GPU a run (-n 1), or train with cluster.device.type \"cpu\"",
-                         options->ranks);
-    }
+    if (options->ranks != 1) return weft_cuda_several_open(options, out, err);
     struct alone_comm *c = calloc(1, sizeof *c);
     if (c == NULL) return weft_fail_memory(err, "a communicator");
     c->comm.ops = &weft_comm_cuda;
     c->comm.ranks = 1;
     strcpy(c->comm.description, "one GPU, no communication");
-    const enum weft_status status = weft_arena_open("cuda", -1, &c->arena, err);
+    const enum weft_status status = weft_arena_open("cuda", -1, &c->span.arena, err);
     if (status != WEFT_OK) {
         free(c);
         return status;
@@ -68,51 +60,22 @@ static enum weft_status alone_map_arena(struct weft_comm *comm,
 {
     (void)reads; /* no peer reads anything */
     struct alone_comm *c = alone_of(comm);
-    WEFT_TRY(weft_arena_map(c->arena, shape, err));
-    c->span_bytes = shape->span_bytes;
-    *out = c->arena;
+    WEFT_TRY(weft_arena_map(c->span.arena, shape, err));
+    c->span.bytes = shape->span_bytes;
+    *out = c->span.arena;
     return WEFT_OK;
-}
-
-static bool is_inside(const struct alone_comm *c, int64_t offset, int64_t bytes)
-{
-    return offset >= 0 && bytes <= c->span_bytes && offset <= c->span_bytes - bytes &&
-           offset % (int64_t)sizeof(float) == 0;
-}
-
-/* Where work of the channel goes; NULL: it is not to be done, or would leave the arena. */
-static struct CUstream_st *open_channel(const struct alone_comm *c, struct weft_stream *channel,
-                                        int64_t from, int64_t from_bytes, int64_t to,
-                                        int64_t to_bytes)
-{
-    struct weft_error err = {0};
-    if (is_inside(c, from, from_bytes) && is_inside(c, to, to_bytes))
-        return weft_cuda_stream_open_for_work(channel);
-    weft_fail(&err, WEFT_E_INTERNAL,
-              "a collective of %lld bytes from offset %lld to %lld leaves the arena of %lld bytes",
-              (long long)from_bytes, (long long)from, (long long)to, (long long)c->span_bytes);
-    weft_cuda_stream_fail(channel, &err);
-    return NULL;
-}
-
-static void *byte_of(const struct alone_comm *c, int64_t offset)
-{
-    return (unsigned char *)weft_arena_address(c->arena) + offset;
 }
 
 static void copy_bytes(const struct alone_comm *c, struct weft_stream *channel, int64_t from,
                        int64_t to, int64_t bytes)
 {
-    struct CUstream_st *cuda = open_channel(c, channel, from, bytes, to, bytes);
+    const cudaStream_t cuda =
+        weft_cuda_channel(&c->span, channel, (struct weft_cuda_part){from, bytes},
+                          (struct weft_cuda_part){to, bytes});
     if (cuda == NULL || from == to) return;
-    const int code = weft_cuda_copy(byte_of(c, to), byte_of(c, from), bytes, cuda);
+    const int code =
+        weft_cuda_copy(weft_cuda_byte(&c->span, to), weft_cuda_byte(&c->span, from), bytes, cuda);
     weft_cuda_stream_worked(channel, (cudaError_t)code, "copy in the GPU's memory");
-}
-
-static int64_t bytes_of(int64_t elements, enum weft_dtype dtype)
-{
-    int64_t bytes;
-    return weft_checked_mul(elements, weft_dtype_bytes(dtype), &bytes) ? bytes : INT64_MAX;
 }
 
 /* The one slice is the block; in place it is there already. */
@@ -121,7 +84,7 @@ static void alone_all_gather(struct weft_comm *comm, struct weft_stream *channel
 {
     if (block->slice_offset < 0) return;
     copy_bytes(alone_of(comm), channel, block->slice_offset, block->full_offset,
-               bytes_of(block->slice_elements, block->dtype));
+               weft_cuda_bytes_of(block->slice_elements, block->dtype));
 }
 
 /* The sum of one. In place it is what it was. */
@@ -129,21 +92,22 @@ static void alone_reduce_scatter(struct weft_comm *comm, struct weft_stream *cha
                                  const struct weft_comm_block *block)
 {
     const struct alone_comm *c = alone_of(comm);
-    const int64_t full_bytes = bytes_of(block->slice_elements, block->dtype),
-                  slice_bytes = bytes_of(block->slice_elements, block->slice_dtype);
+    const int64_t full_bytes = weft_cuda_bytes_of(block->slice_elements, block->dtype),
+                  slice_bytes = weft_cuda_bytes_of(block->slice_elements, block->slice_dtype);
     if (block->slice_offset < 0) return;
-    struct CUstream_st *cuda =
-        open_channel(c, channel, block->full_offset, full_bytes, block->slice_offset, slice_bytes);
+    const cudaStream_t cuda = weft_cuda_channel(
+        &c->span, channel, (struct weft_cuda_part){block->full_offset, full_bytes},
+        (struct weft_cuda_part){block->slice_offset, slice_bytes});
     if (cuda == NULL) return;
     const struct weft_cuda_sum sum = {.dtype = block->dtype,
                                       .ranks = 1,
                                       .own = -1,
                                       .n = block->slice_elements,
                                       .stride_bytes = full_bytes,
-                                      .from = byte_of(c, block->full_offset),
+                                      .from = weft_cuda_byte(&c->span, block->full_offset),
                                       .adds = block->adds,
                                       .to_dtype = block->slice_dtype,
-                                      .to = byte_of(c, block->slice_offset)};
+                                      .to = weft_cuda_byte(&c->span, block->slice_offset)};
     weft_cuda_stream_worked(channel, (cudaError_t)weft_cuda_sum_ranks(&sum, cuda),
                             "add up in the GPU's memory");
 }

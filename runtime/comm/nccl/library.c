@@ -196,8 +196,8 @@ static ncclResult_t send_pieces(const struct weft_nccl_link *link,
 {
     const ncclDataType_t type = type_of(step->dtype);
     const size_t n = (size_t)step->elements;
-    ncclResult_t code = ncclGroupStart();
-    for (int32_t i = 1; i < step->members; i++) {
+    ncclResult_t code = ncclSuccess;
+    for (int32_t i = 1; i < step->members && code == ncclSuccess; i++) {
         const int32_t to = (step->self + i) % step->members,
                       from = (step->self + step->members - i) % step->members;
         for (int32_t p = 0; p < step->pieces && code == ncclSuccess; p++) {
@@ -208,9 +208,7 @@ static ncclResult_t send_pieces(const struct weft_nccl_link *link,
                 ncclRecv(address_of(memory, &step->to, from, p), n, type, from, link->comm, stream);
         }
     }
-    /* A group that has begun must end, whatever happened in it. */
-    const ncclResult_t end = ncclGroupEnd();
-    return code == ncclSuccess ? end : code;
+    return code;
 }
 
 #if NCCL_VERSION_CODE >= 22800
@@ -233,13 +231,40 @@ static ncclResult_t exchange_pieces(const struct weft_nccl_link *link,
     return send_pieces(link, step, memory, stream);
 }
 
+static ncclResult_t carry_flag(const struct weft_nccl_link *link,
+                               const struct weft_nccl_memory *memory, struct CUstream_st *stream)
+{
+    if (memory->flag == NULL) return ncclSuccess;
+    return ncclAllReduce(memory->flag, memory->greatest, 1, ncclUint32, ncclMax, link->comm,
+                         stream);
+}
+
+/* A group that has begun must end, whatever happened in it. */
+static ncclResult_t end_group(ncclResult_t code)
+{
+    const ncclResult_t end = ncclGroupEnd();
+    return code == ncclSuccess || code == ncclInProgress ? end : code;
+}
+
+static ncclResult_t exchange_and_carry(const struct weft_nccl_link *link,
+                                       const struct weft_nccl_step *step,
+                                       const struct weft_nccl_memory *memory,
+                                       struct CUstream_st *stream)
+{
+    ncclResult_t code = ncclGroupStart();
+    if (code != ncclSuccess) return code;
+    code = exchange_pieces(link, step, memory, stream);
+    if (code == ncclSuccess) code = carry_flag(link, memory, stream);
+    return end_group(code);
+}
+
 enum weft_status weft_nccl_issue(struct weft_nccl_link *link, const struct weft_nccl_step *step,
                                  const struct weft_nccl_memory *memory, struct CUstream_st *stream,
                                  struct weft_error *err)
 {
     if (link->comm == NULL) return fail_again(link, err);
     if (step->kind == WEFT_NCCL_EXCHANGE)
-        return await_link(link, exchange_pieces(link, step, memory, stream), "an exchange", err);
+        return await_link(link, exchange_and_carry(link, step, memory, stream), "an exchange", err);
     return await_link(link,
                       ncclAllGather(address_of(memory, &step->from, 0, 0),
                                     address_of(memory, &step->to, 0, 0), (size_t)step->elements,
@@ -247,11 +272,25 @@ enum weft_status weft_nccl_issue(struct weft_nccl_link *link, const struct weft_
                       "an AllGather", err);
 }
 
-enum weft_status weft_nccl_agree(struct weft_nccl_link *link, const uint64_t *from, uint64_t *to,
-                                 int64_t words, struct CUstream_st *stream, struct weft_error *err)
+static ncclResult_t agree_and_carry(const struct weft_nccl_link *link,
+                                    const struct weft_nccl_agreement *agreement,
+                                    const struct weft_nccl_memory *memory,
+                                    struct CUstream_st *stream)
+{
+    ncclResult_t code = ncclGroupStart();
+    if (code != ncclSuccess) return code;
+    code =
+        ncclAllReduce(memory->arena + agreement->from_offset, memory->arena + agreement->to_offset,
+                      (size_t)agreement->words, ncclUint64, ncclSum, link->comm, stream);
+    if (code == ncclSuccess) code = carry_flag(link, memory, stream);
+    return end_group(code);
+}
+
+enum weft_status weft_nccl_agree(struct weft_nccl_link *link,
+                                 const struct weft_nccl_agreement *agreement,
+                                 const struct weft_nccl_memory *memory, struct CUstream_st *stream,
+                                 struct weft_error *err)
 {
     if (link->comm == NULL) return fail_again(link, err);
-    return await_link(
-        link, ncclAllReduce(from, to, (size_t)words, ncclUint64, ncclSum, link->comm, stream),
-        "an agreement", err);
+    return await_link(link, agree_and_carry(link, agreement, memory, stream), "an agreement", err);
 }

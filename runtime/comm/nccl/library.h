@@ -46,18 +46,24 @@ WEFT_MUST_USE enum weft_status weft_nccl_link_close(struct weft_nccl_link *link,
 /* Gives up, for a reason that NCCL does not know: work on the GPU ends. */
 void weft_nccl_link_abort(struct weft_nccl_link *link, enum weft_status status, const char *why);
 
-/* Puts an EXCHANGE or a GATHER on the stream, as one group; `memory` has the addresses of byte 0 of
- * arena and scratch. */
+/* The addresses of byte 0 of arena and scratch. */
 struct weft_nccl_memory {
     unsigned char *arena, *scratch;
+    const uint32_t *flag; /* goes along with an EXCHANGE and an agreement; NULL: none */
+    uint32_t *greatest;   /* gets the greatest flag of all ranks */
 };
+/* Puts an EXCHANGE or a GATHER on the stream, as one group. */
 WEFT_MUST_USE enum weft_status weft_nccl_issue(struct weft_nccl_link *link,
                                                const struct weft_nccl_step *step,
                                                const struct weft_nccl_memory *memory,
                                                struct CUstream_st *stream, struct weft_error *err);
-/* The sum over ranks of `words` uint64, wrapping. */
-WEFT_MUST_USE enum weft_status weft_nccl_agree(struct weft_nccl_link *link, const uint64_t *from,
-                                               uint64_t *to, int64_t words,
+/* The sum over ranks of `words` uint64, wrapping, from one offset of the arena to another. */
+struct weft_nccl_agreement {
+    int64_t from_offset, to_offset, words;
+};
+WEFT_MUST_USE enum weft_status weft_nccl_agree(struct weft_nccl_link *link,
+                                               const struct weft_nccl_agreement *agreement,
+                                               const struct weft_nccl_memory *memory,
                                                struct CUstream_st *stream, struct weft_error *err);
 
 #endif

@@ -103,9 +103,8 @@ static void moves_what_it_should(struct rank *r)
     }
     const struct weft_nccl_step gather = weft_nccl_gather_step(&shape, &block);
     CHECK(weft_nccl_issue(r->link, &gather, &r->memory, r->stream, &err) == WEFT_OK);
-    CHECK(weft_nccl_agree(r->link, (uint64_t *)(void *)r->memory.arena,
-                          (uint64_t *)(void *)(r->memory.arena + 512), WORDS, r->stream,
-                          &err) == WEFT_OK);
+    const struct weft_nccl_agreement agreement = {0, 512, WORDS};
+    CHECK(weft_nccl_agree(r->link, &agreement, &r->memory, r->stream, &err) == WEFT_OK);
     read_back(r, r->memory.arena);
     for (int m = 0; m < RANKS; m++)
         for (int i = 0; i < N; i++)

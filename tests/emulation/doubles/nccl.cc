@@ -38,7 +38,7 @@ struct board {
     unsigned char payload[payload_bytes];
 };
 
-enum call_kind { CALL_GATHER, CALL_ALL_TO_ALL, CALL_SUM, CALL_SEND, CALL_RECV };
+enum call_kind { CALL_GATHER, CALL_ALL_TO_ALL, CALL_SUM, CALL_GREATEST, CALL_SEND, CALL_RECV };
 struct call {
     enum call_kind kind;
     const unsigned char *from;
@@ -130,12 +130,23 @@ static void add_words(unsigned char *to, const unsigned char *from, size_t bytes
     }
 }
 
+static void keep_greater(unsigned char *to, const unsigned char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += sizeof(uint32_t)) {
+        uint32_t a, b;
+        memcpy(&a, to + i, sizeof(a));
+        memcpy(&b, from + i, sizeof(b));
+        if (a < b) memcpy(to + i, &b, sizeof(b));
+    }
+}
+
 static void take_collective(struct ncclComm *c, const struct call &call, size_t at)
 {
-    if (call.kind == CALL_SUM) memset(call.to, 0, call.bytes);
+    if (call.kind == CALL_SUM || call.kind == CALL_GREATEST) memset(call.to, 0, call.bytes);
     for (int r = 0; r < c->ranks; r++) {
         const unsigned char *theirs = c->boards[r].payload + at;
         if (call.kind == CALL_SUM) add_words(call.to, theirs, call.bytes);
+        if (call.kind == CALL_GREATEST) keep_greater(call.to, theirs, call.bytes);
         if (call.kind == CALL_GATHER) memcpy(call.to + r * call.bytes, theirs, call.bytes);
         if (call.kind == CALL_ALL_TO_ALL)
             memcpy(call.to + r * call.bytes, theirs + c->rank * call.bytes, call.bytes);
@@ -272,6 +283,7 @@ static size_t bytes_of(size_t n, ncclDataType_t type)
     case ncclBfloat16:
         return 2 * n;
     case ncclFloat32:
+    case ncclUint32:
         return 4 * n;
     case ncclUint64:
         return 8 * n;
@@ -423,10 +435,11 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t 
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     /* Sums of floats are in an order of NCCL's own. */
-    if (type != ncclUint64 || op != ncclSum) return ncclInvalidArgument;
-    return add_call(
-        comm, stream,
-        {CALL_SUM, (const unsigned char *)from, (unsigned char *)to, bytes_of(n, type), -1});
+    const bool greatest = type == ncclUint32 && op == ncclMax;
+    if (!greatest && (type != ncclUint64 || op != ncclSum)) return ncclInvalidArgument;
+    return add_call(comm, stream,
+                    {greatest ? CALL_GREATEST : CALL_SUM, (const unsigned char *)from,
+                     (unsigned char *)to, bytes_of(n, type), -1});
 }
 
 ncclResult_t ncclSend(const void *from, size_t n, ncclDataType_t type, int peer, ncclComm_t comm,

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Whole runs of one rank on the device "cuda": the program and the module as they are shipped, over the
-doubles of CUDA's libraries.
+"""Whole runs on the device "cuda": the program and the module as they are shipped, over the doubles of CUDA's
+libraries and of NCCL.
 
-    runs.py WEFT MODULE DOUBLES WATCHED
+    runs.py WEFT MODULE DOUBLES WATCHED [--all]
 
-With plain products a run in f32 has the CPU's bits, losses, norms and fingerprint, whatever the policy and the
-seed of the streams' delays. DOUBLES and WATCHED are folders of libraries; with the latter every use of memory
-by kernels is ordered. Prints how many were compared."""
+With plain products a run in f32 has the CPU's bits, losses, norms and fingerprint, whatever the ranks, the policy,
+the blocks, the cadence and the seed of the delays of streams and groups. DOUBLES and WATCHED are folders of
+libraries; with the latter every use of memory by kernels is ordered. Prints how many were compared."""
+import itertools
 import json
 import os
 import random
@@ -17,8 +18,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
 from tap import case, main  # noqa: E402
 
+ALL = "--all" in sys.argv
 MODULE, DOUBLES, WATCHED = (os.path.abspath(path) for path in sys.argv[2:5])
 COMPARED = []
+
+PLANNERS = ["all-dp", "all-sdp", "all-zero1", "all-fsdp", "greedy", "ilp", "fsdp2", "random"]
 
 # Odd sizes: no tile of a kernel is whole.
 LAYERS = [
@@ -35,32 +39,44 @@ def tokens_of(count, below):
     return struct.pack("<3i", 20240520, 1, count).ljust(1024, b"\0") + struct.pack(f"<{count}H", *tokens)
 
 
-def config_of(weft, device, planner="all-dp", steps=5, **train):
+def config_of(weft, device, planner="all-dp", steps=5, ranks=1, blocks=None, **train):
     return {"version": 1, "model": {"layers": LAYERS},
             "train": {"steps": steps, "micro_batch": 1, "seq_len": 9, "seed": 5,
                       "data": weft.write("tokens", tokens_of(9000, 61)), "clip_norm": 0.5,
                       "optimizer": {"type": "adamw", "lr": 1e-2}, "checkpoint": {"at_end": False}, **train},
-            "plan": {"planner": planner, "time_limit": "5s", "fuse": False},
-            "cluster": {"ranks": 1, "memory_limit": "1GiB",
+            "plan": {"planner": planner, "time_limit": "5s", "fuse": False, **({"blocks": blocks} if blocks else {})},
+            "cluster": {"ranks": ranks, "memory_limit": "1GiB",
                         "device": {"type": device, "flops": {"f32": "50G"}, "memory_bandwidth": "10GB/s"},
                         "link": {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}}}
 
 
-def trained(weft, device, env, **what):
+def environment_of(device, ranks=1, doubles=DOUBLES, seed=1):
+    of_gpu = {"WEFT_CUDA_MODULE": MODULE, "LD_LIBRARY_PATH": doubles, "WEFT_DOUBLE_STOP": "1",
+              "WEFT_DOUBLE_SEED": str(seed), "WEFT_DOUBLE_GPUS": str(ranks)}
+    return {"WEFT_GEMM": "plain", **(of_gpu if device == "cuda" else {})}
+
+
+def run(weft, config, *arguments, env=None):
+    """The lines that it tells; a run has a folder of its own."""
+    device = config["cluster"]["device"]["type"]
+    out = weft.expect(0, "train", weft.write("config.json", config), "--run",
+                      f"run{len(os.listdir(weft.directory))}", *arguments, "--json",
+                      env={**environment_of(device), **(env or {})}, timeout=500)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def trained(weft, device, env=None, **what):
     """The fingerprint, and losses and norms of all steps."""
     config = config_of(weft, device, **what)
-    out = weft.expect(0, "train", weft.write("config.json", config), "--run", f"run{len(os.listdir(weft.directory))}",
-                      "--json", env={"WEFT_GEMM": "plain", **env}, timeout=500)
-    lines = [json.loads(line) for line in out.splitlines()]
+    lines = run(weft, config, env=env)
     steps = [(line["loss"], line.get("norm")) for line in lines if line["kind"] == "step"]
     assert len(steps) == config["train"]["steps"], f"{len(steps)} steps"
     return lines[-1]["fingerprint"], steps
 
 
 def same_as_the_cpu(weft, doubles=DOUBLES, seed=1, **what):
-    wanted = trained(weft, "cpu", {}, **what)
-    got = trained(weft, "cuda", {"WEFT_CUDA_MODULE": MODULE, "LD_LIBRARY_PATH": doubles, "WEFT_DOUBLE_STOP": "1",
-                                 "WEFT_DOUBLE_SEED": str(seed)}, **what)
+    wanted = trained(weft, "cpu", **what)
+    got = trained(weft, "cuda", environment_of("cuda", what.get("ranks", 1), doubles, seed), **what)
     COMPARED.append(what)
     assert got == wanted, f"{what}: {got[0]} {got[1][-1]}, not {wanted[0]} {wanted[1][-1]}"
 
@@ -87,22 +103,63 @@ def delays_of_streams_change_no_bit(weft):
 @case
 def every_use_of_memory_is_ordered(weft):
     same_as_the_cpu(weft, doubles=WATCHED, planner="all-fsdp", steps=2)
+    same_as_the_cpu(weft, doubles=WATCHED, planner="all-sdp", steps=2, ranks=2, grad_accum=3, reduce="micro_step")
+    same_as_the_cpu(weft, doubles=WATCHED, planner="all-fsdp", steps=2, ranks=2, clip_norm=0)
+    for planner, clip in itertools.product(PLANNERS, (0, 0.5)) if ALL else ():
+        same_as_the_cpu(weft, doubles=WATCHED, planner=planner, steps=2, ranks=3, clip_norm=clip)
 
 
 @case
-def two_ranks_are_refused_for_want_of_nccl(weft):
-    config = config_of(weft, "cuda")
-    config["cluster"]["ranks"] = 2
-    weft.expect(1, "train", weft.write("config.json", config), "--run", "two",
-                env={"WEFT_CUDA_MODULE": MODULE, "LD_LIBRARY_PATH": DOUBLES, "WEFT_GEMM": "plain",
-                     "WEFT_DOUBLE_GPUS": "2"}, says=["NCCL"])
+def several_ranks_have_the_cpus_bits(weft):
+    """20 steps, over NCCL's double."""
+    same_as_the_cpu(weft, ranks=2, planner="all-fsdp", steps=20, blocks=3)
+    same_as_the_cpu(weft, ranks=3, planner="all-sdp", steps=20, grad_accum=3, reduce="micro_step", seed=2)
+    same_as_the_cpu(weft, ranks=4, planner="all-dp", steps=20, clip_norm=0)
+    for ranks, planner, clip in itertools.product((2, 3, 4), PLANNERS, (0, 0.5)) if ALL else ():
+        same_as_the_cpu(weft, ranks=ranks, planner=planner, steps=20, clip_norm=clip)
+    for planner, blocks, clip in itertools.product(("all-fsdp", "all-sdp", "all-dp", "all-zero1"), (1, 2, 5, 7),
+                                                   (0, 0.5)) if ALL else ():
+        same_as_the_cpu(weft, ranks=3, planner=planner, steps=20, blocks=blocks, clip_norm=clip)
+    for micro, reduce, clip, planner in itertools.product((1, 3), ("micro_step", "step"), (0, 0.5),
+                                                          ("all-fsdp", "all-sdp")) if ALL else ():
+        same_as_the_cpu(weft, ranks=3, planner=planner, steps=20, grad_accum=micro, reduce=reduce, clip_norm=clip)
+    for optimizer in ("sgd", "lamb") if ALL else ():
+        same_as_the_cpu(weft, ranks=3, planner="all-fsdp", steps=20, optimizer={"type": optimizer, "lr": 1e-2})
+    for seed in range(2, 24 if ALL else 2):
+        same_as_the_cpu(weft, ranks=2 + seed % 3, planner=PLANNERS[seed % len(PLANNERS)], steps=20, seed=seed)
+
+
+@case
+def a_run_goes_on_from_one_device_to_the_other(weft):
+    """With the same ranks: a checkpoint of the GPUs is the CPU's, and ends with the same bits."""
+    what = {"planner": "all-fsdp", "ranks": 2, "steps": 6, "checkpoint": {"every": 3, "keep": 2}}
+    configs = {device: config_of(weft, device, **what) for device in ("cpu", "cuda")}
+    wanted = trained(weft, "cpu", **what)
+    env = {"cpu": {}, "cuda": environment_of("cuda", 2)}
+    for first, then in (("cpu", "cuda"), ("cuda", "cpu")):
+        before = set(os.listdir(weft.directory))
+        run(weft, configs[first], env=env[first])
+        folder = next(name for name in set(os.listdir(weft.directory)) - before if name.startswith("run"))
+        saved = weft.path(f"{folder}/checkpoints")
+        third = next(entry for entry in sorted(os.listdir(saved)) if entry.endswith("3"))
+        last = run(weft, configs[then], f"--resume={saved}/{third}", env=env[then])[-1]
+        COMPARED.append(f"{first} to {then}")
+        assert last["fingerprint"] == wanted[0], f"{first} to {then}: {last['fingerprint']}, not {wanted[0]}"
+
+
+@case
+def two_ranks_on_one_gpu_are_refused(weft):
+    config = weft.write("config.json", config_of(weft, "cuda", ranks=2))
+    weft.expect(1, "train", config, "--run", "two", env=environment_of("cuda", 1), says=["ranks 0 and 1 have one GPU"])
+    weft.expect(1, "train", weft.write("config.json", config_of(weft, "cuda", ranks=3)), "--run", "three",
+                env=environment_of("cuda", 2), says=["local rank 2 has no GPU"])
 
 
 @case
 def what_was_compared_is_counted(weft):
     del weft
     print(f"# {len(COMPARED)} runs were compared")
-    assert len(COMPARED) >= 9, len(COMPARED)
+    assert len(COMPARED) >= (100 if ALL else 16), len(COMPARED)
 
 
 main(sys.argv[1])

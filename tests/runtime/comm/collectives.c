@@ -250,7 +250,7 @@ static void test_exchange(struct site *s)
     CHECK(weft_comm_exchange(s->comm, mine, 4097, all, &err) == WEFT_E_INTERNAL, "too large");
 }
 
-/* A rank's flag reaches all with the next collective of any kind, and not before. */
+/* A rank's flag reaches all with the next sum over ranks, and not before. */
 static void test_flag(struct site *s)
 {
     enum { FLAG = 4096 };
@@ -285,7 +285,7 @@ static int run_rank(int32_t rank, const struct ranks *ranks, void *argument)
     struct site s;
     site_open(&s, &options, WEFT_CLOCK_WALL, ARENA_BYTES);
     CHECK(weft_comm_rank(s.comm) == rank && weft_comm_ranks(s.comm) == ranks->n, "rank");
-    CHECK(strstr(weft_comm_describe(s.comm), "local") != NULL, "%s", weft_comm_describe(s.comm));
+    CHECK(weft_comm_describe(s.comm)[0] != '\0', "a communicator says what it is");
     for (int i = 0; i < N_SIZES; i++) {
         test_all_gather(&s, sizes[i], false);
         test_all_gather(&s, sizes[i], true);

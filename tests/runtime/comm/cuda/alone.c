@@ -145,11 +145,3 @@ Test(comm_cuda, what_leaves_the_arena_fails_the_channel)
     cr_assert_eq(weft_stream_synchronise(channel, &err), WEFT_E_INTERNAL);
     cr_assert_not_null(strstr(err.text, "leaves the arena"), "%s", err.text);
 }
-
-Test(comm_cuda, of_two_ranks_is_refused)
-{
-    const struct weft_comm_options options = {.ranks = 2, .device = "cuda", .control_fd = -1};
-    struct weft_comm *none = NULL;
-    cr_assert_eq(weft_comm_open("cuda", &options, &none, &err), WEFT_E_ENVIRONMENT);
-    cr_assert_not_null(strstr(err.text, "NCCL"), "%s", err.text);
-}

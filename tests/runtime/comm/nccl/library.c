@@ -127,16 +127,17 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t n, ncclDataType_t t
 {
     int which;
     cr_assert(comm != NULL && stream == NULL && type == ncclFloat16);
-    return say(script.group, "all_to_all(%ld to %ld, %zu)", offset_of(from, &which),
+    return say(ncclSuccess, "all_to_all(%ld to %ld, %zu)", offset_of(from, &which),
                offset_of(to, &which), n);
 }
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t n, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     int which;
-    cr_assert(comm != NULL && stream == NULL && type == ncclUint64 && op == ncclSum);
-    return say(script.group, "sum(%ld to %ld, %zu)", offset_of(from, &which), offset_of(to, &which),
-               n);
+    const bool is_flag = type == ncclUint32 && op == ncclMax;
+    cr_assert(comm != NULL && stream == NULL && (is_flag || (type == ncclUint64 && op == ncclSum)));
+    return say(ncclSuccess, "%s(%ld to %ld, %zu)", is_flag ? "greatest" : "sum",
+               offset_of(from, &which), offset_of(to, &which), n);
 }
 
 static void check_called(const char *expected)
@@ -146,7 +147,7 @@ static void check_called(const char *expected)
     weft_text_init(&called);
 }
 
-static const struct weft_nccl_memory places = {memory[0], memory[1]};
+static const struct weft_nccl_memory places = {.arena = memory[0], .scratch = memory[1]};
 static struct weft_error err;
 
 static struct weft_nccl_link *open_link(const struct weft_nccl_link_options *options)
@@ -166,6 +167,7 @@ static struct weft_nccl_link *open_link(const struct weft_nccl_link_options *opt
 
 static const struct weft_nccl_link_options usual = {
     .rank = 1, .ranks = 3, .timeout_ns = INT64_C(60) * 1000000000};
+static const struct weft_nccl_agreement agreement = {8, 16, 2};
 static const struct weft_nccl_step gather = {.kind = WEFT_NCCL_GATHER,
                                              .elements = 5,
                                              .dtype = WEFT_F32,
@@ -181,10 +183,8 @@ Test(nccl_library, is_asked_until_done_before_anything_else_is_issued)
     cr_assert_eq(weft_nccl_issue(link, &gather, &places, NULL, &err), WEFT_OK);
     check_called("gather(64 to 128, 5) busy busy busy ask");
     script.group = ncclSuccess;
-    cr_assert_eq(
-        weft_nccl_agree(link, (void *)(memory[0] + 8), (void *)(memory[0] + 16), 2, NULL, &err),
-        WEFT_OK);
-    check_called("sum(8 to 16, 2) ask");
+    cr_assert_eq(weft_nccl_agree(link, &agreement, &places, NULL, &err), WEFT_OK);
+    check_called("( sum(8 to 16, 2) ) ask");
     cr_assert_eq(weft_nccl_link_close(link, &err), WEFT_OK);
     check_called("finalize busy ask destroy");
 }
@@ -201,7 +201,7 @@ Test(nccl_library, exchange_is_one_all_to_all_or_one_group)
                                       .from = {{false, 16}, 8, 0},
                                       .to = {{true, 0}, 8, 0}};
     cr_assert_eq(weft_nccl_issue(link, &exchange, &places, NULL, &err), WEFT_OK);
-    check_called("all_to_all(16 to 0, 4) ask");
+    check_called("( all_to_all(16 to 0, 4) ) ask");
     exchange.dtype = WEFT_BF16;
     exchange.elements = 3;
     exchange.pieces = 2;
@@ -209,6 +209,30 @@ Test(nccl_library, exchange_is_one_all_to_all_or_one_group)
     exchange.to.skip = 50;
     cr_assert_eq(weft_nccl_issue(link, &exchange, &places, NULL, &err), WEFT_OK);
     check_called("( >2:0+32 <0:1+0 >2:0+132 <0:1+50 >0:0+16 <2:1+16 >0:0+116 <2:1+66 ) ask");
+    cr_assert_eq(weft_nccl_link_close(link, &err), WEFT_OK);
+    check_called("finalize busy ask destroy");
+}
+
+Test(nccl_library, flag_goes_along_in_the_same_group)
+{
+    struct weft_nccl_link *link = open_link(&usual);
+    struct weft_nccl_memory flagged = places;
+    const struct weft_nccl_step exchange = {.kind = WEFT_NCCL_EXCHANGE,
+                                            .elements = 4,
+                                            .dtype = WEFT_F16,
+                                            .members = 3,
+                                            .self = 1,
+                                            .pieces = 1,
+                                            .from = {{false, 16}, 8, 0},
+                                            .to = {{true, 0}, 8, 0}};
+    flagged.flag = (const uint32_t *)(const void *)(memory[0] + 48);
+    flagged.greatest = (uint32_t *)(void *)(memory[1] + 12);
+    cr_assert_eq(weft_nccl_issue(link, &exchange, &flagged, NULL, &err), WEFT_OK);
+    check_called("( all_to_all(16 to 0, 4) greatest(48 to 12, 1) ) ask");
+    cr_assert_eq(weft_nccl_agree(link, &agreement, &flagged, NULL, &err), WEFT_OK);
+    check_called("( sum(8 to 16, 2) greatest(48 to 12, 1) ) ask");
+    cr_assert_eq(weft_nccl_issue(link, &gather, &flagged, NULL, &err), WEFT_OK);
+    check_called("gather(64 to 128, 5) ask");
     cr_assert_eq(weft_nccl_link_close(link, &err), WEFT_OK);
     check_called("finalize busy ask destroy");
 }
@@ -222,7 +246,7 @@ static void check_broken(struct weft_nccl_link *link, enum weft_status status, c
     cr_assert_eq(weft_nccl_issue(link, &gather, &places, NULL, &again), status);
     cr_assert_str_eq(again.text, err.text);
     again = (struct weft_error){.status = WEFT_OK};
-    cr_assert_eq(weft_nccl_agree(link, NULL, NULL, 1, NULL, &again), status);
+    cr_assert_eq(weft_nccl_agree(link, &agreement, &places, NULL, &again), status);
     again = (struct weft_error){.status = WEFT_OK};
     cr_assert_eq(weft_nccl_link_close(link, &again), status);
     cr_assert_str_eq(again.text, err.text);

@@ -1,0 +1,350 @@
+/* The communicator of several GPUs: AllGather by NCCL, and sums over ranks by an exchange of slices
+ * and a kernel that adds them up in rank order, so that they have the bits of "local". Ranks meet,
+ * exchange and give up by "local" too, whose arenas stay empty. In the module of the device "cuda".
+ * Never run on a GPU yet. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/comm/cuda/work.h"
+#include "runtime/comm/nccl/meet.h"
+#include "runtime/comm/outcome.h"
+#include "runtime/nn/cuda/kernels.h"
+#include "runtime/nn/cuda/record.h"
+
+static const struct weft_comm_ops nccl_ops;
+static const int64_t default_timeout_ns = INT64_C(600) * 1000000000;
+static const int64_t scratch_bytes = INT64_C(64) << 20;
+
+/* Memory of the GPU beside the arena: the words of the flag that is carried along, and behind them
+ * the pieces that an exchange receives. */
+struct scratch {
+    uint32_t greatest, unused; /* flag of all ranks */
+    int64_t first;             /* weft_cuda_find writes it; nobody reads it */
+    _Alignas(256) unsigned char pieces[];
+};
+
+struct nccl_comm {
+    struct weft_comm comm; /* first */
+    struct weft_comm *control;
+    struct weft_nccl_link *link;
+    struct weft_nccl_shape shape;
+    struct weft_cuda_span span;
+    struct scratch *scratch;
+    int64_t pieces_bytes;
+    int64_t flag_offset; /* negative: none */
+    _Atomic uint32_t given;
+};
+
+static struct nccl_comm *nccl_of(const struct weft_comm *comm)
+{
+    return (struct nccl_comm *)comm;
+}
+
+/* Life and death */
+
+static void nccl_unmap_arena(struct weft_comm *comm)
+{
+    struct nccl_comm *c = nccl_of(comm);
+    if (c->span.bytes > 0) weft_arena_unmap(c->span.arena, true);
+    c->span.bytes = 0;
+    c->flag_offset = -1;
+}
+
+/* A link ends by all ranks together, or not at all. */
+static void close_link(struct nccl_comm *c)
+{
+    struct weft_error unsaid = {0};
+    if (c->link == NULL) return;
+    if (atomic_load(&c->given) != 0 ||
+        weft_comm_exchange(c->control, NULL, 0, NULL, &unsaid) != WEFT_OK)
+        weft_nccl_link_abort(c->link, WEFT_E_LOST, "the ranks did not end together");
+    if (weft_nccl_link_close(c->link, &unsaid) != WEFT_OK) atomic_store(&c->given, 1);
+    c->link = NULL;
+}
+
+static void nccl_close(struct weft_comm *comm)
+{
+    struct nccl_comm *c = nccl_of(comm);
+    close_link(c);
+    nccl_unmap_arena(comm);
+    if (c->scratch != NULL) (void)cudaFree(c->scratch);
+    weft_arena_close(c->span.arena);
+    weft_comm_close(c->control);
+    free(c);
+}
+
+/* WEFT_NCCL_SCRATCH_BYTES is for tests: blocks that do not fit are taken part by part. */
+static enum weft_status take_memory(struct nccl_comm *c, struct weft_error *err)
+{
+    const char *text = getenv("WEFT_NCCL_SCRATCH_BYTES");
+    const int64_t asked = text != NULL ? strtoll(text, NULL, 10) : 0;
+    WEFT_TRY(weft_arena_open("cuda", -1, &c->span.arena, err));
+    c->pieces_bytes = asked > 0 ? asked : scratch_bytes;
+    void *memory = NULL;
+    const cudaError_t code = cudaMalloc(&memory, sizeof(struct scratch) + (size_t)c->pieces_bytes);
+    if (code != cudaSuccess) return weft_cuda_fail(code, "take memory for sums over ranks", err);
+    c->scratch = memory;
+    return WEFT_OK;
+}
+
+static enum weft_status open_control(struct nccl_comm *c, const struct weft_comm_options *options,
+                                     struct weft_error *err)
+{
+    struct weft_comm_options of_control = *options;
+    of_control.device = "cpu";
+    of_control.emulate = false;
+    return weft_comm_open("local", &of_control, &c->control, err);
+}
+
+static enum weft_status set_up(struct nccl_comm *c, const struct weft_comm_options *options,
+                               struct weft_error *err)
+{
+    struct weft_error own = {.status = WEFT_OK};
+    WEFT_TRY(open_control(c, options, err));
+    const enum weft_status taken = take_memory(c, &own);
+    WEFT_TRY(weft_comm_share_outcome(c->control, taken, &own, err));
+    const struct weft_nccl_link_options of_link = {
+        .rank = options->rank,
+        .ranks = options->ranks,
+        .timeout_ns = options->timeout_ns > 0 ? options->timeout_ns : default_timeout_ns,
+        .given = &c->given,
+    };
+    WEFT_TRY(weft_nccl_meet(c->control, &of_link, &c->link, err));
+    char version[WEFT_NCCL_VERSION_BYTES];
+    snprintf(c->comm.description, sizeof c->comm.description, "NCCL %s, sums in rank order",
+             weft_nccl_version(version));
+    return WEFT_OK;
+}
+
+enum weft_status weft_cuda_several_open(const struct weft_comm_options *options,
+                                        struct weft_comm **out, struct weft_error *err)
+{
+    struct nccl_comm *c = calloc(1, sizeof *c);
+    if (c == NULL) return weft_fail_memory(err, "a communicator");
+    c->comm.ops = &nccl_ops;
+    c->comm.rank = options->rank;
+    c->comm.ranks = options->ranks;
+    c->shape = (struct weft_nccl_shape){options->rank, options->ranks, options->ranks};
+    c->flag_offset = -1;
+    const enum weft_status status = set_up(c, options, err);
+    if (status != WEFT_OK) {
+        nccl_close(&c->comm);
+        return status;
+    }
+    *out = &c->comm;
+    return WEFT_OK;
+}
+
+static enum weft_status compare_shapes(const struct nccl_comm *c,
+                                       const struct weft_arena_shape *shape, struct weft_error *err)
+{
+    const struct weft_hash mine = weft_comm_hash_shape(shape);
+    struct weft_hash *all = calloc((size_t)c->comm.ranks, sizeof *all);
+    if (all == NULL) return weft_fail_memory(err, "what ranks tell each other");
+    enum weft_status status = weft_comm_exchange(c->control, &mine, sizeof mine, all, err);
+    for (int32_t i = 0; i < c->comm.ranks && status == WEFT_OK; i++) {
+        if (weft_hash_equal(all[i], mine)) continue;
+        status = weft_fail(err, WEFT_E_DISAGREE,
+                           "rank %d maps its arena otherwise than rank %d: all ranks must run the "
+                           "same plan",
+                           c->comm.rank, i);
+    }
+    free(all);
+    return status;
+}
+
+static enum weft_status nccl_map_arena(struct weft_comm *comm, const struct weft_arena_shape *shape,
+                                       const struct weft_ranges *reads, struct weft_arena **out,
+                                       struct weft_error *err)
+{
+    (void)reads; /* peers get what they are sent */
+    struct nccl_comm *c = nccl_of(comm);
+    struct weft_error own = {.status = WEFT_OK};
+    WEFT_TRY(compare_shapes(c, shape, err));
+    const enum weft_status mapped = weft_arena_map(c->span.arena, shape, &own);
+    const enum weft_status status = weft_comm_share_outcome(c->control, mapped, &own, err);
+    if (status != WEFT_OK) {
+        if (mapped == WEFT_OK) weft_arena_unmap(c->span.arena, true);
+        return status;
+    }
+    c->span.bytes = shape->span_bytes;
+    *out = c->span.arena;
+    return WEFT_OK;
+}
+
+/* Work */
+
+static void fail_channel(struct weft_stream *channel, enum weft_status status,
+                         const struct weft_error *err)
+{
+    if (status != WEFT_OK) weft_cuda_stream_fail(channel, err);
+}
+
+/* The flag goes along with the first exchange of an operation. */
+static struct weft_nccl_memory memory_of(const struct nccl_comm *c)
+{
+    return (struct weft_nccl_memory){
+        .arena = weft_cuda_byte(&c->span, 0),
+        .scratch = c->scratch->pieces,
+        .flag = c->flag_offset >= 0 ? (uint32_t *)(void *)weft_cuda_byte(&c->span, c->flag_offset)
+                                    : NULL,
+        .greatest = &c->scratch->greatest,
+    };
+}
+
+/* Nothing is written where no rank's flag is raised, so work that looks at it is not disturbed. */
+static void raise_flag(const struct nccl_comm *c, struct weft_stream *channel, cudaStream_t cuda)
+{
+    if (c->flag_offset < 0) return;
+    const struct weft_cuda_finding finding = {
+        .flag = &c->scratch->greatest,
+        .first = &c->scratch->first,
+        .stop = (uint32_t *)(void *)weft_cuda_byte(&c->span, c->flag_offset),
+    };
+    weft_cuda_stream_worked(channel, (cudaError_t)weft_cuda_find(&finding, cuda),
+                            "look at the other ranks' flags");
+}
+
+static unsigned char *address_of(const struct weft_nccl_memory *memory, struct weft_nccl_place at)
+{
+    return (at.is_scratch ? memory->scratch : memory->arena) + at.offset;
+}
+
+static enum weft_status issue_step(struct nccl_comm *c, const struct weft_nccl_step *step,
+                                   const struct weft_nccl_memory *memory, cudaStream_t cuda,
+                                   struct weft_error *err)
+{
+    if (step->kind != WEFT_NCCL_SUM) return weft_nccl_issue(c->link, step, memory, cuda, err);
+    const struct weft_cuda_sum sum = {.dtype = step->dtype,
+                                      .ranks = step->members,
+                                      .own = step->self,
+                                      .n = step->elements,
+                                      .stride_bytes = step->from.stride,
+                                      .from = address_of(memory, step->from.at),
+                                      .own_from = address_of(memory, step->own.at),
+                                      .partial = step->partial,
+                                      .adds = step->adds,
+                                      .to_dtype = step->to_dtype,
+                                      .to = address_of(memory, step->to.at)};
+    const cudaError_t code = (cudaError_t)weft_cuda_sum_ranks(&sum, cuda);
+    return code == cudaSuccess ? WEFT_OK : weft_cuda_fail(code, "add up over ranks", err);
+}
+
+static enum weft_status reduce_block(struct nccl_comm *c, const struct weft_comm_block *block,
+                                     cudaStream_t cuda, struct weft_error *err)
+{
+    const int64_t n = block->slice_elements;
+    const int64_t most = weft_nccl_part_elements(&c->shape, block->dtype, n, c->pieces_bytes);
+    struct weft_nccl_memory memory = memory_of(c);
+    if (most < 1 && n > 0)
+        return weft_fail(err, WEFT_E_INTERNAL, "no element fits %lld bytes for sums over ranks",
+                         (long long)c->pieces_bytes);
+    for (int64_t first = 0; first < n; first += most) {
+        struct weft_nccl_steps steps;
+        weft_nccl_reduce_steps(&c->shape, block, first, n - first < most ? n - first : most,
+                               &steps);
+        for (int32_t i = 0; i < steps.n; i++)
+            WEFT_TRY(issue_step(c, &steps.steps[i], &memory, cuda, err));
+        memory.flag = NULL;
+    }
+    return WEFT_OK;
+}
+
+/* The block and, unless it is in place, the slice. */
+static cudaStream_t open_block(const struct nccl_comm *c, struct weft_stream *channel,
+                               const struct weft_comm_block *block, enum weft_dtype slice_dtype)
+{
+    const int64_t slice_bytes = weft_cuda_bytes_of(block->slice_elements, block->dtype);
+    const bool counts = slice_bytes <= INT64_MAX / c->comm.ranks;
+    const struct weft_cuda_part full = {block->full_offset,
+                                        counts ? slice_bytes * c->comm.ranks : INT64_MAX};
+    const struct weft_cuda_part slice = {block->slice_offset,
+                                         weft_cuda_bytes_of(block->slice_elements, slice_dtype)};
+    return weft_cuda_channel(&c->span, channel, full, block->slice_offset < 0 ? full : slice);
+}
+
+static void nccl_all_gather(struct weft_comm *comm, struct weft_stream *channel,
+                            const struct weft_comm_block *block)
+{
+    struct nccl_comm *c = nccl_of(comm);
+    struct weft_error err = {0};
+    const cudaStream_t cuda = open_block(c, channel, block, block->dtype);
+    if (cuda == NULL) return;
+    const struct weft_nccl_memory memory = memory_of(c);
+    const struct weft_nccl_step step = weft_nccl_gather_step(&c->shape, block);
+    fail_channel(channel, weft_nccl_issue(c->link, &step, &memory, cuda, &err), &err);
+}
+
+static void nccl_reduce_scatter(struct weft_comm *comm, struct weft_stream *channel,
+                                const struct weft_comm_block *block)
+{
+    struct nccl_comm *c = nccl_of(comm);
+    struct weft_error err = {0};
+    const cudaStream_t cuda = open_block(c, channel, block, block->slice_dtype);
+    if (cuda == NULL) return;
+    fail_channel(channel, reduce_block(c, block, cuda, &err), &err);
+    raise_flag(c, channel, cuda);
+}
+
+/* Each rank sums its slice where it lies; then all get all. */
+static void nccl_all_reduce(struct weft_comm *comm, struct weft_stream *channel,
+                            const struct weft_comm_block *block)
+{
+    struct weft_comm_block in_place = *block;
+    in_place.slice_offset = -1;
+    in_place.slice_dtype = block->dtype;
+    in_place.adds = false;
+    nccl_reduce_scatter(comm, channel, &in_place);
+    nccl_all_gather(comm, channel, &in_place);
+}
+
+static void nccl_agree(struct weft_comm *comm, struct weft_stream *channel, int64_t from_offset,
+                       int64_t to_offset, int64_t words, int64_t ns)
+{
+    (void)ns;
+    struct nccl_comm *c = nccl_of(comm);
+    struct weft_error err = {0};
+    const int64_t bytes = words * (int64_t)sizeof(uint64_t);
+    const cudaStream_t cuda =
+        weft_cuda_channel(&c->span, channel, (struct weft_cuda_part){from_offset, bytes},
+                          (struct weft_cuda_part){to_offset, bytes});
+    if (cuda == NULL) return;
+    const struct weft_nccl_memory memory = memory_of(c);
+    const struct weft_nccl_agreement agreement = {from_offset, to_offset, words};
+    fail_channel(channel, weft_nccl_agree(c->link, &agreement, &memory, cuda, &err), &err);
+    raise_flag(c, channel, cuda);
+}
+
+static enum weft_status nccl_exchange(struct weft_comm *comm, const void *mine, size_t bytes,
+                                      void *all, struct weft_error *err)
+{
+    return weft_comm_exchange(nccl_of(comm)->control, mine, bytes, all, err);
+}
+
+static void nccl_carry(struct weft_comm *comm, int64_t flag_offset)
+{
+    nccl_of(comm)->flag_offset = flag_offset;
+}
+
+static void nccl_cancel(struct weft_comm *comm)
+{
+    struct nccl_comm *c = nccl_of(comm);
+    atomic_store(&c->given, 1);
+    weft_comm_cancel(c->control);
+}
+
+static const struct weft_comm_ops nccl_ops = {
+    .name = "nccl",
+    .open = weft_cuda_several_open,
+    .close = nccl_close,
+    .map_arena = nccl_map_arena,
+    .unmap_arena = nccl_unmap_arena,
+    .all_gather = nccl_all_gather,
+    .reduce_scatter = nccl_reduce_scatter,
+    .all_reduce = nccl_all_reduce,
+    .agree = nccl_agree,
+    .exchange = nccl_exchange,
+    .carry = nccl_carry,
+    .cancel = nccl_cancel,
+};

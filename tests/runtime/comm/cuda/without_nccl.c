@@ -1,0 +1,16 @@
+/* A build that found no NCCL says so, and what would work. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "runtime/comm/cuda/work.h"
+
+Test(without_nccl, several_ranks_are_refused)
+{
+    const struct weft_comm_options options = {.ranks = 3, .device = "cuda", .control_fd = -1};
+    struct weft_comm *none = NULL;
+    struct weft_error err = {.status = WEFT_OK};
+    cr_assert_eq(weft_cuda_several_open(&options, &none, &err), WEFT_E_ENVIRONMENT);
+    cr_assert_null(none);
+    cr_assert(strstr(err.text, "3 ranks on GPUs need NCCL") && strstr(err.text, "-n 1"), "%s",
+              err.text);
+}

@@ -1,11 +1,14 @@
-#include "tests/emulation/harness.h"
+#include "tests/emulation/cases.h"
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <string>
+#include <vector>
 
 extern "C" {
+#include "base/hash.h"
 #include "base/rng.h"
 }
 
@@ -21,34 +24,76 @@ enum { ALIGN_BYTES = 256, GUARD_BYTES = 256, GUARD = 0xa5, EMPTY = 0xff };
 struct block {
     unsigned char *memory; /* guard, what was asked for, guard */
     size_t data_at, bytes, all_bytes;
+    enum emu_mode mode;
 };
 
-static bool thorough;
-static const char *table_file;
-static int n_tests, n_failed_tests, n_failures;
+static struct emu_options options;
+static int n_tests, n_failed_tests, n_failures, n_cases;
 static const char *case_name;
 static uint64_t seed, draws;
 static double worst_error; /* over what it may be */
 static std::map<const void *, struct block> *memory_blocks;
+static bool hashes; /* the running case is to be hashed */
+static struct weft_hash hashed, hashed_operands;
+struct bits {
+    std::string results, operands;
+};
+static std::map<std::string, struct bits> *stored_bits; /* by case */
+static std::vector<std::string> *bits_lines;            /* to be written */
+
+static void read_bits(void)
+{
+    enum { LINE = 256 };
+    char line[LINE];
+    FILE *file = fopen(options.bits, "r");
+    if (file == NULL) {
+        fprintf(stderr, "%s cannot be read\n", options.bits);
+        exit(66);
+    }
+    while (fgets(line, LINE, file) != NULL) {
+        const std::string text(line, strcspn(line, "\n"));
+        const size_t first = text.find(' '), second = text.find(' ', first + 1);
+        if (first == std::string::npos || second == std::string::npos) continue;
+        (*stored_bits)[text.substr(second + 1)] = {text.substr(0, first),
+                                                   text.substr(first + 1, second - first - 1)};
+    }
+    fclose(file);
+}
 
 void emu_begin(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
+        const bool more = i + 1 < argc;
         if (strcmp(argv[i], "--all") == 0) {
-            thorough = true;
-        } else if (strcmp(argv[i], "--table") == 0 && i + 1 < argc) {
-            table_file = argv[++i];
+            options.thorough = true;
+        } else if (strcmp(argv[i], "--table") == 0 && more) {
+            options.table = argv[++i];
+        } else if (strcmp(argv[i], "--bits") == 0 && more) {
+            options.bits = argv[++i];
+        } else if (strcmp(argv[i], "--write-bits") == 0 && more) {
+            options.new_bits = argv[++i];
         } else {
-            fprintf(stderr, "usage: %s [--all] [--table FILE]\n", argv[0]);
+            fprintf(stderr, "usage: %s [--all] [--table FILE] [--bits FILE] [--write-bits FILE]\n",
+                    argv[0]);
             exit(64);
         }
     }
     memory_blocks = new std::map<const void *, struct block>();
+    stored_bits = new std::map<std::string, struct bits>();
+    bits_lines = new std::vector<std::string>();
+    if (options.thorough) options.bits = options.new_bits = NULL;
+    if (options.bits != NULL) read_bits();
+    emu_runner_open();
+}
+
+const struct emu_options *emu_given(void)
+{
+    return &options;
 }
 
 bool emu_thorough(void)
 {
-    return thorough;
+    return options.thorough;
 }
 
 bool emu_expect(bool is, const char *format, ...)
@@ -93,11 +138,11 @@ void *emu_allocate(const char *name, size_t bytes, size_t shift_bytes, enum emu_
     const size_t data_at = GUARD_BYTES + shift_bytes;
     const size_t all =
         (data_at + bytes + GUARD_BYTES + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-    unsigned char *memory = (unsigned char *)aligned_alloc(ALIGN_BYTES, all);
+    unsigned char *memory = (unsigned char *)emu_runner_allocate(ALIGN_BYTES, all);
     if (memory == NULL) abort();
     memset(memory, GUARD, all);
     memset(memory + data_at, EMPTY, bytes);
-    (*memory_blocks)[memory + data_at] = {memory, data_at, bytes, all};
+    (*memory_blocks)[memory + data_at] = {memory, data_at, bytes, all, mode};
     ASAN_POISON_MEMORY_REGION(memory, data_at);
     ASAN_POISON_MEMORY_REGION(memory + data_at + bytes, all - data_at - bytes);
     emu_watch_operand(name, memory + data_at, bytes, mode);
@@ -116,93 +161,103 @@ bool emu_guards_hold(const void *data)
     return hold;
 }
 
+/* Operands go in the order in which they were made, backwards. What a case draws comes through the
+ * C library's logarithm and cosine: where those differ, so do operands. */
+static void hash_operand(const void *data, const struct block *block)
+{
+    if (!hashes || block->mode == EMU_SCRATCH) return;
+    struct weft_hash *to = block->mode == EMU_READ ? &hashed_operands : &hashed;
+    const struct weft_hash two[] = {*to, weft_hash_bytes(data, block->bytes)};
+    *to = weft_hash_bytes(two, sizeof(two));
+}
+
 void emu_release(void *data)
 {
     const struct block block = memory_blocks->at(data);
     emu_watch_release(data);
     emu_expect(emu_guards_hold(data), "memory beside an operand of %zu bytes was written",
                block.bytes);
+    hash_operand(data, &block);
     memory_blocks->erase(data);
-    free(block.memory);
+    emu_runner_free(block.memory);
 }
 
-static void run_case(emu_case_fn *fn, const struct emu_target *target, enum emu_order order)
+void emu_attempt_begin(const char *name, int attempt, bool has_bits)
 {
-    static const char *const orders[] = {"forward", "backward", "shuffled"};
+    n_cases += attempt == 0;
+    case_name = name;
     n_failures = 0;
-    seed = weft_rng_u64(1, (uint64_t)n_tests, 0);
+    seed = weft_rng_u64(1, (uint64_t)n_cases, (uint64_t)attempt);
     draws = 0;
-    emu_set_target(target);
-    emu_set_order(order, seed);
-    emu_take_findings();
-    fn();
-    for (const struct emu_finding &finding : emu_take_findings()) {
-        emu_expect(false, "%s: %s", emu_check_name(finding.check), finding.text.c_str());
+    hashes = has_bits && attempt == 0;
+    hashed = hashed_operands = {};
+}
+
+uint64_t emu_attempt_seed(void)
+{
+    return seed;
+}
+
+static std::string shown(struct weft_hash hash)
+{
+    char text[WEFT_HASH_TEXT_BYTES];
+    return weft_hash_show(hash, text);
+}
+
+static void compare_bits(void)
+{
+    if (!hashes) return;
+    const struct bits is = {shown(hashed), shown(hashed_operands)};
+    const auto stored = stored_bits->find(case_name);
+    if (options.new_bits != NULL)
+        bits_lines->push_back(is.results + " " + is.operands + " " + case_name);
+    if (options.bits == NULL) return;
+    if (stored == stored_bits->end()) {
+        emu_expect(false, "%s has no bits of this case", options.bits);
+        return;
     }
+    emu_expect(stored->second.results == is.results, "its results have the hash %s, not %s of %s%s",
+               is.results.c_str(), stored->second.results.c_str(), options.bits,
+               stored->second.operands == is.operands
+                   ? ""
+                   : "; and its operands are others than there (the C library's functions)");
+}
+
+void emu_attempt_end(const char *where)
+{
+    compare_bits();
+    emu_told(n_failures == 0, "%s (%s)", case_name, where);
+}
+
+void emu_told(bool good, const char *format, ...)
+{
+    va_list arguments;
     n_tests++;
-    n_failed_tests += n_failures > 0;
-    printf("%sok %d - %s (%s, %s)\n", n_failures > 0 ? "not " : "", n_tests, case_name,
-           target->name, orders[order]);
+    n_failed_tests += !good;
+    printf("%sok %d - ", good ? "" : "not ", n_tests);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    printf("\n");
     fflush(stdout);
 }
 
-void emu_case(const char *name, emu_case_fn *fn)
+static void write_bits(void)
 {
-    case_name = name;
-    if (!thorough) {
-        run_case(fn, emu_target_named("sm_80"), EMU_FORWARD);
-        run_case(fn, emu_target_named("sm_89"), EMU_SHUFFLED);
-        return;
+    FILE *file = fopen(options.new_bits, "w");
+    for (const std::string &line : *bits_lines) {
+        if (file != NULL) fprintf(file, "%s\n", line.c_str());
     }
-    for (int i = 0; i < emu_target_count; i++) {
-        run_case(fn, &emu_targets[i], (enum emu_order)(i % 3));
-    }
-    run_case(fn, emu_target_named("sm_80"), EMU_SHUFFLED);
-    run_case(fn, emu_target_named("sm_89"), EMU_BACKWARD);
-}
-
-static void expect_launched(const char *word)
-{
-    bool found = false;
-    for (const struct emu_launched &kernel : emu_kernels_launched()) {
-        found = found || kernel.name.find(word) != std::string::npos;
-    }
-    n_tests++;
-    n_failed_tests += !found;
-    printf("%sok %d - a kernel named %s was launched\n", found ? "" : "not ", n_tests, word);
-}
-
-static double ratio(int64_t is, int64_t least)
-{
-    return least > 0 ? (double)is / (double)least : 0;
-}
-
-/* A line a kernel: its name, threads, shared memory, and what it asked for over the least. */
-static void write_table(void)
-{
-    FILE *file = table_file == NULL || !emu_watched() ? NULL : fopen(table_file, "a");
-    if (file == NULL) return;
-    for (const struct emu_launched &kernel : emu_kernels_launched()) {
-        const struct emu_traffic t = emu_watch_traffic(kernel.name.c_str());
-        fprintf(file, "%s\t%u\t%zu\t%.3f\t%.3f\t%.3f\n", kernel.name.c_str(), kernel.threads,
-                kernel.shared_bytes, ratio(t.sectors, t.least_sectors),
-                ratio(t.passes, t.least_passes),
-                ratio(t.bytes_read + t.bytes_written, t.least_read + t.least_written));
-    }
-    fclose(file);
+    const bool failed = file == NULL || fclose(file) != 0;
+    emu_told(!failed, "%s was written", options.new_bits);
 }
 
 int emu_end(std::initializer_list<const char *> kernels)
 {
-    for (const char *kernel : kernels) {
-        expect_launched(kernel);
-    }
-    write_table();
-    const struct emu_counts counts = emu_counted();
+    emu_runner_close(kernels);
+    if (options.new_bits != NULL) write_bits();
     if (worst_error > 0) printf("# the worst error is %.2f of its bound\n", worst_error);
     printf("1..%d\n", n_tests);
-    printf("# %d tests, %d failed; %lld launches of %zu kernels, %lld threads, %s\n", n_tests,
-           n_failed_tests, (long long)counts.launches, emu_kernels_launched().size(),
-           (long long)counts.threads, emu_watched() ? "watched" : "not watched");
+    printf("# %d tests, %d failed; %s\n", n_tests, n_failed_tests, emu_runner_counts().c_str());
     return n_failed_tests > 0 || n_tests == 0;
 }

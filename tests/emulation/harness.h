@@ -1,8 +1,10 @@
-/* Tests of kernels: a case is run for several GPUs and orders of blocks and threads, and fails if a
- * number is wrong or if the emulator or the watch find anything. Speaks TAP.
+/* Tests of kernels: a case fails if a number is wrong. On the emulator (emulated.cc) it is run for
+ * several GPUs and orders of blocks and threads, and fails too if the emulator or the watch find
+ * anything; on a GPU (on_gpu.cc) it is run once, by what nvcc made of the kernels. Speaks TAP.
  *
  * `--all` runs longer lists of shapes for all targets and orders; `--table FILE` adds a line for
- * each kernel to FILE. */
+ * each kernel to FILE. `--bits FILE` compares what the first run of each case left in its results
+ * with FILE, which `--write-bits FILE` makes (not with --all, whose shapes are others). */
 #ifndef WEFT_TESTS_EMULATION_HARNESS_H
 #define WEFT_TESTS_EMULATION_HARNESS_H
 
@@ -16,6 +18,9 @@
 void emu_begin(int argc, char **argv);
 typedef void emu_case_fn(void);
 void emu_case(const char *name, emu_case_fn *fn);
+/* A case whose bits are not the same on a GPU: of sums on tensor cores, of approximate powers, of
+ * the library's logarithm, of results that are no numbers. */
+void emu_case_without_bits(const char *name, emu_case_fn *fn);
 /* Fails when a kernel, one of these words in its name, was never launched. Returns the exit code.
  */
 int emu_end(std::initializer_list<const char *> kernels);

@@ -12,6 +12,7 @@
 #include "tests/emulation/doubles/double.h"
 
 enum { GRANULARITY = 2 << 20 };
+static const size_t MEMORY_BYTES = (size_t)4 << 30; /* as cudaMemGetInfo says */
 
 struct cell {
     int fd;
@@ -64,6 +65,15 @@ static bool overlaps(CUdeviceptr at, size_t bytes)
     if (next == space()->mapped.begin()) return false;
     --next;
     return next->first + next->second.bytes > at;
+}
+
+static size_t cell_bytes(void)
+{
+    size_t bytes = 0;
+    for (const auto &cell : space()->cells) {
+        bytes += cell.first->bytes;
+    }
+    return bytes;
 }
 
 static void drop_cell(struct cell *cell)
@@ -146,6 +156,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes,
     if (!is_whole(bytes) || flags != 0 || what->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
         what->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
+    if (cell_bytes() + bytes > MEMORY_BYTES) return CUDA_ERROR_OUT_OF_MEMORY;
     const int fd = memfd_create("weft-double", MFD_CLOEXEC);
     if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0) {
         if (fd >= 0) close(fd);

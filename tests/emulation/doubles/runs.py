@@ -10,12 +10,11 @@ libraries; with the latter every use of memory by kernels is ordered. Prints how
 import itertools
 import json
 import os
-import random
-import struct
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[at] / folder) for at, folder in ((2, "cli"), (3, "bench/gpu"))]
+import models  # noqa: E402
 from tap import case, main  # noqa: E402
 
 ALL = "--all" in sys.argv
@@ -24,30 +23,9 @@ COMPARED = []
 
 PLANNERS = ["all-dp", "all-sdp", "all-zero1", "all-fsdp", "greedy", "ilp", "fsdp2", "random"]
 
-# Odd sizes: no tile of a kernel is whole.
-LAYERS = [
-    {"name": "wte", "type": "embedding", "vocab": 61, "positions": 9, "hidden": 24},
-    {"name": "h.{i}", "type": "transformer_block", "repeat": 2, "hidden": 24, "heads": 3, "ffn": 40},
-    {"name": "ln_f", "type": "layer_norm", "hidden": 24},
-    {"name": "head", "type": "lm_head", "vocab": 61, "hidden": 24, "bias": True},
-]
 
-
-def tokens_of(count, below):
-    numbers = random.Random(3)
-    tokens = [numbers.randrange(below) for _ in range(count)]
-    return struct.pack("<3i", 20240520, 1, count).ljust(1024, b"\0") + struct.pack(f"<{count}H", *tokens)
-
-
-def config_of(weft, device, planner="all-dp", steps=5, ranks=1, blocks=None, **train):
-    return {"version": 1, "model": {"layers": LAYERS},
-            "train": {"steps": steps, "micro_batch": 1, "seq_len": 9, "seed": 5,
-                      "data": weft.write("tokens", tokens_of(9000, 61)), "clip_norm": 0.5,
-                      "optimizer": {"type": "adamw", "lr": 1e-2}, "checkpoint": {"at_end": False}, **train},
-            "plan": {"planner": planner, "time_limit": "5s", "fuse": False, **({"blocks": blocks} if blocks else {})},
-            "cluster": {"ranks": ranks, "memory_limit": "1GiB",
-                        "device": {"type": device, "flops": {"f32": "50G"}, "memory_bandwidth": "10GB/s"},
-                        "link": {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}}}
+def config_of(weft, device, **what):
+    return models.config_of(weft.write("tokens", models.tokens_of(9000, 61)), device, **what)
 
 
 def environment_of(device, ranks=1, doubles=DOUBLES, seed=1):

@@ -1,0 +1,98 @@
+"""What runs programs for bench/gpu/run: a build, the environment that CUDA's libraries are found in, a folder for
+what runs write. Nothing that a program does ends the bench."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from models import config_of, tokens_of
+
+ROOT = Path(__file__).resolve().parents[2]
+LOG_CHARS = 4000
+DOUBLE = "a double of"  # begins the name of a GPU that is none
+
+
+class Failure(Exception):
+    """Something is not as promised; `log` is what the program said."""
+
+    def __init__(self, what, log=""):
+        super().__init__(what)
+        self.log = log[-LOG_CHARS:]
+
+
+class Machine:
+    def __init__(self, build, scratch, emulated):
+        self.build, self.scratch, self.emulated = Path(build).resolve(), Path(scratch), emulated
+        self.weft = self.build / "cli/weft"
+        self.env = dict(os.environ)
+        home = subprocess.run([ROOT / "scripts/find_cuda.sh"], capture_output=True, text=True).stdout.strip()
+        folders = [str(self.build / "tests/emulation/doubles")] if emulated else []
+        folders += [self.env.get("LD_LIBRARY_PATH", ""), f"{home}/lib64" if home else ""]
+        self.env["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
+        self.env.setdefault("WEFT_CUDA_MODULE", str(self.build / "runtime/weft_cuda.so"))
+        if emulated:
+            self.env.setdefault("WEFT_DOUBLE_GPUS", "2")
+        self.home = home
+        self.runs = 0
+        self.tokens = self.scratch / "tokens"
+        self.tokens.write_bytes(tokens_of(9000, 61))
+
+    def tool(self, name):
+        """A program of the toolkit, or None."""
+        beside = Path(self.home) / "bin" / name
+        return shutil.which(name) or (str(beside) if self.home and beside.exists() else None)
+
+    def start(self, *words, env=None):
+        return subprocess.Popen([str(word) for word in words], cwd=self.scratch, env={**self.env, **(env or {})},
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def run(self, *words, env=None, timeout=300):
+        """Exit code, output, messages. What takes too long is killed, with all that it started."""
+        process = self.start(*words, env=env)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            raise Failure(f"{Path(str(words[0])).name} did not end within {timeout} s", out + err) from None
+        return process.returncode, out, err
+
+    def config(self, device="cuda", data=None, **what):
+        """The path of a config's file, for one more run."""
+        self.runs += 1
+        path = self.scratch / f"config{self.runs}.json"
+        path.write_text(json.dumps(config_of(str(data or self.tokens), device, **what)))
+        return path
+
+    def train(self, device="cuda", gemm="plain", env=None, flags=(), **what):
+        """What a run ends with, and its steps."""
+        path = self.config(device, **what)
+        began = time.monotonic()
+        code, out, err = self.run(self.weft, "train", path, "--run", f"run{self.runs}", "--json", *flags,
+                                  env={"WEFT_GEMM": gemm, **(env or {})})
+        if code != 0:
+            raise Failure(f"weft train ended with exit code {code}", err)
+        lines = [json.loads(line) for line in out.splitlines()]
+        result = lines[-1]
+        steps = [line for line in lines if line["kind"] == "step"]
+        return {"fingerprint": result["fingerprint"], "losses": [line["loss"] for line in steps],
+                "norms": [line.get("norm") for line in steps], "result": result,
+                "seconds": round(time.monotonic() - began, 3)}
+
+    def fails(self, code, says, *words, env=None, timeout=120):
+        """A program ends with this exit code, and its message says so. What it said."""
+        got, out, err = self.run(*words, env=env, timeout=timeout)
+        if got != code or says not in err:
+            raise Failure(f"exit code {got}, not {code} with \"{says}\"", err + out)
+        return next(line for line in err.splitlines() if says in line)
+
+
+def tap(text):
+    """Good and failed lines of a test's output, and what the failed ones said."""
+    good = re.findall(r"^ok \d+ - (.*)$", text, re.M)
+    failed = re.findall(r"^not ok \d+ - (.*)$", text, re.M)
+    return good, failed

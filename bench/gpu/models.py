@@ -1,0 +1,39 @@
+"""Small configs whose runs end with the same bits on every device: what bench/gpu/run trains, and tests over
+doubles. Sizes are odd: no tile of a kernel is whole."""
+import random
+import struct
+
+LAYERS = [
+    {"name": "wte", "type": "embedding", "vocab": 61, "positions": 9, "hidden": 24},
+    {"name": "h.{i}", "type": "transformer_block", "repeat": 2, "hidden": 24, "heads": 3, "ffn": 40},
+    {"name": "ln_f", "type": "layer_norm", "hidden": 24},
+    {"name": "head", "type": "lm_head", "vocab": 61, "hidden": 24, "bias": True},
+]
+MAPS = [
+    {"name": "wte", "type": "embedding", "vocab": 61, "positions": 0, "hidden": 24},
+    {"name": "up", "type": "linear", "hidden": 24, "outputs": 40, "bias": True},
+    {"name": "gelu", "type": "gelu", "hidden": 40},
+    {"name": "down", "type": "linear", "hidden": 40, "outputs": 24, "bias": False},
+    {"name": "relu", "type": "relu", "hidden": 24},
+    {"name": "head", "type": "lm_head", "vocab": 61, "hidden": 24, "bias": True},
+]
+
+
+def tokens_of(count, below):
+    numbers = random.Random(3)
+    tokens = [numbers.randrange(below) for _ in range(count)]
+    return struct.pack("<3i", 20240520, 1, count).ljust(1024, b"\0") + struct.pack(f"<{count}H", *tokens)
+
+
+def config_of(tokens, device, planner="all-dp", steps=5, layers=None, dtype="f32", ranks=1, blocks=None,
+              **train):
+    """A config for `ranks` ranks whose data are the file `tokens`, of tokens_of(9000, 61)."""
+    rates = {"f32": "50G", "bf16": "50G", "f16": "50G"}
+    return {"version": 1, "model": {"layers": layers or LAYERS},
+            "train": {"steps": steps, "micro_batch": 1, "seq_len": 9, "seed": 5, "data": tokens, "clip_norm": 0.5,
+                      "optimizer": {"type": "adamw", "lr": 1e-2}, "precision": {"compute": dtype},
+                      "checkpoint": {"at_end": False}, **train},
+            "plan": {"planner": planner, "time_limit": "5s", "fuse": False, **({"blocks": blocks} if blocks else {})},
+            "cluster": {"ranks": ranks, "memory_limit": "1GiB",
+                        "device": {"type": device, "flops": rates, "memory_bandwidth": "10GB/s"},
+                        "link": {"intra": {"alpha": "20us", "bandwidth": "1GB/s"}}}}

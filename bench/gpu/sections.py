@@ -1,0 +1,208 @@
+"""The sections of bench/gpu/run, in their order. Each takes a machine and the options, returns a dictionary of
+figures, and notes what failed and what it could not exercise."""
+import json
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+from machine import DOUBLE, ROOT, Failure, tap
+from models import LAYERS, MAPS
+
+KERNELS = [path.stem for path in sorted((ROOT / "runtime/nn/cuda").glob("*.cu"))]
+
+# 20 steps in f32 with plain products: their fingerprints, losses and norms are in bits/runs.json.
+STEPS = 20
+STORED = {
+    "adamw": {"planner": "all-dp"},
+    "fsdp": {"planner": "all-fsdp"},
+    "lamb": {"optimizer": {"type": "lamb", "lr": 1e-2}},
+    "accumulated": {"planner": "all-sdp", "grad_accum": 2, "reduce": "micro_step",
+                    "optimizer": {"type": "sgd", "lr": 1e-2}},
+    "maps": {"layers": MAPS, "planner": "all-fsdp"},
+    "2 ranks": {"ranks": 2, "planner": "all-fsdp", "blocks": 3},
+}
+
+
+def doctor(machine, notes):
+    """What there is. Without a GPU, or what belongs to one, the rest has no meaning."""
+    code, out, err = machine.run(machine.weft, "doctor", "--json")
+    try:
+        facts = json.loads(out)
+    except ValueError:
+        raise Failure(f"weft doctor ended with exit code {code}", err) from None
+    notes.facts = {name: fact["text"] for name, fact in facts.items()}
+    notes.gpu = notes.facts["cuda"]
+    notes.ready = facts["cuda"]["state"] == "ok"
+    if not notes.ready:
+        raise Failure(notes.gpu)
+    notes.emulated = DOUBLE in notes.gpu
+    notes.gpus = int(re.search(r"GPU \d+ of (\d+)", notes.gpu)[1])
+    smi = None if notes.emulated else machine.tool("nvidia-smi")
+    if smi:
+        query = "name,uuid,driver_version,vbios_version,compute_mode,ecc.mode.current,mig.mode.current,clocks.max.sm"
+        code, out, err = machine.run(smi, f"--query-gpu={query}", "--format=csv")
+        notes.facts["nvidia-smi"] = out if code == 0 else err
+    else:
+        notes.skip("nvidia-smi's facts (driver, MIG, clocks)", "emulated" if notes.emulated else "it was not found")
+    return {"cuda": notes.gpu}
+
+
+def kernels(machine, notes):
+    """Every case of the emulated tests, by what nvcc made of the kernels."""
+    figures = {"against stored bits": 0, "against numbers alone": 0}
+    for kernel in KERNELS:
+        program = machine.build / "tests/emulation/nn" / f"gpu-{kernel}"
+        began = time.monotonic()
+        code, out, err = machine.run(program, "--bits", notes.bits / f"{kernel}.txt")
+        good, failed = tap(out)
+        for name in failed:
+            notes.fail(f"kernels of {kernel}: {name}", out)
+        if code != 0 and not failed:
+            notes.fail(f"kernels of {kernel}: exit code {code}", out + err)
+        figures["against stored bits"] += sum(name.endswith("(stored bits)") for name in good)
+        figures["against numbers alone"] += sum(name.endswith("(numbers alone)") for name in good)
+        worst = re.search(r"worst error is ([\d.]+) of its bound", out)
+        figures[kernel] = {"cases": len(good), "failed": len(failed), "seconds": round(time.monotonic() - began, 2),
+                           **({"worst error / bound": float(worst[1])} if worst else {})}
+    notes.skip("the same cases under compute-sanitizer", "--quick" if notes.quick else "not part of it yet")
+    return figures
+
+
+def differences(got, wanted):
+    """What two runs differ in. The loss that is shown is a sum of CUDA's logarithms: its last bit may differ."""
+    found = []
+    if got["fingerprint"] != wanted["fingerprint"]:
+        found.append(f"fingerprint {got['fingerprint']}, not {wanted['fingerprint']}")
+    for step, (a, b) in enumerate(zip(got["norms"], wanted["norms"]), 1):
+        if a != b:
+            found.append(f"norm of step {step}: {a!r}, not {b!r}")
+            break
+    for step, (a, b) in enumerate(zip(got["losses"], wanted["losses"]), 1):
+        if not abs(a - b) <= 1e-9 * abs(b):
+            found.append(f"loss of step {step}: {a!r}, not {b!r}")
+            break
+    if len(got["losses"]) != len(wanted["losses"]):
+        found.append(f"{len(got['losses'])} steps, not {len(wanted['losses'])}")
+    return found
+
+
+def fingerprints(machine, notes):
+    stored = json.loads((notes.bits / "runs.json").read_text())
+    figures = {}
+    for name, what in STORED.items():
+        if name not in stored:
+            notes.fail(f"run {name}: nothing is stored of it", "")
+            continue
+        if what.get("ranks", 1) > notes.gpus:
+            notes.skip(f"{what['ranks']} ranks over NCCL", f"there are {notes.gpus} GPUs")
+            continue
+        got = machine.train(steps=STEPS, **what)
+        found = differences(got, stored[name])
+        if found:
+            notes.fail(f"run {name}: {'; '.join(found)}", json.dumps(got["losses"]))
+        figures[name] = {"fingerprint": got["fingerprint"], "as stored": not found,
+                         "losses with stored bits": sum(a == b for a, b in zip(got["losses"],
+                                                                               stored[name]["losses"])),
+                         "seconds": got["seconds"]}
+    return figures
+
+
+def determinism(machine, notes):
+    """Kernels of Weft's own in every dtype: no policy and no repetition changes a bit."""
+    figures = {}
+    for dtype in ("f32", "bf16", "f16"):
+        runs = [machine.train(gemm="own", dtype=dtype, planner=planner, steps=STEPS if not notes.emulated else 3)
+                for planner in ("all-dp", "all-fsdp", "all-sdp", "all-zero1") * (1 if notes.quick else 3)]
+        prints = {run["fingerprint"] for run in runs}
+        if len(prints) > 1:
+            notes.fail(f"{dtype}: {len(prints)} fingerprints in {len(runs)} runs", " ".join(sorted(prints)))
+        figures[dtype] = {"runs": len(runs), "fingerprints": len(prints), "last loss": runs[0]["losses"][-1]}
+    return figures
+
+
+def memory(machine, notes):
+    """What the plan says is dead may be filled with anything."""
+    plain = machine.train(planner="all-fsdp", steps=5)
+    poisoned = machine.train(planner="all-fsdp", steps=5, flags=["--poison"])
+    if poisoned["fingerprint"] != plain["fingerprint"]:
+        notes.fail("a run whose dead memory is poisoned has other bits",
+                   f"{poisoned['fingerprint']}, not {plain['fingerprint']}")
+    result = plain["result"]
+    notes.skip("bytes of this process on the GPU beside those planned", "the run does not tell them yet")
+    return {"arena touched": result["touched_bytes"], "planned": result["planned_bytes"],
+            "poisoned has the same bits": poisoned["fingerprint"] == plain["fingerprint"]}
+
+
+def killed_rank(machine, notes):
+    """A rank that is killed ends the run."""
+    del notes
+    path = machine.config(steps=100000)
+    process = machine.start(machine.weft, "train", path, "--run", "killed", "--json", env={"WEFT_GEMM": "plain"})
+    try:
+        for line in process.stdout:
+            if '"kind": "step"' in line:
+                break
+        ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        if not ranks:
+            raise Failure("the run has no rank to kill", "")
+        began = time.monotonic()
+        os.kill(int(ranks[0]), signal.SIGKILL)
+        err = process.communicate(timeout=60)[1]
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    if process.returncode != 69:
+        raise Failure(f"exit code {process.returncode}, not 69", err)
+    return f"{time.monotonic() - began:.1f} s until exit code 69"
+
+
+def out_of_memory(machine, notes):
+    """A plan for more memory than any GPU has is refused when the memory is taken."""
+    del notes
+    wide = {"name": "wide.{i}", "type": "linear", "repeat": 24, "hidden": 32768, "outputs": 32768, "bias": False}
+    layers = [dict(LAYERS[0], hidden=32768), wide, dict(LAYERS[-1], hidden=32768)]
+    path = machine.config(layers=layers)
+    return machine.fails(71, "memory", machine.weft, "train", path, "--run", "too-much",
+                         "--memory-limit", "2000GiB", env={"WEFT_GEMM": "plain"})
+
+
+def no_gpu(machine, notes):
+    del notes
+    path = machine.config()
+    return machine.fails(1, "GPU", machine.weft, "train", path, "--run", "none",
+                         env={"CUDA_VISIBLE_DEVICES": "", "WEFT_DOUBLE_GPUS": "0"})
+
+
+def more_ranks_than_gpus(machine, notes):
+    path = machine.config(ranks=notes.gpus + 1)
+    return machine.fails(1, "GPU", machine.weft, "train", path, "--run", "many")
+
+
+def faults(machine, notes):
+    figures = {}
+    for fault in (killed_rank, out_of_memory, no_gpu, more_ranks_than_gpus):
+        name = fault.__name__.replace("_", " ")
+        try:
+            figures[name] = fault(machine, notes)
+        except Failure as failure:
+            notes.fail(f"{name}: {failure}", failure.log)
+        except Exception as error:  # pylint: disable=broad-except
+            notes.fail(f"{name}: {type(error).__name__}: {error}", "")
+    notes.skip("work that does not end (time-out)", "nothing here makes a GPU hang")
+    notes.skip("errors of ECC, Xid", "nothing here causes them")
+    return figures
+
+
+SECTIONS = {"doctor": doctor, "kernels": kernels, "fingerprints": fingerprints, "determinism": determinism,
+            "faults": faults, "memory": memory}
+
+# What no section exercises, wherever it runs.
+NEVER = {
+    "peer access and NVLink": "no section looks at them yet",
+    "products by cuBLASLt": "they are not called yet",
+    "tiers": "they are planned on no GPU yet",
+    "speed": "nothing is timed yet but whole runs of tiny models",
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""bench/gpu/run over the doubles of CUDA's libraries: quick.py RUN BUILD"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "cli"))
+from tap import Skip, case, main  # noqa: E402
+
+RUN, BUILD = (os.path.abspath(path) for path in sys.argv[1:3])
+BITS = Path(RUN).parent / "bits"
+
+
+def bench(weft, *words, env=None):
+    """Exit code, the report, its page and the messages."""
+    done = subprocess.run([RUN, "--quick", "--build", BUILD, "-o", weft.path("out"), *words], capture_output=True,
+                          text=True, env={**os.environ, **(env or {})}, check=False)
+    return done.returncode, json.loads(Path(weft.path("out.json")).read_text()), done.stdout, done.stderr
+
+
+@case
+def all_is_as_promised_and_said_to_be_emulated(weft):
+    code, report, page, err = bench(weft, "--emulated")
+    assert code == 0 and not report["failures"], f"{report['failures']}{err}"
+    assert report["emulated"] is True and "EMULATED" in page, page
+    wanted = ["doctor", "kernels", "fingerprints", "determinism", "faults", "memory"]
+    assert [name for name, section in report["sections"].items() if section["ok"]] == wanted, report["sections"]
+    kernels = report["sections"]["kernels"]["figures"]
+    assert kernels["against stored bits"] >= 59 and kernels["against numbers alone"] >= 14, kernels
+    prints = report["sections"]["fingerprints"]["figures"]
+    assert len(prints) == 6 and all(run["as stored"] for run in prints.values()), prints
+    assert len(report["sections"]["faults"]["figures"]) == 4, report["sections"]["faults"]
+    unseen = [one["what"] for one in report["not_exercised"]]
+    assert any("NVLink" in what for what in unseen) and any("sanitizer" in what for what in unseen), unseen
+    assert Path(weft.path("out.txt")).read_text() in page and report["machine"]["gpu"] in page, page
+
+
+@case
+def it_goes_on_after_a_failure_and_keeps_its_log(weft):
+    bits = Path(weft.path("bits"))
+    shutil.copytree(BITS, bits)
+    stored = bits / "pool.txt"
+    stored.write_text(stored.read_text().replace("means", "other means"))
+    maps = json.loads((bits / "runs.json").read_text())["maps"]
+    maps["norms"][7] *= 2
+    (bits / "runs.json").write_text(json.dumps({"maps": maps}))
+    code, report, page, _ = bench(weft, "--emulated", "--bits", str(bits), "--only", "kernels,fingerprints,memory")
+    assert code == 70, code
+    failures = report["failures"]
+    assert [one["section"] for one in failures] == ["kernels"] + 6 * ["fingerprints"], failures
+    assert "no bits of this case" in failures[0]["log"] and "norm of step 8" in str(failures), failures
+    assert all("nothing is stored" in one["what"] for one in failures[1:] if "maps" not in one["what"]), failures
+    assert report["sections"]["memory"]["ok"] and "7 failures" in page, page
+
+
+@case
+def without_a_gpu_it_says_what_is_missing(weft):
+    code, report, _, err = bench(weft, env={"LD_LIBRARY_PATH": ""})  # without the doubles
+    if report["machine"]["gpu"].startswith("GPU "):
+        raise Skip("this machine has a GPU")
+    assert code == 1 and "missing: CUDA: cannot look for GPUs" in err, f"{code} {err}"
+    assert list(report["sections"]) == ["doctor"] and not report["emulated"], report["sections"]
+    skipped = [one["what"] for one in report["not_exercised"]]
+    assert "section kernels" in skipped, skipped
+
+
+main(sys.argv[1])

@@ -34,7 +34,7 @@ static enum weft_status serve_copy(void *context, int32_t lane, void *request,
     struct weft_copier *copier = context;
     const struct copy_request *r = request;
     const struct weft_copy_link *link = &copier->options.links[lane];
-    const struct weft_span *to = (const struct weft_span *)(r + 1);
+    const struct weft_memory_span *to = (const struct weft_memory_span *)(r + 1);
     const int64_t begun_ns = link->emulated ? weft_clock_now_ns() : 0;
     weft_copy_spans(weft_copy_way_for(r->bytes), to, to + r->n_to, r->n_from);
     if (!link->emulated) return WEFT_OK;
@@ -81,8 +81,8 @@ enum weft_status weft_copier_create(const struct weft_copier_options *options,
         .lanes = WEFT_COPY_DIRECTIONS,
         .threads = 1,
         .requests = options->requests,
-        .request_bytes =
-            sizeof(struct copy_request) + 2 * (size_t)options->spans * sizeof(struct weft_span),
+        .request_bytes = sizeof(struct copy_request) +
+                         2 * (size_t)options->spans * sizeof(struct weft_memory_span),
         .timeout_ns = options->timeout_ns,
         .context = copier,
         .serve = serve_copy,
@@ -103,9 +103,9 @@ void weft_copier_destroy(struct weft_copier *copier)
 }
 
 enum weft_status weft_copier_submit(struct weft_copier *copier, enum weft_copy_direction direction,
-                                    const struct weft_span *to, int32_t n_to,
-                                    const struct weft_span *from, int32_t n_from, int64_t *ticket,
-                                    struct weft_error *err)
+                                    const struct weft_memory_span *to, int32_t n_to,
+                                    const struct weft_memory_span *from, int32_t n_from,
+                                    int64_t *ticket, struct weft_error *err)
 {
     const struct copy_request request = {weft_span_bytes(from, n_from), n_to, n_from};
     const int32_t most = copier->options.spans;

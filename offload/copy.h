@@ -42,9 +42,10 @@ void weft_copier_destroy(struct weft_copier *copier);
  * bytes, or have too many spans. */
 WEFT_MUST_USE enum weft_status weft_copier_submit(struct weft_copier *copier,
                                                   enum weft_copy_direction direction,
-                                                  const struct weft_span *to, int32_t n_to,
-                                                  const struct weft_span *from, int32_t n_from,
-                                                  int64_t *ticket, struct weft_error *err);
+                                                  const struct weft_memory_span *to, int32_t n_to,
+                                                  const struct weft_memory_span *from,
+                                                  int32_t n_from, int64_t *ticket,
+                                                  struct weft_error *err);
 
 /* Waits until the copy has ended. WEFT_E_HANG, from then on for everybody. */
 WEFT_MUST_USE enum weft_status weft_copier_wait(struct weft_copier *copier,

@@ -101,8 +101,8 @@ const struct weft_copy_way *weft_copy_way_for(int64_t bytes)
     return &weft_copy_ways[best];
 }
 
-void weft_copy_spans(const struct weft_copy_way *way, const struct weft_span *to,
-                     const struct weft_span *from, int32_t n_from)
+void weft_copy_spans(const struct weft_copy_way *way, const struct weft_memory_span *to,
+                     const struct weft_memory_span *from, int32_t n_from)
 {
     int64_t done = 0; /* of *to */
     for (int32_t i = 0; i < n_from; i++) {

@@ -22,7 +22,7 @@ extern const int32_t weft_copy_n_ways;
 const struct weft_copy_way *weft_copy_way_for(int64_t bytes);
 
 /* Copies the bytes of one list of spans to another, which has as many and shares none. */
-void weft_copy_spans(const struct weft_copy_way *way, const struct weft_span *to,
-                     const struct weft_span *from, int32_t n_from);
+void weft_copy_spans(const struct weft_copy_way *way, const struct weft_memory_span *to,
+                     const struct weft_memory_span *from, int32_t n_from);
 
 #endif

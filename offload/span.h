@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-struct weft_span {
+struct weft_memory_span {
     unsigned char *at;
     int64_t bytes;
 };
@@ -15,7 +15,7 @@ struct weft_stretch {
 };
 
 /* Bytes of all spans together. */
-static inline int64_t weft_span_bytes(const struct weft_span *spans, int32_t n)
+static inline int64_t weft_span_bytes(const struct weft_memory_span *spans, int32_t n)
 {
     int64_t bytes = 0;
     for (int32_t i = 0; i < n; i++)

@@ -82,7 +82,7 @@ enum weft_status weft_store_open(const struct weft_store_options *options, struc
         free_store(store);
         return status;
     }
-    warn_of_disk(store);
+    if (!options->quiet) warn_of_disk(store);
     *out = store;
     return WEFT_OK;
 }
@@ -159,7 +159,7 @@ enum weft_status weft_store_reserve(struct weft_store *store, const struct weft_
 }
 
 static enum weft_status check_spans(const struct weft_store *store, int64_t block,
-                                    const struct weft_span *spans, int32_t n,
+                                    const struct weft_memory_span *spans, int32_t n,
                                     struct weft_error *err)
 {
     const int64_t alignment = weft_store_alignment_bytes(store);
@@ -233,8 +233,8 @@ static void settle_block(struct weft_store *store, int64_t block, int64_t turn,
 
 static enum weft_status submit_request(struct weft_store *store,
                                        enum weft_store_direction direction, int64_t block,
-                                       int64_t step, const struct weft_span *spans, int32_t n,
-                                       int64_t *ticket, struct weft_error *err)
+                                       int64_t step, const struct weft_memory_span *spans,
+                                       int32_t n, int64_t *ticket, struct weft_error *err)
 {
     WEFT_TRY(check_spans(store, block, spans, n, err));
     int64_t turn;
@@ -255,15 +255,15 @@ static enum weft_status submit_request(struct weft_store *store,
 }
 
 enum weft_status weft_store_submit_read(struct weft_store *store, int64_t block,
-                                        const struct weft_span *to, int32_t n, int64_t *ticket,
-                                        struct weft_error *err)
+                                        const struct weft_memory_span *to, int32_t n,
+                                        int64_t *ticket, struct weft_error *err)
 {
     return submit_request(store, WEFT_STORE_READ, block, -1, to, n, ticket, err);
 }
 
 enum weft_status weft_store_submit_write(struct weft_store *store, int64_t block, int64_t step,
-                                         const struct weft_span *from, int32_t n, int64_t *ticket,
-                                         struct weft_error *err)
+                                         const struct weft_memory_span *from, int32_t n,
+                                         int64_t *ticket, struct weft_error *err)
 {
     return submit_request(store, WEFT_STORE_WRITE, block, step, from, n, ticket, err);
 }
@@ -292,4 +292,20 @@ enum weft_status weft_store_resident(struct weft_store *store, int64_t *resident
     *resident_bytes = resident;
     *all_bytes = store->file.bytes;
     return WEFT_OK;
+}
+
+void weft_store_warn(struct weft_store *store)
+{
+    enum { MOST_PERCENT = 1 };
+    char cached[WEFT_UNITS_TEXT_BYTES], all[WEFT_UNITS_TEXT_BYTES];
+    struct weft_error unsaid = {0};
+    int64_t resident_bytes = 0, bytes = 0;
+    if (!store->file.disk.facts.direct) return; /* said when it was opened */
+    if (weft_store_resident(store, &resident_bytes, &bytes, &unsaid) != WEFT_OK) return;
+    if (resident_bytes <= bytes / 100 * MOST_PERCENT) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s: %s of a file of %s lie in the page cache, though it was opened past it: %s takes "
+             "O_DIRECT and does not keep it, so memory of the machine is used beside the limits",
+             store->directory, weft_units_show_bytes(resident_bytes, cached),
+             weft_units_show_bytes(bytes, all), store->file.disk.facts.file_system);
 }

@@ -26,6 +26,7 @@ struct weft_store_options {
     int32_t spans;         /* the most of a request, up to WEFT_STORE_SPANS */
     int64_t timeout_ns;    /* a request that takes longer is hung; 0: none is */
     bool unverified;       /* no CRCs: what the disk gives is believed */
+    bool quiet;            /* no warning of what the disk is: another store there gave it */
     bool buffered;         /* through the page cache, also where the disk could do without */
     const struct weft_disk_calls *calls; /* NULL: the system's; else it outlives the store */
 };
@@ -56,10 +57,11 @@ WEFT_MUST_USE enum weft_status weft_store_reserve(struct weft_store *store,
  * them, and go through the page cache), of a block that is read before it was written; the failure
  * of the store, see weft_store_wait. */
 WEFT_MUST_USE enum weft_status weft_store_submit_read(struct weft_store *store, int64_t block,
-                                                      const struct weft_span *to, int32_t n,
+                                                      const struct weft_memory_span *to, int32_t n,
                                                       int64_t *ticket, struct weft_error *err);
 WEFT_MUST_USE enum weft_status weft_store_submit_write(struct weft_store *store, int64_t block,
-                                                       int64_t step, const struct weft_span *from,
+                                                       int64_t step,
+                                                       const struct weft_memory_span *from,
                                                        int32_t n, int64_t *ticket,
                                                        struct weft_error *err);
 
@@ -78,5 +80,8 @@ bool weft_store_is_done(struct weft_store *store, enum weft_store_direction dire
 WEFT_MUST_USE enum weft_status weft_store_resident(struct weft_store *store,
                                                    int64_t *resident_bytes, int64_t *all_bytes,
                                                    struct weft_error *err);
+
+/* Warns through the log if more than 1 % of a file that should not lies in the page cache. */
+void weft_store_warn(struct weft_store *store);
 
 #endif

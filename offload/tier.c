@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/log.h"
 #include "base/machine/memory.h"
 #include "base/units.h"
 #include "offload/node.h"
@@ -258,7 +259,7 @@ enum weft_status weft_tier_give(struct weft_tier *tier, const struct weft_stretc
 
 enum weft_status weft_tier_spans(const struct weft_tier *tier, const struct weft_stretch *stretches,
                                  int32_t n_stretches, int64_t from, int64_t bytes,
-                                 struct weft_span *out, int32_t most, int32_t *n,
+                                 struct weft_memory_span *out, int32_t most, int32_t *n,
                                  struct weft_error *err)
 {
     int32_t count = 0;
@@ -280,7 +281,7 @@ enum weft_status weft_tier_spans(const struct weft_tier *tier, const struct weft
                              "%lld bytes of the tier \"%s\" are in more than "
                              "%d spans",
                              (long long)bytes, tier->name, (int)most);
-        out[count++] = (struct weft_span){
+        out[count++] = (struct weft_memory_span){
             tier->memory + stretches[i].first * tier->page_bytes + skipped, part};
         skipped = 0;
         left -= part;
@@ -319,4 +320,16 @@ bool weft_tier_look(const struct weft_tier *tier, int64_t *resident_bytes, int64
     *resident_bytes = resident;
     *swapped_bytes = swapped;
     return true;
+}
+
+void weft_tier_warn(const struct weft_tier *tier)
+{
+    char swapped[WEFT_UNITS_TEXT_BYTES], all[WEFT_UNITS_TEXT_BYTES];
+    int64_t resident_bytes = 0, swapped_bytes = 0;
+    if (!weft_tier_look(tier, &resident_bytes, &swapped_bytes) || swapped_bytes == 0) return;
+    weft_log(WEFT_LOG_WARNING,
+             "%s of the %s of the tier \"%s\" are swapped out: the machine has not got the memory; "
+             "give the tier less, or stop what else runs",
+             weft_units_show_bytes(swapped_bytes, swapped), weft_units_show_bytes(tier->bytes, all),
+             tier->name);
 }

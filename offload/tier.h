@@ -51,11 +51,14 @@ WEFT_MUST_USE enum weft_status weft_tier_give(struct weft_tier *tier,
 WEFT_MUST_USE enum weft_status weft_tier_spans(const struct weft_tier *tier,
                                                const struct weft_stretch *stretches,
                                                int32_t n_stretches, int64_t from, int64_t bytes,
-                                               struct weft_span *out, int32_t most, int32_t *n,
-                                               struct weft_error *err);
+                                               struct weft_memory_span *out, int32_t most,
+                                               int32_t *n, struct weft_error *err);
 
 /* Bytes of the tier that are in memory, and those that the system has swapped out. False where it
  * does not say. */
 bool weft_tier_look(const struct weft_tier *tier, int64_t *resident_bytes, int64_t *swapped_bytes);
+
+/* Warns through the log of bytes that the system has swapped out. */
+void weft_tier_warn(const struct weft_tier *tier);
 
 #endif

@@ -36,8 +36,8 @@ static double copy_once(const struct bench *b, int side)
     int64_t ticket = -1;
     const int64_t begun_ns = weft_clock_now_ns();
     for (int64_t i = 0; i < BLOCKS; i++) {
-        const struct weft_span to = {b->to + i * b->block_bytes, b->block_bytes};
-        const struct weft_span from = {b->from + i * b->block_bytes, b->block_bytes};
+        const struct weft_memory_span to = {b->to + i * b->block_bytes, b->block_bytes};
+        const struct weft_memory_span from = {b->from + i * b->block_bytes, b->block_bytes};
         if (side < weft_copy_n_ways)
             weft_copy_ways[side].copy(to.at, from.at, to.bytes);
         else if (weft_copier_submit(b->copier, WEFT_COPY_DOWN, &to, 1, &from, 1, &ticket, &err) !=

@@ -36,7 +36,7 @@ static enum weft_status submit_next(const struct bench *b, struct flow *flow,
 {
     const int64_t seat = flow->submitted % flow->seats;
     const int64_t block = flow->first + flow->submitted % flow->n;
-    const struct weft_span span = {flow->memory + seat * b->block_bytes, b->block_bytes};
+    const struct weft_memory_span span = {flow->memory + seat * b->block_bytes, b->block_bytes};
     int64_t *ticket = &flow->tickets[seat];
     if (flow->submitted >= flow->seats)
         WEFT_TRY(weft_store_wait(b->store, flow->direction, *ticket, err));
@@ -63,7 +63,7 @@ static enum weft_status open_flow(const struct bench *b, enum weft_store_directi
     const struct weft_tier_options options = {
         .name = "bench", .page_bytes = PAGE_BYTES, .pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES};
     struct weft_stretch all;
-    struct weft_span span;
+    struct weft_memory_span span;
     int32_t count;
     WEFT_TRY(weft_tier_create(&options, &out->tier, err));
     WEFT_TRY(weft_tier_take(out->tier, options.pages, &all, 1, &count, err));

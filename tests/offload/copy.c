@@ -43,8 +43,8 @@ static int64_t copy_block(struct weft_copier *copier, enum weft_copy_direction d
 {
     struct weft_error err = {0};
     int64_t ticket = -1;
-    const struct weft_span source = {from, bytes};
-    const struct weft_span target[] = {{to, bytes / 2}, {to + bytes / 2, bytes - bytes / 2}};
+    const struct weft_memory_span source = {from, bytes};
+    const struct weft_memory_span target[] = {{to, bytes / 2}, {to + bytes / 2, bytes - bytes / 2}};
     cr_assert_eq(weft_copier_submit(copier, direction, target, 2, &source, 1, &ticket, &err),
                  WEFT_OK, "%s", err.text);
     return ticket;
@@ -119,7 +119,7 @@ Test(copy, sides_that_differ_are_refused)
     static unsigned char blocks[2][COPY_BLOCK];
     struct weft_error err = {0};
     struct weft_copier *copier = copier_of((struct weft_copy_link){0}, 1);
-    const struct weft_span spans[] = {
+    const struct weft_memory_span spans[] = {
         {blocks[0], COPY_BLOCK}, {blocks[1], COPY_BLOCK - 1}, {blocks[1], 0}};
     int64_t ticket = -1;
     cr_assert_eq(weft_copier_submit(copier, WEFT_COPY_UP, spans, 1, spans + 1, 1, &ticket, &err),

@@ -47,14 +47,14 @@ Test(copy_bytes, small_copies_stay_in_the_caches)
 
 /* Cuts [0, bytes) into spans of random lengths, some empty. */
 static int32_t cut_randomly(unsigned char *memory, int64_t bytes, uint64_t stream,
-                            struct weft_span *out, int32_t most)
+                            struct weft_memory_span *out, int32_t most)
 {
     int32_t n = 0;
     for (int64_t at = 0; at < bytes; n++) {
         const int64_t part = n == most - 1 ? bytes - at
                                            : (int64_t)weft_rng_below(5, stream, (uint64_t)n,
                                                                      (uint64_t)(bytes - at + 1));
-        out[n] = (struct weft_span){memory + at, part};
+        out[n] = (struct weft_memory_span){memory + at, part};
         at += part;
     }
     return n;
@@ -64,7 +64,7 @@ Test(copy_bytes, lists_may_be_cut_anywhere)
 {
     enum { SPANS = 9 };
     static unsigned char from[COPY_BYTES], to[COPY_BYTES];
-    struct weft_span sources[SPANS], targets[SPANS];
+    struct weft_memory_span sources[SPANS], targets[SPANS];
     for (uint64_t draw = 0; draw < COPY_CASES; draw++) {
         const int64_t bytes = (int64_t)weft_rng_below(6, 1, draw, COPY_BYTES - 1);
         fill_randomly(from, COPY_BYTES, 2 * draw);

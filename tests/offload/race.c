@@ -28,7 +28,7 @@ static void *use_store(void *argument)
 {
     const int user = *(int *)argument;
     unsigned char *page = aligned_alloc(PAGE, PAGE);
-    const struct weft_span span = {page, PAGE};
+    const struct weft_memory_span span = {page, PAGE};
     struct weft_error err = {.status = WEFT_OK};
     int64_t ticket;
     for (int round = 0; round < ROUNDS; round++) {
@@ -98,7 +98,7 @@ static void test_ends(void)
         fake_disk_init(&disk, BLOCKS * PAGE);
         open_store(&disk, 2);
         for (int i = 0; i < round % BLOCKS; i++) {
-            const struct weft_span span = {memory + i * PAGE, PAGE};
+            const struct weft_memory_span span = {memory + i * PAGE, PAGE};
             CHECK(weft_store_submit_write(store, i, round, &span, 1, &ticket, &err) == WEFT_OK,
                   "%s", err.text);
         }
@@ -121,7 +121,7 @@ static void test_copies(void)
     int64_t down[SEATS], up[SEATS];
     for (int i = 0; i < COPIES + SEATS; i++) {
         const int seat = i % SEATS;
-        const struct weft_span near = {here[seat], PAGE}, far = {away[seat], PAGE};
+        const struct weft_memory_span near = {here[seat], PAGE}, far = {away[seat], PAGE};
         if (i >= SEATS) {
             CHECK(weft_copier_wait(copier, WEFT_COPY_UP, up[seat], &err) == WEFT_OK, "%s",
                   err.text);

@@ -25,7 +25,7 @@ struct model {
 };
 
 struct seat {
-    struct weft_span spans[SPANS];
+    struct weft_memory_span spans[SPANS];
     int32_t n;
     int64_t block, ticket;
     unsigned char *expected; /* of a read; NULL: a write, or free */
@@ -69,7 +69,7 @@ static void cut_seat(struct model *m, struct seat *seat, int index, int64_t page
     for (seat->n = 0; pages > 0; seat->n++) {
         const int64_t count = seat->n == SPANS - 1 ? pages : 1 + draw_below(m, pages);
         pages -= count;
-        seat->spans[seat->n] = (struct weft_span){memory + pages * PAGE, count * PAGE};
+        seat->spans[seat->n] = (struct weft_memory_span){memory + pages * PAGE, count * PAGE};
     }
 }
 
@@ -183,7 +183,7 @@ Test(store, short_and_interrupted_moves_are_invisible)
 static struct fake_disk fake;
 static struct weft_store *store;
 static unsigned char *seat;
-static struct weft_span span;
+static struct weft_memory_span span;
 
 static void open_small(struct weft_store_options options)
 {
@@ -202,7 +202,7 @@ static void set_up_small(void)
 {
     fake_disk_init(&fake, 3 * PAGE);
     seat = aligned_alloc(PAGE, PAGE);
-    span = (struct weft_span){seat, PAGE};
+    span = (struct weft_memory_span){seat, PAGE};
     memset(seat, 1, PAGE);
 }
 
@@ -239,7 +239,8 @@ Test(store, requests_that_are_not_of_the_block_are_refused, .init = set_up_small
     struct weft_error err = {0};
     int64_t ticket = -1;
     open_small((struct weft_store_options){0});
-    const struct weft_span wrong[] = {{seat, PAGE / 2}, {seat + 512, PAGE}, {seat, 2 * PAGE}};
+    const struct weft_memory_span wrong[] = {
+        {seat, PAGE / 2}, {seat + 512, PAGE}, {seat, 2 * PAGE}};
     for (int i = 0; i < 3; i++) {
         err.status = WEFT_OK;
         cr_assert_eq(weft_store_submit_write(store, 0, 1, &wrong[i], 1, &ticket, &err),
@@ -339,7 +340,7 @@ Test(store, a_disk_hides_nothing_in_the_page_cache)
     const struct weft_store_options options = {
         .directory = ".", .threads = 2, .requests = 2, .spans = 1};
     const struct weft_store_block block = {.bytes = 64 * PAGE};
-    struct weft_span all = {aligned_alloc(PAGE, 64 * PAGE), 64 * PAGE};
+    struct weft_memory_span all = {aligned_alloc(PAGE, 64 * PAGE), 64 * PAGE};
     int64_t ticket, resident = -1, bytes = -1;
     memset(all.at, 3, 64 * PAGE);
     cr_assert_eq(weft_store_open(&options, &store, &err), WEFT_OK, "%s", err.text);
@@ -370,4 +371,24 @@ Test(store, what_slows_it_is_warned_of, .init = set_up_small, .fini = tear_down_
     cr_assert(strstr(warnings, "D is on nfs, a network file system"), "%s", warnings);
     cr_assert(strstr(warnings, "through the page cache") && strstr(warnings, "O_DIRECT"), "%s",
               warnings);
+}
+
+/* The double says that half of every file is there. */
+Test(store, a_file_in_the_page_cache_is_warned_of, .init = set_up_small, .fini = tear_down_small)
+{
+    weft_log_set_sink(note_warning, NULL);
+    open_small((struct weft_store_options){0});
+    cr_assert_str_empty(warnings);
+    weft_store_warn(store);
+    cr_assert(strstr(warnings, "lie in the page cache") && strstr(warnings, "O_DIRECT"), "%s",
+              warnings);
+}
+
+Test(store, what_another_store_said_is_not_said_again, .init = set_up_small,
+     .fini = tear_down_small)
+{
+    weft_log_set_sink(note_warning, NULL);
+    fake.file_system = 0x6969;
+    open_small((struct weft_store_options){.quiet = true});
+    cr_assert_str_empty(warnings);
 }

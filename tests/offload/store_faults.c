@@ -42,7 +42,7 @@ static enum weft_status run_steps(struct rig *rig, struct weft_store *store, str
     int64_t tickets[FAULT_BLOCKS];
     for (int64_t step = 0; step < FAULT_STEPS; step++) {
         for (int64_t b = 0; b < FAULT_BLOCKS; b++) {
-            const struct weft_span span = {rig->memory + b * FAULT_PAGE, FAULT_PAGE};
+            const struct weft_memory_span span = {rig->memory + b * FAULT_PAGE, FAULT_PAGE};
             fill_block(span.at, rig->seed, b, step);
             WEFT_TRY(weft_store_submit_write(store, b, step, &span, 1, &tickets[b], err));
         }
@@ -50,7 +50,7 @@ static enum weft_status run_steps(struct rig *rig, struct weft_store *store, str
             WEFT_TRY(weft_store_wait(store, WEFT_STORE_WRITE, tickets[b], err));
         memset(rig->memory, 0, FAULT_BLOCKS * FAULT_PAGE);
         for (int64_t b = 0; b < FAULT_BLOCKS; b++) {
-            const struct weft_span span = {rig->memory + b * FAULT_PAGE, FAULT_PAGE};
+            const struct weft_memory_span span = {rig->memory + b * FAULT_PAGE, FAULT_PAGE};
             WEFT_TRY(weft_store_submit_read(store, b, &span, 1, &tickets[b], err));
         }
         for (int64_t b = 0; b < FAULT_BLOCKS; b++) {

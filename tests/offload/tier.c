@@ -64,7 +64,7 @@ static void lies_well(int64_t pages, int64_t page_bytes)
     struct weft_error err = {0};
     struct weft_tier *tier = tier_of(pages, page_bytes);
     struct weft_stretch all;
-    struct weft_span span;
+    struct weft_memory_span span;
     int32_t n = 0;
     int64_t resident = 0, swapped = -1;
     cr_assert_eq(weft_tier_take(tier, pages, &all, 1, &n, &err), WEFT_OK, "%s", err.text);
@@ -240,7 +240,7 @@ Test(tier, spans_are_the_bytes_of_the_stretches)
     struct weft_error err = {0};
     struct weft_tier *tier = tier_of(16, TIER_PAGE);
     const struct weft_stretch whole = {0, 16}, pages[] = {{9, 2}, {0, 1}, {4, 3}};
-    struct weft_span all, spans[SPANS];
+    struct weft_memory_span all, spans[SPANS];
     int32_t n = -1;
     cr_assert_eq(weft_tier_spans(tier, &whole, 1, 0, 16 * TIER_PAGE, &all, 1, &n, &err), WEFT_OK);
     static const int order[] = {9, 10, 0, 4, 5, 6};

@@ -86,6 +86,48 @@ static const struct key contention_keys[] = {
 static const struct object contention =
     OBJECT("What compute and communication take from each other.", contention_keys);
 
+#define SHARE COUNT ", \"maximum\": 1024"
+
+static const struct key block_times_keys[] = {
+    {"bytes", COUNTS, "of a block, increasing", NULL, false, false},
+    {"ns", COUNTS, "of each", NULL, false, false},
+};
+static const struct object block_times =
+    OBJECT("Times by size, linear between two points.", block_times_keys);
+
+static const struct key host_keys[] = {
+    {"down", NULL, "copies to the host, alone", &block_times, false, false},
+    {"up", NULL, "copies from the host, alone", &block_times, false, false},
+    {"down_beside", SHARE, "of that speed while copies go up; 1024 is all of it", NULL, false,
+     false},
+    {"up_beside", SHARE, "of that speed while copies go down; 1024 is all of it", NULL, false,
+     false},
+    {"threads", COUNT, "of updates", NULL, false, false},
+    {"update_bytes_per_s", COUNT, "that updates read and write, without copies", NULL, false,
+     false},
+    {"updates_beside", SHARE, "of that speed while copies go both ways", NULL, false, false},
+};
+static const struct object host =
+    OBJECT("Memory of the host, with all local ranks at work.", host_keys);
+
+static const struct key disk_keys[] = {
+    {"path", TEXT, "of the directory", NULL, false, false},
+    {"file_system", TEXT, "of that directory", NULL, false, true},
+    {"read", NULL, "alone", &block_times, false, false},
+    {"write", NULL, "alone", &block_times, false, false},
+    {"read_beside", SHARE, "of that speed while there are writes; 1024 is all of it", NULL, false,
+     false},
+    {"write_beside", SHARE, "of that speed while there are reads; 1024 is all of it", NULL, false,
+     false},
+    {"duplex", TEXT ", \"pattern\": \"^(half|full)$\"", "half: reads and writes take turns", NULL,
+     false, false},
+    {"verified", TRUTH, "checksums are in the times", NULL, false, false},
+    {"block_bytes", BYTES, "least that is as fast as any, within 5 %", NULL, false, false},
+    {"threads", COUNT, "requests at once in each direction, the least", NULL, false, false},
+    {"seats", COUNT, "of a ring in each direction, the least", NULL, false, false},
+};
+static const struct object disk = OBJECT("A disk, with all local ranks at work.", disk_keys);
+
 static const struct key profile_keys[] = {
     {"format", ONE("weft-profile"), "of this file", NULL, false, false},
     {"version", COUNT, "of the format", NULL, false, false},
@@ -101,6 +143,8 @@ static const struct key profile_keys[] = {
     {"update", NULL, "of the optimizer", &by_elements, false, true},
     {"norm", NULL, "of the gradients' norm", &by_elements, false, true},
     {"contention", NULL, "with --contention", &contention, false, true},
+    {"host", NULL, "where cluster.host may be used", &host, false, true},
+    {"disk", NULL, "where cluster.disk may be used", &disk, false, true},
     {"agree_ns", NS, "that ranks take to sum norm, loss and flags", NULL, false, true},
     {"base_bytes", BYTES, "that a rank holds outside the arena", NULL, false, true},
 };

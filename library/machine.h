@@ -12,7 +12,7 @@
 #include "runtime/launch/launch.h"
 #include "runtime/nn/nn.h"
 #include "spec/config.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 struct weft_machine {
     struct weft_device *device;

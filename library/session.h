@@ -10,7 +10,7 @@
 #include "program/program.h"
 #include "scheduler/solver/mip.h"
 #include "spec/config.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 struct weft_session {
     struct weft_config *config; /* set by whoever opens the session; owned */

@@ -16,7 +16,7 @@
 #include "memory_model/period.h"
 #include "shard/shard.h"
 #include "spec/layer.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 /* In this order wherever memory is shown. */
 #define WEFT_CATEGORY_MAP(X)                                                                       \

@@ -9,7 +9,7 @@
 #include "memory_model/weigh.h"
 #include "problem/problem.h"
 #include "spec/config.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 /* The periods that a config leaves to choose: both cadences when train.reduce is auto and there are
  * several micro-steps, and without clipping some values of update_ahead when that is 0. Returns how

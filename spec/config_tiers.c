@@ -102,6 +102,17 @@ bool weft_config_moves_activations(const struct weft_config *config)
     return ((allowed == 0 ? homes : allowed & homes) & ~(1 << WEFT_HOME_DEVICE)) != 0;
 }
 
+bool weft_config_uses_host(const struct weft_config *config)
+{
+    return weft_config_moves_activations(config) ||
+           (state_homes_of(config) & 1 << WEFT_HOME_HOST) != 0;
+}
+
+bool weft_config_uses_disk(const struct weft_config *config)
+{
+    return (state_homes_of(config) & 1 << WEFT_HOME_DISK) != 0;
+}
+
 static void check_homes(const struct weft_config *config, const char *source, const char *key,
                         int homes, struct weft_findings *findings)
 {
@@ -139,8 +150,7 @@ void weft_config_check_tiers(const struct weft_section *run, const struct weft_s
         check_emulated(cluster, &c->host.down, "down", findings);
         check_emulated(cluster, &c->host.up, "up", findings);
     }
-    if (c->disk.given && c->disk.limit_bytes == 0 &&
-        (state_homes_of(config) & 1 << WEFT_HOME_DISK) != 0) {
+    if (c->disk.limit_bytes == 0 && weft_config_uses_disk(config)) {
         snprintf(path, sizeof path, "%s.disk", cluster->path);
         weft_findings_add(findings, cluster->source, path,
                           "state may be on the disk, and it has no limit: give \"limit\", such as "

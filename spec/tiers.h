@@ -45,5 +45,8 @@ struct weft_config;
 /* Whether state, or activations, may be kept elsewhere than on the device. */
 bool weft_config_moves_state(const struct weft_config *config);
 bool weft_config_moves_activations(const struct weft_config *config);
+/* Whether anything may be kept in the host's memory, or on the disk. */
+bool weft_config_uses_host(const struct weft_config *config);
+bool weft_config_uses_disk(const struct weft_config *config);
 
 #endif

@@ -14,7 +14,7 @@
 #include "plan/plan.h"
 #include "runtime/train/train.h"
 #include "spec/config.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 enum weft_job_kind { WEFT_JOB_PROFILE, WEFT_JOB_TRAIN, WEFT_JOB_KIND_COUNT };
 

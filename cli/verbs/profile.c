@@ -1,4 +1,3 @@
-#include "base/log.h"
 #include "base/units.h"
 #include "cli/command.h"
 #include "cli/job/job.h"
@@ -43,6 +42,64 @@ static void show_collectives(const struct weft_profile *profile, struct weft_tex
     weft_table_finish(&table);
 }
 
+static double rate_of(const struct weft_curve *curve, int64_t bytes)
+{
+    const int64_t ns = weft_curve_at(curve, bytes);
+    return ns > 0 ? 1e9 * (double)bytes / (double)ns : 0;
+}
+
+/* A line of the table: blocks one way, alone and beside the other. */
+static void add_way(struct weft_table *table, const char *what, const struct weft_curve *curve,
+                    int64_t bytes, int64_t beside)
+{
+    char shown[WEFT_UNITS_TEXT_BYTES];
+    const double rate = rate_of(curve, bytes);
+    weft_table_cell(table, "%s", what);
+    weft_table_cell(table, "%s", weft_units_show_bytes(bytes, shown));
+    weft_table_cell(table, "%.3f GB/s", 1e-9 * rate);
+    weft_table_cell(table, "%.3f GB/s", 1e-9 * rate * (double)beside / WEFT_RATE_ONE);
+}
+
+/* Copies of the largest block, and the disk's blocks as they were chosen. */
+static void show_tiers(const struct weft_profile *profile, struct weft_text *out)
+{
+    const struct weft_profile_host *host = &profile->tiers.host;
+    const struct weft_profile_disk *disk = &profile->tiers.disk;
+    struct weft_table table;
+    if (!host->given && !disk->given) return;
+    weft_table_init(&table, "lrrr");
+    weft_table_cell(&table, "tier");
+    weft_table_cell(&table, "block");
+    weft_table_cell(&table, "alone");
+    weft_table_cell(&table, "both at once");
+    if (host->given) {
+        add_way(&table, "down to the host", &host->down, host->down.x[host->down.n - 1],
+                host->down_beside);
+        add_way(&table, "up from the host", &host->up, host->up.x[host->up.n - 1], host->up_beside);
+    }
+    if (disk->given) {
+        add_way(&table, "disk read", &disk->read, disk->block_bytes, disk->read_beside);
+        add_way(&table, "disk write", &disk->write, disk->block_bytes, disk->write_beside);
+    }
+    weft_table_render(&table, 2, out);
+    weft_table_finish(&table);
+    if (host->given)
+        weft_text_addf(out,
+                       "updates on the host: %.3f GB/s by %lld thread%s, %.3f beside copies both "
+                       "ways\n",
+                       1e-9 * (double)host->update_bytes_per_s, (long long)host->threads,
+                       host->threads == 1 ? "" : "s",
+                       1e-9 * (double)host->update_bytes_per_s * (double)host->updates_beside /
+                           WEFT_RATE_ONE);
+    if (disk->given)
+        weft_text_addf(
+            out,
+            "%s: %s, %s duplex, checksums %s; %lld at once each way, %lld seats, are as "
+            "fast as more\n",
+            disk->path, disk->file_system, disk->duplex == WEFT_DUPLEX_HALF ? "half" : "full",
+            disk->verified ? "on" : "off", (long long)disk->threads, (long long)disk->seats);
+}
+
 static void show(const struct weft_profile *profile, struct weft_text *out)
 {
     char base[WEFT_UNITS_TEXT_BYTES];
@@ -51,6 +108,7 @@ static void show(const struct weft_profile *profile, struct weft_text *out)
                    weft_units_show_bytes(profile->base_bytes, base));
     show_layers(profile, out);
     show_collectives(profile, out);
+    show_tiers(profile, out);
     if (profile->rates.compute > 0) {
         weft_text_addf(out,
                        "alone; beside each other compute goes on at %.3f and communication at %.3f "
@@ -68,10 +126,6 @@ static enum weft_status run(const struct weft_cli *cli, struct weft_error *err)
     weft_text_init(&file);
     weft_cli_report_init(cli, NULL, &out);
     enum weft_status status = weft_cli_read_config(cli, cli->operands[0], &session, err);
-    if (status == WEFT_OK &&
-        (weft_config_moves_state(session.config) || weft_config_moves_activations(session.config)))
-        weft_log(WEFT_LOG_WARNING, "what moves between tiers (cluster.host, cluster.disk) is not "
-                                   "measured yet");
     if (status == WEFT_OK)
         status = weft_job_profile(session.config, cli->contention, cli->watch, &profile, err);
     if (status == WEFT_OK) {
@@ -96,7 +150,11 @@ const struct weft_command weft_command_profile = {
         "\n"
         "Layer times hold what communication beside them costs. With --contention they do not:\n"
         "the same steps run twice, overlapped and one work after the other, and the profile gets\n"
-        "the speed at which compute and communication go on while both run.",
+        "the speed at which compute and communication go on while both run.\n"
+        "\n"
+        "Where the config may keep something in the host's memory or on a disk (cluster.host,\n"
+        "cluster.disk, plan.offload), copies, updates there, reads and writes are measured too:\n"
+        "alone and both ways at once, and which blocks and how many at once keep a disk busy.",
     .flags = "--contention --set --ranks --seed --memory-limit",
     .least_operands = 1,
     .most_operands = 1,

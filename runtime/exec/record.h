@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "runtime/nn/units.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 /* Words of the record. Ranks add up all but the last: every word is an integer, so the order of
  * ranks does not matter. */

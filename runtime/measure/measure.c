@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/measure/parts.h"
+#include "runtime/measure/tiers.h"
 
 enum {
     EXCHANGE_WORDS = 512, /* 4096 bytes, the most that ranks exchange at once */
@@ -234,6 +235,7 @@ static enum weft_status begin(struct weft_measuring *m, struct weft_error *err)
     WEFT_TRY(list_layers(m, err));
     WEFT_TRY(weft_measure_run_benches(&m->options, &m->benches, err));
     WEFT_TRY(take_benches(m, err));
+    WEFT_TRY(weft_measure_tiers(&m->options, &m->profile, err));
     WEFT_TRY(read_back(m, &m->planned, err));
     return weft_measure_rehearsals_create(&m->options, m->planned, &m->rehearsals, err);
 }

@@ -1,6 +1,7 @@
 /* To measure is to make a profile of this machine for one model, batch and number of ranks: layers,
- * collectives by size, update, norm and base memory, on all local ranks at once, so that what they
- * share (memory bandwidth, cores) is in the figures. */
+ * collectives by size, update, norm and base memory, and of tiers that may be used copies, updates,
+ * reads and writes; on all local ranks at once, so that what they share (memory bandwidth, cores,
+ * disks) is in the figures. */
 #ifndef WEFT_RUNTIME_MEASURE_MEASURE_H
 #define WEFT_RUNTIME_MEASURE_MEASURE_H
 
@@ -13,7 +14,7 @@
 #include "runtime/device/device.h"
 #include "runtime/nn/nn.h"
 #include "spec/config.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 struct weft_measure_options {
     const struct weft_config *config;

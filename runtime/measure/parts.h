@@ -8,7 +8,7 @@
 #include "program/program.h"
 #include "program/trace.h"
 #include "runtime/measure/measure.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 /* Points of a curve while it is measured. */
 enum { MEASURE_POINTS = 40 };

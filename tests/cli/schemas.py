@@ -2,6 +2,7 @@
 """Files that the program writes are what `weft schema` says of them."""
 import copy
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -107,6 +108,28 @@ def files_of_a_run_are_as_they_are_said(weft):
         assert faults(schema, broken), kind
     said = [json.loads(line) for line in out.splitlines()]
     assert said == [*metrics, files["result"][0]], "stdout and files differ"
+
+
+@case
+def a_profile_of_tiers_is_as_it_is_said(weft):
+    """On a file system that is no disk the reason is told, and nothing is left."""
+    os.mkdir(weft.path("scratch"))
+    config = weft.write("run.json", tiny(
+        cluster__host={"memory_limit": "1MiB"}, cluster__disk={"path": "scratch", "limit": "1MiB"}))
+    code, out, err = weft.run("profile", config, "-o", "profile.json", "-q")
+    if code == 65 and "keeps everything in memory" in err:
+        return
+    assert code == 0, (out, err)
+    profile, schema = read(weft, "profile.json"), schema_of(weft, "profile")
+    assert faults(schema, profile) == [], faults(schema, profile)
+    assert profile["disk"]["path"] == os.path.realpath(weft.path("scratch"))
+    assert os.listdir(weft.path("scratch")) == []
+    for word in ("down to the host", "up from the host", "disk read", "disk write", "duplex"):
+        assert word in out, out
+    for key in ("host", "disk"):
+        broken = copy.deepcopy(profile)
+        del broken[key][next(iter(broken[key]))]
+        assert faults(schema, broken), key
 
 
 @case

@@ -2,7 +2,7 @@
 
 #include "base/rng.h"
 #include "memory_model/layout/layout.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 #include "tests/shard/models.h"
 
 static const struct weft_period_rule plain_train = {.n_micro = 1, .cadence = WEFT_CADENCE_STEP};

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "spec/config.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 enum { PATH_BYTES = 512 };
 

@@ -40,7 +40,8 @@ MAY = {
     "runtime/exec": PLANNING[:8] + ["runtime/device", "runtime/arena", "runtime/comm",
                                       "runtime/nn"],
     "runtime/measure": PLANNING[:8]
-    + ["runtime/device", "runtime/arena", "runtime/comm", "runtime/nn", "runtime/exec"],
+    + ["runtime/device", "runtime/arena", "runtime/comm", "runtime/nn", "runtime/exec",
+       "offload"],
     "runtime/launch": ["base", "spec"],
     "runtime/checkpoint": ["base", "spec", "runtime/device", "runtime/arena", "runtime/comm"],
     "runtime/train": PLANNING[:8] + ["layers"] + ["runtime/" + r for r in RUNTIME if r != "train"],

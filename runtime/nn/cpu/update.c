@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "runtime/nn/cpu/units.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 enum { OF_PARAMETERS = 0, OF_STEPS = WEFT_NORM_PACKED_WORDS };
 _Static_assert(WEFT_NN_TENSOR_WORDS * sizeof(uint64_t) == WEFT_TENSOR_NORMS_BYTES,

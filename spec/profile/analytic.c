@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/shown.h"
 #include "spec/layer.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 
 enum {
     FIRST_POINT = 10, /* 2^10 = 1 KiB (or elements) */
@@ -32,7 +32,7 @@ struct missing {
 struct figures {
     const struct weft_config *config;
     const char *measured; /* source of the measured profile, or NULL */
-    struct missing missing[8];
+    struct missing missing[16];
     int32_t n_missing;
 };
 
@@ -337,6 +337,12 @@ static enum weft_status fill(struct figures *figures, const struct weft_profile 
         .own = (int32_t)ceil(WEFT_RATE_ONE * (1 - cluster->contention.channel)),
     };
     if (measured != NULL && measured->rates.compute > 0) profile->rates = measured->rates;
+    struct weft_profile_lack lacks[WEFT_PROFILE_LACKS];
+    int32_t n_lacks;
+    WEFT_TRY(weft_profile_take_tiers(figures->config, measured != NULL ? &measured->tiers : NULL,
+                                     &profile->pool, &profile->tiers, lacks, &n_lacks, err));
+    for (int32_t i = 0; i < n_lacks; i++)
+        note_missing(figures, lacks[i].figure, lacks[i].part);
     origins.base = measured == NULL || measured->base_bytes < 0;
     profile->base_bytes = origins.base ? cluster->base_bytes : measured->base_bytes;
     return describe(figures, measured, &origins, profile, err);

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "spec/layer.h"
-#include "spec/profile.h"
+#include "spec/profile/profile.h"
 #include "tests/spec/config_text.h"
 
 #define DEVICE "\"device\":{\"flops\":{\"f32\":\"1T\"},\"memory_bandwidth\":\"28GB/s\"}"

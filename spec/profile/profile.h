@@ -1,8 +1,8 @@
 /* A profile is what the machine said: times of layers, of collectives by size, of the optimizer
  * and the norm, and the base memory. It is measured by runtime/measure, or analytic, computed from
  * the cluster's figures; a measured profile overrides each part that it has. */
-#ifndef WEFT_SPEC_PROFILE_H
-#define WEFT_SPEC_PROFILE_H
+#ifndef WEFT_SPEC_PROFILE_PROFILE_H
+#define WEFT_SPEC_PROFILE_PROFILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,17 +13,8 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "spec/config.h"
-
-/* A piecewise linear function through points with increasing x (bytes or elements); below the
- * first point constant, beyond the last extended with the last segment's slope. */
-struct weft_curve {
-    int32_t n;
-    const int64_t *x;
-    const int64_t *ns;
-};
-
-/* Nanoseconds at x >= 0, at least 0; 0 for an empty curve. Rounded to nearest. */
-int64_t weft_curve_at(const struct weft_curve *curve, int64_t x);
+#include "spec/profile/curve.h"
+#include "spec/profile/tiers.h"
 
 /* Bytes of the record that ranks sum at the step's end (norm bins, loss, flags); agree_ns is its
  * time. runtime/exec fits its record in it. */
@@ -61,10 +52,11 @@ struct weft_profile {
     /* Rates of compute and of a lane of the network while both run. 0: it has not got them, and
      * measured times of layers hold what communication beside them costs. */
     struct weft_rates rates;
-    int64_t agree_ns;      /* sum of norm, loss and flags over ranks */
-    int64_t base_bytes;    /* of a rank, outside the arena */
-                           /* -1 in either: a measured profile that has not got it */
-    struct weft_hash hash; /* of the written form but the program's version */
+    struct weft_profile_tiers tiers; /* that may be used beside the device's memory */
+    int64_t agree_ns;                /* sum of norm, loss and flags over ranks */
+    int64_t base_bytes;              /* of a rank, outside the arena */
+                                     /* -1 in either: a measured profile that has not got it */
+    struct weft_hash hash;           /* of the written form but the program's version */
 };
 
 /* Times from the cluster's device and link figures (clusters.md: flops / (peak * efficiency), no

@@ -1,0 +1,40 @@
+#include "runtime/measure/tiers.h"
+
+#include "base/log.h"
+
+enum { MOST_FLOWS = 64, ROUNDS = 50 };
+#define ROUND_NS (INT64_C(1) * 1000000)
+
+enum weft_status weft_measure_together(const struct weft_measure_options *options,
+                                       struct measure_flow *const *flows, int32_t n,
+                                       int64_t *block_ns, struct weft_error *err)
+{
+    const int64_t rounds = options->rounds > 0 ? options->rounds : ROUNDS;
+    WEFT_TRY(weft_comm_exchange(options->comm, NULL, 0, NULL, err));
+    WEFT_TRY(weft_measure_flows(flows, n, rounds * ROUND_NS, err));
+    for (int32_t i = 0; i < n; i++)
+        block_ns[i] = weft_measure_block_ns(flows[i]);
+    return weft_measure_most(options->comm, block_ns, n, err);
+}
+
+int64_t weft_measure_share(int64_t alone_ns, int64_t beside_ns)
+{
+    if (beside_ns <= alone_ns) return WEFT_RATE_ONE;
+    const double share = WEFT_RATE_ONE * ((double)alone_ns / (double)beside_ns);
+    return share < 1 ? 1 : (int64_t)share;
+}
+
+enum weft_status weft_measure_tiers(const struct weft_measure_options *options,
+                                    struct weft_profile *out, struct weft_error *err)
+{
+    const struct weft_config *config = options->config;
+    const bool host = weft_config_uses_host(config), disk = weft_config_uses_disk(config);
+    if (!host && !disk) return WEFT_OK;
+    if (config->cluster.device.type != WEFT_DEVICE_CPU) {
+        weft_log(WEFT_LOG_WARNING, "copies from and to a GPU are not measured yet: the profile has "
+                                   "no times of cluster.host and cluster.disk");
+        return WEFT_OK;
+    }
+    if (host) WEFT_TRY(weft_measure_host(options, &out->pool, &out->tiers.host, err));
+    return disk ? weft_measure_disk(options, &out->pool, &out->tiers.disk, err) : WEFT_OK;
+}

@@ -1,0 +1,274 @@
+#include "spec/profile/tiers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/lanes.h"
+#include "base/shown.h"
+#include "spec/config.h"
+
+/* 2^53: what a JSON number holds exactly. */
+static const int64_t most_integer = INT64_C(1) << 53;
+
+static const char *const duplex_names[WEFT_DUPLEX_COUNT] = {
+    [WEFT_DUPLEX_HALF] = "half",
+    [WEFT_DUPLEX_FULL] = "full",
+};
+
+static void write_host(const struct weft_profile_host *host, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "host");
+    weft_json_begin_object(writer);
+    weft_curve_write(writer, "down", "bytes", &host->down);
+    weft_curve_write(writer, "up", "bytes", &host->up);
+    weft_json_put_integer(writer, "down_beside", host->down_beside);
+    weft_json_put_integer(writer, "up_beside", host->up_beside);
+    weft_json_put_integer(writer, "threads", host->threads);
+    weft_json_put_integer(writer, "update_bytes_per_s", host->update_bytes_per_s);
+    weft_json_put_integer(writer, "updates_beside", host->updates_beside);
+    weft_json_end_object(writer);
+}
+
+static void write_disk(const struct weft_profile_disk *disk, struct weft_json_writer *writer)
+{
+    weft_json_key(writer, "disk");
+    weft_json_begin_object(writer);
+    weft_json_put_string(writer, "path", disk->path);
+    if (disk->file_system != NULL) weft_json_put_string(writer, "file_system", disk->file_system);
+    weft_curve_write(writer, "read", "bytes", &disk->read);
+    weft_curve_write(writer, "write", "bytes", &disk->write);
+    weft_json_put_integer(writer, "read_beside", disk->read_beside);
+    weft_json_put_integer(writer, "write_beside", disk->write_beside);
+    weft_json_put_string(writer, "duplex", duplex_names[disk->duplex]);
+    weft_json_put_bool(writer, "verified", disk->verified);
+    weft_json_put_integer(writer, "block_bytes", disk->block_bytes);
+    weft_json_put_integer(writer, "threads", disk->threads);
+    weft_json_put_integer(writer, "seats", disk->seats);
+    weft_json_end_object(writer);
+}
+
+void weft_profile_write_tiers(const struct weft_profile_tiers *tiers,
+                              struct weft_json_writer *writer)
+{
+    if (tiers->host.given) write_host(&tiers->host, writer);
+    if (tiers->disk.given) write_disk(&tiers->disk, writer);
+}
+
+/* A curve that must be there. */
+static enum weft_status need_curve(const struct weft_json_value *object, const char *where,
+                                   const char *name, struct weft_pool *pool, struct weft_curve *out,
+                                   struct weft_error *err)
+{
+    const struct weft_json_value *curve;
+    WEFT_TRY(weft_json_need(object, where, name, WEFT_JSON_OBJECT, &curve, err));
+    return weft_curve_read(object, where, name, "bytes", pool, out, err);
+}
+
+static enum weft_status need_share(const struct weft_json_value *object, const char *where,
+                                   const char *name, int64_t *out, struct weft_error *err)
+{
+    return weft_json_need_integer(object, where, name, 1, WEFT_RATE_ONE, out, err);
+}
+
+static enum weft_status read_host(const struct weft_json_value *object, const char *where,
+                                  struct weft_pool *pool, struct weft_profile_host *out,
+                                  struct weft_error *err)
+{
+    out->given = true;
+    WEFT_TRY(need_curve(object, where, "down", pool, &out->down, err));
+    WEFT_TRY(need_curve(object, where, "up", pool, &out->up, err));
+    WEFT_TRY(need_share(object, where, "down_beside", &out->down_beside, err));
+    WEFT_TRY(need_share(object, where, "up_beside", &out->up_beside, err));
+    WEFT_TRY(need_share(object, where, "updates_beside", &out->updates_beside, err));
+    WEFT_TRY(weft_json_need_integer(object, where, "threads", 0, 65536, &out->threads, err));
+    return weft_json_need_integer(object, where, "update_bytes_per_s", 0, most_integer,
+                                  &out->update_bytes_per_s, err);
+}
+
+static enum weft_status keep_string(struct weft_pool *pool, const char **string,
+                                    struct weft_error *err)
+{
+    *string = weft_pool_string(pool, *string);
+    return *string != NULL ? WEFT_OK : weft_fail_memory(err, "a profile");
+}
+
+static enum weft_status read_duplex(const struct weft_json_value *object, const char *where,
+                                    enum weft_duplex *out, struct weft_error *err)
+{
+    const char *name;
+    char shown[WEFT_SHOWN_BYTES];
+    WEFT_TRY(weft_json_need_string(object, where, "duplex", &name, err));
+    for (int i = 0; i < WEFT_DUPLEX_COUNT; i++) {
+        if (strcmp(name, duplex_names[i]) != 0) continue;
+        *out = (enum weft_duplex)i;
+        return WEFT_OK;
+    }
+    return weft_fail(err, WEFT_E_DATA, "%s: duplex is \"%s\"; must be \"half\" or \"full\"", where,
+                     weft_shown(name, shown));
+}
+
+static enum weft_status read_disk(const struct weft_json_value *object, const char *where,
+                                  struct weft_pool *pool, struct weft_profile_disk *out,
+                                  struct weft_error *err)
+{
+    out->given = true;
+    WEFT_TRY(weft_json_need_string(object, where, "path", &out->path, err));
+    WEFT_TRY(keep_string(pool, &out->path, err));
+    if (weft_json_member(object, "file_system") != NULL) {
+        WEFT_TRY(weft_json_need_string(object, where, "file_system", &out->file_system, err));
+        WEFT_TRY(keep_string(pool, &out->file_system, err));
+    }
+    WEFT_TRY(need_curve(object, where, "read", pool, &out->read, err));
+    WEFT_TRY(need_curve(object, where, "write", pool, &out->write, err));
+    WEFT_TRY(need_share(object, where, "read_beside", &out->read_beside, err));
+    WEFT_TRY(need_share(object, where, "write_beside", &out->write_beside, err));
+    WEFT_TRY(read_duplex(object, where, &out->duplex, err));
+    if (!weft_json_bool(weft_json_member(object, "verified"), &out->verified))
+        return weft_fail(err, WEFT_E_DATA, "%s: verified must be true or false", where);
+    WEFT_TRY(weft_json_need_integer(object, where, "block_bytes", 0, most_integer,
+                                    &out->block_bytes, err));
+    WEFT_TRY(weft_json_need_integer(object, where, "threads", 0, 65536, &out->threads, err));
+    return weft_json_need_integer(object, where, "seats", 0, 65536, &out->seats, err);
+}
+
+enum weft_status weft_profile_read_tiers(const struct weft_json_value *root, const char *source,
+                                         struct weft_pool *pool, struct weft_profile_tiers *out,
+                                         struct weft_error *err)
+{
+    const struct weft_json_value *object;
+    if (weft_json_member(root, "host") != NULL) {
+        const char *where = weft_pool_format(pool, "%s: host", source);
+        if (where == NULL) return weft_fail_memory(err, "a profile");
+        WEFT_TRY(weft_json_need(root, source, "host", WEFT_JSON_OBJECT, &object, err));
+        WEFT_TRY(read_host(object, where, pool, &out->host, err));
+    }
+    if (weft_json_member(root, "disk") == NULL) return WEFT_OK;
+    const char *where = weft_pool_format(pool, "%s: disk", source);
+    if (where == NULL) return weft_fail_memory(err, "a profile");
+    WEFT_TRY(weft_json_need(root, source, "disk", WEFT_JSON_OBJECT, &object, err));
+    return read_disk(object, where, pool, &out->disk, err);
+}
+
+/* alpha + bytes / bandwidth, through two points. */
+static enum weft_status draw_line(const struct weft_link *link, struct weft_pool *pool,
+                                  struct weft_curve *out, struct weft_error *err)
+{
+    enum { POINTS = 2 };
+    int64_t *x = weft_pool_array(pool, POINTS, sizeof *x);
+    int64_t *ns = weft_pool_array(pool, POINTS, sizeof *ns);
+    if (x == NULL || ns == NULL) return weft_fail_memory(err, "a profile");
+    x[0] = 1 << 10;
+    x[1] = INT64_C(1) << 30;
+    for (int i = 0; i < POINTS; i++) {
+        const double taken = ceil((double)link->alpha_ns + 1e9 * (double)x[i] / link->bytes_per_s);
+        ns[i] = taken < (double)most_integer ? (int64_t)taken : most_integer;
+    }
+    *out = (struct weft_curve){.n = POINTS, .x = x, .ns = ns};
+    return WEFT_OK;
+}
+
+/* What weft_profile_take_tiers writes. */
+struct taking {
+    struct weft_pool *pool;
+    struct weft_profile_tiers *tiers;
+    struct weft_profile_lack *lacks;
+    int32_t *n_lacks;
+};
+
+static enum weft_status take_line(const struct taking *taking, const struct weft_link *link,
+                                  const char *figure, const char *part, struct weft_curve *out,
+                                  struct weft_error *err)
+{
+    if (link->bytes_per_s > 0) return draw_line(link, taking->pool, out, err);
+    taking->lacks[(*taking->n_lacks)++] = (struct weft_profile_lack){figure, part};
+    return WEFT_OK;
+}
+
+static enum weft_status take_host(const struct weft_host_spec *spec, const struct taking *taking,
+                                  struct weft_error *err)
+{
+    struct weft_profile_host *host = &taking->tiers->host;
+    WEFT_TRY(take_line(taking, &spec->down, "host.down.bandwidth", "time of copies to the host",
+                       &host->down, err));
+    WEFT_TRY(take_line(taking, &spec->up, "host.up.bandwidth", "time of copies from the host",
+                       &host->up, err));
+    if (spec->update_bytes_per_s <= 0)
+        taking->lacks[(*taking->n_lacks)++] =
+            (struct weft_profile_lack){"host.update", "time of updates on the host"};
+    host->given = host->down.n > 0 && host->up.n > 0;
+    host->down_beside = host->up_beside = host->updates_beside = WEFT_RATE_ONE;
+    host->threads = spec->threads;
+    host->update_bytes_per_s = llround(fmin(spec->update_bytes_per_s, (double)most_integer));
+    return WEFT_OK;
+}
+
+static enum weft_status take_disk(const struct weft_disk_spec *spec, const struct taking *taking,
+                                  struct weft_error *err)
+{
+    struct weft_profile_disk *disk = &taking->tiers->disk;
+    WEFT_TRY(take_line(taking, &spec->read, "disk.read.bandwidth", "time of reads of the disk",
+                       &disk->read, err));
+    WEFT_TRY(take_line(taking, &spec->write, "disk.write.bandwidth", "time of writes to the disk",
+                       &disk->write, err));
+    disk->given = disk->read.n > 0 && disk->write.n > 0;
+    disk->path = spec->path;
+    disk->duplex = (enum weft_duplex)spec->duplex;
+    disk->read_beside = disk->write_beside =
+        spec->duplex == WEFT_DUPLEX_HALF ? WEFT_RATE_ONE / 2 : WEFT_RATE_ONE;
+    disk->verified = spec->verify;
+    return WEFT_OK;
+}
+
+/* A path that does not exist here, as where a plan is made for another machine, is compared as it
+ * is written. */
+static bool is_same_directory(const char *ours, const char *theirs)
+{
+    char *real = realpath(ours, NULL);
+    const bool same = strcmp(ours, theirs) == 0 || (real != NULL && strcmp(real, theirs) == 0);
+    free(real);
+    return same;
+}
+
+static enum weft_status check_disk(const struct weft_config *config,
+                                   const struct weft_profile_disk *measured, struct weft_error *err)
+{
+    const struct weft_disk_spec *spec = &config->cluster.disk;
+    char ours[WEFT_SHOWN_BYTES], theirs[WEFT_SHOWN_BYTES];
+    const char *profile =
+        config->cluster.profile != NULL ? config->cluster.profile : "the measured profile";
+    if (!is_same_directory(spec->path, measured->path))
+        return weft_fail(err, WEFT_E_DATA,
+                         "%s: its disk is %s, and cluster.disk.path of %s is %s: run `weft "
+                         "profile` on that",
+                         profile, weft_shown(measured->path, theirs), config->source,
+                         weft_shown(spec->path, ours));
+    if (spec->verify == measured->verified) return WEFT_OK;
+    return weft_fail(err, WEFT_E_DATA,
+                     "%s: its disk was measured with%s checksums, and cluster.disk.verify of %s is "
+                     "%s: run `weft profile` again",
+                     profile, measured->verified ? "" : "out", config->source,
+                     spec->verify ? "true" : "false");
+}
+
+enum weft_status weft_profile_take_tiers(const struct weft_config *config,
+                                         const struct weft_profile_tiers *measured,
+                                         struct weft_pool *pool, struct weft_profile_tiers *out,
+                                         struct weft_profile_lack lacks[WEFT_PROFILE_LACKS],
+                                         int32_t *n_lacks, struct weft_error *err)
+{
+    const struct weft_cluster *cluster = &config->cluster;
+    const struct taking taking = {pool, out, lacks, n_lacks};
+    *n_lacks = 0;
+    if (weft_config_uses_host(config)) {
+        if (measured != NULL && measured->host.given)
+            out->host = measured->host;
+        else
+            WEFT_TRY(take_host(&cluster->host, &taking, err));
+    }
+    if (!weft_config_uses_disk(config)) return WEFT_OK;
+    if (measured == NULL || !measured->disk.given) return take_disk(&cluster->disk, &taking, err);
+    WEFT_TRY(check_disk(config, &measured->disk, err));
+    out->disk = measured->disk;
+    return WEFT_OK;
+}

@@ -100,10 +100,12 @@ struct site {
     struct weft_arena_view *view;
     unsigned char *at; /* of byte 0 of the shape */
     int64_t end;       /* of the last mapping */
+    int64_t end_page;  /* of memory, behind its last one */
     int32_t next_read; /* those before it end before what is mapped next */
 };
 
-/* Between mappings is a guard, which the system counts as one too. */
+/* A guard between mappings counts as one too, and what goes on with the next page of memory where
+ * one ends is the same one. */
 static enum weft_status map_stretch(struct site *site, struct weft_arena_mapping stretch,
                                     struct weft_error *err)
 {
@@ -114,9 +116,12 @@ static enum weft_status map_stretch(struct site *site, struct weft_arena_mapping
     unsigned char *mapped = mmap(site->at + stretch.at, (size_t)bytes, access, flags, o->fd,
                                  stretch.first_page * page_bytes);
     if (mapped == MAP_FAILED) return fail_mmap(o->shape, err);
-    if (site->view->at == NULL) site->view->at = mapped - stretch.at;
-    site->view->n_mappings += stretch.at > site->end ? 2 : 1;
+    const bool first = site->view->at == NULL; /* what is in front of it is that guard */
+    site->view->at = mapped - stretch.at;
+    if (first || stretch.at > site->end || stretch.first_page != site->end_page)
+        site->view->n_mappings += stretch.at > site->end && !first ? 2 : 1;
     site->end = stretch.at + bytes;
+    site->end_page = stretch.first_page + stretch.n_pages;
     return WEFT_OK;
 }
 

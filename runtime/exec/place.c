@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/lifetime.h"
+#include "program/mappings.h"
 #include "runtime/exec/exec.h"
 
 static enum weft_status fill_offsets(const struct weft_program *program,
@@ -47,36 +47,6 @@ enum weft_status weft_exec_places_fill(const struct weft_program *program,
     return fill_offsets(program, paging, at_end, out, err);
 }
 
-/* Peers read what a reduction adds up, and the slices that are gathered: shards, or in place. */
-static bool is_read_of_peers(const struct weft_program *program, const struct weft_buffer *buffer)
-{
-    switch (buffer->kind) {
-    case WEFT_BUFFER_SHARD:
-    case WEFT_BUFFER_GRADIENT:
-    case WEFT_BUFFER_TENSOR_NORMS:
-    case WEFT_BUFFER_RECORD:
-        return true;
-    case WEFT_BUFFER_FULL:
-        return weft_buffer_persists(program, buffer);
-    case WEFT_BUFFER_MASTER:
-    case WEFT_BUFFER_MOMENT1:
-    case WEFT_BUFFER_MOMENT2:
-    case WEFT_BUFFER_REDUCED:
-    case WEFT_BUFFER_INPUT:
-    case WEFT_BUFFER_TARGETS:
-    case WEFT_BUFFER_OUTPUT:
-    case WEFT_BUFFER_OUTPUT_GRADIENT:
-    case WEFT_BUFFER_SAVED:
-    case WEFT_BUFFER_FORWARD_TEMPORARY:
-    case WEFT_BUFFER_BACKWARD_TEMPORARY:
-    case WEFT_BUFFER_TENSOR_NORMS_SUM:
-    case WEFT_BUFFER_RECORD_SUM:
-    case WEFT_BUFFER_KIND_COUNT:
-        break;
-    }
-    return false;
-}
-
 static int compare_ranges(const void *a, const void *b)
 {
     const struct weft_range *x = a, *y = b;
@@ -108,7 +78,7 @@ static enum weft_status list_reads(const struct exec_places *places, struct weft
     for (int t = 0; t < places->n_tables; t++) {
         for (int32_t b = 0; b < program->n_buffers; b++) {
             const int64_t begin = places->offsets[t][b];
-            if (is_read_of_peers(program, &program->buffers[b]))
+            if (weft_buffer_is_read_by_peers(program, &program->buffers[b]))
                 ranges[n++] = (struct weft_range){begin, begin + program->buffers[b].bytes};
         }
     }

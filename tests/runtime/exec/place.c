@@ -4,7 +4,9 @@
  * odd or an even number of periods. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "program/mappings.h"
 #include "runtime/exec/parts.h"
 #include "runtime/exec/state.h"
 #include "tests/effort.h"
@@ -72,6 +74,32 @@ static void resume(struct job_rank *r)
     free(held);
 }
 
+/* Stretches of all arenas that the system has for this process. */
+static int64_t count_stretches(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    int64_t n = 0;
+    CHECK(maps != NULL, "maps");
+    while (fgets(line, sizeof line, maps) != NULL)
+        n += strstr(line, "/memfd:arena") != NULL;
+    fclose(maps);
+    return n;
+}
+
+/* What the program says that there will be. */
+static void check_mappings(const struct job_rank *r, int32_t n_ranks)
+{
+    const struct weft_paging *paging = r->exec->places.paging;
+    struct weft_mappings count;
+    OK(weft_program_count_mappings(r->job->program, paging, n_ranks, &count, &err));
+    CHECK(weft_arena_mappings(r->arena) == count.own, "%lld mappings, not %lld",
+          (long long)weft_arena_mappings(r->arena), (long long)count.own);
+    const int64_t stretches = count.own_stretches + (n_ranks - 1) * count.of_peer_stretches;
+    CHECK(count_stretches() == stretches, "%lld stretches, not %lld", (long long)count_stretches(),
+          (long long)stretches);
+}
+
 static int train(int32_t rank, const struct ranks *ranks, void *argument)
 {
     const struct task *task = argument;
@@ -80,6 +108,7 @@ static int train(int32_t rank, const struct ranks *ranks, void *argument)
     struct job_rank r;
     double loss;
     job_rank_open(&r, task->job, rank, ranks, WEFT_CLOCK_VIRTUAL, way->poison);
+    check_mappings(&r, ranks->n);
     for (int64_t step = 1; step <= STEPS; step++) {
         const struct weft_step_result result = job_rank_step(&r, step);
         CHECK(result.finite, "step %lld: loss %g", (long long)step, result.loss);
